@@ -1,0 +1,179 @@
+//! Fixed windows: a counter that starts again with each window.
+//!
+//! The word is `start · (limit + 1) + used`. Aligned to time 0, `start` is the number of the window;
+//! aligned to the first request, it is that request's time, rounded up to a grid that leaves room
+//! for the counter (1 ns for limits up to 7, then the next of 2, 5, 10, 20, 50 … ns), so a window is
+//! never shorter than the period. A word of a later window than `now` says that the clock went back:
+//! the request is then judged in that later window.
+//!
+//! Most admitted in any window of one period: `2 · limit` (the end of one, the start of the next).
+
+use super::{Algorithm, Step};
+use crate::policy::{Anchor, Kind, Policy, PolicyError};
+use crate::units::{Divisor, HORIZON, NEVER};
+use core::num::NonZeroU64;
+
+/// A compiled fixed window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FixedWindow {
+    limit: u64,
+    /// `limit + 1`: the counter's values.
+    radix: Divisor,
+    /// What `start` counts, in nanoseconds: the period, or the grid of an anchored start.
+    grain: Divisor,
+    /// The length of a window in nanoseconds.
+    period: u64,
+    /// The last `start` that a word can hold.
+    last: u64,
+    anchored: bool,
+    count_rejected: bool,
+}
+
+/// The window that a request falls into, and what of it is used.
+struct Here {
+    start: u64,
+    used: u64,
+}
+
+impl FixedWindow {
+    /// Compiles a policy of kind [`Kind::FixedWindow`] whose limit is not 0.
+    pub fn new(policy: &Policy) -> Result<FixedWindow, PolicyError> {
+        policy.validate()?;
+        if policy.kind != Kind::FixedWindow || policy.limit == 0 {
+            return Err(PolicyError::OptionMismatch);
+        }
+        let period = NonZeroU64::new(policy.period).ok_or(PolicyError::PeriodZero)?;
+        let window = match policy.anchor {
+            Anchor::First => FixedWindow::anchored(policy.limit, period)?,
+            Anchor::Epoch => FixedWindow::with(policy.limit, period.get(), period, false)?,
+        };
+        Ok(FixedWindow { count_rejected: policy.count_rejected, ..window })
+    }
+
+    /// Windows that start with the first request.
+    pub(super) fn anchored(limit: u64, period: NonZeroU64) -> Result<FixedWindow, PolicyError> {
+        let mut decade: u64 = 1;
+        loop {
+            for times in [1, 2, 5] {
+                let grain = decade.checked_mul(times).and_then(NonZeroU64::new).ok_or(PolicyError::RateTooHigh)?;
+                // A start rounded up by a grain may not double the window.
+                if grain > period {
+                    return Err(PolicyError::RateTooHigh);
+                }
+                if let Ok(window) = FixedWindow::with(limit, period.get(), grain, true) {
+                    return Ok(window);
+                }
+            }
+            decade = decade.checked_mul(10).ok_or(PolicyError::RateTooHigh)?;
+        }
+    }
+
+    fn with(limit: u64, period: u64, grain: NonZeroU64, anchored: bool) -> Result<FixedWindow, PolicyError> {
+        let radix = limit.checked_add(1).and_then(NonZeroU64::new).ok_or(PolicyError::RateTooHigh)?;
+        let last = (u64::MAX / radix).saturating_sub(2);
+        // The fastest epoch-aligned windows get half the horizon rather than a refusal.
+        let needed = HORIZON / grain / if anchored { 1 } else { 2 };
+        if last < needed.max(1) {
+            return Err(PolicyError::RateTooHigh);
+        }
+        Ok(FixedWindow {
+            limit,
+            radix: Divisor::new(radix),
+            grain: Divisor::new(grain),
+            period,
+            last,
+            anchored,
+            count_rejected: false,
+        })
+    }
+
+    /// `None` after the last window that a word can hold.
+    #[inline(always)]
+    fn here(&self, state: u64, now: u64) -> Option<Here> {
+        let (grain, rest) = self.grain.div_rem(now);
+        if !self.anchored {
+            if grain > self.last {
+                return None;
+            }
+            let from = grain.wrapping_mul(self.radix.get());
+            if state < from {
+                return Some(Here { start: grain, used: 0 });
+            }
+            if state - from <= self.limit {
+                return Some(Here { start: grain, used: state - from });
+            }
+            let (start, used) = self.radix.div_rem(state);
+            return Some(Here { start, used });
+        }
+        let (start, used) = self.radix.div_rem(state);
+        if state != 0 && now < self.end(start) {
+            return Some(Here { start, used });
+        }
+        // 0 is the fresh state: a window that starts at time 0 is kept as one that starts a grain later.
+        let start = (grain + u64::from(rest != 0)).max(1);
+        (start <= self.last).then_some(Here { start, used: 0 })
+    }
+
+    /// When the window `start` is over.
+    #[inline(always)]
+    fn end(&self, start: u64) -> u64 {
+        start.saturating_mul(self.grain.get()).saturating_add(self.period)
+    }
+
+    #[inline(always)]
+    fn word(&self, start: u64, used: u64) -> u64 {
+        start.wrapping_mul(self.radix.get()).wrapping_add(used)
+    }
+}
+
+impl Algorithm for FixedWindow {
+    #[inline(always)]
+    fn step(&self, state: u64, now: u64, cost: u64) -> Step {
+        if cost == 0 {
+            return Step::allow(state);
+        }
+        if cost > self.limit {
+            return Step::never(state);
+        }
+        let Some(here) = self.here(state, now) else { return Step::deny(state) };
+        let left = self.limit.saturating_sub(here.used);
+        if cost <= left {
+            return Step::allow(self.word(here.start, here.used + cost));
+        }
+        if self.count_rejected {
+            return Step::deny(self.word(here.start, self.limit));
+        }
+        Step::deny(state)
+    }
+
+    fn available(&self, state: u64, now: u64) -> u64 {
+        self.here(state, now).map_or(0, |here| self.limit.saturating_sub(here.used))
+    }
+
+    fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64 {
+        if cost == 0 {
+            return now;
+        }
+        if cost > self.limit {
+            return NEVER;
+        }
+        let Some(here) = self.here(state, now) else { return NEVER };
+        if cost <= self.limit.saturating_sub(here.used) {
+            return now;
+        }
+        let end = self.end(here.start);
+        let (grain, _) = self.grain.div_rem(end);
+        if end == NEVER || grain >= self.last {
+            return NEVER;
+        }
+        end
+    }
+
+    fn fresh_at(&self, state: u64, now: u64) -> u64 {
+        match self.here(state, now) {
+            Some(here) if here.used == 0 => now,
+            Some(here) => self.end(here.start),
+            None => NEVER,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Interval refill: nothing comes back during a period, `limit` permits at its end, up to `burst`.
+//!
+//! Aligned to time 0 the word counts permits: those refilled since time 0 plus those lacking from a
+//! full bucket, so it is a token bucket on a clock that moves in steps. Aligned to the first request
+//! (`anchor first`, for `burst <= limit`) a period refills all, and the word is that of
+//! [`super::fixed_window`].
+//!
+//! Most admitted in any window of one period: `burst + limit` aligned to time 0 (a full bucket, then
+//! a refill); `2 · burst` aligned to the first request.
+
+use super::fixed_window::FixedWindow;
+use super::{Algorithm, Reservation, Step};
+use crate::policy::{Anchor, Kind, Policy, PolicyError};
+use crate::units::{Divisor, HORIZON, NEVER};
+use core::num::NonZeroU64;
+
+/// A compiled interval refill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Interval(Shape);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Shape {
+    Stepped(Stepped),
+    Anchored(FixedWindow),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Stepped {
+    period: Divisor,
+    limit: NonZeroU64,
+    burst: u64,
+    /// The last interval whose refills can still be counted.
+    last: u64,
+}
+
+impl Interval {
+    /// Compiles a policy of kind [`Kind::Interval`] whose limit is not 0.
+    pub fn new(policy: &Policy) -> Result<Interval, PolicyError> {
+        policy.validate()?;
+        if policy.kind != Kind::Interval {
+            return Err(PolicyError::OptionMismatch);
+        }
+        let limit = NonZeroU64::new(policy.limit).ok_or(PolicyError::OptionMismatch)?;
+        let period = NonZeroU64::new(policy.period).ok_or(PolicyError::PeriodZero)?;
+        if policy.anchor == Anchor::First {
+            if policy.burst > policy.limit {
+                return Err(PolicyError::BurstTooLarge);
+            }
+            return Ok(Interval(Shape::Anchored(FixedWindow::anchored(policy.burst, period)?)));
+        }
+        let last = (u64::MAX / 2) / limit;
+        if last < HORIZON / period / 8 {
+            return Err(PolicyError::RateTooHigh);
+        }
+        if policy.burst > u64::MAX / 2 {
+            return Err(PolicyError::BurstTooLarge);
+        }
+        Ok(Interval(Shape::Stepped(Stepped { period: Divisor::new(period), limit, burst: policy.burst, last })))
+    }
+}
+
+impl Stepped {
+    /// Permits refilled since time 0.
+    #[inline(always)]
+    fn clock(&self, now: u64) -> u64 {
+        let (interval, _) = self.period.div_rem(now);
+        if interval > self.last {
+            return u64::MAX;
+        }
+        interval.wrapping_mul(self.limit.get())
+    }
+
+    /// The time at which `permits` have been refilled.
+    fn nanos(&self, permits: u64) -> u64 {
+        let interval = permits.div_ceil(self.limit.get());
+        if interval > self.last {
+            return NEVER;
+        }
+        interval.checked_mul(self.period.get()).unwrap_or(NEVER)
+    }
+
+    #[inline(always)]
+    fn step(&self, state: u64, now: u64, cost: u64) -> Step {
+        if cost == 0 {
+            return Step::allow(state);
+        }
+        if cost > self.burst {
+            return Step::never(state);
+        }
+        let clock = self.clock(now);
+        match state.max(clock).checked_add(cost) {
+            Some(next) if next <= clock.saturating_add(self.burst) => Step::allow(next),
+            _ => Step::deny(state),
+        }
+    }
+
+    fn available(&self, state: u64, now: u64) -> u64 {
+        let clock = self.clock(now);
+        clock.saturating_add(self.burst).saturating_sub(state.max(clock))
+    }
+
+    fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
+        if cost > self.burst {
+            return None;
+        }
+        let next = state.max(self.clock(now)).checked_add(cost)?;
+        match self.nanos(next.saturating_sub(self.burst)) {
+            NEVER => None,
+            at => Some(Reservation { next, at: at.max(now) }),
+        }
+    }
+}
+
+impl Algorithm for Interval {
+    const BOOKS_AHEAD: bool = true;
+
+    fn books_ahead(&self) -> bool {
+        matches!(self.0, Shape::Stepped(_))
+    }
+
+    #[inline(always)]
+    fn step(&self, state: u64, now: u64, cost: u64) -> Step {
+        match &self.0 {
+            Shape::Stepped(s) => s.step(state, now, cost),
+            Shape::Anchored(w) => w.step(state, now, cost),
+        }
+    }
+
+    fn available(&self, state: u64, now: u64) -> u64 {
+        match &self.0 {
+            Shape::Stepped(s) => s.available(state, now),
+            Shape::Anchored(w) => w.available(state, now),
+        }
+    }
+
+    fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64 {
+        match &self.0 {
+            Shape::Stepped(_) if cost == 0 => now,
+            Shape::Stepped(s) => s.reserve(state, now, cost).map_or(NEVER, |r| r.at),
+            Shape::Anchored(w) => w.admits_at(state, now, cost),
+        }
+    }
+
+    fn fresh_at(&self, state: u64, now: u64) -> u64 {
+        match &self.0 {
+            Shape::Stepped(s) => match s.nanos(state) {
+                NEVER => NEVER,
+                at => at.max(now),
+            },
+            Shape::Anchored(w) => w.fresh_at(state, now),
+        }
+    }
+
+    fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
+        match &self.0 {
+            Shape::Stepped(s) => s.reserve(state, now, cost),
+            Shape::Anchored(_) => None,
+        }
+    }
+}

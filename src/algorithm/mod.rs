@@ -1,0 +1,121 @@
+//! The pure layer: each algorithm as a function on one state word.
+//!
+//! No atomics, no clock, no allocation. `0` is the fresh state of every algorithm. A file here is
+//! everything there is to say about its algorithm: the meaning of the word, the decision, and the
+//! most it can admit in any window of one period.
+//!
+//! [`sliding_window`] and [`sliding_log`] need more than a word; their arithmetic is here too, and
+//! the shared states that apply it are in [`crate::limiter`].
+
+pub mod fixed_window;
+pub mod gcra;
+pub mod interval;
+pub mod pacer;
+pub mod sliding_log;
+pub mod sliding_window;
+pub mod warm_up;
+pub mod weighted_window;
+
+mod rule;
+
+pub use rule::Rule;
+
+use crate::decision::{Decision, Verdict};
+use crate::units::NEVER;
+
+/// A verdict and the state after it. A refusal leaves the state as it was, but where an
+/// algorithm's documentation says that it counts refusals or starts at the first touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The state to store.
+    pub next: u64,
+}
+
+impl Step {
+    /// Admitted.
+    #[inline(always)]
+    pub const fn allow(next: u64) -> Step {
+        Step { verdict: Verdict::Allowed, next }
+    }
+
+    /// Refused for now.
+    #[inline(always)]
+    pub const fn deny(next: u64) -> Step {
+        Step { verdict: Verdict::Denied, next }
+    }
+
+    /// Refused for ever.
+    #[inline(always)]
+    pub const fn never(next: u64) -> Step {
+        Step { verdict: Verdict::Never, next }
+    }
+}
+
+/// An admission promised for a later time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// The state to store.
+    pub next: u64,
+    /// When the request may go ahead, in nanoseconds of the limiter's clock.
+    pub at: u64,
+}
+
+/// An algorithm whose state is one word. Times are nanoseconds of one clock; `now` may go back, and
+/// never gains anything by it.
+pub trait Algorithm: Copy + Send + Sync {
+    /// Decides on `cost` permits at `now`. A cost of 0 asks without charging.
+    fn step(&self, state: u64, now: u64, cost: u64) -> Step;
+
+    /// Permits that could be taken at `now`.
+    fn available(&self, state: u64, now: u64) -> u64;
+
+    /// The earliest time from `now` on at which [`Algorithm::step`] admits `cost`, or [`NEVER`].
+    fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64;
+
+    /// The earliest time from `now` on at which the state is as good as fresh, or [`NEVER`].
+    fn fresh_at(&self, state: u64, now: u64) -> u64;
+
+    /// Takes `cost` permits ahead of time, for the earliest instant at which they may be used. It is
+    /// `None` if there is no such instant, or if this algorithm cannot book ahead
+    /// ([`Algorithm::BOOKS_AHEAD`]).
+    fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
+        let _ = (state, now, cost);
+        None
+    }
+
+    /// Whether [`Algorithm::reserve`] works: the state can hold a debt beyond the present.
+    const BOOKS_AHEAD: bool = false;
+
+    /// [`Algorithm::BOOKS_AHEAD`] of an algorithm chosen at run time.
+    fn books_ahead(&self) -> bool {
+        Self::BOOKS_AHEAD
+    }
+
+    /// The answer in full for a `step` that was just taken.
+    #[inline]
+    fn describe(&self, step: Step, now: u64, cost: u64) -> Decision {
+        let retry_after = match step.verdict {
+            Verdict::Allowed => 0,
+            Verdict::Denied => after(self.admits_at(step.next, now, cost), now),
+            Verdict::Never => NEVER,
+        };
+        Decision {
+            verdict: step.verdict,
+            remaining: self.available(step.next, now),
+            retry_after,
+            reset_after: after(self.fresh_at(step.next, now), now),
+        }
+    }
+}
+
+/// `at` as a wait from `now`.
+#[inline]
+pub(crate) fn after(at: u64, now: u64) -> u64 {
+    if at == NEVER {
+        NEVER
+    } else {
+        at.saturating_sub(now)
+    }
+}

@@ -1,0 +1,117 @@
+//! Pacing: evenly spaced departures, and the bucket that lends ("borrow").
+//!
+//! The word is the next departure time in [`Grid`] units. A take may go as soon as that time has
+//! come, whatever its cost; the cost decides when the one after it may go. After an idle time the
+//! departure lags behind the clock by at most `slack` permits, which then follow at once.
+//!
+//! A fresh state departs now and has no slack (with `init`, for the lending bucket, that much).
+//!
+//! Most admitted in any interval of length t, with unit costs: `slack + 1 + limit/period · t`; in
+//! general `slack + (largest cost) + limit/period · t`.
+
+use super::gcra::grid;
+use super::{Algorithm, Reservation, Step};
+use crate::policy::{Kind, Policy, PolicyError};
+use crate::units::{Grid, NEVER};
+
+/// A compiled pacer, or a token bucket with `borrow`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pacer {
+    grid: Grid,
+    /// The largest cost.
+    most: u64,
+    /// How far a departure may lag behind the clock, in units.
+    slack: u64,
+    /// What of it a fresh state has.
+    initial: u64,
+}
+
+impl Pacer {
+    /// Compiles a policy of kind [`Kind::Pacer`], or of [`Kind::Gcra`] with `borrow`.
+    pub fn new(policy: &Policy) -> Result<Pacer, PolicyError> {
+        policy.validate()?;
+        let (slack, initial, span) = match policy.kind {
+            Kind::Pacer => (policy.slack, 0, policy.burst.max(policy.slack)),
+            Kind::Gcra if policy.borrow => (policy.burst, policy.init, policy.burst),
+            _ => return Err(PolicyError::OptionMismatch),
+        };
+        let grid = grid(policy, span, 64)?;
+        let unit = grid.per_permit();
+        let units = |permits: u64| permits.checked_mul(unit.get()).ok_or(PolicyError::BurstTooLarge);
+        let most = if policy.borrow { u64::MAX / unit } else { policy.burst };
+        Ok(Pacer { grid, most, slack: units(slack)?, initial: units(initial)? })
+    }
+
+    /// The units that its state is counted in.
+    pub const fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// The departure that a request at `clock` units would have.
+    #[inline(always)]
+    fn departure(&self, state: u64, clock: u64) -> u64 {
+        if state == 0 {
+            clock.saturating_sub(self.initial)
+        } else {
+            state.max(clock.saturating_sub(self.slack))
+        }
+    }
+}
+
+impl Algorithm for Pacer {
+    const BOOKS_AHEAD: bool = true;
+
+    #[inline(always)]
+    fn step(&self, state: u64, now: u64, cost: u64) -> Step {
+        if cost == 0 {
+            return Step::allow(state);
+        }
+        if cost > self.most {
+            return Step::never(state);
+        }
+        let clock = self.grid.units(now);
+        let departure = self.departure(state, clock);
+        let charge = cost.wrapping_mul(self.grid.per_permit().get());
+        match departure.checked_add(charge) {
+            Some(next) if departure <= clock => Step::allow(next),
+            _ => Step::deny(state),
+        }
+    }
+
+    fn available(&self, state: u64, now: u64) -> u64 {
+        let clock = self.grid.units(now);
+        let departure = self.departure(state, clock);
+        if departure > clock || departure.checked_add(self.grid.per_permit().get()).is_none() {
+            return 0;
+        }
+        (clock - departure) / self.grid.per_permit() + 1
+    }
+
+    fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64 {
+        if cost == 0 {
+            return now;
+        }
+        self.reserve(state, now, cost).map_or(NEVER, |r| r.at)
+    }
+
+    fn fresh_at(&self, state: u64, now: u64) -> u64 {
+        if state == 0 {
+            return now;
+        }
+        self.grid.nanos(state.saturating_add(self.initial)).max(now)
+    }
+
+    fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
+        if cost > self.most {
+            return None;
+        }
+        let departure = self.departure(state, self.grid.units(now));
+        let charge = cost.checked_mul(self.grid.per_permit().get())?;
+        let next = departure.checked_add(charge)?;
+        let at = self.grid.nanos(departure);
+        if at == NEVER {
+            return None;
+        }
+        Some(Reservation { next, at: at.max(now) })
+    }
+}

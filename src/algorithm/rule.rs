@@ -1,0 +1,105 @@
+//! Any one-word algorithm, chosen at run time.
+
+use super::fixed_window::FixedWindow;
+use super::gcra::Gcra;
+use super::interval::Interval;
+use super::pacer::Pacer;
+use super::warm_up::WarmUp;
+use super::weighted_window::WeightedWindow;
+use super::{Algorithm, Reservation, Step};
+use crate::policy::{Kind, Policy, PolicyError};
+use crate::units::NEVER;
+
+/// A compiled policy of any algorithm whose state is one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// A limit of 0: denies all.
+    Closed,
+    /// Token bucket.
+    Gcra(Gcra),
+    /// Interval refill.
+    Interval(Interval),
+    /// Fixed window.
+    FixedWindow(FixedWindow),
+    /// Weighted window.
+    WeightedWindow(WeightedWindow),
+    /// Pacer, and the token bucket that lends.
+    Pacer(Pacer),
+    /// Warm-up.
+    WarmUp(WarmUp),
+}
+
+impl Rule {
+    /// Compiles a policy. [`PolicyError::NotOneWord`] if its algorithm is the sliding window or the
+    /// sliding log.
+    pub fn new(policy: &Policy) -> Result<Rule, PolicyError> {
+        policy.validate()?;
+        if matches!(policy.kind, Kind::SlidingWindow | Kind::SlidingLog) {
+            return Err(PolicyError::NotOneWord);
+        }
+        if policy.limit == 0 {
+            return Ok(Rule::Closed);
+        }
+        Ok(match policy.kind {
+            Kind::Gcra if policy.borrow => Rule::Pacer(Pacer::new(policy)?),
+            Kind::Gcra => Rule::Gcra(Gcra::new(policy)?),
+            Kind::Interval => Rule::Interval(Interval::new(policy)?),
+            Kind::FixedWindow => Rule::FixedWindow(FixedWindow::new(policy)?),
+            Kind::WeightedWindow => Rule::WeightedWindow(WeightedWindow::new(policy)?),
+            Kind::Pacer => Rule::Pacer(Pacer::new(policy)?),
+            Kind::WarmUp => Rule::WarmUp(WarmUp::new(policy)?),
+            Kind::SlidingWindow | Kind::SlidingLog => return Err(PolicyError::NotOneWord),
+        })
+    }
+}
+
+/// The same call on whichever algorithm it is; `$closed` for a limit of 0.
+macro_rules! each {
+    ($self:ident, $a:ident => $call:expr, $closed:expr) => {
+        match $self {
+            Rule::Closed => $closed,
+            Rule::Gcra($a) => $call,
+            Rule::Interval($a) => $call,
+            Rule::FixedWindow($a) => $call,
+            Rule::WeightedWindow($a) => $call,
+            Rule::Pacer($a) => $call,
+            Rule::WarmUp($a) => $call,
+        }
+    };
+}
+
+impl Algorithm for Rule {
+    const BOOKS_AHEAD: bool = true;
+
+    #[inline]
+    fn books_ahead(&self) -> bool {
+        each!(self, a => a.books_ahead(), false)
+    }
+
+    #[inline]
+    fn step(&self, state: u64, now: u64, cost: u64) -> Step {
+        let closed = if cost == 0 { Step::allow(state) } else { Step::deny(state) };
+        each!(self, a => a.step(state, now, cost), closed)
+    }
+
+    #[inline]
+    fn available(&self, state: u64, now: u64) -> u64 {
+        each!(self, a => a.available(state, now), 0)
+    }
+
+    #[inline]
+    fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64 {
+        let closed = if cost == 0 { now } else { NEVER };
+        each!(self, a => a.admits_at(state, now, cost), closed)
+    }
+
+    #[inline]
+    fn fresh_at(&self, state: u64, now: u64) -> u64 {
+        each!(self, a => a.fresh_at(state, now), now)
+    }
+
+    #[inline]
+    fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
+        each!(self, a => a.reserve(state, now, cost), None)
+    }
+}

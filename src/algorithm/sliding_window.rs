@@ -1,0 +1,177 @@
+//! Sliding window over a ring of segments: the arithmetic. The shared state is [`crate::limiter::Ring`].
+//!
+//! The period is cut into `segments`. All permits ever admitted are counted (modulo a power of two),
+//! and the count at the start of each recent segment is kept, so what a window holds is a difference:
+//!
+//! ```text
+//!            start(s−3)   start(s−2)   start(s−1)   start(s)    count
+//!  ─────────────┼────────────┼────────────┼────────────┼──────────▶
+//!    segments 3,       mode n: count − start(s−2)
+//!                 mode strict: count − start(s−3)
+//!           mode interpolated: count − start(s−2) + (start(s−2) − start(s−3)) · (unexpired part of s−3)
+//! ```
+//!
+//! Most admitted in any window of one period: `strict` `limit`; `n` and `interpolated` below
+//! `2 · limit`, and in a steady stream `limit · segments / (segments − 1)` for `n`.
+
+use crate::policy::{Kind, Mode, Policy, PolicyError};
+use crate::units::{bits, Divisor, HORIZON, NEVER};
+use core::num::NonZeroU64;
+
+/// A compiled sliding window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SlidingWindow {
+    limit: u64,
+    /// The length of a segment in nanoseconds.
+    segment: Divisor,
+    segments: u64,
+    mode: Mode,
+    count_bits: u32,
+    last: u64,
+}
+
+/// A segment's number and a running count, as one word holds them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The number of the segment.
+    pub segment: u64,
+    /// The running count, modulo a power of two.
+    pub count: u64,
+}
+
+/// The counts at the starts of the two oldest segments that matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Starts {
+    /// At the start of the oldest segment that counts whole.
+    pub whole: u64,
+    /// At the start of the one before, which `interpolated` counts in part.
+    pub partial: u64,
+}
+
+impl SlidingWindow {
+    /// Compiles a policy of kind [`Kind::SlidingWindow`] whose limit is not 0.
+    pub fn new(policy: &Policy) -> Result<SlidingWindow, PolicyError> {
+        policy.validate()?;
+        if policy.kind != Kind::SlidingWindow || policy.limit == 0 {
+            return Err(PolicyError::OptionMismatch);
+        }
+        let segments = NonZeroU64::new(u64::from(policy.segments)).ok_or(PolicyError::Segments)?;
+        if policy.period % segments != 0 {
+            return Err(PolicyError::Segments);
+        }
+        let length = NonZeroU64::new(policy.period / segments).ok_or(PolicyError::Segments)?;
+        // Two counts of one window differ by at most `limit`; twice that tells before from after.
+        let count_bits = bits(policy.limit) + 1;
+        let last = u64::MAX.checked_shr(count_bits).unwrap_or(0).saturating_sub(2 * segments.get() + 2);
+        if last < (HORIZON / length).max(1) {
+            return Err(PolicyError::RateTooHigh);
+        }
+        Ok(SlidingWindow {
+            limit: policy.limit,
+            segment: Divisor::new(length),
+            segments: segments.get(),
+            mode: policy.mode,
+            count_bits,
+            last,
+        })
+    }
+
+    /// The largest cost.
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Places that the ring of starts needs.
+    pub const fn places(&self) -> u64 {
+        // One for each segment looked at, one to write the next start beside them.
+        (self.segments + 2).next_power_of_two()
+    }
+
+    /// The segment of `now` and the time since its start; `None` after the last one a word can hold.
+    #[inline(always)]
+    pub fn segment(&self, now: u64) -> Option<(u64, u64)> {
+        let (segment, elapsed) = self.segment.div_rem(now);
+        (segment <= self.last).then_some((segment, elapsed))
+    }
+
+    /// How many segments before the running one count whole.
+    #[inline(always)]
+    pub const fn whole(&self) -> u64 {
+        match self.mode {
+            Mode::N | Mode::Interpolated => self.segments - 1,
+            Mode::Strict => self.segments,
+        }
+    }
+
+    /// Whether the segment before those counts in part.
+    #[inline(always)]
+    pub const fn partial(&self) -> bool {
+        matches!(self.mode, Mode::Interpolated)
+    }
+
+    /// As a word.
+    #[inline(always)]
+    pub const fn pack(&self, mark: Mark) -> u64 {
+        (mark.segment << self.count_bits) | (mark.count & self.mask())
+    }
+
+    /// From a word.
+    #[inline(always)]
+    pub const fn unpack(&self, word: u64) -> Mark {
+        Mark { segment: word >> self.count_bits, count: word & self.mask() }
+    }
+
+    /// How far `to` is after `from`; 0 if it is before.
+    #[inline(always)]
+    pub const fn ahead(&self, from: u64, to: u64) -> u64 {
+        let distance = to.wrapping_sub(from) & self.mask();
+        if distance > self.mask() >> 1 {
+            0
+        } else {
+            distance
+        }
+    }
+
+    /// Permits left, `elapsed` nanoseconds into a segment, at a running count of `count`.
+    #[inline(always)]
+    pub fn left(&self, count: u64, starts: Starts, elapsed: u64) -> u64 {
+        let mut used = self.ahead(starts.whole, count);
+        if self.partial() {
+            let old = u128::from(self.ahead(starts.partial, starts.whole));
+            let rest = old * u128::from(self.segment.get() - elapsed);
+            // Rounded up: what is left is rounded down.
+            used = used.saturating_add(rest.div_ceil(u128::from(self.segment.get().max(1))) as u64);
+        }
+        self.limit.saturating_sub(used)
+    }
+
+    /// The first instant of `segment` at which `cost` permits are left, if there is one.
+    pub fn fits_in(&self, segment: u64, count: u64, starts: Starts, cost: u64) -> Option<u64> {
+        let used = self.ahead(starts.whole, count).checked_add(cost)?;
+        let room = self.limit.checked_sub(used)?;
+        let length = self.segment.get();
+        let old = self.ahead(starts.partial, starts.whole);
+        let elapsed = match NonZeroU64::new(old) {
+            // old · (length − elapsed) <= room · length
+            Some(old) if self.partial() => {
+                let rest = u128::from(room) * u128::from(length) / core::num::NonZeroU128::from(old);
+                u128::from(length).saturating_sub(rest) as u64
+            }
+            _ => 0,
+        };
+        (elapsed < length).then(|| self.start(segment).saturating_add(elapsed))
+    }
+
+    /// The start of a segment in nanoseconds; [`NEVER`] for one that no word can hold.
+    pub fn start(&self, segment: u64) -> u64 {
+        if segment > self.last {
+            return NEVER;
+        }
+        segment.checked_mul(self.segment.get()).unwrap_or(NEVER)
+    }
+
+    #[inline(always)]
+    const fn mask(&self) -> u64 {
+        (1 << self.count_bits) - 1
+    }
+}

@@ -1,0 +1,217 @@
+//! Warm-up: a rate that grows from cold to its limit while it is used, and cools while it is not.
+//!
+//! The curve is that of Guava's `SmoothWarmingUp`: permits stored while idle cost more to take, the
+//! more are stored. With the interval `T = period / limit`, warm-up time `P` and cold factor `c`,
+//!
+//! ```text
+//! threshold = P / 2T      most = threshold + 2P / (T · (1 + c))      one permit is stored in P / most
+//!
+//! price of one permit at x stored:  T                                     for x <= threshold
+//!                                   T + (c − 1) · T · (x − threshold) / (most − threshold)   above
+//! ```
+//!
+//! and a take pays the integral over what it draws from the store, then `T` for each further permit.
+//! A take may go when all before it have been paid; it is the next one that waits.
+//!
+//! One thing is different: idleness is counted from one interval after the last take was paid, not
+//! from that instant. A caller that polls a little slower than the limit would otherwise cool the
+//! limiter as fast as it warms it, and stay cold for ever.
+//!
+//! The word is `next free time : stored`, both in units chosen for the policy. Integrals are rounded
+//! as whole curves (difference of two rounded values), so nothing accumulates.
+//!
+//! Most admitted in any interval of length t, with unit costs: `1 + limit/period · t`.
+
+use super::gcra::grid;
+use super::{Algorithm, Reservation, Step};
+use crate::policy::{Kind, Policy, PolicyError};
+use crate::units::{bits, gcd, Grid, NEVER};
+use core::num::{NonZeroU128, NonZeroU64};
+
+/// A compiled warm-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WarmUp {
+    grid: Grid,
+    /// The largest cost.
+    most: u64,
+    /// Levels of the store per permit: a power of two.
+    fine: u32,
+    /// Levels of a full (cold) store.
+    full: u64,
+    /// The threshold in levels is `half / (2 · den)`, in lowest terms.
+    half: u128,
+    den: u128,
+    /// The slope's part of a price is `(2 · den · level − half)² · steep / flatten`.
+    steep: u128,
+    flatten: NonZeroU128,
+    level_bits: u32,
+    warm_up: NonZeroU64,
+    /// Nanoseconds after being paid at which idleness begins.
+    grace: u64,
+}
+
+impl WarmUp {
+    /// A store is kept in this many levels at least, if it is smaller.
+    const LEVELS: u64 = 1 << 8;
+    /// Finest level: 1/1024 permit.
+    const FINEST: u32 = 10;
+
+    /// Compiles a policy of kind [`Kind::WarmUp`] whose limit is not 0.
+    pub fn new(policy: &Policy) -> Result<WarmUp, PolicyError> {
+        policy.validate()?;
+        if policy.kind != Kind::WarmUp {
+            return Err(PolicyError::OptionMismatch);
+        }
+        let limit = NonZeroU64::new(policy.limit).ok_or(PolicyError::OptionMismatch)?;
+        let period = NonZeroU64::new(policy.period).ok_or(PolicyError::PeriodZero)?;
+        let warm_up = NonZeroU64::new(policy.warm_up).ok_or(PolicyError::WarmUp)?;
+        let cold = u128::from(policy.cold);
+        // P/T permits = warm_up · limit / period;  most = P/T · (5 + c) / (2 · (1 + c))
+        let over = u128::from(warm_up.get()).checked_mul(u128::from(limit.get())).ok_or(PolicyError::RateTooHigh)?;
+        let top = over.checked_mul(5 + cold).ok_or(PolicyError::RateTooHigh)?;
+        let den = NonZeroU128::new(u128::from(period.get()) * (2 * (1 + cold))).ok_or(PolicyError::PeriodZero)?;
+        let mut fine = 0;
+        while fine < Self::FINEST && (top << fine) / den < u128::from(Self::LEVELS) {
+            fine += 1;
+        }
+        let full = u64::try_from((top << fine) / den).map_err(|_| PolicyError::RateTooHigh)?;
+        let level_bits = bits(full).max(1);
+        let grid = grid(policy, policy.burst, 64u32.saturating_sub(level_bits))?;
+        let shared = gcd(over << fine, u128::from(period.get())).max(1);
+        let (half, den) = ((over << fine) / shared, u128::from(period.get()) / shared);
+        // In permits x and intervals T the slope's part of the integral from the threshold to x is
+        // (c−1)/(2·(most−threshold)) · (x−threshold)², with most − threshold = 2·P/T/(1+c). With x and
+        // the threshold as fractions over 2·den·2^fine, and P/T = half/(den·2^fine), that is
+        // (c−1)·(c+1) · (2·den·level − half)² / (16 · den · half · 2^fine).
+        let unit = u128::from(grid.per_permit().get());
+        let steep = unit.checked_mul((cold - 1) * (cold + 1)).ok_or(PolicyError::RateTooHigh)?;
+        let flatten = half.checked_mul(den << (4 + fine)).and_then(NonZeroU128::new).ok_or(PolicyError::RateTooHigh)?;
+        let warm = WarmUp {
+            grid,
+            most: policy.burst,
+            fine,
+            full,
+            half,
+            den,
+            steep,
+            flatten,
+            level_bits,
+            warm_up,
+            grace: period.get().div_ceil(limit.get()),
+        };
+        // The integral's terms must fit 128 bits for a full store.
+        warm.price(full).ok_or(PolicyError::RateTooHigh)?;
+        Ok(warm)
+    }
+
+    /// The units that the next free time is counted in.
+    pub const fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// Permits stored at `now`, times `2^10`: 0 is warm.
+    pub fn stored(&self, state: u64, now: u64) -> u64 {
+        let (_, level) = self.here(state, now, self.grid.units(now));
+        level << (Self::FINEST - self.fine)
+    }
+
+    fn unpack(&self, state: u64) -> (u64, u64) {
+        (state >> self.level_bits, state & ((1 << self.level_bits) - 1))
+    }
+
+    /// Next free time and stored levels, as a request at `now` finds them.
+    fn here(&self, state: u64, now: u64, clock: u64) -> (u64, u64) {
+        if state == 0 {
+            return (clock, self.full);
+        }
+        let (next, level) = self.unpack(state);
+        if next >= clock {
+            return (next, level);
+        }
+        let idle = now.saturating_sub(self.grid.nanos(next)).saturating_sub(self.grace);
+        // A full store takes the warm-up time to fill.
+        let gained = u128::from(idle.min(self.warm_up.get())) * u128::from(self.full) / NonZeroU128::from(self.warm_up);
+        (clock, (level + gained as u64).min(self.full))
+    }
+
+    /// The price in units of emptying a store of `level` levels, rounded down.
+    fn price(&self, level: u64) -> Option<u128> {
+        let flat = u128::from(level).checked_mul(u128::from(self.grid.per_permit().get()))? >> self.fine;
+        let above = (u128::from(level) * 2).checked_mul(self.den)?.saturating_sub(self.half);
+        let slope = above.checked_mul(above)?.checked_mul(self.steep)? / self.flatten;
+        flat.checked_add(slope)
+    }
+
+    /// The word after a take of `cost` that found `next` and `level`.
+    fn charge(&self, next: u64, level: u64, cost: u64) -> Option<u64> {
+        let wanted = cost.checked_mul(1 << self.fine)?;
+        let drawn = wanted.min(level);
+        let wait = self.price(level)?.checked_sub(self.price(level - drawn)?)?;
+        // The part that was not stored is charged at T; the store's own part is whole with it.
+        let unit = u128::from(self.grid.per_permit().get());
+        let beyond = (u128::from(wanted - drawn) * unit).div_ceil(1 << self.fine);
+        let wait = u64::try_from(wait + beyond).ok()?.max(1);
+        let next = next.checked_add(wait)?;
+        let word = next.checked_shl(self.level_bits)? | (level - drawn);
+        (word >> self.level_bits == next).then_some(word)
+    }
+}
+
+impl Algorithm for WarmUp {
+    const BOOKS_AHEAD: bool = true;
+
+    fn step(&self, state: u64, now: u64, cost: u64) -> Step {
+        if cost == 0 {
+            return Step::allow(state);
+        }
+        if cost > self.most {
+            return Step::never(state);
+        }
+        let clock = self.grid.units(now);
+        let (next, level) = self.here(state, now, clock);
+        if next > clock {
+            return Step::deny(state);
+        }
+        match self.charge(next, level, cost) {
+            Some(word) => Step::allow(word),
+            None => Step::deny(state),
+        }
+    }
+
+    fn available(&self, state: u64, now: u64) -> u64 {
+        let clock = self.grid.units(now);
+        let (next, level) = self.here(state, now, clock);
+        u64::from(next <= clock && self.charge(next, level, 1).is_some())
+    }
+
+    fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64 {
+        if cost == 0 {
+            return now;
+        }
+        self.reserve(state, now, cost).map_or(NEVER, |r| r.at)
+    }
+
+    fn fresh_at(&self, state: u64, now: u64) -> u64 {
+        let (_, level) = self.here(state, now, self.grid.units(now));
+        if level >= self.full {
+            return now;
+        }
+        let paid = self.grid.nanos(self.unpack(state).0);
+        let kept = self.unpack(state).1.min(level);
+        let Some(full) = NonZeroU128::new(u128::from(self.full)) else { return now };
+        let cooling = (u128::from(self.full - kept) * u128::from(self.warm_up.get())).div_ceil(full.get()) as u64;
+        paid.saturating_add(self.grace).saturating_add(cooling).max(now)
+    }
+
+    fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
+        if cost > self.most {
+            return None;
+        }
+        let (next, level) = self.here(state, now, self.grid.units(now));
+        let word = self.charge(next, level, cost)?;
+        match self.grid.nanos(next) {
+            NEVER => None,
+            at => Some(Reservation { next: word, at: at.max(now) }),
+        }
+    }
+}

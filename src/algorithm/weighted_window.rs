@@ -1,0 +1,211 @@
+//! Two windows, weighted: the last window's count fades out linearly while the running one grows.
+//!
+//! ```text
+//! estimate = previous · (period − elapsed) / period + current        admitted: estimate + cost <= limit
+//! ```
+//!
+//! The comparison is made in whole numbers (everything times `period`), never rounded. The word is
+//! `window : previous : current` in bit fields. `current` is exact; `previous` is too while both
+//! counters fit beside the window's number (limits up to 65,535 at a period of 1 s, more at longer
+//! ones), and beyond that it is rounded up to a multiple of a power of two, which can only refuse
+//! more. A word of a later window than `now` says that the clock went back: the request is then
+//! judged at the start of that later window.
+//!
+//! Most admitted in any window of one period: below `2 · limit` (an estimate cannot tell when in the
+//! last window its count arose).
+
+use super::{Algorithm, Step};
+use crate::policy::{Kind, Policy, PolicyError};
+use crate::units::{bits, Divisor, HORIZON, NEVER};
+use core::num::{NonZeroU128, NonZeroU64};
+
+/// A compiled weighted window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WeightedWindow {
+    limit: u64,
+    period: Divisor,
+    current_bits: u32,
+    previous_bits: u32,
+    /// `previous` is kept in multiples of `2^coarse`.
+    coarse: u32,
+    last: u64,
+}
+
+/// What counts at one instant.
+struct Here {
+    window: u64,
+    elapsed: u64,
+    previous: u64,
+    current: u64,
+}
+
+impl WeightedWindow {
+    /// Fewer bits than this for `previous` would be a bad estimate.
+    const LEAST_BITS: u32 = 8;
+
+    /// Compiles a policy of kind [`Kind::WeightedWindow`] whose limit is not 0.
+    pub fn new(policy: &Policy) -> Result<WeightedWindow, PolicyError> {
+        policy.validate()?;
+        if policy.kind != Kind::WeightedWindow || policy.limit == 0 {
+            return Err(PolicyError::OptionMismatch);
+        }
+        let period = NonZeroU64::new(policy.period).ok_or(PolicyError::PeriodZero)?;
+        let current_bits = bits(policy.limit);
+        let window_bits = bits(HORIZON / period);
+        let room = 64u32.checked_sub(current_bits + window_bits).ok_or(PolicyError::RateTooHigh)?;
+        let previous_bits = current_bits.min(room);
+        if previous_bits < current_bits.min(Self::LEAST_BITS) {
+            return Err(PolicyError::RateTooHigh);
+        }
+        // Rounding `limit` itself up must still fit: coarse until it does.
+        let mut coarse = current_bits - previous_bits;
+        if bits(round_up(policy.limit, coarse) >> coarse) > previous_bits {
+            coarse += 1;
+        }
+        let last = u64::MAX.checked_shr(current_bits + previous_bits).unwrap_or(0).saturating_sub(2);
+        Ok(WeightedWindow {
+            limit: policy.limit,
+            period: Divisor::new(period),
+            current_bits,
+            previous_bits,
+            coarse,
+            last,
+        })
+    }
+
+    /// The estimate at `now`, as a numerator over the period.
+    pub fn estimate(&self, state: u64, now: u64) -> u128 {
+        self.here(state, now).map_or(u128::MAX, |here| self.weight(&here))
+    }
+
+    fn unpack(&self, state: u64) -> (u64, u64, u64) {
+        let mask = |bits: u32| (1u64 << bits).wrapping_sub(1);
+        let current = state & mask(self.current_bits);
+        let previous = (state >> self.current_bits) & mask(self.previous_bits);
+        let window = state.checked_shr(self.current_bits + self.previous_bits).unwrap_or(0);
+        (window, previous << self.coarse, current)
+    }
+
+    fn pack(&self, here: &Here) -> u64 {
+        let previous = round_up(here.previous, self.coarse) >> self.coarse;
+        let high = here.window.checked_shl(self.current_bits + self.previous_bits).unwrap_or(0);
+        high | (previous << self.current_bits) | here.current
+    }
+
+    /// `None` after the last window that a word can hold.
+    fn here(&self, state: u64, now: u64) -> Option<Here> {
+        let (window, elapsed) = self.period.div_rem(now);
+        if window > self.last {
+            return None;
+        }
+        let (stored, previous, current) = self.unpack(state);
+        Some(if stored > window {
+            Here { window: stored, elapsed: 0, previous, current }
+        } else if stored == window {
+            Here { window, elapsed, previous, current }
+        } else if stored + 1 == window {
+            Here { window, elapsed, previous: current, current: 0 }
+        } else {
+            Here { window, elapsed, previous: 0, current: 0 }
+        })
+    }
+
+    fn weight(&self, here: &Here) -> u128 {
+        let period = self.period.get();
+        u128::from(here.previous) * u128::from(period - here.elapsed) + u128::from(here.current) * u128::from(period)
+    }
+
+    fn line(&self) -> u128 {
+        u128::from(self.limit) * u128::from(self.period.get())
+    }
+
+    /// The first instant from `here` on, within its window, at which `previous` weighs no more than
+    /// what `taken` permits leave of the limit. `None` if there is none.
+    fn fits_in(&self, here: &Here, taken: u64) -> Option<u64> {
+        let room = self.limit.checked_sub(taken)?;
+        let period = self.period.get();
+        let elapsed = match NonZeroU128::new(u128::from(here.previous)) {
+            None => 0,
+            // previous · (period − elapsed) <= room · period
+            Some(previous) => {
+                let remaining = u128::from(room) * u128::from(period) / previous;
+                u128::from(period).saturating_sub(remaining) as u64
+            }
+        };
+        let elapsed = elapsed.max(here.elapsed);
+        if elapsed >= period {
+            return None;
+        }
+        here.window.checked_mul(period)?.checked_add(elapsed)
+    }
+
+    fn next(&self, here: &Here) -> Option<Here> {
+        let window = here.window + 1;
+        // What a word would keep of it.
+        let previous = here.current;
+        (window <= self.last).then_some(Here { window, elapsed: 0, previous, current: 0 })
+    }
+}
+
+impl Algorithm for WeightedWindow {
+    #[inline]
+    fn step(&self, state: u64, now: u64, cost: u64) -> Step {
+        if cost == 0 {
+            return Step::allow(state);
+        }
+        if cost > self.limit {
+            return Step::never(state);
+        }
+        let Some(mut here) = self.here(state, now) else { return Step::deny(state) };
+        let charge = u128::from(cost) * u128::from(self.period.get());
+        if self.weight(&here) + charge > self.line() {
+            return Step::deny(state);
+        }
+        here.current += cost;
+        Step::allow(self.pack(&here))
+    }
+
+    fn available(&self, state: u64, now: u64) -> u64 {
+        let Some(here) = self.here(state, now) else { return 0 };
+        let room = self.line().saturating_sub(self.weight(&here));
+        match NonZeroU128::new(u128::from(self.period.get())) {
+            Some(period) => (room / period) as u64,
+            None => 0,
+        }
+    }
+
+    fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64 {
+        if cost == 0 {
+            return now;
+        }
+        if cost > self.limit {
+            return NEVER;
+        }
+        let mut here = self.here(state, now);
+        // This window, the next one, and the one after, in which nothing counts any more.
+        for _ in 0..3 {
+            let Some(h) = here else { break };
+            if let Some(at) = self.fits_in(&h, h.current.saturating_add(cost)) {
+                return at.max(now);
+            }
+            here = self.next(&h);
+        }
+        NEVER
+    }
+
+    fn fresh_at(&self, state: u64, now: u64) -> u64 {
+        let Some(here) = self.here(state, now) else { return NEVER };
+        let windows = match (here.previous, here.current) {
+            (0, 0) => return now,
+            (_, 0) => 1,
+            _ => 2,
+        };
+        (here.window + windows).checked_mul(self.period.get()).unwrap_or(NEVER)
+    }
+}
+
+/// `n` rounded up to a multiple of `2^by`.
+fn round_up(n: u64, by: u32) -> u64 {
+    let low = (1u64 << by) - 1;
+    n.saturating_add(low) & !low
+}

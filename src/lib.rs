@@ -1,0 +1,61 @@
+//! Rate limiting in nanoseconds: exact, lock-free, in process.
+//!
+//! A limiter is a pure function on a small state word, applied by one atomic compare-and-swap:
+//!
+//! ```text
+//! Clock ──now──▶ Algorithm::step(state, now, cost) ──▶ one CAS ──▶ Limiter ──▶ C ABI
+//! ```
+//!
+//! * [`Policy`]: what is allowed, as data or as one line of text (`"100/s burst 20"`).
+//! * [`algorithm`]: the eight algorithms, pure.
+//! * [`limiter`]: the states that threads share, and [`Limiter`], which gives one a clock.
+//! * [`clock`]: where the time comes from.
+//!
+//! ```
+//! use tollbar::{Limiter, Policy};
+//!
+//! let policy: Policy = "100/s burst 20".parse()?;
+//! let limiter = Limiter::new(&policy)?;
+//! if limiter.check(1).is_allowed() {
+//!     // serve
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Where the algorithm is known when compiling, nothing is chosen at run time:
+//!
+//! ```
+//! use tollbar::algorithm::gcra::Gcra;
+//! use tollbar::clock::Manual;
+//! use tollbar::limiter::Cell;
+//! use tollbar::{Limiter, Policy};
+//!
+//! let gcra = Gcra::new(&Policy::new(10, 1_000_000_000).with_burst(2))?;
+//! let limiter = Limiter::with(Cell::new(gcra), Manual::new(0));
+//! assert!(limiter.check(2).is_allowed());
+//! assert_eq!(limiter.check(1).retry_after, 100_000_000);
+//! # Ok::<(), tollbar::PolicyError>(())
+//! ```
+
+#![no_std]
+
+extern crate alloc;
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+pub mod algorithm;
+pub mod clock;
+pub mod decision;
+#[cfg(feature = "capi")]
+pub mod ffi;
+#[cfg(all(feature = "freestanding", not(feature = "std"), not(test)))]
+mod freestanding;
+pub mod limiter;
+pub mod policy;
+mod sync;
+pub mod units;
+
+pub use decision::{Decision, Verdict};
+pub use limiter::{Limiter, Shared, Snapshot, State};
+pub use policy::{Anchor, Kind, Mode, Policy, PolicyError, SyntaxError, Unit};
+pub use units::NEVER;

@@ -1,0 +1,167 @@
+//! One word, one compare-and-swap.
+//!
+//! The functions here step a bare [`AtomicU64`] that anyone may own; [`Cell`] is such a word with its
+//! algorithm on a cache line of its own.
+//!
+//! All orderings are Relaxed: the word is the whole state, and nothing else is published through it.
+//! Two admissions are ordered by the word's own modification order, which is all that exactness needs.
+
+use super::{Shared, Watch};
+use crate::algorithm::{Algorithm, Step};
+use crate::decision::{Decision, Verdict};
+use crate::sync::{AtomicU64, CachePadded, Ordering};
+
+/// Decides and applies; returns the step taken. A refusal that leaves the state alone is a load and
+/// arithmetic.
+#[inline(always)]
+pub(crate) fn step<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Step {
+    let mut state = word.load(Ordering::Relaxed);
+    loop {
+        let step = algorithm.step(state, now, cost);
+        if step.next == state {
+            return step;
+        }
+        match word.compare_exchange_weak(state, step.next, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return step,
+            Err(seen) => state = seen,
+        }
+    }
+}
+
+/// [`Shared::check_at`] on a bare word.
+#[inline(always)]
+pub(crate) fn check<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
+    algorithm.describe(step(word, algorithm, now, cost), now, cost)
+}
+
+/// [`Shared::peek_at`] on a bare word.
+#[inline]
+pub(crate) fn peek<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
+    let state = word.load(Ordering::Relaxed);
+    let step = Step { next: state, ..algorithm.step(state, now, cost) };
+    algorithm.describe(step, now, cost)
+}
+
+/// [`Shared::take_up_to_at`] on a bare word.
+#[inline]
+pub(crate) fn take_up_to<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, most: u64) -> u64 {
+    let mut state = word.load(Ordering::Relaxed);
+    loop {
+        let take = algorithm.available(state, now).min(most);
+        let step = algorithm.step(state, now, take);
+        if take == 0 || step.verdict != Verdict::Allowed {
+            return 0;
+        }
+        match word.compare_exchange_weak(state, step.next, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return take,
+            Err(seen) => state = seen,
+        }
+    }
+}
+
+/// [`Shared::reserve_at`] on a bare word.
+#[inline]
+pub(crate) fn reserve<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64, until: u64) -> Option<u64> {
+    let mut state = word.load(Ordering::Relaxed);
+    loop {
+        let booked = algorithm.reserve(state, now, cost)?;
+        if booked.at > until {
+            return None;
+        }
+        if cost == 0 {
+            return Some(now);
+        }
+        match word.compare_exchange_weak(state, booked.next, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return Some(booked.at),
+            Err(seen) => state = seen,
+        }
+    }
+}
+
+/// A one-word state with its algorithm, alone on its cache line.
+#[derive(Debug)]
+pub struct Cell<A> {
+    line: CachePadded<Line>,
+    algorithm: A,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    word: AtomicU64,
+    watch: Watch,
+}
+
+impl<A: Algorithm> Cell<A> {
+    /// A fresh state.
+    pub fn new(algorithm: A) -> Cell<A> {
+        Cell { line: CachePadded::new(Line::default()), algorithm }
+    }
+
+    /// The algorithm.
+    pub fn algorithm(&self) -> &A {
+        &self.algorithm
+    }
+
+    /// The state word, for export; [`Cell::set_word`] puts it back.
+    pub fn word(&self) -> u64 {
+        self.line.word.load(Ordering::Relaxed)
+    }
+
+    /// Sets the state word to one that [`Cell::word`] returned for the same policy and clock.
+    pub fn set_word(&self, word: u64) {
+        self.line.word.store(word, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn watched(&self, now: u64, cost: u64) -> Step {
+        self.line.watch.look(now);
+        let step = step(&self.line.word, &self.algorithm, now, cost);
+        if step.verdict == Verdict::Allowed && cost != 0 {
+            self.line.watch.admitted(now);
+        }
+        step
+    }
+}
+
+impl<A: Algorithm> Shared for Cell<A> {
+    #[inline]
+    fn admit_at(&self, now: u64, cost: u64) -> Verdict {
+        self.watched(now, cost).verdict
+    }
+
+    #[inline]
+    fn check_at(&self, now: u64, cost: u64) -> Decision {
+        self.algorithm.describe(self.watched(now, cost), now, cost)
+    }
+
+    #[inline]
+    fn peek_at(&self, now: u64, cost: u64) -> Decision {
+        peek(&self.line.word, &self.algorithm, now, cost)
+    }
+
+    #[inline]
+    fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
+        self.line.watch.look(now);
+        let taken = take_up_to(&self.line.word, &self.algorithm, now, most);
+        if taken != 0 {
+            self.line.watch.admitted(now);
+        }
+        taken
+    }
+
+    fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Option<u64> {
+        reserve(&self.line.word, &self.algorithm, now, cost, until)
+    }
+
+    fn books_ahead(&self) -> bool {
+        self.algorithm.books_ahead()
+    }
+
+    fn reset(&self) {
+        self.line.word.store(0, Ordering::Relaxed);
+    }
+
+    fn watch(&self) -> &Watch {
+        &self.line.watch
+    }
+}

@@ -1,0 +1,183 @@
+//! The atomic layer, and the limiter that puts a clock before it.
+//!
+//! [`Shared`] is what every state offers: [`Cell`] (any one-word algorithm), [`Ring`] (sliding
+//! window) and [`Log`] (sliding log). [`State`] is one of them chosen at run time, and [`Limiter`]
+//! gives any of them a clock, waiting, and the count of backward steps.
+
+pub mod cell;
+mod log;
+mod ring;
+mod state;
+mod waiting;
+mod watch;
+
+pub use cell::Cell;
+pub use log::Log;
+pub use ring::Ring;
+pub use state::State;
+pub use watch::Watch;
+
+use crate::clock::{Clock, Tsc};
+use crate::decision::{Decision, Verdict};
+use crate::policy::{Policy, PolicyError};
+use waiting::Waiters;
+
+/// A state that threads share. All calls are lock-free, and none allocates or blocks.
+pub trait Shared: Sync {
+    /// Decides and charges, without the rest of the answer. A cost of 0 is always allowed.
+    fn admit_at(&self, now: u64, cost: u64) -> Verdict;
+
+    /// Decides and charges.
+    fn check_at(&self, now: u64, cost: u64) -> Decision;
+
+    /// What [`Shared::check_at`] would answer. Writes nothing.
+    fn peek_at(&self, now: u64, cost: u64) -> Decision;
+
+    /// Takes as many permits as there are, up to `most`; returns how many.
+    fn take_up_to_at(&self, now: u64, most: u64) -> u64;
+
+    /// Takes `cost` permits for the earliest instant they may be used, if that is `until` at the
+    /// latest; returns it. Otherwise, and for algorithms that cannot book ahead, nothing changes.
+    fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Option<u64>;
+
+    /// Whether [`Shared::reserve_at`] works.
+    fn books_ahead(&self) -> bool;
+
+    /// Back to fresh. Admissions of other threads in the same instant may survive it.
+    fn reset(&self);
+
+    /// What has been seen of the callers' clock.
+    fn watch(&self) -> &Watch;
+}
+
+/// A shared state with a clock.
+///
+/// ```
+/// use tollbar::{Limiter, Policy};
+/// let limiter = Limiter::new(&"3/min".parse::<Policy>()?)?;
+/// for _ in 0..3 {
+///     assert!(limiter.check(1).is_allowed());
+/// }
+/// let refused = limiter.check(1);
+/// assert!(!refused.is_allowed());
+/// assert!(refused.retry_after <= 20_000_000_000); // nanoseconds: the bucket refills one every 20 s
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Limiter<S = State, C = Tsc> {
+    shared: S,
+    clock: C,
+    waiters: Waiters,
+}
+
+/// A view of a limiter for people and metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The clock's time of the view, in nanoseconds.
+    pub now: u64,
+    /// What a peek for one permit answers.
+    pub decision: Decision,
+    /// Callers asleep in [`Limiter::wait_until`].
+    pub waiting: u32,
+    /// Requests that came with an older time than one admitted before them.
+    pub backward_steps: u64,
+}
+
+impl Limiter {
+    /// A limiter of any algorithm on the default clock.
+    pub fn new(policy: &Policy) -> Result<Limiter, PolicyError> {
+        Ok(Limiter::with(State::new(policy)?, Tsc))
+    }
+}
+
+impl<S: Shared, C: Clock> Limiter<S, C> {
+    /// The callers that may sleep in [`Limiter::wait_until`] at one time, unless said.
+    pub const WAITERS: u32 = 1024;
+
+    /// Joins a state and a clock.
+    pub fn with(shared: S, clock: C) -> Limiter<S, C> {
+        Limiter { shared, clock, waiters: Waiters::new(Self::WAITERS) }
+    }
+
+    /// The same with another bound on sleeping callers. 0: none may sleep.
+    pub fn with_waiters(mut self, most: u32) -> Limiter<S, C> {
+        self.waiters = Waiters::new(most);
+        self
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// The state.
+    pub fn shared(&self) -> &S {
+        &self.shared
+    }
+
+    /// Takes `cost` permits now, or says when.
+    #[inline]
+    pub fn check(&self, cost: u64) -> Decision {
+        self.shared.check_at(self.clock.now(), cost)
+    }
+
+    /// Takes `cost` permits now. The shortest call: no times, no counts.
+    #[inline]
+    pub fn admit(&self, cost: u64) -> Verdict {
+        self.shared.admit_at(self.clock.now(), cost)
+    }
+
+    /// [`Limiter::check`] at the caller's time, on the same scale as the clock's.
+    #[inline]
+    pub fn check_at(&self, now: u64, cost: u64) -> Decision {
+        self.shared.check_at(now, cost)
+    }
+
+    /// What [`Limiter::check`] would answer; takes nothing.
+    pub fn peek(&self, cost: u64) -> Decision {
+        self.shared.peek_at(self.clock.now(), cost)
+    }
+
+    /// Takes as many permits as there are, up to `most`; returns how many.
+    pub fn take_up_to(&self, most: u64) -> u64 {
+        self.shared.take_up_to_at(self.clock.now(), most)
+    }
+
+    /// Takes `cost` permits, sleeping until `deadline` (on the clock's scale) at the latest. What
+    /// cannot fit is refused at once, with nothing taken; so is a caller for whom there is no place
+    /// among the sleepers. The answer's times count from the return.
+    ///
+    /// Where the algorithm can book ahead (gcra, pacer, warm-up, interval aligned to time 0), permits
+    /// are taken before the sleep, so callers wake one after the other and none in vain. With windows
+    /// and logs a caller sleeps until a permit could be free and tries again.
+    pub fn wait_until(&self, cost: u64, deadline: u64) -> Decision {
+        waiting::wait(&self.shared, &self.clock, &self.waiters, cost, deadline)
+    }
+
+    /// [`Limiter::wait_until`] `patience` nanoseconds from now.
+    pub fn wait(&self, cost: u64, patience: u64) -> Decision {
+        self.wait_until(cost, self.clock.now().saturating_add(patience))
+    }
+
+    /// Takes `cost` permits ahead for the earliest instant they may be used, which it returns, if that
+    /// is `until` at the latest. The caller is bound to that instant. `None` takes nothing.
+    pub fn reserve(&self, cost: u64, until: u64) -> Option<u64> {
+        self.shared.reserve_at(self.clock.now(), cost, until)
+    }
+
+    /// Back to fresh.
+    pub fn reset(&self) {
+        self.shared.reset();
+    }
+
+    /// The state for people and metrics. It takes nothing.
+    pub fn snapshot(&self) -> Snapshot {
+        let now = self.clock.now();
+        Snapshot {
+            now,
+            decision: self.shared.peek_at(now, 1),
+            waiting: self.waiters.asleep(),
+            backward_steps: self.shared.watch().backward_steps(),
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The sliding window's shared state: one word that decides, and a ring of counts.
+//!
+//! `word` holds the running segment and the running count of all permits admitted. An admission is one
+//! compare-and-swap on it, so there is nothing to confirm or undo: a request either moved the count or
+//! did nothing. `starts[s mod places]` holds the count at the start of segment s.
+//!
+//! Whoever admits the first request of a segment first writes that segment's start, then moves the word:
+//!
+//! 1. read `word` = (i, c). For each segment k in i+1 … j raise `starts[k]` to (k, c).
+//! 2. swap `word` from (i, c) to (j, c + cost).
+//!
+//! If 2 fails because somebody was admitted in segment i meanwhile, the start written in 1 is too low,
+//! and the next to try raises it (a start is only ever raised, or replaced by a later segment's). If 2
+//! succeeds, the word was (i, c) all the time, so no start can have been raised above c, and it was
+//! raised to c: it is final. A thread killed between 1 and 2 leaves starts of segments that have not
+//! begun, which whoever begins them raises.
+//!
+//! What a concurrent observer may see: a start of a segment beyond the word's. Where that start has
+//! taken the place of one still needed, some thread's clock has been there, and the observer judges its
+//! request at that later segment. A refusal writes nothing.
+
+use super::{Shared, Watch};
+use crate::algorithm::sliding_window::{Mark, SlidingWindow, Starts};
+use crate::decision::{Decision, Verdict};
+use crate::policy::{Anchor, Policy, PolicyError};
+use crate::sync::{AtomicU64, CachePadded, Ordering};
+use crate::units::NEVER;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// A sliding window that threads share.
+#[derive(Debug)]
+pub struct Ring {
+    line: CachePadded<Line>,
+    starts: Box<[AtomicU64]>,
+    window: SlidingWindow,
+    anchor: Anchor,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    word: AtomicU64,
+    /// `anchor first`: the first admission's time, plus 1. 0: none yet.
+    origin: AtomicU64,
+    watch: Watch,
+}
+
+/// Everything a decision needs, as of one value of the word.
+struct View {
+    /// The word that was read.
+    word: u64,
+    mark: Mark,
+    /// The segment that the request is judged in, and how far into it.
+    segment: u64,
+    elapsed: u64,
+    starts: Starts,
+}
+
+impl Ring {
+    /// A fresh state. The only allocation is here.
+    pub fn new(policy: &Policy) -> Result<Ring, PolicyError> {
+        let window = SlidingWindow::new(policy)?;
+        let places = usize::try_from(window.places()).map_err(|_| PolicyError::NoMemory)?;
+        Ok(Ring {
+            line: CachePadded::new(Line::default()),
+            starts: zeroed(places)?,
+            window,
+            anchor: policy.anchor,
+        })
+    }
+
+    /// The time since the window's origin; fresh states have theirs at the request.
+    #[inline(always)]
+    fn since(&self, now: u64) -> u64 {
+        match self.anchor {
+            Anchor::Epoch => now,
+            Anchor::First => match self.line.origin.load(Ordering::Relaxed) {
+                0 => 0,
+                origin => now.saturating_sub(origin - 1),
+            },
+        }
+    }
+
+    /// Back from a time since the origin.
+    fn absolute(&self, at: u64, now: u64) -> u64 {
+        if at == NEVER || self.anchor == Anchor::Epoch {
+            return at;
+        }
+        match self.line.origin.load(Ordering::Relaxed) {
+            0 => at.saturating_add(now),
+            origin => at.saturating_add(origin - 1),
+        }
+    }
+
+    #[inline(always)]
+    fn place(&self, segment: u64) -> Option<&AtomicU64> {
+        // The length is a power of two.
+        self.starts.get((segment as usize) & self.starts.len().wrapping_sub(1))
+    }
+
+    /// `None` when the clock is beyond what a word can hold.
+    #[inline(always)]
+    fn view(&self, since: u64) -> Option<View> {
+        let (segment, elapsed) = self.window.segment(since)?;
+        // A clock that went back is judged at the start of the latest segment known.
+        let mut seen = 0;
+        loop {
+            // Acquire: the starts that were final when the word was written are seen.
+            let word = self.line.word.load(Ordering::Acquire);
+            let mark = self.window.unpack(word);
+            let judged = segment.max(mark.segment).max(seen);
+            let elapsed = if judged == segment { elapsed } else { 0 };
+            match self.starts_of(judged, mark) {
+                Ok(starts) => return Some(View { word, mark, segment: judged, elapsed, starts }),
+                Err(later) => seen = later.max(seen),
+            }
+        }
+    }
+
+    /// The starts that matter in `segment`, given the word's mark; `Err` with a later segment that has
+    /// taken the place of one.
+    #[inline(always)]
+    fn starts_of(&self, segment: u64, mark: Mark) -> Result<Starts, u64> {
+        let whole = self.start(segment.saturating_sub(self.window.whole()), mark)?;
+        let partial = match segment.checked_sub(self.window.whole() + 1) {
+            Some(before) if self.window.partial() => self.start(before, mark)?,
+            _ => whole,
+        };
+        Ok(Starts { whole, partial })
+    }
+
+    #[inline(always)]
+    fn start(&self, segment: u64, mark: Mark) -> Result<u64, u64> {
+        if segment > mark.segment {
+            return Ok(mark.count);
+        }
+        let Some(place) = self.place(segment) else { return Ok(mark.count) };
+        // Relaxed: ordered after the word by its Acquire.
+        let kept = self.window.unpack(place.load(Ordering::Relaxed));
+        if kept.segment > segment {
+            return Err(kept.segment);
+        }
+        Ok(kept.count)
+    }
+
+    /// Step 1: the starts of the segments after the word's up to `view.segment`. False if a place has
+    /// gone to a later segment.
+    fn begin(&self, view: &View) -> bool {
+        let places = self.starts.len() as u64;
+        let first = (view.mark.segment + 1).max((view.segment + 1).saturating_sub(places));
+        (first..=view.segment).all(|segment| self.raise(Mark { segment, count: view.mark.count }))
+    }
+
+    fn raise(&self, to: Mark) -> bool {
+        let Some(place) = self.place(to.segment) else { return false };
+        let mut word = place.load(Ordering::Relaxed);
+        loop {
+            let kept = self.window.unpack(word);
+            if kept.segment > to.segment {
+                return false;
+            }
+            if kept.segment == to.segment && self.window.ahead(kept.count, to.count) == 0 {
+                return true;
+            }
+            // Relaxed: it becomes visible to others through the word's Release.
+            match place.compare_exchange_weak(word, self.window.pack(to), Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(seen) => word = seen,
+            }
+        }
+    }
+
+    /// Step 2. Release: whoever reads the new word sees the starts below it.
+    fn swap(&self, view: &View, cost: u64) -> bool {
+        let next = Mark { segment: view.segment, count: view.mark.count.wrapping_add(cost) };
+        self.line.word.compare_exchange(view.word, self.window.pack(next), Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    fn left(&self, view: &View) -> u64 {
+        self.window.left(view.mark.count, view.starts, view.elapsed)
+    }
+
+    /// Takes what `choose` makes of the permits that are left; `None` or 0 takes nothing.
+    #[inline(always)]
+    fn take(&self, now: u64, choose: impl Fn(u64) -> u64) -> u64 {
+        self.line.watch.look(now);
+        loop {
+            let Some(view) = self.view(self.since(now)) else { return 0 };
+            let cost = choose(self.left(&view));
+            if cost == 0 {
+                return 0;
+            }
+            if self.anchor == Anchor::First && self.line.origin.load(Ordering::Relaxed) == 0 {
+                let origin = now.saturating_add(1);
+                // Relaxed: a number that is written once. Losing the race means another origin: again.
+                if self.line.origin.compare_exchange(0, origin, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+                    continue;
+                }
+            }
+            if view.segment > view.mark.segment && !self.begin(&view) {
+                continue;
+            }
+            if self.swap(&view, cost) {
+                self.line.watch.admitted(now);
+                return cost;
+            }
+        }
+    }
+
+    fn verdict(&self, now: u64, cost: u64) -> Verdict {
+        if cost == 0 {
+            return Verdict::Allowed;
+        }
+        if cost > self.window.limit() {
+            return Verdict::Never;
+        }
+        match self.take(now, |left| if cost <= left { cost } else { 0 }) {
+            0 => Verdict::Denied,
+            _ => Verdict::Allowed,
+        }
+    }
+
+    /// The earliest time since the origin at which `cost` permits are left; the view's own time if now.
+    fn admits_at(&self, view: &View, since: u64, cost: u64) -> u64 {
+        let (mut segment, mut starts) = (view.segment, view.starts);
+        // One segment more than counts: then all that is known has left.
+        for _ in 0..self.window.whole() + 3 {
+            if let Some(at) = self.window.fits_in(segment, view.mark.count, starts, cost) {
+                return if at == NEVER { NEVER } else { at.max(since) };
+            }
+            segment += 1;
+            match self.starts_of(segment, view.mark) {
+                Ok(next) => starts = next,
+                // Overtaken while looking: a later view would say more, this one says what is true now.
+                Err(later) => segment = later,
+            }
+        }
+        NEVER
+    }
+
+    fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
+        let since = self.since(now);
+        let view = match self.view(since) {
+            Some(view) if verdict != Verdict::Never => view,
+            view => {
+                let remaining = view.map_or(0, |view| self.left(&view));
+                return Decision { verdict, remaining, retry_after: NEVER, reset_after: NEVER };
+            }
+        };
+        let retry_after = match verdict {
+            Verdict::Allowed => 0,
+            _ => match self.absolute(self.admits_at(&view, since, cost), now) {
+                NEVER => NEVER,
+                at => at.saturating_sub(now),
+            },
+        };
+        let fresh = self.admits_at(&view, since, self.window.limit());
+        Decision {
+            verdict,
+            remaining: self.left(&view),
+            retry_after,
+            reset_after: crate::algorithm::after(self.absolute(fresh, now), now),
+        }
+    }
+}
+
+impl Shared for Ring {
+    #[inline]
+    fn admit_at(&self, now: u64, cost: u64) -> Verdict {
+        self.verdict(now, cost)
+    }
+
+    fn check_at(&self, now: u64, cost: u64) -> Decision {
+        self.describe(self.verdict(now, cost), now, cost)
+    }
+
+    fn peek_at(&self, now: u64, cost: u64) -> Decision {
+        let left = self.view(self.since(now)).map_or(0, |view| self.left(&view));
+        let verdict = match cost {
+            0 => Verdict::Allowed,
+            _ if cost > self.window.limit() => Verdict::Never,
+            _ if cost <= left => Verdict::Allowed,
+            _ => Verdict::Denied,
+        };
+        self.describe(verdict, now, cost)
+    }
+
+    fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
+        self.take(now, |left| left.min(most))
+    }
+
+    fn reserve_at(&self, _now: u64, _cost: u64, _until: u64) -> Option<u64> {
+        None
+    }
+
+    fn books_ahead(&self) -> bool {
+        false
+    }
+
+    /// Raises every start to the running count, so that nothing counts any more.
+    fn reset(&self) {
+        let mark = self.window.unpack(self.line.word.load(Ordering::Acquire));
+        for place in &self.starts {
+            let kept = self.window.unpack(place.load(Ordering::Relaxed));
+            self.raise(Mark { segment: kept.segment, count: mark.count });
+        }
+    }
+
+    fn watch(&self) -> &Watch {
+        &self.line.watch
+    }
+}
+
+/// `len` zeroes, or an error where there is no memory.
+pub(super) fn zeroed(len: usize) -> Result<Box<[AtomicU64]>, PolicyError> {
+    let mut words = Vec::new();
+    words.try_reserve_exact(len).map_err(|_| PolicyError::NoMemory)?;
+    words.extend((0..len).map(|_| AtomicU64::new(0)));
+    Ok(words.into_boxed_slice())
+}

@@ -1,0 +1,69 @@
+//! A state of any algorithm, chosen at run time.
+
+use super::{Cell, Log, Ring, Shared, Watch};
+use crate::algorithm::Rule;
+use crate::decision::{Decision, Verdict};
+use crate::policy::{Kind, Policy, PolicyError};
+
+/// One of the shared states.
+#[derive(Debug)]
+pub enum State {
+    /// A one-word algorithm, or a limit of 0.
+    Cell(Cell<Rule>),
+    /// A sliding window.
+    Ring(Ring),
+    /// A sliding log.
+    Log(Log),
+}
+
+impl State {
+    /// A fresh state for `policy`.
+    pub fn new(policy: &Policy) -> Result<State, PolicyError> {
+        policy.validate()?;
+        Ok(match policy.kind {
+            _ if policy.limit == 0 => State::Cell(Cell::new(Rule::Closed)),
+            Kind::SlidingWindow => State::Ring(Ring::new(policy)?),
+            Kind::SlidingLog => State::Log(Log::new(policy)?),
+            _ => State::Cell(Cell::new(Rule::new(policy)?)),
+        })
+    }
+}
+
+macro_rules! each {
+    ($self:ident, $s:ident => $call:expr) => {
+        match $self {
+            State::Cell($s) => $call,
+            State::Ring($s) => $call,
+            State::Log($s) => $call,
+        }
+    };
+}
+
+impl Shared for State {
+    #[inline]
+    fn admit_at(&self, now: u64, cost: u64) -> Verdict {
+        each!(self, s => s.admit_at(now, cost))
+    }
+    #[inline]
+    fn check_at(&self, now: u64, cost: u64) -> Decision {
+        each!(self, s => s.check_at(now, cost))
+    }
+    fn peek_at(&self, now: u64, cost: u64) -> Decision {
+        each!(self, s => s.peek_at(now, cost))
+    }
+    fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
+        each!(self, s => s.take_up_to_at(now, most))
+    }
+    fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Option<u64> {
+        each!(self, s => s.reserve_at(now, cost, until))
+    }
+    fn books_ahead(&self) -> bool {
+        each!(self, s => s.books_ahead())
+    }
+    fn reset(&self) {
+        each!(self, s => s.reset());
+    }
+    fn watch(&self) -> &Watch {
+        each!(self, s => s.watch())
+    }
+}

@@ -1,0 +1,97 @@
+//! Why a policy is refused.
+
+/// A policy whose parts are each readable and together impossible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// The period is 0.
+    PeriodZero,
+    /// The burst is 0 (a limit of 0 is how to deny all).
+    BurstZero,
+    /// More than 16 permits a nanosecond, or more than the algorithm can count at that period.
+    RateTooHigh,
+    /// The burst takes longer to refill than a state word can say.
+    BurstTooLarge,
+    /// A fresh state would hold more than the burst.
+    InitAboveBurst,
+    /// An option that this algorithm does not have.
+    OptionMismatch,
+    /// A sliding window needs 1 to 1024 segments, each of a whole number of nanoseconds.
+    Segments,
+    /// A warm-up needs a time above 0 and a cold factor from 1 to 1000.
+    WarmUp,
+    /// A sliding log of more than 2^24 entries.
+    LogTooLarge,
+    /// The algorithm needs more than one state word.
+    NotOneWord,
+    /// No memory for the state.
+    NoMemory,
+}
+
+impl PolicyError {
+    /// One line for people.
+    pub const fn message(self) -> &'static str {
+        match self {
+            PolicyError::PeriodZero => "the period is zero",
+            PolicyError::BurstZero => "the burst is zero (limit 0 denies all)",
+            PolicyError::RateTooHigh => "the rate is higher than this algorithm can count exactly",
+            PolicyError::BurstTooLarge => "the burst is larger than a state word can hold at this rate",
+            PolicyError::InitAboveBurst => "init is larger than the burst",
+            PolicyError::OptionMismatch => "an option does not belong to this algorithm",
+            PolicyError::Segments => "segments must be 1 to 1024 and divide the period",
+            PolicyError::WarmUp => "warm-up needs `warm TIME` above zero and `cold` from 1 to 1000",
+            PolicyError::LogTooLarge => "a sliding log may have 16777216 entries at most",
+            PolicyError::NotOneWord => "this algorithm needs more than one state word",
+            PolicyError::NoMemory => "out of memory",
+        }
+    }
+}
+
+impl core::fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl core::error::Error for PolicyError {}
+
+/// Where a policy's text stops making sense, and what would have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SyntaxError {
+    /// Column of the first byte that is wrong, from 1; one past the end if the text stops early.
+    pub column: usize,
+    /// What was expected there.
+    pub expected: &'static str,
+    /// Which kind of fault it is.
+    pub fault: Fault,
+}
+
+/// The kinds of fault a text can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Not the grammar.
+    Syntax,
+    /// A number that does not fit 64 bits.
+    Overflow,
+    /// No such algorithm.
+    UnknownAlgorithm,
+    /// An option given twice.
+    Duplicate,
+    /// Readable, and refused by [`crate::Policy::validate`].
+    Policy(PolicyError),
+}
+
+impl core::fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.fault {
+            Fault::Syntax => write!(f, "column {}: expected {}", self.column, self.expected),
+            Fault::Overflow => write!(f, "column {}: number too large, expected {}", self.column, self.expected),
+            Fault::UnknownAlgorithm => write!(f, "column {}: unknown algorithm, expected {}", self.column, self.expected),
+            Fault::Duplicate => write!(f, "column {}: given twice, expected {}", self.column, self.expected),
+            Fault::Policy(why) => write!(f, "column {}: {why}", self.column),
+        }
+    }
+}
+
+impl core::error::Error for SyntaxError {}

@@ -1,0 +1,235 @@
+//! A policy: what is allowed, as plain data. [`text`] reads and writes the one-line form.
+
+mod error;
+pub mod text;
+
+pub use error::{Fault, PolicyError, SyntaxError};
+
+/// The algorithms, by the numbers the C face uses for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Kind {
+    /// Generic cell rate algorithm: token bucket and leaky bucket (as a meter) in one word.
+    Gcra = 0,
+    /// All permits of a period come back at its end.
+    Interval = 1,
+    /// A counter for each window.
+    FixedWindow = 2,
+    /// The last window's count fades out while this one's grows.
+    WeightedWindow = 3,
+    /// A ring of sub-windows.
+    SlidingWindow = 4,
+    /// Every admission's time, exact.
+    SlidingLog = 5,
+    /// Evenly spaced departures.
+    Pacer = 6,
+    /// A rate that grows from cold to its limit.
+    WarmUp = 7,
+}
+
+/// What windows and intervals are aligned to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Anchor {
+    /// Time 0 of the clock.
+    Epoch = 0,
+    /// The first request of a fresh state.
+    First = 1,
+}
+
+/// How a sliding window treats its oldest, partly expired segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Mode {
+    /// `segments` segments, the running one among them: the window is up to one segment short.
+    N = 0,
+    /// One segment more: never more than `limit` in any window, and sometimes less.
+    Strict = 1,
+    /// The segment more counts by the part of it that is still inside.
+    Interpolated = 2,
+}
+
+/// What a permit stands for. It changes what the text form accepts, not the arithmetic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Unit {
+    /// Requests, calls, messages.
+    Permits = 0,
+    /// Bytes: sizes may carry `kb mb gb` (powers of 1000) or `kib mib gib` (of 1024).
+    Bytes = 1,
+}
+
+/// The most entries a sliding log may keep (8 bytes each: 128 MiB).
+pub const LOG_MOST: u64 = 1 << 24;
+/// The most segments a sliding window may have.
+pub const SEGMENTS_MOST: u32 = 1024;
+/// Segments of a sliding window that names none.
+pub const SEGMENTS_DEFAULT: u32 = 10;
+/// Cold factor of a warm-up that names none.
+pub const COLD_DEFAULT: u32 = 3;
+/// Largest cold factor.
+pub const COLD_MOST: u32 = 1000;
+
+/// `limit` permits per `period`, with the options of its algorithm.
+///
+/// Options of another algorithm keep the value [`Policy::new`] gives them; anything else is
+/// refused by [`Policy::validate`], so that no option is silently without effect.
+///
+/// ```
+/// use tollbar::{Kind, Policy};
+/// let policy: Policy = "100/s burst 20".parse()?;
+/// assert_eq!((policy.limit, policy.period, policy.burst), (100, 1_000_000_000, 20));
+/// assert_eq!(policy.kind, Kind::Gcra);
+/// assert_eq!(policy.to_string(), "100/s burst 20");
+/// # Ok::<(), tollbar::SyntaxError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Policy {
+    /// Permits per period. 0 denies all.
+    pub limit: u64,
+    /// The period in nanoseconds.
+    pub period: u64,
+    /// The most permits at once, and so the largest cost that is not "never".
+    pub burst: u64,
+    /// The algorithm.
+    pub kind: Kind,
+    /// gcra: permits a fresh state holds. `burst`, or 0 with `borrow`, unless said.
+    pub init: u64,
+    /// gcra: the first take passes whatever its cost, and the next one pays for it.
+    pub borrow: bool,
+    /// interval, fixed-window, sliding-window: the alignment.
+    pub anchor: Anchor,
+    /// sliding-window: how many segments a window has.
+    pub segments: u32,
+    /// sliding-window: what counts of the oldest one.
+    pub mode: Mode,
+    /// pacer: departures that may follow at once after an idle time.
+    pub slack: u64,
+    /// warm-up: nanoseconds from cold to warm.
+    pub warm_up: u64,
+    /// warm-up: how many times slower it is when cold.
+    pub cold: u32,
+    /// fixed-window, sliding-log: refused requests count too.
+    pub count_rejected: bool,
+    /// What a permit is.
+    pub unit: Unit,
+}
+
+impl Policy {
+    /// `limit` permits per `period` nanoseconds, everything else as the text form has it by default.
+    pub const fn new(limit: u64, period: u64) -> Policy {
+        Policy {
+            limit,
+            period,
+            burst: limit,
+            kind: Kind::Gcra,
+            init: limit,
+            borrow: false,
+            anchor: Anchor::Epoch,
+            segments: 0,
+            mode: Mode::N,
+            slack: 0,
+            warm_up: 0,
+            cold: 0,
+            count_rejected: false,
+            unit: Unit::Permits,
+        }
+    }
+
+    /// The same with another burst (and a fresh state that holds it).
+    pub const fn with_burst(mut self, burst: u64) -> Policy {
+        self.burst = burst;
+        self.init = burst;
+        self
+    }
+
+    /// The same by another algorithm, with that algorithm's defaults.
+    pub const fn with_kind(mut self, kind: Kind) -> Policy {
+        self.kind = kind;
+        match kind {
+            Kind::SlidingWindow => self.segments = SEGMENTS_DEFAULT,
+            Kind::WarmUp => self.cold = COLD_DEFAULT,
+            _ => {}
+        }
+        self
+    }
+
+    /// Whether every option is in range and belongs to the algorithm. Limits that depend on the
+    /// size of a state word are checked when the policy is compiled.
+    pub const fn validate(&self) -> Result<(), PolicyError> {
+        if self.period == 0 {
+            return Err(PolicyError::PeriodZero);
+        }
+        if self.burst == 0 && self.limit != 0 {
+            return Err(PolicyError::BurstZero);
+        }
+        if self.init > self.burst {
+            return Err(PolicyError::InitAboveBurst);
+        }
+        let kind = self.kind;
+        let gcra = matches!(kind, Kind::Gcra);
+        if !gcra && (self.borrow || self.init != self.burst) {
+            return Err(PolicyError::OptionMismatch);
+        }
+        let takes_burst = matches!(kind, Kind::Gcra | Kind::Interval | Kind::Pacer | Kind::WarmUp);
+        if !takes_burst && self.burst != self.limit {
+            return Err(PolicyError::OptionMismatch);
+        }
+        let sliding = matches!(kind, Kind::SlidingWindow);
+        if !sliding && (self.segments != 0 || !matches!(self.mode, Mode::N)) {
+            return Err(PolicyError::OptionMismatch);
+        }
+        let anchored = matches!(kind, Kind::Interval | Kind::FixedWindow | Kind::SlidingWindow);
+        if !anchored && matches!(self.anchor, Anchor::First) {
+            return Err(PolicyError::OptionMismatch);
+        }
+        if !matches!(kind, Kind::Pacer) && self.slack != 0 {
+            return Err(PolicyError::OptionMismatch);
+        }
+        let warm = matches!(kind, Kind::WarmUp);
+        if !warm && (self.warm_up != 0 || self.cold != 0) {
+            return Err(PolicyError::OptionMismatch);
+        }
+        if self.count_rejected && !matches!(kind, Kind::FixedWindow | Kind::SlidingLog) {
+            return Err(PolicyError::OptionMismatch);
+        }
+        if sliding && (self.segments == 0 || self.segments > SEGMENTS_MOST) {
+            return Err(PolicyError::Segments);
+        }
+        if warm && (self.warm_up == 0 || self.cold == 0 || self.cold > COLD_MOST) {
+            return Err(PolicyError::WarmUp);
+        }
+        if matches!(kind, Kind::SlidingLog) && self.limit > LOG_MOST {
+            return Err(PolicyError::LogTooLarge);
+        }
+        Ok(())
+    }
+}
+
+impl Kind {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Kind; 8] = [
+        Kind::Gcra,
+        Kind::Interval,
+        Kind::FixedWindow,
+        Kind::WeightedWindow,
+        Kind::SlidingWindow,
+        Kind::SlidingLog,
+        Kind::Pacer,
+        Kind::WarmUp,
+    ];
+
+    /// The name in the text form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Gcra => "gcra",
+            Kind::Interval => "interval",
+            Kind::FixedWindow => "fixed-window",
+            Kind::WeightedWindow => "weighted-window",
+            Kind::SlidingWindow => "sliding-window",
+            Kind::SlidingLog => "sliding-log",
+            Kind::Pacer => "pacer",
+            Kind::WarmUp => "warm-up",
+        }
+    }
+}

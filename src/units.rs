@@ -1,0 +1,262 @@
+//! Exact arithmetic between time (nanoseconds) and permits, in 64-bit words.
+//!
+//! # The grid
+//!
+//! At a rate of `limit / period`, one permit takes `T = period / limit` nanoseconds, which is
+//! rarely whole. Keeping `T` rounded makes the rate wrong for ever (43 % at 7·10⁸ per second);
+//! keeping it in floating point makes it wrong once the clock is large. So states are kept in
+//! *units* of `1/S` permit, where `S` is a whole number chosen for the policy:
+//!
+//! ```text
+//! a permit          = S units                            exactly
+//! the clock         = floor(now · S · limit / period)    units, computed exactly
+//! ```
+//!
+//! Nothing accumulates: charges are whole units, and the clock is converted from its absolute
+//! value each time, so the long-run rate is exactly `limit / period`.
+//!
+//! With `S · limit / period` whole (it is for every rate where `limit / gcd(limit, period)` is at
+//! most 8, such as 3, 7, 3·10⁸ or 7·10⁸ per second and all whole-nanosecond intervals) the clock
+//! conversion is not rounded either, and every decision equals that of exact rational arithmetic.
+//! Otherwise `S` is chosen so that it is not rounded at multiples of the smallest possible power
+//! of ten nanoseconds ([`Grid::exact_step`]), and in between a decision can be early by less than
+//! one unit ([`Grid::per_permit`] units make a permit; a unit is at most a quarter of a nanosecond
+//! for every burst that refills within a century).
+
+use core::num::{NonZeroU128, NonZeroU64};
+
+/// "Never", where a time in nanoseconds is expected: no later time would change the answer.
+pub const NEVER: u64 = u64::MAX;
+
+/// Clock readings every policy can hold: 2⁶¹ ns, 73 years from the clock's zero.
+pub const HORIZON: u64 = 1 << 61;
+
+/// Maps nanoseconds to units of `1/per_permit` permit and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Grid {
+    /// Units per nanosecond, as `hi.lo` scaled by `2^shift`, rounded up in the last place.
+    hi: u64,
+    lo: u64,
+    shift: u32,
+    per_permit: NonZeroU64,
+    /// The largest `now` that still has a representable unit.
+    max_now: u64,
+    exact_step: u64,
+}
+
+impl Grid {
+    /// The grid of `limit` permits per `period` nanoseconds for a word of `bits` bits that must
+    /// also hold `span` permits beyond the clock. `None` if no such grid exists: the rate is
+    /// above 16 permits per nanosecond (for 64 bits), or `span` permits do not fit.
+    pub fn new(limit: NonZeroU64, period: NonZeroU64, span: u64, bits: u32) -> Option<Grid> {
+        let (l, p) = (wide(limit), wide(period));
+        let room = 1u128.checked_shl(bits)?.checked_sub(1)?;
+        // The largest S with  S·limit/period·HORIZON + S·2·span <= room.
+        let horizon_permits = mul_div_ceil(u128::from(HORIZON), l, p)?;
+        let permits = horizon_permits.checked_add(2 * u128::from(span))?;
+        let mut most = room / NonZeroU128::new(permits.max(1))?;
+        if most == 0 {
+            // The fastest rates get half the horizon rather than a refusal.
+            let permits = (horizon_permits / 2).checked_add(2 * u128::from(span))?;
+            most = room / NonZeroU128::new(permits)?;
+        }
+        let most = most.min(u128::from(u64::MAX >> 1));
+        if most == 0 {
+            return None;
+        }
+        let (per_permit, exact_step) = finest(l, p, most)?;
+        let per_permit = NonZeroU64::new(u64::try_from(per_permit).ok()?)?;
+        Grid::with_units(limit, period, per_permit, bits, exact_step)
+    }
+
+    fn with_units(
+        limit: NonZeroU64,
+        period: NonZeroU64,
+        per_permit: NonZeroU64,
+        bits: u32,
+        exact_step: u64,
+    ) -> Option<Grid> {
+        // units/ns = num/den in lowest terms
+        let num = wide(limit).get().checked_mul(u128::from(per_permit.get()))?;
+        let g = gcd(num, wide(period).get());
+        let num = num / g;
+        let den = NonZeroU128::new(wide(period).get() / g)?;
+        let room = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
+        let (hi, lo, shift) = if den.get() == 1 {
+            (u64::try_from(num).ok()?, 0, 0)
+        } else {
+            fixed_point(num, den)?
+        };
+        let mut grid = Grid { hi, lo, shift, per_permit, max_now: u64::MAX, exact_step };
+        // The first reading past the end, less one.
+        let limit_now = mul_div_ceil(u128::from(room) + 1, den, NonZeroU128::new(num)?)?;
+        grid.max_now = u64::try_from(limit_now).map_or(u64::MAX, |n| n.saturating_sub(1));
+        Some(grid)
+    }
+
+    /// Units that make one permit.
+    #[inline(always)]
+    pub const fn per_permit(&self) -> NonZeroU64 {
+        self.per_permit
+    }
+
+    /// Clock readings that are multiples of this many nanoseconds are converted without rounding.
+    /// 1 means always.
+    pub const fn exact_step(&self) -> u64 {
+        self.exact_step
+    }
+
+    /// The last clock reading, in nanoseconds, that this grid represents. Later ones saturate, and
+    /// nothing more is admitted then.
+    pub const fn max_now(&self) -> u64 {
+        self.max_now
+    }
+
+    /// `floor(now · units per nanosecond)`; `u64::MAX` after [`Grid::max_now`].
+    #[inline(always)]
+    pub fn units(&self, now: u64) -> u64 {
+        if now > self.max_now {
+            return u64::MAX;
+        }
+        let high = u128::from(now) * u128::from(self.hi);
+        if self.shift == 0 {
+            return high as u64;
+        }
+        // The multiplier's error is below 2^-126 of it, and now·den < 2^125: the floor is exact.
+        let low = (u128::from(now) * u128::from(self.lo)) >> 64;
+        ((high + low) >> self.shift) as u64
+    }
+
+    /// The smallest `now` whose [`Grid::units`] is at least `target`; [`NEVER`] if there is none.
+    pub fn nanos(&self, target: u64) -> u64 {
+        let Some(hi) = NonZeroU128::new(u128::from(self.hi)) else { return NEVER };
+        // A first guess from the upper word of the multiplier is never below the answer's floor by
+        // more than the error of one unit in 2^62; step to the exact one.
+        let guess = shifted_div(target, self.shift, hi);
+        let mut now = u64::try_from(guess).unwrap_or(NEVER);
+        if now > self.max_now {
+            now = self.max_now;
+        }
+        while now > 0 && self.units(now - 1) >= target {
+            now -= 1;
+        }
+        while self.units(now) < target {
+            if now >= self.max_now {
+                return NEVER;
+            }
+            now += 1;
+        }
+        now
+    }
+}
+
+/// Division by a number known beforehand: a multiplication and two corrections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Divisor {
+    by: NonZeroU64,
+    /// `floor((2^64 - 1) / by)`: the quotient it gives is at most 2 too small.
+    reciprocal: u64,
+}
+
+impl Divisor {
+    /// A divisor.
+    pub const fn new(by: NonZeroU64) -> Divisor {
+        Divisor { by, reciprocal: u64::MAX / by.get() }
+    }
+
+    /// What it divides by.
+    #[inline(always)]
+    pub const fn get(&self) -> u64 {
+        self.by.get()
+    }
+
+    /// Quotient and remainder.
+    #[inline(always)]
+    pub const fn div_rem(&self, n: u64) -> (u64, u64) {
+        let mut q = ((n as u128 * self.reciprocal as u128) >> 64) as u64;
+        let mut r = n.wrapping_sub(q.wrapping_mul(self.by.get()));
+        if r >= self.by.get() {
+            q += 1;
+            r -= self.by.get();
+        }
+        if r >= self.by.get() {
+            q += 1;
+            r -= self.by.get();
+        }
+        (q, r)
+    }
+}
+
+/// The number of bits that hold `n`.
+pub(crate) const fn bits(n: u64) -> u32 {
+    64 - n.leading_zeros()
+}
+
+/// `ceil(a · b / c)`, or `None` if `a · b` does not fit 128 bits.
+pub(crate) fn mul_div_ceil(a: u128, b: NonZeroU128, c: NonZeroU128) -> Option<u128> {
+    let product = a.checked_mul(b.get())?;
+    Some(product / c + u128::from(product % c != 0))
+}
+
+/// The largest `S <= most` for which `S · limit · step / period` is whole, with the smallest
+/// power of ten `step` that allows one.
+fn finest(limit: NonZeroU128, period: NonZeroU128, most: u128) -> Option<(u128, u64)> {
+    let mut step: u64 = 1;
+    loop {
+        let g = gcd(period.get(), limit.get().checked_mul(u128::from(step))?);
+        let base = NonZeroU128::new(period.get() / g)?;
+        if base.get() <= most {
+            let times = most / base;
+            // Whole units per nanosecond need no more than one unit a nanosecond's fraction.
+            let times = if step == 1 { NonZeroU128::new(1)?.get() } else { times };
+            return Some((base.get() * times, step));
+        }
+        step = step.checked_mul(10)?;
+    }
+}
+
+/// `num/den` as `(hi·2^64 + lo) / 2^(shift + 64)`, rounded up, with the top bit of `hi` set.
+fn fixed_point(num: u128, den: NonZeroU128) -> Option<(u64, u64, u32)> {
+    let mut whole = num / den;
+    let mut rest = num % den;
+    let mut shift = 0u32;
+    // Long division, a bit at a time, until 128 bits of quotient are there. den < 2^64.
+    while whole >> 127 == 0 {
+        rest <<= 1;
+        whole = (whole << 1) | u128::from(rest >= den.get());
+        if rest >= den.get() {
+            rest -= den.get();
+        }
+        shift += 1;
+    }
+    let rounded = whole.checked_add(u128::from(rest != 0))?;
+    // The quotient is whole/2^shift; the upper word alone carries 2^(shift-64).
+    Some(((rounded >> 64) as u64, rounded as u64, shift.checked_sub(64)?))
+}
+
+/// `floor(n · 2^shift / d)` for shifts up to 127, saturating.
+fn shifted_div(n: u64, shift: u32, d: NonZeroU128) -> u128 {
+    let first = shift.min(64);
+    let rest = shift - first;
+    let top = u128::from(n) << first;
+    let (q, r) = (top / d, top % d);
+    if rest == 0 {
+        return q;
+    }
+    if q.leading_zeros() < rest {
+        return u128::MAX;
+    }
+    (q << rest) + (r << rest) / d
+}
+
+/// The greatest common divisor.
+pub(crate) const fn gcd(mut a: u128, mut b: u128) -> u128 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+fn wide(n: NonZeroU64) -> NonZeroU128 {
+    NonZeroU128::from(n)
+}
