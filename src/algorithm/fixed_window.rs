@@ -2,9 +2,10 @@
 //!
 //! The word is `start · (limit + 1) + used`. Aligned to time 0, `start` is the number of the window;
 //! aligned to the first request, it is that request's time, rounded up to a grid that leaves room
-//! for the counter (1 ns for limits up to 7, then the next of 2, 5, 10, 20, 50 … ns), so a window is
-//! never shorter than the period. A word of a later window than `now` says that the clock went back:
-//! the request is then judged in that later window.
+//! for the counter (1 ns for limits up to 6, then the next of 2, 5, 10, 20, 50 … ns), so a window is
+//! never shorter than the period. There `start` counts from 1, as a word of 0 is the fresh state. A
+//! word of a later window than `now` says that the clock went back: the request is then judged in
+//! that later window.
 //!
 //! Most admitted in any window of one period: `2 · limit` (the end of one, the start of the next).
 
@@ -72,7 +73,7 @@ impl FixedWindow {
         let radix = limit.checked_add(1).and_then(NonZeroU64::new).ok_or(PolicyError::RateTooHigh)?;
         let last = (u64::MAX / radix).saturating_sub(2);
         // The fastest epoch-aligned windows get half the horizon rather than a refusal.
-        let needed = HORIZON / grain / if anchored { 1 } else { 2 };
+        let needed = if anchored { HORIZON / grain + 2 } else { HORIZON / grain / 2 };
         if last < needed.max(1) {
             return Err(PolicyError::RateTooHigh);
         }
@@ -109,15 +110,15 @@ impl FixedWindow {
         if state != 0 && now < self.end(start) {
             return Some(Here { start, used });
         }
-        // 0 is the fresh state: a window that starts at time 0 is kept as one that starts a grain later.
-        let start = (grain + u64::from(rest != 0)).max(1);
+        let start = grain + u64::from(rest != 0) + 1;
         (start <= self.last).then_some(Here { start, used: 0 })
     }
 
     /// When the window `start` is over.
     #[inline(always)]
     fn end(&self, start: u64) -> u64 {
-        start.saturating_mul(self.grain.get()).saturating_add(self.period)
+        let from = start.saturating_sub(u64::from(self.anchored));
+        from.saturating_mul(self.grain.get()).saturating_add(self.period)
     }
 
     #[inline(always)]
@@ -162,11 +163,10 @@ impl Algorithm for FixedWindow {
             return now;
         }
         let end = self.end(here.start);
-        let (grain, _) = self.grain.div_rem(end);
-        if end == NEVER || grain >= self.last {
-            return NEVER;
+        match self.here(state, end) {
+            Some(_) if end != NEVER => end,
+            _ => NEVER,
         }
-        end
     }
 
     fn fresh_at(&self, state: u64, now: u64) -> u64 {

@@ -1,6 +1,7 @@
 //! Pacing: evenly spaced departures, and the bucket that lends ("borrow").
 //!
-//! The word is the next departure time in [`Grid`] units. A take may go as soon as that time has
+//! The word is the next departure time in [`Grid`] units, plus what a fresh state has in store (so
+//! that a departure due before the clock's zero can be said). A take may go as soon as that time has
 //! come, whatever its cost; the cost decides when the one after it may go. After an idle time the
 //! departure lags behind the clock by at most `slack` permits, which then follow at once.
 //!
@@ -47,10 +48,17 @@ impl Pacer {
         &self.grid
     }
 
-    /// The departure that a request at `clock` units would have.
+    /// The clock on the word's scale.
+    #[inline(always)]
+    fn clock(&self, now: u64) -> u64 {
+        self.grid.units(now).saturating_add(self.initial)
+    }
+
+    /// The departure that a request at `clock` would have.
     #[inline(always)]
     fn departure(&self, state: u64, clock: u64) -> u64 {
         if state == 0 {
+            // At least `initial`, by the scale.
             clock.saturating_sub(self.initial)
         } else {
             state.max(clock.saturating_sub(self.slack))
@@ -69,7 +77,7 @@ impl Algorithm for Pacer {
         if cost > self.most {
             return Step::never(state);
         }
-        let clock = self.grid.units(now);
+        let clock = self.clock(now);
         let departure = self.departure(state, clock);
         let charge = cost.wrapping_mul(self.grid.per_permit().get());
         match departure.checked_add(charge) {
@@ -79,7 +87,7 @@ impl Algorithm for Pacer {
     }
 
     fn available(&self, state: u64, now: u64) -> u64 {
-        let clock = self.grid.units(now);
+        let clock = self.clock(now);
         let departure = self.departure(state, clock);
         if departure > clock || departure.checked_add(self.grid.per_permit().get()).is_none() {
             return 0;
@@ -98,17 +106,17 @@ impl Algorithm for Pacer {
         if state == 0 {
             return now;
         }
-        self.grid.nanos(state.saturating_add(self.initial)).max(now)
+        self.grid.nanos(state).max(now)
     }
 
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
         if cost > self.most {
             return None;
         }
-        let departure = self.departure(state, self.grid.units(now));
+        let departure = self.departure(state, self.clock(now));
         let charge = cost.checked_mul(self.grid.per_permit().get())?;
         let next = departure.checked_add(charge)?;
-        let at = self.grid.nanos(departure);
+        let at = self.grid.nanos(departure.saturating_sub(self.initial));
         if at == NEVER {
             return None;
         }
