@@ -1,0 +1,112 @@
+//! What the integration tests share: names for times, the golden traces, and a small generator of
+//! numbers that look random and are the same in every run.
+#![allow(dead_code)] // each test program uses a part of it
+
+use std::ops::Range;
+use tollbar::{Policy, Shared, State};
+
+pub const US: u64 = 1_000;
+pub const MS: u64 = 1_000_000;
+pub const SEC: u64 = 1_000_000_000;
+pub const MIN: u64 = 60 * SEC;
+pub const HOUR: u64 = 60 * MIN;
+pub const DAY: u64 = 24 * HOUR;
+pub const YEAR: u64 = 365 * DAY;
+/// A reading of the Unix clock in nanoseconds: late 2026.
+pub const UNIX_NOW: u64 = 1_795_000_000_000_000_000;
+
+/// A policy from its text.
+pub fn policy(text: &str) -> Policy {
+    text.parse().unwrap_or_else(|why| panic!("{text:?}: {why}"))
+}
+
+/// A fresh state for a policy given as text.
+pub fn state(text: &str) -> State {
+    State::new(&policy(text)).unwrap_or_else(|why| panic!("{text:?}: {why}"))
+}
+
+/// `n` times evenly spaced in `[from, to)`.
+pub fn evenly(n: u64, from: u64, to: u64) -> impl Iterator<Item = u64> {
+    (0..n).map(move |i| from + i * (to - from) / n)
+}
+
+/// T1, for 120/min: 20 / 100 / 100 / 20 requests per 30 s.
+pub fn t1() -> Vec<u64> {
+    steps(30 * SEC, &[20, 100, 100, 20])
+}
+
+/// T1b, for 120/min: 2 / 2 / 116 / 116 requests per 20 s.
+pub fn t1b() -> Vec<u64> {
+    steps(20 * SEC, &[2, 2, 116, 116])
+}
+
+/// T2, for 10/min: 10 in the second half of a minute, 10 in the first half of the next.
+pub fn t2() -> Vec<u64> {
+    evenly(10, 30 * SEC, MIN).chain(evenly(10, MIN, 90 * SEC)).collect()
+}
+
+fn steps(length: u64, counts: &[u64]) -> Vec<u64> {
+    let parts = counts.iter().zip(0u64..);
+    parts.flat_map(|(n, i)| evenly(*n, i * length, (i + 1) * length)).collect()
+}
+
+/// Which of the requests at `times`, each for one permit, are admitted.
+pub fn admitted(state: &impl Shared, times: &[u64]) -> Vec<u64> {
+    times.iter().copied().filter(|now| state.check_at(*now, 1).is_allowed()).collect()
+}
+
+/// The answers to requests for one permit, as `T` and `F`.
+pub fn answers(state: &impl Shared, times: &[u64]) -> String {
+    times.iter().map(|now| if state.check_at(*now, 1).is_allowed() { 'T' } else { 'F' }).collect()
+}
+
+/// How many of `times` (in order) fall into `range`.
+pub fn within(times: &[u64], range: Range<u64>) -> usize {
+    times.iter().filter(|t| range.contains(t)).count()
+}
+
+/// The most of `times` (in order) in any window `(t − length, t]`.
+pub fn most_in_window(times: &[u64], length: u64) -> usize {
+    let mut first = 0;
+    let mut most = 0;
+    for (i, t) in times.iter().enumerate() {
+        while times[first] + length <= *t {
+            first += 1;
+        }
+        most = most.max(i + 1 - first);
+    }
+    most
+}
+
+/// SplitMix64: the same numbers from the same seed.
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`, which is not 0.
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// A number in `from..=to`.
+    pub fn within(&mut self, from: u64, to: u64) -> u64 {
+        from + self.below(to - from + 1)
+    }
+
+    /// True once in `n` times.
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    /// One of `from`.
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+}

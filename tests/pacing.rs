@@ -1,0 +1,159 @@
+//! Pacing and warm-up: when requests depart. Virtual time, but for one test.
+
+mod common;
+
+use common::*;
+use std::time::{Duration, Instant};
+use tollbar::algorithm::warm_up::WarmUp;
+use tollbar::clock::{Clock, Manual, Monotonic};
+use tollbar::limiter::Cell;
+use tollbar::{Limiter, Shared, Verdict, NEVER};
+
+#[test]
+fn s08_pacing() {
+    let pacer = Limiter::with(state("100/s algo pacer"), Manual::new(0));
+    let departures: Vec<u64> = (0..20).map(|_| pacer.reserve(1, NEVER).unwrap()).collect();
+    let want: Vec<u64> = (0..20).map(|i| i * 10 * MS).collect();
+    assert_eq!(departures, want);
+}
+
+#[test]
+fn s08_pacing_waits_its_turn() {
+    let pacer = Limiter::with(state("100/s algo pacer"), Manual::new(7 * MS));
+    let departures = (0..20).map(|_| {
+        assert!(pacer.wait(1, SEC).is_allowed());
+        pacer.clock().now()
+    });
+    assert_eq!(departures.collect::<Vec<u64>>(), (0..20).map(|i| (7 + i * 10) * MS).collect::<Vec<u64>>());
+}
+
+#[test]
+fn s08_pacing_after_idleness() {
+    // Slack n: n departures follow at once behind the first, n of them back-to-back.
+    let pacer = state("100/s algo pacer slack 10");
+    assert!(pacer.check_at(SEC, 1).is_allowed());
+    let times = vec![31 * SEC; 20];
+    assert_eq!(admitted(&pacer, &times).len(), 11);
+    assert_eq!(pacer.check_at(31 * SEC, 1).retry_after, 10 * MS);
+}
+
+/// The real clock: that `wait` really sleeps, and for no longer than it must, is a fact about this
+/// machine's clock and scheduler that virtual time cannot show. Load only ever makes it later, so the
+/// upper bounds are held against the best of a number of runs.
+#[test]
+fn s08_pacing_on_the_real_clock() {
+    const DEPARTURES: u32 = 30;
+    let mut best = (Duration::ZERO, Duration::MAX);
+    for _ in 0..20 {
+        let pacer = Limiter::with(state("100/s algo pacer"), Monotonic);
+        let begun = Instant::now();
+        let woken: Vec<Instant> = (0..DEPARTURES)
+            .map(|_| {
+                assert!(pacer.wait(1, MIN).is_allowed());
+                Instant::now()
+            })
+            .collect();
+        let (first, last) = (woken[0], woken[woken.len() - 1]);
+        // Never early, on any machine: the last departs 29 intervals after the first, which departs
+        // after the beginning.
+        assert!(last - begun >= Duration::from_millis(290), "{:?}", last - begun);
+        let gap = woken.windows(2).map(|w| w[1] - w[0]).min().unwrap();
+        let mean = (last - first) / (DEPARTURES - 1);
+        best = (best.0.max(gap), best.1.min(mean));
+        if best.0 >= Duration::from_millis(9) && best.1 <= Duration::from_micros(10_100) {
+            return;
+        }
+    }
+    panic!("least gap {:?}, mean {:?}", best.0, best.1);
+}
+
+fn warm_up(text: &str) -> WarmUp {
+    WarmUp::new(&policy(text)).unwrap()
+}
+
+#[test]
+fn s14_warm_up() {
+    let curve = warm_up("100/s algo warm-up warm 2s");
+    assert_eq!(curve.stored(0, 0), 200 << 10);
+
+    let limiter = Limiter::with(Cell::new(curve), Manual::new(0));
+    let departures: Vec<u64> = (0..=400).map(|_| limiter.reserve(1, NEVER).unwrap()).collect();
+    let gaps: Vec<u64> = departures.windows(2).map(|w| w[1] - w[0]).collect();
+    for (i, gap) in gaps.iter().enumerate() {
+        let tenths = (299u64.saturating_sub(2 * i as u64)).max(100);
+        assert_eq!(*gap, tenths * MS / 10, "gap {i}");
+    }
+    assert_eq!((gaps[99], gaps[100]), (10_100 * US, 10 * MS));
+    assert_eq!([departures[100], departures[200], departures[300]], [2 * SEC, 3 * SEC, 4 * SEC]);
+}
+
+#[test]
+fn s14_warm_up_in_one_take() {
+    let limiter = Limiter::with(state("100/s burst 400 algo warm-up warm 2s"), Manual::new(0));
+    for (cost, until) in [(100, 2 * SEC), (100, 3 * SEC), (100, 4 * SEC)] {
+        limiter.reserve(cost, NEVER).unwrap();
+        assert_eq!(limiter.peek(1).retry_after, until);
+    }
+}
+
+/// The threshold is where the slope ends: 100 permits stored at 100/s and 2 s.
+#[test]
+fn s14_warm_up_threshold() {
+    let curve = warm_up("100/s burst 400 algo warm-up warm 2s");
+    let cell = Cell::new(curve);
+    cell.reserve_at(0, 100, NEVER).unwrap();
+    assert_eq!(curve.stored(cell.word(), 0), 100 << 10);
+    assert_eq!(cell.peek_at(0, 1).retry_after, 2 * SEC);
+    cell.reserve_at(0, 1, NEVER).unwrap();
+    assert_eq!(cell.peek_at(0, 1).retry_after, 2 * SEC + 10 * MS);
+}
+
+/// Tries every `step` until `tries` in a row have passed; returns how many were needed before.
+fn warms(text: &str, step: u64, tries: u32) -> Option<u32> {
+    let limiter = state(text);
+    let mut row = 0;
+    for i in 1..=10_000 {
+        row = if limiter.check_at(u64::from(i) * step, 1).is_allowed() { row + 1 } else { 0 };
+        if row == tries {
+            return Some(i - tries);
+        }
+    }
+    None
+}
+
+#[test]
+fn s14_warm_up_gets_warm_when_polled_a_little_slower_than_the_limit() {
+    // 10/s, 500 ms, one try every 120 ms: denied now and then while cold, then never again.
+    let before = warms("10/s algo warm-up warm 500ms", 120 * MS, 1_000);
+    assert!(before.is_some_and(|n| n < 50), "{before:?}");
+}
+
+#[test]
+fn s14_warm_up_at_slow_rates() {
+    for (text, interval) in [
+        ("1/5s algo warm-up warm 10s", 5 * SEC),
+        ("1/s algo warm-up warm 10s", SEC),
+        ("2/s algo warm-up warm 10s", SEC / 2),
+        ("1/5s algo warm-up warm 500ms", 5 * SEC),
+        ("1/s algo warm-up warm 500ms", SEC),
+        ("2/s algo warm-up warm 500ms", SEC / 2),
+    ] {
+        // The first one passes; polled at just its rate it comes to pass each time.
+        assert_eq!(state(text).admit_at(0, 1), Verdict::Allowed, "{text}");
+        let before = warms(text, interval, 1_000);
+        assert!(before.is_some_and(|n| n < 100), "{text}: {before:?}");
+    }
+}
+
+#[test]
+fn s14_warm_up_cools_within_its_time() {
+    let curve = warm_up("100/s burst 400 algo warm-up warm 2s");
+    let cell = Cell::new(curve);
+    cell.reserve_at(0, 200, NEVER).unwrap();
+    let paid = 3 * SEC;
+    assert_eq!(curve.stored(cell.word(), paid), 0);
+    // Idleness begins one interval after all has been paid.
+    assert_eq!(curve.stored(cell.word(), paid + 10 * MS + SEC), 100 << 10);
+    assert_eq!(curve.stored(cell.word(), paid + 10 * MS + 2 * SEC), 200 << 10);
+    assert_eq!(cell.peek_at(paid, 1).reset_after, 10 * MS + 2 * SEC);
+}

@@ -1,0 +1,168 @@
+//! Waiting for permits: what cannot fit is refused at once, and sleepers are bounded.
+
+mod common;
+
+use common::*;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell as ThreadCell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
+use tollbar::algorithm::gcra::Gcra;
+use tollbar::clock::{Clock, Manual};
+use tollbar::limiter::Cell;
+use tollbar::{Limiter, Verdict};
+
+/// Counts the allocations of each thread, so that "memory is flat" can be said of the calls alone.
+struct Counting;
+
+thread_local! {
+    static ALLOCATED: ThreadCell<u64> = const { ThreadCell::new(0) };
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; the counter allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = ALLOCATED.try_with(|n| n.set(n.get() + 1));
+        // SAFETY: as our caller promises.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: as our caller promises; it came from `alloc` above.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn s17_a_wait_that_cannot_fit_is_refused_at_once() {
+    let cell = Cell::new(Gcra::new(&policy("5/s burst 1")).unwrap());
+    let limiter = Limiter::with(cell, Manual::new(SEC));
+    assert!(limiter.check(1).is_allowed());
+    let word = limiter.shared().word();
+
+    // The least of many: the others measure the machine's load.
+    let mut least = Duration::MAX;
+    for _ in 0..100 {
+        let begun = Instant::now();
+        let answer = limiter.wait(1, 100 * MS);
+        least = least.min(begun.elapsed());
+        assert_eq!((answer.verdict, answer.retry_after), (Verdict::Denied, 200 * MS));
+    }
+    assert!(least < Duration::from_millis(1), "{least:?}");
+    assert_eq!(limiter.clock().now(), SEC, "nobody slept");
+    assert_eq!(limiter.shared().word(), word, "nothing was taken");
+    assert_eq!(limiter.snapshot().waiting, 0);
+}
+
+#[test]
+fn s17_a_wait_that_fits_sleeps_just_as_long_as_it_must() {
+    // The last one fits exactly; a nanosecond less does not.
+    for (patience, passes) in [(200 * MS, true), (200 * MS - 1, false)] {
+        for algorithm in ["gcra", "interval", "fixed-window", "sliding-log", "pacer"] {
+            let limiter = Limiter::with(state(&format!("1/200ms algo {algorithm}")), Manual::new(SEC));
+            assert!(limiter.wait(1, 0).is_allowed());
+            assert_eq!(limiter.wait(1, patience).is_allowed(), passes, "{algorithm}");
+            assert_eq!(limiter.clock().now(), if passes { SEC + 200 * MS } else { SEC }, "{algorithm}");
+        }
+    }
+}
+
+#[test]
+fn s17_sleepers_wake_one_after_the_other() {
+    let limiter = Limiter::with(state("10/s burst 1"), Manual::new(0));
+    let woken: Vec<u64> = (0..5)
+        .map(|_| {
+            assert!(limiter.wait(1, SEC).is_allowed());
+            limiter.clock().now()
+        })
+        .collect();
+    assert_eq!(woken, [0, 100 * MS, 200 * MS, 300 * MS, 400 * MS]);
+}
+
+/// Time that stands still, and sleepers that sleep until the test lets them go.
+#[derive(Default)]
+struct Gate {
+    open: Mutex<bool>,
+    bell: Condvar,
+    slept: AtomicU64,
+}
+
+impl Clock for &Gate {
+    fn now(&self) -> u64 {
+        SEC
+    }
+    fn sleep_until(&self, _at: u64) {
+        self.slept.fetch_add(1, Relaxed);
+        let mut open = self.open.lock().unwrap();
+        while !*open {
+            open = self.bell.wait(open).unwrap();
+        }
+    }
+}
+
+/// 10⁵ callers with a cap of 100. A hundred of them are threads that fall asleep and stay so until the
+/// rest is over; the rest are 99,900 calls made by eight more threads, each of which is in the position
+/// of a caller that finds the sleepers' places taken.
+#[test]
+fn s21_callers_cannot_pile_up() {
+    const CAP: u32 = 100;
+    const CALLERS: u64 = 100_000;
+    const THREADS: u64 = 8;
+    let gate = Gate::default();
+    let limiter = Limiter::with(state("1000/s burst 1"), &gate).with_waiters(CAP);
+    assert!(limiter.check(1).is_allowed());
+
+    let (passed, refused) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let limiter = &limiter;
+        for _ in 0..CAP {
+            scope.spawn(|| {
+                assert!(limiter.wait(1, HOUR).is_allowed());
+                passed.fetch_add(1, Relaxed);
+            });
+        }
+        while gate.slept.load(Relaxed) < u64::from(CAP) {
+            std::thread::yield_now();
+        }
+        assert_eq!(limiter.snapshot().waiting, CAP);
+
+        let rest = CALLERS - u64::from(CAP);
+        let crowd: Vec<_> = (0..THREADS)
+            .map(|i| {
+                let refused = &refused;
+                scope.spawn(move || {
+                    let calls = rest / THREADS + u64::from(i < rest % THREADS);
+                    let before = ALLOCATED.with(ThreadCell::get);
+                    let begun = Instant::now();
+                    for _ in 0..calls {
+                        // There is time enough for it to pass: what is missing is a place to sleep.
+                        let answer = limiter.wait(1, HOUR);
+                        assert_eq!((answer.verdict, answer.retry_after), (Verdict::Denied, u64::from(CAP + 1) * MS));
+                        refused.fetch_add(1, Relaxed);
+                    }
+                    let each = begun.elapsed() / calls as u32;
+                    assert!(each < Duration::from_millis(1), "{each:?} a refusal");
+                    assert_eq!(ALLOCATED.with(ThreadCell::get), before, "a refusal allocates nothing");
+                })
+            })
+            .collect();
+        crowd.into_iter().for_each(|thread| thread.join().unwrap());
+
+        *gate.open.lock().unwrap() = true;
+        gate.bell.notify_all();
+    });
+    assert_eq!((passed.into_inner(), refused.into_inner()), (u64::from(CAP), CALLERS - u64::from(CAP)));
+    assert_eq!(gate.slept.load(Relaxed), u64::from(CAP), "nobody else slept");
+    assert_eq!(limiter.snapshot().waiting, 0);
+}
+
+#[test]
+fn s21_no_sleepers_at_all() {
+    let limiter = Limiter::with(state("10/s burst 1"), Manual::new(0)).with_waiters(0);
+    assert!(limiter.wait(1, SEC).is_allowed());
+    assert_eq!(limiter.wait(1, SEC).verdict, Verdict::Denied);
+    assert_eq!(limiter.clock().now(), 0);
+}
