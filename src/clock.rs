@@ -1,7 +1,7 @@
 //! Where `now` comes from. Sources never mix in one limiter.
 
 mod system;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(loom)))]
 mod tsc;
 
 use crate::sync::{AtomicU64, Ordering};

@@ -6,3 +6,31 @@ pub(crate) use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub(crate) use crossbeam_utils::CachePadded;
+
+use alloc::boxed::Box;
+
+/// `len` zeroes on the heap; `None` where there is no memory.
+///
+/// Not through `Vec`: its ways to grow bring code that can panic into the C artefacts, and memory that
+/// the system gives zeroed is not touched before it is used.
+#[cfg(not(loom))]
+pub(crate) fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
+    let layout = core::alloc::Layout::array::<AtomicU64>(len).ok()?;
+    if len == 0 {
+        return None;
+    }
+    // SAFETY: the layout's size is not 0.
+    let words = unsafe { alloc::alloc::alloc_zeroed(layout) }.cast::<AtomicU64>();
+    if words.is_null() {
+        return None;
+    }
+    // SAFETY: a fresh block of that layout from the allocator that Box frees with; zero bytes are an
+    // AtomicU64 of 0.
+    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(words, len)) })
+}
+
+/// The same of loom's atomics.
+#[cfg(loom)]
+pub(crate) fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
+    Some((0..len).map(|_| AtomicU64::new(0)).collect())
+}

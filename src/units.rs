@@ -82,11 +82,7 @@ impl Grid {
         let num = num / g;
         let den = NonZeroU128::new(wide(period).get() / g)?;
         let room = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
-        let (hi, lo, shift) = if den.get() == 1 {
-            (u64::try_from(num).ok()?, 0, 0)
-        } else {
-            fixed_point(num, den)?
-        };
+        let (hi, lo, shift) = if den.get() == 1 { (u64::try_from(num).ok()?, 0, 0) } else { fixed_point(num, den)? };
         let mut grid = Grid { hi, lo, shift, per_permit, max_now: u64::MAX, exact_step };
         // The first reading past the end, less one.
         let limit_now = mul_div_ceil(u128::from(room) + 1, den, NonZeroU128::new(num)?)?;

@@ -28,12 +28,6 @@ pub(crate) fn step<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost
     }
 }
 
-/// [`Shared::check_at`] on a bare word.
-#[inline(always)]
-pub(crate) fn check<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
-    algorithm.describe(step(word, algorithm, now, cost), now, cost)
-}
-
 /// [`Shared::peek_at`] on a bare word.
 #[inline]
 pub(crate) fn peek<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {

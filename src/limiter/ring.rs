@@ -6,27 +6,30 @@
 //!
 //! Whoever admits the first request of a segment first writes that segment's start, then moves the word:
 //!
-//! 1. read `word` = (i, c). For each segment k in i+1 … j raise `starts[k]` to (k, c).
+//! 1. read `word` = (i, c). For each segment k in i+1 … j make `starts[k]` (k, c): read the place, see
+//!    that `word` has not moved, and swap the place from what was read.
 //! 2. swap `word` from (i, c) to (j, c + cost).
 //!
-//! If 2 fails because somebody was admitted in segment i meanwhile, the start written in 1 is too low,
-//! and the next to try raises it (a start is only ever raised, or replaced by a later segment's). If 2
-//! succeeds, the word was (i, c) all the time, so no start can have been raised above c, and it was
-//! raised to c: it is final. A thread killed between 1 and 2 leaves starts of segments that have not
-//! begun, which whoever begins them raises.
+//! A start written in 1 is too low if somebody is admitted in segment i meanwhile; then 2 fails, and the
+//! next to try writes it again. If 2 succeeds, the word was (i, c) all the time, and the start is final:
+//! a straggler that read an older word either finds the new start, and by its Acquire also the newer
+//! word, and gives up; or its swap of the place fails. No two counts are ever compared to find the
+//! newer one: they are known modulo a power of two only, and a start that a stopped thread left behind
+//! may be any number of permits old. A thread killed between 1 and 2 leaves starts of segments that have
+//! not begun, which whoever begins them writes again.
 //!
 //! What a concurrent observer may see: a start of a segment beyond the word's. Where that start has
-//! taken the place of one still needed, some thread's clock has been there, and the observer judges its
-//! request at that later segment. A refusal writes nothing.
+//! taken the place of one that is still needed, or still to be written, some thread's clock has been
+//! there, and the observer judges its request at that later segment. A refusal writes nothing.
 
 use super::{Shared, Watch};
+use crate::algorithm::after;
 use crate::algorithm::sliding_window::{Mark, SlidingWindow, Starts};
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Anchor, Policy, PolicyError};
-use crate::sync::{AtomicU64, CachePadded, Ordering};
+use crate::sync::{zeroed, AtomicU64, CachePadded, Ordering};
 use crate::units::NEVER;
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 /// A sliding window that threads share.
 #[derive(Debug)]
@@ -50,6 +53,8 @@ struct View {
     /// The word that was read.
     word: u64,
     mark: Mark,
+    /// The window's origin in nanoseconds, plus 1. 0: none yet, it would be the request's time.
+    origin: u64,
     /// The segment that the request is judged in, and how far into it.
     segment: u64,
     elapsed: u64,
@@ -63,32 +68,20 @@ impl Ring {
         let places = usize::try_from(window.places()).map_err(|_| PolicyError::NoMemory)?;
         Ok(Ring {
             line: CachePadded::new(Line::default()),
-            starts: zeroed(places)?,
+            starts: zeroed(places).ok_or(PolicyError::NoMemory)?,
             window,
             anchor: policy.anchor,
         })
     }
 
-    /// The time since the window's origin; fresh states have theirs at the request.
+    /// [`View::origin`]; time 0 unless anchored.
     #[inline(always)]
-    fn since(&self, now: u64) -> u64 {
+    fn origin(&self) -> u64 {
         match self.anchor {
-            Anchor::Epoch => now,
-            Anchor::First => match self.line.origin.load(Ordering::Relaxed) {
-                0 => 0,
-                origin => now.saturating_sub(origin - 1),
-            },
-        }
-    }
-
-    /// Back from a time since the origin.
-    fn absolute(&self, at: u64, now: u64) -> u64 {
-        if at == NEVER || self.anchor == Anchor::Epoch {
-            return at;
-        }
-        match self.line.origin.load(Ordering::Relaxed) {
-            0 => at.saturating_add(now),
-            origin => at.saturating_add(origin - 1),
+            Anchor::Epoch => 1,
+            // Relaxed: a number that is written once, before the word is first moved. Read after the
+            // word (by Acquire), it is there if the word has moved.
+            Anchor::First => self.line.origin.load(Ordering::Relaxed),
         }
     }
 
@@ -98,20 +91,22 @@ impl Ring {
         self.starts.get((segment as usize) & self.starts.len().wrapping_sub(1))
     }
 
-    /// `None` when the clock is beyond what a word can hold.
+    /// As of now, but no earlier than in segment `seen`. `None` when the clock is beyond what a word can
+    /// hold.
     #[inline(always)]
-    fn view(&self, since: u64) -> Option<View> {
-        let (segment, elapsed) = self.window.segment(since)?;
-        // A clock that went back is judged at the start of the latest segment known.
-        let mut seen = 0;
+    fn view(&self, now: u64, mut seen: u64) -> Option<View> {
         loop {
             // Acquire: the starts that were final when the word was written are seen.
             let word = self.line.word.load(Ordering::Acquire);
             let mark = self.window.unpack(word);
+            let origin = self.origin();
+            let (segment, elapsed) = self.window.segment(since(origin, now))?;
+            // A clock that went back is judged at the start of the latest segment known.
             let judged = segment.max(mark.segment).max(seen);
             let elapsed = if judged == segment { elapsed } else { 0 };
             match self.starts_of(judged, mark) {
-                Ok(starts) => return Some(View { word, mark, segment: judged, elapsed, starts }),
+                Ok(starts) => return Some(View { word, mark, origin, segment: judged, elapsed, starts }),
+                // Later than `judged`: places are more than a view looks back.
                 Err(later) => seen = later.max(seen),
             }
         }
@@ -143,31 +138,34 @@ impl Ring {
         Ok(kept.count)
     }
 
-    /// Step 1: the starts of the segments after the word's up to `view.segment`. False if a place has
-    /// gone to a later segment.
-    fn begin(&self, view: &View) -> bool {
+    /// Step 1: the starts of the segments after the word's up to `view.segment`. `Err` with the later
+    /// segment that a place has gone to, or with 0 if the word has moved.
+    fn begin(&self, view: &View) -> Result<(), u64> {
         let places = self.starts.len() as u64;
         let first = (view.mark.segment + 1).max((view.segment + 1).saturating_sub(places));
-        (first..=view.segment).all(|segment| self.raise(Mark { segment, count: view.mark.count }))
+        (first..=view.segment).try_for_each(|segment| self.write(view, segment))
     }
 
-    fn raise(&self, to: Mark) -> bool {
-        let Some(place) = self.place(to.segment) else { return false };
-        let mut word = place.load(Ordering::Relaxed);
-        loop {
+    fn write(&self, view: &View, segment: u64) -> Result<(), u64> {
+        let Some(place) = self.place(segment) else { return Err(0) };
+        let new = self.window.pack(Mark { segment, count: view.mark.count });
+        // Acquire, and Release below: whoever reads a start sees the word that its writer saw, or a
+        // newer one. So if the word is still the view's after this, what was read is no newer than it.
+        let mut word = place.load(Ordering::Acquire);
+        while word != new {
             let kept = self.window.unpack(word);
-            if kept.segment > to.segment {
-                return false;
+            if kept.segment > segment {
+                return Err(kept.segment);
             }
-            if kept.segment == to.segment && self.window.ahead(kept.count, to.count) == 0 {
-                return true;
+            if self.line.word.load(Ordering::Relaxed) != view.word {
+                return Err(0);
             }
-            // Relaxed: it becomes visible to others through the word's Release.
-            match place.compare_exchange_weak(word, self.window.pack(to), Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return true,
+            match place.compare_exchange_weak(word, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => break,
                 Err(seen) => word = seen,
             }
         }
+        Ok(())
     }
 
     /// Step 2. Release: whoever reads the new word sees the starts below it.
@@ -184,21 +182,26 @@ impl Ring {
     #[inline(always)]
     fn take(&self, now: u64, choose: impl Fn(u64) -> u64) -> u64 {
         self.line.watch.look(now);
+        let mut seen = 0;
         loop {
-            let Some(view) = self.view(self.since(now)) else { return 0 };
+            let Some(view) = self.view(now, seen) else { return 0 };
             let cost = choose(self.left(&view));
             if cost == 0 {
                 return 0;
             }
-            if self.anchor == Anchor::First && self.line.origin.load(Ordering::Relaxed) == 0 {
+            if view.origin == 0 {
                 let origin = now.saturating_add(1);
-                // Relaxed: a number that is written once. Losing the race means another origin: again.
+                // Losing the race means another origin, and perhaps another segment: again.
                 if self.line.origin.compare_exchange(0, origin, Ordering::Relaxed, Ordering::Relaxed).is_err() {
                     continue;
                 }
             }
-            if view.segment > view.mark.segment && !self.begin(&view) {
-                continue;
+            if view.segment > view.mark.segment {
+                if let Err(later) = self.begin(&view) {
+                    // The next view is at that segment, so the same place is not in the way again.
+                    seen = later.max(seen);
+                    continue;
+                }
             }
             if self.swap(&view, cost) {
                 self.line.watch.admitted(now);
@@ -220,13 +223,14 @@ impl Ring {
         }
     }
 
-    /// The earliest time since the origin at which `cost` permits are left; the view's own time if now.
-    fn admits_at(&self, view: &View, since: u64, cost: u64) -> u64 {
+    /// The earliest time at which `cost` permits are left; the view's own time if now.
+    fn admits_at(&self, view: &View, now: u64, cost: u64) -> u64 {
         let (mut segment, mut starts) = (view.segment, view.starts);
         // One segment more than counts: then all that is known has left.
         for _ in 0..self.window.whole() + 3 {
             if let Some(at) = self.window.fits_in(segment, view.mark.count, starts, cost) {
-                return if at == NEVER { NEVER } else { at.max(since) };
+                let since = since(view.origin, now);
+                return if at == NEVER { NEVER } else { absolute(view.origin, at.max(since), now) };
             }
             segment += 1;
             match self.starts_of(segment, view.mark) {
@@ -239,8 +243,7 @@ impl Ring {
     }
 
     fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
-        let since = self.since(now);
-        let view = match self.view(since) {
+        let view = match self.view(now, 0) {
             Some(view) if verdict != Verdict::Never => view,
             view => {
                 let remaining = view.map_or(0, |view| self.left(&view));
@@ -249,17 +252,13 @@ impl Ring {
         };
         let retry_after = match verdict {
             Verdict::Allowed => 0,
-            _ => match self.absolute(self.admits_at(&view, since, cost), now) {
-                NEVER => NEVER,
-                at => at.saturating_sub(now),
-            },
+            _ => after(self.admits_at(&view, now, cost), now),
         };
-        let fresh = self.admits_at(&view, since, self.window.limit());
         Decision {
             verdict,
             remaining: self.left(&view),
             retry_after,
-            reset_after: crate::algorithm::after(self.absolute(fresh, now), now),
+            reset_after: after(self.admits_at(&view, now, self.window.limit()), now),
         }
     }
 }
@@ -275,7 +274,7 @@ impl Shared for Ring {
     }
 
     fn peek_at(&self, now: u64, cost: u64) -> Decision {
-        let left = self.view(self.since(now)).map_or(0, |view| self.left(&view));
+        let left = self.view(now, 0).map_or(0, |view| self.left(&view));
         let verdict = match cost {
             0 => Verdict::Allowed,
             _ if cost > self.window.limit() => Verdict::Never,
@@ -297,12 +296,21 @@ impl Shared for Ring {
         false
     }
 
-    /// Raises every start to the running count, so that nothing counts any more.
+    /// Makes every start the running count, so that nothing counts any more.
     fn reset(&self) {
-        let mark = self.window.unpack(self.line.word.load(Ordering::Acquire));
         for place in &self.starts {
-            let kept = self.window.unpack(place.load(Ordering::Relaxed));
-            self.raise(Mark { segment: kept.segment, count: mark.count });
+            // Acquire: the word is read after the place, so its count is no older than the start.
+            let mut word = place.load(Ordering::Acquire);
+            loop {
+                let kept = self.window.unpack(word);
+                let mark = self.window.unpack(self.line.word.load(Ordering::Acquire));
+                let new = self.window.pack(Mark { count: mark.count, ..kept });
+                // A place that has changed since is read again with a newer word.
+                match place.compare_exchange(word, new, Ordering::AcqRel, Ordering::Acquire) {
+                    Ok(_) => break,
+                    Err(seen) => word = seen,
+                }
+            }
         }
     }
 
@@ -311,10 +319,19 @@ impl Shared for Ring {
     }
 }
 
-/// `len` zeroes, or an error where there is no memory.
-pub(super) fn zeroed(len: usize) -> Result<Box<[AtomicU64]>, PolicyError> {
-    let mut words = Vec::new();
-    words.try_reserve_exact(len).map_err(|_| PolicyError::NoMemory)?;
-    words.extend((0..len).map(|_| AtomicU64::new(0)));
-    Ok(words.into_boxed_slice())
+/// The time since an origin ([`View::origin`]); a fresh state has its origin at the request.
+#[inline(always)]
+fn since(origin: u64, now: u64) -> u64 {
+    match origin {
+        0 => 0,
+        origin => now.saturating_sub(origin - 1),
+    }
+}
+
+/// Back from [`since`].
+fn absolute(origin: u64, at: u64, now: u64) -> u64 {
+    match origin {
+        0 => at.saturating_add(now),
+        origin => at.saturating_add(origin - 1),
+    }
 }

@@ -44,7 +44,13 @@ impl Drop for Place<'_> {
     }
 }
 
-pub(super) fn wait<S: Shared, C: Clock>(shared: &S, clock: &C, waiters: &Waiters, cost: u64, deadline: u64) -> Decision {
+pub(super) fn wait<S: Shared, C: Clock>(
+    shared: &S,
+    clock: &C,
+    waiters: &Waiters,
+    cost: u64,
+    deadline: u64,
+) -> Decision {
     let mut place = None;
     loop {
         let now = clock.now();

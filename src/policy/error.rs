@@ -1,5 +1,7 @@
 //! Why a policy is refused.
 
+use core::ffi::CStr;
+
 /// A policy whose parts are each readable and together impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -60,10 +62,17 @@ impl core::error::Error for PolicyError {}
 pub struct SyntaxError {
     /// Column of the first byte that is wrong, from 1; one past the end if the text stops early.
     pub column: usize,
-    /// What was expected there.
-    pub expected: &'static str,
+    /// What was expected there, as C reads it too.
+    pub(crate) expected: &'static CStr,
     /// Which kind of fault it is.
     pub fault: Fault,
+}
+
+impl SyntaxError {
+    /// What was expected at the column; empty where the text is readable and the policy refused.
+    pub fn expected(&self) -> &'static str {
+        self.expected.to_str().unwrap_or_default()
+    }
 }
 
 /// The kinds of fault a text can have.
@@ -85,10 +94,12 @@ pub enum Fault {
 impl core::fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.fault {
-            Fault::Syntax => write!(f, "column {}: expected {}", self.column, self.expected),
-            Fault::Overflow => write!(f, "column {}: number too large, expected {}", self.column, self.expected),
-            Fault::UnknownAlgorithm => write!(f, "column {}: unknown algorithm, expected {}", self.column, self.expected),
-            Fault::Duplicate => write!(f, "column {}: given twice, expected {}", self.column, self.expected),
+            Fault::Syntax => write!(f, "column {}: expected {}", self.column, self.expected()),
+            Fault::Overflow => write!(f, "column {}: number too large, expected {}", self.column, self.expected()),
+            Fault::UnknownAlgorithm => {
+                write!(f, "column {}: unknown algorithm, expected {}", self.column, self.expected())
+            }
+            Fault::Duplicate => write!(f, "column {}: given twice, expected {}", self.column, self.expected()),
             Fault::Policy(why) => write!(f, "column {}: {why}", self.column),
         }
     }

@@ -26,6 +26,7 @@
 
 use super::{Anchor, Fault, Kind, Mode, Policy, PolicyError, SyntaxError, Unit};
 use super::{COLD_DEFAULT, SEGMENTS_DEFAULT};
+use core::ffi::CStr;
 
 /// No text form is longer.
 pub const TEXT_MOST: usize = 256;
@@ -37,7 +38,7 @@ pub fn parse(text: &[u8]) -> Result<Policy, SyntaxError> {
     reader.blanks();
     match reader.peek() {
         None => Ok(policy),
-        Some(b';') => Err(reader.wrong("the end: one policy, not a list")),
+        Some(b';') => Err(reader.wrong(c"the end: one policy, not a list")),
         Some(_) => Err(reader.wrong(OPTIONS)),
     }
 }
@@ -63,7 +64,7 @@ pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
     let mut w = Writer { out, len: 0 };
     w.number(policy.limit);
     w.text("/");
-    w.period(policy.period);
+    w.time(policy.period, true);
     if policy.burst != policy.limit {
         w.option("burst", policy.burst);
     }
@@ -94,7 +95,7 @@ pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
     }
     if policy.kind == Kind::WarmUp {
         w.text(" warm ");
-        w.duration(policy.warm_up);
+        w.time(policy.warm_up, false);
         if policy.cold != COLD_DEFAULT {
             w.option("cold", u64::from(policy.cold));
         }
@@ -123,10 +124,11 @@ impl core::fmt::Display for Policy {
     }
 }
 
-const OPTIONS: &str = "`burst`, `algo`, `init`, `borrow`, `anchor`, `segments`, `mode`, `slack`, `warm`, `cold`, `count` or `unit`";
-const ALGORITHMS: &str = "`gcra`, `token-bucket`, `leaky-bucket`, `interval`, `fixed-window`, `weighted-window`, `sliding-window`, `sliding-log`, `pacer` or `warm-up`";
-const PERIOD: &str = "a period such as `s`, `min`, `h`, `day` or `100ms`";
-const SPAN: &str = "a time such as `2s`, `100ms` or `1min`";
+const OPTIONS: &CStr =
+    c"`burst`, `algo`, `init`, `borrow`, `anchor`, `segments`, `mode`, `slack`, `warm`, `cold`, `count` or `unit`";
+const ALGORITHMS: &CStr = c"`gcra`, `token-bucket`, `leaky-bucket`, `interval`, `fixed-window`, `weighted-window`, `sliding-window`, `sliding-log`, `pacer` or `warm-up`";
+const PERIOD: &CStr = c"a period such as `s`, `min`, `h`, `day` or `100ms`";
+const SPAN: &CStr = c"a time such as `2s`, `100ms` or `1min`";
 const DAY: u64 = 86_400_000_000_000;
 
 /// The names of times, largest first: printing takes the first that divides.
@@ -142,14 +144,8 @@ const TIMES: [(&str, u64); 9] = [
     ("sec", 1_000_000_000),
 ];
 
-const SIZES: [(&str, u64); 6] = [
-    ("kb", 1_000),
-    ("mb", 1_000_000),
-    ("gb", 1_000_000_000),
-    ("kib", 1 << 10),
-    ("mib", 1 << 20),
-    ("gib", 1 << 30),
-];
+const SIZES: [(&str, u64); 6] =
+    [("kb", 1_000), ("mb", 1_000_000), ("gb", 1_000_000_000), ("kib", 1 << 10), ("mib", 1 << 20), ("gib", 1 << 30)];
 
 /// Columns (from 1; 0 = not given) at which the options stand.
 #[derive(Default)]
@@ -215,10 +211,10 @@ impl<'a> Reader<'a> {
     fn policy(&mut self) -> Result<Policy, SyntaxError> {
         self.blanks();
         let mut seen = Seen::default();
-        let limit = self.amount("a limit: a whole number", &mut seen)?;
+        let limit = self.amount(c"a limit: a whole number", &mut seen)?;
         self.blanks();
         if self.peek() != Some(b'/') {
-            return Err(self.wrong("`/` and a period"));
+            return Err(self.wrong(c"`/` and a period"));
         }
         self.at += 1;
         self.blanks();
@@ -236,7 +232,7 @@ impl<'a> Reader<'a> {
                 b"" => break,
                 b"burst" => {
                     self.once(&mut seen.burst, column)?;
-                    policy.burst = self.value("a burst: a whole number", &mut seen)?;
+                    policy.burst = self.value(c"a burst: a whole number", &mut seen)?;
                 }
                 b"algo" => {
                     self.once(&mut seen.algo, column)?;
@@ -244,7 +240,7 @@ impl<'a> Reader<'a> {
                 }
                 b"init" => {
                     self.once(&mut seen.init, column)?;
-                    init = Some(self.value("a whole number", &mut seen)?);
+                    init = Some(self.value(c"a whole number", &mut seen)?);
                 }
                 b"borrow" => {
                     self.once(&mut seen.borrow, column)?;
@@ -253,22 +249,22 @@ impl<'a> Reader<'a> {
                 b"anchor" => {
                     self.once(&mut seen.anchor, column)?;
                     policy.anchor =
-                        self.choice("`first` or `epoch`", &[("first", Anchor::First), ("epoch", Anchor::Epoch)])?;
+                        self.choice(c"`first` or `epoch`", &[("first", Anchor::First), ("epoch", Anchor::Epoch)])?;
                 }
                 b"segments" => {
                     self.once(&mut seen.segments, column)?;
-                    segments = Some(self.small("a number of segments")?);
+                    segments = Some(self.small(c"a number of segments")?);
                 }
                 b"mode" => {
                     self.once(&mut seen.mode, column)?;
                     policy.mode = self.choice(
-                        "`n`, `strict` or `interpolated`",
+                        c"`n`, `strict` or `interpolated`",
                         &[("n", Mode::N), ("strict", Mode::Strict), ("interpolated", Mode::Interpolated)],
                     )?;
                 }
                 b"slack" => {
                     self.once(&mut seen.slack, column)?;
-                    policy.slack = self.value("a whole number", &mut seen)?;
+                    policy.slack = self.value(c"a whole number", &mut seen)?;
                 }
                 b"warm" => {
                     self.once(&mut seen.warm, column)?;
@@ -277,16 +273,16 @@ impl<'a> Reader<'a> {
                 }
                 b"cold" => {
                     self.once(&mut seen.cold, column)?;
-                    cold = Some(self.small("a cold factor")?);
+                    cold = Some(self.small(c"a cold factor")?);
                 }
                 b"count" => {
                     self.once(&mut seen.count, column)?;
-                    policy.count_rejected = self.choice("`rejected`", &[("rejected", true)])?;
+                    policy.count_rejected = self.choice(c"`rejected`", &[("rejected", true)])?;
                 }
                 b"unit" => {
                     self.once(&mut seen.unit, column)?;
                     policy.unit =
-                        self.choice("`bytes` or `permits`", &[("bytes", Unit::Bytes), ("permits", Unit::Permits)])?;
+                        self.choice(c"`bytes` or `permits`", &[("bytes", Unit::Bytes), ("permits", Unit::Permits)])?;
                 }
                 _ => {
                     self.at = column - 1;
@@ -301,7 +297,7 @@ impl<'a> Reader<'a> {
         if seen.size != 0 && policy.unit != Unit::Bytes {
             return Err(SyntaxError {
                 column: seen.size,
-                expected: "a plain number, or `unit bytes` too",
+                expected: c"a plain number, or `unit bytes` too",
                 fault: Fault::Syntax,
             });
         }
@@ -311,7 +307,7 @@ impl<'a> Reader<'a> {
         match checked {
             Err(why) if !harmless => {
                 let column = seen.blame(&policy, why, period_column);
-                Err(SyntaxError { column, expected: "", fault: Fault::Policy(why) })
+                Err(SyntaxError { column, expected: c"", fault: Fault::Policy(why) })
             }
             _ => Ok(policy),
         }
@@ -327,13 +323,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn wrong(&self, expected: &'static str) -> SyntaxError {
+    fn wrong(&self, expected: &'static CStr) -> SyntaxError {
         SyntaxError { column: self.at + 1, expected, fault: Fault::Syntax }
     }
 
     fn once(&self, seen: &mut usize, column: usize) -> Result<(), SyntaxError> {
         if *seen != 0 {
-            return Err(SyntaxError { column, expected: "each option once", fault: Fault::Duplicate });
+            return Err(SyntaxError { column, expected: c"each option once", fault: Fault::Duplicate });
         }
         *seen = column;
         Ok(())
@@ -348,7 +344,7 @@ impl<'a> Reader<'a> {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    fn digits(&mut self, expected: &'static str) -> Result<u64, SyntaxError> {
+    fn digits(&mut self, expected: &'static CStr) -> Result<u64, SyntaxError> {
         let start = self.at;
         let mut number = Some(0u64);
         while let Some(digit @ b'0'..=b'9') = self.peek() {
@@ -362,7 +358,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A number that may carry a size.
-    fn amount(&mut self, expected: &'static str, seen: &mut Seen) -> Result<u64, SyntaxError> {
+    fn amount(&mut self, expected: &'static CStr, seen: &mut Seen) -> Result<u64, SyntaxError> {
         let start = self.at;
         let number = self.digits(expected)?;
         let suffix = self.at;
@@ -380,12 +376,12 @@ impl<'a> Reader<'a> {
         number.checked_mul(size).ok_or(SyntaxError { column: start + 1, expected, fault: Fault::Overflow })
     }
 
-    fn value(&mut self, expected: &'static str, seen: &mut Seen) -> Result<u64, SyntaxError> {
+    fn value(&mut self, expected: &'static CStr, seen: &mut Seen) -> Result<u64, SyntaxError> {
         self.blanks();
         self.amount(expected, seen)
     }
 
-    fn small(&mut self, expected: &'static str) -> Result<u32, SyntaxError> {
+    fn small(&mut self, expected: &'static CStr) -> Result<u32, SyntaxError> {
         self.blanks();
         let column = self.at + 1;
         let number = self.digits(expected)?;
@@ -393,7 +389,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A time; `bare` allows a unit alone.
-    fn time(&mut self, expected: &'static str, bare: bool) -> Result<u64, SyntaxError> {
+    fn time(&mut self, expected: &'static CStr, bare: bool) -> Result<u64, SyntaxError> {
         let start = self.at;
         let number = match self.peek() {
             Some(b'0'..=b'9') => self.digits(expected)?,
@@ -409,7 +405,7 @@ impl<'a> Reader<'a> {
         number.checked_mul(unit).ok_or(SyntaxError { column: start + 1, expected, fault: Fault::Overflow })
     }
 
-    fn choice<T: Copy>(&mut self, expected: &'static str, from: &[(&str, T)]) -> Result<T, SyntaxError> {
+    fn choice<T: Copy>(&mut self, expected: &'static CStr, from: &[(&str, T)]) -> Result<T, SyntaxError> {
         self.blanks();
         let column = self.at;
         let word = self.word();
@@ -444,27 +440,26 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn text(&mut self, text: &str) {
-        for byte in text.bytes() {
-            if let Some(place) = self.out.get_mut(self.len) {
-                *place = byte;
-                self.len += 1;
-            }
+        text.bytes().for_each(|byte| self.byte(byte));
+    }
+
+    fn byte(&mut self, byte: u8) {
+        if let Some(place) = self.out.get_mut(self.len) {
+            *place = byte;
+            self.len += 1;
         }
     }
 
-    fn number(&mut self, mut n: u64) {
-        let mut digits = [0u8; 20];
-        let mut used = 0;
-        for place in digits.iter_mut().rev() {
-            *place = b'0' + (n % 10) as u8;
-            n /= 10;
-            used += 1;
-            if n == 0 {
-                break;
-            }
+    fn number(&mut self, n: u64) {
+        let mut unit = 1;
+        while n / unit >= 10 {
+            unit *= 10;
         }
-        let shown = digits.get(digits.len() - used..).unwrap_or_default();
-        self.text(core::str::from_utf8(shown).unwrap_or_default());
+        // `max` says to the compiler what the loop says to a reader.
+        while unit != 0 {
+            self.byte(b'0' + (n / unit.max(1) % 10) as u8);
+            unit /= 10;
+        }
     }
 
     fn option(&mut self, name: &str, value: u64) {
@@ -474,20 +469,12 @@ impl Writer<'_> {
         self.number(value);
     }
 
-    /// The largest unit that divides, without its number if that is 1.
-    fn period(&mut self, nanos: u64) {
-        self.time(nanos, true);
-    }
-
-    fn duration(&mut self, nanos: u64) {
-        self.time(nanos, false);
-    }
-
+    /// The largest unit that divides; `bare` leaves out a number that is 1.
     fn time(&mut self, nanos: u64, bare: bool) {
         for (name, unit) in TIMES {
-            if nanos % unit == 0 && (nanos != 0 || unit == 1_000_000_000) {
+            if nanos.checked_rem(unit) == Some(0) && (nanos != 0 || name == "s") {
                 if nanos != unit || !bare {
-                    self.number(nanos / unit);
+                    self.number(nanos.checked_div(unit).unwrap_or(0));
                 }
                 self.text(name);
                 return;

@@ -1,0 +1,43 @@
+# tollbar: `make demo`, `make test`, `make bench`, `make install PREFIX=/usr/local`.
+# The work of each target is in tools/*.sh or in a Makefile beside the tests it runs.
+
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+DESTDIR ?=
+CC ?= cc
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+ABI := 1
+
+B := build
+SOURCES := $(shell find src -name '*.rs') Cargo.toml Cargo.lock
+CFLAGS ?= -O2 -g
+WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
+
+.PHONY: all lib demo test bench install clean
+
+all: lib
+
+lib: $(B)/libtollbar.so $(B)/libtollbar.a
+
+$(B)/libtollbar.so $(B)/libtollbar.a &: $(SOURCES) tools/lib.sh
+	tools/lib.sh $(B) $(ABI)
+
+$(B)/tollbar-replay: examples/c/replay.c $(wildcard examples/c/replay_*.[ch]) include/tollbar.h $(B)/libtollbar.a
+	$(CC) $(WARN) $(CFLAGS) -Iinclude -o $@ examples/c/replay.c $(wildcard examples/c/replay_*.c) $(B)/libtollbar.a -lpthread
+
+demo: $(B)/tollbar-replay
+	tools/demo.sh $(B)
+
+test:
+	tools/test.sh
+
+bench:
+	tools/bench.sh
+
+install: lib
+	tools/install.sh "$(DESTDIR)" "$(PREFIX)" "$(LIBDIR)" "$(INCLUDEDIR)" $(B) $(VERSION) $(ABI)
+
+clean:
+	rm -rf $(B)
+	cargo clean

@@ -1,0 +1,625 @@
+/* tollbar.h: rate limiting in nanoseconds, exact and lock-free.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ * Written by `cargo xtask header` from src/ffi; changes belong there.
+ *
+ * A limiter decides whether a request may pass:
+ *
+ *     tollbar_limiter *limiter;
+ *     tollbar_policy_error error = TOLLBAR_POLICY_ERROR_INIT;
+ *     if (tollbar_limiter_from_text("100/s burst 20", &limiter, &error) != 0)
+ *         die("column %u: expected %s", (unsigned)error.column, error.expected);
+ *
+ *     if (tollbar_limiter_check(limiter, 1, NULL) != TOLLBAR_ALLOWED)
+ *         return too_many_requests();
+ *
+ * Two layers are here, and each may be used without the other:
+ *
+ *     cell      one 64-bit word that the caller owns (in a struct of its own, in shared memory),
+ *               stepped with a compiled policy. Algorithms whose state is one word.
+ *     limiter   opaque, any algorithm, with a clock, waiting, and counters.
+ *
+ * Conventions
+ *
+ * [C1] 0 means go. Decision calls return TOLLBAR_ALLOWED (0), TOLLBAR_DENIED (1), TOLLBAR_NEVER (2)
+ *      or a negative error, so `if (tollbar_..._check(...)) refuse();` fails closed.
+ * [C2] Outputs are written only where a call succeeds (a decision of any verdict is a success).
+ *      NULL for an output that is not wanted is allowed where the call says so.
+ * [C3] Times are nanoseconds of any one clock, from its zero on, up to 73 years; later times admit
+ *      nothing. A call that ends in _at takes the caller's time, the others read a clock. Time may go
+ *      back between calls or threads: that never admits more.
+ * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory
+ *      that is not what the call says is undefined, as everywhere in C.
+ * [C5] Any number of threads may call at once, but for _free, _init_in and _new's own output. No call
+ *      locks, and none but _wait, _new, _from_text and _free allocates, blocks or enters the kernel
+ *      (reading the system's clock aside). All may be used on both sides of a fork.
+ * [C6] Structs that start with `struct_size` may grow. Initialise them with their _INIT macro; a
+ *      library of another version reads and writes only what both know, and refuses with
+ *      TOLLBAR_E_RESERVED what it would have to ignore.
+ * [C7] No call unwinds, aborts or prints. Numbers of results never change their meaning.
+ */
+
+#ifndef TOLLBAR_H
+#define TOLLBAR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of this header. */
+#define TOLLBAR_VERSION_MAJOR 0
+#define TOLLBAR_VERSION_MINOR 1
+#define TOLLBAR_VERSION_PATCH 0
+#define TOLLBAR_VERSION_STRING "0.1.0"
+#define TOLLBAR_VERSION                                                                              \
+    ((TOLLBAR_VERSION_MAJOR << 16) | (TOLLBAR_VERSION_MINOR << 8) | TOLLBAR_VERSION_PATCH)
+
+/* --------------------------------------------------------------------------------------------
+ * 1. Results and errors
+ * -------------------------------------------------------------------------------------------- */
+
+/* The request may pass, and its cost has been charged; for other calls: done. */
+#define TOLLBAR_ALLOWED 0
+
+/* Not now; nothing has been charged. */
+#define TOLLBAR_DENIED 1
+
+/* Not at any time: the cost is more than the policy can ever have at once; nothing has been charged. */
+#define TOLLBAR_NEVER 2
+
+/* A pointer that may not be null is. */
+#define TOLLBAR_E_NULL (-1)
+
+/* A pointer is not aligned for what it should point to. */
+#define TOLLBAR_E_MISALIGNED (-2)
+
+/* `struct_size` is smaller than any version of the struct, or absurdly large. */
+#define TOLLBAR_E_STRUCT_SIZE (-3)
+
+/* A field or flag that this version does not know is not zero. */
+#define TOLLBAR_E_RESERVED (-4)
+
+/* A number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range. */
+#define TOLLBAR_E_CHOICE (-5)
+
+/* The policy's text does not follow the grammar. */
+#define TOLLBAR_E_SYNTAX (-10)
+
+/* A number in the policy's text does not fit 64 bits. */
+#define TOLLBAR_E_NUMBER (-11)
+
+/* No algorithm of that name. */
+#define TOLLBAR_E_ALGORITHM (-12)
+
+/* An option given twice. */
+#define TOLLBAR_E_DUPLICATE (-13)
+
+/* The period is 0. */
+#define TOLLBAR_E_PERIOD_ZERO (-20)
+
+/* The burst is 0. (A limit of 0 is how to deny all.) */
+#define TOLLBAR_E_BURST_ZERO (-21)
+
+/* A rate higher than the algorithm can count exactly. */
+#define TOLLBAR_E_RATE_TOO_HIGH (-22)
+
+/* A burst that takes longer to refill than a state word can say. */
+#define TOLLBAR_E_BURST_TOO_LARGE (-23)
+
+/* More initial permits than the burst. */
+#define TOLLBAR_E_INIT_ABOVE_BURST (-24)
+
+/* An option that the algorithm does not have. */
+#define TOLLBAR_E_OPTION_MISMATCH (-25)
+
+/* Not 1 to 1024 segments, or not a whole number of nanoseconds in each. */
+#define TOLLBAR_E_SEGMENTS (-26)
+
+/* A warm-up without a time, or with a cold factor outside 1 to 1000. */
+#define TOLLBAR_E_WARM_UP (-27)
+
+/* A sliding log of more than 2^24 entries. */
+#define TOLLBAR_E_LOG_TOO_LARGE (-28)
+
+/* The algorithm needs more than one state word: use a limiter, not a cell. */
+#define TOLLBAR_E_NOT_ONE_WORD (-29)
+
+/* Out of memory. */
+#define TOLLBAR_E_NO_MEMORY (-40)
+
+/* The buffer is too small. */
+#define TOLLBAR_E_BUFFER (-41)
+
+/* A fault of the library itself, stopped before it reached the caller. */
+#define TOLLBAR_E_INTERNAL (-90)
+
+/* In a time: there is none. */
+#define TOLLBAR_NO_TIME UINT64_MAX
+
+/* One line in English for a result. The string is static; unknown codes have one too. Never NULL. */
+const char *tollbar_strerror(int32_t code);
+
+/* The name of a result's macro, such as "TOLLBAR_E_NULL". Static; "TOLLBAR_E_UNKNOWN" for unknown
+ * codes. Never NULL. */
+const char *tollbar_errname(int32_t code);
+
+/* --------------------------------------------------------------------------------------------
+ * 2. Version
+ * -------------------------------------------------------------------------------------------- */
+
+/* The ABI that this header describes. A library of another ABI does not have this symbol, so a
+ * program that refers to it does not link, or does not start, with the wrong one. Always 1. */
+extern const uint32_t tollbar_abi_1;
+
+/* The version of the linked library, `major << 16 | minor << 8 | patch`: compare with
+ * TOLLBAR_VERSION. */
+uint32_t tollbar_version(void);
+
+/* The version of the linked library as text, such as "0.1.0". Static. */
+const char *tollbar_version_string(void);
+
+/* --------------------------------------------------------------------------------------------
+ * 3. Policies
+ * -------------------------------------------------------------------------------------------- */
+
+/* A policy says what is allowed, as one line of text or as a struct:
+ *
+ *     LIMIT "/" PERIOD [ "burst" N ] [ "algo" NAME ] [ options ]
+ *
+ *     100/s        3/min burst 3 algo interval anchor first       250000000/s burst 1mb unit bytes
+ *     1000/day     10/100ms burst 20 init 0       120/60s algo sliding-window segments 6 mode strict
+ *
+ * PERIOD is `s min h day` or a number with `ns us ms s min h d`. NAME is one of gcra (which it is
+ * without `algo`; token-bucket and leaky-bucket are the same), interval, fixed-window,
+ * weighted-window, sliding-window, sliding-log, pacer, warm-up. Options, in any order:
+ *
+ *     burst N                                gcra, interval, pacer, warm-up; LIMIT if not given
+ *     init N, borrow                         gcra
+ *     anchor first|epoch                     interval, fixed-window, sliding-window
+ *     segments N, mode n|strict|interpolated sliding-window
+ *     slack N                                pacer
+ *     warm TIME, cold N                      warm-up
+ *     count rejected                         fixed-window, sliding-log
+ *     unit bytes|permits                     all; with bytes, sizes may carry kb mb gb kib mib gib
+ *
+ * The most that a policy admits in any window of one period:
+ *
+ *     gcra              burst + limit        sliding-log      limit
+ *     interval          burst + limit        pacer            slack + limit + 1 (unit costs)
+ *     fixed-window      2 * limit            warm-up          limit + 1 (unit costs)
+ *     weighted-window   below 2 * limit      sliding-window   limit if strict, else below 2 * limit
+ */
+
+/* A buffer of this size takes any policy's text. */
+#define TOLLBAR_POLICY_TEXT_MAX 256
+
+/* GCRA: token bucket, leaky bucket as a meter. One word. */
+#define TOLLBAR_ALGORITHM_GCRA 0u
+
+/* All permits of a period come back at its end. One word. */
+#define TOLLBAR_ALGORITHM_INTERVAL 1u
+
+/* A counter for each window. One word. */
+#define TOLLBAR_ALGORITHM_FIXED_WINDOW 2u
+
+/* Last window's count fades while this one's grows. One word. */
+#define TOLLBAR_ALGORITHM_WEIGHTED_WINDOW 3u
+
+/* A ring of sub-windows. */
+#define TOLLBAR_ALGORITHM_SLIDING_WINDOW 4u
+
+/* The time of every admission, exact. 8 bytes a permit. */
+#define TOLLBAR_ALGORITHM_SLIDING_LOG 5u
+
+/* Evenly spaced departures. One word. */
+#define TOLLBAR_ALGORITHM_PACER 6u
+
+/* A rate that grows from cold to its limit. One word. */
+#define TOLLBAR_ALGORITHM_WARM_UP 7u
+
+/* Windows are aligned to time 0 of the clock. */
+#define TOLLBAR_ANCHOR_EPOCH 0u
+
+/* Windows are aligned to the first request of a fresh state. */
+#define TOLLBAR_ANCHOR_FIRST 1u
+
+/* Sliding window: `segments` segments, the running one among them. */
+#define TOLLBAR_MODE_N 0u
+
+/* Sliding window: one more, a hard guarantee for every window. */
+#define TOLLBAR_MODE_STRICT 1u
+
+/* Sliding window: the one more counts by its unexpired part. */
+#define TOLLBAR_MODE_INTERPOLATED 2u
+
+/* A permit is a request, a call, a message. */
+#define TOLLBAR_UNIT_PERMITS 0u
+
+/* A permit is a byte. */
+#define TOLLBAR_UNIT_BYTES 1u
+
+/* gcra: a take passes whatever its cost, and the next one pays for it. */
+#define TOLLBAR_POLICY_BORROW 1u
+
+/* fixed window, sliding log: refused requests count too. */
+#define TOLLBAR_POLICY_COUNT_REJECTED 2u
+
+/* gcra: `init` is meant. Without it a fresh state holds the burst, or nothing with
+ * TOLLBAR_POLICY_BORROW. */
+#define TOLLBAR_POLICY_INIT 4u
+
+/* A compiled policy for cells: read-only, for any number of cells and threads. */
+typedef struct tollbar_policy tollbar_policy;
+
+/* A policy as plain data. Start from TOLLBAR_POLICY_SPEC_INIT and set `limit`, `period_ns` and
+ * `burst`; leave the options of other algorithms at 0. */
+typedef struct tollbar_policy_spec {
+    /* sizeof(tollbar_policy_spec), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* A TOLLBAR_ALGORITHM_ number. */
+    uint32_t algorithm;
+    /* Permits per period; 0 denies all. */
+    uint64_t limit;
+    /* The period in nanoseconds, from 1 on. */
+    uint64_t period_ns;
+    /* The most permits at once, from 1 on. Windows and logs: equal to `limit`. Pacer, warm-up: the
+     * largest cost. */
+    uint64_t burst;
+    /* gcra, with TOLLBAR_POLICY_INIT: permits of a fresh state, up to `burst`. */
+    uint64_t init;
+    /* pacer: departures that may follow at once after an idle time. */
+    uint64_t slack;
+    /* warm-up: nanoseconds from cold to warm. */
+    uint64_t warm_up_ns;
+    /* warm-up: how many times slower when cold, 1 to 1000. */
+    uint32_t cold;
+    /* sliding window: 1 to 1024. */
+    uint32_t segments;
+    /* sliding window: a TOLLBAR_MODE_ number. */
+    uint32_t mode;
+    /* interval, fixed window, sliding window: a TOLLBAR_ANCHOR_ number. */
+    uint32_t anchor;
+    /* A TOLLBAR_UNIT_ number; it changes the text form only. */
+    uint32_t unit;
+    /* TOLLBAR_POLICY_ flags. */
+    uint32_t flags;
+} tollbar_policy_spec;
+
+/* Why a policy's text was refused. */
+typedef struct tollbar_policy_error {
+    /* sizeof(tollbar_policy_error), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* The result that the call returned. */
+    int32_t code;
+    /* The column of the first byte that is wrong, from 1; one past the end if the text stops early. */
+    uint64_t column;
+    /* What was expected there, or why the policy is refused; static. */
+    const char *expected;
+} tollbar_policy_error;
+
+/* Reads one line of text such as "100/s burst 20" into `out`.
+ *
+ * `text` has `len` bytes and needs no NUL. Returns 0, or an error from TOLLBAR_E_SYNTAX to
+ * TOLLBAR_E_LOG_TOO_LARGE; then `error`, unless NULL, says where and what was expected. `out` and
+ * `error` are growable structs: set their `struct_size` first. */
+int32_t tollbar_policy_spec_parse(const char *text,
+                                  size_t len,
+                                  tollbar_policy_spec *out,
+                                  tollbar_policy_error *error);
+
+/* Writes the canonical text of a policy, with a NUL, into `buffer` of `capacity` bytes.
+ *
+ * Reading that text gives an equal policy. `length`, unless NULL, gets the text's length without the
+ * NUL. TOLLBAR_POLICY_TEXT_MAX bytes are always enough; TOLLBAR_E_BUFFER if there are too few, and
+ * then nothing is written but `length`. */
+int32_t tollbar_policy_spec_print(const tollbar_policy_spec *spec,
+                                  char *buffer,
+                                  size_t capacity,
+                                  size_t *length);
+
+/* Whether a limiter can be made of it: 0, or the error that making one would return. */
+int32_t tollbar_policy_spec_check(const tollbar_policy_spec *spec);
+
+/* Compiles a policy. On success `*out` is to be freed with tollbar_policy_free. */
+int32_t tollbar_policy_new(const tollbar_policy_spec *spec, tollbar_policy **out);
+
+/* Reads and compiles a NUL-terminated text. On success `*out` is to be freed with
+ * tollbar_policy_free. `error` may be NULL. */
+int32_t tollbar_policy_from_text(const char *text,
+                                 tollbar_policy **out,
+                                 tollbar_policy_error *error);
+
+/* Frees a policy of tollbar_policy_new or tollbar_policy_from_text, which no call may be using.
+ * NULL is nothing. Cells outlive it. */
+void tollbar_policy_free(tollbar_policy *policy);
+
+/* The bytes that tollbar_policy_init_in needs. */
+size_t tollbar_policy_size(void);
+
+/* The alignment that tollbar_policy_init_in needs. */
+size_t tollbar_policy_align(void);
+
+/* Compiles a policy into the caller's memory of `size` bytes; `*out` is that memory. It holds no
+ * pointers, may be copied or mapped, and is not to be freed. */
+int32_t tollbar_policy_init_in(void *memory,
+                               size_t size,
+                               const tollbar_policy_spec *spec,
+                               tollbar_policy **out);
+
+/* A spec to start from: gcra, all options unset; set limit, period_ns and burst. */
+#define TOLLBAR_POLICY_SPEC_INIT                                                                     \
+    { (uint32_t)sizeof(tollbar_policy_spec), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* An error report to start from. */
+#define TOLLBAR_POLICY_ERROR_INIT { (uint32_t)sizeof(tollbar_policy_error), 0, 0, NULL }
+
+/* --------------------------------------------------------------------------------------------
+ * 4. Clocks
+ * -------------------------------------------------------------------------------------------- */
+
+/* Calls without _at read a clock. On one host all of these have the same zero (boot) and scale, in
+ * every process. */
+
+/* The processor's counter on CLOCK_MONOTONIC's scale; CLOCK_MONOTONIC where it cannot be trusted. */
+#define TOLLBAR_CLOCK_TSC 0u
+
+/* CLOCK_MONOTONIC. */
+#define TOLLBAR_CLOCK_MONOTONIC 1u
+
+/* CLOCK_MONOTONIC_COARSE: cheap, in steps of the kernel's tick (1 to 10 ms). */
+#define TOLLBAR_CLOCK_COARSE 2u
+
+/* Reads a TOLLBAR_CLOCK_: nanoseconds since boot. All three have one scale, so their times may be
+ * given to any `_at` call; times of another scale may not be mixed with them in one limiter. */
+int32_t tollbar_clock_now(uint32_t clock, uint64_t *now_ns);
+
+/* 1 if TOLLBAR_CLOCK_TSC reads the processor's counter, 0 if it reads CLOCK_MONOTONIC in its place. */
+int32_t tollbar_clock_is_counter(void);
+
+/* --------------------------------------------------------------------------------------------
+ * 5. Cells: a state word of the caller's own
+ * -------------------------------------------------------------------------------------------- */
+
+/* A cell costs 8 bytes and no set-up: put it where your data is.
+ *
+ *     struct user { ...; tollbar_cell logins; };            // calloc'd: fresh
+ *
+ *     tollbar_policy *per_user;                             // once, for all users
+ *     tollbar_policy_from_text("5/min burst 3", &per_user, NULL);
+ *
+ *     if (tollbar_cell_check(&user->logins, per_user, 1, NULL) != TOLLBAR_ALLOWED)
+ *         return TRY_LATER;
+ */
+
+/* A state word. All-zero is fresh: `= {0}`, .bss, calloc and a fresh mapping will do. It may lie
+ * anywhere, also in memory shared by processes; it must be aligned to 8 bytes and, while threads
+ * use it, touched by these calls only. What the word means is in docs/state-word.md. */
+typedef struct tollbar_cell {
+    /* The state. */
+    uint64_t word;
+} tollbar_cell;
+
+/* An answer in full. */
+typedef struct tollbar_decision {
+    /* sizeof(tollbar_decision), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER: what the call returned. */
+    uint32_t verdict;
+    /* Permits that could be taken at this instant, after this decision. */
+    uint64_t remaining;
+    /* Nanoseconds after which the same request would be admitted if nobody else came between; 0 when
+     * it was admitted, TOLLBAR_NO_TIME when waiting would not help. */
+    uint64_t retry_after_ns;
+    /* Nanoseconds until the state is as good as fresh if nobody comes between. */
+    uint64_t reset_after_ns;
+} tollbar_decision;
+
+/* Takes `cost` permits now, by TOLLBAR_CLOCK_TSC. A cost of 0 asks without charging.
+ *
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
+ * answer in full; it is cheaper without. Any number of threads and processes may call at once. */
+int32_t tollbar_cell_check(tollbar_cell *cell,
+                           const tollbar_policy *policy,
+                           uint64_t cost,
+                           tollbar_decision *out);
+
+/* tollbar_cell_check at the caller's time, in nanoseconds of any one clock. */
+int32_t tollbar_cell_check_at(tollbar_cell *cell,
+                              const tollbar_policy *policy,
+                              uint64_t now_ns,
+                              uint64_t cost,
+                              tollbar_decision *out);
+
+/* What tollbar_cell_check_at would answer; changes nothing. */
+int32_t tollbar_cell_peek_at(const tollbar_cell *cell,
+                             const tollbar_policy *policy,
+                             uint64_t now_ns,
+                             uint64_t cost,
+                             tollbar_decision *out);
+
+/* Takes as many permits as there are at `now_ns`, up to `most`; `*taken` says how many. Returns
+ * TOLLBAR_ALLOWED if that is not 0, else TOLLBAR_DENIED. */
+int32_t tollbar_cell_take_up_to_at(tollbar_cell *cell,
+                                   const tollbar_policy *policy,
+                                   uint64_t now_ns,
+                                   uint64_t most,
+                                   uint64_t *taken);
+
+/* tollbar_cell_check_at for `count` cells of one policy, each with the same cost; `results[i]` is
+ * what the call for `cells[i]` alone would return. Returns 0, or an error that concerns all (then
+ * nothing has been charged). No all-or-nothing: each cell is decided for itself. */
+int32_t tollbar_cell_check_many_at(tollbar_cell *cells,
+                                   size_t count,
+                                   const tollbar_policy *policy,
+                                   uint64_t now_ns,
+                                   uint64_t cost,
+                                   int32_t *results);
+
+/* Back to fresh. Safe beside other calls; admissions in the same instant may survive it. */
+int32_t tollbar_cell_reset(tollbar_cell *cell);
+
+/* A fresh cell. */
+#define TOLLBAR_CELL_INIT { 0 }
+
+/* A decision to be filled in. */
+#define TOLLBAR_DECISION_INIT { (uint32_t)sizeof(tollbar_decision), 0, 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 6. Limiters: any algorithm, with a clock
+ * -------------------------------------------------------------------------------------------- */
+
+/* A limiter has a state of any algorithm, alone on its cache line, and a clock.
+ *
+ *     tollbar_decision decision = TOLLBAR_DECISION_INIT;
+ *     if (tollbar_limiter_check(limiter, 1, &decision) == TOLLBAR_DENIED)
+ *         reply(429, "Retry-After: %llu",
+ *               (unsigned long long)((decision.retry_after_ns + 999999999) / 1000000000));
+ */
+
+/* A limiter. All calls but tollbar_limiter_free may be made by any number of threads at once, on
+ * either side of a fork (each side goes on with its own copy). */
+typedef struct tollbar_limiter tollbar_limiter;
+
+/* How a limiter is made. All zero but `struct_size` is the default. */
+typedef struct tollbar_limiter_options {
+    /* sizeof(tollbar_limiter_options), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* A TOLLBAR_CLOCK_ number, for the calls without `_at`. */
+    uint32_t clock;
+    /* Callers that may sleep in tollbar_limiter_wait at one time; 0: 1024. More are refused at once. */
+    uint32_t waiters;
+    /* Must be 0. */
+    uint32_t reserved;
+} tollbar_limiter_options;
+
+/* A limiter's state, for people and metrics. */
+typedef struct tollbar_limiter_state {
+    /* sizeof(tollbar_limiter_state), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* Callers asleep in tollbar_limiter_wait. */
+    uint32_t waiting;
+    /* The time of the view on the limiter's clock. */
+    uint64_t now_ns;
+    /* Permits that could be taken at that time. */
+    uint64_t remaining;
+    /* Nanoseconds until one permit could be taken; 0 if one can. */
+    uint64_t retry_after_ns;
+    /* Nanoseconds until the state is as good as fresh. */
+    uint64_t reset_after_ns;
+    /* Requests that came with an older time than one admitted before them. */
+    uint64_t backward_steps;
+} tollbar_limiter_state;
+
+/* Makes a limiter. `options` may be NULL. On success `*out` is to be freed with
+ * tollbar_limiter_free; otherwise it is left alone. */
+int32_t tollbar_limiter_new(const tollbar_policy_spec *spec,
+                            const tollbar_limiter_options *options,
+                            tollbar_limiter **out);
+
+/* Makes a limiter of a NUL-terminated text such as "100/s burst 20", with default options. `error`
+ * may be NULL. */
+int32_t tollbar_limiter_from_text(const char *text,
+                                  tollbar_limiter **out,
+                                  tollbar_policy_error *error);
+
+/* Frees a limiter that no call is using. NULL is nothing. */
+void tollbar_limiter_free(tollbar_limiter *limiter);
+
+/* Takes `cost` permits now. A cost of 0 asks without charging.
+ *
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
+ * answer in full; it is cheaper without. */
+int32_t tollbar_limiter_check(const tollbar_limiter *limiter,
+                              uint64_t cost,
+                              tollbar_decision *out);
+
+/* tollbar_limiter_check at the caller's time. A limiter is either always called with the caller's
+ * time or on the scale of its clock (tollbar_clock_now). */
+int32_t tollbar_limiter_check_at(const tollbar_limiter *limiter,
+                                 uint64_t now_ns,
+                                 uint64_t cost,
+                                 tollbar_decision *out);
+
+/* What tollbar_limiter_check would answer; changes nothing. */
+int32_t tollbar_limiter_peek(const tollbar_limiter *limiter,
+                             uint64_t cost,
+                             tollbar_decision *out);
+
+/* tollbar_limiter_peek at the caller's time. */
+int32_t tollbar_limiter_peek_at(const tollbar_limiter *limiter,
+                                uint64_t now_ns,
+                                uint64_t cost,
+                                tollbar_decision *out);
+
+/* Decides on `count` requests with one reading of the clock; `results[i]` is what the call for
+ * `costs[i]` alone would return. `costs` may be NULL: 1 each. Returns 0, or an error that concerns all
+ * (then nothing has been charged). */
+int32_t tollbar_limiter_check_many(const tollbar_limiter *limiter,
+                                   const uint64_t *costs,
+                                   size_t count,
+                                   int32_t *results);
+
+/* tollbar_limiter_check_many at the caller's time. */
+int32_t tollbar_limiter_check_many_at(const tollbar_limiter *limiter,
+                                      uint64_t now_ns,
+                                      const uint64_t *costs,
+                                      size_t count,
+                                      int32_t *results);
+
+/* Takes as many permits as there are, up to `most`; `*taken` says how many. Returns TOLLBAR_ALLOWED
+ * if that is not 0, else TOLLBAR_DENIED. */
+int32_t tollbar_limiter_take_up_to(const tollbar_limiter *limiter,
+                                   uint64_t most,
+                                   uint64_t *taken);
+
+/* tollbar_limiter_take_up_to at the caller's time. */
+int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
+                                      uint64_t now_ns,
+                                      uint64_t most,
+                                      uint64_t *taken);
+
+/* Takes `cost` permits, sleeping up to `patience_ns` for them.
+ *
+ * What cannot fit into the patience is refused at once with nothing charged, and so is a caller for
+ * whom there is no place among the sleepers (tollbar_limiter_options). Where the algorithm can book
+ * ahead (gcra, pacer, warm-up, and interval aligned to time 0) callers wake one after the other, each
+ * with its permits; with windows and logs a caller sleeps until a permit could be free and tries again.
+ * Returns as tollbar_limiter_check. */
+int32_t tollbar_limiter_wait(const tollbar_limiter *limiter,
+                             uint64_t cost,
+                             uint64_t patience_ns,
+                             tollbar_decision *out);
+
+/* Takes `cost` permits ahead of time: on TOLLBAR_ALLOWED the caller is bound to act `*wait_ns` after
+ * `now_ns` and not before. TOLLBAR_DENIED if that would be more than `patience_ns`, or if the algorithm
+ * cannot book ahead; then nothing has been charged. */
+int32_t tollbar_limiter_reserve_at(const tollbar_limiter *limiter,
+                                   uint64_t now_ns,
+                                   uint64_t cost,
+                                   uint64_t patience_ns,
+                                   uint64_t *wait_ns);
+
+/* Back to fresh. Safe beside other calls; admissions in the same instant may survive it. */
+int32_t tollbar_limiter_reset(const tollbar_limiter *limiter);
+
+/* The state as of now; takes nothing. */
+int32_t tollbar_limiter_get_state(const tollbar_limiter *limiter,
+                                  tollbar_limiter_state *out);
+
+/* The policy that the limiter was made of. */
+int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_policy_spec *out);
+
+/* Default options. */
+#define TOLLBAR_LIMITER_OPTIONS_INIT { (uint32_t)sizeof(tollbar_limiter_options), 0, 0, 0 }
+
+/* A state to be filled in. */
+#define TOLLBAR_LIMITER_STATE_INIT { (uint32_t)sizeof(tollbar_limiter_state), 0, 0, 0, 0, 0, 0 }
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* TOLLBAR_H */

@@ -1,0 +1,442 @@
+//! Limiters: a state of any algorithm with a clock, for threads of one process.
+
+use super::boundary::*;
+use super::cell::{answer, tollbar_decision};
+use super::clock::source;
+use super::policy::{describe, length, parse, policy, report, tollbar_policy_error, tollbar_policy_spec};
+use super::status::*;
+use crate::clock::{Clock, Source};
+use crate::limiter::{Limiter, Shared, State};
+use crate::policy::Policy;
+use core::ffi::c_char;
+use core::mem::size_of;
+
+/// A limiter. All calls but tollbar_limiter_free may be made by any number of threads at once, on
+/// either side of a fork (each side goes on with its own copy).
+pub struct tollbar_limiter {
+    limiter: Limiter<State, Source>,
+    policy: Policy,
+}
+
+/// How a limiter is made. All zero but `struct_size` is the default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_limiter_options {
+    /// sizeof(tollbar_limiter_options), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// A TOLLBAR_CLOCK_ number, for the calls without `_at`.
+    pub clock: u32,
+    /// Callers that may sleep in tollbar_limiter_wait at one time; 0: 1024. More are refused at once.
+    pub waiters: u32,
+    /// Must be 0.
+    pub reserved: u32,
+}
+
+/// A limiter's state, for people and metrics.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_limiter_state {
+    /// sizeof(tollbar_limiter_state), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// Callers asleep in tollbar_limiter_wait.
+    pub waiting: u32,
+    /// The time of the view on the limiter's clock.
+    pub now_ns: u64,
+    /// Permits that could be taken at that time.
+    pub remaining: u64,
+    /// Nanoseconds until one permit could be taken; 0 if one can.
+    pub retry_after_ns: u64,
+    /// Nanoseconds until the state is as good as fresh.
+    pub reset_after_ns: u64,
+    /// Requests that came with an older time than one admitted before them.
+    pub backward_steps: u64,
+}
+
+// SAFETY: repr(C), u32 first, u32 fields only.
+unsafe impl Growable for tollbar_limiter_options {
+    const FIRST_SIZE: usize = 16;
+}
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_limiter_state {
+    const FIRST_SIZE: usize = 48;
+}
+
+const _: () = assert!(size_of::<tollbar_limiter_state>() == 48);
+
+/// Makes a limiter. `options` may be NULL. On success `*out` is to be freed with
+/// tollbar_limiter_free; otherwise it is left alone.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_new(
+    spec: *const tollbar_policy_spec,
+    options: *const tollbar_limiter_options,
+    out: *mut *mut tollbar_limiter,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
+            // SAFETY: by the caller's promise.
+            out.write(unsafe { make(&policy, options) }?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Makes a limiter of a NUL-terminated text such as "100/s burst 20", with default options. `error`
+/// may be NULL.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_from_text(
+    text: *const c_char,
+    out: *mut *mut tollbar_limiter,
+    error: *mut tollbar_policy_error,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error)?) };
+            // SAFETY: null options are the default; `error` by the caller's promise.
+            let made = unsafe { make(&policy, core::ptr::null()) }.map_err(|code| {
+                // SAFETY: by the caller's promise.
+                unsafe { report(error, code, 1, tollbar_strerror(code)) };
+                code
+            })?;
+            out.write(made);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Frees a limiter that no call is using. NULL is nothing.
+///
+/// # Safety
+/// `limiter` is NULL or has not been freed.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_free(limiter: *mut tollbar_limiter) {
+    // SAFETY: by the caller's promise.
+    unsafe { unboxed(limiter) };
+}
+
+/// Takes `cost` permits now. A cost of 0 asks without charging.
+///
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
+/// answer in full; it is cheaper without.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_check(
+    limiter: *const tollbar_limiter,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let limiter = &unsafe { reference(limiter) }?.limiter;
+            if out.is_null() {
+                return Ok(limiter.admit(cost) as i32);
+            }
+            answer(out, || limiter.check(cost))
+        })())
+    })
+}
+
+/// tollbar_limiter_check at the caller's time. A limiter is either always called with the caller's
+/// time or on the scale of its clock (tollbar_clock_now).
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_check_at(
+    limiter: *const tollbar_limiter,
+    now_ns: u64,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let shared = unsafe { reference(limiter) }?.limiter.shared();
+            if out.is_null() {
+                return Ok(shared.admit_at(now_ns, cost) as i32);
+            }
+            answer(out, || shared.check_at(now_ns, cost))
+        })())
+    })
+}
+
+/// What tollbar_limiter_check would answer; changes nothing.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_peek(
+    limiter: *const tollbar_limiter,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, || l.limiter.peek(cost)))))
+}
+
+/// tollbar_limiter_peek at the caller's time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_peek_at(
+    limiter: *const tollbar_limiter,
+    now_ns: u64,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, || l.limiter.shared().peek_at(now_ns, cost)))))
+}
+
+/// Decides on `count` requests with one reading of the clock; `results[i]` is what the call for
+/// `costs[i]` alone would return. `costs` may be NULL: 1 each. Returns 0, or an error that concerns all
+/// (then nothing has been charged).
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_check_many(
+    limiter: *const tollbar_limiter,
+    costs: *const u64,
+    count: usize,
+    results: *mut i32,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let limiter = &unsafe { reference(limiter) }?.limiter;
+            // SAFETY: by the caller's promise.
+            unsafe { check_many(limiter.shared(), limiter.clock().now(), costs, count, results) }
+        })())
+    })
+}
+
+/// tollbar_limiter_check_many at the caller's time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_check_many_at(
+    limiter: *const tollbar_limiter,
+    now_ns: u64,
+    costs: *const u64,
+    count: usize,
+    results: *mut i32,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let limiter = &unsafe { reference(limiter) }?.limiter;
+            // SAFETY: by the caller's promise.
+            unsafe { check_many(limiter.shared(), now_ns, costs, count, results) }
+        })())
+    })
+}
+
+/// Takes as many permits as there are, up to `most`; `*taken` says how many. Returns TOLLBAR_ALLOWED
+/// if that is not 0, else TOLLBAR_DENIED.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_take_up_to(
+    limiter: *const tollbar_limiter,
+    most: u64,
+    taken: *mut u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { take_up_to(limiter, None, most, taken) }))
+}
+
+/// tollbar_limiter_take_up_to at the caller's time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_take_up_to_at(
+    limiter: *const tollbar_limiter,
+    now_ns: u64,
+    most: u64,
+    taken: *mut u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { take_up_to(limiter, Some(now_ns), most, taken) }))
+}
+
+/// Takes `cost` permits, sleeping up to `patience_ns` for them.
+///
+/// What cannot fit into the patience is refused at once with nothing charged, and so is a caller for
+/// whom there is no place among the sleepers (tollbar_limiter_options). Where the algorithm can book
+/// ahead (gcra, pacer, warm-up, and interval aligned to time 0) callers wake one after the other, each
+/// with its permits; with windows and logs a caller sleeps until a permit could be free and tries again.
+/// Returns as tollbar_limiter_check.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_wait(
+    limiter: *const tollbar_limiter,
+    cost: u64,
+    patience_ns: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, || l.limiter.wait(cost, patience_ns)))))
+}
+
+/// Takes `cost` permits ahead of time: on TOLLBAR_ALLOWED the caller is bound to act `*wait_ns` after
+/// `now_ns` and not before. TOLLBAR_DENIED if that would be more than `patience_ns`, or if the algorithm
+/// cannot book ahead; then nothing has been charged.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_reserve_at(
+    limiter: *const tollbar_limiter,
+    now_ns: u64,
+    cost: u64,
+    patience_ns: u64,
+    wait_ns: *mut u64,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (limiter, wait_ns) = unsafe { (reference(limiter)?, wait_ns.as_mut().ok_or(TOLLBAR_E_NULL)?) };
+            let shared = limiter.limiter.shared();
+            match shared.reserve_at(now_ns, cost, now_ns.saturating_add(patience_ns)) {
+                Some(at) => {
+                    *wait_ns = at.saturating_sub(now_ns);
+                    Ok(TOLLBAR_ALLOWED)
+                }
+                None => Ok(TOLLBAR_DENIED),
+            }
+        })())
+    })
+}
+
+/// Back to fresh. Safe beside other calls; admissions in the same instant may survive it.
+///
+/// # Safety
+/// `limiter` is NULL or live.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_reset(limiter: *const tollbar_limiter) -> i32 {
+    guard(|| {
+        // SAFETY: by the caller's promise.
+        code(unsafe { reference(limiter) }.map(|l| {
+            l.limiter.reset();
+            TOLLBAR_ALLOWED
+        }))
+    })
+}
+
+/// The state as of now; takes nothing.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_get_state(
+    limiter: *const tollbar_limiter,
+    out: *mut tollbar_limiter_state,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let limiter = unsafe { reference(limiter) }?;
+            size_at(out)?;
+            let view = limiter.limiter.snapshot();
+            let state = tollbar_limiter_state {
+                struct_size: 0,
+                waiting: view.waiting,
+                now_ns: view.now,
+                remaining: view.decision.remaining,
+                retry_after_ns: view.decision.retry_after,
+                reset_after_ns: view.decision.reset_after,
+                backward_steps: view.backward_steps,
+            };
+            // SAFETY: by the caller's promise; size_at has checked it.
+            unsafe { write(out, &state) }.map(|()| TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// The policy that the limiter was made of.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_get_policy(
+    limiter: *const tollbar_limiter,
+    out: *mut tollbar_policy_spec,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let limiter = unsafe { reference(limiter) }?;
+            // SAFETY: by the caller's promise.
+            unsafe { write(out, &describe(&limiter.policy)) }.map(|()| TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// # Safety
+/// `options` is null or readable.
+unsafe fn make(policy: &Policy, options: *const tollbar_limiter_options) -> Result<*mut tollbar_limiter, i32> {
+    let (clock, waiters) = if options.is_null() {
+        (Source::Tsc, 0)
+    } else {
+        // SAFETY: by the caller's promise.
+        let options = unsafe { read(options) }?;
+        if options.reserved != 0 {
+            return Err(TOLLBAR_E_RESERVED);
+        }
+        (source(options.clock)?, options.waiters)
+    };
+    let state = State::new(policy).map_err(policy_code)?;
+    let mut limiter = Limiter::with(state, clock);
+    if waiters != 0 {
+        limiter = limiter.with_waiters(waiters);
+    }
+    boxed(tollbar_limiter { limiter, policy: *policy })
+}
+
+/// # Safety
+/// `costs` is null or has `count` entries; `results` is null or has `count` places.
+unsafe fn check_many(shared: &State, now: u64, costs: *const u64, count: usize, results: *mut i32) -> Result<i32, i32> {
+    if results.is_null() && count != 0 {
+        return Err(TOLLBAR_E_NULL);
+    }
+    for i in 0..count {
+        // SAFETY: `i` is below the count that the caller vouches for, in both arrays.
+        unsafe {
+            let cost = if costs.is_null() { 1 } else { costs.add(i).read() };
+            results.add(i).write(shared.admit_at(now, cost) as i32);
+        }
+    }
+    Ok(TOLLBAR_ALLOWED)
+}
+
+/// # Safety
+/// Pointers are null or live.
+unsafe fn take_up_to(
+    limiter: *const tollbar_limiter,
+    now: Option<u64>,
+    most: u64,
+    taken: *mut u64,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let (limiter, taken) = unsafe { (&reference(limiter)?.limiter, taken.as_mut().ok_or(TOLLBAR_E_NULL)?) };
+    *taken = limiter.shared().take_up_to_at(now.unwrap_or_else(|| limiter.clock().now()), most);
+    Ok(if *taken == 0 { TOLLBAR_DENIED } else { TOLLBAR_ALLOWED })
+}

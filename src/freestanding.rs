@@ -1,0 +1,68 @@
+//! What the C artefacts need in place of std: an allocator, a panic handler, a personality.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ffi::c_void;
+
+struct Malloc;
+
+#[global_allocator]
+static MALLOC: Malloc = Malloc;
+
+/// What malloc aligns to on every supported system.
+const MALLOC_ALIGN: usize = 2 * core::mem::size_of::<usize>();
+
+// SAFETY: the blocks come from malloc or posix_memalign, whose size and alignment promises are those of
+// the trait; both may be given to free; neither unwinds.
+unsafe impl GlobalAlloc for Malloc {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.align() <= MALLOC_ALIGN {
+            // SAFETY: any size may be asked of malloc.
+            return unsafe { libc::malloc(layout.size()) }.cast();
+        }
+        let mut block: *mut c_void = core::ptr::null_mut();
+        // SAFETY: the alignment is a power of two and, above MALLOC_ALIGN, a multiple of a pointer's size.
+        let failed = unsafe { libc::posix_memalign(&mut block, layout.align(), layout.size()) };
+        if failed != 0 {
+            return core::ptr::null_mut();
+        }
+        block.cast()
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if layout.align() <= MALLOC_ALIGN {
+            // SAFETY: any size may be asked of calloc.
+            return unsafe { libc::calloc(1, layout.size()) }.cast();
+        }
+        // SAFETY: as alloc; the block has layout.size() bytes.
+        unsafe {
+            let block = self.alloc(layout);
+            if !block.is_null() {
+                core::ptr::write_bytes(block, 0, layout.size());
+            }
+            block
+        }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, _: Layout) {
+        // SAFETY: the caller promises that `block` came from `alloc` above.
+        unsafe { libc::free(block.cast()) }
+    }
+}
+
+/// No path leads here: the shared library is checked to hold no panic symbol. Should a change make one,
+/// stopping is the only answer that cannot corrupt a caller.
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    // SAFETY: abort takes nothing and does not return.
+    unsafe { libc::abort() }
+}
+
+// The precompiled core library names an unwinding personality. Weak, so that the archive links beside
+// another Rust library that has a real one; never called, since nothing here unwinds.
+core::arch::global_asm!(
+    ".weak rust_eh_personality",
+    "rust_eh_personality:",
+    ".weak _Unwind_Resume",
+    "_Unwind_Resume:",
+    "nop"
+);

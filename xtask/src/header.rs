@@ -1,0 +1,139 @@
+//! `include/tollbar.h`: a hand-written frame around one cbindgen run for each section's source file.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Source file and banner of each section, in the header's order.
+const SECTIONS: [(&str, &str); 6] = [
+    ("status", "1. Results and errors"),
+    ("version", "2. Version"),
+    ("policy", "3. Policies"),
+    ("clock", "4. Clocks"),
+    ("cell", "5. Cells: a state word of the caller's own"),
+    ("limiter", "6. Limiters: any algorithm, with a clock"),
+];
+
+pub fn run(root: &Path, check: bool) -> Result<String, String> {
+    let mut text = fill(include_str!("header/top.h"), root)?;
+    for (file, title) in SECTIONS {
+        text.push_str(&banner(title));
+        text.push_str(&extras(file));
+        text.push_str(&section(root, file)?);
+        text.push('\n');
+        text.push_str(&inits(file));
+    }
+    text.push_str(include_str!("header/bottom.h"));
+    crate::settle(&root.join("include/tollbar.h"), &text, check)?;
+    Ok(format!("include/tollbar.h: {} lines", text.lines().count()))
+}
+
+/// The version's macros are those of the library's own manifest.
+fn fill(top: &str, root: &Path) -> Result<String, String> {
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).map_err(|e| format!("Cargo.toml: {e}"))?;
+    let version = manifest
+        .lines()
+        .find_map(|line| line.strip_prefix("version = \"")?.strip_suffix('"'))
+        .ok_or("Cargo.toml: no version")?;
+    let parts: Vec<&str> = version.split('.').collect();
+    let [major, minor, patch] = parts.as_slice() else { return Err(format!("version {version}")) };
+    Ok(top.replace("@MAJOR@", major).replace("@MINOR@", minor).replace("@PATCH@", patch))
+}
+
+fn section(root: &Path, file: &str) -> Result<String, String> {
+    let config = cbindgen::Config::from_file(root.join("cbindgen.toml"))?;
+    let mut out = Vec::new();
+    cbindgen::Builder::new()
+        .with_config(config)
+        .with_src(root.join(format!("src/ffi/{file}.rs")))
+        .generate()
+        .map_err(|e| format!("src/ffi/{file}.rs: {e}"))?
+        .write(&mut out);
+    let text = String::from_utf8(out).map_err(|e| e.to_string())?;
+    Ok(polish(&text))
+}
+
+/// What cbindgen cannot know: Rust's safety sections say nothing to a C reader, comments are to be
+/// blocks (C90 compilers in pedantic mode read the header too), and constants need their C types.
+fn polish(text: &str) -> String {
+    let mut out = String::new();
+    let mut said: Vec<&str> = Vec::new();
+    let mut blank = false;
+    for line in text.trim().lines() {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        if let Some(words) = line.trim_start().strip_prefix("//") {
+            said.push(words.trim());
+            continue;
+        }
+        let end = said.iter().position(|words| words.starts_with("# Safety")).unwrap_or(said.len());
+        out.push_str(&block(&said[..end], indent));
+        said.clear();
+        if !(line.is_empty() && blank) {
+            let _ = writeln!(out, "{}", constant(line));
+        }
+        blank = line.is_empty();
+    }
+    out
+}
+
+/// Lines of a comment as one block.
+fn block(lines: &[&str], indent: &str) -> String {
+    let last = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |at| at + 1);
+    let mut text = String::new();
+    for (i, line) in lines[..last].iter().enumerate() {
+        let open = if i == 0 { "/*" } else { " *" };
+        let close = if i + 1 == last { " */" } else { "" };
+        let space = if line.is_empty() { "" } else { " " };
+        let _ = writeln!(text, "{indent}{open}{space}{line}{close}");
+    }
+    text
+}
+
+/// `#define X 1` of a u64 gets UINT64_C, a u32 its suffix; an i32 below 0 its parentheses.
+fn constant(line: &str) -> String {
+    let Some(rest) = line.strip_prefix("#define ") else { return typedefs(line) };
+    let Some((name, value)) = rest.split_once(' ') else { return line.to_owned() };
+    let unsigned = ["_ALGORITHM_", "_ANCHOR_", "_MODE_", "_UNIT_", "_POLICY_", "_CLOCK_"];
+    if name == "TOLLBAR_NO_TIME" {
+        "#define TOLLBAR_NO_TIME UINT64_MAX".to_owned()
+    } else if value.starts_with('-') {
+        format!("#define {name} ({value})")
+    } else if unsigned.iter().any(|part| name.contains(part)) {
+        format!("#define {name} {value}u")
+    } else {
+        line.to_owned()
+    }
+}
+
+/// Every struct has a typedef of its own name, and the header uses that.
+fn typedefs(line: &str) -> String {
+    if line.starts_with("typedef") {
+        return line.to_owned();
+    }
+    line.replace("struct tollbar_", "tollbar_")
+}
+
+fn banner(title: &str) -> String {
+    let rule = "-".repeat(92);
+    format!("/* {rule}\n * {title}\n * {rule} */\n\n")
+}
+
+/// What comes before a section's declarations.
+fn extras(file: &str) -> String {
+    match file {
+        "policy" => include_str!("header/policy.h").to_owned(),
+        "cell" => include_str!("header/cell.h").to_owned(),
+        "limiter" => include_str!("header/limiter.h").to_owned(),
+        "clock" => include_str!("header/clock.h").to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// Initialisers of growable structs, after the structs.
+fn inits(file: &str) -> String {
+    match file {
+        "policy" => include_str!("header/policy_init.h").to_owned(),
+        "cell" => include_str!("header/cell_init.h").to_owned(),
+        "limiter" => include_str!("header/limiter_init.h").to_owned(),
+        _ => String::new(),
+    }
+}
