@@ -1,0 +1,183 @@
+//! The oracle: each algorithm once more, from its definition, in exact rational arithmetic and
+//! without a thought for speed or size; and the comparison of the two on random traces.
+#![allow(dead_code)] // each test program uses a part of it
+
+pub mod buckets;
+pub mod windows;
+
+use crate::common::*;
+use num_bigint::BigInt;
+use num_rational::BigRational;
+use num_traits::{Signed, ToPrimitive};
+use tollbar::{Policy, Shared, State, Verdict, NEVER};
+
+pub type Q = BigRational;
+
+pub fn q(n: impl Into<BigInt>) -> Q {
+    Q::from_integer(n.into())
+}
+
+/// Rounded up, as a clock reading; what lies before the clock's zero is its zero.
+pub fn ceil(x: &Q) -> u64 {
+    if x.is_negative() {
+        return 0;
+    }
+    x.ceil().to_integer().to_u64().expect("a time in range")
+}
+
+/// Rounded down; 0 if negative.
+pub fn floor(x: &Q) -> u64 {
+    if x.is_negative() {
+        return 0;
+    }
+    x.floor().to_integer().to_u64().expect("a number in range")
+}
+
+/// Which answer is asked for, where the clock's conversion is documented to be rounded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The exact one.
+    Exact,
+    /// With one unit less of debt: what a limiter may answer at the most.
+    Lenient,
+}
+
+/// An algorithm by its definition.
+pub trait Model {
+    /// Whether both sides are the same.
+    fn exact(&self) -> bool {
+        true
+    }
+    /// Forgets everything.
+    fn reset(&mut self);
+    /// The answer to a cost of 1 or more that can pass at some time.
+    fn fits(&self, now: u64, cost: u64, side: Side) -> bool;
+    /// The largest cost that is not "never".
+    fn most(&self) -> u64;
+    /// Notes a request and what became of it.
+    fn settle(&mut self, now: u64, cost: u64, passed: bool);
+    /// Permits left.
+    fn remaining(&self, now: u64, side: Side) -> u64;
+    /// The first time from `now` on at which `cost` fits.
+    fn admits_at(&self, now: u64, cost: u64, side: Side) -> u64;
+
+    fn verdict(&self, now: u64, cost: u64, side: Side) -> Verdict {
+        match cost {
+            0 => Verdict::Allowed,
+            _ if cost > self.most() => Verdict::Never,
+            _ if self.fits(now, cost, side) => Verdict::Allowed,
+            _ => Verdict::Denied,
+        }
+    }
+}
+
+/// What the clock readings of a trace are multiples of.
+#[derive(Clone, Copy)]
+pub struct Step(pub u64);
+
+/// Runs `traces` random traces of `text` through the limiter and the model.
+pub fn compare(text: &str, traces: u64, step: Step, make: impl Fn(&Policy) -> Box<dyn Model>) {
+    let policy = policy(text);
+    let mut rng = Rng(text.bytes().fold(7, |seed, byte| seed * 31 % 1_000_003 + u64::from(byte)));
+    let mut model = make(&policy);
+    let lenient = if model.exact() { Side::Exact } else { Side::Lenient };
+    for trace in 0..traces {
+        let state = State::new(&policy).unwrap_or_else(|why| panic!("{text}: {why}"));
+        model.reset();
+        let mut said = Vec::new();
+        let mut shape = Shape::new(&policy, &mut rng);
+        for _ in 0..shape.length {
+            let now = shape.now / step.0 * step.0;
+            let cost = shape.cost(&mut rng);
+            let exact = model.verdict(now, cost, Side::Exact);
+            let verdicts = [exact, if model.exact() { exact } else { model.verdict(now, cost, lenient) }];
+            let peeked = state.peek_at(now, cost).verdict;
+            let got = state.check_at(now, cost);
+            if cost != 0 && got.verdict != Verdict::Never {
+                model.settle(now, cost, got.is_allowed());
+            }
+            let range = |from: u64, to: &dyn Fn() -> u64| from..=if model.exact() { from } else { to() };
+            let remaining = range(model.remaining(now, Side::Exact), &|| model.remaining(now, lenient));
+            let wait = |side| model.admits_at(now, cost, side).saturating_sub(now);
+            let retry = match got.verdict {
+                Verdict::Allowed => 0..=0,
+                Verdict::Never => NEVER..=NEVER,
+                Verdict::Denied => range(wait(lenient), &|| wait(Side::Exact)),
+            };
+            let right = verdicts.contains(&got.verdict)
+                && peeked == got.verdict
+                && remaining.contains(&got.remaining)
+                && retry.contains(&got.retry_after);
+            said.push((now, cost, got));
+            assert!(
+                right,
+                "{text}, trace {trace}: {said:#?}\nbut the last should be {verdicts:?} (peeked {peeked:?}), \
+                 remaining {remaining:?}, retry_after {retry:?}"
+            );
+            shape.advance(&mut rng, got.retry_after);
+        }
+    }
+}
+
+/// How a random trace moves: its own mixture of gaps and costs.
+struct Shape {
+    now: u64,
+    length: u64,
+    interval: u64,
+    period: u64,
+    burst: u64,
+    last_cost: u64,
+}
+
+impl Shape {
+    fn new(policy: &Policy, rng: &mut Rng) -> Shape {
+        let period = policy.period;
+        let starts = [
+            0,
+            1,
+            period - 1,
+            period,
+            rng.below(100 * DAY),
+            rng.below(100 * DAY) * 10,
+            UNIX_NOW + rng.below(10 * period),
+        ];
+        Shape {
+            now: rng.pick(&starts),
+            length: rng.within(8, 16),
+            interval: (period / policy.limit).max(1),
+            period,
+            burst: policy.burst,
+            last_cost: 1,
+        }
+    }
+
+    fn cost(&mut self, rng: &mut Rng) -> u64 {
+        self.last_cost = match rng.below(12) {
+            0 => 0,
+            1 => self.burst,
+            2 => self.burst + 1,
+            3 | 4 => rng.within(0, self.burst + 1),
+            5 => self.last_cost,
+            _ => 1,
+        };
+        self.last_cost
+    }
+
+    fn advance(&mut self, rng: &mut Rng, retry_after: u64) {
+        let around = |at: u64, rng: &mut Rng| (at + rng.below(3)).saturating_sub(1);
+        self.now = match rng.below(16) {
+            0..=3 => self.now,
+            4..=6 if retry_after != NEVER && retry_after != 0 => around(self.now + retry_after, rng),
+            4 => around(self.now + rng.within(1, 3) * self.interval, rng),
+            5 | 6 => self.now + rng.within(1, self.burst + 1) * self.interval,
+            7 => around((self.now / self.period + rng.within(1, 2)) * self.period, rng),
+            8 => self.now + rng.below(3 * self.interval),
+            9 => self.now + rng.below(3 * self.period),
+            10 => self.now + rng.within(1, 3) * self.period,
+            11 => self.now + self.period + rng.below(self.period),
+            12 => self.now.saturating_sub(1 + rng.below(2 * self.interval)),
+            13 => self.now.saturating_sub(rng.below(2 * self.period)),
+            _ => self.now + rng.below(self.interval),
+        };
+    }
+}
