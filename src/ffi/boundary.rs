@@ -92,16 +92,30 @@ pub(super) unsafe fn reference<'a, T>(at: *const T) -> Result<&'a T, i32> {
     unsafe { at.as_ref() }.ok_or(TOLLBAR_E_NULL)
 }
 
-/// A place for a pointer to be returned in.
+/// A place for something to be returned in.
 ///
 /// # Safety
-/// `at` is null, or points to writable memory for a pointer.
-pub(super) unsafe fn place<'a, T>(at: *mut *mut T) -> Result<&'a mut MaybeUninit<*mut T>, i32> {
+/// `at` is null, or points to writable memory for a `T`.
+pub(super) unsafe fn place<'a, T>(at: *mut T) -> Result<&'a mut MaybeUninit<T>, i32> {
     if !at.is_aligned() {
         return Err(TOLLBAR_E_MISALIGNED);
     }
     // SAFETY: aligned; null becomes None; MaybeUninit asks nothing of what is there.
-    unsafe { at.cast::<MaybeUninit<*mut T>>().as_mut() }.ok_or(TOLLBAR_E_NULL)
+    unsafe { at.cast::<MaybeUninit<T>>().as_mut() }.ok_or(TOLLBAR_E_NULL)
+}
+
+/// Whether an array can be one; with no entries, it may be anything.
+pub(super) fn array<T>(at: *const T, count: usize) -> Result<(), i32> {
+    if count == 0 {
+        return Ok(());
+    }
+    if at.is_null() {
+        return Err(TOLLBAR_E_NULL);
+    }
+    if !at.is_aligned() {
+        return Err(TOLLBAR_E_MISALIGNED);
+    }
+    Ok(())
 }
 
 /// A text from C. A null with length 0 is the empty text.

@@ -115,9 +115,10 @@ pub unsafe extern "C" fn tollbar_cell_take_up_to_at(
             // SAFETY: by the caller's promise.
             let (word, policy) = unsafe { (word(cell)?, reference(policy)?) };
             // SAFETY: by the caller's promise.
-            let taken = unsafe { taken.as_mut() }.ok_or(TOLLBAR_E_NULL)?;
-            *taken = cell::take_up_to(word, &policy.rule, now_ns, most);
-            Ok(if *taken == 0 { TOLLBAR_DENIED } else { TOLLBAR_ALLOWED })
+            let taken = unsafe { place(taken) }?;
+            let permits = cell::take_up_to(word, &policy.rule, now_ns, most);
+            taken.write(permits);
+            Ok(if permits == 0 { TOLLBAR_DENIED } else { TOLLBAR_ALLOWED })
         })())
     })
 }
@@ -146,9 +147,7 @@ pub unsafe extern "C" fn tollbar_cell_check_many_at(
             }
             // SAFETY: the first of `count` cells, by the caller's promise; alignment holds for the rest too.
             unsafe { word(cells) }?;
-            if results.is_null() {
-                return Err(TOLLBAR_E_NULL);
-            }
+            array(results, count)?;
             for i in 0..count {
                 // SAFETY: `i` is below the count that the caller vouches for, in both arrays.
                 unsafe {

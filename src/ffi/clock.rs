@@ -20,9 +20,9 @@ pub const TOLLBAR_CLOCK_COARSE: u32 = 2;
 pub unsafe extern "C" fn tollbar_clock_now(clock: u32, now_ns: *mut u64) -> i32 {
     guard(|| {
         code((|| {
-            let now = source(clock)?.now();
             // SAFETY: by the caller's promise.
-            *unsafe { now_ns.as_mut() }.ok_or(TOLLBAR_E_NULL)? = now;
+            let now_ns = unsafe { place(now_ns) }?;
+            now_ns.write(source(clock)?.now());
             Ok(TOLLBAR_ALLOWED)
         })())
     })

@@ -313,11 +313,11 @@ pub unsafe extern "C" fn tollbar_limiter_reserve_at(
     guard(|| {
         code((|| {
             // SAFETY: by the caller's promise.
-            let (limiter, wait_ns) = unsafe { (reference(limiter)?, wait_ns.as_mut().ok_or(TOLLBAR_E_NULL)?) };
+            let (limiter, wait_ns) = unsafe { (reference(limiter)?, place(wait_ns)?) };
             let shared = limiter.limiter.shared();
             match shared.reserve_at(now_ns, cost, now_ns.saturating_add(patience_ns)) {
                 Some(at) => {
-                    *wait_ns = at.saturating_sub(now_ns);
+                    wait_ns.write(at.saturating_sub(now_ns));
                     Ok(TOLLBAR_ALLOWED)
                 }
                 None => Ok(TOLLBAR_DENIED),
@@ -414,8 +414,9 @@ unsafe fn make(policy: &Policy, options: *const tollbar_limiter_options) -> Resu
 /// # Safety
 /// `costs` is null or has `count` entries; `results` is null or has `count` places.
 unsafe fn check_many(shared: &State, now: u64, costs: *const u64, count: usize, results: *mut i32) -> Result<i32, i32> {
-    if results.is_null() && count != 0 {
-        return Err(TOLLBAR_E_NULL);
+    array(results, count)?;
+    if !costs.is_null() {
+        array(costs, count)?;
     }
     for i in 0..count {
         // SAFETY: `i` is below the count that the caller vouches for, in both arrays.
@@ -436,7 +437,8 @@ unsafe fn take_up_to(
     taken: *mut u64,
 ) -> Result<i32, i32> {
     // SAFETY: by the caller's promise.
-    let (limiter, taken) = unsafe { (&reference(limiter)?.limiter, taken.as_mut().ok_or(TOLLBAR_E_NULL)?) };
-    *taken = limiter.shared().take_up_to_at(now.unwrap_or_else(|| limiter.clock().now()), most);
-    Ok(if *taken == 0 { TOLLBAR_DENIED } else { TOLLBAR_ALLOWED })
+    let (limiter, taken) = unsafe { (&reference(limiter)?.limiter, place(taken)?) };
+    let permits = limiter.shared().take_up_to_at(now.unwrap_or_else(|| limiter.clock().now()), most);
+    taken.write(permits);
+    Ok(if permits == 0 { TOLLBAR_DENIED } else { TOLLBAR_ALLOWED })
 }

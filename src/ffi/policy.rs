@@ -2,6 +2,8 @@
 
 use super::boundary::*;
 use super::status::*;
+use crate::algorithm::sliding_log::SlidingLog;
+use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::Rule;
 use crate::policy::{text, Anchor, Kind, Mode, Policy, Unit};
 use core::ffi::{c_char, c_void};
@@ -160,14 +162,14 @@ pub unsafe extern "C" fn tollbar_policy_spec_print(
         code((|| {
             // SAFETY: by the caller's promise.
             let policy = unsafe { policy(spec) }?;
-            let mut line = [0u8; text::TEXT_MOST];
-            let len = text::print(&policy, &mut line);
-            // SAFETY: null or writable by the caller's promise.
-            if let Some(length) = unsafe { length.as_mut() } {
-                *length = len;
-            }
             if buffer.is_null() {
                 return Err(TOLLBAR_E_NULL);
+            }
+            let mut line = [0u8; text::TEXT_MOST];
+            let len = text::print(&policy, &mut line);
+            if !length.is_null() {
+                // SAFETY: writable by the caller's promise.
+                unsafe { place(length) }?.write(len);
             }
             if capacity <= len || len >= line.len() {
                 return Err(TOLLBAR_E_BUFFER);
@@ -186,7 +188,7 @@ pub unsafe extern "C" fn tollbar_policy_spec_print(
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_policy_spec_check(spec: *const tollbar_policy_spec) -> i32 {
     // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { policy(spec) }.map(|_| TOLLBAR_ALLOWED)))
+    guard(|| code(unsafe { policy(spec) }.and_then(|policy| makeable(&policy))))
 }
 
 /// Compiles a policy. On success `*out` is to be freed with tollbar_policy_free.
@@ -401,6 +403,18 @@ pub(super) unsafe fn length(text: *const c_char) -> Result<usize, i32> {
 
 fn compile(policy: &Policy) -> Result<tollbar_policy, i32> {
     Ok(tollbar_policy { rule: Rule::new(policy).map_err(policy_code)? })
+}
+
+/// What making a limiter would say, but for the memory.
+fn makeable(policy: &Policy) -> Result<i32, i32> {
+    match policy.kind {
+        _ if policy.limit == 0 => Ok(()),
+        Kind::SlidingWindow => SlidingWindow::new(policy).map(|_| ()),
+        Kind::SlidingLog => SlidingLog::new(policy).map(|_| ()),
+        _ => Rule::new(policy).map(|_| ()),
+    }
+    .map(|()| TOLLBAR_ALLOWED)
+    .map_err(policy_code)
 }
 
 fn choose<T: Copy>(number: u32, of: &[T]) -> Result<T, i32> {
