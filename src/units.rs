@@ -114,13 +114,18 @@ impl Grid {
         if now > self.max_now {
             return u64::MAX;
         }
-        let high = u128::from(now) * u128::from(self.hi);
+        self.units_in_time(now)
+    }
+
+    /// [`Grid::units`] for a `now` that is known not to be after [`Grid::max_now`].
+    #[inline(always)]
+    pub(crate) fn units_in_time(&self, now: u64) -> u64 {
         if self.shift == 0 {
-            return high as u64;
+            return now.wrapping_mul(self.hi);
         }
         // The multiplier's error is below 2^-126 of it, and now·den < 2^125: the floor is exact.
         let low = (u128::from(now) * u128::from(self.lo)) >> 64;
-        ((high + low) >> self.shift) as u64
+        ((u128::from(now) * u128::from(self.hi) + low) >> self.shift) as u64
     }
 
     /// The smallest `now` whose [`Grid::units`] is at least `target`; [`NEVER`] if there is none.

@@ -22,6 +22,8 @@ pub struct Gcra {
     tolerance: u64,
     /// What a fresh state lacks to a full bucket, in units.
     lacking: u64,
+    /// The last clock reading at which `tolerance` can be added twice without overflow.
+    last: u64,
 }
 
 impl Gcra {
@@ -35,7 +37,9 @@ impl Gcra {
         let unit = grid.per_permit().get();
         let tolerance = policy.burst.checked_mul(unit).ok_or(PolicyError::BurstTooLarge)?;
         let lacking = (policy.burst - policy.init).checked_mul(unit).ok_or(PolicyError::BurstTooLarge)?;
-        Ok(Gcra { grid, burst: policy.burst, tolerance, lacking })
+        let end = u64::MAX.checked_sub(tolerance).and_then(|end| end.checked_sub(tolerance));
+        let last = grid.nanos(end.ok_or(PolicyError::BurstTooLarge)?).min(grid.max_now()).saturating_sub(1);
+        Ok(Gcra { grid, burst: policy.burst, tolerance, lacking, last })
     }
 
     /// The units that its state is counted in.
@@ -55,6 +59,36 @@ impl Gcra {
         }
     }
 
+    #[cold]
+    fn rare_step(&self, state: u64, now: u64, cost: u64) -> Step {
+        if cost == 0 {
+            return Step::allow(state);
+        }
+        if cost > self.burst {
+            return Step::never(state);
+        }
+        if now > self.last {
+            return Step::deny(state);
+        }
+        let clock = self.grid.units(now);
+        let base = self.base(state, clock);
+        let charge = cost.wrapping_mul(self.grid.per_permit().get());
+        match base.checked_add(charge) {
+            Some(next) if next <= clock.wrapping_add(self.tolerance) => Step::allow(next),
+            // A bucket that starts without its burst must remember since when.
+            _ => Step::deny(base),
+        }
+    }
+
+    /// `at`, unless nothing is admitted at that time any more.
+    fn until_last(&self, at: u64) -> u64 {
+        if at > self.last {
+            NEVER
+        } else {
+            at
+        }
+    }
+
     /// The clock units at which a bucket at `base` admits `charge` more.
     fn due(&self, base: u64, charge: u64) -> Option<u64> {
         Some(base.checked_add(charge)?.saturating_sub(self.tolerance))
@@ -66,25 +100,25 @@ impl Algorithm for Gcra {
 
     #[inline(always)]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
-        let clock = self.grid.units(now);
-        let base = self.base(state, clock);
-        if cost == 0 {
-            return Step::allow(state);
+        // 0 and more than the burst in one comparison; the first touch of a bucket that starts without
+        // its burst; the end of time.
+        if cost.wrapping_sub(1) >= self.burst || (state == 0 && self.lacking != 0) || now > self.last {
+            return self.rare_step(state, now, cost);
         }
-        if cost > self.burst {
-            return Step::never(state);
-        }
-        // cost <= burst, and burst in units fits a word.
+        let clock = self.grid.units_in_time(now);
+        // cost <= burst: charge <= tolerance, so nothing here can wrap before `last`.
         let charge = cost.wrapping_mul(self.grid.per_permit().get());
-        match base.checked_add(charge) {
-            Some(next) if next <= clock.saturating_add(self.tolerance) => Step::allow(next),
-            // A bucket that starts without its burst must remember since when.
-            _ if state == 0 && self.lacking != 0 => Step::deny(base),
-            _ => Step::deny(state),
+        let latest = clock.wrapping_add(self.tolerance).wrapping_sub(charge);
+        if state > latest {
+            return Step::deny(state);
         }
+        Step::allow(state.max(clock).wrapping_add(charge))
     }
 
     fn available(&self, state: u64, now: u64) -> u64 {
+        if now > self.last {
+            return 0;
+        }
         let clock = self.grid.units(now);
         let line = clock.saturating_add(self.tolerance);
         let room = line.saturating_sub(self.base(state, clock));
@@ -101,8 +135,7 @@ impl Algorithm for Gcra {
         };
         let base = self.base(state, self.grid.units(now));
         match self.due(base, charge) {
-            // The last representable units admit nothing: the sum above them does not fit.
-            Some(due) => self.grid.nanos(due).max(now),
+            Some(due) => self.until_last(self.grid.nanos(due).max(now)),
             None => NEVER,
         }
     }
@@ -121,11 +154,10 @@ impl Algorithm for Gcra {
         let charge = cost.checked_mul(self.grid.per_permit().get())?;
         let base = self.base(state, self.grid.units(now));
         let next = base.checked_add(charge)?;
-        let at = self.grid.nanos(self.due(base, charge)?);
-        if at == NEVER {
-            return None;
+        match self.until_last(self.grid.nanos(self.due(base, charge)?).max(now)) {
+            NEVER => None,
+            at => Some(Reservation { next, at }),
         }
-        Some(Reservation { next, at: at.max(now) })
     }
 }
 
