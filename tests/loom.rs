@@ -1,0 +1,491 @@
+//! The shared states under every interleaving that loom finds within a bound of preemptions.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --test loom`
+//!
+//! A thread that loom stops between two of its steps while the others run to their end is also what a
+//! killed thread looks like to them: that every model ends says that nobody waits for anybody.
+//! What each model proves is in docs/verification.md.
+#![cfg(loom)]
+
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::sync::Arc;
+use loom::thread;
+use std::sync::atomic::AtomicUsize;
+use tollbar::clock::Clock;
+use tollbar::{Limiter, Policy, Shared, State, Verdict};
+
+/// Runs `f` under every interleaving of at most `preemptions`, or as many as LOOM_MAX_PREEMPTIONS says.
+fn explore(name: &str, preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+    // Far more steps than any model takes: to reach it is to loop without an end.
+    builder.max_branches = 3_000;
+    let executions = std::sync::Arc::new(AtomicUsize::new(0));
+    let count = executions.clone();
+    let start = std::time::Instant::now();
+    builder.check(move || {
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        f();
+    });
+    let executions = executions.load(std::sync::atomic::Ordering::Relaxed);
+    println!("{name}: {executions} executions, {:.1} s", start.elapsed().as_secs_f32());
+}
+
+fn state(policy: &str) -> Arc<State> {
+    let policy: Policy = policy.parse().unwrap();
+    Arc::new(State::new(&policy).unwrap())
+}
+
+fn admit(state: &State, now: u64, cost: u64) -> u64 {
+    match state.admit_at(now, cost) {
+        Verdict::Allowed => cost,
+        _ => 0,
+    }
+}
+
+/// Permits that are left, counted by taking them.
+fn drain(state: &State, now: u64) -> u64 {
+    state.take_up_to_at(now, 100)
+}
+
+fn left(state: &State, now: u64) -> u64 {
+    state.peek_at(now, 1).remaining
+}
+
+/// One thread's requests `(now, cost)`, one after the other.
+type Requests = &'static [(u64, u64)];
+
+/// Explores a race on a fresh state. `check` is told what each request of each thread was given.
+///
+/// Loom looks for another order only where an access meets the last one of another thread, so it can
+/// miss that a thread which only reads could have come later than one that reads and then swaps. So each
+/// thread has its turn to be the first, the one that runs until it is preempted.
+fn model<C>(name: &str, preemptions: usize, policy: &'static str, threads: &'static [Requests], check: C)
+where
+    C: Fn(&State, &[Vec<u64>]) + Copy + Send + Sync + 'static,
+{
+    let alike = threads.iter().all(|requests| *requests == threads[0]);
+    let turns = if alike { 1 } else { threads.len() };
+    for first in 0..turns {
+        model_from(first, &format!("{name} ({first})"), preemptions, policy, threads, check);
+    }
+}
+
+/// The first thread is stopped once, at each of its steps, while the other does all it has to do.
+fn sleeper<C>(name: &str, policy: &'static str, threads: &'static [Requests], check: C)
+where
+    C: Fn(&State, &[Vec<u64>]) + Copy + Send + Sync + 'static,
+{
+    model_from(0, name, 1, policy, threads, check);
+}
+
+fn model_from<C>(
+    first: usize,
+    name: &str,
+    preemptions: usize,
+    policy: &'static str,
+    threads: &'static [Requests],
+    check: C,
+) where
+    C: Fn(&State, &[Vec<u64>]) + Copy + Send + Sync + 'static,
+{
+    explore(name, preemptions, move || {
+        let state = state(policy);
+        let given = race(&state, first, threads);
+        check(&state, &given);
+    });
+}
+
+fn race(state: &Arc<State>, first: usize, threads: &[Requests]) -> Vec<Vec<u64>> {
+    let run = |state: &State, requests: Requests| -> Vec<u64> {
+        requests.iter().map(|&(now, cost)| admit(state, now, cost)).collect()
+    };
+    let spawn = |&requests: &Requests| {
+        let state = state.clone();
+        thread::spawn(move || run(&state, requests))
+    };
+    let before: Vec<_> = threads[..first].iter().map(spawn).collect();
+    let after: Vec<_> = threads[first + 1..].iter().map(spawn).collect();
+    let own = run(state, threads[first]);
+    let join = |thread: thread::JoinHandle<Vec<u64>>| thread.join().unwrap();
+    before
+        .into_iter()
+        .map(join)
+        .chain([own])
+        .collect::<Vec<_>>()
+        .into_iter()
+        .chain(after.into_iter().map(join))
+        .collect()
+}
+
+fn sum(given: &[Vec<u64>]) -> u64 {
+    given.iter().flatten().sum()
+}
+
+/// At one time and with more asked than there is, exactly `limit` is given, and all of it is back when
+/// two periods have passed.
+fn exact(name: &str, preemptions: usize, policy: &'static str, threads: &'static [Requests]) {
+    let parsed: Policy = policy.parse().unwrap();
+    let last = threads.iter().copied().flatten().map(|&(now, _)| now).max().unwrap();
+    model(name, preemptions, policy, threads, move |state, given| {
+        assert_eq!(sum(given), parsed.limit, "{given:?}");
+        assert_eq!(drain(state, last), 0);
+        assert_eq!(drain(state, last + 2 * parsed.period), parsed.limit);
+    });
+}
+
+// One word.
+
+#[test]
+fn cell_gives_the_last_permit_once() {
+    exact("cell gcra 3×1", 3, "2/20ns", &[&[(5, 1)], &[(5, 1)], &[(5, 1)]]);
+    exact("cell gcra 2×2", 9, "3/30ns", &[&[(5, 2), (5, 1)], &[(5, 1), (5, 1)]]);
+    exact("cell fixed-window 3×1", 3, "2/20ns algo fixed-window", &[&[(5, 1)], &[(5, 1)], &[(5, 1)]]);
+}
+
+#[test]
+fn cell_takes_up_to_what_is_left() {
+    explore("cell take_up_to", 9, || {
+        let state = state("3/30ns");
+        let other = state.clone();
+        let thread = thread::spawn(move || other.take_up_to_at(5, 2));
+        let mine = admit(&state, 5, 1) + admit(&state, 5, 1);
+        assert_eq!(mine + thread.join().unwrap(), 3);
+    });
+}
+
+#[test]
+fn cell_reserves_an_instant_once() {
+    explore("cell reserve", 9, || {
+        let state = state("1/10ns");
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let state = state.clone();
+                thread::spawn(move || state.reserve_at(5, 1, 100).unwrap())
+            })
+            .collect();
+        let mut at = vec![state.reserve_at(5, 1, 100).unwrap()];
+        at.extend(threads.into_iter().map(|thread| thread.join().unwrap()));
+        at.sort_unstable();
+        assert_eq!(at, [5, 15, 25]);
+    });
+}
+
+#[test]
+fn cell_resets() {
+    explore("cell reset", 9, || {
+        let state = state("2/20ns algo fixed-window");
+        assert_eq!(admit(&state, 5, 2), 2);
+        let other = state.clone();
+        let thread = thread::spawn(move || other.reset());
+        let mine = admit(&state, 5, 1) + admit(&state, 5, 1);
+        thread.join().unwrap();
+        assert_eq!(mine + drain(&state, 5), 2);
+    });
+}
+
+// Sliding window.
+
+#[test]
+fn ring_gives_the_last_permit_once() {
+    exact("ring 3×1", 2, "2/20ns algo sliding-window segments 2", &[&[(5, 1)], &[(5, 1)], &[(5, 1)]]);
+    exact("ring next", 2, "2/20ns algo sliding-window segments 2", &[&[(15, 1)], &[(15, 1)], &[(15, 1)]]);
+}
+
+/// One admits in segment 0 while two begin segment 1, all in one window.
+#[test]
+fn ring_begins_a_segment_once() {
+    let threads: &[Requests] = &[&[(9, 1)], &[(10, 1)], &[(10, 1)]];
+    // The start of segment 1 is what was given before it, or less if a late clock was judged in it: the
+    // permits of the two who were there already have not left when segment 0 has.
+    model("ring begins, n", 2, "2/20ns algo sliding-window segments 2", threads, |state, given| {
+        assert_eq!(sum(given), 2);
+        assert!(left(state, 20) <= 2 - given[1][0] - given[2][0], "{given:?}");
+        assert_eq!(drain(state, 30), 2);
+    });
+    model("ring begins, strict", 2, "2/20ns algo sliding-window segments 2 mode strict", threads, |state, given| {
+        assert_eq!(sum(given), 2);
+        assert_eq!(left(state, 20), 0);
+        assert!(left(state, 30) <= 2 - given[1][0] - given[2][0], "{given:?}");
+        assert_eq!(drain(state, 40), 2);
+    });
+    let policy = "2/20ns algo sliding-window segments 2 mode interpolated";
+    model("ring begins, interpolated", 2, policy, threads, |state, given| {
+        assert_eq!(sum(given), 2);
+        assert_eq!(left(state, 20), 0);
+        assert!(left(state, 29) <= 2 - given[1][0] - given[2][0], "{given:?}");
+        assert_eq!(drain(state, 40), 2);
+    });
+}
+
+/// The start that the others are about to write is of one permit less than there are by then.
+#[test]
+fn ring_start_counts_the_straggler() {
+    model(
+        "ring straggler",
+        3,
+        "3/20ns algo sliding-window segments 2",
+        &[&[(9, 1), (10, 1)], &[(11, 1)]],
+        |state, given| {
+            assert_eq!(sum(given), 3);
+            // Judged in segment 0, or in 1 by a clock that was late.
+            let late = left(state, 20);
+            assert!(late <= 1);
+            assert_eq!(drain(state, 20), late);
+            assert_eq!(drain(state, 30), 3 - late);
+        },
+    );
+}
+
+#[test]
+fn ring_is_strict_in_every_window() {
+    model(
+        "ring strict",
+        2,
+        "1/20ns algo sliding-window segments 2 mode strict",
+        &[&[(9, 1), (29, 1)], &[(19, 1), (39, 1)], &[(28, 1)]],
+        |state, given| {
+            // No thread's clock is late by a window, so whatever was judged in one of them shares it with
+            // its neighbours: of times less than 20 apart one is given.
+            let at = [(9, given[0][0]), (19, given[1][0]), (28, given[2][0]), (29, given[0][1]), (39, given[1][1])];
+            for (i, &(from, _)) in at.iter().enumerate() {
+                let within: u64 = at[i..].iter().filter(|(t, _)| t - from < 20).map(|(_, n)| n).sum();
+                assert!(within <= 1, "{at:?}");
+            }
+            assert_eq!(drain(state, 90), 1);
+        },
+    );
+}
+
+/// A jump takes the places of starts that a thread with an older clock is to look at, or to write.
+#[test]
+fn ring_jumps_over_an_older_clock() {
+    let threads: &[Requests] = &[&[(20, 1)], &[(55, 1)]];
+    for (name, policy) in [
+        ("ring jump, n", "1/20ns algo sliding-window segments 2"),
+        ("ring jump, strict", "1/20ns algo sliding-window segments 2 mode strict"),
+        ("ring jump, interpolated", "1/20ns algo sliding-window segments 2 mode interpolated"),
+    ] {
+        model(name, 3, policy, threads, |state, given| {
+            assert!(sum(given) >= 1);
+            // Whoever took it, the permit of segment 5 is taken.
+            assert_eq!(drain(state, 55), 0);
+            assert_eq!(drain(state, 85), 1);
+        });
+    }
+}
+
+/// A start written for a segment far ahead is older than counts (modulo 4 here) can tell.
+#[test]
+fn ring_start_left_behind_is_written_again() {
+    model(
+        "ring old start",
+        2,
+        "1/20ns algo sliding-window segments 2",
+        &[&[(0, 1), (20, 1), (40, 1), (40, 1)], &[(30, 1)]],
+        |state, given| {
+            // The other is given its permit before, between or not at all; at 40 there is never a second.
+            assert!(given[0][2] + given[0][3] <= 1, "{given:?}");
+            assert!(given[0][2] + given[0][3] + given[1][0] >= 1, "{given:?}");
+            assert_eq!(drain(state, 40) + given[0][2] + given[0][3], if given[1][0] == 1 { 0 } else { 1 });
+            assert_eq!(drain(state, 80), 1);
+        },
+    );
+}
+
+#[test]
+fn ring_has_one_first_request() {
+    let policy = "1/20ns algo sliding-window segments 2 anchor first";
+    model("ring anchor", 3, policy, &[&[(100, 1)], &[(205, 1)]], |state, given| {
+        assert!(sum(given) >= 1);
+        // Whichever was first, the later one's window is used up.
+        assert_eq!(drain(state, 205), 0, "{given:?}");
+        assert_eq!(drain(state, 245), 1);
+    });
+    exact("ring anchor 3×1", 3, policy, &[&[(7, 1)], &[(7, 1)], &[(7, 1)]]);
+}
+
+/// The answer in full counts its own permit, and never promises what another has.
+#[test]
+fn ring_and_log_show_no_phantom_room() {
+    for policy in ["2/20ns algo sliding-window segments 2", "2/20ns algo sliding-log"] {
+        explore(&format!("phantom, {policy}"), 2, move || {
+            let state = state(policy);
+            let other = state.clone();
+            let thread = thread::spawn(move || other.check_at(25, 1));
+            let mine = [state.check_at(25, 1), state.check_at(25, 1)];
+            let theirs = thread.join().unwrap();
+            let allowed = mine.iter().chain([&theirs]).filter(|d| d.verdict == Verdict::Allowed).count();
+            assert_eq!(allowed, 2);
+            assert!(mine[0].verdict != Verdict::Allowed || mine[0].remaining <= 1);
+            assert!(theirs.verdict != Verdict::Allowed || theirs.remaining <= 1);
+            assert_eq!(mine[1].remaining, 0);
+            for denied in mine.iter().chain([&theirs]).filter(|d| d.verdict == Verdict::Denied) {
+                assert!(denied.retry_after > 0 && denied.retry_after <= 20);
+            }
+        });
+    }
+}
+
+#[test]
+fn ring_and_log_reset() {
+    for policy in ["2/20ns algo sliding-window segments 2", "2/20ns algo sliding-log"] {
+        for first in [true, false] {
+            explore(&format!("reset, {policy} ({first})"), 3, move || {
+                let state = state(policy);
+                assert_eq!(admit(&state, 15, 2), 2);
+                let other = state.clone();
+                let mine = if first {
+                    let thread = thread::spawn(move || other.reset());
+                    let mine = admit(&state, 25, 1);
+                    thread.join().unwrap();
+                    mine
+                } else {
+                    let thread = thread::spawn(move || admit(&other, 25, 1));
+                    state.reset();
+                    thread.join().unwrap()
+                };
+                let after = drain(&state, 25);
+                assert!(after <= 2 && after + mine >= 2, "{mine} and {after}");
+                assert_eq!(drain(&state, 65), 2);
+            });
+        }
+    }
+}
+
+// Sliding log.
+
+#[test]
+fn log_gives_the_last_permit_once() {
+    exact("log 3×1", 2, "2/20ns algo sliding-log", &[&[(5, 1)], &[(5, 1)], &[(5, 1)]]);
+    exact("log 2 against 1", 4, "2/20ns algo sliding-log", &[&[(5, 2)], &[(5, 1), (5, 1)]]);
+    exact("log 2 against 2", 3, "3/20ns algo sliding-log", &[&[(5, 2), (5, 1)], &[(5, 2), (5, 1)]]);
+}
+
+/// A permit whose entry is not written yet is in the window, whoever looks.
+#[test]
+fn log_counts_a_pending_entry() {
+    model("log wraps", 2, "1/100ns algo sliding-log", &[&[(100, 1)], &[(199, 1)], &[(150, 1)]], |state, given| {
+        assert_eq!(sum(given), 1, "{given:?}");
+        assert_eq!(drain(state, 199), 0);
+        assert_eq!(drain(state, 299), 1);
+    });
+    model(
+        "log wraps, 2 permits",
+        3,
+        "2/100ns algo sliding-log",
+        &[&[(100, 1), (199, 1)], &[(150, 1), (160, 1)]],
+        |state, given| {
+            assert_eq!(sum(given), 2, "{given:?}");
+            assert_eq!(drain(state, 199), 0);
+            assert_eq!(drain(state, 299), 2);
+        },
+    );
+}
+
+/// A thread with an older clock writes the pending entry of one with a newer.
+#[test]
+fn log_keeps_the_later_time() {
+    model("log late clock", 4, "1/100ns algo sliding-log", &[&[(100, 1), (250, 1)], &[(199, 1)]], |state, given| {
+        assert!(given[0][1] + given[1][0] <= 1, "{given:?}");
+        assert!(sum(given) >= 1);
+        assert_eq!(drain(state, 400), 1);
+    });
+}
+
+/// A thread sleeps over more laps than an entry's three bits tell apart.
+#[test]
+fn log_outlives_a_long_sleep() {
+    const LATE: Requests = &[(10, 1), (20, 1), (30, 1), (40, 1), (50, 1), (60, 1), (70, 1), (80, 1), (90, 1), (100, 1)];
+    let policy = "1/10ns algo sliding-log";
+    sleeper("log sleeper", policy, &[&[(10, 1)], LATE], |state, given| {
+        // In its turn, judged at a later one's time, or refused.
+        assert!(sum(given) >= 9, "{given:?}");
+        assert_eq!(drain(state, 100), 0, "{given:?}");
+        assert_eq!(drain(state, 120), 1);
+    });
+}
+
+#[test]
+fn log_counts_rejected_requests() {
+    model(
+        "log rejected 3×1",
+        1,
+        "1/10ns algo sliding-log count rejected",
+        &[&[(5, 1)], &[(5, 1)], &[(5, 1)]],
+        |state, given| {
+            assert_eq!(sum(given), 1);
+            // Each that was refused starts the window again.
+            assert_eq!(admit(state, 14, 1), 0);
+            assert_eq!(admit(state, 20, 1), 0);
+            assert_eq!(drain(state, 40), 1);
+        },
+    );
+    const MANY: Requests = &[(5, 1); 10];
+    let policy = "1/10ns algo sliding-log count rejected";
+    sleeper("log rejected laps", policy, &[&[(5, 1)], MANY], |state, given| {
+        assert_eq!(sum(given), 1);
+        assert_eq!(drain(state, 14), 0);
+        assert_eq!(drain(state, 40), 1);
+    });
+}
+
+// Waiting, watching.
+
+/// A clock that says how many sleep by it, and how many ever did at once.
+struct Beds {
+    now: AtomicU64,
+    asleep: AtomicU64,
+    most: AtomicU64,
+}
+
+impl Clock for Beds {
+    fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+    fn sleep_until(&self, at: u64) {
+        let asleep = self.asleep.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most.fetch_max(asleep, Ordering::Relaxed);
+        self.now.fetch_max(at, Ordering::Relaxed);
+        self.asleep.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn waiters_are_bounded() {
+    for policy in ["1/10ns", "1/10ns algo fixed-window"] {
+        explore(&format!("waiters, {policy}"), 2, move || {
+            let policy: Policy = policy.parse().unwrap();
+            let beds = Beds { now: AtomicU64::new(5), asleep: AtomicU64::new(0), most: AtomicU64::new(0) };
+            let limiter = Limiter::with(State::new(&policy).unwrap(), beds).with_waiters(1);
+            let limiter = Arc::new(limiter);
+            let threads: Vec<_> = (0..2)
+                .map(|_| {
+                    let limiter = limiter.clone();
+                    thread::spawn(move || limiter.wait_until(1, 1_000).is_allowed())
+                })
+                .collect();
+            let mut allowed = u64::from(limiter.wait_until(1, 1_000).is_allowed());
+            for thread in threads {
+                allowed += u64::from(thread.join().unwrap());
+            }
+            // Whoever found a permit or a bed; a bed is free again once its sleeper has left.
+            assert!(allowed >= 2, "{allowed}");
+            assert!(limiter.clock().most.load(Ordering::Relaxed) <= 1);
+            assert_eq!(limiter.snapshot().waiting, 0);
+        });
+    }
+}
+
+#[test]
+fn watch_invents_no_step() {
+    model("watch", 3, "9/90ns", &[&[(5, 1), (7, 1)], &[(7, 1)]], |state, _| {
+        // Of the three only the first can have come after a newer one.
+        assert!(state.watch().backward_steps() <= 1);
+    });
+    model("watch, one time", 3, "9/90ns", &[&[(5, 1), (5, 1)], &[(5, 1)]], |state, _| {
+        assert_eq!(state.watch().backward_steps(), 0);
+        admit(state, 4, 1);
+        assert_eq!(state.watch().backward_steps(), 1);
+    });
+}
