@@ -1,0 +1,184 @@
+/* [C4] A NULL or misaligned argument is an error, and [C2] then nothing is written or charged. */
+#include "test.h"
+
+/* Room for any argument, and an address in it that no type but char can lie at. */
+static union {
+    uint64_t words[64];
+    unsigned char bytes[512];
+} room;
+#define ODD(type) ((type *)(void *)(room.bytes + 1))
+
+#define NULL_IS(call) assert_int_equal((call), TOLLBAR_E_NULL)
+#define ODD_IS(call) assert_int_equal((call), TOLLBAR_E_MISALIGNED)
+
+static int set_up(void **state) {
+    (void)state;
+    memset(&room, 0, sizeof room);
+    return 0;
+}
+
+/* Nothing was written through the odd pointers. */
+static int tear_down(void **state) {
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof room.bytes; i++)
+        if (room.bytes[i] != 0)
+            return -1;
+    return 0;
+}
+
+static void c4_policy_arguments(void **state) {
+    tollbar_policy_spec spec = spec_of("10/s");
+    tollbar_policy *policy = NULL;
+    char line[TOLLBAR_POLICY_TEXT_MAX] = "untouched";
+    size_t length = 7;
+    (void)state;
+    NULL_IS(tollbar_policy_spec_parse(NULL, 3, &spec, NULL));
+    NULL_IS(tollbar_policy_spec_parse("7/s", 3, NULL, NULL));
+    ODD_IS(tollbar_policy_spec_parse("7/s", 3, ODD(tollbar_policy_spec), NULL));
+    ODD_IS(tollbar_policy_spec_parse("7/s", 3, &spec, ODD(tollbar_policy_error)));
+    assert_int_equal(spec.limit, 10);
+    /* A NULL of no bytes is the empty text. */
+    assert_int_equal(tollbar_policy_spec_parse(NULL, 0, &spec, NULL), TOLLBAR_E_SYNTAX);
+
+    NULL_IS(tollbar_policy_spec_print(NULL, line, sizeof line, &length));
+    NULL_IS(tollbar_policy_spec_print(&spec, NULL, sizeof line, &length));
+    NULL_IS(tollbar_policy_spec_print(&spec, NULL, 0, &length));
+    ODD_IS(tollbar_policy_spec_print(ODD(tollbar_policy_spec), line, sizeof line, &length));
+    ODD_IS(tollbar_policy_spec_print(&spec, line, sizeof line, ODD(size_t)));
+    assert_int_equal(length, 7);
+    assert_string_equal(line, "untouched");
+
+    NULL_IS(tollbar_policy_spec_check(NULL));
+    ODD_IS(tollbar_policy_spec_check(ODD(tollbar_policy_spec)));
+    NULL_IS(tollbar_policy_new(NULL, &policy));
+    NULL_IS(tollbar_policy_new(&spec, NULL));
+    ODD_IS(tollbar_policy_new(ODD(tollbar_policy_spec), &policy));
+    ODD_IS(tollbar_policy_new(&spec, ODD(tollbar_policy *)));
+    NULL_IS(tollbar_policy_from_text(NULL, &policy, NULL));
+    NULL_IS(tollbar_policy_from_text("1/s", NULL, NULL));
+    ODD_IS(tollbar_policy_from_text("1/s", ODD(tollbar_policy *), NULL));
+    ODD_IS(tollbar_policy_from_text("1/s", &policy, ODD(tollbar_policy_error)));
+    NULL_IS(tollbar_policy_init_in(room.words, sizeof room, NULL, &policy));
+    NULL_IS(tollbar_policy_init_in(room.words, sizeof room, &spec, NULL));
+    ODD_IS(tollbar_policy_init_in(room.words, sizeof room, &spec, ODD(tollbar_policy *)));
+    assert_null(policy);
+    tollbar_policy_free(NULL);
+}
+
+static void c4_clock_arguments(void **state) {
+    (void)state;
+    NULL_IS(tollbar_clock_now(TOLLBAR_CLOCK_TSC, NULL));
+    ODD_IS(tollbar_clock_now(TOLLBAR_CLOCK_TSC, ODD(uint64_t)));
+}
+
+static void c4_cell_arguments(void **state) {
+    tollbar_policy *policy = policy_of("10/s burst 3");
+    tollbar_cell cell = TOLLBAR_CELL_INIT;
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    uint64_t taken = 7;
+    int32_t results[2] = {7, 7};
+    (void)state;
+    NULL_IS(tollbar_cell_check(NULL, policy, 1, &decision));
+    NULL_IS(tollbar_cell_check(&cell, NULL, 1, &decision));
+    ODD_IS(tollbar_cell_check(ODD(tollbar_cell), policy, 1, &decision));
+    ODD_IS(tollbar_cell_check(&cell, ODD(tollbar_policy), 1, &decision));
+    ODD_IS(tollbar_cell_check(&cell, policy, 1, ODD(tollbar_decision)));
+    NULL_IS(tollbar_cell_check_at(NULL, policy, 0, 1, &decision));
+    NULL_IS(tollbar_cell_check_at(&cell, NULL, 0, 1, &decision));
+    ODD_IS(tollbar_cell_check_at(ODD(tollbar_cell), policy, 0, 1, NULL));
+    ODD_IS(tollbar_cell_check_at(&cell, policy, 0, 1, ODD(tollbar_decision)));
+    NULL_IS(tollbar_cell_peek_at(NULL, policy, 0, 1, &decision));
+    NULL_IS(tollbar_cell_peek_at(&cell, NULL, 0, 1, &decision));
+    ODD_IS(tollbar_cell_peek_at(ODD(tollbar_cell), policy, 0, 1, &decision));
+    ODD_IS(tollbar_cell_peek_at(&cell, policy, 0, 1, ODD(tollbar_decision)));
+    NULL_IS(tollbar_cell_take_up_to_at(NULL, policy, 0, 1, &taken));
+    NULL_IS(tollbar_cell_take_up_to_at(&cell, NULL, 0, 1, &taken));
+    NULL_IS(tollbar_cell_take_up_to_at(&cell, policy, 0, 1, NULL));
+    ODD_IS(tollbar_cell_take_up_to_at(&cell, policy, 0, 1, ODD(uint64_t)));
+    NULL_IS(tollbar_cell_check_many_at(NULL, 1, policy, 0, 1, results));
+    NULL_IS(tollbar_cell_check_many_at(&cell, 1, NULL, 0, 1, results));
+    NULL_IS(tollbar_cell_check_many_at(&cell, 1, policy, 0, 1, NULL));
+    ODD_IS(tollbar_cell_check_many_at(ODD(tollbar_cell), 1, policy, 0, 1, results));
+    ODD_IS(tollbar_cell_check_many_at(&cell, 1, policy, 0, 1, ODD(int32_t)));
+    NULL_IS(tollbar_cell_reset(NULL));
+    ODD_IS(tollbar_cell_reset(ODD(tollbar_cell)));
+    assert_int_equal(cell.word, 0);
+    assert_int_equal(taken, 7);
+    assert_int_equal(results[0], 7);
+    assert_int_equal(decision.remaining, 0);
+    assert_int_equal(tollbar_cell_check_many_at(NULL, 0, policy, 0, 1, NULL), 0);
+    tollbar_policy_free(policy);
+}
+
+static void c4_limiter_arguments(void **state) {
+    tollbar_policy_spec spec = spec_of("10/s burst 3");
+    tollbar_limiter *limiter = NULL;
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
+    uint64_t number = 7;
+    int32_t results[2] = {7, 7};
+    (void)state;
+    NULL_IS(tollbar_limiter_new(NULL, NULL, &limiter));
+    NULL_IS(tollbar_limiter_new(&spec, NULL, NULL));
+    ODD_IS(tollbar_limiter_new(&spec, ODD(tollbar_limiter_options), &limiter));
+    ODD_IS(tollbar_limiter_new(&spec, NULL, ODD(tollbar_limiter *)));
+    NULL_IS(tollbar_limiter_from_text(NULL, &limiter, NULL));
+    NULL_IS(tollbar_limiter_from_text("1/s", NULL, NULL));
+    ODD_IS(tollbar_limiter_from_text("1/s", &limiter, ODD(tollbar_policy_error)));
+    assert_null(limiter);
+    limiter = limiter_of("10/s burst 3");
+
+    NULL_IS(tollbar_limiter_check(NULL, 1, &decision));
+    NULL_IS(tollbar_limiter_check_at(NULL, 0, 1, &decision));
+    NULL_IS(tollbar_limiter_peek(NULL, 1, &decision));
+    NULL_IS(tollbar_limiter_peek_at(NULL, 0, 1, &decision));
+    NULL_IS(tollbar_limiter_check_many(NULL, NULL, 2, results));
+    NULL_IS(tollbar_limiter_check_many_at(NULL, 0, NULL, 2, results));
+    NULL_IS(tollbar_limiter_check_many_at(limiter, 0, NULL, 2, NULL));
+    NULL_IS(tollbar_limiter_take_up_to(NULL, 1, &number));
+    NULL_IS(tollbar_limiter_take_up_to(limiter, 1, NULL));
+    NULL_IS(tollbar_limiter_take_up_to_at(NULL, 0, 1, &number));
+    NULL_IS(tollbar_limiter_take_up_to_at(limiter, 0, 1, NULL));
+    NULL_IS(tollbar_limiter_wait(NULL, 1, 0, &decision));
+    NULL_IS(tollbar_limiter_reserve_at(NULL, 0, 1, 0, &number));
+    NULL_IS(tollbar_limiter_reserve_at(limiter, 0, 1, 0, NULL));
+    NULL_IS(tollbar_limiter_reset(NULL));
+    NULL_IS(tollbar_limiter_get_state(NULL, &view));
+    NULL_IS(tollbar_limiter_get_state(limiter, NULL));
+    NULL_IS(tollbar_limiter_get_policy(NULL, &spec));
+    NULL_IS(tollbar_limiter_get_policy(limiter, NULL));
+
+    ODD_IS(tollbar_limiter_check(ODD(tollbar_limiter), 1, &decision));
+    ODD_IS(tollbar_limiter_check(limiter, 1, ODD(tollbar_decision)));
+    ODD_IS(tollbar_limiter_check_at(limiter, 0, 1, ODD(tollbar_decision)));
+    ODD_IS(tollbar_limiter_peek(limiter, 1, ODD(tollbar_decision)));
+    ODD_IS(tollbar_limiter_peek_at(limiter, 0, 1, ODD(tollbar_decision)));
+    ODD_IS(tollbar_limiter_check_many(limiter, NULL, 2, ODD(int32_t)));
+    ODD_IS(tollbar_limiter_check_many_at(limiter, 0, ODD(uint64_t), 2, results));
+    ODD_IS(tollbar_limiter_take_up_to(limiter, 1, ODD(uint64_t)));
+    ODD_IS(tollbar_limiter_take_up_to_at(limiter, 0, 1, ODD(uint64_t)));
+    ODD_IS(tollbar_limiter_wait(limiter, 1, 0, ODD(tollbar_decision)));
+    ODD_IS(tollbar_limiter_reserve_at(limiter, 0, 1, 0, ODD(uint64_t)));
+    ODD_IS(tollbar_limiter_get_state(limiter, ODD(tollbar_limiter_state)));
+    ODD_IS(tollbar_limiter_get_policy(limiter, ODD(tollbar_policy_spec)));
+    ODD_IS(tollbar_limiter_reset(ODD(tollbar_limiter)));
+
+    assert_int_equal(number, 7);
+    assert_int_equal(results[0], 7);
+    assert_int_equal(tollbar_limiter_check_many(limiter, NULL, 0, NULL), 0);
+    assert_int_equal(tollbar_limiter_peek_at(limiter, 0, 3, &decision), TOLLBAR_ALLOWED);
+    assert_int_equal(decision.remaining, 3);
+    tollbar_limiter_free(limiter);
+    tollbar_limiter_free(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(c4_policy_arguments, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(c4_clock_arguments, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(c4_cell_arguments, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(c4_limiter_arguments, set_up, tear_down),
+    };
+    return cmocka_run_group_tests_name("arguments", tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+/* [C5] Everything goes on, on both sides of a fork. */
+#define _DEFAULT_SOURCE
+#include "test.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What a child found, as its exit status; a failed assertion in it would unwind into the parent's code. */
+static int status_of(pid_t child) {
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+}
+
+static void c5_limiters_go_on_in_parent_and_child(void **state) {
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(every_algorithm); i++) {
+        tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
+        uint64_t left = 0;
+        pid_t child;
+        assert_int_equal(tollbar_limiter_check_at(limiter, SEC, 1, NULL), TOLLBAR_ALLOWED);
+        child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            /* Its own copy: 10 s later it is fresh again, and what it takes is taken here only. */
+            int wrong = tollbar_limiter_check_at(limiter, 11 * SEC, 1, NULL) != TOLLBAR_ALLOWED;
+            while (tollbar_limiter_check_at(limiter, 11 * SEC, 1, NULL) == TOLLBAR_ALLOWED)
+                continue;
+            tollbar_limiter_free(limiter);
+            _exit(wrong);
+        }
+        assert_int_equal(status_of(child), 0);
+        while (tollbar_limiter_check_at(limiter, SEC, 1, NULL) == TOLLBAR_ALLOWED)
+            left++;
+        assert_int_equal(left, i >= TOLLBAR_ALGORITHM_PACER ? 0 : 4);
+        tollbar_limiter_free(limiter);
+    }
+}
+
+static void c5_the_clock_goes_on_in_parent_and_child(void **state) {
+    uint64_t before = 0, after = 0;
+    pid_t child;
+    (void)state;
+    assert_int_equal(tollbar_clock_now(TOLLBAR_CLOCK_TSC, &before), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        uint64_t now = 0, system = monotonic();
+        int wrong = tollbar_clock_now(TOLLBAR_CLOCK_TSC, &now) != 0;
+        _exit(wrong || now < before || now + MS < system || now > monotonic() + MS);
+    }
+    assert_int_equal(status_of(child), 0);
+    assert_int_equal(tollbar_clock_now(TOLLBAR_CLOCK_TSC, &after), 0);
+    assert_true(after > before);
+}
+
+static void c5_waiting_goes_on_in_parent_and_child(void **state) {
+    tollbar_limiter *limiter = limiter_of("20/s burst 1");
+    tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
+    pid_t child;
+    (void)state;
+    assert_int_equal(tollbar_limiter_check(limiter, 1, NULL), TOLLBAR_ALLOWED);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(tollbar_limiter_wait(limiter, 2, MIN, NULL) != TOLLBAR_NEVER ||
+              tollbar_limiter_wait(limiter, 1, MIN, NULL) != TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_wait(limiter, 1, MIN, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(status_of(child), 0);
+    assert_int_equal(tollbar_limiter_get_state(limiter, &view), 0);
+    assert_int_equal(view.waiting, 0);
+    tollbar_limiter_free(limiter);
+}
+
+/* One cell in memory that several processes share: together they get the burst and no more. */
+static void c5_cells_in_shared_memory_are_one_for_all_processes(void **state) {
+    enum { PROCESSES = 4, BURST = 1000 };
+    tollbar_policy *policy = policy_of("1000/s");
+    struct {
+        tollbar_cell cell;
+        uint64_t taken[PROCESSES];
+    } *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t children[PROCESSES];
+    uint64_t all = 0;
+    int i;
+    (void)state;
+    assert_true(shared != MAP_FAILED);
+    for (i = 0; i < PROCESSES; i++) {
+        children[i] = fork();
+        assert_true(children[i] >= 0);
+        if (children[i] == 0) {
+            int call;
+            for (call = 0; call < BURST; call++)
+                shared->taken[i] +=
+                    tollbar_cell_check_at(&shared->cell, policy, SEC, 1, NULL) == TOLLBAR_ALLOWED;
+            _exit(0);
+        }
+    }
+    for (i = 0; i < PROCESSES; i++) {
+        assert_int_equal(status_of(children[i]), 0);
+        all += shared->taken[i];
+    }
+    assert_int_equal(all, BURST);
+    assert_int_equal(tollbar_cell_check_at(&shared->cell, policy, SEC, 1, NULL), TOLLBAR_DENIED);
+    munmap(shared, sizeof *shared);
+    tollbar_policy_free(policy);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(c5_limiters_go_on_in_parent_and_child),
+        cmocka_unit_test(c5_the_clock_goes_on_in_parent_and_child),
+        cmocka_unit_test(c5_waiting_goes_on_in_parent_and_child),
+        cmocka_unit_test(c5_cells_in_shared_memory_are_one_for_all_processes),
+    };
+    return cmocka_run_group_tests_name("fork", tests, NULL, NULL);
+}

@@ -1,0 +1,271 @@
+/* Limiters of every algorithm through each of their calls, at the caller's time. */
+#include "test.h"
+
+/* What a fresh one of every_algorithm lets pass in one instant. */
+static uint64_t at_once(size_t algorithm) {
+    return algorithm >= TOLLBAR_ALGORITHM_PACER ? 1 : 5;
+}
+
+static void each_algorithm_admits_its_permits_and_says_when_there_are_more(void **state) {
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(every_algorithm); i++) {
+        tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
+        tollbar_decision got = TOLLBAR_DECISION_INIT;
+        uint64_t passed = 0, when = 1000 * SEC;
+        while (tollbar_limiter_check_at(limiter, when, 1, NULL) == TOLLBAR_ALLOWED)
+            passed++;
+        assert_int_equal(passed, at_once(i));
+        assert_int_equal(tollbar_limiter_check_at(limiter, when, 1, &got), TOLLBAR_DENIED);
+        assert_int_equal(got.verdict, TOLLBAR_DENIED);
+        assert_int_equal(got.remaining, 0);
+        assert_in_range(got.retry_after_ns, 1, 2 * SEC);
+        assert_in_range(got.reset_after_ns, got.retry_after_ns, 4 * SEC);
+        when += got.retry_after_ns;
+        assert_int_equal(tollbar_limiter_peek_at(limiter, when - 1, 1, NULL), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_limiter_peek_at(limiter, when, 1, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_check_at(limiter, when, 1, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_check_at(limiter, when, 6, &got), TOLLBAR_NEVER);
+        assert_true(got.retry_after_ns == TOLLBAR_NO_TIME);
+        assert_int_equal(tollbar_limiter_check_at(limiter, when, 0, NULL), TOLLBAR_ALLOWED);
+        tollbar_limiter_free(limiter);
+    }
+}
+
+static void take_up_to_takes_what_there_is(void **state) {
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(every_algorithm); i++) {
+        tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
+        tollbar_decision got = TOLLBAR_DECISION_INIT;
+        uint64_t taken = 77, first = at_once(i) < 2 ? 1 : 2, rest;
+        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, SEC, first, &taken), TOLLBAR_ALLOWED);
+        assert_int_equal(taken, first);
+        assert_int_equal(tollbar_limiter_peek_at(limiter, SEC, 1, &got), first < at_once(i) ? 0 : TOLLBAR_DENIED);
+        rest = got.remaining;
+        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, SEC, UINT64_MAX, &taken),
+                         rest ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
+        assert_int_equal(taken, rest);
+        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, SEC, 1, &taken), TOLLBAR_DENIED);
+        assert_int_equal(taken, 0);
+        tollbar_limiter_free(limiter);
+    }
+}
+
+static void check_many_is_check_for_each(void **state) {
+    static const uint64_t costs[] = {1, 2, 9, 0, 3, 2, 1};
+    size_t i, j;
+    (void)state;
+    for (i = 0; i < COUNT(every_algorithm); i++) {
+        tollbar_limiter *one = limiter_of(every_algorithm[i]), *many = limiter_of(every_algorithm[i]);
+        int32_t results[COUNT(costs) + 1];
+        results[COUNT(costs)] = 77;
+        assert_int_equal(tollbar_limiter_check_many_at(many, SEC, costs, COUNT(costs), results), 0);
+        for (j = 0; j < COUNT(costs); j++)
+            assert_int_equal(results[j], tollbar_limiter_check_at(one, SEC, costs[j], NULL));
+        assert_int_equal(results[COUNT(costs)], 77);
+        assert_int_equal(tollbar_limiter_check_many_at(many, 10 * SEC, NULL, 2, results), 0);
+        for (j = 0; j < 2; j++)
+            assert_int_equal(results[j], tollbar_limiter_check_at(one, 10 * SEC, 1, NULL));
+        tollbar_limiter_free(one);
+        tollbar_limiter_free(many);
+    }
+}
+
+static void reset_is_fresh(void **state) {
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(every_algorithm); i++) {
+        tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
+        uint64_t first = 0, second = 0;
+        while (tollbar_limiter_check_at(limiter, SEC, 1, NULL) == TOLLBAR_ALLOWED)
+            first++;
+        assert_int_equal(tollbar_limiter_reset(limiter), 0);
+        while (tollbar_limiter_check_at(limiter, SEC, 1, NULL) == TOLLBAR_ALLOWED)
+            second++;
+        assert_int_equal(first, second);
+        tollbar_limiter_free(limiter);
+    }
+}
+
+static void get_policy_gives_what_it_was_made_of(void **state) {
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(every_algorithm); i++) {
+        tollbar_limiter *limiter = limiter_of(every_algorithm[i]), *again = NULL;
+        tollbar_policy_spec want = spec_of(every_algorithm[i]), got = TOLLBAR_POLICY_SPEC_INIT;
+        assert_int_equal(tollbar_limiter_get_policy(limiter, &got), 0);
+        assert_int_equal(got.algorithm, i);
+        assert_memory_equal(&got, &want, sizeof got);
+        assert_int_equal(tollbar_limiter_new(&got, NULL, &again), 0);
+        tollbar_limiter_free(again);
+        tollbar_limiter_free(limiter);
+    }
+}
+
+static void by_the_librarys_clock(void **state) {
+    uint32_t clock;
+    (void)state;
+    for (clock = TOLLBAR_CLOCK_TSC; clock <= TOLLBAR_CLOCK_COARSE; clock++) {
+        tollbar_limiter *limiter = limiter_with("3/h", clock, 0);
+        tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
+        tollbar_decision got = TOLLBAR_DECISION_INIT;
+        uint64_t taken = 0, now = 0;
+        int32_t results[2] = {77, 77};
+        assert_int_equal(tollbar_limiter_peek(limiter, 3, &got), TOLLBAR_ALLOWED);
+        assert_int_equal(got.remaining, 3);
+        assert_int_equal(tollbar_limiter_check(limiter, 1, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_check_many(limiter, NULL, 1, results), 0);
+        assert_int_equal(results[0], TOLLBAR_ALLOWED);
+        assert_int_equal(results[1], 77);
+        assert_int_equal(tollbar_limiter_take_up_to(limiter, 9, &taken), TOLLBAR_ALLOWED);
+        assert_int_equal(taken, 1);
+        assert_int_equal(tollbar_limiter_check(limiter, 1, &got), TOLLBAR_DENIED);
+        assert_in_range(got.retry_after_ns, HOUR / 3 - 10 * SEC, HOUR / 3);
+
+        assert_int_equal(tollbar_limiter_get_state(limiter, &view), 0);
+        assert_int_equal(view.struct_size, sizeof view);
+        assert_int_equal(tollbar_clock_now(clock, &now), 0);
+        assert_in_range(view.now_ns, now - 10 * SEC, now);
+        assert_int_equal(view.remaining, 0);
+        assert_int_equal(view.waiting, 0);
+        assert_in_range(view.retry_after_ns, 1, HOUR / 3);
+        assert_in_range(view.reset_after_ns, HOUR - 10 * SEC, HOUR);
+        tollbar_limiter_free(limiter);
+    }
+}
+
+static void the_clocks_have_one_scale(void **state) {
+    uint32_t clock;
+    int round;
+    (void)state;
+    assert_in_range(tollbar_clock_is_counter(), 0, 1);
+    for (round = 0; round < 1000; round++)
+        for (clock = TOLLBAR_CLOCK_TSC; clock <= TOLLBAR_CLOCK_COARSE; clock++) {
+            uint64_t before = monotonic(), now = 0;
+            assert_int_equal(tollbar_clock_now(clock, &now), 0);
+            /* The coarse clock lags by a tick; the counter may differ by 100 ppm of the second since
+             * it was compared. */
+            assert_in_range(now, before - 20 * MS, monotonic() + MS);
+        }
+}
+
+static void c3_backward_steps_are_counted(void **state) {
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(every_algorithm); i++) {
+        tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
+        tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
+        uint64_t passed = 0, back;
+        while (tollbar_limiter_check_at(limiter, 100 * SEC, 1, NULL) == TOLLBAR_ALLOWED)
+            passed++;
+        for (back = 1; back <= 10; back++)
+            assert_int_equal(tollbar_limiter_check_at(limiter, 100 * SEC - back * 9 * SEC, 1, NULL),
+                             TOLLBAR_DENIED);
+        assert_int_equal(tollbar_limiter_get_state(limiter, &view), 0);
+        assert_int_equal(view.backward_steps, 10);
+        tollbar_limiter_free(limiter);
+    }
+}
+
+static void c3_extremes_of_time_and_cost_admit_nothing_more(void **state) {
+    static const uint64_t times[] = {0, 1, UINT64_C(1) << 61, UINT64_C(1) << 63, UINT64_MAX - 1, UINT64_MAX};
+    static const uint64_t costs[] = {1, 6, UINT32_MAX, UINT64_C(1) << 63, UINT64_MAX};
+    size_t i, t, c;
+    (void)state;
+    for (i = 0; i < COUNT(every_algorithm); i++)
+        for (t = 0; t < COUNT(times); t++) {
+            tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
+            uint64_t taken = 0, wait = 0;
+            for (c = 0; c < COUNT(costs); c++) {
+                int32_t verdict = tollbar_limiter_check_at(limiter, times[t], costs[c], NULL);
+                assert_in_range(verdict, c ? TOLLBAR_NEVER : TOLLBAR_ALLOWED, c ? TOLLBAR_NEVER : TOLLBAR_DENIED);
+                assert_true(c == 0 || tollbar_limiter_reserve_at(limiter, times[t], costs[c], UINT64_MAX, &wait) ==
+                                          TOLLBAR_DENIED);
+            }
+            tollbar_limiter_take_up_to_at(limiter, times[t], UINT64_MAX, &taken);
+            assert_in_range(taken, 0, 5);
+            tollbar_limiter_free(limiter);
+        }
+}
+
+struct newer_state {
+    tollbar_limiter_state known;
+    uint64_t later;
+};
+
+static void c6_state_struct_sizes(void **state) {
+    static const uint32_t garbage[] = {0, 47, 4097, UINT32_MAX};
+    tollbar_limiter *limiter = limiter_of("5/s");
+    struct newer_state newer;
+    size_t i;
+    (void)state;
+    memset(&newer, 0x55, sizeof newer);
+    for (i = 0; i < COUNT(garbage); i++) {
+        newer.known.struct_size = garbage[i];
+        assert_int_equal(tollbar_limiter_get_state(limiter, &newer.known), TOLLBAR_E_STRUCT_SIZE);
+        assert_true(newer.known.remaining == UINT64_C(0x5555555555555555));
+    }
+    newer.known.struct_size = (uint32_t)sizeof newer;
+    assert_int_equal(tollbar_limiter_get_state(limiter, &newer.known), 0);
+    assert_int_equal(newer.known.remaining, 5);
+    assert_int_equal(newer.later, 0);
+    tollbar_limiter_free(limiter);
+}
+
+static void c6_options_struct_sizes(void **state) {
+    static const uint32_t garbage[] = {0, 15, 4097, UINT32_MAX};
+    struct {
+        tollbar_limiter_options known;
+        uint32_t later[2];
+    } newer = {TOLLBAR_LIMITER_OPTIONS_INIT, {0, 0}};
+    tollbar_policy_spec spec = spec_of("5/s");
+    tollbar_limiter *limiter = NULL;
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(garbage); i++) {
+        newer.known.struct_size = garbage[i];
+        assert_int_equal(tollbar_limiter_new(&spec, &newer.known, &limiter), TOLLBAR_E_STRUCT_SIZE);
+    }
+    newer.known.struct_size = (uint32_t)sizeof newer;
+    newer.later[1] = 1;
+    assert_int_equal(tollbar_limiter_new(&spec, &newer.known, &limiter), TOLLBAR_E_RESERVED);
+    assert_null(limiter);
+    newer.later[1] = 0;
+    assert_int_equal(tollbar_limiter_new(&spec, &newer.known, &limiter), 0);
+    tollbar_limiter_free(limiter);
+}
+
+/* Take, count, available, capacity, close. (Take-with-wait is in wait_test.c.) */
+static void s16_the_whole_life_of_a_limiter(void **state) {
+    tollbar_limiter *limiter = NULL;
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
+    tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
+    (void)state;
+    assert_int_equal(tollbar_limiter_from_text("10/h burst 10", &limiter, NULL), 0);
+    assert_int_equal(tollbar_limiter_check(limiter, 4, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_get_state(limiter, &view), 0);
+    assert_int_equal(tollbar_limiter_get_policy(limiter, &spec), 0);
+    assert_int_equal(view.remaining, 6);
+    assert_int_equal(spec.burst, 10);
+    assert_int_equal(spec.burst - view.remaining, 4);
+    tollbar_limiter_free(limiter);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_algorithm_admits_its_permits_and_says_when_there_are_more),
+        cmocka_unit_test(take_up_to_takes_what_there_is),
+        cmocka_unit_test(check_many_is_check_for_each),
+        cmocka_unit_test(reset_is_fresh),
+        cmocka_unit_test(get_policy_gives_what_it_was_made_of),
+        cmocka_unit_test(by_the_librarys_clock),
+        cmocka_unit_test(the_clocks_have_one_scale),
+        cmocka_unit_test(c3_backward_steps_are_counted),
+        cmocka_unit_test(c3_extremes_of_time_and_cost_admit_nothing_more),
+        cmocka_unit_test(c6_state_struct_sizes),
+        cmocka_unit_test(c6_options_struct_sizes),
+        cmocka_unit_test(s16_the_whole_life_of_a_limiter),
+    };
+    return cmocka_run_group_tests_name("limiters", tests, NULL, NULL);
+}

@@ -1,0 +1,354 @@
+/* Policies as structs: every reason to refuse one, and structs of other versions. */
+#include "test.h"
+
+static tollbar_policy_spec plain(uint64_t limit, uint64_t period_ns, uint64_t burst) {
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
+    spec.limit = limit;
+    spec.period_ns = period_ns;
+    spec.burst = burst;
+    return spec;
+}
+
+static tollbar_policy_spec of_algorithm(uint32_t algorithm) {
+    tollbar_policy_spec spec = plain(10, SEC, 10);
+    spec.algorithm = algorithm;
+    if (algorithm == TOLLBAR_ALGORITHM_SLIDING_WINDOW)
+        spec.segments = 10;
+    if (algorithm == TOLLBAR_ALGORITHM_WARM_UP) {
+        spec.warm_up_ns = SEC;
+        spec.cold = 3;
+    }
+    return spec;
+}
+
+/* What check says, making a limiter says too. */
+static void assert_refused(const tollbar_policy_spec *spec, int32_t want) {
+    tollbar_limiter *limiter = NULL;
+    int32_t code = tollbar_policy_spec_check(spec);
+    if (code != want)
+        fail_msg("%s, not %s", tollbar_errname(code), tollbar_errname(want));
+    assert_int_equal(tollbar_limiter_new(spec, NULL, &limiter), want);
+    assert_null(limiter);
+}
+
+static void assert_taken(const tollbar_policy_spec *spec) {
+    tollbar_limiter *limiter = NULL;
+    assert_int_equal(tollbar_policy_spec_check(spec), 0);
+    assert_int_equal(tollbar_limiter_new(spec, NULL, &limiter), 0);
+    tollbar_limiter_free(limiter);
+}
+
+static void each_reason_has_its_code(void **state) {
+    tollbar_policy_spec spec;
+    (void)state;
+    spec = plain(10, 0, 10);
+    assert_refused(&spec, TOLLBAR_E_PERIOD_ZERO);
+    spec = plain(10, SEC, 0);
+    assert_refused(&spec, TOLLBAR_E_BURST_ZERO);
+    spec = plain(10, SEC, 5);
+    spec.init = 6;
+    spec.flags = TOLLBAR_POLICY_INIT;
+    assert_refused(&spec, TOLLBAR_E_INIT_ABOVE_BURST);
+    spec = of_algorithm(TOLLBAR_ALGORITHM_SLIDING_WINDOW);
+    spec.segments = 0;
+    assert_refused(&spec, TOLLBAR_E_SEGMENTS);
+    spec.segments = 1025;
+    assert_refused(&spec, TOLLBAR_E_SEGMENTS);
+    spec.segments = 1024;
+    spec.period_ns = 1023;
+    assert_refused(&spec, TOLLBAR_E_SEGMENTS);
+    spec.segments = 3;
+    spec.period_ns = SEC;
+    assert_refused(&spec, TOLLBAR_E_SEGMENTS);
+    spec = of_algorithm(TOLLBAR_ALGORITHM_WARM_UP);
+    spec.warm_up_ns = 0;
+    assert_refused(&spec, TOLLBAR_E_WARM_UP);
+    spec.warm_up_ns = SEC;
+    spec.cold = 0;
+    assert_refused(&spec, TOLLBAR_E_WARM_UP);
+    spec.cold = 1001;
+    assert_refused(&spec, TOLLBAR_E_WARM_UP);
+    spec = of_algorithm(TOLLBAR_ALGORITHM_SLIDING_LOG);
+    spec.limit = spec.burst = (1u << 24) + 1;
+    assert_refused(&spec, TOLLBAR_E_LOG_TOO_LARGE);
+    spec.limit = spec.burst = 1u << 24;
+    assert_int_equal(tollbar_policy_spec_check(&spec), 0);
+}
+
+static void what_no_word_can_hold_is_refused(void **state) {
+    static const char *const text = "18446744073709551615/ns burst 18446744073709551615";
+    tollbar_policy_error error = TOLLBAR_POLICY_ERROR_INIT;
+    tollbar_limiter *limiter = NULL;
+    tollbar_policy *policy = NULL;
+    tollbar_policy_spec spec;
+    uint32_t algorithm;
+    (void)state;
+    assert_int_equal(tollbar_limiter_from_text(text, &limiter, &error), TOLLBAR_E_RATE_TOO_HIGH);
+    assert_int_equal(error.code, TOLLBAR_E_RATE_TOO_HIGH);
+    assert_int_equal(error.column, 1);
+    assert_string_equal(error.expected, tollbar_strerror(TOLLBAR_E_RATE_TOO_HIGH));
+    assert_int_equal(tollbar_policy_from_text(text, &policy, &error), TOLLBAR_E_RATE_TOO_HIGH);
+    assert_null(limiter);
+    assert_null(policy);
+    for (algorithm = 0; algorithm < 8; algorithm++) {
+        spec = of_algorithm(algorithm);
+        spec.limit = spec.burst = UINT64_MAX;
+        spec.period_ns = spec.segments ? spec.segments : 1;
+        assert_refused(&spec, algorithm == TOLLBAR_ALGORITHM_SLIDING_LOG ? TOLLBAR_E_LOG_TOO_LARGE
+                                                                         : TOLLBAR_E_RATE_TOO_HIGH);
+    }
+    spec = plain(1, HOUR, UINT64_MAX);
+    assert_refused(&spec, TOLLBAR_E_BURST_TOO_LARGE);
+    spec.algorithm = TOLLBAR_ALGORITHM_INTERVAL;
+    assert_refused(&spec, TOLLBAR_E_BURST_TOO_LARGE);
+}
+
+static void options_of_other_algorithms_are_refused(void **state) {
+    uint32_t algorithm;
+    (void)state;
+    for (algorithm = 0; algorithm < 8; algorithm++) {
+        const int gcra = algorithm == TOLLBAR_ALGORITHM_GCRA;
+        const int windows = algorithm >= TOLLBAR_ALGORITHM_FIXED_WINDOW && algorithm <= TOLLBAR_ALGORITHM_SLIDING_LOG;
+        tollbar_policy_spec spec = of_algorithm(algorithm);
+        assert_taken(&spec);
+        if (windows) {
+            spec.burst = 9;
+            assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
+        }
+        if (!gcra) {
+            spec = of_algorithm(algorithm);
+            spec.flags = TOLLBAR_POLICY_BORROW;
+            assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
+            spec = of_algorithm(algorithm);
+            spec.flags = TOLLBAR_POLICY_INIT;
+            spec.init = 3;
+            assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
+        }
+        spec = of_algorithm(algorithm);
+        spec.slack = 1;
+        if (algorithm != TOLLBAR_ALGORITHM_PACER)
+            assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
+        if (algorithm != TOLLBAR_ALGORITHM_WARM_UP) {
+            spec = of_algorithm(algorithm);
+            spec.cold = 2;
+            assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
+            spec = of_algorithm(algorithm);
+            spec.warm_up_ns = 2;
+            assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
+        }
+        if (algorithm != TOLLBAR_ALGORITHM_SLIDING_WINDOW) {
+            spec = of_algorithm(algorithm);
+            spec.segments = 2;
+            assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
+            spec = of_algorithm(algorithm);
+            spec.mode = TOLLBAR_MODE_STRICT;
+            assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
+        }
+        if (algorithm != TOLLBAR_ALGORITHM_FIXED_WINDOW && algorithm != TOLLBAR_ALGORITHM_SLIDING_LOG) {
+            spec = of_algorithm(algorithm);
+            spec.flags = TOLLBAR_POLICY_COUNT_REJECTED;
+            assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
+        }
+    }
+}
+
+static void a_limit_of_0_denies_all(void **state) {
+    uint32_t algorithm;
+    (void)state;
+    for (algorithm = 0; algorithm < 8; algorithm++) {
+        tollbar_policy_spec spec = of_algorithm(algorithm);
+        tollbar_decision decision = TOLLBAR_DECISION_INIT;
+        tollbar_limiter *limiter = NULL;
+        uint64_t taken = 7;
+        spec.limit = spec.burst = 0;
+        assert_int_equal(tollbar_policy_spec_check(&spec), 0);
+        assert_int_equal(tollbar_limiter_new(&spec, NULL, &limiter), 0);
+        assert_int_equal(tollbar_limiter_check(limiter, 1, NULL), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_limiter_check_at(limiter, HOUR, 1, &decision), TOLLBAR_DENIED);
+        assert_int_equal(decision.remaining, 0);
+        assert_true(decision.retry_after_ns == TOLLBAR_NO_TIME);
+        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, HOUR, 5, &taken), TOLLBAR_DENIED);
+        assert_int_equal(taken, 0);
+        assert_int_equal(tollbar_limiter_wait(limiter, 1, HOUR, NULL), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_limiter_check(limiter, 0, NULL), TOLLBAR_ALLOWED);
+        tollbar_limiter_free(limiter);
+    }
+}
+
+static void choices_out_of_range_are_refused(void **state) {
+    static const uint32_t beyond[] = {8, 9, 255, 65536, UINT32_MAX};
+    tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
+    tollbar_policy_spec spec = plain(10, SEC, 10);
+    tollbar_limiter *limiter = NULL;
+    uint64_t now = 7;
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(beyond); i++) {
+        spec = plain(10, SEC, 10);
+        spec.algorithm = beyond[i];
+        assert_refused(&spec, TOLLBAR_E_CHOICE);
+        spec = of_algorithm(TOLLBAR_ALGORITHM_SLIDING_WINDOW);
+        spec.mode = beyond[i];
+        assert_refused(&spec, TOLLBAR_E_CHOICE);
+        spec.mode = 3;
+        assert_refused(&spec, TOLLBAR_E_CHOICE);
+        spec.mode = 0;
+        spec.anchor = beyond[i];
+        assert_refused(&spec, TOLLBAR_E_CHOICE);
+        spec.anchor = 2;
+        assert_refused(&spec, TOLLBAR_E_CHOICE);
+        spec = plain(10, SEC, 10);
+        spec.unit = beyond[i];
+        assert_refused(&spec, TOLLBAR_E_CHOICE);
+        spec.unit = 2;
+        assert_refused(&spec, TOLLBAR_E_CHOICE);
+        spec.unit = 0;
+        options.clock = i ? beyond[i] : 3;
+        assert_int_equal(tollbar_limiter_new(&spec, &options, &limiter), TOLLBAR_E_CHOICE);
+        assert_int_equal(tollbar_clock_now(options.clock, &now), TOLLBAR_E_CHOICE);
+    }
+    assert_null(limiter);
+    assert_int_equal(now, 7);
+}
+
+static void c6_what_is_not_known_is_refused(void **state) {
+    tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
+    tollbar_policy_spec spec = plain(10, SEC, 10);
+    tollbar_limiter *limiter = NULL;
+    uint32_t bit;
+    (void)state;
+    for (bit = 3; bit < 32; bit++) {
+        spec.flags = UINT32_C(1) << bit;
+        assert_refused(&spec, TOLLBAR_E_RESERVED);
+    }
+    spec.flags = 0;
+    /* An init that nothing says is meant would be without effect. */
+    spec.init = 1;
+    assert_refused(&spec, TOLLBAR_E_RESERVED);
+    spec.init = 0;
+    options.reserved = 1;
+    assert_int_equal(tollbar_limiter_new(&spec, &options, &limiter), TOLLBAR_E_RESERVED);
+    assert_null(limiter);
+}
+
+/* A policy of a caller that was compiled with a later header. */
+struct newer_spec {
+    tollbar_policy_spec known;
+    uint64_t later[4];
+};
+
+static void c6_a_newer_struct_is_read_if_its_tail_is_zero(void **state) {
+    struct newer_spec newer;
+    unsigned char *tail = (unsigned char *)newer.later;
+    size_t i;
+    (void)state;
+    memset(&newer, 0, sizeof newer);
+    newer.known = plain(10, SEC, 10);
+    newer.known.struct_size = (uint32_t)sizeof newer;
+    assert_taken(&newer.known);
+    for (i = 0; i < sizeof newer.later; i++) {
+        tail[i] = 1;
+        assert_refused(&newer.known, TOLLBAR_E_RESERVED);
+        tail[i] = 0;
+    }
+}
+
+static void c6_a_newer_struct_is_written_with_a_zero_tail(void **state) {
+    struct newer_spec newer;
+    (void)state;
+    memset(&newer, 0xee, sizeof newer);
+    newer.known.struct_size = (uint32_t)sizeof newer;
+    assert_int_equal(tollbar_policy_spec_parse("7/s", 3, &newer.known, NULL), 0);
+    assert_int_equal(newer.known.struct_size, sizeof newer);
+    assert_int_equal(newer.known.limit, 7);
+    assert_true((newer.later[0] | newer.later[1] | newer.later[2] | newer.later[3]) == 0);
+    assert_taken(&newer.known);
+}
+
+static void c6_sizes_that_no_version_has_are_refused(void **state) {
+    static const uint32_t garbage[] = {0, 1, 4, 79, 4097, 65536, 0x80000000u, UINT32_MAX};
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(garbage); i++) {
+        tollbar_policy_error error = TOLLBAR_POLICY_ERROR_INIT;
+        tollbar_policy_spec spec = plain(10, SEC, 10), before;
+        char line[TOLLBAR_POLICY_TEXT_MAX] = "untouched";
+        tollbar_policy *policy = NULL;
+        spec.struct_size = garbage[i];
+        before = spec;
+        assert_refused(&spec, TOLLBAR_E_STRUCT_SIZE);
+        assert_int_equal(tollbar_policy_new(&spec, &policy), TOLLBAR_E_STRUCT_SIZE);
+        assert_int_equal(tollbar_policy_spec_print(&spec, line, sizeof line, NULL), TOLLBAR_E_STRUCT_SIZE);
+        assert_int_equal(tollbar_policy_spec_parse("7/s", 3, &spec, NULL), TOLLBAR_E_STRUCT_SIZE);
+        assert_memory_equal(&spec, &before, sizeof spec);
+        assert_string_equal(line, "untouched");
+        assert_null(policy);
+
+        spec.struct_size = (uint32_t)sizeof spec;
+        if (garbage[i] == 79) /* absurd for a spec only */
+            continue;
+        error.struct_size = garbage[i];
+        assert_int_equal(tollbar_policy_spec_parse("7/s", 3, &spec, &error), TOLLBAR_E_STRUCT_SIZE);
+        assert_int_equal(tollbar_policy_spec_parse("wrong", 5, &spec, &error), TOLLBAR_E_STRUCT_SIZE);
+        assert_null(error.expected);
+    }
+}
+
+static void compiled_policies_may_lie_in_the_callers_memory(void **state) {
+    tollbar_policy_spec spec = plain(10, SEC, 3);
+    const size_t size = tollbar_policy_size(), align = tollbar_policy_align();
+    unsigned char *memory = malloc(size + 2 * align), *place, *copy = malloc(size + align);
+    tollbar_policy *policy = NULL;
+    tollbar_cell cell = TOLLBAR_CELL_INIT;
+    (void)state;
+    assert_true(size > 0 && align > 0 && (align & (align - 1)) == 0 && size % align == 0);
+    place = memory + (align - (uintptr_t)memory % align) % align;
+    assert_int_equal(tollbar_policy_init_in(place, size - 1, &spec, &policy), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_policy_init_in(place + 1, size, &spec, &policy), TOLLBAR_E_MISALIGNED);
+    assert_int_equal(tollbar_policy_init_in(NULL, size, &spec, &policy), TOLLBAR_E_NULL);
+    spec.period_ns = 0;
+    assert_int_equal(tollbar_policy_init_in(place, size, &spec, &policy), TOLLBAR_E_PERIOD_ZERO);
+    assert_null(policy);
+    spec.period_ns = SEC;
+    assert_int_equal(tollbar_policy_init_in(place, size, &spec, &policy), 0);
+    assert_ptr_equal(policy, place);
+    /* It holds no pointers: a copy works when the first one is gone. */
+    memcpy(copy, policy, size);
+    memset(place, 0xff, size);
+    policy = (tollbar_policy *)(void *)copy;
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 0, 3, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 0, 1, NULL), TOLLBAR_DENIED);
+    free(memory);
+    free(copy);
+}
+
+static void only_one_word_algorithms_compile_for_cells(void **state) {
+    uint32_t algorithm;
+    (void)state;
+    for (algorithm = 0; algorithm < 8; algorithm++) {
+        tollbar_policy_spec spec = of_algorithm(algorithm);
+        tollbar_policy *policy = NULL;
+        const int more =
+            algorithm == TOLLBAR_ALGORITHM_SLIDING_WINDOW || algorithm == TOLLBAR_ALGORITHM_SLIDING_LOG;
+        assert_int_equal(tollbar_policy_new(&spec, &policy), more ? TOLLBAR_E_NOT_ONE_WORD : 0);
+        assert_true(more == (policy == NULL));
+        tollbar_policy_free(policy);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_reason_has_its_code),
+        cmocka_unit_test(what_no_word_can_hold_is_refused),
+        cmocka_unit_test(options_of_other_algorithms_are_refused),
+        cmocka_unit_test(a_limit_of_0_denies_all),
+        cmocka_unit_test(choices_out_of_range_are_refused),
+        cmocka_unit_test(c6_what_is_not_known_is_refused),
+        cmocka_unit_test(c6_a_newer_struct_is_read_if_its_tail_is_zero),
+        cmocka_unit_test(c6_a_newer_struct_is_written_with_a_zero_tail),
+        cmocka_unit_test(c6_sizes_that_no_version_has_are_refused),
+        cmocka_unit_test(compiled_policies_may_lie_in_the_callers_memory),
+        cmocka_unit_test(only_one_word_algorithms_compile_for_cells),
+    };
+    return cmocka_run_group_tests_name("policy struct", tests, NULL, NULL);
+}

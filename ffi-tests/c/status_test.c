@@ -1,0 +1,141 @@
+/* Results, their names, and the version. */
+#include "test.h"
+
+#include <stdio.h>
+
+struct code {
+    int32_t code;
+    int32_t promised;
+    const char *name;
+};
+
+#define CODE(name, number) { name, number, #name }
+
+/* The numbers are written out: that they never change is a promise. */
+static const struct code codes[] = {
+    CODE(TOLLBAR_ALLOWED, 0),
+    CODE(TOLLBAR_DENIED, 1),
+    CODE(TOLLBAR_NEVER, 2),
+    CODE(TOLLBAR_E_NULL, -1),
+    CODE(TOLLBAR_E_MISALIGNED, -2),
+    CODE(TOLLBAR_E_STRUCT_SIZE, -3),
+    CODE(TOLLBAR_E_RESERVED, -4),
+    CODE(TOLLBAR_E_CHOICE, -5),
+    CODE(TOLLBAR_E_SYNTAX, -10),
+    CODE(TOLLBAR_E_NUMBER, -11),
+    CODE(TOLLBAR_E_ALGORITHM, -12),
+    CODE(TOLLBAR_E_DUPLICATE, -13),
+    CODE(TOLLBAR_E_PERIOD_ZERO, -20),
+    CODE(TOLLBAR_E_BURST_ZERO, -21),
+    CODE(TOLLBAR_E_RATE_TOO_HIGH, -22),
+    CODE(TOLLBAR_E_BURST_TOO_LARGE, -23),
+    CODE(TOLLBAR_E_INIT_ABOVE_BURST, -24),
+    CODE(TOLLBAR_E_OPTION_MISMATCH, -25),
+    CODE(TOLLBAR_E_SEGMENTS, -26),
+    CODE(TOLLBAR_E_WARM_UP, -27),
+    CODE(TOLLBAR_E_LOG_TOO_LARGE, -28),
+    CODE(TOLLBAR_E_NOT_ONE_WORD, -29),
+    CODE(TOLLBAR_E_NO_MEMORY, -40),
+    CODE(TOLLBAR_E_BUFFER, -41),
+    CODE(TOLLBAR_E_INTERNAL, -90),
+};
+
+static void c7_numbers_of_results_are_as_promised(void **state) {
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(codes); i++)
+        assert_int_equal(codes[i].code, codes[i].promised);
+    assert_true(TOLLBAR_NO_TIME == UINT64_MAX);
+}
+
+static void c7_numbers_of_choices_are_as_promised(void **state) {
+    (void)state;
+    assert_int_equal(TOLLBAR_ALGORITHM_GCRA, 0);
+    assert_int_equal(TOLLBAR_ALGORITHM_INTERVAL, 1);
+    assert_int_equal(TOLLBAR_ALGORITHM_FIXED_WINDOW, 2);
+    assert_int_equal(TOLLBAR_ALGORITHM_WEIGHTED_WINDOW, 3);
+    assert_int_equal(TOLLBAR_ALGORITHM_SLIDING_WINDOW, 4);
+    assert_int_equal(TOLLBAR_ALGORITHM_SLIDING_LOG, 5);
+    assert_int_equal(TOLLBAR_ALGORITHM_PACER, 6);
+    assert_int_equal(TOLLBAR_ALGORITHM_WARM_UP, 7);
+    assert_int_equal(TOLLBAR_ANCHOR_EPOCH, 0);
+    assert_int_equal(TOLLBAR_ANCHOR_FIRST, 1);
+    assert_int_equal(TOLLBAR_MODE_N, 0);
+    assert_int_equal(TOLLBAR_MODE_STRICT, 1);
+    assert_int_equal(TOLLBAR_MODE_INTERPOLATED, 2);
+    assert_int_equal(TOLLBAR_UNIT_PERMITS, 0);
+    assert_int_equal(TOLLBAR_UNIT_BYTES, 1);
+    assert_int_equal(TOLLBAR_POLICY_BORROW, 1);
+    assert_int_equal(TOLLBAR_POLICY_COUNT_REJECTED, 2);
+    assert_int_equal(TOLLBAR_POLICY_INIT, 4);
+    assert_int_equal(TOLLBAR_CLOCK_TSC, 0);
+    assert_int_equal(TOLLBAR_CLOCK_MONOTONIC, 1);
+    assert_int_equal(TOLLBAR_CLOCK_COARSE, 2);
+}
+
+static void errname_is_the_macro(void **state) {
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(codes); i++)
+        assert_string_equal(tollbar_errname(codes[i].code), codes[i].name);
+}
+
+static void strerror_says_something_of_its_own_for_each(void **state) {
+    size_t i, j;
+    (void)state;
+    for (i = 0; i < COUNT(codes); i++) {
+        const char *text = tollbar_strerror(codes[i].code);
+        assert_non_null(text);
+        assert_true(strlen(text) > 0);
+        assert_null(strchr(text, '\n'));
+        /* Static: the same one whenever it is asked for. */
+        assert_ptr_equal(text, tollbar_strerror(codes[i].code));
+        for (j = 0; j < i; j++)
+            assert_string_not_equal(text, tollbar_strerror(codes[j].code));
+    }
+}
+
+static void unknown_codes_have_a_text_and_a_name(void **state) {
+    static const int32_t unknown[] = {3, 4, -6, -9, -14, -19, -30, -42, -89, -91, INT32_MAX, INT32_MIN};
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(unknown); i++) {
+        assert_string_equal(tollbar_errname(unknown[i]), "TOLLBAR_E_UNKNOWN");
+        assert_string_equal(tollbar_strerror(unknown[i]), "unknown result");
+    }
+}
+
+static void version_macros_are_the_library(void **state) {
+    char text[64];
+    (void)state;
+    assert_int_equal(tollbar_version(), TOLLBAR_VERSION);
+    assert_string_equal(tollbar_version_string(), TOLLBAR_VERSION_STRING);
+    snprintf(text, sizeof text, "%d.%d.%d", TOLLBAR_VERSION_MAJOR, TOLLBAR_VERSION_MINOR, TOLLBAR_VERSION_PATCH);
+    assert_string_equal(text, TOLLBAR_VERSION_STRING);
+}
+
+static void abi_symbol_is_1(void **state) {
+    (void)state;
+    assert_int_equal(tollbar_abi_1, 1);
+}
+
+static void c1_refusals_and_errors_are_true_in_an_if(void **state) {
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(codes); i++)
+        assert_true((codes[i].code == 0) == (i == 0));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(c7_numbers_of_results_are_as_promised),
+        cmocka_unit_test(c7_numbers_of_choices_are_as_promised),
+        cmocka_unit_test(c1_refusals_and_errors_are_true_in_an_if),
+        cmocka_unit_test(errname_is_the_macro),
+        cmocka_unit_test(strerror_says_something_of_its_own_for_each),
+        cmocka_unit_test(unknown_codes_have_a_text_and_a_name),
+        cmocka_unit_test(version_macros_are_the_library),
+        cmocka_unit_test(abi_symbol_is_1),
+    };
+    return cmocka_run_group_tests_name("status", tests, NULL, NULL);
+}

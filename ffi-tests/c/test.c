@@ -1,0 +1,77 @@
+#define _POSIX_C_SOURCE 200809L
+#include "test.h"
+
+#include <time.h>
+
+const char *const every_algorithm[8] = {
+    "5/s",
+    "5/s algo interval",
+    "5/s algo fixed-window",
+    "5/s algo weighted-window",
+    "5/s algo sliding-window",
+    "5/s algo sliding-log",
+    /* Of these the first passes at once, and the next must wait for it: 1 and not 5. */
+    "5/s algo pacer",
+    "5/s algo warm-up warm 1s",
+};
+
+static void report(const char *text, int32_t code, const tollbar_policy_error *error) {
+    if (code != 0)
+        fail_msg("\"%s\": %s at column %u, %s", text, tollbar_errname(code), (unsigned)error->column,
+                 error->expected);
+}
+
+tollbar_limiter *limiter_of(const char *text) {
+    tollbar_policy_error error = TOLLBAR_POLICY_ERROR_INIT;
+    tollbar_limiter *limiter = NULL;
+    report(text, tollbar_limiter_from_text(text, &limiter, &error), &error);
+    assert_non_null(limiter);
+    return limiter;
+}
+
+tollbar_policy *policy_of(const char *text) {
+    tollbar_policy_error error = TOLLBAR_POLICY_ERROR_INIT;
+    tollbar_policy *policy = NULL;
+    report(text, tollbar_policy_from_text(text, &policy, &error), &error);
+    assert_non_null(policy);
+    return policy;
+}
+
+tollbar_policy_spec spec_of(const char *text) {
+    tollbar_policy_error error = TOLLBAR_POLICY_ERROR_INIT;
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
+    report(text, tollbar_policy_spec_parse(text, strlen(text), &spec, &error), &error);
+    return spec;
+}
+
+tollbar_limiter *limiter_with(const char *text, uint32_t clock, uint32_t waiters) {
+    tollbar_policy_spec spec = spec_of(text);
+    tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
+    tollbar_limiter *limiter = NULL;
+    options.clock = clock;
+    options.waiters = waiters;
+    assert_int_equal(tollbar_limiter_new(&spec, &options, &limiter), 0);
+    return limiter;
+}
+
+void assert_answers(const char *text, const uint64_t *times, size_t count, const char *want) {
+    tollbar_limiter *limiter = limiter_of(text);
+    char got[64];
+    size_t i;
+    assert_true(count < sizeof got);
+    for (i = 0; i < count; i++) {
+        int32_t verdict = tollbar_limiter_check_at(limiter, times[i], 1, NULL);
+        assert_in_range(verdict, TOLLBAR_ALLOWED, TOLLBAR_DENIED);
+        got[i] = verdict == TOLLBAR_ALLOWED ? 'T' : 'F';
+    }
+    got[count] = '\0';
+    tollbar_limiter_free(limiter);
+    if (strcmp(got, want) != 0)
+        fail_msg("\"%s\": %s, not %s", text, got, want);
+}
+
+uint64_t monotonic(void) {
+    struct timespec now;
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    return (uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec;
+}

@@ -1,0 +1,188 @@
+/* Frozen time, many threads: together they get exactly what one thread would. No test library, so that
+ * it runs under ThreadSanitizer with nothing uninstrumented between the threads; it prints TAP itself. */
+#define _XOPEN_SOURCE 600
+#include "tollbar.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { THREADS = 8, TRIES = 4000, PERMITS = 1000 };
+
+#define SEC UINT64_C(1000000000)
+#define HOUR (3600 * SEC)
+
+struct shared {
+    tollbar_limiter *limiter;
+    tollbar_policy *policy;
+    tollbar_cell *cell;
+    uint64_t now;
+    /* Takes up to this many at a time; 0: checks for 1. */
+    uint64_t most;
+    pthread_barrier_t start;
+};
+
+struct worker {
+    struct shared *shared;
+    pthread_t thread;
+    uint64_t taken;
+};
+
+#ifdef PLANT_RACE
+/* Two threads at once change this without an atomic; the sanitizer must say so. */
+static uint64_t planted;
+#endif
+
+static uint64_t take(struct shared *shared) {
+    uint64_t taken = 0;
+    if (shared->most != 0 && shared->limiter != NULL)
+        tollbar_limiter_take_up_to_at(shared->limiter, shared->now, shared->most, &taken);
+    else if (shared->most != 0)
+        tollbar_cell_take_up_to_at(shared->cell, shared->policy, shared->now, shared->most, &taken);
+    else if (shared->limiter != NULL)
+        taken = tollbar_limiter_check_at(shared->limiter, shared->now, 1, NULL) == TOLLBAR_ALLOWED;
+    else
+        taken = tollbar_cell_check_at(shared->cell, shared->policy, shared->now, 1, NULL) == TOLLBAR_ALLOWED;
+    return taken;
+}
+
+static void *work(void *argument) {
+    struct worker *worker = argument;
+    int i;
+    pthread_barrier_wait(&worker->shared->start);
+    for (i = 0; i < TRIES; i++) {
+        worker->taken += take(worker->shared);
+#ifdef PLANT_RACE
+        planted++;
+#endif
+    }
+    return NULL;
+}
+
+/* Every call that is not exact under a clock that runs, beside each other. */
+static void *mix(void *argument) {
+    struct worker *worker = argument;
+    const tollbar_limiter *limiter = worker->shared->limiter;
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    tollbar_limiter_state state = TOLLBAR_LIMITER_STATE_INIT;
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
+    int32_t results[3];
+    uint64_t number = 0;
+    int i;
+    pthread_barrier_wait(&worker->shared->start);
+    for (i = 0; i < TRIES / 20; i++) {
+        worker->taken += tollbar_limiter_check(limiter, 1, &decision) < 0;
+        worker->taken += tollbar_limiter_peek(limiter, 1, &decision) < 0;
+        worker->taken += tollbar_limiter_take_up_to(limiter, 3, &number) < 0;
+        worker->taken += tollbar_limiter_check_many(limiter, NULL, 3, results) < 0;
+        worker->taken += tollbar_limiter_wait(limiter, 1, 1000, &decision) < 0;
+        worker->taken += tollbar_limiter_get_state(limiter, &state) < 0;
+        worker->taken += tollbar_limiter_get_policy(limiter, &spec) < 0;
+        worker->taken += tollbar_cell_check(worker->shared->cell, worker->shared->policy, 1, &decision) < 0;
+        if (i % 16 == 0) {
+            worker->taken += tollbar_limiter_reset(limiter) < 0;
+            worker->taken += tollbar_cell_reset(worker->shared->cell) < 0;
+        }
+    }
+    return NULL;
+}
+
+static uint64_t run(struct shared *shared, void *(*body)(void *)) {
+    struct worker workers[THREADS];
+    uint64_t taken = 0;
+    int i;
+    if (pthread_barrier_init(&shared->start, NULL, THREADS) != 0)
+        abort();
+    for (i = 0; i < THREADS; i++) {
+        workers[i].shared = shared;
+        workers[i].taken = 0;
+        if (pthread_create(&workers[i].thread, NULL, body, &workers[i]) != 0)
+            abort();
+    }
+    for (i = 0; i < THREADS; i++) {
+        pthread_join(workers[i].thread, NULL);
+        taken += workers[i].taken;
+    }
+    pthread_barrier_destroy(&shared->start);
+    return taken;
+}
+
+static int number, failed;
+
+static void expect(const char *name, const char *text, uint64_t got, uint64_t want) {
+    int wrong = got != want;
+    failed |= wrong;
+    printf("%sok %d - %s \"%s\" %llu of %llu\n", wrong ? "not " : "", ++number, name, text,
+           (unsigned long long)got, (unsigned long long)want);
+}
+
+struct row {
+    const char *text;
+    uint64_t want;
+    /* One permit is taken at 1 s first, so that what idleness stores is there at the frozen time. */
+    int earlier;
+    int one_word;
+};
+
+static const struct row rows[] = {
+    {"1000/s", PERMITS, 0, 1},
+    {"10/s burst 1000 init 400", 400, 0, 1},
+    {"1000/s algo interval", PERMITS, 0, 1},
+    {"1000/s algo interval anchor first", PERMITS, 0, 1},
+    {"1000/s algo fixed-window", PERMITS, 0, 1},
+    {"1000/s algo fixed-window anchor first", PERMITS, 0, 1},
+    {"1000/s algo weighted-window", PERMITS, 0, 1},
+    {"1000/s algo sliding-window", PERMITS, 0, 0},
+    {"1000/s algo sliding-window mode strict", PERMITS, 0, 0},
+    {"1000/s algo sliding-window mode interpolated", PERMITS, 0, 0},
+    {"1000/s algo sliding-log", PERMITS, 0, 0},
+    {"1000/s algo pacer", 1, 0, 1},
+    {"1000/s algo pacer slack 999", PERMITS, 1, 1},
+    {"1000/s algo warm-up warm 1s", 1, 0, 1},
+    {"0/s", 0, 0, 1},
+};
+
+static void exactly(const struct row *row, uint64_t most) {
+    struct shared shared = {NULL, NULL, NULL, HOUR, 0, {{0}}};
+    tollbar_cell cell = TOLLBAR_CELL_INIT;
+    shared.most = most;
+    if (tollbar_limiter_from_text(row->text, &shared.limiter, NULL) != 0)
+        abort();
+    if (row->earlier)
+        tollbar_limiter_check_at(shared.limiter, SEC, 1, NULL);
+    expect(most ? "limiter, up to 7," : "limiter", row->text, run(&shared, work), row->want);
+    tollbar_limiter_free(shared.limiter);
+    if (!row->one_word)
+        return;
+    shared.limiter = NULL;
+    shared.cell = &cell;
+    if (tollbar_policy_from_text(row->text, &shared.policy, NULL) != 0)
+        abort();
+    if (row->earlier)
+        tollbar_cell_check_at(&cell, shared.policy, SEC, 1, NULL);
+    expect(most ? "cell, up to 7," : "cell", row->text, run(&shared, work), row->want);
+    tollbar_policy_free(shared.policy);
+}
+
+static void no_errors(const struct row *row) {
+    struct shared shared = {NULL, NULL, NULL, 0, 0, {{0}}};
+    tollbar_cell cell = TOLLBAR_CELL_INIT;
+    shared.cell = &cell;
+    if (tollbar_limiter_from_text(row->text, &shared.limiter, NULL) != 0 ||
+        tollbar_policy_from_text("1000/s", &shared.policy, NULL) != 0)
+        abort();
+    expect("every call at once, errors of", row->text, run(&shared, mix), 0);
+    tollbar_limiter_free(shared.limiter);
+    tollbar_policy_free(shared.policy);
+}
+
+int main(void) {
+    size_t i;
+    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+        exactly(&rows[i], 0);
+        exactly(&rows[i], 7);
+        no_errors(&rows[i]);
+    }
+    printf("1..%d\n", number);
+    return failed;
+}

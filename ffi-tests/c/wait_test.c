@@ -1,0 +1,172 @@
+/* Waiting and booking ahead, on the real clock: the upper bounds of times are wide, since a busy machine
+ * makes every sleep longer; the lower ones are exact. */
+#define _POSIX_C_SOURCE 200809L
+#include "test.h"
+
+#include <pthread.h>
+#include <time.h>
+
+static void nap(uint64_t ns) {
+    struct timespec time;
+    time.tv_sec = (time_t)(ns / SEC);
+    time.tv_nsec = (long)(ns % SEC);
+    nanosleep(&time, NULL);
+}
+
+static void s16_take_with_wait(void **state) {
+    tollbar_limiter *limiter = limiter_of("20/s burst 1");
+    tollbar_decision got = TOLLBAR_DECISION_INIT;
+    uint64_t begun = monotonic();
+    int i;
+    (void)state;
+    for (i = 0; i < 4; i++) {
+        assert_int_equal(tollbar_limiter_wait(limiter, 1, MIN, &got), TOLLBAR_ALLOWED);
+        assert_int_equal(got.verdict, TOLLBAR_ALLOWED);
+        assert_int_equal(got.retry_after_ns, 0);
+    }
+    /* Three intervals of 50 ms, less what two readings of two clocks may differ by. */
+    assert_in_range(monotonic() - begun, 150 * MS - MS, MIN);
+    tollbar_limiter_free(limiter);
+}
+
+static void each_algorithm_waits(void **state) {
+    static const char *const texts[] = {
+        "5/100ms",
+        "5/100ms algo interval",
+        "5/100ms algo interval anchor first",
+        "5/100ms algo fixed-window",
+        "5/100ms algo weighted-window",
+        "5/100ms algo sliding-window",
+        "5/100ms algo sliding-log",
+        "5/100ms algo pacer",
+        "5/100ms algo warm-up warm 100ms",
+    };
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(texts); i++) {
+        tollbar_limiter *limiter = limiter_of(texts[i]);
+        tollbar_decision got = TOLLBAR_DECISION_INIT;
+        while (tollbar_limiter_check(limiter, 1, NULL) == TOLLBAR_ALLOWED)
+            continue;
+        assert_int_equal(tollbar_limiter_wait(limiter, 1, MIN, &got), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_wait(limiter, 6, MIN, &got), TOLLBAR_NEVER);
+        assert_int_equal(tollbar_limiter_wait(limiter, 0, 0, NULL), TOLLBAR_ALLOWED);
+        tollbar_limiter_free(limiter);
+    }
+}
+
+static void s17_what_cannot_fit_is_refused_at_once(void **state) {
+    tollbar_limiter *limiter = limiter_of("1/h burst 1");
+    tollbar_limiter_state before = TOLLBAR_LIMITER_STATE_INIT, after = TOLLBAR_LIMITER_STATE_INIT;
+    tollbar_decision got = TOLLBAR_DECISION_INIT;
+    uint64_t least = UINT64_MAX;
+    int i;
+    (void)state;
+    assert_int_equal(tollbar_limiter_wait(limiter, 1, 0, NULL), TOLLBAR_ALLOWED);
+    tollbar_limiter_get_state(limiter, &before);
+    /* The least of many: the others measure the machine's load. */
+    for (i = 0; i < 200; i++) {
+        uint64_t begun = monotonic(), took;
+        assert_int_equal(tollbar_limiter_wait(limiter, 1, HOUR / 2, &got), TOLLBAR_DENIED);
+        took = monotonic() - begun;
+        least = took < least ? took : least;
+        assert_in_range(got.retry_after_ns, HOUR - MIN, HOUR);
+    }
+    assert_in_range(least, 0, MS);
+    tollbar_limiter_get_state(limiter, &after);
+    assert_in_range(after.now_ns + after.reset_after_ns, before.now_ns + before.reset_after_ns - 1,
+                    before.now_ns + before.reset_after_ns + 1);
+    assert_int_equal(after.waiting, 0);
+    tollbar_limiter_free(limiter);
+}
+
+static void *wait_for_one(void *limiter) {
+    static int32_t refused = 1;
+    return tollbar_limiter_wait(limiter, 1, MIN, NULL) == TOLLBAR_ALLOWED ? NULL : &refused;
+}
+
+static void s21_sleepers_are_bounded(void **state) {
+    enum { CAP = 3 };
+    tollbar_limiter *limiter = limiter_with("1/500ms burst 1", TOLLBAR_CLOCK_MONOTONIC, CAP);
+    tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
+    tollbar_decision got = TOLLBAR_DECISION_INIT;
+    uint64_t least = UINT64_MAX;
+    pthread_t threads[CAP];
+    void *refused;
+    int i, looked;
+    (void)state;
+    assert_int_equal(tollbar_limiter_check(limiter, 1, NULL), TOLLBAR_ALLOWED);
+    for (i = 0; i < CAP; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, wait_for_one, limiter), 0);
+    for (looked = 0; looked < 400 && view.waiting < CAP; looked++) {
+        nap(MS);
+        tollbar_limiter_get_state(limiter, &view);
+    }
+    /* The places are taken: there is time enough for this one, and it is refused all the same. On a
+     * machine so slow that sleepers have gone by now, there is nothing to see. */
+    for (i = 0; i < 20 && view.waiting == CAP; i++) {
+        uint64_t begun = monotonic(), took;
+        int32_t verdict = tollbar_limiter_wait(limiter, 1, MIN, &got);
+        took = monotonic() - begun;
+        tollbar_limiter_get_state(limiter, &view);
+        if (view.waiting == CAP) {
+            assert_int_equal(verdict, TOLLBAR_DENIED);
+            least = took < least ? took : least;
+        }
+    }
+    assert_in_range(least, 0, MS);
+    for (i = 0; i < CAP; i++) {
+        assert_int_equal(pthread_join(threads[i], &refused), 0);
+        assert_null(refused);
+    }
+    tollbar_limiter_get_state(limiter, &view);
+    assert_int_equal(view.waiting, 0);
+    tollbar_limiter_free(limiter);
+}
+
+static void reserve_books_for_those_who_can(void **state) {
+    static const char *const books[] = {"5/s burst 1", "5/s algo pacer", "5/s algo warm-up warm 1s",
+                                        "5/s burst 1 algo interval"};
+    static const char *const cannot[] = {"5/s algo interval anchor first", "5/s algo fixed-window",
+                                         "5/s algo weighted-window", "5/s algo sliding-window",
+                                         "5/s algo sliding-log"};
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(books); i++) {
+        tollbar_limiter *limiter = limiter_of(books[i]);
+        tollbar_decision got = TOLLBAR_DECISION_INIT;
+        uint64_t wait = 77;
+        assert_int_equal(tollbar_limiter_reserve_at(limiter, SEC, 1, 0, &wait), TOLLBAR_ALLOWED);
+        assert_int_equal(wait, 0);
+        assert_int_equal(tollbar_limiter_peek_at(limiter, SEC, 1, &got), TOLLBAR_DENIED);
+        wait = 77;
+        assert_int_equal(tollbar_limiter_reserve_at(limiter, SEC, 1, got.retry_after_ns - 1, &wait),
+                         TOLLBAR_DENIED);
+        assert_int_equal(wait, 77);
+        assert_int_equal(tollbar_limiter_reserve_at(limiter, SEC, 1, got.retry_after_ns, &wait), TOLLBAR_ALLOWED);
+        assert_int_equal(wait, got.retry_after_ns);
+        tollbar_limiter_free(limiter);
+    }
+    for (i = 0; i < COUNT(cannot); i++) {
+        tollbar_limiter *limiter = limiter_of(cannot[i]);
+        tollbar_decision got = TOLLBAR_DECISION_INIT;
+        uint64_t wait = 77;
+        while (tollbar_limiter_check_at(limiter, SEC, 1, NULL) == TOLLBAR_ALLOWED)
+            continue;
+        assert_int_equal(tollbar_limiter_reserve_at(limiter, SEC, 1, UINT64_MAX, &wait), TOLLBAR_DENIED);
+        assert_int_equal(wait, 77);
+        assert_int_equal(tollbar_limiter_peek_at(limiter, SEC, 1, &got), TOLLBAR_DENIED);
+        tollbar_limiter_free(limiter);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(s16_take_with_wait),
+        cmocka_unit_test(each_algorithm_waits),
+        cmocka_unit_test(s17_what_cannot_fit_is_refused_at_once),
+        cmocka_unit_test(s21_sleepers_are_bounded),
+        cmocka_unit_test(reserve_books_for_those_who_can),
+    };
+    return cmocka_run_group_tests_name("waiting", tests, NULL, NULL);
+}
