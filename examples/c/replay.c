@@ -4,6 +4,7 @@
  * that the line gives, and tells what each policy would have done. No clock is read for that, so the
  * answers are the same on every machine. docs/replay.md says what is read and printed.
  *
+ *     replay_options   the command line
  *     replay_lines     a file as lines
  *     replay_parse     a line as a request: time, key, cost
  *     replay_keys      a key as a number
@@ -14,18 +15,17 @@
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
-#define _GNU_SOURCE
+#define _POSIX_C_SOURCE 200809L
 
 #include "replay_lines.h"
+#include "replay_options.h"
 #include "replay_parse.h"
 #include "replay_report.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -34,40 +34,8 @@
 /* Bad lines that are told one by one. */
 #define BAD_TOLD 5
 
-static const char usage[] =
-    "Usage: " REPLAY_PROGRAM " [OPTION]... LOG\n"
-    "Tells what a rate limit would have done to the requests of LOG (- is standard input).\n"
-    "\n"
-    "  --policy POLICY    a policy to try, such as '100/min burst 20' (may be repeated);\n"
-    "                     without it, six algorithms at 10/min are compared\n"
-    "  --key address      a limiter for each client address, or key of a trace (the default)\n"
-    "  --key none         one limiter for all requests\n"
-    "  --format clf       LOG is in the Common or Combined Log Format (the default)\n"
-    "  --format trace     LOG has lines of 'time_ns key cost'\n"
-    "  --decisions FILE   write each decision to FILE: 'A|D|N remaining retry_after_ns'\n"
-    "  --help             print this, and exit\n"
-    "  --version          print the version, and exit\n"
-    "\n"
-    "Exit status: 0 all of LOG was replayed, 1 a file could not be read or written, 2 wrong usage.\n";
-
-static const char *const compared[] = {
-    "10/min",
-    "10/min algo interval",
-    "10/min algo fixed-window",
-    "10/min algo weighted-window",
-    "10/min algo sliding-window",
-    "10/min algo sliding-log",
-};
-
 typedef struct replay {
-    replay_policy *policies;
-    size_t policy_count;
-    size_t policy_room;
-    bool compares;
-    bool one_key;
-    replay_parse *parse;
-    const char *log_path;
-    const char *decisions_path;
+    replay_options options;
     int log;
     /* Of the log, for progress; 0 if not known. */
     uint64_t log_size;
@@ -76,104 +44,15 @@ typedef struct replay {
     replay_output report;
 } replay;
 
-/* --- the command line -------------------------------------------------------------------------- */
-
-static int wrong_usage(const char *what, const char *which)
-{
-    replay_complain(0, "%s%s", what, which);
-    fputs("Try '" REPLAY_PROGRAM " --help'.\n", stderr);
-    return REPLAY_STATUS_USAGE;
-}
-
-static int add_policy(replay *run, const char *text)
-{
-    if (replay_grow(&run->policies, &run->policy_room, run->policy_count + 1, sizeof *run->policies) != 0)
-        return replay_complain(REPLAY_STATUS_IO, "out of memory");
-    if (!replay_policy_open(&run->policies[run->policy_count], text))
-        return REPLAY_STATUS_USAGE;
-    run->policy_count++;
-    return 0;
-}
-
-static int add_compared(replay *run)
-{
-    size_t i;
-
-    run->compares = true;
-    for (i = 0; i < sizeof compared / sizeof *compared; i++) {
-        int status = add_policy(run, compared[i]);
-
-        if (status != 0)
-            return status;
-    }
-    return 0;
-}
-
-/* 0: go on; below 0: done, with success; else the exit status. */
-static int read_options(replay *run, int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"policy", required_argument, NULL, 'p'},    {"key", required_argument, NULL, 'k'},
-        {"format", required_argument, NULL, 'f'},    {"decisions", required_argument, NULL, 'd'},
-        {"help", no_argument, NULL, 'h'},            {"version", no_argument, NULL, 'v'},
-        {NULL, 0, NULL, 0},
-    };
-    int option, status = 0;
-
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        switch (option) {
-        case 'p':
-            status = add_policy(run, optarg);
-            if (status != 0)
-                return status;
-            break;
-        case 'k':
-            if (strcmp(optarg, "address") != 0 && strcmp(optarg, "none") != 0)
-                return wrong_usage("--key is 'address' or 'none', not ", optarg);
-            run->one_key = strcmp(optarg, "none") == 0;
-            break;
-        case 'f':
-            if (strcmp(optarg, "clf") != 0 && strcmp(optarg, "trace") != 0)
-                return wrong_usage("--format is 'clf' or 'trace', not ", optarg);
-            run->input.is_trace = strcmp(optarg, "trace") == 0;
-            break;
-        case 'd':
-            if (run->decisions_path != NULL)
-                return wrong_usage("--decisions is given twice", "");
-            run->decisions_path = optarg;
-            break;
-        case 'h':
-            replay_output_text(&run->report, usage);
-            return -1;
-        case 'v':
-            replay_output_text(&run->report, REPLAY_PROGRAM " " TOLLBAR_VERSION_STRING ", libtollbar ");
-            replay_output_text(&run->report, tollbar_version_string());
-            replay_output_text(&run->report, "\n");
-            return -1;
-        case ':':
-            return wrong_usage("an argument is missing after ", argv[optind - 1]);
-        default:
-            return wrong_usage("unknown, ambiguous or misused option ", argv[optind - 1]);
-        }
-    }
-    if (optind == argc)
-        return wrong_usage("LOG is missing: the file to replay, or - for standard input", "");
-    if (optind + 1 < argc)
-        return wrong_usage("one LOG at a time; what is ", argv[optind + 1]);
-    run->log_path = argv[optind];
-    run->parse = run->input.is_trace ? replay_parse_trace : replay_parse_clf;
-    return run->policy_count == 0 ? add_compared(run) : 0;
-}
-
 /* --- files ------------------------------------------------------------------------------------- */
 
 static int open_log(replay *run, struct stat *about)
 {
-    bool is_file = strcmp(run->log_path, "-") != 0;
+    bool is_file = strcmp(run->options.log_path, "-") != 0;
 
-    run->input.name = is_file ? run->log_path : "standard input";
-    run->log = is_file ? open(run->log_path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    run->input.is_trace = run->options.is_trace;
+    run->input.name = is_file ? run->options.log_path : "standard input";
+    run->log = is_file ? open(run->options.log_path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
     if (run->log < 0 || fstat(run->log, about) != 0)
         return replay_complain(REPLAY_STATUS_IO, "%s: %s", run->input.name, strerror(errno));
     if (S_ISDIR(about->st_mode))
@@ -183,24 +62,28 @@ static int open_log(replay *run, struct stat *about)
     return 0;
 }
 
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return S_ISREG(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 static int open_decisions(replay *run, const struct stat *log)
 {
-    struct stat about;
-    int file;
+    const char *path = run->options.decisions_path;
+    struct stat about, output;
 
-    if (run->decisions_path == NULL)
+    if (path == NULL)
         return 0;
-    /* Not truncated before it is known to be another file than the log. */
-    file = open(run->decisions_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (file < 0)
-        return replay_complain(REPLAY_STATUS_IO, "%s: %s", run->decisions_path, strerror(errno));
-    replay_output_open(&run->decisions, file);
-    if (fstat(file, &about) != 0)
-        return replay_complain(REPLAY_STATUS_IO, "%s: %s", run->decisions_path, strerror(errno));
-    if (S_ISREG(about.st_mode) && about.st_dev == log->st_dev && about.st_ino == log->st_ino)
-        return replay_complain(REPLAY_STATUS_USAGE, "%s: decisions would overwrite the log", run->decisions_path);
-    if (S_ISREG(about.st_mode) && ftruncate(file, 0) != 0)
-        return replay_complain(REPLAY_STATUS_IO, "%s: %s", run->decisions_path, strerror(errno));
+    /* Not truncated before it is known to be none of the other two files. */
+    run->decisions.file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (run->decisions.file < 0 || fstat(run->decisions.file, &about) != 0)
+        return replay_complain(REPLAY_STATUS_IO, "%s: %s", path, strerror(errno));
+    if (is_same_file(&about, log))
+        return replay_complain(REPLAY_STATUS_USAGE, "%s: decisions would overwrite the log", path);
+    if (fstat(STDOUT_FILENO, &output) == 0 && is_same_file(&about, &output))
+        return replay_complain(REPLAY_STATUS_USAGE, "%s: the report would overwrite the decisions", path);
+    if (S_ISREG(about.st_mode) && ftruncate(run->decisions.file, 0) != 0)
+        return replay_complain(REPLAY_STATUS_IO, "%s: %s", path, strerror(errno));
     return 0;
 }
 
@@ -270,14 +153,39 @@ static void write_decision(replay_output *out, int32_t verdict, const tollbar_de
     }
 }
 
-static int decide(replay *run, const replay_request *request)
+/* By all policies, in their order. */
+static int decide(replay *run, uint32_t key, size_t number, const replay_request *request)
+{
+    const char *path = run->options.decisions_path;
+    size_t i;
+
+    for (i = 0; i < run->options.policy_count; i++) {
+        replay_policy *policy = &run->options.policies[i];
+        tollbar_decision decision = TOLLBAR_DECISION_INIT;
+        int32_t verdict =
+            replay_policy_decide(policy, key, number, request->time_ns, request->cost, &decision);
+
+        if (verdict < 0)
+            return replay_complain(REPLAY_STATUS_IO, "%s, request %zu: %s", policy->text, number + 1,
+                                   tollbar_strerror(verdict));
+        if (path != NULL)
+            write_decision(&run->decisions, verdict, &decision);
+    }
+    /* A full disk is told at once, not after hours. */
+    if (path != NULL && run->decisions.error != 0)
+        return replay_complain(REPLAY_STATUS_IO, "%s: %s", path, strerror(run->decisions.error));
+    return 0;
+}
+
+static int take(replay *run, const replay_request *request)
 {
     replay_input *input = &run->input;
     size_t number = input->history.count;
-    uint32_t key = replay_keys_number(&input->keys, request->key, run->one_key ? 0 : request->key_length);
-    size_t i;
+    size_t key_length = run->options.one_key ? 0 : request->key_length;
+    uint32_t key = replay_keys_number(&input->keys, request->key, key_length);
 
-    if (key == REPLAY_NO_KEY || replay_history_add(&input->history, key, request->time_ns, request->cost) != 0)
+    if (key == REPLAY_NO_KEY ||
+        replay_history_add(&input->history, key, request->time_ns, request->cost) != 0)
         return replay_complain(REPLAY_STATUS_IO, "out of memory after %zu requests", number);
     if (number == 0 || request->time_ns < input->first_ns)
         input->first_ns = request->time_ns;
@@ -285,22 +193,7 @@ static int decide(replay *run, const replay_request *request)
         input->last_ns = request->time_ns;
     else
         input->backwards++;
-
-    for (i = 0; i < run->policy_count; i++) {
-        tollbar_decision decision = TOLLBAR_DECISION_INIT;
-        int32_t verdict = replay_policy_decide(&run->policies[i], key, number, request->time_ns,
-                                               request->cost, &decision);
-
-        if (verdict < 0)
-            return replay_complain(REPLAY_STATUS_IO, "%s, request %zu: %s", run->policies[i].text, number + 1,
-                                   tollbar_strerror(verdict));
-        if (run->decisions_path != NULL)
-            write_decision(&run->decisions, verdict, &decision);
-    }
-    /* A full disk is told at once, not after hours. */
-    if (run->decisions_path != NULL && run->decisions.error != 0)
-        return replay_complain(REPLAY_STATUS_IO, "%s: %s", run->decisions_path, strerror(run->decisions.error));
-    return 0;
+    return decide(run, key, number, request);
 }
 
 static void note_bad(replay *run, progress *progress, const char *why)
@@ -311,9 +204,18 @@ static void note_bad(replay *run, progress *progress, const char *why)
     }
 }
 
+static void sum_up_bad(const replay_input *input)
+{
+    if (input->bad > BAD_TOLD)
+        replay_complain(0, "%s: %" PRIu64 " bad lines in all", input->name, input->bad);
+    if (input->bad > 0 && input->history.count == 0)
+        replay_complain(0, "%s: no line is of --format %s", input->name, input->is_trace ? "trace" : "clf");
+}
+
 static int replay_all(replay *run, replay_lines *lines)
 {
     progress progress = {false, false, 0};
+    replay_parse *parse = run->input.is_trace ? replay_parse_trace : replay_parse_clf;
     replay_line line;
     int status = 0, got = 0;
 
@@ -334,21 +236,19 @@ static int replay_all(replay *run, replay_lines *lines)
             run->input.blank++;
             continue;
         }
-        why = run->parse(line.text, line.length, line.cut, &request);
+        why = parse(line.text, line.length, line.cut, &request);
         if (why != NULL)
             note_bad(run, &progress, why);
         else
-            status = decide(run, &request);
+            status = take(run, &request);
     }
+    if (got < 0)
+        status = errno;
     hide_progress(&progress);
     if (got < 0)
         return replay_complain(REPLAY_STATUS_IO, "%s: after line %" PRIu64 ": %s", run->input.name,
-                               lines->number, strerror(errno));
-    if (run->input.bad > BAD_TOLD)
-        replay_complain(0, "%s: %" PRIu64 " bad lines in all", run->input.name, run->input.bad);
-    if (run->input.bad > 0 && run->input.history.count == 0)
-        replay_complain(0, "%s: no line is of --format %s", run->input.name,
-                        run->input.is_trace ? "trace" : "clf");
+                               lines->number, strerror(status));
+    sum_up_bad(&run->input);
     return status;
 }
 
@@ -371,17 +271,17 @@ static int write_report(replay *run)
     if (replay_history_sort(&run->input.history, run->input.keys.count) != 0)
         return replay_complain(REPLAY_STATUS_IO, "out of memory");
     replay_report_input(&run->report, &run->input);
-    if (run->compares)
-        replay_report_table(&run->report, &run->input, run->policies, run->policy_count);
-    for (i = 0; !run->compares && i < run->policy_count; i++)
-        replay_report_policy(&run->report, &run->input, &run->policies[i]);
+    if (run->options.compares)
+        replay_report_table(&run->report, &run->input, run->options.policies, run->options.policy_count);
+    for (i = 0; !run->options.compares && i < run->options.policy_count; i++)
+        replay_report_policy(&run->report, &run->input, &run->options.policies[i]);
     return 0;
 }
 
 static int replay_main(replay *run, int argc, char **argv)
 {
     struct stat log;
-    int status = read_options(run, argc, argv);
+    int status = replay_options_read(&run->options, &run->report, argc, argv);
 
     if (status < 0)
         return close_output(&run->report, "standard output");
@@ -392,8 +292,8 @@ static int replay_main(replay *run, int argc, char **argv)
     if (status == 0)
         status = read_log(run);
     /* All decisions are in their file before a word of the report. */
-    if (status == 0 && run->decisions_path != NULL)
-        status = close_output(&run->decisions, run->decisions_path);
+    if (status == 0 && run->options.decisions_path != NULL)
+        status = close_output(&run->decisions, run->options.decisions_path);
     if (status == 0)
         status = write_report(run);
     if (status == 0)
@@ -405,7 +305,6 @@ int main(int argc, char **argv)
 {
     static replay run;
     int status;
-    size_t i;
 
     run.log = -1;
     replay_output_open(&run.decisions, -1);
@@ -416,9 +315,7 @@ int main(int argc, char **argv)
         close(run.log);
     if (run.decisions.file >= 0)
         close(run.decisions.file);
-    for (i = 0; i < run.policy_count; i++)
-        replay_policy_close(&run.policies[i]);
-    free(run.policies);
+    replay_options_free(&run.options);
     replay_keys_free(&run.input.keys);
     replay_history_free(&run.input.history);
     return status;

@@ -220,7 +220,8 @@ const char *replay_parse_clf(const char *text, size_t length, bool cut, replay_r
 }
 
 /* A whole word as a number. NULL, or which of the two reasons. */
-static const char *word_number(rest *line, uint64_t *out, const char *no_number, const char *too_large)
+static const char *word_number(rest *line, uint64_t *out, const char *no_number,
+                               const char *too_large)
 {
     const char *start = line->at;
     uint64_t value = 0;
@@ -248,7 +249,8 @@ const char *replay_parse_trace(const char *text, size_t length, bool cut, replay
     line.at = text;
     line.end = text + length;
     skip_blanks(&line);
-    why = word_number(&line, &out->time_ns, "the time is not a whole number", "the time does not fit 64 bits");
+    why = word_number(&line, &out->time_ns, "the time is not a whole number",
+                      "the time does not fit 64 bits");
     if (why != NULL)
         return why;
     skip_blanks(&line);
@@ -260,7 +262,8 @@ const char *replay_parse_trace(const char *text, size_t length, bool cut, replay
     skip_blanks(&line);
     if (line.at == line.end)
         return "no cost after the key";
-    why = word_number(&line, &out->cost, "the cost is not a whole number", "the cost does not fit 64 bits");
+    why = word_number(&line, &out->cost, "the cost is not a whole number",
+                      "the cost does not fit 64 bits");
     if (why != NULL)
         return why;
     skip_blanks(&line);

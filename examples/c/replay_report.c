@@ -117,7 +117,7 @@ void replay_report_table(replay_output *out, const replay_input *input, const re
         if ((int)strlen(policies[i].text) > width)
             width = (int)strlen(policies[i].text);
     }
-    replay_output_print(out, "\n%-*s %10s %10s %10s %12s %15s  %s\n", width, "policy", "allowed", "denied",
+    replay_output_print(out, "\n%-*s %10s %10s %11s %12s %15s  %s\n", width, "policy", "allowed", "denied",
                         "of it never", "keys denied", "most in period", "of key");
     for (i = 0; i < count; i++) {
         const replay_policy *policy = &policies[i];
@@ -125,9 +125,9 @@ void replay_report_table(replay_output *out, const replay_input *input, const re
         size_t denied_keys = rank(&input->keys, policy, ranks);
         uint64_t most = replay_history_most(&input->history, &input->keys, policy, &who);
 
-        replay_output_print(out, "%-*s %10" PRIu64 " %10" PRIu64 " %11" PRIu64 " %12zu %15" PRIu64 "  ", width,
-                            policy->text, policy->allowed, policy->denied + policy->never, policy->never,
-                            denied_keys, most);
+        replay_output_print(out, "%-*s %10" PRIu64 " %10" PRIu64 " %11" PRIu64, width, policy->text,
+                            policy->allowed, policy->denied + policy->never, policy->never);
+        replay_output_print(out, " %12zu %15" PRIu64 "  ", denied_keys, most);
         if (who != REPLAY_NO_KEY)
             replay_output_key(out, &input->keys, who);
         else
