@@ -11,8 +11,9 @@
 //!           mode interpolated: count − start(s−2) + (start(s−2) − start(s−3)) · (unexpired part of s−3)
 //! ```
 //!
-//! Most admitted in any window of one period: `strict` `limit`; `n` and `interpolated` below
-//! `2 · limit`, and in a steady stream `limit · segments / (segments − 1)` for `n`.
+//! Most admitted in any window of one period: `strict` `limit`; `n` `2 · limit` (all at a segment's end,
+//! and again one segment short of a period later), and in a steady stream
+//! `limit · segments / (segments − 1)`; `interpolated` below `2 · limit`.
 
 use crate::policy::{Kind, Mode, Policy, PolicyError};
 use crate::units::{bits, Divisor, HORIZON, NEVER};

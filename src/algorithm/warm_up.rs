@@ -20,7 +20,9 @@
 //! The word is `next free time : stored`, both in units chosen for the policy. Integrals are rounded
 //! as whole curves (difference of two rounded values), so nothing accumulates.
 //!
-//! Most admitted in any interval of length t, with unit costs: `1 + limit/period · t`.
+//! Most admitted in any interval of length t, with unit costs: `1 + limit/period · (t + u)`, where u is
+//! one unit of the clock ([`WarmUp::grid`]). The store takes its bits from the clock, so a unit is longer
+//! here than elsewhere: 100 ns at 100 per second and a warm-up of 2 s.
 
 use super::gcra::grid;
 use super::{Algorithm, Reservation, Step};

@@ -197,7 +197,9 @@ impl Log {
 
     fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
         if now > SlidingLog::LAST {
-            return Decision { verdict, remaining: 0, retry_after: NEVER, reset_after: NEVER };
+            // Only a question, a cost of 0, is allowed here.
+            let retry_after = if verdict == Verdict::Allowed { 0 } else { NEVER };
+            return Decision { verdict, remaining: 0, retry_after, reset_after: NEVER };
         }
         loop {
             let (head, judged) = self.look(now);

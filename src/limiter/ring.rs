@@ -247,7 +247,9 @@ impl Ring {
             Some(view) if verdict != Verdict::Never => view,
             view => {
                 let remaining = view.map_or(0, |view| self.left(&view));
-                return Decision { verdict, remaining, retry_after: NEVER, reset_after: NEVER };
+                // Only a question, a cost of 0, is allowed where there is no view.
+                let retry_after = if verdict == Verdict::Allowed { 0 } else { NEVER };
+                return Decision { verdict, remaining, retry_after, reset_after: NEVER };
             }
         };
         let retry_after = match verdict {

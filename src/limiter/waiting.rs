@@ -55,7 +55,8 @@ pub(super) fn wait<S: Shared, C: Clock>(
     loop {
         let now = clock.now();
         let decision = shared.check_at(now, cost);
-        if decision.verdict != Verdict::Denied || now.saturating_add(decision.retry_after) > deadline {
+        // `None` too where waiting would not help (a limit of 0): that is later than any deadline.
+        if decision.retry().map_or(true, |wait| now.saturating_add(wait) > deadline) {
             return decision;
         }
         // It could pass in time. A place first, so that nothing is booked for a caller that is refused.
