@@ -3,7 +3,7 @@
 #![allow(dead_code)] // each test program uses a part of it
 
 use std::ops::Range;
-use tollbar::{Policy, Shared, State};
+use tollbar::{Policy, Shared, State, NEVER};
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
@@ -108,5 +108,70 @@ impl Rng {
     /// One of `from`.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize]
+    }
+}
+
+/// How a random trace moves: its own mixture of gaps and costs.
+pub struct Shape {
+    pub now: u64,
+    pub length: u64,
+    interval: u64,
+    period: u64,
+    burst: u64,
+    last_cost: u64,
+}
+
+impl Shape {
+    pub fn new(policy: &Policy, rng: &mut Rng) -> Shape {
+        let period = policy.period;
+        let starts = [
+            0,
+            1,
+            period - 1,
+            period,
+            rng.below(100 * DAY),
+            rng.below(100 * DAY) * 10,
+            UNIX_NOW + rng.below(10 * period),
+        ];
+        Shape {
+            now: rng.pick(&starts),
+            length: rng.within(8, 16),
+            interval: (period / policy.limit).max(1),
+            period,
+            burst: policy.burst,
+            last_cost: 1,
+        }
+    }
+
+    /// The next request's cost.
+    pub fn cost(&mut self, rng: &mut Rng) -> u64 {
+        self.last_cost = match rng.below(12) {
+            0 => 0,
+            1 => self.burst,
+            2 => self.burst + 1,
+            3 | 4 => rng.within(0, self.burst + 1),
+            5 => self.last_cost,
+            _ => 1,
+        };
+        self.last_cost
+    }
+
+    /// Moves to the next request's time, given the last one's `retry_after`.
+    pub fn advance(&mut self, rng: &mut Rng, retry_after: u64) {
+        let around = |at: u64, rng: &mut Rng| (at + rng.below(3)).saturating_sub(1);
+        self.now = match rng.below(16) {
+            0..=3 => self.now,
+            4..=6 if retry_after != NEVER && retry_after != 0 => around(self.now + retry_after, rng),
+            4 => around(self.now + rng.within(1, 3) * self.interval, rng),
+            5 | 6 => self.now + rng.within(1, self.burst + 1) * self.interval,
+            7 => around((self.now / self.period + rng.within(1, 2)) * self.period, rng),
+            8 => self.now + rng.below(3 * self.interval),
+            9 => self.now + rng.below(3 * self.period),
+            10 => self.now + rng.within(1, 3) * self.period,
+            11 => self.now + self.period + rng.below(self.period),
+            12 => self.now.saturating_sub(1 + rng.below(2 * self.interval)),
+            13 => self.now.saturating_sub(rng.below(2 * self.period)),
+            _ => self.now + rng.below(self.interval),
+        };
     }
 }

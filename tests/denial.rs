@@ -1,0 +1,162 @@
+//! Invariant 4: a denial writes nothing. Not even the same value, and not by a compare-and-swap that
+//! fails: the states here lie in memory that is made read-only before they are asked, and any store or
+//! locked instruction would end the program.
+#![cfg(unix)]
+
+mod common;
+
+use common::*;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell as ThreadCell;
+use std::ptr;
+use tollbar::algorithm::Rule;
+use tollbar::limiter::Cell;
+use tollbar::{Shared, Verdict};
+
+/// Memory for what this thread allocates while its `ARENA` is set: whole pages that can be protected.
+struct Switch;
+
+thread_local! {
+    /// Next free byte and end of the arena; null when off.
+    static ARENA: ThreadCell<(usize, usize)> = const { ThreadCell::new((0, 0)) };
+}
+
+// SAFETY: from the arena, each call gets bytes of its own, aligned as asked; else it is the system's.
+unsafe impl GlobalAlloc for Switch {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let (next, end) = ARENA.try_with(ThreadCell::get).unwrap_or((0, 0));
+        if next == 0 {
+            // SAFETY: as our caller promises.
+            return unsafe { System.alloc(layout) };
+        }
+        let from = next.next_multiple_of(layout.align());
+        if from + layout.size() > end {
+            return ptr::null_mut();
+        }
+        ARENA.with(|arena| arena.set((from + layout.size(), end)));
+        from as *mut u8
+    }
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: states in an arena are never dropped, so this came from the system.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Switch = Switch;
+
+const ARENA_BYTES: usize = 1 << 16;
+
+/// A value of which every byte, its allocations included, can be made read-only.
+struct Guarded<T: 'static> {
+    value: &'static T,
+    pages: *mut libc::c_void,
+}
+
+impl<T> Guarded<T> {
+    fn new(make: impl FnOnce() -> T) -> Guarded<T> {
+        let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a fresh mapping, at an address of the system's choice.
+        let pages = unsafe { libc::mmap(ptr::null_mut(), ARENA_BYTES, access, flags, -1, 0) };
+        assert_ne!(pages, libc::MAP_FAILED);
+        ARENA.with(|arena| arena.set((pages as usize, pages as usize + ARENA_BYTES)));
+        let value: &'static T = Box::leak(Box::new(make()));
+        ARENA.with(|arena| arena.set((0, 0)));
+        Guarded { value, pages }
+    }
+
+    fn read_only<R>(&self, run: impl FnOnce(&T) -> R) -> R {
+        self.protect(libc::PROT_READ);
+        let result = run(self.value);
+        self.protect(libc::PROT_READ | libc::PROT_WRITE);
+        result
+    }
+
+    fn protect(&self, access: i32) {
+        // SAFETY: the mapping is ours, and never unmapped.
+        assert_eq!(unsafe { libc::mprotect(self.pages, ARENA_BYTES, access) }, 0);
+    }
+}
+
+/// Every algorithm. Those that count rejected requests write, as they say, and are not here.
+const EACH: [&str; 14] = [
+    "10/s burst 7",
+    "10/s burst 7 init 2",
+    "10/s burst 7 borrow",
+    "11/s burst 7",
+    "10/s burst 15 algo interval",
+    "10/s burst 7 algo interval anchor first",
+    "10/s algo fixed-window",
+    "10/s algo fixed-window anchor first",
+    "10/s algo weighted-window",
+    "10/s algo sliding-window segments 5",
+    "10/s algo sliding-window anchor first segments 4 mode strict",
+    "10/s algo sliding-log",
+    "10/s burst 4 algo pacer slack 6",
+    "10/s burst 4 algo warm-up warm 2s",
+];
+
+#[test]
+fn invariant_4_denial_writes_nothing() {
+    let mut rng = Rng(4);
+    for text in EACH {
+        let guarded = Guarded::new(|| state(text));
+        let mut now = 1 + rng.below(DAY);
+        let mut refused = 0;
+        // A bucket that starts short notes its first request even if that is refused, and only it.
+        guarded.value.admit_at(now, 1);
+        for _ in 0..2_000 {
+            now += rng.below(SEC / 8);
+            let cost = rng.within(1, 4);
+            // What a peek refuses, is refused without a store; so are the impossible and the question.
+            let seen = guarded.read_only(|limiter| {
+                let seen = limiter.peek_at(now, cost);
+                if seen.verdict == Verdict::Denied {
+                    refused += 1;
+                    assert_eq!(limiter.admit_at(now, cost), Verdict::Denied, "{text}");
+                    assert_eq!(limiter.check_at(now, cost), seen, "{text}");
+                    assert_eq!(limiter.reserve_at(now, cost, now + seen.retry_after - 1), None, "{text}");
+                }
+                if seen.remaining == 0 {
+                    assert_eq!(limiter.take_up_to_at(now, 5), 0, "{text}");
+                }
+                assert_eq!(limiter.admit_at(now, u64::MAX), Verdict::Never, "{text}");
+                assert_eq!(limiter.admit_at(now, 0), Verdict::Allowed, "{text}");
+                seen.verdict
+            });
+            if seen == Verdict::Allowed {
+                assert_eq!(guarded.value.admit_at(now, cost), Verdict::Allowed, "{text}");
+            }
+        }
+        assert!(refused > 200, "{text}: {refused}");
+    }
+}
+
+/// The same by value: the word, and everything that the state can show.
+#[test]
+fn invariant_4_denial_changes_nothing() {
+    let mut rng = Rng(44);
+    for text in EACH {
+        let limiter = state(text);
+        let cell = Rule::new(&policy(text)).map(Cell::new);
+        let mut now = 1 + rng.below(DAY);
+        limiter.check_at(now, 1);
+        if let Ok(cell) = &cell {
+            cell.check_at(now, 1);
+        }
+        for _ in 0..2_000 {
+            now += rng.below(SEC / 8);
+            let cost = rng.within(1, 4);
+            let before = format!("{limiter:?}");
+            if limiter.check_at(now, cost).verdict == Verdict::Denied {
+                assert_eq!(format!("{limiter:?}"), before, "{text}");
+            }
+            if let Ok(cell) = &cell {
+                let word = cell.word();
+                if cell.check_at(now, cost).verdict == Verdict::Denied {
+                    assert_eq!(cell.word(), word, "{text}");
+                }
+            }
+        }
+    }
+}
