@@ -67,33 +67,12 @@ where
     let alike = threads.iter().all(|requests| *requests == threads[0]);
     let turns = if alike { 1 } else { threads.len() };
     for first in 0..turns {
-        model_from(first, &format!("{name} ({first})"), preemptions, policy, threads, check);
+        explore(&format!("{name} ({first})"), preemptions, move || {
+            let state = state(policy);
+            let given = race(&state, first, threads);
+            check(&state, &given);
+        });
     }
-}
-
-/// The first thread is stopped once, at each of its steps, while the other does all it has to do.
-fn sleeper<C>(name: &str, policy: &'static str, threads: &'static [Requests], check: C)
-where
-    C: Fn(&State, &[Vec<u64>]) + Copy + Send + Sync + 'static,
-{
-    model_from(0, name, 1, policy, threads, check);
-}
-
-fn model_from<C>(
-    first: usize,
-    name: &str,
-    preemptions: usize,
-    policy: &'static str,
-    threads: &'static [Requests],
-    check: C,
-) where
-    C: Fn(&State, &[Vec<u64>]) + Copy + Send + Sync + 'static,
-{
-    explore(name, preemptions, move || {
-        let state = state(policy);
-        let given = race(&state, first, threads);
-        check(&state, &given);
-    });
 }
 
 fn race(state: &Arc<State>, first: usize, threads: &[Requests]) -> Vec<Vec<u64>> {
@@ -275,6 +254,23 @@ fn ring_jumps_over_an_older_clock() {
     }
 }
 
+/// A jump takes the place of a start that says what is still in the window.
+#[test]
+fn ring_sees_that_a_start_has_gone() {
+    model(
+        "ring start gone",
+        3,
+        "1/20ns algo sliding-window segments 2",
+        &[&[(10, 1), (20, 1)], &[(55, 1)]],
+        |state, given| {
+            // One in segment 1 and one in 5; in 2 there is none.
+            assert!(sum(given) <= 2, "{given:?}");
+            assert_eq!(drain(state, 55), 0);
+            assert_eq!(drain(state, 70), 1);
+        },
+    );
+}
+
 /// A start written for a segment far ahead is older than counts (modulo 4 here) can tell.
 #[test]
 fn ring_start_left_behind_is_written_again() {
@@ -396,14 +392,39 @@ fn log_keeps_the_later_time() {
 /// A thread sleeps over more laps than an entry's three bits tell apart.
 #[test]
 fn log_outlives_a_long_sleep() {
-    const LATE: Requests = &[(10, 1), (20, 1), (30, 1), (40, 1), (50, 1), (60, 1), (70, 1), (80, 1), (90, 1), (100, 1)];
-    let policy = "1/10ns algo sliding-log";
-    sleeper("log sleeper", policy, &[&[(10, 1)], LATE], |state, given| {
-        // In its turn, judged at a later one's time, or refused.
-        assert!(sum(given) >= 9, "{given:?}");
-        assert_eq!(drain(state, 100), 0, "{given:?}");
-        assert_eq!(drain(state, 120), 1);
-    });
+    const LATE: Requests =
+        &[(20, 1), (30, 1), (40, 1), (50, 1), (60, 1), (70, 1), (80, 1), (90, 1), (100, 1), (110, 1)];
+    for laps in 6..=10 {
+        explore_sleeper(&format!("log sleeper, {laps}"), "1/10ns algo sliding-log", (10, 1), &LATE[..laps]);
+    }
+}
+
+#[test]
+fn log_outlives_laps_of_rejected_requests() {
+    const MANY: Requests = &[(5, 1); 18];
+    for laps in [1, 6, 7, 8, 9, 14, 15, 16, 17] {
+        let policy = "1/10ns algo sliding-log count rejected";
+        explore_sleeper(&format!("log rejected, {laps}"), policy, (5, 1), &MANY[..laps]);
+    }
+}
+
+/// One request is stopped once, at each of its steps, while another thread does all it has to do.
+fn explore_sleeper(name: &str, policy: &'static str, asleep: (u64, u64), awake: Requests) {
+    let period = policy.parse::<Policy>().unwrap().period;
+    let last = awake[awake.len() - 1].0;
+    let frozen = last == asleep.0;
+    // Asked once each: to look at an entry that is taken for pending is to write it.
+    for (later, there) in [(period - 1, 0), (period, 1)] {
+        explore(&format!("{name} laps, {later} later"), 1, move || {
+            let state = state(policy);
+            let other = state.clone();
+            let thread = thread::spawn(move || awake.iter().map(|&(now, cost)| admit(&other, now, cost)).sum::<u64>());
+            let given = admit(&state, asleep.0, asleep.1) + thread.join().unwrap();
+            // In its turn, judged at a later one's time, or refused.
+            assert!(if frozen { given == 1 } else { given >= awake.len() as u64 }, "{given}");
+            assert_eq!(drain(&state, last + later), there);
+        });
+    }
 }
 
 #[test]
@@ -421,13 +442,6 @@ fn log_counts_rejected_requests() {
             assert_eq!(drain(state, 40), 1);
         },
     );
-    const MANY: Requests = &[(5, 1); 10];
-    let policy = "1/10ns algo sliding-log count rejected";
-    sleeper("log rejected laps", policy, &[&[(5, 1)], MANY], |state, given| {
-        assert_eq!(sum(given), 1);
-        assert_eq!(drain(state, 14), 0);
-        assert_eq!(drain(state, 40), 1);
-    });
 }
 
 // Waiting, watching.
