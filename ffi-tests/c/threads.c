@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { THREADS = 8, TRIES = 4000, PERMITS = 1000 };
 
@@ -143,8 +144,10 @@ static const struct row rows[] = {
 };
 
 static void exactly(const struct row *row, uint64_t most) {
-    struct shared shared = {NULL, NULL, NULL, HOUR, 0, {{0}}};
+    struct shared shared;
     tollbar_cell cell = TOLLBAR_CELL_INIT;
+    memset(&shared, 0, sizeof shared);
+    shared.now = HOUR;
     shared.most = most;
     if (tollbar_limiter_from_text(row->text, &shared.limiter, NULL) != 0)
         abort();
@@ -165,8 +168,9 @@ static void exactly(const struct row *row, uint64_t most) {
 }
 
 static void no_errors(const struct row *row) {
-    struct shared shared = {NULL, NULL, NULL, 0, 0, {{0}}};
+    struct shared shared;
     tollbar_cell cell = TOLLBAR_CELL_INIT;
+    memset(&shared, 0, sizeof shared);
     shared.cell = &cell;
     if (tollbar_limiter_from_text(row->text, &shared.limiter, NULL) != 0 ||
         tollbar_policy_from_text("1000/s", &shared.policy, NULL) != 0)

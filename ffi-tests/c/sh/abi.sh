@@ -1,0 +1,87 @@
+#!/bin/sh
+# The ABI that the header describes, against abi/tollbar.abi.
+#
+#   abi.sh WORK            compares
+#   abi.sh WORK --write    writes abi/tollbar.abi anew: for additions, or a new ABI
+#   abi.sh WORK --prove    shows that the comparison fails where it must
+#
+# Rust libraries carry no C types. What C programs are compiled against is the header, so it is the header
+# that is dumped: every function in it gets an empty body, and the debug information of that says what
+# structs, arguments and symbols a program may rely on. That the header is what the library has is for
+# `cargo xtask header --check` and `cargo xtask symbols --check`.
+set -eu
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+work=$1 mode=${2:-}
+kept=$root/abi/tollbar.abi
+mkdir -p "$work"
+
+# HEADER OUT: a library of that header's functions.
+library() {
+    {
+        echo '#include <stddef.h>'
+        echo '#include <stdint.h>'
+        gcc -E -P -nostdinc -I"$work" "$1" 2> "$work/cpp.err" |
+            awk 'BEGIN { RS = ";"; ORS = "" }
+                /extern const uint32_t tollbar_abi_1/ { sub(/extern /, ""); print $0 " = 1;"; next }
+                /tollbar_[a-z_0-9]*\([^;]*\)[ \n]*$/ && !/typedef/ { print $0 " { __builtin_trap(); }"; next }
+                /[^ \n]/ { print $0 ";" }'
+    } > "$2.c"
+    gcc -std=c99 -g -gdwarf-4 -O0 -fPIC -shared -w -Wl,-soname,libtollbar.so.1 -o "$2" "$2.c"
+}
+
+dump() {
+    abidw --no-corpus-path --no-comp-dir-path --no-show-locs --no-architecture --no-elf-needed \
+        --type-id-style hash --out-file "$work/dump" "$1"
+    # Where it was compiled is no part of it.
+    sed "s| path='[^']*'| path='include/tollbar.h'|" "$work/dump" > "$2"
+}
+
+# LIBRARY: not a change, not even one that old programs would survive.
+compare() {
+    abidiff --no-architecture --harmless "$kept" "$1" > "$work/diff" 2>&1
+}
+
+# SED-EXPRESSION: the comparison must fail with a header so changed.
+sees() {
+    sed "$1" "$root/include/tollbar.h" > "$work/changed.h"
+    if cmp -s "$root/include/tollbar.h" "$work/changed.h"; then
+        echo "nothing changed by $1"
+        exit 1
+    fi
+    library "$work/changed.h" "$work/changed.so"
+    if compare "$work/changed.so"; then
+        echo "unseen: $1"
+        exit 1
+    fi
+}
+
+# The system's headers are not ours to dump; without them only their names stay.
+: > "$work/stddef.h"
+: > "$work/stdint.h"
+library "$root/include/tollbar.h" "$work/libtollbar-abi.so"
+
+# Every promised symbol got its body.
+nm -D --defined-only "$work/libtollbar-abi.so" | awk '{ print $3 }' | sort | diff - "$root/abi/symbols.txt"
+
+case $mode in
+--write)
+    dump "$work/libtollbar-abi.so" "$kept"
+    ;;
+--prove)
+    compare "$work/libtollbar-abi.so"
+    sees 's/uint32_t cold;/uint64_t cold;/'
+    sees 's/uint64_t remaining;/int64_t remaining;/'
+    sees 's/uint64_t slack;/uint64_t slack; uint64_t more;/'
+    sees 's/uint32_t clock;$/uint32_t clock2;/'
+    sees 's/uint64_t most,/uint32_t most,/'
+    sees 's/^int32_t tollbar_clock_is_counter/int64_t tollbar_clock_is_counter/'
+    sees 's/tollbar_cell_reset(/tollbar_cell_renew(/'
+    sees 's/^void tollbar_policy_free(tollbar_policy \*policy);/&\nvoid tollbar_policy_more(void);/'
+    ;;
+*)
+    if ! compare "$work/libtollbar-abi.so"; then
+        cat "$work/diff"
+        exit 1
+    fi
+    ;;
+esac

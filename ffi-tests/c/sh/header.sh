@@ -1,0 +1,42 @@
+# shellcheck shell=sh
+# The header in every language and compiler it promises. Sourced.
+strict="-Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror"
+
+# Whether a compiler knows a standard.
+knows() {
+    echo 'int main(void) { return 0; }' | "$1" -x "$2" "-std=$3" -fsyntax-only - > /dev/null 2>&1
+}
+
+# COMPILER LANGUAGE STANDARD: the header alone, twice, and in two units of a program that is run.
+header_in() {
+    # shellcheck disable=SC2086
+    set -- "$1 -x $2 -std=$3 $strict -I$root/include"
+    rm -f "$work/a.o" "$work/b.o" "$work/header"
+    $1 -fsyntax-only "$here/header.c" || return 1
+    $1 -DTWICE -fsyntax-only "$here/header.c" || return 1
+    $1 -DLINKED -c -o "$work/a.o" "$here/header.c" || return 1
+    $1 -DSECOND -c -o "$work/b.o" "$here/header.c" || return 1
+    ${1%% *} -o "$work/header" "$work/a.o" "$work/b.o" "$build/libtollbar.a" || return 1
+    "$work/header"
+}
+
+header_matrix() {
+    combinations=0
+    for compiler in gcc clang; do
+        for standard in c99 c11 c17 c2x c++11 c++14 c++17 c++20 c++2b; do
+            case $standard in
+            c++*) language=c++ ;;
+            *) language=c ;;
+            esac
+            # Only the newest standard may be one that a compiler does not know yet.
+            if [ $standard = c++2b ] && ! knows $compiler $language $standard; then
+                echo "      ($compiler does not know $standard)"
+                continue
+            fi
+            check "header: $compiler -std=$standard, alone, twice, in two units" \
+                header_in $compiler $language $standard
+            combinations=$((combinations + 3))
+        done
+    done
+    echo "      $combinations combinations of compiler, standard and use"
+}

@@ -1,0 +1,61 @@
+# shellcheck shell=sh
+# `make install`, and a program that finds the library through pkg-config. Sourced.
+
+# PREFIX [DESTDIR]
+install_to() {
+    make -s -C "$root" install B="$build" PREFIX="$1" DESTDIR="${2:-}"
+}
+
+# PREFIX: each file, and that the links lead to the library.
+is_installed() {
+    version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)
+    cmp "$1/include/tollbar.h" "$root/include/tollbar.h" || return 1
+    cmp "$1/lib/libtollbar.a" "$build/libtollbar.a" || return 1
+    for name in libtollbar.so libtollbar.so.1 "libtollbar.so.$version"; do
+        cmp "$1/lib/$name" "$build/libtollbar.so" || return 1
+    done
+    [ "$(readlink "$1/lib/libtollbar.so")" = libtollbar.so.1 ] || return 1
+    [ "$(readlink "$1/lib/libtollbar.so.1")" = "libtollbar.so.$version" ] || return 1
+    [ -f "$1/lib/libtollbar.so.$version" ] && [ ! -L "$1/lib/libtollbar.so.$version" ] || return 1
+    ! grep -n '@' "$1/lib/pkgconfig/tollbar.pc"
+}
+
+has_version() {
+    [ "$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --modversion tollbar)" = "$version" ]
+}
+
+# PREFIX: the example with the shared library.
+builds_shared() {
+    flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --cflags --libs tollbar) || return 1
+    # shellcheck disable=SC2086
+    gcc -std=c99 -o "$work/example" "$here/example.c" $flags || return 1
+    # By its soname, which nothing but the link .so.1 answers to.
+    readelf -d "$work/example" | grep -q 'libtollbar.so.1' && LD_LIBRARY_PATH=$1/lib "$work/example"
+}
+
+# PREFIX: the example with the archive, in a program that is static.
+builds_static() {
+    flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --static --cflags --libs tollbar) || return 1
+    # shellcheck disable=SC2086
+    gcc -std=c99 -static -o "$work/example-static" "$here/example.c" $flags && "$work/example-static"
+}
+
+# A staged installation has the same files, which speak of the prefix and not of the stage.
+stages() {
+    rm -rf "$work/stage"
+    install_to /opt/tollbar "$work/stage" || return 1
+    is_installed "$work/stage/opt/tollbar" || return 1
+    grep -qx 'prefix=/opt/tollbar' "$work/stage/opt/tollbar/lib/pkgconfig/tollbar.pc" || return 1
+    ! grep -n "$work" "$work/stage/opt/tollbar/lib/pkgconfig/tollbar.pc"
+}
+
+installed() {
+    rm -rf "$work/prefix"
+    check "make install PREFIX=..." install_to "$work/prefix"
+    check "installed: header, libraries, links, tollbar.pc" is_installed "$work/prefix"
+    check "installed again over itself" install_to "$work/prefix"
+    check "make install DESTDIR=... PREFIX=/opt/tollbar" stages
+    check "pkg-config knows the version" has_version "$work/prefix"
+    measure "the example, through pkg-config" builds_shared "$work/prefix"
+    measure "the example, through pkg-config --static" builds_static "$work/prefix"
+}

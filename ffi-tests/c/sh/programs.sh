@@ -1,0 +1,40 @@
+# shellcheck shell=sh
+# The tests against the libraries as they are installed, with and without valgrind. Sourced.
+tests="status_test policy_text_test policy_spec_test arguments_test cell_test limiter_test traces_test wait_test fork_test"
+c99="-std=c99 -g $strict -I$root/include"
+
+# DIRECTORY COMPILER-AND-FLAGS LIBRARIES...: all the test programs.
+compile_tests() {
+    into=$work/$1 compiler=$2
+    shift 2
+    mkdir -p "$into"
+    # shellcheck disable=SC2086
+    for t in $tests; do
+        $compiler $c99 -o "$into/$t" "$here/$t.c" "$here/test.c" "$@" -lcmocka -lpthread || return 1
+    done
+    # shellcheck disable=SC2086
+    $compiler $c99 -o "$into/threads" "$here/threads.c" "$@" -lpthread
+}
+
+# NAME DIRECTORY COMMAND...: runs them, each under the command.
+run_tests() {
+    run_name=$1 from=$work/$2
+    shift 2
+    for t in $tests; do
+        suite "$run_name: $t" "$@" "$from/$t"
+    done
+}
+
+against_libraries() {
+    check "compile: gcc -O2, shared library" compile_tests so "gcc -O2" -L"$build" -ltollbar "-Wl,-rpath,$build"
+    run_tests "libtollbar.so" so
+    suite "libtollbar.so: threads" "$work/so/threads"
+    check "compile: clang -O0, archive" compile_tests a "clang -O0" "$build/libtollbar.a"
+    run_tests "libtollbar.a" a
+    suite "libtollbar.a: threads" "$work/a/threads"
+}
+
+# Without the threads: valgrind runs one at a time, and they have a sanitizer of their own.
+under_valgrind() {
+    run_tests valgrind so valgrind --quiet --error-exitcode=1 --leak-check=full --child-silent-after-fork=yes
+}

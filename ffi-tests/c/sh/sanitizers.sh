@@ -1,0 +1,54 @@
+# shellcheck shell=sh
+# The tests under the compilers' sanitizers. Sourced.
+target=x86_64-unknown-linux-gnu
+
+# SANITIZER: the library instrumented, with std, as $work/$1.a. The flag that lets a stable compiler do
+# so is meant for its own build, and is used for nothing that is shipped.
+instrumented_library() {
+    (
+        cd "$root" &&
+            RUSTC_BOOTSTRAP=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=1 \
+                RUSTFLAGS="-Zsanitizer=$1 -Cunsafe-allow-abi-mismatch=sanitizer" \
+                cargo rustc --quiet --release --lib --crate-type staticlib --features capi \
+                --target $target --target-dir "$build/cargo-$1"
+    ) || return 1
+    cp "$build/cargo-$1/$target/release/libtollbar.a" "$work/$1.a"
+}
+
+# The C side instrumented against the archive as it is shipped, then both sides. In the first, what the
+# library reads and writes through libc (memcpy, strlen) and all of its heap blocks are watched.
+under_address_sanitizer() {
+    asan="-O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
+    check "compile: gcc address,undefined, archive" compile_tests asan "gcc $asan" "$build/libtollbar.a"
+    run_tests "address,undefined of C" asan
+    check "build: library with address sanitizer" instrumented_library address
+    check "compile: gcc address,undefined, instrumented library" \
+        compile_tests asan-both "gcc $asan" "$work/address.a" -ldl -lm
+    run_tests "address of both sides" asan-both
+}
+
+# FLAG: threads.c with both sides instrumented. The run-time is the Rust compiler's: gcc's older one lacks
+# symbols that the instrumented library needs.
+link_threads() {
+    runtime=$(find "$(rustc --print target-libdir)" -name 'librustc*_rt.tsan.a') && [ -n "$runtime" ] || return 1
+    # shellcheck disable=SC2086
+    gcc $c99 "$1" -O1 -fsanitize=thread -c -o "$work/threads.o" "$here/threads.c" || return 1
+    gcc -o "$work/threads-tsan" "$work/threads.o" "$work/thread.a" -Wl,--whole-archive "$runtime" \
+        -Wl,--no-whole-archive -Wl,--export-dynamic -lpthread -ldl -lm -lrt
+}
+
+sees_planted_race() {
+    link_threads -DPLANT_RACE || return 1
+    # 66 is the sanitizer's exit code for "reported".
+    code=0
+    setarch -R "$work/threads-tsan" > "$work/planted" 2>&1 || code=$?
+    [ $code -eq 66 ] && grep -q 'data race' "$work/planted"
+}
+
+# Without address randomisation: the sanitizer's shadow wants its mappings where it expects them.
+under_thread_sanitizer() {
+    check "build: library with thread sanitizer" instrumented_library thread
+    check "thread sanitizer reports a planted race" sees_planted_race
+    check "compile: threads, both sides with thread sanitizer" link_threads -DNO_RACE
+    suite "thread sanitizer of both sides: threads" setarch -R "$work/threads-tsan"
+}
