@@ -3,6 +3,16 @@
 tests="status_test policy_text_test policy_spec_test arguments_test cell_test limiter_test traces_test wait_test fork_test"
 c99="-std=c99 -g $strict -I$root/include"
 
+# The library's own calls of these come to the test, which the linker can do for an archive only.
+wrapped=-Wl,--wrap=malloc,--wrap=calloc,--wrap=posix_memalign,--wrap=free,--wrap=nanosleep
+
+# DIRECTORY COMPILER-AND-FLAGS: the test that counts and refuses allocations.
+compile_alloc() {
+    # shellcheck disable=SC2086
+    $2 $c99 -D_POSIX_C_SOURCE=200809L -o "$work/$1/alloc_test" "$here/alloc_test.c" "$here/test.c" \
+        "$build/libtollbar.a" -lcmocka $wrapped
+}
+
 # DIRECTORY COMPILER-AND-FLAGS LIBRARIES...: all the test programs.
 compile_tests() {
     into=$work/$1 compiler=$2
@@ -32,6 +42,8 @@ against_libraries() {
     check "compile: clang -O0, archive" compile_tests a "clang -O0" "$build/libtollbar.a"
     run_tests "libtollbar.a" a
     suite "libtollbar.a: threads" "$work/a/threads"
+    check "compile: allocations, archive" compile_alloc a "gcc -O2"
+    suite "libtollbar.a: alloc_test" "$work/a/alloc_test"
 }
 
 # Without the threads: valgrind runs one at a time, and they have a sanitizer of their own.

@@ -21,6 +21,8 @@ under_address_sanitizer() {
     asan="-O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
     check "compile: gcc address,undefined, archive" compile_tests asan "gcc $asan" "$build/libtollbar.a"
     run_tests "address,undefined of C" asan
+    check "compile: allocations, address,undefined" compile_alloc asan "gcc $asan"
+    suite "address,undefined of C: alloc_test" "$work/asan/alloc_test"
     check "build: library with address sanitizer" instrumented_library address
     check "compile: gcc address,undefined, instrumented library" \
         compile_tests asan-both "gcc $asan" "$work/address.a" -ldl -lm
