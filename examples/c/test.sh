@@ -307,6 +307,7 @@ faults() {
     fails 'no directory for decisions' 1 "$work/no/d: No such file or directory" --decisions "$work/no/d" "$work/one"
     fails 'decisions into a directory' 1 "$work: Is a directory" --decisions "$work" "$work/one"
     if [ "$(id -u)" != 0 ]; then
+        rm -f "$work/closed"
         cp "$work/one" "$work/closed" && chmod 0 "$work/closed"
         fails 'no right to read' 1 "$work/closed: Permission denied" "$work/closed"
         fails 'no right to write' 1 "$work/closed: Permission denied" --decisions "$work/closed" "$work/one"
@@ -353,6 +354,19 @@ faults() {
     fails 'policy: nothing' 2 \
         'policy, column 1: the policy does not follow the grammar: expected a limit: a whole number' \
         --policy '' "$work/one"
+}
+
+# --- the demo, where there is no real log -----------------------------------------------------------
+
+demo() {
+    mkdir -p "$work/project/tools" "$work/project/build"
+    cp "$here/../../tools/demo.sh" "$work/project/tools"
+    cp "$replay" "$work/project/build/tollbar-replay"
+    (cd "$work/project" && sh tools/demo.sh build) > "$work/demo" 2>"$work/errors"
+    check 'demo' "0 10000 4 9996" "$? $(echo $(wc -l < "$work/project/build/demo.log")) \
+$(grep -c 'demo.log:[0-9]*: ' "$work/errors" | awk '{ print $1 / 2 }') \
+$(echo $(wc -l < "$work/project/build/demo-decisions.txt"))"
+    check 'demo: six algorithms' 6 "$(grep -c '^10/min' "$work/demo")"
 }
 
 # --- the reference ---------------------------------------------------------------------------------
@@ -422,6 +436,7 @@ else
     echo "no sanitizers here: $(head -n 1 "$work/errors")"
 fi
 replay=$build/tollbar-replay
+demo
 reference
 
 echo "$passed passed, $failed failed"
