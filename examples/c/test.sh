@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests of tollbar-replay, which has been built in $1. All but the last section are run twice where
+# Tests of tollbar-replay, which has been built in $1. All but the last two sections are run twice where
 # the compiler has sanitizers: with the program as built, and with one that watches its memory.
 set -u
 build=$(cd "${1:?usage: test.sh BUILD}" && pwd)
