@@ -109,7 +109,7 @@ impl Grid {
     }
 
     /// `floor(now · units per nanosecond)`; `u64::MAX` after [`Grid::max_now`].
-    #[inline(always)]
+    #[inline]
     pub fn units(&self, now: u64) -> u64 {
         if now > self.max_now {
             return u64::MAX;
@@ -171,8 +171,13 @@ impl Divisor {
         self.by.get()
     }
 
+    /// What it divides by, which is not 0.
+    pub(crate) const fn by(&self) -> NonZeroU64 {
+        self.by
+    }
+
     /// Quotient and remainder.
-    #[inline(always)]
+    #[inline]
     pub const fn div_rem(&self, n: u64) -> (u64, u64) {
         let mut q = ((n as u128 * self.reciprocal as u128) >> 64) as u64;
         let mut r = n.wrapping_sub(q.wrapping_mul(self.by.get()));
@@ -195,8 +200,13 @@ pub(crate) const fn bits(n: u64) -> u32 {
 
 /// `ceil(a · b / c)`, or `None` if `a · b` does not fit 128 bits.
 pub(crate) fn mul_div_ceil(a: u128, b: NonZeroU128, c: NonZeroU128) -> Option<u128> {
-    let product = a.checked_mul(b.get())?;
-    Some(product / c + u128::from(product % c != 0))
+    Some(div_up(a.checked_mul(b.get())?, c))
+}
+
+/// `ceil(n / d)`. Unlike the one of the standard library it has no way to panic, in any build.
+#[inline]
+pub(crate) fn div_up(n: u128, d: NonZeroU128) -> u128 {
+    n / d + u128::from(n % d != 0)
 }
 
 /// The largest `S <= most` for which `S · limit · step / period` is whole, with the smallest

@@ -89,7 +89,7 @@ impl FixedWindow {
     }
 
     /// `None` after the last window that a word can hold.
-    #[inline(always)]
+    #[inline]
     fn here(&self, state: u64, now: u64) -> Option<Here> {
         let (grain, rest) = self.grain.div_rem(now);
         if !self.anchored {
@@ -128,7 +128,7 @@ impl FixedWindow {
 }
 
 impl Algorithm for FixedWindow {
-    #[inline(always)]
+    #[inline]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 0 {
             return Step::allow(state);

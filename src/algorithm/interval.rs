@@ -61,7 +61,7 @@ impl Interval {
 
 impl Stepped {
     /// Permits refilled since time 0.
-    #[inline(always)]
+    #[inline]
     fn clock(&self, now: u64) -> u64 {
         let (interval, _) = self.period.div_rem(now);
         if interval > self.last {
@@ -72,14 +72,14 @@ impl Stepped {
 
     /// The time at which `permits` have been refilled.
     fn nanos(&self, permits: u64) -> u64 {
-        let interval = permits.div_ceil(self.limit.get());
+        let interval = permits / self.limit + u64::from(permits % self.limit != 0);
         if interval > self.last {
             return NEVER;
         }
         interval.checked_mul(self.period.get()).unwrap_or(NEVER)
     }
 
-    #[inline(always)]
+    #[inline]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 0 {
             return Step::allow(state);
@@ -118,7 +118,7 @@ impl Algorithm for Interval {
         matches!(self.0, Shape::Stepped(_))
     }
 
-    #[inline(always)]
+    #[inline]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         match &self.0 {
             Shape::Stepped(s) => s.step(state, now, cost),

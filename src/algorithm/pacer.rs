@@ -55,7 +55,7 @@ impl Pacer {
     }
 
     /// The departure that a request at `clock` would have.
-    #[inline(always)]
+    #[inline]
     fn departure(&self, state: u64, clock: u64) -> u64 {
         if state == 0 {
             // At least `initial`, by the scale.
@@ -69,7 +69,7 @@ impl Pacer {
 impl Algorithm for Pacer {
     const BOOKS_AHEAD: bool = true;
 
-    #[inline(always)]
+    #[inline]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 0 {
             return Step::allow(state);

@@ -16,8 +16,8 @@
 //! `limit · segments / (segments − 1)`; `interpolated` below `2 · limit`.
 
 use crate::policy::{Kind, Mode, Policy, PolicyError};
-use crate::units::{bits, Divisor, HORIZON, NEVER};
-use core::num::NonZeroU64;
+use crate::units::{bits, div_up, Divisor, HORIZON, NEVER};
+use core::num::{NonZeroU128, NonZeroU64};
 
 /// A compiled sliding window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,14 +89,14 @@ impl SlidingWindow {
     }
 
     /// The segment of `now` and the time since its start; `None` after the last one a word can hold.
-    #[inline(always)]
+    #[inline]
     pub fn segment(&self, now: u64) -> Option<(u64, u64)> {
         let (segment, elapsed) = self.segment.div_rem(now);
         (segment <= self.last).then_some((segment, elapsed))
     }
 
     /// How many segments before the running one count whole.
-    #[inline(always)]
+    #[inline]
     pub const fn whole(&self) -> u64 {
         match self.mode {
             Mode::N | Mode::Interpolated => self.segments - 1,
@@ -105,25 +105,25 @@ impl SlidingWindow {
     }
 
     /// Whether the segment before those counts in part.
-    #[inline(always)]
+    #[inline]
     pub const fn partial(&self) -> bool {
         matches!(self.mode, Mode::Interpolated)
     }
 
     /// As a word.
-    #[inline(always)]
+    #[inline]
     pub const fn pack(&self, mark: Mark) -> u64 {
         (mark.segment << self.count_bits) | (mark.count & self.mask())
     }
 
     /// From a word.
-    #[inline(always)]
+    #[inline]
     pub const fn unpack(&self, word: u64) -> Mark {
         Mark { segment: word >> self.count_bits, count: word & self.mask() }
     }
 
     /// How far `to` is after `from`; 0 if it is before.
-    #[inline(always)]
+    #[inline]
     pub const fn ahead(&self, from: u64, to: u64) -> u64 {
         let distance = to.wrapping_sub(from) & self.mask();
         if distance > self.mask() >> 1 {
@@ -134,14 +134,14 @@ impl SlidingWindow {
     }
 
     /// Permits left, `elapsed` nanoseconds into a segment, at a running count of `count`.
-    #[inline(always)]
+    #[inline]
     pub fn left(&self, count: u64, starts: Starts, elapsed: u64) -> u64 {
         let mut used = self.ahead(starts.whole, count);
         if self.partial() {
             let old = u128::from(self.ahead(starts.partial, starts.whole));
             let rest = old * u128::from(self.segment.get() - elapsed);
             // Rounded up: what is left is rounded down.
-            used = used.saturating_add(rest.div_ceil(u128::from(self.segment.get().max(1))) as u64);
+            used = used.saturating_add(div_up(rest, NonZeroU128::from(self.segment.by())) as u64);
         }
         self.limit.saturating_sub(used)
     }
@@ -155,7 +155,7 @@ impl SlidingWindow {
         let elapsed = match NonZeroU64::new(old) {
             // old · (length − elapsed) <= room · length
             Some(old) if self.partial() => {
-                let rest = u128::from(room) * u128::from(length) / core::num::NonZeroU128::from(old);
+                let rest = u128::from(room) * u128::from(length) / NonZeroU128::from(old);
                 u128::from(length).saturating_sub(rest) as u64
             }
             _ => 0,
@@ -171,7 +171,7 @@ impl SlidingWindow {
         segment.checked_mul(self.segment.get()).unwrap_or(NEVER)
     }
 
-    #[inline(always)]
+    #[inline]
     const fn mask(&self) -> u64 {
         (1 << self.count_bits) - 1
     }

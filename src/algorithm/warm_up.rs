@@ -27,7 +27,7 @@
 use super::gcra::grid;
 use super::{Algorithm, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
-use crate::units::{bits, gcd, Grid, NEVER};
+use crate::units::{bits, div_up, gcd, Grid, NEVER};
 use core::num::{NonZeroU128, NonZeroU64};
 
 /// A compiled warm-up.
@@ -99,7 +99,7 @@ impl WarmUp {
             flatten,
             level_bits,
             warm_up,
-            grace: period.get().div_ceil(limit.get()),
+            grace: (period.get() / limit).saturating_add(u64::from(period.get() % limit != 0)),
         };
         // The integral's terms must fit 128 bits for a full store.
         warm.price(full).ok_or(PolicyError::RateTooHigh)?;
@@ -151,7 +151,7 @@ impl WarmUp {
         let wait = self.price(level)?.checked_sub(self.price(level - drawn)?)?;
         // The part that was not stored is charged at T; the store's own part is whole with it.
         let unit = u128::from(self.grid.per_permit().get());
-        let beyond = (u128::from(wanted - drawn) * unit).div_ceil(1 << self.fine);
+        let beyond = (u128::from(wanted - drawn) * unit + (1 << self.fine) - 1) >> self.fine;
         let wait = u64::try_from(wait + beyond).ok()?.max(1);
         let next = next.checked_add(wait)?;
         let word = next.checked_shl(self.level_bits)? | (level - drawn);
@@ -201,7 +201,7 @@ impl Algorithm for WarmUp {
         let paid = self.grid.nanos(self.unpack(state).0);
         let kept = self.unpack(state).1.min(level);
         let Some(full) = NonZeroU128::new(u128::from(self.full)) else { return now };
-        let cooling = (u128::from(self.full - kept) * u128::from(self.warm_up.get())).div_ceil(full.get()) as u64;
+        let cooling = div_up(u128::from(self.full - kept) * u128::from(self.warm_up.get()), full) as u64;
         paid.saturating_add(self.grace).saturating_add(cooling).max(now)
     }
 

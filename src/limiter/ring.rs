@@ -75,7 +75,7 @@ impl Ring {
     }
 
     /// [`View::origin`]; time 0 unless anchored.
-    #[inline(always)]
+    #[inline]
     fn origin(&self) -> u64 {
         match self.anchor {
             Anchor::Epoch => 1,
@@ -85,7 +85,7 @@ impl Ring {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn place(&self, segment: u64) -> Option<&AtomicU64> {
         // The length is a power of two.
         self.starts.get((segment as usize) & self.starts.len().wrapping_sub(1))
@@ -93,7 +93,7 @@ impl Ring {
 
     /// As of now, but no earlier than in segment `seen`. `None` when the clock is beyond what a word can
     /// hold.
-    #[inline(always)]
+    #[inline]
     fn view(&self, now: u64, mut seen: u64) -> Option<View> {
         loop {
             // Acquire: the starts that were final when the word was written are seen.
@@ -114,7 +114,7 @@ impl Ring {
 
     /// The starts that matter in `segment`, given the word's mark; `Err` with a later segment that has
     /// taken the place of one.
-    #[inline(always)]
+    #[inline]
     fn starts_of(&self, segment: u64, mark: Mark) -> Result<Starts, u64> {
         let whole = self.start(segment.saturating_sub(self.window.whole()), mark)?;
         let partial = match segment.checked_sub(self.window.whole() + 1) {
@@ -124,7 +124,7 @@ impl Ring {
         Ok(Starts { whole, partial })
     }
 
-    #[inline(always)]
+    #[inline]
     fn start(&self, segment: u64, mark: Mark) -> Result<u64, u64> {
         if segment > mark.segment {
             return Ok(mark.count);
@@ -179,7 +179,7 @@ impl Ring {
     }
 
     /// Takes what `choose` makes of the permits that are left; `None` or 0 takes nothing.
-    #[inline(always)]
+    #[inline]
     fn take(&self, now: u64, choose: impl Fn(u64) -> u64) -> u64 {
         self.line.watch.look(now);
         let mut seen = 0;
@@ -322,7 +322,7 @@ impl Shared for Ring {
 }
 
 /// The time since an origin ([`View::origin`]); a fresh state has its origin at the request.
-#[inline(always)]
+#[inline]
 fn since(origin: u64, now: u64) -> u64 {
     match origin {
         0 => 0,

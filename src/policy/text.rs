@@ -451,15 +451,10 @@ impl Writer<'_> {
     }
 
     fn number(&mut self, n: u64) {
-        let mut unit = 1;
-        while n / unit >= 10 {
-            unit *= 10;
+        if let Some(tens @ 1..) = n.checked_div(10) {
+            self.number(tens);
         }
-        // `max` says to the compiler what the loop says to a reader.
-        while unit != 0 {
-            self.byte(b'0' + (n / unit.max(1) % 10) as u8);
-            unit /= 10;
-        }
+        self.byte(b'0' + (n % 10) as u8);
     }
 
     fn option(&mut self, name: &str, value: u64) {
