@@ -144,9 +144,9 @@ static void the_clocks_have_one_scale(void **state) {
         for (clock = TOLLBAR_CLOCK_TSC; clock <= TOLLBAR_CLOCK_COARSE; clock++) {
             uint64_t before = monotonic(), now = 0;
             assert_int_equal(tollbar_clock_now(clock, &now), 0);
-            /* The coarse clock lags by a tick; the counter may differ by 100 ppm of the second since
-             * it was compared. */
-            assert_in_range(now, before - 20 * MS, monotonic() + MS);
+            /* The coarse clock lags by a tick, which a virtual machine may get late; the counter may
+             * differ by 100 ppm of the second since it was compared. */
+            assert_in_range(now, before - (clock == TOLLBAR_CLOCK_COARSE ? SEC : MS), monotonic() + MS);
         }
 }
 
