@@ -68,6 +68,31 @@ fn invariant_1_a_frozen_clock_admits_exactly_the_burst() {
     }
 }
 
+/// The same with enough permits for the threads to meet while there are some.
+#[test]
+fn invariant_1_a_frozen_clock_loses_no_update() {
+    const BURST: u64 = 40_000;
+    for algorithm in Kind::ALL.map(Kind::name) {
+        if matches!(algorithm, "pacer" | "warm-up") {
+            continue; // They admit one at a time, and the lending bucket stands for the pacer.
+        }
+        for options in if algorithm == "gcra" { ["", " borrow init 39999"] } else { [""; 2] } {
+            let limiter = state(&format!("{BURST}/day algo {algorithm}{options}"));
+            let (start, admitted) = (std::sync::Barrier::new(16), AtomicU64::new(0));
+            std::thread::scope(|scope| {
+                for _ in 0..16 {
+                    scope.spawn(|| {
+                        start.wait();
+                        let mine = (0..BURST / 8).filter(|_| limiter.admit_at(DAY, 1) == Verdict::Allowed).count();
+                        admitted.fetch_add(mine as u64, Relaxed);
+                    });
+                }
+            });
+            assert_eq!(admitted.into_inner(), BURST, "{algorithm}{options}");
+        }
+    }
+}
+
 /// The times of all permits that an adversary gets who idles and hammers at random, in nanoseconds.
 fn adversary(policy: &Policy, rng: &mut Rng) -> Vec<u64> {
     let limiter = State::new(policy).unwrap();
