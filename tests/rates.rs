@@ -140,3 +140,20 @@ fn invariant_2_the_start_of_the_clock_does_not_matter() {
         }
     }
 }
+
+/// Where the clock is documented to be converted without rounding, and where it cannot be.
+#[test]
+fn invariant_2_the_grid_is_exact_where_it_says() {
+    let step = |limit, period| {
+        let policy = Policy::new(limit, period);
+        tollbar::algorithm::gcra::Gcra::new(&policy).unwrap().grid().exact_step()
+    };
+    for period in [15, 121, 999_999_937, SEC + 7, DAY + 1] {
+        for limit in [1, 2, 3, 4, 5, 6, 7] {
+            assert_eq!(step(limit, period), 1, "{limit}/{period}ns");
+        }
+    }
+    for limit in [9, 10, 11, 13] {
+        assert_ne!(step(limit, 999_999_937), 1, "{limit}");
+    }
+}
