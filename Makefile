@@ -26,7 +26,10 @@ $(B)/libtollbar.so $(B)/libtollbar.a &: $(SOURCES) tools/lib.sh
 $(B)/tollbar-replay: examples/c/replay.c $(wildcard examples/c/replay_*.[ch]) include/tollbar.h $(B)/libtollbar.a
 	$(CC) $(WARN) $(CFLAGS) -Iinclude -o $@ examples/c/replay.c $(wildcard examples/c/replay_*.c) $(B)/libtollbar.a -lpthread
 
-demo: $(B)/tollbar-replay
+# What is missing is installed first, so that `make demo` is all that a fresh machine needs.
+demo:
+	tools/setup.sh lib
+	$(MAKE) --no-print-directory $(B)/tollbar-replay
 	tools/demo.sh $(B)
 
 test:

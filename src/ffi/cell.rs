@@ -166,12 +166,13 @@ pub unsafe extern "C" fn tollbar_cell_check_many_at(
 /// `cell` is NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_cell_reset(cell: *mut tollbar_cell) -> i32 {
-    // SAFETY: by the caller's promise.
     guard(|| {
-        code(unsafe { word(cell) }.map(|word| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let word = unsafe { word(cell) }?;
             word.store(0, crate::sync::Ordering::Relaxed);
-            TOLLBAR_ALLOWED
-        }))
+            Ok(TOLLBAR_ALLOWED)
+        })())
     })
 }
 

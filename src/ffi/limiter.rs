@@ -101,10 +101,9 @@ pub unsafe extern "C" fn tollbar_limiter_from_text(
             // SAFETY: by the caller's promise.
             let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error)?) };
             // SAFETY: null options are the default; `error` by the caller's promise.
-            let made = unsafe { make(&policy, core::ptr::null()) }.map_err(|code| {
+            let made = unsafe { make(&policy, core::ptr::null()) }.inspect_err(|&code| {
                 // SAFETY: by the caller's promise.
                 unsafe { report(error, code, 1, tollbar_strerror(code)) };
-                code
             })?;
             out.write(made);
             Ok(TOLLBAR_ALLOWED)

@@ -222,10 +222,9 @@ pub unsafe extern "C" fn tollbar_policy_from_text(
         code((|| {
             // SAFETY: by the caller's promise.
             let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error)?) };
-            let made = compile(&policy).and_then(boxed).map_err(|code| {
+            let made = compile(&policy).and_then(boxed).inspect_err(|&code| {
                 // SAFETY: by the caller's promise.
                 unsafe { report(error, code, 1, tollbar_strerror(code)) };
-                code
             })?;
             out.write(made);
             Ok(TOLLBAR_ALLOWED)

@@ -1,0 +1,56 @@
+#!/bin/sh
+# Installs what a target needs and is missing: setup.sh lib | test. As root on Debian with apt-get; otherwise
+# it says exactly what to install, and fails.
+set -eu
+packages=
+# A command, and the Debian package that has it.
+wants() { command -v "$1" >/dev/null 2>&1 || packages="$packages $2"; }
+# A file, likewise.
+wants_file() { [ -e "$1" ] || packages="$packages $2"; }
+
+wants cc gcc
+wants make make
+wants ld binutils
+case ${1:-test} in
+lib) ;;
+test)
+    wants g++ g++
+    wants clang clang
+    wants valgrind valgrind
+    wants abidw abigail-tools
+    wants musl-gcc musl-tools
+    wants pkg-config pkg-config
+    wants setarch util-linux
+    wants git git
+    wants python3 python3
+    wants_file /usr/include/cmocka.h libcmocka-dev
+    ;;
+*)
+    echo "setup.sh: lib or test" >&2
+    exit 2
+    ;;
+esac
+if [ -n "$packages" ]; then
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+        echo "missing; as root: apt-get install$packages" >&2
+        exit 1
+    fi
+    echo "installing:$packages"
+    apt-get update -q >/dev/null
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $packages >/dev/null
+fi
+if ! command -v cargo >/dev/null 2>&1; then
+    # A login shell's PATH is not everybody's.
+    if [ -x "$HOME/.cargo/bin/cargo" ]; then
+        echo "cargo is in $HOME/.cargo/bin, which is not in PATH" >&2
+    else
+        echo "missing: Rust (https://rustup.rs), 1.81 or later" >&2
+    fi
+    exit 1
+fi
+if [ "${1:-test}" = test ]; then
+    for part in fmt clippy; do
+        cargo $part --version >/dev/null 2>&1 || rustup component add "$(echo $part | sed 's/fmt/rustfmt/')"
+    done
+fi

@@ -1,0 +1,69 @@
+#!/bin/sh
+# `make test`: everything, in the order in which a fault is cheapest to find. One line a step, what failed in
+# full, and at the end the sum of all that was counted. `make test ONLY="lint rust"` runs those steps.
+set -u
+cd "$(dirname "$0")/.."
+tools/setup.sh test || exit 1
+logs=build/test-logs
+mkdir -p "$logs"
+passed=0
+failed=0
+
+# The sums that a log's runners printed: cargo test's, and ours.
+sum() {
+    sed -n -e 's/^test result: [^.]*\. \([0-9]*\) passed; \([0-9]*\) failed;.*/\1 \2/p' \
+        -e 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$1" | awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }'
+}
+
+# step NAME COMMAND...: a step that counts nothing counts as one.
+step() {
+    name=$1
+    shift
+    case " ${ONLY:-$name} " in *" $name "*) ;; *) return 0 ;; esac
+    started=$(date +%s)
+    "$@" >"$logs/$name.log" 2>&1
+    status=$?
+    # shellcheck disable=SC2046
+    set -- $(sum "$logs/$name.log")
+    p=$1 f=$2
+    if [ $status -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
+    if [ $status -eq 0 ] && [ $((p + f)) -eq 0 ]; then p=1; fi
+    passed=$((passed + p)) failed=$((failed + f))
+    printf '%-10s %5d passed, %d failed, %d s\n' "$name" "$p" "$f" $(($(date +%s) - started))
+    if [ $status -ne 0 ] || [ "$f" -ne 0 ]; then
+        echo "---- $logs/$name.log"
+        tail -n 60 "$logs/$name.log"
+        echo "----"
+    fi
+}
+
+lint() {
+    cargo fmt --all --check && echo "1 passed, 0 failed" &&
+        cargo clippy --quiet --workspace --all-targets --features capi -- -D warnings && echo "1 passed, 0 failed" &&
+        cargo clippy --quiet --lib --no-default-features -- -D warnings && echo "1 passed, 0 failed" &&
+        RUSTFLAGS="--cfg loom" cargo clippy --quiet --test loom --target-dir target/loom -- -D warnings &&
+        echo "1 passed, 0 failed" &&
+        RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --lib --features capi && echo "1 passed, 0 failed"
+}
+rust() { cargo test --features capi --no-fail-fast; }
+loom() {
+    RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-3}" \
+        cargo test --release --target-dir target/loom --test loom
+}
+tsan() { tests/tsan.sh; }
+header() { cargo xtask header --check; }
+bench() { make --silent lib && TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --bench ratios -- --smoke && cargo bench --bench trends -- --test; }
+c() { make --silent lib && ffi-tests/c/run.sh build; }
+replay() { make --silent lib build/tollbar-replay && examples/c/test.sh build; }
+
+step lint lint
+step header header
+step rust rust
+step loom loom
+step tsan tsan
+step c c
+step replay replay
+step bench bench
+
+printf '\n%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
