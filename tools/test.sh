@@ -40,14 +40,14 @@ step() {
 lint() {
     cargo fmt --all --check && echo "1 passed, 0 failed" &&
         cargo clippy --quiet --workspace --all-targets --features capi -- -D warnings && echo "1 passed, 0 failed" &&
-        cargo clippy --quiet --lib --no-default-features -- -D warnings && echo "1 passed, 0 failed" &&
+        cargo clippy --quiet --lib --profile capi --no-default-features --features freestanding -- -D warnings && echo "1 passed, 0 failed" &&
         RUSTFLAGS="--cfg loom" cargo clippy --quiet --test loom --target-dir target/loom -- -D warnings &&
         echo "1 passed, 0 failed" &&
         RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --lib --features capi && echo "1 passed, 0 failed"
 }
 rust() { cargo test --features capi --no-fail-fast; }
 loom() {
-    RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-3}" \
+    RUSTFLAGS="--cfg loom" \
         cargo test --release --target-dir target/loom --test loom
 }
 tsan() { tests/tsan.sh; }
