@@ -59,3 +59,8 @@ pub use decision::{Decision, Verdict};
 pub use limiter::{Limiter, Shared, Snapshot, State};
 pub use policy::{Anchor, Kind, Mode, Policy, PolicyError, SyntaxError, Unit};
 pub use units::NEVER;
+
+/// The README's programs, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
