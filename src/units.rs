@@ -16,7 +16,7 @@
 //! value each time, so the long-run rate is exactly `limit / period`.
 //!
 //! With `S · limit / period` whole (it is for every rate where `limit / gcd(limit, period)` is at
-//! most 8, such as 3, 7, 3·10⁸ or 7·10⁸ per second and all whole-nanosecond intervals) the clock
+//! most 7, such as 3, 7, 3·10⁸ or 7·10⁸ per second and all whole-nanosecond intervals) the clock
 //! conversion is not rounded either, and every decision equals that of exact rational arithmetic.
 //! Otherwise `S` is chosen so that it is not rounded at multiples of the smallest possible power
 //! of ten nanoseconds ([`Grid::exact_step`]), and in between a decision can be early by less than
@@ -222,7 +222,11 @@ fn finest(limit: NonZeroU128, period: NonZeroU128, most: u128) -> Option<(u128, 
             let times = if step == 1 { NonZeroU128::new(1)?.get() } else { times };
             return Some((base.get() * times, step));
         }
-        step = step.checked_mul(10)?;
+        step = match step.checked_mul(10) {
+            Some(step) => step,
+            // A period with a large prime factor: exact at its multiples.
+            None => return Some((most, u64::try_from(period.get()).ok()?)),
+        };
     }
 }
 

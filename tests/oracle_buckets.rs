@@ -60,7 +60,7 @@ fn gcra_that_starts_short() {
 
 #[test]
 fn gcra_at_rates_whose_clock_is_rounded() {
-    let texts = ["11/s", "999983/s burst 6", "44100/s burst 7", "44100/s burst 7 init 0", "13/77us burst 3"];
+    let texts = ["11/s", "999983/s burst 6", "44100/s burst 7", "44100/s burst 7 init 0", "13/999999937ns burst 3"];
     for text in texts {
         assert_ne!(grid(&policy(text)).exact_step(), 1, "{text}");
     }
