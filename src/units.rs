@@ -123,6 +123,7 @@ impl Grid {
         if self.shift == 0 {
             return now.wrapping_mul(self.hi);
         }
+        unlikely();
         // The multiplier's error is below 2^-126 of it, and now·den < 2^125: the floor is exact.
         let low = (u128::from(now) * u128::from(self.lo)) >> 64;
         ((u128::from(now) * u128::from(self.hi) + low) >> self.shift) as u64
@@ -192,6 +193,11 @@ impl Divisor {
         (q, r)
     }
 }
+
+/// Tells the compiler which side of a branch is to be out of the way.
+#[cold]
+#[inline(always)]
+fn unlikely() {}
 
 /// The number of bits that hold `n`.
 pub(crate) const fn bits(n: u64) -> u32 {

@@ -131,20 +131,21 @@ impl Algorithm for FixedWindow {
     #[inline]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 0 {
-            return Step::allow(state);
+            return Step::ask();
         }
         if cost > self.limit {
-            return Step::never(state);
+            return Step::never();
         }
-        let Some(here) = self.here(state, now) else { return Step::deny(state) };
+        let Some(here) = self.here(state, now) else { return Step::deny() };
         let left = self.limit.saturating_sub(here.used);
         if cost <= left {
             return Step::allow(self.word(here.start, here.used + cost));
         }
-        if self.count_rejected {
-            return Step::deny(self.word(here.start, self.limit));
+        let full = self.word(here.start, self.limit);
+        if self.count_rejected && full != state {
+            return Step::deny_and(full);
         }
-        Step::deny(state)
+        Step::deny()
     }
 
     fn available(&self, state: u64, now: u64) -> u64 {

@@ -22,6 +22,8 @@ pub struct Gcra {
     tolerance: u64,
     /// What a fresh state lacks to a full bucket, in units.
     lacking: u64,
+    /// Words from this on have been started: 1 if something is lacking, else 0.
+    started: u64,
     /// The last clock reading at which `tolerance` can be added twice without overflow.
     last: u64,
 }
@@ -39,7 +41,7 @@ impl Gcra {
         let lacking = (policy.burst - policy.init).checked_mul(unit).ok_or(PolicyError::BurstTooLarge)?;
         let end = u64::MAX.checked_sub(tolerance).and_then(|end| end.checked_sub(tolerance));
         let last = grid.nanos(end.ok_or(PolicyError::BurstTooLarge)?).min(grid.max_now()).saturating_sub(1);
-        Ok(Gcra { grid, burst: policy.burst, tolerance, lacking, last })
+        Ok(Gcra { grid, burst: policy.burst, tolerance, lacking, started: u64::from(lacking != 0), last })
     }
 
     /// The units that its state is counted in.
@@ -62,13 +64,13 @@ impl Gcra {
     #[cold]
     fn rare_step(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 0 {
-            return Step::allow(state);
+            return Step::ask();
         }
         if cost > self.burst {
-            return Step::never(state);
+            return Step::never();
         }
         if now > self.last {
-            return Step::deny(state);
+            return Step::deny();
         }
         let clock = self.grid.units(now);
         let base = self.base(state, clock);
@@ -76,7 +78,7 @@ impl Gcra {
         match base.checked_add(charge) {
             Some(next) if next <= clock.wrapping_add(self.tolerance) => Step::allow(next),
             // A bucket that starts without its burst must remember since when.
-            _ => Step::deny(base),
+            _ => Step::deny_and(base),
         }
     }
 
@@ -100,9 +102,15 @@ impl Algorithm for Gcra {
 
     #[inline(always)]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
-        // 0 and more than the burst in one comparison; the first touch of a bucket that starts without
-        // its burst; the end of time.
-        if cost.wrapping_sub(1) >= self.burst || (state == 0 && self.lacking != 0) || now > self.last {
+        // 0 and more than the burst in one comparison; the end of time; the first touch of a bucket that
+        // starts without its burst. Each a branch of its own: all are foreseen.
+        if cost.wrapping_sub(1) >= self.burst {
+            return self.rare_step(state, now, cost);
+        }
+        if now > self.last {
+            return Step::deny();
+        }
+        if state < self.started {
             return self.rare_step(state, now, cost);
         }
         let clock = self.grid.units_in_time(now);
@@ -110,7 +118,7 @@ impl Algorithm for Gcra {
         let charge = cost.wrapping_mul(self.grid.per_permit().get());
         let latest = clock.wrapping_add(self.tolerance).wrapping_sub(charge);
         if state > latest {
-            return Step::deny(state);
+            return Step::deny();
         }
         Step::allow(state.max(clock).wrapping_add(charge))
     }

@@ -82,15 +82,15 @@ impl Stepped {
     #[inline]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 0 {
-            return Step::allow(state);
+            return Step::ask();
         }
         if cost > self.burst {
-            return Step::never(state);
+            return Step::never();
         }
         let clock = self.clock(now);
         match state.max(clock).checked_add(cost) {
             Some(next) if next <= clock.saturating_add(self.burst) => Step::allow(next),
-            _ => Step::deny(state),
+            _ => Step::deny(),
         }
     }
 

@@ -23,33 +23,45 @@ pub use rule::Rule;
 use crate::decision::{Decision, Verdict};
 use crate::units::NEVER;
 
-/// A verdict and the state after it. A refusal leaves the state as it was, but where an
+/// A verdict, and the state to store if it is another one. A refusal keeps the state, but where an
 /// algorithm's documentation says that it counts refusals or starts at the first touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The verdict.
     pub verdict: Verdict,
-    /// The state to store.
-    pub next: u64,
+    /// The state to store; `None`: it stays. Said rather than compared, since that is most of a refusal.
+    pub next: Option<u64>,
 }
 
 impl Step {
-    /// Admitted.
+    /// Admitted and charged.
     #[inline(always)]
     pub const fn allow(next: u64) -> Step {
-        Step { verdict: Verdict::Allowed, next }
+        Step { verdict: Verdict::Allowed, next: Some(next) }
+    }
+
+    /// A cost of 0: allowed, and nothing charged.
+    #[inline(always)]
+    pub const fn ask() -> Step {
+        Step { verdict: Verdict::Allowed, next: None }
     }
 
     /// Refused for now.
     #[inline(always)]
-    pub const fn deny(next: u64) -> Step {
-        Step { verdict: Verdict::Denied, next }
+    pub const fn deny() -> Step {
+        Step { verdict: Verdict::Denied, next: None }
+    }
+
+    /// Refused for now, which is remembered.
+    #[inline(always)]
+    pub const fn deny_and(next: u64) -> Step {
+        Step { verdict: Verdict::Denied, next: Some(next) }
     }
 
     /// Refused for ever.
     #[inline(always)]
-    pub const fn never(next: u64) -> Step {
-        Step { verdict: Verdict::Never, next }
+    pub const fn never() -> Step {
+        Step { verdict: Verdict::Never, next: None }
     }
 }
 
@@ -93,19 +105,19 @@ pub trait Algorithm: Copy + Send + Sync {
         Self::BOOKS_AHEAD
     }
 
-    /// The answer in full for a `step` that was just taken.
+    /// The answer in full: `verdict` was given at `now`, and `state` is the state after it.
     #[inline]
-    fn describe(&self, step: Step, now: u64, cost: u64) -> Decision {
-        let retry_after = match step.verdict {
+    fn describe(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
+        let retry_after = match verdict {
             Verdict::Allowed => 0,
-            Verdict::Denied => after(self.admits_at(step.next, now, cost), now),
+            Verdict::Denied => after(self.admits_at(state, now, cost), now),
             Verdict::Never => NEVER,
         };
         Decision {
-            verdict: step.verdict,
-            remaining: self.available(step.next, now),
+            verdict,
+            remaining: self.available(state, now),
             retry_after,
-            reset_after: after(self.fresh_at(step.next, now), now),
+            reset_after: after(self.fresh_at(state, now), now),
         }
     }
 }

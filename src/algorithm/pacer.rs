@@ -72,17 +72,17 @@ impl Algorithm for Pacer {
     #[inline]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 0 {
-            return Step::allow(state);
+            return Step::ask();
         }
         if cost > self.most {
-            return Step::never(state);
+            return Step::never();
         }
         let clock = self.clock(now);
         let departure = self.departure(state, clock);
         let charge = cost.wrapping_mul(self.grid.per_permit().get());
         match departure.checked_add(charge) {
             Some(next) if departure <= clock => Step::allow(next),
-            _ => Step::deny(state),
+            _ => Step::deny(),
         }
     }
 

@@ -78,7 +78,7 @@ impl Algorithm for Rule {
 
     #[inline]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
-        let closed = if cost == 0 { Step::allow(state) } else { Step::deny(state) };
+        let closed = if cost == 0 { Step::ask() } else { Step::deny() };
         each!(self, a => a.step(state, now, cost), closed)
     }
 

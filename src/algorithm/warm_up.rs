@@ -164,19 +164,19 @@ impl Algorithm for WarmUp {
 
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 0 {
-            return Step::allow(state);
+            return Step::ask();
         }
         if cost > self.most {
-            return Step::never(state);
+            return Step::never();
         }
         let clock = self.grid.units(now);
         let (next, level) = self.here(state, now, clock);
         if next > clock {
-            return Step::deny(state);
+            return Step::deny();
         }
         match self.charge(next, level, cost) {
             Some(word) => Step::allow(word),
-            None => Step::deny(state),
+            None => Step::deny(),
         }
     }
 

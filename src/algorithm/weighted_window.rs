@@ -151,15 +151,15 @@ impl Algorithm for WeightedWindow {
     #[inline]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 0 {
-            return Step::allow(state);
+            return Step::ask();
         }
         if cost > self.limit {
-            return Step::never(state);
+            return Step::never();
         }
-        let Some(mut here) = self.here(state, now) else { return Step::deny(state) };
+        let Some(mut here) = self.here(state, now) else { return Step::deny() };
         let charge = u128::from(cost) * u128::from(self.period.get());
         if self.weight(&here) + charge > self.line() {
-            return Step::deny(state);
+            return Step::deny();
         }
         here.current += cost;
         Step::allow(self.pack(&here))

@@ -3,9 +3,8 @@
 use super::boundary::*;
 use super::policy::tollbar_policy;
 use super::status::*;
-use crate::algorithm::Algorithm;
 use crate::clock::{Clock, Tsc};
-use crate::decision::{Decision, Verdict};
+use crate::decision::Decision;
 use crate::limiter::cell;
 use crate::sync::AtomicU64;
 
@@ -151,8 +150,8 @@ pub unsafe extern "C" fn tollbar_cell_check_many_at(
             for i in 0..count {
                 // SAFETY: `i` is below the count that the caller vouches for, in both arrays.
                 unsafe {
-                    let step = cell::step(word(cells.add(i))?, &policy.rule, now_ns, cost);
-                    results.add(i).write(step.verdict as i32);
+                    let (verdict, _) = cell::step(word(cells.add(i))?, &policy.rule, now_ns, cost);
+                    results.add(i).write(verdict as i32);
                 }
             }
             Ok(TOLLBAR_ALLOWED)
@@ -208,11 +207,11 @@ unsafe fn check(
     // SAFETY: by the caller's promise.
     let (word, policy) = unsafe { (word(cell)?, reference(policy)?) };
     if out.is_null() {
-        let verdict: Verdict = cell::step(word, &policy.rule, now(), cost).verdict;
+        let (verdict, _) = cell::step(word, &policy.rule, now(), cost);
         return Ok(verdict as i32);
     }
     let now = now();
-    answer(out, || policy.rule.describe(cell::step(word, &policy.rule, now, cost), now, cost))
+    answer(out, || cell::check(word, &policy.rule, now, cost))
 }
 
 /// # Safety

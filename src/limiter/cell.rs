@@ -11,29 +11,49 @@ use crate::algorithm::{Algorithm, Step};
 use crate::decision::{Decision, Verdict};
 use crate::sync::{AtomicU64, CachePadded, Ordering};
 
-/// Decides and applies; returns the step taken. A refusal that leaves the state alone is a load and
-/// arithmetic.
+/// Decides and applies; returns the verdict and the state after it. A refusal that leaves the state alone
+/// is a load and arithmetic.
 #[inline(always)]
-pub(crate) fn step<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Step {
+pub(crate) fn step<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> (Verdict, u64) {
+    step_then(word, algorithm, now, cost, |_| ())
+}
+
+/// [`step`], and `changed` if it changed the state: a refusal does not even ask.
+#[inline(always)]
+fn step_then<A: Algorithm>(
+    word: &AtomicU64,
+    algorithm: &A,
+    now: u64,
+    cost: u64,
+    changed: impl FnOnce(Verdict),
+) -> (Verdict, u64) {
     let mut state = word.load(Ordering::Relaxed);
     loop {
-        let step = algorithm.step(state, now, cost);
-        if step.next == state {
-            return step;
-        }
-        match word.compare_exchange_weak(state, step.next, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => return step,
+        let Step { verdict, next } = algorithm.step(state, now, cost);
+        let Some(next) = next else { return (verdict, state) };
+        match word.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => {
+                changed(verdict);
+                return (verdict, next);
+            }
             Err(seen) => state = seen,
         }
     }
+}
+
+/// [`Shared::check_at`] on a bare word.
+#[inline]
+#[cfg(feature = "capi")]
+pub(crate) fn check<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
+    let (verdict, state) = step(word, algorithm, now, cost);
+    algorithm.describe(verdict, state, now, cost)
 }
 
 /// [`Shared::peek_at`] on a bare word.
 #[inline]
 pub(crate) fn peek<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
     let state = word.load(Ordering::Relaxed);
-    let step = Step { next: state, ..algorithm.step(state, now, cost) };
-    algorithm.describe(step, now, cost)
+    algorithm.describe(algorithm.step(state, now, cost).verdict, state, now, cost)
 }
 
 /// [`Shared::take_up_to_at`] on a bare word.
@@ -42,11 +62,11 @@ pub(crate) fn take_up_to<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64
     let mut state = word.load(Ordering::Relaxed);
     loop {
         let take = algorithm.available(state, now).min(most);
-        let step = algorithm.step(state, now, take);
-        if take == 0 || step.verdict != Verdict::Allowed {
+        // No permits is a cost of 0, which changes nothing either.
+        let Step { verdict: Verdict::Allowed, next: Some(next) } = algorithm.step(state, now, take) else {
             return 0;
-        }
-        match word.compare_exchange_weak(state, step.next, Ordering::Relaxed, Ordering::Relaxed) {
+        };
+        match word.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => return take,
             Err(seen) => state = seen,
         }
@@ -107,25 +127,26 @@ impl<A: Algorithm> Cell<A> {
     }
 
     #[inline(always)]
-    fn watched(&self, now: u64, cost: u64) -> Step {
+    fn watched(&self, now: u64, cost: u64) -> (Verdict, u64) {
         self.line.watch.look(now);
-        let step = step(&self.line.word, &self.algorithm, now, cost);
-        if step.verdict == Verdict::Allowed && cost != 0 {
-            self.line.watch.admitted(now);
-        }
-        step
+        step_then(&self.line.word, &self.algorithm, now, cost, |verdict| {
+            if verdict == Verdict::Allowed {
+                self.line.watch.admitted(now);
+            }
+        })
     }
 }
 
 impl<A: Algorithm> Shared for Cell<A> {
     #[inline]
     fn admit_at(&self, now: u64, cost: u64) -> Verdict {
-        self.watched(now, cost).verdict
+        self.watched(now, cost).0
     }
 
     #[inline]
     fn check_at(&self, now: u64, cost: u64) -> Decision {
-        self.algorithm.describe(self.watched(now, cost), now, cost)
+        let (verdict, state) = self.watched(now, cost);
+        self.algorithm.describe(verdict, state, now, cost)
     }
 
     #[inline]
