@@ -190,7 +190,7 @@ const char *tollbar_version_string(void);
  *     gcra              burst + limit        sliding-log      limit
  *     interval          burst + limit        pacer            slack + limit + 1 (unit costs)
  *     fixed-window      2 * limit            warm-up          limit + 1 (unit costs)
- *     weighted-window   below 2 * limit      sliding-window   limit if strict, else below 2 * limit
+ *     weighted-window   below 2 * limit      sliding-window   limit if strict, else 2 * limit
  */
 
 /* A buffer of this size takes any policy's text. */
@@ -595,7 +595,7 @@ int32_t tollbar_limiter_wait(const tollbar_limiter *limiter,
 
 /* Takes `cost` permits ahead of time: on TOLLBAR_ALLOWED the caller is bound to act `*wait_ns` after
  * `now_ns` and not before. TOLLBAR_DENIED if that would be more than `patience_ns`, or if the algorithm
- * cannot book ahead; then nothing has been charged. */
+ * cannot book ahead, TOLLBAR_NEVER if the cost is above the burst; then nothing has been charged. */
 int32_t tollbar_limiter_reserve_at(const tollbar_limiter *limiter,
                                    uint64_t now_ns,
                                    uint64_t cost,

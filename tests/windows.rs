@@ -118,7 +118,7 @@ fn s04_weighted_window_estimates_without_rounding() {
     let window = WeightedWindow::new(&policy("100/min algo weighted-window")).unwrap();
     let mut word = 0;
     for (now, cost) in [(10 * SEC, 5), (MIN + SEC, 3)] {
-        word = window.step(word, now, cost).next;
+        word = window.step(word, now, cost).next.unwrap();
     }
     // 5 · 42/60 + 3 = 13/2, as a numerator over the period.
     assert_eq!(window.estimate(word, MIN + 18 * SEC) * 2, 13 * u128::from(MIN));

@@ -94,8 +94,12 @@ static void the_longest_text_fits(void **state) {
     spec.unit = TOLLBAR_UNIT_BYTES;
     assert_int_equal(tollbar_policy_spec_print(&spec, line, sizeof line, &length), 0);
     assert_int_equal(length, strlen(line));
-    spec = spec_of("18446744073709551615/18446744073709551615ns burst 18446744073709551614 algo warm-up "
-                   "warm 18446744073709551615ns cold 1000 unit bytes");
+    /* Nothing that could be made is as long. */
+    spec.algorithm = TOLLBAR_ALGORITHM_WARM_UP;
+    spec.init = 0;
+    spec.flags = 0;
+    spec.warm_up_ns = UINT64_MAX;
+    spec.cold = 1000;
     assert_int_equal(tollbar_policy_spec_print(&spec, line, sizeof line, &length), 0);
 }
 
@@ -154,6 +158,9 @@ static const struct wrong wrongs[] = {
     {"100/s algo warm-up", TOLLBAR_E_WARM_UP, 7, "warm-up"},
     {"100/s algo warm-up warm 2s cold 1001", TOLLBAR_E_WARM_UP, 28, "cold"},
     {"16777217/s algo sliding-log", TOLLBAR_E_LOG_TOO_LARGE, 1, "16777216"},
+    /* Readable, in range, and impossible to count: found when the policy is made, told as the rest. */
+    {"100/s algo warm-up warm 2s burst 18446744073709551615", TOLLBAR_E_BURST_TOO_LARGE, 28, "burst"},
+    {"18446744073709551615/ns burst 18446744073709551615", TOLLBAR_E_RATE_TOO_HIGH, 1, "rate"},
 };
 
 static void errors_name_the_column_and_what_was_expected(void **state) {

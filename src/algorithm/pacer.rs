@@ -77,6 +77,9 @@ impl Algorithm for Pacer {
         if cost > self.most {
             return Step::never();
         }
+        if now > self.grid.max_now() {
+            return Step::deny();
+        }
         let clock = self.clock(now);
         let departure = self.departure(state, clock);
         let charge = cost.wrapping_mul(self.grid.per_permit().get());
@@ -89,7 +92,10 @@ impl Algorithm for Pacer {
     fn available(&self, state: u64, now: u64) -> u64 {
         let clock = self.clock(now);
         let departure = self.departure(state, clock);
-        if departure > clock || departure.checked_add(self.grid.per_permit().get()).is_none() {
+        if now > self.grid.max_now()
+            || departure > clock
+            || departure.checked_add(self.grid.per_permit().get()).is_none()
+        {
             return 0;
         }
         (clock - departure) / self.grid.per_permit() + 1
@@ -110,7 +116,7 @@ impl Algorithm for Pacer {
     }
 
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
-        if cost > self.most {
+        if cost > self.most || now > self.grid.max_now() {
             return None;
         }
         let departure = self.departure(state, self.clock(now));

@@ -29,6 +29,21 @@ pub enum Rule {
     WarmUp(WarmUp),
 }
 
+/// The same call on whichever algorithm it is; `$closed` for a limit of 0.
+macro_rules! each {
+    ($self:ident, $a:ident => $call:expr, $closed:expr) => {
+        match $self {
+            Rule::Closed => $closed,
+            Rule::Gcra($a) => $call,
+            Rule::Interval($a) => $call,
+            Rule::FixedWindow($a) => $call,
+            Rule::WeightedWindow($a) => $call,
+            Rule::Pacer($a) => $call,
+            Rule::WarmUp($a) => $call,
+        }
+    };
+}
+
 impl Rule {
     /// Compiles a policy. [`PolicyError::NotOneWord`] if its algorithm is the sliding window or the
     /// sliding log.
@@ -53,19 +68,12 @@ impl Rule {
     }
 }
 
-/// The same call on whichever algorithm it is; `$closed` for a limit of 0.
-macro_rules! each {
-    ($self:ident, $a:ident => $call:expr, $closed:expr) => {
-        match $self {
-            Rule::Closed => $closed,
-            Rule::Gcra($a) => $call,
-            Rule::Interval($a) => $call,
-            Rule::FixedWindow($a) => $call,
-            Rule::WeightedWindow($a) => $call,
-            Rule::Pacer($a) => $call,
-            Rule::WarmUp($a) => $call,
-        }
-    };
+impl Rule {
+    #[inline(never)]
+    fn step_other(&self, state: u64, now: u64, cost: u64) -> Step {
+        let closed = if cost == 0 { Step::ask() } else { Step::deny() };
+        each!(self, a => a.step(state, now, cost), closed)
+    }
 }
 
 impl Algorithm for Rule {
@@ -76,10 +84,13 @@ impl Algorithm for Rule {
         each!(self, a => a.books_ahead(), false)
     }
 
-    #[inline]
+    /// The bucket is what nearly everybody uses: it is tried first, and inlined.
+    #[inline(always)]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
-        let closed = if cost == 0 { Step::ask() } else { Step::deny() };
-        each!(self, a => a.step(state, now, cost), closed)
+        match self {
+            Rule::Gcra(gcra) => gcra.step(state, now, cost),
+            _ => self.step_other(state, now, cost),
+        }
     }
 
     #[inline]

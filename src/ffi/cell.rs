@@ -56,7 +56,7 @@ pub unsafe extern "C" fn tollbar_cell_check(
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { check(cell, policy, || Tsc.now(), cost, out) }))
+    unsafe { tollbar_cell_check_at(cell, policy, Tsc.now(), cost, out) }
 }
 
 /// tollbar_cell_check at the caller's time, in nanoseconds of any one clock.
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn tollbar_cell_check_at(
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { check(cell, policy, || now_ns, cost, out) }))
+    guard(|| code(unsafe { check(cell, policy, now_ns, cost, out) }))
 }
 
 /// What tollbar_cell_check_at would answer; changes nothing.
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn tollbar_cell_check_many_at(
             for i in 0..count {
                 // SAFETY: `i` is below the count that the caller vouches for, in both arrays.
                 unsafe {
-                    let (verdict, _) = cell::step(word(cells.add(i))?, &policy.rule, now_ns, cost);
+                    let (verdict, _) = cell::step_apart(word(cells.add(i))?, &policy.rule, now_ns, cost);
                     results.add(i).write(verdict as i32);
                 }
             }
@@ -200,17 +200,16 @@ pub(super) fn answer(out: *mut tollbar_decision, decide: impl FnOnce() -> Decisi
 unsafe fn check(
     cell: *mut tollbar_cell,
     policy: *const tollbar_policy,
-    now: impl FnOnce() -> u64,
+    now: u64,
     cost: u64,
     out: *mut tollbar_decision,
 ) -> Result<i32, i32> {
     // SAFETY: by the caller's promise.
     let (word, policy) = unsafe { (word(cell)?, reference(policy)?) };
     if out.is_null() {
-        let (verdict, _) = cell::step(word, &policy.rule, now(), cost);
+        let (verdict, _) = cell::step(word, &policy.rule, now, cost);
         return Ok(verdict as i32);
     }
-    let now = now();
     answer(out, || cell::check(word, &policy.rule, now, cost))
 }
 

@@ -6,6 +6,7 @@ use super::clock::source;
 use super::policy::{describe, length, parse, policy, report, tollbar_policy_error, tollbar_policy_spec};
 use super::status::*;
 use crate::clock::{Clock, Source};
+use crate::decision::Verdict;
 use crate::limiter::{Limiter, Shared, State};
 use crate::policy::Policy;
 use core::ffi::c_char;
@@ -99,7 +100,7 @@ pub unsafe extern "C" fn tollbar_limiter_from_text(
     guard(|| {
         code((|| {
             // SAFETY: by the caller's promise.
-            let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error)?) };
+            let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &State::check)?) };
             // SAFETY: null options are the default; `error` by the caller's promise.
             let made = unsafe { make(&policy, core::ptr::null()) }.inspect_err(|&code| {
                 // SAFETY: by the caller's promise.
@@ -297,7 +298,7 @@ pub unsafe extern "C" fn tollbar_limiter_wait(
 
 /// Takes `cost` permits ahead of time: on TOLLBAR_ALLOWED the caller is bound to act `*wait_ns` after
 /// `now_ns` and not before. TOLLBAR_DENIED if that would be more than `patience_ns`, or if the algorithm
-/// cannot book ahead; then nothing has been charged.
+/// cannot book ahead, TOLLBAR_NEVER if the cost is above the burst; then nothing has been charged.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -319,7 +320,11 @@ pub unsafe extern "C" fn tollbar_limiter_reserve_at(
                     wait_ns.write(at.saturating_sub(now_ns));
                     Ok(TOLLBAR_ALLOWED)
                 }
-                None => Ok(TOLLBAR_DENIED),
+                // Whether it is the cost that is too large.
+                None => Ok(match shared.peek_at(now_ns, cost).verdict {
+                    Verdict::Never => TOLLBAR_NEVER,
+                    _ => TOLLBAR_DENIED,
+                }),
             }
         })())
     })

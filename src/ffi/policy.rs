@@ -2,10 +2,9 @@
 
 use super::boundary::*;
 use super::status::*;
-use crate::algorithm::sliding_log::SlidingLog;
-use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::Rule;
-use crate::policy::{text, Anchor, Kind, Mode, Policy, Unit};
+use crate::limiter::State;
+use crate::policy::{text, Anchor, Kind, Mode, Policy, PolicyError, Unit};
 use core::ffi::{c_char, c_void};
 use core::mem::{align_of, size_of};
 
@@ -136,7 +135,7 @@ pub unsafe extern "C" fn tollbar_policy_spec_parse(
         code((|| {
             size_at(out)?;
             // SAFETY: by the caller's promise.
-            let policy = unsafe { parse(text, len, error) }?;
+            let policy = unsafe { parse(text, len, error, &State::check) }?;
             // SAFETY: size_at has checked it; by the caller's promise writable.
             unsafe { write(out, &describe(&policy)) }.map(|()| TOLLBAR_ALLOWED)
         })())
@@ -187,8 +186,13 @@ pub unsafe extern "C" fn tollbar_policy_spec_print(
 /// `spec` is NULL or points to a readable struct of its `struct_size`.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_policy_spec_check(spec: *const tollbar_policy_spec) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { policy(spec) }.and_then(|policy| makeable(&policy))))
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let policy = unsafe { policy(spec) }?;
+            State::check(&policy).map_err(policy_code).map(|()| TOLLBAR_ALLOWED)
+        })())
+    })
 }
 
 /// Compiles a policy. On success `*out` is to be freed with tollbar_policy_free.
@@ -221,7 +225,7 @@ pub unsafe extern "C" fn tollbar_policy_from_text(
     guard(|| {
         code((|| {
             // SAFETY: by the caller's promise.
-            let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error)?) };
+            let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &one_word)?) };
             let made = compile(&policy).and_then(boxed).inspect_err(|&code| {
                 // SAFETY: by the caller's promise.
                 unsafe { report(error, code, 1, tollbar_strerror(code)) };
@@ -353,17 +357,22 @@ pub(super) fn describe(policy: &Policy) -> tollbar_policy_spec {
     }
 }
 
-/// Reads a text, telling `error` what is wrong with it.
+/// Reads a text and checks the policy, telling `error` what is wrong with it.
 ///
 /// # Safety
 /// `text` has `len` readable bytes; `error` is null or writable.
-pub(super) unsafe fn parse(text: *const c_char, len: usize, error: *mut tollbar_policy_error) -> Result<Policy, i32> {
+pub(super) unsafe fn parse(
+    text: *const c_char,
+    len: usize,
+    error: *mut tollbar_policy_error,
+    check: &dyn Fn(&Policy) -> Result<(), PolicyError>,
+) -> Result<Policy, i32> {
     if !error.is_null() {
         size_at(error)?;
     }
     // SAFETY: by the caller's promise.
     let bytes = unsafe { bytes(text, len) }?;
-    text::parse(bytes).map_err(|wrong| {
+    text::parse_checked(bytes, check).map_err(|wrong| {
         let code = fault_code(wrong.fault);
         let expected = match wrong.fault {
             crate::policy::Fault::Policy(_) => tollbar_strerror(code),
@@ -400,20 +409,12 @@ pub(super) unsafe fn length(text: *const c_char) -> Result<usize, i32> {
     Ok(unsafe { libc::strlen(text) })
 }
 
-fn compile(policy: &Policy) -> Result<tollbar_policy, i32> {
-    Ok(tollbar_policy { rule: Rule::new(policy).map_err(policy_code)? })
+fn one_word(policy: &Policy) -> Result<(), PolicyError> {
+    Rule::new(policy).map(|_| ())
 }
 
-/// What making a limiter would say, but for the memory.
-fn makeable(policy: &Policy) -> Result<i32, i32> {
-    match policy.kind {
-        _ if policy.limit == 0 => Ok(()),
-        Kind::SlidingWindow => SlidingWindow::new(policy).map(|_| ()),
-        Kind::SlidingLog => SlidingLog::new(policy).map(|_| ()),
-        _ => Rule::new(policy).map(|_| ()),
-    }
-    .map(|()| TOLLBAR_ALLOWED)
-    .map_err(policy_code)
+fn compile(policy: &Policy) -> Result<tollbar_policy, i32> {
+    Ok(tollbar_policy { rule: Rule::new(policy).map_err(policy_code)? })
 }
 
 fn choose<T: Copy>(number: u32, of: &[T]) -> Result<T, i32> {

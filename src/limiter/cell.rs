@@ -14,8 +14,16 @@ use crate::sync::{AtomicU64, CachePadded, Ordering};
 /// Decides and applies; returns the verdict and the state after it. A refusal that leaves the state alone
 /// is a load and arithmetic.
 #[inline(always)]
+#[cfg(feature = "capi")]
 pub(crate) fn step<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> (Verdict, u64) {
     step_then(word, algorithm, now, cost, |_| ())
+}
+
+/// [`step`] for loops, whose copy of it would be one too many.
+#[inline(never)]
+#[cfg(feature = "capi")]
+pub(crate) fn step_apart<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> (Verdict, u64) {
+    step(word, algorithm, now, cost)
 }
 
 /// [`step`], and `changed` if it changed the state: a refusal does not even ask.
@@ -42,18 +50,24 @@ fn step_then<A: Algorithm>(
 }
 
 /// [`Shared::check_at`] on a bare word.
-#[inline]
 #[cfg(feature = "capi")]
+#[inline(never)]
 pub(crate) fn check<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
-    let (verdict, state) = step(word, algorithm, now, cost);
+    let (verdict, state) = step_apart(word, algorithm, now, cost);
     algorithm.describe(verdict, state, now, cost)
+}
+
+/// A step that is not worth a copy of its code where it is taken.
+#[inline(never)]
+fn apart<A: Algorithm>(algorithm: &A, state: u64, now: u64, cost: u64) -> Step {
+    algorithm.step(state, now, cost)
 }
 
 /// [`Shared::peek_at`] on a bare word.
 #[inline]
 pub(crate) fn peek<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
     let state = word.load(Ordering::Relaxed);
-    algorithm.describe(algorithm.step(state, now, cost).verdict, state, now, cost)
+    algorithm.describe(apart(algorithm, state, now, cost).verdict, state, now, cost)
 }
 
 /// [`Shared::take_up_to_at`] on a bare word.
@@ -63,7 +77,7 @@ pub(crate) fn take_up_to<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64
     loop {
         let take = algorithm.available(state, now).min(most);
         // No permits is a cost of 0, which changes nothing either.
-        let Step { verdict: Verdict::Allowed, next: Some(next) } = algorithm.step(state, now, take) else {
+        let Step { verdict: Verdict::Allowed, next: Some(next) } = apart(algorithm, state, now, take) else {
             return 0;
         };
         match word.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {

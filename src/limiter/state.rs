@@ -1,6 +1,8 @@
 //! A state of any algorithm, chosen at run time.
 
 use super::{Cell, Log, Ring, Shared, Watch};
+use crate::algorithm::sliding_log::SlidingLog;
+use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::Rule;
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
@@ -17,6 +19,16 @@ pub enum State {
 }
 
 impl State {
+    /// Whether [`State::new`] would make a state of `policy`, memory aside.
+    pub fn check(policy: &Policy) -> Result<(), PolicyError> {
+        match policy.kind {
+            _ if policy.limit == 0 => policy.validate(),
+            Kind::SlidingWindow => SlidingWindow::new(policy).map(|_| ()),
+            Kind::SlidingLog => SlidingLog::new(policy).map(|_| ()),
+            _ => Rule::new(policy).map(|_| ()),
+        }
+    }
+
     /// A fresh state for `policy`.
     pub fn new(policy: &Policy) -> Result<State, PolicyError> {
         policy.validate()?;

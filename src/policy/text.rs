@@ -33,8 +33,13 @@ pub const TEXT_MOST: usize = 256;
 
 /// Reads one policy. The whole text must be one.
 pub fn parse(text: &[u8]) -> Result<Policy, SyntaxError> {
+    parse_checked(text, &|policy| policy.validate())
+}
+
+/// [`parse`] with another check than [`Policy::validate`], so that whatever it refuses gets its column.
+pub fn parse_checked(text: &[u8], check: &dyn Fn(&Policy) -> Result<(), PolicyError>) -> Result<Policy, SyntaxError> {
     let mut reader = Reader { text, at: 0 };
-    let policy = reader.policy()?;
+    let policy = reader.policy(check)?;
     reader.blanks();
     match reader.peek() {
         None => Ok(policy),
@@ -47,7 +52,7 @@ pub fn parse(text: &[u8]) -> Result<Policy, SyntaxError> {
 pub fn parse_list(text: &[u8], mut each: impl FnMut(Policy)) -> Result<(), SyntaxError> {
     let mut reader = Reader { text, at: 0 };
     loop {
-        each(reader.policy()?);
+        each(reader.policy(&|policy| policy.validate())?);
         reader.blanks();
         match reader.peek() {
             None => return Ok(()),
@@ -130,75 +135,114 @@ const ALGORITHMS: &CStr = c"`gcra`, `token-bucket`, `leaky-bucket`, `interval`, 
 const PERIOD: &CStr = c"a period such as `s`, `min`, `h`, `day` or `100ms`";
 const SPAN: &CStr = c"a time such as `2s`, `100ms` or `1min`";
 const DAY: u64 = 86_400_000_000_000;
+const SECOND: u64 = 1_000_000_000;
 
 /// The names of times, largest first: printing takes the first that divides.
-const TIMES: [(&str, u64); 9] = [
-    ("day", DAY),
-    ("d", DAY),
-    ("h", 3_600_000_000_000),
-    ("min", 60_000_000_000),
-    ("s", 1_000_000_000),
-    ("ms", 1_000_000),
-    ("us", 1_000),
-    ("ns", 1),
-    ("sec", 1_000_000_000),
+const TIMES: [(Name, u64); 9] = [
+    (name("day"), DAY),
+    (name("d"), DAY),
+    (name("h"), 3_600_000_000_000),
+    (name("min"), 60_000_000_000),
+    (name("s"), 1_000_000_000),
+    (name("ms"), 1_000_000),
+    (name("us"), 1_000),
+    (name("ns"), 1),
+    (name("sec"), 1_000_000_000),
 ];
 
-const SIZES: [(&str, u64); 6] =
-    [("kb", 1_000), ("mb", 1_000_000), ("gb", 1_000_000_000), ("kib", 1 << 10), ("mib", 1 << 20), ("gib", 1 << 30)];
+const SIZES: [(Name, u64); 6] = [
+    (name("kb"), 1_000),
+    (name("mb"), 1_000_000),
+    (name("gb"), 1_000_000_000),
+    (name("kib"), 1 << 10),
+    (name("mib"), 1 << 20),
+    (name("gib"), 1 << 30),
+];
 
-/// Columns (from 1; 0 = not given) at which the options stand.
+/// The options. The number of each is its place in [`NAMES`] and in [`Seen`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Opt {
+    Burst,
+    Algo,
+    Init,
+    Borrow,
+    Anchor,
+    Segments,
+    Mode,
+    Slack,
+    Warm,
+    Cold,
+    Count,
+    Unit,
+}
+
+const ALL: u8 = 0xff;
+
+/// Each option's name and the algorithms that have it, a bit each.
+const NAMES: [(Name, Opt, u8); 12] = [
+    (name("burst"), Opt::Burst, set(&[Kind::Gcra, Kind::Interval, Kind::Pacer, Kind::WarmUp])),
+    (name("algo"), Opt::Algo, ALL),
+    (name("init"), Opt::Init, set(&[Kind::Gcra])),
+    (name("borrow"), Opt::Borrow, set(&[Kind::Gcra])),
+    (name("anchor"), Opt::Anchor, set(&[Kind::Interval, Kind::FixedWindow, Kind::SlidingWindow])),
+    (name("segments"), Opt::Segments, set(&[Kind::SlidingWindow])),
+    (name("mode"), Opt::Mode, set(&[Kind::SlidingWindow])),
+    (name("slack"), Opt::Slack, set(&[Kind::Pacer])),
+    (name("warm"), Opt::Warm, set(&[Kind::WarmUp])),
+    (name("cold"), Opt::Cold, set(&[Kind::WarmUp])),
+    (name("count"), Opt::Count, set(&[Kind::FixedWindow, Kind::SlidingLog])),
+    (name("unit"), Opt::Unit, ALL),
+];
+
+const fn set(kinds: &[Kind]) -> u8 {
+    let mut set = 0;
+    let mut i = 0;
+    while i < kinds.len() {
+        set |= 1 << kinds[i] as u32;
+        i += 1;
+    }
+    set
+}
+
+const ANCHORS: [(Name, Anchor); 2] = [(name("first"), Anchor::First), (name("epoch"), Anchor::Epoch)];
+const MODES: [(Name, Mode); 3] =
+    [(name("n"), Mode::N), (name("strict"), Mode::Strict), (name("interpolated"), Mode::Interpolated)];
+const UNITS: [(Name, Unit); 2] = [(name("bytes"), Unit::Bytes), (name("permits"), Unit::Permits)];
+
+/// Columns (from 1; 0 = not given) at which the options stand, and the first number with a size.
 #[derive(Default)]
 struct Seen {
-    burst: usize,
-    algo: usize,
-    init: usize,
-    borrow: usize,
-    anchor: usize,
-    segments: usize,
-    mode: usize,
-    slack: usize,
-    warm: usize,
-    cold: usize,
-    count: usize,
-    unit: usize,
+    options: [usize; NAMES.len()],
     size: usize,
 }
 
 impl Seen {
+    fn column(&self, option: Opt) -> usize {
+        self.options.get(option as usize).copied().unwrap_or(0)
+    }
+
     /// The column to show for a policy that is readable and refused.
     fn blame(&self, policy: &Policy, why: PolicyError, period: usize) -> usize {
         match why {
             PolicyError::PeriodZero => period,
-            PolicyError::BurstZero | PolicyError::BurstTooLarge => self.burst,
-            PolicyError::InitAboveBurst => self.init,
-            PolicyError::Segments => self.segments,
-            PolicyError::WarmUp if self.cold != 0 && policy.warm_up != 0 => self.cold,
-            PolicyError::WarmUp => self.warm.max(self.algo),
-            PolicyError::OptionMismatch => self.stranger(policy),
+            PolicyError::BurstZero | PolicyError::BurstTooLarge => self.column(Opt::Burst),
+            PolicyError::InitAboveBurst => self.column(Opt::Init),
+            PolicyError::Segments => self.column(Opt::Segments),
+            PolicyError::WarmUp if self.column(Opt::Cold) != 0 && policy.warm_up != 0 => self.column(Opt::Cold),
+            PolicyError::WarmUp => self.column(Opt::Warm).max(self.column(Opt::Algo)),
+            PolicyError::NotOneWord => self.column(Opt::Algo),
+            PolicyError::OptionMismatch => self.stranger(policy.kind).unwrap_or(1),
             _ => 1,
         }
         .max(1)
     }
 
     /// The first option that the algorithm does not have.
-    fn stranger(&self, policy: &Policy) -> usize {
-        let kind = policy.kind;
-        let has = |kinds: &[Kind]| kinds.contains(&kind);
-        let sliding = has(&[Kind::SlidingWindow]);
-        let checks = [
-            (self.burst, has(&[Kind::Gcra, Kind::Interval, Kind::Pacer, Kind::WarmUp])),
-            (self.init, has(&[Kind::Gcra])),
-            (self.borrow, has(&[Kind::Gcra])),
-            (self.anchor, has(&[Kind::Interval, Kind::FixedWindow, Kind::SlidingWindow])),
-            (self.segments, sliding),
-            (self.mode, sliding),
-            (self.slack, has(&[Kind::Pacer])),
-            (self.warm, has(&[Kind::WarmUp])),
-            (self.cold, has(&[Kind::WarmUp])),
-            (self.count, has(&[Kind::FixedWindow, Kind::SlidingLog])),
-        ];
-        checks.iter().filter(|(column, fits)| *column != 0 && !fits).map(|(column, _)| *column).min().unwrap_or(1)
+    fn stranger(&self, kind: Kind) -> Option<usize> {
+        let strange = |(column, name): (&usize, &(Name, Opt, u8))| {
+            (*column != 0 && name.2 & (1 << kind as u32) == 0).then_some(*column)
+        };
+        self.options.iter().zip(&NAMES).filter_map(strange).min()
     }
 }
 
@@ -208,7 +252,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn policy(&mut self) -> Result<Policy, SyntaxError> {
+    fn policy(&mut self, check: &dyn Fn(&Policy) -> Result<(), PolicyError>) -> Result<Policy, SyntaxError> {
         self.blanks();
         let mut seen = Seen::default();
         let limit = self.amount(c"a limit: a whole number", &mut seen)?;
@@ -228,66 +272,33 @@ impl<'a> Reader<'a> {
             self.blanks();
             let column = self.at + 1;
             let word = self.word();
-            match word {
-                b"" => break,
-                b"burst" => {
-                    self.once(&mut seen.burst, column)?;
-                    policy.burst = self.value(c"a burst: a whole number", &mut seen)?;
+            if word.is_empty() {
+                break;
+            }
+            let Some((_, option, _)) = NAMES.iter().find(|entry| same(&entry.0, word)) else {
+                self.at = column - 1;
+                return Err(self.wrong(OPTIONS));
+            };
+            if let Some(seen) = seen.options.get_mut(*option as usize) {
+                if *seen != 0 {
+                    return Err(SyntaxError { column, expected: c"each option once", fault: Fault::Duplicate });
                 }
-                b"algo" => {
-                    self.once(&mut seen.algo, column)?;
-                    policy.kind = self.kind()?;
-                }
-                b"init" => {
-                    self.once(&mut seen.init, column)?;
-                    init = Some(self.value(c"a whole number", &mut seen)?);
-                }
-                b"borrow" => {
-                    self.once(&mut seen.borrow, column)?;
-                    policy.borrow = true;
-                }
-                b"anchor" => {
-                    self.once(&mut seen.anchor, column)?;
-                    policy.anchor =
-                        self.choice(c"`first` or `epoch`", &[("first", Anchor::First), ("epoch", Anchor::Epoch)])?;
-                }
-                b"segments" => {
-                    self.once(&mut seen.segments, column)?;
-                    segments = Some(self.small(c"a number of segments")?);
-                }
-                b"mode" => {
-                    self.once(&mut seen.mode, column)?;
-                    policy.mode = self.choice(
-                        c"`n`, `strict` or `interpolated`",
-                        &[("n", Mode::N), ("strict", Mode::Strict), ("interpolated", Mode::Interpolated)],
-                    )?;
-                }
-                b"slack" => {
-                    self.once(&mut seen.slack, column)?;
-                    policy.slack = self.value(c"a whole number", &mut seen)?;
-                }
-                b"warm" => {
-                    self.once(&mut seen.warm, column)?;
-                    self.blanks();
-                    policy.warm_up = self.time(SPAN, false)?;
-                }
-                b"cold" => {
-                    self.once(&mut seen.cold, column)?;
-                    cold = Some(self.small(c"a cold factor")?);
-                }
-                b"count" => {
-                    self.once(&mut seen.count, column)?;
-                    policy.count_rejected = self.choice(c"`rejected`", &[("rejected", true)])?;
-                }
-                b"unit" => {
-                    self.once(&mut seen.unit, column)?;
-                    policy.unit =
-                        self.choice(c"`bytes` or `permits`", &[("bytes", Unit::Bytes), ("permits", Unit::Permits)])?;
-                }
-                _ => {
-                    self.at = column - 1;
-                    return Err(self.wrong(OPTIONS));
-                }
+                *seen = column;
+            }
+            self.blanks();
+            match option {
+                Opt::Burst => policy.burst = self.amount(c"a burst: a whole number", &mut seen)?,
+                Opt::Algo => policy.kind = self.kind()?,
+                Opt::Init => init = Some(self.amount(c"a whole number", &mut seen)?),
+                Opt::Borrow => policy.borrow = true,
+                Opt::Anchor => policy.anchor = self.choice(c"`first` or `epoch`", &ANCHORS)?,
+                Opt::Segments => segments = Some(self.small(c"a number of segments")?),
+                Opt::Mode => policy.mode = self.choice(c"`n`, `strict` or `interpolated`", &MODES)?,
+                Opt::Slack => policy.slack = self.amount(c"a whole number", &mut seen)?,
+                Opt::Warm => policy.warm_up = self.time(SPAN, false)?,
+                Opt::Cold => cold = Some(self.small(c"a cold factor")?),
+                Opt::Count => policy.count_rejected = self.choice(c"`rejected`", &[(name("rejected"), true)])?,
+                Opt::Unit => policy.unit = self.choice(c"`bytes` or `permits`", &UNITS)?,
             }
         }
         policy.init = init.unwrap_or(if policy.borrow { 0 } else { policy.burst });
@@ -301,16 +312,19 @@ impl<'a> Reader<'a> {
                 fault: Fault::Syntax,
             });
         }
-        let checked = if seen.stranger(&policy) > 1 { Err(PolicyError::OptionMismatch) } else { policy.validate() };
-        // A burst that only repeats the limit is no error, wherever it stands.
-        let harmless = checked == Err(PolicyError::OptionMismatch) && policy.validate().is_ok();
-        match checked {
-            Err(why) if !harmless => {
-                let column = seen.blame(&policy, why, period_column);
-                Err(SyntaxError { column, expected: c"", fault: Fault::Policy(why) })
-            }
-            _ => Ok(policy),
-        }
+        // An option of another algorithm is wrong even where it says what goes without saying, but for
+        // a burst that repeats the limit.
+        let stranger = seen
+            .stranger(policy.kind)
+            .filter(|column| *column != seen.column(Opt::Burst) || policy.burst != policy.limit);
+        let checked = match stranger {
+            Some(_) => Err(PolicyError::OptionMismatch),
+            None => check(&policy),
+        };
+        checked.map(|()| policy).map_err(|why| {
+            let column = seen.blame(&policy, why, period_column);
+            SyntaxError { column, expected: c"", fault: Fault::Policy(why) }
+        })
     }
 
     fn peek(&self) -> Option<u8> {
@@ -325,14 +339,6 @@ impl<'a> Reader<'a> {
 
     fn wrong(&self, expected: &'static CStr) -> SyntaxError {
         SyntaxError { column: self.at + 1, expected, fault: Fault::Syntax }
-    }
-
-    fn once(&self, seen: &mut usize, column: usize) -> Result<(), SyntaxError> {
-        if *seen != 0 {
-            return Err(SyntaxError { column, expected: c"each option once", fault: Fault::Duplicate });
-        }
-        *seen = column;
-        Ok(())
     }
 
     /// Letters, with `-` inside.
@@ -376,13 +382,7 @@ impl<'a> Reader<'a> {
         number.checked_mul(size).ok_or(SyntaxError { column: start + 1, expected, fault: Fault::Overflow })
     }
 
-    fn value(&mut self, expected: &'static CStr, seen: &mut Seen) -> Result<u64, SyntaxError> {
-        self.blanks();
-        self.amount(expected, seen)
-    }
-
     fn small(&mut self, expected: &'static CStr) -> Result<u32, SyntaxError> {
-        self.blanks();
         let column = self.at + 1;
         let number = self.digits(expected)?;
         u32::try_from(number).map_err(|_| SyntaxError { column, expected, fault: Fault::Overflow })
@@ -405,8 +405,7 @@ impl<'a> Reader<'a> {
         number.checked_mul(unit).ok_or(SyntaxError { column: start + 1, expected, fault: Fault::Overflow })
     }
 
-    fn choice<T: Copy>(&mut self, expected: &'static CStr, from: &[(&str, T)]) -> Result<T, SyntaxError> {
-        self.blanks();
+    fn choice<T: Copy>(&mut self, expected: &'static CStr, from: &[(Name, T)]) -> Result<T, SyntaxError> {
         let column = self.at;
         let word = self.word();
         find(from, word).ok_or_else(|| {
@@ -416,10 +415,9 @@ impl<'a> Reader<'a> {
     }
 
     fn kind(&mut self) -> Result<Kind, SyntaxError> {
-        self.blanks();
         let column = self.at + 1;
         let word = self.word();
-        let alias = [("token-bucket", Kind::Gcra), ("leaky-bucket", Kind::Gcra)];
+        let alias = [(name("token-bucket"), Kind::Gcra), (name("leaky-bucket"), Kind::Gcra)];
         Kind::ALL
             .iter()
             .find(|kind| kind.name().as_bytes() == word)
@@ -429,8 +427,27 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn find<T: Copy>(from: &[(&str, T)], word: &[u8]) -> Option<T> {
-    from.iter().find(|(name, _)| name.as_bytes() == word).map(|(_, value)| *value)
+fn find<T: Copy>(from: &[(Name, T)], word: &[u8]) -> Option<T> {
+    from.iter().find(|(name, _)| same(name, word)).map(|(_, value)| *value)
+}
+
+/// A name of the grammar. Tables of pointers would cost the shared library a relocation each.
+type Name = [u8; 14];
+
+/// `text`, filled up with zeroes.
+const fn name(text: &str) -> Name {
+    let bytes = text.as_bytes();
+    let mut name = [0; 14];
+    let mut i = 0;
+    while i < bytes.len() {
+        name[i] = bytes[i];
+        i += 1;
+    }
+    name
+}
+
+fn same(name: &Name, word: &[u8]) -> bool {
+    name.get(..word.len()) == Some(word) && name.get(word.len()).map_or(true, |end| *end == 0)
 }
 
 struct Writer<'a> {
@@ -467,11 +484,11 @@ impl Writer<'_> {
     /// The largest unit that divides; `bare` leaves out a number that is 1.
     fn time(&mut self, nanos: u64, bare: bool) {
         for (name, unit) in TIMES {
-            if nanos.checked_rem(unit) == Some(0) && (nanos != 0 || name == "s") {
+            if nanos.checked_rem(unit) == Some(0) && (nanos != 0 || unit == SECOND) {
                 if nanos != unit || !bare {
                     self.number(nanos.checked_div(unit).unwrap_or(0));
                 }
-                self.text(name);
+                name.iter().take_while(|byte| **byte != 0).for_each(|byte| self.byte(*byte));
                 return;
             }
         }

@@ -23,7 +23,7 @@
  *     gcra              burst + limit        sliding-log      limit
  *     interval          burst + limit        pacer            slack + limit + 1 (unit costs)
  *     fixed-window      2 * limit            warm-up          limit + 1 (unit costs)
- *     weighted-window   below 2 * limit      sliding-window   limit if strict, else below 2 * limit
+ *     weighted-window   below 2 * limit      sliding-window   limit if strict, else 2 * limit
  */
 
 /* A buffer of this size takes any policy's text. */
