@@ -1,12 +1,19 @@
-//! Criterion's trends: each algorithm, allowed and denied, at the caller's time and on the TSC clock.
+//! Criterion's trends: each algorithm, allowed and denied, at the caller's time and on the TSC clock, by
+//! one thread and by two on one limiter, in Rust and, where TOLLBAR_LIBRARY names the C library, through it.
 //! The figures that are promised are ratios of one run: `benches/ratios`.
 
 // For the group that criterion's macro makes.
 #![allow(missing_docs)]
 
+#[path = "common/library.rs"]
+mod library;
+
 use criterion::{criterion_group, criterion_main, Criterion};
-use std::cell::Cell;
+use library::{Library, LimiterCheck, LimiterCheckAt};
+use std::ffi::c_void;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use tollbar::clock::Tsc;
 use tollbar::{Limiter, Policy, Shared, State};
 
@@ -32,24 +39,97 @@ fn state(text: &str) -> State {
     State::new(&policy).unwrap_or_else(|wrong| panic!("{text}: {wrong}"))
 }
 
-fn algorithms(c: &mut Criterion) {
+/// One call, at a time of the caller's that the clock's users ignore.
+type Call = Box<dyn Fn(u64) + Sync>;
+
+fn rust(text: &str) -> [(&'static str, Call); 2] {
+    let shared = state(text);
+    let limiter = Limiter::with(state(text), Tsc);
+    limiter.admit(1);
+    shared.admit_at(START, 1);
+    [
+        ("rust/caller's time", Box::new(move |now| _ = black_box(shared.admit_at(now, black_box(1))))),
+        ("rust/tsc", Box::new(move |_| _ = black_box(limiter.admit(black_box(1))))),
+    ]
+}
+
+/// A limiter of the C library, for any number of threads as its header says.
+#[derive(Clone, Copy)]
+struct Handle(*const c_void);
+// SAFETY: tollbar.h [C5].
+unsafe impl Send for Handle {}
+// SAFETY: tollbar.h [C5].
+unsafe impl Sync for Handle {}
+
+impl Handle {
+    fn get(&self) -> *const c_void {
+        self.0
+    }
+}
+
+fn c(library: &Library, text: &str) -> [(&'static str, Call); 2] {
+    // SAFETY: the symbols have these signatures in tollbar.h.
+    let (check_at, check) = unsafe {
+        (
+            std::mem::transmute::<*mut c_void, LimiterCheckAt>(library.symbol("tollbar_limiter_check_at")),
+            std::mem::transmute::<*mut c_void, LimiterCheck>(library.symbol("tollbar_limiter_check")),
+        )
+    };
+    let [timed, clocked] = [0, 1].map(|_| Handle(library.made("tollbar_limiter_from_text", text)));
+    // SAFETY: live limiters, here and below.
+    unsafe {
+        check_at(timed.get(), START, 1, std::ptr::null_mut());
+        check(clocked.get(), 1, std::ptr::null_mut());
+    }
+    let at = move |now| {
+        // SAFETY: a live limiter.
+        black_box(unsafe { check_at(timed.get(), now, black_box(1), std::ptr::null_mut()) });
+    };
+    let now = move |_| {
+        // SAFETY: a live limiter.
+        black_box(unsafe { check(clocked.get(), black_box(1), std::ptr::null_mut()) });
+    };
+    [("c/caller's time", Box::new(at)), ("c/tsc", Box::new(now))]
+}
+
+const START: u64 = 1_000_000_000_000;
+
+/// `operations` calls by each of `threads`, at times that go on; the time of the slowest.
+fn run(call: &Call, threads: u64, operations: u64, from: &AtomicU64) -> Duration {
+    let start = from.fetch_add(operations * 100, Ordering::Relaxed);
+    let work = || (0..operations).for_each(|i| call(start + i * 100));
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(work);
+        }
+        work();
+    });
+    begun.elapsed()
+}
+
+fn algorithms(criterion: &mut Criterion) {
+    let library = std::env::var_os("TOLLBAR_LIBRARY").map(|path| Library::open(&path));
     for (name, open) in OPEN {
         for (verdict, text) in [("allowed", open.to_owned()), ("denied", shut(name))] {
-            let shared = state(&text);
-            let now = Cell::new(1_000_000_000_000);
-            shared.admit_at(now.get(), 1);
-            c.bench_function(&format!("{name}/{verdict}/caller's time"), |b| {
-                b.iter(|| {
-                    now.set(now.get() + 100);
-                    shared.admit_at(black_box(now.get()), 1)
-                });
-            });
-            let limiter = Limiter::with(state(&text), Tsc);
-            limiter.admit(1);
-            c.bench_function(&format!("{name}/{verdict}/tsc"), |b| b.iter(|| limiter.admit(black_box(1))));
+            let mut calls: Vec<_> = rust(&text).into_iter().collect();
+            calls.extend(library.iter().flat_map(|library| c(library, &text)));
+            for (face, call) in &calls {
+                for threads in [1, 2] {
+                    let from = AtomicU64::new(START + 100);
+                    criterion.bench_function(&format!("{name}/{verdict}/{face}/{threads}"), |b| {
+                        b.iter_custom(|operations| run(call, threads, operations, &from));
+                    });
+                }
+            }
         }
     }
 }
 
-criterion_group!(trends, algorithms);
+criterion_group! {
+    name = trends;
+    // 128 rows: short ones.
+    config = Criterion::default().warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(1)).sample_size(20);
+    targets = algorithms
+}
 criterion_main!(trends);

@@ -7,5 +7,5 @@ tools/setup.sh lib
 make --silent lib
 TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --bench ratios
 if [ -n "${TRENDS:-}" ]; then
-    cargo bench --quiet --bench trends
+    TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --bench trends
 fi

@@ -52,7 +52,22 @@ loom() {
 }
 tsan() { tests/tsan.sh; }
 header() { cargo xtask header --check; }
-bench() { make --silent lib && TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --bench ratios -- --smoke && cargo bench --bench trends -- --test; }
+# That each case of the benches works; figures are for `make bench`.
+bench() {
+    make --silent lib || return 1
+    export TOLLBAR_LIBRARY="$PWD/build/libtollbar.so"
+    cargo bench --bench ratios -- --smoke && echo "1 passed, 0 failed" &&
+        cargo bench --bench trends -- --test && echo "1 passed, 0 failed"
+}
+# The README's C program, as a reader would take it.
+readme() {
+    make --silent lib || return 1
+    awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md >build/readme.c
+    cc -std=c99 -Wall -Wextra -Wpedantic -Werror -Iinclude -o build/readme build/readme.c build/libtollbar.a || return 1
+    build/readme >build/readme.out || return 1
+    cat build/readme.out
+    test "$(grep -c passes build/readme.out)" -eq 3 && test "$(grep -c again build/readme.out)" -eq 2
+}
 c() { make --silent lib && ffi-tests/c/run.sh build; }
 replay() { make --silent lib build/tollbar-replay && examples/c/test.sh build; }
 
@@ -63,6 +78,7 @@ step loom loom
 step tsan tsan
 step c c
 step replay replay
+step readme readme
 step bench bench
 
 printf '\n%d passed, %d failed\n' "$passed" "$failed"

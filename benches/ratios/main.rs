@@ -4,8 +4,10 @@
 //! them; a case's figure is the median of its rounds, a ratio is the median of the rounds' ratios.
 //! `--smoke` runs a few rounds, to see that every case works.
 
-mod c_face;
+mod c_cases;
 mod cases;
+#[path = "../common/library.rs"]
+mod library;
 mod table;
 
 use std::time::Instant;
@@ -45,7 +47,7 @@ fn main() {
     let (rounds, operations) = if smoke { (3, 2_000) } else { (301, 20_000) };
     let mut cases = cases::all();
     if let Some(library) = std::env::var_os("TOLLBAR_LIBRARY") {
-        cases.extend(c_face::all(&library));
+        cases.extend(c_cases::all(&library));
     }
     for case in &cases {
         (case.run)(operations);
