@@ -30,7 +30,8 @@ pub trait Shared: Sync {
     /// Decides and charges.
     fn check_at(&self, now: u64, cost: u64) -> Decision;
 
-    /// What [`Shared::check_at`] would answer. Writes nothing.
+    /// What [`Shared::check_at`] would answer. Charges nothing, and writes nothing but, in a log, an entry that
+    /// its owner has not written yet.
     fn peek_at(&self, now: u64, cost: u64) -> Decision;
 
     /// Takes as many permits as there are, up to `most`; returns how many.
