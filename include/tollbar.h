@@ -30,9 +30,9 @@
  *      back between calls or threads: that never admits more.
  * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory
  *      that is not what the call says is undefined, as everywhere in C.
- * [C5] Any number of threads may call at once, but for _free, _init_in and _new's own output. No call
- *      locks, and none but _wait, _new, _from_text and _free allocates, blocks or enters the kernel
- *      (reading the system's clock aside). All may be used on both sides of a fork.
+ * [C5] Any number of threads may call at once, but for _free, _close, _init_in and _new's own output.
+ *      No call locks; none but _wait and those that make or end things allocates, blocks or enters
+ *      the kernel (reading the system's clock aside). All may be used on both sides of a fork.
  * [C6] Structs that start with `struct_size` may grow. Initialise them with their _INIT macro; a
  *      library of another version reads and writes only what both know, and refuses with
  *      TOLLBAR_E_RESERVED what it would have to ignore.
@@ -495,6 +495,48 @@ typedef struct tollbar_limiter_options {
     uint32_t reserved;
 } tollbar_limiter_options;
 
+/* Makes a limiter. `options` may be NULL. On success `*out` is to be freed with
+ * tollbar_limiter_free; otherwise it is left alone. */
+int32_t tollbar_limiter_new(const tollbar_policy_spec *spec,
+                            const tollbar_limiter_options *options,
+                            tollbar_limiter **out);
+
+/* Makes a limiter of a NUL-terminated text such as "100/s burst 20", with default options. `error`
+ * may be NULL. */
+int32_t tollbar_limiter_from_text(const char *text,
+                                  tollbar_limiter **out,
+                                  tollbar_policy_error *error);
+
+/* Frees a limiter that no call is using. NULL is nothing. */
+void tollbar_limiter_free(tollbar_limiter *limiter);
+
+/* The bytes that tollbar_limiter_init_in needs. */
+size_t tollbar_limiter_size(void);
+
+/* The alignment that tollbar_limiter_init_in needs: a cache line or two. */
+size_t tollbar_limiter_align(void);
+
+/* Makes a limiter in the caller's memory of `size` bytes; `*out` is that memory. `options` may be NULL.
+ *
+ * To be ended with tollbar_limiter_close, not with tollbar_limiter_free. The arrays of a sliding window
+ * or a sliding log are allocated beside it; limiters of the other algorithms allocate nothing. */
+int32_t tollbar_limiter_init_in(void *memory,
+                                size_t size,
+                                const tollbar_policy_spec *spec,
+                                const tollbar_limiter_options *options,
+                                tollbar_limiter **out);
+
+/* Ends a limiter of tollbar_limiter_init_in that no call is using; its memory is the caller's again.
+ * NULL is nothing. */
+void tollbar_limiter_close(tollbar_limiter *limiter);
+
+/* Default options. */
+#define TOLLBAR_LIMITER_OPTIONS_INIT { (uint32_t)sizeof(tollbar_limiter_options), 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 7. Decisions of limiters
+ * -------------------------------------------------------------------------------------------- */
+
 /* A limiter's state, for people and metrics. */
 typedef struct tollbar_limiter_state {
     /* sizeof(tollbar_limiter_state), as the caller's compiler sees it. */
@@ -513,28 +555,11 @@ typedef struct tollbar_limiter_state {
     uint64_t backward_steps;
 } tollbar_limiter_state;
 
-/* Makes a limiter. `options` may be NULL. On success `*out` is to be freed with
- * tollbar_limiter_free; otherwise it is left alone. */
-int32_t tollbar_limiter_new(const tollbar_policy_spec *spec,
-                            const tollbar_limiter_options *options,
-                            tollbar_limiter **out);
-
-/* Makes a limiter of a NUL-terminated text such as "100/s burst 20", with default options. `error`
- * may be NULL. */
-int32_t tollbar_limiter_from_text(const char *text,
-                                  tollbar_limiter **out,
-                                  tollbar_policy_error *error);
-
-/* Frees a limiter that no call is using. NULL is nothing. */
-void tollbar_limiter_free(tollbar_limiter *limiter);
-
 /* Takes `cost` permits now. A cost of 0 asks without charging.
  *
  * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
  * answer in full; it is cheaper without. */
-int32_t tollbar_limiter_check(const tollbar_limiter *limiter,
-                              uint64_t cost,
-                              tollbar_decision *out);
+int32_t tollbar_limiter_check(const tollbar_limiter *limiter, uint64_t cost, tollbar_decision *out);
 
 /* tollbar_limiter_check at the caller's time. A limiter is either always called with the caller's
  * time or on the scale of its clock (tollbar_clock_now). */
@@ -544,9 +569,7 @@ int32_t tollbar_limiter_check_at(const tollbar_limiter *limiter,
                                  tollbar_decision *out);
 
 /* What tollbar_limiter_check would answer; changes nothing. */
-int32_t tollbar_limiter_peek(const tollbar_limiter *limiter,
-                             uint64_t cost,
-                             tollbar_decision *out);
+int32_t tollbar_limiter_peek(const tollbar_limiter *limiter, uint64_t cost, tollbar_decision *out);
 
 /* tollbar_limiter_peek at the caller's time. */
 int32_t tollbar_limiter_peek_at(const tollbar_limiter *limiter,
@@ -571,9 +594,7 @@ int32_t tollbar_limiter_check_many_at(const tollbar_limiter *limiter,
 
 /* Takes as many permits as there are, up to `most`; `*taken` says how many. Returns TOLLBAR_ALLOWED
  * if that is not 0, else TOLLBAR_DENIED. */
-int32_t tollbar_limiter_take_up_to(const tollbar_limiter *limiter,
-                                   uint64_t most,
-                                   uint64_t *taken);
+int32_t tollbar_limiter_take_up_to(const tollbar_limiter *limiter, uint64_t most, uint64_t *taken);
 
 /* tollbar_limiter_take_up_to at the caller's time. */
 int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
@@ -611,9 +632,6 @@ int32_t tollbar_limiter_get_state(const tollbar_limiter *limiter,
 
 /* The policy that the limiter was made of. */
 int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_policy_spec *out);
-
-/* Default options. */
-#define TOLLBAR_LIMITER_OPTIONS_INIT { (uint32_t)sizeof(tollbar_limiter_options), 0, 0, 0 }
 
 /* A state to be filled in. */
 #define TOLLBAR_LIMITER_STATE_INIT { (uint32_t)sizeof(tollbar_limiter_state), 0, 0, 0, 0, 0, 0 }

@@ -1,6 +1,9 @@
 /* Limiters of every algorithm through each of their calls, at the caller's time. */
 #include "test.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* What a fresh one of every_algorithm lets pass in one instant. */
 static uint64_t at_once(size_t algorithm) {
     return algorithm >= TOLLBAR_ALGORITHM_PACER ? 1 : 5;
@@ -252,8 +255,40 @@ static void s16_the_whole_life_of_a_limiter(void **state) {
     tollbar_limiter_free(limiter);
 }
 
+static void limiters_live_in_the_callers_memory(void **state) {
+    const size_t size = tollbar_limiter_size(), align = tollbar_limiter_align();
+    char *block = malloc(size + 2 * align), *place = block;
+    size_t i;
+    (void)state;
+    assert_non_null(block);
+    assert_true(align != 0 && (align & (align - 1)) == 0);
+    place += (align - (uintptr_t)block % align) % align;
+    for (i = 0; i < COUNT(every_algorithm); i++) {
+        tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT, none = spec;
+        tollbar_limiter *limiter = NULL;
+        uint64_t passed = 0;
+        assert_int_equal(tollbar_policy_spec_parse(every_algorithm[i], strlen(every_algorithm[i]), &spec, NULL), 0);
+        assert_int_equal(tollbar_limiter_init_in(place, size - 1, &spec, NULL, &limiter), TOLLBAR_E_BUFFER);
+        assert_int_equal(tollbar_limiter_init_in(place + 1, size, &spec, NULL, &limiter), TOLLBAR_E_MISALIGNED);
+        assert_int_equal(tollbar_limiter_init_in(NULL, size, &spec, NULL, &limiter), TOLLBAR_E_NULL);
+        assert_int_equal(tollbar_limiter_init_in(place, size, NULL, NULL, &limiter), TOLLBAR_E_NULL);
+        assert_int_equal(tollbar_limiter_init_in(place, size, &spec, NULL, NULL), TOLLBAR_E_NULL);
+        assert_int_equal(tollbar_limiter_init_in(place, size, &none, NULL, &limiter), TOLLBAR_E_PERIOD_ZERO);
+        assert_null(limiter);
+        assert_int_equal(tollbar_limiter_init_in(place, size, &spec, NULL, &limiter), 0);
+        assert_ptr_equal(limiter, place);
+        while (tollbar_limiter_check_at(limiter, 1000 * SEC, 1, NULL) == TOLLBAR_ALLOWED)
+            passed++;
+        assert_int_equal(passed, at_once(i));
+        tollbar_limiter_close(limiter);
+    }
+    tollbar_limiter_close(NULL);
+    free(block);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limiters_live_in_the_callers_memory),
         cmocka_unit_test(each_algorithm_admits_its_permits_and_says_when_there_are_more),
         cmocka_unit_test(take_up_to_takes_what_there_is),
         cmocka_unit_test(check_many_is_check_for_each),

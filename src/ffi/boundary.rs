@@ -133,6 +133,21 @@ pub(super) unsafe fn bytes<'a>(text: *const core::ffi::c_char, len: usize) -> Re
     Ok(unsafe { core::slice::from_raw_parts(text.cast::<u8>(), len) })
 }
 
+/// The caller's memory as a place for a `T`.
+pub(super) fn room<T>(memory: *mut core::ffi::c_void, size: usize) -> Result<*mut T, i32> {
+    let at = memory.cast::<T>();
+    if at.is_null() {
+        return Err(TOLLBAR_E_NULL);
+    }
+    if !at.is_aligned() {
+        return Err(TOLLBAR_E_MISALIGNED);
+    }
+    if size < size_of::<T>() {
+        return Err(TOLLBAR_E_BUFFER);
+    }
+    Ok(at)
+}
+
 /// Moves `value` to the heap; an error where there is no memory.
 pub(super) fn boxed<T>(value: T) -> Result<*mut T, i32> {
     let layout = core::alloc::Layout::new::<T>();

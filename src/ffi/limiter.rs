@@ -1,22 +1,21 @@
-//! Limiters: a state of any algorithm with a clock, for threads of one process.
+//! Limiters: a state of any algorithm with a clock, for threads of one process. What they are asked is in
+//! [`super::decide`].
 
 use super::boundary::*;
-use super::cell::{answer, tollbar_decision};
 use super::clock::source;
-use super::policy::{describe, length, parse, policy, report, tollbar_policy_error, tollbar_policy_spec};
+use super::policy::{length, parse, policy, report, tollbar_policy_error, tollbar_policy_spec};
 use super::status::*;
-use crate::clock::{Clock, Source};
-use crate::decision::Verdict;
-use crate::limiter::{Limiter, Shared, State};
+use crate::clock::Source;
+use crate::limiter::{Limiter, State};
 use crate::policy::Policy;
-use core::ffi::c_char;
-use core::mem::size_of;
+use core::ffi::{c_char, c_void};
+use core::mem::{align_of, size_of};
 
 /// A limiter. All calls but tollbar_limiter_free may be made by any number of threads at once, on
 /// either side of a fork (each side goes on with its own copy).
 pub struct tollbar_limiter {
-    limiter: Limiter<State, Source>,
-    policy: Policy,
+    pub(super) limiter: Limiter<State, Source>,
+    pub(super) policy: Policy,
 }
 
 /// How a limiter is made. All zero but `struct_size` is the default.
@@ -33,37 +32,10 @@ pub struct tollbar_limiter_options {
     pub reserved: u32,
 }
 
-/// A limiter's state, for people and metrics.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct tollbar_limiter_state {
-    /// sizeof(tollbar_limiter_state), as the caller's compiler sees it.
-    pub struct_size: u32,
-    /// Callers asleep in tollbar_limiter_wait.
-    pub waiting: u32,
-    /// The time of the view on the limiter's clock.
-    pub now_ns: u64,
-    /// Permits that could be taken at that time.
-    pub remaining: u64,
-    /// Nanoseconds until one permit could be taken; 0 if one can.
-    pub retry_after_ns: u64,
-    /// Nanoseconds until the state is as good as fresh.
-    pub reset_after_ns: u64,
-    /// Requests that came with an older time than one admitted before them.
-    pub backward_steps: u64,
-}
-
 // SAFETY: repr(C), u32 first, u32 fields only.
 unsafe impl Growable for tollbar_limiter_options {
     const FIRST_SIZE: usize = 16;
 }
-// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
-unsafe impl Growable for tollbar_limiter_state {
-    const FIRST_SIZE: usize = 48;
-}
-
-const _: () = assert!(size_of::<tollbar_limiter_state>() == 48);
-
 /// Makes a limiter. `options` may be NULL. On success `*out` is to be freed with
 /// tollbar_limiter_free; otherwise it is left alone.
 ///
@@ -80,7 +52,7 @@ pub unsafe extern "C" fn tollbar_limiter_new(
             // SAFETY: by the caller's promise.
             let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
             // SAFETY: by the caller's promise.
-            out.write(unsafe { make(&policy, options) }?);
+            out.write(boxed(unsafe { make(&policy, options) }?)?);
             Ok(TOLLBAR_ALLOWED)
         })())
     })
@@ -102,7 +74,7 @@ pub unsafe extern "C" fn tollbar_limiter_from_text(
             // SAFETY: by the caller's promise.
             let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &State::check)?) };
             // SAFETY: null options are the default; `error` by the caller's promise.
-            let made = unsafe { make(&policy, core::ptr::null()) }.inspect_err(|&code| {
+            let made = unsafe { make(&policy, core::ptr::null()) }.and_then(boxed).inspect_err(|&code| {
                 // SAFETY: by the caller's promise.
                 unsafe { report(error, code, 1, tollbar_strerror(code)) };
             })?;
@@ -122,281 +94,64 @@ pub unsafe extern "C" fn tollbar_limiter_free(limiter: *mut tollbar_limiter) {
     unsafe { unboxed(limiter) };
 }
 
-/// Takes `cost` permits now. A cost of 0 asks without charging.
+/// The bytes that tollbar_limiter_init_in needs.
+#[no_mangle]
+pub extern "C" fn tollbar_limiter_size() -> usize {
+    size_of::<tollbar_limiter>()
+}
+
+/// The alignment that tollbar_limiter_init_in needs: a cache line or two.
+#[no_mangle]
+pub extern "C" fn tollbar_limiter_align() -> usize {
+    align_of::<tollbar_limiter>()
+}
+
+/// Makes a limiter in the caller's memory of `size` bytes; `*out` is that memory. `options` may be NULL.
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
-/// answer in full; it is cheaper without.
+/// To be ended with tollbar_limiter_close, not with tollbar_limiter_free. The arrays of a sliding window
+/// or a sliding log are allocated beside it; limiters of the other algorithms allocate nothing.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_check(
-    limiter: *const tollbar_limiter,
-    cost: u64,
-    out: *mut tollbar_decision,
+pub unsafe extern "C" fn tollbar_limiter_init_in(
+    memory: *mut c_void,
+    size: usize,
+    spec: *const tollbar_policy_spec,
+    options: *const tollbar_limiter_options,
+    out: *mut *mut tollbar_limiter,
 ) -> i32 {
     guard(|| {
         code((|| {
             // SAFETY: by the caller's promise.
-            let limiter = &unsafe { reference(limiter) }?.limiter;
-            if out.is_null() {
-                return Ok(limiter.admit(cost) as i32);
-            }
-            answer(out, || limiter.check(cost))
+            let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
+            let memory = room::<tollbar_limiter>(memory, size)?;
+            // SAFETY: by the caller's promise.
+            let made = unsafe { make(&policy, options) }?;
+            // SAFETY: not null, aligned, large enough, and writable by the caller's promise.
+            unsafe { memory.write(made) };
+            out.write(memory);
+            Ok(TOLLBAR_ALLOWED)
         })())
     })
 }
 
-/// tollbar_limiter_check at the caller's time. A limiter is either always called with the caller's
-/// time or on the scale of its clock (tollbar_clock_now).
+/// Ends a limiter of tollbar_limiter_init_in that no call is using; its memory is the caller's again.
+/// NULL is nothing.
 ///
 /// # Safety
-/// Pointers are NULL or as said.
+/// `limiter` is NULL or came from tollbar_limiter_init_in and has not been closed.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_check_at(
-    limiter: *const tollbar_limiter,
-    now_ns: u64,
-    cost: u64,
-    out: *mut tollbar_decision,
-) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let shared = unsafe { reference(limiter) }?.limiter.shared();
-            if out.is_null() {
-                return Ok(shared.admit_at(now_ns, cost) as i32);
-            }
-            answer(out, || shared.check_at(now_ns, cost))
-        })())
-    })
-}
-
-/// What tollbar_limiter_check would answer; changes nothing.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_peek(
-    limiter: *const tollbar_limiter,
-    cost: u64,
-    out: *mut tollbar_decision,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, || l.limiter.peek(cost)))))
-}
-
-/// tollbar_limiter_peek at the caller's time.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_peek_at(
-    limiter: *const tollbar_limiter,
-    now_ns: u64,
-    cost: u64,
-    out: *mut tollbar_decision,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, || l.limiter.shared().peek_at(now_ns, cost)))))
-}
-
-/// Decides on `count` requests with one reading of the clock; `results[i]` is what the call for
-/// `costs[i]` alone would return. `costs` may be NULL: 1 each. Returns 0, or an error that concerns all
-/// (then nothing has been charged).
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_check_many(
-    limiter: *const tollbar_limiter,
-    costs: *const u64,
-    count: usize,
-    results: *mut i32,
-) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let limiter = &unsafe { reference(limiter) }?.limiter;
-            // SAFETY: by the caller's promise.
-            unsafe { check_many(limiter.shared(), limiter.clock().now(), costs, count, results) }
-        })())
-    })
-}
-
-/// tollbar_limiter_check_many at the caller's time.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_check_many_at(
-    limiter: *const tollbar_limiter,
-    now_ns: u64,
-    costs: *const u64,
-    count: usize,
-    results: *mut i32,
-) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let limiter = &unsafe { reference(limiter) }?.limiter;
-            // SAFETY: by the caller's promise.
-            unsafe { check_many(limiter.shared(), now_ns, costs, count, results) }
-        })())
-    })
-}
-
-/// Takes as many permits as there are, up to `most`; `*taken` says how many. Returns TOLLBAR_ALLOWED
-/// if that is not 0, else TOLLBAR_DENIED.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_take_up_to(
-    limiter: *const tollbar_limiter,
-    most: u64,
-    taken: *mut u64,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { take_up_to(limiter, None, most, taken) }))
-}
-
-/// tollbar_limiter_take_up_to at the caller's time.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_take_up_to_at(
-    limiter: *const tollbar_limiter,
-    now_ns: u64,
-    most: u64,
-    taken: *mut u64,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { take_up_to(limiter, Some(now_ns), most, taken) }))
-}
-
-/// Takes `cost` permits, sleeping up to `patience_ns` for them.
-///
-/// What cannot fit into the patience is refused at once with nothing charged, and so is a caller for
-/// whom there is no place among the sleepers (tollbar_limiter_options). Where the algorithm can book
-/// ahead (gcra, pacer, warm-up, and interval aligned to time 0) callers wake one after the other, each
-/// with its permits; with windows and logs a caller sleeps until a permit could be free and tries again.
-/// Returns as tollbar_limiter_check.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_wait(
-    limiter: *const tollbar_limiter,
-    cost: u64,
-    patience_ns: u64,
-    out: *mut tollbar_decision,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, || l.limiter.wait(cost, patience_ns)))))
-}
-
-/// Takes `cost` permits ahead of time: on TOLLBAR_ALLOWED the caller is bound to act `*wait_ns` after
-/// `now_ns` and not before. TOLLBAR_DENIED if that would be more than `patience_ns`, or if the algorithm
-/// cannot book ahead, TOLLBAR_NEVER if the cost is above the burst; then nothing has been charged.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_reserve_at(
-    limiter: *const tollbar_limiter,
-    now_ns: u64,
-    cost: u64,
-    patience_ns: u64,
-    wait_ns: *mut u64,
-) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (limiter, wait_ns) = unsafe { (reference(limiter)?, place(wait_ns)?) };
-            let shared = limiter.limiter.shared();
-            match shared.reserve_at(now_ns, cost, now_ns.saturating_add(patience_ns)) {
-                Some(at) => {
-                    wait_ns.write(at.saturating_sub(now_ns));
-                    Ok(TOLLBAR_ALLOWED)
-                }
-                // Whether it is the cost that is too large.
-                None => Ok(match shared.peek_at(now_ns, cost).verdict {
-                    Verdict::Never => TOLLBAR_NEVER,
-                    _ => TOLLBAR_DENIED,
-                }),
-            }
-        })())
-    })
-}
-
-/// Back to fresh. Safe beside other calls; admissions in the same instant may survive it.
-///
-/// # Safety
-/// `limiter` is NULL or live.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_reset(limiter: *const tollbar_limiter) -> i32 {
-    guard(|| {
-        // SAFETY: by the caller's promise.
-        code(unsafe { reference(limiter) }.map(|l| {
-            l.limiter.reset();
-            TOLLBAR_ALLOWED
-        }))
-    })
-}
-
-/// The state as of now; takes nothing.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_get_state(
-    limiter: *const tollbar_limiter,
-    out: *mut tollbar_limiter_state,
-) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let limiter = unsafe { reference(limiter) }?;
-            size_at(out)?;
-            let view = limiter.limiter.snapshot();
-            let state = tollbar_limiter_state {
-                struct_size: 0,
-                waiting: view.waiting,
-                now_ns: view.now,
-                remaining: view.decision.remaining,
-                retry_after_ns: view.decision.retry_after,
-                reset_after_ns: view.decision.reset_after,
-                backward_steps: view.backward_steps,
-            };
-            // SAFETY: by the caller's promise; size_at has checked it.
-            unsafe { write(out, &state) }.map(|()| TOLLBAR_ALLOWED)
-        })())
-    })
-}
-
-/// The policy that the limiter was made of.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_get_policy(
-    limiter: *const tollbar_limiter,
-    out: *mut tollbar_policy_spec,
-) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let limiter = unsafe { reference(limiter) }?;
-            // SAFETY: by the caller's promise.
-            unsafe { write(out, &describe(&limiter.policy)) }.map(|()| TOLLBAR_ALLOWED)
-        })())
-    })
+pub unsafe extern "C" fn tollbar_limiter_close(limiter: *mut tollbar_limiter) {
+    if !limiter.is_null() && limiter.is_aligned() {
+        // SAFETY: by the caller's promise a live value.
+        unsafe { limiter.drop_in_place() };
+    }
 }
 
 /// # Safety
 /// `options` is null or readable.
-unsafe fn make(policy: &Policy, options: *const tollbar_limiter_options) -> Result<*mut tollbar_limiter, i32> {
+unsafe fn make(policy: &Policy, options: *const tollbar_limiter_options) -> Result<tollbar_limiter, i32> {
     let (clock, waiters) = if options.is_null() {
         (Source::Tsc, 0)
     } else {
@@ -412,37 +167,5 @@ unsafe fn make(policy: &Policy, options: *const tollbar_limiter_options) -> Resu
     if waiters != 0 {
         limiter = limiter.with_waiters(waiters);
     }
-    boxed(tollbar_limiter { limiter, policy: *policy })
-}
-
-/// # Safety
-/// `costs` is null or has `count` entries; `results` is null or has `count` places.
-unsafe fn check_many(shared: &State, now: u64, costs: *const u64, count: usize, results: *mut i32) -> Result<i32, i32> {
-    array(results, count)?;
-    if !costs.is_null() {
-        array(costs, count)?;
-    }
-    for i in 0..count {
-        // SAFETY: `i` is below the count that the caller vouches for, in both arrays.
-        unsafe {
-            let cost = if costs.is_null() { 1 } else { costs.add(i).read() };
-            results.add(i).write(shared.admit_at(now, cost) as i32);
-        }
-    }
-    Ok(TOLLBAR_ALLOWED)
-}
-
-/// # Safety
-/// Pointers are null or live.
-unsafe fn take_up_to(
-    limiter: *const tollbar_limiter,
-    now: Option<u64>,
-    most: u64,
-    taken: *mut u64,
-) -> Result<i32, i32> {
-    // SAFETY: by the caller's promise.
-    let (limiter, taken) = unsafe { (&reference(limiter)?.limiter, place(taken)?) };
-    let permits = limiter.shared().take_up_to_at(now.unwrap_or_else(|| limiter.clock().now()), most);
-    taken.write(permits);
-    Ok(if permits == 0 { TOLLBAR_DENIED } else { TOLLBAR_ALLOWED })
+    Ok(tollbar_limiter { limiter, policy: *policy })
 }

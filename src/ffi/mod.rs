@@ -1,4 +1,5 @@
-//! The C face: the only `extern "C"`. One file a section of `include/tollbar.h`, in the header's order.
+//! The C face: the only `extern "C"`. One file a section of `include/tollbar.h`; the order of the sections is
+//! in `xtask/src/header.rs`.
 //!
 //! Every doc comment in the sections is printed into the header and speaks to a C reader.
 
@@ -8,6 +9,7 @@ mod boundary;
 
 pub mod cell;
 pub mod clock;
+pub mod decide;
 pub mod limiter;
 pub mod policy;
 pub mod status;

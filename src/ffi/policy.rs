@@ -275,16 +275,7 @@ pub unsafe extern "C" fn tollbar_policy_init_in(
         code((|| {
             // SAFETY: by the caller's promise.
             let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
-            let memory = memory.cast::<tollbar_policy>();
-            if memory.is_null() {
-                return Err(TOLLBAR_E_NULL);
-            }
-            if !memory.is_aligned() {
-                return Err(TOLLBAR_E_MISALIGNED);
-            }
-            if size < size_of::<tollbar_policy>() {
-                return Err(TOLLBAR_E_BUFFER);
-            }
+            let memory = room::<tollbar_policy>(memory, size)?;
             let compiled = compile(&policy)?;
             // SAFETY: not null, aligned, large enough, and writable by the caller's promise.
             unsafe { memory.write(compiled) };

@@ -16,28 +16,22 @@ use crate::sync::{AtomicU64, CachePadded, Ordering};
 #[inline(always)]
 #[cfg(feature = "capi")]
 pub(crate) fn step<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> (Verdict, u64) {
-    step_then(word, algorithm, now, cost, |_| ())
+    apply(word, |state| algorithm.step(state, now, cost), |_| ())
 }
 
-/// [`step`] for loops, whose copy of it would be one too many.
+/// [`step`] where a copy of its code would be one too many.
 #[inline(never)]
 #[cfg(feature = "capi")]
 pub(crate) fn step_apart<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> (Verdict, u64) {
-    step(word, algorithm, now, cost)
+    apply(word, |state| apart(algorithm, state, now, cost), |_| ())
 }
 
-/// [`step`], and `changed` if it changed the state: a refusal does not even ask.
+/// Applies `step` to the word, and then `changed` if it changed: a refusal does not even ask.
 #[inline(always)]
-fn step_then<A: Algorithm>(
-    word: &AtomicU64,
-    algorithm: &A,
-    now: u64,
-    cost: u64,
-    changed: impl FnOnce(Verdict),
-) -> (Verdict, u64) {
+fn apply(word: &AtomicU64, step: impl Fn(u64) -> Step, changed: impl FnOnce(Verdict)) -> (Verdict, u64) {
     let mut state = word.load(Ordering::Relaxed);
     loop {
-        let Step { verdict, next } = algorithm.step(state, now, cost);
+        let Step { verdict, next } = step(state);
         let Some(next) = next else { return (verdict, state) };
         match word.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => {
@@ -49,18 +43,19 @@ fn step_then<A: Algorithm>(
     }
 }
 
+/// A step that is not worth a copy of its code where it is taken, in the artefacts that are to be small.
+#[cfg_attr(feature = "freestanding", inline(never))]
+#[cfg_attr(not(feature = "freestanding"), inline(always))]
+fn apart<A: Algorithm>(algorithm: &A, state: u64, now: u64, cost: u64) -> Step {
+    algorithm.step(state, now, cost)
+}
+
 /// [`Shared::check_at`] on a bare word.
 #[cfg(feature = "capi")]
 #[inline(never)]
 pub(crate) fn check<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
     let (verdict, state) = step_apart(word, algorithm, now, cost);
     algorithm.describe(verdict, state, now, cost)
-}
-
-/// A step that is not worth a copy of its code where it is taken.
-#[inline(never)]
-fn apart<A: Algorithm>(algorithm: &A, state: u64, now: u64, cost: u64) -> Step {
-    algorithm.step(state, now, cost)
 }
 
 /// [`Shared::peek_at`] on a bare word.
@@ -141,9 +136,9 @@ impl<A: Algorithm> Cell<A> {
     }
 
     #[inline(always)]
-    fn watched(&self, now: u64, cost: u64) -> (Verdict, u64) {
+    fn watched(&self, now: u64, step: impl Fn(u64) -> Step) -> (Verdict, u64) {
         self.line.watch.look(now);
-        step_then(&self.line.word, &self.algorithm, now, cost, |verdict| {
+        apply(&self.line.word, step, |verdict| {
             if verdict == Verdict::Allowed {
                 self.line.watch.admitted(now);
             }
@@ -154,12 +149,12 @@ impl<A: Algorithm> Cell<A> {
 impl<A: Algorithm> Shared for Cell<A> {
     #[inline]
     fn admit_at(&self, now: u64, cost: u64) -> Verdict {
-        self.watched(now, cost).0
+        self.watched(now, |state| self.algorithm.step(state, now, cost)).0
     }
 
     #[inline]
     fn check_at(&self, now: u64, cost: u64) -> Decision {
-        let (verdict, state) = self.watched(now, cost);
+        let (verdict, state) = self.watched(now, |state| apart(&self.algorithm, state, now, cost));
         self.algorithm.describe(verdict, state, now, cost)
     }
 

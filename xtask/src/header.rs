@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// Source file and banner of each section, in the header's order.
-const SECTIONS: [(&str, &str); 6] = [
+const SECTIONS: [(&str, &str); 7] = [
     ("status", "1. Results and errors"),
     ("version", "2. Version"),
     ("policy", "3. Policies"),
     ("clock", "4. Clocks"),
     ("cell", "5. Cells: a state word of the caller's own"),
     ("limiter", "6. Limiters: any algorithm, with a clock"),
+    ("decide", "7. Decisions of limiters"),
 ];
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
@@ -134,6 +135,7 @@ fn inits(file: &str) -> String {
         "policy" => include_str!("header/policy_init.h").to_owned(),
         "cell" => include_str!("header/cell_init.h").to_owned(),
         "limiter" => include_str!("header/limiter_init.h").to_owned(),
+        "decide" => include_str!("header/decide_init.h").to_owned(),
         _ => String::new(),
     }
 }

@@ -30,9 +30,9 @@
  *      back between calls or threads: that never admits more.
  * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory
  *      that is not what the call says is undefined, as everywhere in C.
- * [C5] Any number of threads may call at once, but for _free, _init_in and _new's own output. No call
- *      locks, and none but _wait, _new, _from_text and _free allocates, blocks or enters the kernel
- *      (reading the system's clock aside). All may be used on both sides of a fork.
+ * [C5] Any number of threads may call at once, but for _free, _close, _init_in and _new's own output.
+ *      No call locks; none but _wait and those that make or end things allocates, blocks or enters
+ *      the kernel (reading the system's clock aside). All may be used on both sides of a fork.
  * [C6] Structs that start with `struct_size` may grow. Initialise them with their _INIT macro; a
  *      library of another version reads and writes only what both know, and refuses with
  *      TOLLBAR_E_RESERVED what it would have to ignore.
