@@ -20,8 +20,8 @@
 //! conversion is not rounded either, and every decision equals that of exact rational arithmetic.
 //! Otherwise `S` is chosen so that it is not rounded at multiples of the smallest possible power
 //! of ten nanoseconds ([`Grid::exact_step`]), and in between a decision can be early by less than
-//! one unit ([`Grid::per_permit`] units make a permit; a unit is at most a quarter of a nanosecond
-//! for every burst that refills within a century).
+//! one unit ([`Grid::per_permit`] units make a permit; a unit is less than a third of a nanosecond
+//! for every burst that refills within a year, where the state has a whole word for it).
 
 use core::num::{NonZeroU128, NonZeroU64};
 
@@ -124,7 +124,8 @@ impl Grid {
             return now.wrapping_mul(self.hi);
         }
         unlikely();
-        // The multiplier's error is below 2^-126 of it, and now·den < 2^125: the floor is exact.
+        // The multiplier is less than 2^-126 of itself too large, and now·den stays below 2^126 for every
+        // period up to 2^62 ns (146 years): the floor is exact.
         let low = (u128::from(now) * u128::from(self.lo)) >> 64;
         ((u128::from(now) * u128::from(self.hi) + low) >> self.shift) as u64
     }
