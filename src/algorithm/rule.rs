@@ -66,9 +66,7 @@ impl Rule {
             Kind::SlidingWindow | Kind::SlidingLog => return Err(PolicyError::NotOneWord),
         })
     }
-}
 
-impl Rule {
     #[inline(never)]
     fn step_other(&self, state: u64, now: u64, cost: u64) -> Step {
         let closed = if cost == 0 { Step::ask() } else { Step::deny() };
