@@ -53,6 +53,7 @@ mod freestanding;
 pub mod limiter;
 pub mod policy;
 mod sync;
+pub mod table;
 pub mod units;
 
 pub use decision::{Decision, Verdict};

@@ -1,0 +1,1 @@
+//! The memory of a table: private, shared, the caller's, or a file's.
