@@ -21,6 +21,8 @@ pub enum TableError {
     Versions,
     /// The set of exempt keys is full.
     Exempt,
+    /// A request without a key, in a table that reports them ([`Missing::Report`](super::Missing)).
+    MissingKey,
     /// Out of memory.
     NoMemory,
     /// The caller's memory is too small for the table that is asked for.
@@ -67,6 +69,8 @@ pub enum Call {
     Lock = 5,
     /// Random numbers for the seed.
     Random = 6,
+    /// Writing it to its disk.
+    Sync = 7,
 }
 
 impl TableError {
@@ -80,6 +84,7 @@ impl TableError {
             TableError::Mixed => "a sliding window or log has a table for itself",
             TableError::Versions => "the table has seen 255 versions of policies and takes no more",
             TableError::Exempt => "the set of exempt keys is full",
+            TableError::MissingKey => "a request without a key",
             TableError::NoMemory => "out of memory",
             TableError::Room => "the memory is too small for the table",
             TableError::Misaligned => "the memory is not aligned to 64 bytes",
@@ -100,6 +105,7 @@ impl TableError {
                 Call::Link => "the file cannot be given its name",
                 Call::Lock => "the file cannot be locked",
                 Call::Random => "the system gives no random numbers",
+                Call::Sync => "the file cannot be written to its disk",
             },
         }
     }
