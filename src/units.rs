@@ -130,6 +130,13 @@ impl Grid {
         ((u128::from(now) * u128::from(self.hi) + low) >> self.shift) as u64
     }
 
+    /// Units that are not yet over at `now`: at least `now · units per nanosecond`, and at most one more;
+    /// `u64::MAX` after [`Grid::max_now`].
+    pub fn units_up(&self, now: u64) -> u64 {
+        // Whole units a nanosecond are not rounded.
+        self.units(now).saturating_add(u64::from(self.shift != 0))
+    }
+
     /// The smallest `now` whose [`Grid::units`] is at least `target`; [`NEVER`] if there is none.
     pub fn nanos(&self, target: u64) -> u64 {
         let Some(hi) = NonZeroU128::new(u128::from(self.hi)) else { return NEVER };
@@ -150,6 +157,47 @@ impl Grid {
             now += 1;
         }
         now
+    }
+}
+
+/// How long a unit is: what [`Grid::nanos`] says exactly, without a division and a little late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UnitLength {
+    /// Nanoseconds per unit, scaled by `2^shift`, rounded up.
+    by: u64,
+    shift: u32,
+    /// 1 where a unit is longer than a nanosecond.
+    long: u32,
+}
+
+impl UnitLength {
+    /// The length of a unit of `1/per_permit` permit at `limit` permits per `period` nanoseconds. `None` if
+    /// there is no such grid.
+    pub fn new(limit: NonZeroU64, period: NonZeroU64, per_permit: NonZeroU64) -> Option<UnitLength> {
+        let den = NonZeroU128::new(wide(limit).get().checked_mul(u128::from(per_permit.get()))?)?;
+        let num = wide(period).get();
+        let (hi, lo, shift) = fixed_point(num, den)?;
+        let (by, shift) = match hi.checked_add(u64::from(lo != 0)) {
+            Some(by) => (by, shift),
+            None => (1 << 63, shift.checked_sub(1)?),
+        };
+        Some(UnitLength { by, shift, long: u32::from(num > den.get()) })
+    }
+
+    /// A time at which `units` are over, in nanoseconds; [`NEVER`] from `end` on. It never falls as `units`
+    /// grows. It is not before the first such time, and after it by less than 4 ns (and a unit, where that is
+    /// longer than a nanosecond). It is not before any time whose [`Grid::units`] is `units`.
+    #[inline(always)]
+    pub fn over(&self, units: u64, end: u64) -> u64 {
+        // `by` is less than 2^-63 of itself too large, so the product is less than 2 ns too late, and the
+        // nanosecond more makes a floor of it a ceiling. A unit of less than a nanosecond is over by then too.
+        let units = units.saturating_add(u64::from(self.long));
+        let at = ((u128::from(units) * u128::from(self.by)) >> self.shift) + 1;
+        if at >= u128::from(end) {
+            NEVER
+        } else {
+            at as u64
+        }
     }
 }
 

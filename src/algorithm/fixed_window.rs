@@ -121,6 +121,41 @@ impl FixedWindow {
         from.saturating_mul(self.grain.get()).saturating_add(self.period)
     }
 
+    /// When the window `start` is over, or [`NEVER`] if none comes after it.
+    #[inline(always)]
+    fn over(&self, start: u64) -> u64 {
+        if start > self.last {
+            NEVER
+        } else {
+            self.end(start)
+        }
+    }
+
+    /// The word of a key whose rule changes from `old` to this one, if windows begin and end alike: what has
+    /// been used stays used. A start that this rule cannot say so finely is rounded up.
+    pub(super) fn adopt(&self, old: &FixedWindow, state: u64) -> Option<u64> {
+        if (self.period, self.anchored) != (old.period, old.anchored) {
+            return None;
+        }
+        let (mut start, used) = old.radix.div_rem(state);
+        if start > old.last {
+            return None;
+        }
+        if self.grain != old.grain {
+            let from = start.saturating_sub(1).checked_mul(old.grain.get())?;
+            start = self.anchor(from);
+        }
+        (start <= self.last).then(|| self.word(start, used.min(self.limit)))
+    }
+
+    /// The first start at or after the time `from`, as an anchored word counts it.
+    #[inline(always)]
+    fn anchor(&self, from: u64) -> u64 {
+        let (grain, rest) = self.grain.div_rem(from);
+        // Two more than a quotient of 2^64 − 1 by 1 would not fit; no word holds the one before it either.
+        grain.saturating_add(u64::from(rest != 0)).saturating_add(1)
+    }
+
     #[inline(always)]
     fn word(&self, start: u64, used: u64) -> u64 {
         start.wrapping_mul(self.radix.get()).wrapping_add(used)
@@ -173,8 +208,28 @@ impl Algorithm for FixedWindow {
     fn fresh_at(&self, state: u64, now: u64) -> u64 {
         match self.here(state, now) {
             Some(here) if here.used == 0 => now,
-            Some(here) => self.end(here.start),
+            Some(here) => self.over(here.start),
             None => NEVER,
         }
+    }
+
+    /// The end of the word's window, whatever of it is used.
+    #[inline]
+    fn expires_at(&self, state: u64) -> u64 {
+        if state == 0 {
+            return 0;
+        }
+        self.over(self.radix.div_rem(state).0)
+    }
+
+    /// The first window to end at or after `until`, full. The one after the last that admits is never over.
+    fn owing(&self, until: u64) -> u64 {
+        let start = if self.anchored {
+            self.anchor(until.saturating_sub(self.period))
+        } else {
+            self.grain.div_rem(until.saturating_sub(1)).0
+        };
+        let start = if self.end(start) == NEVER { u64::MAX } else { start };
+        self.word(start.min(self.last + 1), self.limit)
     }
 }

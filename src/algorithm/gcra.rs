@@ -10,7 +10,7 @@
 
 use super::{Algorithm, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
-use crate::units::{Grid, NEVER};
+use crate::units::{Grid, UnitLength, NEVER};
 use core::num::NonZeroU64;
 
 /// A compiled token bucket.
@@ -26,6 +26,7 @@ pub struct Gcra {
     started: u64,
     /// The last clock reading at which `tolerance` can be added twice without overflow.
     last: u64,
+    unit: UnitLength,
 }
 
 impl Gcra {
@@ -36,12 +37,14 @@ impl Gcra {
             return Err(PolicyError::OptionMismatch);
         }
         let grid = grid(policy, policy.burst, 64)?;
-        let unit = grid.per_permit().get();
-        let tolerance = policy.burst.checked_mul(unit).ok_or(PolicyError::BurstTooLarge)?;
-        let lacking = (policy.burst - policy.init).checked_mul(unit).ok_or(PolicyError::BurstTooLarge)?;
+        let permit = grid.per_permit().get();
+        let tolerance = policy.burst.checked_mul(permit).ok_or(PolicyError::BurstTooLarge)?;
+        let lacking = (policy.burst - policy.init).checked_mul(permit).ok_or(PolicyError::BurstTooLarge)?;
         let end = u64::MAX.checked_sub(tolerance).and_then(|end| end.checked_sub(tolerance));
         let last = grid.nanos(end.ok_or(PolicyError::BurstTooLarge)?).min(grid.max_now()).saturating_sub(1);
-        Ok(Gcra { grid, burst: policy.burst, tolerance, lacking, started: u64::from(lacking != 0), last })
+        let started = u64::from(lacking != 0);
+        let unit = unit_length(policy, &grid)?;
+        Ok(Gcra { grid, burst: policy.burst, tolerance, lacking, started, last, unit })
     }
 
     /// The units that its state is counted in.
@@ -155,6 +158,23 @@ impl Algorithm for Gcra {
         self.grid.nanos(state.saturating_sub(self.lacking)).max(now)
     }
 
+    /// After the last reading that admits anything it is [`NEVER`].
+    #[inline]
+    fn expires_at(&self, state: u64) -> u64 {
+        let at = self.unit.over(state.saturating_sub(self.lacking), self.last);
+        if state == 0 {
+            0
+        } else {
+            at
+        }
+    }
+
+    /// The TAT of a bucket that is as full as a fresh one at `until`.
+    fn owing(&self, until: u64) -> u64 {
+        // Where this saturates, the word is so late that it expires after `last`.
+        self.grid.units_up(until).saturating_add(self.lacking).max(1)
+    }
+
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
         if cost > self.burst {
             return None;
@@ -180,4 +200,11 @@ pub(super) fn grid(policy: &Policy, span: u64, bits: u32) -> Result<Grid, Policy
             None => PolicyError::RateTooHigh,
         }
     })
+}
+
+/// How long a unit of that grid is.
+pub(super) fn unit_length(policy: &Policy, grid: &Grid) -> Result<UnitLength, PolicyError> {
+    let limit = NonZeroU64::new(policy.limit).ok_or(PolicyError::OptionMismatch)?;
+    let period = NonZeroU64::new(policy.period).ok_or(PolicyError::PeriodZero)?;
+    UnitLength::new(limit, period, grid.per_permit()).ok_or(PolicyError::BurstTooLarge)
 }

@@ -57,6 +57,18 @@ impl Interval {
         }
         Ok(Interval(Shape::Stepped(Stepped { period: Divisor::new(period), limit, burst: policy.burst, last })))
     }
+
+    /// The word of a key whose rule changes from `old` to this one, if the two count alike: refills of as many
+    /// permits at the same times, or windows of the same length from the first request on.
+    pub(super) fn adopt(&self, old: &Interval, state: u64) -> Option<u64> {
+        match (&self.0, &old.0) {
+            (Shape::Stepped(new), Shape::Stepped(old)) => {
+                (new.period == old.period && new.limit == old.limit).then_some(state)
+            }
+            (Shape::Anchored(new), Shape::Anchored(old)) => new.adopt(old, state),
+            _ => None,
+        }
+    }
 }
 
 impl Stepped {
@@ -97,6 +109,16 @@ impl Stepped {
     fn available(&self, state: u64, now: u64) -> u64 {
         let clock = self.clock(now);
         clock.saturating_add(self.burst).saturating_sub(state.max(clock))
+    }
+
+    /// All that has been refilled by the interval that `until` falls into or is the start of.
+    fn owing(&self, until: u64) -> u64 {
+        // No word but 0 expires before the end of interval 0.
+        let (before, _) = self.period.div_rem(until.saturating_sub(1));
+        if before >= self.last {
+            return u64::MAX;
+        }
+        (before + 1).wrapping_mul(self.limit.get())
     }
 
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
@@ -148,6 +170,20 @@ impl Algorithm for Interval {
                 at => at.max(now),
             },
             Shape::Anchored(w) => w.fresh_at(state, now),
+        }
+    }
+
+    fn expires_at(&self, state: u64) -> u64 {
+        match &self.0 {
+            Shape::Stepped(s) => s.nanos(state),
+            Shape::Anchored(w) => w.expires_at(state),
+        }
+    }
+
+    fn owing(&self, until: u64) -> u64 {
+        match &self.0 {
+            Shape::Stepped(s) => s.owing(until),
+            Shape::Anchored(w) => w.owing(until),
         }
     }
 

@@ -89,6 +89,34 @@ pub trait Algorithm: Copy + Send + Sync {
     /// The earliest time from `now` on at which the state is as good as fresh, or [`NEVER`].
     fn fresh_at(&self, state: u64, now: u64) -> u64;
 
+    /// The time, in nanoseconds, from which `state` is as good as fresh: [`Algorithm::fresh_at`] without a
+    /// `now`, for those who keep many states and give the places of expired ones to others.
+    ///
+    /// - It is 0 for the fresh word 0, and depends on nothing but the policy and the state.
+    /// - It never falls: whatever `now` is (times that go back too), it is at least as late for the `next` of a
+    ///   step or of a reservation as for the state before.
+    /// - It is not before `now` for the `next` of a step from the fresh word, admitted or refused, nor for that
+    ///   of an admission of any state that is not better than a fresh one. States that were idle for long are
+    ///   better than fresh where a fresh one has not all that can be had at once (gcra with an `init` below its
+    ///   burst, with `borrow` or not; pacer with `slack`): theirs may stay in the past.
+    /// - It is never before `fresh_at(state, 0)`. For buckets it is at most 8 ns later, or a unit of the clock
+    ///   ([`crate::units::Grid`]) where that is longer; for the others it is the same.
+    /// - [`NEVER`] where the state is not fresh again within the times that can be represented, or only
+    ///   where nothing is admitted any more.
+    fn expires_at(&self, state: u64) -> u64 {
+        self.fresh_at(state, 0)
+    }
+
+    /// A state that owes everything until `until` (in nanoseconds): the word, never 0, with the most debt of
+    /// those that expire first at or after `until`. It is for a key that takes over the place of another
+    /// one's debt, and is one that a key could have come to by itself. Until `until` it has no more to give
+    /// than a fresh state, and from [`Algorithm::expires_at`] on it is as good as one.
+    ///
+    /// [`Algorithm::expires_at`] of it is at least `until`: for buckets by some nanoseconds (or units) at
+    /// most, for windows by less than a period. A time beyond what a state can say gives one that expires at
+    /// [`NEVER`] and admits nothing.
+    fn owing(&self, until: u64) -> u64;
+
     /// Takes `cost` permits ahead of time, for the earliest instant at which they may be used. It is
     /// `None` if there is no such instant, or if this algorithm cannot book ahead
     /// ([`Algorithm::BOOKS_AHEAD`]).

@@ -10,10 +10,10 @@
 //! Most admitted in any interval of length t, with unit costs: `slack + 1 + limit/period · t`; in
 //! general `slack + (largest cost) + limit/period · t`.
 
-use super::gcra::grid;
+use super::gcra::{grid, unit_length};
 use super::{Algorithm, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
-use crate::units::{Grid, NEVER};
+use crate::units::{Grid, UnitLength, NEVER};
 
 /// A compiled pacer, or a token bucket with `borrow`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +25,7 @@ pub struct Pacer {
     slack: u64,
     /// What of it a fresh state has.
     initial: u64,
+    unit: UnitLength,
 }
 
 impl Pacer {
@@ -37,10 +38,11 @@ impl Pacer {
             _ => return Err(PolicyError::OptionMismatch),
         };
         let grid = grid(policy, span, 64)?;
-        let unit = grid.per_permit();
-        let units = |permits: u64| permits.checked_mul(unit.get()).ok_or(PolicyError::BurstTooLarge);
-        let most = if policy.borrow { u64::MAX / unit } else { policy.burst };
-        Ok(Pacer { grid, most, slack: units(slack)?, initial: units(initial)? })
+        let permit = grid.per_permit();
+        let units = |permits: u64| permits.checked_mul(permit.get()).ok_or(PolicyError::BurstTooLarge);
+        let most = if policy.borrow { u64::MAX / permit } else { policy.burst };
+        let unit = unit_length(policy, &grid)?;
+        Ok(Pacer { grid, most, slack: units(slack)?, initial: units(initial)?, unit })
     }
 
     /// The units that its state is counted in.
@@ -113,6 +115,21 @@ impl Algorithm for Pacer {
             return now;
         }
         self.grid.nanos(state).max(now)
+    }
+
+    #[inline]
+    fn expires_at(&self, state: u64) -> u64 {
+        let at = self.unit.over(state, self.grid.max_now());
+        if state == 0 {
+            0
+        } else {
+            at
+        }
+    }
+
+    /// The departure of one that is first asked at `until`.
+    fn owing(&self, until: u64) -> u64 {
+        self.grid.units_up(until).max(1)
     }
 
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {

@@ -67,6 +67,38 @@ impl Rule {
         })
     }
 
+    /// The state of a key under a changed policy: `state` belongs to `old`, the result to this rule.
+    ///
+    /// Where the two count alike, what has been used stays used, or as much of it as the new limit is: equal
+    /// rules, windows of the same length and alignment, refills of as many permits at the same times. Every
+    /// other pair keeps the time at which the old state would have been as good as fresh, and owes everything
+    /// until then ([`Algorithm::owing`]).
+    ///
+    /// It is 0 only for 0; it expires no earlier than `state` did under `old`; and over a change no more is
+    /// admitted than `old` could have up to it, and this rule to a fresh state after it. A state that has
+    /// expired needs no adopting, and where this rule counts in windows one that has just done so may be taken
+    /// to owe the rest of a window: who knows the time puts the fresh word 0 in its place.
+    pub fn adopt(&self, old: &Rule, state: u64) -> u64 {
+        if state == 0 || self == old {
+            return state;
+        }
+        let alike = match (self, old) {
+            (Rule::Interval(new), Rule::Interval(old)) => new.adopt(old, state),
+            (Rule::FixedWindow(new), Rule::FixedWindow(old)) => new.adopt(old, state),
+            (Rule::WeightedWindow(new), Rule::WeightedWindow(old)) => new.adopt(old, state),
+            _ => None,
+        };
+        match alike {
+            Some(word) if word != 0 => word,
+            _ => self.owing(old.expires_at(state)),
+        }
+    }
+
+    #[inline(never)]
+    fn expires_other(&self, state: u64) -> u64 {
+        each!(self, a => a.expires_at(state), state)
+    }
+
     #[inline(never)]
     fn step_other(&self, state: u64, now: u64, cost: u64) -> Step {
         let closed = if cost == 0 { Step::ask() } else { Step::deny() };
@@ -105,6 +137,20 @@ impl Algorithm for Rule {
     #[inline]
     fn fresh_at(&self, state: u64, now: u64) -> u64 {
         each!(self, a => a.fresh_at(state, now), now)
+    }
+
+    /// A limit of 0 keeps in its word the time until which something was owed when it came.
+    #[inline(always)]
+    fn expires_at(&self, state: u64) -> u64 {
+        match self {
+            Rule::Gcra(gcra) => gcra.expires_at(state),
+            _ => self.expires_other(state),
+        }
+    }
+
+    #[inline(never)]
+    fn owing(&self, until: u64) -> u64 {
+        each!(self, a => a.owing(until), until.max(1))
     }
 
     #[inline]

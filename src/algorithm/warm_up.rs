@@ -136,6 +136,22 @@ impl WarmUp {
         (clock, (level + gained as u64).min(self.full))
     }
 
+    /// When a state that is paid at `next` and has `level` stored is cold again.
+    fn cold_at(&self, next: u64, level: u64) -> u64 {
+        if next >= u64::MAX >> self.level_bits {
+            // There is no later time that a word could say, so it admits nothing.
+            return NEVER;
+        }
+        let paid = self.grid.nanos(next);
+        match NonZeroU128::new(u128::from(self.full)) {
+            Some(full) if level < self.full => {
+                let cooling = div_up(u128::from(self.full - level) * u128::from(self.warm_up.get()), full) as u64;
+                paid.saturating_add(self.grace).saturating_add(cooling)
+            }
+            _ => paid,
+        }
+    }
+
     /// The price in units of emptying a store of `level` levels, rounded down.
     fn price(&self, level: u64) -> Option<u128> {
         let flat = u128::from(level).checked_mul(u128::from(self.grid.per_permit().get()))? >> self.fine;
@@ -194,15 +210,27 @@ impl Algorithm for WarmUp {
     }
 
     fn fresh_at(&self, state: u64, now: u64) -> u64 {
-        let (_, level) = self.here(state, now, self.grid.units(now));
-        if level >= self.full {
+        let clock = self.grid.units(now);
+        let (next, level) = self.here(state, now, clock);
+        if level >= self.full && next <= clock {
             return now;
         }
-        let paid = self.grid.nanos(self.unpack(state).0);
-        let kept = self.unpack(state).1.min(level);
-        let Some(full) = NonZeroU128::new(u128::from(self.full)) else { return now };
-        let cooling = div_up(u128::from(self.full - kept) * u128::from(self.warm_up.get()), full) as u64;
-        paid.saturating_add(self.grace).saturating_add(cooling).max(now)
+        let (next, level) = self.unpack(state);
+        self.cold_at(next, level).max(now)
+    }
+
+    fn expires_at(&self, state: u64) -> u64 {
+        if state == 0 {
+            return 0;
+        }
+        let (next, level) = self.unpack(state);
+        self.cold_at(next, level)
+    }
+
+    /// Cold, and free at `until`.
+    fn owing(&self, until: u64) -> u64 {
+        let next = self.grid.units_up(until).clamp(1, u64::MAX >> self.level_bits);
+        (next << self.level_bits) | self.full
     }
 
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {

@@ -110,6 +110,14 @@ impl WeightedWindow {
         })
     }
 
+    /// When the window that comes `more` after `window` begins; [`NEVER`] if nothing is admitted then.
+    fn start(&self, window: u64, more: u64) -> u64 {
+        match window.checked_add(more) {
+            Some(window) if window <= self.last => window.checked_mul(self.period.get()).unwrap_or(NEVER),
+            _ => NEVER,
+        }
+    }
+
     fn weight(&self, here: &Here) -> u128 {
         let period = self.period.get();
         u128::from(here.previous) * u128::from(period - here.elapsed) + u128::from(here.current) * u128::from(period)
@@ -137,6 +145,17 @@ impl WeightedWindow {
             return None;
         }
         here.window.checked_mul(period)?.checked_add(elapsed)
+    }
+
+    /// The word of a key whose rule changes from `old` to this one, if their windows are the same: both counts
+    /// stay, or become the limit if they are above it.
+    pub(super) fn adopt(&self, old: &WeightedWindow, state: u64) -> Option<u64> {
+        let (window, previous, current) = old.unpack(state);
+        if self.period != old.period || window > self.last.min(old.last) {
+            return None;
+        }
+        let (previous, current) = (previous.min(self.limit), current.min(self.limit));
+        Some(self.pack(&Here { window, elapsed: 0, previous, current }))
     }
 
     fn next(&self, here: &Here) -> Option<Here> {
@@ -184,7 +203,8 @@ impl Algorithm for WeightedWindow {
         let mut here = self.here(state, now);
         // This window, the next one, and the one after, in which nothing counts any more.
         for _ in 0..3 {
-            let Some(h) = here else { break };
+            // Nothing is admitted after the last window.
+            let Some(h) = here.filter(|h| h.window <= self.last) else { break };
             if let Some(at) = self.fits_in(&h, h.current.saturating_add(cost)) {
                 return at.max(now);
             }
@@ -200,7 +220,27 @@ impl Algorithm for WeightedWindow {
             (_, 0) => 1,
             _ => 2,
         };
-        (here.window + windows).checked_mul(self.period.get()).unwrap_or(NEVER)
+        self.start(here.window, windows)
+    }
+
+    fn expires_at(&self, state: u64) -> u64 {
+        if state == 0 {
+            return 0;
+        }
+        let (window, _, current) = self.unpack(state);
+        self.start(window, 1 + u64::from(current != 0))
+    }
+
+    /// A last window that used up everything fades out until `until`, or until the end of the window then. The
+    /// window after the last that admits is never over.
+    fn owing(&self, until: u64) -> u64 {
+        let (window, _) = self.period.div_rem(until.saturating_sub(1));
+        let here = match self.start(window, 1) {
+            // Both counts, as the one may be for a window that does come.
+            NEVER => Here { window: self.last + 1, elapsed: 0, previous: self.limit, current: self.limit },
+            _ => Here { window, elapsed: 0, previous: self.limit, current: 0 },
+        };
+        self.pack(&here)
     }
 }
 
