@@ -34,3 +34,22 @@ pub(crate) fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
 pub(crate) fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
     Some((0..len).map(|_| AtomicU64::new(0)).collect())
 }
+
+/// `value` on the heap; `None` where there is no memory.
+#[cfg(not(loom))]
+pub(crate) fn boxed<T>(value: T) -> Option<Box<T>> {
+    let layout = core::alloc::Layout::new::<T>();
+    if layout.size() == 0 {
+        return None;
+    }
+    // SAFETY: the layout's size is not 0.
+    let block = unsafe { alloc::alloc::alloc(layout) }.cast::<T>();
+    if block.is_null() {
+        return None;
+    }
+    // SAFETY: fresh memory of T's layout from the allocator that Box frees with.
+    unsafe {
+        block.write(value);
+        Some(Box::from_raw(block))
+    }
+}

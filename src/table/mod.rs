@@ -1,10 +1,91 @@
 //! Millions of keys in one fixed block of memory that threads and processes share.
+//!
+//! ```
+//! use tollbar::table::{Options, PolicyId, Table};
+//!
+//! let table = Table::private(&Options::new(10_000), &["5/min".parse()?, "100/s".parse()?])?;
+//! let (logins, pages) = (PolicyId::new(0), PolicyId::new(1));
+//! for _ in 0..5 {
+//!     assert!(table.check(logins, b"192.0.2.1", 1).is_allowed());
+//! }
+//! assert!(!table.check(logins, b"192.0.2.1", 1).is_allowed());
+//! assert!(table.check(logins, b"192.0.2.2", 1).is_allowed()); // another key
+//! assert!(table.check(pages, b"192.0.2.1", 1).is_allowed()); // the same key under another policy
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A table allocates once, when it is made. A key takes a slot with its first charge and keeps it until its state
+//! has expired; then the slot may go to another key. Nothing has to be swept. The layout, the protocol and its
+//! proof are in docs/table.md and in the modules here: where a key may be (`home`), how slots change hands
+//! (`protocol`), what is where (`layout`).
 
 mod error;
-#[allow(dead_code)] // until the table stands on it
-mod region;
+mod home;
+mod protocol;
+mod slot;
 
+#[cfg(not(loom))]
+mod batch;
+#[cfg(not(loom))]
+mod counts;
+#[cfg(not(loom))]
+mod exempt;
+#[cfg(not(loom))]
+mod layout;
+#[cfg(not(loom))]
+mod open;
+#[cfg(not(loom))]
+mod region;
+#[cfg(not(loom))]
+mod request;
+#[cfg(not(loom))]
+mod survey;
+#[cfg(not(loom))]
+mod versions;
+
+#[cfg(not(loom))]
+pub use batch::Request;
 pub use error::{Call, TableError};
+#[cfg(not(loom))]
+pub use open::{Missing, Options};
+pub use protocol::OnFull;
+#[cfg(not(loom))]
+pub use survey::{Entries, Entry, Stats, Sweep};
 
 /// The policies that a table may have.
 pub const POLICIES_MOST: usize = 128;
+
+/// One of a table's policies, by its number: the first is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PolicyId(u32);
+
+impl PolicyId {
+    /// The first policy of a table.
+    pub const FIRST: PolicyId = PolicyId(0);
+
+    /// Number `n`. Whether a table has it is told when it is used.
+    pub const fn new(n: u32) -> PolicyId {
+        PolicyId(n)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// Keyed limits in shared memory. Every call may be made by any number of threads and processes at once, and none of
+/// them waits for another or allocates, unless it says so.
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub struct Table {
+    memory: region::Region,
+    fixed: layout::Fixed,
+    on_full: OnFull,
+    missing: Missing,
+    clock: crate::clock::Source,
+    /// What is added to the clock.
+    offset: u64,
+    secrets: rapidhash::v3::RapidSecrets,
+    versions: versions::Versions,
+}

@@ -9,7 +9,7 @@ use super::{Call, TableError};
 use core::ffi::{c_int, CStr};
 use core::fmt;
 use core::ptr::{null_mut, NonNull};
-use file::Named;
+use file::{Named, Way};
 use system::{again, errno};
 
 #[allow(unused_imports)] // until the table stands on it
@@ -91,7 +91,7 @@ impl Region {
         inspect: impl Fn(&[u8]) -> Result<u64, TableError>,
         fill: impl Fn(&Region) -> Result<(), TableError>,
     ) -> Result<(Region, Opened), TableError> {
-        file::open_or_create(path, len, mode, &inspect, &fill)
+        file::open_or_create(path, len, mode, Way::Unnamed, &inspect, &fill)
     }
 
     /// Opens the table at `path`, which must exist.

@@ -25,6 +25,7 @@ pub(super) fn open_or_create(
     path: &CStr,
     len: usize,
     mode: u32,
+    first: Way,
     inspect: &impl Fn(&[u8]) -> Result<u64, TableError>,
     fill: &impl Fn(&Region) -> Result<(), TableError>,
 ) -> Result<(Region, Opened), TableError> {
@@ -35,8 +36,10 @@ pub(super) fn open_or_create(
         }
         // What stops the way without a name (an old kernel, the filesystem, no /proc) has many errnos; what
         // would stop both, the second way reports.
-        let made = match create(&place, len, mode, fill, Way::Unnamed) {
-            Err(TableError::System(Call::Open | Call::Link, _)) => create(&place, len, mode, fill, Way::Named)?,
+        let made = match create(&place, len, mode, fill, first) {
+            Err(TableError::System(Call::Open | Call::Link, _)) if first == Way::Unnamed => {
+                create(&place, len, mode, fill, Way::Named)?
+            }
             made => made?,
         };
         if let Some(region) = made {
@@ -94,7 +97,7 @@ pub(super) enum Way {
 }
 
 /// Makes the file; `None` where another process has made it first.
-pub(super) fn create(
+fn create(
     place: &Place<'_>,
     len: usize,
     mode: u32,
@@ -139,7 +142,7 @@ fn map(fd: &Fd, len: u64, named: Named) -> Result<Region, TableError> {
 }
 
 /// A path: a directory that is open, so that it stays the same one, and a name in it.
-pub(super) struct Place<'a> {
+struct Place<'a> {
     directory: Fd,
     /// The directory from the root on.
     absolute: Owned,
@@ -147,7 +150,7 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    pub(super) fn of(path: &'a CStr) -> Result<Place<'a>, TableError> {
+    fn of(path: &'a CStr) -> Result<Place<'a>, TableError> {
         let open = |errno| TableError::System(Call::Open, errno);
         let bytes = path.to_bytes_with_nul();
         let start = bytes.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash.saturating_add(1));

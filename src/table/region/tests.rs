@@ -1,24 +1,175 @@
-//! Of the memory of tables.
+//! What the tests of a table's memory stand on: directories that go away, children, and a table of a kind.
 
+mod locks;
+mod making;
+mod memory;
+mod opening;
+mod places;
+
+use super::file::{self, Way};
 use super::*;
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+use std::string::{String, ToString};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::vec::Vec;
+use std::{format, fs};
 
-#[test]
-fn smoke() {
-    let path = std::env::temp_dir().join(std::format!("h2-smoke-{}", std::process::id()));
-    let c = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-    let inspect = |head: &[u8]| if head.get(..3) == Some(b"abc") { Ok(10_000) } else { Err(TableError::NotATable) };
-    let fill = |r: &Region| {
-        // SAFETY: the region is longer.
-        unsafe { r.base().as_ptr().copy_from(b"abc".as_ptr(), 3) };
-        Ok(())
+/// Not a multiple of a page, and more than the part that is read before mapping.
+const LEN: usize = 3 * 4096 + 64;
+const MAGIC: u64 = 0x7461_626c_6521;
+
+/// A directory of the test's own.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new() -> Dir {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("tollbar-region-{}-{n}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Dir(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let names = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn c(path: impl AsRef<Path>) -> CString {
+    CString::new(path.as_ref().to_str().unwrap()).unwrap()
+}
+
+/// The region as words. Every test's regions are aligned and longer than the words it uses.
+fn word(region: &Region, index: usize) -> &AtomicU64 {
+    assert!(index < region.len() / 8);
+    // SAFETY: within the region, aligned, and only used as atomics, in whatever process.
+    unsafe { &*region.base().as_ptr().cast::<AtomicU64>().add(index) }
+}
+
+/// A table of a kind: its magic and its length at the front, its magic in its last word.
+fn fill(region: &Region) -> Result<(), TableError> {
+    let last = region.len() / 8 - 1;
+    if (0..=last).any(|i| word(region, i).load(Ordering::Relaxed) != 0) {
+        return Err(TableError::Corrupt);
+    }
+    word(region, 0).store(MAGIC, Ordering::Relaxed);
+    word(region, 1).store(region.len() as u64, Ordering::Relaxed);
+    word(region, last).store(MAGIC, Ordering::Relaxed);
+    Ok(())
+}
+
+fn inspect(head: &[u8]) -> Result<u64, TableError> {
+    let word = |at: usize| head.get(at..at + 8).map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap()));
+    match (word(0), word(8)) {
+        (Some(MAGIC), Some(len)) => Ok(len),
+        _ => Err(TableError::NotATable),
+    }
+}
+
+fn is_whole(region: &Region) -> bool {
+    let last = word(region, region.len() / 8 - 1).load(Ordering::Relaxed);
+    word(region, 0).load(Ordering::Relaxed) == MAGIC && last == MAGIC
+}
+
+/// Both ways to make a file must do everything that either does.
+const WAYS: [Way; 2] = [Way::Unnamed, Way::Named];
+
+fn make(path: &Path, len: usize, mode: u32, way: Way) -> Result<(Region, Opened), TableError> {
+    file::open_or_create(&c(path), len, mode, way, &inspect, &fill)
+}
+
+fn attach(path: &Path) -> Result<Region, TableError> {
+    Region::open(&c(path), inspect)
+}
+
+fn refused(call: Call, errno: i32) -> TableError {
+    TableError::System(call, errno)
+}
+
+/// A child process that ends with `f`, or after a minute.
+struct Child(libc::pid_t);
+
+impl Child {
+    fn new(f: impl FnOnce() -> Result<(), String>) -> Child {
+        // SAFETY: the child is one thread, uses malloc (which libc keeps usable), and leaves by _exit.
+        let pid = unsafe { libc::fork() };
+        assert!(pid >= 0);
+        if pid > 0 {
+            return Child(pid);
+        }
+        // SAFETY: a number only.
+        unsafe { libc::alarm(60) };
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
+        let code = match result {
+            Ok(Ok(())) => 0,
+            Ok(Err(text)) => {
+                // Past the harness, whose locks another thread may have held at the fork.
+                let text = format!("child: {text}\n");
+                // SAFETY: the text can be read for its length.
+                unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+                1
+            }
+            Err(_) => 2,
+        };
+        // SAFETY: leaves without the parent's handlers.
+        unsafe { libc::_exit(code) }
+    }
+
+    /// Its exit code, or minus the signal that killed it.
+    fn wait(self) -> i32 {
+        let mut status = 0;
+        // SAFETY: `status` is writable.
+        assert_eq!(again(|| unsafe { libc::waitpid(self.0, &mut status, 0) }), Ok(self.0));
+        if libc::WIFEXITED(status) {
+            libc::WEXITSTATUS(status)
+        } else {
+            -libc::WTERMSIG(status)
+        }
+    }
+}
+
+/// What changes the whole process (umask, limits, user, mounts) is tested in a child.
+#[track_caller]
+fn in_child(f: impl FnOnce() -> Result<(), String>) {
+    assert_eq!(Child::new(f).wait(), 0);
+}
+
+/// `assert_eq` that says in a child's words where it failed.
+macro_rules! same {
+    ($left:expr, $right:expr) => {
+        match (&$left, &$right) {
+            (left, right) if left == right => {}
+            (left, right) => return Err(std::format!("line {}: {left:?}, not {right:?}", line!())),
+        }
     };
-    let (a, how) = Region::open_or_create(&c, 10_000, 0o640, inspect, fill).unwrap();
-    assert_eq!(how, Opened::Created);
-    let (b, how) = Region::open_or_create(&c, 20_000, 0o640, inspect, fill).unwrap();
-    assert_eq!(how, Opened::Attached);
-    assert_eq!((a.len(), b.len()), (10_000, 10_000));
-    assert_eq!(a.exclusively(|| 5), Ok(5));
-    assert_eq!(b.sync(), Ok(()));
-    std::fs::remove_file(path).unwrap();
-    assert_eq!(a.exclusively(|| 5), Err(TableError::System(Call::Lock, libc::ENOENT)));
+}
+use same;
+
+fn is_root() -> bool {
+    // SAFETY: takes nothing.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// In a child: becomes a user who owns nothing, if it may; it then is not root in any case.
+fn become_nobody() {
+    // SAFETY: numbers only.
+    unsafe {
+        libc::setgid(65534);
+        libc::setuid(65534);
+    }
+    assert!(!is_root());
 }

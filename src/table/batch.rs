@@ -1,0 +1,123 @@
+//! Many requests at once: one reading of the clock, and the lines of all keys are asked for before the first is needed.
+
+use super::error::TableError;
+use super::protocol::Outcome;
+use super::request::{describe, Skipped, CLOSED};
+use super::versions::Version;
+use super::{PolicyId, Table};
+use crate::algorithm::Algorithm;
+use crate::decision::{Decision, Verdict};
+
+/// One request of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The policy.
+    pub policy: PolicyId,
+    /// The key.
+    pub key: &'a [u8],
+    /// The permits asked for.
+    pub cost: u64,
+}
+
+/// What came of one request of a batch.
+pub(crate) struct Answer<'t> {
+    result: Result<(Outcome, &'t Version), Skipped>,
+    now: u64,
+    cost: u64,
+}
+
+/// Requests whose lines are on their way at one time. The processor waits for some dozens at most.
+const AT_ONCE: usize = 32;
+
+impl Table {
+    /// Decides on each request in turn, as [`Table::admit`] would, all at one time. As many as the shorter of the two has.
+    pub fn admit_many(&self, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
+        self.verdicts(None, requests, verdicts);
+    }
+
+    /// [`Table::admit_many`] at the caller's time.
+    pub fn admit_many_at(&self, now: u64, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
+        self.verdicts(Some(now), requests, verdicts);
+    }
+
+    /// Decides on each request in turn, as [`Table::check`] would, all at one time. As many as the shorter of the two has.
+    pub fn check_many(&self, requests: &[Request<'_>], decisions: &mut [Decision]) {
+        self.decisions(None, requests, decisions);
+    }
+
+    /// [`Table::check_many`] at the caller's time.
+    pub fn check_many_at(&self, now: u64, requests: &[Request<'_>], decisions: &mut [Decision]) {
+        self.decisions(Some(now), requests, decisions);
+    }
+
+    /// Decides on what `get` gives for each number of `places`, in order, and tells `put`. At most [`AT_ONCE`] of
+    /// them; `now` is set by the first batch of several.
+    #[inline(always)]
+    pub(crate) fn batch<'k, T>(
+        &self,
+        now: &mut Option<u64>,
+        places: &mut [T],
+        get: impl Fn(usize) -> Request<'k>,
+        put: impl Fn(&mut T, Answer<'_>),
+    ) {
+        let mut sought = [const { None }; AT_ONCE];
+        for (n, sought) in sought.iter_mut().enumerate().take(places.len()) {
+            let Request { policy, key, .. } = get(n);
+            *sought = self.start(policy, key).ok();
+        }
+        let now = *now.get_or_insert_with(|| self.now());
+        for (n, (place, sought)) in places.iter_mut().zip(sought).enumerate() {
+            let Request { policy, key, cost } = get(n);
+            // What did not start says once more why.
+            let result = sought.map_or_else(|| self.start(policy, key), Ok).and_then(|sought| {
+                self.request(sought, now, |rule, state| rule.step(state, now, cost)).map_err(Skipped::Failed)
+            });
+            put(place, Answer { result, now, cost });
+        }
+    }
+
+    fn verdicts(&self, mut now: Option<u64>, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
+        for (requests, verdicts) in in_step(requests, verdicts) {
+            let get = |n: usize| requests.get(n).copied().unwrap_or(NOTHING);
+            self.batch(&mut now, verdicts, get, |verdict, answer| {
+                *verdict = answer.verdict().unwrap_or(Verdict::Denied);
+            });
+        }
+    }
+
+    fn decisions(&self, mut now: Option<u64>, requests: &[Request<'_>], decisions: &mut [Decision]) {
+        for (requests, decisions) in in_step(requests, decisions) {
+            let get = |n: usize| requests.get(n).copied().unwrap_or(NOTHING);
+            self.batch(&mut now, decisions, get, |decision, answer| {
+                *decision = answer.decision().unwrap_or(CLOSED);
+            });
+        }
+    }
+}
+
+impl Answer<'_> {
+    #[inline(always)]
+    pub(crate) fn verdict(self) -> Result<Verdict, TableError> {
+        match self.result {
+            Ok((outcome, _)) => Ok(outcome.verdict),
+            Err(skipped) => skipped.decision().map(|decision| decision.verdict),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn decision(self) -> Result<Decision, TableError> {
+        match self.result {
+            Ok((outcome, version)) => Ok(describe(version, &outcome, self.now, self.cost)),
+            Err(skipped) => skipped.decision(),
+        }
+    }
+}
+
+const NOTHING: Request<'static> = Request { policy: PolicyId::FIRST, key: &[], cost: 0 };
+
+/// Both in pieces of [`AT_ONCE`], as far as both go, equally long.
+fn in_step<'a, A, B>(a: &'a [A], b: &'a mut [B]) -> impl Iterator<Item = (&'a [A], &'a mut [B])> {
+    let length = a.len().min(b.len());
+    let b = b.get_mut(..length).unwrap_or_default();
+    a.chunks(AT_ONCE).zip(b.chunks_mut(AT_ONCE))
+}

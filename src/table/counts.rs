@@ -1,0 +1,94 @@
+//! Counters, off the lines that decide.
+//!
+//! What happens all the time is not counted: a request for a known key writes its slot and nothing else. The
+//! counters are in shards, so that threads do not meet; a shard is chosen by where a thread's stack is.
+
+use super::layout::{Shard, SHARDS};
+use super::protocol::Event;
+use crate::sync::Ordering;
+
+/// What is counted, by its place in a shard.
+#[derive(Clone, Copy)]
+#[repr(usize)]
+pub(super) enum Count {
+    Inserted = 0,
+    Reclaimed = 1,
+    Refused = 2,
+    Inherited = 3,
+    Unremembered = 4,
+    Evicted = 5,
+    Vacated = 6,
+    Resets = 7,
+    Retries = 8,
+    BackwardSteps = 9,
+    /// Not a count: the newest time that the shard's threads have come with.
+    Newest = 10,
+}
+
+/// Steps shorter than this go unnoticed, and the newest time is written no more often.
+const GRAIN: u64 = 1_000;
+
+/// The shard of the calling thread.
+#[inline(always)]
+pub(super) fn shard(shards: &[Shard; SHARDS]) -> Option<&Shard> {
+    let here = 0u8;
+    // Stacks are at least some pages apart; the multiplier spreads them.
+    let page = (core::ptr::from_ref(&here) as u64) >> 14;
+    shards.get((page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize)
+}
+
+// Relaxed throughout: no decision depends on these.
+impl Shard {
+    #[inline(always)]
+    pub(super) fn add(&self, what: Count, n: u64) {
+        if let Some(count) = self.counts.get(what as usize) {
+            count.fetch_add(n, Ordering::Relaxed);
+        }
+    }
+
+    /// Looks at the callers' clock.
+    #[inline(always)]
+    pub(super) fn look(&self, now: u64) {
+        let Some(newest) = self.counts.get(Count::Newest as usize) else { return };
+        let seen = newest.load(Ordering::Relaxed);
+        if now.wrapping_sub(seen) > GRAIN {
+            self.moved(now, seen);
+        }
+    }
+
+    #[cold]
+    fn moved(&self, now: u64, seen: u64) {
+        if now > seen {
+            if let Some(newest) = self.counts.get(Count::Newest as usize) {
+                newest.store(now, Ordering::Relaxed);
+            }
+        } else {
+            self.add(Count::BackwardSteps, 1);
+        }
+    }
+
+    #[cold]
+    pub(super) fn event(&self, event: Event, retries: u32) {
+        let what = match event {
+            Event::Known => None,
+            Event::Inserted => Some(Count::Inserted),
+            Event::Reclaimed => Some(Count::Reclaimed),
+            Event::Refused => Some(Count::Refused),
+            Event::Inherited => Some(Count::Inherited),
+            Event::Unremembered => Some(Count::Unremembered),
+            Event::Evicted => Some(Count::Evicted),
+        };
+        if let Some(what) = what {
+            self.add(what, 1);
+        }
+        if retries != 0 {
+            self.add(Count::Retries, u64::from(retries));
+        }
+    }
+}
+
+/// The sum of one count.
+pub(super) fn sum(shards: &[Shard; SHARDS], what: Count) -> u64 {
+    let of = |shard: &Shard| shard.counts.get(what as usize).map_or(0, |count| count.load(Ordering::Relaxed));
+    shards.iter().map(of).fold(0, u64::wrapping_add)
+}

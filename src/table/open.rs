@@ -1,0 +1,405 @@
+//! Making tables, and coming to one that is there.
+
+use super::error::TableError;
+use super::layout::*;
+use super::protocol::OnFull;
+use super::region::{boot_id, random_u64, wall_clock, Region};
+use super::slot::{Bucket, Slot};
+use super::versions::{self, Versions};
+use super::{Table, POLICIES_MOST};
+use crate::clock::{Clock, Source};
+use crate::policy::{Kind, Policy};
+use crate::sync::Ordering;
+use core::ffi::CStr;
+use core::ptr::NonNull;
+use rapidhash::v3::RapidSecrets;
+
+/// What a request without a key (of no bytes) is answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Missing {
+    /// It is refused.
+    #[default]
+    Deny = 0,
+    /// It is admitted and charged to nobody.
+    Allow = 1,
+    /// It is an error, [`TableError::MissingKey`], where a call can say so; else it is refused.
+    Report = 2,
+}
+
+/// How a table is made. Those who open it together must say the same, but for `huge_pages` and `mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Keys that are to have a place at one time. Slots are made for a quarter more, and for no fewer than 4,096.
+    pub capacity: u64,
+    /// What a newcomer gets when there is no place.
+    pub on_full: OnFull,
+    /// What a request without a key gets.
+    pub missing: Missing,
+    /// The clock of the calls without a time.
+    pub clock: Source,
+    /// What the hash is keyed with; `None`: random. Whoever knows it can choose keys that meet.
+    pub seed: Option<u64>,
+    /// Whether the system is advised to back the table with huge pages, where it can.
+    pub huge_pages: bool,
+    /// The permissions of a file that is made.
+    pub mode: u32,
+}
+
+impl Options {
+    /// A table for `capacity` keys; everything else as is usual.
+    pub const fn new(capacity: u64) -> Options {
+        Options {
+            capacity,
+            on_full: OnFull::Deny,
+            missing: Missing::Deny,
+            clock: Source::Tsc,
+            seed: None,
+            huge_pages: true,
+            mode: 0o600,
+        }
+    }
+
+    /// The same with another answer to newcomers that find no place.
+    pub const fn with_on_full(mut self, on_full: OnFull) -> Options {
+        self.on_full = on_full;
+        self
+    }
+
+    /// The same with a known seed.
+    pub const fn with_seed(mut self, seed: u64) -> Options {
+        self.seed = Some(seed);
+        self
+    }
+}
+
+impl Table {
+    /// The bytes that a table takes, all told and for ever.
+    pub fn bytes_for(options: &Options, policies: &[Policy]) -> Result<u64, TableError> {
+        Ok(fixed(options, policies, false)?.bytes)
+    }
+
+    /// A table in this process's own memory.
+    pub fn private(options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
+        Table::make(options, policies, Region::private)
+    }
+
+    /// A table in memory that processes forked later share.
+    pub fn shared(options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
+        Table::make(options, policies, Region::shared)
+    }
+
+    /// The table in the file at `path`: opened if it is there, else made. In /dev/shm it lasts as long as the machine runs;
+    /// on a disk it survives that too, and its times go on by the wall clock. A file that is not this very table
+    /// (options, policies in their order) is refused and stays as it is.
+    ///
+    /// Of several processes that make it at once one succeeds and the others open that one. The disk space is
+    /// taken at once.
+    pub fn file_at(path: &CStr, options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
+        let mut fixed = fixed(options, policies, true)?;
+        fixed.seed = seed(options)?;
+        let length = usize::try_from(fixed.bytes).map_err(|_| TableError::Capacity)?;
+        let inspect = |head: &[u8]| Header::inspect(head).map(|found| found.bytes);
+        let fill = |memory: &Region| begin(memory, &fixed, policies);
+        let (memory, _) = Region::open_or_create(path, length, options.mode, inspect, fill)?;
+        let table = Table::over(memory, options.huge_pages)?;
+        table.agrees(&fixed, policies)?;
+        Ok(table)
+    }
+
+    /// The table that is in the file at `path`, whatever it is.
+    pub fn open_at(path: &CStr) -> Result<Table, TableError> {
+        let memory = Region::open(path, |head| Header::inspect(head).map(|found| found.bytes))?;
+        Table::over(memory, false)
+    }
+
+    /// [`Table::file_at`] for a path as Rust programs have it.
+    #[cfg(feature = "std")]
+    pub fn file(
+        path: impl AsRef<std::path::Path>,
+        options: &Options,
+        policies: &[Policy],
+    ) -> Result<Table, TableError> {
+        Table::file_at(&c_path(path.as_ref())?, options, policies)
+    }
+
+    /// [`Table::open_at`] for a path as Rust programs have it.
+    #[cfg(feature = "std")]
+    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Table, TableError> {
+        Table::open_at(&c_path(path.as_ref())?)
+    }
+
+    /// A new table in the caller's memory, of which it takes [`Table::bytes_for`] bytes. What was there is gone.
+    ///
+    /// # Safety
+    /// `memory` is valid for reads and writes of `length` bytes as long as the table lives, and is touched by nobody but tables.
+    pub unsafe fn init_in(
+        memory: NonNull<u8>,
+        length: usize,
+        options: &Options,
+        policies: &[Policy],
+    ) -> Result<Table, TableError> {
+        Table::make(options, policies, |needed| {
+            if length < needed {
+                return Err(TableError::Room);
+            }
+            // SAFETY: by the caller's promise.
+            let region = unsafe { Region::borrowed(memory, needed) }?;
+            // SAFETY: `needed` of the caller's bytes, which nobody else looks at before the table is made.
+            unsafe { memory.as_ptr().write_bytes(0, needed) };
+            Ok(region)
+        })
+    }
+
+    /// The table that is in the caller's memory, which another process may have made.
+    ///
+    /// # Safety
+    /// As [`Table::init_in`].
+    pub unsafe fn attach_in(memory: NonNull<u8>, length: usize) -> Result<Table, TableError> {
+        if length < VERSIONS_AT {
+            return Err(TableError::Truncated);
+        }
+        // SAFETY: the header's bytes are within `length`.
+        let head = unsafe { core::slice::from_raw_parts(memory.as_ptr(), VERSIONS_AT) };
+        let needed = usize::try_from(Header::inspect(head)?.bytes).map_err(|_| TableError::Truncated)?;
+        if length < needed {
+            return Err(TableError::Truncated);
+        }
+        // SAFETY: by the caller's promise.
+        Table::over(unsafe { Region::borrowed(memory, needed) }?, false)
+    }
+
+    /// Writes down when it is, for the next boot, and what is in memory to the disk. Nothing is lost without it as long as
+    /// the machine runs, and after a crash of the machine what the disk has is used.
+    pub fn sync(&self) -> Result<(), TableError> {
+        if self.fixed.file != 0 {
+            self.note_time();
+        }
+        self.memory.sync()
+    }
+
+    fn make(
+        options: &Options,
+        policies: &[Policy],
+        memory: impl FnOnce(usize) -> Result<Region, TableError>,
+    ) -> Result<Table, TableError> {
+        let mut fixed = fixed(options, policies, false)?;
+        fixed.seed = seed(options)?;
+        let memory = memory(usize::try_from(fixed.bytes).map_err(|_| TableError::Capacity)?)?;
+        if options.huge_pages {
+            // Before the first touch: pages that are there stay small.
+            memory.advise_huge(0);
+        }
+        begin(&memory, &fixed, policies)?;
+        Table::over(memory, false)
+    }
+
+    /// The table in `memory`, whose header has been inspected or written.
+    fn over(memory: Region, huge_pages: bool) -> Result<Table, TableError> {
+        if !Slot::supported() {
+            return Err(TableError::Unsupported);
+        }
+        // SAFETY: every region here has at least the header's page, which its maker has checked.
+        let head = unsafe { core::slice::from_raw_parts(memory.base().as_ptr(), VERSIONS_AT) };
+        let fixed = Header::inspect(head)?;
+        if memory.len() as u64 != fixed.bytes {
+            return Err(TableError::Truncated);
+        }
+        if huge_pages {
+            memory.advise_huge(0);
+        }
+        let mut table = Table {
+            memory,
+            fixed,
+            on_full: on_full(fixed.on_full).ok_or(TableError::Corrupt)?,
+            missing: missing(fixed.missing).ok_or(TableError::Corrupt)?,
+            clock: clock(fixed.clock).ok_or(TableError::Corrupt)?,
+            offset: 0,
+            secrets: RapidSecrets::seed(fixed.seed),
+            versions: Versions::new(),
+        };
+        if fixed.file != 0 {
+            table.continue_time()?;
+        }
+        Ok(table)
+    }
+
+    /// Whether this is the table that was asked for.
+    fn agrees(&self, asked: &Fixed, policies: &[Policy]) -> Result<(), TableError> {
+        let found = &self.fixed;
+        if found.capacity != asked.capacity {
+            return Err(TableError::OtherCapacity);
+        }
+        if (found.on_full, found.clock, found.missing) != (asked.on_full, asked.clock, asked.missing) {
+            return Err(TableError::OtherOptions);
+        }
+        for (n, current) in self.header().current.iter().enumerate() {
+            let found = match current.load(Ordering::Acquire) {
+                0 => None,
+                stamp => Some(self.versions.get(self.records(), stamp).ok_or(TableError::Corrupt)?.terms),
+            };
+            if found.as_ref() != policies.get(n) {
+                return Err(TableError::OtherPolicies);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the table's time go on from the last boot: by as much as the wall clock has since it was noted.
+    fn continue_time(&mut self) -> Result<(), TableError> {
+        let boot = boot_id().ok_or(TableError::Boot)?;
+        let header = self.header();
+        // Acquire: the offset was written before the boot's name.
+        let same = || header.boot.each_ref().map(|word| word.load(Ordering::Acquire)) == boot;
+        if !same() {
+            // Whoever comes first after a boot does it for all. The kernel gives the lock back if it is killed.
+            self.memory.exclusively(|| {
+                if same() {
+                    return;
+                }
+                // A wall clock that went back meanwhile stands still here: nobody is forgiven for it.
+                let wall = wall_clock();
+                let passed = wall.saturating_sub(header.wall_time.load(Ordering::Relaxed));
+                let now = header.table_time.load(Ordering::Relaxed).saturating_add(passed);
+                header.offset.store(now.wrapping_sub(self.clock.now()), Ordering::Relaxed);
+                name_boot(header, boot);
+            })?;
+        }
+        let offset = self.header().offset.load(Ordering::Relaxed);
+        self.offset = offset;
+        self.note_time();
+        Ok(())
+    }
+
+    /// Takes down the pair of times. The wall clock's first: of a pair that is cut in half by a kill, less has passed.
+    fn note_time(&self) {
+        let header = self.header();
+        header.wall_time.store(wall_clock(), Ordering::Release);
+        header.table_time.store(self.now(), Ordering::Release);
+    }
+
+    /// The table's time in nanoseconds: what the calls without a time read. It is the clock's, in a file from before
+    /// the last boot moved so that it goes on.
+    #[inline(always)]
+    pub fn now(&self) -> u64 {
+        self.clock.now().wrapping_add(self.offset)
+    }
+
+    #[inline(always)]
+    pub(super) fn header(&self) -> &Header {
+        // SAFETY: `over` has seen that the memory is as long as its header says and that the header is one; regions are aligned to
+        // 64 bytes; what others may change is atomic.
+        unsafe { self.memory.base().cast().as_ref() }
+    }
+
+    #[inline(always)]
+    pub(super) fn records(&self) -> &[Record; VERSIONS] {
+        // SAFETY: as `header`; the table is longer than what is before the buckets.
+        unsafe { self.memory.base().byte_add(VERSIONS_AT).cast().as_ref() }
+    }
+
+    #[inline(always)]
+    pub(super) fn shards(&self) -> &[Shard; SHARDS] {
+        // SAFETY: as `records`.
+        unsafe { self.memory.base().byte_add(COUNTERS_AT).cast().as_ref() }
+    }
+
+    #[inline(always)]
+    pub(super) fn exempt_places(&self) -> &[crate::sync::AtomicU64; EXEMPT] {
+        // SAFETY: as `records`.
+        unsafe { self.memory.base().byte_add(EXEMPT_AT).cast().as_ref() }
+    }
+
+    /// # Safety
+    /// `n` is below the number of buckets.
+    #[inline(always)]
+    pub(super) unsafe fn bucket(&self, n: u64) -> &Bucket {
+        let at = BUCKETS_AT + n as usize * core::mem::size_of::<Bucket>();
+        // SAFETY: `Header::inspect` has checked that the memory holds all its buckets; n is one of them. Aligned, since the region and
+        // BUCKETS_AT are to 64 bytes.
+        unsafe { self.memory.base().byte_add(at).cast().as_ref() }
+    }
+}
+
+/// What is decided when a table is made, but for its seed.
+fn fixed(options: &Options, policies: &[Policy], file: bool) -> Result<Fixed, TableError> {
+    if policies.is_empty() || policies.len() > POLICIES_MOST {
+        return Err(TableError::Policies);
+    }
+    for policy in policies {
+        check_policy(policy)?;
+    }
+    let sizes = Sizes::new(options.capacity, 0)?;
+    Ok(Fixed {
+        bytes: sizes.bytes,
+        capacity: options.capacity,
+        buckets: sizes.buckets,
+        side: 0,
+        on_full: options.on_full as u64,
+        clock: options.clock as u64,
+        seed: 0,
+        missing: options.missing as u64,
+        file: u64::from(file),
+    })
+}
+
+/// Whether keys can be under this policy.
+pub(super) fn check_policy(policy: &Policy) -> Result<(), TableError> {
+    if matches!(policy.kind, Kind::SlidingWindow | Kind::SlidingLog) {
+        return Err(TableError::Mixed);
+    }
+    Ok(crate::limiter::State::check(policy)?)
+}
+
+/// Writes a table's beginning into zeroed memory that nobody else sees yet.
+fn begin(memory: &Region, fixed: &Fixed, policies: &[Policy]) -> Result<(), TableError> {
+    let at = memory.base().cast::<Header>();
+    // SAFETY: the region is longer than the buckets' offset and aligned to 64 bytes; zeroes are a Header.
+    let header = unsafe { at.as_ptr().as_mut() }.ok_or(TableError::NoMemory)?;
+    header.fixed = *fixed;
+    header.check = Header::check_of(fixed);
+    header.layout = LAYOUT;
+    if fixed.file != 0 {
+        name_boot(header, boot_id().ok_or(TableError::Boot)?);
+    }
+    // SAFETY: as the header, further on.
+    let records = unsafe { memory.base().byte_add(VERSIONS_AT).cast::<[Record; VERSIONS]>().as_ref() };
+    for policy in policies {
+        versions::add(header, records, policy)?;
+    }
+    header.magic = MAGIC;
+    Ok(())
+}
+
+/// The second word last: two words are the boot's only once both are.
+fn name_boot(header: &Header, boot: [u64; 2]) {
+    for (word, boot) in header.boot.iter().zip(boot) {
+        // Release: with the offset.
+        word.store(boot, Ordering::Release);
+    }
+}
+
+fn seed(options: &Options) -> Result<u64, TableError> {
+    match options.seed {
+        Some(seed) => Ok(seed),
+        None => random_u64(),
+    }
+}
+
+fn on_full(number: u64) -> Option<OnFull> {
+    [OnFull::Deny, OnFull::Inherit, OnFull::Allow, OnFull::EvictNearest].into_iter().find(|&o| o as u64 == number)
+}
+
+fn missing(number: u64) -> Option<Missing> {
+    [Missing::Deny, Missing::Allow, Missing::Report].into_iter().find(|&m| m as u64 == number)
+}
+
+fn clock(number: u64) -> Option<Source> {
+    [Source::Tsc, Source::Monotonic, Source::Coarse].into_iter().find(|&c| c as u64 == number)
+}
+
+#[cfg(feature = "std")]
+fn c_path(path: &std::path::Path) -> Result<std::ffi::CString, TableError> {
+    use std::os::unix::ffi::OsStrExt;
+    std::ffi::CString::new(path.as_os_str().as_bytes()).map_err(|_| TableError::System(super::Call::Open, libc::ENOENT))
+}

@@ -1,0 +1,191 @@
+//! Memory that is no file's, and the small things the system is asked for.
+
+use super::super::system::{parse_uuid, Text};
+use super::*;
+
+const PAGE: usize = 4096;
+
+/// How many of a region's pages there are in fact.
+#[cfg(target_os = "linux")]
+fn resident(base: *mut u8, len: usize) -> Option<usize> {
+    let mut pages = std::vec![0_u8; len.div_ceil(PAGE)];
+    // SAFETY: a byte for each page; a range that is not mapped is an error.
+    let failed = unsafe { libc::mincore(base.cast(), len, pages.as_mut_ptr()) };
+    (failed == 0).then(|| pages.iter().filter(|&&page| page & 1 != 0).count())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn mapped_memory_is_untouched_page_aligned_and_given_back() {
+    // Alone in a child: nobody else may map anything at the address once it is free.
+    in_child(|| {
+        for make in [Region::private, Region::shared] {
+            let len = 64 << 20;
+            let region = make(len).map_err(|error| error.to_string())?;
+            let base = region.base().as_ptr();
+            same!(base as usize % PAGE, 0);
+            same!(region.len(), len);
+            same!(resident(base, len), Some(0));
+            same!(word(&region, 12345).load(Ordering::Relaxed), 0);
+            word(&region, len / 8 - 1).store(1, Ordering::Relaxed);
+            drop(region);
+            same!(resident(base, len), None);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn private_memory_is_copied_by_fork_and_shared_memory_is_not() {
+    let (private, shared) = (Region::private(LEN).unwrap(), Region::shared(LEN).unwrap());
+    word(&private, 7).store(1, Ordering::Relaxed);
+    in_child(|| {
+        same!(word(&private, 7).swap(2, Ordering::Relaxed), 1);
+        same!(word(&shared, 7).swap(2, Ordering::Relaxed), 0);
+        Ok(())
+    });
+    assert_eq!(word(&private, 7).load(Ordering::Relaxed), 1);
+    assert_eq!(word(&shared, 7).load(Ordering::Relaxed), 2);
+    // Neither has a disk or a lock; neither minds being asked.
+    for region in [private, shared] {
+        assert_eq!(region.sync(), Ok(()));
+        assert_eq!(region.exclusively(|| 3), Ok(3));
+    }
+}
+
+#[test]
+fn lengths_that_cannot_be() {
+    for make in [Region::private, Region::shared] {
+        assert_eq!(make(usize::MAX).err(), Some(TableError::Capacity));
+        assert_eq!(make(isize::MAX as usize + 1).err(), Some(TableError::Capacity));
+        assert_eq!(make(isize::MAX as usize - PAGE).err(), Some(TableError::NoMemory));
+        assert_eq!(make(0).err(), Some(refused(Call::Map, libc::EINVAL)));
+    }
+}
+
+#[test]
+fn borrowed_memory_is_aligned_and_stays_the_callers() {
+    let owner = Region::private(LEN).unwrap();
+    for offset in 0..=192 {
+        // SAFETY: within the owner's memory.
+        let memory = unsafe { NonNull::new_unchecked(owner.base().as_ptr().add(offset)) };
+        // SAFETY: as above, and the owner outlives the loop.
+        let region = unsafe { Region::borrowed(memory, LEN - offset) };
+        if offset % 64 != 0 {
+            assert_eq!(region.err(), Some(TableError::Misaligned), "{offset}");
+            continue;
+        }
+        let region = region.unwrap();
+        assert_eq!((region.base(), region.len()), (memory, LEN - offset));
+        assert_eq!((region.sync(), region.exclusively(|| ())), (Ok(()), Ok(())));
+        drop(region);
+        word(&owner, offset / 8).store(1, Ordering::Relaxed);
+    }
+    // SAFETY: refused before anything could touch it.
+    let region = unsafe { Region::borrowed(owner.base(), usize::MAX) };
+    assert_eq!(region.err(), Some(TableError::Capacity));
+}
+
+/// Where in `range` the system has taken the advice.
+#[cfg(target_os = "linux")]
+fn advised(range: std::ops::Range<usize>) -> Vec<std::ops::Range<usize>> {
+    let maps = fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut mapping = 0..0;
+    let mut found = Vec::new();
+    for line in maps.lines() {
+        let first = line.split(' ').next().unwrap();
+        if let Some((start, end)) = first.split_once('-') {
+            let number = |text| usize::from_str_radix(text, 16).unwrap();
+            mapping = number(start)..number(end);
+        } else if first == "VmFlags:" && line.split(' ').any(|flag| flag == "hg") && range.contains(&mapping.start) {
+            found.push(mapping.clone());
+        }
+    }
+    found
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn huge_pages_are_advised_within_the_region_only() {
+    let owner = Region::private(64 * PAGE).unwrap();
+    let base = owner.base().as_ptr() as usize;
+    let all = base..base + 64 * PAGE;
+    // SAFETY: within the owner's memory, which outlives it.
+    let region = unsafe { Region::borrowed(NonNull::new(owner.base().as_ptr().add(64)).unwrap(), 63 * PAGE).unwrap() };
+    for beyond in [63 * PAGE, 63 * PAGE + 1, usize::MAX] {
+        assert!(!region.advise_huge(beyond));
+    }
+    assert!(!region.advise_huge(62 * PAGE), "no whole page");
+    assert!(advised(all.clone()).is_empty());
+    if !region.advise_huge(PAGE) {
+        return; // a kernel without huge pages
+    }
+    // From 64 bytes after page 1 to 64 bytes after page 63: pages 2 to 62.
+    assert_eq!(advised(all), [base + 2 * PAGE..base + 63 * PAGE]);
+}
+
+#[test]
+fn a_region_says_what_it_is() {
+    let text = format!("{:?}", Region::private(PAGE).unwrap());
+    assert!(text.contains("len: 4096") && text.contains("anonymous"), "{text}");
+}
+
+#[test]
+fn random_numbers_differ() {
+    let mut numbers: Vec<_> = (0..64).map(|_| random_u64().unwrap()).collect();
+    numbers.sort();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 64);
+    // No bit is stuck.
+    assert_eq!(numbers.iter().fold(0, |all, n| all | n), u64::MAX);
+    assert_eq!(numbers.iter().fold(u64::MAX, |all, n| all & n), 0);
+}
+
+#[test]
+fn the_boot_is_the_kernels() {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    let expected = text.map(|text| u128::from_str_radix(&text.trim().replace('-', ""), 16).unwrap());
+    assert_eq!(boot_id().map(|[high, low]| u128::from(high) << 64 | u128::from(low)), expected);
+}
+
+#[test]
+fn names_of_boots() {
+    let good = b"01234567-89ab-cdef-FEDC-ba9876543210";
+    let value = Some([0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210]);
+    assert_eq!(parse_uuid(good), value);
+    assert_eq!(parse_uuid(b"01234567-89ab-cdef-FEDC-ba9876543210\n"), value);
+    for i in 0..good.len() {
+        let mut bad = *good;
+        bad[i] = if bad[i] == b'-' { b'0' } else { b'-' };
+        assert_eq!(parse_uuid(&bad), None, "{i}");
+        bad[i] = b'g';
+        assert_eq!(parse_uuid(&bad), None, "{i}");
+        assert_eq!(parse_uuid(&good[..i]), None, "{i}");
+    }
+    assert_eq!(parse_uuid(b"01234567-89ab-cdef-FEDC-ba98765432100"), None);
+    assert_eq!(parse_uuid(b"01234567-89ab-cdef-FEDC-ba9876543210\n\n"), None);
+}
+
+#[test]
+fn the_time_of_day() {
+    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    let before = now();
+    let time = wall_clock();
+    assert!((before..=now()).contains(&time));
+}
+
+#[test]
+fn short_texts() {
+    for number in [0, 1, 9, 10, 11, 99, 100, 101_010, 999_999_999, 1_000_000_000, 1_000_000_001, u32::MAX] {
+        let mut text = Text::new(b"n");
+        text.push_decimal(number);
+        assert_eq!(text.as_c_str().to_str().unwrap(), format!("n{number}"));
+    }
+    for number in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
+        let mut text = Text::new(b"");
+        text.push_hex(number);
+        assert_eq!(text.as_c_str().to_str().unwrap(), format!("{number:016x}"));
+    }
+    // The end that does not fit is left out; there is still a 0.
+    assert_eq!(Text::new(&[b'x'; 500]).as_c_str().to_bytes(), [b'x'; 95]);
+}

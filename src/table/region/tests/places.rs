@@ -1,0 +1,188 @@
+//! Room on the disk: taken at once, or not at all.
+
+use super::super::system::Fd;
+use super::*;
+use std::os::unix::fs::MetadataExt;
+
+const MIB: usize = 1 << 20;
+
+fn allocated(path: &Path) -> u64 {
+    fs::metadata(path).unwrap().blocks() * 512
+}
+
+/// Whether the filesystem of `dir` can reserve.
+fn can_reserve(dir: &Dir) -> bool {
+    let path = dir.path("probe");
+    fs::write(&path, b"x").unwrap();
+    let reserved = Fd::open(libc::AT_FDCWD, &c(&path), libc::O_RDWR).unwrap().reserve(MIB as u64);
+    fs::remove_file(&path).unwrap();
+    reserved == Ok(true)
+}
+
+/// A file with the bytes of a table and without the blocks that are only zeroes.
+fn sparse(path: &Path, len: usize) {
+    let mut head = [0; 16];
+    head[..8].copy_from_slice(&MAGIC.to_ne_bytes());
+    head[8..].copy_from_slice(&(len as u64).to_ne_bytes());
+    fs::write(path, head).unwrap();
+    fs::File::options().write(true).open(path).unwrap().set_len(len as u64).unwrap();
+}
+
+#[test]
+fn the_room_is_taken_when_it_is_made() {
+    let dir = Dir::new();
+    for way in WAYS {
+        // More than one part, and not a whole number of them.
+        let len = 40 * MIB + 64;
+        let path = dir.path("t");
+        let untouched = |region: &Region| {
+            word(region, 0).store(MAGIC, Ordering::Relaxed);
+            word(region, 1).store(region.len() as u64, Ordering::Relaxed);
+            Ok(())
+        };
+        file::open_or_create(&c(&path), len, 0o600, way, &inspect, &untouched).unwrap();
+        assert!(allocated(&path) >= len as u64);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn a_copy_with_holes_gets_its_room_back() {
+    let dir = Dir::new();
+    if !can_reserve(&dir) {
+        return;
+    }
+    let (path, len) = (dir.path("t"), 40 * MIB + 64);
+    sparse(&path, len);
+    fs::File::options().write(true).open(&path).unwrap().set_len(len as u64).unwrap();
+    let before = fs::read(&path).unwrap();
+    assert!(allocated(&path) < len as u64);
+    attach(&path).unwrap();
+    assert!(allocated(&path) >= len as u64);
+    assert!(fs::read(&path).unwrap() == before);
+}
+
+#[test]
+fn zeroes_where_nothing_can_be_reserved() {
+    let dir = Dir::new();
+    for len in [1, 4095, 4096, 4097, 100_000] {
+        let path = dir.path(&len.to_string());
+        fs::write(&path, std::vec![0xff_u8; 100_001]).unwrap();
+        let fd = Fd::open(libc::AT_FDCWD, &c(&path), libc::O_RDWR).unwrap();
+        assert_eq!(fd.write_zeroes(len as u64), Ok(()));
+        let bytes = fs::read(&path).unwrap();
+        assert_eq!(bytes.iter().take_while(|&&byte| byte == 0).count(), len);
+        assert_eq!(bytes.len(), 100_001);
+    }
+}
+
+/// A disk that is too small can be had anywhere: a limit on the size of files. It is found at another step
+/// than a full disk and has another errno, which is why there is the next test too.
+#[test]
+fn a_file_that_may_not_be_so_large() {
+    for way in WAYS {
+        let dir = Dir::new();
+        in_child(|| {
+            let limit = libc::rlimit { rlim_cur: MIB as _, rlim_max: MIB as _ };
+            // SAFETY: a valid limit; the signal that goes with it would end the child.
+            unsafe {
+                libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+                libc::setrlimit(libc::RLIMIT_FSIZE, &limit);
+            }
+            same!(make(&dir.path("t"), 2 * MIB, 0o600, way).err(), Some(refused(Call::Allocate, libc::EFBIG)));
+            same!(dir.names(), Vec::<String>::new());
+            same!(make(&dir.path("t"), MIB, 0o600, way).map(|(_, how)| how), Ok(Opened::Created));
+            Ok(())
+        });
+    }
+}
+
+/// In a child: mounts a filesystem that only it sees and that goes with it. `false` where that is not allowed.
+#[cfg(target_os = "linux")]
+fn mount(kind: &str, options: &str, on: &Path) -> bool {
+    let (kind, options, on) = (c(kind), c(options), c(on));
+    // SAFETY: takes nothing.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let flags = if user == 0 { libc::CLONE_NEWNS } else { libc::CLONE_NEWNS | libc::CLONE_NEWUSER };
+    // SAFETY: a number only; the child is one thread.
+    if unsafe { libc::unshare(flags) } != 0 {
+        return false;
+    }
+    if user != 0 {
+        let _ = fs::write("/proc/self/setgroups", "deny");
+        let _ = fs::write("/proc/self/uid_map", format!("0 {user} 1"));
+        let _ = fs::write("/proc/self/gid_map", format!("0 {group} 1"));
+    }
+    let null = std::ptr::null();
+    // SAFETY: all texts end with a 0. The first call keeps the second from being seen outside.
+    unsafe {
+        libc::mount(null, c"/".as_ptr(), null, libc::MS_REC | libc::MS_PRIVATE, null.cast()) == 0
+            && libc::mount(kind.as_ptr(), on.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast()) == 0
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error_at_once() {
+    let dir = Dir::new();
+    in_child(|| {
+        if !mount("tmpfs", "size=1m", &dir.0) {
+            return Ok(());
+        }
+        let full = Some(refused(Call::Allocate, libc::ENOSPC));
+        for way in WAYS {
+            same!(make(&dir.path("t"), 2 * MIB, 0o600, way).err(), full);
+            same!(dir.names(), Vec::<String>::new());
+        }
+        // A file that says more than the disk has.
+        sparse(&dir.path("t"), 2 * MIB);
+        same!(attach(&dir.path("t")).err(), full);
+        fs::remove_file(dir.path("t")).map_err(|error| error.to_string())?;
+
+        // One that has its room is no matter of what is free, and every byte of it can be written.
+        let (region, _) = make(&dir.path("t"), MIB / 2, 0o600, Way::Unnamed).map_err(|error| error.to_string())?;
+        while fs::write(dir.path(&dir.names().len().to_string()), [1; 4096]).is_ok() {}
+        let again = attach(&dir.path("t")).map_err(|error| error.to_string())?;
+        // SAFETY: the region's bytes, of which only this thread knows.
+        unsafe { again.base().as_ptr().write_bytes(7, again.len()) };
+        same!(word(&region, MIB / 16 - 1).load(Ordering::Relaxed), 0x0707_0707_0707_0707);
+        Ok(())
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_filesystem_that_cannot_reserve() {
+    let dir = Dir::new();
+    in_child(|| {
+        if !mount("ramfs", "", &dir.0) {
+            return Ok(());
+        }
+        same!(can_reserve(&dir), false);
+        for way in WAYS {
+            let path = dir.path("t");
+            same!(make(&path, LEN, 0o600, way).map(|(_, how)| how), Ok(Opened::Created));
+            same!(attach(&path).map(|region| is_whole(&region)), Ok(true));
+            fs::remove_file(&path).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_proc_a_name_is_used() {
+    let dir = Dir::new();
+    in_child(|| {
+        // Nothing of /proc is to be seen any more.
+        if !mount("tmpfs", "", Path::new("/proc")) {
+            return Ok(());
+        }
+        let path = dir.path("t");
+        same!(make(&path, LEN, 0o600, Way::Unnamed).map(|(_, how)| how), Ok(Opened::Created));
+        same!(dir.names(), ["t"]);
+        same!(attach(&path).map(|region| region.exclusively(|| 1)), Ok(Ok(1)));
+        same!(boot_id(), None);
+        Ok(())
+    });
+}

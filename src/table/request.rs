@@ -1,0 +1,407 @@
+//! Requests: a key is hashed, found, stepped, described.
+
+use super::counts::{shard, Count};
+use super::error::TableError;
+use super::home::{homes, Home, TAG, TAG_BITS};
+use super::open::Missing;
+use super::protocol::{self, Again, Event, Kin, Outcome, Terms};
+use super::slot::Pair;
+use super::versions::Version;
+use super::{PolicyId, Table};
+use crate::algorithm::{Algorithm, Rule, Step};
+use crate::decision::{Decision, Verdict};
+use crate::sync::Ordering;
+use crate::units::NEVER;
+use rapidhash::v3::rapidhash_v3_nano_inline;
+
+/// A key, looked up as far as can be done before the time is known.
+#[derive(Clone, Copy)]
+pub(super) struct Sought<'a> {
+    pub(super) version: &'a Version,
+    pub(super) home: Home<'a>,
+    pub(super) hash: u64,
+}
+
+/// How a request ended before the table was asked.
+pub(super) enum Skipped {
+    Allowed,
+    Denied,
+    Failed(TableError),
+}
+
+/// What an exempt key, or one that is missing and allowed, is told.
+const FREE: Decision = Decision { verdict: Verdict::Allowed, remaining: u64::MAX, retry_after: 0, reset_after: 0 };
+/// What a request is told that no waiting can help.
+pub(super) const CLOSED: Decision =
+    Decision { verdict: Verdict::Denied, remaining: 0, retry_after: NEVER, reset_after: NEVER };
+
+impl Table {
+    /// Takes `cost` permits of `key` under `policy`, or says when. A policy that the table does not have refuses all.
+    #[inline]
+    pub fn check(&self, policy: PolicyId, key: &[u8], cost: u64) -> Decision {
+        self.try_check(policy, key, None, cost).unwrap_or(CLOSED)
+    }
+
+    /// [`Table::check`] at the caller's time, on the same scale for all callers of this table ([`Table::now`], or
+    /// one of their own).
+    #[inline]
+    pub fn check_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Decision {
+        self.try_check(policy, key, Some(now), cost).unwrap_or(CLOSED)
+    }
+
+    /// Takes `cost` permits. The shortest call: no times, no counts.
+    #[inline]
+    pub fn admit(&self, policy: PolicyId, key: &[u8], cost: u64) -> Verdict {
+        self.try_admit(policy, key, None, cost).unwrap_or(Verdict::Denied)
+    }
+
+    /// [`Table::admit`] at the caller's time.
+    #[inline]
+    pub fn admit_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Verdict {
+        self.try_admit(policy, key, Some(now), cost).unwrap_or(Verdict::Denied)
+    }
+
+    /// What [`Table::check`] would answer. It takes nothing and puts no key into the table.
+    pub fn peek(&self, policy: PolicyId, key: &[u8], cost: u64) -> Decision {
+        self.try_peek(policy, key, None, cost).unwrap_or(CLOSED)
+    }
+
+    /// [`Table::peek`] at the caller's time.
+    pub fn peek_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Decision {
+        self.try_peek(policy, key, Some(now), cost).unwrap_or(CLOSED)
+    }
+
+    /// Takes as many permits as there are, up to `most`; returns how many.
+    pub fn take_up_to(&self, policy: PolicyId, key: &[u8], most: u64) -> u64 {
+        self.try_take_up_to(policy, key, None, most).unwrap_or(0)
+    }
+
+    /// [`Table::take_up_to`] at the caller's time.
+    pub fn take_up_to_at(&self, policy: PolicyId, key: &[u8], now: u64, most: u64) -> u64 {
+        self.try_take_up_to(policy, key, Some(now), most).unwrap_or(0)
+    }
+
+    /// Lets `key` begin again; whether it does. See [`Table::reset_at`].
+    pub fn reset(&self, policy: PolicyId, key: &[u8]) -> Result<bool, TableError> {
+        self.reset_at(policy, key, self.now())
+    }
+
+    /// Lets `key` begin again. Its slot stays taken until its debt would have been paid, since a slot's time may not
+    /// become earlier, and the key gets another with its next charge. If all its other places are taken (which
+    /// takes some resets within the time of its debt, or a full table) nothing changes, and the answer is false.
+    pub fn reset_at(&self, policy: PolicyId, key: &[u8], now: u64) -> Result<bool, TableError> {
+        loop {
+            let sought = self.seek(policy, key)?;
+            let Some(slot) = sought.home.find(sought.key()) else {
+                match protocol::first_to_expire(self, &sought.home, sought.key()) {
+                    Err(Again) => continue,
+                    Ok(_) => return Ok(true),
+                }
+            };
+            let pair = slot.pair();
+            if pair.key != sought.key() {
+                continue;
+            }
+            let expires = self.expires_at(pair);
+            if expires <= now {
+                return Ok(true);
+            }
+            if !self.has_room(&sought.home, pair.key, now) {
+                return Ok(false);
+            }
+            if slot.swap(pair, Pair { key: 0, state: expires }).is_ok() {
+                self.count(Count::Resets);
+                self.count(Count::Vacated);
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The hash that `key` is known by under `policy` in this table.
+    #[inline]
+    pub fn hash(&self, policy: PolicyId, key: &[u8]) -> Result<u64, TableError> {
+        Ok(self.hash_bytes(key) ^ self.current(policy)?.salt)
+    }
+
+    pub(crate) fn try_check(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> Result<Decision, TableError> {
+        let sought = match self.start(policy, key) {
+            Ok(sought) => sought,
+            Err(skipped) => return skipped.decision(),
+        };
+        let now = self.time(now);
+        let (outcome, version) = self.request(sought, now, |rule, state| rule.step(state, now, cost))?;
+        Ok(describe(version, &outcome, now, cost))
+    }
+
+    #[inline]
+    pub(crate) fn try_admit(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> Result<Verdict, TableError> {
+        let sought = match self.start(policy, key) {
+            Ok(sought) => sought,
+            Err(skipped) => return skipped.decision().map(|decision| decision.verdict),
+        };
+        let now = self.time(now);
+        let (outcome, _) = self.request(sought, now, |rule, state| rule.step(state, now, cost))?;
+        Ok(outcome.verdict)
+    }
+
+    pub(crate) fn try_peek(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> Result<Decision, TableError> {
+        let mut sought = match self.start(policy, key) {
+            Ok(sought) => sought,
+            Err(skipped) => return skipped.decision(),
+        };
+        let now = self.time(now);
+        loop {
+            let version = sought.version;
+            let about = |state| version.rule.describe(version.rule.step(state, now, cost).verdict, state, now, cost);
+            let known = sought.home.find(sought.key()).map(|slot| slot.pair());
+            match known {
+                Some(pair) if pair.key == sought.key() => return Ok(about(pair.state)),
+                Some(_) => {}
+                None => match protocol::first_to_expire(self, &sought.home, sought.key()) {
+                    Ok(Some(first)) if cost != 0 && first.expires > now => {
+                        let fresh = about(0);
+                        return Ok(match self.on_full {
+                            protocol::OnFull::Deny if fresh.is_allowed() => full(first.expires, now),
+                            protocol::OnFull::Inherit => about(self.adopt(sought.key(), first.pair)),
+                            _ => fresh,
+                        });
+                    }
+                    Ok(_) => return Ok(about(0)),
+                    Err(Again) => {}
+                },
+            }
+            sought.version = self.current(policy)?;
+        }
+    }
+
+    pub(crate) fn try_take_up_to(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        most: u64,
+    ) -> Result<u64, TableError> {
+        let sought = match self.start(policy, key) {
+            Ok(sought) => sought,
+            Err(skipped) => return skipped.decision().map(|free| if free.is_allowed() { most } else { 0 }),
+        };
+        let now = self.time(now);
+        let mut taken = 0;
+        let (outcome, _) = self.request(sought, now, |rule, state| {
+            taken = rule.available(state, now).min(most);
+            match taken {
+                // Nothing to take is nothing to write.
+                0 => Step::deny(),
+                taken => rule.step(state, now, taken),
+            }
+        })?;
+        Ok(if outcome.verdict == Verdict::Allowed { taken } else { 0 })
+    }
+
+    /// Asks the table. The key's policy may change meanwhile: then it is asked under the new one.
+    #[inline(always)]
+    pub(super) fn request<'a>(
+        &'a self,
+        mut sought: Sought<'a>,
+        now: u64,
+        mut step: impl FnMut(&Rule, u64) -> Step,
+    ) -> Result<(Outcome, &'a Version), TableError> {
+        let shard = shard(self.shards());
+        if let Some(shard) = shard {
+            shard.look(now);
+        }
+        loop {
+            let version = sought.version;
+            let asked = protocol::request(self, &sought.home, sought.key(), now, self.on_full, |state| {
+                step(&version.rule, state)
+            });
+            match asked {
+                Ok(outcome) => {
+                    if outcome.event != Event::Known || outcome.retries != 0 {
+                        if let Some(shard) = shard {
+                            shard.event(outcome.event, outcome.retries);
+                        }
+                    }
+                    return Ok((outcome, version));
+                }
+                Err(Again) => sought.version = self.current(PolicyId(version.policy))?,
+            }
+        }
+    }
+
+    /// Everything up to the clock: the key's lines are on their way while it is read.
+    #[inline(always)]
+    pub(super) fn start(&self, policy: PolicyId, key: &[u8]) -> Result<Sought<'_>, Skipped> {
+        if key.is_empty() {
+            return Err(match self.missing {
+                Missing::Deny => Skipped::Denied,
+                Missing::Allow => Skipped::Allowed,
+                Missing::Report => Skipped::Failed(TableError::MissingKey),
+            });
+        }
+        let sought = self.seek(policy, key).map_err(Skipped::Failed)?;
+        prefetch(sought.home.first);
+        prefetch(sought.home.second);
+        if self.is_exempt(sought.hash) {
+            return Err(Skipped::Allowed);
+        }
+        Ok(sought)
+    }
+
+    #[inline(always)]
+    pub(super) fn seek(&self, policy: PolicyId, key: &[u8]) -> Result<Sought<'_>, TableError> {
+        let version = self.current(policy)?;
+        let hash = self.hash_bytes(key) ^ version.salt;
+        let (first, second) = homes(hash, self.fixed.buckets);
+        // SAFETY: `homes` gives numbers below the number of buckets.
+        let (first, second) = unsafe { (self.bucket(first), self.bucket(second)) };
+        Ok(Sought { version, home: Home { first, second, tag: hash & TAG }, hash })
+    }
+
+    #[inline(always)]
+    pub(super) fn time(&self, now: Option<u64>) -> u64 {
+        match now {
+            Some(now) => now,
+            None => self.now(),
+        }
+    }
+
+    /// What is current for a policy.
+    #[inline(always)]
+    pub(super) fn current(&self, policy: PolicyId) -> Result<&Version, TableError> {
+        // Acquire: with the version's record.
+        let stamp = self.header().current.get(policy.0 as usize).map_or(0, |stamp| stamp.load(Ordering::Acquire));
+        if stamp == 0 {
+            return Err(TableError::NoSuchPolicy);
+        }
+        self.versions.get(self.records(), stamp).ok_or(TableError::Corrupt)
+    }
+
+    #[inline(always)]
+    fn hash_bytes(&self, key: &[u8]) -> u64 {
+        rapidhash_v3_nano_inline::<true, true>(key, &self.secrets)
+    }
+
+    /// The version that a key word names.
+    #[inline(always)]
+    pub(super) fn named(&self, key: u64) -> Option<&Version> {
+        let stamp = self.records().get((key >> TAG_BITS) as usize)?.stamp.load(Ordering::Acquire);
+        self.versions.get(self.records(), stamp)
+    }
+
+    /// Whether another candidate than the one that holds `key` has expired.
+    fn has_room(&self, home: &Home<'_>, key: u64, now: u64) -> bool {
+        (0..super::home::CANDIDATES).filter_map(|n| home.candidate(n)).any(|slot| {
+            let pair = slot.pair();
+            pair.key != key && self.expires_at(pair) <= now
+        })
+    }
+
+    #[cold]
+    pub(super) fn count(&self, what: Count) {
+        if let Some(shard) = shard(self.shards()) {
+            shard.add(what, 1);
+        }
+    }
+}
+
+impl Sought<'_> {
+    /// The key word of its slot.
+    #[inline(always)]
+    pub(super) fn key(&self) -> u64 {
+        self.version.key | self.home.tag
+    }
+}
+
+impl Skipped {
+    #[cold]
+    pub(super) fn decision(self) -> Result<Decision, TableError> {
+        match self {
+            Skipped::Allowed => Ok(FREE),
+            Skipped::Denied => Ok(CLOSED),
+            Skipped::Failed(error) => Err(error),
+        }
+    }
+}
+
+impl Terms for Table {
+    #[inline(always)]
+    fn expires_at(&self, pair: Pair) -> u64 {
+        if pair.key == 0 {
+            return pair.state;
+        }
+        // A slot whose version nobody knows is not given away: it may owe.
+        self.named(pair.key).map_or(NEVER, |version| version.rule.expires_at(pair.state))
+    }
+
+    fn kin(&self, found: u64, key: u64) -> Kin {
+        let (Some(found), Some(asked)) = (self.named(found), self.named(key)) else { return Kin::Stranger };
+        if found.policy != asked.policy {
+            return Kin::Stranger;
+        }
+        let current = self.header().current.get(asked.policy as usize).map_or(0, |c| c.load(Ordering::Acquire));
+        if current == asked.stamp && found.stamp != asked.stamp {
+            Kin::Former
+        } else {
+            Kin::Later
+        }
+    }
+
+    fn adopt(&self, key: u64, pair: Pair) -> u64 {
+        let Some(new) = self.named(key) else { return 0 };
+        match self.named(pair.key) {
+            Some(old) if pair.key != 0 => new.rule.adopt(&old.rule, pair.state),
+            _ => new.rule.owing(self.expires_at(pair)),
+        }
+    }
+
+    fn owing(&self, key: u64, until: u64) -> u64 {
+        self.named(key).map_or(NEVER, |version| version.rule.owing(until))
+    }
+}
+
+/// An outcome as an answer.
+#[inline]
+pub(super) fn describe(version: &Version, outcome: &Outcome, now: u64, cost: u64) -> Decision {
+    if outcome.event == Event::Refused {
+        return full(outcome.until, now);
+    }
+    version.rule.describe(outcome.verdict, outcome.state, now, cost)
+}
+
+/// Refused until a place is free.
+fn full(until: u64, now: u64) -> Decision {
+    let wait = if until == NEVER { NEVER } else { until.saturating_sub(now) };
+    Decision { verdict: Verdict::Denied, remaining: 0, retry_after: wait, reset_after: wait }
+}
+
+/// Asks for a line before it is needed.
+#[inline(always)]
+pub(super) fn prefetch<T>(at: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch touches nothing.
+    unsafe {
+        use core::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(at).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}

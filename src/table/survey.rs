@@ -1,0 +1,277 @@
+//! Looking at a whole table: counts, export, sweeping, and its policies.
+
+use super::counts::{sum, Count};
+use super::error::TableError;
+use super::home::{hash_of, TAG};
+use super::layout::SLOTS_A_BUCKET;
+use super::open::check_policy;
+use super::protocol::Terms;
+use super::slot::{Pair, Slot};
+use super::versions;
+use super::{PolicyId, Table};
+use crate::algorithm::Algorithm;
+use crate::policy::Policy;
+use crate::sync::Ordering;
+use crate::units::NEVER;
+
+/// Counters and sizes of a table. Counts are since it was made, of all processes; one that is killed may miss its last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// The keys it was made for.
+    pub capacity: u64,
+    /// The slots it has.
+    pub slots: u64,
+    /// The bytes it takes.
+    pub bytes: u64,
+    /// Slots that hold a key, expired or not.
+    pub keys: u64,
+    /// Keys that were put into an empty or vacant slot.
+    pub inserted: u64,
+    /// Expired keys whose slot was given to another.
+    pub reclaimed: u64,
+    /// Slots that became vacant by a sweep or a reset.
+    pub vacated: u64,
+    /// Keys that were reset.
+    pub resets: u64,
+    /// Newcomers refused for want of a place ([`OnFull::Deny`](super::OnFull)).
+    pub refused: u64,
+    /// Newcomers that took over a slot and its debt ([`OnFull::Inherit`](super::OnFull)).
+    pub inherited: u64,
+    /// Newcomers admitted and not remembered ([`OnFull::Allow`](super::OnFull)).
+    pub unremembered: u64,
+    /// Keys with a debt that were forgotten ([`OnFull::EvictNearest`](super::OnFull)).
+    pub evicted: u64,
+    /// Swaps that were tried again because another thread came first.
+    pub retries: u64,
+    /// Requests that came with an older time than one before them, by a microsecond or more; among the threads that share a
+    /// shard of the counters.
+    pub backward_steps: u64,
+}
+
+/// One key of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its policy.
+    pub policy: PolicyId,
+    /// Its hash, which is all that the table knows of it ([`Table::hash`]).
+    pub hash: u64,
+    /// The state word.
+    pub state: u64,
+    /// Permits that could be taken.
+    pub remaining: u64,
+    /// The time from which it is as good as fresh, on the table's scale; [`NEVER`] if there is none.
+    pub expires_at: u64,
+}
+
+/// How far a sweep came, and what it saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sweep {
+    /// The slot to go on with; `None` at the end of the table.
+    pub next: Option<u64>,
+    /// Keys that have a debt.
+    pub live: u64,
+    /// Slots that were made vacant.
+    pub vacated: u64,
+}
+
+/// The keys of a table, slot by slot. Each entry is what its slot held at one instant; keys that come, go or move
+/// meanwhile may be seen or not.
+#[derive(Debug)]
+pub struct Entries<'a> {
+    table: &'a Table,
+    now: u64,
+    next: u64,
+}
+
+impl Table {
+    /// The keys it was made for.
+    pub fn capacity(&self) -> u64 {
+        self.fixed.capacity
+    }
+
+    /// The slots it has.
+    pub fn slots(&self) -> u64 {
+        self.fixed.buckets * SLOTS_A_BUCKET.get()
+    }
+
+    /// The bytes it takes, from the first call to the last.
+    pub fn bytes(&self) -> u64 {
+        self.fixed.bytes
+    }
+
+    /// Counters and sizes.
+    pub fn stats(&self) -> Stats {
+        let count = |what| sum(self.shards(), what);
+        let (inserted, vacated) = (count(Count::Inserted), count(Count::Vacated));
+        Stats {
+            capacity: self.capacity(),
+            slots: self.slots(),
+            bytes: self.bytes(),
+            keys: inserted.saturating_sub(vacated),
+            inserted,
+            reclaimed: count(Count::Reclaimed),
+            vacated,
+            resets: count(Count::Resets),
+            refused: count(Count::Refused),
+            inherited: count(Count::Inherited),
+            unremembered: count(Count::Unremembered),
+            evicted: count(Count::Evicted),
+            retries: count(Count::Retries),
+            backward_steps: count(Count::BackwardSteps),
+        }
+    }
+
+    /// The keys that are in the table, as of `now`.
+    pub fn entries(&self, now: u64) -> Entries<'_> {
+        Entries { table: self, now, next: 0 }
+    }
+
+    /// The entry in the first slot from `from` on that holds a key, and the slot after it.
+    pub fn next_entry(&self, from: u64, now: u64) -> Option<(Entry, u64)> {
+        let mut n = from;
+        loop {
+            let (slot, bucket) = self.slot(n)?;
+            n += 1;
+            let pair = slot.pair();
+            let tag = pair.key & TAG;
+            let (Some(version), Some(hash)) = (self.named(pair.key), hash_of(tag, bucket, self.fixed.buckets)) else {
+                continue;
+            };
+            if pair.key == 0 {
+                continue;
+            }
+            let entry = Entry {
+                policy: PolicyId::new(version.policy),
+                hash,
+                state: pair.state,
+                remaining: version.rule.available(pair.state, now),
+                expires_at: version.rule.expires_at(pair.state),
+            };
+            return Some((entry, n));
+        }
+    }
+
+    /// Makes slots vacant whose keys have expired by `now`: `most` slots from number `from` on. The table does without; it is
+    /// for those who want to know how many keys have a debt, or do not want to keep the hashes of others. Keys under a
+    /// version of their policy that has been replaced are brought to the current one.
+    pub fn sweep(&self, from: u64, most: u64, now: u64) -> Sweep {
+        let mut swept = Sweep::default();
+        let end = from.saturating_add(most);
+        let mut n = from;
+        while n < end {
+            let Some((slot, _)) = self.slot(n) else { return swept };
+            n += 1;
+            self.sweep_slot(slot, now, &mut swept);
+        }
+        swept.next = (n < self.slots()).then_some(n);
+        swept
+    }
+
+    fn sweep_slot(&self, slot: &Slot, now: u64, swept: &mut Sweep) {
+        let mut pair = slot.pair();
+        while pair.key != 0 {
+            let expires = self.expires_at(pair);
+            let new = if expires <= now {
+                Pair { key: 0, state: expires }
+            } else {
+                match self.current_key(pair.key) {
+                    Some(key) if key != pair.key => Pair { key, state: self.adopt(key, pair) },
+                    _ => {
+                        swept.live += 1;
+                        return;
+                    }
+                }
+            };
+            match slot.swap(pair, new) {
+                Ok(()) if new.key == 0 => {
+                    swept.vacated += 1;
+                    self.count(Count::Vacated);
+                    return;
+                }
+                Ok(()) => pair = new,
+                Err(seen) => pair = seen,
+            }
+        }
+    }
+
+    /// The key word of the same key under its policy's current version.
+    fn current_key(&self, key: u64) -> Option<u64> {
+        let version = self.named(key)?;
+        Some(self.current(PolicyId::new(version.policy)).ok()?.key | key & TAG)
+    }
+
+    /// Slot number `n`, and its bucket's.
+    fn slot(&self, n: u64) -> Option<(&Slot, u64)> {
+        if n >= self.slots() {
+            return None;
+        }
+        let (bucket, place) = (n / SLOTS_A_BUCKET, n % SLOTS_A_BUCKET);
+        // SAFETY: n is below the number of slots, so its bucket is below the number of buckets.
+        let slot = unsafe { self.bucket(bucket) }.0.get(place as usize)?;
+        Some((slot, bucket))
+    }
+
+    /// The policy of that number, as it is now.
+    pub fn policy(&self, policy: PolicyId) -> Result<Policy, TableError> {
+        self.current(policy).map(|version| version.terms)
+    }
+
+    /// How many policies there are.
+    pub fn policies(&self) -> u32 {
+        self.header().current.iter().filter(|stamp| stamp.load(Ordering::Relaxed) != 0).count() as u32
+    }
+
+    /// Adds a policy while the table is in use; returns its number.
+    pub fn add_policy(&self, policy: &Policy) -> Result<PolicyId, TableError> {
+        check_policy(policy)?;
+        self.free_versions(|| versions::add(self.header(), self.records(), policy)).map(PolicyId::new)
+    }
+
+    /// Changes a policy while the table is in use, in all processes at once. Each key's debt is carried over when it is
+    /// next asked for: counts where both count alike, else as the time until it is paid. In any window of time no
+    /// more is admitted than the two policies' bounds together.
+    ///
+    /// Once in some hundred changes this looks at every slot.
+    pub fn set_policy(&self, id: PolicyId, policy: &Policy) -> Result<(), TableError> {
+        check_policy(policy)?;
+        self.free_versions(|| versions::change(self.header(), self.records(), id.number(), policy))
+    }
+
+    /// `change`, after freeing former versions if there are no free records.
+    fn free_versions<T>(&self, change: impl Fn() -> Result<T, TableError>) -> Result<T, TableError> {
+        match change() {
+            Err(TableError::Versions) => {
+                let former = versions::former(self.header(), self.records());
+                // At time 0 nothing has expired: it only brings slots over.
+                let mut from = Some(0);
+                while let Some(next) = from {
+                    from = self.sweep(next, 4096, 0).next;
+                }
+                versions::free_former(self.header(), self.records(), &former);
+                change()
+            }
+            result => result,
+        }
+    }
+}
+
+impl Iterator for Entries<'_> {
+    type Item = Entry;
+
+    fn next(&mut self) -> Option<Entry> {
+        let (entry, next) = self.table.next_entry(self.next, self.now)?;
+        self.next = next;
+        Some(entry)
+    }
+}
+
+impl Entry {
+    /// Nanoseconds from `now` until it is as good as fresh.
+    pub fn reset_after(&self, now: u64) -> u64 {
+        if self.expires_at == NEVER {
+            NEVER
+        } else {
+            self.expires_at.saturating_sub(now)
+        }
+    }
+}

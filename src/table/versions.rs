@@ -1,0 +1,355 @@
+//! The policies of a table, in all their versions.
+//!
+//! A slot names the *version* of its policy in eight bits. Changing a policy writes a new version beside the old one
+//! and makes it current by one swap of the policy's stamp; slots under the old version are brought over when they are
+//! next asked for. A stamp is `generation : policy : version`; no two are ever equal.
+//!
+//! A version's record is shared and holds the policy as plain numbers. What a decision needs is compiled from it once in
+//! each process, and never freed while the table is open: references to it are good for as long.
+//!
+//! A process that is killed between claiming a record and publishing it costs the table that record, one of 255.
+
+use super::error::TableError;
+use super::home::TAG_BITS;
+use super::layout::{fold, mix, Header, Record, RECORD_WORDS, VERSIONS};
+use crate::algorithm::Rule;
+use crate::policy::{Anchor, Kind, Mode, Policy, Unit};
+use crate::sync::{boxed, AtomicU64, Ordering};
+use alloc::boxed::Box;
+use core::ptr;
+use core::sync::atomic::AtomicPtr;
+
+/// A version of a policy as decisions need it.
+#[derive(Debug)]
+pub(super) struct Version {
+    pub(super) stamp: u64,
+    /// The version's number where a key word has it.
+    pub(super) key: u64,
+    /// The number of the policy.
+    pub(super) policy: u32,
+    /// What sets this policy's hash of a key apart from the others'.
+    pub(super) salt: u64,
+    pub(super) terms: Policy,
+    pub(super) rule: Rule,
+    /// Of the list of those that have been replaced.
+    next: *mut Version,
+}
+
+/// This process's compiled versions.
+#[derive(Debug)]
+pub(super) struct Versions {
+    compiled: [AtomicPtr<Version>; VERSIONS],
+    replaced: AtomicPtr<Version>,
+}
+
+// SAFETY: the pointers own `Version`s, which are plain data behind shared references until the drop.
+unsafe impl Send for Versions {}
+// SAFETY: as above; the pointers themselves are atomic.
+unsafe impl Sync for Versions {}
+
+/// A stamp that is being written.
+const CLAIMED: u64 = 1;
+
+pub(super) const fn version_of(stamp: u64) -> usize {
+    (stamp & 0xff) as usize
+}
+
+pub(super) const fn policy_of(stamp: u64) -> u32 {
+    ((stamp >> 8) & 0xff) as u32
+}
+
+impl Versions {
+    pub(super) const fn new() -> Versions {
+        #[allow(clippy::declare_interior_mutable_const)] // only ever the initial value of the array's places
+        const NONE: AtomicPtr<Version> = AtomicPtr::new(ptr::null_mut());
+        Versions { compiled: [NONE; VERSIONS], replaced: NONE }
+    }
+
+    /// The version that has `stamp`. `None` if there is no memory, or the record is damaged or has been given away.
+    #[inline(always)]
+    pub(super) fn get(&self, records: &[Record; VERSIONS], stamp: u64) -> Option<&Version> {
+        // Acquire: the version was written before its pointer.
+        let version = self.compiled.get(version_of(stamp))?.load(Ordering::Acquire);
+        // SAFETY: null, or a version that is not freed before `self` is dropped.
+        match unsafe { version.as_ref() } {
+            Some(version) if version.stamp == stamp => Some(version),
+            _ => self.compile(records, stamp),
+        }
+    }
+
+    #[cold]
+    fn compile(&self, records: &[Record; VERSIONS], stamp: u64) -> Option<&Version> {
+        let place = self.compiled.get(version_of(stamp))?;
+        let (policy, rule) = records.get(version_of(stamp))?.read(stamp)?;
+        let number = policy_of(stamp);
+        let new = Box::into_raw(boxed(Version {
+            stamp,
+            key: (version_of(stamp) as u64) << TAG_BITS,
+            policy: number,
+            salt: if number == 0 { 0 } else { mix(u64::from(number)) },
+            terms: policy,
+            rule,
+            next: ptr::null_mut(),
+        })?);
+        let mut old = place.load(Ordering::Acquire);
+        // Whoever reads the pointer reads what it points to: Release. Of two that compile at once the later replaces the
+        // earlier, which is as good.
+        while let Err(seen) = place.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire) {
+            old = seen;
+        }
+        self.retire(old);
+        // SAFETY: written above, and not freed before `self` is dropped.
+        Some(unsafe { &*new })
+    }
+
+    /// Keeps a replaced version: other threads may be using it.
+    fn retire(&self, version: *mut Version) {
+        if version.is_null() {
+            return;
+        }
+        let mut head = self.replaced.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: this thread took `version` out of its place, so only it writes `next`, which nobody reads before the drop.
+            unsafe { ptr::addr_of_mut!((*version).next).write(head) };
+            // Release: for the drop, which is ordered after by whatever ends the sharing.
+            match self.replaced.compare_exchange(head, version, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(seen) => head = seen,
+            }
+        }
+    }
+}
+
+impl Drop for Versions {
+    fn drop(&mut self) {
+        for place in &self.compiled {
+            let version = place.load(Ordering::Relaxed);
+            if !version.is_null() {
+                // SAFETY: from Box::into_raw, in one place only, and nobody else has `self` any more.
+                drop(unsafe { Box::from_raw(version) });
+            }
+        }
+        let mut version = self.replaced.load(Ordering::Relaxed);
+        while !version.is_null() {
+            // SAFETY: as above; those on the list are in no other place.
+            let replaced = unsafe { Box::from_raw(version) };
+            version = replaced.next;
+        }
+    }
+}
+
+impl Record {
+    /// The policy of the version `stamp`, if it is that version's record and whole.
+    pub(super) fn read(&self, stamp: u64) -> Option<(Policy, Rule)> {
+        // Acquire: the words were written before the stamp.
+        if stamp <= CLAIMED || self.stamp.load(Ordering::Acquire) != stamp {
+            return None;
+        }
+        let mut words = [0; RECORD_WORDS];
+        for (word, from) in words.iter_mut().zip(&self.words) {
+            // Acquire: the stamp is looked at again after them.
+            *word = from.load(Ordering::Acquire);
+        }
+        let check = self.check.load(Ordering::Acquire);
+        if check != fold(&words) || self.stamp.load(Ordering::Relaxed) != stamp {
+            return None;
+        }
+        let policy = decode(&words)?;
+        Some((policy, rule_of(&policy)?))
+    }
+
+    /// Takes the record, if it is free.
+    fn claim(&self) -> bool {
+        self.stamp.load(Ordering::Relaxed) == 0
+            && self.stamp.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Writes a claimed record and publishes it.
+    fn publish(&self, policy: &Policy, stamp: u64) {
+        let words = encode(policy);
+        for (to, word) in self.words.iter().zip(words) {
+            to.store(word, Ordering::Relaxed);
+        }
+        self.check.store(fold(&words), Ordering::Relaxed);
+        // Release: with the words.
+        self.stamp.store(stamp, Ordering::Release);
+    }
+
+    /// Frees the record if it is still that of `stamp`.
+    fn free(&self, stamp: u64) {
+        let _ = self.stamp.compare_exchange(stamp, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
+
+/// Adds `policy` to the table; returns its number.
+pub(super) fn add(header: &Header, records: &[Record; VERSIONS], policy: &Policy) -> Result<u32, TableError> {
+    let (version, record) = claim(header, records)?;
+    let mut last = CLAIMED;
+    for (number, current) in header.current.iter().enumerate() {
+        if current.load(Ordering::Relaxed) != 0 {
+            continue;
+        }
+        // The stamp names the policy's number, so it is written anew for each that is tried. Nobody knows it yet.
+        let stamp = stamp(header, number as u32, version);
+        record.publish(policy, stamp);
+        // Release: with the record.
+        if current.compare_exchange(0, stamp, Ordering::Release, Ordering::Relaxed).is_ok() {
+            return Ok(number as u32);
+        }
+        last = stamp;
+    }
+    record.free(last);
+    Err(TableError::Policies)
+}
+
+/// Makes `policy` the policy of that number, unless it is.
+pub(super) fn change(
+    header: &Header,
+    records: &[Record; VERSIONS],
+    number: u32,
+    policy: &Policy,
+) -> Result<(), TableError> {
+    let current = header.current.get(number as usize).ok_or(TableError::NoSuchPolicy)?;
+    let mut seen = current.load(Ordering::Acquire);
+    if seen == 0 {
+        return Err(TableError::NoSuchPolicy);
+    }
+    if records.get(version_of(seen)).and_then(|record| record.read(seen)).is_some_and(|(now, _)| now == *policy) {
+        return Ok(());
+    }
+    let (version, record) = claim(header, records)?;
+    let stamp = stamp(header, number, version);
+    record.publish(policy, stamp);
+    // Generations of a policy only grow: of two that change it at once the later one stays, and what `former` finds is
+    // never made current again.
+    while seen >> 16 < stamp >> 16 {
+        match current.compare_exchange(seen, stamp, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return Ok(()),
+            Err(other) => seen = other,
+        }
+    }
+    record.free(stamp);
+    Ok(())
+}
+
+/// Frees the records of versions that are not current. Only after every slot under them has been brought over.
+pub(super) fn free_former(header: &Header, records: &[Record; VERSIONS], former: &[u64; VERSIONS]) {
+    for (record, stamp) in records.iter().zip(former) {
+        let current = header.current.get(policy_of(*stamp) as usize).map_or(0, |c| c.load(Ordering::Acquire));
+        if *stamp > CLAIMED && current != *stamp {
+            record.free(*stamp);
+        }
+    }
+}
+
+/// The stamps of all versions that have been replaced; 0 elsewhere.
+pub(super) fn former(header: &Header, records: &[Record; VERSIONS]) -> [u64; VERSIONS] {
+    let mut former = [0; VERSIONS];
+    for (place, record) in former.iter_mut().zip(records) {
+        let stamp = record.stamp.load(Ordering::Acquire);
+        let current = header.current.get(policy_of(stamp) as usize).map_or(0, |c| c.load(Ordering::Acquire));
+        // A version that is newer than the current one is about to become it.
+        if stamp > CLAIMED && current != stamp && current >> 16 > stamp >> 16 {
+            *place = stamp;
+        }
+    }
+    former
+}
+
+/// The rule that a state word of `policy` belongs to; of a sliding window or log, which have none, a limit of 0.
+pub(super) fn rule_of(policy: &Policy) -> Option<Rule> {
+    match policy.kind {
+        Kind::SlidingWindow | Kind::SlidingLog => policy.validate().is_ok().then_some(Rule::Closed),
+        _ => Rule::new(policy).ok(),
+    }
+}
+
+/// A free record, the one that has been free the longest first: a straggler under a freed version then has the
+/// longest time to wake up before it is given away.
+fn claim<'a>(header: &Header, records: &'a [Record; VERSIONS]) -> Result<(usize, &'a Record), TableError> {
+    // As generations are handed out, versions go round. 0 is no version.
+    let start = header.generation.load(Ordering::Relaxed) as usize;
+    for n in 0..VERSIONS {
+        let version = start.wrapping_add(n) & (VERSIONS - 1);
+        if let (1.., Some(record)) = (version, records.get(version)) {
+            if record.claim() {
+                return Ok((version, record));
+            }
+        }
+    }
+    Err(TableError::Versions)
+}
+
+fn stamp(header: &Header, number: u32, version: usize) -> u64 {
+    let generation = header.generation.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    generation << 16 | u64::from(number & 0xff) << 8 | version as u64
+}
+
+fn encode(policy: &Policy) -> [u64; RECORD_WORDS] {
+    let Policy {
+        limit,
+        period,
+        burst,
+        kind,
+        init,
+        borrow,
+        anchor,
+        segments,
+        mode,
+        slack,
+        warm_up,
+        cold,
+        count_rejected,
+        unit,
+    } = *policy;
+    [
+        limit,
+        period,
+        burst,
+        kind as u64,
+        init,
+        u64::from(borrow),
+        anchor as u64,
+        u64::from(segments),
+        mode as u64,
+        slack,
+        warm_up,
+        u64::from(cold),
+        u64::from(count_rejected),
+        unit as u64,
+    ]
+}
+
+/// The policy of these words; `None` if they are none's.
+fn decode(words: &[u64; RECORD_WORDS]) -> Option<Policy> {
+    let [limit, period, burst, kind, init, borrow, anchor, segments, mode, slack, warm_up, cold, count_rejected, unit] =
+        *words;
+    let flag = |word: u64| match word {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    };
+    Some(Policy {
+        limit,
+        period,
+        burst,
+        kind: *Kind::ALL.get(usize::try_from(kind).ok()?)?,
+        init,
+        borrow: flag(borrow)?,
+        anchor: if flag(anchor)? { Anchor::First } else { Anchor::Epoch },
+        segments: u32::try_from(segments).ok()?,
+        mode: match mode {
+            0 => Mode::N,
+            1 => Mode::Strict,
+            2 => Mode::Interpolated,
+            _ => return None,
+        },
+        slack,
+        warm_up,
+        cold: u32::try_from(cold).ok()?,
+        count_rejected: flag(count_rejected)?,
+        unit: if flag(unit)? { Unit::Bytes } else { Unit::Permits },
+    })
+}
+
+const _: () = assert!(core::mem::size_of::<AtomicU64>() == 8);
