@@ -117,7 +117,7 @@ fn who_may_not_open_the_file_may_not_lock_it() {
     let dir = Dir::new();
     let path = dir.path("t");
     let (region, _) = make(&path, LEN, 0o600, Way::Unnamed).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     in_child(|| {
         become_nobody();
         same!(region.exclusively(|| ()), Err(refused(Call::Lock, libc::EACCES)));

@@ -88,17 +88,17 @@ fn borrowed_memory_is_aligned_and_stays_the_callers() {
 
 /// Where in `range` the system has taken the advice.
 #[cfg(target_os = "linux")]
-fn advised(range: std::ops::Range<usize>) -> Vec<std::ops::Range<usize>> {
+fn advised(range: std::ops::Range<usize>) -> Vec<(usize, usize)> {
     let maps = fs::read_to_string("/proc/self/smaps").unwrap();
-    let mut mapping = 0..0;
+    let mut mapping = (0, 0);
     let mut found = Vec::new();
     for line in maps.lines() {
         let first = line.split(' ').next().unwrap();
         if let Some((start, end)) = first.split_once('-') {
             let number = |text| usize::from_str_radix(text, 16).unwrap();
-            mapping = number(start)..number(end);
-        } else if first == "VmFlags:" && line.split(' ').any(|flag| flag == "hg") && range.contains(&mapping.start) {
-            found.push(mapping.clone());
+            mapping = (number(start), number(end));
+        } else if first == "VmFlags:" && line.split(' ').any(|flag| flag == "hg") && range.contains(&mapping.0) {
+            found.push(mapping);
         }
     }
     found
@@ -121,7 +121,7 @@ fn huge_pages_are_advised_within_the_region_only() {
         return; // a kernel without huge pages
     }
     // From 64 bytes after page 1 to 64 bytes after page 63: pages 2 to 62.
-    assert_eq!(advised(all), [base + 2 * PAGE..base + 63 * PAGE]);
+    assert_eq!(advised(all), Vec::from([(base + 2 * PAGE, base + 63 * PAGE)]));
 }
 
 #[test]

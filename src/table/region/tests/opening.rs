@@ -123,7 +123,7 @@ fn files_that_may_not_be_opened() {
     make(&dir.path("none"), LEN, 0, Way::Unnamed).unwrap();
     make(&dir.path("readable"), LEN, 0o444, Way::Unnamed).unwrap();
     make(&dir.path("all"), LEN, 0o666, Way::Unnamed).unwrap();
-    fs::set_permissions(dir.path("closed"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(dir.path("closed"), fs::Permissions::from_mode(0o000)).unwrap();
     fs::set_permissions(&dir.0, fs::Permissions::from_mode(0o555)).unwrap();
     in_child(|| {
         become_nobody();
