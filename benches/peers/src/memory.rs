@@ -1,0 +1,87 @@
+//! What the process holds in memory, and what a table that is 80 % full holds and refuses.
+
+use crate::keys::{key, Key};
+use crate::limit::SHUT;
+use crate::measure::fill;
+use crate::ours::Ours;
+use crate::peer;
+use crate::report::{Goal, Report};
+
+/// What the process has in memory.
+#[derive(Clone, Copy)]
+pub struct Resident {
+    pub kib: i64,
+    /// Of it, in huge pages.
+    pub huge_kib: i64,
+}
+
+/// From smaps_rollup, which walks the page tables: statm's counters may lag behind by some pages a processor.
+pub fn resident() -> Resident {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("Linux 4.14 or later");
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("0");
+        line.split_whitespace().next().and_then(|kib| kib.parse().ok()).unwrap_or(0)
+    };
+    Resident { kib: field("Rss:"), huge_kib: field("AnonHugePages:") }
+}
+
+/// What making something adds to the memory in use.
+pub fn weighed<T>(make: impl FnOnce() -> T) -> (T, Resident) {
+    let settled = || {
+        // What has been freed and is kept for later would be taken for the new thing's, or hide it.
+        // SAFETY: a call of libc without conditions.
+        unsafe { libc::malloc_trim(0) };
+        resident()
+    };
+    let before = settled();
+    let made = make();
+    let after = settled();
+    (made, Resident { kib: after.kib - before.kib, huge_kib: after.huge_kib - before.huge_kib })
+}
+
+impl Resident {
+    /// Bytes of each of so many keys.
+    pub fn a_key(self, keys: usize) -> f64 {
+        self.kib as f64 * 1024.0 / keys as f64
+    }
+}
+
+/// Keys that all owe, in 80 % of the slots: bytes a key, and how many find no place.
+pub fn full(report: &mut Report, keys: usize) {
+    let now = Ours::now();
+    // A key that has never been seen has its permit: it is refused only if there is no place for it.
+    let ((ours, placed), grown) = weighed(|| {
+        let ours = Ours::new(SHUT, keys);
+        let placed = fill(keys, |key: &Key<8>| ours.admit_at(key, now));
+        (ours, placed)
+    });
+    // Those that have a place are refused now, as they owe; those that have none are refused as ever.
+    assert!((0..keys).all(|index| !ours.admit_at(&key::<8>(index), now)), "a key that owes was admitted");
+
+    println!("\n{keys} keys that owe, in a table that they fill to 80 %");
+    report.figure(
+        "bytes a key: ours, what the table says it has",
+        ours.bytes() as f64 / keys as f64,
+        "B",
+        at_most(20.0),
+    );
+    report.figure("bytes a key: ours, growth of resident memory", grown.a_key(keys), "B", Goal::None);
+    let huge = grown.huge_kib as f64 / (grown.kib as f64).max(1.0) * 100.0;
+    report.figure("of it in huge pages", huge, "%", Goal::None);
+    report.figure("live keys that find no place: ours", (1.0 - placed) * 100.0, "%", at_most(0.05));
+
+    // DashMap's shards double: as many keys as fit before they do, and a quarter more.
+    for keys in [keys, keys * 5 / 4] {
+        let (_default, grown) = weighed(|| {
+            let default = peer::Default::new(SHUT);
+            fill(keys, |key| default.admit(key));
+            default
+        });
+        let bytes = grown.a_key(keys);
+        report.figure(&format!("bytes a key: governor as it comes, {keys} keys"), bytes, "B", Goal::None);
+    }
+}
+
+fn at_most(most: f64) -> Goal {
+    Goal::AtMost(most)
+}

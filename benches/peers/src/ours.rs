@@ -1,0 +1,68 @@
+//! tollbar's table, as the rows use it: the one file that knows its interface.
+
+use crate::keys::{Key, BATCH};
+use crate::limit::Limit;
+use tollbar::clock::{Clock, Tsc};
+use tollbar::table::{Options, PolicyId, Request, Table};
+use tollbar::{Decision, Policy, Verdict};
+
+/// What happens to a key for which there is no place: what `Options::new` says.
+pub const ON_FULL: &str = "on_full = deny (a key for which there is no place is refused)";
+
+/// A table on the heap with one policy.
+pub struct Ours(Table);
+
+impl Ours {
+    /// For so many keys: with all of them it is 80 % full.
+    pub fn new(limit: Limit, keys: usize) -> Ours {
+        let policy: Policy = limit.text.parse().expect("a policy");
+        let table = Table::private(&Options::new(keys as u64), &[policy]).expect("memory");
+        assert!(table.now().abs_diff(Ours::now()) < 1_000_000_000, "the clock of `now` is not the table's");
+        Ours(table)
+    }
+
+    /// Reads the table's clock.
+    #[inline(always)]
+    pub fn admit(&self, key: &[u8]) -> bool {
+        self.0.admit(PolicyId::FIRST, key, 1) == Verdict::Allowed
+    }
+
+    /// At the caller's time.
+    #[inline(always)]
+    pub fn admit_at(&self, key: &[u8], now: u64) -> bool {
+        self.0.admit_at(PolicyId::FIRST, key, now, 1) == Verdict::Allowed
+    }
+
+    /// A batch at the caller's time; the making of the requests is part of what it costs. How many pass.
+    #[inline(always)]
+    pub fn admit_many_at<const N: usize>(&self, keys: &[Key<N>; BATCH], now: u64) -> usize {
+        let mut verdicts = [Verdict::Denied; BATCH];
+        self.0.admit_many_at(now, &requests(keys), &mut verdicts);
+        verdicts.iter().filter(|&&verdict| verdict == Verdict::Allowed).count()
+    }
+
+    /// The same with all that a decision says.
+    #[inline(always)]
+    pub fn check_many_at<const N: usize>(&self, keys: &[Key<N>; BATCH], now: u64) -> usize {
+        let mut decisions = [NOTHING; BATCH];
+        self.0.check_many_at(now, &requests(keys), &mut decisions);
+        decisions.iter().filter(|decision| decision.is_allowed()).count()
+    }
+
+    /// All memory of the table.
+    pub fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    /// The clock that `admit` reads.
+    pub fn now() -> u64 {
+        Tsc.now()
+    }
+}
+
+const NOTHING: Decision = Decision { verdict: Verdict::Denied, remaining: 0, retry_after: 0, reset_after: 0 };
+
+#[inline(always)]
+fn requests<const N: usize>(keys: &[Key<N>; BATCH]) -> [Request<'_>; BATCH] {
+    keys.each_ref().map(|key| Request { policy: PolicyId::FIRST, key: key.as_slice(), cost: 1 })
+}

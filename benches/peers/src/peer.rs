@@ -1,0 +1,88 @@
+//! governor, keyed on DashMap, in two set-ups: as it comes, and as fast as its interface lets it be.
+
+use crate::keys::{word, Key};
+use crate::limit::Limit;
+use governor::clock::{Clock, DefaultClock};
+use governor::middleware::NoOpMiddleware;
+use governor::nanos::Nanos;
+use governor::state::keyed::DashMapStateStore;
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use std::cell::Cell;
+use std::hash::BuildHasher;
+use std::num::NonZeroU32;
+
+/// A seeded hasher than which none was found faster for eight bytes: ahash, rapidhash and a seeded FxHash are about
+/// as fast in DashMap, and std's takes twice as long. `--hashers` measures them all.
+pub type Fastest = foldhash::fast::RandomState;
+/// Its name, for the table.
+pub const FASTEST: &str = "foldhash";
+/// DashMap's shards in the fast set-up: more than its default of 4 a processor, so that threads meet on a
+/// shard's lock less often.
+pub const SHARDS: usize = 64;
+
+thread_local! {
+    static NOW: Cell<u64> = const { Cell::new(1) };
+}
+
+/// Governor takes no time from its caller, but a clock of any type. The cheapest one that threads can share:
+/// a word of the thread's own, that the caller has set. One load, no line that cores pass around.
+#[derive(Clone, Copy)]
+pub struct CallersTime;
+
+impl Clock for CallersTime {
+    type Instant = Nanos;
+
+    #[inline(always)]
+    fn now(&self) -> Nanos {
+        Nanos::new(NOW.get())
+    }
+}
+
+/// What a `CallersTime` of this thread says from now on.
+#[inline(always)]
+pub fn set_now(now: u64) {
+    NOW.set(now);
+}
+
+fn quota(limit: Limit) -> Quota {
+    let burst = NonZeroU32::new(limit.burst).expect("not zero");
+    Quota::with_period(limit.period).expect("not zero").allow_burst(burst)
+}
+
+/// `RateLimiter::keyed`: DashMap, std's hasher, governor's clock.
+pub struct Default(DefaultKeyedRateLimiter<u64>);
+
+impl Default {
+    pub fn new(limit: Limit) -> Default {
+        Default(RateLimiter::keyed(quota(limit)))
+    }
+
+    /// Reads the clock.
+    #[inline(always)]
+    pub fn admit(&self, key: &Key<8>) -> bool {
+        self.0.check_key(&word(key)).is_ok()
+    }
+}
+
+/// DashMap with another hasher and room for all keys from the start; the caller's time.
+pub struct Tuned<S: BuildHasher + Clone>(
+    RateLimiter<u64, DashMapStateStore<u64, S>, CallersTime, NoOpMiddleware<Nanos>>,
+);
+
+impl<S: BuildHasher + Clone + std::default::Default> Tuned<S> {
+    pub fn new(limit: Limit, keys: usize, shards: usize) -> Tuned<S> {
+        let map = DashMapStateStore::with_capacity_and_hasher_and_shard_amount(keys, S::default(), shards);
+        Tuned(RateLimiter::new(quota(limit), map, CallersTime))
+    }
+
+    /// At the time that `set_now` has set.
+    #[inline(always)]
+    pub fn admit(&self, key: &Key<8>) -> bool {
+        self.0.check_key(&word(key)).is_ok()
+    }
+}
+
+/// The name of the clock of the default set-up.
+pub fn clock_of_default() -> &'static str {
+    std::any::type_name::<DefaultClock>()
+}
