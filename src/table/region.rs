@@ -12,7 +12,6 @@ use core::ptr::{null_mut, NonNull};
 use file::{Named, Way};
 use system::{again, errno};
 
-#[allow(unused_imports)] // until the table stands on it
 pub(crate) use system::{boot_id, random_u64, wall_clock};
 
 /// What is read of an existing file before it is mapped.
