@@ -171,8 +171,12 @@ impl Algorithm for Gcra {
 
     /// The TAT of a bucket that is as full as a fresh one at `until`.
     fn owing(&self, until: u64) -> u64 {
-        // Where this saturates, the word is so late that it expires after `last`.
-        self.grid.units_up(until).saturating_add(self.lacking).max(1)
+        let word = self.grid.units_up(until).saturating_add(self.lacking).max(1);
+        match self.expires_at(word) {
+            // A large burst would still have something to give.
+            NEVER => u64::MAX,
+            _ => word,
+        }
     }
 
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {

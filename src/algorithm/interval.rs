@@ -115,10 +115,12 @@ impl Stepped {
     fn owing(&self, until: u64) -> u64 {
         // No word but 0 expires before the end of interval 0.
         let (before, _) = self.period.div_rem(until.saturating_sub(1));
-        if before >= self.last {
-            return u64::MAX;
+        let word = before.saturating_add(1).saturating_mul(self.limit.get());
+        match self.nanos(word) {
+            // A large burst would still have something to give.
+            NEVER => u64::MAX,
+            _ => word,
         }
-        (before + 1).wrapping_mul(self.limit.get())
     }
 
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {

@@ -129,7 +129,11 @@ impl Algorithm for Pacer {
 
     /// The departure of one that is first asked at `until`.
     fn owing(&self, until: u64) -> u64 {
-        self.grid.units_up(until).max(1)
+        let word = self.grid.units_up(until).max(1);
+        match self.expires_at(word) {
+            NEVER => u64::MAX,
+            _ => word,
+        }
     }
 
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {

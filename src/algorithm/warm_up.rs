@@ -229,7 +229,11 @@ impl Algorithm for WarmUp {
 
     /// Cold, and free at `until`.
     fn owing(&self, until: u64) -> u64 {
-        let next = self.grid.units_up(until).clamp(1, u64::MAX >> self.level_bits);
+        let mut next = self.grid.units(until);
+        if self.grid.nanos(next) < until {
+            next = next.saturating_add(1);
+        }
+        let next = next.clamp(1, u64::MAX >> self.level_bits);
         (next << self.level_bits) | self.full
     }
 

@@ -1,0 +1,610 @@
+//! When a state expires, what owes until a given time, and how a state moves to another rule: what whoever
+//! gives the place of one key to another relies on.
+//!
+//! An idle state is *better* than a fresh one where a fresh one has not all that can be had at once: gcra
+//! with an `init` below its burst, with `borrow` or not, and pacer with `slack`. Everywhere else an expired
+//! state and a fresh one answer alike.
+
+mod common;
+
+use common::*;
+use proptest::prelude::{any, prop_assert, prop_assume, proptest, ProptestConfig, Strategy};
+use tollbar::algorithm::gcra::Gcra;
+use tollbar::algorithm::pacer::Pacer;
+use tollbar::algorithm::{Algorithm, Rule};
+use tollbar::units::HORIZON;
+use tollbar::{Anchor, Kind, Policy, Verdict, NEVER};
+
+const EACH: [&str; 46] = [
+    "0/s",
+    "10/s burst 7",
+    "10/s burst 7 init 2",
+    "10/s burst 7 init 0",
+    "7/s",
+    "1/day",
+    "1/365d burst 2",
+    "1/365d burst 3000 init 1",
+    "300000000/s burst 50",
+    "300000000/s burst 50 init 49",
+    "1000000000/s burst 1000",
+    "10000000000/s burst 1000 init 3",
+    "999983/s burst 9 init 3",
+    "999979/999983ns burst 17",
+    "1299709/15485863us burst 100",
+    "1/s burst 9000000000 init 1",
+    "1/s burst 90000000000000",
+    "3/7day burst 900000000000 init 5",
+    "10/s burst 7 borrow",
+    "10/s burst 7 borrow init 4",
+    "44100/s burst 5 borrow",
+    "1/s burst 90000000000000 borrow init 1",
+    "10/s algo pacer",
+    "10/s burst 4 algo pacer slack 6",
+    "999983/s burst 3 algo pacer slack 7",
+    "1/365d algo pacer",
+    "3/7s burst 90000000000000 algo pacer",
+    "10/s burst 7 algo interval",
+    "10/s burst 15 algo interval",
+    "999983/999979ns algo interval",
+    "1/365d burst 5 algo interval",
+    "10/s burst 7 algo interval anchor first",
+    "10/s algo fixed-window",
+    "10/s algo fixed-window count rejected",
+    "1000000/s algo fixed-window",
+    "999983/1234567891ns algo fixed-window",
+    "10/s algo fixed-window anchor first",
+    "5/120ns algo fixed-window anchor first",
+    "1000000/s algo fixed-window anchor first count rejected",
+    "10/s algo weighted-window",
+    "1000000/s algo weighted-window",
+    "123456789/min algo weighted-window",
+    "10/s burst 4 algo warm-up warm 2s",
+    "44100/s burst 9 algo warm-up warm 10ms",
+    "3/s burst 9 algo warm-up warm 1min cold 10",
+    "1/365d algo warm-up warm 1s",
+];
+
+/// Times that every policy here can say; the fastest have half the horizon.
+const END: u64 = HORIZON / 2;
+
+fn rule(policy: &Policy) -> Rule {
+    Rule::new(policy).unwrap_or_else(|why| panic!("{policy}: {why}"))
+}
+
+fn each() -> impl Iterator<Item = (Policy, Rule)> {
+    EACH.iter().map(|text| (policy(text), rule(&policy(text))))
+}
+
+/// Whether a state that was idle for long has more to give than a fresh one.
+fn idle_is_better(policy: &Policy) -> bool {
+    policy.init < policy.burst || policy.borrow || policy.slack > 0
+}
+
+/// How much later than exactly a bucket may expire, in nanoseconds; `None` for what is no bucket.
+fn slop(policy: &Policy) -> Option<u64> {
+    let per_permit = match policy.kind {
+        _ if policy.limit == 0 => return None,
+        Kind::Gcra if !policy.borrow => Gcra::new(policy).unwrap().grid().per_permit(),
+        Kind::Gcra | Kind::Pacer => Pacer::new(policy).unwrap().grid().per_permit(),
+        _ => return None,
+    };
+    let unit = u128::from(policy.period).div_ceil(u128::from(policy.limit) * u128::from(per_permit.get()));
+    Some(if unit == 1 { 4 } else { unit as u64 + 4 })
+}
+
+/// A clock that jumps.
+struct Walk {
+    now: u64,
+    period: u64,
+    interval: u64,
+}
+
+impl Walk {
+    fn new(policy: &Policy, rng: &mut Rng) -> Walk {
+        let starts = [0, 1, policy.period, DAY + rng.below(DAY), UNIX_NOW + rng.below(DAY), HORIZON - rng.below(DAY)];
+        Walk { now: rng.pick(&starts), period: policy.period, interval: policy.period / policy.limit.max(1) }
+    }
+
+    fn jump(&self, rng: &mut Rng) -> u64 {
+        match rng.below(8) {
+            0 => 0,
+            1 => rng.below(4),
+            2 => rng.below(self.interval.saturating_mul(3) + 1),
+            3 => self.interval,
+            4 => rng.below(self.period),
+            5 => self.period,
+            6 => rng.below(self.period.saturating_mul(3)),
+            _ => rng.next() >> rng.within(4, 63),
+        }
+    }
+
+    /// A time after or, once in three times, before the last.
+    fn anywhere(&mut self, rng: &mut Rng) -> u64 {
+        let jump = self.jump(rng);
+        self.now = if rng.one_in(3) { self.now.saturating_sub(jump) } else { self.now.saturating_add(jump) };
+        self.now = self.now.min(HORIZON + DAY);
+        self.now
+    }
+
+    /// A time not before the last.
+    fn onward(&mut self, rng: &mut Rng) -> u64 {
+        let jump = self.jump(rng);
+        self.now = self.now.saturating_add(jump);
+        self.now
+    }
+}
+
+fn cost(policy: &Policy, rng: &mut Rng) -> u64 {
+    match rng.below(6) {
+        0 => policy.burst,
+        1 | 2 => rng.within(0, policy.burst.saturating_add(1)),
+        _ => 1,
+    }
+}
+
+/// What the state is after a step or a booking, if it is another one; and whether it was a step.
+fn touch(rule: &Rule, state: u64, now: u64, cost: u64, rng: &mut Rng) -> Option<(u64, bool)> {
+    if rng.one_in(5) && cost != 0 {
+        return rule.reserve(state, now, cost).map(|booked| (booked.next, false));
+    }
+    rule.step(state, now, cost).next.map(|next| (next, true))
+}
+
+/// A state after up to `most` touches, and the time then.
+fn used(policy: &Policy, rule: &Rule, most: u64, rng: &mut Rng) -> (u64, u64) {
+    let mut walk = Walk::new(policy, rng);
+    let (mut state, mut now) = (0, walk.now);
+    for _ in 0..rng.within(1, most) {
+        if let Some((next, _)) = touch(rule, state, now, cost(policy, rng), rng) {
+            state = next;
+        }
+        now = walk.anywhere(rng);
+    }
+    (state, now)
+}
+
+/// A time that is small, large, or anything in between.
+fn sometime(rng: &mut Rng) -> u64 {
+    match rng.below(8) {
+        0 => rng.below(3),
+        1 => UNIX_NOW + rng.below(YEAR),
+        2 => HORIZON - rng.below(DAY),
+        3 => rng.next(),
+        _ => rng.next() >> rng.below(64),
+    }
+}
+
+fn never_falls(policy: &Policy, rng: &mut Rng) -> u32 {
+    let rule = rule(policy);
+    let (better, slop) = (idle_is_better(policy), slop(policy));
+    let mut walk = Walk::new(policy, rng);
+    let (mut state, mut changes) = (0, 0);
+    assert_eq!(rule.expires_at(0), 0, "{policy}");
+    for _ in 0..40 {
+        let (now, cost) = (walk.now, cost(policy, rng));
+        let before = rule.expires_at(state);
+        let was = || format!("{policy}: cost {cost} at {now}, from {state:#x}, which expires at {before}");
+        if let Some((next, stepped)) = touch(&rule, state, now, cost, rng) {
+            let at = rule.expires_at(next);
+            assert!(at >= before, "{at}: {}", was());
+            if stepped && (state == 0 || before >= now || !better) {
+                assert!(at >= now, "{at}: {}", was());
+            }
+            let exact = rule.fresh_at(next, 0);
+            assert!(at >= exact, "{at}, exactly {exact}: {}", was());
+            match slop {
+                _ if exact >= END => {}
+                Some(slop) => assert!(at - exact <= slop, "{at}, exactly {exact}: {}", was()),
+                None => assert_eq!(at, exact, "{}", was()),
+            }
+            changes += u32::from(next != state);
+            state = next;
+        }
+        walk.anywhere(rng);
+    }
+    changes
+}
+
+#[test]
+fn the_time_of_expiry_never_falls() {
+    let mut rng = Rng(1);
+    for (policy, _) in each() {
+        let changes: u32 = (0..400).map(|_| never_falls(&policy, &mut rng)).sum();
+        assert!(changes > 600 || policy.limit == 0, "{policy}: only {changes}");
+    }
+}
+
+/// A bucket's time of expiry, for any word: never early, hardly late, and never falling with the word.
+#[test]
+fn a_bucket_expires_when_it_is_full_for_any_word() {
+    let mut rng = Rng(2);
+    for (policy, rule) in each() {
+        let Some(slop) = slop(&policy) else { continue };
+        for _ in 0..5_000 {
+            let word = rule.owing(sometime(&mut rng)).saturating_add(rng.below(9)).max(1);
+            let (at, exact) = (rule.expires_at(word), rule.fresh_at(word, 0));
+            assert!(at >= exact, "{policy}, {word}: {at}, exactly {exact}");
+            assert!(at - exact <= slop || exact >= END, "{policy}, {word}: {at}, exactly {exact}");
+            let later = word.saturating_add(rng.next() >> rng.below(64));
+            assert!(rule.expires_at(later) >= at, "{policy}, {word}, {later}");
+        }
+        assert_eq!(rule.expires_at(u64::MAX), NEVER, "{policy}");
+    }
+}
+
+/// From `state`, at times from `from` on, against a fresh state: answer by answer, or permit by permit where
+/// an idle state is better. Never is the fresh one more generous.
+fn as_good_as_fresh(policy: &Policy, rule: &Rule, state: u64, from: u64, rng: &mut Rng) {
+    let better = idle_is_better(policy);
+    let mut walk = Walk { now: from, ..Walk::new(policy, rng) };
+    let (mut old, mut fresh, mut lead) = (state, 0, 0i64);
+    for _ in 0..12 {
+        let now = walk.now;
+        assert!(rule.available(old, now) >= rule.available(fresh, now) || fresh != 0, "{policy}, {state:#x} at {now}");
+        let cost = if better { 1 } else { cost(policy, rng) };
+        let (a, b) = (rule.step(old, now, cost), rule.step(fresh, now, cost));
+        lead += i64::from(a.verdict == Verdict::Allowed) - i64::from(b.verdict == Verdict::Allowed);
+        assert!(lead >= 0, "{policy}, {state:#x}, from {from}: fewer than a fresh one at {now}");
+        (old, fresh) = (a.next.unwrap_or(old), b.next.unwrap_or(fresh));
+        if !better {
+            assert_eq!(a.verdict, b.verdict, "{policy}, {state:#x}, from {from}: {cost} at {now}");
+            assert!(old == fresh || fresh == 0, "{policy}, {state:#x}, from {from}: {cost} at {now}");
+        }
+        walk.anywhere(rng);
+        walk.now = walk.now.max(from);
+    }
+}
+
+#[test]
+fn an_expired_state_is_as_good_as_fresh() {
+    let mut rng = Rng(3);
+    for (policy, rule) in each() {
+        for _ in 0..400 {
+            let (state, _) = used(&policy, &rule, 12, &mut rng);
+            let at = rule.expires_at(state);
+            if at >= END {
+                continue;
+            }
+            for from in [at, at + 1, at + rng.below(policy.period), at + (rng.next() >> rng.within(4, 60))] {
+                as_good_as_fresh(&policy, &rule, state, from, &mut rng);
+            }
+        }
+    }
+}
+
+/// The other side: a bucket is not fresh long before, nor is a window.
+#[test]
+fn before_it_expires_a_state_is_worse_than_fresh() {
+    let mut rng = Rng(4);
+    let (mut seen, mut worse) = (0, 0);
+    for (policy, rule) in each() {
+        // A warm-up that is paid and warm is better than a cold one.
+        if policy.kind == Kind::WarmUp {
+            continue;
+        }
+        for _ in 0..200 {
+            let (state, _) = used(&policy, &rule, 12, &mut rng);
+            let at = rule.expires_at(state);
+            let early = at.saturating_sub(1 + slop(&policy).unwrap_or(0));
+            if at >= END || early == 0 {
+                continue;
+            }
+            let (has, fresh) = (rule.available(state, early), rule.available(0, early));
+            assert!(has <= fresh, "{policy}, {state:#x} at {early}");
+            (seen, worse) = (seen + 1, worse + u32::from(has < fresh));
+        }
+    }
+    assert!(worse > seen / 3, "{worse} of {seen}");
+}
+
+/// Whether windows start with a first request, so that those of two states differ.
+fn anchored(policy: &Policy) -> bool {
+    policy.anchor == Anchor::First
+}
+
+/// Whether what comes after depends on when the first request came, so that two traces cannot be compared
+/// permit by permit: windows of two starts, or a price by how warm it is.
+fn depends_on_the_first(policy: &Policy) -> bool {
+    anchored(policy) || policy.kind == Kind::WarmUp
+}
+
+/// That `state` gives no more than a fresh one in any of a trace from `from` on; or, where that depends on
+/// the first request, no more than what is left until it expires, from when on it is a fresh one's.
+fn no_more_than_fresh(policy: &Policy, rule: &Rule, state: u64, from: u64, rng: &mut Rng) {
+    let mut walk = Walk { now: from, ..Walk::new(policy, rng) };
+    let (mut mine, mut fresh, mut lead) = (state, 0, 0i64);
+    let expires = rule.expires_at(state);
+    for _ in 0..rng.within(5, 60) {
+        let now = walk.now;
+        if depends_on_the_first(policy) {
+            if now >= expires {
+                return;
+            }
+            let left = rule.available(state, now) as i64;
+            lead -= i64::from(rule.step(mine, now, 1).verdict == Verdict::Allowed);
+            assert!(left + lead >= 0, "{policy}, {state:#x} from {from}: more than a window at {now}");
+        }
+        let (a, b) = (rule.step(mine, now, 1), rule.step(fresh, now, 1));
+        (mine, fresh) = (a.next.unwrap_or(mine), b.next.unwrap_or(fresh));
+        if !depends_on_the_first(policy) {
+            lead += i64::from(b.verdict == Verdict::Allowed) - i64::from(a.verdict == Verdict::Allowed);
+            assert!(lead >= 0, "{policy}, {state:#x} from {from}: more than a fresh one at {now}");
+        }
+        if rng.one_in(3) {
+            walk.onward(rng);
+        }
+    }
+}
+
+#[test]
+fn what_owes_expires_then_and_gives_no_more_than_a_fresh_state() {
+    let mut rng = Rng(5);
+    for (policy, rule) in each() {
+        for round in 0..600 {
+            let until = if round == 0 { 0 } else { sometime(&mut rng) };
+            let word = rule.owing(until);
+            let at = rule.expires_at(word);
+            assert_ne!(word, 0, "{policy}, {until}");
+            assert!(at >= until, "{policy}, {until}: {at}");
+            if until <= END / 2 {
+                assert_ne!(at, NEVER, "{policy}, {until}");
+                let late = at - until;
+                match (policy.kind, slop(&policy)) {
+                    _ if policy.limit == 0 => assert_eq!(at, until.max(1)),
+                    (_, Some(slop)) => assert!(late <= 2 * slop, "{policy}, {until}: {late}"),
+                    // A unit of its clock, which shares its word.
+                    (Kind::WarmUp, _) => assert!(late <= YEAR.min(policy.period / 8), "{policy}, {until}: {late}"),
+                    _ => assert!(late < policy.period || at == policy.period, "{policy}, {until}: {late}"),
+                }
+            }
+            let now = until.saturating_sub(rng.next() >> rng.below(64));
+            assert!(rule.available(word, now) <= rule.available(0, now), "{policy}, {until} at {now}");
+            no_more_than_fresh(&policy, &rule, word, now, &mut rng);
+            if policy.kind == Kind::FixedWindow || depends_on_the_first(&policy) {
+                assert_eq!(rule.step(word, at.saturating_sub(1), 1).verdict, Verdict::Denied, "{policy}, {until}");
+            }
+            if at < END {
+                as_good_as_fresh(&policy, &rule, word, at, &mut rng);
+            }
+        }
+    }
+}
+
+/// A debt that is taken over again and again grows by the few nanoseconds of its rounding only.
+#[test]
+fn a_debt_that_is_passed_on_stays_what_it_is() {
+    let mut rng = Rng(6);
+    for (policy, rule) in each() {
+        for _ in 0..100 {
+            let word = rule.owing(rng.below(END / 2));
+            let first = rule.expires_at(word);
+            let last = (0..100).fold(word, |word, _| rule.owing(rule.expires_at(word)));
+            let grown = rule.expires_at(last) - first;
+            assert!(grown <= slop(&policy).map_or(0, |slop| 200 * slop), "{policy}: {grown}");
+        }
+    }
+}
+
+/// A time that no word can say.
+#[test]
+fn what_owes_for_ever_admits_nothing() {
+    let mut rng = Rng(7);
+    for (policy, rule) in each() {
+        let word = rule.owing(NEVER);
+        assert_eq!(rule.expires_at(word), NEVER, "{policy}");
+        for _ in 0..2_000 {
+            let now = sometime(&mut rng);
+            let cost = rng.within(1, policy.burst.max(1));
+            assert_eq!(rule.step(word, now, cost), tollbar::algorithm::Step::deny(), "{policy}: {cost} at {now}");
+            assert_eq!(rule.available(word, now), 0, "{policy} at {now}");
+            assert_eq!(rule.admits_at(word, now, cost), NEVER, "{policy}: {cost} at {now}");
+            assert_eq!(rule.reserve(word, now, cost), None, "{policy}: {cost} at {now}");
+        }
+    }
+}
+
+/// No word that owes, and no time or cost, makes anything overflow or fall.
+#[test]
+fn the_edges_of_what_owes() {
+    let mut rng = Rng(8);
+    for (policy, rule) in each() {
+        for _ in 0..2_000 {
+            let mut state = rule.owing(sometime(&mut rng));
+            for _ in 0..4 {
+                let (now, cost) = (sometime(&mut rng), sometime(&mut rng));
+                let before = rule.expires_at(state);
+                rule.describe(Verdict::Denied, state, now, cost);
+                if let Some((next, _)) = touch(&rule, state, now, cost, &mut rng) {
+                    assert!(rule.expires_at(next) >= before, "{policy}, {state:#x}: {cost} at {now}");
+                    state = next;
+                }
+            }
+        }
+    }
+}
+
+fn adopts(new: (&Policy, &Rule), old: (&Policy, &Rule), rng: &mut Rng) {
+    let (state, now) = used(old.0, old.1, 12, rng);
+    let (word, expires) = (new.1.adopt(old.1, state), old.1.expires_at(state));
+    let told = || format!("{} to {}, {state:#x} to {word:#x}", old.0, new.0);
+    assert_eq!(word == 0, state == 0, "{}", told());
+    let at = new.1.expires_at(word);
+    assert!(at >= expires, "{}: {expires} to {at}", told());
+    if state == 0 {
+        return;
+    }
+    let another = old.1 != new.1;
+    // A state that has expired, and whose word is not the rest of a window that is still running.
+    let long_after = expires.max(at);
+    if long_after < END {
+        as_good_as_fresh(new.0, new.1, word, long_after + rng.below(DAY), rng);
+    }
+    if expires < END / 2 && new.0.limit != 0 && another {
+        let most = expires.max(new.0.period) + 2 * new.0.period + slop(new.0).unwrap_or(0) * 2;
+        assert!(at <= most, "{}: {expires} to {at}", told());
+    }
+    // Before that, it gives no more than a fresh one: what both gave is at most the sum of their bounds.
+    if another && now <= at && (!idle_is_better(new.0) || now <= expires) {
+        no_more_than_fresh(new.0, new.1, word, now, rng);
+    }
+}
+
+#[test]
+fn a_state_moves_to_another_rule() {
+    let mut rng = Rng(9);
+    let all: Vec<_> = each().collect();
+    for (old, from) in &all {
+        for (new, to) in &all {
+            for _ in 0..12 {
+                adopts((new, to), (old, from), &mut rng);
+            }
+        }
+    }
+}
+
+/// Only the limit changes, of windows of one length.
+#[test]
+fn what_has_been_used_stays_used() {
+    let limits = [1, 2, 3, 10, 11, 100, 70_000, 1_000_000];
+    let kinds =
+        ["algo fixed-window", "algo fixed-window anchor first", "algo weighted-window", "algo interval anchor first"];
+    let mut rng = Rng(10);
+    for kind in kinds {
+        for a in limits {
+            for b in limits {
+                let (old, new) = (policy(&format!("{a}/10s {kind}")), policy(&format!("{b}/10s {kind}")));
+                let (from, to) = (rule(&old), rule(&new));
+                for _ in 0..20 {
+                    let start = rng.below(DAY);
+                    let taken = rng.within(1, a);
+                    let word = from.step(0, start, taken).next.unwrap();
+                    let moved = to.adopt(&from, word);
+                    assert_eq!(to.available(moved, start), b.saturating_sub(taken), "{kind}, {a} to {b}: {taken}");
+                    let (was, is) = (from.expires_at(word), to.expires_at(moved));
+                    // An anchored start on a coarser grain is rounded up.
+                    let grain = if anchored(&old) { MS } else { 0 };
+                    assert!((was..=was + grain).contains(&is), "{kind}, {a} to {b}: {was} to {is}");
+                    if b >= a {
+                        let back = from.adopt(&to, moved);
+                        let same = back == word || anchored(&old) && from.available(back, start) == a - taken;
+                        assert!(same, "{kind}, {a} to {b} and back");
+                    }
+                }
+            }
+        }
+    }
+    // Both counts of a weighted window.
+    let (from, to) = (rule(&policy("10/s algo weighted-window")), rule(&policy("20/s algo weighted-window")));
+    let mut state = from.step(0, 0, 8).next.unwrap();
+    state = from.step(state, SEC + SEC / 2, 3).next.unwrap();
+    assert_eq!(from.available(state, SEC + SEC / 2), 3);
+    assert_eq!(to.available(to.adopt(&from, state), SEC + SEC / 2), 13);
+}
+
+/// A bucket's debt is carried over in time: 10 permits of a second's debt are 100 of another's.
+#[test]
+fn a_buckets_debt_is_a_time() {
+    let (from, to) = (rule(&policy("10/s")), rule(&policy("100/s burst 150")));
+    let state = from.step(0, DAY, 10).next.unwrap();
+    let word = to.adopt(&from, state);
+    assert_eq!(to.available(word, DAY), 49);
+    assert_eq!(to.available(word, DAY + SEC / 2), 99);
+    assert_eq!(to.available(word, DAY + SEC + MS), 150);
+}
+
+/// Through any rules, a limit of 0 among them, nothing is forgotten on the way.
+#[test]
+fn through_many_changes_nothing_is_forgotten() {
+    let mut rng = Rng(11);
+    let all: Vec<_> = each().collect();
+    for _ in 0..3_000 {
+        let (policy, mut rule) = all[rng.below(all.len() as u64) as usize];
+        let (mut state, now) = used(&policy, &rule, 8, &mut rng);
+        for _ in 0..8 {
+            let before = rule.expires_at(state);
+            let (policy, next) = all[if rng.one_in(3) { 0 } else { rng.below(all.len() as u64) as usize }];
+            state = next.adopt(&rule, state);
+            assert!(next.expires_at(state) >= before, "to {policy}: {before}");
+            assert!(state != 0 || before == 0, "to {policy}: {before}");
+            rule = next;
+            if let Some(word) = rule.step(state, now, 1).next {
+                state = word;
+            }
+        }
+    }
+    // 10, 0, 10.
+    let (open, closed) = (rule(&policy("10/s")), rule(&policy("0/s")));
+    let state = open.step(0, DAY, 10).next.unwrap();
+    let between = closed.adopt(&open, state);
+    assert_eq!(closed.step(between, DAY, 1).verdict, Verdict::Denied);
+    let back = open.adopt(&closed, between);
+    assert_eq!(open.available(back, DAY), 0);
+    assert!(open.available(back, DAY + SEC / 2) <= 5);
+}
+
+/// A number of any size.
+fn sized(most: u32) -> impl Strategy<Value = u64> {
+    (0..most).prop_flat_map(|bits| (1u64 << bits)..=(2u64 << bits))
+}
+
+/// Any policy of one word; not all can be compiled.
+fn any_policy() -> impl Strategy<Value = Policy> {
+    let numbers = (sized(34), sized(55), sized(45), any::<u64>(), sized(40));
+    (numbers, 0..6usize, any::<[bool; 3]>()).prop_map(|((limit, period, burst, part, warm_up), kind, flags)| {
+        let [first, second, own_burst] = flags;
+        let kind =
+            [Kind::Gcra, Kind::Interval, Kind::FixedWindow, Kind::WeightedWindow, Kind::Pacer, Kind::WarmUp][kind];
+        let mut policy = Policy::new(limit, period).with_kind(kind);
+        if own_burst && !matches!(kind, Kind::FixedWindow | Kind::WeightedWindow) {
+            policy = policy.with_burst(burst);
+        }
+        match kind {
+            Kind::Gcra => {
+                policy.borrow = first;
+                policy.init = if second { part % (policy.burst + 1) } else { policy.burst };
+            }
+            Kind::Pacer => policy.slack = if first { part % 1_000 } else { 0 },
+            Kind::WarmUp => policy.warm_up = warm_up,
+            Kind::Interval | Kind::FixedWindow if first => policy.anchor = Anchor::First,
+            _ => {}
+        }
+        policy.count_rejected = second && kind == Kind::FixedWindow;
+        policy
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 3_000,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(12),
+        max_global_rejects: 100_000,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_policys_states_keep_the_contract(policy in any_policy(), seed in any::<u64>()) {
+        prop_assume!(Rule::new(&policy).is_ok());
+        let (rule, mut rng) = (rule(&policy), Rng(seed));
+        never_falls(&policy, &mut rng);
+        let (state, _) = used(&policy, &rule, 12, &mut rng);
+        let at = rule.expires_at(state);
+        if at < END {
+            as_good_as_fresh(&policy, &rule, state, at, &mut rng);
+        }
+        let until = sometime(&mut rng);
+        let word = rule.owing(until);
+        let at = rule.expires_at(word);
+        prop_assert!(word != 0 && at >= until);
+        no_more_than_fresh(&policy, &rule, word, until.saturating_sub(rng.below(policy.period)), &mut rng);
+        if at < END {
+            as_good_as_fresh(&policy, &rule, word, at, &mut rng);
+        }
+    }
+
+    #[test]
+    fn any_two_policies_hand_states_over(old in any_policy(), new in any_policy(), seed in any::<u64>()) {
+        prop_assume!(Rule::new(&old).is_ok() && Rule::new(&new).is_ok());
+        adopts((&new, &rule(&new)), (&old, &rule(&old)), &mut Rng(seed));
+    }
+}
