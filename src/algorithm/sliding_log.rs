@@ -7,10 +7,16 @@
 //! An entry is `time + 1 : lap` in one word: 61 bits of nanoseconds and the number of times that its
 //! place has been used, modulo 8. 0 is an empty entry.
 //!
+//! The word that decides is the number of permits entered. In a table it must also say when the log has
+//! expired, whoever last wrote what, so there it is `time : head` ([`KeyedLog`]): the time of the newest
+//! permit in grains, rounded down, above the number of permits modulo a multiple of `8 · limit`, which
+//! leaves every permit its place and its lap. A grain is a power of two of nanoseconds, the largest that is a
+//! sixteenth of the period at most, or larger, up to the period, where the limit needs the bits.
+//!
 //! Most admitted in any window of one period: `limit`.
 
 use crate::policy::{Kind, Policy, PolicyError};
-use crate::units::{Divisor, HORIZON};
+use crate::units::{bits, Divisor, HORIZON};
 use core::num::NonZeroU64;
 
 /// A compiled sliding log.
@@ -95,5 +101,163 @@ impl SlidingLog {
     /// The length of the window in nanoseconds.
     pub const fn period(&self) -> u64 {
         self.period
+    }
+}
+
+/// How the word that decides says how many permits have been entered, for one compiled log.
+pub(crate) trait Packing {
+    /// The log.
+    fn log(&self) -> &SlidingLog;
+
+    /// The permits entered, or a smaller number of the same place and lap.
+    fn head(&self, word: u64) -> u64;
+
+    /// The word after `cost` permits more, entered at `at`.
+    fn next(&self, word: u64, cost: u64, at: u64) -> u64;
+
+    /// A time that none of the permits entered is later than.
+    fn ceiling(&self, word: u64) -> u64;
+
+    /// Whether permit number `k`, entered at `at` and before this word, is still the newest of its place. A yes
+    /// is certain; a no may also mean that it has left the window.
+    fn newest(&self, word: u64, k: u64, at: u64) -> bool;
+}
+
+/// A plain count: it is 64 bits, and never falls.
+impl Packing for SlidingLog {
+    #[inline(always)]
+    fn log(&self) -> &SlidingLog {
+        self
+    }
+
+    #[inline(always)]
+    fn head(&self, word: u64) -> u64 {
+        word
+    }
+
+    #[inline(always)]
+    fn next(&self, word: u64, cost: u64, _at: u64) -> u64 {
+        word + cost
+    }
+
+    #[inline(always)]
+    fn ceiling(&self, _word: u64) -> u64 {
+        u64::MAX
+    }
+
+    #[inline(always)]
+    fn newest(&self, word: u64, k: u64, _at: u64) -> bool {
+        word <= k.saturating_add(self.limit())
+    }
+}
+
+/// A sliding log compiled for a table's keys, whose state is one word and [`KeyedLog::side_words`] beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KeyedLog {
+    log: SlidingLog,
+    /// The binary logarithm of a grain.
+    grain: u32,
+    /// The largest multiple of `8 · limit` that the bits of the head hold. Heads are 0 for a fresh log only,
+    /// and from then on 1 to `turn`.
+    turn: u64,
+    /// How long after its admission a permit may be entered. Within this time of the word fewer permits than
+    /// `turn` are admitted, so that their number is known.
+    patience: u64,
+}
+
+impl KeyedLog {
+    /// Compiles a policy of kind [`Kind::SlidingLog`] whose limit is at most [`KeyedLog::most`].
+    pub fn new(policy: &Policy) -> Result<KeyedLog, PolicyError> {
+        let log = SlidingLog::new(policy)?;
+        if log.limit() > KeyedLog::most(log.period) {
+            return Err(PolicyError::LogTooLarge);
+        }
+        let grain = bits(log.period).saturating_sub(5).max(bits(log.limit()));
+        let most = u64::MAX >> (64 - KeyedLog::head_bits(grain));
+        let lap = NonZeroU64::new(log.limit() * SlidingLog::LAPS).ok_or(PolicyError::LogTooLarge)?;
+        // Refused requests that count may be any number in a period.
+        let patience = if log.count_rejected { 1 << grain } else { log.period };
+        Ok(KeyedLog { log, grain, turn: most - most % lap, patience })
+    }
+
+    /// The most entries that a key's log can have with this period in nanoseconds: the largest power of two in
+    /// it, less 1. So 4096 from 8.2 us on, and as many as any log from 34 ms on.
+    pub const fn most(period: u64) -> u64 {
+        match period.checked_ilog2() {
+            // With a grain of 2^grain, the largest there may be, the head has 3 bits more: 8 laps of less.
+            Some(grain) => (1 << grain) - 1,
+            None => 0,
+        }
+    }
+
+    /// The compiled log.
+    pub const fn log(&self) -> &SlidingLog {
+        &self.log
+    }
+
+    /// Words beside the state word: the newest time, and the entries.
+    pub const fn side_words(&self) -> u64 {
+        self.log.limit() + 1
+    }
+
+    /// When a state with this word has expired: from then on every permit in it has left the window, however
+    /// late its entry is written, and the state is as good as fresh. 0 for the fresh word. At most a grain
+    /// later than it could be.
+    ///
+    /// It never falls from one word of a state to the next.
+    pub const fn expires_at(&self, word: u64) -> u64 {
+        if word == 0 {
+            return 0;
+        }
+        self.last(word).saturating_add(self.log.period)
+    }
+
+    /// The last instant of the word's grain.
+    #[inline(always)]
+    const fn last(&self, word: u64) -> u64 {
+        (((word >> KeyedLog::head_bits(self.grain)) + 1) << self.grain) - 1
+    }
+
+    /// What 61 bits of nanoseconds leave for the head.
+    #[inline(always)]
+    const fn head_bits(grain: u32) -> u32 {
+        grain + 3
+    }
+}
+
+impl Packing for KeyedLog {
+    #[inline(always)]
+    fn log(&self) -> &SlidingLog {
+        &self.log
+    }
+
+    #[inline(always)]
+    fn head(&self, word: u64) -> u64 {
+        word & ((1 << KeyedLog::head_bits(self.grain)) - 1)
+    }
+
+    #[inline(always)]
+    fn next(&self, word: u64, cost: u64, at: u64) -> u64 {
+        let head = self.head(word) + cost;
+        let head = if head > self.turn { head - self.turn } else { head };
+        // Requests are judged at the newest time, so the time does not fall; said here once more, because
+        // who has expired depends on it.
+        let time = (at >> self.grain).max(word >> KeyedLog::head_bits(self.grain));
+        (time << KeyedLog::head_bits(self.grain)) | head
+    }
+
+    #[inline(always)]
+    fn ceiling(&self, word: u64) -> u64 {
+        self.last(word)
+    }
+
+    #[inline(always)]
+    fn newest(&self, word: u64, k: u64, at: u64) -> bool {
+        let late = word >> KeyedLog::head_bits(self.grain) > at.saturating_add(self.patience) >> self.grain;
+        // Permits entered from k on.
+        let k = if k >= self.turn { k - self.turn } else { k };
+        let head = self.head(word);
+        let since = if head >= k { head - k } else { head + (self.turn - k) };
+        !late && since.wrapping_sub(1) < self.log.limit()
     }
 }

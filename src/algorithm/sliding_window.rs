@@ -15,7 +15,7 @@
 //! and again one segment short of a period later), and in a steady stream
 //! `limit · segments / (segments − 1)`; `interpolated` below `2 · limit`.
 
-use crate::policy::{Kind, Mode, Policy, PolicyError};
+use crate::policy::{Anchor, Kind, Mode, Policy, PolicyError};
 use crate::units::{bits, div_up, Divisor, HORIZON, NEVER};
 use core::num::{NonZeroU128, NonZeroU64};
 
@@ -77,6 +77,16 @@ impl SlidingWindow {
         })
     }
 
+    /// The same for a table's keys, whose state is one word and [`SlidingWindow::side_words`] beside it. A
+    /// window that starts at a key's first request is refused: that time is in neither, and is not forgotten
+    /// when the slot goes to another key.
+    pub fn keyed(policy: &Policy) -> Result<SlidingWindow, PolicyError> {
+        match policy.anchor {
+            Anchor::Epoch => SlidingWindow::new(policy),
+            Anchor::First => SlidingWindow::new(policy).and(Err(PolicyError::OptionMismatch)),
+        }
+    }
+
     /// The largest cost.
     pub const fn limit(&self) -> u64 {
         self.limit
@@ -86,6 +96,23 @@ impl SlidingWindow {
     pub const fn places(&self) -> u64 {
         // One for each segment looked at, one to write the next start beside them.
         (self.segments + 2).next_power_of_two()
+    }
+
+    /// Words beside the state word: the starts.
+    pub const fn side_words(&self) -> u64 {
+        self.places()
+    }
+
+    /// When a state with this word (of a window aligned to time 0) has expired: from then on all that has been
+    /// admitted has left, in part too, and the state is as good as fresh. 0 for the fresh word; [`NEVER`] if
+    /// that is after the last segment, when nothing is admitted any more.
+    ///
+    /// It never falls from one word of a state to the next, since segments do not.
+    pub fn expires_at(&self, word: u64) -> u64 {
+        if word == 0 {
+            return 0;
+        }
+        self.start(self.unpack(word).segment + self.whole() + 1 + u64::from(self.partial()))
     }
 
     /// The segment of `now` and the time since its start; `None` after the last one a word can hold.

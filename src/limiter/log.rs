@@ -29,10 +29,36 @@
 //! What a concurrent observer may see: `head` ahead of the entries. It never takes a pending entry for
 //! an old one. A refusal writes nothing, unless rejected requests count or it meets a pending entry.
 //! Every loop here repeats only because `head` or an entry has been changed by another.
+//!
+//! # In a table
+//!
+//! [`LogView`] is the protocol, [`Log`] a limiter's state that uses it. In a table the log belongs to the slot
+//! and the word to a key for as long as its state matters ([`super::head`]); to the protocol that is one log
+//! with one history. The word is `head` modulo a number and the time of the newest permit in grains
+//! ([`KeyedLog`]), which is what makes three things true:
+//!
+//! - *It has expired when the word says so*, whoever was killed where. All permits in `head` are in the time
+//!   beside it, entered or pending, and no entry is ever given a later time than that: what is pending is
+//!   settled with the end of the word's grain where that is earlier than the time at which the request is
+//!   judged. So nothing that a newcomer finds pending is in its window. (`time` says less: a thread that was
+//!   killed between raising it and the swap may have left a later one. The next request is then judged at
+//!   that time, as after any step back of the clock.)
+//! - *A straggler's entry is written only while it is the newest of its place*, which a head known modulo a
+//!   number cannot say alone. The straggler looks at the time in the word as well, and within a period fewer
+//!   permits are admitted than `head` tells apart. After a period, or if the slot is another key's, it gives
+//!   up. Its entry is then pending: settled by whoever needs it, as if it had been killed.
+//! - *A word that has not moved is still the one that was read*, since within a grain there are fewer permits
+//!   than `head` tells apart.
+//!
+//! The last two need a bound of the permits that are entered in one grain or in a period, and refused requests
+//! that count have none. For those a straggler gives up in the second grain after its own. What is left is this:
+//! to be mistaken, a thread would have to sleep while a whole turn of `head` is entered in one or two grains,
+//! at least two permits for each nanosecond, and wake at the very one. Each of those permits is a swap of an entry.
 
+use super::head::{given_up, Head};
 use super::{Shared, Watch};
 use crate::algorithm::after;
-use crate::algorithm::sliding_log::SlidingLog;
+use crate::algorithm::sliding_log::{KeyedLog, Packing, SlidingLog};
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Policy, PolicyError};
 use crate::sync::{zeroed, AtomicU64, CachePadded, Ordering};
@@ -54,6 +80,16 @@ struct Line {
     watch: Watch,
 }
 
+/// A log as one caller has it: the word that says `head`, `time`, the entries, and what they mean. All answers
+/// are `None` if the word is not the caller's any more; then nothing has been taken.
+pub(crate) struct LogView<'a, H, P> {
+    head: &'a H,
+    time: &'a AtomicU64,
+    /// As many as the limit.
+    entries: &'a [AtomicU64],
+    packing: &'a P,
+}
+
 impl Log {
     /// A fresh state. The only allocation is here: 8 bytes a permit.
     pub fn new(policy: &Policy) -> Result<Log, PolicyError> {
@@ -62,65 +98,96 @@ impl Log {
         Ok(Log { line: CachePadded::new(Line::default()), entries: zeroed(places).ok_or(PolicyError::NoMemory)?, log })
     }
 
+    #[inline(always)]
+    fn log(&self) -> LogView<'_, AtomicU64, SlidingLog> {
+        LogView { head: &self.line.head, time: &self.line.time, entries: &self.entries, packing: &self.log }
+    }
+
+    fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
+        // The word is this log's own: there always is an answer.
+        self.log().describe(verdict, now, cost).unwrap_or(given_up(verdict, self.log.limit()))
+    }
+}
+
+impl<'a, H: Head> LogView<'a, H, KeyedLog> {
+    /// A log in a table: its word, and the slot's [`KeyedLog::side_words`]. `None` if there are none.
+    #[allow(dead_code)] // until a table has logs
+    #[inline(always)]
+    pub(crate) fn new(head: &'a H, side: &'a [AtomicU64], log: &'a KeyedLog) -> Option<Self> {
+        let (time, entries) = side.split_first()?;
+        Some(LogView { head, time, entries, packing: log })
+    }
+}
+
+impl<H: Head, P: Packing> LogView<'_, H, P> {
     /// When permit number `k`'s predecessor leaves the window, once its entry is there: a pending one is
-    /// written with `now`. `None` if `head` is old. `k` is one of the `limit` permits from `head` on.
+    /// written with `now`, or with the time that no permit of `word` is later than. `None` if `word` is old.
+    /// `k` is one of the `limit` permits from its head on.
     #[inline]
-    fn leaves(&self, head: u64, k: u64, now: u64) -> Option<u64> {
-        let (place, lap) = self.log.place(k);
+    fn leaves(&self, word: u64, k: u64, now: u64) -> Option<u64> {
+        let (place, lap) = self.compiled().place(k);
         let Some(entry) = self.entries.get(place as usize) else { return Some(NEVER) };
-        let mut word = entry.load(Ordering::Acquire);
+        let mut seen = entry.load(Ordering::Acquire);
         loop {
-            let kept = SlidingLog::unpack(word);
+            let kept = SlidingLog::unpack(seen);
             if kept.lap == lap {
-                return Some(self.log.leaves(kept));
+                return Some(self.compiled().leaves(kept));
             }
-            // Relaxed: ordered after the entry by its Acquire.
-            if self.line.head.load(Ordering::Relaxed) != head {
+            // Relaxed, in `glance`: ordered after the entry by its Acquire.
+            if self.head.glance() != Some(word) {
                 return None;
             }
-            let settled = SlidingLog::pack(now, lap);
-            match entry.compare_exchange(word, settled, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => word = settled,
-                Err(seen) => word = seen,
+            let settled = SlidingLog::pack(now.min(self.packing.ceiling(word)), lap);
+            match entry.compare_exchange(seen, settled, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => seen = settled,
+                Err(other) => seen = other,
             }
         }
     }
 
     /// Step 3 for permit number `k`.
     fn enter(&self, k: u64, now: u64) {
-        let (place, lap) = self.log.place(k);
+        let (place, lap) = self.compiled().place(k);
         let Some(entry) = self.entries.get(place as usize) else { return };
         let new = SlidingLog::pack(now, SlidingLog::next_lap(lap));
-        let mut word = entry.load(Ordering::Acquire);
+        let mut seen = entry.load(Ordering::Acquire);
         // Until somebody has settled it. What is replaced may itself be pending (only where rejected
         // requests count: an admission has looked at all of its predecessors).
-        while SlidingLog::unpack(word).lap != SlidingLog::next_lap(lap) {
-            // Relaxed: ordered after the entry by its Acquire. Permit k + limit has the place now.
-            if self.line.head.load(Ordering::Relaxed) > k.saturating_add(self.log.limit()) {
+        while SlidingLog::unpack(seen).lap != SlidingLog::next_lap(lap) {
+            // Relaxed, in `glance`: ordered after the entry by its Acquire. If it is no, permit k + limit
+            // has the place now, or it is another key's, to whom this permit is as good as gone.
+            if !self.head.glance().is_some_and(|word| self.packing.newest(word, k, now)) {
                 return;
             }
-            match entry.compare_exchange(word, new, Ordering::AcqRel, Ordering::Acquire) {
+            match entry.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return,
-                Err(seen) => word = seen,
+                Err(other) => seen = other,
             }
         }
     }
 
-    /// `head`, and the time at which a request that sees it is judged: a clock that went back is at the
-    /// newest time entered.
     #[inline(always)]
-    fn look(&self, now: u64) -> (u64, u64) {
-        // Acquire: the times of the permits in it are seen, and entries written before.
-        let head = self.line.head.load(Ordering::Acquire);
-        (head, now.max(self.line.time.load(Ordering::Relaxed)))
+    fn compiled(&self) -> &SlidingLog {
+        self.packing.log()
     }
 
-    /// Whether the predecessors of `cost` permits from `head` have all left; `None` if `head` is old.
+    /// The word, and the time at which a request that sees it is judged: a clock that went back is at the
+    /// newest time entered.
+    #[inline(always)]
+    fn look(&self, now: u64) -> Option<(u64, u64)> {
+        // By its Acquire the times of the permits in it are seen, and entries written before.
+        let word = self.head.load()?;
+        Some((word, now.max(self.time.load(Ordering::Relaxed))))
+    }
+
+    /// Whether the predecessors of `cost` permits from the word's head on have all left; `None` if `word` is
+    /// old.
     #[inline]
-    fn fits(&self, head: u64, now: u64, cost: u64) -> Option<bool> {
+    fn fits(&self, word: u64, now: u64, cost: u64) -> Option<bool> {
+        let head = self.packing.head(word);
         // The newest of them first: it is what refuses.
         for k in (head..head.saturating_add(cost)).rev() {
-            if self.leaves(head, k, now)? > now {
+            if self.leaves(word, k, now)? > now {
                 return Some(false);
             }
         }
@@ -128,12 +195,13 @@ impl Log {
     }
 
     /// Permits that could be taken: how many predecessors, from the oldest on, have left.
-    fn left(&self, head: u64, now: u64) -> Option<u64> {
-        let (mut low, mut high) = (0, self.log.limit());
+    fn left(&self, word: u64, now: u64) -> Option<u64> {
+        let head = self.packing.head(word);
+        let (mut low, mut high) = (0, self.compiled().limit());
         // Times are in order, but an entry that another settled may be later than its permit was.
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.leaves(head, head.saturating_add(middle), now)? > now {
+            if self.leaves(word, head.saturating_add(middle), now)? > now {
                 high = middle;
             } else {
                 low = middle + 1;
@@ -142,71 +210,95 @@ impl Log {
         Some(low)
     }
 
-    /// Steps 1 to 3 for what `choose` makes of the head; 0 takes nothing.
-    fn take(&self, now: u64, choose: impl Fn(u64, u64) -> Option<u64>) -> u64 {
-        self.line.watch.look(now);
+    /// Steps 1 to 3 for what `choose` makes of the word; 0 takes nothing.
+    fn take(&self, now: u64, choose: impl Fn(u64, u64) -> Option<u64>) -> Option<u64> {
         if now > SlidingLog::LAST {
-            return 0;
+            return Some(0);
         }
         loop {
-            let (head, judged) = self.look(now);
-            let Some(cost) = choose(head, judged) else { continue };
-            if cost == 0 {
-                return 0;
-            }
-            if self.book(head, cost, judged) {
-                self.line.watch.admitted(now);
-                return cost;
+            let (word, judged) = self.look(now)?;
+            let Some(cost) = choose(word, judged) else { continue };
+            if cost == 0 || self.book(word, cost, judged) {
+                return Some(cost);
             }
         }
     }
 
     /// Steps 2 and 3.
-    fn book(&self, head: u64, cost: u64, now: u64) -> bool {
-        if self.line.time.load(Ordering::Relaxed) < now {
-            // Relaxed: seen by whoever sees `head` moved, by its Release.
-            self.line.time.fetch_max(now, Ordering::Relaxed);
+    fn book(&self, word: u64, cost: u64, now: u64) -> bool {
+        if self.time.load(Ordering::Relaxed) < now {
+            // Relaxed: seen by whoever sees the word moved, by its Release.
+            self.time.fetch_max(now, Ordering::Relaxed);
         }
-        let booked = self.line.head.compare_exchange(head, head + cost, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        let booked = self.head.swap(word, self.packing.next(word, cost, now)).is_ok();
         if booked {
+            let head = self.packing.head(word);
             (head..head + cost).for_each(|k| self.enter(k, now));
         }
         booked
     }
 
-    fn verdict(&self, now: u64, cost: u64) -> Verdict {
+    /// [`Shared::admit_at`].
+    pub(crate) fn admit(&self, now: u64, cost: u64) -> Option<Verdict> {
         if cost == 0 {
-            return Verdict::Allowed;
+            return Some(Verdict::Allowed);
         }
-        if cost > self.log.limit() {
-            return Verdict::Never;
+        if cost > self.compiled().limit() {
+            return Some(Verdict::Never);
         }
-        let taken = self.take(now, |head, judged| {
-            let fits = self.fits(head, judged, cost)?;
-            if !fits && self.log.count_rejected() && !self.book(head, cost, judged) {
+        let taken = self.take(now, |word, judged| {
+            let fits = self.fits(word, judged, cost)?;
+            if !fits && self.compiled().count_rejected() && !self.book(word, cost, judged) {
                 return None;
             }
             Some(if fits { cost } else { 0 })
-        });
-        if taken == 0 {
-            Verdict::Denied
-        } else {
-            Verdict::Allowed
-        }
+        })?;
+        Some(if taken == 0 { Verdict::Denied } else { Verdict::Allowed })
     }
 
-    fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
+    /// [`Shared::check_at`].
+    #[allow(dead_code)] // until a table has logs
+    pub(crate) fn check(&self, now: u64, cost: u64) -> Option<Decision> {
+        let verdict = self.admit(now, cost)?;
+        let told = self.describe(verdict, now, cost);
+        // What has been taken is not to be taken again because the slot has changed hands since.
+        told.or((verdict == Verdict::Allowed && cost != 0).then_some(given_up(verdict, self.compiled().limit())))
+    }
+
+    /// [`Shared::peek_at`].
+    pub(crate) fn peek(&self, now: u64, cost: u64) -> Option<Decision> {
+        let fits = || loop {
+            let (word, judged) = self.look(now)?;
+            if let Some(fits) = self.fits(word, judged, cost) {
+                return Some(fits && now <= SlidingLog::LAST);
+            }
+        };
+        let verdict = match cost {
+            0 => Verdict::Allowed,
+            _ if cost > self.compiled().limit() => Verdict::Never,
+            _ if fits()? => Verdict::Allowed,
+            _ => Verdict::Denied,
+        };
+        self.describe(verdict, now, cost)
+    }
+
+    /// [`Shared::take_up_to_at`].
+    pub(crate) fn take_up_to(&self, now: u64, most: u64) -> Option<u64> {
+        self.take(now, |word, judged| Some(self.left(word, judged)?.min(most)))
+    }
+
+    fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Option<Decision> {
         if now > SlidingLog::LAST {
             // Only a question, a cost of 0, is allowed here.
             let retry_after = if verdict == Verdict::Allowed { 0 } else { NEVER };
-            return Decision { verdict, remaining: 0, retry_after, reset_after: NEVER };
+            return Some(Decision { verdict, remaining: 0, retry_after, reset_after: NEVER });
         }
         loop {
-            let (head, judged) = self.look(now);
-            let Some(remaining) = self.left(head, judged) else { continue };
-            let at = |permits: u64| match head.checked_add(permits).and_then(|k| k.checked_sub(1)) {
+            let (word, judged) = self.look(now)?;
+            let Some(remaining) = self.left(word, judged) else { continue };
+            let at = |permits: u64| match self.packing.head(word).checked_add(permits).and_then(|k| k.checked_sub(1)) {
                 // Judged at the newest entry's time, an entry that has left by then has left now.
-                Some(k) => self.leaves(head, k, judged).map(|at| if at <= judged { now } else { at }),
+                Some(k) => self.leaves(word, k, judged).map(|at| if at <= judged { now } else { at }),
                 None => Some(now),
             };
             let retry_after = match verdict {
@@ -217,8 +309,8 @@ impl Log {
                     None => continue,
                 },
             };
-            let Some(fresh) = at(self.log.limit()) else { continue };
-            return Decision { verdict, remaining, retry_after, reset_after: after(fresh, now) };
+            let Some(fresh) = at(self.compiled().limit()) else { continue };
+            return Some(Decision { verdict, remaining, retry_after, reset_after: after(fresh, now) });
         }
     }
 }
@@ -226,31 +318,32 @@ impl Log {
 impl Shared for Log {
     #[inline]
     fn admit_at(&self, now: u64, cost: u64) -> Verdict {
-        self.verdict(now, cost)
+        let takes = cost != 0 && cost <= self.log.limit();
+        if takes {
+            self.line.watch.look(now);
+        }
+        let verdict = self.log().admit(now, cost).unwrap_or(Verdict::Denied);
+        if takes && verdict == Verdict::Allowed {
+            self.line.watch.admitted(now);
+        }
+        verdict
     }
 
     fn check_at(&self, now: u64, cost: u64) -> Decision {
-        self.describe(self.verdict(now, cost), now, cost)
+        self.describe(self.admit_at(now, cost), now, cost)
     }
 
     fn peek_at(&self, now: u64, cost: u64) -> Decision {
-        let fits = || loop {
-            let (head, judged) = self.look(now);
-            if let Some(fits) = self.fits(head, judged, cost) {
-                return fits && now <= SlidingLog::LAST;
-            }
-        };
-        let verdict = match cost {
-            0 => Verdict::Allowed,
-            _ if cost > self.log.limit() => Verdict::Never,
-            _ if fits() => Verdict::Allowed,
-            _ => Verdict::Denied,
-        };
-        self.describe(verdict, now, cost)
+        self.log().peek(now, cost).unwrap_or(given_up(Verdict::Denied, 0))
     }
 
     fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
-        self.take(now, |head, judged| Some(self.left(head, judged)?.min(most)))
+        self.line.watch.look(now);
+        let taken = self.log().take_up_to(now, most).unwrap_or(0);
+        if taken != 0 {
+            self.line.watch.admitted(now);
+        }
+        taken
     }
 
     fn reserve_at(&self, _now: u64, _cost: u64, _until: u64) -> Option<u64> {

@@ -5,6 +5,7 @@
 //! gives any of them a clock, waiting, and the count of backward steps.
 
 pub mod cell;
+mod head;
 mod log;
 mod ring;
 mod state;

@@ -21,7 +21,14 @@
 //! What a concurrent observer may see: a start of a segment beyond the word's. Where that start has
 //! taken the place of one that is still needed, or still to be written, some thread's clock has been
 //! there, and the observer judges its request at that later segment. A refusal writes nothing.
+//!
+//! [`RingView`] is the protocol, [`Ring`] a limiter's state that uses it. In a table the word belongs to a
+//! key for as long as its state matters, and the places beside it to the slot ([`super::head`]). To the
+//! protocol that is one ring with one history: a newcomer's admission is the admission that follows an idle
+//! time. An old start is then a start of another key's time, and is told from a new one as ever, by its
+//! segment and by the word.
 
+use super::head::{given_up, Head};
 use super::{Shared, Watch};
 use crate::algorithm::after;
 use crate::algorithm::sliding_window::{Mark, SlidingWindow, Starts};
@@ -46,6 +53,17 @@ struct Line {
     /// `anchor first`: the first admission's time, plus 1. 0: none yet.
     origin: AtomicU64,
     watch: Watch,
+}
+
+/// A ring as one caller has it: the word, the places, and what they mean. All answers are `None` if the word
+/// is not the caller's any more; then nothing has been taken.
+pub(crate) struct RingView<'a, H> {
+    head: &'a H,
+    /// [`SlidingWindow::places`] of them.
+    starts: &'a [AtomicU64],
+    /// [`Line::origin`], unless it is time 0.
+    origin: Option<&'a AtomicU64>,
+    window: &'a SlidingWindow,
 }
 
 /// Everything a decision needs, as of one value of the word.
@@ -74,14 +92,37 @@ impl Ring {
         })
     }
 
+    #[inline(always)]
+    fn ring(&self) -> RingView<'_, AtomicU64> {
+        let origin = match self.anchor {
+            Anchor::Epoch => None,
+            Anchor::First => Some(&self.line.origin),
+        };
+        RingView { head: &self.line.word, starts: &self.starts, origin, window: &self.window }
+    }
+
+    fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
+        // The word is this ring's own: there always is an answer.
+        self.ring().describe(verdict, now, cost).unwrap_or(given_up(verdict, self.window.limit()))
+    }
+}
+
+impl<'a, H: Head> RingView<'a, H> {
+    /// A ring in a table: its word, and the slot's [`SlidingWindow::side_words`].
+    #[allow(dead_code)] // until a table has rings
+    #[inline(always)]
+    pub(crate) fn new(head: &'a H, side: &'a [AtomicU64], window: &'a SlidingWindow) -> Self {
+        RingView { head, starts: side, origin: None, window }
+    }
+
     /// [`View::origin`]; time 0 unless anchored.
     #[inline]
     fn origin(&self) -> u64 {
-        match self.anchor {
-            Anchor::Epoch => 1,
+        match self.origin {
+            None => 1,
             // Relaxed: a number that is written once, before the word is first moved. Read after the
             // word (by Acquire), it is there if the word has moved.
-            Anchor::First => self.line.origin.load(Ordering::Relaxed),
+            Some(origin) => origin.load(Ordering::Relaxed),
         }
     }
 
@@ -91,21 +132,21 @@ impl Ring {
         self.starts.get((segment as usize) & self.starts.len().wrapping_sub(1))
     }
 
-    /// As of now, but no earlier than in segment `seen`. `None` when the clock is beyond what a word can
-    /// hold.
+    /// As of now, but no earlier than in segment `seen`. `Some(None)` when the clock is beyond what a word
+    /// can hold.
     #[inline]
-    fn view(&self, now: u64, mut seen: u64) -> Option<View> {
+    fn view(&self, now: u64, mut seen: u64) -> Option<Option<View>> {
         loop {
-            // Acquire: the starts that were final when the word was written are seen.
-            let word = self.line.word.load(Ordering::Acquire);
+            // By its Acquire the starts that were final when the word was written are seen.
+            let word = self.head.load()?;
             let mark = self.window.unpack(word);
             let origin = self.origin();
-            let (segment, elapsed) = self.window.segment(since(origin, now))?;
+            let Some((segment, elapsed)) = self.window.segment(since(origin, now)) else { return Some(None) };
             // A clock that went back is judged at the start of the latest segment known.
             let judged = segment.max(mark.segment).max(seen);
             let elapsed = if judged == segment { elapsed } else { 0 };
             match self.starts_of(judged, mark) {
-                Ok(starts) => return Some(View { word, mark, origin, segment: judged, elapsed, starts }),
+                Ok(starts) => return Some(Some(View { word, mark, origin, segment: judged, elapsed, starts })),
                 // Later than `judged`: places are more than a view looks back.
                 Err(later) => seen = later.max(seen),
             }
@@ -157,7 +198,7 @@ impl Ring {
             if kept.segment > segment {
                 return Err(kept.segment);
             }
-            if self.line.word.load(Ordering::Relaxed) != view.word {
+            if self.head.glance() != Some(view.word) {
                 return Err(0);
             }
             match place.compare_exchange_weak(word, new, Ordering::AcqRel, Ordering::Acquire) {
@@ -168,31 +209,30 @@ impl Ring {
         Ok(())
     }
 
-    /// Step 2. Release: whoever reads the new word sees the starts below it.
+    /// Step 2. By its Release whoever reads the new word sees the starts below it.
     fn swap(&self, view: &View, cost: u64) -> bool {
         let next = Mark { segment: view.segment, count: view.mark.count.wrapping_add(cost) };
-        self.line.word.compare_exchange(view.word, self.window.pack(next), Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        self.head.swap(view.word, self.window.pack(next)).is_ok()
     }
 
     fn left(&self, view: &View) -> u64 {
         self.window.left(view.mark.count, view.starts, view.elapsed)
     }
 
-    /// Takes what `choose` makes of the permits that are left; `None` or 0 takes nothing.
+    /// Takes what `choose` makes of the permits that are left; 0 takes nothing.
     #[inline]
-    fn take(&self, now: u64, choose: impl Fn(u64) -> u64) -> u64 {
-        self.line.watch.look(now);
+    fn take(&self, now: u64, choose: impl Fn(u64) -> u64) -> Option<u64> {
         let mut seen = 0;
         loop {
-            let Some(view) = self.view(now, seen) else { return 0 };
+            let Some(view) = self.view(now, seen)? else { return Some(0) };
             let cost = choose(self.left(&view));
             if cost == 0 {
-                return 0;
+                return Some(0);
             }
-            if view.origin == 0 {
-                let origin = now.saturating_add(1);
+            if let (0, Some(origin)) = (view.origin, self.origin) {
+                let first = now.saturating_add(1);
                 // Losing the race means another origin, and perhaps another segment: again.
-                if self.line.origin.compare_exchange(0, origin, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+                if origin.compare_exchange(0, first, Ordering::Relaxed, Ordering::Relaxed).is_err() {
                     continue;
                 }
             }
@@ -204,23 +244,51 @@ impl Ring {
                 }
             }
             if self.swap(&view, cost) {
-                self.line.watch.admitted(now);
-                return cost;
+                return Some(cost);
             }
         }
     }
 
-    fn verdict(&self, now: u64, cost: u64) -> Verdict {
+    /// [`Shared::admit_at`].
+    #[inline]
+    pub(crate) fn admit(&self, now: u64, cost: u64) -> Option<Verdict> {
         if cost == 0 {
-            return Verdict::Allowed;
+            return Some(Verdict::Allowed);
         }
         if cost > self.window.limit() {
-            return Verdict::Never;
+            return Some(Verdict::Never);
         }
-        match self.take(now, |left| if cost <= left { cost } else { 0 }) {
+        Some(match self.take(now, |left| if cost <= left { cost } else { 0 })? {
             0 => Verdict::Denied,
             _ => Verdict::Allowed,
-        }
+        })
+    }
+
+    /// [`Shared::check_at`].
+    #[allow(dead_code)] // until a table has rings
+    pub(crate) fn check(&self, now: u64, cost: u64) -> Option<Decision> {
+        let verdict = self.admit(now, cost)?;
+        let told = self.describe(verdict, now, cost);
+        // What has been taken is not to be taken again because the slot has changed hands since.
+        told.or((verdict == Verdict::Allowed && cost != 0).then_some(given_up(verdict, self.window.limit())))
+    }
+
+    /// [`Shared::peek_at`].
+    pub(crate) fn peek(&self, now: u64, cost: u64) -> Option<Decision> {
+        let left = self.view(now, 0)?.map_or(0, |view| self.left(&view));
+        let verdict = match cost {
+            0 => Verdict::Allowed,
+            _ if cost > self.window.limit() => Verdict::Never,
+            _ if cost <= left => Verdict::Allowed,
+            _ => Verdict::Denied,
+        };
+        self.describe(verdict, now, cost)
+    }
+
+    /// [`Shared::take_up_to_at`].
+    #[inline]
+    pub(crate) fn take_up_to(&self, now: u64, most: u64) -> Option<u64> {
+        self.take(now, |left| left.min(most))
     }
 
     /// The earliest time at which `cost` permits are left; the view's own time if now.
@@ -242,52 +310,58 @@ impl Ring {
         NEVER
     }
 
-    fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
-        let view = match self.view(now, 0) {
+    fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Option<Decision> {
+        let view = match self.view(now, 0)? {
             Some(view) if verdict != Verdict::Never => view,
             view => {
                 let remaining = view.map_or(0, |view| self.left(&view));
                 // Only a question, a cost of 0, is allowed where there is no view.
                 let retry_after = if verdict == Verdict::Allowed { 0 } else { NEVER };
-                return Decision { verdict, remaining, retry_after, reset_after: NEVER };
+                return Some(Decision { verdict, remaining, retry_after, reset_after: NEVER });
             }
         };
         let retry_after = match verdict {
             Verdict::Allowed => 0,
             _ => after(self.admits_at(&view, now, cost), now),
         };
-        Decision {
+        Some(Decision {
             verdict,
             remaining: self.left(&view),
             retry_after,
             reset_after: after(self.admits_at(&view, now, self.window.limit()), now),
-        }
+        })
     }
 }
 
 impl Shared for Ring {
     #[inline]
     fn admit_at(&self, now: u64, cost: u64) -> Verdict {
-        self.verdict(now, cost)
+        let takes = cost != 0 && cost <= self.window.limit();
+        if takes {
+            self.line.watch.look(now);
+        }
+        let verdict = self.ring().admit(now, cost).unwrap_or(Verdict::Denied);
+        if takes && verdict == Verdict::Allowed {
+            self.line.watch.admitted(now);
+        }
+        verdict
     }
 
     fn check_at(&self, now: u64, cost: u64) -> Decision {
-        self.describe(self.verdict(now, cost), now, cost)
+        self.describe(self.admit_at(now, cost), now, cost)
     }
 
     fn peek_at(&self, now: u64, cost: u64) -> Decision {
-        let left = self.view(now, 0).map_or(0, |view| self.left(&view));
-        let verdict = match cost {
-            0 => Verdict::Allowed,
-            _ if cost > self.window.limit() => Verdict::Never,
-            _ if cost <= left => Verdict::Allowed,
-            _ => Verdict::Denied,
-        };
-        self.describe(verdict, now, cost)
+        self.ring().peek(now, cost).unwrap_or(given_up(Verdict::Denied, 0))
     }
 
     fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
-        self.take(now, |left| left.min(most))
+        self.line.watch.look(now);
+        let taken = self.ring().take_up_to(now, most).unwrap_or(0);
+        if taken != 0 {
+            self.line.watch.admitted(now);
+        }
+        taken
     }
 
     fn reserve_at(&self, _now: u64, _cost: u64, _until: u64) -> Option<u64> {
