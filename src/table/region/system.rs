@@ -35,7 +35,7 @@ impl Fd {
         // SAFETY: a stat is numbers, of which all may be 0.
         let mut stat: libc::stat = unsafe { core::mem::zeroed() };
         // SAFETY: `stat` is writable for the call.
-        again(|| unsafe { libc::fstat(self.0, &mut stat) })?;
+        again(|| unsafe { fstat(self.0, &mut stat) })?;
         Ok(Status::of(&stat))
     }
 
@@ -139,7 +139,13 @@ impl Drop for Fd {
 }
 
 impl Status {
-    /// Of the file called `name`, not of what a symbolic link of that name leads to.
+    /// Of the file called `name`, whatever it is, not of what a symbolic link of that name leads to.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(super) fn of_name(directory: &Fd, name: &CStr) -> Result<Status, i32> {
+        Fd::open(directory.0, name, libc::O_PATH | libc::O_NOFOLLOW)?.status()
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
     pub(super) fn of_name(directory: &Fd, name: &CStr) -> Result<Status, i32> {
         // SAFETY: a stat is numbers, of which all may be 0.
         let mut stat: libc::stat = unsafe { core::mem::zeroed() };
@@ -255,7 +261,8 @@ pub(crate) fn boot_id() -> Option<[u64; 2]> {
 
 /// `01234567-89ab-cdef-0123-456789abcdef`, with or without a newline.
 pub(super) fn parse_uuid(text: &[u8]) -> Option<[u64; 2]> {
-    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    // Not strip_suffix, which can panic as far as a compiler for size can see.
+    let text = if let [text @ .., b'\n'] = text { text } else { text };
     if text.len() != 36 {
         return None;
     }
@@ -294,6 +301,21 @@ pub(super) fn again(mut call: impl FnMut() -> c_int) -> Result<c_int, i32> {
         }
     }
 }
+
+/// The system call itself: glibc has a function for it since 2.33 only, and a library that is linked to that
+/// would not load with an older one. On these processors the kernel's struct is the libcs'.
+#[cfg(all(target_os = "linux", target_pointer_width = "64", any(target_arch = "x86_64", target_arch = "aarch64")))]
+unsafe fn fstat(fd: c_int, stat: *mut libc::stat) -> c_int {
+    // SAFETY: by the caller's promise, `stat` is writable.
+    unsafe { libc::syscall(libc::SYS_fstat, fd, stat) as c_int }
+}
+
+#[cfg(not(all(
+    target_os = "linux",
+    target_pointer_width = "64",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+use libc::fstat;
 
 /// 0, or an errno.
 #[cfg(any(target_os = "linux", target_os = "android"))]

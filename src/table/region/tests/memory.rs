@@ -1,6 +1,6 @@
 //! Memory that is no file's, and the small things the system is asked for.
 
-use super::super::system::{parse_uuid, Text};
+use super::super::system::{parse_uuid, Fd, Text};
 use super::*;
 
 const PAGE: usize = 4096;
@@ -172,6 +172,20 @@ fn the_time_of_day() {
     let before = now();
     let time = wall_clock();
     assert!((before..=now()).contains(&time));
+}
+
+#[test]
+fn the_status_of_a_file_is_the_one_that_std_sees() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = Dir::new();
+    fs::write(dir.path("file"), std::vec![1; 100_001]).unwrap();
+    for path in [dir.path("file"), dir.0.clone(), "/dev/null".into(), "/proc/self/maps".into()] {
+        let status = Fd::open(libc::AT_FDCWD, &c(&path), libc::O_RDONLY).unwrap().status().unwrap();
+        let expected = fs::metadata(&path).unwrap();
+        assert_eq!((status.regular, status.len), (expected.is_file(), expected.len()), "{path:?}");
+        assert_eq!(status.allocated, expected.blocks() * 512);
+        assert_eq!(status.identity, (expected.dev(), expected.ino()));
+    }
 }
 
 #[test]
