@@ -13,11 +13,12 @@
  *     if (tollbar_limiter_check(limiter, 1, NULL) != TOLLBAR_ALLOWED)
  *         return too_many_requests();
  *
- * Two layers are here, and each may be used without the other:
+ * Three layers are here, and each may be used without the others:
  *
  *     cell      one 64-bit word that the caller owns (in a struct of its own, in shared memory),
  *               stepped with a compiled policy. Algorithms whose state is one word.
  *     limiter   opaque, any algorithm, with a clock, waiting, and counters.
+ *     table     a state for each of millions of keys, in memory that processes share.
  *
  * Conventions
  *
@@ -132,6 +133,78 @@ extern "C" {
 
 /* The buffer is too small. */
 #define TOLLBAR_E_BUFFER (-41)
+
+/* A capacity of 0, or of more keys than a table can hold. */
+#define TOLLBAR_E_CAPACITY (-50)
+
+/* Not 1 to 128 policies. */
+#define TOLLBAR_E_POLICIES (-51)
+
+/* The table has no policy of that number. */
+#define TOLLBAR_E_NO_SUCH_POLICY (-52)
+
+/* A sliding window or a sliding log has a table for itself. */
+#define TOLLBAR_E_MIXED (-53)
+
+/* The policies of the table cannot be changed any more: 255 versions are in use. */
+#define TOLLBAR_E_VERSIONS (-54)
+
+/* The set of exempt keys is full. */
+#define TOLLBAR_E_EXEMPT (-55)
+
+/* A request without a key, in a table that is to report them. */
+#define TOLLBAR_E_MISSING_KEY (-56)
+
+/* The processor has no 16-byte compare-and-swap. */
+#define TOLLBAR_E_UNSUPPORTED (-57)
+
+/* The file or memory is not a table. */
+#define TOLLBAR_E_NOT_A_TABLE (-60)
+
+/* A table of another version of this library. */
+#define TOLLBAR_E_TABLE_VERSION (-61)
+
+/* The file or memory is shorter or longer than the table that it should be. */
+#define TOLLBAR_E_TRUNCATED (-62)
+
+/* The table's header is damaged. */
+#define TOLLBAR_E_CORRUPT (-63)
+
+/* The file has a table of another capacity. */
+#define TOLLBAR_E_OTHER_CAPACITY (-64)
+
+/* The file has a table with other policies. */
+#define TOLLBAR_E_OTHER_POLICIES (-65)
+
+/* The file has a table with other options. */
+#define TOLLBAR_E_OTHER_OPTIONS (-66)
+
+/* The system does not say which boot this is, so the times of a file cannot be continued. */
+#define TOLLBAR_E_BOOT (-67)
+
+/* The file cannot be opened; errno says why, here and below. */
+#define TOLLBAR_E_OPEN (-70)
+
+/* The file cannot be read. */
+#define TOLLBAR_E_READ (-71)
+
+/* There is no room for the file. */
+#define TOLLBAR_E_ALLOCATE (-72)
+
+/* The memory cannot be mapped. */
+#define TOLLBAR_E_MAP (-73)
+
+/* The new file cannot be given its name. */
+#define TOLLBAR_E_LINK (-74)
+
+/* The file cannot be locked. */
+#define TOLLBAR_E_LOCK (-75)
+
+/* The system gives no random numbers. */
+#define TOLLBAR_E_RANDOM (-76)
+
+/* The file cannot be written to the disk. */
+#define TOLLBAR_E_SYNC (-77)
 
 /* A fault of the library itself, stopped before it reached the caller. */
 #define TOLLBAR_E_INTERNAL (-90)
@@ -635,6 +708,390 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
 
 /* A state to be filled in. */
 #define TOLLBAR_LIMITER_STATE_INIT { (uint32_t)sizeof(tollbar_limiter_state), 0, 0, 0, 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 8. Tables: millions of keys in memory that processes share
+ * -------------------------------------------------------------------------------------------- */
+
+/* A table has a state for each of millions of keys, in one block of memory that is taken when it is made
+ * and never grows. A key is bytes: an address, a user, a token. It takes a slot with its first charge and
+ * keeps it until it owes nothing any more; then the slot may go to another key. Threads and processes use
+ * a table at once, without locks; one that is killed leaves nothing that another has to wait for.
+ *
+ *     tollbar_policy_spec policy = TOLLBAR_POLICY_SPEC_INIT;
+ *     tollbar_policy_spec_parse("5/min burst 3", 13, &policy, NULL);
+ *     const tollbar_policy_spec *policies[] = { &policy };
+ *
+ *     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1000000);
+ *     tollbar_table *logins;
+ *     int error = tollbar_table_open("/dev/shm/logins", &options, policies, 1, &logins);
+ *
+ *     if (tollbar_table_check(logins, 0, address, address_length, 1, NULL) != TOLLBAR_ALLOWED)
+ *         return try_later();
+ *
+ * A table may have several policies; the policy is part of a key's identity, so the same address has a state
+ * of its own under each. How a table is laid out, and why it is right, is in docs/table.md.
+ */
+
+/* The newcomer is refused: nobody is forgotten, nobody gets in uncounted. */
+#define TOLLBAR_ON_FULL_DENY 0u
+
+/* The newcomer takes over the slot that would have expired first, together with its debt. */
+#define TOLLBAR_ON_FULL_INHERIT 1u
+
+/* The newcomer is admitted as a fresh key would be, and not remembered. */
+#define TOLLBAR_ON_FULL_ALLOW 2u
+
+/* The newcomer is admitted as a fresh key would be, in the slot that would have expired first: that key
+ * is forgotten, and the newcomer owes until then. */
+#define TOLLBAR_ON_FULL_EVICT_NEAREST 3u
+
+/* A request without a key (NULL, or of no bytes) is refused. */
+#define TOLLBAR_MISSING_DENY 0u
+
+/* It is admitted and charged to nobody. */
+#define TOLLBAR_MISSING_ALLOW 1u
+
+/* It gets TOLLBAR_E_MISSING_KEY. */
+#define TOLLBAR_MISSING_REPORT 2u
+
+/* `seed` is used. Without it the seed is random. */
+#define TOLLBAR_TABLE_SEEDED 1u
+
+/* The system is not advised to use huge pages. */
+#define TOLLBAR_TABLE_SMALL_PAGES 2u
+
+/* This process's view of a table. All calls but tollbar_table_free may be made by any number of threads
+ * at once, on either side of a fork. */
+typedef struct tollbar_table tollbar_table;
+
+/* How a table is made. Start from TOLLBAR_TABLE_OPTIONS_INIT. */
+typedef struct tollbar_table_options {
+    /* sizeof(tollbar_table_options), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* A TOLLBAR_ON_FULL_ number: what a newcomer gets when there is no place. */
+    uint32_t on_full;
+    /* Keys that are to have a place at one time. Slots are made for a quarter more, at least 4,096. */
+    uint64_t capacity;
+    /* What the hash is keyed with, if TOLLBAR_TABLE_SEEDED. Whoever knows it can choose keys that meet. */
+    uint64_t seed;
+    /* A TOLLBAR_MISSING_ number: what a request without a key gets. */
+    uint32_t missing_key;
+    /* A TOLLBAR_CLOCK_ number, for the calls without `_at`. */
+    uint32_t clock;
+    /* Permissions of a file that is made; 0: 0600. */
+    uint32_t mode;
+    /* TOLLBAR_TABLE_ flags. */
+    uint32_t flags;
+} tollbar_table_options;
+
+/* Counters and sizes of a table: since it was made, of all processes. One that is killed may miss its
+ * last. */
+typedef struct tollbar_table_stats {
+    /* sizeof(tollbar_table_stats), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* How many policies there are. */
+    uint32_t policies;
+    /* The keys it was made for. */
+    uint64_t capacity;
+    /* The slots it has. */
+    uint64_t slots;
+    /* The bytes it takes. */
+    uint64_t bytes;
+    /* Slots that hold a key, expired or not. */
+    uint64_t keys;
+    /* Keys that were put into an empty or vacant slot. */
+    uint64_t inserted;
+    /* Expired keys whose slot was given to another. */
+    uint64_t reclaimed;
+    /* Slots that became vacant by a sweep or a reset. */
+    uint64_t vacated;
+    /* Keys that were reset. */
+    uint64_t resets;
+    /* Newcomers refused for want of a place. */
+    uint64_t refused;
+    /* Newcomers that took over a slot and its debt. */
+    uint64_t inherited;
+    /* Newcomers admitted and not remembered. */
+    uint64_t unremembered;
+    /* Keys with a debt that were forgotten. */
+    uint64_t evicted;
+    /* Swaps that were tried again because another thread came first. */
+    uint64_t retries;
+    /* Requests that came with an older time than one before them, by a microsecond or more. */
+    uint64_t backward_steps;
+} tollbar_table_stats;
+
+/* The bytes that a table of these options and policies takes, all told and for ever. */
+int32_t tollbar_table_bytes(const tollbar_table_options *options,
+                            const tollbar_policy_spec *const *policies,
+                            size_t count,
+                            uint64_t *bytes);
+
+/* Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128; a request
+ * names one by its place. On success `*out` is to be freed with tollbar_table_free. */
+int32_t tollbar_table_new(const tollbar_table_options *options,
+                          const tollbar_policy_spec *const *policies,
+                          size_t count,
+                          tollbar_table **out);
+
+/* tollbar_table_new in memory that is shared with the processes forked from this one later. */
+int32_t tollbar_table_shared(const tollbar_table_options *options,
+                             const tollbar_policy_spec *const *policies,
+                             size_t count,
+                             tollbar_table **out);
+
+/* Opens the table in the file at `path`, or makes it if there is none: of several processes that do so
+ * at once one makes it and the others open that one. With `options` NULL and `count` 0 the table must be
+ * there, and may be any.
+ *
+ * In /dev/shm a table lasts as long as the machine runs; on a disk it survives that too, and its times
+ * go on by the wall clock. A file that is not this very table is refused with an error that says why,
+ * and stays as it is. All of its space is taken at once. */
+int32_t tollbar_table_open(const char *path,
+                           const tollbar_table_options *options,
+                           const tollbar_policy_spec *const *policies,
+                           size_t count,
+                           tollbar_table **out);
+
+/* Makes a table in the caller's memory, which may be shared with other processes; of its `size` bytes
+ * it takes what tollbar_table_bytes says. `memory` is aligned to 64 bytes, stays the caller's and must
+ * outlive `*out`. What was in it is gone. */
+int32_t tollbar_table_init_in(void *memory,
+                              size_t size,
+                              const tollbar_table_options *options,
+                              const tollbar_policy_spec *const *policies,
+                              size_t count,
+                              tollbar_table **out);
+
+/* A view of the table that is in the caller's memory, made by tollbar_table_init_in here or in another
+ * process, at this address or another. */
+int32_t tollbar_table_attach(void *memory,
+                             size_t size,
+                             tollbar_table **out);
+
+/* Ends this process's view of a table that no call is using. What is in a file, in the caller's memory or
+ * still used by other processes stays as it is. NULL is nothing. */
+void tollbar_table_free(tollbar_table *table);
+
+/* Adds a policy while the table is in use, in all processes; `*number` is how requests name it. */
+int32_t tollbar_table_add_policy(const tollbar_table *table,
+                                 const tollbar_policy_spec *spec,
+                                 uint32_t *number);
+
+/* Changes a policy while the table is in use, in all processes at once. Each key keeps its debt: counts
+ * where both count alike, else as the time until it is paid. In no time is more admitted than the two
+ * policies' bounds together. Once in some hundred changes this call looks at every slot. */
+int32_t tollbar_table_set_policy(const tollbar_table *table,
+                                 uint32_t number,
+                                 const tollbar_policy_spec *spec);
+
+/* The policy of that number as it is now. */
+int32_t tollbar_table_get_policy(const tollbar_table *table,
+                                 uint32_t number,
+                                 tollbar_policy_spec *out);
+
+/* Counters and sizes. */
+int32_t tollbar_table_get_stats(const tollbar_table *table, tollbar_table_stats *out);
+
+/* Writes a file's table to the disk, and the time with it, from which it goes on after the machine's next
+ * start. For the end of a program or now and then; as long as the machine runs nothing is lost without. */
+int32_t tollbar_table_sync(const tollbar_table *table);
+
+/* Options for a table of `keys` keys, everything else as is usual. */
+#define TOLLBAR_TABLE_OPTIONS_INIT(keys)                                                             \
+    { (uint32_t)sizeof(tollbar_table_options), 0, (keys), 0, 0, 0, 0, 0 }
+
+/* Statistics to be filled in. */
+#define TOLLBAR_TABLE_STATS_INIT                                                                     \
+    { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 9. Decisions of tables
+ * -------------------------------------------------------------------------------------------- */
+
+/* One request of a batch. */
+typedef struct tollbar_request {
+    /* The key. */
+    const void *key;
+    /* Its bytes. */
+    size_t length;
+    /* The permits asked for. */
+    uint64_t cost;
+    /* The policy's number. */
+    uint32_t policy;
+    /* Must be 0. */
+    uint32_t reserved;
+} tollbar_request;
+
+/* One key of a table. */
+typedef struct tollbar_table_entry {
+    /* sizeof(tollbar_table_entry), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* The number of its policy. */
+    uint32_t policy;
+    /* Its hash, which is all that the table knows of it (tollbar_table_hash). */
+    uint64_t hash;
+    /* The state word. */
+    uint64_t state;
+    /* Permits that could be taken. */
+    uint64_t remaining;
+    /* Nanoseconds until it is as good as fresh; 0: it has expired. */
+    uint64_t reset_after_ns;
+    /* The slot to go on with. */
+    uint64_t next;
+} tollbar_table_entry;
+
+/* How far a sweep came, and what it saw. */
+typedef struct tollbar_table_sweep_result {
+    /* sizeof(tollbar_table_sweep_result), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* 1 if the sweep has come to the end of the table. */
+    uint32_t done;
+    /* The slot to go on with; 0 at the end. */
+    uint64_t next;
+    /* Keys that have a debt. */
+    uint64_t live;
+    /* Slots that were made vacant. */
+    uint64_t vacated;
+} tollbar_table_sweep_result;
+
+/* Takes `cost` permits of the key under policy number `policy`, now. A cost of 0 asks without charging.
+ *
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
+ * answer in full; it is cheaper without. */
+int32_t tollbar_table_check(const tollbar_table *table,
+                            uint32_t policy,
+                            const void *key,
+                            size_t length,
+                            uint64_t cost,
+                            tollbar_decision *out);
+
+/* tollbar_table_check at the caller's time: on the scale of tollbar_table_now, or another that all
+ * callers of this table share. */
+int32_t tollbar_table_check_at(const tollbar_table *table,
+                               uint32_t policy,
+                               const void *key,
+                               size_t length,
+                               uint64_t now_ns,
+                               uint64_t cost,
+                               tollbar_decision *out);
+
+/* What tollbar_table_check would answer; takes nothing, and puts no key into the table. */
+int32_t tollbar_table_peek(const tollbar_table *table,
+                           uint32_t policy,
+                           const void *key,
+                           size_t length,
+                           uint64_t cost,
+                           tollbar_decision *out);
+
+/* tollbar_table_peek at the caller's time. */
+int32_t tollbar_table_peek_at(const tollbar_table *table,
+                              uint32_t policy,
+                              const void *key,
+                              size_t length,
+                              uint64_t now_ns,
+                              uint64_t cost,
+                              tollbar_decision *out);
+
+/* Decides on `count` requests in turn with one reading of the clock; `results[i]` is what
+ * tollbar_table_check would have returned for the i-th. Faster by far than one call each, since the
+ * memory of all is asked for before the first is needed. Returns 0, or an error that concerns all (then
+ * nothing has been charged). */
+int32_t tollbar_table_check_many(const tollbar_table *table,
+                                 const tollbar_request *requests,
+                                 size_t count,
+                                 int32_t *results);
+
+/* tollbar_table_check_many at the caller's time. */
+int32_t tollbar_table_check_many_at(const tollbar_table *table,
+                                    uint64_t now_ns,
+                                    const tollbar_request *requests,
+                                    size_t count,
+                                    int32_t *results);
+
+/* Takes as many permits as there are, up to `most`; `*taken` says how many. Returns TOLLBAR_ALLOWED
+ * if that is not 0, else TOLLBAR_DENIED. */
+int32_t tollbar_table_take_up_to(const tollbar_table *table,
+                                 uint32_t policy,
+                                 const void *key,
+                                 size_t length,
+                                 uint64_t most,
+                                 uint64_t *taken);
+
+/* tollbar_table_take_up_to at the caller's time. */
+int32_t tollbar_table_take_up_to_at(const tollbar_table *table,
+                                    uint32_t policy,
+                                    const void *key,
+                                    size_t length,
+                                    uint64_t now_ns,
+                                    uint64_t most,
+                                    uint64_t *taken);
+
+/* Lets a key begin again. Its slot stays taken until its debt would have been paid, and the key gets
+ * another. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if all of the key's other places are taken (by
+ * some resets within the time of its debt, or in a full table): then nothing has changed. */
+int32_t tollbar_table_reset(const tollbar_table *table,
+                            uint32_t policy,
+                            const void *key,
+                            size_t length);
+
+/* tollbar_table_reset at the caller's time. */
+int32_t tollbar_table_reset_at(const tollbar_table *table,
+                               uint32_t policy,
+                               const void *key,
+                               size_t length,
+                               uint64_t now_ns);
+
+/* Lets a key pass always under that policy and charges it nothing. Up to 1,536 keys of a table. */
+int32_t tollbar_table_exempt(const tollbar_table *table,
+                             uint32_t policy,
+                             const void *key,
+                             size_t length);
+
+/* Takes that back. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if the key was not exempt. */
+int32_t tollbar_table_unexempt(const tollbar_table *table,
+                               uint32_t policy,
+                               const void *key,
+                               size_t length);
+
+/* The hash by which the table knows a key: what tollbar_table_next shows. */
+int32_t tollbar_table_hash(const tollbar_table *table,
+                           uint32_t policy,
+                           const void *key,
+                           size_t length,
+                           uint64_t *hash);
+
+/* The time that the calls without `_at` read: nanoseconds of the table's clock, in a file that is older
+ * than the last start of the machine moved so that it goes on. */
+int32_t tollbar_table_now(const tollbar_table *table,
+                          uint64_t *now_ns);
+
+/* The key in the first slot from number `from` on that holds one, as of `now_ns`. Begin with 0, go on
+ * with `next`. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if there are no more. Each entry is what its slot held at
+ * one instant; keys that come or go meanwhile may be seen or not. */
+int32_t tollbar_table_next(const tollbar_table *table,
+                           uint64_t from,
+                           uint64_t now_ns,
+                           tollbar_table_entry *out);
+
+/* Makes slots vacant whose keys have expired by `now_ns`: `most` slots from number `from` on. The table does
+ * without; it is for those who want to know how many keys have a debt. */
+int32_t tollbar_table_sweep(const tollbar_table *table,
+                            uint64_t from,
+                            uint64_t most,
+                            uint64_t now_ns,
+                            tollbar_table_sweep_result *out);
+
+/* A request of a batch. */
+#define TOLLBAR_REQUEST_INIT { NULL, 0, 1, 0, 0 }
+
+/* An entry to be filled in. */
+#define TOLLBAR_TABLE_ENTRY_INIT { (uint32_t)sizeof(tollbar_table_entry), 0, 0, 0, 0, 0, 0 }
+
+/* A sweep's result to be filled in. */
+#define TOLLBAR_TABLE_SWEEP_RESULT_INIT                                                              \
+    { (uint32_t)sizeof(tollbar_table_sweep_result), 0, 0, 0, 0 }
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -55,6 +55,57 @@ pub const TOLLBAR_E_NO_MEMORY: i32 = -40;
 /// The buffer is too small.
 pub const TOLLBAR_E_BUFFER: i32 = -41;
 
+/// A capacity of 0, or of more keys than a table can hold.
+pub const TOLLBAR_E_CAPACITY: i32 = -50;
+/// Not 1 to 128 policies.
+pub const TOLLBAR_E_POLICIES: i32 = -51;
+/// The table has no policy of that number.
+pub const TOLLBAR_E_NO_SUCH_POLICY: i32 = -52;
+/// A sliding window or a sliding log has a table for itself.
+pub const TOLLBAR_E_MIXED: i32 = -53;
+/// The policies of the table cannot be changed any more: 255 versions are in use.
+pub const TOLLBAR_E_VERSIONS: i32 = -54;
+/// The set of exempt keys is full.
+pub const TOLLBAR_E_EXEMPT: i32 = -55;
+/// A request without a key, in a table that is to report them.
+pub const TOLLBAR_E_MISSING_KEY: i32 = -56;
+/// The processor has no 16-byte compare-and-swap.
+pub const TOLLBAR_E_UNSUPPORTED: i32 = -57;
+
+/// The file or memory is not a table.
+pub const TOLLBAR_E_NOT_A_TABLE: i32 = -60;
+/// A table of another version of this library.
+pub const TOLLBAR_E_TABLE_VERSION: i32 = -61;
+/// The file or memory is shorter or longer than the table that it should be.
+pub const TOLLBAR_E_TRUNCATED: i32 = -62;
+/// The table's header is damaged.
+pub const TOLLBAR_E_CORRUPT: i32 = -63;
+/// The file has a table of another capacity.
+pub const TOLLBAR_E_OTHER_CAPACITY: i32 = -64;
+/// The file has a table with other policies.
+pub const TOLLBAR_E_OTHER_POLICIES: i32 = -65;
+/// The file has a table with other options.
+pub const TOLLBAR_E_OTHER_OPTIONS: i32 = -66;
+/// The system does not say which boot this is, so the times of a file cannot be continued.
+pub const TOLLBAR_E_BOOT: i32 = -67;
+
+/// The file cannot be opened; errno says why, here and below.
+pub const TOLLBAR_E_OPEN: i32 = -70;
+/// The file cannot be read.
+pub const TOLLBAR_E_READ: i32 = -71;
+/// There is no room for the file.
+pub const TOLLBAR_E_ALLOCATE: i32 = -72;
+/// The memory cannot be mapped.
+pub const TOLLBAR_E_MAP: i32 = -73;
+/// The new file cannot be given its name.
+pub const TOLLBAR_E_LINK: i32 = -74;
+/// The file cannot be locked.
+pub const TOLLBAR_E_LOCK: i32 = -75;
+/// The system gives no random numbers.
+pub const TOLLBAR_E_RANDOM: i32 = -76;
+/// The file cannot be written to the disk.
+pub const TOLLBAR_E_SYNC: i32 = -77;
+
 /// A fault of the library itself, stopped before it reached the caller.
 pub const TOLLBAR_E_INTERNAL: i32 = -90;
 
@@ -102,6 +153,30 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_NOT_ONE_WORD => (c"TOLLBAR_E_NOT_ONE_WORD", c"the algorithm needs more than one state word"),
         TOLLBAR_E_NO_MEMORY => (c"TOLLBAR_E_NO_MEMORY", c"out of memory"),
         TOLLBAR_E_BUFFER => (c"TOLLBAR_E_BUFFER", c"the buffer is too small"),
+        TOLLBAR_E_CAPACITY => (c"TOLLBAR_E_CAPACITY", c"the capacity is zero or more than a table can hold"),
+        TOLLBAR_E_POLICIES => (c"TOLLBAR_E_POLICIES", c"a table has 1 to 128 policies"),
+        TOLLBAR_E_NO_SUCH_POLICY => (c"TOLLBAR_E_NO_SUCH_POLICY", c"the table has no policy of that number"),
+        TOLLBAR_E_MIXED => (c"TOLLBAR_E_MIXED", c"a sliding window or log has a table for itself"),
+        TOLLBAR_E_VERSIONS => (c"TOLLBAR_E_VERSIONS", c"the table takes no more versions of policies"),
+        TOLLBAR_E_EXEMPT => (c"TOLLBAR_E_EXEMPT", c"the set of exempt keys is full"),
+        TOLLBAR_E_MISSING_KEY => (c"TOLLBAR_E_MISSING_KEY", c"a request without a key"),
+        TOLLBAR_E_UNSUPPORTED => (c"TOLLBAR_E_UNSUPPORTED", c"the processor has no 16-byte compare-and-swap"),
+        TOLLBAR_E_NOT_A_TABLE => (c"TOLLBAR_E_NOT_A_TABLE", c"not a tollbar table"),
+        TOLLBAR_E_TABLE_VERSION => (c"TOLLBAR_E_TABLE_VERSION", c"a table of another version"),
+        TOLLBAR_E_TRUNCATED => (c"TOLLBAR_E_TRUNCATED", c"the table has been cut off or is longer than it says"),
+        TOLLBAR_E_CORRUPT => (c"TOLLBAR_E_CORRUPT", c"the table's header is damaged"),
+        TOLLBAR_E_OTHER_CAPACITY => (c"TOLLBAR_E_OTHER_CAPACITY", c"the table has another capacity"),
+        TOLLBAR_E_OTHER_POLICIES => (c"TOLLBAR_E_OTHER_POLICIES", c"the table has other policies"),
+        TOLLBAR_E_OTHER_OPTIONS => (c"TOLLBAR_E_OTHER_OPTIONS", c"the table has other options"),
+        TOLLBAR_E_BOOT => (c"TOLLBAR_E_BOOT", c"the system does not say which boot this is"),
+        TOLLBAR_E_OPEN => (c"TOLLBAR_E_OPEN", c"the file cannot be opened"),
+        TOLLBAR_E_READ => (c"TOLLBAR_E_READ", c"the file cannot be read"),
+        TOLLBAR_E_ALLOCATE => (c"TOLLBAR_E_ALLOCATE", c"there is no room for the file"),
+        TOLLBAR_E_MAP => (c"TOLLBAR_E_MAP", c"the memory cannot be mapped"),
+        TOLLBAR_E_LINK => (c"TOLLBAR_E_LINK", c"the new file cannot be given its name"),
+        TOLLBAR_E_LOCK => (c"TOLLBAR_E_LOCK", c"the file cannot be locked"),
+        TOLLBAR_E_RANDOM => (c"TOLLBAR_E_RANDOM", c"the system gives no random numbers"),
+        TOLLBAR_E_SYNC => (c"TOLLBAR_E_SYNC", c"the file cannot be written to the disk"),
         TOLLBAR_E_INTERNAL => (c"TOLLBAR_E_INTERNAL", c"a fault of the library itself"),
         _ => (c"TOLLBAR_E_UNKNOWN", c"unknown result"),
     }

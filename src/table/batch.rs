@@ -29,7 +29,15 @@ pub(crate) struct Answer<'t> {
 /// Requests whose lines are on their way at one time. The processor waits for some dozens at most.
 const AT_ONCE: usize = 32;
 
+impl Request<'_> {
+    /// A request that asks for nothing of nobody.
+    pub(crate) const NOTHING: Request<'static> = Request { policy: PolicyId::FIRST, key: &[], cost: 0 };
+}
+
 impl Table {
+    /// The most that [`Table::batch`] decides on.
+    pub(crate) const AT_ONCE: usize = AT_ONCE;
+
     /// Decides on each request in turn, as [`Table::admit`] would, all at one time. As many as the shorter of the two has.
     pub fn admit_many(&self, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
         self.verdicts(None, requests, verdicts);
@@ -78,7 +86,7 @@ impl Table {
 
     fn verdicts(&self, mut now: Option<u64>, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
         for (requests, verdicts) in in_step(requests, verdicts) {
-            let get = |n: usize| requests.get(n).copied().unwrap_or(NOTHING);
+            let get = |n: usize| requests.get(n).copied().unwrap_or(Request::NOTHING);
             self.batch(&mut now, verdicts, get, |verdict, answer| {
                 *verdict = answer.verdict().unwrap_or(Verdict::Denied);
             });
@@ -87,7 +95,7 @@ impl Table {
 
     fn decisions(&self, mut now: Option<u64>, requests: &[Request<'_>], decisions: &mut [Decision]) {
         for (requests, decisions) in in_step(requests, decisions) {
-            let get = |n: usize| requests.get(n).copied().unwrap_or(NOTHING);
+            let get = |n: usize| requests.get(n).copied().unwrap_or(Request::NOTHING);
             self.batch(&mut now, decisions, get, |decision, answer| {
                 *decision = answer.decision().unwrap_or(CLOSED);
             });
@@ -112,8 +120,6 @@ impl Answer<'_> {
         }
     }
 }
-
-const NOTHING: Request<'static> = Request { policy: PolicyId::FIRST, key: &[], cost: 0 };
 
 /// Both in pieces of [`AT_ONCE`], as far as both go, equally long.
 fn in_step<'a, A, B>(a: &'a [A], b: &'a mut [B]) -> impl Iterator<Item = (&'a [A], &'a mut [B])> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// Source file and banner of each section, in the header's order.
-const SECTIONS: [(&str, &str); 7] = [
+const SECTIONS: [(&str, &str); 9] = [
     ("status", "1. Results and errors"),
     ("version", "2. Version"),
     ("policy", "3. Policies"),
@@ -12,6 +12,8 @@ const SECTIONS: [(&str, &str); 7] = [
     ("cell", "5. Cells: a state word of the caller's own"),
     ("limiter", "6. Limiters: any algorithm, with a clock"),
     ("decide", "7. Decisions of limiters"),
+    ("table", "8. Tables: millions of keys in memory that processes share"),
+    ("keyed", "9. Decisions of tables"),
 ];
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
@@ -93,7 +95,8 @@ fn block(lines: &[&str], indent: &str) -> String {
 fn constant(line: &str) -> String {
     let Some(rest) = line.strip_prefix("#define ") else { return typedefs(line) };
     let Some((name, value)) = rest.split_once(' ') else { return line.to_owned() };
-    let unsigned = ["_ALGORITHM_", "_ANCHOR_", "_MODE_", "_UNIT_", "_POLICY_", "_CLOCK_"];
+    let unsigned =
+        ["_ALGORITHM_", "_ANCHOR_", "_MODE_", "_UNIT_", "_POLICY_", "_CLOCK_", "_ON_FULL_", "_MISSING_", "_TABLE_"];
     if name == "TOLLBAR_NO_TIME" {
         "#define TOLLBAR_NO_TIME UINT64_MAX".to_owned()
     } else if value.starts_with('-') {
@@ -125,6 +128,7 @@ fn extras(file: &str) -> String {
         "cell" => include_str!("header/cell.h").to_owned(),
         "limiter" => include_str!("header/limiter.h").to_owned(),
         "clock" => include_str!("header/clock.h").to_owned(),
+        "table" => include_str!("header/table.h").to_owned(),
         _ => String::new(),
     }
 }
@@ -136,6 +140,8 @@ fn inits(file: &str) -> String {
         "cell" => include_str!("header/cell_init.h").to_owned(),
         "limiter" => include_str!("header/limiter_init.h").to_owned(),
         "decide" => include_str!("header/decide_init.h").to_owned(),
+        "table" => include_str!("header/table_init.h").to_owned(),
+        "keyed" => include_str!("header/keyed_init.h").to_owned(),
         _ => String::new(),
     }
 }

@@ -13,11 +13,12 @@
  *     if (tollbar_limiter_check(limiter, 1, NULL) != TOLLBAR_ALLOWED)
  *         return too_many_requests();
  *
- * Two layers are here, and each may be used without the other:
+ * Three layers are here, and each may be used without the others:
  *
  *     cell      one 64-bit word that the caller owns (in a struct of its own, in shared memory),
  *               stepped with a compiled policy. Algorithms whose state is one word.
  *     limiter   opaque, any algorithm, with a clock, waiting, and counters.
+ *     table     a state for each of millions of keys, in memory that processes share.
  *
  * Conventions
  *

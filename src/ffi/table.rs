@@ -1,0 +1,506 @@
+//! Tables: keyed limits in memory that processes share. What they are asked is in [`super::keyed`].
+
+use super::boundary::*;
+use super::clock::source;
+use super::policy::{describe, policy, tollbar_policy_spec};
+use super::status::*;
+use crate::policy::Policy;
+use crate::table::{Call, Missing, OnFull, Options, PolicyId, Stats, Table, TableError, POLICIES_MOST};
+use core::ffi::{c_char, c_void, CStr};
+use core::mem::size_of;
+use core::ptr::NonNull;
+
+/// The newcomer is refused: nobody is forgotten, nobody gets in uncounted.
+pub const TOLLBAR_ON_FULL_DENY: u32 = 0;
+/// The newcomer takes over the slot that would have expired first, together with its debt.
+pub const TOLLBAR_ON_FULL_INHERIT: u32 = 1;
+/// The newcomer is admitted as a fresh key would be, and not remembered.
+pub const TOLLBAR_ON_FULL_ALLOW: u32 = 2;
+/// The newcomer is admitted as a fresh key would be, in the slot that would have expired first: that key
+/// is forgotten, and the newcomer owes until then.
+pub const TOLLBAR_ON_FULL_EVICT_NEAREST: u32 = 3;
+
+/// A request without a key (NULL, or of no bytes) is refused.
+pub const TOLLBAR_MISSING_DENY: u32 = 0;
+/// It is admitted and charged to nobody.
+pub const TOLLBAR_MISSING_ALLOW: u32 = 1;
+/// It gets TOLLBAR_E_MISSING_KEY.
+pub const TOLLBAR_MISSING_REPORT: u32 = 2;
+
+/// `seed` is used. Without it the seed is random.
+pub const TOLLBAR_TABLE_SEEDED: u32 = 1;
+/// The system is not advised to use huge pages.
+pub const TOLLBAR_TABLE_SMALL_PAGES: u32 = 2;
+
+/// This process's view of a table. All calls but tollbar_table_free may be made by any number of threads
+/// at once, on either side of a fork.
+pub struct tollbar_table {
+    pub(super) table: Table,
+}
+
+/// How a table is made. Start from TOLLBAR_TABLE_OPTIONS_INIT.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_table_options {
+    /// sizeof(tollbar_table_options), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// A TOLLBAR_ON_FULL_ number: what a newcomer gets when there is no place.
+    pub on_full: u32,
+    /// Keys that are to have a place at one time. Slots are made for a quarter more, at least 4,096.
+    pub capacity: u64,
+    /// What the hash is keyed with, if TOLLBAR_TABLE_SEEDED. Whoever knows it can choose keys that meet.
+    pub seed: u64,
+    /// A TOLLBAR_MISSING_ number: what a request without a key gets.
+    pub missing_key: u32,
+    /// A TOLLBAR_CLOCK_ number, for the calls without `_at`.
+    pub clock: u32,
+    /// Permissions of a file that is made; 0: 0600.
+    pub mode: u32,
+    /// TOLLBAR_TABLE_ flags.
+    pub flags: u32,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_table_options {
+    const FIRST_SIZE: usize = 40;
+}
+
+const _: () = assert!(size_of::<tollbar_table_options>() == 40);
+
+/// Counters and sizes of a table: since it was made, of all processes. One that is killed may miss its
+/// last.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_table_stats {
+    /// sizeof(tollbar_table_stats), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// How many policies there are.
+    pub policies: u32,
+    /// The keys it was made for.
+    pub capacity: u64,
+    /// The slots it has.
+    pub slots: u64,
+    /// The bytes it takes.
+    pub bytes: u64,
+    /// Slots that hold a key, expired or not.
+    pub keys: u64,
+    /// Keys that were put into an empty or vacant slot.
+    pub inserted: u64,
+    /// Expired keys whose slot was given to another.
+    pub reclaimed: u64,
+    /// Slots that became vacant by a sweep or a reset.
+    pub vacated: u64,
+    /// Keys that were reset.
+    pub resets: u64,
+    /// Newcomers refused for want of a place.
+    pub refused: u64,
+    /// Newcomers that took over a slot and its debt.
+    pub inherited: u64,
+    /// Newcomers admitted and not remembered.
+    pub unremembered: u64,
+    /// Keys with a debt that were forgotten.
+    pub evicted: u64,
+    /// Swaps that were tried again because another thread came first.
+    pub retries: u64,
+    /// Requests that came with an older time than one before them, by a microsecond or more.
+    pub backward_steps: u64,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_table_stats {
+    const FIRST_SIZE: usize = 120;
+}
+
+const _: () = assert!(size_of::<tollbar_table_stats>() == 120);
+
+/// The bytes that a table of these options and policies takes, all told and for ever.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_bytes(
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+    bytes: *mut u64,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (out, asked) = unsafe { (place(bytes)?, asked(options, policies, count)?) };
+            out.write(Table::bytes_for(&asked.options, asked.policies()).map_err(table_code)?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128; a request
+/// names one by its place. On success `*out` is to be freed with tollbar_table_free.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_new(
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+    out: *mut *mut tollbar_table,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { make(options, policies, count, out, Table::private) }
+}
+
+/// tollbar_table_new in memory that is shared with the processes forked from this one later.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_shared(
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+    out: *mut *mut tollbar_table,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { make(options, policies, count, out, Table::shared) }
+}
+
+/// Opens the table in the file at `path`, or makes it if there is none: of several processes that do so
+/// at once one makes it and the others open that one. With `options` NULL and `count` 0 the table must be
+/// there, and may be any.
+///
+/// In /dev/shm a table lasts as long as the machine runs; on a disk it survives that too, and its times
+/// go on by the wall clock. A file that is not this very table is refused with an error that says why,
+/// and stays as it is. All of its space is taken at once.
+///
+/// # Safety
+/// Pointers are NULL or as said; `path` is NUL-terminated.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_open(
+    path: *const c_char,
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+    out: *mut *mut tollbar_table,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let out = unsafe { place(out) }?;
+            if path.is_null() {
+                return Err(TOLLBAR_E_NULL);
+            }
+            // SAFETY: not null, and NUL-terminated by the caller's promise.
+            let path = unsafe { CStr::from_ptr(path) };
+            let table = if options.is_null() && count == 0 {
+                Table::open_at(path)
+            } else {
+                // SAFETY: by the caller's promise.
+                let asked = unsafe { asked(options, policies, count) }?;
+                Table::file_at(path, &asked.options, asked.policies())
+            };
+            out.write(boxed(tollbar_table { table: table.map_err(table_code)? })?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Makes a table in the caller's memory, which may be shared with other processes; of its `size` bytes
+/// it takes what tollbar_table_bytes says. `memory` is aligned to 64 bytes, stays the caller's and must
+/// outlive `*out`. What was in it is gone.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_init_in(
+    memory: *mut c_void,
+    size: usize,
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+    out: *mut *mut tollbar_table,
+) -> i32 {
+    let in_memory = |options: &Options, policies: &[Policy]| {
+        let memory = NonNull::new(memory.cast::<u8>()).ok_or(TableError::Room)?;
+        // SAFETY: by the caller's promise.
+        unsafe { Table::init_in(memory, size, options, policies) }
+    };
+    if memory.is_null() {
+        return TOLLBAR_E_NULL;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { make(options, policies, count, out, in_memory) }
+}
+
+/// A view of the table that is in the caller's memory, made by tollbar_table_init_in here or in another
+/// process, at this address or another.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_attach(memory: *mut c_void, size: usize, out: *mut *mut tollbar_table) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let out = unsafe { place(out) }?;
+            let memory = NonNull::new(memory.cast::<u8>()).ok_or(TOLLBAR_E_NULL)?;
+            // SAFETY: by the caller's promise.
+            let table = unsafe { Table::attach_in(memory, size) }.map_err(table_code)?;
+            out.write(boxed(tollbar_table { table })?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Ends this process's view of a table that no call is using. What is in a file, in the caller's memory or
+/// still used by other processes stays as it is. NULL is nothing.
+///
+/// # Safety
+/// `table` is NULL or has not been freed.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_free(table: *mut tollbar_table) {
+    // SAFETY: by the caller's promise.
+    unsafe { unboxed(table) };
+}
+
+/// Adds a policy while the table is in use, in all processes; `*number` is how requests name it.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_add_policy(
+    table: *const tollbar_table,
+    spec: *const tollbar_policy_spec,
+    number: *mut u32,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (table, number, policy) = unsafe { (reference(table)?, place(number)?, policy(spec)?) };
+            number.write(table.table.add_policy(&policy).map_err(table_code)?.number());
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Changes a policy while the table is in use, in all processes at once. Each key keeps its debt: counts
+/// where both count alike, else as the time until it is paid. In no time is more admitted than the two
+/// policies' bounds together. Once in some hundred changes this call looks at every slot.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_set_policy(
+    table: *const tollbar_table,
+    number: u32,
+    spec: *const tollbar_policy_spec,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (table, policy) = unsafe { (reference(table)?, policy(spec)?) };
+            table.table.set_policy(PolicyId::new(number), &policy).map_err(table_code)?;
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// The policy of that number as it is now.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_get_policy(
+    table: *const tollbar_table,
+    number: u32,
+    out: *mut tollbar_policy_spec,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let table = unsafe { reference(table) }?;
+            let policy = table.table.policy(PolicyId::new(number)).map_err(table_code)?;
+            // SAFETY: by the caller's promise.
+            unsafe { write(out, &describe(&policy)) }.map(|()| TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Counters and sizes.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_get_stats(table: *const tollbar_table, out: *mut tollbar_table_stats) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let table = &unsafe { reference(table) }?.table;
+            let Stats {
+                capacity,
+                slots,
+                bytes,
+                keys,
+                inserted,
+                reclaimed,
+                vacated,
+                resets,
+                refused,
+                inherited,
+                unremembered,
+                evicted,
+                retries,
+                backward_steps,
+            } = table.stats();
+            let stats = tollbar_table_stats {
+                struct_size: 0,
+                policies: table.policies(),
+                capacity,
+                slots,
+                bytes,
+                keys,
+                inserted,
+                reclaimed,
+                vacated,
+                resets,
+                refused,
+                inherited,
+                unremembered,
+                evicted,
+                retries,
+                backward_steps,
+            };
+            // SAFETY: by the caller's promise.
+            unsafe { write(out, &stats) }.map(|()| TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Writes a file's table to the disk, and the time with it, from which it goes on after the machine's next
+/// start. For the end of a program or now and then; as long as the machine runs nothing is lost without.
+///
+/// # Safety
+/// `table` is NULL or live.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_sync(table: *const tollbar_table) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            unsafe { reference(table) }?.table.sync().map_err(table_code)?;
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// The code of a table's error; what the system said is in `errno`.
+pub(super) fn table_code(error: TableError) -> i32 {
+    match error {
+        TableError::Capacity => TOLLBAR_E_CAPACITY,
+        TableError::Policies => TOLLBAR_E_POLICIES,
+        TableError::NoSuchPolicy => TOLLBAR_E_NO_SUCH_POLICY,
+        TableError::Policy(error) => policy_code(error),
+        TableError::Mixed => TOLLBAR_E_MIXED,
+        TableError::Versions => TOLLBAR_E_VERSIONS,
+        TableError::Exempt => TOLLBAR_E_EXEMPT,
+        TableError::MissingKey => TOLLBAR_E_MISSING_KEY,
+        TableError::NoMemory => TOLLBAR_E_NO_MEMORY,
+        TableError::Room => TOLLBAR_E_BUFFER,
+        TableError::Misaligned => TOLLBAR_E_MISALIGNED,
+        TableError::Unsupported => TOLLBAR_E_UNSUPPORTED,
+        TableError::NotATable => TOLLBAR_E_NOT_A_TABLE,
+        TableError::Version => TOLLBAR_E_TABLE_VERSION,
+        TableError::Truncated => TOLLBAR_E_TRUNCATED,
+        TableError::Corrupt => TOLLBAR_E_CORRUPT,
+        TableError::OtherCapacity => TOLLBAR_E_OTHER_CAPACITY,
+        TableError::OtherPolicies => TOLLBAR_E_OTHER_POLICIES,
+        TableError::OtherOptions => TOLLBAR_E_OTHER_OPTIONS,
+        TableError::Boot => TOLLBAR_E_BOOT,
+        TableError::System(call, errno) => {
+            // SAFETY: the calling thread's own errno, always there.
+            unsafe { libc::__errno_location().write(errno) };
+            match call {
+                Call::Open => TOLLBAR_E_OPEN,
+                Call::Read => TOLLBAR_E_READ,
+                Call::Allocate => TOLLBAR_E_ALLOCATE,
+                Call::Map => TOLLBAR_E_MAP,
+                Call::Link => TOLLBAR_E_LINK,
+                Call::Lock => TOLLBAR_E_LOCK,
+                Call::Random => TOLLBAR_E_RANDOM,
+                Call::Sync => TOLLBAR_E_SYNC,
+            }
+        }
+    }
+}
+
+/// What a caller asks for. The policies are on the stack: making a table allocates nothing but the table.
+struct Asked {
+    options: Options,
+    policies: [Policy; POLICIES_MOST],
+    count: usize,
+}
+
+impl Asked {
+    fn policies(&self) -> &[Policy] {
+        self.policies.get(..self.count).unwrap_or_default()
+    }
+}
+
+/// # Safety
+/// `options` is null or readable; `policies` is null or has `count` entries, each null or readable.
+#[inline(never)]
+unsafe fn asked(
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+) -> Result<Asked, i32> {
+    // SAFETY: by the caller's promise.
+    let options = unsafe { read(options) }?;
+    if options.flags & !(TOLLBAR_TABLE_SEEDED | TOLLBAR_TABLE_SMALL_PAGES) != 0 {
+        return Err(TOLLBAR_E_RESERVED);
+    }
+    let seeded = options.flags & TOLLBAR_TABLE_SEEDED != 0;
+    if !seeded && options.seed != 0 {
+        return Err(TOLLBAR_E_RESERVED);
+    }
+    let on_full = [OnFull::Deny, OnFull::Inherit, OnFull::Allow, OnFull::EvictNearest];
+    let missing = [Missing::Deny, Missing::Allow, Missing::Report];
+    let options = Options {
+        on_full: *on_full.get(options.on_full as usize).ok_or(TOLLBAR_E_CHOICE)?,
+        missing: *missing.get(options.missing_key as usize).ok_or(TOLLBAR_E_CHOICE)?,
+        clock: source(options.clock)?,
+        seed: seeded.then_some(options.seed),
+        huge_pages: options.flags & TOLLBAR_TABLE_SMALL_PAGES == 0,
+        mode: if options.mode == 0 { 0o600 } else { options.mode & 0o777 },
+        ..Options::new(options.capacity)
+    };
+    if count == 0 || count > POLICIES_MOST {
+        return Err(TOLLBAR_E_POLICIES);
+    }
+    array(policies, count)?;
+    let mut asked = Asked { options, policies: [Policy::new(0, 1); POLICIES_MOST], count };
+    for (n, place) in asked.policies.iter_mut().enumerate().take(count) {
+        // SAFETY: `n` is below the count that the caller vouches for.
+        *place = unsafe { policy(policies.add(n).read()) }?;
+    }
+    Ok(asked)
+}
+
+/// # Safety
+/// As the public calls.
+unsafe fn make(
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+    out: *mut *mut tollbar_table,
+    make: impl FnOnce(&Options, &[Policy]) -> Result<Table, TableError>,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (out, asked) = unsafe { (place(out)?, asked(options, policies, count)?) };
+            let table = make(&asked.options, asked.policies()).map_err(table_code)?;
+            out.write(boxed(tollbar_table { table })?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
