@@ -2,7 +2,7 @@
 //!
 //! All contenders of a row are run in turn, round after round; a figure is the median of its rounds, a ratio the
 //! median of the rounds' ratios. With two threads each does all the requests on the shared table, in a part
-//! of the order of its own, and a figure is the time of a request of one thread.
+//! of the order of its own, and a figure is the time of a request of one thread. Goals are shown for both.
 //!
 //! `--smoke` runs small sizes for a second or two and judges nothing; `--hashers` shows how governor's fastest
 //! set-up was found. With `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` governor's memory has huge pages as well.
