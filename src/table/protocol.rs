@@ -169,7 +169,7 @@ fn newcomer(
     key: u64,
     now: u64,
     on_full: OnFull,
-    step: &mut impl FnMut(u64) -> Step,
+    step: &mut dyn FnMut(u64) -> Step,
 ) -> Result<Outcome, Again> {
     let Some(first) = first_to_expire(terms, home, key)? else { return Err(Again) };
     let Step { verdict, next } = step(0);
