@@ -163,36 +163,31 @@ impl Grid {
 /// How long a unit is: what [`Grid::nanos`] says exactly, without a division and a little late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UnitLength {
-    /// Nanoseconds per unit, scaled by `2^shift`, rounded up.
-    by: u64,
-    shift: u32,
-    /// 1 where a unit is longer than a nanosecond.
-    long: u32,
+    /// Nanoseconds per unit, rounded up to a multiple of 2^-64: the whole ones,
+    whole: u64,
+    /// and 2^64 times the rest.
+    part: u64,
 }
 
 impl UnitLength {
     /// The length of a unit of `1/per_permit` permit at `limit` permits per `period` nanoseconds. `None` if
     /// there is no such grid.
     pub fn new(limit: NonZeroU64, period: NonZeroU64, per_permit: NonZeroU64) -> Option<UnitLength> {
-        let den = NonZeroU128::new(wide(limit).get().checked_mul(u128::from(per_permit.get()))?)?;
-        let num = wide(period).get();
-        let (hi, lo, shift) = fixed_point(num, den)?;
-        let (by, shift) = match hi.checked_add(u64::from(lo != 0)) {
-            Some(by) => (by, shift),
-            None => (1 << 63, shift.checked_sub(1)?),
-        };
-        Some(UnitLength { by, shift, long: u32::from(num > den.get()) })
+        let permits = wide(limit).get().checked_mul(u128::from(per_permit.get()))?;
+        let length = div_up(u128::from(period.get()) << 64, NonZeroU128::new(permits)?);
+        Some(UnitLength { whole: (length >> 64) as u64, part: length as u64 })
     }
 
     /// A time at which `units` are over, in nanoseconds; [`NEVER`] from `end` on. It never falls as `units`
     /// grows. It is not before the first such time, and after it by less than 4 ns (and a unit, where that is
-    /// longer than a nanosecond). It is not before any time whose [`Grid::units`] is `units`.
+    /// a nanosecond or longer). It is not before any time whose [`Grid::units`] is `units`.
     #[inline(always)]
     pub fn over(&self, units: u64, end: u64) -> u64 {
-        // `by` is less than 2^-63 of itself too large, so the product is less than 2 ns too late, and the
+        // The length is less than 2^-64 too large, so the product is less than 1 ns too late, and the
         // nanosecond more makes a floor of it a ceiling. A unit of less than a nanosecond is over by then too.
-        let units = units.saturating_add(u64::from(self.long));
-        let at = ((u128::from(units) * u128::from(self.by)) >> self.shift) + 1;
+        let units = units.saturating_add(u64::from(self.whole != 0));
+        let part = (u128::from(units) * u128::from(self.part)) >> 64;
+        let at = u128::from(units) * u128::from(self.whole) + part + 1;
         if at >= u128::from(end) {
             NEVER
         } else {

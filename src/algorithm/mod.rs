@@ -99,22 +99,22 @@ pub trait Algorithm: Copy + Send + Sync {
     ///   of an admission of any state that is not better than a fresh one. States that were idle for long are
     ///   better than fresh where a fresh one has not all that can be had at once (gcra with an `init` below its
     ///   burst, with `borrow` or not; pacer with `slack`): theirs may stay in the past.
-    /// - It is never before `fresh_at(state, 0)`. For buckets it is at most 8 ns later, or a unit of the clock
-    ///   ([`crate::units::Grid`]) where that is longer; for the others it is the same.
-    /// - [`NEVER`] where the state is not fresh again within the times that can be represented, or only
-    ///   where nothing is admitted any more.
+    /// - It is never before `fresh_at(state, 0)`. For gcra and pacer it is at most 3 ns later, and a unit of the
+    ///   clock ([`crate::units::Grid`]) where that is a nanosecond or longer; for the others it is the same.
+    /// - It is [`NEVER`] where the state is not as good as fresh again before the end of the times at which
+    ///   anything is admitted.
     fn expires_at(&self, state: u64) -> u64 {
         self.fresh_at(state, 0)
     }
 
-    /// A state that owes everything until `until` (in nanoseconds): the word, never 0, with the most debt of
-    /// those that expire first at or after `until`. It is for a key that takes over the place of another
-    /// one's debt, and is one that a key could have come to by itself. Until `until` it has no more to give
-    /// than a fresh state, and from [`Algorithm::expires_at`] on it is as good as one.
+    /// A state that owes everything until `until` (in nanoseconds), and is never 0. It is for a key that takes
+    /// over the place of another one's debt, and is one that a key could have come to by itself. Before `until`
+    /// it has at no instant more to give than a fresh state, and from [`Algorithm::expires_at`] on it is as good
+    /// as one.
     ///
-    /// [`Algorithm::expires_at`] of it is at least `until`: for buckets by some nanoseconds (or units) at
-    /// most, for windows by less than a period. A time beyond what a state can say gives one that expires at
-    /// [`NEVER`] and admits nothing.
+    /// [`Algorithm::expires_at`] of it is at least `until`: for gcra, pacer and warm-up later by some
+    /// nanoseconds (or units) at most, for the others by less than a period, and never before the end of the
+    /// first one. A time beyond what a state can say gives one that expires at [`NEVER`] and admits nothing.
     fn owing(&self, until: u64) -> u64;
 
     /// Takes `cost` permits ahead of time, for the earliest instant at which they may be used. It is

@@ -203,8 +203,7 @@ impl Algorithm for WeightedWindow {
         let mut here = self.here(state, now);
         // This window, the next one, and the one after, in which nothing counts any more.
         for _ in 0..3 {
-            // Nothing is admitted after the last window.
-            let Some(h) = here.filter(|h| h.window <= self.last) else { break };
+            let Some(h) = here else { break };
             if let Some(at) = self.fits_in(&h, h.current.saturating_add(cost)) {
                 return at.max(now);
             }
