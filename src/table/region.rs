@@ -115,7 +115,7 @@ impl Region {
     /// Calls `f` while no other process, and no other thread, is in a call of this for the same file.
     ///
     /// The lock goes with a process that is killed, unless a child forked during `f` still lives. Memory
-    /// that is no file's has no such lock: there, `f` is just called.
+    /// that is no file's has no such lock: there, `f` is just called. A call within `f` waits for ever.
     ///
     /// An error where the file no longer has the name it was opened by, or may no longer be opened; `f` has
     /// not been called then.

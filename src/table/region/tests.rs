@@ -85,6 +85,17 @@ fn is_whole(region: &Region) -> bool {
     word(region, 0).load(Ordering::Relaxed) == MAGIC && last == MAGIC
 }
 
+const PAGE: usize = 4096;
+
+/// How many of the pages at `base` there are in fact; `None` where they are not mapped.
+#[cfg(target_os = "linux")]
+fn resident(base: *mut u8, len: usize) -> Option<usize> {
+    let mut pages = std::vec![0_u8; len.div_ceil(PAGE)];
+    // SAFETY: a byte for each page; a range that is not mapped is an error.
+    let failed = unsafe { libc::mincore(base.cast(), len, pages.as_mut_ptr()) };
+    (failed == 0).then(|| pages.iter().filter(|&&page| page & 1 != 0).count())
+}
+
 /// Both ways to make a file must do everything that either does.
 const WAYS: [Way; 2] = [Way::Unnamed, Way::Named];
 

@@ -3,17 +3,6 @@
 use super::super::system::{parse_uuid, Fd, Text};
 use super::*;
 
-const PAGE: usize = 4096;
-
-/// How many of a region's pages there are in fact.
-#[cfg(target_os = "linux")]
-fn resident(base: *mut u8, len: usize) -> Option<usize> {
-    let mut pages = std::vec![0_u8; len.div_ceil(PAGE)];
-    // SAFETY: a byte for each page; a range that is not mapped is an error.
-    let failed = unsafe { libc::mincore(base.cast(), len, pages.as_mut_ptr()) };
-    (failed == 0).then(|| pages.iter().filter(|&&page| page & 1 != 0).count())
-}
-
 #[cfg(target_os = "linux")]
 #[test]
 fn mapped_memory_is_untouched_page_aligned_and_given_back() {

@@ -160,8 +160,18 @@ fn a_filesystem_that_cannot_reserve() {
         }
         same!(can_reserve(&dir), false);
         for way in WAYS {
+            // Zeroes have been written: the pages are there before they are used.
             let path = dir.path("t");
-            same!(make(&path, LEN, 0o600, way).map(|(_, how)| how), Ok(Opened::Created));
+            let here = |region: &Region| {
+                let pages = resident(region.base().as_ptr(), region.len());
+                if pages == Some(LEN.div_ceil(PAGE)) {
+                    fill(region)
+                } else {
+                    Err(TableError::Room)
+                }
+            };
+            let made = file::open_or_create(&c(&path), LEN, 0o600, way, &inspect, &here);
+            same!(made.map(|(_, how)| how), Ok(Opened::Created));
             same!(attach(&path).map(|region| is_whole(&region)), Ok(true));
             fs::remove_file(&path).map_err(|error| error.to_string())?;
         }
