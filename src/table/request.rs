@@ -6,7 +6,7 @@ use super::home::{homes, Home, TAG, TAG_BITS};
 use super::open::Missing;
 use super::protocol::{self, Again, Event, Kin, Outcome, Terms};
 use super::slot::Pair;
-use super::versions::Version;
+use super::versions::{version_of, Version};
 use super::{PolicyId, Table};
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::decision::{Decision, Verdict};
@@ -353,7 +353,14 @@ impl Terms for Table {
     }
 
     fn kin(&self, found: u64, key: u64) -> Kin {
-        let (Some(found), Some(asked)) = (self.named(found), self.named(key)) else { return Kin::Stranger };
+        // A request that slept until its version's record was freed must not put its key beside the one that is there:
+        // it is made again. A version that is current and cannot be read is damaged: that would not end.
+        let Some(asked) = self.named(key) else {
+            let version = (key >> TAG_BITS) as usize;
+            let known = self.header().current.iter().any(|stamp| version_of(stamp.load(Ordering::Acquire)) == version);
+            return if known { Kin::Stranger } else { Kin::Later };
+        };
+        let Some(found) = self.named(found) else { return Kin::Stranger };
         if found.policy != asked.policy {
             return Kin::Stranger;
         }
