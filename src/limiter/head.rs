@@ -40,6 +40,13 @@ pub(crate) trait Head {
     /// was written before. Acquire: what `from` stood for is seen. `Err` with the word seen, or with `None`
     /// if it is not this caller's any more.
     fn swap(&self, from: u64, to: u64) -> Result<(), Option<u64>>;
+
+    /// Whether a swap from this word would take it from another key.
+    #[inline(always)]
+    fn takes_over(&self, word: u64) -> bool {
+        let _ = word;
+        false
+    }
 }
 
 /// A word of its own is nobody else's.
@@ -144,9 +151,21 @@ impl<S: Slot> Head for Newcomer<'_, S> {
         let key = if from == self.found.1 { self.found.0 } else { self.key };
         self.slot.swap((key, from), (self.key, to)).map_err(|seen| self.mine(seen))
     }
+
+    #[inline(always)]
+    fn takes_over(&self, word: u64) -> bool {
+        word == self.found.1
+    }
 }
 
 /// What to tell a caller whose slot has gone to another key: it had expired, so the state is as good as fresh.
 pub(crate) const fn given_up(verdict: Verdict, limit: u64) -> Decision {
     Decision { verdict, remaining: limit, retry_after: 0, reset_after: 0 }
 }
+
+#[cfg(test)]
+mod fake;
+#[cfg(all(test, loom))]
+mod models;
+#[cfg(all(test, not(loom)))]
+mod tests;

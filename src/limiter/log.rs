@@ -40,13 +40,15 @@
 //! - *It has expired when the word says so*, whoever was killed where. All permits in `head` are in the time
 //!   beside it, entered or pending, and no entry is ever given a later time than that: what is pending is
 //!   settled with the end of the word's grain where that is earlier than the time at which the request is
-//!   judged. So nothing that a newcomer finds pending is in its window. (`time` says less: a thread that was
-//!   killed between raising it and the swap may have left a later one. The next request is then judged at
-//!   that time, as after any step back of the clock.)
+//!   judged. A newcomer settles all that is pending before its first swap, while the word still says so: it
+//!   looks at every entry once, and after that nothing of the old key's is pending any more. (`time` says less:
+//!   a thread that was killed between raising it and the swap may have left a later one. The next request is
+//!   then judged at that time, as after any step back of the clock.)
 //! - *A straggler's entry is written only while it is the newest of its place*, which a head known modulo a
 //!   number cannot say alone. The straggler looks at the time in the word as well, and within a period fewer
-//!   permits are admitted than `head` tells apart. After a period, or if the slot is another key's, it gives
-//!   up. Its entry is then pending: settled by whoever needs it, as if it had been killed.
+//!   permits are admitted than `head` tells apart. After a period it gives up,
+//!   and its entry is settled by whoever needs it, as if it had been killed. It also gives up if the slot is
+//!   another key's, who has settled it.
 //! - *A word that has not moved is still the one that was read*, since within a grain there are fewer permits
 //!   than `head` tells apart.
 //!
@@ -155,7 +157,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         // requests count: an admission has looked at all of its predecessors).
         while SlidingLog::unpack(seen).lap != SlidingLog::next_lap(lap) {
             // Relaxed, in `glance`: ordered after the entry by its Acquire. If it is no, permit k + limit
-            // has the place now, or it is another key's, to whom this permit is as good as gone.
+            // has the place now, or the slot is another key's, who has settled this.
             if !self.head.glance().is_some_and(|word| self.packing.newest(word, k, now)) {
                 return;
             }
@@ -217,11 +219,23 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         }
         loop {
             let (word, judged) = self.look(now)?;
+            if self.head.takes_over(word) && self.settle(word, judged).is_none() {
+                continue;
+            }
             let Some(cost) = choose(word, judged) else { continue };
             if cost == 0 || self.book(word, cost, judged) {
                 return Some(cost);
             }
         }
+    }
+
+    /// Before a newcomer's first permit: writes all that is pending, since a later word allows later times.
+    /// `None` if `word` is old.
+    fn settle(&self, word: u64, now: u64) -> Option<()> {
+        // In a fresh log nothing is.
+        let most = if word == 0 { 0 } else { self.compiled().limit() };
+        let head = self.packing.head(word);
+        (head..head.saturating_add(most)).try_for_each(|k| self.leaves(word, k, now).map(drop))
     }
 
     /// Steps 2 and 3.

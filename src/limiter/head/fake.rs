@@ -1,0 +1,168 @@
+//! A table of one slot, for the tests beside this file.
+
+use super::{Head, Newcomer, Owner, Slot};
+use crate::algorithm::sliding_log::KeyedLog;
+use crate::algorithm::sliding_window::SlidingWindow;
+use crate::decision::{Decision, Verdict};
+use crate::limiter::log::LogView;
+use crate::limiter::ring::RingView;
+use crate::policy::{Kind, Policy};
+use crate::sync::{zeroed, AtomicU64, Ordering};
+use alloc::boxed::Box;
+
+/// The 16 bytes. In loom's models one word, since loom has no wider compare-and-swap: the key's number in the
+/// upper 8 bits, the state in the others, where those of small times fit.
+#[cfg(loom)]
+pub(super) struct Pair(AtomicU64);
+
+#[cfg(loom)]
+impl Pair {
+    fn split(word: u64) -> (u64, u64) {
+        (word >> 56, word & (u64::MAX >> 8))
+    }
+
+    fn join((key, state): (u64, u64)) -> u64 {
+        assert!(key < 1 << 8 && state < 1 << 56);
+        key << 56 | state
+    }
+
+    pub(super) fn new(key: u64) -> Pair {
+        Pair(AtomicU64::new(Pair::join((key, 0))))
+    }
+
+    pub(super) fn both(&self) -> (u64, u64) {
+        Pair::split(self.0.load(Ordering::Acquire))
+    }
+}
+
+#[cfg(loom)]
+impl Slot for Pair {
+    fn key(&self, order: Ordering) -> u64 {
+        Pair::split(self.0.load(order)).0
+    }
+
+    fn state(&self, order: Ordering) -> u64 {
+        Pair::split(self.0.load(order)).1
+    }
+
+    fn swap(&self, from: (u64, u64), to: (u64, u64)) -> Result<(), (u64, u64)> {
+        let (from, to) = (Pair::join(from), Pair::join(to));
+        self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).map(drop).map_err(Pair::split)
+    }
+}
+
+/// The 16 bytes.
+#[cfg(not(loom))]
+pub(super) struct Pair(std::sync::Mutex<(u64, u64)>);
+
+#[cfg(not(loom))]
+impl Pair {
+    pub(super) fn new(key: u64) -> Pair {
+        Pair(std::sync::Mutex::new((key, 0)))
+    }
+
+    pub(super) fn both(&self) -> (u64, u64) {
+        *self.0.lock().unwrap()
+    }
+}
+
+#[cfg(not(loom))]
+impl Slot for Pair {
+    fn key(&self, _: Ordering) -> u64 {
+        self.both().0
+    }
+
+    fn state(&self, _: Ordering) -> u64 {
+        self.both().1
+    }
+
+    fn swap(&self, from: (u64, u64), to: (u64, u64)) -> Result<(), (u64, u64)> {
+        let mut pair = self.0.lock().unwrap();
+        if *pair != from {
+            return Err(*pair);
+        }
+        *pair = to;
+        Ok(())
+    }
+}
+
+/// What a table has for a policy.
+pub(super) enum Rule {
+    Window(SlidingWindow),
+    Log(KeyedLog),
+}
+
+impl Rule {
+    pub(super) fn new(policy: &Policy) -> Rule {
+        match policy.kind {
+            Kind::SlidingWindow => Rule::Window(SlidingWindow::keyed(policy).unwrap()),
+            _ => Rule::Log(KeyedLog::new(policy).unwrap()),
+        }
+    }
+
+    pub(super) fn expires_at(&self, word: u64) -> u64 {
+        match self {
+            Rule::Window(window) => window.expires_at(word),
+            Rule::Log(log) => log.expires_at(word),
+        }
+    }
+}
+
+/// A slot with its side words.
+pub(super) struct Place {
+    pub(super) pair: Pair,
+    pub(super) side: Box<[AtomicU64]>,
+    pub(super) rule: Rule,
+}
+
+impl Place {
+    /// Never used, but labelled: a table's is so only for as long as it takes to find it.
+    pub(super) fn new(policy: &str, key: u64) -> Place {
+        let policy = policy.parse::<Policy>().unwrap();
+        let rule = Rule::new(&policy);
+        let words = match &rule {
+            Rule::Window(window) => window.side_words(),
+            Rule::Log(log) => log.side_words(),
+        };
+        Place { pair: Pair::new(key), side: zeroed(words as usize).unwrap(), rule }
+    }
+
+    pub(super) fn owner(&self, key: u64) -> Owner<'_, Pair> {
+        Owner { slot: &self.pair, key }
+    }
+
+    /// The slot for a key that is not in it, if it has expired.
+    pub(super) fn newcomer(&self, key: u64, now: u64) -> Option<Newcomer<'_, Pair>> {
+        let found = self.pair.both();
+        (self.rule.expires_at(found.1) <= now).then_some(Newcomer { slot: &self.pair, found, key })
+    }
+
+    pub(super) fn admit(&self, head: &impl Head, now: u64, cost: u64) -> Option<Verdict> {
+        match &self.rule {
+            Rule::Window(window) => RingView::new(head, &self.side, window).admit(now, cost),
+            Rule::Log(log) => LogView::new(head, &self.side, log).unwrap().admit(now, cost),
+        }
+    }
+
+    #[cfg(not(loom))]
+    pub(super) fn check(&self, head: &impl Head, now: u64, cost: u64) -> Option<Decision> {
+        match &self.rule {
+            Rule::Window(window) => RingView::new(head, &self.side, window).check(now, cost),
+            Rule::Log(log) => LogView::new(head, &self.side, log).unwrap().check(now, cost),
+        }
+    }
+
+    pub(super) fn peek(&self, head: &impl Head, now: u64, cost: u64) -> Option<Decision> {
+        match &self.rule {
+            Rule::Window(window) => RingView::new(head, &self.side, window).peek(now, cost),
+            Rule::Log(log) => LogView::new(head, &self.side, log).unwrap().peek(now, cost),
+        }
+    }
+
+    pub(super) fn take_up_to(&self, head: &impl Head, now: u64, most: u64) -> Option<u64> {
+        match &self.rule {
+            Rule::Window(window) => RingView::new(head, &self.side, window).take_up_to(now, most),
+            Rule::Log(log) => LogView::new(head, &self.side, log).unwrap().take_up_to(now, most),
+        }
+    }
+}

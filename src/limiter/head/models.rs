@@ -1,0 +1,178 @@
+//! A slot that changes hands, under every interleaving that loom finds within a bound of preemptions.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --lib head::models`
+
+use super::fake::{Pair, Place};
+use super::{Head, Owner, Slot};
+use crate::decision::Verdict;
+use crate::sync::Ordering;
+use loom::sync::Arc;
+use loom::thread;
+use std::format;
+use std::println;
+
+const POLICIES: [&str; 4] = [
+    "2/20ns algo sliding-window segments 2",
+    "2/20ns algo sliding-window segments 2 mode interpolated",
+    "2/20ns algo sliding-log",
+    "2/20ns algo sliding-log count rejected",
+];
+const LIMIT: u64 = 2;
+/// The keys.
+const OLD: u64 = 1;
+const NEW: u64 = 2;
+const THIRD: u64 = 3;
+/// Later than whatever happened before 20 can matter.
+const LATER: u64 = 65;
+
+/// An owner that looks at the key first and does not look again: the least that a table may do.
+struct Torn<'a>(Owner<'a, Pair>);
+
+impl Head for Torn<'_> {
+    fn load(&self) -> Option<u64> {
+        let mine = self.0.slot.key(Ordering::Acquire) == self.0.key;
+        mine.then(|| self.0.slot.state(Ordering::Acquire))
+    }
+
+    fn glance(&self) -> Option<u64> {
+        let mine = self.0.slot.key(Ordering::Relaxed) == self.0.key;
+        mine.then(|| self.0.slot.state(Ordering::Relaxed))
+    }
+
+    fn swap(&self, from: u64, to: u64) -> Result<(), Option<u64>> {
+        self.0.swap(from, to)
+    }
+}
+
+fn explore(name: &str, preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+    builder.max_branches = 3_000;
+    let executions = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = executions.clone();
+    builder.check(move || {
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        f();
+    });
+    println!("{name}: {} executions", executions.load(std::sync::atomic::Ordering::Relaxed));
+}
+
+fn taken(verdict: Option<Verdict>) -> bool {
+    verdict == Some(Verdict::Allowed)
+}
+
+/// What is left to `key`, and what comes back to it, are those of a state that gave one permit at `LATER` and
+/// none before.
+fn as_if_fresh(place: &Place, key: u64) {
+    let head = place.owner(key);
+    assert_eq!(place.take_up_to(&head, LATER, 9), Some(LIMIT - 1));
+    assert_eq!(place.peek(&head, LATER + 9, 1).unwrap().remaining, 0);
+    assert_eq!(place.take_up_to(&head, LATER + 40, 9), Some(LIMIT));
+}
+
+/// Both threads start on the slot with one permit of the old key's in it, long ago, and each has its turn to be
+/// first. `check` is told what they returned.
+fn race<T>(name: &str, one: fn(&Place) -> T, two: fn(&Place) -> T, check: fn(&Place, T, T))
+where
+    T: Send + 'static,
+{
+    for policy in POLICIES {
+        for first in [false, true] {
+            explore(&format!("{name}, {policy} ({first})"), 3, move || {
+                let place = Arc::new(Place::new(policy, OLD));
+                assert!(taken(place.admit(&place.owner(OLD), 5, 1)));
+                let other = place.clone();
+                let (first, second) = if first {
+                    let thread = thread::spawn(move || two(&other));
+                    (one(&place), thread.join().unwrap())
+                } else {
+                    let thread = thread::spawn(move || one(&other));
+                    let second = two(&place);
+                    (thread.join().unwrap(), second)
+                };
+                check(&place, first, second);
+            });
+        }
+    }
+}
+
+/// Whether a newcomer has been let in; `None`: the slot has gone.
+fn move_in(place: &Place, key: u64) -> Option<()> {
+    let newcomer = place.newcomer(key, LATER)?;
+    let verdict = place.admit(&newcomer, LATER, 1)?;
+    // Nothing is in a newcomer's way.
+    assert_eq!(verdict, Verdict::Allowed);
+    assert_eq!(place.pair.both().0, key);
+    Some(())
+}
+
+/// The old key's caller comes back as late as the newcomer: either it is admitted and the newcomer has no slot,
+/// or the other way round.
+#[test]
+fn revival() {
+    race(
+        "revival",
+        |place| {
+            let old = place.admit(&Torn(place.owner(OLD)), LATER, 1);
+            assert_ne!(old, Some(Verdict::Denied));
+            old.map(|_| ())
+        },
+        |place| move_in(place, NEW),
+        |place, old, new| {
+            assert_ne!(old, new);
+            as_if_fresh(place, if old.is_some() { OLD } else { NEW });
+        },
+    );
+}
+
+/// The old key's caller judges by an old clock, and may be anywhere in its admission when the slot goes.
+#[test]
+fn straggler() {
+    race(
+        "straggler",
+        |place| {
+            let old = place.admit(&Torn(place.owner(OLD)), 15, 1);
+            old.map(|_| ())
+        },
+        // Chosen again if it has been in the way: by 65 everything of 15 has left, too.
+        |place| move_in(place, NEW).or_else(|| move_in(place, NEW)),
+        |place, old, new| match new {
+            Some(()) => as_if_fresh(place, NEW),
+            // What the newcomer had written by then made the straggler's request one of a later segment.
+            None => {
+                assert!(old.is_some());
+                assert_eq!(place.take_up_to(&place.owner(OLD), LATER, 9), Some(LIMIT - 1));
+            }
+        },
+    );
+}
+
+/// Of two newcomers one has the slot, and the other is not charged to it.
+#[test]
+fn rivals() {
+    race(
+        "rivals",
+        |place| move_in(place, NEW),
+        |place| move_in(place, THIRD),
+        |place, new, third| {
+            assert_ne!(new, third);
+            as_if_fresh(place, if new.is_some() { NEW } else { THIRD });
+        },
+    );
+}
+
+/// Two callers of one new key have it twice, not two slots, and not more than its limit.
+#[test]
+fn twins() {
+    race(
+        "twins",
+        |place| place.take_up_to(&place.newcomer(NEW, LATER)?, LATER, 1),
+        |place| place.take_up_to(&place.newcomer(NEW, LATER)?, LATER, 1),
+        |place, one, two| {
+            // Who chooses too late finds the slot in use, and would find its key.
+            let given = one.unwrap_or(0) + two.unwrap_or(0);
+            assert!(given >= 1);
+            assert_eq!(place.take_up_to(&place.owner(NEW), LATER, 9), Some(LIMIT - given));
+        },
+    );
+}
