@@ -46,7 +46,7 @@ pub struct tollbar_table_options {
     pub struct_size: u32,
     /// A TOLLBAR_ON_FULL_ number: what a newcomer gets when there is no place.
     pub on_full: u32,
-    /// Keys that are to have a place at one time. Slots are made for a quarter more, at least 4,096.
+    /// Keys that are to have a place at one time. Slots are made for a quarter more, at least 5,120.
     pub capacity: u64,
     /// What the hash is keyed with, if TOLLBAR_TABLE_SEEDED. Whoever knows it can choose keys that meet.
     pub seed: u64,

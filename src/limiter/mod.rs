@@ -5,9 +5,9 @@
 //! gives any of them a clock, waiting, and the count of backward steps.
 
 pub mod cell;
-mod head;
-mod log;
-mod ring;
+pub(crate) mod head;
+pub(crate) mod log;
+pub(crate) mod ring;
 mod state;
 mod waiting;
 mod watch;

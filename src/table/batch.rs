@@ -4,6 +4,7 @@ use super::error::TableError;
 use super::protocol::Outcome;
 use super::request::{describe, Skipped, CLOSED};
 use super::versions::Version;
+use super::wide::Ask;
 use super::{PolicyId, Table};
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Verdict};
@@ -78,6 +79,10 @@ impl Table {
             let Request { policy, key, cost } = get(n);
             // What did not start says once more why.
             let result = sought.map_or_else(|| self.start(policy, key), Ok).and_then(|sought| {
+                if self.fixed.side != 0 {
+                    let told = self.ask_wide(sought, now, Ask::Check(cost)).map_err(Skipped::Failed)?;
+                    return Err(Skipped::Told(told.decision));
+                }
                 self.request(sought, now, |rule, state| rule.step(state, now, cost)).map_err(Skipped::Failed)
             });
             put(place, Answer { result, now, cost });

@@ -19,8 +19,13 @@
 //! proof are in docs/table.md and in the modules here: where a key may be (`home`), how slots change hands
 //! (`protocol`), what is where (`layout`).
 
+// Without tests loom has only the modules that its models are of, and nobody to call them.
+#![cfg_attr(loom, allow(dead_code))]
+
 mod error;
 mod home;
+#[cfg(all(loom, test))]
+mod models;
 mod protocol;
 mod slot;
 
@@ -42,6 +47,8 @@ mod request;
 mod survey;
 #[cfg(not(loom))]
 mod versions;
+#[cfg(not(loom))]
+mod wide;
 
 #[cfg(not(loom))]
 pub use batch::Request;
@@ -81,6 +88,7 @@ impl PolicyId {
 pub struct Table {
     memory: region::Region,
     fixed: layout::Fixed,
+    homes: home::Homes,
     on_full: OnFull,
     missing: Missing,
     clock: crate::clock::Source,

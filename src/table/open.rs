@@ -1,14 +1,16 @@
 //! Making tables, and coming to one that is there.
 
 use super::error::TableError;
+use super::home::Homes;
 use super::layout::*;
 use super::protocol::OnFull;
 use super::region::{boot_id, random_u64, wall_clock, Region};
 use super::slot::{Bucket, Slot};
 use super::versions::{self, Versions};
+use super::wide::Wide;
 use super::{Table, POLICIES_MOST};
 use crate::clock::{Clock, Source};
-use crate::policy::{Kind, Policy};
+use crate::policy::Policy;
 use crate::sync::Ordering;
 use core::ffi::CStr;
 use core::ptr::NonNull;
@@ -30,7 +32,7 @@ pub enum Missing {
 /// How a table is made. Those who open it together must say the same, but for `huge_pages` and `mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Keys that are to have a place at one time. Slots are made for a quarter more, and for no fewer than 4,096.
+    /// Keys that are to have a place at one time. Slots are made for a quarter more, and for no fewer than 5,120.
     pub capacity: u64,
     /// What a newcomer gets when there is no place.
     pub on_full: OnFull,
@@ -211,6 +213,7 @@ impl Table {
         let mut table = Table {
             memory,
             fixed,
+            homes: Homes::new(fixed.buckets),
             on_full: on_full(fixed.on_full).ok_or(TableError::Corrupt)?,
             missing: missing(fixed.missing).ok_or(TableError::Corrupt)?,
             clock: clock(fixed.clock).ok_or(TableError::Corrupt)?,
@@ -285,6 +288,10 @@ impl Table {
         self.clock.now().wrapping_add(self.offset)
     }
 
+    pub(super) fn sizes(&self) -> Sizes {
+        Sizes { buckets: self.fixed.buckets, bytes: self.fixed.bytes }
+    }
+
     #[inline(always)]
     pub(super) fn header(&self) -> &Header {
         // SAFETY: `over` has seen that the memory is as long as its header says and that the header is one; regions are aligned to
@@ -326,15 +333,13 @@ fn fixed(options: &Options, policies: &[Policy], file: bool) -> Result<Fixed, Ta
     if policies.is_empty() || policies.len() > POLICIES_MOST {
         return Err(TableError::Policies);
     }
-    for policy in policies {
-        check_policy(policy)?;
-    }
-    let sizes = Sizes::new(options.capacity, 0)?;
+    let side = side_words(policies)?;
+    let sizes = Sizes::new(options.capacity, side)?;
     Ok(Fixed {
         bytes: sizes.bytes,
         capacity: options.capacity,
         buckets: sizes.buckets,
-        side: 0,
+        side,
         on_full: options.on_full as u64,
         clock: options.clock as u64,
         seed: 0,
@@ -343,12 +348,19 @@ fn fixed(options: &Options, policies: &[Policy], file: bool) -> Result<Fixed, Ta
     })
 }
 
-/// Whether keys can be under this policy.
-pub(super) fn check_policy(policy: &Policy) -> Result<(), TableError> {
-    if matches!(policy.kind, Kind::SlidingWindow | Kind::SlidingLog) {
-        return Err(TableError::Mixed);
+/// Side words of a table with these policies: a policy whose state is more than a word has a table for itself.
+fn side_words(policies: &[Policy]) -> Result<u64, TableError> {
+    let mut side = 0;
+    for policy in policies {
+        crate::limiter::State::check(policy)?;
+        if let Some(wide) = Wide::new(policy)? {
+            if policies.len() != 1 {
+                return Err(TableError::Mixed);
+            }
+            side = wide.side_words();
+        }
     }
-    Ok(crate::limiter::State::check(policy)?)
+    Ok(side)
 }
 
 /// Writes a table's beginning into zeroed memory that nobody else sees yet.

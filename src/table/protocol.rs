@@ -171,7 +171,7 @@ fn newcomer(
     on_full: OnFull,
     step: &mut dyn FnMut(u64) -> Step,
 ) -> Result<Outcome, Again> {
-    let Some(first) = first_to_expire(terms, home, key)? else { return Err(Again) };
+    let Some(first) = first_to_expire(terms, home, key, now)? else { return Err(Again) };
     let Step { verdict, next } = step(0);
     // Refused however fresh, or only asked.
     let Some(fresh) = next else { return Ok(settled(verdict, 0, Event::Known, 0)) };
@@ -222,6 +222,7 @@ pub(super) fn first_to_expire<'a>(
     terms: &impl Terms,
     home: &Home<'a>,
     key: u64,
+    now: u64,
 ) -> Result<Option<Candidate<'a>>, Again> {
     let mut first: Option<Candidate<'a>> = None;
     for n in 0..CANDIDATES {
@@ -233,9 +234,14 @@ pub(super) fn first_to_expire<'a>(
                 Kin::Stranger => {}
                 Kin::Later => return Err(Again),
                 Kin::Former => {
-                    let state = terms.adopt(key, pair);
+                    let expires = terms.expires_at(pair);
+                    let new = match expires <= now {
+                        // It owes nothing, and may not be made to.
+                        true => Pair { key: 0, state: expires },
+                        false => Pair { key, state: terms.adopt(key, pair) },
+                    };
                     // Failing, somebody else has changed it; either way it is looked up again.
-                    let _ = slot.swap(pair, Pair { key, state });
+                    let _ = slot.swap(pair, new);
                     return Err(Again);
                 }
             }

@@ -2,11 +2,12 @@
 
 use super::counts::{shard, Count};
 use super::error::TableError;
-use super::home::{homes, Home, TAG, TAG_BITS};
+use super::home::{Home, TAG, TAG_BITS};
 use super::open::Missing;
 use super::protocol::{self, Again, Event, Kin, Outcome, Terms};
 use super::slot::Pair;
 use super::versions::{version_of, Version};
+use super::wide::Ask;
 use super::{PolicyId, Table};
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::decision::{Decision, Verdict};
@@ -27,6 +28,8 @@ pub(super) enum Skipped {
     Allowed,
     Denied,
     Failed(TableError),
+    /// It did not: the answer is here.
+    Told(Decision),
 }
 
 /// What an exempt key, or one that is missing and allowed, is told.
@@ -93,7 +96,7 @@ impl Table {
         loop {
             let sought = self.seek(policy, key)?;
             let Some(slot) = sought.home.find(sought.key()) else {
-                match protocol::first_to_expire(self, &sought.home, sought.key()) {
+                match protocol::first_to_expire(self, &sought.home, sought.key(), now) {
                     Err(Again) => continue,
                     Ok(_) => return Ok(true),
                 }
@@ -109,9 +112,9 @@ impl Table {
             if !self.has_room(&sought.home, pair.key, now) {
                 return Ok(false);
             }
-            if slot.swap(pair, Pair { key: 0, state: expires }).is_ok() {
+            if slot.swap(pair, self.vacant(pair, expires)).is_ok() {
                 self.count(Count::Resets);
-                self.count(Count::Vacated);
+                self.count_vacated();
                 return Ok(true);
             }
         }
@@ -135,6 +138,9 @@ impl Table {
             Err(skipped) => return skipped.decision(),
         };
         let now = self.time(now);
+        if self.fixed.side != 0 {
+            return self.ask_wide(sought, now, Ask::Check(cost)).map(|told| told.decision);
+        }
         let (outcome, version) = self.request(sought, now, |rule, state| rule.step(state, now, cost))?;
         Ok(describe(version, &outcome, now, cost))
     }
@@ -152,6 +158,9 @@ impl Table {
             Err(skipped) => return skipped.decision().map(|decision| decision.verdict),
         };
         let now = self.time(now);
+        if self.fixed.side != 0 {
+            return self.ask_wide(sought, now, Ask::Check(cost)).map(|told| told.decision.verdict);
+        }
         let (outcome, _) = self.request(sought, now, |rule, state| rule.step(state, now, cost))?;
         Ok(outcome.verdict)
     }
@@ -168,6 +177,9 @@ impl Table {
             Err(skipped) => return skipped.decision(),
         };
         let now = self.time(now);
+        if self.fixed.side != 0 {
+            return self.ask_wide(sought, now, Ask::Peek(cost)).map(|told| told.decision);
+        }
         loop {
             let version = sought.version;
             let about = |state| version.rule.describe(version.rule.step(state, now, cost).verdict, state, now, cost);
@@ -175,7 +187,7 @@ impl Table {
             match known {
                 Some(pair) if pair.key == sought.key() => return Ok(about(pair.state)),
                 Some(_) => {}
-                None => match protocol::first_to_expire(self, &sought.home, sought.key()) {
+                None => match protocol::first_to_expire(self, &sought.home, sought.key(), now) {
                     Ok(Some(first)) if cost != 0 && first.expires > now => {
                         let fresh = about(0);
                         return Ok(match self.on_full {
@@ -204,6 +216,9 @@ impl Table {
             Err(skipped) => return skipped.decision().map(|free| if free.is_allowed() { most } else { 0 }),
         };
         let now = self.time(now);
+        if self.fixed.side != 0 {
+            return self.ask_wide(sought, now, Ask::TakeUpTo(most)).map(|told| told.taken);
+        }
         let mut taken = 0;
         let (outcome, _) = self.request(sought, now, |rule, state| {
             taken = rule.available(state, now).min(most);
@@ -270,10 +285,10 @@ impl Table {
     pub(super) fn seek(&self, policy: PolicyId, key: &[u8]) -> Result<Sought<'_>, TableError> {
         let version = self.current(policy)?;
         let hash = self.hash_bytes(key) ^ version.salt;
-        let (first, second) = homes(hash, self.fixed.buckets);
-        // SAFETY: `homes` gives numbers below the number of buckets.
-        let (first, second) = unsafe { (self.bucket(first), self.bucket(second)) };
-        Ok(Sought { version, home: Home { first, second, tag: hash & TAG }, hash })
+        let (first, second, spare) = self.homes.of(hash);
+        // SAFETY: all three are numbers below the number of buckets.
+        let (first, second, spare) = unsafe { (self.bucket(first), self.bucket(second), self.bucket(spare)) };
+        Ok(Sought { version, home: Home { first, second, spare, tag: hash & TAG }, hash })
     }
 
     #[inline(always)]
@@ -338,6 +353,7 @@ impl Skipped {
             Skipped::Allowed => Ok(FREE),
             Skipped::Denied => Ok(CLOSED),
             Skipped::Failed(error) => Err(error),
+            Skipped::Told(decision) => Ok(decision),
         }
     }
 }
@@ -345,6 +361,9 @@ impl Skipped {
 impl Terms for Table {
     #[inline(always)]
     fn expires_at(&self, pair: Pair) -> u64 {
+        if self.fixed.side != 0 {
+            return self.wide().map_or(NEVER, |wide| wide.expires_at(pair.state));
+        }
         if pair.key == 0 {
             return pair.state;
         }
@@ -395,7 +414,7 @@ pub(super) fn describe(version: &Version, outcome: &Outcome, now: u64, cost: u64
 }
 
 /// Refused until a place is free.
-fn full(until: u64, now: u64) -> Decision {
+pub(super) fn full(until: u64, now: u64) -> Decision {
     let wait = if until == NEVER { NEVER } else { until.saturating_sub(now) };
     Decision { verdict: Verdict::Denied, remaining: 0, retry_after: wait, reset_after: wait }
 }

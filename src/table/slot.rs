@@ -16,8 +16,8 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Slots in a bucket: as many as fit a cache line.
-pub(super) const SLOTS: usize = 4;
+/// Slots in a bucket: as many as fit a cache line. A model's key has two candidates, one in each bucket.
+pub(super) const SLOTS: usize = if cfg!(loom) { 1 } else { 4 };
 
 /// What a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,10 @@ pub(super) struct Slot {
     state: AtomicU64,
     #[cfg(loom)]
     both: loom::sync::Mutex<()>,
+    #[cfg(loom)]
+    number: usize,
+    #[cfg(loom)]
+    journal: alloc::sync::Arc<Journal>,
 }
 
 /// A cache line of slots.
@@ -170,8 +174,14 @@ impl Pair {
 /// fall between its two stores, as they may between two reads of the real thing.
 #[cfg(loom)]
 impl Slot {
-    pub(super) fn new(pair: Pair) -> Slot {
-        Slot { key: AtomicU64::new(pair.key), state: AtomicU64::new(pair.state), both: loom::sync::Mutex::new(()) }
+    pub(super) fn new(number: usize, pair: Pair, journal: &alloc::sync::Arc<Journal>) -> Slot {
+        Slot {
+            key: AtomicU64::new(pair.key),
+            state: AtomicU64::new(pair.state),
+            both: loom::sync::Mutex::new(()),
+            number,
+            journal: journal.clone(),
+        }
     }
 
     pub(super) fn pair(&self) -> Pair {
@@ -187,6 +197,39 @@ impl Slot {
         }
         self.key.store(new.key, Ordering::Release);
         self.state.store(new.state, Ordering::Release);
+        self.journal.write(Change { slot: self.number, thread: loom::thread::current().id(), old: seen, new });
         Ok(())
+    }
+}
+
+/// What has happened to the slots of a model, in its order. Not one of loom's objects: to write it down is no
+/// step of its own.
+#[cfg(loom)]
+#[derive(Debug, Default)]
+pub(super) struct Journal(std::sync::Mutex<alloc::vec::Vec<Change>>);
+
+#[cfg(loom)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    pub(super) slot: usize,
+    pub(super) thread: loom::thread::ThreadId,
+    pub(super) old: Pair,
+    pub(super) new: Pair,
+}
+
+#[cfg(loom)]
+impl Journal {
+    fn write(&self, change: Change) {
+        if let Ok(mut changes) = self.0.lock() {
+            changes.push(change);
+        }
+    }
+
+    pub(super) fn changes(&self) -> alloc::vec::Vec<Change> {
+        self.0.lock().map_or_else(|_| alloc::vec::Vec::new(), |changes| changes.clone())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.lock().map_or(0, |changes| changes.len())
     }
 }

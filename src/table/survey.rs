@@ -2,12 +2,12 @@
 
 use super::counts::{sum, Count};
 use super::error::TableError;
-use super::home::{hash_of, TAG};
+use super::home::TAG;
 use super::layout::SLOTS_A_BUCKET;
-use super::open::check_policy;
 use super::protocol::Terms;
 use super::slot::{Pair, Slot};
 use super::versions;
+use super::wide::Wide;
 use super::{PolicyId, Table};
 use crate::algorithm::Algorithm;
 use crate::policy::Policy;
@@ -134,7 +134,7 @@ impl Table {
             n += 1;
             let pair = slot.pair();
             let tag = pair.key & TAG;
-            let (Some(version), Some(hash)) = (self.named(pair.key), hash_of(tag, bucket, self.fixed.buckets)) else {
+            let (Some(version), Some(hash)) = (self.named(pair.key), self.homes.hash_of(tag, bucket)) else {
                 continue;
             };
             if pair.key == 0 {
@@ -144,8 +144,11 @@ impl Table {
                 policy: PolicyId::new(version.policy),
                 hash,
                 state: pair.state,
-                remaining: version.rule.available(pair.state, now),
-                expires_at: version.rule.expires_at(pair.state),
+                remaining: match &version.wide {
+                    Some(wide) => self.remaining_wide(wide, slot, pair.key, now),
+                    None => version.rule.available(pair.state, now),
+                },
+                expires_at: self.expires_at(pair),
             };
             return Some((entry, n));
         }
@@ -172,7 +175,7 @@ impl Table {
         while pair.key != 0 {
             let expires = self.expires_at(pair);
             let new = if expires <= now {
-                Pair { key: 0, state: expires }
+                self.vacant(pair, expires)
             } else {
                 match self.current_key(pair.key) {
                     Some(key) if key != pair.key => Pair { key, state: self.adopt(key, pair) },
@@ -185,7 +188,7 @@ impl Table {
             match slot.swap(pair, new) {
                 Ok(()) if new.key == 0 => {
                     swept.vacated += 1;
-                    self.count(Count::Vacated);
+                    self.count_vacated();
                     return;
                 }
                 Ok(()) => pair = new,
@@ -223,7 +226,7 @@ impl Table {
 
     /// Adds a policy while the table is in use; returns its number.
     pub fn add_policy(&self, policy: &Policy) -> Result<PolicyId, TableError> {
-        check_policy(policy)?;
+        self.check_policy(policy)?;
         self.free_versions(|| versions::add(self.header(), self.records(), policy)).map(PolicyId::new)
     }
 
@@ -233,8 +236,20 @@ impl Table {
     ///
     /// Once in some hundred changes this looks at every slot.
     pub fn set_policy(&self, id: PolicyId, policy: &Policy) -> Result<(), TableError> {
-        check_policy(policy)?;
+        if self.policy(id)? == *policy {
+            return Ok(());
+        }
+        self.check_policy(policy)?;
         self.free_versions(|| versions::change(self.header(), self.records(), id.number(), policy))
+    }
+
+    /// Whether keys of this table can be under this policy, too.
+    fn check_policy(&self, policy: &Policy) -> Result<(), TableError> {
+        crate::limiter::State::check(policy)?;
+        match Wide::new(policy)? {
+            None if self.fixed.side == 0 => Ok(()),
+            _ => Err(TableError::Mixed),
+        }
     }
 
     /// `change`, after freeing former versions if there are no free records.

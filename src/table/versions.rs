@@ -12,6 +12,7 @@
 use super::error::TableError;
 use super::home::TAG_BITS;
 use super::layout::{fold, mix, Header, Record, RECORD_WORDS, VERSIONS};
+use super::wide::Wide;
 use crate::algorithm::Rule;
 use crate::policy::{Anchor, Kind, Mode, Policy, Unit};
 use crate::sync::{boxed, AtomicU64, Ordering};
@@ -30,7 +31,10 @@ pub(super) struct Version {
     /// What sets this policy's hash of a key apart from the others'.
     pub(super) salt: u64,
     pub(super) terms: Policy,
+    /// For states of one word.
     pub(super) rule: Rule,
+    /// For those of more.
+    pub(super) wide: Option<Wide>,
     /// Of the list of those that have been replaced.
     next: *mut Version,
 }
@@ -80,7 +84,9 @@ impl Versions {
     #[cold]
     fn compile(&self, records: &[Record; VERSIONS], stamp: u64) -> Option<&Version> {
         let place = self.compiled.get(version_of(stamp))?;
-        let (policy, rule) = records.get(version_of(stamp))?.read(stamp)?;
+        let policy = records.get(version_of(stamp))?.read(stamp)?;
+        let wide = Wide::new(&policy).ok()?;
+        let rule = if wide.is_some() { Rule::Closed } else { Rule::new(&policy).ok()? };
         let number = policy_of(stamp);
         let new = Box::into_raw(boxed(Version {
             stamp,
@@ -89,6 +95,7 @@ impl Versions {
             salt: if number == 0 { 0 } else { mix(u64::from(number)) },
             terms: policy,
             rule,
+            wide,
             next: ptr::null_mut(),
         })?);
         let mut old = place.load(Ordering::Acquire);
@@ -140,7 +147,7 @@ impl Drop for Versions {
 
 impl Record {
     /// The policy of the version `stamp`, if it is that version's record and whole.
-    pub(super) fn read(&self, stamp: u64) -> Option<(Policy, Rule)> {
+    pub(super) fn read(&self, stamp: u64) -> Option<Policy> {
         // Acquire: the words were written before the stamp.
         if stamp <= CLAIMED || self.stamp.load(Ordering::Acquire) != stamp {
             return None;
@@ -154,8 +161,7 @@ impl Record {
         if check != fold(&words) || self.stamp.load(Ordering::Relaxed) != stamp {
             return None;
         }
-        let policy = decode(&words)?;
-        Some((policy, rule_of(&policy)?))
+        decode(&words)
     }
 
     /// Takes the record, if it is free.
@@ -214,7 +220,7 @@ pub(super) fn change(
     if seen == 0 {
         return Err(TableError::NoSuchPolicy);
     }
-    if records.get(version_of(seen)).and_then(|record| record.read(seen)).is_some_and(|(now, _)| now == *policy) {
+    if records.get(version_of(seen)).and_then(|record| record.read(seen)).is_some_and(|now| now == *policy) {
         return Ok(());
     }
     let (version, record) = claim(header, records)?;
@@ -254,14 +260,6 @@ pub(super) fn former(header: &Header, records: &[Record; VERSIONS]) -> [u64; VER
         }
     }
     former
-}
-
-/// The rule that a state word of `policy` belongs to; of a sliding window or log, which have none, a limit of 0.
-pub(super) fn rule_of(policy: &Policy) -> Option<Rule> {
-    match policy.kind {
-        Kind::SlidingWindow | Kind::SlidingLog => policy.validate().is_ok().then_some(Rule::Closed),
-        _ => Rule::new(policy).ok(),
-    }
 }
 
 /// A free record, the one that has been free the longest first: a straggler under a freed version then has the
