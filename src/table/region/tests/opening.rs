@@ -143,6 +143,27 @@ fn files_that_may_not_be_opened() {
 }
 
 #[test]
+fn a_directory_that_may_be_written_and_not_listed() {
+    let dir = Dir::new();
+    let below = dir.path("below");
+    fs::create_dir(&below).unwrap();
+    for (path, mode) in [(&below, 0o333), (&dir.0, 0o711)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    in_child(|| {
+        become_nobody();
+        for (name, way) in [("t", Way::Unnamed), ("u", Way::Named)] {
+            let made = make(&below.join(name), LEN, 0o600, way);
+            same!(made.as_ref().map(|(_, how)| *how), Ok(Opened::Created));
+            same!(made.map(|(region, _)| region.exclusively(|| 1)), Ok(Ok(1)));
+            same!(answers(&below.join(name)), [None; 2]);
+        }
+        Ok(())
+    });
+    fs::set_permissions(&below, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
 fn what_is_there_is_shared_as_it_is() {
     let dir = Dir::new();
     let path = dir.path("t");
