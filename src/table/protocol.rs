@@ -64,6 +64,9 @@ pub(super) trait Terms {
 
     /// A state of `key` that owes until `until` at least.
     fn owing(&self, key: u64, until: u64) -> u64;
+
+    /// Told of a key that was taken out of its slot, for those who count.
+    fn vacated(&self) {}
 }
 
 /// What a key word with the same tag is.
@@ -241,7 +244,9 @@ pub(super) fn first_to_expire<'a>(
                         false => Pair { key, state: terms.adopt(key, pair) },
                     };
                     // Failing, somebody else has changed it; either way it is looked up again.
-                    let _ = slot.swap(pair, new);
+                    if slot.swap(pair, new).is_ok() && new.key == 0 {
+                        terms.vacated();
+                    }
                     return Err(Again);
                 }
             }

@@ -402,6 +402,10 @@ impl Terms for Table {
     fn owing(&self, key: u64, until: u64) -> u64 {
         self.named(key).map_or(NEVER, |version| version.rule.owing(until))
     }
+
+    fn vacated(&self) {
+        self.count_vacated();
+    }
 }
 
 /// An outcome as an answer.
