@@ -2,7 +2,7 @@
 
 use super::error::TableError;
 use super::protocol::Outcome;
-use super::request::{describe, Skipped, CLOSED};
+use super::request::{describe, prefetch, Skipped, CLOSED};
 use super::versions::Version;
 use super::wide::Ask;
 use super::{PolicyId, Table};
@@ -37,6 +37,7 @@ impl Request<'_> {
 
 impl Table {
     /// The most that [`Table::batch`] decides on.
+    #[cfg(feature = "capi")]
     pub(crate) const AT_ONCE: usize = AT_ONCE;
 
     /// Decides on each request in turn, as [`Table::admit`] would, all at one time. As many as the shorter of the two has.
@@ -69,24 +70,39 @@ impl Table {
         get: impl Fn(usize) -> Request<'k>,
         put: impl Fn(&mut T, Answer<'_>),
     ) {
-        let mut sought = [const { None }; AT_ONCE];
-        for (n, sought) in sought.iter_mut().enumerate().take(places.len()) {
+        let mut quick = [const { None }; AT_ONCE];
+        for (n, quick) in quick.iter_mut().enumerate().take(places.len()) {
             let Request { policy, key, .. } = get(n);
-            *sought = self.start(policy, key).ok();
+            *quick = self.quick(policy, key).ok();
+            if let Some(quick) = quick {
+                prefetch(quick.first);
+                prefetch(quick.second);
+            }
         }
         let now = *now.get_or_insert_with(|| self.now());
-        for (n, (place, sought)) in places.iter_mut().zip(sought).enumerate() {
-            let Request { policy, key, cost } = get(n);
-            // What did not start says once more why.
-            let result = sought.map_or_else(|| self.start(policy, key), Ok).and_then(|sought| {
-                if self.fixed.side != 0 {
-                    let told = self.ask_wide(sought, now, Ask::Check(cost)).map_err(Skipped::Failed)?;
-                    return Err(Skipped::Told(told.decision));
-                }
-                self.request(sought, now, |rule, state| rule.step(state, now, cost)).map_err(Skipped::Failed)
-            });
-            put(place, Answer { result, now, cost });
+        for (n, (place, quick)) in places.iter_mut().zip(quick).enumerate() {
+            let request = get(n);
+            let result = match quick {
+                Some(quick) => match self.decide(&quick, now, request.cost) {
+                    Ok((verdict, state)) => Ok((Outcome::known(verdict, state), quick.version)),
+                    Err(_) => self.long(request, now),
+                },
+                None => self.long(request, now),
+            };
+            put(place, Answer { result, now, cost: request.cost });
         }
+    }
+
+    /// One request from the beginning.
+    #[inline(never)]
+    fn long(&self, request: Request<'_>, now: u64) -> Result<(Outcome, &Version), Skipped> {
+        let Request { policy, key, cost } = request;
+        let sought = self.start(policy, key)?;
+        if self.fixed.side != 0 {
+            let told = self.ask_wide(sought, now, Ask::Check(cost)).map_err(Skipped::Failed)?;
+            return Err(Skipped::Told(told.decision));
+        }
+        self.request(sought, now, |rule, state| rule.step(state, now, cost)).map_err(Skipped::Failed)
     }
 
     fn verdicts(&self, mut now: Option<u64>, requests: &[Request<'_>], verdicts: &mut [Verdict]) {

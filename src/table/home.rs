@@ -59,10 +59,16 @@ impl Homes {
     /// The numbers of a hash's buckets: first, second, spare.
     #[inline(always)]
     pub(super) fn of(&self, hash: u64) -> (u64, u64, u64) {
+        let (first, second) = self.main_of(hash);
+        (first, second, self.main + wrap(self.spare_place(hash & TAG) + (hash >> TAG_BITS), self.spares))
+    }
+
+    /// The first two of them.
+    #[inline(always)]
+    pub(super) fn main_of(&self, hash: u64) -> (u64, u64) {
         let (tag, rest) = (hash & TAG, hash >> TAG_BITS);
         let first = wrap(self.place(tag) + rest, self.main);
-        let second = wrap(first + self.distance(tag), self.main);
-        (first, second, self.main + wrap(self.spare_place(tag) + rest, self.spares))
+        (first, wrap(first + self.distance(tag), self.main))
     }
 
     /// The hash whose key, with `tag`, is in bucket number `bucket`; the inverse of [`Homes::of`].
@@ -156,6 +162,32 @@ impl<'a> Home<'a> {
         #[cfg(loom)]
         None
     }
+}
+
+/// A slot with its key's state, both found without a branch.
+#[cfg(not(loom))]
+pub(super) struct Found<'a> {
+    pub(super) slot: &'a Slot,
+    /// Of this key or, if the slot has changed hands meanwhile, of another: a swap tells, or a second look.
+    pub(super) state: u64,
+}
+
+/// The slot of `bucket` whose key word is `key`, and its state. The states are read beside the keys, not after them: the
+/// one that agrees is then chosen by masks, which is sooner than to read it from where it is.
+#[cfg(not(loom))]
+#[inline(always)]
+pub(super) fn find_with_state(bucket: &Bucket, key: u64) -> Option<Found<'_>> {
+    let [a, b, c, d] = &bucket.0;
+    let agree = |slot: &Slot| u64::from(slot.key() == key);
+    let (a1, b1, c1, d1) = (agree(a), agree(b), agree(c), agree(d));
+    let take = |slot: &Slot, agrees: u64| slot.state() & agrees.wrapping_neg();
+    let state = take(a, a1) | take(b, b1) | take(c, c1) | take(d, d1);
+    let place = (b1 + 2 * c1 + 3 * d1) as usize;
+    if a1 | b1 | c1 | d1 == 0 {
+        return None;
+    }
+    // The mask is for the compiler: the place is one of four.
+    bucket.0.get(place & (SLOTS - 1)).map(|slot| Found { slot, state })
 }
 
 /// All four are compared before it is asked whether one agreed: one branch that is mostly foreseen, not four.

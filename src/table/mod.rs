@@ -40,6 +40,8 @@ mod layout;
 #[cfg(not(loom))]
 mod open;
 #[cfg(not(loom))]
+mod quick;
+#[cfg(not(loom))]
 mod region;
 #[cfg(not(loom))]
 mod request;

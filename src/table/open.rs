@@ -274,11 +274,13 @@ impl Table {
         Ok(())
     }
 
-    /// Takes down the pair of times. The wall clock's first: of a pair that is cut in half by a kill, less has passed.
+    /// Takes down the pair of times. The table's is read first and the wall clock's written first: whoever is stopped or
+    /// killed in between makes it look as if less time had passed, not more.
     fn note_time(&self) {
         let header = self.header();
-        header.wall_time.store(wall_clock(), Ordering::Release);
-        header.table_time.store(self.now(), Ordering::Release);
+        let (now, wall) = (self.now(), wall_clock());
+        header.wall_time.store(wall, Ordering::Release);
+        header.table_time.store(now, Ordering::Release);
     }
 
     /// The table's time in nanoseconds: what the calls without a time read. It is the clock's, in a file from before

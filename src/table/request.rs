@@ -126,6 +126,7 @@ impl Table {
         Ok(self.hash_bytes(key) ^ self.current(policy)?.salt)
     }
 
+    #[inline]
     pub(crate) fn try_check(
         &self,
         policy: PolicyId,
@@ -133,6 +134,18 @@ impl Table {
         now: Option<u64>,
         cost: u64,
     ) -> Result<Decision, TableError> {
+        let Ok(quick) = self.quick(policy, key) else { return self.check_long(policy, key, now, cost) };
+        prefetch(quick.first);
+        prefetch(quick.second);
+        let now = self.time(now);
+        match self.decide(&quick, now, cost) {
+            Ok((verdict, state)) => Ok(quick.version.rule.describe(verdict, state, now, cost)),
+            Err(_) => self.check_long(policy, key, Some(now), cost),
+        }
+    }
+
+    #[inline(never)]
+    fn check_long(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<Decision, TableError> {
         let sought = match self.start(policy, key) {
             Ok(sought) => sought,
             Err(skipped) => return skipped.decision(),
@@ -147,6 +160,24 @@ impl Table {
 
     #[inline]
     pub(crate) fn try_admit(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> Result<Verdict, TableError> {
+        let Ok(quick) = self.quick(policy, key) else { return self.admit_long(policy, key, now, cost) };
+        prefetch(quick.first);
+        prefetch(quick.second);
+        let now = self.time(now);
+        match self.decide(&quick, now, cost) {
+            Ok((verdict, _)) => Ok(verdict),
+            Err(_) => self.admit_long(policy, key, Some(now), cost),
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn admit_long(
         &self,
         policy: PolicyId,
         key: &[u8],
@@ -311,7 +342,7 @@ impl Table {
     }
 
     #[inline(always)]
-    fn hash_bytes(&self, key: &[u8]) -> u64 {
+    pub(super) fn hash_bytes(&self, key: &[u8]) -> u64 {
         rapidhash_v3_nano_inline::<true, true>(key, &self.secrets)
     }
 

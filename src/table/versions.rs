@@ -69,6 +69,14 @@ impl Versions {
         Versions { compiled: [NONE; VERSIONS], replaced: NONE }
     }
 
+    /// [`Versions::get`] of one that has been compiled already. A stamp of 0 is none's.
+    #[inline(always)]
+    pub(super) fn known(&self, stamp: u64) -> Option<&Version> {
+        let version = self.compiled.get(version_of(stamp))?.load(Ordering::Acquire);
+        // SAFETY: null, or a version that is not freed before `self` is dropped.
+        unsafe { version.as_ref() }.filter(|version| version.stamp == stamp)
+    }
+
     /// The version that has `stamp`. `None` if there is no memory, or the record is damaged or has been given away.
     #[inline(always)]
     pub(super) fn get(&self, records: &[Record; VERSIONS], stamp: u64) -> Option<&Version> {

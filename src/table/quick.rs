@@ -1,0 +1,69 @@
+//! The short way: a request for a key that is in one of its first two buckets, when nobody interferes.
+//!
+//! It is the first step of [`super::protocol`] with nothing around it. Whatever is out of the ordinary, from a newcomer to a
+//! swap that fails, has charged nothing and goes the long way, from the beginning.
+
+use super::counts::shard;
+use super::home::{find_with_state, Found, TAG};
+use super::slot::{Bucket, Pair};
+use super::versions::Version;
+use super::{PolicyId, Table};
+use crate::algorithm::{Algorithm, Step};
+use crate::decision::Verdict;
+use core::sync::atomic::Ordering;
+
+/// A key on the short way.
+#[derive(Clone, Copy)]
+pub(super) struct Quick<'a> {
+    pub(super) version: &'a Version,
+    pub(super) first: &'a Bucket,
+    pub(super) second: &'a Bucket,
+    /// The key word.
+    pub(super) key: u64,
+}
+
+/// Nothing has been charged: ask the long way.
+pub(super) struct Long;
+
+impl Table {
+    /// Looks a key up as far as can be done before its lines are there. `Err` where there is anything to look at beside.
+    #[inline(always)]
+    pub(super) fn quick(&self, policy: PolicyId, key: &[u8]) -> Result<Quick<'_>, Long> {
+        let header = self.header();
+        // Acquire, as in `current` and `is_exempt`.
+        let stamp = header.current.get(policy.0 as usize).map_or(0, |stamp| stamp.load(Ordering::Acquire));
+        let version = self.versions.known(stamp).ok_or(Long)?;
+        if key.is_empty() || version.wide.is_some() || header.exempt.load(Ordering::Acquire) != 0 {
+            return Err(Long);
+        }
+        let hash = self.hash_bytes(key) ^ version.salt;
+        let (first, second) = self.homes.main_of(hash);
+        // SAFETY: both are numbers below the number of buckets.
+        let (first, second) = unsafe { (self.bucket(first), self.bucket(second)) };
+        Ok(Quick { version, first, second, key: version.key | hash & TAG })
+    }
+
+    /// Decides on it; returns the verdict and the state after it.
+    #[inline(always)]
+    pub(super) fn decide(&self, quick: &Quick<'_>, now: u64, cost: u64) -> Result<(Verdict, u64), Long> {
+        if let Some(shard) = shard(self.shards()) {
+            shard.look(now);
+        }
+        let found = match find_with_state(quick.first, quick.key) {
+            Some(found) => found,
+            None => find_with_state(quick.second, quick.key).ok_or(Long)?,
+        };
+        let Found { slot, state } = found;
+        let old = Pair { key: quick.key, state };
+        let Step { verdict, next } = quick.version.rule.step(state, now, cost);
+        match next {
+            Some(next) => match slot.swap(old, Pair { key: quick.key, state: next }) {
+                Ok(()) => Ok((verdict, next)),
+                Err(_) => Err(Long),
+            },
+            // A refusal writes nothing, so nothing has told yet whether the state is this key's.
+            None if slot.pair() == old => Ok((verdict, state)),
+            None => Err(Long),
+        }
+    }
+}
