@@ -158,6 +158,9 @@ extern "C" {
 /* The processor has no 16-byte compare-and-swap. */
 #define TOLLBAR_E_UNSUPPORTED (-57)
 
+/* Not a network address. */
+#define TOLLBAR_E_ADDRESS (-58)
+
 /* The file or memory is not a table. */
 #define TOLLBAR_E_NOT_A_TABLE (-60)
 
@@ -771,7 +774,7 @@ typedef struct tollbar_table_options {
     uint32_t struct_size;
     /* A TOLLBAR_ON_FULL_ number: what a newcomer gets when there is no place. */
     uint32_t on_full;
-    /* Keys that are to have a place at one time. Slots are made for a quarter more, at least 4,096. */
+    /* Keys that are to have a place at one time. Slots are made for a quarter more, at least 5,120. */
     uint64_t capacity;
     /* What the hash is keyed with, if TOLLBAR_TABLE_SEEDED. Whoever knows it can choose keys that meet. */
     uint64_t seed;
@@ -1092,6 +1095,45 @@ int32_t tollbar_table_sweep(const tollbar_table *table,
 /* A sweep's result to be filled in. */
 #define TOLLBAR_TABLE_SWEEP_RESULT_INIT                                                              \
     { (uint32_t)sizeof(tollbar_table_sweep_result), 0, 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 10. Keys made of network addresses
+ * -------------------------------------------------------------------------------------------- */
+
+/* A limit by IPv6 address is none, since a host can change its address with every request: take its /64.
+ *
+ *     tollbar_prefix client;
+ *     if (tollbar_prefix_parse(text, strlen(text), 32, 64, &client) == 0)
+ *         tollbar_table_check(table, 0, client.bytes, client.length, 1, NULL);
+ */
+
+/* A network prefix as a key: the first `length` of `bytes`. */
+typedef struct tollbar_prefix {
+    /* The bytes of the key. */
+    uint32_t length;
+    /* The family (4 or 6), the bits that count, and the address up to them; then zeroes. */
+    uint8_t bytes[20];
+} tollbar_prefix;
+
+/* The key of an address in network byte order: `length` 4 for IPv4, of which the first `ipv4_bits` bits
+ * count, or 16 for IPv6, of which the first `ipv6_bits` do. An IPv4 address that is mapped into IPv6 is what
+ * it is for. Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_CHOICE for more bits than there are. */
+int32_t tollbar_prefix_of(const void *address,
+                          size_t length,
+                          uint32_t ipv4_bits,
+                          uint32_t ipv6_bits,
+                          tollbar_prefix *out);
+
+/* tollbar_prefix_of for an address as people write it, `length` bytes of text: "192.0.2.1", "2001:db8::1".
+ * A zone ("%eth0") does not count. */
+int32_t tollbar_prefix_parse(const char *text,
+                             size_t length,
+                             uint32_t ipv4_bits,
+                             uint32_t ipv6_bits,
+                             tollbar_prefix *out);
+
+/* A prefix to be filled in. */
+#define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 #ifdef __cplusplus
 } /* extern "C" */

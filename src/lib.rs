@@ -52,6 +52,7 @@ pub mod ffi;
 mod freestanding;
 pub mod limiter;
 pub mod policy;
+pub mod prefix;
 mod sync;
 pub mod table;
 pub mod units;

@@ -13,6 +13,7 @@ pub mod decide;
 pub mod keyed;
 pub mod limiter;
 pub mod policy;
+pub mod prefix;
 pub mod status;
 pub mod table;
 pub mod version;

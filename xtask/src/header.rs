@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// Source file and banner of each section, in the header's order.
-const SECTIONS: [(&str, &str); 9] = [
+const SECTIONS: [(&str, &str); 10] = [
     ("status", "1. Results and errors"),
     ("version", "2. Version"),
     ("policy", "3. Policies"),
@@ -14,6 +14,7 @@ const SECTIONS: [(&str, &str); 9] = [
     ("decide", "7. Decisions of limiters"),
     ("table", "8. Tables: millions of keys in memory that processes share"),
     ("keyed", "9. Decisions of tables"),
+    ("prefix", "10. Keys made of network addresses"),
 ];
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
@@ -129,6 +130,7 @@ fn extras(file: &str) -> String {
         "limiter" => include_str!("header/limiter.h").to_owned(),
         "clock" => include_str!("header/clock.h").to_owned(),
         "table" => include_str!("header/table.h").to_owned(),
+        "prefix" => include_str!("header/prefix.h").to_owned(),
         _ => String::new(),
     }
 }
@@ -142,6 +144,7 @@ fn inits(file: &str) -> String {
         "decide" => include_str!("header/decide_init.h").to_owned(),
         "table" => include_str!("header/table_init.h").to_owned(),
         "keyed" => include_str!("header/keyed_init.h").to_owned(),
+        "prefix" => include_str!("header/prefix_init.h").to_owned(),
         _ => String::new(),
     }
 }

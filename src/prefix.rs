@@ -1,0 +1,155 @@
+//! Keys made of network addresses: one key for a whole prefix.
+//!
+//! A host of the IPv6 internet usually has a /64 to itself and can change its address with every request, so a
+//! limit by address is none; by /64, or by /56 or /48 for customers' networks, it is. For IPv4 it is mostly the
+//! address, /32.
+//!
+//! ```
+//! use tollbar::prefix::Prefix;
+//!
+//! let key = |address: &str| Prefix::parse(address.as_bytes(), 32, 64).unwrap();
+//! assert_eq!(key("2001:db8:1:2::1"), key("2001:db8:1:2:ffff::9")); // one /64
+//! assert_ne!(key("2001:db8:1:2::1"), key("2001:db8:1:3::1"));
+//! assert_eq!(key("192.0.2.1"), key("::ffff:192.0.2.1")); // an IPv4 address in IPv6's clothes
+//! assert_eq!(key("192.0.2.1").as_bytes(), [4, 32, 192, 0, 2, 1]);
+//! ```
+
+use core::ffi::{c_char, c_int, c_void};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A network prefix as a key's bytes: the family (4 or 6), the bits that count, and the address up to them. So
+/// prefixes of different length or family are different keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Prefix {
+    bytes: [u8; Prefix::MOST],
+    length: u8,
+}
+
+impl Prefix {
+    /// The bytes of the longest one.
+    pub const MOST: usize = 18;
+
+    /// The first `bits` bits of an IPv4 address; `None` for more than 32.
+    pub fn ipv4(address: Ipv4Addr, bits: u32) -> Option<Prefix> {
+        Prefix::new(4, &address.octets(), bits)
+    }
+
+    /// The first `bits` bits of an IPv6 address; `None` for more than 128.
+    pub fn ipv6(address: Ipv6Addr, bits: u32) -> Option<Prefix> {
+        Prefix::new(6, &address.octets(), bits)
+    }
+
+    /// The prefix of an address of either family, with so many bits of each. An IPv4 address that is mapped into IPv6
+    /// (`::ffff:a.b.c.d`) is what it is for.
+    pub fn of(address: IpAddr, ipv4_bits: u32, ipv6_bits: u32) -> Option<Prefix> {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Prefix::ipv4(address, ipv4_bits),
+            IpAddr::V6(address) => Prefix::ipv6(address, ipv6_bits),
+        }
+    }
+
+    /// The prefix of an address as people write it; a zone (`%eth0`) does not count. `None` if it is no address.
+    pub fn parse(text: &[u8], ipv4_bits: u32, ipv6_bits: u32) -> Option<Prefix> {
+        let end = text.iter().position(|&byte| byte == b'%').unwrap_or(text.len());
+        Prefix::of(address(text.get(..end)?)?, ipv4_bits, ipv6_bits)
+    }
+
+    /// The key's bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
+    }
+
+    fn new(family: u8, address: &[u8], bits: u32) -> Option<Prefix> {
+        if bits as usize > address.len() * 8 {
+            return None;
+        }
+        let mut prefix = Prefix { bytes: [0; Prefix::MOST], length: 2 + bits.div_ceil(8) as u8 };
+        let mut left = bits;
+        let kept = address.iter().map(|byte| {
+            // What of this byte is beyond the prefix is 0.
+            let keep = 0xffu32 << (8 - left.min(8));
+            left = left.saturating_sub(8);
+            byte & keep as u8
+        });
+        for (to, byte) in prefix.bytes.iter_mut().zip([family, bits as u8].into_iter().chain(kept)) {
+            *to = byte;
+        }
+        Some(prefix)
+    }
+}
+
+/// What the system's own reader of addresses makes of it. (The standard library's can panic as far as its compiler
+/// knows, and so it may not be in the C artefacts.)
+fn address(text: &[u8]) -> Option<IpAddr> {
+    extern "C" {
+        fn inet_pton(family: c_int, text: *const c_char, address: *mut c_void) -> c_int;
+    }
+    // The longest address, and a NUL.
+    let mut copy = [0u8; 46];
+    if text.len() >= copy.len() || text.contains(&0) {
+        return None;
+    }
+    for (to, byte) in copy.iter_mut().zip(text) {
+        *to = *byte;
+    }
+    let (mut ipv4, mut ipv6) = ([0u8; 4], [0u8; 16]);
+    // SAFETY: a NUL-terminated text, and room for an address of the family; POSIX asks no more.
+    let found = |family, to: *mut u8| unsafe { inet_pton(family, copy.as_ptr().cast(), to.cast()) } == 1;
+    if found(libc::AF_INET, ipv4.as_mut_ptr()) {
+        return Some(IpAddr::from(ipv4));
+    }
+    found(libc::AF_INET6, ipv6.as_mut_ptr()).then(|| IpAddr::from(ipv6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn every_length_keeps_its_bits_and_no_others() {
+        for bits in 0..=32 {
+            let all = Prefix::ipv4(Ipv4Addr::from(u32::MAX), bits).unwrap();
+            for bit in 0..32 {
+                let one_off = Prefix::ipv4(Ipv4Addr::from(u32::MAX ^ 1 << (31 - bit)), bits).unwrap();
+                assert_eq!(one_off == all, bit >= bits, "bit {bit} of /{bits}");
+            }
+        }
+        for bits in 0..=128 {
+            let all = Prefix::ipv6(Ipv6Addr::from(u128::MAX), bits).unwrap();
+            for bit in 0..128 {
+                let one_off = Prefix::ipv6(Ipv6Addr::from(u128::MAX ^ 1 << (127 - bit)), bits).unwrap();
+                assert_eq!(one_off == all, bit >= bits, "bit {bit} of /{bits}");
+            }
+        }
+    }
+
+    #[test]
+    fn families_and_lengths_are_apart() {
+        let zero = [
+            Prefix::parse(b"0.0.0.0", 0, 0),
+            Prefix::parse(b"0.0.0.0", 8, 0),
+            Prefix::parse(b"::", 0, 0),
+            Prefix::parse(b"::", 0, 8),
+        ];
+        for (n, a) in zero.iter().enumerate() {
+            assert!(zero.iter().skip(n + 1).all(|b| a != b) && a.is_some());
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for text in
+            ["", "1.2.3", "1.2.3.4.5", "1.2.3.256", "1.2.3.4:80", ":::", "fe80::1::2", "g::", "%eth0", "caf\u{e9}"]
+        {
+            assert_eq!(Prefix::parse(text.as_bytes(), 32, 64), None, "{text}");
+        }
+        assert_eq!(Prefix::parse(b"\xff\xfe", 32, 64), None);
+        assert_eq!(Prefix::parse(b"1.2.3.4", 33, 64), None);
+        assert_eq!(Prefix::parse(b"::1", 32, 129), None);
+        let zoned = Prefix::parse(b"fe80::1%eth0", 32, 64);
+        assert_eq!((zoned, zoned.is_some()), (Prefix::parse(b"fe80::2", 32, 64), true));
+        let mapped = "::ffff:10.1.2.3".to_string();
+        assert_eq!(Prefix::parse(mapped.as_bytes(), 24, 64), Prefix::parse(b"10.1.2.99", 24, 64));
+    }
+}
