@@ -30,10 +30,12 @@ pub(super) struct Pair {
 #[repr(C, align(16))]
 #[derive(Debug)]
 pub(super) struct Slot {
+    #[cfg(not(loom))]
     key: AtomicU64,
+    #[cfg(not(loom))]
     state: AtomicU64,
     #[cfg(loom)]
-    both: loom::sync::Mutex<()>,
+    both: AtomicU64,
     #[cfg(loom)]
     number: usize,
     #[cfg(loom)]
@@ -45,6 +47,7 @@ pub(super) struct Slot {
 #[derive(Debug)]
 pub(super) struct Bucket(pub(super) [Slot; SLOTS]);
 
+#[cfg(not(loom))]
 impl Slot {
     /// The key alone. Acquire: the version that it names was published before it, and the state is read after it.
     #[inline(always)]
@@ -170,35 +173,49 @@ impl Pair {
     }
 }
 
-/// The model's swap: a lock makes it one step for other swaps and whole reads, while single reads may still
-/// fall between its two stores, as they may between two reads of the real thing.
+/// The model's slot: loom has no atomics of 16 bytes, so small keys and states share one of eight.
 #[cfg(loom)]
 impl Slot {
     pub(super) fn new(number: usize, pair: Pair, journal: &alloc::sync::Arc<Journal>) -> Slot {
-        Slot {
-            key: AtomicU64::new(pair.key),
-            state: AtomicU64::new(pair.state),
-            both: loom::sync::Mutex::new(()),
-            number,
-            journal: journal.clone(),
-        }
+        Slot { both: AtomicU64::new(pair.packed()), number, journal: journal.clone() }
+    }
+
+    pub(super) fn key(&self) -> u64 {
+        self.pair().key
+    }
+
+    pub(super) fn state(&self) -> u64 {
+        self.pair().state
     }
 
     pub(super) fn pair(&self) -> Pair {
-        let _both = self.both.lock();
-        Pair { key: self.key.load(Ordering::Acquire), state: self.state.load(Ordering::Acquire) }
+        Pair::unpacked(match self.journal.weak {
+            // It may find what is no more there.
+            true => self.both.load(Ordering::Acquire),
+            false => self.both.fetch_add(0, Ordering::AcqRel),
+        })
     }
 
     pub(super) fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
-        let _both = self.both.lock();
-        let seen = Pair { key: self.key.load(Ordering::Acquire), state: self.state.load(Ordering::Acquire) };
-        if seen != old {
-            return Err(seen);
-        }
-        self.key.store(new.key, Ordering::Release);
-        self.state.store(new.state, Ordering::Release);
-        self.journal.write(Change { slot: self.number, thread: loom::thread::current().id(), old: seen, new });
+        self.both
+            .compare_exchange(old.packed(), new.packed(), Ordering::SeqCst, Ordering::SeqCst)
+            .map_err(Pair::unpacked)?;
+        self.journal.write(Change { slot: self.number, thread: loom::thread::current().id(), old, new });
         Ok(())
+    }
+}
+
+/// Version 8, tag 8, state 48.
+#[cfg(loom)]
+impl Pair {
+    fn packed(self) -> u64 {
+        let (version, tag) = (self.key >> 56, self.key << 8 >> 8);
+        assert!(tag >> 8 == 0 && self.state >> 48 == 0, "too large for a model: {self:?}");
+        version << 56 | tag << 48 | self.state
+    }
+
+    fn unpacked(both: u64) -> Pair {
+        Pair { key: both >> 56 << 56 | (both >> 48 & 0xff), state: both & ((1 << 48) - 1) }
     }
 }
 
@@ -206,7 +223,12 @@ impl Slot {
 /// step of its own.
 #[cfg(loom)]
 #[derive(Debug, Default)]
-pub(super) struct Journal(std::sync::Mutex<alloc::vec::Vec<Change>>);
+pub(super) struct Journal {
+    changes: std::sync::Mutex<alloc::vec::Vec<Change>>,
+    /// Looks are loads, as on a processor whose order is weak; if not, they are in one order with all swaps, and loom
+    /// tries all their orders, where it leaves out some of loads.
+    weak: bool,
+}
 
 #[cfg(loom)]
 #[derive(Clone, Copy, Debug)]
@@ -219,17 +241,21 @@ pub(super) struct Change {
 
 #[cfg(loom)]
 impl Journal {
+    pub(super) fn new(weak: bool) -> Journal {
+        Journal { weak, ..Journal::default() }
+    }
+
     fn write(&self, change: Change) {
-        if let Ok(mut changes) = self.0.lock() {
+        if let Ok(mut changes) = self.changes.lock() {
             changes.push(change);
         }
     }
 
     pub(super) fn changes(&self) -> alloc::vec::Vec<Change> {
-        self.0.lock().map_or_else(|_| alloc::vec::Vec::new(), |changes| changes.clone())
+        self.changes.lock().map_or_else(|_| alloc::vec::Vec::new(), |changes| changes.clone())
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.lock().map_or(0, |changes| changes.len())
+        self.changes.lock().map_or(0, |changes| changes.len())
     }
 }
