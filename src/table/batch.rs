@@ -1,12 +1,7 @@
 //! Many requests at once: one reading of the clock, and the lines of all keys are asked for before the first is needed.
 
-use super::error::TableError;
-use super::protocol::Outcome;
-use super::request::{describe, prefetch, Skipped, CLOSED};
-use super::versions::Version;
-use super::wide::Ask;
+use super::request::{prefetch, Answer, CLOSED};
 use super::{PolicyId, Table};
-use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Verdict};
 
 /// One request of a batch.
@@ -18,13 +13,6 @@ pub struct Request<'a> {
     pub key: &'a [u8],
     /// The permits asked for.
     pub cost: u64,
-}
-
-/// What came of one request of a batch.
-pub(crate) struct Answer<'t> {
-    result: Result<(Outcome, &'t Version), Skipped>,
-    now: u64,
-    cost: u64,
 }
 
 /// Requests whose lines are on their way at one time. The processor waits for some dozens at most.
@@ -82,27 +70,8 @@ impl Table {
         let now = *now.get_or_insert_with(|| self.now());
         for (n, (place, quick)) in places.iter_mut().zip(quick).enumerate() {
             let request = get(n);
-            let result = match quick {
-                Some(quick) => match self.decide(&quick, now, request.cost) {
-                    Ok((verdict, state)) => Ok((Outcome::known(verdict, state), quick.version)),
-                    Err(_) => self.long(request, now),
-                },
-                None => self.long(request, now),
-            };
-            put(place, Answer { result, now, cost: request.cost });
+            put(place, self.answer(request, quick, now));
         }
-    }
-
-    /// One request from the beginning.
-    #[inline(never)]
-    fn long(&self, request: Request<'_>, now: u64) -> Result<(Outcome, &Version), Skipped> {
-        let Request { policy, key, cost } = request;
-        let sought = self.start(policy, key)?;
-        if self.fixed.side != 0 {
-            let told = self.ask_wide(sought, now, Ask::Check(cost)).map_err(Skipped::Failed)?;
-            return Err(Skipped::Told(told.decision));
-        }
-        self.request(sought, now, |rule, state| rule.step(state, now, cost)).map_err(Skipped::Failed)
     }
 
     fn verdicts(&self, mut now: Option<u64>, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
@@ -120,24 +89,6 @@ impl Table {
             self.batch(&mut now, decisions, get, |decision, answer| {
                 *decision = answer.decision().unwrap_or(CLOSED);
             });
-        }
-    }
-}
-
-impl Answer<'_> {
-    #[inline(always)]
-    pub(crate) fn verdict(self) -> Result<Verdict, TableError> {
-        match self.result {
-            Ok((outcome, _)) => Ok(outcome.verdict),
-            Err(skipped) => skipped.decision().map(|decision| decision.verdict),
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn decision(self) -> Result<Decision, TableError> {
-        match self.result {
-            Ok((outcome, version)) => Ok(describe(version, &outcome, self.now, self.cost)),
-            Err(skipped) => skipped.decision(),
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Requests: a key is hashed, found, stepped, described.
 
+use super::batch::Request;
 use super::counts::{shard, Count};
 use super::error::TableError;
 use super::home::{Home, TAG, TAG_BITS};
 use super::open::Missing;
 use super::protocol::{self, Again, Event, Kin, Outcome, Terms};
+use super::quick::Quick;
 use super::slot::Pair;
 use super::versions::{version_of, Version};
 use super::wide::Ask;
@@ -21,6 +23,13 @@ pub(super) struct Sought<'a> {
     pub(super) version: &'a Version,
     pub(super) home: Home<'a>,
     pub(super) hash: u64,
+}
+
+/// What came of a request.
+pub(crate) struct Answer<'t> {
+    result: Result<(Outcome, &'t Version), Skipped>,
+    now: u64,
+    cost: u64,
 }
 
 /// How a request ended before the table was asked.
@@ -134,28 +143,7 @@ impl Table {
         now: Option<u64>,
         cost: u64,
     ) -> Result<Decision, TableError> {
-        let Ok(quick) = self.quick(policy, key) else { return self.check_long(policy, key, now, cost) };
-        prefetch(quick.first);
-        prefetch(quick.second);
-        let now = self.time(now);
-        match self.decide(&quick, now, cost) {
-            Ok((verdict, state)) => Ok(quick.version.rule.describe(verdict, state, now, cost)),
-            Err(_) => self.check_long(policy, key, Some(now), cost),
-        }
-    }
-
-    #[inline(never)]
-    fn check_long(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<Decision, TableError> {
-        let sought = match self.start(policy, key) {
-            Ok(sought) => sought,
-            Err(skipped) => return skipped.decision(),
-        };
-        let now = self.time(now);
-        if self.fixed.side != 0 {
-            return self.ask_wide(sought, now, Ask::Check(cost)).map(|told| told.decision);
-        }
-        let (outcome, version) = self.request(sought, now, |rule, state| rule.step(state, now, cost))?;
-        Ok(describe(version, &outcome, now, cost))
+        self.ask(Request { policy, key, cost }, now).decision()
     }
 
     #[inline]
@@ -166,34 +154,7 @@ impl Table {
         now: Option<u64>,
         cost: u64,
     ) -> Result<Verdict, TableError> {
-        let Ok(quick) = self.quick(policy, key) else { return self.admit_long(policy, key, now, cost) };
-        prefetch(quick.first);
-        prefetch(quick.second);
-        let now = self.time(now);
-        match self.decide(&quick, now, cost) {
-            Ok((verdict, _)) => Ok(verdict),
-            Err(_) => self.admit_long(policy, key, Some(now), cost),
-        }
-    }
-
-    #[inline(never)]
-    pub(super) fn admit_long(
-        &self,
-        policy: PolicyId,
-        key: &[u8],
-        now: Option<u64>,
-        cost: u64,
-    ) -> Result<Verdict, TableError> {
-        let sought = match self.start(policy, key) {
-            Ok(sought) => sought,
-            Err(skipped) => return skipped.decision().map(|decision| decision.verdict),
-        };
-        let now = self.time(now);
-        if self.fixed.side != 0 {
-            return self.ask_wide(sought, now, Ask::Check(cost)).map(|told| told.decision.verdict);
-        }
-        let (outcome, _) = self.request(sought, now, |rule, state| rule.step(state, now, cost))?;
-        Ok(outcome.verdict)
+        self.ask(Request { policy, key, cost }, now).verdict()
     }
 
     pub(crate) fn try_peek(
@@ -260,6 +221,41 @@ impl Table {
             }
         })?;
         Ok(if outcome.verdict == Verdict::Allowed { taken } else { 0 })
+    }
+
+    /// One request, the short way if it will do. The key's lines are on their way while the clock is read.
+    #[inline(always)]
+    fn ask<'t>(&'t self, request: Request<'_>, now: Option<u64>) -> Answer<'t> {
+        let quick = self.quick(request.policy, request.key).ok();
+        if let Some(quick) = &quick {
+            prefetch(quick.first);
+            prefetch(quick.second);
+        }
+        self.answer(request, quick, self.time(now))
+    }
+
+    /// A request that has been looked up, or could not be, at its time.
+    #[inline(always)]
+    pub(super) fn answer<'t>(&'t self, request: Request<'_>, quick: Option<Quick<'t>>, now: u64) -> Answer<'t> {
+        let cost = request.cost;
+        if let Some(quick) = quick {
+            if let Ok((verdict, state)) = self.decide(&quick, now, cost) {
+                return Answer { result: Ok((Outcome::known(verdict, state), quick.version)), now, cost };
+            }
+        }
+        Answer { result: self.long(request, now), now, cost }
+    }
+
+    /// One request from the beginning.
+    #[inline(never)]
+    fn long(&self, request: Request<'_>, now: u64) -> Result<(Outcome, &Version), Skipped> {
+        let Request { policy, key, cost } = request;
+        let sought = self.start(policy, key)?;
+        if self.fixed.side != 0 {
+            let told = self.ask_wide(sought, now, Ask::Check(cost)).map_err(Skipped::Failed)?;
+            return Err(Skipped::Told(told.decision));
+        }
+        self.request(sought, now, |rule, state| rule.step(state, now, cost)).map_err(Skipped::Failed)
     }
 
     /// Asks the table. The key's policy may change meanwhile: then it is asked under the new one.
@@ -374,6 +370,24 @@ impl Sought<'_> {
     #[inline(always)]
     pub(super) fn key(&self) -> u64 {
         self.version.key | self.home.tag
+    }
+}
+
+impl Answer<'_> {
+    #[inline(always)]
+    pub(crate) fn verdict(self) -> Result<Verdict, TableError> {
+        match self.result {
+            Ok((outcome, _)) => Ok(outcome.verdict),
+            Err(skipped) => skipped.decision().map(|decision| decision.verdict),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn decision(self) -> Result<Decision, TableError> {
+        match self.result {
+            Ok((outcome, version)) => Ok(describe(version, &outcome, self.now, self.cost)),
+            Err(skipped) => skipped.decision(),
+        }
     }
 }
 
