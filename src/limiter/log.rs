@@ -105,6 +105,8 @@ impl Log {
         LogView { head: &self.line.head, time: &self.line.time, entries: &self.entries, packing: &self.log }
     }
 
+    // One copy is enough in the artefacts that are to be small.
+    #[cfg_attr(feature = "freestanding", inline(never))]
     fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
         // The word is this log's own: there always is an answer.
         self.log().describe(verdict, now, cost).unwrap_or(given_up(verdict, self.log.limit()))
@@ -280,20 +282,25 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
     }
 
     /// [`Shared::peek_at`].
+    #[allow(dead_code)] // until a table has logs
     pub(crate) fn peek(&self, now: u64, cost: u64) -> Option<Decision> {
+        self.describe(self.weigh(now, cost)?, now, cost)
+    }
+
+    /// The verdict of a peek.
+    fn weigh(&self, now: u64, cost: u64) -> Option<Verdict> {
         let fits = || loop {
             let (word, judged) = self.look(now)?;
             if let Some(fits) = self.fits(word, judged, cost) {
                 return Some(fits && now <= SlidingLog::LAST);
             }
         };
-        let verdict = match cost {
+        Some(match cost {
             0 => Verdict::Allowed,
             _ if cost > self.compiled().limit() => Verdict::Never,
             _ if fits()? => Verdict::Allowed,
             _ => Verdict::Denied,
-        };
-        self.describe(verdict, now, cost)
+        })
     }
 
     /// [`Shared::take_up_to_at`].
@@ -348,7 +355,7 @@ impl Shared for Log {
     }
 
     fn peek_at(&self, now: u64, cost: u64) -> Decision {
-        self.log().peek(now, cost).unwrap_or(given_up(Verdict::Denied, 0))
+        self.describe(self.log().weigh(now, cost).unwrap_or(Verdict::Denied), now, cost)
     }
 
     fn take_up_to_at(&self, now: u64, most: u64) -> u64 {

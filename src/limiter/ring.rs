@@ -101,6 +101,8 @@ impl Ring {
         RingView { head: &self.line.word, starts: &self.starts, origin, window: &self.window }
     }
 
+    // One copy is enough in the artefacts that are to be small.
+    #[cfg_attr(feature = "freestanding", inline(never))]
     fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
         // The word is this ring's own: there always is an answer.
         self.ring().describe(verdict, now, cost).unwrap_or(given_up(verdict, self.window.limit()))
@@ -134,7 +136,9 @@ impl<'a, H: Head> RingView<'a, H> {
 
     /// As of now, but no earlier than in segment `seen`. `Some(None)` when the clock is beyond what a word
     /// can hold.
-    #[inline]
+    // In place, so that it is not handed over through memory; where size matters more, once.
+    #[cfg_attr(feature = "freestanding", inline(never))]
+    #[cfg_attr(not(feature = "freestanding"), inline(always))]
     fn view(&self, now: u64, mut seen: u64) -> Option<Option<View>> {
         loop {
             // By its Acquire the starts that were final when the word was written are seen.
@@ -181,6 +185,7 @@ impl<'a, H: Head> RingView<'a, H> {
 
     /// Step 1: the starts of the segments after the word's up to `view.segment`. `Err` with the later
     /// segment that a place has gone to, or with 0 if the word has moved.
+    #[cfg_attr(feature = "freestanding", inline(never))]
     fn begin(&self, view: &View) -> Result<(), u64> {
         let places = self.starts.len() as u64;
         let first = (view.mark.segment + 1).max((view.segment + 1).saturating_sub(places));
@@ -219,14 +224,19 @@ impl<'a, H: Head> RingView<'a, H> {
         self.window.left(view.mark.count, view.starts, view.elapsed)
     }
 
-    /// Takes what `choose` makes of the permits that are left; 0 takes nothing.
-    #[inline]
-    fn take(&self, now: u64, choose: impl Fn(u64) -> u64) -> Option<u64> {
+    /// Takes as many permits as are left, up to `most`, or none if they are less than `least`.
+    #[cfg_attr(feature = "freestanding", inline(never))]
+    #[cfg_attr(not(feature = "freestanding"), inline)]
+    fn take(&self, now: u64, least: u64, most: u64) -> Option<u64> {
         let mut seen = 0;
         loop {
-            let Some(view) = self.view(now, seen)? else { return Some(0) };
-            let cost = choose(self.left(&view));
-            if cost == 0 {
+            let view = match self.view(now, seen) {
+                Some(Some(view)) => view,
+                Some(None) => return Some(0),
+                None => return None,
+            };
+            let cost = self.left(&view).min(most);
+            if cost == 0 || cost < least {
                 return Some(0);
             }
             if let (0, Some(origin)) = (view.origin, self.origin) {
@@ -258,7 +268,7 @@ impl<'a, H: Head> RingView<'a, H> {
         if cost > self.window.limit() {
             return Some(Verdict::Never);
         }
-        Some(match self.take(now, |left| if cost <= left { cost } else { 0 })? {
+        Some(match self.take(now, cost, cost)? {
             0 => Verdict::Denied,
             _ => Verdict::Allowed,
         })
@@ -274,21 +284,26 @@ impl<'a, H: Head> RingView<'a, H> {
     }
 
     /// [`Shared::peek_at`].
+    #[allow(dead_code)] // until a table has rings
     pub(crate) fn peek(&self, now: u64, cost: u64) -> Option<Decision> {
+        self.describe(self.weigh(now, cost)?, now, cost)
+    }
+
+    /// The verdict of a peek.
+    fn weigh(&self, now: u64, cost: u64) -> Option<Verdict> {
         let left = self.view(now, 0)?.map_or(0, |view| self.left(&view));
-        let verdict = match cost {
+        Some(match cost {
             0 => Verdict::Allowed,
             _ if cost > self.window.limit() => Verdict::Never,
             _ if cost <= left => Verdict::Allowed,
             _ => Verdict::Denied,
-        };
-        self.describe(verdict, now, cost)
+        })
     }
 
     /// [`Shared::take_up_to_at`].
     #[inline]
     pub(crate) fn take_up_to(&self, now: u64, most: u64) -> Option<u64> {
-        self.take(now, |left| left.min(most))
+        self.take(now, 0, most)
     }
 
     /// The earliest time at which `cost` permits are left; the view's own time if now.
@@ -311,9 +326,10 @@ impl<'a, H: Head> RingView<'a, H> {
     }
 
     fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Option<Decision> {
-        let view = match self.view(now, 0)? {
-            Some(view) if verdict != Verdict::Never => view,
-            view => {
+        let view = match self.view(now, 0) {
+            None => return None,
+            Some(Some(view)) if verdict != Verdict::Never => view,
+            Some(view) => {
                 let remaining = view.map_or(0, |view| self.left(&view));
                 // Only a question, a cost of 0, is allowed where there is no view.
                 let retry_after = if verdict == Verdict::Allowed { 0 } else { NEVER };
@@ -352,7 +368,7 @@ impl Shared for Ring {
     }
 
     fn peek_at(&self, now: u64, cost: u64) -> Decision {
-        self.ring().peek(now, cost).unwrap_or(given_up(Verdict::Denied, 0))
+        self.describe(self.ring().weigh(now, cost).unwrap_or(Verdict::Denied), now, cost)
     }
 
     fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
