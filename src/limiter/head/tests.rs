@@ -172,9 +172,10 @@ fn stragglers_of_an_old_key_are_harmless() {
             // One long ago, one as long before the newcomer as it takes.
             assert_eq!(place.admit(&place.owner(OLD), 3 * period, limit), Some(Verdict::Allowed));
             let (late, mut now) = (7 * period + 3, 10 * period);
-            let stopped = Cell::new(false);
+            let (before, stopped, charged) = (place.pair.both(), Cell::new(false), Cell::new(false));
             let old = Stopped::new(place.owner(OLD), steps, || {
                 stopped.set(true);
+                charged.set(place.pair.both() != before);
                 for lap in 0..laps {
                     let cost = if lap == 0 { 1 } else { limit };
                     let at = 10 * period + 2 * period * lap;
@@ -194,8 +195,11 @@ fn stragglers_of_an_old_key_are_harmless() {
                 assert_eq!(given.unwrap().unwrap().verdict, Verdict::Allowed);
                 continue;
             }
-            // Whoever has lost the slot has been told so, or has been admitted.
-            assert!(killed || given.unwrap().map_or(true, |told| told.verdict == Verdict::Allowed), "{text}");
+            // Whoever has lost the slot has been told so, or has been admitted before.
+            if !killed {
+                let expected = if charged.get() { Some(Verdict::Allowed) } else { None };
+                assert_eq!(given.unwrap().map(|told| told.verdict), expected, "{text}");
+            }
             assert_eq!(place.pair.both().0, NEW);
             now += 2 * period * (laps - 1);
             // Everything that can be seen of the state, and used, for three periods.
@@ -238,4 +242,60 @@ fn a_turn_of_the_head_is_noticed() {
         }
     }
     assert!(seen > 0);
+}
+
+/// An admission that is killed between any two of its steps has had its permits for a period, or none.
+#[test]
+fn what_a_killed_admission_took_is_taken() {
+    for policy in POLICIES {
+        for (steps, at) in (0..STEPS).flat_map(|steps| (0..9).map(move |n| (steps, n))) {
+            let (place, period) = (Place::new(policy, OLD), period(policy));
+            let limit = policy.parse::<Policy>().unwrap().limit;
+            let at = 3 * period + at * period / 9;
+            let killed = Stopped::new(place.owner(OLD), steps, || resume_unwind(Box::new(())));
+            let _ = catch_unwind(AssertUnwindSafe(|| place.admit(&killed, at, limit)));
+            let (_, word) = place.pair.both();
+            let head = place.owner(OLD);
+            let verdict = |now| place.peek(&head, now, 1).unwrap().verdict;
+            if word == 0 {
+                assert_eq!(verdict(at), Verdict::Allowed);
+                continue;
+            }
+            // In mode n a window is up to a segment short.
+            let short = if policy.contains("log") { 1 } else { period / 2 + 1 };
+            let short = if policy.contains("segments 1") && !policy.contains("mode") { period } else { short };
+            for now in [at, at + (period - short) / 2, at + period - short] {
+                assert_eq!(verdict(now), Verdict::Denied, "{policy}, {steps} steps, {at}, {now}");
+            }
+            assert_eq!(verdict(place.rule.expires_at(word)), Verdict::Allowed, "{policy}, {steps} steps, {at}");
+        }
+    }
+}
+
+/// Refused requests that count go round the log while an admission sleeps, all at one time.
+#[test]
+fn laps_of_refused_requests_are_noticed() {
+    for (steps, laps) in (0..STEPS).flat_map(|steps| (1..8).map(move |laps| (steps, laps))) {
+        // A turn is 8 permits, and no time that is asked for is the end of a grain.
+        let place = Place::new("1/10ns algo sliding-log count rejected", OLD);
+        let first = Stopped::new(place.owner(OLD), steps, || {
+            for _ in 0..laps {
+                let _ = place.admit(&place.owner(OLD), 40, 1);
+            }
+        });
+        let _ = place.admit(&first, 40, 1);
+        let verdict = |now| place.peek(&place.owner(OLD), now, 1).unwrap().verdict;
+        assert_eq!(verdict(49), Verdict::Denied, "{steps} steps, {laps} laps");
+        assert_eq!(verdict(50), Verdict::Allowed, "{steps} steps, {laps} laps");
+    }
+}
+
+/// A log that has gone round is not a fresh one, in the first grain of the clock either.
+#[test]
+fn a_turn_at_the_clocks_zero_has_not_expired() {
+    let place = Place::new("1/10ns algo sliding-log count rejected", OLD);
+    for n in 0..40 {
+        assert_eq!(place.admit(&place.owner(OLD), 0, 1) == Some(Verdict::Allowed), n == 0);
+        assert!(place.rule.expires_at(place.pair.both().1) >= 10, "{n}");
+    }
 }
