@@ -105,14 +105,15 @@ impl Table {
         let fill = |memory: &Region| begin(memory, &fixed, policies);
         let (memory, _) = Region::open_or_create(path, length, options.mode, inspect, fill)?;
         let table = Table::over(memory, options.huge_pages)?;
+        // Before anything is written: a file that is refused stays as it is.
         table.agrees(&fixed, policies)?;
-        Ok(table)
+        table.going_on()
     }
 
     /// The table that is in the file at `path`, whatever it is.
     pub fn open_at(path: &CStr) -> Result<Table, TableError> {
         let memory = Region::open(path, |head| Header::inspect(head).map(|found| found.bytes))?;
-        Table::over(memory, false)
+        Table::over(memory, false)?.going_on()
     }
 
     /// [`Table::file_at`] for a path as Rust programs have it.
@@ -168,7 +169,7 @@ impl Table {
             return Err(TableError::Truncated);
         }
         // SAFETY: by the caller's promise.
-        Table::over(unsafe { Region::borrowed(memory, needed) }?, false)
+        Table::over(unsafe { Region::borrowed(memory, needed) }?, false)?.going_on()
     }
 
     /// Writes down when it is, for the next boot, and what is in memory to the disk. Nothing is lost without it as long as
@@ -210,7 +211,7 @@ impl Table {
         if huge_pages {
             memory.advise_huge(0);
         }
-        let mut table = Table {
+        Ok(Table {
             memory,
             fixed,
             homes: Homes::new(fixed.buckets),
@@ -220,11 +221,15 @@ impl Table {
             offset: 0,
             secrets: RapidSecrets::seed(fixed.seed),
             versions: Versions::new(),
-        };
-        if fixed.file != 0 {
-            table.continue_time()?;
+        })
+    }
+
+    /// The same, once its time goes on.
+    fn going_on(mut self) -> Result<Table, TableError> {
+        if self.fixed.file != 0 {
+            self.continue_time()?;
         }
-        Ok(table)
+        Ok(self)
     }
 
     /// Whether this is the table that was asked for.
