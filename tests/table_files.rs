@@ -1,0 +1,408 @@
+//! Tables in files: what is refused and stays as it is, what is damaged, what survives a restart and a boot.
+
+mod common;
+
+use common::{policy, Rng, DAY, HOUR, MIN, SEC};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fs, thread};
+use tollbar::clock::Source;
+use tollbar::table::{Call, Missing, OnFull, Options, PolicyId, Table, TableError};
+use tollbar::{Policy, Verdict};
+
+const FIRST: PolicyId = PolicyId::FIRST;
+
+/// The header's words, by their place: see src/table/layout.rs. The first twelve never change, and the last of these
+/// is their checksum.
+const LAYOUT: usize = 1;
+const FIXED: usize = 12;
+/// `boot`: the name of the boot that the table's clock belongs to, in two words.
+const BOOT: usize = 12;
+/// `table_time` and `wall_time`: the two clocks, read together.
+const TABLE_TIME: usize = 15;
+const WALL_TIME: usize = 16;
+/// The first record of a version, a policy with its checksum, is number 0, which is never used. A record has 16 words.
+const RECORDS: usize = 4096 / 8;
+
+/// A directory that goes away.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new() -> Dir {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = env::temp_dir().join(format!("tollbar-files-{}-{n}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Dir(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn policies(texts: &[&str]) -> Vec<Policy> {
+    texts.iter().map(|text| policy(text)).collect()
+}
+
+fn options() -> Options {
+    Options::new(10).with_seed(12)
+}
+
+const TEXTS: [&str; 2] = ["60/h burst 20", "10/min algo fixed-window"];
+
+fn make(path: &Path) -> Table {
+    Table::file(path, &options(), &policies(&TEXTS)).unwrap()
+}
+
+fn words(path: &Path) -> Vec<u64> {
+    fs::read(path).unwrap().chunks_exact(8).map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap())).collect()
+}
+
+fn write(path: &Path, words: &[u64]) {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    fs::write(path, bytes).unwrap();
+}
+
+/// Both ways to open it, which must give `error` and leave the file's bytes alone.
+fn refused(path: &Path, error: TableError) {
+    let before = fs::read(path).unwrap();
+    assert_eq!(Table::open(path).err(), Some(error), "open");
+    assert_eq!(Table::file(path, &options(), &policies(&TEXTS)).err(), Some(error), "file");
+    assert!(fs::read(path).unwrap() == before, "{error:?}: the file was changed");
+}
+
+#[test]
+fn another_table_is_refused_and_stays_as_it_is() {
+    let dir = Dir::new();
+    let path = dir.path("t");
+    let table = make(&path);
+    assert_eq!(table.take_up_to_at(FIRST, b"k", DAY, 20), 20);
+    drop(table);
+    let other = |options: Options, texts: &[&str], error| {
+        let before = words(&path);
+        assert_eq!(Table::file(&path, &options, &policies(texts)).err(), Some(error));
+        let after = words(&path);
+        let changed: Vec<usize> = (0..before.len()).filter(|&n| before.get(n) != after.get(n)).collect();
+        assert_eq!((before.len(), changed), (after.len(), vec![]), "{error:?}: words of the file were changed");
+    };
+    use TableError::{OtherCapacity, OtherOptions, OtherPolicies};
+    other(Options { capacity: 11, ..options() }, &TEXTS, OtherCapacity);
+    other(Options { capacity: 1_000_000, ..options() }, &TEXTS, OtherCapacity);
+    for on_full in [OnFull::Inherit, OnFull::Allow, OnFull::EvictNearest] {
+        other(Options { on_full, ..options() }, &TEXTS, OtherOptions);
+    }
+    for clock in [Source::Monotonic, Source::Coarse] {
+        other(Options { clock, ..options() }, &TEXTS, OtherOptions);
+    }
+    for missing in [Missing::Allow, Missing::Report] {
+        other(Options { missing, ..options() }, &TEXTS, OtherOptions);
+    }
+    other(options(), &TEXTS[..1], OtherPolicies);
+    other(options(), &[TEXTS[1], TEXTS[0]], OtherPolicies);
+    other(options(), &[TEXTS[0], TEXTS[1], TEXTS[1]], OtherPolicies);
+    other(options(), &["60/h burst 21", TEXTS[1]], OtherPolicies);
+    // These may differ; the seed is the table's.
+    let same = Options { mode: 0o640, huge_pages: false, seed: Some(13), ..options() };
+    let table = Table::file(&path, &same, &policies(&TEXTS)).unwrap();
+    assert_eq!(table.admit_at(FIRST, b"k", DAY, 1), Verdict::Denied, "it is the same table");
+}
+
+#[test]
+fn what_is_no_table_is_refused_and_stays_as_it_is() {
+    let dir = Dir::new();
+    let path = dir.path("t");
+    drop(make(&path));
+    let whole = fs::read(&path).unwrap();
+    use TableError::{Corrupt, NotATable, Truncated, Version};
+    // Cut off anywhere, or longer.
+    for length in [0, 1, 7, 8, 15, 16, 95, 96, 4095, 4096, 65_535, 65_536, whole.len() - 1] {
+        fs::write(&path, &whole[..length]).unwrap();
+        refused(&path, if length < 8 { NotATable } else { Truncated });
+    }
+    for more in [1, 64, 4096, 1 << 20] {
+        fs::write(&path, &whole).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_len((whole.len() + more) as u64).unwrap();
+        refused(&path, Truncated);
+    }
+    let mut rng = Rng(1);
+    let garbage: Vec<u8> = whole.iter().map(|_| rng.next() as u8).collect();
+    for garbage in [garbage, vec![0; whole.len()], vec![0xff; whole.len()], b"tollbar\r\nlimits".to_vec()] {
+        fs::write(&path, garbage).unwrap();
+        refused(&path, NotATable);
+    }
+    let with = |change: &dyn Fn(&mut Vec<u64>)| {
+        fs::write(&path, &whole).unwrap();
+        let mut words = words(&path);
+        change(&mut words);
+        write(&path, &words);
+    };
+    with(&|words| words[LAYOUT] ^= 1);
+    refused(&path, Version);
+    with(&|words| words[LAYOUT] = 0);
+    refused(&path, Version);
+    with(&|words| words[FIXED - 1] ^= 1 << 63);
+    refused(&path, Corrupt);
+    // A whole header of a larger table, in a file of this one's length.
+    let large = dir.path("large");
+    drop(Table::file(&large, &Options { capacity: 100_000, ..options() }, &policies(&TEXTS)).unwrap());
+    let head = words(&large);
+    with(&|words| words[..512].copy_from_slice(&head[..512]));
+    refused(&path, Truncated);
+}
+
+/// What a table that could be opened answers may be wrong once its memory is, but it answers.
+fn answers(table: &Table) {
+    for n in [0, 1, 2, 127, 128] {
+        let id = PolicyId::new(n);
+        table.check(id, b"k", 1);
+        table.check_at(id, b"new", DAY, 1);
+        table.peek_at(id, b"k", DAY, 1);
+        table.take_up_to_at(id, b"k", DAY, 3);
+        let _ = (table.reset_at(id, b"k", DAY), table.policy(id), table.set_policy(id, &policy("7/s")));
+        let _ = (table.exempt(id, b"e"), table.unexempt(id, b"e"));
+    }
+    let _ = table.add_policy(&policy("8/s"));
+    table.sweep(0, u64::MAX, DAY);
+    assert!(table.entries(DAY).count() as u64 <= table.slots());
+    table.stats();
+}
+
+/// Each word of the header, those of the policies that are current and some beyond, is damaged in four ways. The first
+/// twelve are under a checksum; what comes after is either noticed or does no harm.
+#[test]
+fn a_damaged_header_is_refused_or_does_no_harm() {
+    let dir = Dir::new();
+    let path = dir.path("t");
+    let table = make(&path);
+    assert!(table.check_at(FIRST, b"k", DAY, 1).is_allowed());
+    drop(table);
+    let whole = words(&path);
+    for n in 0..200 {
+        for damage in [|w: u64| !w, |w: u64| w ^ 1, |w: u64| w ^ 1 << 40, |w: u64| w.wrapping_add(1 << 16)] {
+            let mut damaged = whole.clone();
+            damaged[n] = damage(damaged[n]);
+            write(&path, &damaged);
+            if n < FIXED {
+                let error = [TableError::NotATable, TableError::Version, TableError::Corrupt][n.min(2)];
+                refused(&path, error);
+                continue;
+            }
+            answers(&Table::open(&path).unwrap());
+            write(&path, &damaged);
+            match Table::file(&path, &options(), &policies(&TEXTS)) {
+                Ok(table) => answers(&table),
+                Err(TableError::OtherPolicies | TableError::Corrupt) => {}
+                Err(other) => panic!("word {n}: {other}"),
+            }
+        }
+    }
+}
+
+/// A policy that does not carry its checksum refuses its keys and is told; the others are as before.
+#[test]
+fn a_damaged_policy_denies_its_keys() {
+    let dir = Dir::new();
+    let path = dir.path("t");
+    drop(make(&path));
+    let whole = words(&path);
+    let record = (1..256).map(|n| RECORDS + 16 * n).find(|&at| whole[at] > 1).unwrap();
+    // Its checksum, and each of its fourteen words. Its stamp is word 0.
+    for n in 1..16 {
+        let mut damaged = whole.clone();
+        damaged[record + n] ^= 1 << (n + 20);
+        write(&path, &damaged);
+        assert_eq!(Table::file(&path, &options(), &policies(&TEXTS)).err(), Some(TableError::Corrupt), "word {n}");
+        let table = Table::open(&path).unwrap();
+        assert_eq!(table.policy(FIRST), Err(TableError::Corrupt));
+        assert_eq!(table.check(FIRST, b"k", 1).verdict, Verdict::Denied);
+        assert_eq!(table.take_up_to(FIRST, b"k", 5), 0);
+        assert_eq!(table.reset(FIRST, b"k"), Err(TableError::Corrupt));
+        assert!(table.check(PolicyId::new(1), b"k", 1).is_allowed());
+        answers(&table);
+    }
+}
+
+#[test]
+fn a_table_goes_on_after_a_restart() {
+    let dir = Dir::new();
+    let path = dir.path("t");
+    let mut rng = Rng(10);
+    let mut used = [0u64; 500];
+    let mut now = DAY;
+    for restart in 0..20 {
+        let table = if restart % 2 == 0 { make(&path) } else { Table::open(&path).unwrap() };
+        for key in 0..500u32 {
+            let remaining = table.peek_at(FIRST, &key.to_le_bytes(), now, 1).remaining;
+            assert_eq!(remaining, 20 - used[key as usize], "restart {restart}");
+        }
+        for _ in 0..400 {
+            let key = rng.below(500) as usize;
+            let cost = rng.within(1, 2);
+            let admitted = table.admit_at(FIRST, &(key as u32).to_le_bytes(), now, cost) == Verdict::Allowed;
+            used[key] += if admitted { cost } else { 0 };
+        }
+        // Less than a permit's time, in all.
+        now += SEC;
+        if restart % 3 == 0 {
+            table.sync().unwrap();
+        }
+    }
+}
+
+/// Makes the file one of another boot, which ended at the table's time `then`, `downtime` ago by the wall clock.
+fn another_boot(path: &Path, then: u64, wall: u64) {
+    let mut words = words(path);
+    words[BOOT] ^= 0x5555;
+    words[BOOT + 1] ^= 0x5555;
+    words[TABLE_TIME] = then;
+    words[WALL_TIME] = wall;
+    write(path, &words);
+}
+
+fn wall_clock() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap().as_nanos() as u64
+}
+
+/// Real time passes in this test, seconds of it on a busy machine: a permit comes every minute, so that half a minute is
+/// enough for all of it.
+#[test]
+fn m10_times_go_on_after_a_boot_by_the_wall_clock() {
+    let dir = Dir::new();
+    // The clock of this boot is far ahead of the one before, or far behind it, or went on as if nothing had happened.
+    for then in [100 * DAY, HOUR, 3_000 * DAY] {
+        let path = dir.path(&then.to_string());
+        let table = make(&path);
+        assert_eq!(table.take_up_to_at(FIRST, b"used up", then, 20), 20);
+        assert_eq!(table.take_up_to_at(FIRST, b"used", then, 8), 8);
+        drop(table);
+        let remaining =
+            |table: &Table| [b"used up".as_slice(), b"used", b"never"].map(|key| table.peek(FIRST, key, 1).remaining);
+        // Seven minutes and a half: seven permits.
+        another_boot(&path, then, wall_clock() - 7 * MIN - 30 * SEC);
+        let table = make(&path);
+        let on = table.now() - then;
+        assert!((7 * MIN + 30 * SEC..8 * MIN).contains(&on), "{on} ns have passed since {then}");
+        assert_eq!(remaining(&table), [7, 19, 20]);
+        // Others of this boot, now and after a restart, have the same time.
+        let before = table.now();
+        let again = Table::open(&path).unwrap();
+        let now = again.now();
+        assert!(now >= before && table.now() >= now, "{before} {now}");
+        drop((table, again));
+        assert_eq!(remaining(&Table::open(&path).unwrap()), [7, 19, 20]);
+    }
+}
+
+/// The wall clock was set back during the downtime: no time has passed, and nobody is forgiven.
+#[test]
+fn m10_a_wall_clock_that_went_back_forgives_nothing() {
+    let dir = Dir::new();
+    let path = dir.path("t");
+    for ahead in [SEC, DAY, 10_000 * DAY] {
+        let table = make(&path);
+        let then = table.now() + DAY;
+        table.take_up_to_at(FIRST, b"used up", then, 20);
+        drop(table);
+        another_boot(&path, then, wall_clock() + ahead);
+        let table = make(&path);
+        // Half a minute, as above.
+        assert!(table.now() - then < 30 * SEC);
+        assert_eq!(table.peek(FIRST, b"used up", 1).remaining, 0, "{ahead} ns ahead");
+        drop(table);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+/// All that open it first after a boot, at once, agree on the time.
+#[test]
+fn m10_many_come_first_after_a_boot() {
+    let dir = Dir::new();
+    let path = dir.path("t");
+    for round in 0..20u64 {
+        drop(make(&path));
+        let then = (round + 1) * 50 * DAY;
+        another_boot(&path, then, wall_clock() - HOUR);
+        let tables = thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| make(&path))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        let mut last = then + HOUR;
+        for n in 0..40 {
+            // One clock with one offset never goes back, whoever reads it.
+            let now = tables[n % 4].now();
+            assert!(now >= last && now < then + HOUR + 30 * SEC, "round {round}: {now} after {last}");
+            last = now;
+        }
+        drop(tables);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+const CASE: &str = "TABLE_FILES_CASE";
+
+/// What changes a whole process is tested in one of its own: this test, which else does nothing.
+#[test]
+fn a_child() {
+    let Some(case) = env::var_os(CASE) else { return };
+    let dir = PathBuf::from(env::var_os("TABLE_FILES_DIR").unwrap());
+    let path = dir.join("t");
+    match case.to_str().unwrap() {
+        "no room" => {
+            let limit = libc::rlimit { rlim_cur: 100_000, rlim_max: 100_000 };
+            // SAFETY: a valid limit; the signal that goes with it would end the process.
+            unsafe {
+                libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+                assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &limit), 0);
+            }
+            let made = Table::file(&path, &options(), &policies(&TEXTS));
+            assert_eq!(made.err(), Some(TableError::System(Call::Allocate, libc::EFBIG)));
+            assert_eq!(fs::read_dir(&dir).unwrap().count(), 0, "something was left");
+        }
+        "nobody" => {
+            // SAFETY: numbers only. Who is not root already may not, and is nobody here in any case.
+            unsafe {
+                libc::setgid(65534);
+                libc::setuid(65534);
+            }
+            let denied = Some(TableError::System(Call::Open, libc::EACCES));
+            assert_eq!(Table::open(&path).err(), denied);
+            assert_eq!(Table::file(&path, &options(), &policies(&TEXTS)).err(), denied);
+        }
+        other => panic!("{other}"),
+    }
+}
+
+fn child(case: &str, dir: &Dir) {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", "a_child"]).env(CASE, case).env("TABLE_FILES_DIR", &dir.0);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{case}: {}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// A disk without room for the table, had anywhere by a limit on the size of files. (A full disk itself is tested where
+/// the memory is: src/table/region/tests.)
+#[test]
+fn without_room_nothing_is_made() {
+    child("no room", &Dir::new());
+}
+
+#[test]
+fn an_unreadable_file_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = Dir::new();
+    let path = dir.path("t");
+    drop(make(&path));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    let before = fs::metadata(&path).unwrap();
+    child("nobody", &dir);
+    assert_eq!(before.modified().unwrap(), fs::metadata(&path).unwrap().modified().unwrap());
+}
