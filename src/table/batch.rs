@@ -64,10 +64,16 @@ impl Table {
             *quick = self.quick(policy, key).ok();
             if let Some(quick) = quick {
                 prefetch(quick.first);
-                prefetch(quick.second);
             }
         }
         let now = *now.get_or_insert_with(|| self.now());
+        self.look(now);
+        // Two thirds are in their first bucket: the second is asked for only where it is needed.
+        for quick in quick.iter().flatten() {
+            if !quick.is_in_first() {
+                prefetch(quick.second);
+            }
+        }
         for (n, (place, quick)) in places.iter_mut().zip(quick).enumerate() {
             let request = get(n);
             put(place, self.answer(request, quick, now));

@@ -190,6 +190,14 @@ pub(super) fn find_with_state(bucket: &Bucket, key: u64) -> Option<Found<'_>> {
     bucket.0.get(place & (SLOTS - 1)).map(|slot| Found { slot, state })
 }
 
+/// Whether a slot of `bucket` has the key word `key`.
+#[cfg(not(loom))]
+#[inline(always)]
+pub(super) fn holds(bucket: &Bucket, key: u64) -> bool {
+    let [a, b, c, d] = &bucket.0;
+    (a.key() == key) | (b.key() == key) | (c.key() == key) | (d.key() == key)
+}
+
 /// All four are compared before it is asked whether one agreed: one branch that is mostly foreseen, not four.
 #[cfg(not(loom))]
 #[inline(always)]

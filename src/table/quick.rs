@@ -4,7 +4,7 @@
 //! swap that fails, has charged nothing and goes the long way, from the beginning.
 
 use super::counts::shard;
-use super::home::{find_with_state, Found, TAG};
+use super::home::{find_with_state, holds, Found, TAG};
 use super::slot::{Bucket, Pair};
 use super::versions::Version;
 use super::{PolicyId, Table};
@@ -20,6 +20,13 @@ pub(super) struct Quick<'a> {
     pub(super) second: &'a Bucket,
     /// The key word.
     pub(super) key: u64,
+}
+
+impl Quick<'_> {
+    #[inline(always)]
+    pub(super) fn is_in_first(&self) -> bool {
+        holds(self.first, self.key)
+    }
 }
 
 /// Nothing has been charged: ask the long way.
@@ -43,12 +50,17 @@ impl Table {
         Ok(Quick { version, first, second, key: version.key | hash & TAG })
     }
 
-    /// Decides on it; returns the verdict and the state after it.
+    /// Looks at the callers' clock.
     #[inline(always)]
-    pub(super) fn decide(&self, quick: &Quick<'_>, now: u64, cost: u64) -> Result<(Verdict, u64), Long> {
+    pub(super) fn look(&self, now: u64) {
         if let Some(shard) = shard(self.shards()) {
             shard.look(now);
         }
+    }
+
+    /// Decides on it; returns the verdict and the state after it.
+    #[inline(always)]
+    pub(super) fn decide(&self, quick: &Quick<'_>, now: u64, cost: u64) -> Result<(Verdict, u64), Long> {
         let found = match find_with_state(quick.first, quick.key) {
             Some(found) => found,
             None => find_with_state(quick.second, quick.key).ok_or(Long)?,

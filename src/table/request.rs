@@ -211,6 +211,7 @@ impl Table {
         if self.fixed.side != 0 {
             return self.ask_wide(sought, now, Ask::TakeUpTo(most)).map(|told| told.taken);
         }
+        self.look(now);
         let mut taken = 0;
         let (outcome, _) = self.request(sought, now, |rule, state| {
             taken = rule.available(state, now).min(most);
@@ -231,7 +232,9 @@ impl Table {
             prefetch(quick.first);
             prefetch(quick.second);
         }
-        self.answer(request, quick, self.time(now))
+        let now = self.time(now);
+        self.look(now);
+        self.answer(request, quick, now)
     }
 
     /// A request that has been looked up, or could not be, at its time.
@@ -266,10 +269,6 @@ impl Table {
         now: u64,
         mut step: impl FnMut(&Rule, u64) -> Step,
     ) -> Result<(Outcome, &'a Version), TableError> {
-        let shard = shard(self.shards());
-        if let Some(shard) = shard {
-            shard.look(now);
-        }
         loop {
             let version = sought.version;
             let asked = protocol::request(self, &sought.home, sought.key(), now, self.on_full, |state| {
@@ -278,7 +277,7 @@ impl Table {
             match asked {
                 Ok(outcome) => {
                     if outcome.event != Event::Known || outcome.retries != 0 {
-                        if let Some(shard) = shard {
+                        if let Some(shard) = shard(self.shards()) {
                             shard.event(outcome.event, outcome.retries);
                         }
                     }

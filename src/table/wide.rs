@@ -125,7 +125,6 @@ impl Table {
     #[inline(never)]
     pub(super) fn ask_wide(&self, sought: Sought<'_>, now: u64, ask: Ask) -> Result<Told, TableError> {
         let wide = sought.version.wide.as_ref().ok_or(TableError::Corrupt)?;
-        self.look(now);
         let key = sought.key();
         loop {
             if let Some(slot) = sought.home.find(key) {
@@ -208,12 +207,6 @@ impl Table {
         }
     }
 
-    fn look(&self, now: u64) {
-        if let Some(shard) = super::counts::shard(self.shards()) {
-            shard.look(now);
-        }
-    }
-
     /// What a key of a slot has left.
     pub(super) fn remaining_wide(&self, wide: &Wide, slot: &Slot, key: u64, now: u64) -> u64 {
         let told = wide.ask(&Owner { slot, key }, self.side(slot), now, Ask::Peek(0));
@@ -265,6 +258,10 @@ impl Head for Labels<'_> {
 
     fn glance(&self) -> Option<u64> {
         self.newcomer.glance()
+    }
+
+    fn takes_over(&self, word: u64) -> bool {
+        self.newcomer.takes_over(word)
     }
 
     fn swap(&self, from: u64, to: u64) -> Result<(), Option<u64>> {
