@@ -8,7 +8,8 @@
  *     replay_lines     a file as lines
  *     replay_parse     a line as a request: time, key, cost
  *     replay_keys      a key as a number
- *     replay_policy    policy and key as a limiter: the calls of tollbar.h are there
+ *     replay_policy    a policy, and counts of what it decided
+ *     replay_tables    what each key has used up: most calls of tollbar.h are there
  *     replay_history   what was admitted in the fullest window
  *     replay_report    all of it as text, by way of
  *     replay_output    a file that is written to
@@ -34,12 +35,20 @@
 /* Bad lines that are told one by one. */
 #define BAD_TOLD 5
 
+typedef struct progress {
+    bool wanted;
+    bool shown;
+    double next;
+} progress;
+
 typedef struct replay {
     replay_options options;
+    progress progress;
     int log;
     /* Of the log, for progress; 0 if not known. */
     uint64_t log_size;
     replay_input input;
+    replay_tables tables;
     replay_output decisions;
     replay_output report;
 } replay;
@@ -100,12 +109,6 @@ static int close_output(replay_output *out, const char *name)
 
 /* --- progress ---------------------------------------------------------------------------------- */
 
-typedef struct progress {
-    bool wanted;
-    bool shown;
-    double next;
-} progress;
-
 static double seconds(void)
 {
     struct timespec now;
@@ -114,20 +117,21 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void show_progress(progress *progress, const replay *run, const replay_lines *lines)
+/* `part` of all is done; above 1: not known. */
+static void show_progress(progress *progress, uint64_t count, const char *what, double part)
 {
     double now;
 
-    if (!progress->wanted || lines->number % 4096 != 0)
+    if (!progress->wanted || count % 4096 != 0)
         return;
     now = seconds();
     if (now < progress->next)
         return;
     progress->next = now + 0.2;
     progress->shown = true;
-    fprintf(stderr, "\r%" PRIu64 " lines", lines->number);
-    if (run->log_size > 0 && lines->bytes <= run->log_size)
-        fprintf(stderr, ", %.0f %%", 100.0 * (double)lines->bytes / (double)run->log_size);
+    fprintf(stderr, "\r\033[K%" PRIu64 " %s", count, what);
+    if (part <= 1)
+        fprintf(stderr, ", %.0f %%", 100 * part);
 }
 
 static void hide_progress(progress *progress)
@@ -137,7 +141,110 @@ static void hide_progress(progress *progress)
     progress->shown = false;
 }
 
-/* --- the replay -------------------------------------------------------------------------------- */
+/* --- reading ----------------------------------------------------------------------------------- */
+
+static int take(replay_input *input, const replay_request *request, bool one_key)
+{
+    size_t number = input->history.count;
+    uint32_t key = one_key ? replay_keys_number(&input->keys, "(all)", strlen("(all)"))
+                           : replay_keys_number(&input->keys, request->key, request->key_length);
+
+    if (key == REPLAY_NO_KEY ||
+        replay_history_add(&input->history, key, request->time_ns, request->cost) != 0)
+        return replay_complain(REPLAY_STATUS_IO, "out of memory after %zu requests", number);
+    if (number == 0 || request->time_ns < input->first_ns)
+        input->first_ns = request->time_ns;
+    if (number == 0 || request->time_ns >= input->last_ns)
+        input->last_ns = request->time_ns;
+    else
+        input->backwards++;
+    return 0;
+}
+
+static void note_bad(replay *run, const char *why)
+{
+    if (run->input.bad++ < BAD_TOLD) {
+        hide_progress(&run->progress);
+        replay_complain(0, "%s:%" PRIu64 ": %s", run->input.name, run->input.lines, why);
+    }
+}
+
+static void sum_up_bad(const replay_input *input)
+{
+    if (input->bad > BAD_TOLD)
+        replay_complain(0, "%s: %" PRIu64 " bad lines in all", input->name, input->bad);
+    if (input->bad > 0 && input->history.count == 0)
+        replay_complain(0, "%s: no line is of --format %s", input->name, input->is_trace ? "trace" : "clf");
+}
+
+static int read_lines(replay *run, replay_lines *lines)
+{
+    replay_parse *parse = run->input.is_trace ? replay_parse_trace : replay_parse_clf;
+    replay_line line;
+    int status = 0, got = 0;
+
+    while (status == 0 && (got = replay_lines_next(lines, &line)) > 0) {
+        replay_request request;
+        const char *why;
+
+        run->input.lines = lines->number;
+        /* The mark that some editors put before UTF-8. */
+        if (lines->number == 1 && line.length >= 3 && memcmp(line.text, "\xef\xbb\xbf", 3) == 0) {
+            line.text += 3;
+            line.length -= 3;
+        }
+        show_progress(&run->progress, lines->number, "lines",
+                      run->log_size > 0 ? (double)lines->bytes / (double)run->log_size : 2);
+        if (replay_is_blank(line.text, line.length)) {
+            run->input.blank++;
+            continue;
+        }
+        why = parse(line.text, line.length, line.cut, &request);
+        if (why != NULL)
+            note_bad(run, why);
+        else
+            status = take(&run->input, &request, run->options.one_key);
+    }
+    if (got < 0)
+        status = errno;
+    hide_progress(&run->progress);
+    if (got < 0)
+        return replay_complain(REPLAY_STATUS_IO, "%s: after line %" PRIu64 ": %s", run->input.name,
+                               lines->number, strerror(status));
+    sum_up_bad(&run->input);
+    return status;
+}
+
+static int read_log(replay *run)
+{
+    replay_lines lines;
+    int status;
+
+    if (!replay_lines_open(&lines, run->log))
+        return replay_complain(REPLAY_STATUS_IO, "out of memory");
+    status = read_lines(run, &lines);
+    replay_lines_close(&lines);
+    return status;
+}
+
+/* --- deciding ---------------------------------------------------------------------------------- */
+
+/* All keys are known by now, and tables can be made that have places for them. */
+static int open_tables(replay *run)
+{
+    const replay_input *input = &run->input;
+    replay_options *options = &run->options;
+    size_t i;
+
+    for (i = 0; i < options->policy_count; i++) {
+        if (replay_policy_begin(&options->policies[i], input->keys.count, input->history.count) != 0)
+            return replay_complain(REPLAY_STATUS_IO, "out of memory");
+    }
+    /* Half full at the most, nobody is without a place, and no key's place goes to another. */
+    if (options->room.keys == 0)
+        options->room.keys = input->keys.count > 0 ? 2 * (uint64_t)input->keys.count : 1;
+    return replay_tables_open(&run->tables, &options->room, options->policies, options->policy_count);
+}
 
 static void write_decision(replay_output *out, int32_t verdict, const tollbar_decision *decision)
 {
@@ -153,21 +260,24 @@ static void write_decision(replay_output *out, int32_t verdict, const tollbar_de
     }
 }
 
-/* By all policies, in their order. */
-static int decide(replay *run, uint32_t key, size_t number, const replay_request *request)
+/* On one request, by all policies, in their order. */
+static int decide(replay *run, uint32_t number, const replay_event *request)
 {
+    const replay_keys *keys = &run->input.keys;
+    const replay_key *key = &keys->keys[number];
     const char *path = run->options.decisions_path;
     size_t i;
 
     for (i = 0; i < run->options.policy_count; i++) {
         replay_policy *policy = &run->options.policies[i];
         tollbar_decision decision = TOLLBAR_DECISION_INIT;
-        int32_t verdict =
-            replay_policy_decide(policy, key, number, request->time_ns, request->cost, &decision);
+        int32_t verdict = tollbar_table_check_at(policy->table, policy->number, keys->bytes + key->offset,
+                                                 key->length, request->time_ns, request->cost, &decision);
 
         if (verdict < 0)
-            return replay_complain(REPLAY_STATUS_IO, "%s, request %zu: %s", policy->text, number + 1,
-                                   tollbar_strerror(verdict));
+            return replay_complain(REPLAY_STATUS_IO, "%s, request %zu: %s", policy->text,
+                                   request->number + 1, tollbar_strerror(verdict));
+        replay_policy_count(policy, number, request->number, verdict);
         if (path != NULL)
             write_decision(&run->decisions, verdict, &decision);
     }
@@ -177,92 +287,21 @@ static int decide(replay *run, uint32_t key, size_t number, const replay_request
     return 0;
 }
 
-static int take(replay *run, const replay_request *request)
+static int decide_all(replay *run)
 {
-    replay_input *input = &run->input;
-    size_t number = input->history.count;
-    size_t key_length = run->options.one_key ? 0 : request->key_length;
-    uint32_t key = replay_keys_number(&input->keys, request->key, key_length);
+    const replay_history *history = &run->input.history;
+    int status = open_tables(run);
+    size_t i;
 
-    if (key == REPLAY_NO_KEY ||
-        replay_history_add(&input->history, key, request->time_ns, request->cost) != 0)
-        return replay_complain(REPLAY_STATUS_IO, "out of memory after %zu requests", number);
-    if (number == 0 || request->time_ns < input->first_ns)
-        input->first_ns = request->time_ns;
-    if (number == 0 || request->time_ns >= input->last_ns)
-        input->last_ns = request->time_ns;
-    else
-        input->backwards++;
-    return decide(run, key, number, request);
-}
-
-static void note_bad(replay *run, progress *progress, const char *why)
-{
-    if (run->input.bad++ < BAD_TOLD) {
-        hide_progress(progress);
-        replay_complain(0, "%s:%" PRIu64 ": %s", run->input.name, run->input.lines, why);
+    for (i = 0; i < history->count && status == 0; i++) {
+        show_progress(&run->progress, i, "requests", (double)i / (double)history->count);
+        status = decide(run, history->keys[i], &history->events[i]);
     }
+    hide_progress(&run->progress);
+    return status == 0 ? replay_tables_sync(&run->tables) : status;
 }
 
-static void sum_up_bad(const replay_input *input)
-{
-    if (input->bad > BAD_TOLD)
-        replay_complain(0, "%s: %" PRIu64 " bad lines in all", input->name, input->bad);
-    if (input->bad > 0 && input->history.count == 0)
-        replay_complain(0, "%s: no line is of --format %s", input->name, input->is_trace ? "trace" : "clf");
-}
-
-static int replay_all(replay *run, replay_lines *lines)
-{
-    progress progress = {false, false, 0};
-    replay_parse *parse = run->input.is_trace ? replay_parse_trace : replay_parse_clf;
-    replay_line line;
-    int status = 0, got = 0;
-
-    progress.wanted = isatty(STDERR_FILENO) != 0;
-    progress.next = seconds() + 1;
-    while (status == 0 && (got = replay_lines_next(lines, &line)) > 0) {
-        replay_request request;
-        const char *why;
-
-        run->input.lines = lines->number;
-        /* The mark that some editors put before UTF-8. */
-        if (lines->number == 1 && line.length >= 3 && memcmp(line.text, "\xef\xbb\xbf", 3) == 0) {
-            line.text += 3;
-            line.length -= 3;
-        }
-        show_progress(&progress, run, lines);
-        if (replay_is_blank(line.text, line.length)) {
-            run->input.blank++;
-            continue;
-        }
-        why = parse(line.text, line.length, line.cut, &request);
-        if (why != NULL)
-            note_bad(run, &progress, why);
-        else
-            status = take(run, &request);
-    }
-    if (got < 0)
-        status = errno;
-    hide_progress(&progress);
-    if (got < 0)
-        return replay_complain(REPLAY_STATUS_IO, "%s: after line %" PRIu64 ": %s", run->input.name,
-                               lines->number, strerror(status));
-    sum_up_bad(&run->input);
-    return status;
-}
-
-static int read_log(replay *run)
-{
-    replay_lines lines;
-    int status;
-
-    if (!replay_lines_open(&lines, run->log))
-        return replay_complain(REPLAY_STATUS_IO, "out of memory");
-    status = replay_all(run, &lines);
-    replay_lines_close(&lines);
-    return status;
-}
+/* --- all of it --------------------------------------------------------------------------------- */
 
 static int write_report(replay *run)
 {
@@ -271,6 +310,7 @@ static int write_report(replay *run)
     if (replay_history_sort(&run->input.history, run->input.keys.count) != 0)
         return replay_complain(REPLAY_STATUS_IO, "out of memory");
     replay_report_input(&run->report, &run->input);
+    replay_report_tables(&run->report, &run->tables);
     if (run->options.compares)
         replay_report_table(&run->report, &run->input, run->options.policies, run->options.policy_count);
     for (i = 0; !run->options.compares && i < run->options.policy_count; i++)
@@ -291,6 +331,8 @@ static int replay_main(replay *run, int argc, char **argv)
         status = open_decisions(run, &log);
     if (status == 0)
         status = read_log(run);
+    if (status == 0)
+        status = decide_all(run);
     /* All decisions are in their file before a word of the report. */
     if (status == 0 && run->options.decisions_path != NULL)
         status = close_output(&run->decisions, run->options.decisions_path);
@@ -307,6 +349,8 @@ int main(int argc, char **argv)
     int status;
 
     run.log = -1;
+    run.progress.wanted = isatty(STDERR_FILENO) != 0;
+    run.progress.next = seconds() + 1;
     replay_output_open(&run.decisions, -1);
     replay_output_open(&run.report, STDOUT_FILENO);
     status = replay_main(&run, argc, argv);
@@ -315,6 +359,7 @@ int main(int argc, char **argv)
         close(run.log);
     if (run.decisions.file >= 0)
         close(run.decisions.file);
+    replay_tables_close(&run.tables);
     replay_options_free(&run.options);
     replay_keys_free(&run.input.keys);
     replay_history_free(&run.input.history);

@@ -6,6 +6,7 @@
 
 #include "replay_options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,11 @@ static const char usage[] =
     "  --key none         one limiter for all requests\n"
     "  --format clf       LOG is in the Common or Combined Log Format (the default)\n"
     "  --format trace     LOG has lines of 'time_ns key cost'\n"
+    "  --keys N           a place for N keys under each policy (for all of the log: the default)\n"
+    "  --on-full WHAT     what a new key gets when there is no place: deny (the default),\n"
+    "                     inherit, allow, or evict-nearest\n"
+    "  --table FILE       keep what the keys have used up in FILE, from one replay to the next;\n"
+    "                     with --keys\n"
     "  --decisions FILE   write each decision to FILE: 'A|D|N remaining retry_after_ns'\n"
     "  --help             print this, and exit\n"
     "  --version          print the version, and exit\n"
@@ -83,8 +89,34 @@ static int choose(const char *option, const char *argument, const char *one, con
     return try_help();
 }
 
+static int read_keys(uint64_t *keys, const char *argument)
+{
+    char *end;
+
+    errno = 0;
+    *keys = strtoull(argument, &end, 10);
+    /* strtoull also takes blanks and signs. */
+    if (*argument >= '0' && *argument <= '9' && *end == '\0' && errno == 0 && *keys > 0)
+        return 0;
+    replay_complain(0, "--keys is a whole number from 1 on, not '%s'", argument);
+    return try_help();
+}
+
+static int read_on_full(uint32_t *on_full, const char *argument)
+{
+    /* In the order of the TOLLBAR_ON_FULL_ numbers. */
+    static const char *const names[] = {"deny", "inherit", "allow", "evict-nearest"};
+
+    for (*on_full = 0; *on_full < sizeof names / sizeof *names; ++*on_full) {
+        if (strcmp(argument, names[*on_full]) == 0)
+            return 0;
+    }
+    replay_complain(0, "--on-full is 'deny', 'inherit', 'allow' or 'evict-nearest', not '%s'", argument);
+    return try_help();
+}
+
 /* Beyond any character, so that what getopt_long found wrong can be told from a short option. */
-enum { POLICY = 256, KEY, FORMAT, DECISIONS, HELP, VERSION };
+enum { POLICY = 256, KEY, FORMAT, KEYS, ON_FULL, TABLE, DECISIONS, HELP, VERSION };
 
 /* What getopt_long has found wrong. */
 static int wrong_option(const char *argument)
@@ -108,6 +140,15 @@ static int read_option(replay_options *options, replay_output *out, int option, 
         return choose("--key", optarg, "address", "none", &options->one_key);
     case FORMAT:
         return choose("--format", optarg, "clf", "trace", &options->is_trace);
+    case KEYS:
+        return read_keys(&options->room.keys, optarg);
+    case ON_FULL:
+        return read_on_full(&options->room.on_full, optarg);
+    case TABLE:
+        if (options->room.path != NULL)
+            return wrong_usage("--table is given twice", "");
+        options->room.path = optarg;
+        return 0;
     case DECISIONS:
         if (options->decisions_path != NULL)
             return wrong_usage("--decisions is given twice", "");
@@ -134,17 +175,19 @@ int replay_options_read(replay_options *options, replay_output *out, int argc, c
         {"policy", required_argument, NULL, POLICY},
         {"key", required_argument, NULL, KEY},
         {"format", required_argument, NULL, FORMAT},
+        {"keys", required_argument, NULL, KEYS},
+        {"on-full", required_argument, NULL, ON_FULL},
+        {"table", required_argument, NULL, TABLE},
         {"decisions", required_argument, NULL, DECISIONS},
         {"help", no_argument, NULL, HELP},
         {"version", no_argument, NULL, VERSION},
         {NULL, 0, NULL, 0},
     };
-    int option;
+    int option, status = 0;
 
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
-        int status = read_option(options, out, option, argv[optind - 1]);
-
+        status = read_option(options, out, option, argv[optind - 1]);
         if (status != 0)
             return status;
     }
@@ -152,8 +195,14 @@ int replay_options_read(replay_options *options, replay_output *out, int argc, c
         return wrong_usage("LOG is missing: the file to replay, or - for standard input", "");
     if (optind + 1 < argc)
         return wrong_usage("one LOG at a time: what is ", argv[optind + 1]);
+    if (options->room.path != NULL && options->room.keys == 0)
+        return wrong_usage("--table needs --keys: how many keys the file is for", "");
     options->log_path = argv[optind];
-    return options->policy_count == 0 ? add_compared(options) : 0;
+    if (options->policy_count == 0)
+        status = add_compared(options);
+    if (status == 0)
+        status = replay_tables_check(&options->room, options->policies, options->policy_count);
+    return status;
 }
 
 void replay_options_free(replay_options *options)

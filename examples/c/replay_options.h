@@ -7,6 +7,7 @@
 
 #include "replay_output.h"
 #include "replay_policy.h"
+#include "replay_tables.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +20,7 @@ typedef struct replay_options {
     bool compares;
     bool one_key;
     bool is_trace;
+    replay_room room;
     /* "-" is standard input. */
     const char *log_path;
     /* NULL: not wanted. */

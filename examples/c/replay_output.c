@@ -89,9 +89,6 @@ void replay_output_key(replay_output *out, const replay_keys *keys, uint32_t key
     const char *bytes = keys->bytes + keys->keys[key].offset;
     size_t i;
 
-    /* The one key of --key none. */
-    if (length == 0)
-        replay_output_text(out, "(all)");
     for (i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)bytes[i];
         char escape[4] = {'\\', 'x', hex[byte >> 4], hex[byte & 15]};

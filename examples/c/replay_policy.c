@@ -1,10 +1,9 @@
-/* replay_policy.c: where the replay meets the library.
+/* replay_policy.c: reads policies, and counts.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
 #include "replay_policy.h"
 
-#include "replay_keys.h"
 #include "replay_output.h"
 
 #include <stdio.h>
@@ -48,10 +47,7 @@ bool replay_policy_open(replay_policy *policy, const char *text)
     memset(policy, 0, sizeof *policy);
     code = tollbar_policy_spec_parse(text, strlen(text), &spec, &error);
     if (code == 0) {
-        /* Cells where that can be: 8 bytes a key. */
-        code = tollbar_policy_new(&spec, &policy->compiled);
-        if (code == TOLLBAR_E_NOT_ONE_WORD)
-            code = tollbar_policy_spec_check(&spec);
+        code = tollbar_policy_spec_check(&spec);
         error.column = 1;
         error.expected = NULL;
     }
@@ -67,66 +63,40 @@ bool replay_policy_open(replay_policy *policy, const char *text)
     return true;
 }
 
-static int32_t step(replay_policy *policy, replay_slot *slot, uint64_t time_ns, uint64_t cost,
-                    tollbar_decision *out)
+int replay_policy_begin(replay_policy *policy, size_t key_count, size_t request_count)
 {
-    if (policy->compiled != NULL)
-        return tollbar_cell_check_at(&slot->state.cell, policy->compiled, time_ns, cost, out);
-    if (slot->state.limiter == NULL) {
-        int32_t code = tollbar_limiter_new(&policy->spec, NULL, &slot->state.limiter);
-
-        if (code != 0)
-            return code;
-    }
-    return tollbar_limiter_check_at(slot->state.limiter, time_ns, cost, out);
+    /* One more: to ask for nothing may be answered with NULL. */
+    policy->refused = calloc(key_count + 1, sizeof *policy->refused);
+    policy->admitted = calloc(request_count / 8 + 1, 1);
+    return policy->refused != NULL && policy->admitted != NULL ? 0 : -1;
 }
 
-int32_t replay_policy_decide(replay_policy *policy, uint32_t key, size_t number, uint64_t time_ns,
-                             uint64_t cost, tollbar_decision *out)
+void replay_policy_count(replay_policy *policy, uint32_t key, size_t request, int32_t verdict)
 {
-    replay_slot *slot;
-    int32_t verdict;
-
-    if (replay_grow(&policy->slots, &policy->slot_room, (size_t)key + 1, sizeof *policy->slots) != 0 ||
-        replay_grow(&policy->admitted, &policy->admitted_room, number / 8 + 1, 1) != 0)
-        return TOLLBAR_E_NO_MEMORY;
-    slot = &policy->slots[key];
-    verdict = step(policy, slot, time_ns, cost, out);
     switch (verdict) {
     case TOLLBAR_ALLOWED:
         policy->allowed++;
-        policy->admitted[number / 8] |= (unsigned char)(1u << (number % 8));
+        policy->admitted[request / 8] |= (unsigned char)(1u << (request % 8));
         break;
     case TOLLBAR_DENIED:
         policy->denied++;
-        slot->refused++;
-        break;
-    case TOLLBAR_NEVER:
-        policy->never++;
-        slot->refused++;
+        policy->refused[key]++;
         break;
     default:
+        policy->never++;
+        policy->refused[key]++;
         break;
     }
-    return verdict;
 }
 
-bool replay_policy_admitted(const replay_policy *policy, size_t number)
+bool replay_policy_admitted(const replay_policy *policy, size_t request)
 {
-    return (policy->admitted[number / 8] >> (number % 8) & 1) != 0;
+    return (policy->admitted[request / 8] >> (request % 8) & 1) != 0;
 }
 
 void replay_policy_close(replay_policy *policy)
 {
-    size_t key;
-
-    /* Room beyond the keys is zeroed, and NULL is nothing to free. */
-    if (policy->compiled == NULL) {
-        for (key = 0; key < policy->slot_room; key++)
-            tollbar_limiter_free(policy->slots[key].state.limiter);
-    }
-    tollbar_policy_free(policy->compiled);
-    free(policy->slots);
+    free(policy->refused);
     free(policy->admitted);
     memset(policy, 0, sizeof *policy);
 }

@@ -20,14 +20,14 @@ static size_t rank(const replay_keys *keys, const replay_policy *policy, uint32_
     uint32_t key;
 
     for (key = 0; key < keys->count; key++) {
-        uint64_t refused = policy->slots[key].refused;
+        uint64_t refused = policy->refused[key];
         size_t at = used;
 
         if (refused == 0)
             continue;
         denied++;
         for (; at > 0; at--) {
-            uint64_t above = policy->slots[ranks[at - 1]].refused;
+            uint64_t above = policy->refused[ranks[at - 1]];
 
             if (above > refused || (above == refused && replay_keys_compare(keys, ranks[at - 1], key) < 0))
                 break;
@@ -77,6 +77,18 @@ void replay_report_input(replay_output *out, const replay_input *input)
     }
 }
 
+void replay_report_tables(replay_output *out, const replay_tables *tables)
+{
+    static const char *const got[] = {"refused", "with another key's debt", "admitted, not remembered",
+                                      "admitted, another key forgotten"};
+    uint64_t homeless = replay_tables_homeless(tables);
+
+    replay_output_print(out, "tables         %zu for %" PRIu64 " keys a policy, %.1f MB\n", tables->count,
+                        tables->room.keys, (double)replay_tables_bytes(tables) / 1e6);
+    replay_output_print(out, "no place       %" PRIu64 "%s%s\n", homeless, homeless > 0 ? ", " : "",
+                        homeless > 0 ? got[tables->room.on_full] : "");
+}
+
 void replay_report_policy(replay_output *out, const replay_input *input, const replay_policy *policy)
 {
     uint32_t ranks[RANKS], who;
@@ -101,7 +113,7 @@ void replay_report_policy(replay_output *out, const replay_input *input, const r
         replay_output_text(out, "none\n");
     for (i = 0; i < RANKS && ranks[i] != REPLAY_NO_KEY; i++) {
         replay_output_print(out, "%s%8" PRIu64 "  ", i == 0 ? "" : "               ",
-                            policy->slots[ranks[i]].refused);
+                            policy->refused[ranks[i]]);
         replay_output_key(out, &input->keys, ranks[i]);
         replay_output_text(out, "\n");
     }

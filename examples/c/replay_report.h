@@ -9,6 +9,7 @@
 #include "replay_keys.h"
 #include "replay_output.h"
 #include "replay_policy.h"
+#include "replay_tables.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,6 +32,9 @@ typedef struct replay_input {
 } replay_input;
 
 void replay_report_input(replay_output *out, const replay_input *input);
+
+/* The tables, and whether they were large enough. */
+void replay_report_tables(replay_output *out, const replay_tables *tables);
 
 /* One policy in full. */
 void replay_report_policy(replay_output *out, const replay_input *input, const replay_policy *policy);
