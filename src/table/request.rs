@@ -43,6 +43,9 @@ pub(super) enum Skipped {
 
 /// What an exempt key, or one that is missing and allowed, is told.
 const FREE: Decision = Decision { verdict: Verdict::Allowed, remaining: u64::MAX, retry_after: 0, reset_after: 0 };
+/// How often a request is put again. Each time another call has changed its key's few places, or the policy; so often in a
+/// row they do not, but damaged memory may say so for ever.
+pub(super) const ROUNDS: u32 = 10_000;
 /// What a request is told that no waiting can help.
 pub(super) const CLOSED: Decision =
     Decision { verdict: Verdict::Denied, remaining: 0, retry_after: NEVER, reset_after: NEVER };
@@ -102,7 +105,7 @@ impl Table {
     /// become earlier, and the key gets another with its next charge. If all its other places are taken (which
     /// takes some resets within the time of its debt, or a full table) nothing changes, and the answer is false.
     pub fn reset_at(&self, policy: PolicyId, key: &[u8], now: u64) -> Result<bool, TableError> {
-        loop {
+        for _ in 0..ROUNDS {
             let sought = self.seek(policy, key)?;
             let Some(slot) = sought.home.find(sought.key()) else {
                 match protocol::first_to_expire(self, &sought.home, sought.key(), now) {
@@ -127,6 +130,7 @@ impl Table {
                 return Ok(true);
             }
         }
+        Err(TableError::Corrupt)
     }
 
     /// The hash that `key` is known by under `policy` in this table.
@@ -172,7 +176,7 @@ impl Table {
         if self.fixed.side != 0 {
             return self.ask_wide(sought, now, Ask::Peek(cost)).map(|told| told.decision);
         }
-        loop {
+        for _ in 0..ROUNDS {
             let version = sought.version;
             let about = |state| version.rule.describe(version.rule.step(state, now, cost).verdict, state, now, cost);
             let known = sought.home.find(sought.key()).map(|slot| slot.pair());
@@ -194,6 +198,7 @@ impl Table {
             }
             sought.version = self.current(policy)?;
         }
+        Err(TableError::Corrupt)
     }
 
     pub(crate) fn try_take_up_to(
@@ -269,7 +274,7 @@ impl Table {
         now: u64,
         mut step: impl FnMut(&Rule, u64) -> Step,
     ) -> Result<(Outcome, &'a Version), TableError> {
-        loop {
+        for _ in 0..ROUNDS {
             let version = sought.version;
             let asked = protocol::request(self, &sought.home, sought.key(), now, self.on_full, |state| {
                 step(&version.rule, state)
@@ -286,6 +291,7 @@ impl Table {
                 Err(Again) => sought.version = self.current(PolicyId(version.policy))?,
             }
         }
+        Err(TableError::Corrupt)
     }
 
     /// Everything up to the clock: the key's lines are on their way while it is read.
@@ -345,7 +351,8 @@ impl Table {
     #[inline(always)]
     pub(super) fn named(&self, key: u64) -> Option<&Version> {
         let stamp = self.records().get((key >> TAG_BITS) as usize)?.stamp.load(Ordering::Acquire);
-        self.versions.get(self.records(), stamp)
+        // A damaged stamp may be another version's.
+        self.versions.get(self.records(), stamp).filter(|version| version.key == key & !TAG)
     }
 
     /// Whether another candidate than the one that holds `key` has expired.

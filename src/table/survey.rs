@@ -191,7 +191,11 @@ impl Table {
                     self.count_vacated();
                     return;
                 }
-                Ok(()) => pair = new,
+                Ok(()) => {
+                    // Brought over. Not looked at again: damaged memory may send it from one policy to the other for ever.
+                    swept.live += 1;
+                    return;
+                }
                 Err(seen) => pair = seen,
             }
         }

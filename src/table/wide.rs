@@ -11,7 +11,7 @@ use super::counts::Count;
 use super::error::TableError;
 use super::layout::SLOTS_A_BUCKET;
 use super::protocol::{first_to_expire, Again, Candidate, Event, OnFull};
-use super::request::{full, Sought};
+use super::request::{full, Sought, ROUNDS};
 use super::slot::{Pair, Slot};
 use super::{PolicyId, Table};
 use crate::algorithm::sliding_log::KeyedLog;
@@ -126,7 +126,7 @@ impl Table {
     pub(super) fn ask_wide(&self, sought: Sought<'_>, now: u64, ask: Ask) -> Result<Told, TableError> {
         let wide = sought.version.wide.as_ref().ok_or(TableError::Corrupt)?;
         let key = sought.key();
-        loop {
+        for _ in 0..ROUNDS {
             if let Some(slot) = sought.home.find(key) {
                 match wide.ask(&Owner { slot, key }, self.side(slot), now, ask) {
                     Some(told) => return Ok(told),
@@ -142,6 +142,7 @@ impl Table {
                 return Ok(told);
             }
         }
+        Err(TableError::Corrupt)
     }
 
     fn ask_newcomer(&self, wide: &Wide, key: u64, first: Candidate<'_>, now: u64, ask: Ask) -> Option<Told> {
