@@ -185,6 +185,9 @@ extern "C" {
 /* The system does not say which boot this is, so the times of a file cannot be continued. */
 #define TOLLBAR_E_BOOT (-67)
 
+/* Slots of the table make no sense. */
+#define TOLLBAR_E_DAMAGED (-68)
+
 /* The file cannot be opened; errno says why, here and below. */
 #define TOLLBAR_E_OPEN (-70)
 
@@ -825,6 +828,26 @@ typedef struct tollbar_table_stats {
     uint64_t backward_steps;
 } tollbar_table_stats;
 
+/* What is in a table's slots. The 64-bit numbers add up to those of its slots while nobody else uses it. */
+typedef struct tollbar_table_health {
+    /* sizeof(tollbar_table_health), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* Records of policies that were begun and not finished. */
+    uint32_t claimed;
+    /* Slots that hold no key and may be taken. */
+    uint64_t vacant;
+    /* Slots that hold no key and may not be taken yet. */
+    uint64_t waiting;
+    /* Keys that have expired. */
+    uint64_t expired;
+    /* Keys with a debt. */
+    uint64_t live;
+    /* Slots under a version of a policy that nobody knows: they are never given away. */
+    uint64_t unknown;
+    /* Slots whose key another slot holds, too. */
+    uint64_t twice;
+} tollbar_table_health;
+
 /* The bytes that a table of these options and policies takes, all told and for ever. */
 int32_t tollbar_table_bytes(const tollbar_table_options *options,
                             const tollbar_policy_spec *const *policies,
@@ -901,9 +924,26 @@ int32_t tollbar_table_get_stats(const tollbar_table *table, tollbar_table_stats 
  * start. For the end of a program or now and then; as long as the machine runs nothing is lost without. */
 int32_t tollbar_table_sync(const tollbar_table *table);
 
+/* Looks at every slot, as of `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_DAMAGED if
+ * there is anything to repair; `out` is filled in either way. */
+int32_t tollbar_table_validate(const tollbar_table *table,
+                               uint64_t now_ns,
+                               tollbar_table_health *out);
+
+/* Empties slots under an unknown version of a policy, keeps of a key that is there twice the slot that expires
+ * last, and frees what a killed process has begun. Only while nobody else uses the table: what it takes from a
+ * slot may be a debt. Returns as tollbar_table_validate would have before. */
+int32_t tollbar_table_repair(const tollbar_table *table,
+                             uint64_t now_ns,
+                             tollbar_table_health *out);
+
 /* Options for a table of `keys` keys, everything else as is usual. */
 #define TOLLBAR_TABLE_OPTIONS_INIT(keys)                                                             \
     { (uint32_t)sizeof(tollbar_table_options), 0, (keys), 0, 0, 0, 0, 0 }
+
+/* Health to be filled in. */
+#define TOLLBAR_TABLE_HEALTH_INIT                                                                    \
+    { (uint32_t)sizeof(tollbar_table_health), 0, 0, 0, 0, 0, 0, 0 }
 
 /* Statistics to be filled in. */
 #define TOLLBAR_TABLE_STATS_INIT                                                                     \

@@ -191,3 +191,18 @@ fn full_tables_of_windows_and_logs() {
         }
     }
 }
+
+#[test]
+fn every_slot_is_accounted_for() {
+    let table = table(1000, &["1/s", "1/min"]);
+    for key in 0..100u32 {
+        assert!(table.check_at(PolicyId::new(key % 2), &key.to_le_bytes(), S, 1).is_allowed());
+    }
+    assert!(table.reset_at(PolicyId::new(1), &1u32.to_le_bytes(), S).unwrap());
+    let health = table.validate(3 * S);
+    assert!(health.is_sound());
+    assert_eq!((health.expired, health.live, health.waiting), (50, 49, 1));
+    assert_eq!(health.vacant, table.slots() - 100);
+    assert_eq!(table.repair(3 * S), health);
+    assert_eq!(table.validate(3 * S), health);
+}

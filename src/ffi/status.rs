@@ -91,6 +91,8 @@ pub const TOLLBAR_E_OTHER_POLICIES: i32 = -65;
 pub const TOLLBAR_E_OTHER_OPTIONS: i32 = -66;
 /// The system does not say which boot this is, so the times of a file cannot be continued.
 pub const TOLLBAR_E_BOOT: i32 = -67;
+/// Slots of the table make no sense.
+pub const TOLLBAR_E_DAMAGED: i32 = -68;
 
 /// The file cannot be opened; errno says why, here and below.
 pub const TOLLBAR_E_OPEN: i32 = -70;
@@ -173,6 +175,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_OTHER_POLICIES => (c"TOLLBAR_E_OTHER_POLICIES", c"the table has other policies"),
         TOLLBAR_E_OTHER_OPTIONS => (c"TOLLBAR_E_OTHER_OPTIONS", c"the table has other options"),
         TOLLBAR_E_BOOT => (c"TOLLBAR_E_BOOT", c"the system does not say which boot this is"),
+        TOLLBAR_E_DAMAGED => (c"TOLLBAR_E_DAMAGED", c"slots of the table make no sense"),
         TOLLBAR_E_OPEN => (c"TOLLBAR_E_OPEN", c"the file cannot be opened"),
         TOLLBAR_E_READ => (c"TOLLBAR_E_READ", c"the file cannot be read"),
         TOLLBAR_E_ALLOCATE => (c"TOLLBAR_E_ALLOCATE", c"there is no room for the file"),

@@ -5,7 +5,7 @@ use super::clock::source;
 use super::policy::{describe, policy, tollbar_policy_spec};
 use super::status::*;
 use crate::policy::Policy;
-use crate::table::{Call, Missing, OnFull, Options, PolicyId, Stats, Table, TableError, POLICIES_MOST};
+use crate::table::{Call, Health, Missing, OnFull, Options, PolicyId, Stats, Table, TableError, POLICIES_MOST};
 use core::ffi::{c_char, c_void, CStr};
 use core::mem::size_of;
 use core::ptr::NonNull;
@@ -112,6 +112,35 @@ unsafe impl Growable for tollbar_table_stats {
 }
 
 const _: () = assert!(size_of::<tollbar_table_stats>() == 120);
+
+/// What is in a table's slots. The 64-bit numbers add up to those of its slots while nobody else uses it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_table_health {
+    /// sizeof(tollbar_table_health), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// Records of policies that were begun and not finished.
+    pub claimed: u32,
+    /// Slots that hold no key and may be taken.
+    pub vacant: u64,
+    /// Slots that hold no key and may not be taken yet.
+    pub waiting: u64,
+    /// Keys that have expired.
+    pub expired: u64,
+    /// Keys with a debt.
+    pub live: u64,
+    /// Slots under a version of a policy that nobody knows: they are never given away.
+    pub unknown: u64,
+    /// Slots whose key another slot holds, too.
+    pub twice: u64,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_table_health {
+    const FIRST_SIZE: usize = 56;
+}
+
+const _: () = assert!(size_of::<tollbar_table_health>() == 56);
 
 /// The bytes that a table of these options and policies takes, all told and for ever.
 ///
@@ -390,6 +419,70 @@ pub unsafe extern "C" fn tollbar_table_sync(table: *const tollbar_table) -> i32 
             Ok(TOLLBAR_ALLOWED)
         })())
     })
+}
+
+/// Looks at every slot, as of `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_DAMAGED if
+/// there is anything to repair; `out` is filled in either way.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_validate(
+    table: *const tollbar_table,
+    now_ns: u64,
+    out: *mut tollbar_table_health,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let table = &unsafe { reference(table) }?.table;
+            size_at(out)?;
+            // SAFETY: by the caller's promise; size_at has checked it.
+            unsafe { tell(&table.validate(now_ns), out) }
+        })())
+    })
+}
+
+/// Empties slots under an unknown version of a policy, keeps of a key that is there twice the slot that expires
+/// last, and frees what a killed process has begun. Only while nobody else uses the table: what it takes from a
+/// slot may be a debt. Returns as tollbar_table_validate would have before.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_repair(
+    table: *const tollbar_table,
+    now_ns: u64,
+    out: *mut tollbar_table_health,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let table = &unsafe { reference(table) }?.table;
+            size_at(out)?;
+            // SAFETY: by the caller's promise; size_at has checked it.
+            unsafe { tell(&table.repair(now_ns), out) }
+        })())
+    })
+}
+
+/// # Safety
+/// `out` is writable and has a struct_size.
+unsafe fn tell(health: &Health, out: *mut tollbar_table_health) -> Result<i32, i32> {
+    let &Health { vacant, waiting, expired, live, unknown, twice, claimed } = health;
+    let value = tollbar_table_health {
+        struct_size: 0,
+        claimed: claimed as u32,
+        vacant,
+        waiting,
+        expired,
+        live,
+        unknown,
+        twice,
+    };
+    // SAFETY: by the caller's promise.
+    unsafe { write(out, &value) }?;
+    Ok(if health.is_sound() { TOLLBAR_ALLOWED } else { TOLLBAR_E_DAMAGED })
 }
 
 /// The code of a table's error; what the system said is in `errno`.

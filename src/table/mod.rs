@@ -36,6 +36,8 @@ mod counts;
 #[cfg(not(loom))]
 mod exempt;
 #[cfg(not(loom))]
+mod health;
+#[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]
 mod open;
@@ -55,6 +57,8 @@ mod wide;
 #[cfg(not(loom))]
 pub use batch::Request;
 pub use error::{Call, TableError};
+#[cfg(not(loom))]
+pub use health::Health;
 #[cfg(not(loom))]
 pub use open::{Missing, Options};
 pub use protocol::OnFull;

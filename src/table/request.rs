@@ -317,10 +317,7 @@ impl Table {
     pub(super) fn seek(&self, policy: PolicyId, key: &[u8]) -> Result<Sought<'_>, TableError> {
         let version = self.current(policy)?;
         let hash = self.hash_bytes(key) ^ version.salt;
-        let (first, second, spare) = self.homes.of(hash);
-        // SAFETY: all three are numbers below the number of buckets.
-        let (first, second, spare) = unsafe { (self.bucket(first), self.bucket(second), self.bucket(spare)) };
-        Ok(Sought { version, home: Home { first, second, spare, tag: hash & TAG }, hash })
+        Ok(Sought { version, home: self.home(hash), hash })
     }
 
     #[inline(always)]

@@ -208,7 +208,7 @@ impl Table {
     }
 
     /// Slot number `n`, and its bucket's.
-    fn slot(&self, n: u64) -> Option<(&Slot, u64)> {
+    pub(super) fn slot(&self, n: u64) -> Option<(&Slot, u64)> {
         if n >= self.slots() {
             return None;
         }

@@ -270,6 +270,16 @@ pub(super) fn former(header: &Header, records: &[Record; VERSIONS]) -> [u64; VER
     former
 }
 
+/// Records that are being written.
+pub(super) fn claimed(records: &[Record; VERSIONS]) -> u64 {
+    records.iter().filter(|record| record.stamp.load(Ordering::Relaxed) == CLAIMED).count() as u64
+}
+
+/// Frees them. Only while nobody can be writing one.
+pub(super) fn free_claimed(records: &[Record; VERSIONS]) {
+    records.iter().for_each(|record| record.free(CLAIMED));
+}
+
 /// A free record, the one that has been free the longest first: a straggler under a freed version then has the
 /// longest time to wake up before it is given away.
 fn claim<'a>(header: &Header, records: &'a [Record; VERSIONS]) -> Result<(usize, &'a Record), TableError> {

@@ -1,0 +1,117 @@
+//! Whether the slots of a table make sense, and what can be done where they do not.
+//!
+//! Slots carry no checksum: whatever is in one is a key and a state. But a slot may be under a version of a policy that
+//! nobody knows, and a damaged one may hold a key that is in another slot already.
+
+use super::home::{CANDIDATES, TAG};
+use super::protocol::Terms;
+use super::slot::{Pair, Slot};
+use super::versions;
+use super::Table;
+
+/// What is in a table's slots. The numbers add up to those of its slots while nobody else uses it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Slots that hold no key and may be taken.
+    pub vacant: u64,
+    /// Slots that hold no key and may not be taken yet.
+    pub waiting: u64,
+    /// Keys that have expired.
+    pub expired: u64,
+    /// Keys with a debt.
+    pub live: u64,
+    /// Slots under a version of a policy that nobody knows: they are never given away.
+    pub unknown: u64,
+    /// Keys that another slot holds, too, counted once for each slot too many.
+    pub twice: u64,
+    /// Records of policies that somebody has begun to write and, it may be, been killed.
+    pub claimed: u64,
+}
+
+impl Health {
+    /// Whether there is nothing to repair.
+    pub const fn is_sound(&self) -> bool {
+        self.unknown == 0 && self.twice == 0
+    }
+}
+
+impl Table {
+    /// Looks at every slot, as of `now`.
+    pub fn validate(&self, now: u64) -> Health {
+        let mut health = Health { claimed: versions::claimed(self.records()), ..Health::default() };
+        let mut n = 0;
+        while let Some((slot, bucket)) = self.slot(n) {
+            n += 1;
+            let pair = slot.pair();
+            let expired = self.expires_at(pair) <= now;
+            let count = match (pair.key, self.named(pair.key)) {
+                (0, _) if expired => &mut health.vacant,
+                (0, _) => &mut health.waiting,
+                (_, None) => &mut health.unknown,
+                _ if self.is_elsewhere(pair, slot, bucket) => &mut health.twice,
+                _ if expired => &mut health.expired,
+                _ => &mut health.live,
+            };
+            *count += 1;
+        }
+        health
+    }
+
+    /// Empties slots under an unknown version, keeps of a key that is there twice the slot that expires last, and frees
+    /// records that were not finished. **Only while nobody else uses the table**: what it takes from a slot may be
+    /// another's debt. Returns what [`Table::validate`] saw before.
+    pub fn repair(&self, now: u64) -> Health {
+        let health = self.validate(now);
+        versions::free_claimed(self.records());
+        let mut n = 0;
+        while let Some((slot, bucket)) = self.slot(n) {
+            n += 1;
+            let pair = slot.pair();
+            if pair.key == 0 {
+                continue;
+            }
+            if self.named(pair.key).is_none() {
+                // Nothing is known of when it expires.
+                let _ = slot.swap(pair, Pair { key: 0, state: 0 });
+            } else if self.is_elsewhere(pair, slot, bucket) {
+                let _ = slot.swap(pair, self.vacant(pair, self.expires_at(pair)));
+            }
+        }
+        health
+    }
+
+    /// Whether another slot holds the key of this one, and is the one to keep: it expires later or, of equals, comes
+    /// first in the key's order.
+    fn is_elsewhere(&self, pair: Pair, slot: &Slot, bucket: u64) -> bool {
+        let (Some(version), Some(hash)) = (self.named(pair.key), self.homes.hash_of(pair.key & TAG, bucket)) else {
+            return false;
+        };
+        let home = self.home(hash);
+        let expires = self.expires_at(pair);
+        let mut before = true;
+        for n in 0..CANDIDATES {
+            let Some(other) = home.candidate(n) else { continue };
+            if core::ptr::eq(other, slot) {
+                before = false;
+                continue;
+            }
+            let seen = other.pair();
+            let same = seen.key != 0 && (seen.key ^ pair.key) & TAG == 0;
+            if same && self.named(seen.key).is_some_and(|named| named.policy == version.policy) {
+                let other_expires = self.expires_at(seen);
+                if other_expires > expires || other_expires == expires && before {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// The buckets of a hash.
+    pub(super) fn home(&self, hash: u64) -> super::home::Home<'_> {
+        let (first, second, spare) = self.homes.of(hash);
+        // SAFETY: all three are numbers below the number of buckets.
+        let (first, second, spare) = unsafe { (self.bucket(first), self.bucket(second), self.bucket(spare)) };
+        super::home::Home { first, second, spare, tag: hash & TAG }
+    }
+}
