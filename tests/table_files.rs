@@ -401,7 +401,7 @@ fn an_unreadable_file_is_refused() {
     let dir = Dir::new();
     let path = dir.path("t");
     drop(make(&path));
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     let before = fs::metadata(&path).unwrap();
     child("nobody", &dir);
     assert_eq!(before.modified().unwrap(), fs::metadata(&path).unwrap().modified().unwrap());

@@ -1,0 +1,330 @@
+//! A table whose memory somebody scribbles on: whatever is in it, every call comes back, and none panics or leaves the
+//! memory. What it answers may be wrong then.
+//!
+//! `TABLE_ROUNDS=n` makes it n times as long. The seeds are fixed; a failure tells its round.
+
+mod common;
+
+use common::{policy, Rng, DAY, MIN};
+use std::alloc::Layout;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
+use tollbar::{Decision, Policy, Verdict};
+
+const NOW: u64 = 400 * DAY;
+/// Keys that are in the table.
+const KEYS: u64 = 6_000;
+/// The calls are few enough for a millisecond. An idle machine is a thousand times faster than this.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is where, in words: see src/table/layout.rs.
+const HEADER: std::ops::Range<u64> = 0..160;
+const RECORDS: std::ops::Range<u64> = 512..512 + 256 * 16;
+const COUNTERS: std::ops::Range<u64> = 4608..4608 + 64 * 16;
+const EXEMPT: std::ops::Range<u64> = 5632..5632 + 2048;
+const SLOTS: u64 = 8192;
+
+/// Ends the program if a round does not end: a thread that spins cannot be ended by itself.
+struct Watchdog(Arc<Mutex<(u64, String)>>);
+
+impl Watchdog {
+    fn new() -> Watchdog {
+        let dog = Watchdog(Arc::default());
+        let watched = Arc::downgrade(&dog.0);
+        thread::spawn(move || {
+            let mut last = None;
+            while let Some(watched) = watched.upgrade() {
+                let (round, told) = watched.lock().unwrap().clone();
+                if last.replace(round) == Some(round) {
+                    eprintln!("a call has not come back for {PATIENCE:?}: round {round}, after {told}");
+                    std::process::abort();
+                }
+                drop(watched);
+                thread::sleep(PATIENCE);
+            }
+        });
+        dog
+    }
+
+    fn round(&self, round: u64, told: &str) {
+        *self.0.lock().unwrap() = (round, told.into());
+    }
+}
+
+/// Memory of the test's own, followed by words that nobody may touch.
+struct Memory {
+    at: NonNull<u8>,
+    layout: Layout,
+    /// The table's words.
+    words: usize,
+}
+
+const GUARD: usize = 1024;
+const UNTOUCHED: u64 = 0x5eed_5eed_5eed_5eed;
+
+impl Memory {
+    fn new(bytes: usize) -> Memory {
+        let layout = Layout::from_size_align(bytes + 2 * GUARD * 8, 4096).unwrap();
+        // SAFETY: a layout of more than no bytes.
+        let at = NonNull::new(unsafe { std::alloc::alloc(layout) }).unwrap();
+        let memory = Memory { at, layout, words: bytes / 8 };
+        for n in 0..bytes / 8 + 2 * GUARD {
+            memory.at(n).store(UNTOUCHED, Ordering::Relaxed);
+        }
+        memory
+    }
+
+    fn at(&self, n: usize) -> &AtomicU64 {
+        // SAFETY: within the block, aligned; only used as atomics, as the table does.
+        unsafe { &*self.at.as_ptr().cast::<AtomicU64>().add(n) }
+    }
+
+    /// The table's memory, between the guards. 8 KB from the block's start: aligned to a cache line.
+    fn table(&self) -> NonNull<u8> {
+        // SAFETY: within the block.
+        unsafe { self.at.add(GUARD * 8) }
+    }
+
+    fn word(&self, n: u64) -> &AtomicU64 {
+        assert!(n < self.words as u64);
+        self.at(GUARD + n as usize)
+    }
+
+    fn image(&self) -> Vec<u64> {
+        (0..self.words as u64).map(|n| self.word(n).load(Ordering::Relaxed)).collect()
+    }
+
+    fn restore(&self, image: &[u64]) {
+        for (n, word) in image.iter().enumerate() {
+            self.word(n as u64).store(*word, Ordering::Relaxed);
+        }
+    }
+
+    fn guards_are_whole(&self) -> bool {
+        let guards = (0..GUARD).chain(GUARD + self.words..2 * GUARD + self.words);
+        guards.into_iter().all(|n| self.at(n).load(Ordering::Relaxed) == UNTOUCHED)
+    }
+
+    fn attach(&self) -> Result<Table, tollbar::table::TableError> {
+        // SAFETY: the block outlives the tables of a round, and only tables and atomics touch it.
+        unsafe { Table::attach_in(self.table(), self.words * 8) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: from `alloc` with this layout.
+        unsafe { std::alloc::dealloc(self.at.as_ptr(), self.layout) };
+    }
+}
+
+const POLICIES: [&str; 9] = [
+    "1/s burst 20",
+    "10/min algo fixed-window",
+    "10/min algo fixed-window count rejected anchor first",
+    "1000000/s algo weighted-window",
+    "10/s burst 7 borrow init 4",
+    "9/min burst 30 algo interval",
+    "10/s burst 4 algo pacer slack 6",
+    "3/s burst 9 algo warm-up warm 1min cold 10",
+    "0/s",
+];
+
+/// A table in use: keys of all policies, also under versions that have been replaced; vacant slots; exempt keys.
+fn used(memory: &Memory, on_full: OnFull) {
+    let policies: Vec<Policy> = POLICIES.iter().map(|text| policy(text)).collect();
+    let options = Options::new(1).with_seed(3).with_on_full(on_full);
+    // SAFETY: as `attach`.
+    let table = unsafe { Table::init_in(memory.table(), memory.words * 8, &options, &policies) }.unwrap();
+    let mut rng = Rng(5);
+    for change in 0..6 {
+        for _ in 0..KEYS / 6 {
+            let key = rng.below(KEYS);
+            let id = PolicyId::new((key % 9) as u32);
+            table.check_at(id, &key.to_le_bytes(), NOW, rng.within(1, 3));
+            if rng.one_in(20) {
+                table.reset_at(id, &key.to_le_bytes(), NOW).unwrap();
+            }
+        }
+        table.set_policy(PolicyId::new(change % 3), &policy(&format!("{}/h burst 30", 40 + change))).unwrap();
+        for key in 0..10u64 {
+            table.exempt(PolicyId::FIRST, &(KEYS + key).to_le_bytes()).unwrap();
+        }
+    }
+}
+
+/// Damages some words. Most new values are such as could be there: other words of the table, and what is near.
+fn scribble(memory: &Memory, image: &[u64], rng: &mut Rng) -> String {
+    let mut told = String::new();
+    // One word mostly, so that what goes wrong is not hidden by another.
+    let words = rng.pick(&[1, 1, 1, 2, 3, 10, 100, 2000]);
+    let area = rng.below(8);
+    for n in 0..words {
+        let range = match if rng.one_in(4) { rng.below(8) } else { area } {
+            0 | 1 => HEADER,
+            2 | 3 => RECORDS.start..RECORDS.start + 20 * 16,
+            4 => RECORDS,
+            5 => rng.pick(&[(COUNTERS.start, COUNTERS.end), (EXEMPT.start, EXEMPT.end)]).into_range(),
+            _ => SLOTS..image.len() as u64,
+        };
+        // The first twelve words are read once, when a table is attached. They are damaged less often.
+        let first = if range.start == 0 && !rng.one_in(8) { 12 } else { range.start };
+        let at = rng.within(first, range.end - 1);
+        let old = image[at as usize];
+        let new = match rng.below(10) {
+            0 => rng.next(),
+            1 => 0,
+            2 => rng.pick(&[1, u64::MAX, u64::MAX - 1, 1 << 63, NOW]),
+            3 | 4 => old ^ 1 << rng.below(64),
+            5 => old.wrapping_add(1),
+            6 => old ^ rng.below(256) << rng.pick(&[0, 8, 16, 56]),
+            // The same place of another record or slot.
+            7 => image[(at ^ 16 << rng.below(5)) as usize % image.len()],
+            8 => image[(at ^ 2 << rng.below(10)) as usize % image.len()],
+            _ => image[rng.within(range.start, range.end - 1) as usize],
+        };
+        memory.word(at).store(new, Ordering::Relaxed);
+        if n < 4 {
+            told += &format!(" {at}: {old:#x} -> {new:#x};");
+        }
+    }
+    format!("{words} words:{told}")
+}
+
+trait IntoRange {
+    fn into_range(self) -> std::ops::Range<u64>;
+}
+
+impl IntoRange for (u64, u64) {
+    fn into_range(self) -> std::ops::Range<u64> {
+        self.0..self.1
+    }
+}
+
+/// Every public call, for keys and policies that are there and such as are not. Whatever time, whatever cost.
+fn every_call(table: &Table, rng: &mut Rng, keys: u64) {
+    let none = Decision { verdict: Verdict::Never, remaining: 0, retry_after: 0, reset_after: 0 };
+    for _ in 0..keys {
+        let number = rng.below(KEYS + 100);
+        let key = number.to_le_bytes();
+        let n = if rng.one_in(8) { rng.pick(&[9, 10, 127, 128, u64::MAX]) } else { number % 9 };
+        let id = PolicyId::new(n as u32);
+        let now = rng.pick(&[NOW, NOW, NOW + MIN, 0, NOW * 2, u64::MAX, u64::MAX - 1]);
+        let cost = rng.pick(&[1, 1, 1, 0, 2, 9, 1 << 32, u64::MAX]);
+        table.check_at(id, &key, now, cost);
+        table.admit_at(id, &key, NOW, cost);
+        table.peek_at(id, &key, now, cost);
+        table.take_up_to_at(id, &key, now, cost);
+        let _ = table.reset_at(id, &key, now);
+        let _ = (table.hash(id, &key), table.policy(id));
+    }
+    let bytes = [(); 40].map(|()| rng.below(KEYS).to_le_bytes());
+    let requests = bytes.each_ref().map(|key| Request { policy: PolicyId::new(u32::from(key[0] % 10)), key, cost: 1 });
+    table.admit_many_at(NOW, &requests, &mut [Verdict::Never; 40]);
+    table.check_many_at(NOW, &requests, &mut [none; 40]);
+    let id = PolicyId::new(rng.below(10) as u32);
+    let _ = table.exempt(id, &rng.below(KEYS).to_le_bytes());
+    let _ = table.unexempt(id, &rng.below(KEYS).to_le_bytes());
+    let _ = table.set_policy(id, &policy(rng.pick(&POLICIES)));
+    if rng.one_in(16) {
+        let _ = table.add_policy(&policy(rng.pick(&POLICIES)));
+        // Until there are no free records, and a sweep has to bring all slots over.
+        for n in 0..300 {
+            let _ = table.set_policy(id, &policy(&format!("{}/s", n + 1)));
+        }
+    }
+    table.sweep(rng.below(table.slots()), 200, NOW);
+    if rng.one_in(4) {
+        table.sweep(0, u64::MAX, NOW + MIN);
+    }
+    assert!(table.entries(NOW).count() as u64 <= table.slots());
+    table.next_entry(u64::MAX, NOW);
+    let _ = (table.stats(), table.policies(), table.now(), table.sync());
+}
+
+fn rounds() -> u64 {
+    6_000 * std::env::var("TABLE_ROUNDS").map_or(1, |n| n.parse::<u64>().unwrap())
+}
+
+#[test]
+fn whatever_is_in_its_memory_every_call_comes_back() {
+    let policies: Vec<Policy> = POLICIES.iter().map(|text| policy(text)).collect();
+    let bytes = Table::bytes_for(&Options::new(1), &policies).unwrap() as usize;
+    let memory = Memory::new(bytes);
+    let dog = Watchdog::new();
+    let modes = [OnFull::Deny, OnFull::Inherit, OnFull::Allow, OnFull::EvictNearest];
+    let images = modes.map(|on_full| {
+        used(&memory, on_full);
+        memory.image()
+    });
+    let (mut attached, mut refused) = (0, 0);
+    for round in 0..rounds() {
+        let mut rng = Rng(round);
+        let image = &images[(round % 4) as usize];
+        memory.restore(image);
+        let table = memory.attach().unwrap();
+        // As many of its policies are compiled by then as chance has it.
+        let keys = rng.below(20);
+        for key in 0..keys {
+            table.check_at(PolicyId::new(key as u32 % 9), &key.to_le_bytes(), NOW, 1);
+        }
+        let told = scribble(&memory, image, &mut rng);
+        dog.round(round, &told);
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            every_call(&table, &mut rng, 40);
+            // And for one who comes to it as it is then.
+            match memory.attach() {
+                Ok(table) => {
+                    attached += 1;
+                    every_call(&table, &mut rng, 20);
+                }
+                Err(_) => refused += 1,
+            }
+        }));
+        assert!(caught.is_ok(), "round {round}: a call panicked after {told}");
+        assert!(memory.guards_are_whole(), "round {round}: written beyond the table's memory after {told}");
+    }
+    println!("{attached} attached again, {refused} refused");
+    assert!(attached > 0 && refused > 0);
+}
+
+/// Threads use the table while its words change under them: also between two looks of one call.
+#[test]
+fn whatever_changes_in_its_memory_meanwhile_every_call_comes_back() {
+    let policies: Vec<Policy> = POLICIES.iter().map(|text| policy(text)).collect();
+    let bytes = Table::bytes_for(&Options::new(1), &policies).unwrap() as usize;
+    let memory = Memory::new(bytes);
+    used(&memory, OnFull::Deny);
+    let image = memory.image();
+    let table = memory.attach().unwrap();
+    let start = AtomicU64::new(0);
+    // The pointer is shared with the thread that scribbles through atomics only.
+    struct Shared<'a>(&'a Memory);
+    // SAFETY: all use of the memory is atomic.
+    unsafe impl Sync for Shared<'_> {}
+    let shared = Shared(&memory);
+    thread::scope(|scope| {
+        let (shared, image, start) = (&shared, &image, &start);
+        scope.spawn(move || {
+            let mut rng = Rng(99);
+            while start.load(Ordering::Relaxed) < rounds() / 20 {
+                scribble(shared.0, image, &mut rng);
+                if rng.one_in(10) {
+                    shared.0.restore(image);
+                }
+            }
+        });
+        let mut rng = Rng(98);
+        let dog = Watchdog::new();
+        for round in 0..rounds() / 20 {
+            dog.round(round, "whatever the other thread did");
+            every_call(&table, &mut rng, 40);
+            start.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    assert!(memory.guards_are_whole());
+}
