@@ -122,7 +122,7 @@ extern "C" {
 /* A warm-up without a time, or with a cold factor outside 1 to 1000. */
 #define TOLLBAR_E_WARM_UP (-27)
 
-/* A sliding log of more than 2^24 entries. */
+/* A sliding log of more than 2^24 entries, or in a table of more than its period has room for. */
 #define TOLLBAR_E_LOG_TOO_LARGE (-28)
 
 /* The algorithm needs more than one state word: use a limiter, not a cell. */
@@ -814,7 +814,7 @@ typedef struct tollbar_table_stats {
     uint64_t vacated;
     /* Keys that were reset. */
     uint64_t resets;
-    /* Newcomers refused for want of a place. */
+    /* Newcomers refused for want of a place, or by the debt that they would have taken over. */
     uint64_t refused;
     /* Newcomers that took over a slot and its debt. */
     uint64_t inherited;

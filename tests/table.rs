@@ -83,6 +83,7 @@ fn what_full_tables_do_otherwise() {
             assert_eq!(allowed, 16000);
         } else {
             // Three a slot: no more than if each slot were a key.
+            assert_eq!(stats.refused + stats.inherited + stats.inserted, 16000);
             assert!(allowed as u64 <= 3 * table.slots(), "{allowed}");
         }
         assert_eq!(remembered, stats.unremembered == 0);
@@ -205,4 +206,14 @@ fn every_slot_is_accounted_for() {
     assert_eq!(health.vacant, table.slots() - 100);
     assert_eq!(table.repair(3 * S), health);
     assert_eq!(table.validate(3 * S), health);
+}
+
+#[test]
+fn a_limit_of_nothing_is_closed_whatever_the_algorithm() {
+    for kind in tollbar::Kind::ALL {
+        let closed =
+            Policy { warm_up: if kind == tollbar::Kind::WarmUp { S } else { 0 }, ..Policy::new(0, S).with_kind(kind) };
+        let table = Table::private(&Options::new(10), &[closed]).unwrap();
+        assert_eq!(table.admit_at(FIRST, b"k", S, 1), Verdict::Denied, "{kind:?}");
+    }
 }

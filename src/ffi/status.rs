@@ -45,7 +45,7 @@ pub const TOLLBAR_E_OPTION_MISMATCH: i32 = -25;
 pub const TOLLBAR_E_SEGMENTS: i32 = -26;
 /// A warm-up without a time, or with a cold factor outside 1 to 1000.
 pub const TOLLBAR_E_WARM_UP: i32 = -27;
-/// A sliding log of more than 2^24 entries.
+/// A sliding log of more than 2^24 entries, or in a table of more than its period has room for.
 pub const TOLLBAR_E_LOG_TOO_LARGE: i32 = -28;
 /// The algorithm needs more than one state word: use a limiter, not a cell.
 pub const TOLLBAR_E_NOT_ONE_WORD: i32 = -29;
@@ -154,7 +154,10 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_OPTION_MISMATCH => (c"TOLLBAR_E_OPTION_MISMATCH", c"an option does not belong to the algorithm"),
         TOLLBAR_E_SEGMENTS => (c"TOLLBAR_E_SEGMENTS", c"segments must be 1 to 1024 and divide the period"),
         TOLLBAR_E_WARM_UP => (c"TOLLBAR_E_WARM_UP", c"warm-up needs a time above zero and cold from 1 to 1000"),
-        TOLLBAR_E_LOG_TOO_LARGE => (c"TOLLBAR_E_LOG_TOO_LARGE", c"a sliding log may have 16777216 entries at most"),
+        TOLLBAR_E_LOG_TOO_LARGE => (
+            c"TOLLBAR_E_LOG_TOO_LARGE",
+            c"a sliding log may have 16777216 entries at most, fewer in a table if its period is short",
+        ),
         TOLLBAR_E_NOT_ONE_WORD => (c"TOLLBAR_E_NOT_ONE_WORD", c"the algorithm needs more than one state word"),
         TOLLBAR_E_NO_MEMORY => (c"TOLLBAR_E_NO_MEMORY", c"out of memory"),
         TOLLBAR_E_BUFFER => (c"TOLLBAR_E_BUFFER", c"the buffer is too small"),

@@ -92,7 +92,7 @@ pub struct tollbar_table_stats {
     pub vacated: u64,
     /// Keys that were reset.
     pub resets: u64,
-    /// Newcomers refused for want of a place.
+    /// Newcomers refused for want of a place, or by the debt that they would have taken over.
     pub refused: u64,
     /// Newcomers that took over a slot and its debt.
     pub inherited: u64,

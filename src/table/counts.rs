@@ -73,7 +73,7 @@ impl Shard {
             Event::Known => None,
             Event::Inserted => Some(Count::Inserted),
             Event::Reclaimed => Some(Count::Reclaimed),
-            Event::Refused => Some(Count::Refused),
+            Event::Refused | Event::RefusedByDebt => Some(Count::Refused),
             Event::Inherited => Some(Count::Inherited),
             Event::Unremembered => Some(Count::Unremembered),
             Event::Evicted => Some(Count::Evicted),

@@ -91,6 +91,8 @@ pub(super) enum Event {
     Reclaimed,
     /// No candidate has expired: refused.
     Refused,
+    /// No candidate has expired, and the debt that it would have taken over refuses it.
+    RefusedByDebt,
     /// It took over a debtor's slot and debt.
     Inherited,
     /// It was admitted and not remembered.
@@ -199,7 +201,7 @@ fn newcomer(
             OnFull::Inherit => {
                 let debt = terms.adopt(key, first.pair);
                 let Step { verdict, next } = step(debt);
-                let Some(next) = next else { return Ok(settled(verdict, debt, Event::Known, 0)) };
+                let Some(next) = next else { return Ok(settled(verdict, debt, Event::RefusedByDebt, 0)) };
                 return take(first, key, next, verdict, Event::Inherited);
             }
         }

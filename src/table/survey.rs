@@ -33,7 +33,8 @@ pub struct Stats {
     pub vacated: u64,
     /// Keys that were reset.
     pub resets: u64,
-    /// Newcomers refused for want of a place ([`OnFull::Deny`](super::OnFull)).
+    /// Newcomers refused for want of a place ([`OnFull::Deny`](super::OnFull)), or by the debt that they would have taken over
+    /// ([`OnFull::Inherit`](super::OnFull)).
     pub refused: u64,
     /// Newcomers that took over a slot and its debt ([`OnFull::Inherit`](super::OnFull)).
     pub inherited: u64,

@@ -94,7 +94,8 @@ impl Versions {
         let place = self.compiled.get(version_of(stamp))?;
         let policy = records.get(version_of(stamp))?.read(stamp)?;
         let wide = Wide::new(&policy).ok()?;
-        let rule = if wide.is_some() { Rule::Closed } else { Rule::new(&policy).ok()? };
+        // A limit of 0 is closed whatever its algorithm.
+        let rule = if wide.is_some() || policy.limit == 0 { Rule::Closed } else { Rule::new(&policy).ok()? };
         let number = policy_of(stamp);
         let new = Box::into_raw(boxed(Version {
             stamp,

@@ -167,7 +167,13 @@ impl Table {
                     self.event(Event::Unremembered);
                     return Some(fresh);
                 }
-                OnFull::Inherit => (wide.ask(&head, side, now, ask)?, Event::Inherited),
+                OnFull::Inherit => {
+                    let told = wide.ask(&head, side, now, ask)?;
+                    if charges && !labelled.get() {
+                        self.event(Event::RefusedByDebt);
+                    }
+                    (told, Event::Inherited)
+                }
                 OnFull::EvictNearest => {
                     self.evict(wide, &head, side, now, ask)?;
                     (fresh, Event::Evicted)
