@@ -4,19 +4,30 @@
  * library makes of them comes here, and nobody else's. */
 #include "test.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 int __real_posix_memalign(void **block, size_t align, size_t size);
 void __real_free(void *block);
 int __real_nanosleep(const struct timespec *time, struct timespec *rest);
+void *__real_mmap(void *at, size_t size, int protection, int flags, int file, off_t offset);
+int __real_munmap(void *at, size_t size);
+char *__real_realpath(const char *path, char *resolved);
 
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 int __wrap_posix_memalign(void **block, size_t align, size_t size);
 void __wrap_free(void *block);
 int __wrap_nanosleep(const struct timespec *time, struct timespec *rest);
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file, off_t offset);
+int __wrap_munmap(void *at, size_t size);
+char *__wrap_realpath(const char *path, char *resolved);
 
 /* Only what is called between on() and off() is the library's: cmocka and this file are linked with the
  * same option. */
@@ -65,6 +76,30 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *rest) {
     if (seen.watching)
         seen.sleeps++;
     return __real_nanosleep(time, rest);
+}
+
+/* The memory of tables. */
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file, off_t offset) {
+    if (refuses()) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    return __real_mmap(at, size, protection, flags, file, offset);
+}
+
+int __wrap_munmap(void *at, size_t size) {
+    if (seen.watching)
+        seen.frees++;
+    return __real_munmap(at, size);
+}
+
+/* It gives its result in a block for the caller to free. */
+char *__wrap_realpath(const char *path, char *resolved) {
+    if (refuses()) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return __real_realpath(path, resolved);
 }
 
 static void c5_no_decision_allocates_or_sleeps(void **state) {
@@ -162,12 +197,168 @@ static void policies_too(void **state) {
     assert_int_equal(error.code, TOLLBAR_E_NO_MEMORY);
 }
 
+/* A process puts each policy of a table to work when it first asks for it, which is done here before it counts. */
+static void c5_no_decision_of_a_table_allocates(void **state) {
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(every_algorithm); i++) {
+        tollbar_table *table = table_of(100, every_algorithm[i], NULL);
+        tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
+        tollbar_decision got = TOLLBAR_DECISION_INIT;
+        tollbar_table_entry entry = TOLLBAR_TABLE_ENTRY_INIT;
+        tollbar_table_stats stats = TOLLBAR_TABLE_STATS_INIT;
+        tollbar_table_sweep_result swept = TOLLBAR_TABLE_SWEEP_RESULT_INIT;
+        uint64_t number = 0, key;
+        assert_int_equal(tollbar_table_peek_at(table, 0, "first", 5, SEC, 1, NULL), TOLLBAR_ALLOWED);
+        on(0);
+        for (key = 0; key < 50; key++) {
+            tollbar_request requests[2] = {{NULL, sizeof key, 1, 0, 0}, {NULL, sizeof key, 1, 9, 0}};
+            int32_t results[2];
+            requests[0].key = requests[1].key = &key;
+            tollbar_table_check(table, 0, &key, sizeof key, 1, &got);
+            tollbar_table_check(table, 0, &key, sizeof key, 1, NULL);
+            tollbar_table_check_at(table, 0, &key, sizeof key, key * SEC, 1, &got);
+            tollbar_table_peek(table, 0, &key, sizeof key, 9, &got);
+            tollbar_table_check_many(table, requests, 2, results);
+            tollbar_table_take_up_to(table, 0, &key, sizeof key, 9, &number);
+            tollbar_table_hash(table, 0, &key, sizeof key, &number);
+            tollbar_table_now(table, &number);
+            tollbar_table_next(table, 0, SEC, &entry);
+            tollbar_table_get_policy(table, 0, &spec);
+            tollbar_table_get_stats(table, &stats);
+            if (key % 2) {
+                tollbar_table_exempt(table, 0, &key, sizeof key);
+                tollbar_table_unexempt(table, 0, &key, sizeof key);
+                tollbar_table_reset(table, 0, &key, sizeof key);
+                tollbar_table_sweep(table, 0, UINT64_MAX, key * SEC, &swept);
+            }
+        }
+        off();
+        assert_true(stats_of(table).inserted >= 50);
+        assert_int_equal(seen.allocations, 0);
+        assert_int_equal(seen.frees, 0);
+        assert_int_equal(seen.sleeps, 0);
+        tollbar_table_free(table);
+    }
+}
+
+/* Without memory for that the request is refused with an error, and the next one finds it as it was. */
+static void without_memory_a_policy_is_put_to_work_later(void **state) {
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(every_algorithm); i++) {
+        tollbar_table *table = table_of(100, every_algorithm[i], NULL);
+        tollbar_request request = {"k", 1, 1, 0, 0};
+        int32_t result = 77;
+        on(1);
+        assert_true(tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL) < 0);
+        on(1);
+        assert_int_equal(tollbar_table_check_many_at(table, SEC, &request, 1, &result), 0);
+        off();
+        assert_true(result < 0);
+        assert_int_equal(stats_of(table).inserted, 0);
+        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL), TOLLBAR_ALLOWED);
+        tollbar_table_free(table);
+    }
+}
+
+/* The ways of making a table. */
+typedef int32_t maker(const struct asked *asked, tollbar_table **out);
+
+static char path[64];
+
+static int32_t by_new(const struct asked *asked, tollbar_table **out) {
+    return tollbar_table_new(&asked->options, asked->policies, asked->count, out);
+}
+
+static int32_t by_shared(const struct asked *asked, tollbar_table **out) {
+    return tollbar_table_shared(&asked->options, asked->policies, asked->count, out);
+}
+
+static void *memory;
+static uint64_t memory_size;
+
+static int32_t by_init_in(const struct asked *asked, tollbar_table **out) {
+    return tollbar_table_init_in(memory, (size_t)memory_size, &asked->options, asked->policies, asked->count, out);
+}
+
+static int32_t by_attach(const struct asked *asked, tollbar_table **out) {
+    (void)asked;
+    return tollbar_table_attach(memory, (size_t)memory_size, out);
+}
+
+static int32_t by_making_a_file(const struct asked *asked, tollbar_table **out) {
+    return tollbar_table_open(path, &asked->options, asked->policies, asked->count, out);
+}
+
+static int32_t by_opening_a_file(const struct asked *asked, tollbar_table **out) {
+    (void)asked;
+    return tollbar_table_open(path, NULL, NULL, 0, out);
+}
+
+/* In this order: what is attached to has been made by the one before. */
+static maker *const makers[] = {by_new, by_shared, by_init_in, by_attach, by_making_a_file, by_making_a_file, by_opening_a_file};
+
+/* The number that the next file gets: it shows whether one was left open. */
+static int next_descriptor(void) {
+    int file = open("/dev/null", O_RDONLY);
+    assert_true(file >= 0);
+    close(file);
+    return file;
+}
+
+static void without_memory_there_is_no_table(void **state) {
+    static const char *const policies[][2] = {{"5/s", "3/min"}, {"5/s algo sliding-log", NULL}};
+    size_t i, m;
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/tollbar-alloc-%ld", (long)getpid());
+    for (i = 0; i < COUNT(policies); i++) {
+        struct asked asked;
+        ask(&asked, 100, policies[i][0], policies[i][1]);
+        assert_int_equal(tollbar_table_bytes(&asked.options, asked.policies, asked.count, &memory_size), 0);
+        assert_int_equal(posix_memalign(&memory, 64, (size_t)memory_size), 0);
+        for (m = 0; m < COUNT(makers); m++) {
+            const int descriptor = next_descriptor();
+            unsigned fails = 0;
+            int32_t code;
+            do {
+                tollbar_table *table = NULL;
+                on(++fails);
+                code = makers[m](&asked, &table);
+                off();
+                /* Of a path that cannot be followed it is the file that cannot be opened; errno says why. A policy of
+                 * a file that cannot be put to work for want of memory cannot be told from one that is damaged. */
+                assert_true(code == 0 || code == TOLLBAR_E_NO_MEMORY || (code == TOLLBAR_E_OPEN && errno == ENOMEM) ||
+                            (code == TOLLBAR_E_CORRUPT && makers[m] == by_making_a_file));
+                assert_true((code == 0) == (table != NULL));
+                assert_int_equal(next_descriptor(), descriptor);
+                /* The one that failed is the only one that was not given back. */
+                if (code != 0)
+                    assert_int_equal(seen.allocations, seen.frees + 1);
+                if (code == 0) {
+                    unsigned made = seen.allocations, back = seen.frees;
+                    on(0);
+                    tollbar_table_free(table);
+                    off();
+                    assert_int_equal(made, back + seen.frees);
+                }
+            } while (code != 0);
+            assert_true(fails > 1);
+        }
+        unlink(path);
+        free(memory);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(c5_no_decision_allocates_or_sleeps),
         cmocka_unit_test(what_is_made_is_freed),
         cmocka_unit_test(without_memory_it_is_an_error),
         cmocka_unit_test(policies_too),
+        cmocka_unit_test(c5_no_decision_of_a_table_allocates),
+        cmocka_unit_test(without_memory_a_policy_is_put_to_work_later),
+        cmocka_unit_test(without_memory_there_is_no_table),
     };
     return cmocka_run_group_tests_name("allocations", tests, NULL, NULL);
 }

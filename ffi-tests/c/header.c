@@ -25,6 +25,17 @@ int32_t other_unit(void) {
     tollbar_policy_error error = TOLLBAR_POLICY_ERROR_INIT;
     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
     tollbar_limiter_state state = TOLLBAR_LIMITER_STATE_INIT;
+    tollbar_table_options table = TOLLBAR_TABLE_OPTIONS_INIT(1000);
+    tollbar_table_stats stats = TOLLBAR_TABLE_STATS_INIT;
+    tollbar_request request = TOLLBAR_REQUEST_INIT;
+    tollbar_table_entry entry = TOLLBAR_TABLE_ENTRY_INIT;
+    tollbar_table_sweep_result swept = TOLLBAR_TABLE_SWEEP_RESULT_INIT;
+    table.on_full = TOLLBAR_ON_FULL_INHERIT;
+    table.missing_key = TOLLBAR_MISSING_REPORT;
+    table.flags = TOLLBAR_TABLE_SEEDED | TOLLBAR_TABLE_SMALL_PAGES;
+    if (table.capacity != 1000 || request.cost != 1 || stats.struct_size != sizeof stats ||
+        entry.struct_size != sizeof entry || swept.struct_size != sizeof swept)
+        return 1;
     spec.limit = spec.burst = spec.period_ns = 1;
     spec.algorithm = TOLLBAR_ALGORITHM_SLIDING_WINDOW;
     spec.mode = TOLLBAR_MODE_INTERPOLATED;

@@ -37,6 +37,31 @@ static const struct code codes[] = {
     CODE(TOLLBAR_E_NOT_ONE_WORD, -29),
     CODE(TOLLBAR_E_NO_MEMORY, -40),
     CODE(TOLLBAR_E_BUFFER, -41),
+    CODE(TOLLBAR_E_CAPACITY, -50),
+    CODE(TOLLBAR_E_POLICIES, -51),
+    CODE(TOLLBAR_E_NO_SUCH_POLICY, -52),
+    CODE(TOLLBAR_E_MIXED, -53),
+    CODE(TOLLBAR_E_VERSIONS, -54),
+    CODE(TOLLBAR_E_EXEMPT, -55),
+    CODE(TOLLBAR_E_MISSING_KEY, -56),
+    CODE(TOLLBAR_E_UNSUPPORTED, -57),
+    CODE(TOLLBAR_E_ADDRESS, -58),
+    CODE(TOLLBAR_E_NOT_A_TABLE, -60),
+    CODE(TOLLBAR_E_TABLE_VERSION, -61),
+    CODE(TOLLBAR_E_TRUNCATED, -62),
+    CODE(TOLLBAR_E_CORRUPT, -63),
+    CODE(TOLLBAR_E_OTHER_CAPACITY, -64),
+    CODE(TOLLBAR_E_OTHER_POLICIES, -65),
+    CODE(TOLLBAR_E_OTHER_OPTIONS, -66),
+    CODE(TOLLBAR_E_BOOT, -67),
+    CODE(TOLLBAR_E_OPEN, -70),
+    CODE(TOLLBAR_E_READ, -71),
+    CODE(TOLLBAR_E_ALLOCATE, -72),
+    CODE(TOLLBAR_E_MAP, -73),
+    CODE(TOLLBAR_E_LINK, -74),
+    CODE(TOLLBAR_E_LOCK, -75),
+    CODE(TOLLBAR_E_RANDOM, -76),
+    CODE(TOLLBAR_E_SYNC, -77),
     CODE(TOLLBAR_E_INTERNAL, -90),
 };
 
@@ -71,6 +96,15 @@ static void c7_numbers_of_choices_are_as_promised(void **state) {
     assert_int_equal(TOLLBAR_CLOCK_TSC, 0);
     assert_int_equal(TOLLBAR_CLOCK_MONOTONIC, 1);
     assert_int_equal(TOLLBAR_CLOCK_COARSE, 2);
+    assert_int_equal(TOLLBAR_ON_FULL_DENY, 0);
+    assert_int_equal(TOLLBAR_ON_FULL_INHERIT, 1);
+    assert_int_equal(TOLLBAR_ON_FULL_ALLOW, 2);
+    assert_int_equal(TOLLBAR_ON_FULL_EVICT_NEAREST, 3);
+    assert_int_equal(TOLLBAR_MISSING_DENY, 0);
+    assert_int_equal(TOLLBAR_MISSING_ALLOW, 1);
+    assert_int_equal(TOLLBAR_MISSING_REPORT, 2);
+    assert_int_equal(TOLLBAR_TABLE_SEEDED, 1);
+    assert_int_equal(TOLLBAR_TABLE_SMALL_PAGES, 2);
 }
 
 static void errname_is_the_macro(void **state) {
@@ -96,7 +130,8 @@ static void strerror_says_something_of_its_own_for_each(void **state) {
 }
 
 static void unknown_codes_have_a_text_and_a_name(void **state) {
-    static const int32_t unknown[] = {3, 4, -6, -9, -14, -19, -30, -42, -89, -91, INT32_MAX, INT32_MIN};
+    static const int32_t unknown[] = {3, 4, -6, -9, -14, -19, -30, -42, -49,
+                                      -59, -68, -69, -78, -79, -89, -91, INT32_MAX, INT32_MIN};
     size_t i;
     (void)state;
     for (i = 0; i < COUNT(unknown); i++) {

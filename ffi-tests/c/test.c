@@ -54,6 +54,37 @@ tollbar_limiter *limiter_with(const char *text, uint32_t clock, uint32_t waiters
     return limiter;
 }
 
+void ask(struct asked *asked, uint64_t capacity, const char *first, const char *second) {
+    const tollbar_table_options usual = TOLLBAR_TABLE_OPTIONS_INIT(capacity);
+    asked->options = usual;
+    asked->options.seed = 1;
+    asked->options.flags = TOLLBAR_TABLE_SEEDED;
+    asked->specs[0] = spec_of(first);
+    asked->specs[1] = spec_of(second ? second : first);
+    asked->policies[0] = &asked->specs[0];
+    asked->policies[1] = &asked->specs[1];
+    asked->count = second ? 2 : 1;
+}
+
+tollbar_table *table_asked(const struct asked *asked) {
+    tollbar_table *table = NULL;
+    assert_int_equal(tollbar_table_new(&asked->options, asked->policies, asked->count, &table), 0);
+    assert_non_null(table);
+    return table;
+}
+
+tollbar_table *table_of(uint64_t capacity, const char *first, const char *second) {
+    struct asked asked;
+    ask(&asked, capacity, first, second);
+    return table_asked(&asked);
+}
+
+tollbar_table_stats stats_of(const tollbar_table *table) {
+    tollbar_table_stats stats = TOLLBAR_TABLE_STATS_INIT;
+    assert_int_equal(tollbar_table_get_stats(table, &stats), 0);
+    return stats;
+}
+
 void assert_answers(const char *text, const uint64_t *times, size_t count, const char *want) {
     tollbar_limiter *limiter = limiter_of(text);
     char got[64];

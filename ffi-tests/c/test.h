@@ -35,6 +35,23 @@ tollbar_limiter *limiter_with(const char *text, uint32_t clock, uint32_t waiters
 /* Answers of a fresh limiter of `text` to requests for one permit at these times, as 'T' and 'F'. */
 void assert_answers(const char *text, const uint64_t *times, size_t count, const char *want);
 
+/* What a table is asked to be: one or two policies (the second may be NULL), and a known seed, so that the same
+ * keys meet in every run. It points into itself and is not to be copied. */
+struct asked {
+    tollbar_table_options options;
+    tollbar_policy_spec specs[2];
+    const tollbar_policy_spec *policies[2];
+    size_t count;
+};
+void ask(struct asked *asked, uint64_t capacity, const char *first, const char *second);
+
+/* A table of this process's own, as asked, or with everything else as is usual; or the test fails. */
+tollbar_table *table_asked(const struct asked *asked);
+tollbar_table *table_of(uint64_t capacity, const char *first, const char *second);
+
+/* What a table counts. */
+tollbar_table_stats stats_of(const tollbar_table *table);
+
 /* CLOCK_MONOTONIC. */
 uint64_t monotonic(void);
 

@@ -75,6 +75,11 @@ case $mode in
     sees 's/uint32_t clock;$/uint32_t clock2;/'
     sees 's/uint64_t most,/uint32_t most,/'
     sees 's/^int32_t tollbar_clock_is_counter/int64_t tollbar_clock_is_counter/'
+    sees 's/uint32_t missing_key;/uint64_t missing_key;/'
+    sees 's/uint64_t backward_steps;$/& uint64_t more;/'
+    sees 's/uint32_t reserved;$/&\n    uint32_t more;/'
+    sees 's/int32_t tollbar_table_sync(/int64_t tollbar_table_sync(/'
+    sees 's/tollbar_table_now(/tollbar_table_time(/'
     sees 's/tollbar_cell_reset(/tollbar_cell_renew(/'
     sees 's/^void tollbar_policy_free(tollbar_policy \*policy);/&\nvoid tollbar_policy_more(void);/'
     ;;

@@ -1,15 +1,17 @@
 # shellcheck shell=sh
 # The tests against the libraries as they are installed, with and without valgrind. Sourced.
-tests="status_test policy_text_test policy_spec_test arguments_test cell_test limiter_test traces_test wait_test fork_test"
+tests="status_test policy_text_test policy_spec_test arguments_test cell_test limiter_test traces_test wait_test fork_test
+table_test table_arguments_test table_file_test table_fork_test"
 c99="-std=c99 -g $strict -I$root/include"
 
 # The library's own calls of these come to the test, which the linker can do for an archive only.
 wrapped=-Wl,--wrap=malloc,--wrap=calloc,--wrap=posix_memalign,--wrap=free,--wrap=nanosleep
+wrapped=$wrapped,--wrap=mmap,--wrap=munmap,--wrap=realpath
 
 # DIRECTORY COMPILER-AND-FLAGS: the test that counts and refuses allocations.
 compile_alloc() {
     # shellcheck disable=SC2086
-    $2 $c99 -D_POSIX_C_SOURCE=200809L -o "$work/$1/alloc_test" "$here/alloc_test.c" "$here/test.c" \
+    $2 $c99 -D_DEFAULT_SOURCE -o "$work/$1/alloc_test" "$here/alloc_test.c" "$here/test.c" \
         "$build/libtollbar.a" -lcmocka $wrapped
 }
 

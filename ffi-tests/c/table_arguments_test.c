@@ -1,0 +1,363 @@
+/* [C4] A NULL, misaligned or out-of-range argument of a table's call is an error, and [C2] then nothing is written
+ * or charged. */
+#include "test.h"
+
+#include <errno.h>
+
+/* Room for any argument, and an address in it that no type but char can lie at. */
+static union {
+    uint64_t words[64];
+    unsigned char bytes[512];
+} room;
+#define ODD(type) ((type *)(void *)(room.bytes + 1))
+
+#define NULL_IS(call) assert_int_equal((call), TOLLBAR_E_NULL)
+#define ODD_IS(call) assert_int_equal((call), TOLLBAR_E_MISALIGNED)
+
+/* No object is so long. */
+#define TOO_LONG (SIZE_MAX / 2 + 1)
+
+static int set_up(void **state) {
+    (void)state;
+    memset(&room, 0, sizeof room);
+    return 0;
+}
+
+/* Nothing was written through the odd pointers. */
+static int tear_down(void **state) {
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof room.bytes; i++)
+        if (room.bytes[i] != 0)
+            return -1;
+    return 0;
+}
+
+/* The ways of making a table, under one signature. What is refused needs no memory and no file. */
+typedef int32_t maker(const tollbar_table_options *, const tollbar_policy_spec *const *, size_t, tollbar_table **);
+
+static unsigned char memory[200 * 1024];
+
+static int32_t in_memory(const tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
+                         tollbar_table **out) {
+    unsigned char *at = memory + (64 - (uintptr_t)memory % 64) % 64;
+    return tollbar_table_init_in(at, sizeof memory - 64, options, policies, count, out);
+}
+
+/* In a directory that is not there: an argument is refused before anything is looked for. */
+static int32_t in_file(const tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
+                       tollbar_table **out) {
+    return tollbar_table_open("/no-such-directory/table", options, policies, count, out);
+}
+
+static int32_t bytes_of(const tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
+                        tollbar_table **out) {
+    /* The same words, taken for a pointer or for a number. */
+    return tollbar_table_bytes(options, policies, count, (uint64_t *)(void *)out);
+}
+
+static maker *const makers[] = {tollbar_table_new, tollbar_table_shared, in_memory, in_file, bytes_of};
+
+static void c4_arguments_of_making_one(void **state) {
+    static const char *const refused[] = {"1/s algo sliding-log", "1/s"};
+    const tollbar_policy_spec *policies[129];
+    struct asked asked;
+    size_t m, i;
+    (void)state;
+    for (m = 0; m < COUNT(makers); m++) {
+        maker *const make = makers[m];
+        tollbar_table *out = (tollbar_table *)(void *)room.words;
+        tollbar_table_options *const options = &asked.options;
+        ask(&asked, 1000, refused[0], refused[1]);
+        for (i = 0; i < COUNT(policies); i++)
+            policies[i] = &asked.specs[1];
+
+        NULL_IS(make(NULL, policies, 1, &out));
+        NULL_IS(make(options, NULL, 1, &out));
+        NULL_IS(make(options, policies, 1, NULL));
+        ODD_IS(make(ODD(tollbar_table_options), policies, 1, &out));
+        ODD_IS(make(options, ODD(const tollbar_policy_spec *const), 1, &out));
+        ODD_IS(make(options, policies, 1, ODD(tollbar_table *)));
+        policies[0] = NULL;
+        NULL_IS(make(options, policies, 1, &out));
+        policies[0] = ODD(tollbar_policy_spec);
+        ODD_IS(make(options, policies, 1, &out));
+        policies[0] = &asked.specs[1];
+        policies[2] = NULL;
+        NULL_IS(make(options, policies, 3, &out));
+        policies[2] = &asked.specs[1];
+
+        assert_int_equal(make(options, policies, 0, &out), TOLLBAR_E_POLICIES);
+        assert_int_equal(make(options, NULL, 0, &out), TOLLBAR_E_POLICIES);
+        assert_int_equal(make(options, policies, 129, &out), TOLLBAR_E_POLICIES);
+        assert_int_equal(make(options, policies, SIZE_MAX, &out), TOLLBAR_E_POLICIES);
+        assert_int_equal(make(options, asked.policies, 2, &out), TOLLBAR_E_MIXED);
+
+        options->on_full = TOLLBAR_ON_FULL_EVICT_NEAREST + 1;
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CHOICE);
+        options->on_full = UINT32_MAX;
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CHOICE);
+        options->on_full = 0;
+        options->missing_key = TOLLBAR_MISSING_REPORT + 1;
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CHOICE);
+        options->missing_key = 0;
+        options->clock = TOLLBAR_CLOCK_COARSE + 1;
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CHOICE);
+        options->clock = 0;
+        options->flags |= 4;
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_RESERVED);
+        options->flags = UINT32_C(1) << 31;
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_RESERVED);
+        /* A seed that would not be used. */
+        options->flags = 0;
+        options->seed = 1;
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_RESERVED);
+        options->seed = 0;
+        options->capacity = 0;
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CAPACITY);
+        options->capacity = UINT64_MAX;
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CAPACITY);
+        options->capacity = UINT64_C(1) << 40;
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CAPACITY);
+        options->capacity = 1000;
+
+        asked.specs[1].period_ns = 0;
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_PERIOD_ZERO);
+        asked.specs[1].period_ns = SEC;
+        asked.specs[1].mode = 3;
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CHOICE);
+        asked.specs[1].mode = 0;
+        asked.specs[1].struct_size = 1;
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_STRUCT_SIZE);
+        assert_ptr_equal(out, room.words);
+    }
+    for (i = 0; i < sizeof memory; i++)
+        assert_int_equal(memory[i], 0);
+}
+
+static void c4_arguments_of_opening_one(void **state) {
+    tollbar_table *out = (tollbar_table *)(void *)room.words;
+    struct asked asked;
+    unsigned char *at = memory + (64 - (uintptr_t)memory % 64) % 64;
+    (void)state;
+    ask(&asked, 1000, "1/s", NULL);
+    NULL_IS(tollbar_table_open(NULL, &asked.options, asked.policies, 1, &out));
+    NULL_IS(tollbar_table_open(NULL, NULL, NULL, 0, &out));
+    NULL_IS(tollbar_table_open("/no-such-directory/table", NULL, NULL, 0, NULL));
+    ODD_IS(tollbar_table_open("/no-such-directory/table", NULL, NULL, 0, ODD(tollbar_table *)));
+    /* Any table is asked for without both, and none with one of them. */
+    NULL_IS(tollbar_table_open("/no-such-directory/table", NULL, asked.policies, 1, &out));
+    assert_int_equal(tollbar_table_open("/no-such-directory/table", &asked.options, NULL, 0, &out), TOLLBAR_E_POLICIES);
+    errno = 0;
+    assert_int_equal(tollbar_table_open("/no-such-directory/table", NULL, NULL, 0, &out), TOLLBAR_E_OPEN);
+    assert_int_equal(errno, ENOENT);
+    errno = 0;
+    assert_int_equal(in_file(&asked.options, asked.policies, 1, &out), TOLLBAR_E_OPEN);
+    assert_int_equal(errno, ENOENT);
+
+    NULL_IS(tollbar_table_init_in(NULL, sizeof memory, &asked.options, asked.policies, 1, &out));
+    ODD_IS(tollbar_table_init_in(at + 1, sizeof memory - 64, &asked.options, asked.policies, 1, &out));
+    ODD_IS(tollbar_table_init_in(at + 32, sizeof memory - 128, &asked.options, asked.policies, 1, &out));
+    assert_int_equal(tollbar_table_init_in(at, 4096, &asked.options, asked.policies, 1, &out), TOLLBAR_E_BUFFER);
+    NULL_IS(tollbar_table_attach(NULL, sizeof memory, &out));
+    NULL_IS(tollbar_table_attach(at, sizeof memory - 64, NULL));
+    ODD_IS(tollbar_table_attach(at, sizeof memory - 64, ODD(tollbar_table *)));
+    assert_int_equal(tollbar_table_attach(at, sizeof memory - 64, &out), TOLLBAR_E_NOT_A_TABLE);
+    assert_ptr_equal(out, room.words);
+    tollbar_table_free(NULL);
+}
+
+static void c4_arguments_of_decisions(void **state) {
+    tollbar_table *table = table_of(1000, "10/s burst 3", NULL);
+    tollbar_decision decision = TOLLBAR_DECISION_INIT, absurd = TOLLBAR_DECISION_INIT;
+    uint64_t number = 7;
+    (void)state;
+    absurd.struct_size = 1;
+
+    NULL_IS(tollbar_table_check(NULL, 0, "k", 1, 1, &decision));
+    NULL_IS(tollbar_table_check_at(NULL, 0, "k", 1, 0, 1, NULL));
+    NULL_IS(tollbar_table_peek(NULL, 0, "k", 1, 1, &decision));
+    NULL_IS(tollbar_table_peek_at(NULL, 0, "k", 1, 0, 1, NULL));
+    NULL_IS(tollbar_table_take_up_to(NULL, 0, "k", 1, 1, &number));
+    NULL_IS(tollbar_table_take_up_to_at(NULL, 0, "k", 1, 0, 1, &number));
+    NULL_IS(tollbar_table_take_up_to(table, 0, "k", 1, 1, NULL));
+    NULL_IS(tollbar_table_take_up_to_at(table, 0, "k", 1, 0, 1, NULL));
+    NULL_IS(tollbar_table_reset(NULL, 0, "k", 1));
+    NULL_IS(tollbar_table_reset_at(NULL, 0, "k", 1, 0));
+    NULL_IS(tollbar_table_exempt(NULL, 0, "k", 1));
+    NULL_IS(tollbar_table_unexempt(NULL, 0, "k", 1));
+    NULL_IS(tollbar_table_hash(NULL, 0, "k", 1, &number));
+    NULL_IS(tollbar_table_hash(table, 0, "k", 1, NULL));
+
+    ODD_IS(tollbar_table_check(ODD(tollbar_table), 0, "k", 1, 1, &decision));
+    ODD_IS(tollbar_table_check_at(ODD(tollbar_table), 0, "k", 1, 0, 1, NULL));
+    ODD_IS(tollbar_table_check(table, 0, "k", 1, 1, ODD(tollbar_decision)));
+    ODD_IS(tollbar_table_check_at(table, 0, "k", 1, 0, 1, ODD(tollbar_decision)));
+    ODD_IS(tollbar_table_peek(ODD(tollbar_table), 0, "k", 1, 1, &decision));
+    ODD_IS(tollbar_table_peek(table, 0, "k", 1, 1, ODD(tollbar_decision)));
+    ODD_IS(tollbar_table_peek_at(table, 0, "k", 1, 0, 1, ODD(tollbar_decision)));
+    ODD_IS(tollbar_table_take_up_to(ODD(tollbar_table), 0, "k", 1, 1, &number));
+    ODD_IS(tollbar_table_take_up_to(table, 0, "k", 1, 1, ODD(uint64_t)));
+    ODD_IS(tollbar_table_take_up_to_at(table, 0, "k", 1, 0, 1, ODD(uint64_t)));
+    ODD_IS(tollbar_table_reset(ODD(tollbar_table), 0, "k", 1));
+    ODD_IS(tollbar_table_reset_at(ODD(tollbar_table), 0, "k", 1, 0));
+    ODD_IS(tollbar_table_exempt(ODD(tollbar_table), 0, "k", 1));
+    ODD_IS(tollbar_table_unexempt(ODD(tollbar_table), 0, "k", 1));
+    ODD_IS(tollbar_table_hash(ODD(tollbar_table), 0, "k", 1, &number));
+    ODD_IS(tollbar_table_hash(table, 0, "k", 1, ODD(uint64_t)));
+
+    assert_int_equal(tollbar_table_check(table, 0, "k", 1, 1, &absurd), TOLLBAR_E_STRUCT_SIZE);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 0, 1, &absurd), TOLLBAR_E_STRUCT_SIZE);
+    assert_int_equal(tollbar_table_peek(table, 0, "k", 1, 1, &absurd), TOLLBAR_E_STRUCT_SIZE);
+    assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, 0, 1, &absurd), TOLLBAR_E_STRUCT_SIZE);
+    assert_int_equal(absurd.remaining, 0);
+
+    /* A key: NULL is none only if it has no bytes. */
+    NULL_IS(tollbar_table_check(table, 0, NULL, 1, 1, &decision));
+    NULL_IS(tollbar_table_check_at(table, 0, NULL, SIZE_MAX, 0, 1, NULL));
+    NULL_IS(tollbar_table_peek(table, 0, NULL, 1, 1, &decision));
+    NULL_IS(tollbar_table_take_up_to(table, 0, NULL, 1, 1, &number));
+    NULL_IS(tollbar_table_reset(table, 0, NULL, 1));
+    NULL_IS(tollbar_table_exempt(table, 0, NULL, 1));
+    NULL_IS(tollbar_table_unexempt(table, 0, NULL, 1));
+    NULL_IS(tollbar_table_hash(table, 0, NULL, 1, &number));
+    assert_int_equal(tollbar_table_check(table, 0, "k", TOO_LONG, 1, &decision), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", SIZE_MAX, 0, 1, NULL), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_table_peek(table, 0, "k", TOO_LONG, 1, &decision), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_table_take_up_to(table, 0, "k", TOO_LONG, 1, &number), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_table_reset(table, 0, "k", TOO_LONG), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_table_exempt(table, 0, "k", TOO_LONG), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_table_unexempt(table, 0, "k", TOO_LONG), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_table_hash(table, 0, "k", TOO_LONG, &number), TOLLBAR_E_BUFFER);
+
+    assert_int_equal(tollbar_table_check(table, 1, "k", 1, 1, &decision), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_check_at(table, 127, "k", 1, 0, 1, NULL), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_peek(table, 128, "k", 1, 1, &decision), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_take_up_to(table, UINT32_MAX, "k", 1, 1, &number), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_hash(table, 1, "k", 1, &number), TOLLBAR_E_NO_SUCH_POLICY);
+
+    assert_int_equal(number, 7);
+    assert_int_equal(decision.remaining, 0);
+    assert_int_equal(decision.reset_after_ns, 0);
+    assert_int_equal(stats_of(table).inserted, 0);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 0, 3, NULL), TOLLBAR_ALLOWED);
+    tollbar_table_free(table);
+}
+
+static void c4_arguments_of_batches(void **state) {
+    tollbar_table *table = table_of(1000, "10/s burst 3", NULL);
+    const tollbar_request fresh = {"k", 1, 1, 0, 0};
+    tollbar_request requests[40];
+    int32_t results[40];
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(requests); i++) {
+        requests[i] = fresh;
+        results[i] = 77;
+    }
+    NULL_IS(tollbar_table_check_many(NULL, requests, 2, results));
+    NULL_IS(tollbar_table_check_many(table, NULL, 2, results));
+    NULL_IS(tollbar_table_check_many(table, requests, 2, NULL));
+    NULL_IS(tollbar_table_check_many_at(NULL, 0, requests, 2, results));
+    NULL_IS(tollbar_table_check_many_at(table, 0, NULL, 2, results));
+    NULL_IS(tollbar_table_check_many_at(table, 0, requests, 2, NULL));
+    ODD_IS(tollbar_table_check_many(ODD(tollbar_table), requests, 2, results));
+    ODD_IS(tollbar_table_check_many(table, ODD(tollbar_request), 2, results));
+    ODD_IS(tollbar_table_check_many(table, requests, 2, ODD(int32_t)));
+    ODD_IS(tollbar_table_check_many_at(table, 0, ODD(tollbar_request), 2, results));
+    ODD_IS(tollbar_table_check_many_at(table, 0, requests, 2, ODD(int32_t)));
+    /* One that cannot be is an error of all, wherever it is: what is before it is not charged either. */
+    for (i = 0; i < COUNT(requests); i += 39) {
+        requests[i].key = NULL;
+        NULL_IS(tollbar_table_check_many(table, requests, COUNT(requests), results));
+        NULL_IS(tollbar_table_check_many_at(table, 0, requests, COUNT(requests), results));
+        requests[i] = fresh;
+        requests[i].length = TOO_LONG;
+        assert_int_equal(tollbar_table_check_many(table, requests, COUNT(requests), results), TOLLBAR_E_BUFFER);
+        requests[i] = fresh;
+        requests[i].reserved = 1;
+        assert_int_equal(tollbar_table_check_many(table, requests, COUNT(requests), results), TOLLBAR_E_RESERVED);
+        requests[i] = fresh;
+    }
+    for (i = 0; i < COUNT(results); i++)
+        assert_int_equal(results[i], 77);
+    assert_int_equal(stats_of(table).inserted, 0);
+    /* Of no requests anything may be. */
+    assert_int_equal(tollbar_table_check_many(table, NULL, 0, NULL), 0);
+    assert_int_equal(tollbar_table_check_many_at(table, 0, ODD(tollbar_request), 0, ODD(int32_t)), 0);
+    NULL_IS(tollbar_table_check_many(NULL, NULL, 0, NULL));
+    tollbar_table_free(table);
+}
+
+static void c4_arguments_of_the_rest(void **state) {
+    tollbar_table *table = table_of(1000, "10/s burst 3", NULL);
+    tollbar_policy_spec spec = spec_of("7/s"), wrong = TOLLBAR_POLICY_SPEC_INIT;
+    tollbar_table_stats stats = TOLLBAR_TABLE_STATS_INIT;
+    tollbar_table_entry entry = TOLLBAR_TABLE_ENTRY_INIT;
+    tollbar_table_sweep_result swept = TOLLBAR_TABLE_SWEEP_RESULT_INIT;
+    uint64_t number = 7;
+    uint32_t policy = 7;
+    (void)state;
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 0, 1, NULL), TOLLBAR_ALLOWED);
+
+    NULL_IS(tollbar_table_add_policy(NULL, &spec, &policy));
+    NULL_IS(tollbar_table_add_policy(table, NULL, &policy));
+    NULL_IS(tollbar_table_add_policy(table, &spec, NULL));
+    ODD_IS(tollbar_table_add_policy(ODD(tollbar_table), &spec, &policy));
+    ODD_IS(tollbar_table_add_policy(table, ODD(tollbar_policy_spec), &policy));
+    ODD_IS(tollbar_table_add_policy(table, &spec, ODD(uint32_t)));
+    assert_int_equal(tollbar_table_add_policy(table, &wrong, &policy), TOLLBAR_E_PERIOD_ZERO);
+    NULL_IS(tollbar_table_set_policy(NULL, 0, &spec));
+    NULL_IS(tollbar_table_set_policy(table, 0, NULL));
+    ODD_IS(tollbar_table_set_policy(ODD(tollbar_table), 0, &spec));
+    ODD_IS(tollbar_table_set_policy(table, 0, ODD(tollbar_policy_spec)));
+    assert_int_equal(tollbar_table_set_policy(table, 0, &wrong), TOLLBAR_E_PERIOD_ZERO);
+    NULL_IS(tollbar_table_get_policy(NULL, 0, &spec));
+    NULL_IS(tollbar_table_get_policy(table, 0, NULL));
+    ODD_IS(tollbar_table_get_policy(ODD(tollbar_table), 0, &spec));
+    ODD_IS(tollbar_table_get_policy(table, 0, ODD(tollbar_policy_spec)));
+    wrong.struct_size = 3;
+    assert_int_equal(tollbar_table_get_policy(table, 0, &wrong), TOLLBAR_E_STRUCT_SIZE);
+    assert_int_equal(wrong.limit, 0);
+    assert_int_equal(spec.limit, 7);
+    assert_int_equal(policy, 7);
+
+    NULL_IS(tollbar_table_get_stats(NULL, &stats));
+    NULL_IS(tollbar_table_get_stats(table, NULL));
+    ODD_IS(tollbar_table_get_stats(ODD(tollbar_table), &stats));
+    ODD_IS(tollbar_table_get_stats(table, ODD(tollbar_table_stats)));
+    NULL_IS(tollbar_table_sync(NULL));
+    ODD_IS(tollbar_table_sync(ODD(tollbar_table)));
+    NULL_IS(tollbar_table_now(NULL, &number));
+    NULL_IS(tollbar_table_now(table, NULL));
+    ODD_IS(tollbar_table_now(ODD(tollbar_table), &number));
+    ODD_IS(tollbar_table_now(table, ODD(uint64_t)));
+    NULL_IS(tollbar_table_next(NULL, 0, 0, &entry));
+    NULL_IS(tollbar_table_next(table, 0, 0, NULL));
+    ODD_IS(tollbar_table_next(ODD(tollbar_table), 0, 0, &entry));
+    ODD_IS(tollbar_table_next(table, 0, 0, ODD(tollbar_table_entry)));
+    NULL_IS(tollbar_table_sweep(NULL, 0, UINT64_MAX, HOUR, &swept));
+    NULL_IS(tollbar_table_sweep(table, 0, UINT64_MAX, HOUR, NULL));
+    ODD_IS(tollbar_table_sweep(ODD(tollbar_table), 0, UINT64_MAX, HOUR, &swept));
+    ODD_IS(tollbar_table_sweep(table, 0, UINT64_MAX, HOUR, ODD(tollbar_table_sweep_result)));
+    assert_true(number == 7 && entry.hash == 0 && entry.next == 0 && stats.capacity == 0 && swept.done == 0);
+
+    /* Nothing was added, changed or swept. */
+    stats = stats_of(table);
+    assert_int_equal(stats.policies, 1);
+    assert_int_equal(stats.keys, 1);
+    assert_int_equal(tollbar_table_get_policy(table, 0, &spec), 0);
+    assert_int_equal(spec.limit, 10);
+    tollbar_table_free(table);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(c4_arguments_of_making_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(c4_arguments_of_opening_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(c4_arguments_of_decisions, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(c4_arguments_of_batches, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(c4_arguments_of_the_rest, set_up, tear_down),
+    };
+    return cmocka_run_group_tests_name("arguments of tables", tests, NULL, NULL);
+}
