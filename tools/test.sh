@@ -60,14 +60,26 @@ bench() {
         cargo bench --bench trends -- --test && echo "1 passed, 0 failed" &&
         cargo test --release --package tollbar-peers
 }
-# The README's C program, as a reader would take it.
+# The README's C programs, as a reader would take them.
 readme() {
     make --silent lib || return 1
-    awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md >build/readme.c
-    cc -std=c99 -Wall -Wextra -Wpedantic -Werror -Iinclude -o build/readme build/readme.c build/libtollbar.a || return 1
-    build/readme >build/readme.out || return 1
-    cat build/readme.out
-    test "$(grep -c passes build/readme.out)" -eq 3 && test "$(grep -c again build/readme.out)" -eq 2
+    rm -f build/readme?.c /dev/shm/readme-logins
+    awk '/^```c$/ { on = 1; n++; next } /^```$/ { on = 0 } on { print > "build/readme" n ".c" }' README.md
+    for n in 1 2; do
+        cc -std=c99 -Wall -Wextra -Wpedantic -Werror -Iinclude -o "build/readme$n" "build/readme$n.c" build/libtollbar.a || return 1
+    done
+    build/readme1 >build/readme1.out || return 1
+    cat build/readme1.out
+    test "$(grep -c passes build/readme1.out)" -eq 3 && test "$(grep -c again build/readme1.out)" -eq 2 || return 1
+    echo "1 passed, 0 failed"
+    # Two processes at once, one table.
+    build/readme2 >build/readme2a.out &
+    build/readme2 >build/readme2b.out
+    status=$?
+    wait $! && [ $status -eq 0 ] || return 1
+    rm -f /dev/shm/readme-logins
+    test "$(cat build/readme2?.out | grep -c passes)" -eq 3 && test "$(cat build/readme2?.out | grep -c refused)" -eq 3 &&
+        echo "1 passed, 0 failed"
 }
 c() { make --silent lib && ffi-tests/c/run.sh build; }
 replay() { make --silent lib build/tollbar-replay && examples/c/test.sh build; }
