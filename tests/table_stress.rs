@@ -361,6 +361,6 @@ fn s36_changes_to_and_fro_under_load_never_give_more_than_both_bounds() {
         ("10/min burst 5", "100/h algo fixed-window"),
         ("9/min algo interval", "9/min burst 30 algo interval"),
     ] {
-        changing(a, b, OnFull::Deny, 400 * rounds());
+        changing(a, b, OnFull::Deny, 1_500 * rounds());
     }
 }
