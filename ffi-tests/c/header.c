@@ -30,11 +30,14 @@ int32_t other_unit(void) {
     tollbar_request request = TOLLBAR_REQUEST_INIT;
     tollbar_table_entry entry = TOLLBAR_TABLE_ENTRY_INIT;
     tollbar_table_sweep_result swept = TOLLBAR_TABLE_SWEEP_RESULT_INIT;
+    tollbar_table_health health = TOLLBAR_TABLE_HEALTH_INIT;
+    tollbar_prefix prefix = TOLLBAR_PREFIX_INIT;
     table.on_full = TOLLBAR_ON_FULL_INHERIT;
     table.missing_key = TOLLBAR_MISSING_REPORT;
     table.flags = TOLLBAR_TABLE_SEEDED | TOLLBAR_TABLE_SMALL_PAGES;
     if (table.capacity != 1000 || request.cost != 1 || stats.struct_size != sizeof stats ||
-        entry.struct_size != sizeof entry || swept.struct_size != sizeof swept)
+        entry.struct_size != sizeof entry || swept.struct_size != sizeof swept ||
+        health.struct_size != sizeof health || prefix.length != 0)
         return 1;
     spec.limit = spec.burst = spec.period_ns = 1;
     spec.algorithm = TOLLBAR_ALGORITHM_SLIDING_WINDOW;

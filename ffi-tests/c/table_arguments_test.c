@@ -295,6 +295,7 @@ static void c4_arguments_of_the_rest(void **state) {
     tollbar_table_stats stats = TOLLBAR_TABLE_STATS_INIT;
     tollbar_table_entry entry = TOLLBAR_TABLE_ENTRY_INIT;
     tollbar_table_sweep_result swept = TOLLBAR_TABLE_SWEEP_RESULT_INIT;
+    tollbar_table_health health = TOLLBAR_TABLE_HEALTH_INIT;
     uint64_t number = 7;
     uint32_t policy = 7;
     (void)state;
@@ -340,6 +341,18 @@ static void c4_arguments_of_the_rest(void **state) {
     NULL_IS(tollbar_table_sweep(table, 0, UINT64_MAX, HOUR, NULL));
     ODD_IS(tollbar_table_sweep(ODD(tollbar_table), 0, UINT64_MAX, HOUR, &swept));
     ODD_IS(tollbar_table_sweep(table, 0, UINT64_MAX, HOUR, ODD(tollbar_table_sweep_result)));
+    NULL_IS(tollbar_table_validate(NULL, 0, &health));
+    NULL_IS(tollbar_table_validate(table, 0, NULL));
+    ODD_IS(tollbar_table_validate(ODD(tollbar_table), 0, &health));
+    ODD_IS(tollbar_table_validate(table, 0, ODD(tollbar_table_health)));
+    NULL_IS(tollbar_table_repair(NULL, 0, &health));
+    NULL_IS(tollbar_table_repair(table, 0, NULL));
+    ODD_IS(tollbar_table_repair(ODD(tollbar_table), 0, &health));
+    ODD_IS(tollbar_table_repair(table, 0, ODD(tollbar_table_health)));
+    assert_int_equal(health.vacant, 0);
+    health.struct_size = 47;
+    assert_int_equal(tollbar_table_validate(table, 0, &health), TOLLBAR_E_STRUCT_SIZE);
+    assert_int_equal(tollbar_table_repair(table, 0, &health), TOLLBAR_E_STRUCT_SIZE);
     assert_true(number == 7 && entry.hash == 0 && entry.next == 0 && stats.capacity == 0 && swept.done == 0);
 
     /* Nothing was added, changed or swept. */

@@ -872,6 +872,74 @@ static void tables_live_in_the_callers_memory(void **state) {
     free(copy);
 }
 
+/* What validate counts, and what it returns. */
+static tollbar_table_health health_of(const tollbar_table *table, uint64_t now, int32_t want) {
+    tollbar_table_health health = TOLLBAR_TABLE_HEALTH_INIT;
+    assert_int_equal(tollbar_table_validate(table, now, &health), want);
+    assert_int_equal(health.struct_size, sizeof health);
+    assert_int_equal(health.claimed, 0);
+    assert_int_equal(health.vacant + health.waiting + health.expired + health.live + health.unknown + health.twice, LEAST);
+    return health;
+}
+
+static void a_damaged_table_is_told_and_repaired(void **state) {
+    struct asked asked;
+    tollbar_table *table = NULL;
+    tollbar_table_health health = TOLLBAR_TABLE_HEALTH_INIT;
+    uint64_t bytes = 0, key, *slots;
+    unsigned char *memory;
+    size_t n, empty = 0, full = 0;
+    (void)state;
+    ask(&asked, 1000, "3/min", "1/s");
+    assert_int_equal(tollbar_table_bytes(&asked.options, asked.policies, 2, &bytes), 0);
+    memory = aligned((size_t)bytes);
+    assert_int_equal(tollbar_table_init_in(memory, (size_t)bytes, &asked.options, asked.policies, 2, &table), 0);
+    for (key = 0; key < 40; key++)
+        assert_int_equal(take(table, key < 10, key, SEC, 1), TOLLBAR_ALLOWED);
+    for (key = 10; key < 15; key++)
+        assert_int_equal(tollbar_table_reset_at(table, 0, &key, sizeof key, SEC), TOLLBAR_ALLOWED);
+    health = health_of(table, 3 * SEC, 0);
+    assert_int_equal(health.expired, 10);
+    assert_int_equal(health.live, 25);
+    assert_int_equal(health.waiting, 5);
+    /* A sound one is left as it is. */
+    assert_int_equal(tollbar_table_repair(table, 3 * SEC, &health), 0);
+    assert_int_equal(health.live, 25);
+    assert_int_equal(health_of(table, 3 * SEC, 0).expired, 10);
+    assert_int_equal(take(table, 0, 39, SEC, 3), TOLLBAR_DENIED);
+
+    /* Slots are pairs of words after 64 KiB, a key and its state, four to a line. One gets a key of a version that
+     * there is not, and in one line a key that owes is there a second time. */
+    slots = (uint64_t *)(void *)(memory + 65536);
+    for (n = 0; n < LEAST && (empty == 0 || full == 0); n++) {
+        const uint64_t *line = slots + n / 4 * 8;
+        int lonely = line[0] != 0 && line[2] == 0 && line[3] == 0;
+        if (n % 4 == 0 && lonely && full == 0 && line[0] >> 56 == 1)
+            full = n;
+        else if (n > 100 && slots[2 * n] == 0 && slots[2 * n + 1] == 0 && n / 4 != full / 4)
+            empty = n;
+    }
+    assert_true(empty != 0 && full != 0);
+    slots[2 * empty] = UINT64_C(0xfa00000000000123);
+    slots[2 * empty + 1] = 1;
+    slots[2 * full + 2] = slots[2 * full];
+    slots[2 * full + 3] = slots[2 * full + 1];
+    health = health_of(table, 3 * SEC, TOLLBAR_E_DAMAGED);
+    assert_int_equal(health.unknown, 1);
+    assert_int_equal(health.twice, 1);
+    /* What there was to repair; then there is nothing, and all debts stay. */
+    assert_int_equal(tollbar_table_repair(table, 3 * SEC, &health), TOLLBAR_E_DAMAGED);
+    assert_int_equal(health.unknown, 1);
+    assert_int_equal(health.twice, 1);
+    health = health_of(table, 3 * SEC, 0);
+    assert_int_equal(health.expired, 10);
+    assert_int_equal(health.live, 25);
+    for (key = 15; key < 40; key++)
+        assert_int_equal(take(table, 0, key, SEC, 3), TOLLBAR_DENIED);
+    tollbar_table_free(table);
+    free(memory);
+}
+
 static void a_seed_is_kept_and_without_one_tables_differ(void **state) {
     struct asked asked;
     tollbar_table *tables[4];
@@ -1010,6 +1078,7 @@ int main(void) {
         cmocka_unit_test(windows_and_logs_have_a_table_for_themselves),
         cmocka_unit_test(each_way_of_making_one),
         cmocka_unit_test(tables_live_in_the_callers_memory),
+        cmocka_unit_test(a_damaged_table_is_told_and_repaired),
         cmocka_unit_test(a_seed_is_kept_and_without_one_tables_differ),
         cmocka_unit_test(c3_going_back_admits_nothing_more),
         cmocka_unit_test(c6_struct_sizes),
