@@ -113,6 +113,12 @@ static void c4_arguments_of_making_one(void **state) {
         options->seed = 1;
         assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_RESERVED);
         options->seed = 0;
+        /* Bits that are no permissions, among them those of st_mode's file type. */
+        options->mode = 01600;
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_RESERVED);
+        options->mode = 0100600;
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_RESERVED);
+        options->mode = 0;
         options->capacity = 0;
         assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CAPACITY);
         options->capacity = UINT64_MAX;

@@ -555,6 +555,10 @@ unsafe fn asked(
     if !seeded && options.seed != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
+    // Bits that are no permissions would have to be ignored.
+    if options.mode & !0o777 != 0 {
+        return Err(TOLLBAR_E_RESERVED);
+    }
     let on_full = [OnFull::Deny, OnFull::Inherit, OnFull::Allow, OnFull::EvictNearest];
     let missing = [Missing::Deny, Missing::Allow, Missing::Report];
     let options = Options {
@@ -563,7 +567,7 @@ unsafe fn asked(
         clock: source(options.clock)?,
         seed: seeded.then_some(options.seed),
         huge_pages: options.flags & TOLLBAR_TABLE_SMALL_PAGES == 0,
-        mode: if options.mode == 0 { 0o600 } else { options.mode & 0o777 },
+        mode: if options.mode == 0 { 0o600 } else { options.mode },
         ..Options::new(options.capacity)
     };
     if count == 0 || count > POLICIES_MOST {
