@@ -906,8 +906,8 @@ int32_t tollbar_table_add_policy(const tollbar_table *table,
                                  uint32_t *number);
 
 /* Changes a policy while the table is in use, in all processes at once. Each key keeps its debt: counts
- * where both count alike, else as the time until it is paid. In no time is more admitted than the two
- * policies' bounds together. Once in some hundred changes this call looks at every slot. */
+ * where both count alike, else as the time until it is paid. In a time with one change no more is admitted
+ * than the two policies' bounds together; with several, than those of all. Once in some hundred changes this call looks at every slot. */
 int32_t tollbar_table_set_policy(const tollbar_table *table,
                                  uint32_t number,
                                  const tollbar_policy_spec *spec);
@@ -1086,7 +1086,7 @@ int32_t tollbar_table_reset_at(const tollbar_table *table,
                                size_t length,
                                uint64_t now_ns);
 
-/* Lets a key pass always under that policy and charges it nothing. Up to 1,536 keys of a table. */
+/* Lets a key pass always under that policy and charges it nothing. Some 1,600 keys of a table may be so at a time. */
 int32_t tollbar_table_exempt(const tollbar_table *table,
                              uint32_t policy,
                              const void *key,
@@ -1112,7 +1112,7 @@ int32_t tollbar_table_now(const tollbar_table *table,
 
 /* The key in the first slot from number `from` on that holds one, as of `now_ns`. Begin with 0, go on
  * with `next`. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if there are no more. Each entry is what its slot held at
- * one instant; keys that come or go meanwhile may be seen or not. */
+ * one instant; keys that come or go meanwhile may be seen or not, or twice. */
 int32_t tollbar_table_next(const tollbar_table *table,
                            uint64_t from,
                            uint64_t now_ns,

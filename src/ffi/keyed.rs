@@ -251,7 +251,7 @@ pub unsafe extern "C" fn tollbar_table_reset_at(
     guard(|| code(unsafe { reset(table, policy, key, length, Some(now_ns)) }))
 }
 
-/// Lets a key pass always under that policy and charges it nothing. Up to 1,536 keys of a table.
+/// Lets a key pass always under that policy and charges it nothing. Some 1,600 keys of a table may be so at a time.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -334,7 +334,7 @@ pub unsafe extern "C" fn tollbar_table_now(table: *const tollbar_table, now_ns: 
 
 /// The key in the first slot from number `from` on that holds one, as of `now_ns`. Begin with 0, go on
 /// with `next`. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if there are no more. Each entry is what its slot held at
-/// one instant; keys that come or go meanwhile may be seen or not.
+/// one instant; keys that come or go meanwhile may be seen or not, or twice.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

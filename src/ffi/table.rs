@@ -313,8 +313,8 @@ pub unsafe extern "C" fn tollbar_table_add_policy(
 }
 
 /// Changes a policy while the table is in use, in all processes at once. Each key keeps its debt: counts
-/// where both count alike, else as the time until it is paid. In no time is more admitted than the two
-/// policies' bounds together. Once in some hundred changes this call looks at every slot.
+/// where both count alike, else as the time until it is paid. In a time with one change no more is admitted
+/// than the two policies' bounds together; with several, than those of all. Once in some hundred changes this call looks at every slot.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

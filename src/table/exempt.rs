@@ -1,8 +1,8 @@
 //! Keys that are never charged: a small set of hashes, shared with the table.
 //!
-//! Open addressing: a key's hash says where to begin, and an empty place ends the search. A place is filled by one
-//! swap. A removed hash leaves a tombstone, which the next key that passes may take; so a key may for a moment be
-//! in two places, and removing takes it out of all.
+//! A hash has two groups of eight places, each a cache line, and may be in any of the sixteen. So a look costs the same
+//! whatever has been there before, and a place that is given up is simply empty. Two calls that exempt one key at once may put
+//! it into two places; taking it back empties all.
 
 use super::error::TableError;
 use super::layout::EXEMPT;
@@ -10,47 +10,41 @@ use super::{PolicyId, Table};
 use crate::sync::{AtomicU64, Ordering};
 
 const EMPTY: u64 = 0;
-const REMOVED: u64 = 1;
+/// Places in a group.
+const GROUP: usize = 8;
+const GROUPS: usize = EXEMPT / GROUP;
 
 impl Table {
-    /// Lets `key` pass under `policy` always, and charges it nothing. Up to 1,536 keys of a table may be exempt.
+    /// Lets `key` pass under `policy` always, and charges it nothing. Some 1,600 keys of a table may be exempt at one time.
     pub fn exempt(&self, policy: PolicyId, key: &[u8]) -> Result<(), TableError> {
-        let hash = self.exempt_hash(policy, key)?;
-        let mut taken = 0;
-        for place in self.places(hash) {
-            let mut seen = place.load(Ordering::Relaxed);
-            while seen == EMPTY || seen == REMOVED {
-                match place.compare_exchange(seen, hash, Ordering::Relaxed, Ordering::Relaxed) {
-                    // It tells requests to look; a request that comes too early is as one that came before the call.
-                    Ok(EMPTY) => {
-                        self.header().exempt.fetch_add(1, Ordering::Release);
-                        return Ok(());
-                    }
-                    Ok(_) => return Ok(()),
-                    Err(other) => seen = other,
-                }
-            }
-            if seen == hash {
+        let hash = not_empty(self.hash(policy, key)?);
+        if self.is_in_set(hash) {
+            return Ok(());
+        }
+        // Before the place is taken: who is killed in between leaves a count that makes requests look, not one that does not. A request
+        // that comes too early is as one that came before the call.
+        self.header().exempt.fetch_add(1, Ordering::Release);
+        // The emptier group first, so that both fill up together.
+        let [first, second] = groups(hash);
+        let taken = |group: usize| self.group(group).filter(|place| place.load(Ordering::Relaxed) != EMPTY).count();
+        let order = if taken(second) < taken(first) { [second, first] } else { [first, second] };
+        for place in order.into_iter().flat_map(|group| self.group(group)) {
+            if place.compare_exchange(EMPTY, hash, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 return Ok(());
             }
-            taken += 1;
-            // Long runs would make every request of an exempt key slow.
-            if taken > EXEMPT / 4 || self.header().exempt.load(Ordering::Relaxed) as usize >= EXEMPT / 4 * 3 {
-                return Err(TableError::Exempt);
-            }
         }
+        self.one_less();
         Err(TableError::Exempt)
     }
 
     /// Takes that back; whether `key` was exempt.
     pub fn unexempt(&self, policy: PolicyId, key: &[u8]) -> Result<bool, TableError> {
-        let hash = self.exempt_hash(policy, key)?;
+        let hash = not_empty(self.hash(policy, key)?);
         let mut found = false;
-        for place in self.places(hash) {
-            match place.compare_exchange(hash, REMOVED, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => found = true,
-                Err(EMPTY) => break,
-                Err(_) => {}
+        for place in groups(hash).into_iter().flat_map(|group| self.group(group)) {
+            if place.compare_exchange(hash, EMPTY, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                self.one_less();
+                found = true;
             }
         }
         Ok(found)
@@ -60,38 +54,42 @@ impl Table {
     #[inline(always)]
     pub(super) fn is_exempt(&self, hash: u64) -> bool {
         // Nobody is, mostly: one load.
-        self.header().exempt.load(Ordering::Acquire) != 0 && self.look_exempt(hash)
+        self.header().exempt.load(Ordering::Acquire) != 0 && self.is_in_set(not_empty(hash))
     }
 
     #[cold]
-    fn look_exempt(&self, hash: u64) -> bool {
-        let hash = not_special(hash);
-        for place in self.places(hash) {
-            match place.load(Ordering::Relaxed) {
-                EMPTY => return false,
-                seen if seen == hash => return true,
-                _ => {}
+    fn is_in_set(&self, hash: u64) -> bool {
+        groups(hash).into_iter().flat_map(|group| self.group(group)).any(|place| place.load(Ordering::Relaxed) == hash)
+    }
+
+    /// The count never says fewer than there are; of damaged memory it may not become endless.
+    fn one_less(&self) {
+        let count = &self.header().exempt;
+        let mut seen = count.load(Ordering::Relaxed);
+        while seen != 0 {
+            match count.compare_exchange(seen, seen - 1, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(other) => seen = other,
             }
         }
-        false
     }
 
-    fn exempt_hash(&self, policy: PolicyId, key: &[u8]) -> Result<u64, TableError> {
-        self.hash(policy, key).map(not_special)
-    }
-
-    /// All places, from the hash's own on.
-    fn places(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
-        let places = self.exempt_places();
-        let start = hash as usize & (EXEMPT - 1);
-        (0..EXEMPT).filter_map(move |n| places.get(start.wrapping_add(n) & (EXEMPT - 1)))
+    fn group(&self, group: usize) -> impl Iterator<Item = &AtomicU64> {
+        self.exempt_places().iter().skip(group * GROUP).take(GROUP)
     }
 }
 
-/// A hash that means no hash is taken for its neighbour.
-const fn not_special(hash: u64) -> u64 {
-    if hash <= REMOVED {
-        hash + 2
+/// The groups of a hash: two different ones.
+fn groups(hash: u64) -> [usize; 2] {
+    let first = hash as usize % GROUPS;
+    let other = 1 + (hash >> 32) as usize % (GROUPS - 1);
+    [first, (first + other) % GROUPS]
+}
+
+/// The hash that means no hash is taken for its neighbour.
+const fn not_empty(hash: u64) -> u64 {
+    if hash == EMPTY {
+        1
     } else {
         hash
     }

@@ -68,7 +68,7 @@ pub(super) struct Header {
     pub(super) wall_time: AtomicU64,
     /// Numbers for stamps.
     pub(super) generation: AtomicU64,
-    /// How many keys are exempt, tombstones among them: 0 saves the look.
+    /// How many keys are exempt, at most: 0 saves the look.
     pub(super) exempt: AtomicU64,
     pub(super) spare: [AtomicU64; 5],
     /// The stamp of each policy's current version; 0: no such policy.
@@ -125,7 +125,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Four fifths of the slots are the capacity: so full, one live key in some thousands finds no place.
+    /// Four fifths of the slots are the capacity: filled that far, one key in some thousands finds no place.
     pub(super) fn new(capacity: u64, side: u64) -> Result<Sizes, TableError> {
         let slots = capacity.checked_add(capacity / 4).ok_or(TableError::Capacity)?;
         if capacity == 0 {

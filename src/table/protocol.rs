@@ -56,6 +56,12 @@ pub(super) trait Terms {
     /// The time from which a slot's content is as good as fresh: never earlier after a swap.
     fn expires_at(&self, pair: Pair) -> u64;
 
+    /// Whether it is plain without computing either that `pair` expires no sooner than `other`.
+    fn no_sooner(&self, pair: Pair, other: Pair) -> bool {
+        let _ = (pair, other);
+        false
+    }
+
     /// What `found`, a key word with the tag of `key`, is to it.
     fn kin(&self, found: u64, key: u64) -> Kin;
 
@@ -260,6 +266,10 @@ pub(super) fn first_to_expire<'a>(
                     return Err(Again);
                 }
             }
+        }
+        match &first {
+            Some(first) if terms.no_sooner(pair, first.pair) => continue,
+            _ => {}
         }
         let expires = terms.expires_at(pair);
         if first.as_ref().map_or(true, |first| expires < first.expires) {

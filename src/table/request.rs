@@ -276,7 +276,8 @@ impl Table {
     ) -> Result<(Outcome, &'a Version), TableError> {
         for _ in 0..ROUNDS {
             let version = sought.version;
-            let asked = protocol::request(self, &sought.home, sought.key(), now, self.on_full, |state| {
+            let terms = Near { table: self, version };
+            let asked = protocol::request(&terms, &sought.home, sought.key(), now, self.on_full, |state| {
                 step(&version.rule, state)
             });
             match asked {
@@ -307,6 +308,7 @@ impl Table {
         let sought = self.seek(policy, key).map_err(Skipped::Failed)?;
         prefetch(sought.home.first);
         prefetch(sought.home.second);
+        prefetch(sought.home.spare);
         if self.is_exempt(sought.hash) {
             return Err(Skipped::Allowed);
         }
@@ -453,6 +455,49 @@ impl Terms for Table {
 
     fn vacated(&self) {
         self.count_vacated();
+    }
+}
+
+/// The table's terms for a request under `version`: most slots that it meets are under the same one, which then need not be
+/// looked up.
+struct Near<'t> {
+    table: &'t Table,
+    version: &'t Version,
+}
+
+impl Terms for Near<'_> {
+    #[inline(always)]
+    fn expires_at(&self, pair: Pair) -> u64 {
+        if pair.key & !TAG == self.version.key {
+            return self.version.rule.expires_at(pair.state);
+        }
+        self.table.expires_at(pair)
+    }
+
+    /// Of words of one version that are times, the greater one is the later.
+    #[inline(always)]
+    fn no_sooner(&self, pair: Pair, other: Pair) -> bool {
+        let version = self.version.key;
+        pair.state >= other.state
+            && pair.key & !TAG == version
+            && other.key & !TAG == version
+            && self.version.words_are_times
+    }
+
+    fn kin(&self, found: u64, key: u64) -> Kin {
+        self.table.kin(found, key)
+    }
+
+    fn adopt(&self, key: u64, pair: Pair) -> u64 {
+        self.table.adopt(key, pair)
+    }
+
+    fn owing(&self, key: u64, until: u64) -> u64 {
+        self.table.owing(key, until)
+    }
+
+    fn vacated(&self) {
+        self.table.count_vacated();
     }
 }
 

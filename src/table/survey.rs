@@ -76,7 +76,7 @@ pub struct Sweep {
 }
 
 /// The keys of a table, slot by slot. Each entry is what its slot held at one instant; keys that come, go or move
-/// meanwhile may be seen or not.
+/// meanwhile may be seen or not, or twice.
 #[derive(Debug)]
 pub struct Entries<'a> {
     table: &'a Table,
@@ -236,8 +236,8 @@ impl Table {
     }
 
     /// Changes a policy while the table is in use, in all processes at once. Each key's debt is carried over when it is
-    /// next asked for: counts where both count alike, else as the time until it is paid. In any window of time no
-    /// more is admitted than the two policies' bounds together.
+    /// next asked for: counts where both count alike, else as the time until it is paid. In any window of time with one
+    /// change no more is admitted than the two policies' bounds together; with several, than those of all.
     ///
     /// Once in some hundred changes this looks at every slot.
     pub fn set_policy(&self, id: PolicyId, policy: &Policy) -> Result<(), TableError> {
@@ -267,7 +267,8 @@ impl Table {
                 while let Some(next) = from {
                     from = self.sweep(next, 4096, 0).next;
                 }
-                versions::free_former(self.header(), self.records(), &former);
+                let older = versions::older(self.header(), &former);
+                versions::free_former(self.header(), self.records(), &older);
                 change()
             }
             result => result,

@@ -33,6 +33,8 @@ pub(super) struct Version {
     pub(super) terms: Policy,
     /// For states of one word.
     pub(super) rule: Rule,
+    /// Whether of two of its words the greater expires no sooner.
+    pub(super) words_are_times: bool,
     /// For those of more.
     pub(super) wide: Option<Wide>,
     /// Of the list of those that have been replaced.
@@ -104,6 +106,7 @@ impl Versions {
             salt: if number == 0 { 0 } else { mix(u64::from(number)) },
             terms: policy,
             rule,
+            words_are_times: matches!(rule, Rule::Gcra(_) | Rule::Pacer(_)),
             wide,
             next: ptr::null_mut(),
         })?);
@@ -254,6 +257,18 @@ pub(super) fn free_former(header: &Header, records: &[Record; VERSIONS], former:
         if *stamp > CLAIMED && current != *stamp {
             record.free(*stamp);
         }
+    }
+}
+
+/// Of those, the older half by age: a request that sleeps under a freed version has been asleep for many changes then.
+pub(super) fn older(header: &Header, former: &[u64; VERSIONS]) -> [u64; VERSIONS] {
+    let half = header.generation.load(Ordering::Relaxed).saturating_sub(VERSIONS as u64 / 2);
+    let older = former.map(|stamp| if stamp >> 16 <= half { stamp } else { 0 });
+    // Where many policies have been changed once, there may be none.
+    if older.iter().any(|stamp| *stamp != 0) {
+        older
+    } else {
+        *former
     }
 }
 
