@@ -780,6 +780,11 @@ fn a_policy_changes() {
     model("change, replaced", 4, scene(Deny, &[held(K, 50), other(0, 60)], threads), |played| {
         assert_eq!((played.admitted(K), played.admitted(N)), (1, 1));
     });
+    // It has expired, is only looked at, and so loses its slot: which must not look earlier to N for that.
+    let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 0), Ask(N, 100, 1)], &[Ask(N, 100, 1)]];
+    model("change, vacated", 4, scene(Deny, &[held(K, 60), other(0, 50)], threads), |played| {
+        assert_eq!((played.admitted(N), played.state(N)), (2, Some(120 * FINE)));
+    });
     let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[Ask(K, 100, 1)], &[Ask(N, 100, 1)]];
     model("change, 3×1", 3, scene(Deny, &[other(0, 20), other(1, 30)], threads), |played| {
         assert_eq!((played.admitted(K), played.admitted(N)), (2, 1));
