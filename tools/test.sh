@@ -41,14 +41,16 @@ lint() {
     cargo fmt --all --check && echo "1 passed, 0 failed" &&
         cargo clippy --quiet --workspace --all-targets --features capi -- -D warnings && echo "1 passed, 0 failed" &&
         cargo clippy --quiet --lib --profile capi --no-default-features --features freestanding -- -D warnings && echo "1 passed, 0 failed" &&
-        RUSTFLAGS="--cfg loom" cargo clippy --quiet --lib --test loom --target-dir target/loom -- -D warnings &&
+        RUSTFLAGS="--cfg loom" cargo clippy --quiet --test loom --target-dir target/loom -- -D warnings &&
+        RUSTFLAGS="--cfg loom" cargo clippy --quiet --lib --profile test --target-dir target/loom -- -D warnings &&
         echo "1 passed, 0 failed" &&
         RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --lib --features capi && echo "1 passed, 0 failed"
 }
 rust() { cargo test --features capi --no-fail-fast; }
 loom() {
     RUSTFLAGS="--cfg loom" \
-        cargo test --release --target-dir target/loom --lib --test loom
+        cargo test --release --target-dir target/loom --test loom &&
+        RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --lib models
 }
 tsan() { tests/tsan.sh; }
 header() { cargo xtask header --check; }

@@ -1,8 +1,10 @@
 //! Many requests at once: one reading of the clock, and the lines of all keys are asked for before the first is needed.
 
+use super::quick::Quick;
 use super::request::{prefetch, Answer, CLOSED};
 use super::{PolicyId, Table};
 use crate::decision::{Decision, Verdict};
+use core::mem::MaybeUninit;
 
 /// One request of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -58,26 +60,48 @@ impl Table {
         get: impl Fn(usize) -> Request<'k>,
         put: impl Fn(&mut T, Answer<'_>),
     ) {
-        let mut quick = [const { None }; AT_ONCE];
-        for (n, quick) in quick.iter_mut().enumerate().take(places.len()) {
+        let mut looked_up = [const { MaybeUninit::<Quick<'_>>::uninit() }; AT_ONCE];
+        // One bit for each that could be looked up.
+        let mut found = 0u32;
+        let both = self.asks_for_both();
+        let count = places.len().min(AT_ONCE);
+        for (n, place) in looked_up.iter_mut().enumerate().take(count) {
             let Request { policy, key, .. } = get(n);
-            *quick = self.quick(policy, key).ok();
-            if let Some(quick) = quick {
+            if let Ok(quick) = self.quick(policy, key) {
+                let quick = place.write(quick);
                 prefetch(quick.first);
+                if both {
+                    prefetch(quick.second);
+                }
+                found |= 1 << n;
             }
         }
         let now = *now.get_or_insert_with(|| self.now());
         self.look(now);
-        // Two thirds are in their first bucket: the second is asked for only where it is needed.
-        for quick in quick.iter().flatten() {
-            if !quick.is_in_first() {
-                prefetch(quick.second);
+        for (n, place) in looked_up.iter().enumerate().take(if both { 0 } else { count }) {
+            if found >> n & 1 != 0 {
+                // SAFETY: the bit says that it was written.
+                let quick = unsafe { place.assume_init_ref() };
+                if !quick.is_in_first() {
+                    prefetch(quick.second);
+                    prefetch(self.spare(quick));
+                }
             }
         }
-        for (n, (place, quick)) in places.iter_mut().zip(quick).enumerate() {
-            let request = get(n);
-            put(place, self.answer(request, quick, now));
+        for (n, (to, place)) in places.iter_mut().zip(&looked_up).enumerate() {
+            // SAFETY: as above.
+            let quick = (found >> n & 1 != 0).then(|| unsafe { place.assume_init_ref() });
+            put(to, self.answer(get(n), quick, now));
         }
+    }
+
+    /// Whether the second bucket of each key is asked for with the first. Two thirds are in their first: where lines come
+    /// from memory, those that are not needed cost more than asking late for the others does.
+    #[inline(always)]
+    fn asks_for_both(&self) -> bool {
+        /// About what a processor has of its last cache for one program.
+        const CACHED: u64 = 32 << 20;
+        self.fixed.bytes <= CACHED
     }
 
     fn verdicts(&self, mut now: Option<u64>, requests: &[Request<'_>], verdicts: &mut [Verdict]) {

@@ -70,7 +70,8 @@ impl Table {
             if pair.key == 0 {
                 continue;
             }
-            if self.named(pair.key).is_none() {
+            // From the record itself: a version that only could not be compiled for want of memory is known.
+            if !versions::is_known(self.records(), pair.key) {
                 // Nothing is known of when it expires.
                 let _ = slot.swap(pair, Pair { key: 0, state: 0 });
             } else if self.is_elsewhere(pair, slot, bucket) {

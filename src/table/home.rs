@@ -60,7 +60,13 @@ impl Homes {
     #[inline(always)]
     pub(super) fn of(&self, hash: u64) -> (u64, u64, u64) {
         let (first, second) = self.main_of(hash);
-        (first, second, self.main + wrap(self.spare_place(hash & TAG) + (hash >> TAG_BITS), self.spares))
+        (first, second, self.spare_of(hash))
+    }
+
+    /// The last of them.
+    #[inline(always)]
+    pub(super) fn spare_of(&self, hash: u64) -> u64 {
+        self.main + wrap(self.spare_place(hash & TAG) + (hash >> TAG_BITS), self.spares)
     }
 
     /// The first two of them.

@@ -107,6 +107,9 @@ impl Table {
         let table = Table::over(memory, options.huge_pages)?;
         // Before anything is written: a file that is refused stays as it is.
         table.agrees(&fixed, policies)?;
+        if options.seed.is_some_and(|seed| seed != table.fixed.seed) {
+            return Err(TableError::OtherOptions);
+        }
         table.going_on()
     }
 
@@ -194,6 +197,10 @@ impl Table {
             memory.advise_huge(0);
         }
         begin(&memory, &fixed, policies)?;
+        if fixed.side == 0 {
+            // All of it now, so that it does not grow later and no request waits for a page.
+            memory.populate();
+        }
         Table::over(memory, false)
     }
 
@@ -211,7 +218,7 @@ impl Table {
         if huge_pages {
             memory.advise_huge(0);
         }
-        Ok(Table {
+        let table = Table {
             memory,
             fixed,
             homes: Homes::new(fixed.buckets),
@@ -221,7 +228,16 @@ impl Table {
             offset: 0,
             secrets: RapidSecrets::seed(fixed.seed),
             versions: Versions::new(),
-        })
+        };
+        // Now, and not when the first request comes: that does not allocate.
+        for current in &table.header().current {
+            let stamp = current.load(Ordering::Acquire);
+            // What is damaged is told when it is used.
+            if let Err(TableError::NoMemory) = table.versions.get(table.records(), stamp) {
+                return Err(TableError::NoMemory);
+            }
+        }
+        Ok(table)
     }
 
     /// The same, once its time goes on.
@@ -244,7 +260,7 @@ impl Table {
         for (n, current) in self.header().current.iter().enumerate() {
             let found = match current.load(Ordering::Acquire) {
                 0 => None,
-                stamp => Some(self.versions.get(self.records(), stamp).ok_or(TableError::Corrupt)?.terms),
+                stamp => Some(self.versions.get(self.records(), stamp)?.terms),
             };
             if found.as_ref() != policies.get(n) {
                 return Err(TableError::OtherPolicies);

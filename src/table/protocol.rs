@@ -182,7 +182,7 @@ fn known(slot: &Slot, key: u64, step: &mut impl FnMut(u64) -> Step) -> Result<Ou
 
 /// Step 2.
 #[inline(never)]
-fn newcomer(
+pub(super) fn newcomer(
     terms: &impl Terms,
     home: &Home<'_>,
     key: u64,

@@ -107,6 +107,23 @@ impl Region {
         self.len
     }
 
+    /// Touches every page, so that all of it is there. Only before anybody else uses it; not the caller's memory, which
+    /// has been written to already.
+    pub(crate) fn populate(&self) {
+        if matches!(self.kind, Kind::Borrowed) {
+            return;
+        }
+        let mut at = 0;
+        while at < self.len {
+            // SAFETY: within the region; what is there is put back, and nobody else writes yet.
+            unsafe {
+                let byte = self.base.as_ptr().add(at);
+                byte.write_volatile(byte.read_volatile());
+            }
+            at += 4096;
+        }
+    }
+
     /// Asks for huge pages from `offset` on. Whether the system took note; never an error.
     pub(crate) fn advise_huge(&self, offset: usize) -> bool {
         advise_huge(self.base, self.len, offset)

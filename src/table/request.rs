@@ -6,7 +6,7 @@ use super::error::TableError;
 use super::home::{Home, TAG, TAG_BITS};
 use super::open::Missing;
 use super::protocol::{self, Again, Event, Kin, Outcome, Terms};
-use super::quick::Quick;
+use super::quick::{Long, Quick};
 use super::slot::Pair;
 use super::versions::{version_of, Version};
 use super::wide::Ask;
@@ -218,7 +218,7 @@ impl Table {
         }
         self.look(now);
         let mut taken = 0;
-        let (outcome, _) = self.request(sought, now, |rule, state| {
+        let (outcome, _) = self.request(sought, now, Long::Unusual, |rule, state| {
             taken = rule.available(state, now).min(most);
             match taken {
                 // Nothing to take is nothing to write.
@@ -239,31 +239,35 @@ impl Table {
         }
         let now = self.time(now);
         self.look(now);
-        self.answer(request, quick, now)
+        self.answer(request, quick.as_ref(), now)
     }
 
     /// A request that has been looked up, or could not be, at its time.
     #[inline(always)]
-    pub(super) fn answer<'t>(&'t self, request: Request<'_>, quick: Option<Quick<'t>>, now: u64) -> Answer<'t> {
+    pub(super) fn answer<'t>(&'t self, request: Request<'_>, quick: Option<&Quick<'t>>, now: u64) -> Answer<'t> {
         let cost = request.cost;
+        let mut why = Long::Unusual;
         if let Some(quick) = quick {
-            if let Ok((verdict, state)) = self.decide(&quick, now, cost) {
-                return Answer { result: Ok((Outcome::known(verdict, state), quick.version)), now, cost };
+            match self.decide(quick, now, cost) {
+                Ok((verdict, state)) => {
+                    return Answer { result: Ok((Outcome::known(verdict, state), quick.version)), now, cost };
+                }
+                Err(long) => why = long,
             }
         }
-        Answer { result: self.long(request, now), now, cost }
+        Answer { result: self.long(request, now, why), now, cost }
     }
 
     /// One request from the beginning.
     #[inline(never)]
-    fn long(&self, request: Request<'_>, now: u64) -> Result<(Outcome, &Version), Skipped> {
+    fn long(&self, request: Request<'_>, now: u64, why: Long) -> Result<(Outcome, &Version), Skipped> {
         let Request { policy, key, cost } = request;
         let sought = self.start(policy, key)?;
         if self.fixed.side != 0 {
             let told = self.ask_wide(sought, now, Ask::Check(cost)).map_err(Skipped::Failed)?;
             return Err(Skipped::Told(told.decision));
         }
-        self.request(sought, now, |rule, state| rule.step(state, now, cost)).map_err(Skipped::Failed)
+        self.request(sought, now, why, |rule, state| rule.step(state, now, cost)).map_err(Skipped::Failed)
     }
 
     /// Asks the table. The key's policy may change meanwhile: then it is asked under the new one.
@@ -272,14 +276,19 @@ impl Table {
         &'a self,
         mut sought: Sought<'a>,
         now: u64,
+        mut why: Long,
         mut step: impl FnMut(&Rule, u64) -> Step,
     ) -> Result<(Outcome, &'a Version), TableError> {
         for _ in 0..ROUNDS {
             let version = sought.version;
             let terms = Near { table: self, version };
-            let asked = protocol::request(&terms, &sought.home, sought.key(), now, self.on_full, |state| {
-                step(&version.rule, state)
-            });
+            let mut step = |state| step(&version.rule, state);
+            // A newcomer's look at its candidates finds the key if it is there after all.
+            let asked = match why {
+                Long::Absent => protocol::newcomer(&terms, &sought.home, sought.key(), now, self.on_full, &mut step),
+                Long::Unusual => protocol::request(&terms, &sought.home, sought.key(), now, self.on_full, step),
+            };
+            why = Long::Unusual;
             match asked {
                 Ok(outcome) => {
                     if outcome.event != Event::Known || outcome.retries != 0 {
@@ -338,7 +347,7 @@ impl Table {
         if stamp == 0 {
             return Err(TableError::NoSuchPolicy);
         }
-        self.versions.get(self.records(), stamp).ok_or(TableError::Corrupt)
+        self.versions.get(self.records(), stamp)
     }
 
     #[inline(always)]
@@ -351,7 +360,7 @@ impl Table {
     pub(super) fn named(&self, key: u64) -> Option<&Version> {
         let stamp = self.records().get((key >> TAG_BITS) as usize)?.stamp.load(Ordering::Acquire);
         // A damaged stamp may be another version's.
-        self.versions.get(self.records(), stamp).filter(|version| version.key == key & !TAG)
+        self.versions.get(self.records(), stamp).ok().filter(|version| version.key == key & !TAG)
     }
 
     /// Whether another candidate than the one that holds `key` has expired.

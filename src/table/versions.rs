@@ -74,42 +74,27 @@ impl Versions {
     /// [`Versions::get`] of one that has been compiled already. A stamp of 0 is none's.
     #[inline(always)]
     pub(super) fn known(&self, stamp: u64) -> Option<&Version> {
+        // Acquire: the version was written before its pointer.
         let version = self.compiled.get(version_of(stamp))?.load(Ordering::Acquire);
         // SAFETY: null, or a version that is not freed before `self` is dropped.
         unsafe { version.as_ref() }.filter(|version| version.stamp == stamp)
     }
 
-    /// The version that has `stamp`. `None` if there is no memory, or the record is damaged or has been given away.
+    /// The version that has `stamp`: [`TableError::NoMemory`], or [`TableError::Corrupt`] if the record is damaged or has been
+    /// given away.
     #[inline(always)]
-    pub(super) fn get(&self, records: &[Record; VERSIONS], stamp: u64) -> Option<&Version> {
-        // Acquire: the version was written before its pointer.
-        let version = self.compiled.get(version_of(stamp))?.load(Ordering::Acquire);
-        // SAFETY: null, or a version that is not freed before `self` is dropped.
-        match unsafe { version.as_ref() } {
-            Some(version) if version.stamp == stamp => Some(version),
-            _ => self.compile(records, stamp),
+    pub(super) fn get(&self, records: &[Record; VERSIONS], stamp: u64) -> Result<&Version, TableError> {
+        match self.known(stamp) {
+            Some(version) => Ok(version),
+            None => self.compile(records, stamp),
         }
     }
 
     #[cold]
-    fn compile(&self, records: &[Record; VERSIONS], stamp: u64) -> Option<&Version> {
-        let place = self.compiled.get(version_of(stamp))?;
-        let policy = records.get(version_of(stamp))?.read(stamp)?;
-        let wide = Wide::new(&policy).ok()?;
-        // A limit of 0 is closed whatever its algorithm.
-        let rule = if wide.is_some() || policy.limit == 0 { Rule::Closed } else { Rule::new(&policy).ok()? };
-        let number = policy_of(stamp);
-        let new = Box::into_raw(boxed(Version {
-            stamp,
-            key: (version_of(stamp) as u64) << TAG_BITS,
-            policy: number,
-            salt: if number == 0 { 0 } else { mix(u64::from(number)) },
-            terms: policy,
-            rule,
-            words_are_times: matches!(rule, Rule::Gcra(_) | Rule::Pacer(_)),
-            wide,
-            next: ptr::null_mut(),
-        })?);
+    fn compile(&self, records: &[Record; VERSIONS], stamp: u64) -> Result<&Version, TableError> {
+        let place = self.compiled.get(version_of(stamp)).ok_or(TableError::Corrupt)?;
+        let version = Version::of(records, stamp).ok_or(TableError::Corrupt)?;
+        let new = Box::into_raw(boxed(version).ok_or(TableError::NoMemory)?);
         let mut old = place.load(Ordering::Acquire);
         // Whoever reads the pointer reads what it points to: Release. Of two that compile at once the later replaces the
         // earlier, which is as good.
@@ -118,7 +103,7 @@ impl Versions {
         }
         self.retire(old);
         // SAFETY: written above, and not freed before `self` is dropped.
-        Some(unsafe { &*new })
+        Ok(unsafe { &*new })
     }
 
     /// Keeps a replaced version: other threads may be using it.
@@ -136,6 +121,28 @@ impl Versions {
                 Err(seen) => head = seen,
             }
         }
+    }
+}
+
+impl Version {
+    /// What the record of `stamp` says.
+    fn of(records: &[Record; VERSIONS], stamp: u64) -> Option<Version> {
+        let policy = records.get(version_of(stamp))?.read(stamp)?;
+        let wide = Wide::new(&policy).ok()?;
+        // A limit of 0 is closed whatever its algorithm.
+        let rule = if wide.is_some() || policy.limit == 0 { Rule::Closed } else { Rule::new(&policy).ok()? };
+        let number = policy_of(stamp);
+        Some(Version {
+            stamp,
+            key: (version_of(stamp) as u64) << TAG_BITS,
+            policy: number,
+            salt: if number == 0 { 0 } else { mix(u64::from(number)) },
+            terms: policy,
+            rule,
+            words_are_times: matches!(rule, Rule::Gcra(_) | Rule::Pacer(_)),
+            wide,
+            next: ptr::null_mut(),
+        })
     }
 }
 
@@ -284,6 +291,15 @@ pub(super) fn former(header: &Header, records: &[Record; VERSIONS]) -> [u64; VER
         }
     }
     former
+}
+
+/// Whether there is a version that a slot with this key word can be under.
+pub(super) fn is_known(records: &[Record; VERSIONS], key: u64) -> bool {
+    let version = (key >> TAG_BITS) as usize;
+    records.get(version).is_some_and(|record| {
+        let stamp = record.stamp.load(Ordering::Acquire);
+        version_of(stamp) == version && Version::of(records, stamp).is_some()
+    })
 }
 
 /// Records that are being written.
