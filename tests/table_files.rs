@@ -109,8 +109,9 @@ fn another_table_is_refused_and_stays_as_it_is() {
     other(options(), &[TEXTS[1], TEXTS[0]], OtherPolicies);
     other(options(), &[TEXTS[0], TEXTS[1], TEXTS[1]], OtherPolicies);
     other(options(), &["60/h burst 21", TEXTS[1]], OtherPolicies);
-    // These may differ; the seed is the table's.
-    let same = Options { mode: 0o640, huge_pages: false, seed: Some(13), ..options() };
+    other(Options { seed: Some(13), ..options() }, &TEXTS, OtherOptions);
+    // These may differ; a seed that is not asked for is the table's.
+    let same = Options { mode: 0o640, huge_pages: false, seed: None, ..options() };
     let table = Table::file(&path, &same, &policies(&TEXTS)).unwrap();
     assert_eq!(table.admit_at(FIRST, b"k", DAY, 1), Verdict::Denied, "it is the same table");
 }
