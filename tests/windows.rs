@@ -66,7 +66,10 @@ fn s02_sliding_log_refuses_to_be_too_large() {
     let policy = Policy::new((1 << 24) + 1, SEC).with_kind(Kind::SlidingLog);
     let why = State::new(&policy).expect_err("larger than the bound");
     assert_eq!(why, PolicyError::LogTooLarge);
-    assert_eq!(why.to_string(), "a sliding log may have 16777216 entries at most, fewer in a table if its period is short");
+    assert_eq!(
+        why.to_string(),
+        "a sliding log may have 16777216 entries at most, fewer in a table if its period is short"
+    );
 }
 
 #[test]
