@@ -792,63 +792,6 @@ typedef struct tollbar_table_options {
     uint32_t flags;
 } tollbar_table_options;
 
-/* Counters and sizes of a table: since it was made, of all processes. One that is killed may miss its
- * last. */
-typedef struct tollbar_table_stats {
-    /* sizeof(tollbar_table_stats), as the caller's compiler sees it. */
-    uint32_t struct_size;
-    /* How many policies there are. */
-    uint32_t policies;
-    /* The keys it was made for. */
-    uint64_t capacity;
-    /* The slots it has. */
-    uint64_t slots;
-    /* The bytes it takes. */
-    uint64_t bytes;
-    /* Slots that hold a key, expired or not. */
-    uint64_t keys;
-    /* Keys that were put into an empty or vacant slot. */
-    uint64_t inserted;
-    /* Expired keys whose slot was given to another. */
-    uint64_t reclaimed;
-    /* Slots that became vacant by a sweep or a reset. */
-    uint64_t vacated;
-    /* Keys that were reset. */
-    uint64_t resets;
-    /* Newcomers refused for want of a place, or by the debt that they would have taken over. */
-    uint64_t refused;
-    /* Newcomers that took over a slot and its debt. */
-    uint64_t inherited;
-    /* Newcomers admitted and not remembered. */
-    uint64_t unremembered;
-    /* Keys with a debt that were forgotten. */
-    uint64_t evicted;
-    /* Swaps that were tried again because another thread came first. */
-    uint64_t retries;
-    /* Requests that came with an older time than one before them, by a microsecond or more. */
-    uint64_t backward_steps;
-} tollbar_table_stats;
-
-/* What is in a table's slots. The 64-bit numbers add up to those of its slots while nobody else uses it. */
-typedef struct tollbar_table_health {
-    /* sizeof(tollbar_table_health), as the caller's compiler sees it. */
-    uint32_t struct_size;
-    /* Records of policies that were begun and not finished. */
-    uint32_t claimed;
-    /* Slots that hold no key and may be taken. */
-    uint64_t vacant;
-    /* Slots that hold no key and may not be taken yet. */
-    uint64_t waiting;
-    /* Keys that have expired. */
-    uint64_t expired;
-    /* Keys with a debt. */
-    uint64_t live;
-    /* Slots under a version of a policy that nobody knows: they are never given away. */
-    uint64_t unknown;
-    /* Slots whose key another slot holds, too. */
-    uint64_t twice;
-} tollbar_table_health;
-
 /* The bytes that a table of these options and policies takes, all told and for ever. */
 int32_t tollbar_table_bytes(const tollbar_table_options *options,
                             const tollbar_policy_spec *const *policies,
@@ -901,54 +844,9 @@ int32_t tollbar_table_attach(void *memory,
  * still used by other processes stays as it is. NULL is nothing. */
 void tollbar_table_free(tollbar_table *table);
 
-/* Adds a policy while the table is in use, in all processes; `*number` is how requests name it. */
-int32_t tollbar_table_add_policy(const tollbar_table *table,
-                                 const tollbar_policy_spec *spec,
-                                 uint32_t *number);
-
-/* Changes a policy while the table is in use, in all processes at once. Each key keeps its debt: counts
- * where both count alike, else as the time until it is paid. In a time with one change no more is admitted
- * than the two policies' bounds together; with several, than those of all. Once in some hundred changes this call looks at every slot. */
-int32_t tollbar_table_set_policy(const tollbar_table *table,
-                                 uint32_t number,
-                                 const tollbar_policy_spec *spec);
-
-/* The policy of that number as it is now. */
-int32_t tollbar_table_get_policy(const tollbar_table *table,
-                                 uint32_t number,
-                                 tollbar_policy_spec *out);
-
-/* Counters and sizes. */
-int32_t tollbar_table_get_stats(const tollbar_table *table, tollbar_table_stats *out);
-
-/* Writes a file's table to the disk, and the time with it, from which it goes on after the machine's next
- * start. For the end of a program or now and then; as long as the machine runs nothing is lost without. */
-int32_t tollbar_table_sync(const tollbar_table *table);
-
-/* Looks at every slot, as of `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_DAMAGED if
- * there is anything to repair; `out` is filled in either way. */
-int32_t tollbar_table_validate(const tollbar_table *table,
-                               uint64_t now_ns,
-                               tollbar_table_health *out);
-
-/* Empties slots under an unknown version of a policy, keeps of a key that is there twice the slot that expires
- * last, and frees what a killed process has begun. Only while nobody else uses the table: what it takes from a
- * slot may be a debt. Returns as tollbar_table_validate would have before. */
-int32_t tollbar_table_repair(const tollbar_table *table,
-                             uint64_t now_ns,
-                             tollbar_table_health *out);
-
 /* Options for a table of `keys` keys, everything else as is usual. */
 #define TOLLBAR_TABLE_OPTIONS_INIT(keys)                                                             \
     { (uint32_t)sizeof(tollbar_table_options), 0, (keys), 0, 0, 0, 0, 0 }
-
-/* Health to be filled in. */
-#define TOLLBAR_TABLE_HEALTH_INIT                                                                    \
-    { (uint32_t)sizeof(tollbar_table_health), 0, 0, 0, 0, 0, 0, 0 }
-
-/* Statistics to be filled in. */
-#define TOLLBAR_TABLE_STATS_INIT                                                                     \
-    { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
  * 9. Decisions of tables
@@ -1138,7 +1036,113 @@ int32_t tollbar_table_sweep(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_sweep_result), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 10. Keys made of network addresses
+ * 10. Policies, counters and health of tables
+ * -------------------------------------------------------------------------------------------- */
+
+/* Counters and sizes of a table: since it was made, of all processes. One that is killed may miss its
+ * last. */
+typedef struct tollbar_table_stats {
+    /* sizeof(tollbar_table_stats), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* How many policies there are. */
+    uint32_t policies;
+    /* The keys it was made for. */
+    uint64_t capacity;
+    /* The slots it has. */
+    uint64_t slots;
+    /* The bytes it takes. */
+    uint64_t bytes;
+    /* Slots that hold a key, expired or not. */
+    uint64_t keys;
+    /* Keys that were put into an empty or vacant slot. */
+    uint64_t inserted;
+    /* Expired keys whose slot was given to another. */
+    uint64_t reclaimed;
+    /* Slots that became vacant by a sweep or a reset. */
+    uint64_t vacated;
+    /* Keys that were reset. */
+    uint64_t resets;
+    /* Newcomers refused for want of a place, or by the debt that they would have taken over. */
+    uint64_t refused;
+    /* Newcomers that took over a slot and its debt. */
+    uint64_t inherited;
+    /* Newcomers admitted and not remembered. */
+    uint64_t unremembered;
+    /* Keys with a debt that were forgotten. */
+    uint64_t evicted;
+    /* Swaps that were tried again because another thread came first. */
+    uint64_t retries;
+    /* Requests that came with an older time than one before them, by a microsecond or more. */
+    uint64_t backward_steps;
+} tollbar_table_stats;
+
+/* What is in a table's slots. The 64-bit numbers add up to those of its slots while nobody else uses it. */
+typedef struct tollbar_table_health {
+    /* sizeof(tollbar_table_health), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* Records of policies that were begun and not finished. */
+    uint32_t claimed;
+    /* Slots that hold no key and may be taken. */
+    uint64_t vacant;
+    /* Slots that hold no key and may not be taken yet. */
+    uint64_t waiting;
+    /* Keys that have expired. */
+    uint64_t expired;
+    /* Keys with a debt. */
+    uint64_t live;
+    /* Slots under a version of a policy that nobody knows: they are never given away. */
+    uint64_t unknown;
+    /* Slots whose key another slot holds, too. */
+    uint64_t twice;
+} tollbar_table_health;
+
+/* Adds a policy while the table is in use, in all processes; `*number` is how requests name it. */
+int32_t tollbar_table_add_policy(const tollbar_table *table,
+                                 const tollbar_policy_spec *spec,
+                                 uint32_t *number);
+
+/* Changes a policy while the table is in use, in all processes at once. Each key keeps its debt: counts
+ * where both count alike, else as the time until it is paid. In a time with one change no more is admitted
+ * than the two policies' bounds together; with several, than those of all. Once in some hundred changes this call looks at every slot. */
+int32_t tollbar_table_set_policy(const tollbar_table *table,
+                                 uint32_t number,
+                                 const tollbar_policy_spec *spec);
+
+/* The policy of that number as it is now. */
+int32_t tollbar_table_get_policy(const tollbar_table *table,
+                                 uint32_t number,
+                                 tollbar_policy_spec *out);
+
+/* Counters and sizes. */
+int32_t tollbar_table_get_stats(const tollbar_table *table, tollbar_table_stats *out);
+
+/* Writes a file's table to the disk, and the time with it, from which it goes on after the machine's next
+ * start. For the end of a program or now and then; as long as the machine runs nothing is lost without. */
+int32_t tollbar_table_sync(const tollbar_table *table);
+
+/* Looks at every slot, as of `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_DAMAGED if
+ * there is anything to repair; `out` is filled in either way. */
+int32_t tollbar_table_validate(const tollbar_table *table,
+                               uint64_t now_ns,
+                               tollbar_table_health *out);
+
+/* Empties slots under an unknown version of a policy, keeps of a key that is there twice the slot that expires
+ * last, and frees what a killed process has begun. Only while nobody else uses the table: what it takes from a
+ * slot may be a debt. Returns as tollbar_table_validate would have before. */
+int32_t tollbar_table_repair(const tollbar_table *table,
+                             uint64_t now_ns,
+                             tollbar_table_health *out);
+
+/* Health to be filled in. */
+#define TOLLBAR_TABLE_HEALTH_INIT                                                                    \
+    { (uint32_t)sizeof(tollbar_table_health), 0, 0, 0, 0, 0, 0, 0 }
+
+/* Statistics to be filled in. */
+#define TOLLBAR_TABLE_STATS_INIT                                                                     \
+    { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 11. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A limit by IPv6 address is none, since a host can change its address with every request: take its /64.

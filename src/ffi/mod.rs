@@ -15,5 +15,6 @@ pub mod limiter;
 pub mod policy;
 pub mod prefix;
 pub mod status;
+pub mod survey;
 pub mod table;
 pub mod version;

@@ -50,6 +50,8 @@ mod request;
 #[cfg(not(loom))]
 mod survey;
 #[cfg(not(loom))]
+mod terms;
+#[cfg(not(loom))]
 mod versions;
 #[cfg(not(loom))]
 mod wide;

@@ -2,11 +2,3 @@
 #define TOLLBAR_TABLE_OPTIONS_INIT(keys)                                                             \
     { (uint32_t)sizeof(tollbar_table_options), 0, (keys), 0, 0, 0, 0, 0 }
 
-/* Health to be filled in. */
-#define TOLLBAR_TABLE_HEALTH_INIT                                                                    \
-    { (uint32_t)sizeof(tollbar_table_health), 0, 0, 0, 0, 0, 0, 0 }
-
-/* Statistics to be filled in. */
-#define TOLLBAR_TABLE_STATS_INIT                                                                     \
-    { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-

@@ -1,0 +1,276 @@
+//! Tables that are there: their policies, counters and health.
+
+use super::boundary::*;
+use super::policy::{describe, policy, tollbar_policy_spec};
+use super::status::*;
+use super::table::{table_code, tollbar_table};
+use crate::table::{Health, PolicyId, Stats};
+use core::mem::size_of;
+
+/// Counters and sizes of a table: since it was made, of all processes. One that is killed may miss its
+/// last.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_table_stats {
+    /// sizeof(tollbar_table_stats), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// How many policies there are.
+    pub policies: u32,
+    /// The keys it was made for.
+    pub capacity: u64,
+    /// The slots it has.
+    pub slots: u64,
+    /// The bytes it takes.
+    pub bytes: u64,
+    /// Slots that hold a key, expired or not.
+    pub keys: u64,
+    /// Keys that were put into an empty or vacant slot.
+    pub inserted: u64,
+    /// Expired keys whose slot was given to another.
+    pub reclaimed: u64,
+    /// Slots that became vacant by a sweep or a reset.
+    pub vacated: u64,
+    /// Keys that were reset.
+    pub resets: u64,
+    /// Newcomers refused for want of a place, or by the debt that they would have taken over.
+    pub refused: u64,
+    /// Newcomers that took over a slot and its debt.
+    pub inherited: u64,
+    /// Newcomers admitted and not remembered.
+    pub unremembered: u64,
+    /// Keys with a debt that were forgotten.
+    pub evicted: u64,
+    /// Swaps that were tried again because another thread came first.
+    pub retries: u64,
+    /// Requests that came with an older time than one before them, by a microsecond or more.
+    pub backward_steps: u64,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_table_stats {
+    const FIRST_SIZE: usize = 120;
+}
+
+const _: () = assert!(size_of::<tollbar_table_stats>() == 120);
+
+/// What is in a table's slots. The 64-bit numbers add up to those of its slots while nobody else uses it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_table_health {
+    /// sizeof(tollbar_table_health), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// Records of policies that were begun and not finished.
+    pub claimed: u32,
+    /// Slots that hold no key and may be taken.
+    pub vacant: u64,
+    /// Slots that hold no key and may not be taken yet.
+    pub waiting: u64,
+    /// Keys that have expired.
+    pub expired: u64,
+    /// Keys with a debt.
+    pub live: u64,
+    /// Slots under a version of a policy that nobody knows: they are never given away.
+    pub unknown: u64,
+    /// Slots whose key another slot holds, too.
+    pub twice: u64,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_table_health {
+    const FIRST_SIZE: usize = 56;
+}
+
+const _: () = assert!(size_of::<tollbar_table_health>() == 56);
+
+/// Adds a policy while the table is in use, in all processes; `*number` is how requests name it.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_add_policy(
+    table: *const tollbar_table,
+    spec: *const tollbar_policy_spec,
+    number: *mut u32,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (table, number, policy) = unsafe { (reference(table)?, place(number)?, policy(spec)?) };
+            number.write(table.table.add_policy(&policy).map_err(table_code)?.number());
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Changes a policy while the table is in use, in all processes at once. Each key keeps its debt: counts
+/// where both count alike, else as the time until it is paid. In a time with one change no more is admitted
+/// than the two policies' bounds together; with several, than those of all. Once in some hundred changes this call looks at every slot.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_set_policy(
+    table: *const tollbar_table,
+    number: u32,
+    spec: *const tollbar_policy_spec,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (table, policy) = unsafe { (reference(table)?, policy(spec)?) };
+            table.table.set_policy(PolicyId::new(number), &policy).map_err(table_code)?;
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// The policy of that number as it is now.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_get_policy(
+    table: *const tollbar_table,
+    number: u32,
+    out: *mut tollbar_policy_spec,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let table = unsafe { reference(table) }?;
+            let policy = table.table.policy(PolicyId::new(number)).map_err(table_code)?;
+            // SAFETY: by the caller's promise.
+            unsafe { write(out, &describe(&policy)) }.map(|()| TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Counters and sizes.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_get_stats(table: *const tollbar_table, out: *mut tollbar_table_stats) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let table = &unsafe { reference(table) }?.table;
+            let Stats {
+                capacity,
+                slots,
+                bytes,
+                keys,
+                inserted,
+                reclaimed,
+                vacated,
+                resets,
+                refused,
+                inherited,
+                unremembered,
+                evicted,
+                retries,
+                backward_steps,
+            } = table.stats();
+            let stats = tollbar_table_stats {
+                struct_size: 0,
+                policies: table.policies(),
+                capacity,
+                slots,
+                bytes,
+                keys,
+                inserted,
+                reclaimed,
+                vacated,
+                resets,
+                refused,
+                inherited,
+                unremembered,
+                evicted,
+                retries,
+                backward_steps,
+            };
+            // SAFETY: by the caller's promise.
+            unsafe { write(out, &stats) }.map(|()| TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Writes a file's table to the disk, and the time with it, from which it goes on after the machine's next
+/// start. For the end of a program or now and then; as long as the machine runs nothing is lost without.
+///
+/// # Safety
+/// `table` is NULL or live.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_sync(table: *const tollbar_table) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            unsafe { reference(table) }?.table.sync().map_err(table_code)?;
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Looks at every slot, as of `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_DAMAGED if
+/// there is anything to repair; `out` is filled in either way.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_validate(
+    table: *const tollbar_table,
+    now_ns: u64,
+    out: *mut tollbar_table_health,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let table = &unsafe { reference(table) }?.table;
+            size_at(out)?;
+            // SAFETY: by the caller's promise; size_at has checked it.
+            unsafe { tell(&table.validate(now_ns), out) }
+        })())
+    })
+}
+
+/// Empties slots under an unknown version of a policy, keeps of a key that is there twice the slot that expires
+/// last, and frees what a killed process has begun. Only while nobody else uses the table: what it takes from a
+/// slot may be a debt. Returns as tollbar_table_validate would have before.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_repair(
+    table: *const tollbar_table,
+    now_ns: u64,
+    out: *mut tollbar_table_health,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let table = &unsafe { reference(table) }?.table;
+            size_at(out)?;
+            // SAFETY: by the caller's promise; size_at has checked it.
+            unsafe { tell(&table.repair(now_ns), out) }
+        })())
+    })
+}
+
+/// # Safety
+/// `out` is writable and has a struct_size.
+unsafe fn tell(health: &Health, out: *mut tollbar_table_health) -> Result<i32, i32> {
+    let &Health { vacant, waiting, expired, live, unknown, twice, claimed } = health;
+    let value = tollbar_table_health {
+        struct_size: 0,
+        claimed: claimed as u32,
+        vacant,
+        waiting,
+        expired,
+        live,
+        unknown,
+        twice,
+    };
+    // SAFETY: by the caller's promise.
+    unsafe { write(out, &value) }?;
+    Ok(if health.is_sound() { TOLLBAR_ALLOWED } else { TOLLBAR_E_DAMAGED })
+}
