@@ -7,7 +7,8 @@ cd "$(dirname "$0")/.."
 tools/setup.sh lib
 make --silent lib
 TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --bench ratios
-cargo run --quiet --release --package tollbar-peers
+# A directory of its own: the library would be built there with other flags than for benches, under one name.
+cargo run --quiet --release --package tollbar-peers --target-dir target/peers
 if [ -n "${TRENDS:-}" ]; then
     TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --bench trends
 fi
