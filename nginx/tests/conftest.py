@@ -1,0 +1,61 @@
+"""Every test of limit_req runs twice: on the stock module, which is the oracle, and on the drop-in."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from harness import places  # noqa: E402
+from harness.server import Nginx  # noqa: E402
+
+outcome = {"passed": 0, "failed": 0}
+
+
+@pytest.fixture(params=[places.STOCK_FLAVOUR, places.DROPIN_FLAVOUR])
+def flavour(request):
+    return request.param
+
+
+@pytest.fixture
+def launch(tmp_path, flavour):
+    """Starts nginx with limit_req of this flavour; afterwards looks for what must never stand in its log."""
+    running = []
+
+    def start(modules=(), **parts):
+        one = Nginx(tmp_path / f"nginx{len(running)}", modules=[*places.modules_of(flavour), *modules], **parts)
+        running.append(one)
+        return one.start()
+
+    yield start
+    for one in running:
+        one.stop()
+    for one in running:
+        assert one.complaints() == [], "the error log has what must not be there"
+
+
+def pytest_runtest_logreport(report):
+    # A test has three parts, and counts once: it fails with any of them. What is skipped counts as failed,
+    # since nobody looks at what is only skipped.
+    if report.when == "call" and report.passed:
+        outcome["passed"] += 1
+    elif not report.passed:
+        outcome["failed"] += 1
+        # A test whose end failed has been counted as passed before.
+        outcome["passed"] -= report.when == "teardown" and report.nodeid in seen_passed
+    if report.when == "call" and report.passed:
+        seen_passed.add(report.nodeid)
+
+
+seen_passed = set()
+
+
+def pytest_collectreport(report):
+    if report.failed:
+        outcome["failed"] += 1
+
+
+def pytest_unconfigure():
+    # The very last line, after all of pytest's own.
+    print(f"\n{outcome['passed']} passed, {outcome['failed']} failed", flush=True)

@@ -1,0 +1,37 @@
+"""Where the programs and the modules under test are, and a plain word when one of them is missing."""
+
+import os
+import shutil
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+MODULES = Path(os.environ.get("TOLLBAR_NGINX_MODULES", ROOT / "build" / "nginx"))
+
+DROPIN = "ngx_http_tollbar_limit_req_module.so"
+
+STOCK_FLAVOUR = "stock"
+DROPIN_FLAVOUR = "dropin"
+
+
+class Missing(Exception):
+    """Something a test needs is not there. A test that meets this fails; it is never skipped."""
+
+
+def program(name):
+    # Debian keeps nginx in a directory that is not on every user's path.
+    found = shutil.which(os.environ.get(name.upper(), name), path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if not found:
+        raise Missing(f"{name} is not installed")
+    return found
+
+
+def module(name):
+    path = MODULES / name
+    if not path.is_file():
+        raise Missing(f"{name} is not in {MODULES}: `make nginx` builds it")
+    return path
+
+
+def modules_of(flavour):
+    """The modules to load for one flavour of limit_req."""
+    return {STOCK_FLAVOUR: [], DROPIN_FLAVOUR: [DROPIN]}[flavour]

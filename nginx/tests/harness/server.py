@@ -1,0 +1,225 @@
+"""A real nginx on loopback: started, asked, reloaded, upgraded, killed and stopped."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from . import client, config, places
+
+# How long anything may take before a test gives up. Far beyond what a slow, busy machine needs.
+PATIENCE = 60.0
+
+LOG_LINE = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \[(\w+)\] \d+#\d+: (?:\*\d+ )?(.*)$")
+
+
+def wait_until(condition, what, patience=PATIENCE):
+    end = time.monotonic() + patience
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"gave up waiting until {what}")
+        time.sleep(0.01)
+
+
+def free_ports(count):
+    held = []
+    try:
+        for _ in range(count):
+            s = socket.socket()
+            s.bind(("127.0.0.1", 0))
+            held.append(s)
+        return [s.getsockname()[1] for s in held]
+    finally:
+        for s in held:
+            s.close()
+
+
+def parent_of(pid):
+    try:
+        # The name in brackets may hold anything, so the fields are counted from its end.
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def title_of(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def check(home, text):
+    """`nginx -t` on a configuration: its exit code and all it said."""
+    prepare(home)
+    (home / "nginx.conf").write_text(text)
+    done = subprocess.run(
+        [places.program("nginx"), "-t", "-p", str(home), "-c", "nginx.conf", "-e", "stderr"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE, check=False)
+    return done.returncode, done.stdout.decode(errors="replace")
+
+
+def prepare(home):
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "html").mkdir(exist_ok=True)
+
+
+class Nginx:
+    """One nginx. `parts` are those of config.text; the process is always in the foreground, in a group of its own."""
+
+    def __init__(self, home, wrapper=(), port_count=1, **parts):
+        self.home = Path(home)
+        self.wrapper = list(wrapper)
+        self.parts = parts
+        self.port_count = port_count
+        self.process = None
+        prepare(self.home)
+
+    # Life
+
+    def start(self):
+        # Another program may take a port between our asking for it and nginx's binding it.
+        for _ in range(5):
+            self.ports = free_ports(self.port_count)
+            self.write(**self.parts)
+            self.process = subprocess.Popen(
+                self.wrapper + [places.program("nginx"), "-p", str(self.home), "-c", "nginx.conf", "-e", "error.log"],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                start_new_session=True)
+            wait_until(lambda: self.listens() or self.process.poll() is not None, "nginx listens")
+            if self.process.poll() is None:
+                return self
+            if "Address already in use" not in self.log_text():
+                break
+        raise AssertionError("nginx did not start:\n" + self.log_text())
+
+    def write(self, **parts):
+        self.parts = parts
+        (self.home / "nginx.conf").write_text(config.text(ports=self.ports, **parts))
+
+    def listens(self):
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE):
+                pass
+            # With several processes a connection is taken by the kernel before any worker is there.
+            return "master_process off" in self.parts.get("main", "") or self.workers()
+        except OSError:
+            return False
+
+    @property
+    def port(self):
+        return self.ports[0]
+
+    def master(self):
+        """The process that commands, also after the binary was exchanged."""
+        try:
+            return int((self.home / "nginx.pid").read_text())
+        except (OSError, ValueError):
+            return self.process.pid
+
+    def children(self, title, master=None):
+        master = master or self.master()
+        pids = (int(p) for p in os.listdir("/proc") if p.isdigit())
+        return [pid for pid in pids if parent_of(pid) == master and title_of(pid).startswith(title)]
+
+    def workers(self, master=None):
+        """The workers that serve; those that are shutting down have another title."""
+        return [pid for pid in self.children("nginx: worker process", master)
+                if title_of(pid) == "nginx: worker process"]
+
+    def kill_worker(self, pid=None):
+        """Kill one worker without warning and wait until there is another in its place."""
+        before = self.workers()
+        pid = pid or before[0]
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: pid not in self.workers() and len(self.workers()) == len(before), "a worker is replaced")
+
+    def reload(self, **changes):
+        """Reload with some parts of the configuration changed. True when nginx took it, False when it refused."""
+        self.write(**{**self.parts, **changes})
+        old, said = set(self.workers()), len(self.log_text())
+        os.kill(self.master(), signal.SIGHUP)
+
+        def settled():
+            if "[emerg]" in self.log_text()[said:]:
+                return "refused"
+            now = self.workers()
+            return now and not old & set(now) and "taken"
+
+        return wait_until(settled, "the new configuration is in use") == "taken"
+
+    def exchange_binary(self):
+        """Start a second master on the same sockets. Gives the pids of both."""
+        old = self.master()
+        os.kill(old, signal.SIGUSR2)
+        wait_until(lambda: self.master() != old and self.workers(), "the second master serves")
+        return old, self.master()
+
+    def stop(self):
+        if not self.process:
+            return
+        # After an exchange of the binary the first process may be gone and the one that commands is its heir.
+        for pid in {self.process.pid, self.master()}:
+            if pid == self.process.pid and self.process.poll() is not None:
+                continue
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except ProcessLookupError:
+                pass
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        # What is left, if a test died half-way: the group holds nothing but this nginx.
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    # What it says
+
+    def log_text(self):
+        try:
+            return (self.home / "error.log").read_text(errors="replace")
+        except OSError:
+            return ""
+
+    def said(self, *words):
+        """The lines of the error log that hold all the words: (level, message)."""
+        found = (LOG_LINE.match(line) for line in self.log_text().splitlines())
+        return [m.groups() for m in found if m and all(w in m[2] for w in words)]
+
+    def complaints(self):
+        """What nothing in these tests should bring about, kills of workers apart."""
+        bad = [line for line in self.log_text().splitlines() if re.search(r"\[(alert|emerg|crit)\]", line)]
+        return [line for line in bad if "exited on signal 9" not in line]
+
+    def access_log(self, lines=1):
+        """The access log, when it has as many lines: they are written after the answer was sent."""
+        path = self.home / "access.log"
+
+        def read():
+            found = path.read_text().splitlines() if path.exists() else []
+            return found if len(found) >= lines else None
+
+        return wait_until(read, f"the access log has {lines} lines")
+
+    # Asking
+
+    def get(self, path="/", **how):
+        return client.volley(self.port, [path], **how)[0]
+
+    def each(self, *paths, **how):
+        """One request after the other."""
+        return [self.get(path, **how) for path in paths]
+
+    def volley(self, path, count, **how):
+        """Many requests at once, each over a connection of its own that is open before the first is sent."""
+        return client.volley(self.port, [path] * count, **how)
