@@ -1,4 +1,4 @@
-# tollbar: `make demo`, `make test`, `make soak`, `make bench`, `make install PREFIX=/usr/local`.
+# tollbar: `make demo`, `make test`, `make nginx`, `make soak`, `make bench`, `make install PREFIX=/usr/local`.
 # The work of each target is in tools/*.sh or in a Makefile beside the tests it runs.
 
 PREFIX ?= /usr/local
@@ -14,7 +14,7 @@ SOURCES := $(shell find src -name '*.rs') Cargo.toml Cargo.lock
 CFLAGS ?= -O2 -g
 WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
 
-.PHONY: all lib demo test soak bench install clean
+.PHONY: all lib demo test nginx soak bench install clean
 
 all: lib
 
@@ -34,6 +34,12 @@ demo:
 
 test:
 	tools/test.sh
+
+# The nginx modules, for the nginx that is installed, or for the source tree NGINX_SRC.
+nginx:
+	tools/setup.sh $(if $(NGINX_SRC),lib,nginx)
+	$(MAKE) --no-print-directory lib
+	nginx/build.sh $(B)/nginx $(NGINX_SRC)
 
 # The long forms of two tests: a thousand kills on each kind of shared table, and 10^8 keys through a million slots.
 soak:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what a target needs and is missing: setup.sh lib | test. As root on Debian with apt-get; otherwise
+# Installs what a target needs and is missing: setup.sh lib | nginx | test. As root on Debian with apt-get; otherwise
 # it says exactly what to install, and fails.
 set -eu
 packages=
@@ -11,9 +11,21 @@ wants_file() { [ -e "$1" ] || packages="$packages $2"; }
 wants cc gcc
 wants make make
 wants ld binutils
+# The nginx modules are built with what nginx-dev has, and tested with the rest.
+wants_nginx() {
+    wants nginx nginx-light
+    wants_file /usr/share/nginx/src/conf_flags nginx-dev
+    wants wrk wrk
+    wants curl curl
+    wants python3 python3
+    python3 -c 'import pytest' 2>/dev/null || packages="$packages python3-pytest"
+}
+
 case ${1:-test} in
 lib) ;;
+nginx) wants_nginx ;;
 test)
+    wants_nginx
     wants g++ g++
     wants clang clang
     wants valgrind valgrind
@@ -22,11 +34,10 @@ test)
     wants pkg-config pkg-config
     wants setarch util-linux
     wants git git
-    wants python3 python3
     wants_file /usr/include/cmocka.h libcmocka-dev
     ;;
 *)
-    echo "setup.sh: lib or test" >&2
+    echo "setup.sh: lib, nginx or test" >&2
     exit 2
     ;;
 esac

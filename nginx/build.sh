@@ -1,0 +1,67 @@
+#!/bin/bash
+# Builds the nginx modules, each a .so: build.sh OUT [NGINX-SOURCE]. `make nginx` calls it.
+#
+# Without a source tree they are built for the nginx that is installed, with Debian's nginx-dev, whose conf_flags say how
+# that nginx was configured. A module loads only into the version of nginx that it was built for.
+#
+# nginx's configure writes into the directory it is run in. It is run in one of links to the source tree, so that
+# nothing there is written to, be it the system's or somebody's own.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+out=$(mkdir -p "$1" && cd "$1" && pwd)
+source=${2:-/usr/share/nginx/src}
+export TOLLBAR_BUILD=${TOLLBAR_BUILD:-$(dirname "$out")}
+
+if [ ! -d "$source/auto" ]; then
+    echo "$source is not nginx's source: install nginx-dev, or make nginx NGINX_SRC=directory" >&2
+    exit 1
+fi
+source=$(cd "$source" && pwd)
+tree=$out/tree
+objects=$out/objects
+
+# Debian's conf_flags set this array.
+NGX_CONF_FLAGS=(--with-compat)
+configure=./configure
+if [ -e "$source/conf_flags" ]; then
+    # shellcheck disable=SC1091
+    . "$source/conf_flags"
+elif [ ! -e "$source/configure" ]; then
+    configure=./auto/configure
+fi
+for config in "$here"/*/config; do
+    NGX_CONF_FLAGS+=("--add-dynamic-module=$(dirname "$config")")
+done
+
+# Configured anew only if anything that goes into it has changed.
+wanted=$(
+    printf '%s\n' "$source" "$TOLLBAR_BUILD" "${CC:-cc}" "${NGX_CONF_FLAGS[@]}"
+    cksum "$here/build.sh" "$here"/*/config "$here/shared/addon.sh" "$source/src/core/nginx.h"
+)
+if [ "$(cat "$out/configured" 2>/dev/null)" != "$wanted" ]; then
+    rm -rf "$tree" "$objects" "$out/configured"
+    mkdir -p "$tree"
+    for entry in "$source"/*; do
+        case ${entry##*/} in
+        Makefile | objs) ;;
+        *) ln -s "$entry" "$tree/" ;;
+        esac
+    done
+    if ! (cd "$tree" && $configure "${NGX_CONF_FLAGS[@]}" --builddir="$objects" --with-cc="${CC:-cc}" \
+        --with-cc-opt="-g -O2 -fPIC" --with-ld-opt="-fPIC") >"$out/configure.log" 2>&1; then
+        tail -n 20 "$out/configure.log" >&2
+        exit 1
+    fi
+    printf '%s\n' "$wanted" >"$out/configured"
+fi
+
+make --silent --no-print-directory -C "$tree" -f "$objects/Makefile" modules
+for module in "$objects"/*.so; do
+    to=$out/${module##*/}
+    # Moved into place: a running nginx has the old one mapped.
+    if ! cmp -s "$module" "$to"; then
+        cp "$module" "$to.new"
+        mv "$to.new" "$to"
+        echo "built $to"
+    fi
+done

@@ -1,0 +1,370 @@
+/* limit_req_zone, limit_req and what belongs to them, under the names that nginx's own module has, and with their meaning. */
+
+#include "ngx_http_tollbar_limit_req.h"
+
+typedef ngx_http_tollbar_limit_req_zone_t zone_t;
+typedef ngx_http_tollbar_limit_req_limit_t limit_t;
+typedef ngx_http_tollbar_limit_req_conf_t conf_t;
+
+/* Every limit and zone of the configuration, wherever it is written. */
+typedef struct {
+    ngx_array_t limits; /* of limit_t * */
+    ngx_array_t zones;  /* of ngx_shm_zone_t * */
+} main_conf_t;
+
+static ngx_int_t complete(ngx_conf_t *cf);
+static ngx_int_t start(ngx_cycle_t *cycle);
+static void *create_main_conf(ngx_conf_t *cf);
+static void *create_conf(ngx_conf_t *cf);
+static char *merge_conf(ngx_conf_t *cf, void *parent, void *child);
+static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+static char *read_size(ngx_conf_t *cf, ngx_str_t *argument, ngx_str_t *name, size_t *size);
+static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec *policy);
+static ngx_int_t only_variable(ngx_conf_t *cf, ngx_str_t *text);
+static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+static char *refuse(ngx_conf_t *cf, const char *message, ngx_str_t *argument);
+
+static ngx_conf_enum_t log_levels[] = {
+    { ngx_string("info"), NGX_LOG_INFO },
+    { ngx_string("notice"), NGX_LOG_NOTICE },
+    { ngx_string("warn"), NGX_LOG_WARN },
+    { ngx_string("error"), NGX_LOG_ERR },
+    { ngx_null_string, 0 }
+};
+
+static ngx_conf_num_bounds_t status_bounds = { ngx_conf_check_num_bounds, 400, 599 };
+
+#define ANYWHERE (NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF)
+
+static ngx_command_t commands[] = {
+    { ngx_string("limit_req_zone"), NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE3, read_zone, NGX_HTTP_MAIN_CONF_OFFSET, 0, NULL },
+    { ngx_string("limit_req"), ANYWHERE|NGX_CONF_TAKE123, read_limit, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
+    { ngx_string("limit_req_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_enum_slot, NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(conf_t, limit_log_level), &log_levels },
+    { ngx_string("limit_req_status"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_num_slot, NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(conf_t, status_code), &status_bounds },
+    { ngx_string("limit_req_dry_run"), ANYWHERE|NGX_CONF_FLAG, ngx_conf_set_flag_slot, NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(conf_t, dry_run), NULL },
+    ngx_null_command
+};
+
+static ngx_http_module_t context = { ngx_http_tollbar_limit_req_add_variable, complete, create_main_conf, NULL, NULL, NULL, create_conf, merge_conf };
+
+ngx_module_t ngx_http_tollbar_limit_req_module = {
+    NGX_MODULE_V1, &context, commands, NGX_HTTP_MODULE, NULL, start, NULL, NULL, NULL, NULL, NULL, NGX_MODULE_V1_PADDING
+};
+
+/* All directives have been read: the largest burst of each zone is known. */
+static ngx_int_t complete(ngx_conf_t *cf)
+{
+    main_conf_t *conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_limit_req_module);
+    ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+    limit_t **limits = conf->limits.elts;
+    ngx_shm_zone_t **zones = conf->zones.elts;
+    ngx_http_handler_pt *place;
+    zone_t *zone;
+    ngx_uint_t n;
+
+    for (n = 0; n < conf->limits.nelts; n++) {
+        zone = limits[n]->shm_zone->data;
+        /* A zone that nobody declares is refused by nginx later. */
+        if (zone != NULL) {
+            zone->policy.burst = ngx_max(zone->policy.burst, (uint64_t) limits[n]->burst + 1);
+        }
+    }
+    for (n = 0; n < conf->limits.nelts; n++) {
+        if (limits[n]->shm_zone->data != NULL) {
+            ngx_http_tollbar_limit_req_complete(limits[n]);
+        }
+    }
+    for (n = 0; n < conf->zones.nelts; n++) {
+        zone = zones[n]->data;
+        if (tollbar_policy_spec_check(&zone->policy) != 0) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "limit_req \"%V\": %s", &zones[n]->shm.name,
+                          tollbar_strerror(tollbar_policy_spec_check(&zone->policy)));
+            return NGX_ERROR;
+        }
+        ngx_tollbar_zone_settle(zones[n]);
+    }
+
+    place = ngx_array_push(&core->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
+    if (place == NULL) {
+        return NGX_ERROR;
+    }
+    *place = ngx_http_tollbar_limit_req_handler;
+    return NGX_OK;
+}
+
+/* The configuration is in force. */
+static ngx_int_t start(ngx_cycle_t *cycle)
+{
+    main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_limit_req_module);
+    ngx_shm_zone_t **zones;
+    ngx_uint_t n;
+
+    if (conf != NULL) {
+        zones = conf->zones.elts;
+        for (n = 0; n < conf->zones.nelts; n++) {
+            ngx_tollbar_zone_start(zones[n], cycle->log);
+        }
+    }
+    return NGX_OK;
+}
+
+static void *create_main_conf(ngx_conf_t *cf)
+{
+    main_conf_t *conf = ngx_pcalloc(cf->pool, sizeof(main_conf_t));
+
+    if (conf == NULL || ngx_array_init(&conf->limits, cf->pool, 4, sizeof(limit_t *)) != NGX_OK
+        || ngx_array_init(&conf->zones, cf->pool, 4, sizeof(ngx_shm_zone_t *)) != NGX_OK)
+    {
+        return NULL;
+    }
+    return conf;
+}
+
+static void *create_conf(ngx_conf_t *cf)
+{
+    conf_t *conf = ngx_pcalloc(cf->pool, sizeof(conf_t));
+
+    if (conf != NULL) {
+        conf->limit_log_level = NGX_CONF_UNSET_UINT;
+        conf->status_code = NGX_CONF_UNSET_UINT;
+        conf->dry_run = NGX_CONF_UNSET;
+    }
+    return conf;
+}
+
+static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
+{
+    conf_t *from = parent;
+    conf_t *conf = child;
+
+    /* Limits of an outer level hold where a level has none of its own. */
+    if (conf->limits.elts == NULL) {
+        conf->limits = from->limits;
+    }
+    ngx_conf_merge_uint_value(conf->limit_log_level, from->limit_log_level, NGX_LOG_ERR);
+    ngx_conf_merge_uint_value(conf->status_code, from->status_code, NGX_HTTP_SERVICE_UNAVAILABLE);
+    ngx_conf_merge_value(conf->dry_run, from->dry_run, 0);
+    conf->delay_log_level = conf->limit_log_level == NGX_LOG_INFO ? NGX_LOG_INFO : conf->limit_log_level + 1;
+    return NGX_CONF_OK;
+}
+
+/* limit_req_zone KEY zone=NAME:SIZE rate=N(r/s|r/m) */
+static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    static const tollbar_policy_spec once_a_second = TOLLBAR_POLICY_SPEC_INIT;
+    main_conf_t *main = conf;
+    ngx_str_t *value = cf->args->elts;
+    ngx_str_t name = ngx_null_string;
+    ngx_http_compile_complex_value_t compile;
+    ngx_shm_zone_t *shm_zone, **place;
+    zone_t *zone = ngx_pcalloc(cf->pool, sizeof(zone_t));
+    size_t size = 0;
+    ngx_uint_t n;
+    char *error;
+
+    if (zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    ngx_memzero(&compile, sizeof(compile));
+    compile.cf = cf;
+    compile.value = &value[1];
+    compile.complex_value = &zone->key;
+    if (ngx_http_compile_complex_value(&compile) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+    zone->variable = only_variable(cf, &value[1]);
+
+    zone->policy = once_a_second;
+    zone->policy.limit = 1;
+    zone->policy.period_ns = 1000000000;
+    zone->policy.burst = 1;
+    for (n = 2; n < cf->args->nelts; n++) {
+        if (ngx_strncmp(value[n].data, "zone=", 5) == 0) {
+            error = read_size(cf, &value[n], &name, &size);
+        } else if (ngx_strncmp(value[n].data, "rate=", 5) == 0) {
+            error = read_rate(cf, &value[n], &zone->policy);
+        } else {
+            error = refuse(cf, "invalid parameter \"%V\"", &value[n]);
+        }
+        if (error != NGX_CONF_OK) {
+            return error;
+        }
+    }
+    if (name.len == 0) {
+        return refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
+    }
+
+    zone->zone.keys = value[1];
+    zone->zone.policies = &zone->policy;
+    zone->zone.policies_n = 1;
+    /* nginx forgets the key that it has not seen for the longest time and admits the new one. Nobody keeps a list of who
+     * came when here; the key that will owe nothing first is the nearest thing to it. */
+    zone->zone.on_full = TOLLBAR_ON_FULL_EVICT_NEAREST;
+    shm_zone = ngx_tollbar_zone_add(cf, &name, size, &ngx_http_tollbar_limit_req_module, &zone->zone);
+    if (shm_zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    if (shm_zone->data != NULL) {
+        zone = shm_zone->data;
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\"", &cmd->name, &name,
+                           &zone->key.value);
+        return NGX_CONF_ERROR;
+    }
+    place = ngx_array_push(&main->zones);
+    if (place == NULL || ngx_tollbar_zone_bind(cf, shm_zone, &zone->zone) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+    *place = shm_zone;
+    return NGX_CONF_OK;
+}
+
+static char *read_size(ngx_conf_t *cf, ngx_str_t *argument, ngx_str_t *name, size_t *size)
+{
+    u_char *colon = (u_char *) ngx_strchr(argument->data, ':');
+    ngx_str_t text;
+    ssize_t bytes;
+
+    if (colon == NULL) {
+        return refuse(cf, "invalid zone size \"%V\"", argument);
+    }
+    name->data = argument->data + 5;
+    name->len = colon - name->data;
+    text.data = colon + 1;
+    text.len = argument->data + argument->len - text.data;
+    bytes = ngx_parse_size(&text);
+    if (bytes == NGX_ERROR) {
+        return refuse(cf, "invalid zone size \"%V\"", argument);
+    }
+    if (bytes < (ssize_t) (8 * ngx_pagesize)) {
+        return refuse(cf, "zone \"%V\" is too small", argument);
+    }
+    *size = (size_t) bytes;
+    return NGX_CONF_OK;
+}
+
+static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec *policy)
+{
+    size_t length = argument->len;
+    u_char *unit = argument->data + length - 3;
+    ngx_int_t rate;
+
+    policy->period_ns = 1000000000;
+    if (ngx_strncmp(unit, "r/s", 3) == 0) {
+        length -= 3;
+    } else if (ngx_strncmp(unit, "r/m", 3) == 0) {
+        length -= 3;
+        policy->period_ns *= 60;
+    }
+    rate = ngx_atoi(argument->data + 5, length - 5);
+    if (rate <= 0) {
+        return refuse(cf, "invalid rate \"%V\"", argument);
+    }
+    policy->limit = (uint64_t) rate;
+    /* Faster than the table can count, which is 10^10 a second and more. */
+    return tollbar_policy_spec_check(policy) == 0 ? NGX_CONF_OK : refuse(cf, "invalid rate \"%V\"", argument);
+}
+
+/* The index of the variable that `text` is, "$name" or "${name}", and nothing else; NGX_ERROR if it is not. */
+static ngx_int_t only_variable(ngx_conf_t *cf, ngx_str_t *text)
+{
+    ngx_str_t name = *text;
+    size_t n;
+    u_char c;
+
+    if (name.len < 2 || name.data[0] != '$') {
+        return NGX_ERROR;
+    }
+    name.data++;
+    name.len--;
+    if (name.data[0] == '{' && name.len > 2 && name.data[name.len - 1] == '}') {
+        name.data++;
+        name.len -= 2;
+    }
+    /* $1 is a part of what a regular expression has matched. */
+    if (name.data[0] >= '0' && name.data[0] <= '9') {
+        return NGX_ERROR;
+    }
+    for (n = 0; n < name.len; n++) {
+        c = name.data[n];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) {
+            return NGX_ERROR;
+        }
+    }
+    return ngx_http_get_variable_index(cf, &name);
+}
+
+/* limit_req zone=NAME [burst=N] [nodelay|delay=N] */
+static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    conf_t *here = conf;
+    main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_limit_req_module);
+    ngx_str_t *value = cf->args->elts;
+    ngx_str_t name;
+    ngx_shm_zone_t *shm_zone = NULL;
+    limit_t *limit = ngx_pcalloc(cf->pool, sizeof(limit_t));
+    limit_t **limits, **place;
+    ngx_uint_t n;
+
+    if (limit == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    for (n = 1; n < cf->args->nelts; n++) {
+        if (ngx_strncmp(value[n].data, "zone=", 5) == 0) {
+            name.data = value[n].data + 5;
+            name.len = value[n].len - 5;
+            shm_zone = ngx_shared_memory_add(cf, &name, 0, &ngx_http_tollbar_limit_req_module);
+            if (shm_zone == NULL) {
+                return NGX_CONF_ERROR;
+            }
+        } else if (ngx_strncmp(value[n].data, "burst=", 6) == 0) {
+            limit->burst = ngx_atoi(value[n].data + 6, value[n].len - 6);
+            if (limit->burst <= 0) {
+                return refuse(cf, "invalid burst value \"%V\"", &value[n]);
+            }
+        } else if (ngx_strncmp(value[n].data, "delay=", 6) == 0) {
+            limit->delay = ngx_atoi(value[n].data + 6, value[n].len - 6);
+            if (limit->delay <= 0) {
+                return refuse(cf, "invalid delay value \"%V\"", &value[n]);
+            }
+        } else if (ngx_strcmp(value[n].data, "nodelay") == 0) {
+            limit->delay = NGX_MAX_INT_T_VALUE;
+        } else {
+            return refuse(cf, "invalid parameter \"%V\"", &value[n]);
+        }
+    }
+    if (shm_zone == NULL) {
+        return refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
+    }
+    limit->shm_zone = shm_zone;
+
+    if (here->limits.elts == NULL && ngx_array_init(&here->limits, cf->pool, 1, sizeof(limit_t *)) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+    limits = here->limits.elts;
+    for (n = 0; n < here->limits.nelts; n++) {
+        if (limits[n]->shm_zone == shm_zone) {
+            return "is duplicate";
+        }
+    }
+    place = ngx_array_push(&here->limits);
+    if (place == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    *place = limit;
+    place = ngx_array_push(&main->limits);
+    if (place == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    *place = limit;
+    return NGX_CONF_OK;
+}
+
+/* Tells what is wrong with the configuration, in a message with one "%V". */
+static char *refuse(ngx_conf_t *cf, const char *message, ngx_str_t *argument)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, message, argument);
+    return NGX_CONF_ERROR;
+}

@@ -1,0 +1,22 @@
+# shellcheck shell=sh
+# What the `config` files of all modules have in common; sourced by them in nginx's configure.
+#
+# TOLLBAR_BUILD is where `make lib` has put libtollbar.a; build/ of this project unless said.
+
+# The same text for every module: nginx's configure builds a source that two of them have once, if it has one name.
+tollbar_root=$(cd "$ngx_addon_dir/../.." && pwd)
+tollbar_shared=$tollbar_root/nginx/shared
+tollbar_archive=${TOLLBAR_BUILD:-$tollbar_root/build}/libtollbar.a
+
+
+# nginx looks for the headers of all modules in all of these directories, before the system's: hence their long names.
+tollbar_srcs="$tollbar_shared/ngx_tollbar_zone.c"
+tollbar_incs="$tollbar_root/include $tollbar_shared"
+tollbar_deps="$tollbar_root/include/tollbar.h $tollbar_shared/ngx_tollbar_zone.h $tollbar_archive"
+tollbar_libs="$tollbar_archive -lpthread"
+
+# nginx loads modules into one space of names: only what it asks for may be seen, or two of them that were built from
+# different versions would call each other's functions.
+if [ "$ngx_module_link" = DYNAMIC ]; then
+    tollbar_libs="$tollbar_libs -Wl,--exclude-libs,ALL -Wl,--version-script=$tollbar_shared/exports.map"
+fi

@@ -1,0 +1,216 @@
+#include "ngx_tollbar_zone.h"
+
+static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data);
+static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old);
+static ngx_int_t choose_seed(ngx_shm_zone_t *shm_zone);
+static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
+                                 uint64_t room);
+static size_t least_size(ngx_tollbar_zone_t *zone);
+static ngx_tollbar_zone_t *former(ngx_shm_zone_t *shm_zone);
+static void end_view(void *data);
+
+ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag, ngx_tollbar_zone_t *zone)
+{
+    return ngx_shared_memory_add(cf, name, ngx_max(size, least_size(zone)), tag);
+}
+
+ngx_int_t ngx_tollbar_zone_bind(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *zone)
+{
+    ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(cf->pool, 0);
+
+    if (cleanup == NULL) {
+        return NGX_ERROR;
+    }
+    cleanup->handler = end_view;
+    cleanup->data = zone;
+    shm_zone->data = zone;
+    shm_zone->init = init;
+    return NGX_OK;
+}
+
+void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone)
+{
+    ngx_tollbar_zone_t *zone = shm_zone->data;
+    ngx_tollbar_zone_t *old = former(shm_zone);
+
+    /* The workers of the running configuration go on with its memory, so it cannot be made into anything else. */
+    if (old != NULL
+        && (old->on_full != zone->on_full || old->keys.len != zone->keys.len
+            || ngx_memcmp(old->keys.data, zone->keys.data, zone->keys.len) != 0))
+    {
+        shm_zone->noreuse = 1;
+    }
+}
+
+void ngx_tollbar_zone_start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
+{
+    ngx_tollbar_zone_t *zone = shm_zone->data;
+    tollbar_table_stats stats = TOLLBAR_TABLE_STATS_INIT;
+    int32_t error;
+    uint32_t n, number;
+
+    if (zone->table == NULL) {
+        return;
+    }
+    error = tollbar_table_get_stats(zone->table, &stats);
+    for (n = 0; error == 0 && n < zone->policies_n; n++) {
+        if (n < stats.policies) {
+            error = tollbar_table_set_policy(zone->table, n, &zone->policies[n]);
+        } else {
+            error = tollbar_table_add_policy(zone->table, &zone->policies[n], &number);
+        }
+    }
+    if (error != 0) {
+        /* Too late to refuse the configuration. The former policies go on limiting. */
+        ngx_log_error(NGX_LOG_ALERT, log, 0, "zone \"%V\" keeps its former limits: %s", &shm_zone->shm.name,
+                      tollbar_strerror(error));
+    }
+}
+
+/* nginx calls this with the zone mapped, either new or, in a reload that changed neither size nor keys, as it is. */
+static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
+{
+    ngx_tollbar_zone_t *zone = shm_zone->data;
+    ngx_tollbar_zone_t *old = former(shm_zone);
+    ngx_slab_pool_t *pool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+    int32_t error;
+
+    if (pool->data == NULL) {
+        return make(shm_zone, old);
+    }
+    /* Behind the table only the slab's own last bytes can follow. */
+    error = tollbar_table_attach(pool->data, (size_t) (pool->end - (u_char *) pool->data), &zone->table);
+    if (error != 0) {
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" cannot be used again: %s", &shm_zone->shm.name,
+                      tollbar_strerror(error));
+        return NGX_ERROR;
+    }
+    if (old != NULL) {
+        zone->seed = old->seed;
+    }
+    return NGX_OK;
+}
+
+/* Makes the table of a new zone. The slab stays at the start of the zone, since nginx looks at its mutex whenever a worker
+ * dies; all that it has to give becomes the table's. */
+static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
+{
+    ngx_tollbar_zone_t *zone = shm_zone->data;
+    ngx_slab_pool_t *pool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+    tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(0);
+    const tollbar_policy_spec *policies[128];
+    size_t room = pool->pfree * ngx_pagesize;
+    ngx_uint_t n;
+    int32_t error;
+
+    for (n = 0; n < zone->policies_n; n++) {
+        policies[n] = &zone->policies[n];
+    }
+    if (choose_seed(shm_zone) != NGX_OK) {
+        return NGX_ERROR;
+    }
+    options.on_full = (uint32_t) zone->on_full;
+    options.seed = zone->seed;
+    options.flags = TOLLBAR_TABLE_SEEDED;
+    options.capacity = largest_capacity(&options, policies, zone->policies_n, room);
+
+    /* More than a page comes as whole pages, so it is aligned for any table. */
+    pool->data = ngx_slab_alloc_locked(pool, room);
+    error = TOLLBAR_E_NO_MEMORY;
+    if (pool->data != NULL) {
+        error = tollbar_table_init_in(pool->data, room, &options, policies, zone->policies_n, &zone->table);
+    }
+    if (error != 0) {
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes: %s", &shm_zone->shm.name,
+                      shm_zone->shm.size, tollbar_strerror(error));
+        return NGX_ERROR;
+    }
+    (void) old;
+    return NGX_OK;
+}
+
+static ngx_int_t choose_seed(ngx_shm_zone_t *shm_zone)
+{
+    ngx_tollbar_zone_t *zone = shm_zone->data;
+    ngx_fd_t fd = ngx_open_file("/dev/urandom", NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
+    ssize_t n = -1;
+
+    /* Not ngx_random: who can guess the seed can choose keys that take each other's places. */
+    if (fd != NGX_INVALID_FILE) {
+        n = ngx_read_fd(fd, &zone->seed, sizeof(zone->seed));
+        ngx_close_file(fd);
+    }
+    if (n != sizeof(zone->seed)) {
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, ngx_errno, "/dev/urandom cannot be read");
+        return NGX_ERROR;
+    }
+    return NGX_OK;
+}
+
+/* The most keys whose table fits into `room` bytes; 0 if none does. */
+static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
+                                 uint64_t room)
+{
+    uint64_t fits = 0, too_many = room, bytes;
+    tollbar_table_options tried = *options;
+
+    while (too_many - fits > 1) {
+        tried.capacity = fits + (too_many - fits) / 2;
+        if (tollbar_table_bytes(&tried, policies, count, &bytes) == 0 && bytes <= room) {
+            fits = tried.capacity;
+        } else {
+            too_many = tried.capacity;
+        }
+    }
+    return fits;
+}
+
+/* The bytes of a zone with the smallest table: the slab has a descriptor for each page, and some for itself. */
+static size_t least_size(ngx_tollbar_zone_t *zone)
+{
+    tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1);
+    const tollbar_policy_spec *policies[128];
+    uint64_t bytes = 0;
+    ngx_uint_t n;
+    size_t pages;
+
+    for (n = 0; n < zone->policies_n; n++) {
+        policies[n] = &zone->policies[n];
+    }
+    if (tollbar_table_bytes(&options, policies, zone->policies_n, &bytes) != 0) {
+        return 0;
+    }
+    pages = bytes / ngx_pagesize + 3;
+    return ngx_align(pages * (ngx_pagesize + sizeof(ngx_slab_page_t)), ngx_pagesize);
+}
+
+/* The zone of that name in the configuration that is running now, if it is this module's. While another one is read,
+ * ngx_cycle is still the running one; at the start it has no zones. */
+static ngx_tollbar_zone_t *former(ngx_shm_zone_t *shm_zone)
+{
+    volatile ngx_list_part_t *part = &ngx_cycle->shared_memory.part;
+    ngx_shm_zone_t *zones;
+    ngx_uint_t n;
+
+    for (; part != NULL; part = part->next) {
+        zones = part->elts;
+        for (n = 0; n < part->nelts; n++) {
+            if (&zones[n] != shm_zone && zones[n].tag == shm_zone->tag && zones[n].shm.name.len == shm_zone->shm.name.len
+                && ngx_strncmp(zones[n].shm.name.data, shm_zone->shm.name.data, shm_zone->shm.name.len) == 0)
+            {
+                return zones[n].data;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Ends a view with the configuration that it belongs to. The zone's memory may be gone by then; only the process's own is
+ * freed. */
+static void end_view(void *data)
+{
+    ngx_tollbar_zone_t *zone = data;
+
+    tollbar_table_free(zone->table);
+    zone->table = NULL;
+}

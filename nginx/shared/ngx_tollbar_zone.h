@@ -1,0 +1,55 @@
+/* A zone of nginx's shared memory that holds one tollbar table. All modules keep their keys in such zones.
+ *
+ * The master makes the table before it forks, and the workers use the view that they inherit. From then on nobody takes the
+ * zone's mutex: a worker that is killed or stopped, wherever it is, keeps nobody waiting.
+ *
+ * On a reload, with the keys the same,
+ *   a zone of the same size       is the old memory: nothing happens to anybody's state;
+ *   a zone of another size        is new memory, into which the old table's entries are copied;
+ *   another rate, burst or policy is set in the table once the reload cannot fail any more.
+ * Where the keys are made of something else, or a module of another build reads the configuration, the zone starts empty.
+ *
+ * A module's order of calls:
+ *
+ *     the directive      ngx_tollbar_zone_add, then, if `data` is NULL, ngx_tollbar_zone_bind
+ *     postconfiguration  ngx_tollbar_zone_settle for each zone, when its policies are final
+ *     init_module        ngx_tollbar_zone_start for each zone
+ *     a request          tollbar_table_check(zone->table, ...)
+ */
+
+#ifndef NGX_TOLLBAR_ZONE_H
+#define NGX_TOLLBAR_ZONE_H
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <tollbar.h>
+
+/* Modules put this first in a struct of their own, which is their shm_zone->data. */
+typedef struct {
+    /* For the module to fill in. `keys` is what keys are made of, as text; policies are known by their place. */
+    ngx_str_t keys;
+    ngx_uint_t on_full;
+    tollbar_policy_spec *policies;
+    ngx_uint_t policies_n;
+
+    /* This process's view: NULL until the master has made or found the table. */
+    tollbar_table *table;
+
+    /* What a table must have in common with one that takes over its entries. */
+    uint64_t seed;
+} ngx_tollbar_zone_t;
+
+/* Adds a zone, or finds that of the same name and tag. `size` is raised to what the smallest table of these policies needs:
+ * configurations that did with less before are still good. NULL where nginx has logged why not. */
+ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag, ngx_tollbar_zone_t *zone);
+
+/* Makes `zone` the data of a zone that has none. */
+ngx_int_t ngx_tollbar_zone_bind(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *zone);
+
+/* Decides whether the memory of the running configuration is used again. */
+void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone);
+
+/* Makes the configured policies those of the table. */
+void ngx_tollbar_zone_start(ngx_shm_zone_t *shm_zone, ngx_log_t *log);
+
+#endif
