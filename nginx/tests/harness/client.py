@@ -45,7 +45,21 @@ def parse(raw):
     for line in rest:
         name, _, value = line.partition(":")
         answer.headers[name.strip().lower()] = value.strip()
+    if answer.headers.get("transfer-encoding") == "chunked":
+        answer.body = joined(answer.body)
     return answer
+
+
+def joined(chunks):
+    """A body that came in chunks."""
+    body = b""
+    while True:
+        size, _, chunks = chunks.partition(b"\r\n")
+        size = int(size, 16)
+        if not size:
+            return body
+        body += chunks[:size]
+        chunks = chunks[size + 2:]
 
 
 def connect(port):

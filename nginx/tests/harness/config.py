@@ -18,7 +18,7 @@ def load_lines(modules):
     return " ".join(f"load_module {places.module(name)};" for name in modules) or "# nothing is loaded"
 
 
-def text(*, modules=(), main="", http="", server="", stream="", ports=(), workers=1, listen="", log_level="info"):
+def text(*, modules=(), main="", http="", server="", stream="", ports=(), workers=1, listen="", log_level="info", daemon=False):
     """A whole configuration. @PORT0@, @PORT1@, … in the parts stand for ports; the server listens on the first."""
     # As root the workers would become another user, who cannot read the temporary directory.
     user = "user root;" if os.getuid() == 0 else ""
@@ -26,7 +26,7 @@ def text(*, modules=(), main="", http="", server="", stream="", ports=(), worker
     own_server = f"    server {{\n        listen 127.0.0.1:@PORT0@ {listen};\n{server}\n    }}" if server else ""
     whole = f"""{load_lines(modules)}
 {user}
-daemon off;
+daemon {"on" if daemon else "off"};
 pid nginx.pid;
 lock_file nginx.lock;
 error_log error.log {log_level};
