@@ -73,6 +73,19 @@ def test_keys_that_differ_only_at_their_ends(launch):
             assert count(nginx.each(*[f"/?k={value}"] * 3)) == 2, value
 
 
+def test_keys_of_one_byte_repeated_are_different_keys(launch):
+    nginx = launch(**parts("$arg_k"))
+    wrong = [n for n in range(1, 200) if count(nginx.each(*["/?k=" + "x" * n] * 3)) != 2]
+    assert wrong == [], "lengths that share a budget with a shorter key"
+
+
+def test_all_short_keys_are_different_keys(launch):
+    nginx = launch(**parts("$arg_k"))
+    keys = [a + b + c for a in "abc" for b in ("", *"abc") for c in ("", *"abc") if b or not c]
+    wrong = [k for k in keys if count(nginx.each(*[f"/?k={k}"] * 3)) != 2]
+    assert wrong == []
+
+
 def long_key(repeats):
     # A line of a request may have 8 KiB, so the variable is repeated.
     return parts('"' + "$arg_k" * repeats + '"')

@@ -61,13 +61,13 @@ def alive(pid):
 
 
 def check(home, text):
-    """`nginx -t` on a configuration: its exit code and all it said."""
+    """`nginx -t` on a configuration: its exit code and all it said, without the times and the numbers of processes."""
     prepare(home)
     (home / "nginx.conf").write_text(text)
     done = subprocess.run(
         [places.program("nginx"), "-t", "-p", str(home), "-c", "nginx.conf", "-e", "stderr"],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE, check=False)
-    return done.returncode, done.stdout.decode(errors="replace")
+    return done.returncode, re.sub(r"(?m)^[\d/]+ [\d:]+ (\[\w+\]) \d+#\d+:", r"\1", done.stdout.decode(errors="replace"))
 
 
 def prepare(home):
