@@ -1142,7 +1142,41 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 11. Keys made of network addresses
+ * 11. From one table into another
+ * -------------------------------------------------------------------------------------------- */
+
+/* What came of tollbar_table_copy. */
+typedef struct tollbar_table_copied {
+    /* sizeof(tollbar_table_copied), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* 0. */
+    uint32_t reserved;
+    /* Keys with a debt that the table has now. */
+    uint64_t copied;
+    /* Keys with a debt that it has not: there was no place for them, or nobody knows what they owe. */
+    uint64_t lost;
+} tollbar_table_copied;
+
+/* Copies what the keys of `from` owe at `now_ns` (tollbar_table_now) into `table`, and who is exempt: to go on in a
+ * table of another size.
+ *
+ * Both have the same seed (TOLLBAR_TABLE_SEEDED) and clock, or it is TOLLBAR_E_OTHER_OPTIONS; the policies of `from` are
+ * those of `table`, which may have more, or it is TOLLBAR_E_OTHER_POLICIES; and none is a sliding window or log, or it
+ * is TOLLBAR_E_MIXED. Then nothing has been copied.
+ *
+ * Both may be in use meanwhile. What `from` is charged later is not in `table`, until it is copied again: of a key that is in
+ * both, the state that owes longer stays. A key without a place drives out nobody, whatever `on_full` says; `out`, which may
+ * be NULL, counts it as lost. */
+int32_t tollbar_table_copy(const tollbar_table *table,
+                           const tollbar_table *from,
+                           uint64_t now_ns,
+                           tollbar_table_copied *out);
+
+/* A copy's result to be filled in. */
+#define TOLLBAR_TABLE_COPIED_INIT { (uint32_t)sizeof(tollbar_table_copied), 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 12. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A limit by IPv6 address is none, since a host can change its address with every request: take its /64.

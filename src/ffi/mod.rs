@@ -17,4 +17,5 @@ pub mod prefix;
 pub mod status;
 pub mod survey;
 pub mod table;
+pub mod transfer;
 pub mod version;

@@ -17,7 +17,16 @@ const GROUPS: usize = EXEMPT / GROUP;
 impl Table {
     /// Lets `key` pass under `policy` always, and charges it nothing. Some 1,600 keys of a table may be exempt at one time.
     pub fn exempt(&self, policy: PolicyId, key: &[u8]) -> Result<(), TableError> {
-        let hash = not_empty(self.hash(policy, key)?);
+        self.exempt_hash(not_empty(self.hash(policy, key)?))
+    }
+
+    /// The hashes that are in the set.
+    pub(super) fn exempt_hashes(&self) -> impl Iterator<Item = u64> + '_ {
+        self.exempt_places().iter().map(|place| place.load(Ordering::Relaxed)).filter(|hash| *hash != EMPTY)
+    }
+
+    /// [`Table::exempt`] for a hash as the set has it.
+    pub(super) fn exempt_hash(&self, hash: u64) -> Result<(), TableError> {
         if self.is_in_set(hash) {
             return Ok(());
         }

@@ -52,6 +52,8 @@ mod survey;
 #[cfg(not(loom))]
 mod terms;
 #[cfg(not(loom))]
+mod transfer;
+#[cfg(not(loom))]
 mod versions;
 #[cfg(not(loom))]
 mod wide;
@@ -66,6 +68,8 @@ pub use open::{Missing, Options};
 pub use protocol::OnFull;
 #[cfg(not(loom))]
 pub use survey::{Entries, Entry, Stats, Sweep};
+#[cfg(not(loom))]
+pub use transfer::Copied;
 
 /// The policies that a table may have.
 pub const POLICIES_MOST: usize = 128;

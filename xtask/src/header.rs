@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// Source file and banner of each section, in the header's order.
-const SECTIONS: [(&str, &str); 11] = [
+const SECTIONS: [(&str, &str); 12] = [
     ("status", "1. Results and errors"),
     ("version", "2. Version"),
     ("policy", "3. Policies"),
@@ -15,7 +15,8 @@ const SECTIONS: [(&str, &str); 11] = [
     ("table", "8. Tables: millions of keys in memory that processes share"),
     ("keyed", "9. Decisions of tables"),
     ("survey", "10. Policies, counters and health of tables"),
-    ("prefix", "11. Keys made of network addresses"),
+    ("transfer", "11. From one table into another"),
+    ("prefix", "12. Keys made of network addresses"),
 ];
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
@@ -146,6 +147,7 @@ fn inits(file: &str) -> String {
         "table" => include_str!("header/table_init.h").to_owned(),
         "keyed" => include_str!("header/keyed_init.h").to_owned(),
         "survey" => include_str!("header/survey_init.h").to_owned(),
+        "transfer" => include_str!("header/transfer_init.h").to_owned(),
         "prefix" => include_str!("header/prefix_init.h").to_owned(),
         _ => String::new(),
     }

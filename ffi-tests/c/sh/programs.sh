@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # The tests against the libraries as they are installed, with and without valgrind. Sourced.
 tests="status_test policy_text_test policy_spec_test arguments_test cell_test limiter_test traces_test wait_test fork_test
-table_test table_arguments_test table_file_test table_fork_test prefix_test"
+table_test table_arguments_test table_file_test table_fork_test table_transfer_test prefix_test"
 c99="-std=c99 -g $strict -I$root/include"
 
 # The library's own calls of these come to the test, which the linker can do for an archive only.

@@ -1,0 +1,107 @@
+//! Carrying the keys of one table over into another, of another size mostly.
+
+use super::counts::shard;
+use super::error::TableError;
+use super::home::TAG;
+use super::protocol::{self, Event, OnFull, Terms};
+use super::request::ROUNDS;
+use super::terms::Near;
+use super::versions::Version;
+use super::{PolicyId, Table};
+use crate::algorithm::{Algorithm, Step};
+use crate::sync::Ordering;
+
+/// What came of a copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Keys with a debt that the table has now.
+    pub copied: u64,
+    /// Keys with a debt that it has not: there was no place for them, or nobody knows what they owe.
+    pub lost: u64,
+}
+
+impl Table {
+    /// Copies what the keys of `from` owe at `now` into this table, and who is exempt. The tables must have been made with
+    /// the same seed, clock and policies, of one word each; `from` may have fewer policies.
+    ///
+    /// Both may be in use. What `from` is charged later is not here; to copy again brings it over. Of a key that this table
+    /// has, too, the state that owes longer stays: nobody is forgiven and nobody charged twice.
+    pub fn copy_from(&self, from: &Table, now: u64) -> Result<Copied, TableError> {
+        self.can_take(from)?;
+        for exempt in from.exempt_hashes() {
+            self.exempt_hash(exempt)?;
+        }
+        let mut copied = Copied::default();
+        let mut n = 0;
+        while let Some((slot, bucket)) = from.slot(n) {
+            n += 1;
+            let pair = slot.pair();
+            if pair.key == 0 || from.expires_at(pair) <= now {
+                continue;
+            }
+            let carried = match (from.named(pair.key), from.homes.hash_of(pair.key & TAG, bucket)) {
+                (Some(version), Some(hash)) => self.carry(version, hash, pair.state, now)?,
+                _ => false,
+            };
+            if carried {
+                copied.copied += 1;
+            } else {
+                copied.lost += 1;
+            }
+        }
+        Ok(copied)
+    }
+
+    /// Whether a key of `from` has the same hash here, and its state the same meaning.
+    fn can_take(&self, from: &Table) -> Result<(), TableError> {
+        let (mine, other) = (&self.fixed, &from.fixed);
+        if (mine.seed, mine.clock, self.offset) != (other.seed, other.clock, from.offset) {
+            return Err(TableError::OtherOptions);
+        }
+        if mine.side != 0 || other.side != 0 {
+            return Err(TableError::Mixed);
+        }
+        for (number, current) in from.header().current.iter().enumerate() {
+            if current.load(Ordering::Acquire) != 0 {
+                let id = PolicyId::new(number as u32);
+                match self.policy(id) {
+                    Ok(policy) if policy == from.policy(id)? => {}
+                    _ => return Err(TableError::OtherPolicies),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the key with that hash the state that it had under `old`, a version of the other table's; false if there is no place.
+    /// It is a request like any other, whose step yields that state instead of computing one.
+    fn carry(&self, old: &Version, hash: u64, state: u64, now: u64) -> Result<bool, TableError> {
+        let home = self.home(hash);
+        for _ in 0..ROUNDS {
+            let version = self.current(PolicyId::new(old.policy))?;
+            let rule = &version.rule;
+            let carried = rule.adopt(&old.rule, state);
+            let expires = rule.expires_at(carried);
+            let step = |there| {
+                let until = rule.expires_at(there);
+                // In a window it is the count that tells of two states that expire together.
+                let more = until == expires && rule.available(carried, now) < rule.available(there, now);
+                match until < expires || more {
+                    true => Step::allow(carried),
+                    false => Step::ask(),
+                }
+            };
+            let terms = Near { table: self, version };
+            // Deny: a key that moves in drives nobody out.
+            let asked = protocol::request(&terms, &home, version.key | home.tag, now, OnFull::Deny, step);
+            // Otherwise somebody else has changed what was looked at, or the policy.
+            if let Ok(outcome) = asked {
+                if let Some(shard) = shard(self.shards()) {
+                    shard.event(outcome.event, outcome.retries);
+                }
+                return Ok(outcome.event != Event::Refused);
+            }
+        }
+        Err(TableError::Corrupt)
+    }
+}

@@ -1,0 +1,196 @@
+//! A table's keys go on in a table of another size with what they owe.
+
+mod common;
+
+use common::{policy, DAY, HOUR, SEC};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use tollbar::clock::Source;
+use tollbar::table::{OnFull, Options, PolicyId, Table, TableError};
+use tollbar::{Policy, Verdict};
+
+const FIRST: PolicyId = PolicyId::FIRST;
+const SECOND: PolicyId = PolicyId::new(1);
+const NOW: u64 = 50 * DAY;
+
+/// One of each algorithm whose state is one word.
+const ONE_WORD: [&str; 6] = [
+    "7/h burst 5",
+    "7/h algo interval burst 5",
+    "5/h algo fixed-window",
+    "5/h algo weighted-window",
+    "7/h algo pacer slack 4",
+    "7/h algo warm-up warm 10min cold 3",
+];
+
+fn table(options: &Options, policies: &[&str]) -> Table {
+    let policies: Vec<Policy> = policies.iter().map(|text| policy(text)).collect();
+    let seed = options.seed.unwrap_or(11);
+    Table::private(&options.with_seed(seed), &policies).unwrap()
+}
+
+fn charge(table: &Table, policy: PolicyId, key: u64, now: u64, times: u64) -> u64 {
+    (0..times).filter(|_| table.admit_at(policy, &key.to_le_bytes(), now, 1) == Verdict::Allowed).count() as u64
+}
+
+/// Whatever the algorithm, and whether the new table is larger or smaller: each key is answered as it was.
+#[test]
+fn every_key_is_answered_as_before() {
+    for text in ONE_WORD {
+        for (old, new) in [(2_000, 50_000), (50_000, 2_000), (5_000, 5_000)] {
+            let (from, to) = (table(&Options::new(old), &["1/s", text]), table(&Options::new(new), &["1/s", text]));
+            for key in 0..2_000 {
+                charge(&from, SECOND, key, NOW + key * SEC, key % 6);
+            }
+            let later = NOW + HOUR / 2;
+            let copied = to.copy_from(&from, later).unwrap();
+            assert_eq!(copied.lost, 0, "{text}");
+            let live = from.entries(later).filter(|entry| entry.reset_after(later) != 0).count();
+            assert_eq!(copied.copied, live as u64, "{text}");
+            assert!(live > 500, "{text}: {live}");
+            for key in 0..2_000u64 {
+                let bytes = key.to_le_bytes();
+                let owes = from.peek_at(SECOND, &bytes, later, 1).reset_after != 0;
+                for now in [later, later + HOUR / 7] {
+                    let (got, want) = (to.peek_at(SECOND, &bytes, now, 1), from.peek_at(SECOND, &bytes, now, 1));
+                    match owes {
+                        true => assert_eq!(got, want, "{text}: key {key}"),
+                        // Not copied, so it is fresh; where slack grows with idleness that is less than it had.
+                        false => assert!(got.remaining <= want.remaining, "{text}: key {key}"),
+                    }
+                }
+            }
+            assert!(to.validate(later).is_sound());
+        }
+    }
+}
+
+/// Copied again, nothing changes but what has been charged since; and nobody pays twice.
+#[test]
+fn to_copy_again_brings_over_what_came_since() {
+    for text in ONE_WORD {
+        let (from, to) = (table(&Options::new(1_000), &[text]), table(&Options::new(9_000), &[text]));
+        charge(&from, FIRST, 1, NOW, 2);
+        charge(&from, FIRST, 2, NOW, 2);
+        to.copy_from(&from, NOW).unwrap();
+        // One goes on in the old table and one in the new one.
+        charge(&from, FIRST, 1, NOW, 2);
+        charge(&to, FIRST, 2, NOW, 2);
+        let before = to.peek_at(FIRST, &2u64.to_le_bytes(), NOW, 1);
+        let copied = to.copy_from(&from, NOW).unwrap();
+        assert_eq!((copied.copied, copied.lost), (2, 0));
+        let (one, two) = (1u64.to_le_bytes(), 2u64.to_le_bytes());
+        assert_eq!(to.peek_at(FIRST, &one, NOW, 1), from.peek_at(FIRST, &one, NOW, 1), "{text}");
+        assert_eq!(to.peek_at(FIRST, &two, NOW, 1), before, "{text}");
+        assert_eq!(to.stats().keys, 2);
+    }
+}
+
+/// What owes nothing any more stays behind; so do keys that were reset.
+#[test]
+fn only_debts_are_copied() {
+    let (from, to) = (table(&Options::new(1_000), &["1/s"]), table(&Options::new(1_000), &["1/s"]));
+    charge(&from, FIRST, 1, NOW, 1);
+    charge(&from, FIRST, 2, NOW + SEC / 2, 1);
+    charge(&from, FIRST, 3, NOW + SEC / 2, 1);
+    from.reset_at(FIRST, &3u64.to_le_bytes(), NOW + SEC / 2).unwrap();
+    // Some nanoseconds more: a slot may be kept so long.
+    let later = NOW + SEC + 10;
+    let copied = to.copy_from(&from, later).unwrap();
+    assert_eq!((copied.copied, copied.lost), (1, 0));
+    assert_eq!(charge(&to, FIRST, 2, later, 1), 0);
+    assert_eq!(charge(&to, FIRST, 3, later, 1), 1);
+}
+
+/// In a table that is too small those without a place are counted, and they drive out nobody.
+#[test]
+fn who_finds_no_place_is_counted() {
+    const KEYS: u64 = 20_000;
+    for on_full in [OnFull::Deny, OnFull::Inherit, OnFull::Allow, OnFull::EvictNearest] {
+        let from = table(&Options::new(KEYS).with_on_full(on_full), &["1/day"]);
+        let to = table(&Options::new(1_000).with_on_full(on_full), &["1/day"]);
+        for key in 0..KEYS {
+            charge(&from, FIRST, key, NOW, 1);
+        }
+        charge(&to, FIRST, KEYS, NOW, 1);
+        let live = from.entries(NOW).count() as u64;
+        let copied = to.copy_from(&from, NOW).unwrap();
+        assert_eq!(copied.copied + copied.lost, live);
+        assert!(copied.copied > to.slots() * 9 / 10, "{copied:?} of {}", to.slots());
+        assert_eq!(to.stats().keys, copied.copied + 1);
+        assert_eq!(to.peek_at(FIRST, &KEYS.to_le_bytes(), NOW, 1).verdict, Verdict::Denied);
+    }
+}
+
+/// Keys that have not been asked for since their policy was changed are brought to what it is now.
+#[test]
+fn a_former_version_of_a_policy_is_adopted() {
+    let (from, to) = (table(&Options::new(1_000), &["1/h"]), table(&Options::new(3_000), &["2/h burst 4"]));
+    charge(&from, FIRST, 1, NOW, 1);
+    from.set_policy(FIRST, &policy("2/h burst 4")).unwrap();
+    assert_eq!(to.copy_from(&from, NOW).unwrap().copied, 1);
+    let key = 1u64.to_le_bytes();
+    let (got, want) = (to.peek_at(FIRST, &key, NOW, 1), from.check_at(FIRST, &key, NOW, 0));
+    assert_eq!((got.remaining, got.reset_after), (want.remaining, want.reset_after));
+}
+
+#[test]
+fn exempt_keys_stay_exempt() {
+    let (from, to) = (table(&Options::new(1_000), &["1/h"]), table(&Options::new(3_000), &["1/h"]));
+    from.exempt(FIRST, b"free").unwrap();
+    to.copy_from(&from, NOW).unwrap();
+    to.copy_from(&from, NOW).unwrap();
+    assert!((0..9).all(|_| to.admit_at(FIRST, b"free", NOW, 1) == Verdict::Allowed));
+    assert_eq!(to.unexempt(FIRST, b"free"), Ok(true));
+    assert!(to.admit_at(FIRST, b"free", NOW, 1) == Verdict::Allowed);
+    assert!(to.admit_at(FIRST, b"free", NOW, 1) == Verdict::Denied);
+}
+
+#[test]
+fn tables_that_do_not_fit_are_refused() {
+    let options = Options::new(1_000);
+    let from = table(&options, &["1/h", "2/h"]);
+    let to = |options: &Options, policies: &[&str]| table(options, policies).copy_from(&from, NOW).map(|_| ());
+    assert_eq!(to(&options, &["1/h", "2/h"]), Ok(()));
+    assert_eq!(to(&options, &["1/h", "2/h", "3/h"]), Ok(()));
+    assert_eq!(to(&options.with_seed(12), &["1/h", "2/h"]), Err(TableError::OtherOptions));
+    assert_eq!(to(&Options { clock: Source::Coarse, ..options }, &["1/h", "2/h"]), Err(TableError::OtherOptions));
+    assert_eq!(to(&options, &["1/h"]), Err(TableError::OtherPolicies));
+    assert_eq!(to(&options, &["1/h", "3/h"]), Err(TableError::OtherPolicies));
+    assert_eq!(to(&options, &["3/s algo sliding-log"]), Err(TableError::Mixed));
+}
+
+/// While others go on using both: no key is there twice, and none has more than it may in the new table.
+#[test]
+fn both_may_be_in_use() {
+    const KEYS: u64 = 3_000;
+    let (from, to) = (table(&Options::new(KEYS), &["3/day"]), table(&Options::new(2 * KEYS), &["3/day"]));
+    for key in 0..KEYS {
+        charge(&from, FIRST, key, NOW, 2);
+    }
+    let done = AtomicBool::new(false);
+    let admitted: u64 = thread::scope(|scope| {
+        let user = scope.spawn(|| {
+            let mut admitted = 0;
+            let mut key = 0;
+            while !done.load(Ordering::Relaxed) {
+                admitted += charge(&to, FIRST, key % KEYS, NOW, 1);
+                charge(&from, FIRST, (key + 7) % KEYS, NOW, 1);
+                key += 1;
+            }
+            admitted
+        });
+        for _ in 0..20 {
+            to.copy_from(&from, NOW).unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+        user.join().unwrap()
+    });
+    assert!(admitted <= 3 * KEYS);
+    assert!(to.validate(NOW).is_sound());
+    // All that the old table was charged counts in the new one.
+    for key in 0..KEYS {
+        let bytes = key.to_le_bytes();
+        assert!(to.peek_at(FIRST, &bytes, NOW, 1).remaining <= from.peek_at(FIRST, &bytes, NOW, 1).remaining);
+    }
+}
