@@ -42,6 +42,7 @@ pub struct Grid {
     /// The largest `now` that still has a representable unit.
     max_now: u64,
     exact_step: u64,
+    unit: UnitLength,
 }
 
 impl Grid {
@@ -83,7 +84,8 @@ impl Grid {
         let den = NonZeroU128::new(wide(period).get() / g)?;
         let room = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
         let (hi, lo, shift) = if den.get() == 1 { (u64::try_from(num).ok()?, 0, 0) } else { fixed_point(num, den)? };
-        let mut grid = Grid { hi, lo, shift, per_permit, max_now: u64::MAX, exact_step };
+        let unit = UnitLength::new(limit, period, per_permit)?;
+        let mut grid = Grid { hi, lo, shift, per_permit, max_now: u64::MAX, exact_step, unit };
         // The first reading past the end, less one.
         let limit_now = mul_div_ceil(u128::from(room) + 1, den, NonZeroU128::new(num)?)?;
         grid.max_now = u64::try_from(limit_now).map_or(u64::MAX, |n| n.saturating_sub(1));
@@ -138,15 +140,32 @@ impl Grid {
     }
 
     /// The smallest `now` whose [`Grid::units`] is at least `target`; [`NEVER`] if there is none.
+    #[inline]
     pub fn nanos(&self, target: u64) -> u64 {
-        let Some(hi) = NonZeroU128::new(u128::from(self.hi)) else { return NEVER };
-        // A first guess from the upper word of the multiplier is never below the answer's floor by
-        // more than the error of one unit in 2^62; step to the exact one.
-        let guess = shifted_div(target, self.shift, hi);
-        let mut now = u64::try_from(guess).unwrap_or(NEVER);
-        if now > self.max_now {
-            now = self.max_now;
+        match NonZeroU64::new(self.hi) {
+            // Whole units a nanosecond.
+            Some(hi) if self.shift == 0 => {
+                let at = target / hi + u64::from(target % hi != 0);
+                if at > self.max_now {
+                    NEVER
+                } else {
+                    at
+                }
+            }
+            _ => self.nanos_between(target),
         }
+    }
+
+    /// [`UnitLength::over`] on this grid.
+    #[inline(always)]
+    pub fn over(&self, units: u64, end: u64) -> u64 {
+        self.unit.over(units, end)
+    }
+
+    #[inline(never)]
+    fn nanos_between(&self, target: u64) -> u64 {
+        // A guess that is off by a nanosecond or two; step to the exact one.
+        let mut now = self.unit.about(target).min(self.max_now);
         while now > 0 && self.units(now - 1) >= target {
             now -= 1;
         }
@@ -176,6 +195,13 @@ impl UnitLength {
         let permits = wide(limit).get().checked_mul(u128::from(per_permit.get()))?;
         let length = div_up(u128::from(period.get()) << 64, NonZeroU128::new(permits)?);
         Some(UnitLength { whole: (length >> 64) as u64, part: length as u64 })
+    }
+
+    /// The time at which `units` are over, to a nanosecond; [`NEVER`] for one that does not fit.
+    #[inline(always)]
+    fn about(&self, units: u64) -> u64 {
+        let part = (u128::from(units) * u128::from(self.part)) >> 64;
+        u64::try_from(u128::from(units) * u128::from(self.whole) + part).unwrap_or(NEVER)
     }
 
     /// A time at which `units` are over, in nanoseconds; [`NEVER`] from `end` on. It never falls as `units`
@@ -297,21 +323,6 @@ fn fixed_point(num: u128, den: NonZeroU128) -> Option<(u64, u64, u32)> {
     let rounded = whole.checked_add(u128::from(rest != 0))?;
     // The quotient is whole/2^shift; the upper word alone carries 2^(shift-64).
     Some(((rounded >> 64) as u64, rounded as u64, shift.checked_sub(64)?))
-}
-
-/// `floor(n · 2^shift / d)` for shifts up to 127, saturating.
-fn shifted_div(n: u64, shift: u32, d: NonZeroU128) -> u128 {
-    let first = shift.min(64);
-    let rest = shift - first;
-    let top = u128::from(n) << first;
-    let (q, r) = (top / d, top % d);
-    if rest == 0 {
-        return q;
-    }
-    if q.leading_zeros() < rest {
-        return u128::MAX;
-    }
-    (q << rest) + (r << rest) / d
 }
 
 /// The greatest common divisor.

@@ -8,9 +8,10 @@
 //! Most admitted in any interval of length t: `burst + limit/period · t`, and so up to
 //! `burst + limit` in one period.
 
-use super::{Algorithm, Reservation, Step};
+use super::{describe, Algorithm, Reservation, Step};
+use crate::decision::{Decision, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
-use crate::units::{Grid, UnitLength, NEVER};
+use crate::units::{Grid, NEVER};
 use core::num::NonZeroU64;
 
 /// A compiled token bucket.
@@ -26,7 +27,6 @@ pub struct Gcra {
     started: u64,
     /// The last clock reading at which `tolerance` can be added twice without overflow.
     last: u64,
-    unit: UnitLength,
 }
 
 impl Gcra {
@@ -43,8 +43,7 @@ impl Gcra {
         let end = u64::MAX.checked_sub(tolerance).and_then(|end| end.checked_sub(tolerance));
         let last = grid.nanos(end.ok_or(PolicyError::BurstTooLarge)?).min(grid.max_now()).saturating_sub(1);
         let started = u64::from(lacking != 0);
-        let unit = unit_length(policy, &grid)?;
-        Ok(Gcra { grid, burst: policy.burst, tolerance, lacking, started, last, unit })
+        Ok(Gcra { grid, burst: policy.burst, tolerance, lacking, started, last })
     }
 
     /// The units that its state is counted in.
@@ -62,6 +61,31 @@ impl Gcra {
         } else {
             clock
         }
+    }
+
+    /// The step where nothing is out of the ordinary: the next word, or `None` for a refusal. For those who want what is
+    /// hot in registers and do the rest elsewhere.
+    #[inline(always)]
+    pub(crate) fn usual_step(&self, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
+        // 0 and more than the burst in one comparison; the end of time; the first touch of a bucket that
+        // starts without its burst. Each a branch of its own: all are foreseen.
+        if cost.wrapping_sub(1) >= self.burst {
+            return None;
+        }
+        if now > self.last {
+            return Some(None);
+        }
+        if state < self.started {
+            return None;
+        }
+        let clock = self.grid.units_in_time(now);
+        // cost <= burst: charge <= tolerance, so nothing here can wrap before `last`.
+        let charge = cost.wrapping_mul(self.grid.per_permit().get());
+        let latest = clock.wrapping_add(self.tolerance).wrapping_sub(charge);
+        if state > latest {
+            return Some(None);
+        }
+        Some(Some(state.max(clock).wrapping_add(charge)))
     }
 
     #[cold]
@@ -85,6 +109,11 @@ impl Gcra {
         }
     }
 
+    #[inline(never)]
+    fn describe_rest(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
+        describe(self, verdict, state, now, cost)
+    }
+
     /// `at`, unless nothing is admitted at that time any more.
     fn until_last(&self, at: u64) -> u64 {
         if at > self.last {
@@ -105,25 +134,11 @@ impl Algorithm for Gcra {
 
     #[inline(always)]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
-        // 0 and more than the burst in one comparison; the end of time; the first touch of a bucket that
-        // starts without its burst. Each a branch of its own: all are foreseen.
-        if cost.wrapping_sub(1) >= self.burst {
-            return self.rare_step(state, now, cost);
+        match self.usual_step(state, now, cost) {
+            Some(Some(next)) => Step::allow(next),
+            Some(None) => Step::deny(),
+            None => self.rare_step(state, now, cost),
         }
-        if now > self.last {
-            return Step::deny();
-        }
-        if state < self.started {
-            return self.rare_step(state, now, cost);
-        }
-        let clock = self.grid.units_in_time(now);
-        // cost <= burst: charge <= tolerance, so nothing here can wrap before `last`.
-        let charge = cost.wrapping_mul(self.grid.per_permit().get());
-        let latest = clock.wrapping_add(self.tolerance).wrapping_sub(charge);
-        if state > latest {
-            return Step::deny();
-        }
-        Step::allow(state.max(clock).wrapping_add(charge))
     }
 
     fn available(&self, state: u64, now: u64) -> u64 {
@@ -161,7 +176,7 @@ impl Algorithm for Gcra {
     /// After the last reading that admits anything it is [`NEVER`].
     #[inline]
     fn expires_at(&self, state: u64) -> u64 {
-        let at = self.unit.over(state.saturating_sub(self.lacking), self.last);
+        let at = self.grid.over(state.saturating_sub(self.lacking), self.last);
         if state == 0 {
             0
         } else {
@@ -177,6 +192,19 @@ impl Algorithm for Gcra {
             NEVER => u64::MAX,
             _ => word,
         }
+    }
+
+    /// The parts at once: they share most of their arithmetic.
+    #[inline]
+    fn describe(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
+        if verdict != Verdict::Allowed || now > self.last {
+            return self.describe_rest(verdict, state, now, cost);
+        }
+        let clock = self.grid.units_in_time(now);
+        let room = clock.wrapping_add(self.tolerance).saturating_sub(self.base(state, clock));
+        let fresh = if state == 0 { 0 } else { self.grid.nanos(state.saturating_sub(self.lacking)) };
+        let reset_after = if fresh == NEVER { NEVER } else { fresh.saturating_sub(now) };
+        Decision { verdict, remaining: room / self.grid.per_permit(), retry_after: 0, reset_after }
     }
 
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
@@ -204,11 +232,4 @@ pub(super) fn grid(policy: &Policy, span: u64, bits: u32) -> Result<Grid, Policy
             None => PolicyError::RateTooHigh,
         }
     })
-}
-
-/// How long a unit of that grid is.
-pub(super) fn unit_length(policy: &Policy, grid: &Grid) -> Result<UnitLength, PolicyError> {
-    let limit = NonZeroU64::new(policy.limit).ok_or(PolicyError::OptionMismatch)?;
-    let period = NonZeroU64::new(policy.period).ok_or(PolicyError::PeriodZero)?;
-    UnitLength::new(limit, period, grid.per_permit()).ok_or(PolicyError::BurstTooLarge)
 }

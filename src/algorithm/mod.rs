@@ -136,17 +136,23 @@ pub trait Algorithm: Copy + Send + Sync {
     /// The answer in full: `verdict` was given at `now`, and `state` is the state after it.
     #[inline]
     fn describe(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
-        let retry_after = match verdict {
-            Verdict::Allowed => 0,
-            Verdict::Denied => after(self.admits_at(state, now, cost), now),
-            Verdict::Never => NEVER,
-        };
-        Decision {
-            verdict,
-            remaining: self.available(state, now),
-            retry_after,
-            reset_after: after(self.fresh_at(state, now), now),
-        }
+        describe(self, verdict, state, now, cost)
+    }
+}
+
+/// [`Algorithm::describe`] from its parts.
+#[inline]
+fn describe(algorithm: &impl Algorithm, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
+    let retry_after = match verdict {
+        Verdict::Allowed => 0,
+        Verdict::Denied => after(algorithm.admits_at(state, now, cost), now),
+        Verdict::Never => NEVER,
+    };
+    Decision {
+        verdict,
+        remaining: algorithm.available(state, now),
+        retry_after,
+        reset_after: after(algorithm.fresh_at(state, now), now),
     }
 }
 

@@ -10,10 +10,10 @@
 //! Most admitted in any interval of length t, with unit costs: `slack + 1 + limit/period · t`; in
 //! general `slack + (largest cost) + limit/period · t`.
 
-use super::gcra::{grid, unit_length};
+use super::gcra::grid;
 use super::{Algorithm, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
-use crate::units::{Grid, UnitLength, NEVER};
+use crate::units::{Grid, NEVER};
 
 /// A compiled pacer, or a token bucket with `borrow`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,7 +25,6 @@ pub struct Pacer {
     slack: u64,
     /// What of it a fresh state has.
     initial: u64,
-    unit: UnitLength,
 }
 
 impl Pacer {
@@ -41,8 +40,7 @@ impl Pacer {
         let permit = grid.per_permit();
         let units = |permits: u64| permits.checked_mul(permit.get()).ok_or(PolicyError::BurstTooLarge);
         let most = if policy.borrow { u64::MAX / permit } else { policy.burst };
-        let unit = unit_length(policy, &grid)?;
-        Ok(Pacer { grid, most, slack: units(slack)?, initial: units(initial)?, unit })
+        Ok(Pacer { grid, most, slack: units(slack)?, initial: units(initial)? })
     }
 
     /// The units that its state is counted in.
@@ -119,7 +117,7 @@ impl Algorithm for Pacer {
 
     #[inline]
     fn expires_at(&self, state: u64) -> u64 {
-        let at = self.unit.over(state, self.grid.max_now());
+        let at = self.grid.over(state, self.grid.max_now());
         if state == 0 {
             0
         } else {

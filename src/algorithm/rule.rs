@@ -6,7 +6,8 @@ use super::interval::Interval;
 use super::pacer::Pacer;
 use super::warm_up::WarmUp;
 use super::weighted_window::WeightedWindow;
-use super::{Algorithm, Reservation, Step};
+use super::{describe, Algorithm, Reservation, Step};
+use crate::decision::{Decision, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::NEVER;
 
@@ -100,6 +101,11 @@ impl Rule {
     }
 
     #[inline(never)]
+    fn describe_other(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
+        describe(self, verdict, state, now, cost)
+    }
+
+    #[inline(never)]
     fn step_other(&self, state: u64, now: u64, cost: u64) -> Step {
         let closed = if cost == 0 { Step::ask() } else { Step::deny() };
         each!(self, a => a.step(state, now, cost), closed)
@@ -120,6 +126,14 @@ impl Algorithm for Rule {
         match self {
             Rule::Gcra(gcra) => gcra.step(state, now, cost),
             _ => self.step_other(state, now, cost),
+        }
+    }
+
+    #[inline(always)]
+    fn describe(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
+        match self {
+            Rule::Gcra(gcra) => gcra.describe(verdict, state, now, cost),
+            _ => self.describe_other(verdict, state, now, cost),
         }
     }
 

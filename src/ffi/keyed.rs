@@ -4,6 +4,7 @@ use super::boundary::*;
 use super::cell::{answer, tollbar_decision};
 use super::status::*;
 use super::table::{table_code, tollbar_table};
+use crate::decision::Verdict;
 use crate::table::{PolicyId, Request, Table, TableError};
 use core::ffi::c_void;
 use core::mem::size_of;
@@ -510,8 +511,8 @@ unsafe fn check_many(
             let key = unsafe { bytes(key.cast(), length) }.unwrap_or_default();
             Request { policy: PolicyId::new(policy), key, cost }
         };
-        table.batch(&mut now, results, get, |result, answer| {
-            *result = answer.verdict().map_or_else(table_code, |verdict| verdict as i32);
+        table.batch(&mut now, results, get, |result, answer: Result<Verdict, TableError>| {
+            *result = answer.map_or_else(table_code, |verdict| verdict as i32);
         });
         from += Table::AT_ONCE;
     }

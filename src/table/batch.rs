@@ -2,9 +2,9 @@
 
 use super::quick::Quick;
 use super::request::{prefetch, Answer, CLOSED};
-use super::{PolicyId, Table};
+use super::slot::Bucket;
+use super::{PolicyId, Table, TableError};
 use crate::decision::{Decision, Verdict};
-use core::mem::MaybeUninit;
 
 /// One request of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -53,54 +53,59 @@ impl Table {
     /// Decides on what `get` gives for each number of `places`, in order, and tells `put`. At most [`AT_ONCE`] of
     /// them; `now` is set by the first batch of several.
     #[inline(always)]
-    pub(crate) fn batch<'k, T>(
+    pub(crate) fn batch<'k, T, A: Answer>(
         &self,
         now: &mut Option<u64>,
         places: &mut [T],
         get: impl Fn(usize) -> Request<'k>,
-        put: impl Fn(&mut T, Answer<'_>),
+        put: impl Fn(&mut T, Result<A, TableError>),
     ) {
-        let mut looked_up = [const { MaybeUninit::<Quick<'_>>::uninit() }; AT_ONCE];
-        // One bit for each that could be looked up.
-        let mut found = 0u32;
-        let both = self.asks_for_both();
-        let count = places.len().min(AT_ONCE);
-        for (n, place) in looked_up.iter_mut().enumerate().take(count) {
+        if self.is_cached() {
+            let now = *now.get_or_insert_with(|| self.now());
+            for (n, to) in places.iter_mut().enumerate() {
+                let Request { policy, key, cost } = get(n);
+                put(to, self.ask(policy, key, Some(now), cost));
+            }
+            return;
+        }
+        let mut looked_up = [None::<Quick<'_>>; AT_ONCE];
+        for (n, (place, _)) in looked_up.iter_mut().zip(&*places).enumerate() {
             let Request { policy, key, .. } = get(n);
-            if let Ok(quick) = self.quick(policy, key) {
-                let quick = place.write(quick);
+            *place = self.quick(policy, key);
+            if let Some(quick) = place {
                 prefetch(quick.first);
-                if both {
-                    prefetch(quick.second);
-                }
-                found |= 1 << n;
             }
         }
         let now = *now.get_or_insert_with(|| self.now());
         self.look(now);
-        for (n, place) in looked_up.iter().enumerate().take(if both { 0 } else { count }) {
-            if found >> n & 1 != 0 {
-                // SAFETY: the bit says that it was written.
-                let quick = unsafe { place.assume_init_ref() };
-                if !quick.is_in_first() {
-                    prefetch(quick.second);
-                    prefetch(self.spare(quick));
-                }
+        // Two thirds of the keys are in their first bucket: the second is asked for where it is needed, once the first is
+        // there. Asking for both from the beginning takes longer where lines come from memory.
+        let mut likely = [None::<&Bucket>; AT_ONCE];
+        for (place, quick) in likely.iter_mut().zip(&looked_up) {
+            if let Some(quick) = quick {
+                let bucket = quick.likely();
+                prefetch(bucket);
+                *place = Some(bucket);
             }
         }
-        for (n, (to, place)) in places.iter_mut().zip(&looked_up).enumerate() {
-            // SAFETY: as above.
-            let quick = (found >> n & 1 != 0).then(|| unsafe { place.assume_init_ref() });
-            put(to, self.answer(get(n), quick, now));
+        for (n, (to, (quick, likely))) in places.iter_mut().zip(looked_up.into_iter().zip(likely)).enumerate() {
+            let Request { policy, key, cost } = get(n);
+            let answer = match (quick, likely) {
+                (Some(quick), Some(likely)) => {
+                    let course = self.decide_in(likely, &quick, now, cost);
+                    self.answer(&quick, course, policy, key, now, cost)
+                }
+                _ => self.long(policy, key, now, cost, false),
+            };
+            put(to, answer);
         }
     }
 
-    /// Whether the second bucket of each key is asked for with the first. Two thirds are in their first: where lines come
-    /// from memory, those that are not needed cost more than asking late for the others does.
+    /// Whether the table is so small that a core's own caches hold it, and nothing is won by asking for it beforehand.
     #[inline(always)]
-    fn asks_for_both(&self) -> bool {
-        /// About what a processor has of its last cache for one program.
-        const CACHED: u64 = 32 << 20;
+    fn is_cached(&self) -> bool {
+        /// About what a core has of its second cache.
+        const CACHED: u64 = 1 << 20;
         self.fixed.bytes <= CACHED
     }
 
@@ -108,7 +113,7 @@ impl Table {
         for (requests, verdicts) in in_step(requests, verdicts) {
             let get = |n: usize| requests.get(n).copied().unwrap_or(Request::NOTHING);
             self.batch(&mut now, verdicts, get, |verdict, answer| {
-                *verdict = answer.verdict().unwrap_or(Verdict::Denied);
+                *verdict = answer.unwrap_or(Verdict::Denied);
             });
         }
     }
@@ -117,7 +122,7 @@ impl Table {
         for (requests, decisions) in in_step(requests, decisions) {
             let get = |n: usize| requests.get(n).copied().unwrap_or(Request::NOTHING);
             self.batch(&mut now, decisions, get, |decision, answer| {
-                *decision = answer.decision().unwrap_or(CLOSED);
+                *decision = answer.unwrap_or(CLOSED);
             });
         }
     }

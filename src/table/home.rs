@@ -93,14 +93,16 @@ impl Homes {
         scale((tag >> 24) as u32, self.main)
     }
 
+    /// Of the lower half of the tag. Eight bits of it are the lowest that the place is made of, and the highest here: in
+    /// tables of less than 2^24 buckets the two have nothing to do with one another, and in larger ones little.
     #[inline(always)]
     fn distance(&self, tag: u64) -> u64 {
-        RESTS + scale((mixed(tag) >> 32) as u32, self.main - (2 * RESTS - 1))
+        RESTS + scale(tag as u32, self.main - (2 * RESTS - 1))
     }
 
     #[inline(always)]
     fn spare_place(&self, tag: u64) -> u64 {
-        // Other bits than the distance's, and of another mixture than the place's.
+        // Of all bits of the tag, unlike the place and the distance.
         scale((mixed(tag ^ tag >> 28) >> 32) as u32, self.spares)
     }
 }
@@ -117,13 +119,12 @@ fn scale(n: u32, parts: u64) -> u64 {
     (u64::from(n) * parts) >> 32
 }
 
+/// `n`, which is below twice `buckets`, modulo `buckets`. By a mask: which of the two it is nobody can foresee, and compilers
+/// make a branch of a choice.
 #[inline(always)]
 fn wrap(n: u64, buckets: u64) -> u64 {
-    if n >= buckets {
-        n - buckets
-    } else {
-        n
-    }
+    let over = n.wrapping_sub(buckets);
+    over.wrapping_add(buckets & ((over as i64) >> 63) as u64)
 }
 
 /// The buckets of a key.
@@ -170,50 +171,39 @@ impl<'a> Home<'a> {
     }
 }
 
-/// A slot with its key's state, both found without a branch.
-#[cfg(not(loom))]
-pub(super) struct Found<'a> {
-    pub(super) slot: &'a Slot,
-    /// Of this key or, if the slot has changed hands meanwhile, of another: a swap tells, or a second look.
-    pub(super) state: u64,
-}
-
-/// The slot of `bucket` whose key word is `key`, and its state. The states are read beside the keys, not after them: the
-/// one that agrees is then chosen by masks, which is sooner than to read it from where it is.
+/// The slot of two buckets whose key word is `key`, found without asking which of the two has it.
 #[cfg(not(loom))]
 #[inline(always)]
-pub(super) fn find_with_state(bucket: &Bucket, key: u64) -> Option<Found<'_>> {
-    let [a, b, c, d] = &bucket.0;
-    let agree = |slot: &Slot| u64::from(slot.key() == key);
-    let (a1, b1, c1, d1) = (agree(a), agree(b), agree(c), agree(d));
-    let take = |slot: &Slot, agrees: u64| slot.state() & agrees.wrapping_neg();
-    let state = take(a, a1) | take(b, b1) | take(c, c1) | take(d, d1);
-    let place = (b1 + 2 * c1 + 3 * d1) as usize;
-    if a1 | b1 | c1 | d1 == 0 {
+pub(super) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -> Option<&'a Slot> {
+    let agree = Bucket::agreeing(first, second, key);
+    if agree == 0 {
         return None;
     }
-    // The mask is for the compiler: the place is one of four.
-    bucket.0.get(place & (SLOTS - 1)).map(|slot| Found { slot, state })
+    let place = agree.trailing_zeros() as usize / 2;
+    choose(place < SLOTS, first, second).0.get(place % SLOTS)
 }
 
-/// Whether a slot of `bucket` has the key word `key`.
+/// The slot of a bucket whose key word is `key`.
 #[cfg(not(loom))]
 #[inline(always)]
-pub(super) fn holds(bucket: &Bucket, key: u64) -> bool {
-    let [a, b, c, d] = &bucket.0;
-    (a.key() == key) | (b.key() == key) | (c.key() == key) | (d.key() == key)
+pub(super) fn find_in(bucket: &Bucket, key: u64) -> Option<&Slot> {
+    let agree = Bucket::agreeing_in(bucket, key);
+    if agree == 0 {
+        return None;
+    }
+    bucket.0.get(agree.trailing_zeros() as usize / 4 % SLOTS)
 }
 
-/// All four are compared before it is asked whether one agreed: one branch that is mostly foreseen, not four.
+/// The first bucket if `first_it_is`, else the second: by a mask, since nobody can foresee which, and compilers make a branch
+/// of a choice.
 #[cfg(not(loom))]
 #[inline(always)]
-fn find_in(bucket: &Bucket, key: u64) -> Option<&Slot> {
-    let [a, b, c, d] = &bucket.0;
-    let agree = u32::from(a.key() == key)
-        | u32::from(b.key() == key) << 1
-        | u32::from(c.key() == key) << 2
-        | u32::from(d.key() == key) << 3;
-    NonZeroU64::new(u64::from(agree)).and_then(|agree| bucket.0.get(agree.trailing_zeros() as usize))
+pub(super) fn choose<'a>(first_it_is: bool, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
+    let (first, second) = (core::ptr::from_ref(first), core::ptr::from_ref(second));
+    let apart = (second as usize).wrapping_sub(first as usize);
+    let chosen = first.wrapping_byte_add(apart & usize::from(first_it_is).wrapping_sub(1));
+    // SAFETY: it is one of the two, which are in the one block of memory that is the table's.
+    unsafe { &*chosen }
 }
 
 #[cfg(loom)]

@@ -120,14 +120,6 @@ pub(super) struct Outcome {
     pub(super) retries: u32,
 }
 
-impl Outcome {
-    /// Of a key that was there.
-    #[inline(always)]
-    pub(super) fn known(verdict: Verdict, state: u64) -> Outcome {
-        settled(verdict, state, Event::Known, 0)
-    }
-}
-
 /// Why a request must be put again: the key's policy or place may have changed.
 pub(super) struct Again;
 

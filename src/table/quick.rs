@@ -2,13 +2,16 @@
 //!
 //! It is the first step of [`super::protocol`] with nothing around it. Whatever is out of the ordinary, from a newcomer to a
 //! swap that fails, has charged nothing and goes the long way, from the beginning.
+//!
+//! What is passed here fits registers, and what is seldom needed is in functions of its own, which get words and return
+//! words: a reference to something that is otherwise in registers would put it into memory for everybody.
 
 use super::counts::shard;
-use super::home::{find_with_state, holds, Found, TAG};
-use super::slot::{Bucket, Pair};
+use super::home::{choose, find_in, find_in_two, TAG};
+use super::slot::{Bucket, Pair, Slot};
 use super::versions::Version;
 use super::{PolicyId, Table};
-use crate::algorithm::{Algorithm, Step};
+use crate::algorithm::{Algorithm, Rule, Step};
 use crate::decision::Verdict;
 use core::sync::atomic::Ordering;
 
@@ -24,50 +27,41 @@ pub(super) struct Quick<'a> {
     hash: u64,
 }
 
-impl Quick<'_> {
-    #[inline(always)]
-    pub(super) fn is_in_first(&self) -> bool {
-        holds(self.first, self.key)
-    }
-}
-
-/// Nothing has been charged: ask the long way.
+/// How far the short way went.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Long {
-    /// The key was in none of its buckets.
+pub(super) enum Course {
+    /// To the end. The state after it is told beside.
+    Decided(Verdict),
+    /// Nothing has been charged: ask the long way. The key was in none of its buckets.
     Absent,
-    /// Anything else.
+    /// Likewise; anything else.
     Unusual,
 }
 
-impl Table {
-    /// Looks a key up as far as can be done before its lines are there. `Err` where there is anything to look at beside.
+impl<'a> Quick<'a> {
+    /// The bucket that has its key, as far as the first can tell.
     #[inline(always)]
-    pub(super) fn quick(&self, policy: PolicyId, key: &[u8]) -> Result<Quick<'_>, Long> {
+    pub(super) fn likely(&self) -> &'a Bucket {
+        choose(Bucket::agreeing_in(self.first, self.key) != 0, self.first, self.second)
+    }
+}
+
+impl Table {
+    /// Looks a key up as far as can be done before its lines are there. `None` where there is anything to look at beside.
+    #[inline(always)]
+    pub(super) fn quick(&self, policy: PolicyId, key: &[u8]) -> Option<Quick<'_>> {
         let header = self.header();
         // Acquire, as in `current` and `is_exempt`.
         let stamp = header.current.get(policy.0 as usize).map_or(0, |stamp| stamp.load(Ordering::Acquire));
-        let version = self.versions.known(stamp).ok_or(Long::Unusual)?;
-        if key.is_empty() || version.wide.is_some() || header.exempt.load(Ordering::Acquire) != 0 {
-            return Err(Long::Unusual);
+        let version = self.versions.known(stamp)?;
+        if key.is_empty() || header.exempt.load(Ordering::Acquire) != 0 {
+            return None;
         }
         let hash = self.hash_bytes(key) ^ version.salt;
         let (first, second) = self.homes.main_of(hash);
         // SAFETY: both are numbers below the number of buckets.
         let (first, second) = unsafe { (self.bucket(first), self.bucket(second)) };
-        Ok(Quick { version, first, second, key: version.key | hash & TAG, hash })
-    }
-
-    /// One key in forty is in its spare bucket.
-    #[inline(never)]
-    fn find_in_spare<'t>(&'t self, quick: &Quick<'t>) -> Option<Found<'t>> {
-        find_with_state(self.spare(quick), quick.key)
-    }
-
-    #[inline(always)]
-    pub(super) fn spare(&self, quick: &Quick<'_>) -> &Bucket {
-        // SAFETY: a number below the number of buckets.
-        unsafe { self.bucket(self.homes.spare_of(quick.hash)) }
+        Some(Quick { version, first, second, key: version.key | hash & TAG, hash })
     }
 
     /// Looks at the callers' clock.
@@ -78,27 +72,79 @@ impl Table {
         }
     }
 
-    /// Decides on it; returns the verdict and the state after it.
+    /// Decides on it; how, and the state after it.
     #[inline(always)]
-    pub(super) fn decide(&self, quick: &Quick<'_>, now: u64, cost: u64) -> Result<(Verdict, u64), Long> {
-        let found = match find_with_state(quick.first, quick.key) {
-            Some(found) => found,
-            None => match find_with_state(quick.second, quick.key) {
-                Some(found) => found,
-                None => self.find_in_spare(quick).ok_or(Long::Absent)?,
+    pub(super) fn decide(&self, quick: &Quick<'_>, now: u64, cost: u64) -> (Course, u64) {
+        self.decide_on(find_in_two(quick.first, quick.second, quick.key), quick, now, cost)
+    }
+
+    /// The same, where [`Quick::likely`] has said which bucket it is.
+    #[inline(always)]
+    pub(super) fn decide_in(&self, likely: &Bucket, quick: &Quick<'_>, now: u64, cost: u64) -> (Course, u64) {
+        self.decide_on(find_in(likely, quick.key), quick, now, cost)
+    }
+
+    #[inline(always)]
+    fn decide_on(&self, found: Option<&Slot>, quick: &Quick<'_>, now: u64, cost: u64) -> (Course, u64) {
+        let slot = match found {
+            Some(slot) => slot,
+            None => match self.find_in_spare(quick.hash, quick.key) {
+                Some(slot) => slot,
+                None => return (Course::Absent, 0),
             },
         };
-        let Found { slot, state } = found;
-        let old = Pair { key: quick.key, state };
-        let Step { verdict, next } = quick.version.rule.step(state, now, cost);
-        match next {
-            Some(next) => match slot.swap(old, Pair { key: quick.key, state: next }) {
-                Ok(()) => Ok((verdict, next)),
-                Err(_) => Err(Long::Unusual),
-            },
-            // A refusal writes nothing, so nothing has told yet whether the state is this key's.
-            None if slot.pair() == old => Ok((verdict, state)),
-            None => Err(Long::Unusual),
+        // Of this key or, if the slot has changed hands meanwhile, of another: the swap tells, or a second look.
+        let state = slot.state();
+        let Rule::Gcra(gcra) = &quick.version.rule else {
+            return self.decide_other(quick.version, slot, quick.key, now, cost);
+        };
+        match gcra.usual_step(state, now, cost) {
+            Some(Some(next)) => put(slot, quick.key, state, next, Verdict::Allowed),
+            Some(None) => keep(slot, quick.key, state, Verdict::Denied),
+            None => self.decide_other(quick.version, slot, quick.key, now, cost),
         }
+    }
+
+    /// The same for every algorithm of one word and every case.
+    #[inline(never)]
+    fn decide_other(&self, version: &Version, slot: &Slot, key: u64, now: u64, cost: u64) -> (Course, u64) {
+        if version.wide.is_some() {
+            return (Course::Unusual, 0);
+        }
+        let state = slot.state();
+        let Step { verdict, next } = version.rule.step(state, now, cost);
+        match next {
+            Some(next) => put(slot, key, state, next, verdict),
+            None => keep(slot, key, state, verdict),
+        }
+    }
+
+    /// One key in forty is in its spare bucket.
+    #[inline(never)]
+    fn find_in_spare(&self, hash: u64, key: u64) -> Option<&Slot> {
+        find_in(self.spare(hash), key)
+    }
+
+    #[inline(always)]
+    fn spare(&self, hash: u64) -> &Bucket {
+        // SAFETY: a number below the number of buckets.
+        unsafe { self.bucket(self.homes.spare_of(hash)) }
+    }
+}
+
+#[inline(always)]
+fn put(slot: &Slot, key: u64, state: u64, next: u64, verdict: Verdict) -> (Course, u64) {
+    match slot.swap(Pair { key, state }, Pair { key, state: next }) {
+        Ok(()) => (Course::Decided(verdict), next),
+        Err(_) => (Course::Unusual, 0),
+    }
+}
+
+/// A refusal writes nothing, so nothing has told yet whether the state is this key's.
+#[inline(always)]
+fn keep(slot: &Slot, key: u64, state: u64, verdict: Verdict) -> (Course, u64) {
+    match slot.pair() == (Pair { key, state }) {
+        true => (Course::Decided(verdict), state),
+        false => (Course::Unusual, 0),
     }
 }

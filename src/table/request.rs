@@ -1,12 +1,11 @@
 //! Requests: a key is hashed, found, stepped, described.
 
-use super::batch::Request;
 use super::counts::{shard, Count};
 use super::error::TableError;
 use super::home::{Home, TAG, TAG_BITS};
 use super::open::Missing;
 use super::protocol::{self, Again, Event, Outcome, Terms};
-use super::quick::{Long, Quick};
+use super::quick::{Course, Quick};
 use super::terms::Near;
 use super::versions::Version;
 use super::wide::Ask;
@@ -25,11 +24,13 @@ pub(super) struct Sought<'a> {
     pub(super) hash: u64,
 }
 
-/// What came of a request.
-pub(crate) struct Answer<'t> {
-    result: Result<(Outcome, &'t Version), Skipped>,
-    now: u64,
-    cost: u64,
+/// What a request is told: a [`Verdict`], or a [`Decision`].
+pub(crate) trait Answer: Sized {
+    /// `verdict` was given at `now` by `rule`, and `state` is the state after it.
+    fn known(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Self;
+
+    /// Of what has been told in full.
+    fn told(decision: Decision) -> Self;
 }
 
 /// How a request ended before the table was asked.
@@ -37,8 +38,6 @@ pub(super) enum Skipped {
     Allowed,
     Denied,
     Failed(TableError),
-    /// It did not: the answer is here.
-    Told(Decision),
 }
 
 /// What an exempt key, or one that is missing and allowed, is told.
@@ -147,7 +146,7 @@ impl Table {
         now: Option<u64>,
         cost: u64,
     ) -> Result<Decision, TableError> {
-        self.ask(Request { policy, key, cost }, now).decision()
+        self.ask(policy, key, now, cost)
     }
 
     #[inline]
@@ -158,7 +157,7 @@ impl Table {
         now: Option<u64>,
         cost: u64,
     ) -> Result<Verdict, TableError> {
-        self.ask(Request { policy, key, cost }, now).verdict()
+        self.ask(policy, key, now, cost)
     }
 
     pub(crate) fn try_peek(
@@ -218,7 +217,7 @@ impl Table {
         }
         self.look(now);
         let mut taken = 0;
-        let (outcome, _) = self.request(sought, now, Long::Unusual, |rule, state| {
+        let (outcome, _) = self.request(sought, now, false, |rule, state| {
             taken = rule.available(state, now).min(most);
             match taken {
                 // Nothing to take is nothing to write.
@@ -229,54 +228,77 @@ impl Table {
         Ok(if outcome.verdict == Verdict::Allowed { taken } else { 0 })
     }
 
-    /// One request, the short way if it will do. The key's lines are on their way while the clock is read.
+    /// One request, the short way if it will do.
     #[inline(always)]
-    fn ask<'t>(&'t self, request: Request<'_>, now: Option<u64>) -> Answer<'t> {
-        let quick = self.quick(request.policy, request.key).ok();
-        if let Some(quick) = &quick {
+    pub(super) fn ask<A: Answer>(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> Result<A, TableError> {
+        let quick = self.quick(policy, key);
+        if let (Some(quick), None) = (&quick, now) {
+            // The key's lines are on their way while the clock is read.
             prefetch(quick.first);
             prefetch(quick.second);
         }
         let now = self.time(now);
         self.look(now);
-        self.answer(request, quick.as_ref(), now)
+        let Some(quick) = quick else { return self.long(policy, key, now, cost, false) };
+        let course = self.decide(&quick, now, cost);
+        self.answer(&quick, course, policy, key, now, cost)
     }
 
-    /// A request that has been looked up, or could not be, at its time.
+    /// What to tell of a request that went so far on the short way.
     #[inline(always)]
-    pub(super) fn answer<'t>(&'t self, request: Request<'_>, quick: Option<&Quick<'t>>, now: u64) -> Answer<'t> {
-        let cost = request.cost;
-        let mut why = Long::Unusual;
-        if let Some(quick) = quick {
-            match self.decide(quick, now, cost) {
-                Ok((verdict, state)) => {
-                    return Answer { result: Ok((Outcome::known(verdict, state), quick.version)), now, cost };
-                }
-                Err(long) => why = long,
-            }
+    pub(super) fn answer<A: Answer>(
+        &self,
+        quick: &Quick<'_>,
+        course: (Course, u64),
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+    ) -> Result<A, TableError> {
+        match course {
+            (Course::Decided(verdict), state) => Ok(A::known(&quick.version.rule, verdict, state, now, cost)),
+            (course, _) => self.long(policy, key, now, cost, course == Course::Absent),
         }
-        Answer { result: self.long(request, now, why), now, cost }
     }
 
     /// One request from the beginning.
     #[inline(never)]
-    fn long(&self, request: Request<'_>, now: u64, why: Long) -> Result<(Outcome, &Version), Skipped> {
-        let Request { policy, key, cost } = request;
-        let sought = self.start(policy, key)?;
+    pub(super) fn long<A: Answer>(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+        absent: bool,
+    ) -> Result<A, TableError> {
+        let sought = match self.start(policy, key) {
+            Ok(sought) => sought,
+            Err(skipped) => return skipped.decision().map(A::told),
+        };
         if self.fixed.side != 0 {
-            let told = self.ask_wide(sought, now, Ask::Check(cost)).map_err(Skipped::Failed)?;
-            return Err(Skipped::Told(told.decision));
+            return self.ask_wide(sought, now, Ask::Check(cost)).map(|told| A::told(told.decision));
         }
-        self.request(sought, now, why, |rule, state| rule.step(state, now, cost)).map_err(Skipped::Failed)
+        let (outcome, version) = self.request(sought, now, absent, |rule, state| rule.step(state, now, cost))?;
+        if outcome.event == Event::Refused {
+            return Ok(A::told(full(outcome.until, now)));
+        }
+        Ok(A::known(&version.rule, outcome.verdict, outcome.state, now, cost))
     }
 
-    /// Asks the table. The key's policy may change meanwhile: then it is asked under the new one.
+    /// Asks the table; `absent`: the key was not found just now. Its policy may change meanwhile: then it is asked under
+    /// the new one.
     #[inline(always)]
     pub(super) fn request<'a>(
         &'a self,
         mut sought: Sought<'a>,
         now: u64,
-        mut why: Long,
+        mut absent: bool,
         mut step: impl FnMut(&Rule, u64) -> Step,
     ) -> Result<(Outcome, &'a Version), TableError> {
         for _ in 0..ROUNDS {
@@ -284,11 +306,11 @@ impl Table {
             let terms = Near { table: self, version };
             let mut step = |state| step(&version.rule, state);
             // A newcomer's look at its candidates finds the key if it is there after all.
-            let asked = match why {
-                Long::Absent => protocol::newcomer(&terms, &sought.home, sought.key(), now, self.on_full, &mut step),
-                Long::Unusual => protocol::request(&terms, &sought.home, sought.key(), now, self.on_full, step),
+            let asked = match absent {
+                true => protocol::newcomer(&terms, &sought.home, sought.key(), now, self.on_full, &mut step),
+                false => protocol::request(&terms, &sought.home, sought.key(), now, self.on_full, step),
             };
-            why = Long::Unusual;
+            absent = false;
             match asked {
                 Ok(outcome) => {
                     if outcome.event != Event::Known || outcome.retries != 0 {
@@ -350,9 +372,10 @@ impl Table {
         self.versions.get(self.records(), stamp)
     }
 
+    /// With the second mixing step: without it sequences of addresses are visibly uneven in some of the bits.
     #[inline(always)]
     pub(super) fn hash_bytes(&self, key: &[u8]) -> u64 {
-        rapidhash_v3_nano_inline::<true, true>(key, &self.secrets)
+        rapidhash_v3_nano_inline::<true, false>(key, &self.secrets)
     }
 
     /// The version that a key word names.
@@ -387,21 +410,27 @@ impl Sought<'_> {
     }
 }
 
-impl Answer<'_> {
+impl Answer for Verdict {
     #[inline(always)]
-    pub(crate) fn verdict(self) -> Result<Verdict, TableError> {
-        match self.result {
-            Ok((outcome, _)) => Ok(outcome.verdict),
-            Err(skipped) => skipped.decision().map(|decision| decision.verdict),
-        }
+    fn known(_: &Rule, verdict: Verdict, _: u64, _: u64, _: u64) -> Verdict {
+        verdict
     }
 
     #[inline(always)]
-    pub(crate) fn decision(self) -> Result<Decision, TableError> {
-        match self.result {
-            Ok((outcome, version)) => Ok(describe(version, &outcome, self.now, self.cost)),
-            Err(skipped) => skipped.decision(),
-        }
+    fn told(decision: Decision) -> Verdict {
+        decision.verdict
+    }
+}
+
+impl Answer for Decision {
+    #[inline(always)]
+    fn known(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
+        rule.describe(verdict, state, now, cost)
+    }
+
+    #[inline(always)]
+    fn told(decision: Decision) -> Decision {
+        decision
     }
 }
 
@@ -412,18 +441,8 @@ impl Skipped {
             Skipped::Allowed => Ok(FREE),
             Skipped::Denied => Ok(CLOSED),
             Skipped::Failed(error) => Err(error),
-            Skipped::Told(decision) => Ok(decision),
         }
     }
-}
-
-/// An outcome as an answer.
-#[inline]
-pub(super) fn describe(version: &Version, outcome: &Outcome, now: u64, cost: u64) -> Decision {
-    if outcome.event == Event::Refused {
-        return full(outcome.until, now);
-    }
-    version.rule.describe(outcome.verdict, outcome.state, now, cost)
 }
 
 /// Refused until a place is free.

@@ -117,12 +117,104 @@ impl Slot {
         }
     }
 
-    /// Whether this processor has what the two above need: CMPXCHG16B, and AVX for its promise about loads.
+    /// Whether this processor has what is here needed: CMPXCHG16B, and AVX for its promise about loads.
     pub(super) fn supported() -> bool {
         // SAFETY: every x86-64 processor has CPUID, and leaf 1.
         #[allow(unused_unsafe)]
         let features = unsafe { core::arch::x86_64::__cpuid(1) }.ecx;
         features & (1 << 13) != 0 && features & (1 << 28) != 0
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+impl Bucket {
+    /// Which slots of two buckets have the key word `key`: two bits for each, the first's from the lowest on. All eight
+    /// are compared, without a branch: in which of its buckets a key is nobody can foresee.
+    #[inline(always)]
+    pub(super) fn agreeing(first: &Bucket, second: &Bucket, key: u64) -> u32 {
+        let agree: u32;
+        // SAFETY: two times 64 readable bytes, aligned to 64, shared only through atomics; what is read is whole words, as
+        // in `Slot::pair`. The instructions are AVX's, which `supported` has seen.
+        unsafe {
+            core::arch::asm!(
+                "vmovq {key}, {word}",
+                "vpunpcklqdq {key}, {key}, {key}",
+                "vmovdqa {a}, xmmword ptr [{first}]",
+                "vmovdqa {b}, xmmword ptr [{first} + 32]",
+                "vmovdqa {c}, xmmword ptr [{second}]",
+                "vmovdqa {d}, xmmword ptr [{second} + 32]",
+                "vpunpcklqdq {a}, {a}, xmmword ptr [{first} + 16]",
+                "vpunpcklqdq {b}, {b}, xmmword ptr [{first} + 48]",
+                "vpunpcklqdq {c}, {c}, xmmword ptr [{second} + 16]",
+                "vpunpcklqdq {d}, {d}, xmmword ptr [{second} + 48]",
+                "vpcmpeqq {a}, {a}, {key}",
+                "vpcmpeqq {b}, {b}, {key}",
+                "vpcmpeqq {c}, {c}, {key}",
+                "vpcmpeqq {d}, {d}, {key}",
+                // A whole word is all ones or none: narrowed twice it is two bytes.
+                "vpackssdw {a}, {a}, {b}",
+                "vpackssdw {c}, {c}, {d}",
+                "vpacksswb {a}, {a}, {c}",
+                "vpmovmskb {agree:e}, {a}",
+                first = in(reg) core::ptr::from_ref(first),
+                second = in(reg) core::ptr::from_ref(second),
+                word = in(reg) key,
+                agree = lateout(reg) agree,
+                key = out(xmm_reg) _,
+                a = out(xmm_reg) _,
+                b = out(xmm_reg) _,
+                c = out(xmm_reg) _,
+                d = out(xmm_reg) _,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        agree
+    }
+
+    /// Which of the four slots of one bucket have it: four bits for each.
+    #[inline(always)]
+    pub(super) fn agreeing_in(bucket: &Bucket, key: u64) -> u32 {
+        let agree: u32;
+        // SAFETY: as above, of one bucket.
+        unsafe {
+            core::arch::asm!(
+                "vmovq {key}, {word}",
+                "vpunpcklqdq {key}, {key}, {key}",
+                "vmovdqa {a}, xmmword ptr [{bucket}]",
+                "vmovdqa {b}, xmmword ptr [{bucket} + 32]",
+                "vpunpcklqdq {a}, {a}, xmmword ptr [{bucket} + 16]",
+                "vpunpcklqdq {b}, {b}, xmmword ptr [{bucket} + 48]",
+                "vpcmpeqq {a}, {a}, {key}",
+                "vpcmpeqq {b}, {b}, {key}",
+                "vpackssdw {a}, {a}, {b}",
+                "vpmovmskb {agree:e}, {a}",
+                bucket = in(reg) core::ptr::from_ref(bucket),
+                word = in(reg) key,
+                agree = lateout(reg) agree,
+                key = out(xmm_reg) _,
+                a = out(xmm_reg) _,
+                b = out(xmm_reg) _,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        agree
+    }
+}
+
+#[cfg(all(not(target_arch = "x86_64"), not(loom)))]
+impl Bucket {
+    /// Which of the four slots of one bucket have it: four bits for each.
+    #[inline(always)]
+    pub(super) fn agreeing_in(bucket: &Bucket, key: u64) -> u32 {
+        let slots = bucket.0.iter().enumerate();
+        slots.fold(0, |agree, (n, slot)| agree | (15 * u32::from(slot.key() == key)) << (4 * n))
+    }
+
+    /// Which slots of two buckets have the key word `key`: two bits for each, the first's from the lowest on.
+    #[inline(always)]
+    pub(super) fn agreeing(first: &Bucket, second: &Bucket, key: u64) -> u32 {
+        let slots = first.0.iter().chain(&second.0).enumerate();
+        slots.fold(0, |agree, (n, slot)| agree | (3 * u32::from(slot.key() == key)) << (2 * n))
     }
 }
 
