@@ -1,0 +1,31 @@
+"""What valgrind has to say about a module."""
+
+import xml.etree.ElementTree as ElementTree
+
+from . import places
+
+# A module may be unloaded before the report is made; its frames then have their files' names and no object's.
+OURS = "tollbar"
+
+
+def wrapper(report):
+    return [
+        places.program("valgrind"), "--quiet", "--leak-check=full", "--show-leak-kinds=definite",
+        "--errors-for-leak-kinds=definite", "--keep-debuginfo=yes", "--num-callers=40", "--child-silent-after-fork=yes",
+        "--xml=yes", f"--xml-file={report}",
+    ]
+
+
+def faults(report):
+    """The errors and definite losses that have a frame of ours: nginx has a few of its own, which are not for here."""
+    tree = ElementTree.parse(report).getroot()
+    # A report that breaks off would have no faults either.
+    states = [status.findtext("state") for status in tree.findall("status")]
+    assert "FINISHED" in states, f"{report} is not complete"
+    found = []
+    for error in tree.findall("error"):
+        frames = [[frame.findtext(part, "") for part in ("fn", "file", "obj")] for frame in error.iter("frame")]
+        if any(OURS in part.rpartition("/")[2] for frame in frames for part in frame):
+            what = error.findtext("what") or error.findtext("xwhat/text")
+            found.append(f"{error.findtext('kind')}: {what}: " + " < ".join(fn for fn, _, _ in frames[:8]))
+    return found
