@@ -12,11 +12,11 @@ ODD = ["%00", "%", "%zz", "%ff%fe", "a" * 5000, "x" * 4096, "&k=1&k=2", "=", "#"
 def piece(chance):
     """Some bytes to send, and whether to wait for what comes back."""
     path = chance.choice(["/", "/delay", "/several", "/dry", "/long", "/redirect", "/none"])
-    args = "".join(f"{chance.choice('&?')}{chance.choice('kabx')}={chance.choice([*ODD, str(chance.randrange(20))])}"
+    args = "".join(f"{chance.choice('&?')}{chance.choice('kkkabx')}={chance.choice([*ODD, str(chance.randrange(3))])}"
                    for _ in range(chance.randrange(4)))
-    whole = request(path + "?" + args, method=chance.choice(["GET", "HEAD", "POST", "BREW"]),
+    whole = request(path + "?" + args, method=chance.choice(["GET", "GET", "HEAD", "POST", "BREW"]),
                     keep=chance.random() < 0.3, headers=chance.sample(["X: " + "y" * 3000, "Content-Length: 5", "Range: bytes=1-"], 1))
-    kind = chance.randrange(6)
+    kind = chance.randrange(8)
     if kind == 0:
         return chance.randbytes(chance.randrange(1, 3000)), False
     if kind == 1:
