@@ -35,7 +35,8 @@ typedef struct {
     ngx_http_tollbar_limit_req_zone_t *zone;
     /* What a key may owe, before it is charged for this request, to be let through. */
     uint64_t debt_most;
-    /* What it may owe, after that, without being delayed. */
+    /* What it then owes after that, at most, and what it may owe without being delayed. */
+    uint64_t debt_after;
     uint64_t debt_undelayed;
     /* Another limit of the zone has a larger burst: the table allows more than this one does. */
     unsigned narrow:1;
@@ -59,10 +60,10 @@ typedef struct {
 #define NGX_HTTP_TOLLBAR_LIMIT_REQ_DELAYED_DRY_RUN 4
 #define NGX_HTTP_TOLLBAR_LIMIT_REQ_REJECTED_DRY_RUN 5
 
-/* What came of asking one limit, or all of a request's. */
+/* What came of asking one limit, or all of a request's: the one that refuses or delays it. */
 typedef struct {
     ngx_http_tollbar_limit_req_limit_t *limit;
-    /* What the key owes by that limit: refused, before the request; else after it. Known where it is needed. */
+    /* What the key owes by that limit: refused, before the request; else after it, or 0 if that delays nobody. */
     uint64_t debt;
 } ngx_http_tollbar_limit_req_outcome_t;
 
@@ -71,22 +72,15 @@ extern ngx_module_t ngx_http_tollbar_limit_req_module;
 /* Of the preaccess phase. */
 ngx_int_t ngx_http_tollbar_limit_req_handler(ngx_http_request_t *r);
 
-/* Adds $limit_req_status where nginx does not have it. */
-ngx_int_t ngx_http_tollbar_limit_req_add_variable(ngx_conf_t *cf);
-
-/* Completes a limit whose zone is settled. */
-void ngx_http_tollbar_limit_req_complete(ngx_http_tollbar_limit_req_limit_t *limit);
-
-/* Charges the request to all limits, or to none. NGX_OK: it may pass, when the outcome is not delayed; NGX_BUSY: refused;
- * NGX_ERROR: refused because it cannot be told; NGX_DECLINED: it has no key that is limited; NGX_ABORT: a key
- * cannot be evaluated. */
-ngx_int_t ngx_http_tollbar_limit_req_ask(ngx_http_request_t *r, ngx_array_t *limits,
-                                         ngx_http_tollbar_limit_req_outcome_t *out);
+/* Lets the request pass, delays it or refuses it: NGX_OK, NGX_BUSY for a refusal, NGX_ERROR for one because it cannot be told,
+ * NGX_ABORT if a key cannot be evaluated. Returns what the handler is to return. */
+ngx_int_t ngx_http_tollbar_limit_req_answer(ngx_http_request_t *r, ngx_int_t rc,
+                                            const ngx_http_tollbar_limit_req_outcome_t *outcome);
 
 /* Milliseconds by which the request is to be delayed. */
-ngx_msec_t ngx_http_tollbar_limit_req_wait(const ngx_http_tollbar_limit_req_outcome_t *out);
+ngx_msec_t ngx_http_tollbar_limit_req_wait(const ngx_http_tollbar_limit_req_outcome_t *outcome);
 
-/* The excess in thousandths of a request; `before` is whether the request has not been charged. */
-ngx_uint_t ngx_http_tollbar_limit_req_excess(const ngx_http_tollbar_limit_req_outcome_t *out, ngx_flag_t before);
+/* Adds $limit_req_status where nginx does not have it. */
+ngx_int_t ngx_http_tollbar_limit_req_add_variable(ngx_conf_t *cf);
 
 #endif

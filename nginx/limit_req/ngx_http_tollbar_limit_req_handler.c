@@ -1,135 +1,221 @@
-/* What becomes of a request, and $limit_req_status. */
+/* What the limits say to a request. */
 
 #include "ngx_http_tollbar_limit_req.h"
 
+typedef ngx_http_tollbar_limit_req_zone_t zone_t;
+typedef ngx_http_tollbar_limit_req_limit_t limit_t;
 typedef ngx_http_tollbar_limit_req_conf_t conf_t;
 typedef ngx_http_tollbar_limit_req_outcome_t outcome_t;
 
-static ngx_int_t delay(ngx_http_request_t *r, ngx_msec_t wait);
-static void after_delay(ngx_http_request_t *r);
-static ngx_int_t status_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
+/* A limit that is to be charged for a request, and the key. */
+typedef struct {
+    limit_t *limit;
+    ngx_str_t key;
+} charge_t;
+
+/* So many limits need no memory of their own for a request. */
+#define USUAL_LIMITS 4
+
+/* NGX_OK: the request may pass, after a delay if it owes too much; NGX_BUSY: refused; NGX_ERROR: refused because it cannot be
+ * told; NGX_DECLINED: it has no key that is limited; NGX_ABORT: a key cannot be evaluated. */
+static ngx_inline ngx_int_t ask_one(ngx_http_request_t *r, limit_t *limit, outcome_t *out);
+static ngx_int_t ask_several(ngx_http_request_t *r, ngx_array_t *limits, outcome_t *out);
+static ngx_inline ngx_int_t take(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt);
+static ngx_int_t refused(limit_t *limit, ngx_str_t *key, ngx_log_t *log, int32_t verdict, uint64_t *debt);
+static ngx_int_t take_known(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt);
+static ngx_int_t look(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt);
+static ngx_int_t failed(limit_t *limit, ngx_log_t *log, int32_t error);
+static ngx_inline ngx_int_t key_of(ngx_http_request_t *r, zone_t *zone, ngx_str_t *key);
 
 ngx_int_t ngx_http_tollbar_limit_req_handler(ngx_http_request_t *r)
 {
     conf_t *conf = ngx_http_get_module_loc_conf(r, ngx_http_tollbar_limit_req_module);
     outcome_t outcome;
-    ngx_msec_t wait;
     ngx_int_t rc;
 
     /* Once for a request, whatever subrequests and redirects become of it. */
     if (conf->limits.nelts == 0 || r->main->limit_req_status != 0) {
         return NGX_DECLINED;
     }
-    rc = ngx_http_tollbar_limit_req_ask(r, &conf->limits, &outcome);
-    if (rc == NGX_OK) {
-        wait = ngx_http_tollbar_limit_req_wait(&outcome);
-        if (wait == 0) {
-            r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_PASSED;
-            return NGX_DECLINED;
-        }
-        ngx_log_error(conf->delay_log_level, r->connection->log, 0, "delaying request%s, excess: %ui.%03ui, by zone \"%V\"",
-                      conf->dry_run ? ", dry run" : "", ngx_http_tollbar_limit_req_excess(&outcome, 0) / 1000,
-                      ngx_http_tollbar_limit_req_excess(&outcome, 0) % 1000, &outcome.limit->shm_zone->shm.name);
-        if (conf->dry_run) {
-            r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_DELAYED_DRY_RUN;
-            return NGX_DECLINED;
-        }
-        return delay(r, wait);
-    }
+    outcome.debt = 0;
+    rc = conf->limits.nelts == 1 ? ask_one(r, ((limit_t **) conf->limits.elts)[0], &outcome)
+                                 : ask_several(r, &conf->limits, &outcome);
     if (rc == NGX_DECLINED) {
         return NGX_DECLINED;
     }
-    if (rc == NGX_ABORT) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-    if (rc == NGX_BUSY) {
-        ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, excess: %ui.%03ui by zone \"%V\"",
-                      conf->dry_run ? ", dry run" : "", ngx_http_tollbar_limit_req_excess(&outcome, 1) / 1000,
-                      ngx_http_tollbar_limit_req_excess(&outcome, 1) % 1000, &outcome.limit->shm_zone->shm.name);
-    }
-    if (conf->dry_run) {
-        r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_REJECTED_DRY_RUN;
+    /* Of a limit that cannot delay there is no more to know. */
+    if (rc == NGX_OK && outcome.debt == 0) {
+        r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_PASSED;
         return NGX_DECLINED;
     }
-    r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_REJECTED;
-    return (ngx_int_t) conf->status_code;
+    return ngx_http_tollbar_limit_req_answer(r, rc, &outcome);
 }
 
-/* nginx's own module has the variable, and it reads what is set here. Only where nginx was built without that module is
- * it added: two of one name are refused. */
-ngx_int_t ngx_http_tollbar_limit_req_add_variable(ngx_conf_t *cf)
+static ngx_inline ngx_int_t ask_one(ngx_http_request_t *r, limit_t *limit, outcome_t *out)
 {
-    static ngx_str_t name = ngx_string("limit_req_status");
-    ngx_http_variable_t *variable;
-    ngx_uint_t n;
+    ngx_str_t key;
+    ngx_int_t rc = key_of(r, limit->zone, &key);
 
-    for (n = 0; cf->cycle->modules[n] != NULL; n++) {
-        if (ngx_strcmp(cf->cycle->modules[n]->name, "ngx_http_limit_req_module") == 0) {
-            return NGX_OK;
+    out->limit = limit;
+    return rc == NGX_OK ? take(limit, &key, r->connection->log, &out->debt) : rc;
+}
+
+/* All limits are looked at before any is charged. The last one need not be: for it, looking and charging are one. Between the
+ * look at another and its charge somebody else may have taken its permit; then the request is refused, and what has
+ * been charged to the others stays so. That can cost a key a permit; it never lets a request through that any limit
+ * refuses. */
+static ngx_int_t ask_several(ngx_http_request_t *r, ngx_array_t *limits, outcome_t *out)
+{
+    ngx_log_t *log = r->connection->log;
+    limit_t **all = limits->elts;
+    charge_t usual[USUAL_LIMITS], *charges = usual;
+    ngx_uint_t n, charges_n = 0;
+    ngx_msec_t longest = 0, wait;
+    outcome_t one;
+    ngx_int_t rc;
+
+    if (limits->nelts > USUAL_LIMITS) {
+        charges = ngx_palloc(r->pool, limits->nelts * sizeof(charge_t));
+        if (charges == NULL) {
+            return NGX_ABORT;
         }
     }
-    variable = ngx_http_add_variable(cf, &name, NGX_HTTP_VAR_NOCACHEABLE);
-    if (variable == NULL) {
-        return NGX_ERROR;
+    /* A key is seen before those of later limits are evaluated, which may have effects of their own: a refusal by an
+     * earlier limit ends it there. */
+    for (n = 0; n < limits->nelts; n++) {
+        charges[charges_n].limit = all[n];
+        rc = key_of(r, all[n]->zone, &charges[charges_n].key);
+        if (rc == NGX_DECLINED) {
+            continue;
+        }
+        if (rc == NGX_OK && n + 1 < limits->nelts) {
+            out->limit = all[n];
+            rc = look(all[n], &charges[charges_n].key, log, &out->debt);
+        }
+        if (rc != NGX_OK) {
+            return rc;
+        }
+        charges_n++;
     }
-    variable->get_handler = status_variable;
+    if (charges_n == 0) {
+        return NGX_DECLINED;
+    }
+    out->limit = charges[charges_n - 1].limit;
+    out->debt = 0;
+    /* From the last to the first: of equal delays that of the later limit is named, as nginx does. */
+    while (charges_n-- > 0) {
+        one.limit = charges[charges_n].limit;
+        one.debt = 0;
+        rc = take(one.limit, &charges[charges_n].key, log, &one.debt);
+        if (rc != NGX_OK) {
+            *out = one;
+            return rc;
+        }
+        wait = ngx_http_tollbar_limit_req_wait(&one);
+        if (wait > longest) {
+            longest = wait;
+            *out = one;
+        }
+    }
     return NGX_OK;
 }
 
-/* Lets the request sleep on its connection's write event. Meanwhile nothing is read but whether the client has gone. */
-static ngx_int_t delay(ngx_http_request_t *r, ngx_msec_t wait)
+/* Charges one request, in most configurations with this one call. `*debt`, of a request that is let through, is set where the
+ * limit can delay. */
+static ngx_inline ngx_int_t take(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt)
 {
-    ngx_event_t *read = r->connection->read;
+    int32_t verdict;
 
-    r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_DELAYED;
-    if (read->ready) {
-        ngx_post_event(read, &ngx_posted_events);
-    } else if (ngx_handle_read_event(read, 0) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (limit->narrow || limit->delays) {
+        return take_known(limit, key, log, debt);
     }
-    r->read_event_handler = ngx_http_test_reading;
-    r->write_event_handler = after_delay;
-    r->connection->write->delayed = 1;
-    ngx_add_timer(r->connection->write, wait);
-    return NGX_AGAIN;
+    verdict = tollbar_table_check(limit->zone->zone.table, 0, key->data, key->len, 1, NULL);
+    return verdict == TOLLBAR_ALLOWED ? NGX_OK : refused(limit, key, log, verdict, debt);
 }
 
-static void after_delay(ngx_http_request_t *r)
+/* What the key owes is for the log alone, so it is asked for afterwards: a moment has passed, but the message is not to say that
+ * the request could have been let through. */
+static ngx_int_t refused(limit_t *limit, ngx_str_t *key, ngx_log_t *log, int32_t verdict, uint64_t *debt)
 {
-    ngx_event_t *write = r->connection->write;
+    if (verdict < 0) {
+        return failed(limit, log, verdict);
+    }
+    (void) look(limit, key, log, debt);
+    *debt = ngx_max(*debt, limit->debt_most);
+    return NGX_BUSY;
+}
 
-    /* nginx takes the mark away when the timer goes off; until then it is only that the client could be written to. */
-    if (write->delayed) {
-        if (ngx_handle_write_event(write, 0) != NGX_OK) {
-            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+/* Charges one request, where how much is owed then decides on more: on a delay, or a smaller burst than the table's. */
+static ngx_int_t take_known(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt)
+{
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    tollbar_table *table = limit->zone->zone.table;
+    ngx_int_t rc;
+    int32_t verdict;
+
+    if (limit->narrow) {
+        rc = look(limit, key, log, debt);
+        if (rc != NGX_OK) {
+            return rc;
         }
-        return;
     }
-    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
+    verdict = tollbar_table_check(table, 0, key->data, key->len, 1, &decision);
+    if (verdict < 0) {
+        return failed(limit, log, verdict);
     }
-    r->read_event_handler = ngx_http_block_reading;
-    r->write_event_handler = ngx_http_core_run_phases;
-    ngx_http_core_run_phases(r);
+    *debt = decision.reset_after_ns;
+    if (verdict != TOLLBAR_ALLOWED) {
+        return NGX_BUSY;
+    }
+    /* Somebody was faster than this request's second step: what it has been charged is lost. */
+    if (limit->narrow && decision.reset_after_ns > limit->debt_after) {
+        *debt = limit->debt_most;
+        return NGX_BUSY;
+    }
+    return NGX_OK;
 }
 
-static ngx_int_t status_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+/* Whether one request would be let through; nothing is charged. */
+static ngx_int_t look(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt)
 {
-    static ngx_str_t names[] = {
-        ngx_string("PASSED"), ngx_string("DELAYED"), ngx_string("REJECTED"), ngx_string("DELAYED_DRY_RUN"),
-        ngx_string("REJECTED_DRY_RUN")
-    };
-    ngx_uint_t status = r->main->limit_req_status;
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    int32_t verdict = tollbar_table_peek(limit->zone->zone.table, 0, key->data, key->len, 1, &decision);
 
-    if (status == 0) {
-        v->not_found = 1;
-        return NGX_OK;
+    if (verdict < 0) {
+        return failed(limit, log, verdict);
     }
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-    v->len = names[status - 1].len;
-    v->data = names[status - 1].data;
+    *debt = decision.reset_after_ns;
+    return verdict == TOLLBAR_ALLOWED && decision.reset_after_ns <= limit->debt_most ? NGX_OK : NGX_BUSY;
+}
+
+static ngx_int_t failed(limit_t *limit, ngx_log_t *log, int32_t error)
+{
+    ngx_log_error(NGX_LOG_ALERT, log, 0, "zone \"%V\": %s", &limit->shm_zone->shm.name, tollbar_strerror(error));
+    return NGX_ERROR;
+}
+
+/* NGX_DECLINED: there is no key, or none that is limited. NGX_ABORT: it cannot be evaluated. */
+static ngx_inline ngx_int_t key_of(ngx_http_request_t *r, zone_t *zone, ngx_str_t *key)
+{
+    ngx_http_variable_value_t *value;
+
+    if (zone->variable != NGX_ERROR) {
+        value = ngx_http_get_flushed_variable(r, (ngx_uint_t) zone->variable);
+        if (value == NULL || value->not_found) {
+            return NGX_DECLINED;
+        }
+        key->data = value->data;
+        key->len = value->len;
+    } else if (ngx_http_complex_value(r, &zone->key, key) != NGX_OK) {
+        return NGX_ABORT;
+    }
+    if (key->len == 0) {
+        return NGX_DECLINED;
+    }
+    if (key->len > 65535) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "the value of the \"%V\" key is more than 65535 bytes: \"%V\"",
+                      &zone->key.value, key);
+        return NGX_DECLINED;
+    }
     return NGX_OK;
 }

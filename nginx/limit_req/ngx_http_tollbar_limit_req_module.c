@@ -13,6 +13,8 @@ typedef struct {
 } main_conf_t;
 
 static ngx_int_t complete(ngx_conf_t *cf);
+static void complete_limit(limit_t *limit);
+static uint64_t time_of(const tollbar_policy_spec *policy, uint64_t requests);
 static ngx_int_t start(ngx_cycle_t *cycle);
 static void *create_main_conf(ngx_conf_t *cf);
 static void *create_conf(ngx_conf_t *cf);
@@ -74,7 +76,7 @@ static ngx_int_t complete(ngx_conf_t *cf)
     }
     for (n = 0; n < conf->limits.nelts; n++) {
         if (limits[n]->shm_zone->data != NULL) {
-            ngx_http_tollbar_limit_req_complete(limits[n]);
+            complete_limit(limits[n]);
         }
     }
     for (n = 0; n < conf->zones.nelts; n++) {
@@ -93,6 +95,28 @@ static ngx_int_t complete(ngx_conf_t *cf)
     }
     *place = ngx_http_tollbar_limit_req_handler;
     return NGX_OK;
+}
+
+static void complete_limit(limit_t *limit)
+{
+    zone_t *zone = limit->shm_zone->data;
+
+    limit->zone = zone;
+    limit->narrow = (uint64_t) limit->burst + 1 < zone->policy.burst;
+    limit->delays = limit->delay < limit->burst;
+    limit->debt_most = time_of(&zone->policy, (uint64_t) limit->burst);
+    limit->debt_after = time_of(&zone->policy, (uint64_t) limit->burst + 1);
+    limit->debt_undelayed = time_of(&zone->policy, (uint64_t) limit->delay + 1);
+}
+
+/* Nanoseconds in which so many requests are paid for. */
+static uint64_t time_of(const tollbar_policy_spec *policy, uint64_t requests)
+{
+    /* The library is for 64-bit processors, where compilers have this. */
+    __extension__ typedef unsigned __int128 wide_t;
+    wide_t time = (wide_t) requests * policy->period_ns / policy->limit;
+
+    return time > UINT64_MAX ? UINT64_MAX : (uint64_t) time;
 }
 
 /* The configuration is in force. */

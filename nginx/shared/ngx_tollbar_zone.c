@@ -1,12 +1,18 @@
 #include "ngx_tollbar_zone.h"
 
+/* As many as a table may have. */
+#define POLICIES_MOST 128
+
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old);
+static uint32_t policies_of(const tollbar_table *table, tollbar_policy_spec *specs);
+static void copy(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old);
 static ngx_int_t choose_seed(ngx_shm_zone_t *shm_zone);
 static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
                                  uint64_t room);
 static size_t least_size(ngx_tollbar_zone_t *zone);
 static ngx_tollbar_zone_t *former(ngx_shm_zone_t *shm_zone);
+static ngx_flag_t same_keys(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b);
 static void end_view(void *data);
 
 ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag, ngx_tollbar_zone_t *zone)
@@ -34,10 +40,7 @@ void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone)
     ngx_tollbar_zone_t *old = former(shm_zone);
 
     /* The workers of the running configuration go on with its memory, so it cannot be made into anything else. */
-    if (old != NULL
-        && (old->on_full != zone->on_full || old->keys.len != zone->keys.len
-            || ngx_memcmp(old->keys.data, zone->keys.data, zone->keys.len) != 0))
-    {
+    if (old != NULL && (old->on_full != zone->on_full || !same_keys(old, zone))) {
         shm_zone->noreuse = 1;
     }
 }
@@ -76,7 +79,7 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
     int32_t error;
 
     if (pool->data == NULL) {
-        return make(shm_zone, old);
+        return make(shm_zone, old != NULL && old->table != NULL && same_keys(old, zone) ? old : NULL);
     }
     /* Behind the table only the slab's own last bytes can follow. */
     error = tollbar_table_attach(pool->data, (size_t) (pool->end - (u_char *) pool->data), &zone->table);
@@ -98,35 +101,77 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
     ngx_tollbar_zone_t *zone = shm_zone->data;
     ngx_slab_pool_t *pool = (ngx_slab_pool_t *) shm_zone->shm.addr;
     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(0);
-    const tollbar_policy_spec *policies[128];
+    tollbar_policy_spec specs[POLICIES_MOST];
+    const tollbar_policy_spec *policies[POLICIES_MOST];
     size_t room = pool->pfree * ngx_pagesize;
-    ngx_uint_t n;
-    int32_t error;
+    uint32_t n, count = (uint32_t) zone->policies_n;
+    int32_t error = TOLLBAR_E_NO_MEMORY;
 
-    for (n = 0; n < zone->policies_n; n++) {
-        policies[n] = &zone->policies[n];
-    }
-    if (choose_seed(shm_zone) != NGX_OK) {
+    ngx_memcpy(specs, zone->policies, count * sizeof(tollbar_policy_spec));
+    if (old != NULL) {
+        /* Entries are copied under the policies that they have. Those of this configuration come when it is in force. */
+        zone->seed = old->seed;
+        count = policies_of(old->table, specs);
+    } else if (choose_seed(shm_zone) != NGX_OK) {
         return NGX_ERROR;
+    }
+    for (n = 0; n < count; n++) {
+        policies[n] = &specs[n];
     }
     options.on_full = (uint32_t) zone->on_full;
     options.seed = zone->seed;
     options.flags = TOLLBAR_TABLE_SEEDED;
-    options.capacity = largest_capacity(&options, policies, zone->policies_n, room);
+    options.capacity = largest_capacity(&options, policies, count, room);
 
     /* More than a page comes as whole pages, so it is aligned for any table. */
     pool->data = ngx_slab_alloc_locked(pool, room);
-    error = TOLLBAR_E_NO_MEMORY;
     if (pool->data != NULL) {
-        error = tollbar_table_init_in(pool->data, room, &options, policies, zone->policies_n, &zone->table);
+        error = tollbar_table_init_in(pool->data, room, &options, policies, count, &zone->table);
     }
     if (error != 0) {
         ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes: %s", &shm_zone->shm.name,
                       shm_zone->shm.size, tollbar_strerror(error));
         return NGX_ERROR;
     }
-    (void) old;
+    if (old != NULL) {
+        copy(shm_zone, old);
+    }
     return NGX_OK;
+}
+
+/* The policies of a table as they are now; their number. */
+static uint32_t policies_of(const tollbar_table *table, tollbar_policy_spec *specs)
+{
+    static const tollbar_policy_spec none = TOLLBAR_POLICY_SPEC_INIT;
+    uint32_t n;
+
+    for (n = 0; n < POLICIES_MOST; n++) {
+        specs[n] = none;
+        if (tollbar_table_get_policy(table, n, &specs[n]) != 0) {
+            break;
+        }
+    }
+    return n;
+}
+
+/* What the old workers charge after this, until they are gone, is not carried over. */
+static void copy(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
+{
+    ngx_tollbar_zone_t *zone = shm_zone->data;
+    tollbar_table_copied copied = TOLLBAR_TABLE_COPIED_INIT;
+    uint64_t now = 0;
+    int32_t error = tollbar_table_now(zone->table, &now);
+
+    if (error == 0) {
+        error = tollbar_table_copy(zone->table, old->table, now, &copied);
+    }
+    if (error != 0) {
+        ngx_log_error(NGX_LOG_WARN, shm_zone->shm.log, 0, "zone \"%V\" starts empty: %s", &shm_zone->shm.name,
+                      tollbar_strerror(error));
+    } else if (copied.lost != 0) {
+        ngx_log_error(NGX_LOG_WARN, shm_zone->shm.log, 0, "zone \"%V\" has no room for %uL of %uL keys", &shm_zone->shm.name,
+                      copied.lost, copied.lost + copied.copied);
+    }
 }
 
 static ngx_int_t choose_seed(ngx_shm_zone_t *shm_zone)
@@ -169,7 +214,7 @@ static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_p
 static size_t least_size(ngx_tollbar_zone_t *zone)
 {
     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1);
-    const tollbar_policy_spec *policies[128];
+    const tollbar_policy_spec *policies[POLICIES_MOST];
     uint64_t bytes = 0;
     ngx_uint_t n;
     size_t pages;
@@ -203,6 +248,11 @@ static ngx_tollbar_zone_t *former(ngx_shm_zone_t *shm_zone)
         }
     }
     return NULL;
+}
+
+static ngx_flag_t same_keys(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b)
+{
+    return a->keys.len == b->keys.len && ngx_memcmp(a->keys.data, b->keys.data, a->keys.len) == 0;
 }
 
 /* Ends a view with the configuration that it belongs to. The zone's memory may be gone by then; only the process's own is

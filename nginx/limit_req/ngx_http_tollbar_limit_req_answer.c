@@ -1,0 +1,151 @@
+/* What is done with a request that is delayed or refused, and $limit_req_status. */
+
+#include "ngx_http_tollbar_limit_req.h"
+
+typedef ngx_http_tollbar_limit_req_conf_t conf_t;
+typedef ngx_http_tollbar_limit_req_outcome_t outcome_t;
+
+/* The library is for 64-bit processors, where compilers have this. */
+__extension__ typedef unsigned __int128 wide_t;
+
+static ngx_int_t delay(ngx_http_request_t *r, ngx_msec_t wait);
+static void after_delay(ngx_http_request_t *r);
+static ngx_uint_t owed(const outcome_t *outcome);
+static ngx_int_t status_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
+
+ngx_int_t ngx_http_tollbar_limit_req_answer(ngx_http_request_t *r, ngx_int_t rc, const outcome_t *outcome)
+{
+    conf_t *conf = ngx_http_get_module_loc_conf(r, ngx_http_tollbar_limit_req_module);
+    const char *dry_run = conf->dry_run ? ", dry run" : "";
+    ngx_msec_t wait;
+    ngx_uint_t excess;
+
+    if (rc == NGX_ABORT) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    if (rc == NGX_OK) {
+        wait = ngx_http_tollbar_limit_req_wait(outcome);
+        if (wait == 0) {
+            r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_PASSED;
+            return NGX_DECLINED;
+        }
+        /* This request is among what is owed, and is not excess. */
+        excess = owed(outcome);
+        excess = excess > 1000 ? excess - 1000 : 0;
+        ngx_log_error(conf->delay_log_level, r->connection->log, 0, "delaying request%s, excess: %ui.%03ui, by zone \"%V\"",
+                      dry_run, excess / 1000, excess % 1000, &outcome->limit->shm_zone->shm.name);
+        if (conf->dry_run) {
+            r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_DELAYED_DRY_RUN;
+            return NGX_DECLINED;
+        }
+        return delay(r, wait);
+    }
+    if (rc == NGX_BUSY) {
+        /* This one is not. With it, the excess would be what is owed without it. */
+        excess = owed(outcome);
+        ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, excess: %ui.%03ui by zone \"%V\"",
+                      dry_run, excess / 1000, excess % 1000, &outcome->limit->shm_zone->shm.name);
+    }
+    if (conf->dry_run) {
+        r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_REJECTED_DRY_RUN;
+        return NGX_DECLINED;
+    }
+    r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_REJECTED;
+    return (ngx_int_t) conf->status_code;
+}
+
+ngx_msec_t ngx_http_tollbar_limit_req_wait(const outcome_t *outcome)
+{
+    uint64_t undelayed = outcome->limit->debt_undelayed;
+
+    /* To the nearest millisecond, which is what a timer can do. */
+    return outcome->debt > undelayed ? (ngx_msec_t) ((outcome->debt - undelayed + 500000) / 1000000) : 0;
+}
+
+/* nginx's own module has the variable, and it reads what is set here. Only where nginx was built without that module is
+ * it added: two of one name are refused. */
+ngx_int_t ngx_http_tollbar_limit_req_add_variable(ngx_conf_t *cf)
+{
+    static ngx_str_t name = ngx_string("limit_req_status");
+    ngx_http_variable_t *variable;
+    ngx_uint_t n;
+
+    for (n = 0; cf->cycle->modules[n] != NULL; n++) {
+        if (ngx_strcmp(cf->cycle->modules[n]->name, "ngx_http_limit_req_module") == 0) {
+            return NGX_OK;
+        }
+    }
+    variable = ngx_http_add_variable(cf, &name, NGX_HTTP_VAR_NOCACHEABLE);
+    if (variable == NULL) {
+        return NGX_ERROR;
+    }
+    variable->get_handler = status_variable;
+    return NGX_OK;
+}
+
+/* Lets the request sleep on its connection's write event. Meanwhile nothing is read but whether the client has gone. */
+static ngx_int_t delay(ngx_http_request_t *r, ngx_msec_t wait)
+{
+    ngx_event_t *read = r->connection->read;
+
+    r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_DELAYED;
+    if (read->ready) {
+        ngx_post_event(read, &ngx_posted_events);
+    } else if (ngx_handle_read_event(read, 0) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = after_delay;
+    r->connection->write->delayed = 1;
+    ngx_add_timer(r->connection->write, wait);
+    return NGX_AGAIN;
+}
+
+static void after_delay(ngx_http_request_t *r)
+{
+    ngx_event_t *write = r->connection->write;
+
+    /* nginx takes the mark away when the timer goes off; until then it is only that the client could be written to. */
+    if (write->delayed) {
+        if (ngx_handle_write_event(write, 0) != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        }
+        return;
+    }
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+    r->read_event_handler = ngx_http_block_reading;
+    r->write_event_handler = ngx_http_core_run_phases;
+    ngx_http_core_run_phases(r);
+}
+
+/* What the key owes, in thousandths of a request. */
+static ngx_uint_t owed(const outcome_t *outcome)
+{
+    const tollbar_policy_spec *policy = &outcome->limit->zone->policy;
+    wide_t thousandths = ((wide_t) outcome->debt * policy->limit * 1000 + policy->period_ns / 2) / policy->period_ns;
+
+    return thousandths > NGX_MAX_INT_T_VALUE ? NGX_MAX_INT_T_VALUE : (ngx_uint_t) thousandths;
+}
+
+static ngx_int_t status_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+{
+    static ngx_str_t names[] = {
+        ngx_string("PASSED"), ngx_string("DELAYED"), ngx_string("REJECTED"), ngx_string("DELAYED_DRY_RUN"),
+        ngx_string("REJECTED_DRY_RUN")
+    };
+    ngx_uint_t status = r->main->limit_req_status;
+
+    if (status == 0) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+    v->len = names[status - 1].len;
+    v->data = names[status - 1].data;
+    return NGX_OK;
+}
