@@ -1160,9 +1160,13 @@ typedef struct tollbar_table_copied {
 /* Copies what the keys of `from` owe at `now_ns` (tollbar_table_now) into `table`, and who is exempt: to go on in a
  * table of another size.
  *
- * Both have the same seed (TOLLBAR_TABLE_SEEDED) and clock, or it is TOLLBAR_E_OTHER_OPTIONS; the policies of `from` are
- * those of `table`, which may have more, or it is TOLLBAR_E_OTHER_POLICIES; and none is a sliding window or log, or it
- * is TOLLBAR_E_MIXED. Then nothing has been copied.
+ * Both have the same seed (TOLLBAR_TABLE_SEEDED) and clock, or it is TOLLBAR_E_OTHER_OPTIONS; `table` has a policy of each
+ * number that `from` has, or it is TOLLBAR_E_OTHER_POLICIES; and none is a sliding window or log, or it is
+ * TOLLBAR_E_MIXED. Then nothing has been copied.
+ *
+ * Where the policy of a number is another one, a key has as many permits less than a fresh one as it had before; what has
+ * been paid of a permit is lost. (tollbar_table_set_policy keeps the time until a debt is paid. Where a rate is raised
+ * and nobody is to wait by the old one any more, a copy is the way.)
  *
  * Both may be in use meanwhile. What `from` is charged later is not in `table`, until it is copied again: of a key that is in
  * both, the state that owes longer stays. A key without a place drives out nobody, whatever `on_full` says; `out`, which may

@@ -18,7 +18,8 @@ wants_nginx() {
     wants wrk wrk
     wants curl curl
     wants python3 python3
-    python3 -c 'import pytest' 2>/dev/null || packages="$packages python3-pytest"
+    # Debian's pytest is for Debian's python3, which need not be the first on the path.
+    python3 -c 'import pytest' 2>/dev/null || /usr/bin/python3 -c 'import pytest' 2>/dev/null || packages="$packages python3-pytest"
 }
 
 case ${1:-test} in

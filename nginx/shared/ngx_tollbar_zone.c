@@ -5,13 +5,13 @@
 
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old);
-static uint32_t policies_of(const tollbar_table *table, tollbar_policy_spec *specs);
 static void copy(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old);
 static ngx_int_t choose_seed(ngx_shm_zone_t *shm_zone);
 static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
                                  uint64_t room);
 static size_t least_size(ngx_tollbar_zone_t *zone);
 static ngx_tollbar_zone_t *former(ngx_shm_zone_t *shm_zone);
+static ngx_flag_t same_rates(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b);
 static ngx_flag_t same_keys(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b);
 static void end_view(void *data);
 
@@ -39,8 +39,9 @@ void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone)
     ngx_tollbar_zone_t *zone = shm_zone->data;
     ngx_tollbar_zone_t *old = former(shm_zone);
 
-    /* The workers of the running configuration go on with its memory, so it cannot be made into anything else. */
-    if (old != NULL && (old->on_full != zone->on_full || !same_keys(old, zone))) {
+    /* The workers of the running configuration go on with its memory, so its table cannot be made into another one. A rate could be
+     * changed in it, but a debt would stay as long as it was by the old rate; in a copy it is as many requests. */
+    if (old != NULL && (old->on_full != zone->on_full || !same_keys(old, zone) || !same_rates(old, zone))) {
         shm_zone->noreuse = 1;
     }
 }
@@ -101,32 +102,29 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
     ngx_tollbar_zone_t *zone = shm_zone->data;
     ngx_slab_pool_t *pool = (ngx_slab_pool_t *) shm_zone->shm.addr;
     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(0);
-    tollbar_policy_spec specs[POLICIES_MOST];
     const tollbar_policy_spec *policies[POLICIES_MOST];
     size_t room = pool->pfree * ngx_pagesize;
-    uint32_t n, count = (uint32_t) zone->policies_n;
+    ngx_uint_t n;
     int32_t error = TOLLBAR_E_NO_MEMORY;
 
-    ngx_memcpy(specs, zone->policies, count * sizeof(tollbar_policy_spec));
+    /* Entries are known by hashes, which depend on the seed. */
     if (old != NULL) {
-        /* Entries are copied under the policies that they have. Those of this configuration come when it is in force. */
         zone->seed = old->seed;
-        count = policies_of(old->table, specs);
     } else if (choose_seed(shm_zone) != NGX_OK) {
         return NGX_ERROR;
     }
-    for (n = 0; n < count; n++) {
-        policies[n] = &specs[n];
+    for (n = 0; n < zone->policies_n; n++) {
+        policies[n] = &zone->policies[n];
     }
     options.on_full = (uint32_t) zone->on_full;
     options.seed = zone->seed;
     options.flags = TOLLBAR_TABLE_SEEDED;
-    options.capacity = largest_capacity(&options, policies, count, room);
+    options.capacity = largest_capacity(&options, policies, zone->policies_n, room);
 
     /* More than a page comes as whole pages, so it is aligned for any table. */
     pool->data = ngx_slab_alloc_locked(pool, room);
     if (pool->data != NULL) {
-        error = tollbar_table_init_in(pool->data, room, &options, policies, count, &zone->table);
+        error = tollbar_table_init_in(pool->data, room, &options, policies, zone->policies_n, &zone->table);
     }
     if (error != 0) {
         ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes: %s", &shm_zone->shm.name,
@@ -137,21 +135,6 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
         copy(shm_zone, old);
     }
     return NGX_OK;
-}
-
-/* The policies of a table as they are now; their number. */
-static uint32_t policies_of(const tollbar_table *table, tollbar_policy_spec *specs)
-{
-    static const tollbar_policy_spec none = TOLLBAR_POLICY_SPEC_INIT;
-    uint32_t n;
-
-    for (n = 0; n < POLICIES_MOST; n++) {
-        specs[n] = none;
-        if (tollbar_table_get_policy(table, n, &specs[n]) != 0) {
-            break;
-        }
-    }
-    return n;
 }
 
 /* What the old workers charge after this, until they are gone, is not carried over. */
@@ -248,6 +231,22 @@ static ngx_tollbar_zone_t *former(ngx_shm_zone_t *shm_zone)
         }
     }
     return NULL;
+}
+
+/* Whether the policies are the same but for their bursts. */
+static ngx_flag_t same_rates(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b)
+{
+    tollbar_policy_spec spec;
+    ngx_uint_t n;
+
+    for (n = 0; n < ngx_min(a->policies_n, b->policies_n); n++) {
+        spec = a->policies[n];
+        spec.burst = b->policies[n].burst;
+        if (ngx_memcmp(&spec, &b->policies[n], sizeof(spec)) != 0) {
+            return 0;
+        }
+    }
+    return 1;
 }
 
 static ngx_flag_t same_keys(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b)

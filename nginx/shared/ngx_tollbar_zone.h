@@ -4,9 +4,10 @@
  * zone's mutex: a worker that is killed or stopped, wherever it is, keeps nobody waiting.
  *
  * On a reload, with the keys the same,
- *   a zone of the same size       is the old memory: nothing happens to anybody's state;
- *   a zone of another size        is new memory, into which the old table's entries are copied;
- *   another rate, burst or policy is set in the table once the reload cannot fail any more.
+ *   the same size and rates    mean the old memory: nothing happens to anybody's state;
+ *   another size or rate       means new memory, into which the old table's entries are copied: of a key that had two requests
+ *                              left, two are left;
+ *   another burst              is set in the old memory, once the reload cannot fail any more.
  * Where the keys are made of something else, or a module of another build reads the configuration, the zone starts empty.
  *
  * A module's order of calls:

@@ -8,7 +8,7 @@ use super::request::ROUNDS;
 use super::terms::Near;
 use super::versions::Version;
 use super::{PolicyId, Table};
-use crate::algorithm::{Algorithm, Step};
+use crate::algorithm::{Algorithm, Rule, Step};
 use crate::sync::Ordering;
 
 /// What came of a copy.
@@ -22,7 +22,11 @@ pub struct Copied {
 
 impl Table {
     /// Copies what the keys of `from` owe at `now` into this table, and who is exempt. The tables must have been made with
-    /// the same seed, clock and policies, of one word each; `from` may have fewer policies.
+    /// the same seed and clock, this one must have a policy of each number that `from` has, and all are of one word.
+    ///
+    /// Where the policy of a number is another one, a key has as many permits less than a fresh one as it had before, if so
+    /// many there are; what has been paid of a permit is lost. ([`Table::set_policy`] keeps the *time* until a debt is paid, since
+    /// in one table that may not become earlier. Who raises a limit rather wants this.)
     ///
     /// Both may be in use. What `from` is charged later is not here; to copy again brings it over. Of a key that this table
     /// has, too, the state that owes longer stays: nobody is forgiven and nobody charged twice.
@@ -40,7 +44,7 @@ impl Table {
                 continue;
             }
             let carried = match (from.named(pair.key), from.homes.hash_of(pair.key & TAG, bucket)) {
-                (Some(version), Some(hash)) => self.carry(version, hash, pair.state, now)?,
+                (Some(version), Some(hash)) => self.carry(from, version, hash, pair.state, now)?,
                 _ => false,
             };
             if carried {
@@ -65,8 +69,8 @@ impl Table {
             if current.load(Ordering::Acquire) != 0 {
                 let id = PolicyId::new(number as u32);
                 match self.policy(id) {
-                    Ok(policy) if policy == from.policy(id)? => {}
-                    _ => return Err(TableError::OtherPolicies),
+                    Ok(_) => {}
+                    Err(_) => return Err(TableError::OtherPolicies),
                 }
             }
         }
@@ -75,12 +79,20 @@ impl Table {
 
     /// Gives the key with that hash the state that it had under `old`, a version of the other table's; false if there is no place.
     /// It is a request like any other, whose step yields that state instead of computing one.
-    fn carry(&self, old: &Version, hash: u64, state: u64, now: u64) -> Result<bool, TableError> {
+    fn carry(&self, from: &Table, old: &Version, hash: u64, state: u64, now: u64) -> Result<bool, TableError> {
         let home = self.home(hash);
+        let id = PolicyId::new(old.policy);
+        // As the other table would take it: under what is its policy now.
+        let last = from.current(id)?;
+        let state = last.rule.adopt(&old.rule, state);
         for _ in 0..ROUNDS {
-            let version = self.current(PolicyId::new(old.policy))?;
+            let version = self.current(id)?;
             let rule = &version.rule;
-            let carried = rule.adopt(&old.rule, state);
+            let carried = match version.terms == last.terms {
+                true => Some(state),
+                false => convert(&last.rule, state, rule, now),
+            };
+            let Some(carried) = carried else { return Ok(true) };
             let expires = rule.expires_at(carried);
             let step = |there| {
                 let until = rule.expires_at(there);
@@ -103,5 +115,14 @@ impl Table {
             }
         }
         Err(TableError::Corrupt)
+    }
+}
+
+/// The state under `new` that has as many permits less than a fresh one as `state` has under `old`; `None` for a fresh one.
+fn convert(old: &Rule, state: u64, new: &Rule, now: u64) -> Option<u64> {
+    let taken = old.available(0, now).saturating_sub(old.available(state, now));
+    match taken.min(new.available(0, now)) {
+        0 => None,
+        cost => new.step(0, now, cost).next,
     }
 }
