@@ -116,6 +116,22 @@ def test_two_locations_on_one_zone_share_its_keys_with_bursts_of_their_own(launc
     assert statuses(nginx.each(*["/wide?k=a"] * 3)) == [200, 200, 503]
 
 
+@pytest.mark.parametrize("rate", ["1r/m", "3r/m", "7r/m", "9r/m", "11r/m", "13r/m"])
+def test_bursts_of_one_zone_are_exact_at_any_rate(launch, rate):
+    """Also where the time of one request is no whole number of anything."""
+    bursts = [0, 1, 2, 6]
+    limits = [f"limit_req zone=z {f'burst={n} nodelay' if n else ''};" for n in bursts]
+    nginx = launch(http=f"limit_req_zone $arg_k zone=z:1m rate={rate};",
+                   server="".join(f"location /{n} {{ {limit} {CONTENT} }}" for n, limit in zip(bursts, limits)))
+    found = {}
+    for n in bursts:
+        answers = nginx.volley(f"/{n}?k=key{n}", 10)
+        # At the fastest of these another is earned in 4.6 s.
+        assert spread(answers) < 4
+        found[n] = count(answers)
+    assert found == {n: n + 1 for n in bursts}
+
+
 def test_two_servers_share_a_zone(launch):
     server = f"location / {{ limit_req zone=z burst=2 nodelay; {CONTENT} }}"
     nginx = launch(port_count=2, http=SLOW + f"server {{ listen 127.0.0.1:@PORT1@; {server} }}", server=server)

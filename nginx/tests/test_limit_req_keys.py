@@ -112,7 +112,8 @@ def test_a_key_that_is_too_long_is_not_limited_and_logged(launch):
 
 def test_a_key_that_is_too_long_leaves_the_other_limits_in_force(launch):
     nginx = launch(
-        http='limit_req_zone "' + "$arg_k" * 16 + '" zone=long:1m rate=1r/m; limit_req_zone $arg_o zone=other:1m rate=1r/m;',
+        http='limit_req_zone "' + "$arg_k" * 16 + '" zone=long:1m rate=1r/m;'
+             "limit_req_zone $arg_o zone=other:1m rate=1r/m;",
         server=f"location / {{ limit_req zone=long; limit_req zone=other burst=1 nodelay; {CONTENT} }}"
                f"location /turned {{ limit_req zone=other burst=1 nodelay; limit_req zone=long; {CONTENT} }}")
     long = "x" * 4096

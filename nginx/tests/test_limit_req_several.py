@@ -94,7 +94,8 @@ def test_the_longest_wait_is_the_one_that_is_waited(launch, limits):
 
 
 def test_a_limit_with_nodelay_does_not_wait_for_its_own_excess(launch):
-    nginx = launch(http=FAST, server=f"location / {{ limit_req zone=a burst=9 nodelay; limit_req zone=b burst=9; {CONTENT} }}")
+    limits = "limit_req zone=a burst=9 nodelay; limit_req zone=b burst=9;"
+    nginx = launch(http=FAST, server=f"location / {{ {limits} {CONTENT} }}")
     nginx.volley("/?a=1&b=1", 3)
     assert named(nginx, "delaying") == ["b", "b"]
 

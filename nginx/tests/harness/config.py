@@ -18,7 +18,8 @@ def load_lines(modules):
     return " ".join(f"load_module {places.module(name)};" for name in modules) or "# nothing is loaded"
 
 
-def text(*, modules=(), main="", http="", server="", stream="", ports=(), workers=1, listen="", log_level="info", daemon=False):
+def text(*, modules=(), main="", http="", server="", stream="", ports=(), workers=1, listen="", log_level="info",
+         daemon=False):
     """A whole configuration. @PORT0@, @PORT1@, … in the parts stand for ports; the server listens on the first."""
     # As root the workers would become another user, who cannot read the temporary directory.
     user = "user root;" if os.getuid() == 0 else ""

@@ -6,7 +6,9 @@ import struct
 
 from .client import connect, request
 
-ODD = ["%00", "%", "%zz", "%ff%fe", "a" * 5000, "x" * 4096, "&k=1&k=2", "=", "#", "?", "\x7f", "\xff\xfe", "../..", "%2e%2e/"]
+ODD = ["%00", "%", "%zz", "%ff%fe", "a" * 5000, "x" * 4096, "&k=1&k=2", "=", "#", "?", "\x7f", "\xff\xfe", "../..",
+       "%2e%2e/"]
+HEADERS = ["X: " + "y" * 3000, "Content-Length: 5", "Range: bytes=1-"]
 
 
 def piece(chance):
@@ -14,8 +16,10 @@ def piece(chance):
     path = chance.choice(["/", "/delay", "/several", "/dry", "/long", "/redirect", "/none"])
     args = "".join(f"{chance.choice('&?')}{chance.choice('kkkabx')}={chance.choice([*ODD, str(chance.randrange(3))])}"
                    for _ in range(chance.randrange(4)))
+    if path == "/long" and chance.random() < 0.5:
+        args += "&k=" + "x" * 4096
     whole = request(path + "?" + args, method=chance.choice(["GET", "GET", "HEAD", "POST", "BREW"]),
-                    keep=chance.random() < 0.3, headers=chance.sample(["X: " + "y" * 3000, "Content-Length: 5", "Range: bytes=1-"], 1))
+                    keep=chance.random() < 0.3, headers=[chance.choice(HEADERS)])
     kind = chance.randrange(8)
     if kind == 0:
         return chance.randbytes(chance.randrange(1, 3000)), False
