@@ -105,7 +105,8 @@ static void complete_limit(limit_t *limit)
     limit->narrow = (uint64_t) limit->burst + 1 < zone->policy.burst;
     limit->delays = limit->delay < limit->burst;
     limit->debt_most = time_of(&zone->policy, (uint64_t) limit->burst);
-    limit->debt_after = time_of(&zone->policy, (uint64_t) limit->burst + 1);
+    /* A microsecond for the rounding of times: another request's permit is a whole one. */
+    limit->debt_after = time_of(&zone->policy, (uint64_t) limit->burst + 1) + 1000;
     limit->debt_undelayed = time_of(&zone->policy, (uint64_t) limit->delay + 1);
 }
 
@@ -116,7 +117,7 @@ static uint64_t time_of(const tollbar_policy_spec *policy, uint64_t requests)
     __extension__ typedef unsigned __int128 wide_t;
     wide_t time = (wide_t) requests * policy->period_ns / policy->limit;
 
-    return time > UINT64_MAX ? UINT64_MAX : (uint64_t) time;
+    return time > INT64_MAX ? INT64_MAX : (uint64_t) time;
 }
 
 /* The configuration is in force. */
