@@ -25,7 +25,7 @@ def waited(pid):
 
 
 def admitted_per_second(home, flavour):
-    """What was admitted in a second, and the share of the time in which nginx or its clients waited for a core, also for each other."""
+    """What was admitted in a second, and the share of the time in which nginx or its clients waited for a core."""
     # Without a burst to speak of, a limiter that knows time in steps of a millisecond lets 2 pass in each.
     nginx = Nginx(home, modules=places.modules_of(flavour), log_level="crit",
                   http=f"access_log off; limit_req_zone $server_port zone=z:1m rate={RATE}r/s;",
