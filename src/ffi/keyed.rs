@@ -477,7 +477,7 @@ unsafe fn reset(
 /// `requests` is null or has `count` entries whose keys are readable; `results` is null or has `count` places.
 unsafe fn check_many(
     table: *const tollbar_table,
-    mut now: Option<u64>,
+    now: Option<u64>,
     requests: *const tollbar_request,
     count: usize,
     results: *mut i32,
@@ -499,24 +499,18 @@ unsafe fn check_many(
             return Err(TOLLBAR_E_RESERVED);
         }
     }
-    let mut from = 0;
-    // By hand: pieces in step divide by their length, which brings a panic with it.
-    while let Some(results) =
-        results.get_mut(from..count.min(from + Table::AT_ONCE)).filter(|results| !results.is_empty())
-    {
-        let get = |n: usize| {
-            let request = requests.get(from + n).copied();
-            let Some(tollbar_request { key, length, cost, policy, .. }) = request else { return Request::NOTHING };
-            // SAFETY: readable by the caller's promise, and seen above to be possible.
-            let key = unsafe { bytes(key.cast(), length) }.unwrap_or_default();
-            Request { policy: PolicyId::new(policy), key, cost }
-        };
-        table.batch(&mut now, results, get, |result, answer: Result<Verdict, TableError>| {
-            *result = answer.map_or_else(table_code, |verdict| verdict as i32);
-        });
-        from += Table::AT_ONCE;
-    }
+    table.batch(now, requests, results, view, |result, answer: Result<Verdict, TableError>| {
+        *result = answer.map_or_else(table_code, |verdict| verdict as i32);
+    });
     Ok(TOLLBAR_ALLOWED)
+}
+
+/// A request that has been seen to be possible. What it gives is not kept.
+#[inline(always)]
+fn view(request: &tollbar_request) -> Request<'_> {
+    // SAFETY: readable by the caller's promise for the time of the call, which is longer than this reference is used.
+    let key = unsafe { bytes(request.key.cast(), request.length) }.unwrap_or_default();
+    Request { policy: PolicyId::new(request.policy), key, cost: request.cost }
 }
 
 /// # Safety

@@ -1,9 +1,8 @@
 //! Many requests at once: one reading of the clock, and the lines of all keys are asked for before the first is needed.
 
 use super::quick::Quick;
-use super::request::{prefetch, Answer, CLOSED};
-use super::slot::Bucket;
-use super::{PolicyId, Table, TableError};
+use super::request::{prefetch, Answer};
+use super::{PolicyId, Table};
 use crate::decision::{Decision, Verdict};
 
 /// One request of a batch.
@@ -20,16 +19,7 @@ pub struct Request<'a> {
 /// Requests whose lines are on their way at one time. The processor waits for some dozens at most.
 const AT_ONCE: usize = 32;
 
-impl Request<'_> {
-    /// A request that asks for nothing of nobody.
-    pub(crate) const NOTHING: Request<'static> = Request { policy: PolicyId::FIRST, key: &[], cost: 0 };
-}
-
 impl Table {
-    /// The most that [`Table::batch`] decides on.
-    #[cfg(feature = "capi")]
-    pub(crate) const AT_ONCE: usize = AT_ONCE;
-
     /// Decides on each request in turn, as [`Table::admit`] would, all at one time. As many as the shorter of the two has.
     pub fn admit_many(&self, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
         self.verdicts(None, requests, verdicts);
@@ -50,54 +40,74 @@ impl Table {
         self.decisions(Some(now), requests, decisions);
     }
 
-    /// Decides on what `get` gives for each number of `places`, in order, and tells `put`. At most [`AT_ONCE`] of
-    /// them; `now` is set by the first batch of several.
+    /// Decides on each of `requests`, as `view` shows it, in order, and tells `put` with its place: as many as the
+    /// shorter of the two has, all at one time.
     #[inline(always)]
-    pub(crate) fn batch<'k, T, A: Answer>(
+    pub(crate) fn batch<R, T, A: Answer>(
         &self,
-        now: &mut Option<u64>,
+        now: Option<u64>,
+        requests: &[R],
         places: &mut [T],
-        get: impl Fn(usize) -> Request<'k>,
-        put: impl Fn(&mut T, Result<A, TableError>),
+        view: impl Fn(&R) -> Request<'_>,
+        put: impl Fn(&mut T, A),
     ) {
         if self.is_cached() {
-            let now = *now.get_or_insert_with(|| self.now());
-            for (n, to) in places.iter_mut().enumerate() {
-                let Request { policy, key, cost } = get(n);
-                put(to, self.ask(policy, key, Some(now), cost));
+            let now = self.time(now);
+            for (place, request) in places.iter_mut().zip(requests) {
+                let Request { policy, key, cost } = view(request);
+                put(place, self.ask(policy, key, Some(now), cost));
             }
             return;
         }
+        let (mut now, mut from) = (now, 0);
+        // By hand: what cuts into pieces divides by their length, which brings a panic with it.
+        while let (Some(requests @ [_, ..]), Some(places @ [_, ..])) = (requests.get(from..), places.get_mut(from..)) {
+            self.piece(&mut now, requests, places, &view, &put);
+            from += AT_ONCE;
+        }
+    }
+
+    /// [`Table::batch`] of the first [`AT_ONCE`]; the time is set by the first piece.
+    #[inline(always)]
+    fn piece<R, T, A: Answer>(
+        &self,
+        now: &mut Option<u64>,
+        requests: &[R],
+        places: &mut [T],
+        view: impl Fn(&R) -> Request<'_>,
+        put: impl Fn(&mut T, A),
+    ) {
         let mut looked_up = [None::<Quick<'_>>; AT_ONCE];
-        for (n, (place, _)) in looked_up.iter_mut().zip(&*places).enumerate() {
-            let Request { policy, key, .. } = get(n);
-            *place = self.quick(policy, key);
-            if let Some(quick) = place {
+        // Most batches are under one policy.
+        let (mut last, mut version) = (PolicyId(u32::MAX), None);
+        for ((to, request), _) in looked_up.iter_mut().zip(requests).zip(&*places) {
+            let Request { policy, key, .. } = view(request);
+            if policy != last {
+                (last, version) = (policy, self.hot(policy));
+            }
+            if let Some(quick) = version.and_then(|version| self.quick(version, key)) {
                 prefetch(quick.first);
+                *to = Some(quick);
             }
         }
         let now = *now.get_or_insert_with(|| self.now());
         self.look(now);
         // Two thirds of the keys are in their first bucket: the second is asked for where it is needed, once the first is
         // there. Asking for both from the beginning takes longer where lines come from memory.
-        let mut likely = [None::<&Bucket>; AT_ONCE];
-        for (place, quick) in likely.iter_mut().zip(&looked_up) {
-            if let Some(quick) = quick {
-                let bucket = quick.likely();
-                prefetch(bucket);
-                *place = Some(bucket);
-            }
+        for quick in looked_up.iter_mut().flatten() {
+            quick.settle();
+            prefetch(quick.first);
         }
-        for (n, (to, (quick, likely))) in places.iter_mut().zip(looked_up.into_iter().zip(likely)).enumerate() {
-            let Request { policy, key, cost } = get(n);
-            let answer = match (quick, likely) {
-                (Some(quick), Some(likely)) => {
-                    let course = self.decide_in(likely, &quick, now, cost);
-                    self.answer(&quick, course, policy, key, now, cost)
+        for ((place, request), quick) in places.iter_mut().zip(requests).zip(&looked_up) {
+            let Request { policy, key, cost } = view(request);
+            let answer = match quick {
+                Some(quick) => {
+                    let course = self.decide_settled(quick, now, cost);
+                    self.answer(quick, course, policy, key, now, cost)
                 }
-                _ => self.long(policy, key, now, cost, false),
+                None => self.long(policy, key, now, cost, false),
             };
-            put(to, answer);
+            put(place, answer);
         }
     }
 
@@ -109,28 +119,11 @@ impl Table {
         self.fixed.bytes <= CACHED
     }
 
-    fn verdicts(&self, mut now: Option<u64>, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
-        for (requests, verdicts) in in_step(requests, verdicts) {
-            let get = |n: usize| requests.get(n).copied().unwrap_or(Request::NOTHING);
-            self.batch(&mut now, verdicts, get, |verdict, answer| {
-                *verdict = answer.unwrap_or(Verdict::Denied);
-            });
-        }
+    fn verdicts(&self, now: Option<u64>, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
+        self.batch(now, requests, verdicts, |request| *request, |verdict, answer| *verdict = answer);
     }
 
-    fn decisions(&self, mut now: Option<u64>, requests: &[Request<'_>], decisions: &mut [Decision]) {
-        for (requests, decisions) in in_step(requests, decisions) {
-            let get = |n: usize| requests.get(n).copied().unwrap_or(Request::NOTHING);
-            self.batch(&mut now, decisions, get, |decision, answer| {
-                *decision = answer.unwrap_or(CLOSED);
-            });
-        }
+    fn decisions(&self, now: Option<u64>, requests: &[Request<'_>], decisions: &mut [Decision]) {
+        self.batch(now, requests, decisions, |request| *request, |decision, answer| *decision = answer);
     }
-}
-
-/// Both in pieces of [`AT_ONCE`], as far as both go, equally long.
-fn in_step<'a, A, B>(a: &'a [A], b: &'a mut [B]) -> impl Iterator<Item = (&'a [A], &'a mut [B])> {
-    let length = a.len().min(b.len());
-    let b = b.get_mut(..length).unwrap_or_default();
-    a.chunks(AT_ONCE).zip(b.chunks_mut(AT_ONCE))
 }

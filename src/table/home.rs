@@ -180,7 +180,7 @@ pub(super) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -
         return None;
     }
     let place = agree.trailing_zeros() as usize / 2;
-    choose(place < SLOTS, first, second).0.get(place % SLOTS)
+    Some(at(choose(place < SLOTS, first, second), place % SLOTS))
 }
 
 /// The slot of a bucket whose key word is `key`.
@@ -191,7 +191,7 @@ pub(super) fn find_in(bucket: &Bucket, key: u64) -> Option<&Slot> {
     if agree == 0 {
         return None;
     }
-    bucket.0.get(agree.trailing_zeros() as usize / 4 % SLOTS)
+    Some(at(bucket, agree.trailing_zeros() as usize / 4 % SLOTS))
 }
 
 /// The first bucket if `first_it_is`, else the second: by a mask, since nobody can foresee which, and compilers make a branch
@@ -204,6 +204,14 @@ pub(super) fn choose<'a>(first_it_is: bool, first: &'a Bucket, second: &'a Bucke
     let chosen = first.wrapping_byte_add(apart & usize::from(first_it_is).wrapping_sub(1));
     // SAFETY: it is one of the two, which are in the one block of memory that is the table's.
     unsafe { &*chosen }
+}
+
+#[cfg(not(loom))]
+#[inline(always)]
+fn at(bucket: &Bucket, place: usize) -> &Slot {
+    debug_assert!(place < SLOTS);
+    // SAFETY: both callers have taken it modulo the length. A comparison would be one of a few dozen instructions.
+    unsafe { bucket.0.get_unchecked(place) }
 }
 
 #[cfg(loom)]

@@ -19,12 +19,13 @@ use core::sync::atomic::Ordering;
 #[derive(Clone, Copy)]
 pub(super) struct Quick<'a> {
     pub(super) version: &'a Version,
+    /// The key's first bucket; once it has been settled, the one of the first two that is likely to have it.
     pub(super) first: &'a Bucket,
     pub(super) second: &'a Bucket,
     /// The key word.
     pub(super) key: u64,
     /// What the spare bucket's number is made of; it is seldom needed.
-    hash: u64,
+    pub(super) hash: u64,
 }
 
 /// How far the short way went.
@@ -38,23 +39,32 @@ pub(super) enum Course {
     Unusual,
 }
 
-impl<'a> Quick<'a> {
-    /// The bucket that has its key, as far as the first can tell.
+impl Quick<'_> {
+    /// Looks whether the key is in its first bucket, and puts the second in its place if not.
     #[inline(always)]
-    pub(super) fn likely(&self) -> &'a Bucket {
-        choose(Bucket::agreeing_in(self.first, self.key) != 0, self.first, self.second)
+    pub(super) fn settle(&mut self) {
+        self.first = choose(Bucket::agreeing_in(self.first, self.key) != 0, self.first, self.second);
     }
 }
 
 impl Table {
-    /// Looks a key up as far as can be done before its lines are there. `None` where there is anything to look at beside.
+    /// What is current for a policy. `None` where it must be looked for, or where there is more to look at than slots.
     #[inline(always)]
-    pub(super) fn quick(&self, policy: PolicyId, key: &[u8]) -> Option<Quick<'_>> {
+    pub(super) fn hot(&self, policy: PolicyId) -> Option<&Version> {
         let header = self.header();
         // Acquire, as in `current` and `is_exempt`.
         let stamp = header.current.get(policy.0 as usize).map_or(0, |stamp| stamp.load(Ordering::Acquire));
         let version = self.versions.known(stamp)?;
-        if key.is_empty() || header.exempt.load(Ordering::Acquire) != 0 {
+        match header.exempt.load(Ordering::Acquire) {
+            0 => Some(version),
+            _ => None,
+        }
+    }
+
+    /// Looks a key up as far as can be done before its lines are there. `None` if there is no key.
+    #[inline(always)]
+    pub(super) fn quick<'a>(&'a self, version: &'a Version, key: &[u8]) -> Option<Quick<'a>> {
+        if key.is_empty() {
             return None;
         }
         let hash = self.hash_bytes(key) ^ version.salt;
@@ -78,10 +88,10 @@ impl Table {
         self.decide_on(find_in_two(quick.first, quick.second, quick.key), quick, now, cost)
     }
 
-    /// The same, where [`Quick::likely`] has said which bucket it is.
+    /// The same after [`Quick::settle`].
     #[inline(always)]
-    pub(super) fn decide_in(&self, likely: &Bucket, quick: &Quick<'_>, now: u64, cost: u64) -> (Course, u64) {
-        self.decide_on(find_in(likely, quick.key), quick, now, cost)
+    pub(super) fn decide_settled(&self, quick: &Quick<'_>, now: u64, cost: u64) -> (Course, u64) {
+        self.decide_on(find_in(quick.first, quick.key), quick, now, cost)
     }
 
     #[inline(always)]

@@ -14,7 +14,7 @@ use crate::algorithm::{Algorithm, Rule, Step};
 use crate::decision::{Decision, Verdict};
 use crate::sync::Ordering;
 use crate::units::NEVER;
-use rapidhash::v3::rapidhash_v3_nano_inline;
+use rapidhash::v3::rapidhash_v3_inline;
 
 /// A key, looked up as far as can be done before the time is known.
 #[derive(Clone, Copy)]
@@ -24,13 +24,16 @@ pub(super) struct Sought<'a> {
     pub(super) hash: u64,
 }
 
-/// What a request is told: a [`Verdict`], or a [`Decision`].
+/// What a request is told: a [`Verdict`] or a [`Decision`], with the error or with a refusal in its place.
 pub(crate) trait Answer: Sized {
     /// `verdict` was given at `now` by `rule`, and `state` is the state after it.
     fn known(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Self;
 
     /// Of what has been told in full.
     fn told(decision: Decision) -> Self;
+
+    /// There is no answer.
+    fn failed(error: TableError) -> Self;
 }
 
 /// How a request ended before the table was asked.
@@ -53,26 +56,26 @@ impl Table {
     /// Takes `cost` permits of `key` under `policy`, or says when. A policy that the table does not have refuses all.
     #[inline]
     pub fn check(&self, policy: PolicyId, key: &[u8], cost: u64) -> Decision {
-        self.try_check(policy, key, None, cost).unwrap_or(CLOSED)
+        self.ask(policy, key, None, cost)
     }
 
     /// [`Table::check`] at the caller's time, on the same scale for all callers of this table ([`Table::now`], or
     /// one of their own).
     #[inline]
     pub fn check_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Decision {
-        self.try_check(policy, key, Some(now), cost).unwrap_or(CLOSED)
+        self.ask(policy, key, Some(now), cost)
     }
 
     /// Takes `cost` permits. The shortest call: no times, no counts.
     #[inline]
     pub fn admit(&self, policy: PolicyId, key: &[u8], cost: u64) -> Verdict {
-        self.try_admit(policy, key, None, cost).unwrap_or(Verdict::Denied)
+        self.ask(policy, key, None, cost)
     }
 
     /// [`Table::admit`] at the caller's time.
     #[inline]
     pub fn admit_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Verdict {
-        self.try_admit(policy, key, Some(now), cost).unwrap_or(Verdict::Denied)
+        self.ask(policy, key, Some(now), cost)
     }
 
     /// What [`Table::check`] would answer. It takes nothing and puts no key into the table.
@@ -230,24 +233,29 @@ impl Table {
 
     /// One request, the short way if it will do.
     #[inline(always)]
-    pub(super) fn ask<A: Answer>(
-        &self,
-        policy: PolicyId,
-        key: &[u8],
-        now: Option<u64>,
-        cost: u64,
-    ) -> Result<A, TableError> {
-        let quick = self.quick(policy, key);
-        if let (Some(quick), None) = (&quick, now) {
-            // The key's lines are on their way while the clock is read.
-            prefetch(quick.first);
-            prefetch(quick.second);
-        }
-        let now = self.time(now);
+    pub(super) fn ask<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
+        let Some(quick) = self.hot(policy).and_then(|version| self.quick(version, key)) else {
+            return self.begin(policy, key, now, cost);
+        };
+        let now = match now {
+            Some(now) => now,
+            None => {
+                // The key's lines are on their way while the clock is read.
+                prefetch(quick.first);
+                prefetch(quick.second);
+                self.now()
+            }
+        };
         self.look(now);
-        let Some(quick) = quick else { return self.long(policy, key, now, cost, false) };
         let course = self.decide(&quick, now, cost);
         self.answer(&quick, course, policy, key, now, cost)
+    }
+
+    #[inline(never)]
+    fn begin<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
+        let now = self.time(now);
+        self.look(now);
+        self.long(policy, key, now, cost, false)
     }
 
     /// What to tell of a request that went so far on the short way.
@@ -260,35 +268,33 @@ impl Table {
         key: &[u8],
         now: u64,
         cost: u64,
-    ) -> Result<A, TableError> {
+    ) -> A {
+        let course = match course {
+            (Course::Absent, _) => self.arrive(quick.version, quick.hash, now, cost),
+            course => course,
+        };
         match course {
-            (Course::Decided(verdict), state) => Ok(A::known(&quick.version.rule, verdict, state, now, cost)),
+            (Course::Decided(verdict), state) => A::known(&quick.version.rule, verdict, state, now, cost),
             (course, _) => self.long(policy, key, now, cost, course == Course::Absent),
         }
     }
 
     /// One request from the beginning.
     #[inline(never)]
-    pub(super) fn long<A: Answer>(
-        &self,
-        policy: PolicyId,
-        key: &[u8],
-        now: u64,
-        cost: u64,
-        absent: bool,
-    ) -> Result<A, TableError> {
+    pub(super) fn long<A: Answer>(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64, absent: bool) -> A {
         let sought = match self.start(policy, key) {
             Ok(sought) => sought,
-            Err(skipped) => return skipped.decision().map(A::told),
+            Err(skipped) => return skipped.decision().map_or_else(A::failed, A::told),
         };
         if self.fixed.side != 0 {
-            return self.ask_wide(sought, now, Ask::Check(cost)).map(|told| A::told(told.decision));
+            let told = self.ask_wide(sought, now, Ask::Check(cost));
+            return told.map_or_else(A::failed, |told| A::told(told.decision));
         }
-        let (outcome, version) = self.request(sought, now, absent, |rule, state| rule.step(state, now, cost))?;
-        if outcome.event == Event::Refused {
-            return Ok(A::told(full(outcome.until, now)));
+        match self.request(sought, now, absent, |rule, state| rule.step(state, now, cost)) {
+            Ok((outcome, _)) if outcome.event == Event::Refused => A::told(full(outcome.until, now)),
+            Ok((outcome, version)) => A::known(&version.rule, outcome.verdict, outcome.state, now, cost),
+            Err(error) => A::failed(error),
         }
-        Ok(A::known(&version.rule, outcome.verdict, outcome.state, now, cost))
     }
 
     /// Asks the table; `absent`: the key was not found just now. Its policy may change meanwhile: then it is asked under
@@ -314,9 +320,7 @@ impl Table {
             match asked {
                 Ok(outcome) => {
                     if outcome.event != Event::Known || outcome.retries != 0 {
-                        if let Some(shard) = shard(self.shards()) {
-                            shard.event(outcome.event, outcome.retries);
-                        }
+                        self.count_event(outcome.event, outcome.retries);
                     }
                     return Ok((outcome, version));
                 }
@@ -375,7 +379,7 @@ impl Table {
     /// With the second mixing step: without it sequences of addresses are visibly uneven in some of the bits.
     #[inline(always)]
     pub(super) fn hash_bytes(&self, key: &[u8]) -> u64 {
-        rapidhash_v3_nano_inline::<true, false>(key, &self.secrets)
+        rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
     }
 
     /// The version that a key word names.
@@ -392,6 +396,13 @@ impl Table {
             let pair = slot.pair();
             pair.key != key && self.expires_at(pair) <= now
         })
+    }
+
+    #[inline]
+    pub(super) fn count_event(&self, event: Event, retries: u32) {
+        if let Some(shard) = shard(self.shards()) {
+            shard.event(event, retries);
+        }
     }
 
     #[cold]
@@ -420,6 +431,11 @@ impl Answer for Verdict {
     fn told(decision: Decision) -> Verdict {
         decision.verdict
     }
+
+    #[inline(always)]
+    fn failed(_: TableError) -> Verdict {
+        Verdict::Denied
+    }
 }
 
 impl Answer for Decision {
@@ -431,6 +447,28 @@ impl Answer for Decision {
     #[inline(always)]
     fn told(decision: Decision) -> Decision {
         decision
+    }
+
+    #[inline(always)]
+    fn failed(_: TableError) -> Decision {
+        CLOSED
+    }
+}
+
+impl<A: Answer> Answer for Result<A, TableError> {
+    #[inline(always)]
+    fn known(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Self {
+        Ok(A::known(rule, verdict, state, now, cost))
+    }
+
+    #[inline(always)]
+    fn told(decision: Decision) -> Self {
+        Ok(A::told(decision))
+    }
+
+    #[inline(always)]
+    fn failed(error: TableError) -> Self {
+        Err(error)
     }
 }
 

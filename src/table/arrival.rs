@@ -1,0 +1,122 @@
+//! The short way for a newcomer whose candidates are all under its own policy, one of them expired or empty.
+//!
+//! That is what a flood of fresh keys meets. [`super::protocol`] works out when each candidate expires; here their words
+//! are compared instead, without a branch, and only the least is worked out. It is the same candidate: the greater word of
+//! a token bucket expires no sooner, and where two are so close that they may expire at one time, where order would
+//! decide, or where anything else is out of the ordinary, nothing is chosen, and the long way asked.
+
+use super::home::{Home, CANDIDATES, TAG_BITS};
+use super::protocol::Event;
+use super::quick::Course;
+use super::slot::{Pair, Slot};
+use super::versions::Version;
+use super::Table;
+use crate::algorithm::gcra::Gcra;
+use crate::algorithm::{Algorithm, Rule};
+use crate::decision::Verdict;
+
+impl Table {
+    /// Admits a key that was in none of its buckets and puts it there; or nothing has been changed.
+    #[inline(never)]
+    pub(super) fn arrive(&self, version: &Version, hash: u64, now: u64, cost: u64) -> (Course, u64) {
+        let Rule::Gcra(gcra) = &version.rule else { return (Course::Absent, 0) };
+        let home = self.home(hash);
+        let key = version.key | home.tag;
+        let Some((slot, seen)) = first_by_word(&home, key, gcra) else { return (Course::Absent, 0) };
+        if gcra.expires_at(seen.state) > now {
+            return (Course::Absent, 0);
+        }
+        let Some(Some(state)) = gcra.usual_step(0, now, cost) else { return (Course::Absent, 0) };
+        // The slot's time does not become earlier: what was in it expired by `now`, and what begins at `now` expires later.
+        if slot.swap(seen, Pair { key, state }).is_err() {
+            return (Course::Unusual, 0);
+        }
+        self.count_event(if seen.key == 0 { Event::Inserted } else { Event::Reclaimed }, 0);
+        (Course::Decided(Verdict::Allowed), state)
+    }
+}
+
+/// The candidate that [`super::protocol::first_to_expire`] chooses, or none.
+#[inline(always)]
+fn first_by_word<'a>(home: &Home<'a>, key: u64, gcra: &Gcra) -> Option<(&'a Slot, Pair)> {
+    let ([a, b, c, d], [e, f, g, h]) = (&home.first.0, &home.second.0);
+    let [i, j, k, l] = &home.spare.0;
+    // As `Home::candidate` has them.
+    let slots: [&Slot; CANDIDATES] = [a, e, b, f, c, g, d, h, i, j, k, l];
+    let mut first = (a, a.pair());
+    // The least word but that one.
+    let mut next = u64::MAX;
+    let mut strange = is_strange(first.1, key);
+    for slot in &slots[1..] {
+        let pair = slot.pair();
+        strange |= is_strange(pair, key);
+        // The first in order among equals.
+        let less = pair.state < first.1.state;
+        next = next.min(if less { first.1.state } else { pair.state });
+        first = (if less { slot } else { first.0 }, if less { pair } else { first.1 });
+    }
+    (!strange && gcra.expires_sooner(first.1.state, next)).then_some(first)
+}
+
+/// Whether it is under another version, and not empty; or the key itself, which has come meanwhile.
+#[inline(always)]
+fn is_strange(found: Pair, key: u64) -> bool {
+    let differs = found.key ^ key;
+    (differs >> TAG_BITS != 0) & (found.key | found.state != 0) | (differs == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::mix;
+    use super::super::protocol;
+    use super::super::terms::Near;
+    use super::super::{Options, PolicyId};
+    use super::*;
+
+    /// Whatever is chosen by word is what the protocol chooses; and in a flood something is.
+    #[test]
+    fn the_protocol_chooses_the_same() {
+        for policy in ["1000/s burst 1", "7/min burst 3", "3/s burst 5 init 2", "10000000000/s burst 100", "1/day"] {
+            let policy = policy.parse().expect("a policy");
+            let table = super::super::Table::private(&Options::new(4096), &[policy, policy]).expect("memory");
+            let (version, other) = (table.current(PolicyId(0)), table.current(PolicyId(1)));
+            let (version, other) = (version.expect("a policy"), other.expect("a policy"));
+            let Rule::Gcra(gcra) = &version.rule else { panic!("a token bucket") };
+            let mut chosen = 0;
+            for n in 0..40_000 {
+                let random = |salt: u64| mix(n << 8 | salt);
+                let home = table.home(random(1));
+                let key = version.key | home.tag;
+                let base = gcra.grid().units(1 << 40);
+                // Far apart, a few units apart, at the end of what can be said, or near a fresh bucket.
+                let spread = [base, 3, base / 1000 + 1, 1 << 20][(n & 3) as usize];
+                for place in 0..CANDIDATES {
+                    let slot = home.candidate(place).expect("a candidate");
+                    let word = base + random(place as u64 + 2) % spread;
+                    let mut new = Pair { key: version.key | random(place as u64 + 20) >> 8, state: word };
+                    match random(place as u64 + 40) % 150 {
+                        0 => new.key = other.key | new.key << 8 >> 8,
+                        1 => new.key = key,
+                        2 => new = Pair { key: 0, state: 0 },
+                        3 => new = Pair { key: 0, state: 1 << 40 },
+                        4 => new.state = u64::MAX,
+                        5 => new.state = 1 + word % 4,
+                        _ => {}
+                    }
+                    slot.swap(slot.pair(), new).expect("nobody else");
+                }
+                let by_word = first_by_word(&home, key, gcra);
+                let terms = Near { table: &table, version };
+                if let Some((slot, pair)) = by_word {
+                    let Ok(Some(first)) = protocol::first_to_expire(&terms, &home, key, 1 << 40) else {
+                        panic!("the key is there, and one was chosen all the same")
+                    };
+                    assert!(core::ptr::eq(first.slot, slot), "{pair:?} and not {:?}", first.pair);
+                    assert_eq!(first.expires, gcra.expires_at(pair.state));
+                    chosen += 1;
+                }
+            }
+            assert!(chosen > 5_000, "{chosen} chosen by word under {policy}");
+        }
+    }
+}
