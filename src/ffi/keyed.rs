@@ -4,7 +4,7 @@ use super::boundary::*;
 use super::cell::{answer, tollbar_decision};
 use super::status::*;
 use super::table::{table_code, tollbar_table};
-use crate::decision::Verdict;
+use crate::decision::{Decision, Verdict};
 use crate::table::{PolicyId, Request, Table, TableError};
 use core::ffi::c_void;
 use core::mem::size_of;
@@ -418,8 +418,20 @@ unsafe fn check(
         return table.try_admit(policy, key, now, cost).map(|verdict| verdict as i32).map_err(table_code);
     }
     size_at(out)?;
-    let decision = table.try_check(policy, key, now, cost).map_err(table_code)?;
+    let decision = check_in_full(table, policy, key, now, cost).map_err(table_code)?;
     answer(out, || decision)
+}
+
+/// Once for all that call it: the arithmetic of an answer in full is more than a call.
+#[inline(never)]
+fn check_in_full(
+    table: &Table,
+    policy: PolicyId,
+    key: &[u8],
+    now: Option<u64>,
+    cost: u64,
+) -> Result<Decision, TableError> {
+    table.try_check(policy, key, now, cost)
 }
 
 /// # Safety

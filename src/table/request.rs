@@ -41,6 +41,8 @@ pub(super) enum Skipped {
     Allowed,
     Denied,
     Failed(TableError),
+    /// It did not: the answer is here.
+    Told(Decision),
 }
 
 /// What an exempt key, or one that is missing and allowed, is told.
@@ -220,7 +222,7 @@ impl Table {
         }
         self.look(now);
         let mut taken = 0;
-        let (outcome, _) = self.request(sought, now, false, |rule, state| {
+        let (outcome, _) = self.request(sought, now, false, &mut |rule, state| {
             taken = rule.available(state, now).min(most);
             match taken {
                 // Nothing to take is nothing to write.
@@ -280,32 +282,41 @@ impl Table {
     }
 
     /// One request from the beginning.
-    #[inline(never)]
+    #[inline]
     pub(super) fn long<A: Answer>(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64, absent: bool) -> A {
-        let sought = match self.start(policy, key) {
-            Ok(sought) => sought,
-            Err(skipped) => return skipped.decision().map_or_else(A::failed, A::told),
-        };
-        if self.fixed.side != 0 {
-            let told = self.ask_wide(sought, now, Ask::Check(cost));
-            return told.map_or_else(A::failed, |told| A::told(told.decision));
-        }
-        match self.request(sought, now, absent, |rule, state| rule.step(state, now, cost)) {
+        match self.outcome(policy, key, now, cost, absent) {
             Ok((outcome, _)) if outcome.event == Event::Refused => A::told(full(outcome.until, now)),
             Ok((outcome, version)) => A::known(&version.rule, outcome.verdict, outcome.state, now, cost),
-            Err(error) => A::failed(error),
+            Err(skipped) => skipped.decision().map_or_else(A::failed, A::told),
         }
+    }
+
+    #[inline(never)]
+    fn outcome(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+        absent: bool,
+    ) -> Result<(Outcome, &Version), Skipped> {
+        let sought = self.start(policy, key)?;
+        if self.fixed.side != 0 {
+            let told = self.ask_wide(sought, now, Ask::Check(cost)).map_err(Skipped::Failed)?;
+            return Err(Skipped::Told(told.decision));
+        }
+        self.request(sought, now, absent, &mut |rule, state| rule.step(state, now, cost)).map_err(Skipped::Failed)
     }
 
     /// Asks the table; `absent`: the key was not found just now. Its policy may change meanwhile: then it is asked under
     /// the new one.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn request<'a>(
         &'a self,
         mut sought: Sought<'a>,
         now: u64,
         mut absent: bool,
-        mut step: impl FnMut(&Rule, u64) -> Step,
+        step: &mut dyn FnMut(&Rule, u64) -> Step,
     ) -> Result<(Outcome, &'a Version), TableError> {
         for _ in 0..ROUNDS {
             let version = sought.version;
@@ -479,6 +490,7 @@ impl Skipped {
             Skipped::Allowed => Ok(FREE),
             Skipped::Denied => Ok(CLOSED),
             Skipped::Failed(error) => Err(error),
+            Skipped::Told(decision) => Ok(decision),
         }
     }
 }
