@@ -15,14 +15,14 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_tollbar_request.h"
+#include "ngx_tollbar_conf.h"
 #include "ngx_tollbar_zone.h"
 
 typedef struct {
     ngx_tollbar_zone_t zone;
     tollbar_policy_spec policy;
-    ngx_http_complex_value_t key;
-    /* The index of the variable that the key is, all of it: such keys need no script. NGX_ERROR for others. */
-    ngx_int_t variable;
+    ngx_http_tollbar_key_t key;
 } ngx_http_tollbar_limit_req_zone_t;
 
 typedef struct {

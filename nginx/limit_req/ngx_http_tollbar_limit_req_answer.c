@@ -8,8 +8,6 @@ typedef ngx_http_tollbar_limit_req_outcome_t outcome_t;
 /* The library is for 64-bit processors, where compilers have this. */
 __extension__ typedef unsigned __int128 wide_t;
 
-static ngx_int_t delay(ngx_http_request_t *r, ngx_msec_t wait);
-static void after_delay(ngx_http_request_t *r);
 static ngx_uint_t owed(const outcome_t *outcome);
 static ngx_int_t status_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
 
@@ -38,7 +36,8 @@ ngx_int_t ngx_http_tollbar_limit_req_answer(ngx_http_request_t *r, ngx_int_t rc,
             r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_DELAYED_DRY_RUN;
             return NGX_DECLINED;
         }
-        return delay(r, wait);
+        r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_DELAYED;
+        return ngx_http_tollbar_delay(r, wait);
     }
     if (rc == NGX_BUSY) {
         /* This one is not. With it, the excess would be what is owed without it. */
@@ -81,44 +80,6 @@ ngx_int_t ngx_http_tollbar_limit_req_add_variable(ngx_conf_t *cf)
     }
     variable->get_handler = status_variable;
     return NGX_OK;
-}
-
-/* Lets the request sleep on its connection's write event. Meanwhile nothing is read but whether the client has gone. */
-static ngx_int_t delay(ngx_http_request_t *r, ngx_msec_t wait)
-{
-    ngx_event_t *read = r->connection->read;
-
-    r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_DELAYED;
-    if (read->ready) {
-        ngx_post_event(read, &ngx_posted_events);
-    } else if (ngx_handle_read_event(read, 0) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-    r->read_event_handler = ngx_http_test_reading;
-    r->write_event_handler = after_delay;
-    r->connection->write->delayed = 1;
-    ngx_add_timer(r->connection->write, wait);
-    return NGX_AGAIN;
-}
-
-static void after_delay(ngx_http_request_t *r)
-{
-    ngx_event_t *write = r->connection->write;
-
-    /* nginx takes the mark away when the timer goes off; until then it is only that the client could be written to. */
-    if (write->delayed) {
-        if (ngx_handle_write_event(write, 0) != NGX_OK) {
-            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        }
-        return;
-    }
-    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
-    }
-    r->read_event_handler = ngx_http_block_reading;
-    r->write_event_handler = ngx_http_core_run_phases;
-    ngx_http_core_run_phases(r);
 }
 
 /* What the key owes, in thousandths of a request. */

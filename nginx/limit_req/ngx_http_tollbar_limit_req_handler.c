@@ -2,7 +2,6 @@
 
 #include "ngx_http_tollbar_limit_req.h"
 
-typedef ngx_http_tollbar_limit_req_zone_t zone_t;
 typedef ngx_http_tollbar_limit_req_limit_t limit_t;
 typedef ngx_http_tollbar_limit_req_conf_t conf_t;
 typedef ngx_http_tollbar_limit_req_outcome_t outcome_t;
@@ -25,7 +24,6 @@ static ngx_int_t refused(limit_t *limit, ngx_str_t *key, ngx_log_t *log, int32_t
 static ngx_int_t take_known(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt);
 static ngx_int_t look(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt);
 static ngx_int_t failed(limit_t *limit, ngx_log_t *log, int32_t error);
-static ngx_inline ngx_int_t key_of(ngx_http_request_t *r, zone_t *zone, ngx_str_t *key);
 
 ngx_int_t ngx_http_tollbar_limit_req_handler(ngx_http_request_t *r)
 {
@@ -54,7 +52,7 @@ ngx_int_t ngx_http_tollbar_limit_req_handler(ngx_http_request_t *r)
 static ngx_inline ngx_int_t ask_one(ngx_http_request_t *r, limit_t *limit, outcome_t *out)
 {
     ngx_str_t key;
-    ngx_int_t rc = key_of(r, limit->zone, &key);
+    ngx_int_t rc = ngx_http_tollbar_key_of(r, &limit->zone->key, &key);
 
     out->limit = limit;
     return rc == NGX_OK ? take(limit, &key, r->connection->log, &out->debt) : rc;
@@ -84,7 +82,7 @@ static ngx_int_t ask_several(ngx_http_request_t *r, ngx_array_t *limits, outcome
      * earlier limit ends it there. */
     for (n = 0; n < limits->nelts; n++) {
         charges[charges_n].limit = all[n];
-        rc = key_of(r, all[n]->zone, &charges[charges_n].key);
+        rc = ngx_http_tollbar_key_of(r, &all[n]->zone->key, &charges[charges_n].key);
         if (rc == NGX_DECLINED) {
             continue;
         }
@@ -192,30 +190,4 @@ static ngx_int_t failed(limit_t *limit, ngx_log_t *log, int32_t error)
 {
     ngx_log_error(NGX_LOG_ALERT, log, 0, "zone \"%V\": %s", &limit->shm_zone->shm.name, tollbar_strerror(error));
     return NGX_ERROR;
-}
-
-/* NGX_DECLINED: there is no key, or none that is limited. NGX_ABORT: it cannot be evaluated. */
-static ngx_inline ngx_int_t key_of(ngx_http_request_t *r, zone_t *zone, ngx_str_t *key)
-{
-    ngx_http_variable_value_t *value;
-
-    if (zone->variable != NGX_ERROR) {
-        value = ngx_http_get_flushed_variable(r, (ngx_uint_t) zone->variable);
-        if (value == NULL || value->not_found) {
-            return NGX_DECLINED;
-        }
-        key->data = value->data;
-        key->len = value->len;
-    } else if (ngx_http_complex_value(r, &zone->key, key) != NGX_OK) {
-        return NGX_ABORT;
-    }
-    if (key->len == 0) {
-        return NGX_DECLINED;
-    }
-    if (key->len > 65535) {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "the value of the \"%V\" key is more than 65535 bytes: \"%V\"",
-                      &zone->key.value, key);
-        return NGX_DECLINED;
-    }
-    return NGX_OK;
 }

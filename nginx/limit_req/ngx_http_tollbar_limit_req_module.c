@@ -14,17 +14,13 @@ typedef struct {
 
 static ngx_int_t complete(ngx_conf_t *cf);
 static void complete_limit(limit_t *limit);
-static uint64_t time_of(const tollbar_policy_spec *policy, uint64_t requests);
 static ngx_int_t start(ngx_cycle_t *cycle);
 static void *create_main_conf(ngx_conf_t *cf);
 static void *create_conf(ngx_conf_t *cf);
 static char *merge_conf(ngx_conf_t *cf, void *parent, void *child);
 static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-static char *read_size(ngx_conf_t *cf, ngx_str_t *argument, ngx_str_t *name, size_t *size);
 static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec *policy);
-static ngx_int_t only_variable(ngx_conf_t *cf, ngx_str_t *text);
 static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-static char *refuse(ngx_conf_t *cf, const char *message, ngx_str_t *argument);
 
 static ngx_conf_enum_t log_levels[] = {
     { ngx_string("info"), NGX_LOG_INFO },
@@ -104,20 +100,10 @@ static void complete_limit(limit_t *limit)
     limit->zone = zone;
     limit->narrow = (uint64_t) limit->burst + 1 < zone->policy.burst;
     limit->delays = limit->delay < limit->burst;
-    limit->debt_most = time_of(&zone->policy, (uint64_t) limit->burst);
+    limit->debt_most = ngx_tollbar_time_of(&zone->policy, (uint64_t) limit->burst);
     /* A microsecond for the rounding of times: another request's permit is a whole one. */
-    limit->debt_after = time_of(&zone->policy, (uint64_t) limit->burst + 1) + 1000;
-    limit->debt_undelayed = time_of(&zone->policy, (uint64_t) limit->delay + 1);
-}
-
-/* Nanoseconds in which so many requests are paid for. */
-static uint64_t time_of(const tollbar_policy_spec *policy, uint64_t requests)
-{
-    /* The library is for 64-bit processors, where compilers have this. */
-    __extension__ typedef unsigned __int128 wide_t;
-    wide_t time = (wide_t) requests * policy->period_ns / policy->limit;
-
-    return time > INT64_MAX ? INT64_MAX : (uint64_t) time;
+    limit->debt_after = ngx_tollbar_time_of(&zone->policy, (uint64_t) limit->burst + 1) + 1000;
+    limit->debt_undelayed = ngx_tollbar_time_of(&zone->policy, (uint64_t) limit->delay + 1);
 }
 
 /* The configuration is in force. */
@@ -183,7 +169,6 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     main_conf_t *main = conf;
     ngx_str_t *value = cf->args->elts;
     ngx_str_t name = ngx_null_string;
-    ngx_http_compile_complex_value_t compile;
     ngx_shm_zone_t *shm_zone, **place;
     zone_t *zone = ngx_pcalloc(cf->pool, sizeof(zone_t));
     size_t size = 0;
@@ -193,14 +178,9 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (zone == NULL) {
         return NGX_CONF_ERROR;
     }
-    ngx_memzero(&compile, sizeof(compile));
-    compile.cf = cf;
-    compile.value = &value[1];
-    compile.complex_value = &zone->key;
-    if (ngx_http_compile_complex_value(&compile) != NGX_OK) {
+    if (ngx_http_tollbar_key_compile(cf, &value[1], &zone->key) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
-    zone->variable = only_variable(cf, &value[1]);
 
     zone->policy = once_a_second;
     zone->policy.limit = 1;
@@ -208,18 +188,18 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     zone->policy.burst = 1;
     for (n = 2; n < cf->args->nelts; n++) {
         if (ngx_strncmp(value[n].data, "zone=", 5) == 0) {
-            error = read_size(cf, &value[n], &name, &size);
+            error = ngx_tollbar_conf_zone(cf, &value[n], &name, &size);
         } else if (ngx_strncmp(value[n].data, "rate=", 5) == 0) {
             error = read_rate(cf, &value[n], &zone->policy);
         } else {
-            error = refuse(cf, "invalid parameter \"%V\"", &value[n]);
+            error = ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", &value[n]);
         }
         if (error != NGX_CONF_OK) {
             return error;
         }
     }
     if (name.len == 0) {
-        return refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
     }
 
     zone->zone.keys = value[1];
@@ -235,7 +215,7 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (shm_zone->data != NULL) {
         zone = shm_zone->data;
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\"", &cmd->name, &name,
-                           &zone->key.value);
+                           &zone->key.value.value);
         return NGX_CONF_ERROR;
     }
     place = ngx_array_push(&main->zones);
@@ -243,30 +223,6 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
     *place = shm_zone;
-    return NGX_CONF_OK;
-}
-
-static char *read_size(ngx_conf_t *cf, ngx_str_t *argument, ngx_str_t *name, size_t *size)
-{
-    u_char *colon = (u_char *) ngx_strchr(argument->data, ':');
-    ngx_str_t text;
-    ssize_t bytes;
-
-    if (colon == NULL) {
-        return refuse(cf, "invalid zone size \"%V\"", argument);
-    }
-    name->data = argument->data + 5;
-    name->len = colon - name->data;
-    text.data = colon + 1;
-    text.len = argument->data + argument->len - text.data;
-    bytes = ngx_parse_size(&text);
-    if (bytes == NGX_ERROR) {
-        return refuse(cf, "invalid zone size \"%V\"", argument);
-    }
-    if (bytes < (ssize_t) (8 * ngx_pagesize)) {
-        return refuse(cf, "zone \"%V\" is too small", argument);
-    }
-    *size = (size_t) bytes;
     return NGX_CONF_OK;
 }
 
@@ -285,40 +241,11 @@ static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec 
     }
     rate = ngx_atoi(argument->data + 5, length - 5);
     if (rate <= 0) {
-        return refuse(cf, "invalid rate \"%V\"", argument);
+        return ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\"", argument);
     }
     policy->limit = (uint64_t) rate;
     /* Faster than the table can count, which is 10^10 a second and more. */
-    return tollbar_policy_spec_check(policy) == 0 ? NGX_CONF_OK : refuse(cf, "invalid rate \"%V\"", argument);
-}
-
-/* The index of the variable that `text` is, "$name" or "${name}", and nothing else; NGX_ERROR if it is not. */
-static ngx_int_t only_variable(ngx_conf_t *cf, ngx_str_t *text)
-{
-    ngx_str_t name = *text;
-    size_t n;
-    u_char c;
-
-    if (name.len < 2 || name.data[0] != '$') {
-        return NGX_ERROR;
-    }
-    name.data++;
-    name.len--;
-    if (name.data[0] == '{' && name.len > 2 && name.data[name.len - 1] == '}') {
-        name.data++;
-        name.len -= 2;
-    }
-    /* $1 is a part of what a regular expression has matched. */
-    if (name.data[0] >= '0' && name.data[0] <= '9') {
-        return NGX_ERROR;
-    }
-    for (n = 0; n < name.len; n++) {
-        c = name.data[n];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) {
-            return NGX_ERROR;
-        }
-    }
-    return ngx_http_get_variable_index(cf, &name);
+    return tollbar_policy_spec_check(policy) == 0 ? NGX_CONF_OK : ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\"", argument);
 }
 
 /* limit_req zone=NAME [burst=N] [nodelay|delay=N] */
@@ -347,21 +274,21 @@ static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         } else if (ngx_strncmp(value[n].data, "burst=", 6) == 0) {
             limit->burst = ngx_atoi(value[n].data + 6, value[n].len - 6);
             if (limit->burst <= 0) {
-                return refuse(cf, "invalid burst value \"%V\"", &value[n]);
+                return ngx_tollbar_conf_refuse(cf, "invalid burst value \"%V\"", &value[n]);
             }
         } else if (ngx_strncmp(value[n].data, "delay=", 6) == 0) {
             limit->delay = ngx_atoi(value[n].data + 6, value[n].len - 6);
             if (limit->delay <= 0) {
-                return refuse(cf, "invalid delay value \"%V\"", &value[n]);
+                return ngx_tollbar_conf_refuse(cf, "invalid delay value \"%V\"", &value[n]);
             }
         } else if (ngx_strcmp(value[n].data, "nodelay") == 0) {
             limit->delay = NGX_MAX_INT_T_VALUE;
         } else {
-            return refuse(cf, "invalid parameter \"%V\"", &value[n]);
+            return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", &value[n]);
         }
     }
     if (shm_zone == NULL) {
-        return refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
     }
     limit->shm_zone = shm_zone;
 
@@ -385,11 +312,4 @@ static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
     *place = limit;
     return NGX_CONF_OK;
-}
-
-/* Tells what is wrong with the configuration, in a message with one "%V". */
-static char *refuse(ngx_conf_t *cf, const char *message, ngx_str_t *argument)
-{
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, message, argument);
-    return NGX_CONF_ERROR;
 }

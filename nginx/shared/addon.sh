@@ -10,10 +10,21 @@ tollbar_archive=${TOLLBAR_BUILD:-$tollbar_root/build}/libtollbar.a
 
 
 # nginx looks for the headers of all modules in all of these directories, before the system's: hence their long names.
-tollbar_srcs="$tollbar_shared/ngx_tollbar_zone.c"
+tollbar_srcs="$tollbar_shared/ngx_tollbar_zone.c $tollbar_shared/ngx_tollbar_conf.c"
 tollbar_incs="$tollbar_root/include $tollbar_shared"
-tollbar_deps="$tollbar_root/include/tollbar.h $tollbar_shared/ngx_tollbar_zone.h $tollbar_archive"
+tollbar_deps="$tollbar_root/include/tollbar.h $tollbar_shared/ngx_tollbar_zone.h $tollbar_shared/ngx_tollbar_conf.h $tollbar_archive"
 tollbar_libs="$tollbar_archive -lpthread"
+
+# For modules that count what has a beginning and an end, beside or instead of those. They need nothing of the archive.
+tollbar_conn_srcs=
+for tollbar_part in conn conn_hash conn_process conn_zone; do
+    tollbar_conn_srcs="$tollbar_conn_srcs $tollbar_shared/ngx_tollbar_$tollbar_part.c"
+done
+tollbar_conn_deps="$tollbar_shared/ngx_tollbar_conn.h $tollbar_shared/ngx_tollbar_conn_zone.h"
+
+# What only HTTP modules have.
+tollbar_http_srcs="$tollbar_shared/ngx_http_tollbar_request.c"
+tollbar_http_deps="$tollbar_shared/ngx_http_tollbar_request.h"
 
 # nginx loads modules into one space of names: only what it asks for may be seen, or two of them that were built from
 # different versions would call each other's functions.

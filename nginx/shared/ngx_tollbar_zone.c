@@ -9,7 +9,8 @@ static void copy(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old);
 static ngx_int_t choose_seed(ngx_shm_zone_t *shm_zone);
 static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
                                  uint64_t room);
-static size_t least_size(ngx_tollbar_zone_t *zone);
+static ngx_uint_t all_policies(ngx_tollbar_zone_t *zone, ngx_tollbar_zone_t *old, const tollbar_policy_spec **policies,
+                               tollbar_policy_spec *added);
 static ngx_tollbar_zone_t *former(ngx_shm_zone_t *shm_zone);
 static ngx_flag_t same_rates(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b);
 static ngx_flag_t same_keys(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b);
@@ -17,7 +18,26 @@ static void end_view(void *data);
 
 ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag, ngx_tollbar_zone_t *zone)
 {
-    return ngx_shared_memory_add(cf, name, ngx_max(size, least_size(zone)), tag);
+    return ngx_shared_memory_add(cf, name, ngx_max(size, ngx_tollbar_zone_least(zone)), tag);
+}
+
+size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone)
+{
+    tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1);
+    const tollbar_policy_spec *policies[POLICIES_MOST];
+    uint64_t bytes = 0;
+    ngx_uint_t n;
+    size_t pages;
+
+    for (n = 0; n < zone->policies_n; n++) {
+        policies[n] = &zone->policies[n];
+    }
+    if (tollbar_table_bytes(&options, policies, zone->policies_n, &bytes) != 0) {
+        return 0;
+    }
+    /* The slab has a descriptor for each page, and some pages for itself. */
+    pages = bytes / ngx_pagesize + 3;
+    return ngx_align(pages * (ngx_pagesize + sizeof(ngx_slab_page_t)), ngx_pagesize);
 }
 
 ngx_int_t ngx_tollbar_zone_bind(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *zone)
@@ -103,8 +123,9 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
     ngx_slab_pool_t *pool = (ngx_slab_pool_t *) shm_zone->shm.addr;
     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(0);
     const tollbar_policy_spec *policies[POLICIES_MOST];
+    tollbar_policy_spec added[POLICIES_MOST];
     size_t room = pool->pfree * ngx_pagesize;
-    ngx_uint_t n;
+    ngx_uint_t policies_n = all_policies(zone, old, policies, added);
     int32_t error = TOLLBAR_E_NO_MEMORY;
 
     /* Entries are known by hashes, which depend on the seed. */
@@ -113,18 +134,20 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
     } else if (choose_seed(shm_zone) != NGX_OK) {
         return NGX_ERROR;
     }
-    for (n = 0; n < zone->policies_n; n++) {
-        policies[n] = &zone->policies[n];
-    }
     options.on_full = (uint32_t) zone->on_full;
     options.seed = zone->seed;
     options.flags = TOLLBAR_TABLE_SEEDED;
-    options.capacity = largest_capacity(&options, policies, zone->policies_n, room);
+    options.capacity = largest_capacity(&options, policies, policies_n, room);
+    if (options.capacity == 0) {
+        /* The zone's policy is now one that has a table for itself. */
+        policies_n = zone->policies_n;
+        options.capacity = largest_capacity(&options, policies, policies_n, room);
+    }
 
     /* More than a page comes as whole pages, so it is aligned for any table. */
     pool->data = ngx_slab_alloc_locked(pool, room);
     if (pool->data != NULL) {
-        error = tollbar_table_init_in(pool->data, room, &options, policies, zone->policies_n, &zone->table);
+        error = tollbar_table_init_in(pool->data, room, &options, policies, policies_n, &zone->table);
     }
     if (error != 0) {
         ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes: %s", &shm_zone->shm.name,
@@ -135,6 +158,26 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
         copy(shm_zone, old);
     }
     return NGX_OK;
+}
+
+/* What a table is made with: the policies of the configuration, and those that were added to the old table while it was in
+ * use, whose keys could not be copied without them. */
+static ngx_uint_t all_policies(ngx_tollbar_zone_t *zone, ngx_tollbar_zone_t *old, const tollbar_policy_spec **policies,
+                               tollbar_policy_spec *added)
+{
+    ngx_uint_t n;
+
+    for (n = 0; n < zone->policies_n; n++) {
+        policies[n] = &zone->policies[n];
+    }
+    for (; old != NULL && n < POLICIES_MOST; n++) {
+        added[n] = (tollbar_policy_spec) TOLLBAR_POLICY_SPEC_INIT;
+        if (tollbar_table_get_policy(old->table, (uint32_t) n, &added[n]) != 0) {
+            break;
+        }
+        policies[n] = &added[n];
+    }
+    return n;
 }
 
 /* What the old workers charge after this, until they are gone, is not carried over. */
@@ -191,25 +234,6 @@ static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_p
         }
     }
     return fits;
-}
-
-/* The bytes of a zone with the smallest table: the slab has a descriptor for each page, and some for itself. */
-static size_t least_size(ngx_tollbar_zone_t *zone)
-{
-    tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1);
-    const tollbar_policy_spec *policies[POLICIES_MOST];
-    uint64_t bytes = 0;
-    ngx_uint_t n;
-    size_t pages;
-
-    for (n = 0; n < zone->policies_n; n++) {
-        policies[n] = &zone->policies[n];
-    }
-    if (tollbar_table_bytes(&options, policies, zone->policies_n, &bytes) != 0) {
-        return 0;
-    }
-    pages = bytes / ngx_pagesize + 3;
-    return ngx_align(pages * (ngx_pagesize + sizeof(ngx_slab_page_t)), ngx_pagesize);
 }
 
 /* The zone of that name in the configuration that is running now, if it is this module's. While another one is read,

@@ -44,6 +44,9 @@ typedef struct {
  * configurations that did with less before are still good. NULL where nginx has logged why not. */
 ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag, ngx_tollbar_zone_t *zone);
 
+/* The bytes of a zone with the smallest table of these policies; 0 if no table can hold them. */
+size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone);
+
 /* Makes `zone` the data of a zone that has none. */
 ngx_int_t ngx_tollbar_zone_bind(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *zone);
 

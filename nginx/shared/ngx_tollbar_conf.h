@@ -1,0 +1,19 @@
+/* What directives of all modules have in common. */
+
+#ifndef NGX_TOLLBAR_CONF_H
+#define NGX_TOLLBAR_CONF_H
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <tollbar.h>
+
+/* Tells what is wrong with the configuration, in a message with one "%V". */
+char *ngx_tollbar_conf_refuse(ngx_conf_t *cf, const char *message, ngx_str_t *argument);
+
+/* Reads zone=NAME:SIZE. */
+char *ngx_tollbar_conf_zone(ngx_conf_t *cf, ngx_str_t *argument, ngx_str_t *name, size_t *size);
+
+/* Nanoseconds in which so many permits are paid for, cut to what a timer could ever be told. */
+uint64_t ngx_tollbar_time_of(const tollbar_policy_spec *policy, uint64_t permits);
+
+#endif
