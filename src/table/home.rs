@@ -180,7 +180,7 @@ pub(super) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -
         return None;
     }
     let place = agree.trailing_zeros() as usize / 2;
-    Some(at(choose(place < SLOTS, first, second), place % SLOTS))
+    Some(at(Bucket::choose(agree & 0xff, first, second), place % SLOTS))
 }
 
 /// The slot of a bucket whose key word is `key`.
@@ -192,18 +192,6 @@ pub(super) fn find_in(bucket: &Bucket, key: u64) -> Option<&Slot> {
         return None;
     }
     Some(at(bucket, agree.trailing_zeros() as usize / 4 % SLOTS))
-}
-
-/// The first bucket if `first_it_is`, else the second: by a mask, since nobody can foresee which, and compilers make a branch
-/// of a choice.
-#[cfg(not(loom))]
-#[inline(always)]
-pub(super) fn choose<'a>(first_it_is: bool, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
-    let (first, second) = (core::ptr::from_ref(first), core::ptr::from_ref(second));
-    let apart = (second as usize).wrapping_sub(first as usize);
-    let chosen = first.wrapping_byte_add(apart & usize::from(first_it_is).wrapping_sub(1));
-    // SAFETY: it is one of the two, which are in the one block of memory that is the table's.
-    unsafe { &*chosen }
 }
 
 #[cfg(not(loom))]

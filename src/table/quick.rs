@@ -7,7 +7,7 @@
 //! words: a reference to something that is otherwise in registers would put it into memory for everybody.
 
 use super::counts::shard;
-use super::home::{choose, find_in, find_in_two, TAG};
+use super::home::{find_in, find_in_two, TAG};
 use super::slot::{Bucket, Pair, Slot};
 use super::versions::Version;
 use super::{PolicyId, Table};
@@ -43,7 +43,7 @@ impl Quick<'_> {
     /// Looks whether the key is in its first bucket, and puts the second in its place if not.
     #[inline(always)]
     pub(super) fn settle(&mut self) {
-        self.first = choose(Bucket::agreeing_in(self.first, self.key) != 0, self.first, self.second);
+        self.first = Bucket::choose(Bucket::agreeing_in(self.first, self.key), self.first, self.second);
     }
 }
 
