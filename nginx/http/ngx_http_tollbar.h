@@ -1,0 +1,181 @@
+/* tollbar for http: what the directives say, and what is asked of the tables.
+ *
+ * A zone has its limit by `rate` or by `policy`. A rate is a policy, too: gcra with the largest burst that any limit has for
+ * the zone, and one more permit, since a burst of N is N requests beyond the one that is always allowed. Limits with a smaller
+ * burst share the keys' states. They keep a part of the table's permits back (`spare`).
+ *
+ * Where the rate holds variables, its policy is added to the table when a request comes with it, and a key has a state of its
+ * own under each rate.
+ */
+
+#ifndef NGX_HTTP_TOLLBAR_H
+#define NGX_HTTP_TOLLBAR_H
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_tollbar_request.h"
+#include "ngx_tollbar_conf.h"
+#include "ngx_tollbar_zone.h"
+
+/* A number of permits. */
+typedef struct {
+    /* NGX_CONF_UNSET: it is not said, or made of variables. */
+    ngx_int_t number;
+    ngx_http_complex_value_t *text;
+} ngx_http_tollbar_amount_t;
+
+/* The rates that this process has seen in a zone whose rate holds variables. */
+typedef struct ngx_http_tollbar_rates_s ngx_http_tollbar_rates_t;
+
+typedef struct {
+    ngx_tollbar_zone_t zone;
+    tollbar_policy_spec policy;
+    ngx_http_tollbar_key_t key;
+    /* NULL: `policy` is what holds. */
+    ngx_http_complex_value_t *rate;
+    ngx_http_tollbar_rates_t *rates;
+    /* For limits that do not say theirs. */
+    ngx_http_tollbar_amount_t burst;
+    /* The zone's name in quotes, as headers have it. */
+    ngx_str_t quoted;
+    /* By `rate`: limits have bursts and can delay. */
+    unsigned paced:1;
+} ngx_http_tollbar_zone_t;
+
+/* What a limit comes to for a request. */
+typedef struct {
+    const tollbar_policy_spec *policy;
+    uint64_t cost;
+    /* Permits that a fresh key has by this limit, and what the table would let it have beyond. */
+    uint64_t capacity;
+    uint64_t spare;
+    /* What a key may owe, with the request, and not be delayed: nanoseconds. */
+    uint64_t undelayed;
+    uint32_t number;
+    /* A request can be let through and delayed. */
+    unsigned delays:1;
+} ngx_http_tollbar_terms_t;
+
+typedef struct {
+    ngx_shm_zone_t *shm_zone;
+    ngx_http_tollbar_zone_t *zone;
+    ngx_http_tollbar_amount_t burst;
+    ngx_http_tollbar_amount_t cost;
+    /* Requests; with `nodelay` NGX_MAX_INT_T_VALUE. */
+    ngx_int_t delay;
+    ngx_uint_t status;
+    /* Where it is written. */
+    ngx_str_t file;
+    ngx_uint_t line;
+    unsigned dry_run:1;
+    /* `terms` depends on the request. */
+    unsigned varies:1;
+    ngx_http_tollbar_terms_t terms;
+} ngx_http_tollbar_limit_t;
+
+typedef struct {
+    /* Of ngx_http_tollbar_limit_t *; those in a dry run behind the others, whose number is `enforced`. */
+    ngx_array_t limits;
+    ngx_uint_t enforced;
+    ngx_uint_t status_code;
+    ngx_uint_t limit_log_level;
+    ngx_uint_t delay_log_level;
+    ngx_uint_t headers;
+    ngx_flag_t dry_run;
+} ngx_http_tollbar_conf_t;
+
+/* $tollbar_status is the first. */
+#define NGX_HTTP_TOLLBAR_VARIABLE_STATUS 0
+#define NGX_HTTP_TOLLBAR_VARIABLES 5
+
+/* Every limit and zone of the configuration, wherever it is written. */
+typedef struct {
+    ngx_array_t limits; /* of ngx_http_tollbar_limit_t * */
+    ngx_array_t zones;  /* of ngx_shm_zone_t * */
+    /* The indices of the variables. */
+    ngx_uint_t variables[NGX_HTTP_TOLLBAR_VARIABLES];
+    /* Whether the configuration names any but $tollbar_status. */
+    ngx_flag_t variables_used;
+} ngx_http_tollbar_main_conf_t;
+
+#define NGX_HTTP_TOLLBAR_HEADERS_OFF 0
+#define NGX_HTTP_TOLLBAR_HEADERS_LEGACY 1
+#define NGX_HTTP_TOLLBAR_HEADERS_DRAFT 2
+
+/* A limit and a request. */
+typedef struct {
+    ngx_http_tollbar_limit_t *limit;
+    const ngx_http_tollbar_terms_t *terms;
+    ngx_http_tollbar_terms_t own;
+    ngx_str_t key;
+    /* What the limit has answered, where `known`. */
+    uint64_t remaining;
+    uint64_t reset_ns;
+    uint64_t retry_ns;
+    ngx_msec_t wait;
+    unsigned known:1;
+} ngx_http_tollbar_charge_t;
+
+/* What has come of all of a request's limits. */
+typedef struct {
+    ngx_http_tollbar_charge_t *charges;
+    /* Those that apply; the first `enforced` are in force, the others in a dry run. */
+    ngx_uint_t charges_n;
+    ngx_uint_t enforced;
+    /* The one that refuses, or delays most, or has the fewest permits left. */
+    ngx_http_tollbar_charge_t *binding;
+    /* In the dry run: NGX_OK or NGX_BUSY, and the one that would refuse, or delay. */
+    ngx_http_tollbar_charge_t *dry;
+    ngx_int_t dry_rc;
+} ngx_http_tollbar_asked_t;
+
+#define NGX_HTTP_TOLLBAR_PASSED 0
+#define NGX_HTTP_TOLLBAR_DELAYED 1
+#define NGX_HTTP_TOLLBAR_REJECTED 2
+#define NGX_HTTP_TOLLBAR_DELAYED_DRY_RUN 3
+#define NGX_HTTP_TOLLBAR_REJECTED_DRY_RUN 4
+
+extern ngx_module_t ngx_http_tollbar_module;
+
+/* Directives. */
+char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_tollbar_read_status_page(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* Reads "10r/s" and the like. NGX_ERROR: it is no rate, or one that no table can count. */
+ngx_int_t ngx_http_tollbar_rate_parse(ngx_str_t *text, tollbar_policy_spec *policy);
+
+/* A burst that is more than any limit will have, and does not make the state's grid any coarser to speak of. */
+void ngx_http_tollbar_rate_widen(tollbar_policy_spec *policy);
+
+ngx_http_tollbar_rates_t *ngx_http_tollbar_rates_create(ngx_pool_t *pool);
+
+/* The policy of a rate, and its number in the zone's table. NULL, with a line in the log, if there can be none. */
+const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, ngx_str_t *text, uint32_t *number, ngx_log_t *log);
+
+/* Works out what a limit comes to. */
+void ngx_http_tollbar_terms(ngx_http_tollbar_terms_t *terms, const ngx_http_tollbar_limit_t *limit, const tollbar_policy_spec *policy,
+                            uint32_t number, uint64_t burst, uint64_t cost);
+
+/* Of the preaccess phase. */
+ngx_int_t ngx_http_tollbar_handler(ngx_http_request_t *r);
+
+/* Lets the request pass, delays it or refuses it: NGX_OK, NGX_BUSY for a refusal, NGX_ERROR for one because it cannot be told,
+ * NGX_ABORT if a value cannot be evaluated. Returns what the handler is to return. */
+ngx_int_t ngx_http_tollbar_answer(ngx_http_request_t *r, ngx_int_t rc, const ngx_http_tollbar_asked_t *asked);
+
+/* Adds the headers that are configured, and Retry-After to a refusal. */
+ngx_int_t ngx_http_tollbar_add_headers(ngx_http_request_t *r, ngx_int_t rc, const ngx_http_tollbar_asked_t *asked);
+
+/* Nanoseconds as whole seconds, rounded up. */
+uint64_t ngx_http_tollbar_seconds(uint64_t ns);
+
+/* The variables: added before the configuration is read, looked for in it afterwards, and set for a request. $tollbar_status
+ * is also the mark that the request has been counted; it stays through subrequests and redirects. */
+ngx_int_t ngx_http_tollbar_add_variables(ngx_conf_t *cf);
+ngx_int_t ngx_http_tollbar_find_variables(ngx_conf_t *cf);
+void ngx_http_tollbar_set_status(ngx_http_request_t *r, ngx_http_variable_value_t *v, ngx_uint_t status);
+void ngx_http_tollbar_set_variables(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge, ngx_flag_t refused);
+
+#endif

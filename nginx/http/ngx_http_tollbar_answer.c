@@ -1,0 +1,130 @@
+/* What is done with a request that is delayed or refused, and what the log says about it. */
+
+#include "ngx_http_tollbar.h"
+
+typedef ngx_http_tollbar_conf_t conf_t;
+typedef ngx_http_tollbar_charge_t charge_t;
+typedef ngx_http_tollbar_asked_t asked_t;
+
+static ngx_int_t let_pass(ngx_http_request_t *r, conf_t *conf, const asked_t *asked);
+static ngx_int_t refuse(ngx_http_request_t *r, conf_t *conf, ngx_int_t rc, const asked_t *asked);
+static void note(ngx_http_request_t *r, ngx_uint_t status, const charge_t *charge);
+static void log_refusal(ngx_http_request_t *r, conf_t *conf, const charge_t *charge, const char *dry_run);
+static void log_delay(ngx_http_request_t *r, conf_t *conf, const charge_t *charge, const char *dry_run);
+static ngx_uint_t excess_of(const charge_t *charge, uint64_t own);
+
+ngx_int_t ngx_http_tollbar_answer(ngx_http_request_t *r, ngx_int_t rc, const asked_t *asked)
+{
+    conf_t *conf = ngx_http_get_module_loc_conf(r, ngx_http_tollbar_module);
+
+    if (rc == NGX_ABORT) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    if (rc == NGX_OK) {
+        return let_pass(r, conf, asked);
+    }
+    return refuse(r, conf, rc, asked);
+}
+
+static ngx_int_t let_pass(ngx_http_request_t *r, conf_t *conf, const asked_t *asked)
+{
+    const charge_t *binding = asked->binding != NULL ? asked->binding : asked->dry;
+    ngx_msec_t wait = asked->binding != NULL ? binding->wait : 0;
+    ngx_uint_t status = NGX_HTTP_TOLLBAR_PASSED;
+
+    if (asked->dry != NULL) {
+        if (asked->dry_rc != NGX_OK) {
+            status = NGX_HTTP_TOLLBAR_REJECTED_DRY_RUN;
+            if (asked->dry_rc == NGX_BUSY) {
+                log_refusal(r, conf, asked->dry, ", dry run");
+            }
+        } else if (asked->dry->wait != 0) {
+            status = NGX_HTTP_TOLLBAR_DELAYED_DRY_RUN;
+            log_delay(r, conf, asked->dry, ", dry run");
+        }
+        if (status != NGX_HTTP_TOLLBAR_PASSED) {
+            binding = asked->dry;
+        }
+    }
+    if (wait != 0) {
+        binding = asked->binding;
+        log_delay(r, conf, binding, conf->dry_run ? ", dry run" : "");
+        status = conf->dry_run ? NGX_HTTP_TOLLBAR_DELAYED_DRY_RUN : NGX_HTTP_TOLLBAR_DELAYED;
+    }
+    note(r, status, binding);
+    if (conf->dry_run) {
+        return NGX_DECLINED;
+    }
+    if (ngx_http_tollbar_add_headers(r, NGX_OK, asked) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    return wait != 0 ? ngx_http_tollbar_delay(r, wait) : NGX_DECLINED;
+}
+
+static ngx_int_t refuse(ngx_http_request_t *r, conf_t *conf, ngx_int_t rc, const asked_t *asked)
+{
+    const charge_t *binding = asked->binding;
+
+    if (rc == NGX_BUSY) {
+        log_refusal(r, conf, binding, conf->dry_run ? ", dry run" : "");
+    }
+    note(r, conf->dry_run ? NGX_HTTP_TOLLBAR_REJECTED_DRY_RUN : NGX_HTTP_TOLLBAR_REJECTED, binding);
+    if (conf->dry_run) {
+        return NGX_DECLINED;
+    }
+    if (ngx_http_tollbar_add_headers(r, rc, asked) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    return (ngx_int_t) (binding->limit->status != NGX_CONF_UNSET_UINT ? binding->limit->status : conf->status_code);
+}
+
+/* The mark that the request has been counted, and the variables. */
+static void note(ngx_http_request_t *r, ngx_uint_t status, const charge_t *charge)
+{
+    ngx_http_tollbar_main_conf_t *main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
+
+    ngx_http_tollbar_set_status(r, &r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_STATUS]], status);
+    if (main->variables_used) {
+        ngx_http_tollbar_set_variables(
+            r, charge, status == NGX_HTTP_TOLLBAR_REJECTED || status == NGX_HTTP_TOLLBAR_REJECTED_DRY_RUN);
+    }
+}
+
+/* The words are those of limit_req, by which people's tools know them. */
+static void log_refusal(ngx_http_request_t *r, conf_t *conf, const charge_t *charge, const char *dry_run)
+{
+    ngx_uint_t excess;
+
+    if (charge->terms->cost > charge->terms->capacity) {
+        ngx_log_error(conf->limit_log_level, r->connection->log, 0,
+                      "limiting requests%s, cost %uL is more than the burst ever allows, by zone \"%V\"", dry_run,
+                      charge->terms->cost, &charge->limit->shm_zone->shm.name);
+    } else if (charge->limit->zone->paced) {
+        excess = excess_of(charge, 0);
+        ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, excess: %ui.%03ui by zone \"%V\"",
+                      dry_run, excess / 1000, excess % 1000, &charge->limit->shm_zone->shm.name);
+    } else {
+        ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, by zone \"%V\"", dry_run,
+                      &charge->limit->shm_zone->shm.name);
+    }
+}
+
+static void log_delay(ngx_http_request_t *r, conf_t *conf, const charge_t *charge, const char *dry_run)
+{
+    ngx_uint_t excess = excess_of(charge, charge->terms->cost);
+
+    ngx_log_error(conf->delay_log_level, r->connection->log, 0, "delaying request%s, excess: %ui.%03ui, by zone \"%V\"", dry_run,
+                  excess / 1000, excess % 1000, &charge->limit->shm_zone->shm.name);
+}
+
+/* What the key owes but for `own` permits, in thousandths of a permit: what stands before this request. */
+static ngx_uint_t excess_of(const charge_t *charge, uint64_t own)
+{
+    /* The library is for 64-bit processors, where compilers have this. */
+    __extension__ typedef unsigned __int128 wide_t;
+    const tollbar_policy_spec *policy = charge->terms->policy;
+    wide_t owed = ((wide_t) charge->reset_ns * policy->limit * 1000 + policy->period_ns / 2) / policy->period_ns;
+
+    owed = owed > (wide_t) own * 1000 ? owed - (wide_t) own * 1000 : 0;
+    return owed > NGX_MAX_INT_T_VALUE ? NGX_MAX_INT_T_VALUE : (ngx_uint_t) owed;
+}

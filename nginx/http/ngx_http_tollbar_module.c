@@ -1,0 +1,264 @@
+/* The module: its directives, and what is worked out when all of them have been read. */
+
+#include "ngx_http_tollbar.h"
+
+typedef ngx_http_tollbar_zone_t zone_t;
+typedef ngx_http_tollbar_limit_t limit_t;
+typedef ngx_http_tollbar_conf_t conf_t;
+typedef ngx_http_tollbar_main_conf_t main_conf_t;
+
+static ngx_int_t complete(ngx_conf_t *cf);
+static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit);
+static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit);
+static ngx_int_t wrong(ngx_conf_t *cf, limit_t *limit, const char *message);
+static ngx_flag_t returns(ngx_conf_t *cf);
+static ngx_int_t start(ngx_cycle_t *cycle);
+static void *create_main_conf(ngx_conf_t *cf);
+static void *create_conf(ngx_conf_t *cf);
+static char *merge_conf(ngx_conf_t *cf, void *parent, void *child);
+static ngx_uint_t sort(ngx_array_t *array);
+
+static ngx_conf_enum_t log_levels[] = {
+    { ngx_string("info"), NGX_LOG_INFO },
+    { ngx_string("notice"), NGX_LOG_NOTICE },
+    { ngx_string("warn"), NGX_LOG_WARN },
+    { ngx_string("error"), NGX_LOG_ERR },
+    { ngx_null_string, 0 }
+};
+
+static ngx_conf_enum_t header_kinds[] = {
+    { ngx_string("off"), NGX_HTTP_TOLLBAR_HEADERS_OFF },
+    { ngx_string("legacy"), NGX_HTTP_TOLLBAR_HEADERS_LEGACY },
+    { ngx_string("draft"), NGX_HTTP_TOLLBAR_HEADERS_DRAFT },
+    { ngx_string("both"), NGX_HTTP_TOLLBAR_HEADERS_LEGACY|NGX_HTTP_TOLLBAR_HEADERS_DRAFT },
+    { ngx_null_string, 0 }
+};
+
+static ngx_conf_num_bounds_t status_bounds = { ngx_conf_check_num_bounds, 400, 599 };
+
+#define ANYWHERE (NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF)
+
+static ngx_command_t commands[] = {
+    { ngx_string("tollbar_zone"), NGX_HTTP_MAIN_CONF|NGX_CONF_2MORE, ngx_http_tollbar_read_zone, NGX_HTTP_MAIN_CONF_OFFSET, 0, NULL },
+    { ngx_string("tollbar"), ANYWHERE|NGX_CONF_1MORE, ngx_http_tollbar_read_limit, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
+    { ngx_string("tollbar_status_code"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_num_slot, NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(conf_t, status_code), &status_bounds },
+    { ngx_string("tollbar_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_enum_slot, NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(conf_t, limit_log_level), &log_levels },
+    { ngx_string("tollbar_dry_run"), ANYWHERE|NGX_CONF_FLAG, ngx_conf_set_flag_slot, NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(conf_t, dry_run), NULL },
+    { ngx_string("tollbar_headers"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_enum_slot, NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(conf_t, headers), &header_kinds },
+    { ngx_string("tollbar_status_page"), NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1, ngx_http_tollbar_read_status_page, 0, 0, NULL },
+    ngx_null_command
+};
+
+static ngx_http_module_t context = { ngx_http_tollbar_add_variables, complete, create_main_conf, NULL, NULL, NULL, create_conf, merge_conf };
+
+ngx_module_t ngx_http_tollbar_module = {
+    NGX_MODULE_V1, &context, commands, NGX_HTTP_MODULE, NULL, start, NULL, NULL, NULL, NULL, NULL, NGX_MODULE_V1_PADDING
+};
+
+/* All directives have been read: the largest burst of each zone is known. */
+static ngx_int_t complete(ngx_conf_t *cf)
+{
+    main_conf_t *conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_module);
+    ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+    limit_t **limits = conf->limits.elts;
+    ngx_shm_zone_t **zones = conf->zones.elts;
+    ngx_http_handler_pt *place;
+    zone_t *zone;
+    ngx_uint_t n;
+
+    for (n = 0; n < conf->limits.nelts; n++) {
+        if (complete_zone(cf, limits[n]) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+    for (n = 0; n < conf->limits.nelts; n++) {
+        if (complete_limit(cf, limits[n]) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+    for (n = 0; n < conf->zones.nelts; n++) {
+        zone = zones[n]->data;
+        if (tollbar_policy_spec_check(&zone->policy) != 0) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "tollbar_zone \"%V\": %s", &zones[n]->shm.name,
+                          tollbar_strerror(tollbar_policy_spec_check(&zone->policy)));
+            return NGX_ERROR;
+        }
+        ngx_tollbar_zone_settle(zones[n]);
+    }
+    place = ngx_array_push(&core->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
+    if (place == NULL || ngx_http_tollbar_find_variables(cf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+    *place = ngx_http_tollbar_handler;
+    return NGX_OK;
+}
+
+/* What a limit says to its zone. */
+static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
+{
+    zone_t *zone = limit->shm_zone->data;
+
+    if (zone == NULL) {
+        return wrong(cf, limit, "unknown zone");
+    }
+    limit->zone = zone;
+    if (!zone->paced) {
+        if (limit->burst.number != NGX_CONF_UNSET || limit->burst.text != NULL) {
+            return wrong(cf, limit, "\"burst\" is a part of the policy of zone");
+        }
+        if (limit->delay != 0 && limit->delay != NGX_MAX_INT_T_VALUE) {
+            return wrong(cf, limit, "\"delay\" needs a \"rate\", not a \"policy\", of zone");
+        }
+        return NGX_OK;
+    }
+    if (limit->burst.number == NGX_CONF_UNSET && limit->burst.text == NULL) {
+        limit->burst = zone->burst;
+    }
+    if (limit->burst.text != NULL) {
+        ngx_http_tollbar_rate_widen(&zone->policy);
+    } else {
+        zone->policy.burst = ngx_max(zone->policy.burst, (uint64_t) limit->burst.number + 1);
+    }
+    return NGX_OK;
+}
+
+static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit)
+{
+    zone_t *zone = limit->zone;
+
+    limit->varies = zone->rate != NULL || limit->burst.text != NULL || limit->cost.text != NULL;
+    if (!limit->varies) {
+        ngx_http_tollbar_terms(&limit->terms, limit, &zone->policy, 0, (uint64_t) limit->burst.number, (uint64_t) limit->cost.number);
+        if (limit->terms.cost > limit->terms.capacity) {
+            return wrong(cf, limit, "\"cost\" is more than there can ever be at once in zone");
+        }
+    }
+    return NGX_OK;
+}
+
+static ngx_int_t wrong(ngx_conf_t *cf, limit_t *limit, const char *message)
+{
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "%s \"%V\" in %V:%ui", message, &limit->shm_zone->shm.name, &limit->file, limit->line);
+    return NGX_ERROR;
+}
+
+/* Whether `return` is what this level's part of the rewrite module comes to, before anything could be limited.
+ *
+ * It is known only where nothing that could end it otherwise stands before it: an `if`, a `rewrite`, a `break`. The module's
+ * configuration is not declared for others, but it begins with its codes. */
+static ngx_flag_t returns(ngx_conf_t *cf)
+{
+    ngx_http_conf_ctx_t *ctx = cf->ctx;
+    ngx_array_t *codes = NULL;
+    ngx_http_script_code_pt code;
+    ngx_uint_t n;
+    size_t at = 0;
+
+    for (n = 0; cf->cycle->modules[n] != NULL; n++) {
+        if (ngx_strcmp(cf->cycle->modules[n]->name, "ngx_http_rewrite_module") == 0) {
+            codes = *(ngx_array_t **) ctx->loc_conf[cf->cycle->modules[n]->ctx_index];
+            break;
+        }
+    }
+    while (codes != NULL && codes->size == 1 && at + sizeof(code) <= codes->nelts) {
+        code = *(ngx_http_script_code_pt *) ((u_char *) codes->elts + at);
+        if (code == ngx_http_script_return_code) {
+            return 1;
+        } else if (code == ngx_http_script_value_code) {
+            at += sizeof(ngx_http_script_value_code_t);
+        } else if (code == ngx_http_script_set_var_code) {
+            at += sizeof(ngx_http_script_var_code_t);
+        } else {
+            break;
+        }
+    }
+    return 0;
+}
+
+/* The configuration is in force. */
+static ngx_int_t start(ngx_cycle_t *cycle)
+{
+    main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_module);
+    ngx_shm_zone_t **zones;
+    ngx_uint_t n;
+
+    if (conf != NULL) {
+        zones = conf->zones.elts;
+        for (n = 0; n < conf->zones.nelts; n++) {
+            ngx_tollbar_zone_start(zones[n], cycle->log);
+        }
+    }
+    return NGX_OK;
+}
+
+static void *create_main_conf(ngx_conf_t *cf)
+{
+    main_conf_t *conf = ngx_pcalloc(cf->pool, sizeof(main_conf_t));
+
+    if (conf == NULL || ngx_array_init(&conf->limits, cf->pool, 4, sizeof(limit_t *)) != NGX_OK
+        || ngx_array_init(&conf->zones, cf->pool, 4, sizeof(ngx_shm_zone_t *)) != NGX_OK)
+    {
+        return NULL;
+    }
+    return conf;
+}
+
+static void *create_conf(ngx_conf_t *cf)
+{
+    conf_t *conf = ngx_pcalloc(cf->pool, sizeof(conf_t));
+
+    if (conf != NULL) {
+        conf->status_code = NGX_CONF_UNSET_UINT;
+        conf->limit_log_level = NGX_CONF_UNSET_UINT;
+        conf->headers = NGX_CONF_UNSET_UINT;
+        conf->dry_run = NGX_CONF_UNSET;
+    }
+    return conf;
+}
+
+static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
+{
+    conf_t *from = parent;
+    conf_t *conf = child;
+    limit_t *first;
+
+    /* Limits of an outer level hold where a level has none of its own. */
+    if (conf->limits.elts == NULL) {
+        conf->limits = from->limits;
+    } else if (returns(cf)) {
+        first = ((limit_t **) conf->limits.elts)[0];
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0, "\"tollbar\" has no effect beside \"return\", which comes first, in %V:%ui",
+                      &first->file, first->line);
+    }
+    conf->enforced = sort(&conf->limits);
+    ngx_conf_merge_uint_value(conf->status_code, from->status_code, NGX_HTTP_TOO_MANY_REQUESTS);
+    ngx_conf_merge_uint_value(conf->limit_log_level, from->limit_log_level, NGX_LOG_ERR);
+    ngx_conf_merge_uint_value(conf->headers, from->headers, NGX_HTTP_TOLLBAR_HEADERS_OFF);
+    ngx_conf_merge_value(conf->dry_run, from->dry_run, 0);
+    conf->delay_log_level = conf->limit_log_level == NGX_LOG_INFO ? NGX_LOG_INFO : conf->limit_log_level + 1;
+    return NGX_CONF_OK;
+}
+
+/* Puts limits in a dry run behind the others, of which it returns the number; else they stay in order. */
+static ngx_uint_t sort(ngx_array_t *array)
+{
+    limit_t **limits = array->elts;
+    limit_t *limit;
+    ngx_uint_t n, to, enforced = 0;
+
+    for (n = 0; n < array->nelts; n++) {
+        limit = limits[n];
+        if (limit->dry_run) {
+            continue;
+        }
+        for (to = n; to > enforced; to--) {
+            limits[to] = limits[to - 1];
+        }
+        limits[enforced++] = limit;
+    }
+    return enforced;
+}

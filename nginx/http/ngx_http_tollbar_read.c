@@ -1,0 +1,337 @@
+/* tollbar_zone and tollbar: what stands in them. */
+
+#include "ngx_http_tollbar.h"
+
+typedef ngx_http_tollbar_zone_t zone_t;
+typedef ngx_http_tollbar_limit_t limit_t;
+typedef ngx_http_tollbar_conf_t conf_t;
+typedef ngx_http_tollbar_main_conf_t main_conf_t;
+typedef ngx_http_tollbar_amount_t amount_t;
+
+static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone, ngx_str_t *name, size_t *size,
+                                 ngx_str_t *limit);
+static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
+static char *read_policy(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
+static char *read_on_full(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
+static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit);
+static char *read_amount(ngx_conf_t *cf, ngx_str_t *argument, size_t prefix, amount_t *amount, const char *message);
+static char *read_status(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit);
+static ngx_http_complex_value_t *compile(ngx_conf_t *cf, ngx_str_t *text);
+static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zone);
+static ngx_int_t quote(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *quoted);
+
+static ngx_flag_t begins(const ngx_str_t *argument, const char *word)
+{
+    return ngx_strncmp(argument->data, word, ngx_strlen(word)) == 0;
+}
+
+/* tollbar_zone KEY zone=NAME:SIZE rate=RATE|policy=POLICY [burst=N] [on_full=WORD] */
+char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    static const tollbar_policy_spec none = TOLLBAR_POLICY_SPEC_INIT;
+    main_conf_t *main = conf;
+    ngx_str_t *value = cf->args->elts;
+    ngx_str_t name = ngx_null_string, limit = ngx_null_string;
+    ngx_shm_zone_t *shm_zone, **place;
+    zone_t *zone = ngx_pcalloc(cf->pool, sizeof(zone_t));
+    size_t size = 0;
+    ngx_uint_t n;
+    char *error;
+
+    if (zone == NULL || ngx_http_tollbar_key_compile(cf, &value[1], &zone->key) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+    zone->policy = none;
+    zone->burst.number = NGX_CONF_UNSET;
+    zone->zone.on_full = TOLLBAR_ON_FULL_EVICT_NEAREST;
+    for (n = 2; n < cf->args->nelts; n++) {
+        error = read_zone_parameter(cf, &value[n], zone, &name, &size, &limit);
+        if (error != NGX_CONF_OK) {
+            return error;
+        }
+    }
+    if (name.len == 0) {
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
+    }
+    if (limit.data == NULL) {
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"rate\" or \"policy\" parameter", &cmd->name);
+    }
+    if (zone->paced) {
+        if (zone->burst.number == NGX_CONF_UNSET) {
+            zone->burst.number = 0;
+        }
+    } else if (zone->burst.number != NGX_CONF_UNSET || zone->burst.text != NULL) {
+        return ngx_tollbar_conf_refuse(cf, "\"burst\" is a part of the policy of zone \"%V\"", &name);
+    }
+
+    zone->zone.keys = value[1];
+    zone->zone.policies = &zone->policy;
+    zone->zone.policies_n = 1;
+    error = check_size(cf, &name, size, zone);
+    if (error != NGX_CONF_OK) {
+        return error;
+    }
+    shm_zone = ngx_tollbar_zone_add(cf, &name, size, &ngx_http_tollbar_module, &zone->zone);
+    if (shm_zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    if (shm_zone->data != NULL) {
+        zone = shm_zone->data;
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\"", &cmd->name, &name,
+                           &zone->key.value.value);
+        return NGX_CONF_ERROR;
+    }
+    place = ngx_array_push(&main->zones);
+    if (place == NULL || ngx_tollbar_zone_bind(cf, shm_zone, &zone->zone) != NGX_OK
+        || quote(cf, &shm_zone->shm.name, &zone->quoted) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+    *place = shm_zone;
+    return NGX_CONF_OK;
+}
+
+static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone, ngx_str_t *name, size_t *size,
+                                 ngx_str_t *limit)
+{
+    if (begins(argument, "zone=")) {
+        return ngx_tollbar_conf_zone(cf, argument, name, size);
+    }
+    if (begins(argument, "burst=")) {
+        return read_amount(cf, argument, 6, &zone->burst, "invalid burst value \"%V\"");
+    }
+    if (begins(argument, "on_full=")) {
+        return read_on_full(cf, argument, zone);
+    }
+    if (begins(argument, "rate=") || begins(argument, "policy=")) {
+        if (limit->data != NULL) {
+            return ngx_tollbar_conf_refuse(cf, "a zone has one limit, and \"%V\" is another", argument);
+        }
+        *limit = *argument;
+        return begins(argument, "rate=") ? read_rate(cf, argument, zone) : read_policy(cf, argument, zone);
+    }
+    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", argument);
+}
+
+static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
+{
+    ngx_str_t text = { argument->len - 5, argument->data + 5 };
+
+    zone->paced = 1;
+    if (ngx_http_script_variables_count(&text) == 0) {
+        return ngx_http_tollbar_rate_parse(&text, &zone->policy) == NGX_OK
+                   ? NGX_CONF_OK
+                   : ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\"", argument);
+    }
+    /* A table cannot be without a policy. No request is asked under this one. */
+    zone->policy.limit = 1;
+    zone->policy.period_ns = 1000000000;
+    zone->policy.burst = 1;
+    zone->rate = compile(cf, &text);
+    zone->rates = ngx_http_tollbar_rates_create(cf->pool);
+    return zone->rate != NULL && zone->rates != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+static char *read_policy(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
+{
+    tollbar_policy_error error = TOLLBAR_POLICY_ERROR_INIT;
+    ngx_str_t text = { argument->len - 7, argument->data + 7 };
+
+    if (tollbar_policy_spec_parse((const char *) text.data, text.len, &zone->policy, &error) != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid policy \"%V\", column %uL: %s%s", &text, error.column,
+                           error.code == TOLLBAR_E_SYNTAX ? "expected " : "", error.expected);
+        return NGX_CONF_ERROR;
+    }
+    return NGX_CONF_OK;
+}
+
+static char *read_on_full(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
+{
+    static const char *words[] = { "deny", "inherit", "allow", "evict-nearest" };
+    ngx_uint_t n;
+
+    /* In the order of their numbers. */
+    for (n = 0; n < sizeof(words) / sizeof(words[0]); n++) {
+        if (ngx_strcmp(argument->data + 8, words[n]) == 0) {
+            zone->zone.on_full = n;
+            return NGX_CONF_OK;
+        }
+    }
+    return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", it must be deny, allow, evict-nearest or inherit", argument);
+}
+
+/* tollbar zone=NAME [burst=N] [nodelay|delay=N] [cost=N] [status=N] [dry_run] */
+char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    conf_t *here = conf;
+    main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_module);
+    ngx_str_t *value = cf->args->elts;
+    limit_t *limit = ngx_pcalloc(cf->pool, sizeof(limit_t));
+    limit_t **limits, **place;
+    ngx_uint_t n;
+    char *error;
+
+    if (limit == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    limit->burst.number = NGX_CONF_UNSET;
+    limit->cost.number = 1;
+    limit->status = NGX_CONF_UNSET_UINT;
+    limit->file = cf->conf_file->file.name;
+    limit->line = cf->conf_file->line;
+    for (n = 1; n < cf->args->nelts; n++) {
+        error = read_limit_parameter(cf, &value[n], limit);
+        if (error != NGX_CONF_OK) {
+            return error;
+        }
+    }
+    if (limit->shm_zone == NULL) {
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
+    }
+
+    if (here->limits.elts == NULL && ngx_array_init(&here->limits, cf->pool, 1, sizeof(limit_t *)) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+    limits = here->limits.elts;
+    for (n = 0; n < here->limits.nelts; n++) {
+        if (limits[n]->shm_zone == limit->shm_zone) {
+            return "is duplicate";
+        }
+    }
+    place = ngx_array_push(&here->limits);
+    if (place == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    *place = limit;
+    place = ngx_array_push(&main->limits);
+    if (place == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    *place = limit;
+    return NGX_CONF_OK;
+}
+
+static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit)
+{
+    ngx_str_t name;
+
+    if (begins(argument, "zone=")) {
+        name.data = argument->data + 5;
+        name.len = argument->len - 5;
+        if (name.len == 0) {
+            return ngx_tollbar_conf_refuse(cf, "invalid zone name \"%V\"", argument);
+        }
+        limit->shm_zone = ngx_shared_memory_add(cf, &name, 0, &ngx_http_tollbar_module);
+        return limit->shm_zone != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
+    }
+    if (begins(argument, "burst=")) {
+        return read_amount(cf, argument, 6, &limit->burst, "invalid burst value \"%V\"");
+    }
+    if (begins(argument, "cost=")) {
+        return read_amount(cf, argument, 5, &limit->cost, "invalid cost value \"%V\"");
+    }
+    if (begins(argument, "delay=")) {
+        limit->delay = ngx_atoi(argument->data + 6, argument->len - 6);
+        return limit->delay > 0 ? NGX_CONF_OK : ngx_tollbar_conf_refuse(cf, "invalid delay value \"%V\"", argument);
+    }
+    if (begins(argument, "status=")) {
+        return read_status(cf, argument, limit);
+    }
+    if (ngx_strcmp(argument->data, "nodelay") == 0) {
+        limit->delay = NGX_MAX_INT_T_VALUE;
+        return NGX_CONF_OK;
+    }
+    if (ngx_strcmp(argument->data, "dry_run") == 0) {
+        limit->dry_run = 1;
+        return NGX_CONF_OK;
+    }
+    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", argument);
+}
+
+/* A number from 1 on, or text with variables. */
+static char *read_amount(ngx_conf_t *cf, ngx_str_t *argument, size_t prefix, amount_t *amount, const char *message)
+{
+    ngx_str_t text = { argument->len - prefix, argument->data + prefix };
+
+    if (ngx_http_script_variables_count(&text) != 0) {
+        amount->number = NGX_CONF_UNSET;
+        amount->text = compile(cf, &text);
+        return amount->text != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
+    }
+    amount->text = NULL;
+    amount->number = ngx_atoi(text.data, text.len);
+    return amount->number > 0 ? NGX_CONF_OK : ngx_tollbar_conf_refuse(cf, message, argument);
+}
+
+static char *read_status(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit)
+{
+    ngx_int_t status = ngx_atoi(argument->data + 7, argument->len - 7);
+
+    if (status < 400 || status > 599) {
+        return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", it must be from 400 to 599", argument);
+    }
+    limit->status = (ngx_uint_t) status;
+    return NGX_CONF_OK;
+}
+
+static ngx_http_complex_value_t *compile(ngx_conf_t *cf, ngx_str_t *text)
+{
+    ngx_http_complex_value_t *value = ngx_pcalloc(cf->pool, sizeof(ngx_http_complex_value_t));
+    ngx_str_t *copy = ngx_palloc(cf->pool, sizeof(ngx_str_t));
+    ngx_http_compile_complex_value_t compiled;
+
+    if (value == NULL || copy == NULL) {
+        return NULL;
+    }
+    *copy = *text;
+    ngx_memzero(&compiled, sizeof(compiled));
+    compiled.cf = cf;
+    compiled.value = copy;
+    compiled.complex_value = value;
+    return ngx_http_compile_complex_value(&compiled) == NGX_OK ? value : NULL;
+}
+
+/* Whether the zone has room for the smallest table. How much that is depends on the policy: sliding windows and logs have
+ * memory of their own for each key. */
+static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zone)
+{
+    tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1);
+    const tollbar_policy_spec *policies[] = { &zone->policy };
+    uint64_t bytes;
+    int32_t error = tollbar_table_bytes(&options, policies, 1, &bytes);
+    size_t least = ngx_tollbar_zone_least(&zone->zone);
+
+    if (error != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" cannot have this policy: %s", name, tollbar_strerror(error));
+        return NGX_CONF_ERROR;
+    }
+    if (size < least) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is too small, it must have at least %uzk", name, (least + 1023) / 1024);
+        return NGX_CONF_ERROR;
+    }
+    return NGX_CONF_OK;
+}
+
+/* A string of RFC 8941, which has the printable characters of ASCII only. */
+static ngx_int_t quote(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *quoted)
+{
+    u_char *to = ngx_pnalloc(cf->pool, 2 * name->len + 2);
+    size_t n;
+    u_char c;
+
+    if (to == NULL) {
+        return NGX_ERROR;
+    }
+    quoted->data = to;
+    *to++ = '"';
+    for (n = 0; n < name->len; n++) {
+        c = name->data[n];
+        if (c == '"' || c == '\\') {
+            *to++ = '\\';
+        }
+        *to++ = c >= 0x20 && c < 0x7f ? c : '?';
+    }
+    *to++ = '"';
+    quoted->len = to - quoted->data;
+    return NGX_OK;
+}

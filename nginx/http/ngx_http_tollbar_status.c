@@ -1,0 +1,261 @@
+/* tollbar_status_page: what the zones' tables count, for people and for Prometheus. */
+
+#include "ngx_http_tollbar.h"
+
+typedef ngx_http_tollbar_main_conf_t main_conf_t;
+typedef ngx_http_tollbar_zone_t zone_t;
+
+/* A zone and what its table says. */
+typedef struct {
+    ngx_shm_zone_t *shm_zone;
+    zone_t *zone;
+    tollbar_table_stats stats;
+    ngx_str_t name;
+    ngx_str_t key;
+} seen_t;
+
+typedef struct {
+    const char *name;
+    const char *kind;
+    const char *help;
+    size_t offset;
+} metric_t;
+
+/* Names of counters get "_total" behind them for Prometheus. */
+static const metric_t metrics[] = {
+    { "bytes", "gauge", "Bytes of shared memory that the table takes.", offsetof(tollbar_table_stats, bytes) },
+    { "capacity", "gauge", "Keys that the zone has room for.", offsetof(tollbar_table_stats, capacity) },
+    { "slots", "gauge", "Slots of the table.", offsetof(tollbar_table_stats, slots) },
+    { "keys", "gauge", "Slots that hold a key, whether it still owes or not.", offsetof(tollbar_table_stats, keys) },
+    { "inserted", "counter", "Keys that were put into an empty slot.", offsetof(tollbar_table_stats, inserted) },
+    { "reclaimed", "counter", "Slots that went from a key that owed nothing to another.", offsetof(tollbar_table_stats, reclaimed) },
+    { "refused", "counter", "New keys that were refused for want of a place.", offsetof(tollbar_table_stats, refused) },
+    { "inherited", "counter", "New keys that took over a slot and its debt.", offsetof(tollbar_table_stats, inherited) },
+    { "unremembered", "counter", "New keys that were admitted and not remembered.", offsetof(tollbar_table_stats, unremembered) },
+    { "evicted", "counter", "Keys that were forgotten though they owed.", offsetof(tollbar_table_stats, evicted) },
+    { "retries", "counter", "Steps that were taken again because another process came first.", offsetof(tollbar_table_stats, retries) },
+    { "backward_steps", "counter", "Requests with an older time than one before them.", offsetof(tollbar_table_stats, backward_steps) },
+};
+
+#define METRICS (sizeof(metrics) / sizeof(metrics[0]))
+
+/* What one number takes beside the zone's name, and what stands once for each of them. */
+#define NUMBER_MOST (sizeof("tollbar_zone_backward_steps_total{zone=\"\"} \n") + NGX_INT64_LEN)
+#define HEAD_MOST 256
+
+static ngx_int_t answer_json(ngx_http_request_t *r);
+static ngx_int_t answer_prometheus(ngx_http_request_t *r);
+static ngx_int_t begin(ngx_http_request_t *r);
+static seen_t *look(ngx_http_request_t *r, ngx_uint_t *count, size_t *names);
+static ngx_int_t escape(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *escaped);
+static size_t sequence(const u_char *text, size_t length);
+static u_char *print_json_zone(u_char *to, const seen_t *zone);
+static u_char *print_metric(u_char *to, const metric_t *metric, const seen_t *zones, ngx_uint_t zones_n);
+static uint64_t value_of(const seen_t *zone, const metric_t *metric);
+static ngx_int_t send_page(ngx_http_request_t *r, ngx_buf_t *buffer, const char *type);
+
+/* tollbar_status_page json|prometheus */
+char *ngx_http_tollbar_read_status_page(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_core_loc_conf_t *core = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    ngx_str_t *value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "json") == 0) {
+        core->handler = answer_json;
+    } else if (ngx_strcmp(value[1].data, "prometheus") == 0) {
+        core->handler = answer_prometheus;
+    } else {
+        return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", it must be json or prometheus", &value[1]);
+    }
+    return NGX_CONF_OK;
+}
+
+static ngx_int_t answer_json(ngx_http_request_t *r)
+{
+    ngx_int_t rc = begin(r);
+    ngx_uint_t n, zones_n;
+    ngx_buf_t *buffer;
+    seen_t *zones;
+    size_t names;
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+    zones = look(r, &zones_n, &names);
+    if (zones == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    buffer = ngx_create_temp_buf(r->pool, HEAD_MOST + names + zones_n * (METRICS * NUMBER_MOST + HEAD_MOST + TOLLBAR_POLICY_TEXT_MAX));
+    if (buffer == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    buffer->last = ngx_sprintf(buffer->last, "{\"version\":\"%s\",\"zones\":[", tollbar_version_string());
+    for (n = 0; n < zones_n; n++) {
+        if (n != 0) {
+            *buffer->last++ = ',';
+        }
+        buffer->last = print_json_zone(buffer->last, &zones[n]);
+    }
+    buffer->last = ngx_cpymem(buffer->last, "]}\n", 3);
+    return send_page(r, buffer, "application/json");
+}
+
+static ngx_int_t answer_prometheus(ngx_http_request_t *r)
+{
+    ngx_int_t rc = begin(r);
+    ngx_uint_t n, zones_n;
+    ngx_buf_t *buffer;
+    seen_t *zones;
+    size_t names;
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+    zones = look(r, &zones_n, &names);
+    if (zones == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    buffer = ngx_create_temp_buf(r->pool, METRICS * (HEAD_MOST + names + zones_n * NUMBER_MOST));
+    if (buffer == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    for (n = 0; n < METRICS; n++) {
+        buffer->last = print_metric(buffer->last, &metrics[n], zones, zones_n);
+    }
+    return send_page(r, buffer, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+static ngx_int_t begin(ngx_http_request_t *r)
+{
+    return r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD) ? ngx_http_discard_request_body(r) : NGX_HTTP_NOT_ALLOWED;
+}
+
+/* The zones, and the bytes of all their names and keys as they are printed. */
+static seen_t *look(ngx_http_request_t *r, ngx_uint_t *count, size_t *names)
+{
+    static const tollbar_table_stats none = TOLLBAR_TABLE_STATS_INIT;
+    main_conf_t *main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
+    ngx_shm_zone_t **all = main->zones.elts;
+    seen_t *zones = ngx_palloc(r->pool, main->zones.nelts * sizeof(seen_t) + 1);
+    ngx_uint_t n;
+    int32_t error;
+
+    if (zones == NULL) {
+        return NULL;
+    }
+    *names = 0;
+    *count = main->zones.nelts;
+    for (n = 0; n < main->zones.nelts; n++) {
+        zones[n].shm_zone = all[n];
+        zones[n].zone = all[n]->data;
+        zones[n].stats = none;
+        error = tollbar_table_get_stats(zones[n].zone->zone.table, &zones[n].stats);
+        if (error != 0) {
+            ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0, "zone \"%V\": %s", &all[n]->shm.name, tollbar_strerror(error));
+            return NULL;
+        }
+        if (escape(r->pool, &all[n]->shm.name, &zones[n].name) != NGX_OK
+            || escape(r->pool, &zones[n].zone->zone.keys, &zones[n].key) != NGX_OK)
+        {
+            return NULL;
+        }
+        *names += zones[n].name.len + zones[n].key.len;
+    }
+    return zones;
+}
+
+/* Both JSON and Prometheus take a backslash before these, and both want UTF-8. Other control characters, which only JSON could
+ * say, and what is no UTF-8 become question marks. */
+static ngx_int_t escape(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *escaped)
+{
+    u_char *to = ngx_pnalloc(pool, 2 * text->len + 1);
+    size_t n = 0, length;
+    u_char c;
+
+    if (to == NULL) {
+        return NGX_ERROR;
+    }
+    escaped->data = to;
+    while (n < text->len) {
+        c = text->data[n];
+        length = sequence(text->data + n, text->len - n);
+        if (c == '"' || c == '\\') {
+            *to++ = '\\';
+            *to++ = c;
+        } else if (c == '\n') {
+            *to++ = '\\';
+            *to++ = 'n';
+        } else if (c < 0x20 || c == 0x7f || length == 0) {
+            *to++ = '?';
+        } else {
+            to = ngx_cpymem(to, text->data + n, length);
+        }
+        n += ngx_max(length, 1);
+    }
+    escaped->len = to - escaped->data;
+    return NGX_OK;
+}
+
+/* The bytes of the character of UTF-8 that the text begins with; 0 if it does with none. */
+static size_t sequence(const u_char *text, size_t length)
+{
+    u_char *at = (u_char *) text;
+
+    if (*text < 0x80) {
+        return 1;
+    }
+    return ngx_utf8_decode(&at, length) > 0x10ffff ? 0 : (size_t) (at - text);
+}
+
+static u_char *print_json_zone(u_char *to, const seen_t *zone)
+{
+    char policy[TOLLBAR_POLICY_TEXT_MAX] = "";
+    ngx_uint_t n;
+
+    to = ngx_sprintf(to, "{\"name\":\"%V\",\"key\":\"%V\",", &zone->name, &zone->key);
+    if (zone->zone->rate == NULL && tollbar_policy_spec_print(&zone->zone->policy, policy, sizeof(policy), NULL) == 0) {
+        to = ngx_sprintf(to, "\"policy\":\"%s\",", policy);
+    }
+    /* Where the rate is a variable, the first is not in use. */
+    to = ngx_sprintf(to, "\"policies\":%uD", zone->stats.policies - (zone->zone->rate != NULL));
+    for (n = 0; n < METRICS; n++) {
+        to = ngx_sprintf(to, ",\"%s\":%uL", metrics[n].name, value_of(zone, &metrics[n]));
+    }
+    *to++ = '}';
+    return to;
+}
+
+static u_char *print_metric(u_char *to, const metric_t *metric, const seen_t *zones, ngx_uint_t zones_n)
+{
+    const char *end = metric->kind[0] == 'c' ? "_total" : "";
+    ngx_uint_t n;
+
+    to = ngx_sprintf(to, "# HELP tollbar_zone_%s%s %s\n# TYPE tollbar_zone_%s%s %s\n", metric->name, end, metric->help, metric->name,
+                     end, metric->kind);
+    for (n = 0; n < zones_n; n++) {
+        to = ngx_sprintf(to, "tollbar_zone_%s%s{zone=\"%V\"} %uL\n", metric->name, end, &zones[n].name,
+                         value_of(&zones[n], metric));
+    }
+    return to;
+}
+
+static uint64_t value_of(const seen_t *zone, const metric_t *metric)
+{
+    return *(const uint64_t *) ((const u_char *) &zone->stats + metric->offset);
+}
+
+static ngx_int_t send_page(ngx_http_request_t *r, ngx_buf_t *buffer, const char *type)
+{
+    ngx_chain_t out = { buffer, NULL };
+    ngx_int_t rc;
+
+    r->headers_out.status = NGX_HTTP_OK;
+    r->headers_out.content_length_n = buffer->last - buffer->pos;
+    r->headers_out.content_type.data = (u_char *) type;
+    r->headers_out.content_type.len = ngx_strlen(type);
+    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    buffer->last_buf = r == r->main;
+    buffer->last_in_chain = 1;
+    rc = ngx_http_send_header(r);
+    return rc == NGX_ERROR || rc > NGX_OK || r->header_only ? rc : ngx_http_output_filter(r, &out);
+}

@@ -1,0 +1,141 @@
+/* $tollbar_status and the variables beside it.
+ *
+ * They are kept where nginx keeps the values of a request's variables, which subrequests share and redirects leave alone. The
+ * numbers are put there as they are, unevaluated, and become text when somebody asks: that takes no memory before. */
+
+#include "ngx_http_tollbar.h"
+
+typedef ngx_http_tollbar_main_conf_t main_conf_t;
+
+enum {
+    STATUS = NGX_HTTP_TOLLBAR_VARIABLE_STATUS, ZONE, REMAINING, RESET, RETRY_AFTER, VARIABLES = NGX_HTTP_TOLLBAR_VARIABLES
+};
+
+/* The length of a value that is a number and has not been asked for. */
+#define KEPT 1
+
+static ngx_int_t absent(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t print(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
+static void keep(ngx_http_variable_value_t *v, uint64_t number);
+
+static struct {
+    ngx_str_t name;
+    ngx_http_get_variable_pt get;
+} variables[] = {
+    { ngx_string("tollbar_status"), absent },
+    { ngx_string("tollbar_zone"), absent },
+    { ngx_string("tollbar_remaining"), print },
+    { ngx_string("tollbar_reset"), print },
+    { ngx_string("tollbar_retry_after"), print },
+};
+
+ngx_int_t ngx_http_tollbar_add_variables(ngx_conf_t *cf)
+{
+    ngx_http_variable_t *variable;
+    ngx_uint_t n;
+
+    for (n = 0; n < VARIABLES; n++) {
+        variable = ngx_http_add_variable(cf, &variables[n].name, 0);
+        if (variable == NULL) {
+            return NGX_ERROR;
+        }
+        variable->get_handler = variables[n].get;
+    }
+    return NGX_OK;
+}
+
+ngx_int_t ngx_http_tollbar_find_variables(ngx_conf_t *cf)
+{
+    main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_module);
+    ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+    ngx_http_variable_t *asked_for = core->variables.elts;
+    ngx_uint_t n, k, asked_for_n = core->variables.nelts;
+    ngx_int_t index;
+
+    for (n = 0; n < VARIABLES; n++) {
+        for (k = 0; n != STATUS && k < asked_for_n; k++) {
+            main->variables_used |= asked_for[k].name.len == variables[n].name.len
+                                    && ngx_strncmp(asked_for[k].name.data, variables[n].name.data, asked_for[k].name.len) == 0;
+        }
+    }
+    for (n = 0; n < VARIABLES; n++) {
+        index = ngx_http_get_variable_index(cf, &variables[n].name);
+        if (index == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+        main->variables[n] = (ngx_uint_t) index;
+    }
+    return NGX_OK;
+}
+
+void ngx_http_tollbar_set_status(ngx_http_request_t *r, ngx_http_variable_value_t *v, ngx_uint_t status)
+{
+    static ngx_str_t names[] = {
+        ngx_string("PASSED"), ngx_string("DELAYED"), ngx_string("REJECTED"), ngx_string("DELAYED_DRY_RUN"),
+        ngx_string("REJECTED_DRY_RUN")
+    };
+
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+    v->len = names[status].len;
+    v->data = names[status].data;
+}
+
+void ngx_http_tollbar_set_variables(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge, ngx_flag_t refused)
+{
+    main_conf_t *main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
+    ngx_http_variable_value_t *values = r->main->variables;
+    ngx_http_variable_value_t *zone = &values[main->variables[ZONE]];
+
+    zone->valid = 1;
+    zone->not_found = 0;
+    zone->len = charge->limit->shm_zone->shm.name.len;
+    zone->data = charge->limit->shm_zone->shm.name.data;
+    if (!charge->known) {
+        return;
+    }
+    keep(&values[main->variables[REMAINING]], charge->remaining);
+    if (charge->reset_ns != TOLLBAR_NO_TIME) {
+        keep(&values[main->variables[RESET]], ngx_http_tollbar_seconds(charge->reset_ns));
+    }
+    if (refused && charge->retry_ns != TOLLBAR_NO_TIME) {
+        keep(&values[main->variables[RETRY_AFTER]], ngx_max(ngx_http_tollbar_seconds(charge->retry_ns), 1));
+    }
+}
+
+static ngx_int_t absent(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+{
+    v->not_found = 1;
+    return NGX_OK;
+}
+
+static ngx_int_t print(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+{
+    uint64_t number = (uintptr_t) v->data;
+    u_char *text;
+
+    if (v->len != KEPT) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+    text = ngx_pnalloc(r->pool, NGX_INT64_LEN);
+    if (text == NULL) {
+        return NGX_ERROR;
+    }
+    v->len = (unsigned) (ngx_sprintf(text, "%uL", number) - text);
+    v->data = text;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+    return NGX_OK;
+}
+
+/* Whoever asked before the limits did was told that there is nothing. */
+static void keep(ngx_http_variable_value_t *v, uint64_t number)
+{
+    v->valid = 0;
+    v->not_found = 0;
+    v->len = KEPT;
+    v->data = (u_char *) (uintptr_t) number;
+}
