@@ -1,0 +1,363 @@
+#include "ngx_tollbar_conn.h"
+
+/* Tests put something here: it stands before every access to the shared memory. */
+#ifndef NGX_TOLLBAR_CONN_STEP
+#define NGX_TOLLBAR_CONN_STEP()
+#endif
+
+#define MAGIC UINT64_C(0x31636e6f636c6f74)
+
+/* A cache line is the least that a window moves by. */
+#define LINE 8
+#define LEAST_WINDOW 64
+
+/* Of a slot's word. */
+#define COUNT UINT64_C(0xffff)
+#define DECIDING UINT64_C(0x10000)
+#define OWNER_AT 17
+#define TAG_AT 27
+
+/* Of a record's: the process's number above its start above the state. */
+#define STATE UINT64_C(3)
+#define LIVE UINT64_C(1)
+#define CLEANING UINT64_C(2)
+#define DEAD UINT64_C(3)
+
+/* So often somebody tries who meets others. */
+#ifndef NGX_TOLLBAR_CONN_ATTEMPTS
+#define NGX_TOLLBAR_CONN_ATTEMPTS 24
+#endif
+
+#define NOWHERE UINT64_MAX
+
+struct ngx_tollbar_conn_memory_s {
+    uint64_t magic;
+    uint64_t size;
+    uint64_t seed[2];
+    uint64_t slots_n;
+    uint64_t window;
+    uint64_t unused[2];
+    uint64_t records[NGX_TOLLBAR_CONN_OWNERS];
+    uint64_t slots[];
+};
+
+typedef ngx_tollbar_conn_t view_t;
+typedef ngx_tollbar_conn_memory_t memory_t;
+typedef ngx_tollbar_conn_process_t process_t;
+
+/* What a process sees of a key. */
+typedef struct {
+    uint64_t held;     /* by others */
+    uint64_t deciding; /* likewise */
+    uint64_t own;      /* the slot of its own, or NOWHERE */
+    uint64_t own_word; /* 0 if it has none */
+    uint64_t free;     /* the first free slot, or NOWHERE */
+} seen_t;
+
+static void look(const view_t *view, uint64_t hash, seen_t *seen);
+static int lose_dead(view_t *view, uint64_t hash, uint64_t now);
+static void pause_between(uint32_t owner, int attempt);
+static uint64_t window_of(size_t processes);
+static uint64_t first_of(const memory_t *memory, uint64_t hash);
+static uint64_t record_of(process_t process, uint64_t state);
+static process_t process_of(uint64_t record);
+
+/* Sequentially consistent where nothing else is said: [E1] is about the one order of those who count themselves and then look.
+ * A weaker order would let two of them look before either is seen. */
+static uint64_t get(const uint64_t *word)
+{
+    NGX_TOLLBAR_CONN_STEP();
+    return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+static void put(uint64_t *word, uint64_t value)
+{
+    NGX_TOLLBAR_CONN_STEP();
+    __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
+/* For what only makes a count smaller, or certain. Whoever sees it late counts one too many for a moment, and nothing
+ * else is told by it. */
+static void put_relaxed(uint64_t *word, uint64_t value)
+{
+    NGX_TOLLBAR_CONN_STEP();
+    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
+static int swap(uint64_t *word, uint64_t from, uint64_t to)
+{
+    NGX_TOLLBAR_CONN_STEP();
+    return __atomic_compare_exchange_n(word, &from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+size_t ngx_tollbar_conn_least(size_t processes)
+{
+    return sizeof(memory_t) + window_of(processes) * sizeof(uint64_t);
+}
+
+memory_t *ngx_tollbar_conn_make(void *memory, size_t size, size_t processes, const uint64_t seed[2])
+{
+    memory_t *made = memory;
+    uint64_t n;
+
+    if (size < ngx_tollbar_conn_least(processes)) {
+        return NULL;
+    }
+    made->magic = MAGIC;
+    made->size = size;
+    made->seed[0] = seed[0];
+    made->seed[1] = seed[1];
+    made->slots_n = (size - sizeof(memory_t)) / sizeof(uint64_t) / LINE * LINE;
+    made->window = window_of(processes);
+    for (n = 0; n < NGX_TOLLBAR_CONN_OWNERS; n++) {
+        made->records[n] = 0;
+    }
+    for (n = 0; n < made->slots_n; n++) {
+        made->slots[n] = 0;
+    }
+    return made;
+}
+
+memory_t *ngx_tollbar_conn_find(void *memory, size_t size)
+{
+    memory_t *found = memory;
+
+    return size >= sizeof(memory_t) && found->magic == MAGIC && found->size <= size ? found : NULL;
+}
+
+int ngx_tollbar_conn_join(view_t *view, process_t self)
+{
+    uint64_t record = record_of(self, LIVE);
+    uint32_t n;
+
+    ngx_tollbar_conn_clean(view, self);
+    for (n = 0; n < NGX_TOLLBAR_CONN_OWNERS; n++) {
+        if (get(&view->memory->records[n]) == 0 && swap(&view->memory->records[n], 0, record)) {
+            view->owner = n;
+            view->record = record;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+void ngx_tollbar_conn_part(view_t *view)
+{
+    if (view->record != 0) {
+        (void) swap(&view->memory->records[view->owner], view->record, (view->record & ~STATE) | DEAD);
+        view->record = 0;
+    }
+}
+
+void ngx_tollbar_conn_clean(view_t *view, process_t self)
+{
+    memory_t *memory = view->memory;
+    unsigned char taken[NGX_TOLLBAR_CONN_OWNERS] = { 0 };
+    int any = 0;
+    process_t process;
+    uint64_t n, record, word;
+
+    for (n = 0; n < NGX_TOLLBAR_CONN_OWNERS; n++) {
+        record = get(&memory->records[n]);
+        if (record == 0 || (view->record != 0 && n == view->owner)) {
+            continue;
+        }
+        process = process_of(record);
+        /* One that has this process's number is not this process, which has no other record than the one passed over. */
+        if ((record & STATE) == DEAD || process.number == self.number || view->gone(process, 1)) {
+            taken[n] = (unsigned char) swap(&memory->records[n], record, record_of(self, CLEANING));
+            any |= taken[n];
+        }
+    }
+    if (!any) {
+        return;
+    }
+    for (n = 0; n < memory->slots_n; n++) {
+        word = get(&memory->slots[n]);
+        if (word != 0 && taken[(word >> OWNER_AT) % NGX_TOLLBAR_CONN_OWNERS]) {
+            put_relaxed(&memory->slots[n], 0);
+        }
+    }
+    /* After the slots, as they are seen by whoever has the record next. */
+    for (n = 0; n < NGX_TOLLBAR_CONN_OWNERS; n++) {
+        if (taken[n]) {
+            put(&memory->records[n], 0);
+        }
+    }
+}
+
+int ngx_tollbar_conn_enter(view_t *view, uint64_t hash, uint32_t limit, uint64_t now, ngx_tollbar_conn_slot_t *slot)
+{
+    uint64_t *slots = view->memory->slots;
+    uint64_t word, mine;
+    int attempt = 0;
+    seen_t seen;
+
+    for (;;) {
+        look(view, hash, &seen);
+        mine = seen.own_word & COUNT;
+        if (seen.held + seen.deciding + mine < limit) {
+            if (seen.own != NOWHERE) {
+                word = (seen.own_word + 1) | DECIDING;
+                put(&slots[seen.own], word);
+            } else {
+                if (seen.free == NOWHERE) {
+                    return NGX_TOLLBAR_CONN_FULL;
+                }
+                seen.own = seen.free;
+                word = (hash << TAG_AT) | (uint64_t) view->owner << OWNER_AT | DECIDING | 1;
+                if (!swap(&slots[seen.own], 0, word)) {
+                    continue;
+                }
+            }
+            *slot = seen.own;
+            look(view, hash, &seen);
+            if (seen.held + seen.deciding + mine + 1 <= limit) {
+                put_relaxed(&slots[*slot], word & ~DECIDING);
+                return NGX_TOLLBAR_CONN_IN;
+            }
+            put_relaxed(&slots[*slot], mine != 0 ? (word & ~DECIDING) - 1 : 0);
+        }
+        if (lose_dead(view, hash, now)) {
+            continue;
+        }
+        if (seen.held + mine >= limit || ++attempt == NGX_TOLLBAR_CONN_ATTEMPTS) {
+            return NGX_TOLLBAR_CONN_BUSY;
+        }
+        pause_between(view->owner, attempt);
+    }
+}
+
+void ngx_tollbar_conn_leave(view_t *view, ngx_tollbar_conn_slot_t slot)
+{
+    uint64_t word;
+
+    /* After it has parted, it is not its own any more. */
+    if (view->record == 0) {
+        return;
+    }
+    /* Nobody else writes it. */
+    word = get(&view->memory->slots[slot]);
+    put_relaxed(&view->memory->slots[slot], (word & COUNT) > 1 ? word - 1 : 0);
+}
+
+uint32_t ngx_tollbar_conn_count(view_t *view, uint64_t hash)
+{
+    seen_t seen;
+
+    look(view, hash, &seen);
+    return (uint32_t) (seen.held + (seen.own_word & COUNT));
+}
+
+uint64_t ngx_tollbar_conn_hash(const view_t *view, const void *key, size_t length)
+{
+    return ngx_tollbar_conn_siphash(view->memory->seed, key, length);
+}
+
+/* The key's window, all of it: what others have may be behind slots that have become free. */
+static void look(const view_t *view, uint64_t hash, seen_t *seen)
+{
+    const memory_t *memory = view->memory;
+    uint64_t tag = hash << TAG_AT;
+    uint64_t at = first_of(memory, hash);
+    uint64_t left, word, owner;
+
+    seen->held = 0;
+    seen->deciding = 0;
+    seen->own = NOWHERE;
+    seen->own_word = 0;
+    seen->free = NOWHERE;
+    for (left = memory->window; left > 0; left--, at = at + 1 == memory->slots_n ? 0 : at + 1) {
+        word = get(&memory->slots[at]);
+        if (word == 0) {
+            if (seen->free == NOWHERE) {
+                seen->free = at;
+            }
+            continue;
+        }
+        if (((word ^ tag) >> TAG_AT) != 0) {
+            continue;
+        }
+        owner = (word >> OWNER_AT) % NGX_TOLLBAR_CONN_OWNERS;
+        if (view->record != 0 && owner == view->owner) {
+            seen->own = at;
+            seen->own_word = word;
+        } else if ((get(&memory->records[owner]) & STATE) == LIVE) {
+            /* The record is read after the slot. A process is live in its record before it has a slot: none that has
+             * is taken for dead. */
+            seen->held += (word & COUNT) - ((word & DECIDING) != 0);
+            seen->deciding += (word & DECIDING) != 0;
+        }
+    }
+}
+
+/* Asks after those that have some of this key. Whether there is anybody who has died. */
+static int lose_dead(view_t *view, uint64_t hash, uint64_t now)
+{
+    memory_t *memory = view->memory;
+    uint64_t at = first_of(memory, hash);
+    uint64_t left, word, owner, record, asked;
+    int any = 0;
+
+    for (left = memory->window; left > 0; left--, at = at + 1 == memory->slots_n ? 0 : at + 1) {
+        word = get(&memory->slots[at]);
+        owner = (word >> OWNER_AT) % NGX_TOLLBAR_CONN_OWNERS;
+        if (word == 0 || ((word ^ hash << TAG_AT) >> TAG_AT) != 0 || owner == view->owner) {
+            continue;
+        }
+        asked = view->asked[owner];
+        record = get(&memory->records[owner]);
+        if ((record & STATE) != LIVE || asked == now + 1) {
+            continue;
+        }
+        /* One more, since there can be a time 0. */
+        view->asked[owner] = now + 1;
+        if (view->gone(process_of(record), asked / 256 != (now + 1) / 256)) {
+            any |= swap(&memory->records[owner], record, (record & ~STATE) | DEAD);
+        }
+    }
+    return any;
+}
+
+static void pause_between(uint32_t owner, int attempt)
+{
+    uint32_t left = (owner % 16 + 1) * 8 * (uint32_t) attempt;
+
+    while (left-- > 0) {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#else
+        __asm__ __volatile__("" ::: "memory");
+#endif
+    }
+}
+
+/* A key that all processes have needs a slot for each, and others are to find one, too. After a reload there are twice as
+ * many for a time. */
+static uint64_t window_of(size_t processes)
+{
+    uint64_t window = LEAST_WINDOW;
+
+    while (window < 4 * processes && window < 4 * NGX_TOLLBAR_CONN_OWNERS) {
+        window *= 2;
+    }
+    return window;
+}
+
+/* The part of the hash that is not in the tag says where the window begins. */
+static uint64_t first_of(const memory_t *memory, uint64_t hash)
+{
+    return ((hash >> (64 - TAG_AT)) * (memory->slots_n / LINE) >> TAG_AT) * LINE;
+}
+
+static uint64_t record_of(process_t process, uint64_t state)
+{
+    return (uint64_t) process.number << 32 | (uint64_t) process.start << 2 | state;
+}
+
+static process_t process_of(uint64_t record)
+{
+    process_t process = { (uint32_t) (record >> 32), (uint32_t) record >> 2 };
+
+    return process;
+}

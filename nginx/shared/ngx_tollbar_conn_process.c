@@ -1,0 +1,81 @@
+/* Which process this is, and whether another one is still there. */
+
+#include "ngx_tollbar_conn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What fits into a record beside the number. */
+#define START_MOST UINT32_C(0x3fffffff)
+
+static uint32_t start_of(uint32_t number, char *state);
+
+ngx_tollbar_conn_process_t ngx_tollbar_conn_self(void)
+{
+    ngx_tollbar_conn_process_t self;
+    char state;
+
+    self.number = (uint32_t) getpid();
+    self.start = start_of(self.number, &state);
+    return self;
+}
+
+int ngx_tollbar_conn_gone(ngx_tollbar_conn_process_t process, int thorough)
+{
+    uint32_t start;
+    char state;
+
+    if (kill((pid_t) process.number, 0) != 0 && errno == ESRCH) {
+        return 1;
+    }
+    /* The number is in use: by a process that has ended and that its parent has not asked after yet, or by another one? */
+    if (!thorough || process.start == 0) {
+        return 0;
+    }
+    start = start_of(process.number, &state);
+    return start != 0 && (start != process.start || state == 'Z' || state == 'X');
+}
+
+/* When the process began, in ticks since the machine did; 0 if that cannot be known. Systems without /proc go by numbers alone. */
+static uint32_t start_of(uint32_t number, char *state)
+{
+    char text[1024];
+    char path[32];
+    ssize_t length = -1;
+    char *field;
+    int fd, n;
+    uint32_t start;
+
+    (void) snprintf(path, sizeof(path), "/proc/%u/stat", (unsigned) number);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        length = read(fd, text, sizeof(text) - 1);
+        (void) close(fd);
+    }
+    if (length <= 0) {
+        return 0;
+    }
+    text[length] = '\0';
+    /* The name in brackets may hold anything, so the fields are counted from its end: the state is the third of all, the
+     * start is the 22nd. */
+    field = strrchr(text, ')');
+    if (field == NULL || field[1] != ' ') {
+        return 0;
+    }
+    field += 2;
+    *state = *field;
+    for (n = 3; n < 22; n++) {
+        field = strchr(field, ' ');
+        if (field == NULL) {
+            return 0;
+        }
+        field++;
+    }
+    start = (uint32_t) strtoull(field, NULL, 10) & START_MOST;
+    return start != 0 ? start : 1;
+}
