@@ -866,38 +866,6 @@ typedef struct tollbar_request {
     uint32_t reserved;
 } tollbar_request;
 
-/* One key of a table. */
-typedef struct tollbar_table_entry {
-    /* sizeof(tollbar_table_entry), as the caller's compiler sees it. */
-    uint32_t struct_size;
-    /* The number of its policy. */
-    uint32_t policy;
-    /* Its hash, which is all that the table knows of it (tollbar_table_hash). */
-    uint64_t hash;
-    /* The state word. */
-    uint64_t state;
-    /* Permits that could be taken. */
-    uint64_t remaining;
-    /* Nanoseconds until it is as good as fresh; 0: it has expired. */
-    uint64_t reset_after_ns;
-    /* The slot to go on with. */
-    uint64_t next;
-} tollbar_table_entry;
-
-/* How far a sweep came, and what it saw. */
-typedef struct tollbar_table_sweep_result {
-    /* sizeof(tollbar_table_sweep_result), as the caller's compiler sees it. */
-    uint32_t struct_size;
-    /* 1 if the sweep has come to the end of the table. */
-    uint32_t done;
-    /* The slot to go on with; 0 at the end. */
-    uint64_t next;
-    /* Keys that have a debt. */
-    uint64_t live;
-    /* Slots that were made vacant. */
-    uint64_t vacated;
-} tollbar_table_sweep_result;
-
 /* Takes `cost` permits of the key under policy number `policy`, now. A cost of 0 asks without charging.
  *
  * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
@@ -1009,35 +977,43 @@ int32_t tollbar_table_hash(const tollbar_table *table,
 int32_t tollbar_table_now(const tollbar_table *table,
                           uint64_t *now_ns);
 
-/* The key in the first slot from number `from` on that holds one, as of `now_ns`. Begin with 0, go on
- * with `next`. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if there are no more. Each entry is what its slot held at
- * one instant; keys that come or go meanwhile may be seen or not, or twice. */
-int32_t tollbar_table_next(const tollbar_table *table,
-                           uint64_t from,
-                           uint64_t now_ns,
-                           tollbar_table_entry *out);
-
-/* Makes slots vacant whose keys have expired by `now_ns`: `most` slots from number `from` on. The table does
- * without; it is for those who want to know how many keys have a debt. */
-int32_t tollbar_table_sweep(const tollbar_table *table,
-                            uint64_t from,
-                            uint64_t most,
-                            uint64_t now_ns,
-                            tollbar_table_sweep_result *out);
-
 /* A request of a batch. */
 #define TOLLBAR_REQUEST_INIT { NULL, 0, 1, 0, 0 }
-
-/* An entry to be filled in. */
-#define TOLLBAR_TABLE_ENTRY_INIT { (uint32_t)sizeof(tollbar_table_entry), 0, 0, 0, 0, 0, 0 }
-
-/* A sweep's result to be filled in. */
-#define TOLLBAR_TABLE_SWEEP_RESULT_INIT                                                              \
-    { (uint32_t)sizeof(tollbar_table_sweep_result), 0, 0, 0, 0 }
-
 /* --------------------------------------------------------------------------------------------
- * 10. Policies, counters and health of tables
+ * 10. Entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
+
+/* One key of a table. */
+typedef struct tollbar_table_entry {
+    /* sizeof(tollbar_table_entry), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* The number of its policy. */
+    uint32_t policy;
+    /* Its hash, which is all that the table knows of it (tollbar_table_hash). */
+    uint64_t hash;
+    /* The state word. */
+    uint64_t state;
+    /* Permits that could be taken. */
+    uint64_t remaining;
+    /* Nanoseconds until it is as good as fresh; 0: it has expired. */
+    uint64_t reset_after_ns;
+    /* The slot to go on with. */
+    uint64_t next;
+} tollbar_table_entry;
+
+/* How far a sweep came, and what it saw. */
+typedef struct tollbar_table_sweep_result {
+    /* sizeof(tollbar_table_sweep_result), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* 1 if the sweep has come to the end of the table. */
+    uint32_t done;
+    /* The slot to go on with; 0 at the end. */
+    uint64_t next;
+    /* Keys that have a debt. */
+    uint64_t live;
+    /* Slots that were made vacant. */
+    uint64_t vacated;
+} tollbar_table_sweep_result;
 
 /* Counters and sizes of a table: since it was made, of all processes. One that is killed may miss its
  * last. */
@@ -1096,6 +1072,22 @@ typedef struct tollbar_table_health {
     uint64_t twice;
 } tollbar_table_health;
 
+/* The key in the first slot from number `from` on that holds one, as of `now_ns`. Begin with 0, go on
+ * with `next`. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if there are no more. Each entry is what its slot held at
+ * one instant; keys that come or go meanwhile may be seen or not, or twice. */
+int32_t tollbar_table_next(const tollbar_table *table,
+                           uint64_t from,
+                           uint64_t now_ns,
+                           tollbar_table_entry *out);
+
+/* Makes slots vacant whose keys have expired by `now_ns`: `most` slots from number `from` on. The table does
+ * without; it is for those who want to know how many keys have a debt. */
+int32_t tollbar_table_sweep(const tollbar_table *table,
+                            uint64_t from,
+                            uint64_t most,
+                            uint64_t now_ns,
+                            tollbar_table_sweep_result *out);
+
 /* Adds a policy while the table is in use, in all processes; `*number` is how requests name it. */
 int32_t tollbar_table_add_policy(const tollbar_table *table,
                                  const tollbar_policy_spec *spec,
@@ -1132,6 +1124,13 @@ int32_t tollbar_table_validate(const tollbar_table *table,
 int32_t tollbar_table_repair(const tollbar_table *table,
                              uint64_t now_ns,
                              tollbar_table_health *out);
+
+/* An entry to be filled in. */
+#define TOLLBAR_TABLE_ENTRY_INIT { (uint32_t)sizeof(tollbar_table_entry), 0, 0, 0, 0, 0, 0 }
+
+/* A sweep's result to be filled in. */
+#define TOLLBAR_TABLE_SWEEP_RESULT_INIT                                                              \
+    { (uint32_t)sizeof(tollbar_table_sweep_result), 0, 0, 0, 0 }
 
 /* Health to be filled in. */
 #define TOLLBAR_TABLE_HEALTH_INIT                                                                    \

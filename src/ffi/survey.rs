@@ -1,4 +1,4 @@
-//! Tables that are there: their policies, counters and health.
+//! Tables that are there: their entries, policies, counters and health.
 
 use super::boundary::*;
 use super::policy::{describe, policy, tollbar_policy_spec};
@@ -6,6 +6,56 @@ use super::status::*;
 use super::table::{table_code, tollbar_table};
 use crate::table::{Health, PolicyId, Stats};
 use core::mem::size_of;
+
+/// One key of a table.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_table_entry {
+    /// sizeof(tollbar_table_entry), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// The number of its policy.
+    pub policy: u32,
+    /// Its hash, which is all that the table knows of it (tollbar_table_hash).
+    pub hash: u64,
+    /// The state word.
+    pub state: u64,
+    /// Permits that could be taken.
+    pub remaining: u64,
+    /// Nanoseconds until it is as good as fresh; 0: it has expired.
+    pub reset_after_ns: u64,
+    /// The slot to go on with.
+    pub next: u64,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_table_entry {
+    const FIRST_SIZE: usize = 48;
+}
+
+const _: () = assert!(size_of::<tollbar_table_entry>() == 48);
+
+/// How far a sweep came, and what it saw.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_table_sweep_result {
+    /// sizeof(tollbar_table_sweep_result), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// 1 if the sweep has come to the end of the table.
+    pub done: u32,
+    /// The slot to go on with; 0 at the end.
+    pub next: u64,
+    /// Keys that have a debt.
+    pub live: u64,
+    /// Slots that were made vacant.
+    pub vacated: u64,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_table_sweep_result {
+    const FIRST_SIZE: usize = 32;
+}
+
+const _: () = assert!(size_of::<tollbar_table_sweep_result>() == 32);
 
 /// Counters and sizes of a table: since it was made, of all processes. One that is killed may miss its
 /// last.
@@ -81,6 +131,72 @@ unsafe impl Growable for tollbar_table_health {
 }
 
 const _: () = assert!(size_of::<tollbar_table_health>() == 56);
+
+/// The key in the first slot from number `from` on that holds one, as of `now_ns`. Begin with 0, go on
+/// with `next`. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if there are no more. Each entry is what its slot held at
+/// one instant; keys that come or go meanwhile may be seen or not, or twice.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_next(
+    table: *const tollbar_table,
+    from: u64,
+    now_ns: u64,
+    out: *mut tollbar_table_entry,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let table = &unsafe { reference(table) }?.table;
+            size_at(out)?;
+            let Some((entry, next)) = table.next_entry(from, now_ns) else { return Ok(TOLLBAR_DENIED) };
+            let value = tollbar_table_entry {
+                struct_size: 0,
+                policy: entry.policy.number(),
+                hash: entry.hash,
+                state: entry.state,
+                remaining: entry.remaining,
+                reset_after_ns: entry.reset_after(now_ns),
+                next,
+            };
+            // SAFETY: by the caller's promise; size_at has checked it.
+            unsafe { write(out, &value) }.map(|()| TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Makes slots vacant whose keys have expired by `now_ns`: `most` slots from number `from` on. The table does
+/// without; it is for those who want to know how many keys have a debt.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_sweep(
+    table: *const tollbar_table,
+    from: u64,
+    most: u64,
+    now_ns: u64,
+    out: *mut tollbar_table_sweep_result,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let table = &unsafe { reference(table) }?.table;
+            size_at(out)?;
+            let swept = table.sweep(from, most, now_ns);
+            let value = tollbar_table_sweep_result {
+                struct_size: 0,
+                done: u32::from(swept.next.is_none()),
+                next: swept.next.unwrap_or(0),
+                live: swept.live,
+                vacated: swept.vacated,
+            };
+            // SAFETY: by the caller's promise; size_at has checked it.
+            unsafe { write(out, &value) }.map(|()| TOLLBAR_ALLOWED)
+        })())
+    })
+}
 
 /// Adds a policy while the table is in use, in all processes; `*number` is how requests name it.
 ///

@@ -1,7 +1,8 @@
 //! Many requests at once: one reading of the clock, and the lines of all keys are asked for before the first is needed.
 
+use super::answer::Answer;
 use super::quick::Quick;
-use super::request::{prefetch, Answer};
+use super::request::prefetch;
 use super::{PolicyId, Table};
 use crate::decision::{Decision, Verdict};
 

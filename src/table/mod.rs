@@ -30,6 +30,8 @@ mod protocol;
 mod slot;
 
 #[cfg(not(loom))]
+mod answer;
+#[cfg(not(loom))]
 mod arrival;
 #[cfg(not(loom))]
 mod batch;

@@ -7,11 +7,12 @@
 //!
 //! Which slot a newcomer takes is decided as everywhere ([`super::protocol`]): the state word alone says when it expires.
 
+use super::answer::full;
 use super::counts::Count;
 use super::error::TableError;
 use super::layout::SLOTS_A_BUCKET;
 use super::protocol::{first_to_expire, Again, Candidate, Event, OnFull};
-use super::request::{full, Sought, ROUNDS};
+use super::request::{Sought, ROUNDS};
 use super::slot::{Pair, Slot};
 use super::{PolicyId, Table};
 use crate::algorithm::sliding_log::KeyedLog;

@@ -14,7 +14,7 @@ const SECTIONS: [(&str, &str); 12] = [
     ("decide", "7. Decisions of limiters"),
     ("table", "8. Tables: millions of keys in memory that processes share"),
     ("keyed", "9. Decisions of tables"),
-    ("survey", "10. Policies, counters and health of tables"),
+    ("survey", "10. Entries, policies, counters and health of tables"),
     ("transfer", "11. From one table into another"),
     ("prefix", "12. Keys made of network addresses"),
 ];
