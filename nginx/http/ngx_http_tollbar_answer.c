@@ -95,7 +95,7 @@ static void log_refusal(ngx_http_request_t *r, conf_t *conf, const charge_t *cha
 {
     ngx_uint_t excess;
 
-    if (charge->terms->cost > charge->terms->capacity) {
+    if (charge->terms->cost > charge->terms->capacity && charge->terms->capacity != 0) {
         ngx_log_error(conf->limit_log_level, r->connection->log, 0,
                       "limiting requests%s, cost %uL is more than the burst ever allows, by zone \"%V\"", dry_run,
                       charge->terms->cost, &charge->limit->shm_zone->shm.name);

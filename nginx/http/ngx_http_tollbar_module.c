@@ -133,7 +133,8 @@ static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit)
     limit->varies = zone->rate != NULL || limit->burst.text != NULL || limit->cost.text != NULL;
     if (!limit->varies) {
         ngx_http_tollbar_terms(&limit->terms, limit, &zone->policy, 0, (uint64_t) limit->burst.number, (uint64_t) limit->cost.number);
-        if (limit->terms.cost > limit->terms.capacity) {
+        /* A policy that lets nobody through is meant so. */
+        if (limit->terms.cost > limit->terms.capacity && limit->terms.capacity != 0) {
             return wrong(cf, limit, "\"cost\" is more than there can ever be at once in zone");
         }
     }

@@ -1,0 +1,122 @@
+"""The variables, and dry runs, which is what they are there for."""
+
+import pytest
+
+from harness.client import count, statuses
+from harness.config import CONTENT
+from harness.tollbar import Tollbar, launcher
+
+launch = launcher(Tollbar)
+
+SHOW = ('add_header X-All "$tollbar_status|$tollbar_remaining|$tollbar_reset|$tollbar_retry_after|$tollbar_zone" always;')
+HOUR = "tollbar_zone $arg_k zone=z:1m rate=1r/h;"
+
+
+def shown(nginx, *paths):
+    return [a.headers.get("x-all") for a in nginx.each(*paths)]
+
+
+def test_each_of_them(launch):
+    nginx = launch(http=HOUR, server=f"location / {{ tollbar zone=z burst=1 nodelay; {SHOW} {CONTENT} }}")
+    first, second, third = shown(nginx, *["/?k=a"] * 3)
+    assert first == "PASSED|1|3600||z"
+    assert second in [f"PASSED|0|{n}||z" for n in range(7150, 7201)]
+    assert third.startswith("REJECTED|0|") and third.endswith("|z")
+    assert 3500 < int(third.split("|")[3]) <= 3600
+
+
+def test_without_a_limit_they_are_empty(launch):
+    nginx = launch(http=HOUR, server=f"""
+        location / {{ {SHOW} {CONTENT} }}
+        location /limited {{ tollbar zone=z; {SHOW} {CONTENT} }}""")
+    assert shown(nginx, "/", "/limited", "/limited?k=") == ["||||"] * 3
+
+
+def test_by_the_access_log(launch):
+    nginx = launch(http=HOUR, server=f"location / {{ tollbar zone=z burst=1 nodelay; {CONTENT} }} location /x {{ {CONTENT} }}")
+    nginx.each(*["/?k=a"] * 3, "/x")
+    assert [line.partition("[")[2] for line in nginx.access_log(4)] == ["PASSED]", "PASSED]", "REJECTED]", "-]"]
+
+
+def test_delayed(launch):
+    nginx = launch(http="tollbar_zone $arg_k zone=z:1m rate=4r/s;", server=f"location / {{ tollbar zone=z burst=1; {SHOW} {CONTENT} }}")
+    assert shown(nginx, "/?k=a", "/?k=a") == ["PASSED|1|1||z", "DELAYED|0|1||z"]
+
+
+def test_the_status_alone(launch):
+    nginx = launch(http=HOUR, server=f"location / {{ tollbar zone=z; add_header X-S $tollbar_status always; {CONTENT} }}")
+    assert [a.headers["x-s"] for a in nginx.each("/?k=a", "/?k=a")] == ["PASSED", "REJECTED"]
+
+
+def test_they_can_be_asked_for_before_and_after(launch):
+    nginx = launch(http=HOUR, server=f"""location / {{
+        set $before "$tollbar_status$tollbar_remaining$tollbar_zone";
+        tollbar zone=z burst=3 nodelay; add_header X-Before "<$before>"; {SHOW} {CONTENT} }}""")
+    answer = nginx.get("/?k=a")
+    assert (answer.headers["x-before"], answer.headers["x-all"]) == ("<>", "PASSED|3|3600||z")
+
+
+def test_they_survive_redirects_and_error_pages(launch):
+    nginx = launch(http=HOUR, server=f"""
+        location / {{ tollbar zone=z; try_files /none /end; error_page 429 /end; }}
+        location /end {{ {SHOW} {CONTENT} }}""")
+    first, second = shown(nginx, "/?k=a", "/?k=a")
+    assert first == "PASSED|0|3600||z" and second.startswith("REJECTED|0|")
+
+
+def test_of_several_limits_the_one_with_the_fewest_left(launch):
+    nginx = launch(http="tollbar_zone $arg_k zone=a:1m rate=1r/h; tollbar_zone $arg_k zone=b:1m rate=2r/h; tollbar_zone $arg_k zone=c:1m rate=1r/h;",
+                   server=f"location / {{ tollbar zone=a burst=5 nodelay; tollbar zone=b burst=2 nodelay; tollbar zone=c burst=4 nodelay; {SHOW} {CONTENT} }}")
+    assert shown(nginx, "/?k=a") == ["PASSED|2|1800||b"]
+
+
+# Dry runs
+
+@pytest.mark.parametrize("limit", ["tollbar zone=z burst=1 nodelay dry_run;", "tollbar zone=z burst=1 nodelay; tollbar_dry_run on;"])
+def test_a_dry_run_refuses_nobody(launch, limit):
+    nginx = launch(http=HOUR + "tollbar_headers both;", server=f"location / {{ {limit} {SHOW} {CONTENT} }}")
+    answers = nginx.each(*["/?k=a"] * 4)
+    assert count(answers) == 4
+    found = [a.headers["x-all"].split("|") for a in answers]
+    assert [f[0] for f in found] == ["PASSED", "PASSED", "REJECTED_DRY_RUN", "REJECTED_DRY_RUN"]
+    assert [f[1] for f in found] == ["1", "0", "0", "0"] and found[2][4] == "z" and found[2][3] != ""
+    # Clients are told nothing of it.
+    assert not [name for a in answers for name in a.headers if "ratelimit" in name or name == "retry-after"]
+    assert len(nginx.said("limiting requests, dry run, excess: ", 'by zone "z"')) == 2
+
+
+@pytest.mark.parametrize("limit", ["tollbar zone=z burst=5 dry_run;", "tollbar zone=z burst=5; tollbar_dry_run on;"])
+def test_a_dry_run_delays_nobody(launch, limit):
+    nginx = launch(http=HOUR, server=f"location / {{ {limit} {SHOW} {CONTENT} }}")
+    first, second = nginx.each("/?k=a", "/?k=a")
+    assert first.headers["x-all"].startswith("PASSED") and second.headers["x-all"].startswith("DELAYED_DRY_RUN|4|")
+    assert second.took < 60
+    assert len(nginx.said("delaying request, dry run, excess: 1.000, by zone")) == 1
+
+
+def test_a_limit_in_a_dry_run_beside_one_that_is_in_force(launch):
+    nginx = launch(http="tollbar_zone $arg_a zone=a:1m rate=1r/h; tollbar_zone $arg_b zone=b:1m rate=1r/h; tollbar_headers draft;",
+                   server=f"location / {{ tollbar zone=a dry_run; tollbar zone=b burst=2 nodelay; {SHOW} {CONTENT} }}")
+    answers = nginx.each(*["/?a=1&b=1"] * 4)
+    assert statuses(answers) == [200, 200, 200, 429]
+    found = [a.headers["x-all"].split("|") for a in answers]
+    assert [(f[0], f[4]) for f in found] == [
+        ("PASSED", "b"), ("REJECTED_DRY_RUN", "a"), ("REJECTED_DRY_RUN", "a"), ("REJECTED", "b")]
+    assert {a.headers["ratelimit-policy"] for a in answers} == {'"b";q=1;w=3600'}
+
+
+def test_what_is_refused_is_not_charged_to_a_limit_in_a_dry_run(launch):
+    nginx = launch(http="tollbar_zone $arg_a zone=a:1m rate=1r/h; tollbar_zone $arg_b zone=b:1m rate=1r/h;",
+                   server=f"location / {{ tollbar zone=a dry_run burst=1; tollbar zone=b; {SHOW} {CONTENT} }}")
+    assert statuses(nginx.each("/?a=1&b=1", "/?a=1&b=1", "/?a=1&b=1")) == [200, 429, 429]
+    assert nginx.get("/?a=1&b=2").headers["x-all"].startswith("DELAYED_DRY_RUN|0|")
+
+
+@pytest.mark.parametrize("level, refusal, delay", [
+    ("", "error", "warn"), ("info", "info", "info"), ("notice", "notice", "info"), ("warn", "warn", "notice"), ("error", "error", "warn")])
+def test_log_levels(launch, level, refusal, delay):
+    nginx = launch(http="tollbar_zone $arg_k zone=z:1m rate=5r/s;", server=f"""
+        {level and f"tollbar_log_level {level};"} location / {{ tollbar zone=z burst=1; {CONTENT} }}""")
+    nginx.volley("/?k=a", 8)
+    assert {found[0] for found in nginx.said("limiting requests, excess: ")} == {refusal}
+    assert {found[0] for found in nginx.said("delaying request, excess: ")} == {delay}
