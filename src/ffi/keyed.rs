@@ -4,8 +4,9 @@ use super::boundary::*;
 use super::cell::{answer, tollbar_decision};
 use super::status::*;
 use super::table::{table_code, tollbar_table};
+use crate::algorithm::Rule;
 use crate::decision::{Decision, Verdict};
-use crate::table::{PolicyId, Request, Table, TableError};
+use crate::table::{Answer, PolicyId, Request, Table, TableError};
 use core::ffi::c_void;
 use core::mem::size_of;
 
@@ -299,11 +300,34 @@ unsafe fn check(
     let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
     let policy = PolicyId::new(policy);
     if out.is_null() {
-        return table.try_admit(policy, key, now, cost).map(|verdict| verdict as i32).map_err(table_code);
+        let Code(code) = table.ask(policy, key, now, cost);
+        return Ok(code);
     }
     size_at(out)?;
-    let decision = check_in_full(table, policy, key, now, cost).map_err(table_code)?;
-    answer(out, || decision)
+    match check_in_full(table, policy, key, now, cost) {
+        Ok(decision) => answer(out, || decision),
+        Err(error) => Err(table_code(error)),
+    }
+}
+
+/// What a call without an answer in full returns: all that is hot, and nothing that is taken apart again.
+struct Code(i32);
+
+impl Answer for Code {
+    #[inline(always)]
+    fn known(_: &Rule, verdict: Verdict, _: u64, _: u64, _: u64) -> Code {
+        Code(verdict as i32)
+    }
+
+    #[inline(always)]
+    fn told(decision: Decision) -> Code {
+        Code(decision.verdict as i32)
+    }
+
+    #[inline(always)]
+    fn failed(error: TableError) -> Code {
+        Code(table_code(error))
+    }
 }
 
 /// Once for all that call it: the arithmetic of an answer in full is more than a call.
@@ -395,8 +419,8 @@ unsafe fn check_many(
             return Err(TOLLBAR_E_RESERVED);
         }
     }
-    table.batch(now, requests, results, view, |result, answer: Result<Verdict, TableError>| {
-        *result = answer.map_or_else(table_code, |verdict| verdict as i32);
+    table.batch(now, requests, results, view, |result, answer: Code| {
+        *result = answer.0;
     });
     Ok(TOLLBAR_ALLOWED)
 }

@@ -86,7 +86,8 @@ impl Table {
             if policy != last {
                 (last, version) = (policy, self.hot(policy));
             }
-            if let Some(quick) = version.and_then(|version| self.quick(version, key)) {
+            if let (Some(version), false) = (version, key.is_empty()) {
+                let quick = self.quick(version, key);
                 prefetch(quick.first);
                 *to = Some(quick);
             }

@@ -62,6 +62,8 @@ mod versions;
 #[cfg(not(loom))]
 mod wide;
 
+#[cfg(all(not(loom), feature = "capi"))]
+pub(crate) use answer::Answer;
 #[cfg(not(loom))]
 pub use batch::Request;
 pub use error::{Call, TableError};

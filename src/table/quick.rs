@@ -61,17 +61,14 @@ impl Table {
         }
     }
 
-    /// Looks a key up as far as can be done before its lines are there. `None` if there is no key.
+    /// Looks a key up, which is not of no bytes, as far as can be done before its lines are there.
     #[inline(always)]
-    pub(super) fn quick<'a>(&'a self, version: &'a Version, key: &[u8]) -> Option<Quick<'a>> {
-        if key.is_empty() {
-            return None;
-        }
+    pub(super) fn quick<'a>(&'a self, version: &'a Version, key: &[u8]) -> Quick<'a> {
         let hash = self.hash_bytes(key) ^ version.salt;
         let (first, second) = self.homes.main_of(hash);
         // SAFETY: both are numbers below the number of buckets.
         let (first, second) = unsafe { (self.bucket(first), self.bucket(second)) };
-        Some(Quick { version, first, second, key: version.key | hash & TAG, hash })
+        Quick { version, first, second, key: version.key | hash & TAG, hash }
     }
 
     /// Looks at the callers' clock.

@@ -127,17 +127,6 @@ impl Table {
         self.ask(policy, key, now, cost)
     }
 
-    #[inline]
-    pub(crate) fn try_admit(
-        &self,
-        policy: PolicyId,
-        key: &[u8],
-        now: Option<u64>,
-        cost: u64,
-    ) -> Result<Verdict, TableError> {
-        self.ask(policy, key, now, cost)
-    }
-
     pub(crate) fn try_peek(
         &self,
         policy: PolicyId,
@@ -208,10 +197,12 @@ impl Table {
 
     /// One request, the short way if it will do.
     #[inline(always)]
-    pub(super) fn ask<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
-        let Some(quick) = self.hot(policy).and_then(|version| self.quick(version, key)) else {
+    pub(crate) fn ask<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
+        // Without combinators: compiled for size they are calls, with all this in memory.
+        let (Some(version), false) = (self.hot(policy), key.is_empty()) else {
             return self.begin(policy, key, now, cost);
         };
+        let quick = self.quick(version, key);
         let now = match now {
             Some(now) => now,
             None => {
