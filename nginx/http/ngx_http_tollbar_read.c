@@ -10,6 +10,7 @@ typedef ngx_http_tollbar_amount_t amount_t;
 
 static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone, ngx_str_t *name, size_t *size,
                                  ngx_str_t *limit);
+static ngx_int_t unquote(ngx_conf_t *cf, ngx_str_t *argument, ngx_uint_t *n);
 static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
 static char *read_policy(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
 static char *read_on_full(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
@@ -31,7 +32,7 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     static const tollbar_policy_spec none = TOLLBAR_POLICY_SPEC_INIT;
     main_conf_t *main = conf;
     ngx_str_t *value = cf->args->elts;
-    ngx_str_t name = ngx_null_string, limit = ngx_null_string;
+    ngx_str_t name = ngx_null_string, limit = ngx_null_string, argument;
     ngx_shm_zone_t *shm_zone, **place;
     zone_t *zone = ngx_pcalloc(cf->pool, sizeof(zone_t));
     size_t size = 0;
@@ -45,7 +46,11 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     zone->burst.number = NGX_CONF_UNSET;
     zone->zone.on_full = TOLLBAR_ON_FULL_EVICT_NEAREST;
     for (n = 2; n < cf->args->nelts; n++) {
-        error = read_zone_parameter(cf, &value[n], zone, &name, &size, &limit);
+        argument = value[n];
+        if (begins(&argument, "policy=\"") && unquote(cf, &argument, &n) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+        error = read_zone_parameter(cf, &argument, zone, &name, &size, &limit);
         if (error != NGX_CONF_OK) {
             return error;
         }
@@ -111,6 +116,39 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
         return begins(argument, "rate=") ? read_rate(cf, argument, zone) : read_policy(cf, argument, zone);
     }
     return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", argument);
+}
+
+/* To nginx, quotes have no meaning within a word: policy="10/s burst 20" comes as three of them. They are put together again, up
+ * to the one that ends with the other quote, which becomes number `n`. */
+static ngx_int_t unquote(ngx_conf_t *cf, ngx_str_t *argument, ngx_uint_t *n)
+{
+    ngx_str_t *value = cf->args->elts;
+    ngx_uint_t last = *n;
+    size_t length = argument->len;
+    u_char *to;
+
+    while (value[last].data[value[last].len - 1] != '"' || (last == *n && argument->len == sizeof("policy=\"") - 1)) {
+        if (++last == cf->args->nelts) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "no closing quote in \"%V\"", argument);
+            return NGX_ERROR;
+        }
+        length += 1 + value[last].len;
+    }
+    to = ngx_pnalloc(cf->pool, length + 1);
+    if (to == NULL) {
+        return NGX_ERROR;
+    }
+    argument->data = to;
+    to = ngx_cpymem(to, "policy=", 7);
+    to = ngx_cpymem(to, value[*n].data + 8, value[*n].len - 8);
+    while (*n < last) {
+        *to++ = ' ';
+        ++*n;
+        to = ngx_cpymem(to, value[*n].data, value[*n].len);
+    }
+    *--to = '\0';
+    argument->len = to - argument->data;
+    return NGX_OK;
 }
 
 static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
