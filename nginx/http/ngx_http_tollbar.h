@@ -143,9 +143,6 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_tollbar_read_status_page(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* Reads "10r/s" and the like. NGX_ERROR: it is no rate, or one that no table can count. */
-ngx_int_t ngx_http_tollbar_rate_parse(ngx_str_t *text, tollbar_policy_spec *policy);
-
 /* A burst that is more than any limit will have, and does not make the state's grid any coarser to speak of. */
 void ngx_http_tollbar_rate_widen(tollbar_policy_spec *policy);
 

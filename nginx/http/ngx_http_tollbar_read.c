@@ -157,7 +157,7 @@ static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
 
     zone->paced = 1;
     if (ngx_http_script_variables_count(&text) == 0) {
-        return ngx_http_tollbar_rate_parse(&text, &zone->policy) == NGX_OK
+        return ngx_tollbar_rate_parse(&text, &zone->policy) == NGX_OK
                    ? NGX_CONF_OK
                    : ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\"", argument);
     }

@@ -10,7 +10,7 @@ tollbar_archive=${TOLLBAR_BUILD:-$tollbar_root/build}/libtollbar.a
 
 
 # nginx looks for the headers of all modules in all of these directories, before the system's: hence their long names.
-tollbar_srcs="$tollbar_shared/ngx_tollbar_zone.c $tollbar_shared/ngx_tollbar_conf.c"
+tollbar_srcs="$tollbar_shared/ngx_tollbar_zone.c $tollbar_shared/ngx_tollbar_conf.c $tollbar_shared/ngx_tollbar_rate.c"
 tollbar_incs="$tollbar_root/include $tollbar_shared"
 tollbar_deps="$tollbar_root/include/tollbar.h $tollbar_shared/ngx_tollbar_zone.h $tollbar_shared/ngx_tollbar_conf.h $tollbar_archive"
 tollbar_libs="$tollbar_archive -lpthread"
