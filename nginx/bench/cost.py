@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""What a limit costs a request, in instructions: nginx's own limit_req, the drop-in, and tollbar's own directives.
+
+usage: cost.py [requests]
+
+A single process of nginx runs under callgrind. What one request takes is the difference between a long run and a short one,
+and what the limit takes of it is the difference to the same configuration without one; so nothing has to be known
+about where in nginx the instructions are. Valgrind hides the time-stamp counter's promise, so that all read the system's clock.
+"""
+
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from harness import places  # noqa: E402
+from harness.client import Kept  # noqa: E402
+from harness.config import CONTENT  # noqa: E402
+from harness.server import PATIENCE, Nginx  # noqa: E402
+
+SHORT = 500
+TOLLBAR = "ngx_http_tollbar_module.so"
+# Keys of 100,000 in turn would take hours here. What matters is that there are many, each known.
+KNOWN = 2_000
+
+
+def words(prefix, key, more=""):
+    """The two directives: a rate that nobody reaches, so that every request is admitted at once."""
+    return (f"{prefix}_zone {key} zone=z:32m rate=1000r/s;", f"{prefix} zone=z burst=30000 nodelay{more};")
+
+
+FLAVOURS = {
+    "none": ([], None),
+    "limit_req": ([], "limit_req"),
+    "drop-in": ([places.DROPIN], "limit_req"),
+    "tollbar": ([TOLLBAR], "tollbar"),
+}
+CASES = {
+    "one address": ("$binary_remote_addr", lambda n: 0),
+    f"{KNOWN:,} known keys": ("$arg_k", lambda n: n * 7919 % KNOWN),
+    "fresh keys": ("$arg_k", lambda n: n),
+}
+
+
+def end(nginx):
+    """A single process may take the signal just before it begins to wait for events: then it needs one."""
+    for _ in range(int(PATIENCE)):
+        nginx.process.send_signal(signal.SIGTERM)
+        try:
+            nginx.process.wait(1)
+            return
+        except subprocess.TimeoutExpired:
+            continue
+    raise SystemExit("nginx does not end")
+
+
+def instructions(home, flavour, key, path_of, requests):
+    modules, directive = FLAVOURS[flavour]
+    zone, limit = words(directive, key) if directive else ("", "")
+    # The variable is made whether or not there is a limit.
+    limit = f'set $seen "$arg_k$binary_remote_addr"; {limit}'
+    if directive == "tollbar":
+        limit += " tollbar_headers off;"
+    out = home / "callgrind.out"
+    nginx = Nginx(home, wrapper=["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"], modules=modules,
+                  main="master_process off;", log_level="crit", http=f"access_log off; {zone}",
+                  server=f"location / {{ {limit} {CONTENT} }}").start()
+    try:
+        with Kept(nginx.port) as kept:
+            # Every known key is known before it counts.
+            for first in range(0, requests, 50):
+                paths = [f"/?k={path_of(n):08d}" for n in range(first, min(first + 50, requests))]
+                kept.send(*paths)
+                for _ in paths:
+                    assert kept.read().status == 200
+        end(nginx)
+    finally:
+        nginx.stop()
+    return int(re.search(r"(?m)^(?:totals|summary): (\d+)", out.read_text())[1])
+
+
+def per_request(home, flavour, case, requests):
+    key, path_of = CASES[case]
+    start = KNOWN if "known" in case else SHORT
+    runs = [instructions(home / f"{flavour}-{n}", flavour, key, path_of, n) for n in (start, start + requests)]
+    return (runs[1] - runs[0]) / requests
+
+
+def main():
+    requests = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
+    version = subprocess.run([places.program("nginx"), "-v"], stderr=subprocess.PIPE, text=True, check=True).stderr.strip()
+    print(f"{version}; instructions that a limit adds to a request, of {requests} requests")
+    print(f"{'':20}" + "".join(f"{flavour:>12}" for flavour in list(FLAVOURS)[1:]))
+    with tempfile.TemporaryDirectory() as home:
+        for number, case in enumerate(CASES):
+            base = per_request(Path(home) / str(number), "none", case, requests)
+            costs = [per_request(Path(home) / str(number), flavour, case, requests) - base for flavour in list(FLAVOURS)[1:]]
+            print(f"{case:20}" + "".join(f"{cost:12.0f}" for cost in costs), flush=True)
+
+
+main()
