@@ -149,11 +149,12 @@ void ngx_http_tollbar_rate_widen(tollbar_policy_spec *policy);
 ngx_http_tollbar_rates_t *ngx_http_tollbar_rates_create(ngx_pool_t *pool);
 
 /* The policy of a rate, and its number in the zone's table. NULL, with a line in the log, if there can be none. */
-const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, ngx_str_t *text, uint32_t *number, ngx_log_t *log);
+const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, ngx_str_t *text, uint32_t *number,
+                                                      ngx_log_t *log);
 
 /* Works out what a limit comes to. */
-void ngx_http_tollbar_terms(ngx_http_tollbar_terms_t *terms, const ngx_http_tollbar_limit_t *limit, const tollbar_policy_spec *policy,
-                            uint32_t number, uint64_t burst, uint64_t cost);
+void ngx_http_tollbar_terms(ngx_http_tollbar_terms_t *terms, const ngx_http_tollbar_limit_t *limit,
+                            const tollbar_policy_spec *policy, uint32_t number, uint64_t burst, uint64_t cost);
 
 /* Of the preaccess phase. */
 ngx_int_t ngx_http_tollbar_handler(ngx_http_request_t *r);

@@ -24,7 +24,7 @@ static ngx_int_t amount_of(ngx_http_request_t *r, limit_t *limit, ngx_http_tollb
                            ngx_int_t otherwise, uint64_t *number);
 static ngx_inline ngx_int_t take(ngx_http_request_t *r, charge_t *charge, ngx_flag_t wanted);
 static ngx_int_t take_known(ngx_http_request_t *r, charge_t *charge);
-static ngx_int_t look(ngx_http_request_t *r, charge_t *charge);
+static ngx_int_t look(ngx_http_request_t *r, charge_t *charge, int32_t *verdict);
 static ngx_int_t failed(ngx_http_request_t *r, charge_t *charge, int32_t error);
 static void know(charge_t *charge, const tollbar_decision *decision);
 static void know_refusal(charge_t *charge, int32_t verdict);
@@ -108,6 +108,7 @@ static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked
     limit_t **limits = conf->limits.elts;
     charge_t *charge;
     ngx_int_t rc, worst = NGX_OK;
+    int32_t verdict;
     ngx_uint_t n;
 
     for (n = 0; n < conf->enforced; n++) {
@@ -118,7 +119,7 @@ static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked
         }
         asked->charges_n++;
         if (rc == NGX_OK && (n + 1 < conf->enforced || worst != NGX_OK)) {
-            rc = look(r, charge);
+            rc = look(r, charge, &verdict);
         }
         if (rc == NGX_BUSY) {
             if (worst == NGX_OK || charge->retry_ns > asked->binding->retry_ns) {
@@ -291,7 +292,7 @@ static ngx_inline ngx_int_t take(ngx_http_request_t *r, charge_t *charge, ngx_fl
         return failed(r, charge, verdict);
     }
     /* When to come again is asked for afterwards: a moment has passed, but the answer is no. */
-    rc = look(r, charge);
+    rc = look(r, charge, &verdict);
     return rc == NGX_OK ? NGX_BUSY : rc;
 }
 
@@ -304,8 +305,9 @@ static ngx_int_t take_known(ngx_http_request_t *r, charge_t *charge)
     ngx_int_t rc;
 
     if (terms->spare != 0) {
-        rc = look(r, charge);
-        if (rc != NGX_OK) {
+        rc = look(r, charge, &verdict);
+        /* What the table refuses itself it is asked for nevertheless, since it counts the keys that it has no room for. */
+        if (rc != NGX_OK && verdict != TOLLBAR_DENIED) {
             return rc;
         }
     }
@@ -327,24 +329,24 @@ static ngx_int_t take_known(ngx_http_request_t *r, charge_t *charge)
     return NGX_OK;
 }
 
-/* Whether the request would be let through; nothing is charged. */
-static ngx_int_t look(ngx_http_request_t *r, charge_t *charge)
+/* Whether the request would be let through; nothing is charged. `*verdict` is what the table alone says. */
+static ngx_int_t look(ngx_http_request_t *r, charge_t *charge, int32_t *verdict)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     const terms_t *terms = charge->terms;
-    int32_t verdict = tollbar_table_peek(charge->limit->zone->zone.table, terms->number, charge->key.data, charge->key.len,
-                                         terms->cost, &decision);
 
-    if (verdict < 0) {
-        return failed(r, charge, verdict);
+    *verdict = tollbar_table_peek(charge->limit->zone->zone.table, terms->number, charge->key.data, charge->key.len,
+                                  terms->cost, &decision);
+    if (*verdict < 0) {
+        return failed(r, charge, *verdict);
     }
     know(charge, &decision);
-    if (verdict == TOLLBAR_ALLOWED
+    if (*verdict == TOLLBAR_ALLOWED
         && (terms->cost == 0 || (terms->cost <= terms->capacity && charge->remaining >= terms->cost)))
     {
         return NGX_OK;
     }
-    know_refusal(charge, verdict);
+    know_refusal(charge, *verdict);
     return NGX_BUSY;
 }
 
@@ -371,13 +373,14 @@ static void know(charge_t *charge, const tollbar_decision *decision)
 static void know_refusal(charge_t *charge, int32_t verdict)
 {
     const terms_t *terms = charge->terms;
-    uint64_t allowed;
+    uint64_t allowed, retry;
 
     if (terms->cost > terms->capacity) {
         charge->retry_ns = TOLLBAR_NO_TIME;
     } else if (terms->spare != 0) {
         allowed = ngx_tollbar_time_of(terms->policy, terms->capacity - terms->cost);
-        charge->retry_ns = charge->reset_ns > allowed ? charge->reset_ns - allowed : 1;
+        retry = charge->reset_ns > allowed ? charge->reset_ns - allowed : 1;
+        charge->retry_ns = ngx_max(charge->retry_ns, retry);
     } else if (verdict == TOLLBAR_ALLOWED) {
         charge->retry_ns = 1;
     }

@@ -39,7 +39,8 @@ static ngx_conf_num_bounds_t status_bounds = { ngx_conf_check_num_bounds, 400, 5
 #define ANYWHERE (NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF)
 
 static ngx_command_t commands[] = {
-    { ngx_string("tollbar_zone"), NGX_HTTP_MAIN_CONF|NGX_CONF_2MORE, ngx_http_tollbar_read_zone, NGX_HTTP_MAIN_CONF_OFFSET, 0, NULL },
+    { ngx_string("tollbar_zone"), NGX_HTTP_MAIN_CONF|NGX_CONF_2MORE, ngx_http_tollbar_read_zone, NGX_HTTP_MAIN_CONF_OFFSET, 0,
+      NULL },
     { ngx_string("tollbar"), ANYWHERE|NGX_CONF_1MORE, ngx_http_tollbar_read_limit, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
     { ngx_string("tollbar_status_code"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_num_slot, NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(conf_t, status_code), &status_bounds },
@@ -53,7 +54,9 @@ static ngx_command_t commands[] = {
     ngx_null_command
 };
 
-static ngx_http_module_t context = { ngx_http_tollbar_add_variables, complete, create_main_conf, NULL, NULL, NULL, create_conf, merge_conf };
+static ngx_http_module_t context = {
+    ngx_http_tollbar_add_variables, complete, create_main_conf, NULL, NULL, NULL, create_conf, merge_conf
+};
 
 ngx_module_t ngx_http_tollbar_module = {
     NGX_MODULE_V1, &context, commands, NGX_HTTP_MODULE, NULL, start, NULL, NULL, NULL, NULL, NULL, NGX_MODULE_V1_PADDING
@@ -132,7 +135,8 @@ static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit)
 
     limit->varies = zone->rate != NULL || limit->burst.text != NULL || limit->cost.text != NULL;
     if (!limit->varies) {
-        ngx_http_tollbar_terms(&limit->terms, limit, &zone->policy, 0, (uint64_t) limit->burst.number, (uint64_t) limit->cost.number);
+        ngx_http_tollbar_terms(&limit->terms, limit, &zone->policy, 0, (uint64_t) limit->burst.number,
+                               (uint64_t) limit->cost.number);
         /* A policy that lets nobody through is meant so. */
         if (limit->terms.cost > limit->terms.capacity && limit->terms.capacity != 0) {
             return wrong(cf, limit, "\"cost\" is more than there can ever be at once in zone");
@@ -143,7 +147,8 @@ static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit)
 
 static ngx_int_t wrong(ngx_conf_t *cf, limit_t *limit, const char *message)
 {
-    ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "%s \"%V\" in %V:%ui", message, &limit->shm_zone->shm.name, &limit->file, limit->line);
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "%s \"%V\" in %V:%ui", message, &limit->shm_zone->shm.name, &limit->file,
+                  limit->line);
     return NGX_ERROR;
 }
 

@@ -46,7 +46,8 @@ rates_t *ngx_http_tollbar_rates_create(ngx_pool_t *pool)
     return ngx_pcalloc(pool, sizeof(rates_t));
 }
 
-const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, ngx_str_t *text, uint32_t *number, ngx_log_t *log)
+const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, ngx_str_t *text, uint32_t *number,
+                                                      ngx_log_t *log)
 {
     static const tollbar_policy_spec none = TOLLBAR_POLICY_SPEC_INIT;
     ngx_http_tollbar_zone_t *zone = shm_zone->data;

@@ -344,7 +344,8 @@ static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zo
         return NGX_CONF_ERROR;
     }
     if (size < least) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is too small, it must have at least %uzk", name, (least + 1023) / 1024);
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is too small, it must have at least %uzk", name,
+                           (least + 1023) / 1024);
         return NGX_CONF_ERROR;
     }
     return NGX_CONF_OK;

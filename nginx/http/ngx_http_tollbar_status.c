@@ -28,13 +28,17 @@ static const metric_t metrics[] = {
     { "slots", "gauge", "Slots of the table.", offsetof(tollbar_table_stats, slots) },
     { "keys", "gauge", "Slots that hold a key, whether it still owes or not.", offsetof(tollbar_table_stats, keys) },
     { "inserted", "counter", "Keys that were put into an empty slot.", offsetof(tollbar_table_stats, inserted) },
-    { "reclaimed", "counter", "Slots that went from a key that owed nothing to another.", offsetof(tollbar_table_stats, reclaimed) },
+    { "reclaimed", "counter", "Slots that went from a key that owed nothing to another.",
+      offsetof(tollbar_table_stats, reclaimed) },
     { "refused", "counter", "New keys that were refused for want of a place.", offsetof(tollbar_table_stats, refused) },
     { "inherited", "counter", "New keys that took over a slot and its debt.", offsetof(tollbar_table_stats, inherited) },
-    { "unremembered", "counter", "New keys that were admitted and not remembered.", offsetof(tollbar_table_stats, unremembered) },
+    { "unremembered", "counter", "New keys that were admitted and not remembered.",
+      offsetof(tollbar_table_stats, unremembered) },
     { "evicted", "counter", "Keys that were forgotten though they owed.", offsetof(tollbar_table_stats, evicted) },
-    { "retries", "counter", "Steps that were taken again because another process came first.", offsetof(tollbar_table_stats, retries) },
-    { "backward_steps", "counter", "Requests with an older time than one before them.", offsetof(tollbar_table_stats, backward_steps) },
+    { "retries", "counter", "Steps that were taken again because another process came first.",
+      offsetof(tollbar_table_stats, retries) },
+    { "backward_steps", "counter", "Requests with an older time than one before them.",
+      offsetof(tollbar_table_stats, backward_steps) },
 };
 
 #define METRICS (sizeof(metrics) / sizeof(metrics[0]))
@@ -85,7 +89,8 @@ static ngx_int_t answer_json(ngx_http_request_t *r)
     if (zones == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-    buffer = ngx_create_temp_buf(r->pool, HEAD_MOST + names + zones_n * (METRICS * NUMBER_MOST + HEAD_MOST + TOLLBAR_POLICY_TEXT_MAX));
+    buffer = ngx_create_temp_buf(
+        r->pool, HEAD_MOST + names + zones_n * (METRICS * NUMBER_MOST + HEAD_MOST + TOLLBAR_POLICY_TEXT_MAX));
     if (buffer == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -151,7 +156,8 @@ static seen_t *look(ngx_http_request_t *r, ngx_uint_t *count, size_t *names)
         zones[n].stats = none;
         error = tollbar_table_get_stats(zones[n].zone->zone.table, &zones[n].stats);
         if (error != 0) {
-            ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0, "zone \"%V\": %s", &all[n]->shm.name, tollbar_strerror(error));
+            ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0, "zone \"%V\": %s", &all[n]->shm.name,
+                          tollbar_strerror(error));
             return NULL;
         }
         if (escape(r->pool, &all[n]->shm.name, &zones[n].name) != NGX_OK
@@ -230,8 +236,8 @@ static u_char *print_metric(u_char *to, const metric_t *metric, const seen_t *zo
     const char *end = metric->kind[0] == 'c' ? "_total" : "";
     ngx_uint_t n;
 
-    to = ngx_sprintf(to, "# HELP tollbar_zone_%s%s %s\n# TYPE tollbar_zone_%s%s %s\n", metric->name, end, metric->help, metric->name,
-                     end, metric->kind);
+    to = ngx_sprintf(to, "# HELP tollbar_zone_%s%s %s\n# TYPE tollbar_zone_%s%s %s\n", metric->name, end, metric->help,
+                     metric->name, end, metric->kind);
     for (n = 0; n < zones_n; n++) {
         to = ngx_sprintf(to, "tollbar_zone_%s%s{zone=\"%V\"} %uL\n", metric->name, end, &zones[n].name,
                          value_of(&zones[n], metric));

@@ -73,7 +73,8 @@ def test_the_example_of_the_draft(launch):
 
 
 def test_names_are_quoted(launch):
-    nginx = launch(**parts("draft", "tollbar 'zone=a\"b\\\\c\u00e9' nodelay;", "tollbar_zone $arg_k 'zone=a\"b\\\\c\u00e9:1m' rate=1r/h;"))
+    name = "a\"b\\\\c\u00e9"
+    nginx = launch(**parts("draft", f"tollbar 'zone={name}';", f"tollbar_zone $arg_k 'zone={name}:1m' rate=1r/h;"))
     assert raw_headers(nginx, "/?k=a")[1] == b'RateLimit-Policy: "a\\"b\\\\c??";q=1;w=3600'
 
 

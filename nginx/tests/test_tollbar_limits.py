@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness.client import count, statuses
+from harness.client import Kept, count, statuses
 from harness.config import CONTENT
 from harness.tollbar import Tollbar, launcher
 
@@ -12,7 +12,8 @@ launch = launcher(Tollbar)
 
 
 def parts(zone="rate=1r/h", limit="burst=5 nodelay", more=""):
-    return {"http": f"tollbar_zone $arg_k zone=z:1m {zone};", "server": f"location / {{ tollbar zone=z {limit}; {CONTENT} }} {more}"}
+    return {"http": f"tollbar_zone $arg_k zone=z:1m {zone};",
+            "server": f"location / {{ tollbar zone=z {limit}; {CONTENT} }} {more}"}
 
 
 @pytest.mark.parametrize("rate", ["1r/h", "0.001r/s", "1r/60m", "1r/d", "0.5r/min", "2r/7200s", "1", "1r/5000ms"])
@@ -84,28 +85,24 @@ def test_a_refusal_by_a_policy_is_logged(launch):
     assert level == "error" and message.startswith('limiting requests, by zone "z", client: ')
 
 
+def ask_keys(nginx, keys):
+    with Kept(nginx.port) as kept:
+        kept.send(*[f"/?k={k}" for k in keys])
+        return [kept.read() for _ in keys]
+
+
 @pytest.mark.parametrize("on_full, passes", [("deny", False), ("allow", True), ("evict-nearest", True), ("inherit", False)])
 def test_a_full_zone(launch, on_full, passes):
     nginx = launch(http=f"tollbar_zone $arg_k zone=z:160k rate=1r/d on_full={on_full};",
                    server=f"location / {{ tollbar zone=z; {CONTENT} }} location /s {{ tollbar_status_page json; }}")
     found = []
-    for start in range(0, 8000, 500):
-        found += statuses(_volley_of_keys(nginx, start, 500))
+    for start in range(0, 8000, 50):
+        found += statuses(ask_keys(nginx, range(start, start + 50)))
     # The table has some five thousand places.
     assert set(found[:1000]) == {200}
     assert (429 in found[-1000:]) is not passes
     if passes:
         assert set(found) == {200}
-
-
-def _volley_of_keys(nginx, start, many):
-    from harness.client import Kept
-    with Kept(nginx.port) as kept:
-        answers = []
-        for at in range(start, start + many, 50):
-            kept.send(*[f"/?k={k}" for k in range(at, at + 50)])
-            answers += [kept.read() for _ in range(50)]
-    return answers
 
 
 @pytest.mark.parametrize("http, server, location, status", [

@@ -103,7 +103,7 @@ def test_a_cost_that_can_never_be_paid(launch):
 
 def test_what_one_refuses_by_its_cost_is_charged_to_none(launch):
     nginx = launch(**parts("tollbar zone=a burst=9 cost=2 nodelay; tollbar zone=b burst=9 cost=$arg_cost nodelay;"))
-    assert statuses(nginx.each("/?a=1&b=1&cost=8", "/?a=1&b=1&cost=3", "/?a=1&b=1&cost=2", "/?a=1&b=1&cost=1")) == [200, 429, 200, 429]
+    assert statuses(nginx.each(*[f"/?a=1&b=1&cost={cost}" for cost in (8, 3, 2, 1)])) == [200, 429, 200, 429]
     # Two of ten and two of ten; of the other zone all.
     assert (left(nginx, "a"), left(nginx, "b")) == (17, 11)
 

@@ -39,7 +39,8 @@ def test_by_the_access_log(launch):
 
 
 def test_delayed(launch):
-    nginx = launch(http="tollbar_zone $arg_k zone=z:1m rate=4r/s;", server=f"location / {{ tollbar zone=z burst=1; {SHOW} {CONTENT} }}")
+    nginx = launch(http="tollbar_zone $arg_k zone=z:1m rate=4r/s;",
+                   server=f"location / {{ tollbar zone=z burst=1; {SHOW} {CONTENT} }}")
     assert shown(nginx, "/?k=a", "/?k=a") == ["PASSED|1|1||z", "DELAYED|0|1||z"]
 
 
@@ -65,14 +66,17 @@ def test_they_survive_redirects_and_error_pages(launch):
 
 
 def test_of_several_limits_the_one_with_the_fewest_left(launch):
-    nginx = launch(http="tollbar_zone $arg_k zone=a:1m rate=1r/h; tollbar_zone $arg_k zone=b:1m rate=2r/h; tollbar_zone $arg_k zone=c:1m rate=1r/h;",
-                   server=f"location / {{ tollbar zone=a burst=5 nodelay; tollbar zone=b burst=2 nodelay; tollbar zone=c burst=4 nodelay; {SHOW} {CONTENT} }}")
+    nginx = launch(http="".join(f"tollbar_zone $arg_k zone={z}:1m rate={n}r/h;" for z, n in [("a", 1), ("b", 2), ("c", 1)]),
+                   server="location / { tollbar zone=a burst=5 nodelay; tollbar zone=b burst=2 nodelay;"
+                          f"tollbar zone=c burst=4 nodelay; {SHOW} {CONTENT} }}")
     assert shown(nginx, "/?k=a") == ["PASSED|2|1800||b"]
 
 
 # Dry runs
 
-@pytest.mark.parametrize("limit", ["tollbar zone=z burst=1 nodelay dry_run;", "tollbar zone=z burst=1 nodelay; tollbar_dry_run on;"])
+@pytest.mark.parametrize("limit", [
+    "tollbar zone=z burst=1 nodelay dry_run;", "tollbar zone=z burst=1 nodelay; tollbar_dry_run on;",
+])
 def test_a_dry_run_refuses_nobody(launch, limit):
     nginx = launch(http=HOUR + "tollbar_headers both;", server=f"location / {{ {limit} {SHOW} {CONTENT} }}")
     answers = nginx.each(*["/?k=a"] * 4)
@@ -113,7 +117,8 @@ def test_what_is_refused_is_not_charged_to_a_limit_in_a_dry_run(launch):
 
 
 @pytest.mark.parametrize("level, refusal, delay", [
-    ("", "error", "warn"), ("info", "info", "info"), ("notice", "notice", "info"), ("warn", "warn", "notice"), ("error", "error", "warn")])
+    ("", "error", "warn"), ("info", "info", "info"), ("notice", "notice", "info"), ("warn", "warn", "notice"),
+    ("error", "error", "warn")])
 def test_log_levels(launch, level, refusal, delay):
     nginx = launch(http="tollbar_zone $arg_k zone=z:1m rate=5r/s;", server=f"""
         {level and f"tollbar_log_level {level};"} location / {{ tollbar zone=z burst=1; {CONTENT} }}""")

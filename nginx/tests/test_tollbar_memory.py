@@ -1,0 +1,84 @@
+"""tollbar under valgrind: requests that are odd, configurations that are wrong, reloads."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from harness import config, fuzz, memory, places
+from harness.config import CONTENT
+from harness.server import PATIENCE, prepare, wait_until
+from harness.tollbar import MODULE, Tollbar
+from test_tollbar_config import CASES
+
+SEED = int(os.environ.get("FUZZ_SEED", "1"))
+PIECES = int(os.environ.get("FUZZ_PIECES", "1000"))
+
+HTTP = """
+    tollbar_zone $arg_k zone=one:1m rate=2r/s;
+    tollbar_zone "$arg_a$arg_k" zone=two:160k rate=$arg_x;
+    tollbar_zone "$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k"
+                 zone=long:1m policy="1/s algo sliding-window";
+    tollbar_zone $binary_remote_addr zone=address:1m policy="30/s burst 10";
+    tollbar_zone $binary_remote_addr zone=log:2m policy="30/s algo sliding-log";
+    tollbar_headers both;
+"""
+SHOW = 'add_header X-All "$tollbar_status$tollbar_remaining$tollbar_reset$tollbar_retry_after$tollbar_zone" always;'
+SERVER = f"""
+    location / {{ tollbar zone=one burst=2 nodelay cost=$arg_b; {SHOW} {CONTENT} }}
+    location /delay {{ tollbar zone=one burst=5; {CONTENT} }}
+    location /several {{ tollbar zone=one burst=9 delay=2; tollbar zone=two burst=$arg_b dry_run; tollbar zone=address;
+                        tollbar zone=log; tollbar zone=long; {SHOW} {CONTENT} }}
+    location /dry {{ tollbar_dry_run on; tollbar zone=two; tollbar zone=one burst=1; tollbar_headers off; {CONTENT} }}
+    location /long {{ tollbar zone=long; {CONTENT} }}
+    location /redirect {{ tollbar zone=one burst=9; try_files /none /delay; }}
+    location /json {{ tollbar_status_page json; }}
+    location /metrics {{ tollbar_status_page prometheus; }}
+"""
+
+
+def test_an_odd_stream_of_requests(tmp_path):
+    report = tmp_path / "valgrind.xml"
+    nginx = Tollbar(tmp_path / "nginx", wrapper=memory.wrapper(report), modules=[MODULE], main="master_process off;",
+                    http=HTTP, server=SERVER).start()
+    try:
+        assert fuzz.stream(nginx.port, PIECES, SEED) > PIECES / 10
+        for n in range(140):
+            nginx.get(f"/dry?k=a&x={n + 1}r/h")
+        assert [nginx.get(path).status for path in ("/?k=the-end", "/json", "/metrics")] == [200] * 3
+        # A second configuration takes over the zones of the first. A single process does not serve after that, with
+        # any module; but this way one process has had them both.
+        os.kill(nginx.process.pid, signal.SIGHUP)
+        wait_until(lambda: nginx.said("reconfiguring"), "it reloads")
+        os.kill(nginx.process.pid, signal.SIGTERM)
+        assert nginx.process.wait(PATIENCE) == 0
+    finally:
+        nginx.stop()
+    # It has been everywhere.
+    for words in ("limiting requests,", "limiting requests, dry run", "delaying request,", "is more than 65535 bytes",
+                  "invalid rate", "invalid cost", "is one too many"):
+        assert nginx.said(words), words
+    assert memory.faults(report) == []
+
+
+# Those that are refused by the module itself, and not by nginx before it is asked.
+WRONG = [case for case in CASES if case[3] and "zone" in case[1] + case[2]]
+
+
+@pytest.mark.parametrize("chosen", range(4))
+def test_wrong_configurations(tmp_path, chosen):
+    """Each takes valgrind a second or two, so they are in four parts."""
+    found = []
+    for name, http, location, expected in WRONG[chosen::4]:
+        home, report = tmp_path / "nginx", tmp_path / "valgrind.xml"
+        prepare(home)
+        content = "" if "return" in location else CONTENT
+        (home / "nginx.conf").write_text(config.text(
+            modules=[MODULE], ports=[8080], http=http, server=f"location / {{ {location} {content} }}"))
+        done = subprocess.run(
+            [*memory.wrapper(report), places.program("nginx"), "-t", "-p", str(home), "-c", "nginx.conf", "-e", "stderr"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PATIENCE, check=False)
+        assert done.returncode == (0 if "no effect" in expected else 1), name
+        found += [f"{name}: {fault}" for fault in memory.faults(report)]
+    assert found == []

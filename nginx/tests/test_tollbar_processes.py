@@ -1,0 +1,122 @@
+"""Reloads, new binaries and several workers, for what limit_req has no words."""
+
+import os
+import signal
+
+import pytest
+
+from harness.client import Kept, count, statuses
+from harness.config import CONTENT
+from harness.server import alive, wait_until
+from harness.tollbar import Tollbar, launcher
+
+launch = launcher(Tollbar)
+
+
+def parts(limit='policy="6/day"', key="$arg_k", size="1m", more=""):
+    return {"http": f"tollbar_zone {key} zone=z:{size} {limit};", "server": f"location / {{ tollbar zone=z {more}; {CONTENT} }}"}
+
+
+RATE = "rate=1r/h burst=5"
+
+
+@pytest.mark.parametrize("limit, more", [
+    (RATE, "nodelay"), ('policy="6/day"', ""), ('policy="6/day algo fixed-window anchor first"', ""),
+    ('policy="6/day algo sliding-log"', ""),
+])
+def test_a_reload_keeps_what_was_spent(launch, limit, more):
+    nginx = launch(**parts(limit, more=more), workers=2)
+    assert count(nginx.volley("/?k=a", 4)) == 4
+    assert nginx.reload()
+    assert count(nginx.volley("/?k=a", 9)) == 2
+    assert count(nginx.volley("/?k=b", 9)) == 6
+
+
+@pytest.mark.parametrize("limit, more", [(RATE, "nodelay"), ('policy="6/day"', "")])
+@pytest.mark.parametrize("size", ["2m", "512k"])
+def test_a_reload_with_another_size_moves_what_was_spent(launch, limit, more, size):
+    nginx = launch(**parts(limit, more=more), workers=2)
+    assert count(nginx.volley("/?k=a", 4)) == 4
+    assert nginx.reload(**parts(limit, size=size, more=more))
+    assert count(nginx.volley("/?k=a", 9)) == 2
+    assert count(nginx.volley("/?k=b", 9)) == 6
+
+
+def test_a_reload_with_another_size_starts_anew_where_nothing_can_be_moved(launch):
+    limit = 'policy="6/day algo sliding-log"'
+    nginx = launch(**parts(limit))
+    assert count(nginx.volley("/?k=a", 4)) == 4
+    assert nginx.reload(**parts(limit, size="2m"))
+    assert count(nginx.volley("/?k=a", 9)) == 6
+    assert [level for level, _ in nginx.said('zone "z" starts empty')] == ["warn"]
+
+
+def test_a_reload_with_another_key_starts_anew(launch):
+    nginx = launch(**parts())
+    assert count(nginx.volley("/?k=a", 9)) == 6
+    assert nginx.reload(**parts(key="$arg_other"))
+    assert count(nginx.volley("/?other=a&k=a", 9)) == 6
+
+
+def test_a_reload_with_another_policy(launch):
+    nginx = launch(**parts())
+    assert count(nginx.volley("/?k=a", 4)) == 4
+    # Four of eight are spent.
+    assert nginx.reload(**parts('policy="8/day"'))
+    assert count(nginx.volley("/?k=a", 9)) == 4
+    assert nginx.reload(**parts(RATE, more="nodelay"))
+    assert count(nginx.volley("/?k=b", 9)) == 6
+
+
+def test_a_reload_with_another_way_to_be_full(launch):
+    nginx = launch(**parts())
+    assert count(nginx.volley("/?k=a", 4)) == 4
+    assert nginx.reload(**parts('policy="6/day" on_full=deny'))
+    assert count(nginx.volley("/?k=a", 9)) == 2
+
+
+def test_a_reload_that_is_refused_leaves_everything_as_it_was(launch):
+    nginx = launch(**parts())
+    assert count(nginx.volley("/?k=a", 4)) == 4
+    nginx.expected.append("invalid policy")
+    assert not nginx.reload(**parts('policy="6/dya"'))
+    assert count(nginx.volley("/?k=a", 9)) == 2
+
+
+def test_requests_that_wait_outlive_a_reload(launch):
+    nginx = launch(**parts("rate=1r/s burst=9"))
+    nginx.get("/?k=a")
+    with Kept(nginx.port) as kept:
+        kept.send("/?k=a")
+        wait_until(lambda: nginx.said("delaying request"), "the request is delayed")
+        assert nginx.reload()
+        assert kept.read().status == 200
+
+
+def test_workers_share_what_is_left(launch):
+    nginx = launch(**parts(), workers=2)
+    served = set()
+    for k in range(40):
+        assert count(nginx.volley(f"/?k={k}", 12)) == 6
+    served = {line.split("#")[0].rpartition(" ")[2] for line in nginx.log_text().splitlines() if "limiting requests" in line}
+    assert len(served) == 2, "one worker has served all"
+
+
+def test_a_killed_worker_takes_nothing_with_it(launch):
+    nginx = launch(**parts(), workers=2)
+    assert count(nginx.volley("/?k=a", 4)) == 4
+    for pid in nginx.workers():
+        nginx.kill_worker(pid)
+    assert count(nginx.volley("/?k=a", 9)) == 2
+
+
+def test_a_new_binary_takes_over(launch):
+    nginx = launch(**parts("rate=$arg_rate burst=5", more="nodelay"), workers=2, daemon=True)
+    assert count(nginx.volley("/?k=a&rate=1r/h", 4)) == 4
+    old, new = nginx.exchange_binary()
+    os.kill(old, signal.SIGQUIT)
+    wait_until(lambda: not alive(old), "the old master is gone")
+    assert nginx.master() == new
+    assert count(nginx.volley("/?k=b&rate=1r/h", 9)) == 6
+    assert nginx.reload()
+    assert statuses(nginx.each("/?k=b&rate=1r/h", "/?k=c&rate=1r/h")) == [429, 200]

@@ -1,0 +1,157 @@
+"""tollbar_status_page: valid JSON and Prometheus' text, and the numbers in them."""
+
+import json
+import re
+
+import pytest
+
+from harness.client import Kept
+from harness.config import CONTENT
+from harness.tollbar import Tollbar, launcher
+
+launch = launcher(Tollbar)
+
+ZONES = """
+    tollbar_zone $arg_k zone=first:1m rate=1r/h burst=9;
+    tollbar_zone "$arg_k \\"text\\"" 'zone=sec"o\\\\nd\u00e9:2m' policy="5/s algo fixed-window";
+    tollbar_zone $arg_k zone=third:160k rate=$arg_rate on_full=deny;
+"""
+PAGES = "location /json { tollbar_status_page json; } location /metrics { tollbar_status_page prometheus; }"
+
+
+def parts(http=ZONES):
+    return {"http": http, "server": f"""
+        location / {{ tollbar zone=first nodelay; {CONTENT} }}
+        location /third {{ tollbar zone=third; {CONTENT} }}
+        {PAGES}"""}
+
+
+def zones(nginx):
+    return {zone["name"]: zone for zone in json.loads(nginx.get("/json").body)["zones"]}
+
+
+SAMPLE = re.compile(r'([a-z_:][a-z0-9_:]*)\{([a-z]+)="((?:[^"\\\n]|\\["\\n])*)"\} (\d+)', re.ASCII | re.IGNORECASE)
+
+
+def metrics(text):
+    """A small parser of the text format: {(name, zone): value}. Every sample stands below the help and type of its name."""
+    assert text.endswith("\n")
+    found, helped, typed = {}, set(), {}
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            name = line.split(" ", 3)[2]
+            assert name not in helped and len(line.split(" ", 3)) == 4
+            helped.add(name)
+        elif line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            assert name in helped and name not in typed and kind in ("counter", "gauge")
+            assert name.endswith("_total") == (kind == "counter")
+            typed[name] = kind
+            current = name
+        else:
+            name, label, value, number = SAMPLE.fullmatch(line).groups()
+            assert (name, label) == (current, "zone")
+            zone = re.sub(r"\\(.)", lambda m: {"n": "\n"}.get(m[1], m[1]), value)
+            assert (name, zone) not in found
+            found[name, zone] = int(number)
+    return found
+
+
+def test_json(launch):
+    nginx = launch(**parts())
+    answer = nginx.get("/json")
+    assert answer.status == 200 and answer.headers["content-type"] == "application/json"
+    assert int(answer.headers["content-length"]) == len(answer.body)
+    found = json.loads(answer.body)
+    assert set(found) == {"version", "zones"}
+    assert [(z["name"], z["key"]) for z in found["zones"]] == [
+        ("first", "$arg_k"), ('sec"o\\nd\u00e9', '$arg_k "text"'), ("third", "$arg_k")]
+    assert [z.get("policy") for z in found["zones"]] == ["1/h burst 10", "5/s algo fixed-window", None]
+    assert [z["policies"] for z in found["zones"]] == [1, 1, 0]
+    for zone, size in zip(found["zones"], (1 << 20, 2 << 20, 160 << 10), strict=True):
+        assert size * 0.8 < zone["bytes"] < size
+        # The smallest table has 64 KiB of administration.
+        assert zone["slots"] * 16 <= zone["bytes"] and zone["capacity"] <= zone["slots"]
+        assert zone["keys"] == zone["inserted"] == 0
+
+
+def test_the_numbers_count(launch):
+    nginx = launch(**parts())
+    for k in range(25):
+        nginx.each(f"/?k={k}", f"/?k={k}")
+    nginx.each("/third?k=1&rate=1r/h", "/third?k=1&rate=2r/h", "/third?k=1&rate=2r/h")
+    found = zones(nginx)
+    assert (found["first"]["keys"], found["first"]["inserted"]) == (25, 25)
+    assert (found["third"]["keys"], found["third"]["policies"]) == (2, 2)
+    by_prometheus = metrics(nginx.get("/metrics").body.decode())
+    assert by_prometheus["tollbar_zone_keys", "first"] == 25
+    assert by_prometheus["tollbar_zone_inserted_total", "first"] == 25
+
+
+def test_a_full_zone_shows(launch):
+    nginx = launch(**parts())
+    with Kept(nginx.port) as kept:
+        seen = set()
+        for start in range(0, 8000, 50):
+            kept.send(*[f"/third?rate=1r/h&k={k}" for k in range(start, start + 50)])
+            for _ in range(50):
+                seen.add(kept.read().status)
+    third = zones(nginx)["third"]
+    assert seen == {200, 429}
+    assert third["refused"] > 1000 and third["keys"] + third["refused"] == 8000
+
+
+def test_prometheus(launch):
+    nginx = launch(**parts())
+    answer = nginx.get("/metrics")
+    assert answer.status == 200 and answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert int(answer.headers["content-length"]) == len(answer.body)
+    found = metrics(answer.body.decode())
+    assert {zone for _, zone in found} == {"first", 'sec"o\\nd\u00e9', "third"}
+    names = {name for name, _ in found}
+    assert len(found) == 3 * len(names)
+    by_json = zones(nginx)
+    for (name, zone), number in found.items():
+        assert number == by_json[zone][name.removeprefix("tollbar_zone_").removesuffix("_total")]
+
+
+def test_names_that_are_no_text(launch, tmp_path):
+    nginx = launch(**parts("tollbar_zone $arg_k 'zone=a\x01b:1m' rate=1r/s; tollbar_zone $arg_k zone=first:1m rate=1r/s;"
+                           "tollbar_zone $arg_k zone=third:1m rate=1r/s;"))
+    # What is no UTF-8 has to be written past Python's strings.
+    path = nginx.home / "nginx.conf"
+    whole = path.read_bytes().replace(b"a\x01b", b"a\xff\x01\xc3(\ttab")
+    nginx.write = lambda **_: path.write_bytes(whole)
+    assert nginx.reload()
+    assert set(zones(nginx)) == {"a???(?tab", "first", "third"}
+    assert metrics(nginx.get("/metrics").body.decode())["tollbar_zone_keys", "a???(?tab"] == 0
+
+
+def test_without_zones(launch):
+    nginx = launch(http="", server=PAGES)
+    assert json.loads(nginx.get("/json").body)["zones"] == []
+    assert metrics(nginx.get("/metrics").body.decode()) == {}
+
+
+@pytest.mark.parametrize("path", ["/json", "/metrics"])
+@pytest.mark.parametrize("method, status", [
+    ("GET", 200), ("HEAD", 200), ("POST", 405), ("PUT", 405), ("DELETE", 405), ("OPTIONS", 405),
+])
+def test_methods(launch, path, method, status):
+    nginx = launch(**parts())
+    answer = nginx.get(path, method=method)
+    assert answer.status == status
+    if method == "HEAD":
+        assert answer.body == b"" and int(answer.headers["content-length"]) > 100
+
+
+def test_a_status_page_can_be_limited_itself(launch):
+    nginx = launch(http="tollbar_zone $arg_k zone=z:1m rate=1r/h;",
+                   server="location / { tollbar zone=z; tollbar_status_page json; }")
+    assert [a.status for a in nginx.each("/?k=a", "/?k=a")] == [200, 429]
+
+
+def test_a_status_page_by_ssi(launch):
+    nginx = launch(http=ZONES, server=f"location / {{ ssi on; default_type text/html; }} {PAGES}")
+    (nginx.home / "html" / "page.html").write_text('<!--#include virtual="/json" -->')
+    assert len(json.loads(nginx.get("/page.html").body)["zones"]) == 3
