@@ -1,0 +1,300 @@
+/* What the limits say to a new connection, and $tollbar_status. */
+
+#include "ngx_stream_tollbar.h"
+
+typedef ngx_stream_tollbar_zone_t zone_t;
+typedef ngx_stream_tollbar_limit_t limit_t;
+typedef ngx_stream_tollbar_conf_t conf_t;
+
+/* The library is for 64-bit processors, where compilers have this. */
+__extension__ typedef unsigned __int128 wide_t;
+
+/* What has become of a connection. */
+typedef struct {
+    ngx_uint_t status;
+    ngx_event_t timer;
+} session_t;
+
+/* A limit that is to be charged, the key, and what it owes: refused, without this connection; else with it. */
+typedef struct {
+    limit_t *limit;
+    ngx_str_t key;
+    uint64_t debt;
+} charge_t;
+
+#define PASSED 1
+#define DELAYED 2
+#define REJECTED 3
+#define DELAYED_DRY_RUN 4
+#define REJECTED_DRY_RUN 5
+
+/* NGX_OK: it may pass, after a delay if it owes too much; NGX_BUSY: refused; NGX_ERROR: refused because it cannot be told;
+ * NGX_DECLINED: it has no key that is limited; NGX_ABORT: a key cannot be evaluated. */
+static ngx_int_t ask(ngx_stream_session_t *s, conf_t *conf, charge_t *outcome);
+static ngx_int_t key_of(ngx_stream_session_t *s, zone_t *zone, ngx_str_t *key);
+static ngx_int_t look(ngx_stream_session_t *s, charge_t *charge);
+static ngx_int_t take(ngx_stream_session_t *s, charge_t *charge);
+static ngx_int_t failed(ngx_stream_session_t *s, charge_t *charge, int32_t error);
+static ngx_msec_t wait_of(const charge_t *charge);
+static ngx_int_t refuse(ngx_stream_session_t *s, session_t *session, ngx_int_t rc, const charge_t *charge);
+static ngx_int_t delay(ngx_stream_session_t *s, session_t *session, const charge_t *charge);
+static void after_delay(ngx_event_t *timer);
+static void end_delay(void *data);
+static ngx_uint_t owed(const charge_t *charge);
+static ngx_int_t status_variable(ngx_stream_session_t *s, ngx_stream_variable_value_t *v, uintptr_t data);
+
+ngx_int_t ngx_stream_tollbar_handler(ngx_stream_session_t *s)
+{
+    conf_t *conf = ngx_stream_get_module_srv_conf(s, ngx_stream_tollbar_module);
+    session_t *session = ngx_stream_get_module_ctx(s, ngx_stream_tollbar_module);
+    ngx_connection_t *c = s->connection;
+    charge_t outcome;
+    ngx_int_t rc;
+
+    if (conf->limits.nelts == 0) {
+        return NGX_DECLINED;
+    }
+    if (session != NULL) {
+        if (!session->timer.timer_set) {
+            return NGX_DECLINED;
+        }
+        /* It was delayed, and now it is told to go because the worker does, or something has come from the client. That
+         * is left for whoever reads it. */
+        if (c->close) {
+            return NGX_ERROR;
+        }
+        return c->read->active && ngx_handle_read_event(c->read, 0) != NGX_OK ? NGX_ERROR : NGX_AGAIN;
+    }
+    rc = ask(s, conf, &outcome);
+    if (rc == NGX_DECLINED) {
+        return NGX_DECLINED;
+    }
+    if (rc == NGX_ABORT) {
+        return NGX_ERROR;
+    }
+    session = ngx_pcalloc(c->pool, sizeof(session_t));
+    if (session == NULL) {
+        return NGX_ERROR;
+    }
+    ngx_stream_set_ctx(s, session, ngx_stream_tollbar_module);
+    if (rc != NGX_OK) {
+        return refuse(s, session, rc, &outcome);
+    }
+    if (wait_of(&outcome) != 0) {
+        return delay(s, session, &outcome);
+    }
+    session->status = PASSED;
+    return NGX_DECLINED;
+}
+
+/* All limits are looked at before any is charged. Between the look at one and its charge somebody else may have taken its
+ * permit; then the connection is refused, and what has been charged to the others stays so. That can cost a key a permit;
+ * it never lets a connection through that any limit refuses. */
+static ngx_int_t ask(ngx_stream_session_t *s, conf_t *conf, charge_t *outcome)
+{
+    limit_t **limits = conf->limits.elts;
+    charge_t *charges = ngx_palloc(s->connection->pool, conf->limits.nelts * sizeof(charge_t));
+    ngx_uint_t n, charges_n = 0;
+    ngx_int_t rc;
+
+    if (charges == NULL) {
+        return NGX_ABORT;
+    }
+    for (n = 0; n < conf->limits.nelts; n++) {
+        charges[charges_n].limit = limits[n];
+        rc = key_of(s, limits[n]->zone, &charges[charges_n].key);
+        if (rc == NGX_DECLINED) {
+            continue;
+        }
+        if (rc == NGX_OK) {
+            rc = look(s, &charges[charges_n]);
+        }
+        if (rc != NGX_OK) {
+            *outcome = charges[charges_n];
+            return rc;
+        }
+        charges_n++;
+    }
+    for (n = 0; n < charges_n; n++) {
+        rc = take(s, &charges[n]);
+        if (rc != NGX_OK) {
+            *outcome = charges[n];
+            return rc;
+        }
+        /* The longest delay is the one that counts. */
+        if (n == 0 || wait_of(&charges[n]) > wait_of(outcome)) {
+            *outcome = charges[n];
+        }
+    }
+    return charges_n == 0 ? NGX_DECLINED : NGX_OK;
+}
+
+static ngx_int_t key_of(ngx_stream_session_t *s, zone_t *zone, ngx_str_t *key)
+{
+    if (ngx_stream_complex_value(s, &zone->key, key) != NGX_OK) {
+        return NGX_ABORT;
+    }
+    if (key->len > 65535) {
+        ngx_log_error(NGX_LOG_ERR, s->connection->log, 0, "the value of the \"%V\" key is more than 65535 bytes: \"%V\"",
+                      &zone->key.value, key);
+        return NGX_DECLINED;
+    }
+    return key->len == 0 ? NGX_DECLINED : NGX_OK;
+}
+
+/* Whether it would be let through; nothing is charged. */
+static ngx_int_t look(ngx_stream_session_t *s, charge_t *charge)
+{
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    ngx_str_t *key = &charge->key;
+    int32_t verdict = tollbar_table_peek(charge->limit->zone->zone.table, 0, key->data, key->len, 1, &decision);
+
+    if (verdict < 0) {
+        return failed(s, charge, verdict);
+    }
+    charge->debt = decision.reset_after_ns;
+    return verdict == TOLLBAR_ALLOWED && charge->debt <= charge->limit->debt_most ? NGX_OK : NGX_BUSY;
+}
+
+static ngx_int_t take(ngx_stream_session_t *s, charge_t *charge)
+{
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    limit_t *limit = charge->limit;
+    int32_t verdict = tollbar_table_check(limit->zone->zone.table, 0, charge->key.data, charge->key.len, 1, &decision);
+
+    if (verdict < 0) {
+        return failed(s, charge, verdict);
+    }
+    charge->debt = decision.reset_after_ns;
+    if (verdict != TOLLBAR_ALLOWED) {
+        return NGX_BUSY;
+    }
+    /* By the zone's largest burst it could pass, but somebody was faster than this limit's look: the charge is lost. */
+    if (charge->debt > limit->debt_after) {
+        charge->debt = limit->debt_most;
+        return NGX_BUSY;
+    }
+    return NGX_OK;
+}
+
+static ngx_int_t failed(ngx_stream_session_t *s, charge_t *charge, int32_t error)
+{
+    ngx_log_error(NGX_LOG_ALERT, s->connection->log, 0, "zone \"%V\": %s", &charge->limit->shm_zone->shm.name,
+                  tollbar_strerror(error));
+    return NGX_ERROR;
+}
+
+/* Milliseconds, to the nearest. */
+static ngx_msec_t wait_of(const charge_t *charge)
+{
+    uint64_t undelayed = charge->limit->debt_undelayed;
+
+    return charge->debt > undelayed ? (ngx_msec_t) ((charge->debt - undelayed + 500000) / 1000000) : 0;
+}
+
+static ngx_int_t refuse(ngx_stream_session_t *s, session_t *session, ngx_int_t rc, const charge_t *charge)
+{
+    conf_t *conf = ngx_stream_get_module_srv_conf(s, ngx_stream_tollbar_module);
+    ngx_uint_t excess = owed(charge);
+
+    if (rc == NGX_BUSY) {
+        ngx_log_error(conf->limit_log_level, s->connection->log, 0,
+                      "limiting new connections%s, excess: %ui.%03ui by zone \"%V\"", conf->dry_run ? ", dry run" : "",
+                      excess / 1000, excess % 1000, &charge->limit->shm_zone->shm.name);
+    }
+    if (conf->dry_run) {
+        session->status = REJECTED_DRY_RUN;
+        return NGX_DECLINED;
+    }
+    session->status = REJECTED;
+    return NGX_STREAM_SERVICE_UNAVAILABLE;
+}
+
+/* The connection waits for a timer of its own; nothing is read from it meanwhile. */
+static ngx_int_t delay(ngx_stream_session_t *s, session_t *session, const charge_t *charge)
+{
+    conf_t *conf = ngx_stream_get_module_srv_conf(s, ngx_stream_tollbar_module);
+    ngx_connection_t *c = s->connection;
+    ngx_pool_cleanup_t *cleanup;
+    ngx_uint_t excess = owed(charge);
+
+    /* This connection is among what is owed, and is not excess. */
+    excess = excess > 1000 ? excess - 1000 : 0;
+    ngx_log_error(conf->delay_log_level, c->log, 0, "delaying connection%s, excess: %ui.%03ui, by zone \"%V\"",
+                  conf->dry_run ? ", dry run" : "", excess / 1000, excess % 1000, &charge->limit->shm_zone->shm.name);
+    if (conf->dry_run) {
+        session->status = DELAYED_DRY_RUN;
+        return NGX_DECLINED;
+    }
+    session->status = DELAYED;
+    cleanup = ngx_pool_cleanup_add(c->pool, 0);
+    if (cleanup == NULL) {
+        return NGX_ERROR;
+    }
+    cleanup->handler = end_delay;
+    cleanup->data = session;
+    session->timer.handler = after_delay;
+    session->timer.data = c;
+    session->timer.log = c->log;
+    ngx_add_timer(&session->timer, wait_of(charge));
+    return NGX_AGAIN;
+}
+
+static void after_delay(ngx_event_t *timer)
+{
+    ngx_connection_t *c = timer->data;
+
+    /* From this module's handler on, which finds that the timer is not set any more. */
+    ngx_stream_core_run_phases(c->data);
+}
+
+/* The connection may end before. */
+static void end_delay(void *data)
+{
+    session_t *session = data;
+
+    if (session->timer.timer_set) {
+        ngx_del_timer(&session->timer);
+    }
+}
+
+/* What the key owes, in thousandths of a connection. */
+static ngx_uint_t owed(const charge_t *charge)
+{
+    const tollbar_policy_spec *policy = &charge->limit->zone->policy;
+    wide_t thousandths = ((wide_t) charge->debt * policy->limit * 1000 + policy->period_ns / 2) / policy->period_ns;
+
+    return thousandths > NGX_MAX_INT_T_VALUE ? NGX_MAX_INT_T_VALUE : (ngx_uint_t) thousandths;
+}
+
+ngx_int_t ngx_stream_tollbar_add_variable(ngx_conf_t *cf)
+{
+    static ngx_str_t name = ngx_string("tollbar_status");
+    ngx_stream_variable_t *variable = ngx_stream_add_variable(cf, &name, NGX_STREAM_VAR_NOCACHEABLE);
+
+    if (variable == NULL) {
+        return NGX_ERROR;
+    }
+    variable->get_handler = status_variable;
+    return NGX_OK;
+}
+
+static ngx_int_t status_variable(ngx_stream_session_t *s, ngx_stream_variable_value_t *v, uintptr_t data)
+{
+    static ngx_str_t names[] = {
+        ngx_string("PASSED"), ngx_string("DELAYED"), ngx_string("REJECTED"), ngx_string("DELAYED_DRY_RUN"),
+        ngx_string("REJECTED_DRY_RUN")
+    };
+    session_t *session = ngx_stream_get_module_ctx(s, ngx_stream_tollbar_module);
+
+    if (session == NULL) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+    v->len = names[session->status - 1].len;
+    v->data = names[session->status - 1].data;
+    return NGX_OK;
+}

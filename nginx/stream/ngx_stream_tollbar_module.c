@@ -1,0 +1,319 @@
+/* tollbar_zone, tollbar and what belongs to them, for stream. */
+
+#include "ngx_stream_tollbar.h"
+
+typedef ngx_stream_tollbar_zone_t zone_t;
+typedef ngx_stream_tollbar_limit_t limit_t;
+typedef ngx_stream_tollbar_conf_t conf_t;
+
+/* Every limit and zone of the configuration, wherever it is written. */
+typedef struct {
+    ngx_array_t limits; /* of limit_t * */
+    ngx_array_t zones;  /* of ngx_shm_zone_t * */
+} main_conf_t;
+
+static ngx_int_t complete(ngx_conf_t *cf);
+static void complete_limit(limit_t *limit);
+static ngx_int_t start(ngx_cycle_t *cycle);
+static void *create_main_conf(ngx_conf_t *cf);
+static void *create_conf(ngx_conf_t *cf);
+static char *merge_conf(ngx_conf_t *cf, void *parent, void *child);
+static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone, ngx_str_t *name, size_t *size);
+static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit);
+static char *add_limit(ngx_conf_t *cf, ngx_array_t *limits, limit_t *limit);
+
+static ngx_conf_enum_t log_levels[] = {
+    { ngx_string("info"), NGX_LOG_INFO },
+    { ngx_string("notice"), NGX_LOG_NOTICE },
+    { ngx_string("warn"), NGX_LOG_WARN },
+    { ngx_string("error"), NGX_LOG_ERR },
+    { ngx_null_string, 0 }
+};
+
+#define ANYWHERE (NGX_STREAM_MAIN_CONF|NGX_STREAM_SRV_CONF)
+
+static ngx_command_t commands[] = {
+    { ngx_string("tollbar_zone"), NGX_STREAM_MAIN_CONF|NGX_CONF_TAKE3|NGX_CONF_TAKE4, read_zone, NGX_STREAM_MAIN_CONF_OFFSET,
+      0, NULL },
+    { ngx_string("tollbar"), ANYWHERE|NGX_CONF_TAKE123, read_limit, NGX_STREAM_SRV_CONF_OFFSET, 0, NULL },
+    { ngx_string("tollbar_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_enum_slot, NGX_STREAM_SRV_CONF_OFFSET,
+      offsetof(conf_t, limit_log_level), &log_levels },
+    { ngx_string("tollbar_dry_run"), ANYWHERE|NGX_CONF_FLAG, ngx_conf_set_flag_slot, NGX_STREAM_SRV_CONF_OFFSET,
+      offsetof(conf_t, dry_run), NULL },
+    ngx_null_command
+};
+
+static ngx_stream_module_t context = { ngx_stream_tollbar_add_variable, complete, create_main_conf, NULL, create_conf, merge_conf };
+
+ngx_module_t ngx_stream_tollbar_module = {
+    NGX_MODULE_V1, &context, commands, NGX_STREAM_MODULE, NULL, start, NULL, NULL, NULL, NULL, NULL, NGX_MODULE_V1_PADDING
+};
+
+/* All directives have been read: the largest burst of each zone is known. */
+static ngx_int_t complete(ngx_conf_t *cf)
+{
+    main_conf_t *conf = ngx_stream_conf_get_module_main_conf(cf, ngx_stream_tollbar_module);
+    ngx_stream_core_main_conf_t *core = ngx_stream_conf_get_module_main_conf(cf, ngx_stream_core_module);
+    limit_t **limits = conf->limits.elts;
+    ngx_shm_zone_t **zones = conf->zones.elts;
+    ngx_stream_handler_pt *place;
+    zone_t *zone;
+    ngx_uint_t n;
+
+    for (n = 0; n < conf->limits.nelts; n++) {
+        zone = limits[n]->shm_zone->data;
+        if (zone == NULL) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "unknown tollbar zone \"%V\"", &limits[n]->shm_zone->shm.name);
+            return NGX_ERROR;
+        }
+        limits[n]->zone = zone;
+        zone->policy.burst = ngx_max(zone->policy.burst, (uint64_t) limits[n]->burst + 1);
+    }
+    for (n = 0; n < conf->limits.nelts; n++) {
+        complete_limit(limits[n]);
+    }
+    for (n = 0; n < conf->zones.nelts; n++) {
+        zone = zones[n]->data;
+        if (tollbar_policy_spec_check(&zone->policy) != 0) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "tollbar zone \"%V\": %s", &zones[n]->shm.name,
+                          tollbar_strerror(tollbar_policy_spec_check(&zone->policy)));
+            return NGX_ERROR;
+        }
+        ngx_tollbar_zone_settle(zones[n]);
+    }
+
+    place = ngx_array_push(&core->phases[NGX_STREAM_PREACCESS_PHASE].handlers);
+    if (place == NULL) {
+        return NGX_ERROR;
+    }
+    *place = ngx_stream_tollbar_handler;
+    return NGX_OK;
+}
+
+static void complete_limit(limit_t *limit)
+{
+    const tollbar_policy_spec *policy = &limit->zone->policy;
+
+    limit->debt_most = ngx_tollbar_time_of(policy, (uint64_t) limit->burst);
+    /* A microsecond for the rounding of times: another connection's permit is a whole one. */
+    limit->debt_after = ngx_tollbar_time_of(policy, (uint64_t) limit->burst + 1) + 1000;
+    limit->debt_undelayed = ngx_tollbar_time_of(policy, (uint64_t) limit->delay + 1);
+}
+
+/* The configuration is in force. */
+static ngx_int_t start(ngx_cycle_t *cycle)
+{
+    main_conf_t *conf = ngx_stream_cycle_get_module_main_conf(cycle, ngx_stream_tollbar_module);
+    ngx_shm_zone_t **zones;
+    ngx_uint_t n;
+
+    if (conf != NULL) {
+        zones = conf->zones.elts;
+        for (n = 0; n < conf->zones.nelts; n++) {
+            ngx_tollbar_zone_start(zones[n], cycle->log);
+        }
+    }
+    return NGX_OK;
+}
+
+static void *create_main_conf(ngx_conf_t *cf)
+{
+    main_conf_t *conf = ngx_pcalloc(cf->pool, sizeof(main_conf_t));
+
+    if (conf == NULL || ngx_array_init(&conf->limits, cf->pool, 4, sizeof(limit_t *)) != NGX_OK
+        || ngx_array_init(&conf->zones, cf->pool, 4, sizeof(ngx_shm_zone_t *)) != NGX_OK)
+    {
+        return NULL;
+    }
+    return conf;
+}
+
+static void *create_conf(ngx_conf_t *cf)
+{
+    conf_t *conf = ngx_pcalloc(cf->pool, sizeof(conf_t));
+
+    if (conf != NULL) {
+        conf->limit_log_level = NGX_CONF_UNSET_UINT;
+        conf->dry_run = NGX_CONF_UNSET;
+    }
+    return conf;
+}
+
+static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
+{
+    conf_t *from = parent;
+    conf_t *conf = child;
+
+    /* Limits of the outer level hold where a server has none of its own. */
+    if (conf->limits.elts == NULL) {
+        conf->limits = from->limits;
+    }
+    ngx_conf_merge_uint_value(conf->limit_log_level, from->limit_log_level, NGX_LOG_ERR);
+    ngx_conf_merge_value(conf->dry_run, from->dry_run, 0);
+    conf->delay_log_level = conf->limit_log_level == NGX_LOG_INFO ? NGX_LOG_INFO : conf->limit_log_level + 1;
+    return NGX_CONF_OK;
+}
+
+/* tollbar_zone KEY zone=NAME:SIZE rate=RATE [on_full=WORD] */
+static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    static const tollbar_policy_spec none = TOLLBAR_POLICY_SPEC_INIT;
+    main_conf_t *main = conf;
+    ngx_str_t *value = cf->args->elts;
+    ngx_str_t name = ngx_null_string;
+    ngx_stream_compile_complex_value_t compile;
+    ngx_shm_zone_t *shm_zone, **place;
+    zone_t *zone = ngx_pcalloc(cf->pool, sizeof(zone_t));
+    size_t size = 0;
+    ngx_uint_t n;
+    char *error;
+
+    if (zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    ngx_memzero(&compile, sizeof(compile));
+    compile.cf = cf;
+    compile.value = &value[1];
+    compile.complex_value = &zone->key;
+    if (ngx_stream_compile_complex_value(&compile) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+    zone->policy = none;
+    zone->zone.on_full = TOLLBAR_ON_FULL_EVICT_NEAREST;
+    for (n = 2; n < cf->args->nelts; n++) {
+        error = read_zone_parameter(cf, &value[n], zone, &name, &size);
+        if (error != NGX_CONF_OK) {
+            return error;
+        }
+    }
+    if (name.len == 0) {
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
+    }
+    if (zone->policy.limit == 0) {
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"rate\" parameter", &cmd->name);
+    }
+
+    zone->zone.keys = value[1];
+    zone->zone.policies = &zone->policy;
+    zone->zone.policies_n = 1;
+    shm_zone = ngx_tollbar_zone_add(cf, &name, size, &ngx_stream_tollbar_module, &zone->zone);
+    if (shm_zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    if (shm_zone->data != NULL) {
+        zone = shm_zone->data;
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\"", &cmd->name, &name,
+                           &zone->key.value);
+        return NGX_CONF_ERROR;
+    }
+    place = ngx_array_push(&main->zones);
+    if (place == NULL || ngx_tollbar_zone_bind(cf, shm_zone, &zone->zone) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+    *place = shm_zone;
+    return NGX_CONF_OK;
+}
+
+static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone, ngx_str_t *name, size_t *size)
+{
+    /* In the order of their numbers. */
+    static const char *words[] = { "deny", "inherit", "allow", "evict-nearest" };
+    ngx_str_t text;
+    ngx_uint_t n;
+
+    if (ngx_strncmp(argument->data, "zone=", 5) == 0) {
+        return ngx_tollbar_conf_zone(cf, argument, name, size);
+    }
+    if (ngx_strncmp(argument->data, "rate=", 5) == 0) {
+        text.data = argument->data + 5;
+        text.len = argument->len - 5;
+        return ngx_tollbar_rate_parse(&text, &zone->policy) == NGX_OK
+                   ? NGX_CONF_OK
+                   : ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\"", argument);
+    }
+    if (ngx_strncmp(argument->data, "on_full=", 8) == 0) {
+        for (n = 0; n < sizeof(words) / sizeof(words[0]); n++) {
+            if (ngx_strcmp(argument->data + 8, words[n]) == 0) {
+                zone->zone.on_full = n;
+                return NGX_CONF_OK;
+            }
+        }
+        return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", it must be deny, allow, evict-nearest or inherit", argument);
+    }
+    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", argument);
+}
+
+/* tollbar zone=NAME [burst=N] [nodelay|delay=N] */
+static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    conf_t *here = conf;
+    main_conf_t *main = ngx_stream_conf_get_module_main_conf(cf, ngx_stream_tollbar_module);
+    ngx_str_t *value = cf->args->elts;
+    limit_t *limit = ngx_pcalloc(cf->pool, sizeof(limit_t));
+    limit_t **limits;
+    ngx_uint_t n;
+    char *error;
+
+    if (limit == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    for (n = 1; n < cf->args->nelts; n++) {
+        error = read_limit_parameter(cf, &value[n], limit);
+        if (error != NGX_CONF_OK) {
+            return error;
+        }
+    }
+    if (limit->shm_zone == NULL) {
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
+    }
+    limits = here->limits.elts;
+    for (n = 0; n < here->limits.nelts; n++) {
+        if (limits[n]->shm_zone == limit->shm_zone) {
+            return "is duplicate";
+        }
+    }
+    error = add_limit(cf, &here->limits, limit);
+    return error == NGX_CONF_OK ? add_limit(cf, &main->limits, limit) : error;
+}
+
+static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit)
+{
+    ngx_str_t name;
+
+    if (ngx_strncmp(argument->data, "zone=", 5) == 0) {
+        name.data = argument->data + 5;
+        name.len = argument->len - 5;
+        limit->shm_zone = ngx_shared_memory_add(cf, &name, 0, &ngx_stream_tollbar_module);
+        return limit->shm_zone != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
+    }
+    if (ngx_strncmp(argument->data, "burst=", 6) == 0) {
+        limit->burst = ngx_atoi(argument->data + 6, argument->len - 6);
+        return limit->burst > 0 ? NGX_CONF_OK : ngx_tollbar_conf_refuse(cf, "invalid burst value \"%V\"", argument);
+    }
+    if (ngx_strncmp(argument->data, "delay=", 6) == 0) {
+        limit->delay = ngx_atoi(argument->data + 6, argument->len - 6);
+        return limit->delay > 0 ? NGX_CONF_OK : ngx_tollbar_conf_refuse(cf, "invalid delay value \"%V\"", argument);
+    }
+    if (ngx_strcmp(argument->data, "nodelay") == 0) {
+        limit->delay = NGX_MAX_INT_T_VALUE;
+        return NGX_CONF_OK;
+    }
+    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", argument);
+}
+
+static char *add_limit(ngx_conf_t *cf, ngx_array_t *limits, limit_t *limit)
+{
+    limit_t **place;
+
+    if (limits->elts == NULL && ngx_array_init(limits, cf->pool, 1, sizeof(limit_t *)) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+    place = ngx_array_push(limits);
+    if (place == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    *place = limit;
+    return NGX_CONF_OK;
+}
