@@ -14,6 +14,7 @@ typedef ngx_http_tollbar_asked_t asked_t;
 
 /* NGX_OK: the request may pass, after a delay if it owes too much; NGX_BUSY: refused; NGX_ERROR: refused because it cannot be
  * told; NGX_DECLINED: it has no key that is limited; NGX_ABORT: a value cannot be evaluated. */
+static ngx_int_t ask(ngx_http_request_t *r, conf_t *conf, main_conf_t *main);
 static ngx_int_t ask_several(ngx_http_request_t *r, conf_t *conf, asked_t *asked, ngx_flag_t wanted);
 static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked);
 static ngx_int_t take_all(ngx_http_request_t *r, asked_t *asked, ngx_flag_t wanted);
@@ -32,54 +33,48 @@ static void know_refusal(charge_t *charge, int32_t verdict);
 ngx_int_t ngx_http_tollbar_handler(ngx_http_request_t *r)
 {
     conf_t *conf = ngx_http_get_module_loc_conf(r, ngx_http_tollbar_module);
-    ngx_http_variable_value_t *mark;
     main_conf_t *main;
-    charge_t usual[USUAL_LIMITS];
-    asked_t asked;
-    ngx_flag_t wanted;
-    ngx_int_t rc;
 
     if (conf->limits.nelts == 0) {
         return NGX_DECLINED;
     }
     /* Once for a request, whatever subrequests and redirects become of it. */
     main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
-    mark = &r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_STATUS]];
-    if (mark->valid) {
-        return NGX_DECLINED;
-    }
-    wanted = conf->headers != NGX_HTTP_TOLLBAR_HEADERS_OFF || main->variables_used;
-    asked.charges = usual;
-    asked.binding = NULL;
-    asked.dry = NULL;
-    asked.dry_rc = NGX_OK;
+    return r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_STATUS]].valid ? NGX_DECLINED : ask(r, conf, main);
+}
+
+static ngx_int_t ask(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
+{
+    ngx_flag_t wanted = conf->headers != NGX_HTTP_TOLLBAR_HEADERS_OFF || main->variables_used;
+    charge_t usual[USUAL_LIMITS];
+    asked_t asked;
+    ngx_int_t rc;
+
     if (conf->limits.nelts == 1 && conf->enforced == 1) {
         rc = prepare(r, ((limit_t **) conf->limits.elts)[0], usual);
-        if (rc == NGX_DECLINED) {
-            return NGX_DECLINED;
-        }
         if (rc == NGX_OK) {
             rc = take(r, usual, wanted);
         }
-        asked.charges_n = asked.enforced = 1;
-        asked.binding = usual;
         if (rc == NGX_OK && !usual->known) {
-            ngx_http_tollbar_set_status(r, mark, NGX_HTTP_TOLLBAR_PASSED);
+            ngx_http_tollbar_set_status(r, &r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_STATUS]],
+                                        NGX_HTTP_TOLLBAR_PASSED);
             return NGX_DECLINED;
         }
+        asked.charges = asked.binding = usual;
+        asked.charges_n = asked.enforced = 1;
+        asked.dry = NULL;
     } else {
+        asked.charges = usual;
         if (conf->limits.nelts > USUAL_LIMITS) {
             asked.charges = ngx_palloc(r->pool, conf->limits.nelts * sizeof(charge_t));
             if (asked.charges == NULL) {
                 return NGX_HTTP_INTERNAL_SERVER_ERROR;
             }
         }
+        asked.binding = asked.dry = NULL;
         rc = ask_several(r, conf, &asked, wanted);
-        if (rc == NGX_DECLINED) {
-            return NGX_DECLINED;
-        }
     }
-    return ngx_http_tollbar_answer(r, rc, &asked);
+    return rc == NGX_DECLINED ? NGX_DECLINED : ngx_http_tollbar_answer(r, rc, &asked);
 }
 
 /* All limits in force are looked at before any is charged. The last one need not be: for it, looking and charging are one.
@@ -165,6 +160,7 @@ static ngx_int_t ask_dry(ngx_http_request_t *r, conf_t *conf, asked_t *asked)
     ngx_uint_t n;
     ngx_int_t rc;
 
+    asked->dry_rc = NGX_OK;
     for (n = conf->enforced; n < conf->limits.nelts; n++) {
         charge = &asked->charges[asked->charges_n];
         rc = prepare(r, limits[n], charge);
