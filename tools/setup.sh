@@ -15,6 +15,7 @@ wants ld binutils
 wants_nginx() {
     wants nginx nginx-light
     wants_file /usr/share/nginx/src/conf_flags nginx-dev
+    wants_file /usr/lib/nginx/modules/ngx_stream_module.so libnginx-mod-stream
     wants wrk wrk
     wants curl curl
     wants python3 python3

@@ -39,6 +39,7 @@ static ngx_msec_t wait_of(const charge_t *charge);
 static ngx_int_t refuse(ngx_stream_session_t *s, session_t *session, ngx_int_t rc, const charge_t *charge);
 static ngx_int_t delay(ngx_stream_session_t *s, session_t *session, const charge_t *charge);
 static void after_delay(ngx_event_t *timer);
+static void read_in_delay(ngx_event_t *read);
 static void end_delay(void *data);
 static ngx_uint_t owed(const charge_t *charge);
 static ngx_int_t status_variable(ngx_stream_session_t *s, ngx_stream_variable_value_t *v, uintptr_t data);
@@ -51,19 +52,9 @@ ngx_int_t ngx_stream_tollbar_handler(ngx_stream_session_t *s)
     charge_t outcome;
     ngx_int_t rc;
 
-    if (conf->limits.nelts == 0) {
+    /* It has been delayed, and goes on now. */
+    if (conf->limits.nelts == 0 || session != NULL) {
         return NGX_DECLINED;
-    }
-    if (session != NULL) {
-        if (!session->timer.timer_set) {
-            return NGX_DECLINED;
-        }
-        /* It was delayed, and now it is told to go because the worker does, or something has come from the client. That
-         * is left for whoever reads it. */
-        if (c->close) {
-            return NGX_ERROR;
-        }
-        return c->read->active && ngx_handle_read_event(c->read, 0) != NGX_OK ? NGX_ERROR : NGX_AGAIN;
     }
     rc = ask(s, conf, &outcome);
     if (rc == NGX_DECLINED) {
@@ -210,7 +201,7 @@ static ngx_int_t refuse(ngx_stream_session_t *s, session_t *session, ngx_int_t r
     return NGX_STREAM_SERVICE_UNAVAILABLE;
 }
 
-/* The connection waits for a timer of its own; nothing is read from it meanwhile. */
+/* The connection waits for a timer of its own. Nothing is read from it meanwhile, not even that the client has gone. */
 static ngx_int_t delay(ngx_stream_session_t *s, session_t *session, const charge_t *charge)
 {
     conf_t *conf = ngx_stream_get_module_srv_conf(s, ngx_stream_tollbar_module);
@@ -236,6 +227,8 @@ static ngx_int_t delay(ngx_stream_session_t *s, session_t *session, const charge
     session->timer.handler = after_delay;
     session->timer.data = c;
     session->timer.log = c->log;
+    /* What reads a PROXY header would take what comes after it for another one. */
+    c->read->handler = read_in_delay;
     ngx_add_timer(&session->timer, wait_of(charge));
     return NGX_AGAIN;
 }
@@ -244,8 +237,21 @@ static void after_delay(ngx_event_t *timer)
 {
     ngx_connection_t *c = timer->data;
 
-    /* From this module's handler on, which finds that the timer is not set any more. */
+    /* From this module's handler on. */
+    c->read->handler = ngx_stream_session_handler;
     ngx_stream_core_run_phases(c->data);
+}
+
+/* Something has come, which is left for whoever reads it later; or the worker may not wait any longer. */
+static void read_in_delay(ngx_event_t *read)
+{
+    ngx_connection_t *c = read->data;
+
+    if (c->close) {
+        ngx_stream_finalize_session(c->data, NGX_STREAM_OK);
+    } else if (read->active && ngx_handle_read_event(read, 0) != NGX_OK) {
+        ngx_stream_finalize_session(c->data, NGX_STREAM_INTERNAL_SERVER_ERROR);
+    }
 }
 
 /* The connection may end before. */

@@ -20,7 +20,7 @@ if [ -n "$missing" ]; then
     exit 1
 fi
 
-for module in ngx_http_tollbar_limit_req_module.so ngx_http_tollbar_module.so; do
+for module in ngx_http_tollbar_limit_req_module.so ngx_http_tollbar_module.so ngx_stream_tollbar_module.so; do
     if [ ! -f "${TOLLBAR_NGINX_MODULES:-$root/build/nginx}/$module" ]; then
         echo "$module is not built: make nginx" >&2
         exit 1
