@@ -9,7 +9,7 @@
 
 /* A cache line is the least that a window moves by. */
 #define LINE 8
-#define LEAST_WINDOW 64
+#define LEAST_WINDOW 32
 
 /* Of a slot's word. */
 #define COUNT UINT64_C(0xffff)
@@ -55,6 +55,7 @@ typedef struct {
 } seen_t;
 
 static void look(const view_t *view, uint64_t hash, seen_t *seen);
+static void add_up(const view_t *view, uint64_t at, uint64_t word, seen_t *seen);
 static int lose_dead(view_t *view, uint64_t hash, uint64_t now);
 static void pause_between(uint32_t owner, int attempt);
 static uint64_t window_of(size_t processes);
@@ -258,36 +259,39 @@ uint64_t ngx_tollbar_conn_hash(const view_t *view, const void *key, size_t lengt
 static void look(const view_t *view, uint64_t hash, seen_t *seen)
 {
     const memory_t *memory = view->memory;
+    const uint64_t *slots = memory->slots;
     uint64_t tag = hash << TAG_AT;
-    uint64_t at = first_of(memory, hash);
-    uint64_t left, word, owner;
+    uint64_t at = first_of(memory, hash), end = at + memory->window;
+    uint64_t vacant = NOWHERE;
+    uint64_t word;
 
     seen->held = 0;
     seen->deciding = 0;
     seen->own = NOWHERE;
     seen->own_word = 0;
-    seen->free = NOWHERE;
-    for (left = memory->window; left > 0; left--, at = at + 1 == memory->slots_n ? 0 : at + 1) {
-        word = get(&memory->slots[at]);
+    for (; at < end; at++) {
+        word = get(&slots[at]);
         if (word == 0) {
-            if (seen->free == NOWHERE) {
-                seen->free = at;
-            }
-            continue;
+            vacant = vacant < at ? vacant : at;
+        } else if (((word ^ tag) >> TAG_AT) == 0) {
+            add_up(view, at, word, seen);
         }
-        if (((word ^ tag) >> TAG_AT) != 0) {
-            continue;
-        }
-        owner = (word >> OWNER_AT) % NGX_TOLLBAR_CONN_OWNERS;
-        if (view->record != 0 && owner == view->owner) {
-            seen->own = at;
-            seen->own_word = word;
-        } else if ((get(&memory->records[owner]) & STATE) == LIVE) {
-            /* The record is read after the slot. A process is live in its record before it has a slot: none that has
-             * is taken for dead. */
-            seen->held += (word & COUNT) - ((word & DECIDING) != 0);
-            seen->deciding += (word & DECIDING) != 0;
-        }
+    }
+    seen->free = vacant;
+}
+
+static void add_up(const view_t *view, uint64_t at, uint64_t word, seen_t *seen)
+{
+    uint64_t owner = (word >> OWNER_AT) % NGX_TOLLBAR_CONN_OWNERS;
+
+    if (view->record != 0 && owner == view->owner) {
+        seen->own = at;
+        seen->own_word = word;
+    } else if ((get(&view->memory->records[owner]) & STATE) == LIVE) {
+        /* The record is read after the slot. A process is live in its record before it has a slot: none that has is taken
+         * for dead. */
+        seen->held += (word & COUNT) - ((word & DECIDING) != 0);
+        seen->deciding += (word & DECIDING) != 0;
     }
 }
 
@@ -295,11 +299,11 @@ static void look(const view_t *view, uint64_t hash, seen_t *seen)
 static int lose_dead(view_t *view, uint64_t hash, uint64_t now)
 {
     memory_t *memory = view->memory;
-    uint64_t at = first_of(memory, hash);
-    uint64_t left, word, owner, record, asked;
+    uint64_t at = first_of(memory, hash), end = at + memory->window;
+    uint64_t word, owner, record, asked;
     int any = 0;
 
-    for (left = memory->window; left > 0; left--, at = at + 1 == memory->slots_n ? 0 : at + 1) {
+    for (; at < end; at++) {
         word = get(&memory->slots[at]);
         owner = (word >> OWNER_AT) % NGX_TOLLBAR_CONN_OWNERS;
         if (word == 0 || ((word ^ hash << TAG_AT) >> TAG_AT) != 0 || owner == view->owner) {
@@ -344,10 +348,12 @@ static uint64_t window_of(size_t processes)
     return window;
 }
 
-/* The part of the hash that is not in the tag says where the window begins. */
+/* The part of the hash that is not in the tag says in which line the window begins. The last one ends with the slots. */
 static uint64_t first_of(const memory_t *memory, uint64_t hash)
 {
-    return ((hash >> (64 - TAG_AT)) * (memory->slots_n / LINE) >> TAG_AT) * LINE;
+    uint64_t lines = (memory->slots_n - memory->window) / LINE + 1;
+
+    return ((hash >> (64 - TAG_AT)) * lines >> TAG_AT) * LINE;
 }
 
 static uint64_t record_of(process_t process, uint64_t state)
