@@ -88,13 +88,17 @@ impl Gcra {
         Some(Some(state.max(clock).wrapping_add(charge)))
     }
 
-    /// Whether it is certain without working it out that the word `least` expires before every word from `next` on does,
-    /// but for those that are 0 like itself.
+    /// Words from [`Gcra::keeps_order`] on that are this far apart expire at different times, the greater one later.
     #[inline]
-    pub(crate) fn expires_sooner(&self, least: u64, next: u64) -> bool {
-        // The fresh word has expired for ever. Words that are as good as fresh by time have, as it were, lost their order;
-        // all others that are as far apart as the clock moves in a nanosecond expire in different ones.
-        least == 0 || least < next && least >= self.lacking && next - least >= self.grid.units_up(1)
+    pub(crate) fn apart(&self) -> u64 {
+        // As far as the clock moves in a nanosecond.
+        self.grid.units_up(1)
+    }
+
+    /// Whether it is no word that is as good as fresh at the beginning of time.
+    #[inline]
+    pub(crate) fn keeps_order(&self, state: u64) -> bool {
+        state >= self.lacking
     }
 
     #[cold]

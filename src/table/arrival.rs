@@ -5,10 +5,11 @@
 //! a token bucket expires no sooner, and where two are so close that they may expire at one time, where order would
 //! decide, or where anything else is out of the ordinary, nothing is chosen, and the long way asked.
 
-use super::home::{Home, CANDIDATES, TAG_BITS};
+use super::home::Home;
 use super::protocol::Event;
 use super::quick::Course;
 use super::slot::{Pair, Slot};
+use super::twelve::{is_strange, least};
 use super::versions::Version;
 use super::Table;
 use crate::algorithm::gcra::Gcra;
@@ -39,37 +40,25 @@ impl Table {
 /// The candidate that [`super::protocol::first_to_expire`] chooses, or none.
 #[inline(always)]
 fn first_by_word<'a>(home: &Home<'a>, key: u64, gcra: &Gcra) -> Option<(&'a Slot, Pair)> {
-    let ([a, b, c, d], [e, f, g, h]) = (&home.first.0, &home.second.0);
-    let [i, j, k, l] = &home.spare.0;
-    // As `Home::candidate` has them.
-    let slots: [&Slot; CANDIDATES] = [a, e, b, f, c, g, d, h, i, j, k, l];
-    let mut first = (a, a.pair());
-    // The least word but that one.
-    let mut next = u64::MAX;
-    let mut strange = is_strange(first.1, key);
-    for slot in &slots[1..] {
-        let pair = slot.pair();
-        strange |= is_strange(pair, key);
-        // The first in order among equals.
-        let less = pair.state < first.1.state;
-        next = next.min(if less { first.1.state } else { pair.state });
-        first = (if less { slot } else { first.0 }, if less { pair } else { first.1 });
+    let least = least(home, key, gcra.apart())?;
+    // The fresh word has expired for ever, so the first of those is the one. Of others there may be only one about: and words
+    // that are as good as fresh by their time have, as it were, lost their order.
+    if least.state != 0 && (!least.alone || !gcra.keeps_order(least.state)) {
+        return None;
     }
-    (!strange && gcra.expires_sooner(first.1.state, next)).then_some(first)
-}
-
-/// Whether it is under another version, and not empty; or the key itself, which has come meanwhile.
-#[inline(always)]
-fn is_strange(found: Pair, key: u64) -> bool {
-    let differs = found.key ^ key;
-    (differs >> TAG_BITS != 0) & (found.key | found.state != 0) | (differs == 0)
+    let slot = home.candidate(least.place)?;
+    // Which key had it; if it has become another's meanwhile, that expires as the other did.
+    let pair = slot.pair();
+    (pair.state == least.state && !is_strange(pair, key)).then_some((slot, pair))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::home::CANDIDATES;
     use super::super::layout::mix;
     use super::super::protocol;
     use super::super::terms::Near;
+    use super::super::twelve::least_in_turn;
     use super::super::{Options, PolicyId};
     use super::*;
 
@@ -106,6 +95,7 @@ mod tests {
                     slot.swap(slot.pair(), new).expect("nobody else");
                 }
                 let by_word = first_by_word(&home, key, gcra);
+                assert_eq!(least(&home, key, gcra.apart()), least_in_turn(&home, key, gcra.apart()));
                 let terms = Near { table: &table, version };
                 if let Some((slot, pair)) = by_word {
                     let Ok(Some(first)) = protocol::first_to_expire(&terms, &home, key, 1 << 40) else {

@@ -58,6 +58,8 @@ mod terms;
 #[cfg(not(loom))]
 mod transfer;
 #[cfg(not(loom))]
+mod twelve;
+#[cfg(not(loom))]
 mod versions;
 #[cfg(not(loom))]
 mod wide;
