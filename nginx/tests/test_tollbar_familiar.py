@@ -1,6 +1,5 @@
 """What limit_req does, tollbar does in the same words: the tests of the one, in the words of the other."""
 
-# pylint: disable=wildcard-import,unused-wildcard-import
 import pytest
 
 from harness import places
