@@ -42,6 +42,10 @@ def test_threads_under_a_sanitizer(tmp_path):
     assert "0 above the limit" in run("setarch", "-R", program, "threads", "3", KILLS)
 
 
+def test_who_is_gone(tmp_path):
+    assert run(build(tmp_path, "lives")) == ""
+
+
 # From the paper that describes SipHash: the key is 0 to 15, the message 0 to n - 1.
 VECTORS = {0: 0x726fdb47dd0e0e31, 1: 0x74f839c593dc67fd, 7: 0xab0200f58b01d137, 8: 0x93f5f5799a932462, 15: 0xa129ca6149be45e5}
 
