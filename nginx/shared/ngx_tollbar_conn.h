@@ -30,8 +30,8 @@
  *      live(p), dead(p), cleaning(p) -> cleaning(q)    p is gone            by q, which then frees p's slots
  *      cleaning(q) -> free     they are free                                by q
  *
- * Swaps from the exact word, all but the last: no two lives of a process number look the same, so a word that has a dead
- * process in it comes only once. If q is killed while it cleans, its record says so and another does all of it again.
+ * Swaps from the exact word, all but the last: where the system tells when a process began, no two lives of a number look the
+ * same, so a word that has a dead process in it comes only once. If q is killed while it cleans, its record says so and another does all of it again.
  *
  * To enter, a process first counts itself, marked as undecided, and then adds up what the live owners have.
  *
