@@ -31,7 +31,8 @@
  *      cleaning(q) -> free     they are free                                by q
  *
  * Swaps from the exact word, all but the last: where the system tells when a process began, no two lives of a number look the
- * same, so a word that has a dead process in it comes only once. If q is killed while it cleans, its record says so and another does all of it again.
+ * same, so a word that has a dead process in it comes only once. If q is killed while it cleans, its record says so and another
+ * does all of it again.
  *
  * To enter, a process first counts itself, marked as undecided, and then adds up what the live owners have.
  *
