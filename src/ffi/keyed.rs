@@ -355,8 +355,26 @@ unsafe fn peek(
 ) -> Result<i32, i32> {
     // SAFETY: by the caller's promise.
     let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
-    let decision = table.try_peek(PolicyId::new(policy), key, now, cost).map_err(table_code)?;
-    answer(out, || decision)
+    let policy = PolicyId::new(policy);
+    if out.is_null() {
+        let Code(code) = table.peek_for(policy, key, now, cost);
+        return Ok(code);
+    }
+    match peek_in_full(table, policy, key, now, cost) {
+        Ok(decision) => answer(out, || decision),
+        Err(error) => Err(table_code(error)),
+    }
+}
+
+#[inline(never)]
+fn peek_in_full(
+    table: &Table,
+    policy: PolicyId,
+    key: &[u8],
+    now: Option<u64>,
+    cost: u64,
+) -> Result<Decision, TableError> {
+    table.peek_for(policy, key, now, cost)
 }
 
 /// # Safety

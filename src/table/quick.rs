@@ -91,6 +91,21 @@ impl Table {
         self.decide_on(find_in(quick.first, quick.key), quick, now, cost)
     }
 
+    /// What its slot holds, if it is there: as of one instant.
+    #[inline(always)]
+    pub(super) fn look_at(&self, quick: &Quick<'_>) -> Option<u64> {
+        let slot = match find_in_two(quick.first, quick.second, quick.key) {
+            Some(slot) => slot,
+            None => self.find_in_spare(quick.hash, quick.key)?,
+        };
+        let pair = slot.pair();
+        if pair.key == quick.key && quick.version.wide.is_none() {
+            Some(pair.state)
+        } else {
+            None
+        }
+    }
+
     #[inline(always)]
     fn decide_on(&self, found: Option<&Slot>, quick: &Quick<'_>, now: u64, cost: u64) -> (Course, u64) {
         let slot = match found {

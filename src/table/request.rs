@@ -1,6 +1,6 @@
 //! Requests: a key is hashed, found, stepped, described.
 
-use super::answer::{full, Answer, Skipped, CLOSED};
+use super::answer::{full, Answer, Skipped};
 use super::counts::{shard, Count};
 use super::error::TableError;
 use super::home::{Home, TAG, TAG_BITS};
@@ -55,12 +55,12 @@ impl Table {
 
     /// What [`Table::check`] would answer. It takes nothing and puts no key into the table.
     pub fn peek(&self, policy: PolicyId, key: &[u8], cost: u64) -> Decision {
-        self.try_peek(policy, key, None, cost).unwrap_or(CLOSED)
+        self.peek_for(policy, key, None, cost)
     }
 
     /// [`Table::peek`] at the caller's time.
     pub fn peek_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Decision {
-        self.try_peek(policy, key, Some(now), cost).unwrap_or(CLOSED)
+        self.peek_for(policy, key, Some(now), cost)
     }
 
     /// Takes as many permits as there are, up to `most`; returns how many.
@@ -127,18 +127,28 @@ impl Table {
         self.ask(policy, key, now, cost)
     }
 
-    pub(crate) fn try_peek(
-        &self,
-        policy: PolicyId,
-        key: &[u8],
-        now: Option<u64>,
-        cost: u64,
-    ) -> Result<Decision, TableError> {
+    /// One look, the short way if it will do.
+    #[inline(always)]
+    pub(crate) fn peek_for<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
+        let now = self.time(now);
+        if let (Some(version), false) = (self.hot(policy), key.is_empty()) {
+            if let Some(state) = self.look_at(&self.quick(version, key)) {
+                let verdict = version.rule.step(state, now, cost).verdict;
+                return A::known(&version.rule, verdict, state, now, cost);
+            }
+        }
+        match self.peek_long(policy, key, now, cost) {
+            Ok(decision) => A::told(decision),
+            Err(error) => A::failed(error),
+        }
+    }
+
+    #[inline(never)]
+    fn peek_long(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Result<Decision, TableError> {
         let mut sought = match self.start(policy, key) {
             Ok(sought) => sought,
             Err(skipped) => return skipped.decision(),
         };
-        let now = self.time(now);
         if self.fixed.side != 0 {
             return self.ask_wide(sought, now, Ask::Peek(cost)).map(|told| told.decision);
         }
