@@ -85,6 +85,8 @@ readme() {
 }
 c() { make --silent lib && ffi-tests/c/run.sh build; }
 replay() { make --silent lib build/tollbar-replay && examples/c/test.sh build; }
+# The modules in a real nginx.
+nginx() { make --silent nginx && nginx/tests/run.sh; }
 
 step lint lint
 step header header
@@ -93,6 +95,7 @@ step loom loom
 step tsan tsan
 step c c
 step replay replay
+step nginx nginx
 step readme readme
 step bench bench
 
