@@ -1,0 +1,295 @@
+/* tollbar/error.hpp: what went wrong, as a code, as an exception and as a result<T>. Part of tollbar.hpp.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+
+#ifndef TOLLBAR_ERROR_HPP
+#define TOLLBAR_ERROR_HPP
+
+#if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 201703L
+#error "tollbar.hpp needs C++17; tollbar.h is for older ones"
+#endif
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include "../tollbar.h"
+
+namespace tollbar {
+
+/// The errors of tollbar.h, where each is explained. They compare with std::error_code.
+enum class errc : std::int32_t {
+    null = TOLLBAR_E_NULL,
+    misaligned = TOLLBAR_E_MISALIGNED,
+    struct_size = TOLLBAR_E_STRUCT_SIZE,
+    reserved = TOLLBAR_E_RESERVED,
+    choice = TOLLBAR_E_CHOICE,
+    syntax = TOLLBAR_E_SYNTAX,
+    number = TOLLBAR_E_NUMBER,
+    algorithm = TOLLBAR_E_ALGORITHM,
+    duplicate = TOLLBAR_E_DUPLICATE,
+    period_zero = TOLLBAR_E_PERIOD_ZERO,
+    burst_zero = TOLLBAR_E_BURST_ZERO,
+    rate_too_high = TOLLBAR_E_RATE_TOO_HIGH,
+    burst_too_large = TOLLBAR_E_BURST_TOO_LARGE,
+    init_above_burst = TOLLBAR_E_INIT_ABOVE_BURST,
+    option_mismatch = TOLLBAR_E_OPTION_MISMATCH,
+    segments = TOLLBAR_E_SEGMENTS,
+    warm_up = TOLLBAR_E_WARM_UP,
+    log_too_large = TOLLBAR_E_LOG_TOO_LARGE,
+    not_one_word = TOLLBAR_E_NOT_ONE_WORD,
+    no_memory = TOLLBAR_E_NO_MEMORY,
+    buffer = TOLLBAR_E_BUFFER,
+    capacity = TOLLBAR_E_CAPACITY,
+    policies = TOLLBAR_E_POLICIES,
+    no_such_policy = TOLLBAR_E_NO_SUCH_POLICY,
+    mixed = TOLLBAR_E_MIXED,
+    versions = TOLLBAR_E_VERSIONS,
+    exempt = TOLLBAR_E_EXEMPT,
+    missing_key = TOLLBAR_E_MISSING_KEY,
+    unsupported = TOLLBAR_E_UNSUPPORTED,
+    address = TOLLBAR_E_ADDRESS,
+    not_a_table = TOLLBAR_E_NOT_A_TABLE,
+    table_version = TOLLBAR_E_TABLE_VERSION,
+    truncated = TOLLBAR_E_TRUNCATED,
+    corrupt = TOLLBAR_E_CORRUPT,
+    other_capacity = TOLLBAR_E_OTHER_CAPACITY,
+    other_policies = TOLLBAR_E_OTHER_POLICIES,
+    other_options = TOLLBAR_E_OTHER_OPTIONS,
+    boot = TOLLBAR_E_BOOT,
+    damaged = TOLLBAR_E_DAMAGED,
+    open = TOLLBAR_E_OPEN,
+    read = TOLLBAR_E_READ,
+    allocate = TOLLBAR_E_ALLOCATE,
+    map = TOLLBAR_E_MAP,
+    link = TOLLBAR_E_LINK,
+    lock = TOLLBAR_E_LOCK,
+    random = TOLLBAR_E_RANDOM,
+    sync = TOLLBAR_E_SYNC,
+    internal = TOLLBAR_E_INTERNAL,
+};
+
+namespace detail {
+
+class category final : public std::error_category {
+public:
+    const char *name() const noexcept override { return "tollbar"; }
+    std::string message(int code) const override { return tollbar_strerror(code); }
+};
+
+} // namespace detail
+
+/// The category of tollbar's error codes.
+inline const std::error_category &error_category() noexcept {
+    static const detail::category the_category;
+    return the_category;
+}
+
+/// Found by std::error_code, so that `code == tollbar::errc::syntax` works.
+inline std::error_code make_error_code(errc code) noexcept { return {static_cast<int>(code), error_category()}; }
+
+/// The name of an error's macro in tollbar.h, such as "TOLLBAR_E_SYNTAX".
+inline const char *name_of(errc code) noexcept { return tollbar_errname(static_cast<std::int32_t>(code)); }
+
+} // namespace tollbar
+
+template <> struct std::is_error_code_enum<tollbar::errc> : std::true_type {};
+
+namespace tollbar {
+
+/// Why something failed: everything that is known about it, without an allocation.
+struct failure {
+    /// What failed.
+    errc code;
+    /// The system's errno for errc::open and the others that have to do with files; else 0.
+    int system = 0;
+    /// A policy's text: the column of the first byte that is wrong, from 1; else 0.
+    std::uint64_t column = 0;
+    /// A policy's text: what was expected there, or why it is refused; else null. Static.
+    const char *expected = nullptr;
+
+    std::error_code error() const noexcept { return make_error_code(code); }
+};
+
+/// What the throwing calls throw. what() is one line for people; code() is of error_category().
+class error : public std::system_error {
+public:
+    explicit error(const failure &why) : std::system_error(why.error(), context(why)), why_(why) {}
+
+    /// All that is known; `why().system` is errno where a file is concerned.
+    const failure &why() const noexcept { return why_; }
+
+protected:
+    error(const failure &why, const std::string &text) : std::system_error(why.error(), text), why_(why) {}
+
+private:
+    static std::string context(const failure &why) {
+        if (why.system == 0)
+            return "tollbar";
+        return "tollbar: " + std::generic_category().message(why.system);
+    }
+
+    failure why_;
+};
+
+/// A policy's text that was refused: where, and what was expected instead.
+class policy_error : public error {
+public:
+    explicit policy_error(const failure &why)
+        : error(why, "tollbar: column " + std::to_string(why.column) + ": expected " + why.expected) {}
+
+    /// The column of the first byte that is wrong, from 1; one past the end if the text stops early.
+    std::uint64_t column() const noexcept { return why().column; }
+    /// What was expected there, or why the policy is refused. Static.
+    const char *expected() const noexcept { return why().expected; }
+};
+
+namespace detail {
+
+[[noreturn]] inline void raise([[maybe_unused]] const failure &why) {
+#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
+    if (why.expected != nullptr)
+        throw policy_error(why);
+    throw error(why);
+#else
+    std::abort();
+#endif
+}
+
+/// The failure that a C call returned. Called at once, while errno is still that call's.
+inline failure failed(std::int32_t code) noexcept {
+    const bool of_the_system = code <= TOLLBAR_E_OPEN && code > TOLLBAR_E_INTERNAL;
+    failure why{static_cast<errc>(code)};
+    if (of_the_system)
+        why.system = errno;
+    return why;
+}
+
+} // namespace detail
+
+/// A value, or why there is none. Asking one that failed for its value throws what the throwing call would have.
+///
+///     auto opened = tollbar::table::try_open("/dev/shm/logins");
+///     if (!opened)
+///         log(opened.error().message());
+template <class T> class [[nodiscard]] result {
+public:
+    result(T value) noexcept(std::is_nothrow_move_constructible_v<T>) : value_(std::move(value)) {}
+    result(const failure &why) noexcept : why_(why) {}
+
+    bool has_value() const noexcept { return value_.has_value(); }
+    /// Whether the call succeeded: of a result<bool>, not what it said.
+    explicit operator bool() const noexcept { return has_value(); }
+
+    T &value() & { return checked(), *value_; }
+    const T &value() const & { return checked(), *value_; }
+    /// Of a temporary the value is moved out, so that no reference is left to it.
+    T value() && { return checked(), std::move(*value_); }
+    T &operator*() & { return value(); }
+    const T &operator*() const & { return value(); }
+    T operator*() && { return std::move(*this).value(); }
+    T *operator->() { return &value(); }
+    const T *operator->() const { return &value(); }
+
+    /// The code of the failure; none (false) if there is a value.
+    std::error_code error() const noexcept { return has_value() ? std::error_code() : why_.error(); }
+    /// The failure in full; of meaning only if there is no value.
+    const failure &why() const noexcept { return why_; }
+
+private:
+    void checked() const {
+        if (!has_value())
+            detail::raise(why_);
+    }
+
+    std::optional<T> value_;
+    failure why_{errc::internal};
+};
+
+/// Done, or why not.
+template <> class [[nodiscard]] result<void> {
+public:
+    result() noexcept = default;
+    result(const failure &why) noexcept : why_(why) {}
+
+    bool has_value() const noexcept { return !why_.has_value(); }
+    explicit operator bool() const noexcept { return has_value(); }
+    void value() const {
+        if (why_)
+            detail::raise(*why_);
+    }
+    std::error_code error() const noexcept { return why_ ? why_->error() : std::error_code(); }
+    /// The failure in full; of meaning only if there is one.
+    failure why() const noexcept { return why_.value_or(failure{errc::internal}); }
+
+private:
+    std::optional<failure> why_;
+};
+
+namespace detail {
+
+/// A growable struct as its _INIT macro makes it, without that macro's C casts.
+template <class Struct> constexpr Struct blank() noexcept {
+    Struct made{};
+    made.struct_size = static_cast<std::uint32_t>(sizeof made);
+    return made;
+}
+
+/// A C call's result that has no value beside it.
+inline result<void> done(std::int32_t code) noexcept {
+    if (code != 0)
+        return failed(code);
+    return {};
+}
+
+/// The value that a C call wrote, if it did.
+template <class T> result<T> done(std::int32_t code, const T &value) noexcept {
+    if (code != 0)
+        return failed(code);
+    return value;
+}
+
+/// The owner of the handle that a C call made, if it did.
+template <class Owner, class Handle> result<Owner> made(std::int32_t code, Handle *handle) noexcept {
+    if (code != 0)
+        return failed(code);
+    return Owner::adopt(handle);
+}
+
+/// A call that answers yes (TOLLBAR_ALLOWED) or no (TOLLBAR_DENIED) and may fail.
+inline result<bool> yes_or_no(std::int32_t code) noexcept {
+    if (code < 0)
+        return failed(code);
+    return code == TOLLBAR_ALLOWED;
+}
+
+/// Text of anything that a string_view can be made of; a null pointer is an empty text.
+template <class Text> std::string_view text_of(const Text &text) noexcept {
+    if constexpr (std::is_pointer_v<Text>) {
+        if (text == nullptr)
+            return {};
+    }
+    return text;
+}
+
+template <class T> using if_text = std::enable_if_t<std::is_convertible_v<const T &, std::string_view>, int>;
+
+} // namespace detail
+
+/// The version of the linked library, such as "0.1.0".
+inline std::string_view version() noexcept { return tollbar_version_string(); }
+/// The same as `major << 16 | minor << 8 | patch`, to be compared with TOLLBAR_VERSION.
+inline std::uint32_t version_number() noexcept { return tollbar_version(); }
+/// The ABI of the linked library. A program that calls this neither links nor starts with another one.
+inline std::uint32_t abi() noexcept { return tollbar_abi_1; }
+
+} // namespace tollbar
+
+#endif // TOLLBAR_ERROR_HPP

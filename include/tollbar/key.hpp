@@ -1,0 +1,121 @@
+/* tollbar/key.hpp: what a table knows requests by. Part of tollbar.hpp.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+
+#ifndef TOLLBAR_KEY_HPP
+#define TOLLBAR_KEY_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "error.hpp"
+
+namespace tollbar {
+
+/// The number of a table's policy: its place among those that the table was made with, or what add_policy returned.
+enum class policy_id : std::uint32_t { first = 0 };
+
+/// Bytes by which a table knows a request, and the policy they are counted under. It views the bytes and owns nothing,
+/// as std::string_view does; it is meant to be made in the call:
+///
+///     table.check("192.0.2.1");               // text
+///     table.check({address, logins});         // under another policy than the first
+///     table.check(tollbar::bytes_of(user_id)) // a number, or a struct without padding
+///
+/// A key without bytes is a missing key: the table's options say what becomes of it.
+class key {
+public:
+    /// `size` bytes at `data`.
+    constexpr key(const void *data, std::size_t size, policy_id policy = policy_id::first) noexcept
+        : data_(data), size_(size), policy_(policy) {}
+    /// A NUL-terminated text, without the NUL. A null pointer is a missing key.
+    key(const char *text, policy_id policy = policy_id::first) noexcept
+        : key(text, text == nullptr ? 0 : std::string_view(text).size(), policy) {}
+    /// Anything with data() and size(): strings, views, vectors, arrays and spans. The elements have to be equal if
+    /// and only if their bytes are.
+    template <class Range, class Element = std::remove_pointer_t<decltype(std::declval<const Range &>().data())>,
+              class = decltype(std::declval<const Range &>().size()),
+              std::enable_if_t<std::has_unique_object_representations_v<Element>, int> = 0>
+    constexpr key(const Range &range, policy_id policy = policy_id::first) noexcept
+        : key(range.data(), range.size() * sizeof(Element), policy) {}
+
+    constexpr const void *data() const noexcept { return data_; }
+    constexpr std::size_t size() const noexcept { return size_; }
+    constexpr policy_id policy() const noexcept { return policy_; }
+
+private:
+    const void *data_;
+    std::size_t size_;
+    policy_id policy_;
+};
+
+/// The bytes of a value as a key: numbers, enums, and arrays and structs of them. Refused at compile time is what may
+/// have different bytes for one value (padding, floating point): it would be two keys.
+template <class T> key bytes_of(const T &value, policy_id policy = policy_id::first) noexcept {
+    static_assert(std::has_unique_object_representations_v<T>, "equal values must have equal bytes");
+    static_assert(!std::is_pointer_v<T>, "the bytes of a pointer, not of what it points to");
+    return key(static_cast<const void *>(&value), sizeof value, policy);
+}
+
+/// A network prefix as a key. A limit by IPv6 address is none, since a host can change its address with every request:
+/// take its /64, which is what happens if nothing is said.
+///
+///     const auto client = tollbar::prefix::try_parse(text);
+///     if (!client || !table.check(*client))
+///         return refuse();
+class prefix {
+public:
+    /// Of an address as people write it: "192.0.2.1", "2001:db8::1%eth0" (the zone does not count), of which the first
+    /// so many bits count. Throws errc::address, and errc::choice for more bits than there are.
+    explicit prefix(std::string_view text, std::uint32_t ipv4_bits = 32, std::uint32_t ipv6_bits = 64)
+        : prefix(try_parse(text, ipv4_bits, ipv6_bits).value()) {}
+    static result<prefix> try_parse(std::string_view text, std::uint32_t ipv4_bits = 32,
+                                    std::uint32_t ipv6_bits = 64) noexcept {
+        prefix made;
+        return detail::done(tollbar_prefix_parse(text.empty() ? "" : text.data(), text.size(), ipv4_bits, ipv6_bits,
+                                                 &made.raw_),
+                            made);
+    }
+
+    /// Of an address in network byte order, such as an in_addr or in6_addr: of 4 bytes for IPv4, 16 for IPv6. An IPv4
+    /// address that is mapped into IPv6 is what it is for.
+    template <class Address>
+    static prefix of(const Address &address, std::uint32_t ipv4_bits = 32, std::uint32_t ipv6_bits = 64) {
+        return try_of(address, ipv4_bits, ipv6_bits).value();
+    }
+    template <class Address>
+    static result<prefix> try_of(const Address &address, std::uint32_t ipv4_bits = 32,
+                                 std::uint32_t ipv6_bits = 64) noexcept {
+        static_assert(std::is_trivially_copyable_v<Address> && (sizeof(Address) == 4 || sizeof(Address) == 16) &&
+                          !std::is_pointer_v<Address>,
+                      "an address of 4 or 16 bytes; try_of(data, size) takes bytes");
+        return try_of(&address, sizeof address, ipv4_bits, ipv6_bits);
+    }
+    /// The same for `size` bytes at `data`.
+    static result<prefix> try_of(const void *data, std::size_t size, std::uint32_t ipv4_bits,
+                                 std::uint32_t ipv6_bits) noexcept {
+        prefix made;
+        return detail::done(tollbar_prefix_of(data, size, ipv4_bits, ipv6_bits, &made.raw_), made);
+    }
+
+    /// The bytes of the key: the family (4 or 6), the bits that count, and the address up to them; then zeroes.
+    const std::uint8_t *data() const noexcept { return raw_.bytes; }
+    std::size_t size() const noexcept { return raw_.length; }
+    const tollbar_prefix *get() const noexcept { return &raw_; }
+
+    friend bool operator==(const prefix &a, const prefix &b) noexcept { return a.view() == b.view(); }
+    friend bool operator!=(const prefix &a, const prefix &b) noexcept { return !(a == b); }
+
+private:
+    prefix() noexcept = default;
+    std::string_view view() const noexcept { return {reinterpret_cast<const char *>(raw_.bytes), raw_.length}; }
+
+    tollbar_prefix raw_ = TOLLBAR_PREFIX_INIT;
+};
+
+} // namespace tollbar
+
+#endif // TOLLBAR_KEY_HPP

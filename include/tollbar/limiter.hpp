@@ -1,0 +1,222 @@
+/* tollbar/limiter.hpp: one limit, any algorithm, with a clock. Part of tollbar.hpp.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+
+#ifndef TOLLBAR_LIMITER_HPP
+#define TOLLBAR_LIMITER_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <type_traits>
+
+#include "decision.hpp"
+#include "error.hpp"
+#include "policy.hpp"
+
+namespace tollbar {
+
+/// How a limiter is made.
+struct limiter_options {
+    /// For the calls without `_at`.
+    clock_source clock = clock_source::tsc;
+    /// Callers that may sleep in wait() at one time; 0: 1024. More are refused at once.
+    std::uint32_t waiters = 0;
+};
+
+/// A limiter's state, for people and metrics.
+struct limiter_state {
+    /// Callers asleep in wait().
+    std::uint32_t waiting;
+    /// The time of the view on the limiter's clock.
+    nanoseconds now;
+    /// Permits that could be taken at that time.
+    std::uint64_t remaining;
+    /// How long until one permit could be taken; 0 if one can, empty if none ever.
+    std::optional<nanoseconds> retry_after;
+    /// How long until the state is as good as fresh.
+    nanoseconds reset_after;
+    /// Requests that came with an older time than one admitted before them.
+    std::uint64_t backward_steps;
+};
+
+/// One limit, shared by whoever calls: any algorithm, alone on its cache line.
+///
+///     tollbar::limiter uploads("100/s burst 20");
+///     if (!uploads.check())
+///         return too_many_requests();
+class limiter {
+public:
+    /// Of a policy, which may be a text. Throws policy_error for a text, error for numbers that are out of range.
+    explicit limiter(const spec &of, const limiter_options &options = {}) : limiter(try_make(of, options).value()) {}
+    static result<limiter> try_make(const spec &of, const limiter_options &options = {}) noexcept {
+        tollbar_limiter *made = nullptr;
+        const tollbar_limiter_options raw = for_c(options);
+        return detail::made<limiter>(tollbar_limiter_new(of.get(), &raw, &made), made);
+    }
+    template <class Text, detail::if_text<Text> = 0>
+    static result<limiter> try_make(const Text &text, const limiter_options &options = {}) noexcept {
+        const result<spec> parsed = spec::try_parse(text);
+        if (!parsed)
+            return parsed.why();
+        return try_make(*parsed, options);
+    }
+
+    /// Makes a limiter in the caller's memory of `size` bytes (at least size(), aligned to align()), which must
+    /// outlive it. The arrays of a sliding window or log are allocated beside it; the others allocate nothing.
+    static limiter init_in(void *memory, std::size_t size, const spec &of, const limiter_options &options = {}) {
+        return try_init_in(memory, size, of, options).value();
+    }
+    static result<limiter> try_init_in(void *memory, std::size_t size, const spec &of,
+                                       const limiter_options &options = {}) noexcept {
+        tollbar_limiter *made = nullptr;
+        const tollbar_limiter_options raw = for_c(options);
+        const std::int32_t code = tollbar_limiter_init_in(memory, size, of.get(), &raw, &made);
+        if (code != 0)
+            return detail::failed(code);
+        return limiter(handle(made, deleter{true}));
+    }
+    static std::size_t size() noexcept { return tollbar_limiter_size(); }
+    static std::size_t align() noexcept { return tollbar_limiter_align(); }
+
+    /// Takes `cost` permits now. A cost of 0 asks without charging.
+    verdict check(std::uint64_t cost = 1) const noexcept { return verdict(tollbar_limiter_check(get(), cost, nullptr)); }
+    /// The same at the caller's time. A limiter is either always called with the caller's time or on the scale of
+    /// its clock (tollbar::now).
+    verdict check_at(instant now, std::uint64_t cost = 1) const noexcept {
+        return verdict(tollbar_limiter_check_at(get(), now.get(), cost, nullptr));
+    }
+    /// As check, with the answer in full.
+    decision decide(std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) { return tollbar_limiter_check(get(), cost, out); });
+    }
+    decision decide_at(instant now, std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) { return tollbar_limiter_check_at(get(), now.get(), cost, out); });
+    }
+    /// What decide would answer; changes nothing.
+    decision peek(std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) { return tollbar_limiter_peek(get(), cost, out); });
+    }
+    decision peek_at(instant now, std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) { return tollbar_limiter_peek_at(get(), now.get(), cost, out); });
+    }
+
+    /// Decides on as many requests as there are costs, with one reading of the clock; results[i] is what costs[i]
+    /// alone would have been told. errc::buffer if there are fewer results than costs; then nothing has been charged.
+    result<void> check_many(span<const std::uint64_t> costs, span<verdict> results) const noexcept {
+        if (results.size() < costs.size())
+            return failure{errc::buffer};
+        return many(costs.empty() ? &no_costs : costs.data(), costs.size(), results);
+    }
+    result<void> check_many_at(instant now, span<const std::uint64_t> costs, span<verdict> results) const noexcept {
+        if (results.size() < costs.size())
+            return failure{errc::buffer};
+        return many_at(now, costs.empty() ? &no_costs : costs.data(), costs.size(), results);
+    }
+    /// As many requests for one permit each as there are results.
+    result<void> check_many(span<verdict> results) const noexcept { return many(nullptr, results.size(), results); }
+    result<void> check_many_at(instant now, span<verdict> results) const noexcept {
+        return many_at(now, nullptr, results.size(), results);
+    }
+
+    /// Takes as many permits as there are, up to `most`.
+    taken take_up_to(std::uint64_t most) const noexcept {
+        taken got;
+        got.answer = verdict(tollbar_limiter_take_up_to(get(), most, &got.permits));
+        return got;
+    }
+    taken take_up_to_at(instant now, std::uint64_t most) const noexcept {
+        taken got;
+        got.answer = verdict(tollbar_limiter_take_up_to_at(get(), now.get(), most, &got.permits));
+        return got;
+    }
+
+    /// Takes `cost` permits, sleeping up to `patience` for them; what cannot fit into it is refused at once with
+    /// nothing charged. Blocks, and does so without a lock.
+    template <class Rep, class Period>
+    decision wait(const std::chrono::duration<Rep, Period> &patience, std::uint64_t cost = 1) const noexcept {
+        return decision::of(
+            [&](auto *out) { return tollbar_limiter_wait(get(), cost, detail::saturated(patience), out); });
+    }
+    /// Takes `cost` permits ahead of time: if it is granted, the caller is bound to act `wait` after `now` and not
+    /// before. Denied if that would be more than `patience`, or if the algorithm cannot book ahead.
+    template <class Rep, class Period>
+    reservation reserve_at(instant now, const std::chrono::duration<Rep, Period> &patience,
+                           std::uint64_t cost = 1) const noexcept {
+        std::uint64_t wait = 0;
+        reservation booked;
+        booked.answer = verdict(tollbar_limiter_reserve_at(get(), now.get(), cost, detail::saturated(patience), &wait));
+        booked.wait = detail::from_c(wait);
+        return booked;
+    }
+
+    /// Back to fresh. Safe beside other calls; admissions in the same instant may survive it.
+    void reset() const { try_reset().value(); }
+    result<void> try_reset() const noexcept { return detail::done(tollbar_limiter_reset(get())); }
+
+    /// The state as of now; takes nothing.
+    limiter_state state() const { return try_state().value(); }
+    result<limiter_state> try_state() const noexcept {
+        auto raw = detail::blank<tollbar_limiter_state>();
+        const std::int32_t code = tollbar_limiter_get_state(get(), &raw);
+        return detail::done(code, limiter_state{raw.waiting, detail::from_c(raw.now_ns), raw.remaining,
+                                                detail::if_any(raw.retry_after_ns), detail::from_c(raw.reset_after_ns),
+                                                raw.backward_steps});
+    }
+
+    /// The policy that it was made of.
+    spec policy() const { return try_policy().value(); }
+    result<spec> try_policy() const noexcept {
+        auto raw = detail::blank<tollbar_policy_spec>();
+        const std::int32_t code = tollbar_limiter_get_policy(get(), &raw);
+        return detail::done(code, spec(raw));
+    }
+
+    /// Takes over what tollbar_limiter_new made.
+    static limiter adopt(tollbar_limiter *made) noexcept { return limiter(handle(made, deleter{false})); }
+    tollbar_limiter *get() const noexcept { return handle_.get(); }
+    /// Gives the handle away, to be ended with tollbar_limiter_free, or with tollbar_limiter_close if it lies in the
+    /// caller's memory.
+    [[nodiscard]] tollbar_limiter *release() noexcept { return handle_.release(); }
+    /// Whether it holds a limiter, which it does until it is moved from.
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+private:
+    struct deleter {
+        bool of_the_caller;
+        void operator()(tollbar_limiter *made) const noexcept {
+            if (of_the_caller)
+                tollbar_limiter_close(made);
+            else
+                tollbar_limiter_free(made);
+        }
+    };
+    using handle = std::unique_ptr<tollbar_limiter, deleter>;
+    explicit limiter(handle made) noexcept : handle_(std::move(made)) {}
+
+    static tollbar_limiter_options for_c(const limiter_options &options) noexcept {
+        auto raw = detail::blank<tollbar_limiter_options>();
+        raw.clock = static_cast<std::uint32_t>(options.clock);
+        raw.waiters = options.waiters;
+        return raw;
+    }
+
+    result<void> many(const std::uint64_t *costs, std::size_t count, span<verdict> results) const noexcept {
+        return detail::done(tollbar_limiter_check_many(get(), costs, count, detail::codes(results)));
+    }
+    result<void> many_at(instant now, const std::uint64_t *costs, std::size_t count,
+                         span<verdict> results) const noexcept {
+        return detail::done(tollbar_limiter_check_many_at(get(), now.get(), costs, count, detail::codes(results)));
+    }
+
+    // An empty span may have no pointer, which C would take for a cost of 1 each.
+    static constexpr std::uint64_t no_costs = 0;
+
+    handle handle_;
+};
+
+} // namespace tollbar
+
+#endif // TOLLBAR_LIMITER_HPP

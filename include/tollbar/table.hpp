@@ -1,0 +1,323 @@
+/* tollbar/table.hpp: millions of keys in memory that processes share. Part of tollbar.hpp.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+
+#ifndef TOLLBAR_TABLE_HPP
+#define TOLLBAR_TABLE_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "decision.hpp"
+#include "error.hpp"
+#include "key.hpp"
+#include "policy.hpp"
+#include "table_types.hpp"
+
+namespace tollbar {
+
+/// A state for each of millions of keys, in one block of memory that never grows and that processes share.
+///
+///     auto logins = tollbar::table::open("/dev/shm/logins", 1'000'000, {"5/min burst 3"});
+///     if (!logins.check(address))
+///         return try_later();
+///
+/// Calls that change a table's contents are const all the same: what is in it belongs to all who share it.
+class table {
+public:
+    /// In this process's own memory. Throws policy_error for a policy's text, error for everything else.
+    table(const table_options &options, const policy_list &policies) : table(try_make(options, policies).value()) {}
+    static result<table> try_make(const table_options &options, const policy_list &policies) noexcept {
+        return made(options, policies, tollbar_table_new);
+    }
+
+    /// In memory that is shared with the processes forked from this one later.
+    static table shared(const table_options &options, const policy_list &policies) {
+        return try_shared(options, policies).value();
+    }
+    static result<table> try_shared(const table_options &options, const policy_list &policies) noexcept {
+        return made(options, policies, tollbar_table_shared);
+    }
+
+    /// In the file at `path` (NUL-terminated), which is made if it is not there. A file that is not this very table
+    /// is refused with an error that says why, and stays as it is.
+    static table open(const char *path, const table_options &options, const policy_list &policies) {
+        return try_open(path, options, policies).value();
+    }
+    static result<table> try_open(const char *path, const table_options &options,
+                                  const policy_list &policies) noexcept {
+        return made(options, policies, [path](auto... with) { return tollbar_table_open(path, with...); });
+    }
+    /// The table that is in the file, whatever it is.
+    static table open(const char *path) { return try_open(path).value(); }
+    static result<table> try_open(const char *path) noexcept {
+        tollbar_table *opened = nullptr;
+        return detail::made<table>(tollbar_table_open(path, nullptr, nullptr, 0, &opened), opened);
+    }
+
+    /// In the caller's memory, which is aligned to 64 bytes, has at least bytes(options, policies) and must outlive
+    /// the table. What was in it is gone.
+    static table init_in(void *memory, std::size_t size, const table_options &options, const policy_list &policies) {
+        return try_init_in(memory, size, options, policies).value();
+    }
+    static result<table> try_init_in(void *memory, std::size_t size, const table_options &options,
+                                     const policy_list &policies) noexcept {
+        return made(options, policies,
+                    [memory, size](auto... with) { return tollbar_table_init_in(memory, size, with...); });
+    }
+    /// A view of the table that is in the caller's memory, made by init_in here or in another process.
+    static table attach(void *memory, std::size_t size) { return try_attach(memory, size).value(); }
+    static result<table> try_attach(void *memory, std::size_t size) noexcept {
+        tollbar_table *attached = nullptr;
+        return detail::made<table>(tollbar_table_attach(memory, size, &attached), attached);
+    }
+
+    /// The bytes that a table takes, all told and for ever.
+    static std::uint64_t bytes(const table_options &options, const policy_list &policies) {
+        return try_bytes(options, policies).value();
+    }
+    static result<std::uint64_t> try_bytes(const table_options &options, const policy_list &policies) noexcept {
+        const tollbar_table_options raw = for_c(options);
+        std::uint64_t count = 0;
+        const std::int32_t code = tollbar_table_bytes(&raw, policies.get(), policies.size(), &count);
+        return detail::done(code, count);
+    }
+
+    /// Takes `cost` permits of the key now. A cost of 0 asks without charging.
+    verdict check(const key &of, std::uint64_t cost = 1) const noexcept {
+        return verdict(tollbar_table_check(get(), number(of), of.data(), of.size(), cost, nullptr));
+    }
+    /// The same at the caller's time: on the scale of now(), or another that all callers of this table share.
+    verdict check_at(instant now, const key &of, std::uint64_t cost = 1) const noexcept {
+        return verdict(tollbar_table_check_at(get(), number(of), of.data(), of.size(), now.get(), cost, nullptr));
+    }
+    /// As check, with the answer in full.
+    decision decide(const key &of, std::uint64_t cost = 1) const noexcept {
+        return decision::of(
+            [&](auto *out) { return tollbar_table_check(get(), number(of), of.data(), of.size(), cost, out); });
+    }
+    decision decide_at(instant now, const key &of, std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) {
+            return tollbar_table_check_at(get(), number(of), of.data(), of.size(), now.get(), cost, out);
+        });
+    }
+    /// What decide would answer; takes nothing, and puts no key into the table.
+    decision peek(const key &of, std::uint64_t cost = 1) const noexcept {
+        return decision::of(
+            [&](auto *out) { return tollbar_table_peek(get(), number(of), of.data(), of.size(), cost, out); });
+    }
+    decision peek_at(instant now, const key &of, std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) {
+            return tollbar_table_peek_at(get(), number(of), of.data(), of.size(), now.get(), cost, out);
+        });
+    }
+
+    /// Decides on the requests in turn with one reading of the clock; results[i] is what check would have told the
+    /// i-th. Faster by far than one call each, since the memory of all is asked for before the first is needed.
+    /// errc::buffer if there are fewer results than requests; then nothing has been charged.
+    result<void> check_many(span<const request> requests, span<verdict> results) const noexcept {
+        if (results.size() < requests.size())
+            return failure{errc::buffer};
+        return detail::done(
+            tollbar_table_check_many(get(), for_c(requests), requests.size(), detail::codes(results)));
+    }
+    result<void> check_many_at(instant now, span<const request> requests, span<verdict> results) const noexcept {
+        if (results.size() < requests.size())
+            return failure{errc::buffer};
+        return detail::done(tollbar_table_check_many_at(get(), now.get(), for_c(requests), requests.size(),
+                                                        detail::codes(results)));
+    }
+
+    /// Takes as many permits as there are, up to `most`.
+    taken take_up_to(const key &of, std::uint64_t most) const noexcept {
+        taken got;
+        got.answer = verdict(
+            tollbar_table_take_up_to(get(), number(of), of.data(), of.size(), most, &got.permits));
+        return got;
+    }
+    taken take_up_to_at(instant now, const key &of, std::uint64_t most) const noexcept {
+        taken got;
+        got.answer = verdict(
+            tollbar_table_take_up_to_at(get(), number(of), of.data(), of.size(), now.get(), most, &got.permits));
+        return got;
+    }
+
+    /// Lets a key begin again. False if all of the key's other places are taken: then nothing has changed.
+    bool reset(const key &of) const { return try_reset(of).value(); }
+    result<bool> try_reset(const key &of) const noexcept {
+        return detail::yes_or_no(tollbar_table_reset(get(), number(of), of.data(), of.size()));
+    }
+    bool reset_at(instant now, const key &of) const { return try_reset_at(now, of).value(); }
+    result<bool> try_reset_at(instant now, const key &of) const noexcept {
+        return detail::yes_or_no(tollbar_table_reset_at(get(), number(of), of.data(), of.size(), now.get()));
+    }
+
+    /// Lets a key pass always and charges it nothing. Some 1,600 keys of a table may be so at a time (errc::exempt).
+    void exempt(const key &of) const { try_exempt(of).value(); }
+    result<void> try_exempt(const key &of) const noexcept {
+        return detail::done(tollbar_table_exempt(get(), number(of), of.data(), of.size()));
+    }
+    /// Takes that back. False if the key was not exempt.
+    bool unexempt(const key &of) const { return try_unexempt(of).value(); }
+    result<bool> try_unexempt(const key &of) const noexcept {
+        return detail::yes_or_no(tollbar_table_unexempt(get(), number(of), of.data(), of.size()));
+    }
+
+    /// The hash by which the table knows a key: what entries() shows.
+    std::uint64_t hash(const key &of) const { return try_hash(of).value(); }
+    result<std::uint64_t> try_hash(const key &of) const noexcept {
+        std::uint64_t hash = 0;
+        const std::int32_t code = tollbar_table_hash(get(), number(of), of.data(), of.size(), &hash);
+        return detail::done(code, hash);
+    }
+
+    /// The time that the calls without `_at` read.
+    nanoseconds now() const { return try_now().value(); }
+    result<nanoseconds> try_now() const noexcept {
+        std::uint64_t ns = 0;
+        const std::int32_t code = tollbar_table_now(get(), &ns);
+        return detail::done(code, detail::from_c(ns));
+    }
+
+    /// The keys that are in it, as of now or of another time. Each entry is what its slot held at one instant; keys
+    /// that come or go meanwhile may be seen or not, or twice. The range must not outlive the table.
+    entry_range entries(std::optional<instant> at = std::nullopt) const noexcept {
+        return entry_range({get(), moment(at), 0});
+    }
+
+    /// Its policies as they are now, in the order of their numbers. The range must not outlive the table.
+    policy_range policies() const noexcept { return policy_range({get(), 0}); }
+    spec policy(policy_id id) const { return try_policy(id).value(); }
+    result<spec> try_policy(policy_id id) const noexcept {
+        auto raw = detail::blank<tollbar_policy_spec>();
+        const std::int32_t code = tollbar_table_get_policy(get(), static_cast<std::uint32_t>(id), &raw);
+        return detail::done(code, spec(raw));
+    }
+    /// Adds a policy while the table is in use, in all processes.
+    policy_id add_policy(const spec &of) const { return try_add_policy(of).value(); }
+    result<policy_id> try_add_policy(const spec &of) const noexcept {
+        std::uint32_t id = 0;
+        const std::int32_t code = tollbar_table_add_policy(get(), of.get(), &id);
+        return detail::done(code, static_cast<policy_id>(id));
+    }
+    /// Changes a policy while the table is in use, in all processes at once. Each key keeps its debt.
+    void set_policy(policy_id id, const spec &to) const { try_set_policy(id, to).value(); }
+    result<void> try_set_policy(policy_id id, const spec &to) const noexcept {
+        return detail::done(tollbar_table_set_policy(get(), static_cast<std::uint32_t>(id), to.get()));
+    }
+
+    /// Counters and sizes.
+    table_stats stats() const { return try_stats().value(); }
+    result<table_stats> try_stats() const noexcept {
+        auto raw = detail::blank<tollbar_table_stats>();
+        const std::int32_t code = tollbar_table_get_stats(get(), &raw);
+        return detail::done(code, raw);
+    }
+
+    /// Makes slots vacant whose keys have expired: `most` slots from number `from` on. The table does without; it is
+    /// for those who want to know how many keys have a debt.
+    sweep_result sweep(std::optional<instant> at = std::nullopt, std::uint64_t from = 0,
+                       std::uint64_t most = UINT64_MAX) const {
+        return try_sweep(at, from, most).value();
+    }
+    result<sweep_result> try_sweep(std::optional<instant> at = std::nullopt, std::uint64_t from = 0,
+                                   std::uint64_t most = UINT64_MAX) const noexcept {
+        auto raw = detail::blank<tollbar_table_sweep_result>();
+        const std::int32_t code = tollbar_table_sweep(get(), from, most, moment(at), &raw);
+        return detail::done(code, raw);
+    }
+
+    /// Writes a file's table to the disk, and the time with it.
+    void sync() const { try_sync().value(); }
+    result<void> try_sync() const noexcept { return detail::done(tollbar_table_sync(get())); }
+
+    /// Looks at every slot. Damage is what it is asked for, and no error.
+    table_health validate(std::optional<instant> at = std::nullopt) const { return try_validate(at).value(); }
+    result<table_health> try_validate(std::optional<instant> at = std::nullopt) const noexcept {
+        return looked_at(tollbar_table_validate, at);
+    }
+    /// Repairs what validate sees, and returns what it saw. Only while nobody else uses the table.
+    table_health repair(std::optional<instant> at = std::nullopt) const { return try_repair(at).value(); }
+    result<table_health> try_repair(std::optional<instant> at = std::nullopt) const noexcept {
+        return looked_at(tollbar_table_repair, at);
+    }
+
+    /// Copies what the keys of another table owe into this one, and who is exempt, to go on in a table of another
+    /// size. Both have the same seed and clock, and this has a policy of each number that the other has.
+    table_copied copy_from(const table &other, std::optional<instant> at = std::nullopt) const {
+        return try_copy_from(other, at).value();
+    }
+    result<table_copied> try_copy_from(const table &other, std::optional<instant> at = std::nullopt) const noexcept {
+        auto raw = detail::blank<tollbar_table_copied>();
+        const std::int32_t code = tollbar_table_copy(get(), other.get(), moment(at), &raw);
+        return detail::done(code, raw);
+    }
+
+    /// Takes over what a C call made.
+    static table adopt(tollbar_table *made) noexcept { return table(handle(made)); }
+    tollbar_table *get() const noexcept { return handle_.get(); }
+    /// Gives the handle away, to be ended with tollbar_table_free.
+    [[nodiscard]] tollbar_table *release() noexcept { return handle_.release(); }
+    /// Whether it holds a table, which it does until it is moved from.
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+private:
+    struct deleter {
+        void operator()(tollbar_table *made) const noexcept { tollbar_table_free(made); }
+    };
+    using handle = std::unique_ptr<tollbar_table, deleter>;
+    explicit table(handle made) noexcept : handle_(std::move(made)) {}
+
+    template <class Call>
+    static result<table> made(const table_options &options, const policy_list &policies, const Call &call) noexcept {
+        const tollbar_table_options raw = for_c(options);
+        tollbar_table *handle = nullptr;
+        const std::int32_t code = call(&raw, policies.get(), policies.size(), &handle);
+        return detail::made<table>(code, handle);
+    }
+
+    result<table_health> looked_at(decltype(tollbar_table_validate) *look,
+                                   std::optional<instant> at) const noexcept {
+        auto slots = detail::blank<tollbar_table_health>();
+        const std::int32_t code = look(get(), moment(at), &slots);
+        if (code != 0 && code != TOLLBAR_E_DAMAGED)
+            return detail::failed(code);
+        return table_health{code != 0, slots};
+    }
+
+    static tollbar_table_options for_c(const table_options &options) noexcept {
+        auto raw = detail::blank<tollbar_table_options>();
+        raw.capacity = options.capacity;
+        raw.on_full = static_cast<std::uint32_t>(options.when_full);
+        raw.missing_key = static_cast<std::uint32_t>(options.without_key);
+        raw.clock = static_cast<std::uint32_t>(options.clock);
+        raw.mode = options.mode;
+        raw.seed = options.seed.value_or(0);
+        raw.flags = (options.seed ? TOLLBAR_TABLE_SEEDED : 0) | (options.small_pages ? TOLLBAR_TABLE_SMALL_PAGES : 0);
+        return raw;
+    }
+    static const tollbar_request *for_c(span<const request> requests) noexcept {
+        return reinterpret_cast<const tollbar_request *>(requests.data());
+    }
+    static std::uint32_t number(const key &of) noexcept { return static_cast<std::uint32_t>(of.policy()); }
+
+    /// The caller's time, or the table's; of a table that is not there any, since the call will say so.
+    std::uint64_t moment(std::optional<instant> at) const noexcept {
+        std::uint64_t ns = 0;
+        if (at)
+            return at->get();
+        tollbar_table_now(get(), &ns);
+        return ns;
+    }
+
+    handle handle_;
+};
+
+} // namespace tollbar
+
+#endif // TOLLBAR_TABLE_HPP
