@@ -1,0 +1,63 @@
+package tollbar
+
+import "runtime"
+
+// Batch is requests that a table decides on with one call into C. The zero value is empty. Keys are copied into one
+// piece of memory, which is kept over [Batch.Clear]: a batch that is used again allocates nothing. One goroutine at a
+// time may use it.
+type Batch struct {
+	keys     []byte
+	items    []batchItem
+	verdicts []Verdict
+}
+
+// batchItem is a request whose key ends at end of the batch's bytes; C sees it too, as go_item.
+type batchItem struct {
+	end, cost uint64
+	policy    uint32
+	reserved  uint32
+}
+
+// Clear empties the batch.
+func (b *Batch) Clear() { b.keys, b.items, b.verdicts = b.keys[:0], b.items[:0], b.verdicts[:0] }
+
+// Len is how many requests there are.
+func (b *Batch) Len() int { return len(b.items) }
+
+// Add asks for one permit of the key under policy 0.
+func (b *Batch) Add(key string) { b.AddN(0, key, 1) }
+
+// AddN asks for n permits of the key under the policy of that number.
+func (b *Batch) AddN(policy uint32, key string, n uint64) {
+	b.keys = append(b.keys, key...)
+	b.items = append(b.items, batchItem{end: uint64(len(b.keys)), cost: n, policy: policy})
+	b.verdicts = append(b.verdicts, Denied)
+}
+
+// Verdicts are the answers, in the order of the requests: [Denied] for those that have not been decided on. They are
+// valid until the next call on the batch.
+func (b *Batch) Verdicts() []Verdict { return b.verdicts }
+
+// Allowed says whether the i-th request may pass.
+func (b *Batch) Allowed(i int) bool { return b.verdicts[i] == Allowed }
+
+// CheckMany decides on the batch's requests in turn with one reading of the clock; [Batch.Verdicts] has the answers. A
+// verdict may be a negative [Code] where that request alone is wrong (a policy that the table does not have). An error
+// concerns all; then all verdicts are [Denied].
+func (t *Table) CheckMany(b *Batch) error { return t.checkMany(false, 0, b) }
+
+// CheckManyAt is [Table.CheckMany] at the caller's time, in nanoseconds.
+func (t *Table) CheckManyAt(now uint64, b *Batch) error { return t.checkMany(true, now, b) }
+
+func (t *Table) checkMany(at bool, now uint64, b *Batch) error {
+	err := error(ErrClosed)
+	if c := t.guard.enter(); c != nil {
+		err = asError(tableMany(t.handle, at, now, b))
+		c.leave()
+		runtime.KeepAlive(t)
+	}
+	if err != nil {
+		denyAll(b.verdicts)
+	}
+	return err
+}

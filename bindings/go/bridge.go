@@ -1,0 +1,329 @@
+package tollbar
+
+// All calls into C are in the bridge files. None of them calls back, and none keeps a pointer it was given: with both said, what
+// they point to may stay on the goroutine's stack.
+
+/*
+#include <stdlib.h>
+#include "bridge.h"
+
+#cgo nocallback go_nothing
+#cgo nocallback go_limiter_allow
+#cgo nocallback go_limiter_allow_at
+#cgo noescape go_limiter_check
+#cgo nocallback go_limiter_check
+#cgo noescape go_limiter_check_at
+#cgo nocallback go_limiter_check_at
+#cgo noescape go_limiter_peek
+#cgo nocallback go_limiter_peek
+#cgo noescape go_limiter_peek_at
+#cgo nocallback go_limiter_peek_at
+#cgo noescape go_limiter_many
+#cgo nocallback go_limiter_many
+#cgo noescape go_limiter_many_at
+#cgo nocallback go_limiter_many_at
+#cgo noescape go_limiter_take
+#cgo nocallback go_limiter_take
+#cgo noescape go_limiter_take_at
+#cgo nocallback go_limiter_take_at
+#cgo noescape go_limiter_reserve
+#cgo nocallback go_limiter_reserve
+#cgo noescape go_limiter_reserve_at
+#cgo nocallback go_limiter_reserve_at
+*/
+import "C"
+
+import (
+	"math"
+	"runtime"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// text is a string as C reads it: not a null pointer, even where it is empty.
+func text(s string) *C.uint8_t {
+	if s == "" {
+		return (*C.uint8_t)(unsafe.Pointer(&noBytes))
+	}
+	return (*C.uint8_t)(unsafe.Pointer(unsafe.StringData(s)))
+}
+
+// noBytes is what an empty string points to.
+var noBytes byte
+
+func describeCode(c Code) string { return C.GoString(C.tollbar_strerror(C.int32_t(c))) }
+
+// Version is the version of the linked C library, such as "0.1.0".
+func Version() string {
+	// Refers to the symbol that a library of another ABI does not have.
+	_ = C.go_abi()
+	return C.GoString(C.tollbar_version_string())
+}
+
+// Now reads a clock: nanoseconds since the machine's start, in every process of it. For the calls that take the
+// caller's time.
+func Now(clock Clock) (uint64, error) {
+	var now C.uint64_t
+	if code := C.tollbar_clock_now(C.uint32_t(clock), &now); code != 0 {
+		return 0, Code(code)
+	}
+	return uint64(now), nil
+}
+
+func newDecision() C.tollbar_decision {
+	return C.tollbar_decision{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_decision{}))}
+}
+
+// decided is C's answer as Go's.
+func decided(code C.int32_t, d *C.tollbar_decision) (Decision, error) {
+	if code < 0 {
+		return Decision{Verdict: Denied}, Code(code)
+	}
+	return Decision{
+		Verdict:    Verdict(code),
+		Remaining:  uint64(d.remaining),
+		RetryAfter: duration(uint64(d.retry_after_ns)),
+		ResetAfter: duration(uint64(d.reset_after_ns)),
+	}, nil
+}
+
+// duration is nanoseconds of C's; Forever for those that Go has no number for.
+func duration(ns uint64) time.Duration {
+	if ns > math.MaxInt64 {
+		return Forever
+	}
+	return time.Duration(ns)
+}
+
+// nanoseconds is a patience for C: none if it is negative, without end for Forever.
+func nanoseconds(d time.Duration) C.uint64_t {
+	if d == Forever {
+		return math.MaxUint64
+	}
+	return C.uint64_t(max(d, 0))
+}
+
+// whole is a length of time for C.
+func whole(d time.Duration) C.uint64_t { return C.uint64_t(max(d, 0)) }
+
+// ---- policies ----
+
+func newSpec() C.tollbar_policy_spec {
+	return C.tollbar_policy_spec{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_policy_spec{}))}
+}
+
+// parse reads a policy; the error is a *PolicyError.
+func parse(policy string) (C.tollbar_policy_spec, error) {
+	spec := newSpec()
+	why := C.tollbar_policy_error{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_policy_error{}))}
+	code := C.tollbar_policy_spec_parse((*C.char)(unsafe.Pointer(text(policy))), C.size_t(len(policy)), &spec, &why)
+	if code != 0 {
+		return spec, &PolicyError{Text: policy, Code: Code(code), Column: int(why.column), Expected: C.GoString(why.expected)}
+	}
+	return spec, nil
+}
+
+// refused is why something could not be made of a policy that can be read.
+func refused(policy string, code Code) error {
+	return &PolicyError{Text: policy, Code: code, Expected: describeCode(code)}
+}
+
+func (p *Policy) spec() C.tollbar_policy_spec {
+	spec := newSpec()
+	spec.algorithm = C.uint32_t(p.Algorithm)
+	spec.limit, spec.period_ns, spec.burst = C.uint64_t(p.Limit), whole(p.Period), C.uint64_t(p.Burst)
+	if p.HasInit {
+		spec.init = C.uint64_t(p.Init)
+		spec.flags |= C.TOLLBAR_POLICY_INIT
+	}
+	if p.Borrow {
+		spec.flags |= C.TOLLBAR_POLICY_BORROW
+	}
+	if p.CountRejected {
+		spec.flags |= C.TOLLBAR_POLICY_COUNT_REJECTED
+	}
+	if p.Bytes {
+		spec.unit = C.TOLLBAR_UNIT_BYTES
+	}
+	if p.AnchorFirst {
+		spec.anchor = C.TOLLBAR_ANCHOR_FIRST
+	}
+	spec.slack, spec.warm_up_ns, spec.cold = C.uint64_t(p.Slack), whole(p.WarmUp), C.uint32_t(p.Cold)
+	spec.segments, spec.mode = C.uint32_t(p.Segments), C.uint32_t(p.Mode)
+	return spec
+}
+
+func policyOf(spec *C.tollbar_policy_spec) Policy {
+	return Policy{
+		Algorithm: Algorithm(spec.algorithm), Limit: uint64(spec.limit), Period: duration(uint64(spec.period_ns)),
+		Burst: uint64(spec.burst), Init: uint64(spec.init), HasInit: spec.flags&C.TOLLBAR_POLICY_INIT != 0,
+		Borrow: spec.flags&C.TOLLBAR_POLICY_BORROW != 0, CountRejected: spec.flags&C.TOLLBAR_POLICY_COUNT_REJECTED != 0,
+		Bytes: spec.unit == C.TOLLBAR_UNIT_BYTES, AnchorFirst: spec.anchor == C.TOLLBAR_ANCHOR_FIRST,
+		Slack: uint64(spec.slack), WarmUp: duration(uint64(spec.warm_up_ns)), Cold: uint32(spec.cold),
+		Segments: uint32(spec.segments), Mode: Mode(spec.mode),
+	}
+}
+
+func checkPolicy(p *Policy) Code {
+	spec := p.spec()
+	return Code(C.tollbar_policy_spec_check(&spec))
+}
+
+func printPolicy(p *Policy) (string, Code) {
+	var buffer [C.TOLLBAR_POLICY_TEXT_MAX]C.char
+	spec := p.spec()
+	code := C.tollbar_policy_spec_print(&spec, &buffer[0], C.size_t(len(buffer)), nil)
+	return C.GoString(&buffer[0]), Code(code)
+}
+
+// ---- limiters ----
+
+func newLimiter(policy string, clock Clock) (uintptr, Policy, error) {
+	spec, err := parse(policy)
+	if err != nil {
+		return 0, Policy{}, err
+	}
+	var limiter C.uintptr_t
+	if code := C.go_limiter_new(&spec, C.uint32_t(clock), &limiter); code != 0 {
+		return 0, Policy{}, refused(policy, Code(code))
+	}
+	return uintptr(limiter), policyOf(&spec), nil
+}
+
+func freeLimiter(limiter uintptr) { C.go_limiter_free(C.uintptr_t(limiter)) }
+
+// emptyCall does nothing in C: what a benchmark measures the others against.
+func emptyCall(l *Limiter) int32 {
+	code := C.go_nothing(C.uintptr_t(l.handle))
+	runtime.KeepAlive(l)
+	return int32(code)
+}
+
+func (l *Limiter) allow(n uint64) bool {
+	code := C.go_limiter_allow(C.uintptr_t(l.handle), C.uint64_t(n))
+	runtime.KeepAlive(l)
+	return code == 0
+}
+
+func (l *Limiter) allowAt(now, n uint64) bool {
+	code := C.go_limiter_allow_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n))
+	runtime.KeepAlive(l)
+	return code == 0
+}
+
+func (l *Limiter) check(n uint64) (Decision, error) {
+	d := newDecision()
+	code := C.go_limiter_check(C.uintptr_t(l.handle), C.uint64_t(n), &d)
+	runtime.KeepAlive(l)
+	return decided(code, &d)
+}
+
+func (l *Limiter) checkAt(now, n uint64) (Decision, error) {
+	d := newDecision()
+	code := C.go_limiter_check_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n), &d)
+	runtime.KeepAlive(l)
+	return decided(code, &d)
+}
+
+func (l *Limiter) peek(n uint64) (Decision, error) {
+	d := newDecision()
+	code := C.go_limiter_peek(C.uintptr_t(l.handle), C.uint64_t(n), &d)
+	runtime.KeepAlive(l)
+	return decided(code, &d)
+}
+
+func (l *Limiter) peekAt(now, n uint64) (Decision, error) {
+	d := newDecision()
+	code := C.go_limiter_peek_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n), &d)
+	runtime.KeepAlive(l)
+	return decided(code, &d)
+}
+
+// many decides on count requests; costs may be nil. at: at time now, not by the clock.
+func (l *Limiter) many(at bool, now uint64, costs []uint64, verdicts []Verdict) Code {
+	if len(verdicts) == 0 {
+		return 0
+	}
+	first := (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(costs)))
+	results := (*C.int32_t)(unsafe.Pointer(unsafe.SliceData(verdicts)))
+	var code C.int32_t
+	if at {
+		code = C.go_limiter_many_at(C.uintptr_t(l.handle), C.uint64_t(now), first, C.size_t(len(verdicts)), results)
+	} else {
+		code = C.go_limiter_many(C.uintptr_t(l.handle), first, C.size_t(len(verdicts)), results)
+	}
+	runtime.KeepAlive(l)
+	return Code(code)
+}
+
+func (l *Limiter) takeUpTo(most uint64) (uint64, Code) {
+	var taken C.uint64_t
+	code := C.go_limiter_take(C.uintptr_t(l.handle), C.uint64_t(most), &taken)
+	runtime.KeepAlive(l)
+	if code != 0 {
+		taken = 0
+	}
+	return uint64(taken), Code(code)
+}
+
+func (l *Limiter) takeUpToAt(now, most uint64) (uint64, Code) {
+	var taken C.uint64_t
+	code := C.go_limiter_take_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(most), &taken)
+	runtime.KeepAlive(l)
+	if code != 0 {
+		taken = 0
+	}
+	return uint64(taken), Code(code)
+}
+
+func (l *Limiter) reserve(n uint64, patience time.Duration) (time.Duration, Code) {
+	var wait C.uint64_t
+	code := C.go_limiter_reserve(C.uintptr_t(l.handle), C.uint32_t(l.clock), C.uint64_t(n), nanoseconds(patience), &wait)
+	runtime.KeepAlive(l)
+	return duration(uint64(wait)), Code(code)
+}
+
+func (l *Limiter) reserveAt(now, n uint64, patience time.Duration) (time.Duration, Code) {
+	var wait C.uint64_t
+	code := C.go_limiter_reserve_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n), nanoseconds(patience), &wait)
+	runtime.KeepAlive(l)
+	return duration(uint64(wait)), Code(code)
+}
+
+func (l *Limiter) reset() Code {
+	code := C.go_limiter_reset(C.uintptr_t(l.handle))
+	runtime.KeepAlive(l)
+	return Code(code)
+}
+
+func (l *Limiter) state() (LimiterState, Code) {
+	s := C.tollbar_limiter_state{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_limiter_state{}))}
+	code := C.go_limiter_state(C.uintptr_t(l.handle), &s)
+	runtime.KeepAlive(l)
+	return LimiterState{
+		Now: uint64(s.now_ns), Remaining: uint64(s.remaining), RetryAfter: duration(uint64(s.retry_after_ns)),
+		ResetAfter: duration(uint64(s.reset_after_ns)), BackwardSteps: uint64(s.backward_steps),
+	}, Code(code)
+}
+
+// ---- network prefixes ----
+
+func prefix(address []byte, ipv4Bits, ipv6Bits uint32) (key [20]byte, length int, code Code) {
+	var out C.tollbar_prefix
+	c := C.tollbar_prefix_of(unsafe.Pointer(unsafe.SliceData(address)), C.size_t(len(address)), C.uint32_t(ipv4Bits),
+		C.uint32_t(ipv6Bits), &out)
+	if c == 0 {
+		key, length = *(*[20]byte)(unsafe.Pointer(&out.bytes)), int(out.length)
+	}
+	return key, length, Code(c)
+}
+
+// errnoOf is the system's error of a call that ended in code: only those with files say one.
+func errnoOf(code Code, err error) syscall.Errno {
+	errno, _ := err.(syscall.Errno)
+	if code > ErrOpen || code < ErrSync {
+		return 0
+	}
+	return errno
+}

@@ -1,0 +1,200 @@
+/* What stands between Go and tollbar.h.
+ *
+ * Handles cross as numbers and bytes as uint8_t *: by those types cgo knows at compile time that it passes no Go pointer
+ * to a Go pointer, and leaves out its check at run time, which costs more than the decision. */
+#ifndef TOLLBAR_GO_BRIDGE_H
+#define TOLLBAR_GO_BRIDGE_H
+
+#include "tollbar.h"
+
+#define GO_LIMITER(handle) ((const tollbar_limiter *)(handle))
+#define GO_TABLE(handle) ((const tollbar_table *)(handle))
+
+/* The call that measures what a call costs. */
+static inline int32_t go_nothing(uintptr_t limiter) { return (int32_t)(limiter == 0); }
+
+/* Refers to the symbol that a library of another ABI does not have. */
+static inline uint32_t go_abi(void) { return tollbar_abi_1; }
+
+/* ---- limiters ---- */
+
+static inline int32_t go_limiter_new(const tollbar_policy_spec *spec, uint32_t clock, uintptr_t *out) {
+    tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
+    tollbar_limiter *limiter = NULL;
+    options.clock = clock;
+    int32_t code = tollbar_limiter_new(spec, &options, &limiter);
+    *out = (uintptr_t)limiter;
+    return code;
+}
+static inline void go_limiter_free(uintptr_t limiter) { tollbar_limiter_free((tollbar_limiter *)limiter); }
+
+static inline int32_t go_limiter_allow(uintptr_t limiter, uint64_t cost) {
+    return tollbar_limiter_check(GO_LIMITER(limiter), cost, NULL);
+}
+static inline int32_t go_limiter_allow_at(uintptr_t limiter, uint64_t now, uint64_t cost) {
+    return tollbar_limiter_check_at(GO_LIMITER(limiter), now, cost, NULL);
+}
+static inline int32_t go_limiter_check(uintptr_t limiter, uint64_t cost, tollbar_decision *out) {
+    return tollbar_limiter_check(GO_LIMITER(limiter), cost, out);
+}
+static inline int32_t go_limiter_check_at(uintptr_t limiter, uint64_t now, uint64_t cost, tollbar_decision *out) {
+    return tollbar_limiter_check_at(GO_LIMITER(limiter), now, cost, out);
+}
+static inline int32_t go_limiter_peek(uintptr_t limiter, uint64_t cost, tollbar_decision *out) {
+    return tollbar_limiter_peek(GO_LIMITER(limiter), cost, out);
+}
+static inline int32_t go_limiter_peek_at(uintptr_t limiter, uint64_t now, uint64_t cost, tollbar_decision *out) {
+    return tollbar_limiter_peek_at(GO_LIMITER(limiter), now, cost, out);
+}
+static inline int32_t go_limiter_many(uintptr_t limiter, const uint64_t *costs, size_t count, int32_t *results) {
+    return tollbar_limiter_check_many(GO_LIMITER(limiter), costs, count, results);
+}
+static inline int32_t go_limiter_many_at(uintptr_t limiter, uint64_t now, const uint64_t *costs, size_t count,
+                                         int32_t *results) {
+    return tollbar_limiter_check_many_at(GO_LIMITER(limiter), now, costs, count, results);
+}
+static inline int32_t go_limiter_take(uintptr_t limiter, uint64_t most, uint64_t *taken) {
+    return tollbar_limiter_take_up_to(GO_LIMITER(limiter), most, taken);
+}
+static inline int32_t go_limiter_take_at(uintptr_t limiter, uint64_t now, uint64_t most, uint64_t *taken) {
+    return tollbar_limiter_take_up_to_at(GO_LIMITER(limiter), now, most, taken);
+}
+/* Ahead of time, from now on by the clock that the limiter was made with: one crossing for both. */
+static inline int32_t go_limiter_reserve(uintptr_t limiter, uint32_t clock, uint64_t cost, uint64_t patience,
+                                         uint64_t *wait) {
+    uint64_t now = 0;
+    int32_t code = tollbar_clock_now(clock, &now);
+    return code != 0 ? code : tollbar_limiter_reserve_at(GO_LIMITER(limiter), now, cost, patience, wait);
+}
+static inline int32_t go_limiter_reserve_at(uintptr_t limiter, uint64_t now, uint64_t cost, uint64_t patience,
+                                            uint64_t *wait) {
+    return tollbar_limiter_reserve_at(GO_LIMITER(limiter), now, cost, patience, wait);
+}
+static inline int32_t go_limiter_reset(uintptr_t limiter) { return tollbar_limiter_reset(GO_LIMITER(limiter)); }
+static inline int32_t go_limiter_state(uintptr_t limiter, tollbar_limiter_state *out) {
+    return tollbar_limiter_get_state(GO_LIMITER(limiter), out);
+}
+
+/* ---- tables ---- */
+
+/* The specs lie in one array; C wants an array of pointers. A path of NULL: a table in this process's own memory. */
+static inline int32_t go_table_open(const char *path, const tollbar_table_options *options,
+                                    const tollbar_policy_spec *specs, size_t count, uintptr_t *out) {
+    const tollbar_policy_spec *policies[128];
+    tollbar_table *table = NULL;
+    int32_t code;
+    size_t i;
+    if (count > 128)
+        return TOLLBAR_E_POLICIES;
+    for (i = 0; i < count; i++)
+        policies[i] = &specs[i];
+    if (path == NULL)
+        code = tollbar_table_new(options, policies, count, &table);
+    else
+        code = tollbar_table_open(path, options, count == 0 ? NULL : policies, count, &table);
+    *out = (uintptr_t)table;
+    return code;
+}
+static inline void go_table_free(uintptr_t table) { tollbar_table_free((tollbar_table *)table); }
+
+static inline int32_t go_table_check(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t cost,
+                                     tollbar_decision *out) {
+    return tollbar_table_check(GO_TABLE(table), policy, key, length, cost, out);
+}
+static inline int32_t go_table_check_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
+                                        uint64_t now, uint64_t cost, tollbar_decision *out) {
+    return tollbar_table_check_at(GO_TABLE(table), policy, key, length, now, cost, out);
+}
+static inline int32_t go_table_peek(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t cost,
+                                    tollbar_decision *out) {
+    return tollbar_table_peek(GO_TABLE(table), policy, key, length, cost, out);
+}
+static inline int32_t go_table_take(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t most,
+                                    uint64_t *taken) {
+    return tollbar_table_take_up_to(GO_TABLE(table), policy, key, length, most, taken);
+}
+static inline int32_t go_table_hash(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
+                                    uint64_t *hash) {
+    return tollbar_table_hash(GO_TABLE(table), policy, key, length, hash);
+}
+static inline int32_t go_table_reset(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length) {
+    return tollbar_table_reset(GO_TABLE(table), policy, key, length);
+}
+static inline int32_t go_table_exempt(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length) {
+    return tollbar_table_exempt(GO_TABLE(table), policy, key, length);
+}
+static inline int32_t go_table_unexempt(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length) {
+    return tollbar_table_unexempt(GO_TABLE(table), policy, key, length);
+}
+
+/* A request of a batch, whose key ends at `end` of the batch's bytes and begins where the one before ended. */
+typedef struct go_item {
+    uint64_t end;
+    uint64_t cost;
+    uint32_t policy;
+    uint32_t reserved;
+} go_item;
+
+enum { GO_CHUNK = 128 };
+
+/* All keys come in one piece of memory, so that nothing of Go's points to Go's. Pointers are made here, by the chunk;
+ * the clock is read once for all. */
+static inline int32_t go_table_many(uintptr_t table, int at, uint64_t now, const uint8_t *keys, const go_item *items,
+                                    size_t count, int32_t *results) {
+    tollbar_request requests[GO_CHUNK];
+    uint64_t begin = 0;
+    size_t done = 0;
+    if (!at) {
+        int32_t code = tollbar_table_now(GO_TABLE(table), &now);
+        if (code != 0)
+            return code;
+    }
+    while (done < count) {
+        size_t n = count - done < GO_CHUNK ? count - done : GO_CHUNK, i;
+        int32_t code;
+        for (i = 0; i < n; i++) {
+            const go_item *item = &items[done + i];
+            requests[i].key = keys + begin;
+            requests[i].length = item->end - begin;
+            requests[i].cost = item->cost;
+            requests[i].policy = item->policy;
+            requests[i].reserved = 0;
+            begin = item->end;
+        }
+        code = tollbar_table_check_many_at(GO_TABLE(table), now, requests, n, results + done);
+        if (code != 0)
+            return code;
+        done += n;
+    }
+    return 0;
+}
+
+static inline int32_t go_table_now(uintptr_t table, uint64_t *now) { return tollbar_table_now(GO_TABLE(table), now); }
+static inline int32_t go_table_next(uintptr_t table, uint64_t from, uint64_t now, tollbar_table_entry *out) {
+    return tollbar_table_next(GO_TABLE(table), from, now, out);
+}
+static inline int32_t go_table_sweep(uintptr_t table, uint64_t from, uint64_t most, uint64_t now,
+                                     tollbar_table_sweep_result *out) {
+    return tollbar_table_sweep(GO_TABLE(table), from, most, now, out);
+}
+static inline int32_t go_table_add_policy(uintptr_t table, const tollbar_policy_spec *spec, uint32_t *number) {
+    return tollbar_table_add_policy(GO_TABLE(table), spec, number);
+}
+static inline int32_t go_table_set_policy(uintptr_t table, uint32_t number, const tollbar_policy_spec *spec) {
+    return tollbar_table_set_policy(GO_TABLE(table), number, spec);
+}
+static inline int32_t go_table_get_policy(uintptr_t table, uint32_t number, tollbar_policy_spec *out) {
+    return tollbar_table_get_policy(GO_TABLE(table), number, out);
+}
+static inline int32_t go_table_stats(uintptr_t table, tollbar_table_stats *out) {
+    return tollbar_table_get_stats(GO_TABLE(table), out);
+}
+static inline int32_t go_table_sync(uintptr_t table) { return tollbar_table_sync(GO_TABLE(table)); }
+static inline int32_t go_table_health(uintptr_t table, int repair, uint64_t now, tollbar_table_health *out) {
+    return repair ? tollbar_table_repair(GO_TABLE(table), now, out) : tollbar_table_validate(GO_TABLE(table), now, out);
+}
+static inline int32_t go_table_copy(uintptr_t table, uintptr_t from, uint64_t now, tollbar_table_copied *out) {
+    return tollbar_table_copy(GO_TABLE(table), GO_TABLE(from), now, out);
+}
+
+#endif

@@ -1,0 +1,227 @@
+package tollbar
+
+// The calls into C that have to do with tables. Callers hold the table's guard, so that Close cannot take it away.
+
+/*
+#include <stdlib.h>
+#include "bridge.h"
+
+#cgo noescape go_table_check
+#cgo nocallback go_table_check
+#cgo noescape go_table_check_at
+#cgo nocallback go_table_check_at
+#cgo noescape go_table_peek
+#cgo nocallback go_table_peek
+#cgo noescape go_table_take
+#cgo nocallback go_table_take
+#cgo noescape go_table_many
+#cgo nocallback go_table_many
+#cgo noescape go_table_now
+#cgo nocallback go_table_now
+#cgo noescape go_table_next
+#cgo nocallback go_table_next
+*/
+import "C"
+
+import "unsafe"
+
+// openTable makes a table, or opens the one at path unless that is empty.
+func openTable(path string, options *TableOptions, policies []string) (uintptr, error) {
+	specs := make([]C.tollbar_policy_spec, len(policies))
+	for i, policy := range policies {
+		spec, err := parse(policy)
+		if err != nil {
+			return 0, err
+		}
+		specs[i] = spec
+	}
+	o := C.tollbar_table_options{
+		struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_options{})),
+		on_full:     C.uint32_t(options.OnFull),
+		capacity:    C.uint64_t(options.Capacity),
+		missing_key: C.uint32_t(options.MissingKey),
+		clock:       C.uint32_t(options.Clock),
+		mode:        C.uint32_t(options.Mode.Perm()),
+	}
+	if options.Seed != nil {
+		o.seed = C.uint64_t(*options.Seed)
+		o.flags |= C.TOLLBAR_TABLE_SEEDED
+	}
+	if options.SmallPages {
+		o.flags |= C.TOLLBAR_TABLE_SMALL_PAGES
+	}
+	asked := &o
+	var file *C.char
+	if path != "" {
+		file = C.CString(path)
+		defer C.free(unsafe.Pointer(file))
+		if options.Capacity == 0 && len(policies) == 0 {
+			asked = nil
+		}
+	}
+	var table C.uintptr_t
+	code, err := C.go_table_open(file, asked, unsafe.SliceData(specs), C.size_t(len(specs)), &table)
+	if code != 0 {
+		return 0, &TableError{Path: path, Code: Code(code), Errno: errnoOf(Code(code), err)}
+	}
+	return uintptr(table), nil
+}
+
+func freeTable(table uintptr) { C.go_table_free(C.uintptr_t(table)) }
+
+func tableCheck(table uintptr, policy uint32, key string, n uint64, d *Decision) Code {
+	if d == nil {
+		return Code(C.go_table_check(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n), nil))
+	}
+	out := newDecision()
+	code := C.go_table_check(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n), &out)
+	*d, _ = decided(code, &out)
+	return Code(code)
+}
+
+func tableCheckAt(table uintptr, policy uint32, key string, now, n uint64, d *Decision) Code {
+	out := newDecision()
+	code := C.go_table_check_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(now),
+		C.uint64_t(n), &out)
+	*d, _ = decided(code, &out)
+	return Code(code)
+}
+
+func tablePeek(table uintptr, policy uint32, key string, n uint64, d *Decision) Code {
+	out := newDecision()
+	code := C.go_table_peek(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n), &out)
+	*d, _ = decided(code, &out)
+	return Code(code)
+}
+
+func tableTakeUpTo(table uintptr, policy uint32, key string, most uint64) (uint64, Code) {
+	var taken C.uint64_t
+	code := C.go_table_take(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(most), &taken)
+	if code != 0 {
+		taken = 0
+	}
+	return uint64(taken), Code(code)
+}
+
+func tableHash(table uintptr, policy uint32, key string) (uint64, Code) {
+	var hash C.uint64_t
+	code := C.go_table_hash(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), &hash)
+	return uint64(hash), Code(code)
+}
+
+func tableReset(table uintptr, policy uint32, key string) Code {
+	return Code(C.go_table_reset(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key))))
+}
+
+func tableExempt(table uintptr, policy uint32, key string) Code {
+	return Code(C.go_table_exempt(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key))))
+}
+
+func tableUnexempt(table uintptr, policy uint32, key string) Code {
+	return Code(C.go_table_unexempt(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key))))
+}
+
+// Both sides see a batch's requests alike, or this does not compile.
+const _ = uint(unsafe.Sizeof(batchItem{})-unsafe.Sizeof(C.go_item{})) + uint(unsafe.Sizeof(C.go_item{})-unsafe.Sizeof(batchItem{}))
+
+func tableMany(table uintptr, at bool, now uint64, b *Batch) Code {
+	if len(b.items) == 0 {
+		return 0
+	}
+	var hasTime C.int
+	if at {
+		hasTime = 1
+	}
+	return Code(C.go_table_many(C.uintptr_t(table), hasTime, C.uint64_t(now), text(unsafe.String(unsafe.SliceData(b.keys), len(b.keys))),
+		(*C.go_item)(unsafe.Pointer(unsafe.SliceData(b.items))), C.size_t(len(b.items)),
+		(*C.int32_t)(unsafe.Pointer(unsafe.SliceData(b.verdicts)))))
+}
+
+func tableNow(table uintptr) (uint64, Code) {
+	var now C.uint64_t
+	code := C.go_table_now(C.uintptr_t(table), &now)
+	return uint64(now), Code(code)
+}
+
+// tableNext is the first entry from slot number from on, and the slot to go on with.
+func tableNext(table uintptr, from, now uint64) (Entry, uint64, Code) {
+	e := C.tollbar_table_entry{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_entry{}))}
+	code := C.go_table_next(C.uintptr_t(table), C.uint64_t(from), C.uint64_t(now), &e)
+	return Entry{
+		Policy: uint32(e.policy), Hash: uint64(e.hash), State: uint64(e.state), Remaining: uint64(e.remaining),
+		ResetAfter: duration(uint64(e.reset_after_ns)),
+	}, uint64(e.next), Code(code)
+}
+
+func tableSweep(table uintptr, from, now uint64) (result Swept, next uint64, done bool, code Code) {
+	s := C.tollbar_table_sweep_result{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_sweep_result{}))}
+	c := C.go_table_sweep(C.uintptr_t(table), C.uint64_t(from), sweepStep, C.uint64_t(now), &s)
+	return Swept{Live: uint64(s.live), Vacated: uint64(s.vacated)}, uint64(s.next), s.done == 1, Code(c)
+}
+
+func tableAddPolicy(table uintptr, policy string) (uint32, error) {
+	spec, err := parse(policy)
+	if err != nil {
+		return 0, err
+	}
+	var number C.uint32_t
+	if code := C.go_table_add_policy(C.uintptr_t(table), &spec, &number); code != 0 {
+		return 0, refused(policy, Code(code))
+	}
+	return uint32(number), nil
+}
+
+func tableSetPolicy(table uintptr, number uint32, policy string) error {
+	spec, err := parse(policy)
+	if err != nil {
+		return err
+	}
+	if code := C.go_table_set_policy(C.uintptr_t(table), C.uint32_t(number), &spec); code != 0 {
+		return refused(policy, Code(code))
+	}
+	return nil
+}
+
+func tableGetPolicy(table uintptr, number uint32) (Policy, Code) {
+	spec := newSpec()
+	code := C.go_table_get_policy(C.uintptr_t(table), C.uint32_t(number), &spec)
+	return policyOf(&spec), Code(code)
+}
+
+func tableStats(table uintptr) (TableStats, Code) {
+	s := C.tollbar_table_stats{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_stats{}))}
+	code := C.go_table_stats(C.uintptr_t(table), &s)
+	return TableStats{
+		Policies: int(s.policies), Capacity: uint64(s.capacity), Slots: uint64(s.slots), Bytes: uint64(s.bytes),
+		Keys: uint64(s.keys), Inserted: uint64(s.inserted), Reclaimed: uint64(s.reclaimed), Vacated: uint64(s.vacated),
+		Resets: uint64(s.resets), Refused: uint64(s.refused), Inherited: uint64(s.inherited),
+		Unremembered: uint64(s.unremembered), Evicted: uint64(s.evicted), Retries: uint64(s.retries),
+		BackwardSteps: uint64(s.backward_steps),
+	}, Code(code)
+}
+
+func tableSync(table uintptr) error {
+	if code, err := C.go_table_sync(C.uintptr_t(table)); code != 0 {
+		return &TableError{Code: Code(code), Errno: errnoOf(Code(code), err)}
+	}
+	return nil
+}
+
+func tableHealth(table uintptr, repair bool, now uint64) (TableHealth, Code) {
+	h := C.tollbar_table_health{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_health{}))}
+	var mend C.int
+	if repair {
+		mend = 1
+	}
+	code := C.go_table_health(C.uintptr_t(table), mend, C.uint64_t(now), &h)
+	return TableHealth{
+		Claimed: uint32(h.claimed), Vacant: uint64(h.vacant), Waiting: uint64(h.waiting), Expired: uint64(h.expired),
+		Live: uint64(h.live), Unknown: uint64(h.unknown), Twice: uint64(h.twice),
+	}, Code(code)
+}
+
+func tableCopy(table, from uintptr, now uint64) (copied, lost uint64, code Code) {
+	out := C.tollbar_table_copied{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_copied{}))}
+	c := C.go_table_copy(C.uintptr_t(table), C.uintptr_t(from), C.uint64_t(now), &out)
+	return uint64(out.copied), uint64(out.lost), Code(c)
+}

@@ -1,0 +1,178 @@
+// Package cell is a token bucket in one 64-bit word, in Go alone.
+//
+// It steps the state word that tollbar publishes (docs/state-word.md) and gives the same decisions as the C library,
+// to the bit, on the same word too. A decision is an atomic load and a compare-and-swap; a refusal writes nothing.
+//
+//	var perUser, _ = cell.New(5, time.Minute, 3) // 5 a minute, at most 3 at once
+//
+//	type user struct{ logins cell.Cell } // the zero value is fresh
+//
+//	if !u.logins.Allow(perUser, cell.Now()) {
+//		return errTryLater
+//	}
+//
+// Times are nanoseconds of any one clock from its zero on, up to 73 years; later times admit nothing. All calls on a
+// cell come with one policy and one clock. Time may go back between calls or goroutines: that never admits more.
+package cell
+
+import (
+	"math"
+	"strconv"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+// Forever stands for a wait that would not help, or that is longer than 292 years.
+const Forever = time.Duration(math.MaxInt64)
+
+// Verdict says whether a request may pass. In the results of a batch a negative verdict is an error's number.
+type Verdict int32
+
+const (
+	// Allowed: the request may pass, and its cost has been charged.
+	Allowed Verdict = 0
+	// Denied: not now; nothing has been charged.
+	Denied Verdict = 1
+	// Never: not at any time, since the cost is above the burst; nothing has been charged.
+	Never Verdict = 2
+)
+
+// String is "allowed", "denied", "never", or the number of an error.
+func (v Verdict) String() string {
+	switch v {
+	case Allowed:
+		return "allowed"
+	case Denied:
+		return "denied"
+	case Never:
+		return "never"
+	}
+	return "error " + strconv.Itoa(int(v))
+}
+
+// Decision is an answer in full.
+type Decision struct {
+	Verdict Verdict
+	// Remaining permits that could be taken at this instant, after this decision.
+	Remaining uint64
+	// RetryAfter is how long until the same request would pass if nobody else came between: to the nanosecond, 0 when it
+	// passed, [Forever] when waiting would not help.
+	RetryAfter time.Duration
+	// ResetAfter is how long until the state is as good as fresh if nobody comes between, or [Forever].
+	ResetAfter time.Duration
+}
+
+// Allowed says whether the request may pass.
+func (d Decision) Allowed() bool { return d.Verdict == Allowed }
+
+// Cell is the state of one token bucket. The zero value is fresh. Any number of goroutines may use it at once; it must
+// not be copied after its first use.
+type Cell struct {
+	word atomic.Uint64
+}
+
+// Of is the cell in a word of the caller's own, such as one in memory that is mapped and shared with programs that step
+// it by the C library's tollbar_cell calls. Those must use an equal policy, and times of the same clock.
+func Of(word *uint64) *Cell { return (*Cell)(unsafe.Pointer(word)) }
+
+// start is this process's zero of Now.
+var start = time.Now()
+
+// Now is a time for the calls of this package: nanoseconds since this process began, by the monotonic clock. (A cell
+// that other processes use too needs a clock that they share.)
+func Now() uint64 { return uint64(time.Since(start)) }
+
+// Allow takes one permit at time now, in nanoseconds. False: refused.
+func (c *Cell) Allow(p *Policy, now uint64) bool { return c.AllowN(p, now, 1) }
+
+// AllowN takes n permits at time now, in nanoseconds, or none. False: refused. n of 0 asks nothing and is allowed.
+func (c *Cell) AllowN(p *Policy, now, n uint64) bool {
+	word := c.word.Load()
+	for {
+		// What is usual in as few steps as can be: 0 < n <= burst, in time, and of a bucket that has been started.
+		if n-1 >= p.burst || now > p.last || word < p.started {
+			verdict, _ := c.check(p, now, n)
+			return verdict == Allowed
+		}
+		clock := p.grid.unitsInTime(now)
+		// n <= burst: the charge is at most the tolerance, so nothing here wraps before last.
+		charge := n * p.grid.perPermit
+		if word > clock+p.tolerance-charge {
+			return false
+		}
+		if c.word.CompareAndSwap(word, max(word, clock)+charge) {
+			return true
+		}
+		word = c.word.Load()
+	}
+}
+
+// check decides and says the word after it.
+func (c *Cell) check(p *Policy, now, n uint64) (Verdict, uint64) {
+	for {
+		word := c.word.Load()
+		verdict, next := p.step(word, now, n)
+		if next == word || c.word.CompareAndSwap(word, next) {
+			return verdict, next
+		}
+	}
+}
+
+// Check takes n permits at time now, in nanoseconds, and answers in full. n of 0 asks without charging.
+func (c *Cell) Check(p *Policy, now, n uint64) Decision {
+	verdict, word := c.check(p, now, n)
+	return p.describe(verdict, word, now, n)
+}
+
+// Peek is what [Cell.Check] would answer; it changes nothing.
+func (c *Cell) Peek(p *Policy, now, n uint64) Decision {
+	word := c.word.Load()
+	verdict, _ := p.step(word, now, n)
+	return p.describe(verdict, word, now, n)
+}
+
+// TakeUpTo takes as many permits as there are at time now, up to most, and says how many.
+func (c *Cell) TakeUpTo(p *Policy, now, most uint64) uint64 {
+	for {
+		word := c.word.Load()
+		n := min(p.available(word, now), most)
+		if n == 0 {
+			return 0
+		}
+		if verdict, next := p.step(word, now, n); verdict == Allowed && c.word.CompareAndSwap(word, next) {
+			return n
+		}
+	}
+}
+
+// Reserve takes n permits ahead of time: if ok, the caller is bound to act wait after now and not before. Not ok, and
+// nothing charged, if that would be longer than patience or if n is above the burst.
+func (c *Cell) Reserve(p *Policy, now, n uint64, patience time.Duration) (wait time.Duration, ok bool) {
+	if p.shut || n > p.burst {
+		return 0, false
+	}
+	for {
+		word := c.word.Load()
+		base := p.base(word, p.grid.units(now))
+		at := p.due(base, now, n)
+		if at == noTime || after(at, now) > patience {
+			return 0, false
+		}
+		if n == 0 {
+			return 0, true
+		}
+		if c.word.CompareAndSwap(word, base+n*p.grid.perPermit) {
+			return after(at, now), true
+		}
+	}
+}
+
+// Reset makes the cell fresh. Admissions in the same instant may survive it.
+func (c *Cell) Reset() { c.word.Store(0) }
+
+// Word is the state, to be kept or sent and put into a cell again with [Cell.SetWord].
+func (c *Cell) Word() uint64 { return c.word.Load() }
+
+// SetWord sets the state to one that [Cell.Word] has given.
+func (c *Cell) SetWord(word uint64) { c.word.Store(word) }

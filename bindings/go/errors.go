@@ -1,0 +1,182 @@
+package tollbar
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// ErrClosed is returned by calls on a limiter or a table after its Close.
+var ErrClosed = errors.New("tollbar: closed")
+
+// Code is the C library's number of a result. It is an error: errors.Is finds the Err constants of this package in
+// what its calls return.
+type Code int32
+
+// Results of waiting and reserving.
+const (
+	// ErrDenied: not now, or not in the time that there is. Nothing has been charged.
+	ErrDenied Code = 1
+	// ErrNever: the cost is more than the policy can ever have at once. Nothing has been charged.
+	ErrNever Code = 2
+)
+
+// Errors of arguments.
+const (
+	// ErrReserved: the library does not know an option that is set: it is older than this package.
+	ErrReserved Code = -4
+	// ErrChoice: a number that stands for a choice (an algorithm, a clock, what to do if a table is full) is out of range.
+	ErrChoice Code = -5
+)
+
+// Errors of policies. They come in a [PolicyError], which says the column.
+const (
+	// ErrSyntax: the text does not follow the grammar.
+	ErrSyntax Code = -10
+	// ErrNumber: a number does not fit.
+	ErrNumber Code = -11
+	// ErrAlgorithm: no algorithm of that name.
+	ErrAlgorithm Code = -12
+	// ErrDuplicate: an option given twice.
+	ErrDuplicate Code = -13
+	// ErrPeriodZero: the period is 0.
+	ErrPeriodZero Code = -20
+	// ErrBurstZero: the burst is 0. (A limit of 0 is how to deny all.)
+	ErrBurstZero Code = -21
+	// ErrRateTooHigh: a rate higher than the algorithm can count exactly.
+	ErrRateTooHigh Code = -22
+	// ErrBurstTooLarge: a burst that takes longer to refill than a state word can say.
+	ErrBurstTooLarge Code = -23
+	// ErrInitAboveBurst: more initial permits than the burst.
+	ErrInitAboveBurst Code = -24
+	// ErrOptionMismatch: an option that the algorithm does not have.
+	ErrOptionMismatch Code = -25
+	// ErrSegments: not 1 to 1024 segments, or not a whole number of nanoseconds in each.
+	ErrSegments Code = -26
+	// ErrWarmUp: a warm-up without a time, or with a cold factor outside 1 to 1000.
+	ErrWarmUp Code = -27
+	// ErrLogTooLarge: a sliding log of more entries than there may be.
+	ErrLogTooLarge Code = -28
+	// ErrNotOneWord: the algorithm needs more than one state word, or is not the token bucket that a cell steps.
+	ErrNotOneWord Code = -29
+	// ErrNoMemory: out of memory.
+	ErrNoMemory Code = -40
+)
+
+// Errors of tables.
+const (
+	// ErrCapacity: a capacity of 0, or of more keys than a table can hold.
+	ErrCapacity Code = -50
+	// ErrPolicies: not 1 to 128 policies.
+	ErrPolicies Code = -51
+	// ErrNoSuchPolicy: the table has no policy of that number.
+	ErrNoSuchPolicy Code = -52
+	// ErrMixed: a sliding window or a sliding log has a table for itself.
+	ErrMixed Code = -53
+	// ErrVersions: the policies cannot be changed any more: 255 versions are in use.
+	ErrVersions Code = -54
+	// ErrExempt: the set of exempt keys is full.
+	ErrExempt Code = -55
+	// ErrMissingKey: an empty key, in a table that is to report them.
+	ErrMissingKey Code = -56
+	// ErrUnsupported: the processor has no 16-byte compare-and-swap.
+	ErrUnsupported Code = -57
+	// ErrAddress: not a network address.
+	ErrAddress Code = -58
+	// ErrNotATable: the file is not a table.
+	ErrNotATable Code = -60
+	// ErrTableVersion: a table of another version of the library.
+	ErrTableVersion Code = -61
+	// ErrTruncated: the file is shorter or longer than the table that it should be.
+	ErrTruncated Code = -62
+	// ErrCorrupt: the table's header is damaged.
+	ErrCorrupt Code = -63
+	// ErrOtherCapacity: the file has a table of another capacity.
+	ErrOtherCapacity Code = -64
+	// ErrOtherPolicies: the file has a table with other policies.
+	ErrOtherPolicies Code = -65
+	// ErrOtherOptions: the file has a table with other options.
+	ErrOtherOptions Code = -66
+	// ErrBoot: the system does not say which boot this is, so the times of a file cannot be continued.
+	ErrBoot Code = -67
+	// ErrDamaged: slots of the table make no sense: [Table.Repair].
+	ErrDamaged Code = -68
+	// ErrOpen: the file cannot be opened; the error wraps the system's, here and below.
+	ErrOpen Code = -70
+	// ErrRead: the file cannot be read.
+	ErrRead Code = -71
+	// ErrAllocate: there is no room for the file.
+	ErrAllocate Code = -72
+	// ErrMap: the memory cannot be mapped.
+	ErrMap Code = -73
+	// ErrLink: the new file cannot be given its name.
+	ErrLink Code = -74
+	// ErrLock: the file cannot be locked.
+	ErrLock Code = -75
+	// ErrRandom: the system gives no random numbers.
+	ErrRandom Code = -76
+	// ErrSync: the file cannot be written to the disk.
+	ErrSync Code = -77
+	// ErrInternal: a fault of the library itself, stopped before it reached the caller.
+	ErrInternal Code = -90
+)
+
+// Error is one line in English.
+func (c Code) Error() string { return "tollbar: " + describeCode(c) }
+
+// PolicyError says why a policy was refused.
+type PolicyError struct {
+	// Text is the policy.
+	Text string
+	// Code is one of the errors of policies; errors.Is finds it.
+	Code Code
+	// Column of the first byte that is wrong, from 1; one past the end if the text stops early; 0 if the text can be read
+	// and what it says is refused by a limiter or a table.
+	Column int
+	// Expected says what was expected there, or why the policy is refused.
+	Expected string
+}
+
+// Error is one line with the column.
+func (e *PolicyError) Error() string {
+	switch {
+	case e.Column == 0:
+		return fmt.Sprintf("tollbar: policy %q: %s", e.Text, e.Expected)
+	case e.Code <= ErrPeriodZero:
+		return fmt.Sprintf("tollbar: policy %q: column %d: %s", e.Text, e.Column, e.Expected)
+	}
+	return fmt.Sprintf("tollbar: policy %q: column %d: expected %s", e.Text, e.Column, e.Expected)
+}
+
+// Unwrap is the code.
+func (e *PolicyError) Unwrap() error { return e.Code }
+
+// TableError says why a table could not be made, opened or kept.
+type TableError struct {
+	// Path is the file, or empty.
+	Path string
+	// Code is one of the errors of tables; errors.Is finds it.
+	Code Code
+	// Errno is the system's error, or 0; errors.Is finds it, and what it stands for (fs.ErrPermission).
+	Errno syscall.Errno
+}
+
+// Error is one line with the path and the system's reason.
+func (e *TableError) Error() string {
+	text := e.Code.Error()
+	if e.Path != "" {
+		text = fmt.Sprintf("tollbar: %s: %s", e.Path, describeCode(e.Code))
+	}
+	if e.Errno != 0 {
+		text += ": " + e.Errno.Error()
+	}
+	return text
+}
+
+// Unwrap is the code and the system's error.
+func (e *TableError) Unwrap() []error {
+	if e.Errno == 0 {
+		return []error{e.Code}
+	}
+	return []error{e.Code, e.Errno}
+}

@@ -1,0 +1,3 @@
+module tollbar
+
+go 1.24

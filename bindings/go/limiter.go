@@ -1,0 +1,262 @@
+// Package tollbar is rate limiting in nanoseconds, exact and lock-free: the Go face of the C library of that name.
+//
+//	limiter, err := tollbar.NewLimiter("100/s burst 20")
+//	if err != nil {
+//		return err // says the column
+//	}
+//	if !limiter.Allow() {
+//		return errTooManyRequests
+//	}
+//
+// A [Limiter] is one state, of any algorithm. A [Table] has a state for each of millions of keys, in memory that processes
+// may share. Sub-package cell is a token bucket in pure Go, tollhttp is middleware for net/http, and rate has the API of
+// golang.org/x/time/rate.
+//
+// A call into C costs some tens of nanoseconds, more than the decision itself. [Limiter.CheckMany] and [Table.CheckMany]
+// spread it over many requests, and cell does without.
+//
+// Any number of goroutines may make any call at once, Close included. A call after Close gets [ErrClosed]; those that
+// answer with a bool answer false.
+package tollbar
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"tollbar/cell"
+)
+
+// Forever stands for a wait that would not help, or that is longer than 292 years.
+const Forever = cell.Forever
+
+// Decision is an answer in full.
+type Decision = cell.Decision
+
+// Verdict says whether a request may pass. In the results of a batch a negative one is a [Code].
+type Verdict = cell.Verdict
+
+// The verdicts.
+const (
+	// Allowed: the request may pass, and its cost has been charged.
+	Allowed = cell.Allowed
+	// Denied: not now; nothing has been charged.
+	Denied = cell.Denied
+	// Never: not at any time; nothing has been charged.
+	Never = cell.Never
+)
+
+// Clock is where calls without a time get it. All have one zero, the machine's start, in every process.
+type Clock uint32
+
+const (
+	// ClockCounter is the processor's counter on the monotonic clock's scale; where it cannot be trusted, ClockMonotonic.
+	ClockCounter Clock = iota
+	// ClockMonotonic is the system's CLOCK_MONOTONIC.
+	ClockMonotonic
+	// ClockCoarse is the system's CLOCK_MONOTONIC_COARSE: cheap, in steps of the kernel's tick (1 to 10 ms).
+	ClockCoarse
+)
+
+// Limiter is a state of any algorithm, with a clock.
+type Limiter struct {
+	handle uintptr
+	clock  Clock
+	// Whether the algorithm can book ahead: then Wait lines up.
+	books  bool
+	closed atomic.Bool
+	policy Policy
+}
+
+// LimiterState is a limiter's state, for people and metrics.
+type LimiterState struct {
+	// Now is the time of this view, in nanoseconds of the limiter's clock.
+	Now uint64
+	// Remaining permits that could be taken.
+	Remaining uint64
+	// RetryAfter is how long until one permit could be taken; 0 if one can.
+	RetryAfter time.Duration
+	// ResetAfter is how long until the state is as good as fresh.
+	ResetAfter time.Duration
+	// BackwardSteps counts requests that came with an older time than one admitted before them.
+	BackwardSteps uint64
+}
+
+// NewLimiter makes a limiter of a policy such as "100/s burst 20" (see [ParsePolicy]), by [ClockCounter]. The error is a
+// [*PolicyError].
+func NewLimiter(policy string) (*Limiter, error) { return NewLimiterClock(policy, ClockCounter) }
+
+// NewLimiterClock is [NewLimiter] by another clock.
+func NewLimiterClock(policy string, clock Clock) (*Limiter, error) {
+	handle, read, err := newLimiter(policy, clock)
+	if err != nil {
+		return nil, err
+	}
+	l := &Limiter{handle: handle, clock: clock, policy: read}
+	switch read.Algorithm {
+	case GCRA, Pacer, WarmUp:
+		l.books = read.Limit != 0
+	case Interval:
+		l.books = read.Limit != 0 && !read.AnchorFirst
+	}
+	// The C memory goes when nobody can call any more, so calls need not count themselves: beside the decision that
+	// would cost as much again.
+	runtime.AddCleanup(l, freeLimiter, handle)
+	return l, nil
+}
+
+// Close ends the limiter: later calls get [ErrClosed], those under way finish. Its memory is given back by the garbage
+// collector. A limiter that is dropped need not be closed. It returns nil.
+func (l *Limiter) Close() error {
+	l.closed.Store(true)
+	return nil
+}
+
+// Policy is what the limiter was made of.
+func (l *Limiter) Policy() Policy { return l.policy }
+
+// Allow takes a permit now, if there is one.
+func (l *Limiter) Allow() bool { return !l.closed.Load() && l.allow(1) }
+
+// AllowN takes n permits now, or none. n of 0 asks nothing and is allowed.
+func (l *Limiter) AllowN(n uint64) bool { return !l.closed.Load() && l.allow(n) }
+
+// AllowAt is [Limiter.AllowN] at the caller's time, in nanoseconds. A limiter is either always called with the caller's
+// time or with times of its clock ([Now]).
+func (l *Limiter) AllowAt(now, n uint64) bool { return !l.closed.Load() && l.allowAt(now, n) }
+
+// Check takes n permits now and answers in full. n of 0 asks without charging. The error is [ErrClosed] or nil.
+func (l *Limiter) Check(n uint64) (Decision, error) {
+	if l.closed.Load() {
+		return Decision{Verdict: Denied}, ErrClosed
+	}
+	return l.check(n)
+}
+
+// CheckAt is [Limiter.Check] at the caller's time, in nanoseconds.
+func (l *Limiter) CheckAt(now, n uint64) (Decision, error) {
+	if l.closed.Load() {
+		return Decision{Verdict: Denied}, ErrClosed
+	}
+	return l.checkAt(now, n)
+}
+
+// Peek is what [Limiter.Check] would answer; it changes nothing.
+func (l *Limiter) Peek(n uint64) (Decision, error) {
+	if l.closed.Load() {
+		return Decision{Verdict: Denied}, ErrClosed
+	}
+	return l.peek(n)
+}
+
+// PeekAt is [Limiter.Peek] at the caller's time, in nanoseconds.
+func (l *Limiter) PeekAt(now, n uint64) (Decision, error) {
+	if l.closed.Load() {
+		return Decision{Verdict: Denied}, ErrClosed
+	}
+	return l.peekAt(now, n)
+}
+
+// CheckMany decides on len(verdicts) requests with one call into C and one reading of the clock. costs may be nil, for a
+// cost of 1 each; otherwise there are as many as verdicts, or it panics. With an error nothing has been charged and all
+// verdicts are [Denied].
+func (l *Limiter) CheckMany(costs []uint64, verdicts []Verdict) error {
+	return l.checkMany(false, 0, costs, verdicts)
+}
+
+// CheckManyAt is [Limiter.CheckMany] at the caller's time, in nanoseconds.
+func (l *Limiter) CheckManyAt(now uint64, costs []uint64, verdicts []Verdict) error {
+	return l.checkMany(true, now, costs, verdicts)
+}
+
+func (l *Limiter) checkMany(at bool, now uint64, costs []uint64, verdicts []Verdict) error {
+	if costs != nil && len(costs) != len(verdicts) {
+		panic("tollbar: a batch of as many verdicts as costs is wanted")
+	}
+	err := error(ErrClosed)
+	if !l.closed.Load() {
+		err = asError(l.many(at, now, costs, verdicts))
+	}
+	if err != nil {
+		denyAll(verdicts)
+	}
+	return err
+}
+
+// TakeUpTo takes as many permits as there are now, up to most, and says how many.
+func (l *Limiter) TakeUpTo(most uint64) (uint64, error) {
+	if l.closed.Load() {
+		return 0, ErrClosed
+	}
+	taken, code := l.takeUpTo(most)
+	if code < 0 {
+		return 0, code
+	}
+	return taken, nil
+}
+
+// TakeUpToAt is [Limiter.TakeUpTo] at the caller's time, in nanoseconds.
+func (l *Limiter) TakeUpToAt(now, most uint64) (uint64, error) {
+	if l.closed.Load() {
+		return 0, ErrClosed
+	}
+	taken, code := l.takeUpToAt(now, most)
+	if code < 0 {
+		return 0, code
+	}
+	return taken, nil
+}
+
+// Reserve takes n permits ahead of time: without an error the caller is bound to act the returned time from now, and
+// not before. [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the algorithm cannot book
+// ahead (windows and logs), [ErrNever] if n is above the burst; then nothing has been charged.
+//
+// A reservation cannot be given back: those after it have been told their times. (Package rate has reservations that can
+// be cancelled.)
+func (l *Limiter) Reserve(n uint64, patience time.Duration) (time.Duration, error) {
+	if l.closed.Load() {
+		return 0, ErrClosed
+	}
+	wait, code := l.reserve(n, patience)
+	return wait, asError(code)
+}
+
+// ReserveAt is [Limiter.Reserve] at the caller's time, in nanoseconds.
+func (l *Limiter) ReserveAt(now, n uint64, patience time.Duration) (time.Duration, error) {
+	if l.closed.Load() {
+		return 0, ErrClosed
+	}
+	wait, code := l.reserveAt(now, n, patience)
+	return wait, asError(code)
+}
+
+// Reset makes the state fresh. Admissions in the same instant may survive it.
+func (l *Limiter) Reset() error {
+	if l.closed.Load() {
+		return ErrClosed
+	}
+	return asError(l.reset())
+}
+
+// State is the state as of now; it takes nothing.
+func (l *Limiter) State() (LimiterState, error) {
+	if l.closed.Load() {
+		return LimiterState{}, ErrClosed
+	}
+	state, code := l.state()
+	return state, asError(code)
+}
+
+// asError is nil for 0.
+func asError(code Code) error {
+	if code == 0 {
+		return nil
+	}
+	return code
+}
+
+func denyAll(verdicts []Verdict) {
+	for i := range verdicts {
+		verdicts[i] = Denied
+	}
+}

@@ -1,0 +1,154 @@
+package tollbar
+
+import (
+	"strconv"
+	"time"
+
+	"tollbar/cell"
+)
+
+// Algorithm is how a policy counts.
+type Algorithm uint32
+
+// The algorithms; docs/algorithms.md compares them.
+const (
+	// GCRA is the token bucket, and the leaky bucket as a meter.
+	GCRA Algorithm = iota
+	// Interval: all permits of a period come back at its end.
+	Interval
+	// FixedWindow: a counter for each window.
+	FixedWindow
+	// WeightedWindow: the last window's count fades while this one's grows.
+	WeightedWindow
+	// SlidingWindow: a ring of sub-windows.
+	SlidingWindow
+	// SlidingLog: the time of every admission, exact.
+	SlidingLog
+	// Pacer: evenly spaced departures.
+	Pacer
+	// WarmUp: a rate that grows from cold to its limit.
+	WarmUp
+)
+
+// String is the algorithm's name in a policy's text.
+func (a Algorithm) String() string {
+	names := [...]string{"gcra", "interval", "fixed-window", "weighted-window", "sliding-window", "sliding-log", "pacer",
+		"warm-up"}
+	if int(a) < len(names) {
+		return names[a]
+	}
+	return "algorithm " + strconv.Itoa(int(a))
+}
+
+// Mode is how a sliding window counts its oldest segment.
+type Mode uint32
+
+const (
+	// ModeN: as many segments as the policy says, the running one among them.
+	ModeN Mode = iota
+	// ModeStrict: one more, a hard guarantee for every window.
+	ModeStrict
+	// ModeInterpolated: the one more counts by its unexpired part.
+	ModeInterpolated
+)
+
+// Policy is what a line such as "100/s burst 20" says. The zero value of a field is what the text says without that
+// option, but for the first three and Burst, which are always set by [ParsePolicy].
+type Policy struct {
+	Algorithm Algorithm
+	// Limit is permits per Period; 0 denies all.
+	Limit uint64
+	// Period, from 1 ns on.
+	Period time.Duration
+	// Burst is the most permits at once, from 1 on. Windows and logs: equal to Limit. Pacer, warm-up: the largest cost.
+	Burst uint64
+	// Init is the permits of a fresh bucket, up to Burst, if HasInit is set. Otherwise it holds Burst, or nothing with
+	// Borrow.
+	Init    uint64
+	HasInit bool
+	// Borrow: a bucket lets any cost pass once it is not in debt, and the next one pays for it.
+	Borrow bool
+	// AnchorFirst: windows are aligned to the first request of a fresh state, and not to time 0 of the clock.
+	AnchorFirst bool
+	// CountRejected: in fixed windows and sliding logs refused requests count too.
+	CountRejected bool
+	// Bytes: permits are bytes. It changes the text only.
+	Bytes bool
+	// Slack of a pacer: departures that may follow at once after an idle time.
+	Slack uint64
+	// WarmUp: the time from cold to warm, with Cold.
+	WarmUp time.Duration
+	// Cold: how many times slower when cold, 1 to 1000.
+	Cold uint32
+	// Segments of a sliding window, 1 to 1024.
+	Segments uint32
+	Mode     Mode
+}
+
+// ParsePolicy reads one line:
+//
+//	LIMIT "/" PERIOD [ "burst" N ] [ "algo" NAME ] [ options ]
+//
+// such as "100/s burst 20", "3/min algo interval anchor first" or "250000000/s burst 1mb unit bytes". tollbar.h has the
+// grammar. The error is a [*PolicyError] with the column.
+func ParsePolicy(text string) (Policy, error) {
+	spec, err := parse(text)
+	if err != nil {
+		return Policy{}, err
+	}
+	if uint64(spec.period_ns) > uint64(Forever) {
+		return Policy{}, &PolicyError{Text: text, Code: ErrNumber, Expected: "a period of at most 292 years"}
+	}
+	return policyOf(&spec), nil
+}
+
+// Check says whether a limiter can be made of the policy: nil, or a [*PolicyError].
+func (p Policy) Check() error {
+	if code := checkPolicy(&p); code != 0 {
+		return refused(p.String(), code)
+	}
+	return nil
+}
+
+// String is the policy's canonical text: [ParsePolicy] of it gives an equal policy, and [NewLimiter] and [NewTable] take
+// it. For a policy that has no text it is one that they refuse.
+func (p Policy) String() string {
+	text, code := printPolicy(&p)
+	if code != 0 {
+		return "no policy: " + describeCode(code)
+	}
+	return text
+}
+
+// MarshalText is String, or the error for a policy that cannot be.
+func (p Policy) MarshalText() ([]byte, error) {
+	text, code := printPolicy(&p)
+	if code != 0 {
+		return nil, code
+	}
+	return []byte(text), nil
+}
+
+// UnmarshalText is ParsePolicy.
+func (p *Policy) UnmarshalText(text []byte) error {
+	read, err := ParsePolicy(string(text))
+	if err == nil {
+		*p = read
+	}
+	return err
+}
+
+// Cell compiles the policy for [cell.Cell], which decides without calling C. Only for token buckets without borrow;
+// others are refused with [ErrNotOneWord].
+func (p Policy) Cell() (*cell.Policy, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	if p.Algorithm != GCRA || p.Borrow {
+		return nil, refused(p.String(), ErrNotOneWord)
+	}
+	if p.HasInit {
+		return cell.NewWithInit(p.Limit, p.Period, p.Burst, p.Init)
+	}
+	return cell.New(p.Limit, p.Period, p.Burst)
+}

@@ -1,0 +1,91 @@
+package tollbar
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// errTooLate is a wait that cannot end in time.
+var errTooLate = fmt.Errorf("tollbar: it would take longer than the context has (%w; %w)", ErrDenied, context.DeadlineExceeded)
+
+// Wait takes a permit, waiting for it if need be. See [Limiter.WaitN].
+func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
+
+// WaitN takes n permits, waiting for them if need be. No thread waits: it is a timer of Go's.
+//
+// What cannot be had before the context's deadline is refused at once with nothing charged; the error then is both
+// [ErrDenied] and [context.DeadlineExceeded]. [ErrNever] if n is above the burst. If the context ends during the wait, the
+// error is the context's.
+//
+// Where the algorithm can book ahead (gcra, pacer, warm-up, and interval aligned to time 0), callers take their permits
+// when they come and wake one after the other. Permits of a wait that is cancelled midway stay taken, since those behind
+// have been told their times: let contexts have deadlines, by which hopeless waits are not begun. With windows and logs
+// a caller sleeps until a permit could be free and tries again, and loses nothing.
+func (l *Limiter) WaitN(ctx context.Context, n uint64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if l.closed.Load() {
+		return ErrClosed
+	}
+	if !l.books {
+		return l.waitAgain(ctx, n)
+	}
+	patience, limited := timeLeft(ctx)
+	wait, code := l.reserve(n, patience)
+	switch {
+	case code == 0:
+		return sleep(ctx, wait)
+	case code == ErrDenied && limited:
+		return errTooLate
+	}
+	return code
+}
+
+// waitAgain is WaitN of an algorithm that cannot book ahead.
+func (l *Limiter) waitAgain(ctx context.Context, n uint64) error {
+	for {
+		decision, err := l.Check(n)
+		switch {
+		case err != nil:
+			return err
+		case decision.Verdict == Allowed:
+			return nil
+		case decision.Verdict == Never:
+			return ErrNever
+		case decision.RetryAfter == Forever:
+			return ErrDenied
+		}
+		if left, limited := timeLeft(ctx); limited && decision.RetryAfter > left {
+			return errTooLate
+		}
+		if err := sleep(ctx, decision.RetryAfter); err != nil {
+			return err
+		}
+	}
+}
+
+// timeLeft is how long the context has, and whether that is limited.
+func timeLeft(ctx context.Context) (time.Duration, bool) {
+	deadline, limited := ctx.Deadline()
+	if !limited {
+		return Forever, false
+	}
+	return max(time.Until(deadline), 0), true
+}
+
+// sleep returns nil after d, or the context's error if that ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
