@@ -106,8 +106,8 @@ CASES = [
     ("variables everywhere", "tollbar_zone $arg_k zone=z:1m rate=$arg_r burst=$arg_b;",
      "tollbar zone=z burst=$arg_c cost=${arg_d}0;", None),
     # The others
-    ("a status code", ZONE, "tollbar zone=z; tollbar_status_code 503;", None),
-    ("a status code of success", ZONE, "tollbar_status_code 200;", 'value must be between 400 and 599'),
+    ("a status code", ZONE, "tollbar zone=z; tollbar_status 503;", None),
+    ("a status code of success", ZONE, "tollbar_status 200;", 'value must be between 400 and 599'),
     ("a log level", ZONE, "tollbar_log_level notice;", None),
     ("an unknown log level", ZONE, "tollbar_log_level debug;", 'invalid value "debug"'),
     ("a dry run", ZONE, "tollbar_dry_run on;", None),

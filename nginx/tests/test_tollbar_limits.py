@@ -106,8 +106,8 @@ def test_a_full_zone(launch, on_full, passes):
 
 
 @pytest.mark.parametrize("http, server, location, status", [
-    ("", "", "", 429), ("tollbar_status_code 503;", "", "", 503), ("tollbar_status_code 503;", "tollbar_status_code 420;", "", 420),
-    ("tollbar_status_code 503;", "", "status=444", 444), ("", "", "status=503", 503),
+    ("", "", "", 429), ("tollbar_status 503;", "", "", 503), ("tollbar_status 503;", "tollbar_status 420;", "", 420),
+    ("tollbar_status 503;", "", "status=444", 444), ("", "", "status=503", 503),
 ])
 def test_the_status_of_a_refusal(launch, http, server, location, status):
     nginx = launch(http=f"tollbar_zone $arg_k zone=z:1m rate=1r/h; {http}",

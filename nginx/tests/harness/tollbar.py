@@ -12,7 +12,7 @@ MODULE = "ngx_http_tollbar_module.so"
 
 WORDS = {
     "limit_req_zone": "tollbar_zone",
-    "limit_req_status": "tollbar_status_code",
+    "limit_req_status": "tollbar_status",
     "limit_req_log_level": "tollbar_log_level",
     "limit_req_dry_run": "tollbar_dry_run",
     "limit_req": "tollbar",
@@ -37,7 +37,7 @@ class Familiar(Tollbar):
         text = re.sub(r"(?<![\w$])limit_req\w*", lambda m: WORDS[m[0]], text)
         # Its own default is 429, and it does not make a zone larger than it was said to be.
         if "limit_req_status" not in parts.get("http", ""):
-            text = text.replace("root html;", "root html; tollbar_status_code 503;", 1)
+            text = text.replace("root html;", "root html; tollbar_status 503;", 1)
         (self.home / "nginx.conf").write_text(text.replace(":32k", ":160k"))
 
 
