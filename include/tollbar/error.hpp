@@ -256,8 +256,10 @@ template <class T> result<T> done(std::int32_t code, const T &value) noexcept {
     return value;
 }
 
-/// The owner of the handle that a C call made, if it did.
-template <class Owner, class Handle> result<Owner> made(std::int32_t code, Handle *handle) noexcept {
+/// The owner of the handle that a C call makes: `call(Handle **)` returns its int32_t.
+template <class Owner, class Handle, class Call> result<Owner> made(const Call &call) noexcept {
+    Handle *handle = nullptr;
+    const std::int32_t code = call(&handle);
     if (code != 0)
         return failed(code);
     return Owner::adopt(handle);

@@ -52,9 +52,9 @@ public:
     /// Of a policy, which may be a text. Throws policy_error for a text, error for numbers that are out of range.
     explicit limiter(const spec &of, const limiter_options &options = {}) : limiter(try_make(of, options).value()) {}
     static result<limiter> try_make(const spec &of, const limiter_options &options = {}) noexcept {
-        tollbar_limiter *made = nullptr;
         const tollbar_limiter_options raw = for_c(options);
-        return detail::made<limiter>(tollbar_limiter_new(of.get(), &raw, &made), made);
+        return detail::made<limiter, tollbar_limiter>(
+            [&](auto **out) { return tollbar_limiter_new(of.get(), &raw, out); });
     }
     template <class Text, detail::if_text<Text> = 0>
     static result<limiter> try_make(const Text &text, const limiter_options &options = {}) noexcept {

@@ -73,7 +73,7 @@ public:
     explicit spec(const tollbar_policy_spec &raw) noexcept : raw_(raw) {}
 
     template <class Text, detail::if_text<Text> = 0> static result<spec> try_parse(const Text &text) noexcept {
-        const std::string_view view = detail::text_of<std::decay_t<Text>>(text);
+        const std::string_view view = detail::text_of(text);
         auto raw = detail::blank<tollbar_policy_spec>();
         auto error = detail::blank<tollbar_policy_error>();
         // An empty view may have no pointer, which C would take for a missing argument.
@@ -188,8 +188,7 @@ class policy {
 public:
     explicit policy(const spec &of) : policy(try_make(of).value()) {}
     static result<policy> try_make(const spec &of) noexcept {
-        tollbar_policy *made = nullptr;
-        return detail::made<policy>(tollbar_policy_new(of.get(), &made), made);
+        return detail::made<policy, tollbar_policy>([&](auto **out) { return tollbar_policy_new(of.get(), out); });
     }
     template <class Text, detail::if_text<Text> = 0> static result<policy> try_make(const Text &text) noexcept {
         const result<spec> parsed = spec::try_parse(text);

@@ -56,8 +56,8 @@ public:
     /// The table that is in the file, whatever it is.
     static table open(const char *path) { return try_open(path).value(); }
     static result<table> try_open(const char *path) noexcept {
-        tollbar_table *opened = nullptr;
-        return detail::made<table>(tollbar_table_open(path, nullptr, nullptr, 0, &opened), opened);
+        return detail::made<table, tollbar_table>(
+            [path](auto **out) { return tollbar_table_open(path, nullptr, nullptr, 0, out); });
     }
 
     /// In the caller's memory, which is aligned to 64 bytes, has at least bytes(options, policies) and must outlive
@@ -73,8 +73,8 @@ public:
     /// A view of the table that is in the caller's memory, made by init_in here or in another process.
     static table attach(void *memory, std::size_t size) { return try_attach(memory, size).value(); }
     static result<table> try_attach(void *memory, std::size_t size) noexcept {
-        tollbar_table *attached = nullptr;
-        return detail::made<table>(tollbar_table_attach(memory, size, &attached), attached);
+        return detail::made<table, tollbar_table>(
+            [memory, size](auto **out) { return tollbar_table_attach(memory, size, out); });
     }
 
     /// The bytes that a table takes, all told and for ever.
@@ -276,9 +276,8 @@ private:
     template <class Call>
     static result<table> made(const table_options &options, const policy_list &policies, const Call &call) noexcept {
         const tollbar_table_options raw = for_c(options);
-        tollbar_table *handle = nullptr;
-        const std::int32_t code = call(&raw, policies.get(), policies.size(), &handle);
-        return detail::made<table>(code, handle);
+        return detail::made<table, tollbar_table>(
+            [&](auto **out) { return call(&raw, policies.get(), policies.size(), out); });
     }
 
     result<table_health> looked_at(decltype(tollbar_table_validate) *look,

@@ -88,6 +88,9 @@ private:
 /// One request of a batch. It views the key's bytes, which must live until the batch is decided.
 class request {
 public:
+    /// Of a key, or of whatever a key can be made of.
+    template <class Key, std::enable_if_t<std::is_convertible_v<const Key &, key>, int> = 0>
+    request(const Key &of, std::uint64_t cost = 1) noexcept : request(key(of), cost) {}
     request(const key &of, std::uint64_t cost = 1) noexcept
         : raw_{of.data(), of.size(), cost, static_cast<std::uint32_t>(of.policy()), 0} {}
     const tollbar_request *get() const noexcept { return &raw_; }

@@ -1,0 +1,132 @@
+// Limiters.
+#include "test.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "tollbar.hpp"
+
+using namespace std::chrono_literals;
+using tollbar::errc;
+using tollbar::limiter;
+
+static_assert(!std::is_copy_constructible_v<limiter> && !std::is_copy_assignable_v<limiter>);
+static_assert(std::is_nothrow_move_constructible_v<limiter> && std::is_nothrow_move_assignable_v<limiter>);
+static_assert(!std::is_convertible_v<const char *, limiter> && !std::is_convertible_v<limiter, bool>);
+static_assert(noexcept(std::declval<const limiter &>().check()) && noexcept(std::declval<const limiter &>().decide()));
+static_assert(noexcept(std::declval<const limiter &>().wait(std::declval<const std::chrono::seconds &>())) && noexcept(limiter::try_make("")));
+static_assert(!noexcept(limiter("")) && !noexcept(std::declval<const limiter &>().state()));
+
+TEST(a_limiter_of_a_text) {
+    const limiter uploads("3/min");
+    CHECK(uploads.check_at(1h) && uploads.check_at(1h, 2) && !uploads.check_at(1h));
+    CHECK(uploads.check_at(1h, 4).never() && uploads.check_at(1h, 0));
+    const auto refused = uploads.decide_at(1h, 2);
+    CHECK(refused.denied() && refused.retry_after() == 40s && refused.reset_after() == 60s);
+    CHECK(uploads.peek_at(1h + 40s, 2) && uploads.peek_at(1h + 40s, 2).remaining() == 2);
+    CHECK(uploads.decide_at(1h + 40s, 2).retry_after() == 0ns);
+    CHECK(uploads.policy() == tollbar::spec("3/min") && uploads.try_policy());
+}
+
+TEST(a_limiter_with_a_clock) {
+    const limiter uploads(tollbar::spec(3, 1h), {tollbar::clock_source::monotonic, 1});
+    CHECK(uploads.check() && uploads.peek() && uploads.decide().remaining() == 1);
+    auto state = uploads.state();
+    CHECK(state.remaining == 1 && state.retry_after == 0ns && state.waiting == 0 && state.backward_steps == 0);
+    CHECK(state.reset_after > 30min && state.now <= tollbar::now(tollbar::clock_source::monotonic) && state.now > 0ns);
+    CHECK(uploads.take_up_to(5).permits == 1 && !uploads.take_up_to(5) && uploads.take_up_to(5).answer.denied());
+    CHECK(*uploads.try_state()->retry_after > 10min);
+    uploads.reset();
+    CHECK(uploads.try_reset() && uploads.check(3));
+    CHECK(uploads.check_at(std::chrono::steady_clock::now() + 2h, 3));
+}
+
+TEST(a_limiter_that_cannot_be_made) {
+    CHECK_THROWS(tollbar::policy_error, limiter("3/minute"), e, e.code() == errc::syntax && e.column() > 2);
+    CHECK_THROWS(tollbar::error, limiter(tollbar::spec(3, 0s)), e, e.code() == errc::period_zero && e.why().expected == nullptr);
+    CHECK(limiter::try_make("3").why().column == 2);
+    CHECK(limiter::try_make(tollbar::spec(3, 1s), {static_cast<tollbar::clock_source>(7), 0}).error() == errc::choice);
+    CHECK(limiter::try_make("3/s", {tollbar::clock_source::coarse, 0}));
+}
+
+TEST(batches_of_costs) {
+    const limiter uploads("3/min");
+    const std::uint64_t costs[] = {2, 2, 1, 9};
+    std::vector<tollbar::verdict> results(4);
+    CHECK(uploads.check_many_at(1h, costs, results));
+    CHECK(results[0] && results[1].denied() && results[2] && results[3].never());
+    tollbar::verdict few[3];
+    CHECK(uploads.check_many_at(2h, costs, few).error() == errc::buffer && uploads.check_many(costs, few).error() == errc::buffer);
+    CHECK(uploads.check_many_at(2h, few) && few[0] && few[1] && few[2] && !uploads.check_at(2h));
+    // An empty batch charges nothing, though there is room for answers.
+    CHECK(uploads.check_many_at(3h, std::vector<std::uint64_t>(), few) && uploads.check_at(3h, 3));
+    const limiter now("3/min");
+    CHECK(now.check_many(few) && few[2] && !now.check());
+    CHECK(now.check_many(costs, results) && !results[0] && results[3].never());
+    CHECK(now.check_many(std::vector<std::uint64_t>(), few));
+}
+
+TEST(waiting) {
+    const limiter often("50/s burst 1");
+    CHECK(often.check());
+    const auto before = std::chrono::steady_clock::now();
+    CHECK(often.wait(10s).allowed());
+    CHECK(std::chrono::steady_clock::now() - before >= 10ms);
+    const limiter seldom("1/h");
+    CHECK(seldom.wait(0s) && seldom.wait(5ms).denied() && seldom.wait(-1s).denied() && seldom.wait(1s, 2).never());
+    CHECK(*seldom.wait(5ms).retry_after() > 30min);
+    // Longer than nanoseconds can say.
+    CHECK(limiter("50/s burst 1").wait(std::chrono::hours::max()));
+}
+
+TEST(booking_ahead) {
+    const limiter pacer("1/s algo pacer");
+    CHECK(pacer.reserve_at(1h, 10s).wait == 0s);
+    const auto second = pacer.reserve_at(1h, 10s);
+    CHECK(second && second.wait == 1s);
+    const auto third = pacer.reserve_at(1h, 500ms);
+    CHECK(!third && third.answer.denied() && third.wait == 0s);
+    CHECK(limiter("1/s algo sliding-log").reserve_at(1h, 1s).answer.denied());
+    CHECK(pacer.reserve_at(1h, 1s, 2).answer.never());
+}
+
+TEST(limiters_move) {
+    limiter first("1/min"), second("2/min");
+    tollbar_limiter *const handle = first.get();
+    limiter moved = std::move(first);
+    CHECK(moved && moved.get() == handle && moved.check_at(1h) && !moved.check_at(1h));
+    // What was moved from refuses, and says why.
+    const auto null = [](const auto &result) { return !result && result.error() == errc::null; };
+    CHECK(!first && null(first.check()) && null(first.check_at(1h)) && null(first.decide()) && null(first.decide_at(1h)));
+    CHECK(null(first.peek()) && null(first.peek_at(1h)) && null(first.wait(1ms)) && first.wait(1ms).failed());
+    CHECK(null(first.take_up_to(1).answer) && null(first.take_up_to_at(1h, 1).answer) && null(first.reserve_at(1h, 1s).answer));
+    tollbar::verdict one[1];
+    CHECK(null(first.check_many(one)) && null(first.check_many_at(1h, one)) && !one[0]);
+    CHECK(null(first.try_reset()) && null(first.try_state()) && null(first.try_policy()));
+    CHECK_THROWS(tollbar::error, first.reset(), e, e.code() == errc::null);
+    CHECK_THROWS(tollbar::error, first.state(), e, e.code() == errc::null);
+    CHECK_THROWS(tollbar::error, first.policy(), e, e.code() == errc::null);
+    second = std::move(moved);
+    CHECK(second.get() == handle && !second.check_at(1h));
+    first = limiter::adopt(second.release());
+    CHECK(!second && first.get() == handle);
+}
+
+TEST(a_limiter_in_memory_of_the_callers) {
+    CHECK(limiter::size() <= 1024 && limiter::align() <= 256);
+    void *const memory = std::aligned_alloc(256, 1024);
+    {
+        auto placed = limiter::init_in(memory, 1024, "2/min algo sliding-log");
+        limiter moved = std::move(placed);
+        CHECK(static_cast<void *>(moved.get()) == memory && moved.check_at(1h) && moved.check_at(1h) && !moved.check_at(1h));
+        // One that is made elsewhere takes its place; the first is closed and not freed.
+        moved = limiter("1/min");
+        CHECK(static_cast<void *>(moved.get()) != memory && moved.check_at(1h));
+    }
+    CHECK(limiter::try_init_in(memory, 1, "1/min").error() == errc::buffer);
+    CHECK_THROWS(tollbar::error, limiter::init_in(nullptr, 1024, "1/min"), e, e.code() == errc::null);
+    std::free(memory);
+}

@@ -1,0 +1,360 @@
+// Keys, prefixes and tables.
+#include "test.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <vector>
+#if __cplusplus >= 202002L
+#include <span>
+#endif
+
+#include "tollbar.hpp"
+
+using namespace std::chrono_literals;
+using tollbar::errc;
+using tollbar::policy_id;
+using tollbar::table;
+using tollbar::table_options;
+
+static_assert(!std::is_copy_constructible_v<table> && !std::is_copy_assignable_v<table>);
+static_assert(std::is_nothrow_move_constructible_v<table> && std::is_nothrow_move_assignable_v<table>);
+static_assert(!std::is_convertible_v<table, bool> && std::is_constructible_v<bool, table>);
+static_assert(noexcept(std::declval<const table &>().check("")) && noexcept(std::declval<const table &>().decide("")));
+static_assert(!noexcept(std::declval<const table &>().stats()) && noexcept(std::declval<const table &>().try_stats()));
+
+// What is not a key: a number (bytes_of makes it one), elements whose bytes are not their values.
+struct padded {
+    char a;
+    int b;
+};
+static_assert(!std::is_convertible_v<int, tollbar::key> && !std::is_convertible_v<std::vector<double>, tollbar::key>);
+static_assert(!std::is_convertible_v<std::vector<padded>, tollbar::key>);
+static_assert(std::is_convertible_v<std::string, tollbar::key> && std::is_convertible_v<std::vector<int>, tollbar::key>);
+static_assert(std::is_convertible_v<tollbar::prefix, tollbar::key>);
+
+namespace {
+
+constexpr auto api = static_cast<policy_id>(1);
+
+/// A seed, so that the same keys meet in every run.
+table_options seeded(std::uint64_t keys) {
+    table_options options(keys);
+    options.seed = 1;
+    return options;
+}
+
+/// A path of its own, without a file, during one test.
+struct path {
+    std::string name = "/dev/shm/tollbar-cpp-" + std::to_string(getpid());
+    path() { unlink(name.c_str()); }
+    ~path() { unlink(name.c_str()); }
+    const char *text() const { return name.c_str(); }
+};
+
+} // namespace
+
+TEST(a_table_of_texts) {
+    const table logins(1000, {"2/min", "3/min"});
+    CHECK(logins.check_at(1h, "ann") && logins.check_at(1h, "ann") && !logins.check_at(1h, "ann") && logins.check_at(1h, "bob"));
+    CHECK(logins.check_at(1h, {"ann", api}, 3) && logins.check_at(1h, {"ann", api}).denied());
+    CHECK(logins.check_at(1h, "ann", 3).never() && logins.check_at(1h, {"ann", static_cast<policy_id>(2)}).error() == errc::no_such_policy);
+    const auto refused = logins.decide_at(1h, "ann");
+    CHECK(!refused && refused.retry_after() == 30s && refused.reset_after() == 1min && refused.remaining() == 0);
+    CHECK(logins.peek_at(1h + 30s, "ann") && logins.peek_at(1h + 30s, "ann", 2).retry_after() == 30s);
+    CHECK(logins.take_up_to_at(1h + 30s, "ann", 5).permits == 1 && !logins.take_up_to_at(1h + 30s, "ann", 5));
+}
+
+TEST(a_table_by_its_own_clock) {
+    const table logins(1000, {tollbar::spec(2, 1h)});
+    CHECK(logins.check("ann") && logins.decide("ann").remaining() == 0 && !logins.check("ann") && logins.peek("bob"));
+    CHECK(logins.take_up_to("bob", 5).permits == 2 && logins.now() > 0ns && logins.try_now());
+    CHECK(logins.reset("ann") && logins.check("ann") && *logins.try_reset("ann"));
+    CHECK(logins.reset_at(logins.now(), "bob") && logins.try_reset_at(logins.now(), "ann") && logins.check("bob"));
+}
+
+TEST(keys_are_bytes) {
+    const table logins(1000, {"1/h"});
+    const auto hash = [&](const tollbar::key &key) { return logins.hash(key); };
+    const char letters[] = {'a', 'n', 'n'};
+    const std::array<std::uint8_t, 3> bytes{'a', 'n', 'n'};
+    CHECK(hash("ann") == hash(std::string("ann")) && hash("ann") == hash(std::string_view("anna", 3)));
+    CHECK(hash("ann") == hash({letters, sizeof letters}) && hash("ann") == hash(bytes) && hash("ann") == hash(tollbar::bytes_of(letters)));
+    CHECK(hash("ann") == hash(std::vector<char>(letters, letters + 3)) && hash("ann") != hash("bob"));
+    CHECK(hash("ann") != hash({"ann", 2}) && *logins.try_hash("ann") == hash("ann"));
+#if __cplusplus >= 202002L
+    CHECK(hash("ann") == hash(std::as_bytes(std::span(letters))) && hash("ann") == hash(std::span<const std::uint8_t>(bytes)));
+#endif
+    const std::uint64_t number = 7;
+    const std::array<std::uint64_t, 1> one{number};
+    CHECK(hash(tollbar::bytes_of(number)) == hash(one) && hash(tollbar::bytes_of(number)) != hash(tollbar::bytes_of(8)));
+    CHECK(tollbar::bytes_of(number, api).policy() == api && tollbar::key(one, api).size() == 8 && tollbar::key("ann").policy() == policy_id::first);
+    // Two views of other bytes with a NUL in them are two keys.
+    CHECK(hash(std::string("a\0b", 3)) != hash(std::string("a\0c", 3)));
+}
+
+TEST(a_missing_key) {
+    using tollbar::missing_key;
+    const char *const null = nullptr;
+    table_options options = seeded(100);
+    CHECK(table(options, {"1/h"}).check(null).denied() && table(options, {"1/h"}).check("").denied());
+    options.without_key = missing_key::allow;
+    CHECK(table(options, {"1/h"}).check(std::string_view()));
+    options.without_key = missing_key::report;
+    CHECK(table(options, {"1/h"}).check(std::vector<char>()).error() == errc::missing_key);
+}
+
+TEST(prefixes) {
+    using tollbar::prefix;
+    const table clients(1000, {"1/h"});
+    CHECK(clients.check(prefix("2001:db8::1")) && !clients.check(prefix("2001:db8::2")) && clients.check(prefix("2001:db8:0:1::1")));
+    CHECK(prefix("192.0.2.1") != prefix("192.0.2.2") && prefix("192.0.2.1", 24) == prefix("192.0.2.2", 24));
+    CHECK(prefix("::ffff:192.0.2.1") == prefix("192.0.2.1") && prefix("2001:db8::1%eth0") == prefix("2001:db8::1"));
+    const std::array<std::uint8_t, 4> four{192, 0, 2, 1};
+    const std::array<std::uint8_t, 16> sixteen{0x20, 0x01, 0x0d, 0xb8};
+    CHECK(prefix::of(four) == prefix("192.0.2.1") && prefix::of(sixteen) == prefix("2001:db8::"));
+    CHECK(prefix::try_of(four.data(), 4, 32, 64) && prefix::try_of(four.data(), 3, 32, 64).error() == errc::address);
+    CHECK(prefix("192.0.2.1").size() == 6 && prefix("192.0.2.1").data()[0] == 4 && prefix("192.0.2.1").get()->length == 6);
+    CHECK(prefix::try_parse("nowhere").error() == errc::address && prefix::try_parse({}).error() == errc::address);
+    CHECK(prefix::try_of(four, 33).error() == errc::choice && prefix::try_parse("192.0.2.1", 33).error() == errc::choice);
+    CHECK_THROWS(tollbar::error, prefix("1.2.3"), e, e.code() == errc::address);
+    CHECK_THROWS(tollbar::error, prefix::of(four, 33), e, e.code() == errc::choice);
+}
+
+TEST(batches_of_requests) {
+    const table logins(1000, {"1/h", "5/h"});
+    const std::vector<tollbar::request> requests{{"ann"}, {"ann"}, {{"ann", api}, 4}, {{"ann", api}, 2}, {"bob", 9}};
+    std::array<tollbar::verdict, 5> results;
+    CHECK(logins.check_many_at(1h, requests, results));
+    CHECK(results[0] && results[1].denied() && results[2] && results[3].denied() && results[4].never());
+    tollbar::verdict few[4];
+    CHECK(logins.check_many_at(9h, requests, few).error() == errc::buffer && logins.check_many(requests, few).error() == errc::buffer);
+    const tollbar::request more[] = {"eve", "eve"};
+    CHECK(logins.check_many(more, few) && few[0] && !few[1] && logins.check_many({}, {}));
+    CHECK(requests[2].get()->policy == 1 && requests[2].get()->cost == 4);
+}
+
+TEST(policies_are_gone_through) {
+    const std::vector<tollbar::spec> specs{"2/min", "3/min burst 9"};
+    const table logins(1000, specs);
+    CHECK(logins.add_policy("4/min") == static_cast<policy_id>(2) && *logins.try_add_policy("5/min") == static_cast<policy_id>(3));
+    logins.set_policy(api, tollbar::spec(6, 1min));
+    CHECK(logins.policy(api) == tollbar::spec("6/min") && logins.try_set_policy(api, "7/min") && logins.try_policy(api)->limit() == 7);
+    std::string seen;
+    for (const auto &[id, policy] : logins.policies())
+        seen += std::to_string(static_cast<unsigned>(id)) + "=" + policy.text() + " ";
+    CHECK(seen == "0=2/min 1=7/min 2=4/min 3=5/min ");
+    const auto none = static_cast<policy_id>(9);
+    CHECK(logins.try_policy(none).error() == errc::no_such_policy && logins.try_set_policy(none, "1/s").error() == errc::no_such_policy);
+    CHECK_THROWS(tollbar::error, logins.policy(none), e, e.code() == errc::no_such_policy);
+    CHECK_THROWS(tollbar::error, logins.set_policy(none, "1/s"), e, e.code() == errc::no_such_policy);
+    CHECK_THROWS(tollbar::error, logins.add_policy("1/s algo sliding-log"), e, e.code() == errc::mixed);
+}
+
+TEST(entries_are_gone_through) {
+    const table logins(1000, {"2/min", "3/min"});
+    std::map<std::uint64_t, std::string> names;
+    for (const char *name : {"ann", "bob", "eve"}) {
+        CHECK(logins.check_at(1h, {name, api}));
+        names[logins.hash({name, api})] = name;
+    }
+    std::string seen;
+    for (const auto &entry : logins.entries(1h)) {
+        CHECK(entry.policy == api && entry.remaining == 2 && entry.state != 0);
+        // When a slot expires is kept in steps of some nanoseconds.
+        CHECK(entry.reset_after >= 20s && entry.reset_after < 20s + 1us);
+        seen += names[entry.hash];
+    }
+    CHECK(seen.size() == 9 && names.size() == 3);
+    const auto later = logins.entries(2h);
+    CHECK(std::count_if(later.begin(), later.end(), [](const auto &entry) { return entry.reset_after == 0ns; }) == 3);
+    auto one = later.begin();
+    const auto hash = one->hash;
+    CHECK(one++->hash == hash && (*one).hash != hash && one != later.end());
+    const table empty(100, {"2/min"});
+    CHECK(empty.entries().begin() == empty.entries().end());
+}
+
+TEST(counters_and_health) {
+    const table logins(1000, {"2/min"});
+    CHECK(logins.check_at(1h, "ann") && logins.check_at(1h, "bob"));
+    CHECK(logins.stats().keys == 2 && logins.stats().capacity == 1000 && logins.try_stats()->policies == 1);
+    CHECK(logins.stats().bytes <= table::bytes(1000, {"2/min"}) && *table::try_bytes(1000, {"2/min"}) > 20'000);
+    const auto health = logins.validate(1h);
+    CHECK(!health.damaged && health.slots.live == 2 && logins.try_validate(2h)->slots.expired == 2);
+    CHECK(logins.sweep(1h, 0, 10).done == 0 && logins.sweep(1h).live == 2 && logins.try_sweep(2h)->vacated == 2);
+    CHECK(logins.sweep().done == 1 && !logins.repair().damaged && !logins.try_repair(3h)->damaged && !logins.validate().damaged);
+    CHECK(logins.stats().keys == 0 && logins.stats().vacated == 2);
+}
+
+TEST(damage_is_seen_and_repaired) {
+    const tollbar::spec one("2/min");
+    const auto size = static_cast<std::size_t>(table::bytes(seeded(100), {one}));
+    void *const memory = std::aligned_alloc(64, (size + 63) / 64 * 64);
+    {
+        const table logins = table::init_in(memory, size, seeded(100), {one});
+        CHECK(logins.check_at(1h, "ann"));
+        // The key's state, wherever it lies, is found and changed to one of a version that nobody knows.
+        const std::uint64_t state = logins.entries(1h).begin()->state;
+        for (char *at = static_cast<char *>(memory); at + 16 <= static_cast<char *>(memory) + size; at += 8) {
+            if (std::memcmp(at, &state, sizeof state) == 0)
+                std::memset(at - 8, 0xff, 8), std::memset(at + 8, 0xff, 8);
+        }
+        const auto seen = logins.validate(1h);
+        CHECK(seen.damaged && seen.slots.unknown > 0);
+        CHECK(logins.repair(1h).damaged && !logins.validate(1h).damaged);
+    }
+    std::free(memory);
+}
+
+TEST(exempt_keys) {
+    const table logins(1000, {"1/h"});
+    logins.exempt("ann");
+    CHECK(logins.check("ann") && logins.check("ann") && logins.unexempt("ann") && !logins.unexempt("ann"));
+    CHECK(logins.check("ann") && !logins.check("ann") && logins.try_exempt("ann") && *logins.try_unexempt("ann"));
+    const auto none = static_cast<policy_id>(9);
+    CHECK(logins.try_exempt({"ann", none}).error() == errc::no_such_policy && !logins.try_unexempt({"ann", none}));
+    CHECK_THROWS(tollbar::error, logins.exempt({"ann", none}), e, e.code() == errc::no_such_policy);
+    CHECK_THROWS(tollbar::error, logins.unexempt({"ann", none}), e, e.code() == errc::no_such_policy);
+    CHECK_THROWS(tollbar::error, logins.reset({"ann", none}), e, e.code() == errc::no_such_policy);
+    CHECK_THROWS(tollbar::error, logins.reset_at(1h, {"ann", none}), e, e.code() == errc::no_such_policy);
+    CHECK_THROWS(tollbar::error, logins.hash({"ann", none}), e, e.code() == errc::no_such_policy);
+}
+
+TEST(a_table_in_a_file) {
+    const path file;
+    CHECK_THROWS(tollbar::error, table::open(file.text()), e, e.code() == errc::open && e.why().system == ENOENT);
+    {
+        const table made = table::open(file.text(), 1000, {"2/min"});
+        const table opened = table::open(file.text());
+        CHECK(made.check("ann") && opened.check("ann") && !made.check("ann"));
+        made.sync();
+        CHECK(opened.try_sync());
+    }
+    const auto again = table::try_open(file.text());
+    CHECK(again && !again->check("ann") && again->policy(policy_id::first) == tollbar::spec("2/min"));
+    CHECK(table::try_open(file.text(), 1000, {"3/min"}).error() == errc::other_policies);
+    CHECK(table::try_open(file.text(), 2000, {"2/min"}).error() == errc::other_capacity);
+    CHECK_THROWS(tollbar::error, table::open(file.text(), 2000, {"2/min"}), e, e.code() == errc::other_capacity && e.why().system == 0);
+    CHECK(table::try_open(nullptr).error() == errc::null && table::try_open(nullptr, 10, {"1/s"}).error() == errc::null);
+}
+
+TEST(a_table_shared_with_a_child) {
+    const table logins = table::shared(1000, {"2/h"});
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(logins.check("ann") ? 0 : 1);
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(logins.check("ann") && !logins.check("ann") && table::try_shared(1000, {"2/h"}));
+}
+
+TEST(a_table_in_memory_of_the_callers) {
+    const auto size = static_cast<std::size_t>(table::bytes(100, {"1/h"}));
+    void *const memory = std::aligned_alloc(64, (size + 63) / 64 * 64);
+    std::memset(memory, 0, size);
+    CHECK(table::try_attach(memory, size).error() == errc::not_a_table);
+    {
+        const table made = table::init_in(memory, size, 100, {"1/h"});
+        const table attached = table::attach(memory, size);
+        CHECK(made.check("ann") && !attached.check("ann") && attached.check("bob"));
+    }
+    CHECK(table::try_attach(memory, size) && table::try_init_in(memory, size - 1, 100, {"1/h"}).error() == errc::buffer);
+    CHECK_THROWS(tollbar::error, table::attach(nullptr, size), e, e.code() == errc::null);
+    CHECK_THROWS(tollbar::error, table::init_in(nullptr, size, 100, {"1/h"}), e, e.code() == errc::null);
+    std::free(memory);
+}
+
+TEST(options) {
+    using tollbar::on_full;
+    table_options full = seeded(1);
+    const auto admitted = [](const table &of) {
+        int count = 0;
+        for (int i = 0; i < 20'000; i++)
+            count += of.check_at(1h, tollbar::bytes_of(i)).allowed();
+        return count;
+    };
+    const int places = admitted(table(full, {"2/h"}));
+    CHECK(places < 20'000 && admitted(table(full, {"2/h"})) == places);
+    for (const on_full way : {on_full::inherit, on_full::allow, on_full::evict_nearest}) {
+        full.when_full = way;
+        const table small(full, {"2/h"});
+        // A second permit goes to who inherits the debt of one, and then none is left.
+        const int got = admitted(small);
+        CHECK(way == on_full::inherit ? got > places && got < 20'000 : got == 20'000);
+        CHECK((small.stats().inherited > 0) == (way == on_full::inherit));
+        CHECK((small.stats().unremembered > 0) == (way == on_full::allow));
+        CHECK((small.stats().evicted > 0) == (way == on_full::evict_nearest));
+    }
+    table_options options(100);
+    options.seed = 7;
+    options.small_pages = true;
+    options.clock = tollbar::clock_source::coarse;
+    CHECK(table(options, {"1/h"}).hash("ann") == table(options, {"1/h"}).hash("ann"));
+    CHECK(table(100, {"1/h"}).hash("ann") != table(100, {"1/h"}).hash("ann"));
+    const path file;
+    options.mode = 0640;
+    CHECK(table::try_open(file.text(), options, {"1/h"}) && access(file.text(), W_OK) == 0);
+    options.clock = static_cast<tollbar::clock_source>(9);
+    CHECK(table::try_make(options, {"1/h"}).error() == errc::choice);
+}
+
+TEST(a_table_that_cannot_be_made) {
+    CHECK(table::try_make(0, {"1/s"}).error() == errc::capacity && table::try_make(10, tollbar::policy_list({})).error() == errc::policies);
+    CHECK(table::try_make(10, std::vector<tollbar::spec>(129, "1/s")).error() == errc::policies);
+    CHECK(table::try_make(10, std::vector<tollbar::spec>(128, "1/s")));
+    CHECK(table::try_bytes(0, {"1/s"}).error() == errc::capacity);
+    CHECK_THROWS(tollbar::error, table(0, {"1/s"}), e, e.code() == errc::capacity);
+    CHECK_THROWS(tollbar::error, table::shared(0, {"1/s"}), e, e.code() == errc::capacity);
+    CHECK_THROWS(tollbar::error, table::bytes(0, {"1/s"}), e, e.code() == errc::capacity);
+    CHECK_THROWS(tollbar::policy_error, table(10, {"1/s", "1/"}), e, e.column() == 3);
+}
+
+TEST(from_one_table_into_another) {
+    const table from(seeded(100), {"2/min"}), into(seeded(1000), {"2/min"});
+    CHECK(from.check_at(1h, "ann", 2) && into.copy_from(from, 1h).copied == 1 && !into.check_at(1h, "ann"));
+    CHECK(into.try_copy_from(from) && into.try_copy_from(table(100, {"2/min"})).error() == errc::other_options);
+    CHECK_THROWS(tollbar::error, into.copy_from(table(100, {"2/min"})), e, e.code() == errc::other_options);
+}
+
+TEST(tables_move) {
+    table first(100, {"1/h"}), second(100, {"1/h"});
+    tollbar_table *const handle = first.get();
+    table moved = std::move(first);
+    CHECK(moved && moved.get() == handle && moved.check("ann"));
+    // What was moved from refuses, and says why.
+    const auto null = [](const auto &result) { return !result && result.error() == errc::null; };
+    CHECK(!first && null(first.check("a")) && null(first.check_at(1h, "a")) && null(first.decide("a")) && null(first.decide_at(1h, "a")));
+    CHECK(null(first.peek("a")) && null(first.peek_at(1h, "a")) && null(first.take_up_to("a", 1).answer));
+    CHECK(null(first.take_up_to_at(1h, "a", 1).answer) && null(first.try_reset("a")) && null(first.try_reset_at(1h, "a")));
+    const tollbar::request one[] = {"a"};
+    tollbar::verdict result[1];
+    CHECK(null(first.check_many(one, result)) && null(first.check_many_at(1h, one, result)) && !result[0]);
+    CHECK(null(first.try_exempt("a")) && null(first.try_unexempt("a")) && null(first.try_hash("a")) && null(first.try_now()));
+    CHECK(null(first.try_stats()) && null(first.try_sync()) && null(first.try_sweep()) && null(first.try_validate()));
+    CHECK(null(first.try_repair()) && null(first.try_policy(api)) && null(first.try_add_policy("1/s")) && null(first.try_set_policy(api, "1/s")));
+    CHECK(null(first.try_copy_from(moved)) && null(moved.try_copy_from(first)));
+    for ([[maybe_unused]] const auto &entry : first.entries())
+        CHECK(false);
+    for ([[maybe_unused]] const auto &policy : first.policies())
+        CHECK(false);
+    CHECK_THROWS(tollbar::error, first.stats(), e, e.code() == errc::null);
+    CHECK_THROWS(tollbar::error, first.sync(), e, e.code() == errc::null);
+    CHECK_THROWS(tollbar::error, first.now(), e, e.code() == errc::null);
+    CHECK_THROWS(tollbar::error, first.sweep(), e, e.code() == errc::null);
+    CHECK_THROWS(tollbar::error, first.validate(), e, e.code() == errc::null);
+    CHECK_THROWS(tollbar::error, first.repair(), e, e.code() == errc::null);
+    second = std::move(moved);
+    CHECK(second.get() == handle && !second.check("ann"));
+    first = table::adopt(second.release());
+    CHECK(!second && first.get() == handle);
+}
