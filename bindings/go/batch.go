@@ -1,6 +1,9 @@
 package tollbar
 
-import "runtime"
+import (
+	"runtime"
+	"slices"
+)
 
 // Batch is requests that a table decides on with one call into C. The zero value is empty. Keys are copied into one
 // piece of memory, which is kept over [Batch.Clear]: a batch that is used again allocates nothing. One goroutine at a
@@ -31,15 +34,14 @@ func (b *Batch) Add(key string) { b.AddN(0, key, 1) }
 func (b *Batch) AddN(policy uint32, key string, n uint64) {
 	b.keys = append(b.keys, key...)
 	b.items = append(b.items, batchItem{end: uint64(len(b.keys)), cost: n, policy: policy})
-	b.verdicts = append(b.verdicts, Denied)
 }
 
-// Verdicts are the answers, in the order of the requests: [Denied] for those that have not been decided on. They are
-// valid until the next call on the batch.
+// Verdicts are the answers of the last [Table.CheckMany], in the order of the requests that there were. They are valid
+// until the next call on the batch.
 func (b *Batch) Verdicts() []Verdict { return b.verdicts }
 
-// Allowed says whether the i-th request may pass.
-func (b *Batch) Allowed(i int) bool { return b.verdicts[i] == Allowed }
+// Allowed says whether the i-th request may pass: not one that has not been decided on.
+func (b *Batch) Allowed(i int) bool { return i < len(b.verdicts) && b.verdicts[i] == Allowed }
 
 // CheckMany decides on the batch's requests in turn with one reading of the clock; [Batch.Verdicts] has the answers. A
 // verdict may be a negative [Code] where that request alone is wrong (a policy that the table does not have). An error
@@ -50,6 +52,7 @@ func (t *Table) CheckMany(b *Batch) error { return t.checkMany(false, 0, b) }
 func (t *Table) CheckManyAt(now uint64, b *Batch) error { return t.checkMany(true, now, b) }
 
 func (t *Table) checkMany(at bool, now uint64, b *Batch) error {
+	b.verdicts = slices.Grow(b.verdicts[:0], len(b.items))[:len(b.items)]
 	err := error(ErrClosed)
 	if c := t.guard.enter(); c != nil {
 		err = asError(tableMany(t.handle, at, now, b))

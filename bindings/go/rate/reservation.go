@@ -1,0 +1,135 @@
+package rate
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Reservation is events that a [Limiter] lets happen after a delay. It may be cancelled, by which others may come in.
+type Reservation struct {
+	limiter *Limiter
+	ok      bool
+	tokens  int
+	// When to act.
+	at time.Time
+	// The limit of that time: a later one does not change what was taken.
+	limit Limit
+}
+
+// OK says whether the tokens can be had at all. If not, Delay is [InfDuration] and Cancel does nothing.
+func (r *Reservation) OK() bool { return r.ok }
+
+// Delay is how long to wait from now before acting; 0 is at once.
+func (r *Reservation) Delay() time.Duration { return r.DelayFrom(time.Now()) }
+
+// DelayFrom is how long to wait from time t before acting; 0 is at once, [InfDuration] is never.
+func (r *Reservation) DelayFrom(t time.Time) time.Duration {
+	if !r.ok {
+		return InfDuration
+	}
+	return max(r.at.Sub(t), 0)
+}
+
+// Cancel is CancelAt now.
+func (r *Reservation) Cancel() { r.CancelAt(time.Now()) }
+
+// CancelAt says at time t that the holder will not act. It gives back what later reservations have not been timed by,
+// and nothing if the time to act is before t.
+func (r *Reservation) CancelAt(t time.Time) {
+	if !r.ok || r.tokens == 0 {
+		return
+	}
+	l := r.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.instant(t)
+	at := instant(r.at.Sub(l.base))
+	if l.limit == Inf || at < now {
+		return
+	}
+	// What was reserved since counts on these tokens having been taken.
+	restored := float64(r.tokens) - r.limit.tokens(l.lastEvent.sub(at))
+	if restored <= 0 {
+		return
+	}
+	l.settle(now)
+	l.tokens = min(l.tokens+restored, float64(l.burst))
+	if at == l.lastEvent {
+		if before := at.add(r.limit.duration(-float64(r.tokens))); before >= now {
+			l.lastEvent = before
+		}
+	}
+}
+
+// Reserve is ReserveN of one event now.
+func (l *Limiter) Reserve() *Reservation { return l.ReserveN(time.Now(), 1) }
+
+// ReserveN takes tokens for n events ahead of time: the caller is to wait for the reservation's delay and then act. It is
+// not OK if n is above the burst. It is for those who slow down rather than drop events; who has a deadline takes [Limiter.Wait].
+//
+//	r := limiter.ReserveN(time.Now(), 1)
+//	if !r.OK() {
+//		return // not allowed to act: is the burst above 0?
+//	}
+//	time.Sleep(r.Delay())
+//	act()
+func (l *Limiter) ReserveN(t time.Time, n int) *Reservation {
+	r := l.reserve(t, n, InfDuration)
+	return &r
+}
+
+func (l *Limiter) reserve(t time.Time, n int, patience time.Duration) Reservation {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.instant(t)
+	wait, ok := l.take(now, n, patience)
+	if !ok {
+		return Reservation{limiter: l}
+	}
+	r := Reservation{limiter: l, ok: true, tokens: n, at: t.Add(wait)}
+	if l.limit != Inf {
+		r.limit = l.limit
+	}
+	return r
+}
+
+// Wait is WaitN of one event.
+func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
+
+// WaitN returns when n events may happen. It returns an error at once if n is above the burst (unless the limit is [Inf])
+// or if it would take longer than the context has, and the context's error when that ends; then what it took is given back
+// as far as [Reservation.Cancel] can.
+func (l *Limiter) WaitN(ctx context.Context, n int) error {
+	l.mu.Lock()
+	burst, limit := l.burst, l.limit
+	l.mu.Unlock()
+	if n > burst && limit != Inf {
+		return fmt.Errorf("rate: Wait(n=%d) exceeds limiter's burst %d", n, burst)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	now := time.Now()
+	patience := InfDuration
+	if deadline, ok := ctx.Deadline(); ok {
+		patience = deadline.Sub(now)
+	}
+	r := l.reserve(now, n, patience)
+	if !r.ok {
+		return fmt.Errorf("rate: Wait(n=%d) would exceed context deadline", n)
+	}
+	delay := r.DelayFrom(now)
+	if delay == 0 {
+		return nil
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		r.Cancel()
+		return ctx.Err()
+	}
+}
