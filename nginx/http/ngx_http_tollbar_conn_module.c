@@ -3,17 +3,16 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_tollbar_conn_zone.h"
+#include "ngx_tollbar_conf.h"
+#include "ngx_tollbar_conn_limit.h"
 
 typedef struct {
     ngx_tollbar_conn_zone_t zone;
     ngx_http_complex_value_t key;
 } zone_t;
 
-typedef struct {
-    ngx_shm_zone_t *shm_zone;
-    ngx_uint_t most;
-} limit_t;
+typedef ngx_tollbar_conn_limit_t limit_t;
+typedef ngx_tollbar_conn_record_t record_t;
 
 typedef struct {
     ngx_array_t limits; /* of limit_t */
@@ -26,22 +25,9 @@ typedef struct {
     ngx_array_t zones; /* of zone_t * */
 } main_conf_t;
 
-/* What has become of a request, with its subrequests and redirects. It is in a cleanup of the request's pool. */
-typedef struct {
-    ngx_uint_t status;
-    ngx_uint_t held_n;
-    ngx_tollbar_conn_held_t *held;
-} record_t;
-
-#define PASSED 1
-#define REJECTED 2
-#define REJECTED_DRY_RUN 3
-
 static ngx_int_t handler(ngx_http_request_t *r);
-static ngx_int_t refused(ngx_http_request_t *r, record_t *record, ngx_int_t rc, limit_t *limit);
 static record_t *record_of(ngx_http_request_t *r);
 static record_t *add_record(ngx_http_request_t *r, ngx_uint_t limits);
-static void leave(void *data);
 static ngx_int_t status_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t add_variable(ngx_conf_t *cf);
 static ngx_int_t add_handler(ngx_conf_t *cf);
@@ -53,25 +39,15 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child);
 static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-static ngx_conf_enum_t log_levels[] = {
-    { ngx_string("info"), NGX_LOG_INFO },
-    { ngx_string("notice"), NGX_LOG_NOTICE },
-    { ngx_string("warn"), NGX_LOG_WARN },
-    { ngx_string("error"), NGX_LOG_ERR },
-    { ngx_null_string, 0 }
-};
-
-static ngx_conf_num_bounds_t status_bounds = { ngx_conf_check_num_bounds, 400, 599 };
-
 #define ANYWHERE (NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF)
 
 static ngx_command_t commands[] = {
     { ngx_string("tollbar_conn_zone"), NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE23, read_zone, NGX_HTTP_MAIN_CONF_OFFSET, 0, NULL },
     { ngx_string("tollbar_conn"), ANYWHERE|NGX_CONF_TAKE2, read_limit, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
     { ngx_string("tollbar_conn_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_enum_slot, NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(conf_t, log_level), &log_levels },
+      offsetof(conf_t, log_level), &ngx_tollbar_conf_log_levels },
     { ngx_string("tollbar_conn_status"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_num_slot, NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(conf_t, status_code), &status_bounds },
+      offsetof(conf_t, status_code), &ngx_tollbar_conf_status_bounds },
     { ngx_string("tollbar_conn_dry_run"), ANYWHERE|NGX_CONF_FLAG, ngx_conf_set_flag_slot, NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(conf_t, dry_run), NULL },
     ngx_null_command
@@ -93,7 +69,6 @@ static ngx_int_t handler(ngx_http_request_t *r)
     zone_t *zone;
     ngx_str_t key;
     ngx_uint_t n;
-    ngx_int_t rc;
 
     if (conf->limits.nelts == 0 || record_of(r) != NULL) {
         return NGX_DECLINED;
@@ -112,32 +87,11 @@ static ngx_int_t handler(ngx_http_request_t *r)
                 return NGX_HTTP_INTERNAL_SERVER_ERROR;
             }
         }
-        rc = ngx_tollbar_conn_zone_enter(&zone->zone, &key, limits[n].most, r->connection->log, &record->held[record->held_n]);
-        if (rc == NGX_OK) {
-            record->held_n++;
-        } else if (rc != NGX_DECLINED) {
-            return refused(r, record, rc, &limits[n]);
+        if (ngx_tollbar_conn_record_enter(record, &limits[n], &key, conf->dry_run, conf->log_level, r->connection->log) != NGX_OK) {
+            return conf->dry_run ? NGX_DECLINED : (ngx_int_t) conf->status_code;
         }
     }
     return NGX_DECLINED;
-}
-
-/* It does not count by the limits before this one, either. */
-static ngx_int_t refused(ngx_http_request_t *r, record_t *record, ngx_int_t rc, limit_t *limit)
-{
-    conf_t *conf = ngx_http_get_module_loc_conf(r, ngx_http_tollbar_conn_module);
-
-    leave(record);
-    if (rc == NGX_BUSY) {
-        ngx_log_error(conf->log_level, r->connection->log, 0, "limiting connections%s by zone \"%V\"",
-                      conf->dry_run ? ", dry run," : "", &limit->shm_zone->shm.name);
-    }
-    if (conf->dry_run) {
-        record->status = REJECTED_DRY_RUN;
-        return NGX_DECLINED;
-    }
-    record->status = REJECTED;
-    return (ngx_int_t) conf->status_code;
 }
 
 static record_t *record_of(ngx_http_request_t *r)
@@ -150,7 +104,7 @@ static record_t *record_of(ngx_http_request_t *r)
     }
     /* A redirect has made the request forget what its modules knew. */
     for (cleanup = r->main->pool->cleanup; cleanup != NULL; cleanup = cleanup->next) {
-        if (cleanup->handler == leave) {
+        if (cleanup->handler == ngx_tollbar_conn_record_leave) {
             ngx_http_set_ctx(r->main, cleanup->data, ngx_http_tollbar_conn_module);
             return cleanup->data;
         }
@@ -160,36 +114,16 @@ static record_t *record_of(ngx_http_request_t *r)
 
 static record_t *add_record(ngx_http_request_t *r, ngx_uint_t limits)
 {
-    ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(r->main->pool, sizeof(record_t));
-    record_t *record;
+    record_t *record = ngx_tollbar_conn_record_add(r->main->pool, limits);
 
-    if (cleanup == NULL) {
-        return NULL;
+    if (record != NULL) {
+        ngx_http_set_ctx(r->main, record, ngx_http_tollbar_conn_module);
     }
-    record = cleanup->data;
-    record->status = PASSED;
-    record->held_n = 0;
-    record->held = ngx_palloc(r->main->pool, limits * sizeof(ngx_tollbar_conn_held_t));
-    if (record->held == NULL) {
-        return NULL;
-    }
-    cleanup->handler = leave;
-    ngx_http_set_ctx(r->main, record, ngx_http_tollbar_conn_module);
     return record;
-}
-
-static void leave(void *data)
-{
-    record_t *record = data;
-
-    while (record->held_n > 0) {
-        ngx_tollbar_conn_zone_leave(&record->held[--record->held_n]);
-    }
 }
 
 static ngx_int_t status_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 {
-    static ngx_str_t names[] = { ngx_string("PASSED"), ngx_string("REJECTED"), ngx_string("REJECTED_DRY_RUN") };
     record_t *record = record_of(r);
 
     if (record == NULL) {
@@ -199,8 +133,8 @@ static ngx_int_t status_variable(ngx_http_request_t *r, ngx_http_variable_value_
     v->valid = 1;
     v->no_cacheable = 0;
     v->not_found = 0;
-    v->len = names[record->status - 1].len;
-    v->data = names[record->status - 1].data;
+    v->len = ngx_tollbar_conn_statuses[record->status].len;
+    v->data = ngx_tollbar_conn_statuses[record->status].data;
     return NGX_OK;
 }
 
@@ -231,15 +165,9 @@ static ngx_int_t add_handler(ngx_conf_t *cf)
 static ngx_int_t join(ngx_cycle_t *cycle)
 {
     main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_conn_module);
-    zone_t **zones;
-    ngx_uint_t n;
 
-    /* The processes that look after caches have no requests. */
-    if (conf != NULL && ngx_process != NGX_PROCESS_HELPER) {
-        zones = conf->zones.elts;
-        for (n = 0; n < conf->zones.nelts; n++) {
-            ngx_tollbar_conn_zone_join(&zones[n]->zone, cycle->log);
-        }
+    if (conf != NULL) {
+        ngx_tollbar_conn_zones_join(&conf->zones, cycle->log);
     }
     return NGX_OK;
 }
@@ -247,14 +175,9 @@ static ngx_int_t join(ngx_cycle_t *cycle)
 static void part(ngx_cycle_t *cycle)
 {
     main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_conn_module);
-    zone_t **zones;
-    ngx_uint_t n;
 
     if (conf != NULL) {
-        zones = conf->zones.elts;
-        for (n = 0; n < conf->zones.nelts; n++) {
-            ngx_tollbar_conn_zone_part(&zones[n]->zone);
-        }
+        ngx_tollbar_conn_zones_part(&conf->zones);
     }
 }
 
@@ -331,27 +254,6 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     conf_t *here = conf;
-    limit_t *limits, *place;
-    limit_t limit;
-    ngx_uint_t n;
-    char *error = ngx_tollbar_conn_limit_read(cf, &ngx_http_tollbar_conn_module, &limit.shm_zone, &limit.most);
 
-    if (error != NGX_CONF_OK) {
-        return error;
-    }
-    if (here->limits.elts == NULL && ngx_array_init(&here->limits, cf->pool, 1, sizeof(limit_t)) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-    limits = here->limits.elts;
-    for (n = 0; n < here->limits.nelts; n++) {
-        if (limits[n].shm_zone == limit.shm_zone) {
-            return "is duplicate";
-        }
-    }
-    place = ngx_array_push(&here->limits);
-    if (place == NULL) {
-        return NGX_CONF_ERROR;
-    }
-    *place = limit;
-    return NGX_CONF_OK;
+    return ngx_tollbar_conn_limits_read(cf, &ngx_http_tollbar_conn_module, &here->limits);
 }

@@ -22,25 +22,15 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec *policy);
 static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-static ngx_conf_enum_t log_levels[] = {
-    { ngx_string("info"), NGX_LOG_INFO },
-    { ngx_string("notice"), NGX_LOG_NOTICE },
-    { ngx_string("warn"), NGX_LOG_WARN },
-    { ngx_string("error"), NGX_LOG_ERR },
-    { ngx_null_string, 0 }
-};
-
-static ngx_conf_num_bounds_t status_bounds = { ngx_conf_check_num_bounds, 400, 599 };
-
 #define ANYWHERE (NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF)
 
 static ngx_command_t commands[] = {
     { ngx_string("limit_req_zone"), NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE3, read_zone, NGX_HTTP_MAIN_CONF_OFFSET, 0, NULL },
     { ngx_string("limit_req"), ANYWHERE|NGX_CONF_TAKE123, read_limit, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
     { ngx_string("limit_req_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_enum_slot, NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(conf_t, limit_log_level), &log_levels },
+      offsetof(conf_t, limit_log_level), &ngx_tollbar_conf_log_levels },
     { ngx_string("limit_req_status"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_num_slot, NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(conf_t, status_code), &status_bounds },
+      offsetof(conf_t, status_code), &ngx_tollbar_conf_status_bounds },
     { ngx_string("limit_req_dry_run"), ANYWHERE|NGX_CONF_FLAG, ngx_conf_set_flag_slot, NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(conf_t, dry_run), NULL },
     ngx_null_command
@@ -110,14 +100,9 @@ static void complete_limit(limit_t *limit)
 static ngx_int_t start(ngx_cycle_t *cycle)
 {
     main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_limit_req_module);
-    ngx_shm_zone_t **zones;
-    ngx_uint_t n;
 
     if (conf != NULL) {
-        zones = conf->zones.elts;
-        for (n = 0; n < conf->zones.nelts; n++) {
-            ngx_tollbar_zone_start(zones[n], cycle->log);
-        }
+        ngx_tollbar_zones_start(&conf->zones, cycle->log);
     }
     return NGX_OK;
 }

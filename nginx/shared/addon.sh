@@ -17,10 +17,10 @@ tollbar_libs="$tollbar_archive -lpthread"
 
 # For modules that count what has a beginning and an end, beside or instead of those. They need nothing of the archive.
 tollbar_conn_srcs=
-for tollbar_part in conn conn_hash conn_process conn_zone; do
+for tollbar_part in conn conn_hash conn_process conn_zone conn_limit; do
     tollbar_conn_srcs="$tollbar_conn_srcs $tollbar_shared/ngx_tollbar_$tollbar_part.c"
 done
-tollbar_conn_deps="$tollbar_shared/ngx_tollbar_conn.h $tollbar_shared/ngx_tollbar_conn_zone.h"
+tollbar_conn_deps="$tollbar_shared/ngx_tollbar_conn.h $tollbar_shared/ngx_tollbar_conn_zone.h $tollbar_shared/ngx_tollbar_conn_limit.h"
 
 # What only HTTP modules have.
 tollbar_http_srcs="$tollbar_shared/ngx_http_tollbar_request.c"

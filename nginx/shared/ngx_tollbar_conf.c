@@ -1,5 +1,15 @@
 #include "ngx_tollbar_conf.h"
 
+ngx_conf_enum_t ngx_tollbar_conf_log_levels[] = {
+    { ngx_string("info"), NGX_LOG_INFO },
+    { ngx_string("notice"), NGX_LOG_NOTICE },
+    { ngx_string("warn"), NGX_LOG_WARN },
+    { ngx_string("error"), NGX_LOG_ERR },
+    { ngx_null_string, 0 }
+};
+
+ngx_conf_num_bounds_t ngx_tollbar_conf_status_bounds = { ngx_conf_check_num_bounds, 400, 599 };
+
 char *ngx_tollbar_conf_refuse(ngx_conf_t *cf, const char *message, ngx_str_t *argument)
 {
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, message, argument);

@@ -7,6 +7,10 @@
 #include <ngx_core.h>
 #include <tollbar.h>
 
+/* The words of a directive that says how loudly refusals are logged, and the status codes that they may have. */
+extern ngx_conf_enum_t ngx_tollbar_conf_log_levels[];
+extern ngx_conf_num_bounds_t ngx_tollbar_conf_status_bounds;
+
 /* Tells what is wrong with the configuration, in a message with one "%V". */
 char *ngx_tollbar_conf_refuse(ngx_conf_t *cf, const char *message, ngx_str_t *argument);
 

@@ -3,6 +3,7 @@
 /* As many as a table may have. */
 #define POLICIES_MOST 128
 
+static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log);
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old);
 static void copy(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old);
@@ -66,7 +67,17 @@ void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone)
     }
 }
 
-void ngx_tollbar_zone_start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
+void ngx_tollbar_zones_start(ngx_array_t *zones, ngx_log_t *log)
+{
+    ngx_shm_zone_t **zone = zones->elts;
+    ngx_uint_t n;
+
+    for (n = 0; n < zones->nelts; n++) {
+        start(zone[n], log);
+    }
+}
+
+static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
     tollbar_table_stats stats = TOLLBAR_TABLE_STATS_INIT;

@@ -14,7 +14,7 @@
  *
  *     the directive      ngx_tollbar_zone_add, then, if `data` is NULL, ngx_tollbar_zone_bind
  *     postconfiguration  ngx_tollbar_zone_settle for each zone, when its policies are final
- *     init_module        ngx_tollbar_zone_start for each zone
+ *     init_module        ngx_tollbar_zones_start
  *     a request          tollbar_table_check(zone->table, ...)
  */
 
@@ -53,7 +53,7 @@ ngx_int_t ngx_tollbar_zone_bind(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, ngx_to
 /* Decides whether the memory of the running configuration is used again. */
 void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone);
 
-/* Makes the configured policies those of the table. */
-void ngx_tollbar_zone_start(ngx_shm_zone_t *shm_zone, ngx_log_t *log);
+/* Makes the configured policies of each zone those of its table. `zones` are of ngx_shm_zone_t *. */
+void ngx_tollbar_zones_start(ngx_array_t *zones, ngx_log_t *log);
 
 #endif

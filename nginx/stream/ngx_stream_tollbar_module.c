@@ -24,14 +24,6 @@ static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit);
 static char *add_limit(ngx_conf_t *cf, ngx_array_t *limits, limit_t *limit);
 
-static ngx_conf_enum_t log_levels[] = {
-    { ngx_string("info"), NGX_LOG_INFO },
-    { ngx_string("notice"), NGX_LOG_NOTICE },
-    { ngx_string("warn"), NGX_LOG_WARN },
-    { ngx_string("error"), NGX_LOG_ERR },
-    { ngx_null_string, 0 }
-};
-
 #define ANYWHERE (NGX_STREAM_MAIN_CONF|NGX_STREAM_SRV_CONF)
 
 static ngx_command_t commands[] = {
@@ -39,7 +31,7 @@ static ngx_command_t commands[] = {
       0, NULL },
     { ngx_string("tollbar"), ANYWHERE|NGX_CONF_TAKE123, read_limit, NGX_STREAM_SRV_CONF_OFFSET, 0, NULL },
     { ngx_string("tollbar_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_enum_slot, NGX_STREAM_SRV_CONF_OFFSET,
-      offsetof(conf_t, limit_log_level), &log_levels },
+      offsetof(conf_t, limit_log_level), &ngx_tollbar_conf_log_levels },
     { ngx_string("tollbar_dry_run"), ANYWHERE|NGX_CONF_FLAG, ngx_conf_set_flag_slot, NGX_STREAM_SRV_CONF_OFFSET,
       offsetof(conf_t, dry_run), NULL },
     ngx_null_command
@@ -106,14 +98,9 @@ static void complete_limit(limit_t *limit)
 static ngx_int_t start(ngx_cycle_t *cycle)
 {
     main_conf_t *conf = ngx_stream_cycle_get_module_main_conf(cycle, ngx_stream_tollbar_module);
-    ngx_shm_zone_t **zones;
-    ngx_uint_t n;
 
     if (conf != NULL) {
-        zones = conf->zones.elts;
-        for (n = 0; n < conf->zones.nelts; n++) {
-            ngx_tollbar_zone_start(zones[n], cycle->log);
-        }
+        ngx_tollbar_zones_start(&conf->zones, cycle->log);
     }
     return NGX_OK;
 }
