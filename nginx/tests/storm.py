@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Workers are killed under load, again and again; afterwards every key that is new has to behave.
 
-usage: storm.py [stock|dropin] [kills]
+usage: storm.py [stock|dropin|tollbar] [kills]
 """
 
 import os
@@ -13,19 +13,25 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 
-from harness import load, places
+from harness import load, places, tollbar
 from harness.client import count
 from harness.config import CONTENT
 from harness.server import Nginx, wait_until
 
+# The modules of each flavour, and the word that its directives begin with.
+FLAVOURS = {
+    places.STOCK_FLAVOUR: ([], "limit_req"),
+    places.DROPIN_FLAVOUR: ([places.DROPIN], "limit_req"),
+    "tollbar": ([tollbar.MODULE], "tollbar"),
+}
 # The bursts are those the probes expect; the first limit is the tightest in every way.
 ZONES = """
     access_log off;
-    limit_req_zone $arg_k zone=a:10m rate=1r/s;
-    limit_req_zone "b$arg_k" zone=b:10m rate=2r/s;
-    limit_req_zone "c$arg_k" zone=c:10m rate=5r/s;
+    {word}_zone $arg_k zone=a:10m rate=1r/s;
+    {word}_zone "b$arg_k" zone=b:10m rate=2r/s;
+    {word}_zone "c$arg_k" zone=c:10m rate=5r/s;
 """
-LIMITS = "limit_req zone=a burst=5 nodelay; limit_req zone=b burst=6 nodelay; limit_req zone=c burst=7 nodelay;"
+LIMITS = "{word} zone=a burst=5 nodelay; {word} zone=b burst=6 nodelay; {word} zone=c burst=7 nodelay;"
 BURST = 5
 RATE = 1
 PROBES = 40
@@ -50,8 +56,9 @@ class Damage:
 
 
 def start(home, flavour):
-    return Nginx(home, modules=places.modules_of(flavour), workers=2, log_level="crit", http=ZONES, listen="reuseport",
-                 server=f"location / {{ {LIMITS} {CONTENT} }}").start()
+    modules, word = FLAVOURS[flavour]
+    return Nginx(home, modules=modules, workers=2, log_level="crit", http=ZONES.format(word=word), listen="reuseport",
+                 server=f"location / {{ {LIMITS.format(word=word)} {CONTENT} }}").start()
 
 
 def kill_in_turn(nginx, kills, chance):
@@ -80,7 +87,7 @@ def wrong_bursts(nginx, prefix):
         if not BURST + 1 <= admitted <= BURST + 1 + earned + 1:
             wrong.append(admitted)
         # Whoever is refused is refused by a limit.
-        if admitted + count(answers, 503) != 12:
+        if admitted + count(answers, 503) + count(answers, 429) != 12:
             wrong.append(-1)
     return wrong
 
