@@ -1,0 +1,137 @@
+"""An hour of a rate, in a time that the test moves and nothing else does.
+
+nginx runs with time/stand_still.c before the system's library: its clock, which is that of its own modules, and that of tollbar's
+are what the test says, to the nanosecond. All else is nginx and the modules as they are.
+"""
+
+import mmap
+import os
+import struct
+import subprocess
+import time
+
+import pytest
+
+from harness import places, tollbar
+from harness.client import Kept
+from harness.config import CONTENT
+from harness.server import Nginx
+
+SECOND = 1_000_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+STEP = SECOND // 2
+
+FLAVOURS = {
+    "stock": ([], "limit_req"),
+    "drop-in": ([places.DROPIN], "limit_req"),
+    "tollbar": ([tollbar.MODULE], "tollbar"),
+}
+OURS = ["drop-in", "tollbar"]
+
+
+class Clock:
+    """It runs until it is set."""
+
+    def __init__(self, path):
+        path.write_bytes(bytes(8))
+        self.path = path
+        with path.open("r+b") as file:
+            self.memory = mmap.mmap(file.fileno(), 8)
+        self.start = None
+
+    def set(self, since):
+        """Nanoseconds since the first that is set, which is some seconds ahead of the real time."""
+        if self.start is None:
+            self.start = (time.monotonic_ns() // SECOND + 10) * SECOND
+        struct.pack_into("q", self.memory, 0, self.start + since)
+
+
+@pytest.fixture
+def clock(tmp_path):
+    return Clock(tmp_path / "clock")
+
+
+@pytest.fixture
+def launch(tmp_path, clock):
+    running = []
+    library = tmp_path / "stand_still.so"
+    subprocess.run([os.environ.get("CC", "cc"), "-std=gnu99", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", library,
+                    places.ROOT / "nginx" / "tests" / "time" / "stand_still.c"], check=True)
+
+    def start(flavour, zone, limit="nodelay"):
+        modules, word = FLAVOURS[flavour]
+        # Connections have timers, too.
+        patience = "client_header_timeout 10d; keepalive_timeout 10d; keepalive_time 10d; send_timeout 10d;"
+        one = Nginx(tmp_path / f"nginx{len(running)}", wrapper=["env", f"LD_PRELOAD={library}", f"CLOCK_FILE={clock.path}"],
+                    modules=modules, main="master_process off;", log_level="crit",
+                    http=f"access_log off; {patience} {word}_zone $arg_k zone=z:160k {zone};",
+                    server=f"location / {{ {word} zone=z {limit}; {CONTENT} }}")
+        running.append(one)
+        one.start()
+        # The library looks at its clocks when it is first asked, for a millisecond, which has to go by.
+        assert one.get("/?k=first").status == 200
+        return one
+
+    yield start
+    for one in running:
+        one.stop()
+        assert one.complaints() == []
+
+
+def answers(nginx, clock, times):
+    """A request at each of the times: (time, answer)."""
+    with Kept(nginx.port) as kept:
+        for now in times:
+            clock.set(now)
+            kept.send("/?k=key")
+            yield now, kept.read()
+
+
+def admitted(nginx, clock, times):
+    return [now for now, answer in answers(nginx, clock, times) if answer.status == 200]
+
+
+@pytest.mark.parametrize("flavour", OURS)
+def test_one_a_minute_is_sixty_an_hour(launch, clock, flavour):
+    nginx = launch(flavour, "rate=1r/m")
+    assert admitted(nginx, clock, range(0, HOUR + 1, STEP)) == list(range(0, HOUR + 1, MINUTE))
+
+
+def test_one_a_minute_of_nginx_itself(launch, clock):
+    """It counts in thousandths of a request a second, of which this rate has 16: one in 62.5 seconds. That it says so here shows
+    that the time is what the test makes it."""
+    nginx = launch("stock", "rate=1r/m")
+    assert admitted(nginx, clock, range(0, HOUR + 1, STEP)) == list(range(0, HOUR + 1, 62 * SECOND + STEP))
+
+
+@pytest.mark.parametrize("flavour", OURS)
+def test_the_minute_is_exact_to_the_nanosecond(launch, clock, flavour):
+    nginx = launch(flavour, "rate=1r/m")
+    around = [minute + by for minute in range(MINUTE, HOUR + 1, MINUTE) for by in (-1, 0)]
+    assert admitted(nginx, clock, [0, *around]) == list(range(0, HOUR + 1, MINUTE))
+
+
+@pytest.mark.parametrize("rate, an_hour", [("7r/m", 420), ("59r/m", 3540), ("3r/s", 10_800)])
+@pytest.mark.parametrize("flavour", OURS)
+def test_other_rates(launch, clock, flavour, rate, an_hour):
+    """Where a permit's time is no whole number of nanoseconds. The burst keeps what goes by between two requests."""
+    nginx = launch(flavour, f"rate={rate}", "burst=1 nodelay")
+    # The times have nothing to do with the rate.
+    times = range(0, HOUR, HOUR // (an_hour * 3) - 10_007)
+    assert len(admitted(nginx, clock, times)) == an_hour + 1
+
+
+@pytest.mark.parametrize("rate, seconds", [("0.5r/h", 7200), ("30r/10s", 1 / 3), ("1r/d", 86_400)])
+def test_rates_in_other_words(launch, clock, rate, seconds):
+    nginx = launch("tollbar", f"rate={rate}")
+    wait = -(-SECOND * seconds // 1)
+    assert admitted(nginx, clock, [0, int(wait) - 2, int(wait) + 1]) == [0, int(wait) + 1]
+
+
+def test_retry_after_is_when_it_says(launch, clock):
+    nginx = launch("tollbar", "rate=1r/m", "burst=3 nodelay")
+    found = list(answers(nginx, clock, [0, 0, 0, 0, 0, 1, 59 * SECOND, 59 * SECOND + 1, 60 * SECOND - 1, 60 * SECOND]))
+    assert [(answer.status, answer.headers.get("retry-after")) for _, answer in found] == [
+        (200, None), (200, None), (200, None), (200, None),
+        (429, "60"), (429, "60"), (429, "1"), (429, "1"), (429, "1"), (200, None)]
