@@ -1,17 +1,28 @@
 #!/bin/sh
-# install.sh DESTDIR PREFIX LIBDIR INCLUDEDIR BUILD VERSION ABI: what `make install` does.
-# Under DESTDIR (may be empty) go the header, both libraries, and tollbar.pc, which names the others.
+# install.sh DESTDIR PREFIX LIBDIR INCLUDEDIR BUILD VERSION ABI: what `make install` and `cmake --install` do.
+# Under DESTDIR (may be empty) go the headers, both libraries, tollbar.pc, and the CMake package, which name the others.
 set -eu
 destdir=$1 prefix=$2 libdir=$3 includedir=$4 build=$5 version=$6 abi=$7
 root=$(cd "$(dirname "$0")/.." && pwd)
+package=$destdir$libdir/cmake/tollbar
 
-install -d "$destdir$libdir/pkgconfig" "$destdir$includedir"
-install -m 644 "$root/include/tollbar.h" "$destdir$includedir/tollbar.h"
+install -d "$destdir$libdir/pkgconfig" "$destdir$includedir/tollbar" "$package"
+install -m 644 "$root/include/tollbar.h" "$root/include/tollbar.hpp" "$destdir$includedir"
+install -m 644 "$root"/include/tollbar/*.hpp "$destdir$includedir/tollbar"
 install -m 644 "$build/libtollbar.a" "$destdir$libdir/libtollbar.a"
 install -m 755 "$build/libtollbar.so" "$destdir$libdir/libtollbar.so.$version"
 # Programs are linked through .so, and look for the ABI's name when they start.
 ln -sf "libtollbar.so.$version" "$destdir$libdir/libtollbar.so.$abi"
 ln -sf "libtollbar.so.$abi" "$destdir$libdir/libtollbar.so"
-sed -e "s|@PREFIX@|$prefix|" -e "s|@LIBDIR@|$libdir|" -e "s|@INCLUDEDIR@|$includedir|" -e "s|@VERSION@|$version|" \
-    "$root/tollbar.pc.in" > "$destdir$libdir/pkgconfig/tollbar.pc"
-chmod 644 "$destdir$libdir/pkgconfig/tollbar.pc"
+
+# The CMake package goes from the libraries to the headers, so that all may be moved together.
+include_from_lib=$(realpath -m -s --relative-to="$libdir" "$includedir")
+# TEMPLATE FILE
+fill_in() {
+    sed -e "s|@PREFIX@|$prefix|" -e "s|@LIBDIR@|$libdir|" -e "s|@INCLUDEDIR@|$includedir|" -e "s|@VERSION@|$version|" \
+        -e "s|@ABI@|$abi|" -e "s|@INCLUDE_FROM_LIB@|$include_from_lib|" "$root/$1" > "$2"
+    chmod 644 "$2"
+}
+fill_in tollbar.pc.in "$destdir$libdir/pkgconfig/tollbar.pc"
+fill_in cmake/tollbarConfig.cmake.in "$package/tollbarConfig.cmake"
+fill_in cmake/tollbarConfigVersion.cmake.in "$package/tollbarConfigVersion.cmake"

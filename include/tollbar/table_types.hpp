@@ -88,6 +88,8 @@ private:
 /// One request of a batch. It views the key's bytes, which must live until the batch is decided.
 class request {
 public:
+    /// A request without a key, for arrays that are filled in later.
+    request() noexcept : request(key(nullptr, 0)) {}
     /// Of a key, or of whatever a key can be made of.
     template <class Key, std::enable_if_t<std::is_convertible_v<const Key &, key>, int> = 0>
     request(const Key &of, std::uint64_t cost = 1) noexcept : request(key(of), cost) {}

@@ -1,0 +1,61 @@
+// Who may log in: a limit for each client in memory that processes share, and one for all of them together.
+//
+//     c++ -std=c++17 keyed.cpp $(pkg-config --cflags --libs tollbar) && ./a.out 192.0.2.1 2001:db8::1 2001:db8::2
+//
+// Each argument is a request by that address. The last two of these are one client: a host may take any address of its
+// /64. Run the program again and the table is still there; /dev/shm keeps it until the machine is switched off.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "tollbar.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The whole seconds of an HTTP Retry-After, rounded up.
+long long seconds(std::chrono::nanoseconds wait) {
+    return std::chrono::ceil<std::chrono::seconds>(wait).count();
+}
+
+bool may_log_in(const tollbar::table &clients, const tollbar::limiter &everybody, const char *address) {
+    const auto client = tollbar::prefix::try_parse(address);
+    if (!client) {
+        std::printf("%s: %s\n", address, client.error().message().c_str());
+        return false;
+    }
+    // The answer in full is for those who are refused; where only yes and no count, check() is cheaper.
+    const auto decision = clients.decide(*client);
+    if (!decision) {
+        if (decision.retry_after())
+            std::printf("%s: 429, Retry-After: %lld\n", address, seconds(*decision.retry_after()));
+        else
+            std::printf("%s: 500, %s\n", address, decision.error().message().c_str());
+        return false;
+    }
+    // A request that passes may wait a little for its turn among all.
+    if (!everybody.wait(10ms)) {
+        std::printf("%s: 503\n", address);
+        return false;
+    }
+    std::printf("%s: 200, %llu left\n", address, static_cast<unsigned long long>(decision.remaining()));
+    return true;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    const char *const path = std::getenv("LOGINS") ? std::getenv("LOGINS") : "/dev/shm/example-logins";
+    try {
+        const auto clients = tollbar::table::open(path, 100'000, {"5/min burst 2"});
+        const tollbar::limiter everybody("1000/s burst 100");
+        bool all = true;
+        for (int i = 1; i < argc; i++)
+            all &= may_log_in(clients, everybody, argv[i]);
+        return all ? 0 : 1;
+    } catch (const tollbar::error &error) {
+        std::fprintf(stderr, "%s: %s\n", path, error.what());
+        return 2;
+    }
+}

@@ -1,0 +1,93 @@
+# shellcheck shell=sh
+# The tests against the libraries as they are installed, under valgrind and under the sanitizers; the example. Sourced.
+cpp_tests="policy_test limiter_test table_test threads_test"
+
+# DIRECTORY COMPILER-AND-FLAGS LIBRARIES...
+compile_cpp() {
+    into=$work/$1 compiler=$2
+    shift 2
+    mkdir -p "$into"
+    # shellcheck disable=SC2086
+    for t in $cpp_tests; do
+        $compiler -g $cpp_strict -I"$root/include" -o "$into/$t" "$here/$t.cpp" "$@" -lpthread || return 1
+    done
+}
+
+# NAME DIRECTORY TESTS COMMAND...: runs them, each under the command.
+run_cpp() {
+    run_name=$1 from=$work/$2 run_these=$3
+    shift 3
+    for t in $run_these; do
+        suite "$run_name: $t" "$@" "$from/$t"
+    done
+}
+
+cpp_against_libraries() {
+    check "compile: g++ -std=c++17 -O2, shared library" \
+        compile_cpp so "g++ -std=c++17 -O2" -L"$build" -ltollbar "-Wl,-rpath,$build"
+    run_cpp "libtollbar.so" so "$cpp_tests"
+    check "compile: clang++ -std=c++20 -O0, archive" compile_cpp a "clang++ -std=c++20 -O0" "$build/libtollbar.a"
+    run_cpp "libtollbar.a" a "$cpp_tests"
+}
+
+# Without the threads: valgrind runs one at a time, and they have a sanitizer of their own.
+cpp_under_valgrind() {
+    [ -x "$work/so/table_test" ] || check "compile: g++ -std=c++17 -O2, shared library" \
+        compile_cpp so "g++ -std=c++17 -O2" -L"$build" -ltollbar "-Wl,-rpath,$build"
+    run_cpp valgrind so "policy_test limiter_test table_test" \
+        valgrind --quiet --error-exitcode=1 --leak-check=full --child-silent-after-fork=yes
+}
+
+cpp_under_address_sanitizer() {
+    check "compile: g++ address,undefined, archive" compile_cpp asan \
+        "g++ -std=c++17 -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all" "$build/libtollbar.a"
+    run_cpp "address,undefined" asan "$cpp_tests"
+}
+
+# FLAG: both sides instrumented, with the Rust compiler's run-time, as for the C tests.
+link_cpp_threads() {
+    runtime=$(find "$(rustc --print target-libdir)" -name 'librustc*_rt.tsan.a') && [ -n "$runtime" ] || return 1
+    # shellcheck disable=SC2086
+    g++ -std=c++17 -g "$1" -O1 -fsanitize=thread -I"$root/include" -c -o "$work/threads.o" "$here/threads_test.cpp" || return 1
+    g++ -o "$work/threads-tsan" "$work/threads.o" "$work/thread.a" -Wl,--whole-archive "$runtime" \
+        -Wl,--no-whole-archive -Wl,--export-dynamic -lpthread -ldl -lm -lrt
+}
+
+cpp_sees_planted_race() {
+    link_cpp_threads -DPLANT_RACE || return 1
+    # 66 is the sanitizer's exit code for "reported".
+    code=0
+    setarch -R "$work/threads-tsan" > "$work/planted" 2>&1 || code=$?
+    [ $code -eq 66 ] && grep -q 'data race' "$work/planted"
+}
+
+cpp_under_thread_sanitizer() {
+    check "build: library with thread sanitizer" instrumented_library thread
+    check "thread sanitizer reports a planted race" cpp_sees_planted_race
+    check "compile: threads_test, both sides with thread sanitizer" link_cpp_threads -DNO_RACE
+    suite "thread sanitizer of both sides: threads_test" setarch -R "$work/threads-tsan"
+}
+
+# STATUS OUTPUT ARGUMENTS...: how the example ends and what it prints.
+says() {
+    want_status=$1 want=$2
+    shift 2
+    status=0
+    got=$(LOGINS="$work/logins" "$work/keyed" "$@" 2>&1) || status=$?
+    printf 'status %s, got:\n%s\n' $status "$got"
+    [ $status -eq "$want_status" ] && [ "$got" = "$want" ]
+}
+
+cpp_example() {
+    rm -f "$work/logins"
+    # shellcheck disable=SC2086
+    check "examples/cpp: compiles" g++ -std=c++17 $cpp_strict -I"$root/include" -o "$work/keyed" \
+        "$root/examples/cpp/keyed.cpp" "$build/libtollbar.a"
+    check "examples/cpp: two addresses of a /64 are one client" says 0 "2001:db8::1: 200, 1 left
+2001:db8::2: 200, 0 left
+192.0.2.1: 200, 1 left" 2001:db8::1 2001:db8::2 192.0.2.1
+    check "examples/cpp: the next process finds the table" says 1 "2001:db8::3: 429, Retry-After: 12" 2001:db8::3
+    check "examples/cpp: not an address" says 1 "nobody: not a network address" nobody
+    echo "something else" > "$work/logins"
+    check "examples/cpp: not a table" says 2 "$work/logins: tollbar: not a tollbar table" 192.0.2.1
+}
