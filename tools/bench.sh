@@ -1,6 +1,6 @@
 #!/bin/sh
-# `make bench`: two tables of ratios, each of one run: one limiter against bare operations and the C library
-# as it ships, and the keyed table against its peer; with
+# `make bench`: tables of one run each: one limiter against bare operations and the C library as it ships, the
+# keyed table against its peer, C++ beside C; with
 # `make bench TRENDS=1` criterion's trends too.
 set -eu
 cd "$(dirname "$0")/.."
@@ -9,6 +9,10 @@ make --silent lib
 TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --bench ratios
 # A directory of its own: the library would be built there with other flags than for benches, under one name.
 cargo run --quiet --release --package tollbar-peers --target-dir target/peers
+# What C++ adds to C, if there is a compiler for it.
+if command -v g++ >/dev/null 2>&1; then
+    ffi-tests/cpp/bench.sh build
+fi
 if [ -n "${TRENDS:-}" ]; then
     TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --bench trends
 fi

@@ -34,6 +34,7 @@ test)
     wants abidw abigail-tools
     wants musl-gcc musl-tools
     wants pkg-config pkg-config
+    wants cmake cmake
     wants setarch util-linux
     wants git git
     wants_file /usr/include/cmocka.h libcmocka-dev

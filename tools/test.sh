@@ -84,6 +84,7 @@ readme() {
         echo "1 passed, 0 failed"
 }
 c() { make --silent lib && ffi-tests/c/run.sh build; }
+cpp() { make --silent lib && ffi-tests/cpp/run.sh build; }
 replay() { make --silent lib build/tollbar-replay && examples/c/test.sh build; }
 # The modules in a real nginx.
 nginx() { make --silent nginx && nginx/tests/run.sh; }
@@ -94,6 +95,7 @@ step rust rust
 step loom loom
 step tsan tsan
 step c c
+step cpp cpp
 step replay replay
 step nginx nginx
 step readme readme
