@@ -1,0 +1,287 @@
+package tollbar_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollbar"
+)
+
+func mustLimiter(t testing.TB, policy string) *tollbar.Limiter {
+	t.Helper()
+	limiter, err := tollbar.NewLimiter(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return limiter
+}
+
+func TestALimiterLetsItsBurstPass(t *testing.T) {
+	for _, policy := range []string{
+		"3/day", "3/day algo interval", "3/day algo fixed-window anchor first", "3/day algo weighted-window",
+		"3/day algo sliding-window segments 4 mode strict anchor first", "3/day algo sliding-log", "3/day burst 3 init 3",
+	} {
+		limiter := mustLimiter(t, policy)
+		for i, want := range []bool{true, true, true, false, false} {
+			if got := limiter.Allow(); got != want {
+				t.Errorf("%s: call %d: %v", policy, i, got)
+			}
+		}
+		if err := limiter.Reset(); err != nil || !limiter.AllowN(3) || limiter.AllowN(1) {
+			t.Errorf("%s: not as fresh after Reset (%v)", policy, err)
+		}
+	}
+}
+
+func TestAnswersInFull(t *testing.T) {
+	limiter := mustLimiter(t, "10/s burst 2")
+	const second = uint64(time.Second)
+	d, err := limiter.CheckAt(second, 2)
+	if err != nil || d != (tollbar.Decision{Verdict: tollbar.Allowed, ResetAfter: 200 * time.Millisecond}) || !d.Allowed() {
+		t.Errorf("%+v, %v", d, err)
+	}
+	d, _ = limiter.PeekAt(second, 1)
+	if d != (tollbar.Decision{Verdict: tollbar.Denied, RetryAfter: 100 * time.Millisecond, ResetAfter: 200 * time.Millisecond}) {
+		t.Errorf("%+v", d)
+	}
+	if d, _ = limiter.CheckAt(second, 3); d.Verdict != tollbar.Never || d.RetryAfter != tollbar.Forever {
+		t.Errorf("%+v", d)
+	}
+	if !limiter.AllowAt(second, 0) || limiter.AllowAt(second+99999999, 1) || !limiter.AllowAt(second+100000000, 1) {
+		t.Error("not to the nanosecond")
+	}
+	if taken, err := limiter.TakeUpToAt(2*second, 5); taken != 2 || err != nil {
+		t.Errorf("took %d, %v", taken, err)
+	}
+	wait, err := limiter.ReserveAt(2*second, 1, time.Second)
+	if wait != 100*time.Millisecond || err != nil {
+		t.Errorf("reserved for %v, %v", wait, err)
+	}
+	if _, err = limiter.ReserveAt(2*second, 2, 100*time.Millisecond); !errors.Is(err, tollbar.ErrDenied) {
+		t.Error(err)
+	}
+	if _, err = limiter.ReserveAt(2*second, 3, tollbar.Forever); !errors.Is(err, tollbar.ErrNever) {
+		t.Error(err)
+	}
+}
+
+func TestByTheClock(t *testing.T) {
+	for _, clock := range []tollbar.Clock{tollbar.ClockCounter, tollbar.ClockMonotonic, tollbar.ClockCoarse} {
+		limiter, err := tollbar.NewLimiterClock("2/min", clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if taken, _ := limiter.TakeUpTo(5); taken != 2 {
+			t.Errorf("clock %d: took %d", clock, taken)
+		}
+		d, _ := limiter.Peek(1)
+		if d.RetryAfter <= 29*time.Second || d.RetryAfter > 30*time.Second {
+			t.Errorf("clock %d: %+v", clock, d)
+		}
+		state, err := limiter.State()
+		now, _ := tollbar.Now(clock)
+		if err != nil || state.Remaining != 0 || state.Now == 0 || state.Now > now+1e9 || now > state.Now+1e9 {
+			t.Errorf("clock %d: %+v at %d, %v", clock, state, now, err)
+		}
+	}
+	if _, err := tollbar.NewLimiterClock("2/min", 9); !errors.Is(err, tollbar.ErrChoice) {
+		t.Error(err)
+	}
+	if _, err := tollbar.Now(9); !errors.Is(err, tollbar.ErrChoice) {
+		t.Error(err)
+	}
+}
+
+func TestBatches(t *testing.T) {
+	limiter := mustLimiter(t, "5/day")
+	verdicts := make([]tollbar.Verdict, 4)
+	if err := limiter.CheckMany([]uint64{2, 9, 2, 2}, verdicts); err != nil {
+		t.Fatal(err)
+	}
+	if want := [4]tollbar.Verdict{tollbar.Allowed, tollbar.Never, tollbar.Allowed, tollbar.Denied}; [4]tollbar.Verdict(verdicts) != want {
+		t.Errorf("%v, want %v", verdicts, want)
+	}
+	now, _ := tollbar.Now(tollbar.ClockCounter)
+	if err := limiter.CheckManyAt(now, nil, verdicts[:2]); err != nil || verdicts[0] != tollbar.Allowed || verdicts[1] != tollbar.Denied {
+		t.Errorf("%v, %v", verdicts, err)
+	}
+	if err := limiter.CheckMany(nil, nil); err != nil {
+		t.Error(err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a batch of fewer costs than verdicts")
+		}
+	}()
+	_ = limiter.CheckMany([]uint64{1}, verdicts)
+}
+
+func TestNothingIsAllocated(t *testing.T) {
+	limiter, verdicts := mustLimiter(t, "1000/s"), make([]tollbar.Verdict, 64)
+	table, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 10}, "1000/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close()
+	address := []byte("2001:db8::1")
+	var batch tollbar.Batch
+	for name, f := range map[string]func(){
+		"Limiter.Allow":     func() { limiter.Allow() },
+		"Limiter.Check":     func() { _, _ = limiter.Check(1) },
+		"Limiter.CheckMany": func() { _ = limiter.CheckMany(nil, verdicts) },
+		"Limiter.Reserve":   func() { _, _ = limiter.Reserve(1, 0) },
+		"Table.Allow":       func() { table.Allow("key") },
+		"a key of bytes":    func() { table.Allow(string(address)) },
+		"Table.Check":       func() { _, _ = table.Check("key", 1) },
+		"Keys.Peek":         func() { _, _ = table.Under(0).Peek("key", 1) },
+		"Keys.TakeUpTo":     func() { _, _ = table.Under(0).TakeUpTo("key", 1) },
+		"Table.CheckMany": func() {
+			batch.Clear()
+			for range 64 {
+				batch.Add("key")
+			}
+			_ = table.CheckMany(&batch)
+		},
+	} {
+		if n := testing.AllocsPerRun(100, f); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+func TestTheErrorSaysTheColumn(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		code   tollbar.Code
+		column int
+		says   string
+	}{
+		{"100/x", tollbar.ErrSyntax, 5, "column 5: expected"},
+		{"", tollbar.ErrSyntax, 1, "column 1: expected"},
+		{"100/s algo fifo", tollbar.ErrAlgorithm, 12, "column 12: expected"},
+		{"100/s burst 1 burst 2", tollbar.ErrDuplicate, 15, "column 15"},
+		{"100/s slack 3", tollbar.ErrOptionMismatch, 0, "100/s slack 3"},
+		{"99999999999999999999/s", tollbar.ErrNumber, 1, "column 1"},
+		{"1/s burst 0", tollbar.ErrBurstZero, 0, "burst"},
+		{"100\x00/s", tollbar.ErrSyntax, 4, "column 4"},
+	} {
+		_, err := tollbar.NewLimiter(c.text)
+		var refused *tollbar.PolicyError
+		if !errors.As(err, &refused) || !errors.Is(err, c.code) || errors.Is(err, tollbar.ErrNever) {
+			t.Errorf("%q: %v", c.text, err)
+			continue
+		}
+		if c.column != 0 && refused.Column != c.column || refused.Text != c.text || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q: column %d: %v", c.text, refused.Column, err)
+		}
+		if _, parse := tollbar.ParsePolicy(c.text); !errors.Is(parse, c.code) {
+			t.Errorf("%q: ParsePolicy: %v", c.text, parse)
+		}
+	}
+}
+
+func TestPoliciesAsText(t *testing.T) {
+	for _, text := range []string{
+		"100/s burst 20", "3/min algo interval burst 3 anchor first", "10/100ms burst 20 init 0", "5/s borrow",
+		"120/min algo sliding-window segments 6 mode strict", "10/s algo pacer burst 10 slack 4", "7/h algo sliding-log count rejected",
+		"1000000/s burst 5000000 unit bytes", "1000/s algo warm-up warm 2s cold 3",
+	} {
+		policy, err := tollbar.ParsePolicy(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		again, err := tollbar.ParsePolicy(policy.String())
+		if err != nil || again != policy || policy.Check() != nil {
+			t.Errorf("%s: %+v, as text %q: %+v, %v", text, policy, policy, again, err)
+		}
+		var read tollbar.Policy
+		written, err := policy.MarshalText()
+		if err != nil || read.UnmarshalText(written) != nil || read != policy {
+			t.Errorf("%s: %s, %v", text, written, err)
+		}
+	}
+	bucket := tollbar.Policy{Limit: 100, Period: time.Second, Burst: 20}
+	if bucket.String() != "100/s burst 20" || bucket.Algorithm.String() != "gcra" {
+		t.Errorf("%v", bucket)
+	}
+	wrong := tollbar.Policy{Algorithm: 99, Limit: 1, Period: 1, Burst: 1}
+	if _, err := wrong.MarshalText(); err == nil || wrong.Check() == nil {
+		t.Error("a policy of no algorithm has a text")
+	}
+	if _, err := tollbar.NewLimiter(wrong.String()); err == nil {
+		t.Error("its String makes a limiter")
+	}
+	if _, err := tollbar.ParsePolicy("1/200000d"); !errors.Is(err, tollbar.ErrNumber) {
+		t.Errorf("a period that Go has no number for: %v", err)
+	}
+}
+
+func TestAfterClose(t *testing.T) {
+	limiter := mustLimiter(t, "100/s")
+	if limiter.Close() != nil || limiter.Close() != nil {
+		t.Error("Close")
+	}
+	if limiter.Allow() || limiter.AllowN(1) || limiter.AllowAt(1, 1) {
+		t.Error("allowed")
+	}
+	verdicts := []tollbar.Verdict{tollbar.Allowed}
+	for i, f := range []func() error{
+		func() error { _, err := limiter.Check(1); return err },
+		func() error { _, err := limiter.CheckAt(1, 1); return err },
+		func() error { _, err := limiter.Peek(1); return err },
+		func() error { _, err := limiter.PeekAt(1, 1); return err },
+		func() error { _, err := limiter.TakeUpTo(1); return err },
+		func() error { _, err := limiter.TakeUpToAt(1, 1); return err },
+		func() error { _, err := limiter.Reserve(1, 0); return err },
+		func() error { _, err := limiter.ReserveAt(1, 1, 0); return err },
+		func() error { _, err := limiter.State(); return err },
+		func() error { return limiter.Reset() },
+		func() error { return limiter.Wait(context.Background()) },
+		func() error { return limiter.CheckMany(nil, verdicts) },
+		func() error { return limiter.CheckManyAt(1, nil, verdicts) },
+	} {
+		if err := f(); !errors.Is(err, tollbar.ErrClosed) {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	if verdicts[0] != tollbar.Denied {
+		t.Error("a batch that failed says allowed")
+	}
+}
+
+// Calls, Close and the garbage collector at once: nothing is freed under a call.
+func TestCloseAmidCalls(t *testing.T) {
+	for range 60 {
+		limiter := mustLimiter(t, "1000000/s algo sliding-window segments 512")
+		var calls atomic.Int64
+		var all sync.WaitGroup
+		for range 4 {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				for limiter.AllowN(1) || calls.Load() == 0 {
+					calls.Add(1)
+				}
+			}()
+		}
+		for calls.Load() < 10 {
+			runtime.Gosched()
+		}
+		limiter.Close()
+		all.Wait()
+	}
+	runtime.GC()
+}
+
+func TestVersion(t *testing.T) {
+	if v := tollbar.Version(); strings.Count(v, ".") != 2 {
+		t.Error(v)
+	}
+}
