@@ -35,15 +35,15 @@ class Counted:
         return self.requests - self.refused
 
 
-def begin(nginx, connections, seconds, threads=1, path="/", fresh=None):
-    """Start wrk. With `fresh`, every request has a key that no other has, beginning with that word."""
+def begin(nginx, connections, seconds, threads=1, path="/", fresh=None, script=None):
+    """Start wrk. With `fresh`, every request has a key that no other has, beginning with that word; `script` is Lua of one's own."""
     command = [places.program("wrk"), f"-t{threads}", f"-c{connections}", f"-d{seconds}s", "--timeout", "10s"]
     tail = []
-    if fresh:
-        script = nginx.home / "fresh.lua"
-        script.write_text(FRESH_KEYS)
-        command += ["-s", str(script)]
-        tail = ["--", fresh]
+    if fresh or script:
+        path_of_script = nginx.home / "keys.lua"
+        path_of_script.write_text(script or FRESH_KEYS)
+        command += ["-s", str(path_of_script)]
+        tail = ["--", fresh or "-"]
     return subprocess.Popen([*command, f"http://127.0.0.1:{nginx.port}{path}", *tail], stdout=subprocess.PIPE)
 
 

@@ -1,0 +1,91 @@
+#!/bin/bash
+# Runs site.conf: run.sh [PORT]. Builds the modules if they are missing (make nginx), starts nginx in a directory of its own,
+# says what to try, and ends with Ctrl-C. Without a port it takes 8080, or the first after it that is free.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+modules=${TOLLBAR_NGINX_MODULES:-$root/build/nginx}
+# Debian keeps nginx in a directory that is not on every user's path.
+PATH=$PATH:/usr/sbin:/sbin
+
+if [ ! -f "$modules/ngx_http_tollbar_module.so" ] || ! command -v "${NGINX:-nginx}" >/dev/null; then
+    make -C "$root" nginx
+fi
+
+taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+port=${1:-8080}
+while taken "$port"; do
+    if [ $# -gt 0 ]; then
+        echo "port $port is in use" >&2
+        exit 1
+    fi
+    port=$((port + 1))
+done
+
+home=$(mktemp -d "${TMPDIR:-/tmp}/tollbar-example.XXXXXX")
+nginx=
+finish() {
+    trap '' INT TERM
+    [ -z "$nginx" ] || kill -TERM "$nginx" 2>/dev/null || true
+    [ -z "$nginx" ] || wait "$nginx" || true
+    rm -rf "$home"
+}
+trap finish EXIT
+trap 'exit 0' INT TERM
+
+# As root, nginx serves as another user.
+chmod 755 "$home"
+mkdir -p "$home/html/api" "$home/html/downloads"
+echo "<p>Hello.</p>" >"$home/html/index.html"
+echo '{"hello": "world"}' >"$home/html/api/hello"
+head -c 1000000 /dev/zero >"$home/html/downloads/file"
+sed "s/127\.0\.0\.1:8080/127.0.0.1:$port/" "$here/site.conf" >"$home/site.conf"
+cat >"$home/nginx.conf" <<END
+load_module $modules/ngx_http_tollbar_module.so;
+daemon off;
+pid nginx.pid;
+error_log error.log;
+events {}
+http {
+    client_body_temp_path temp_body;
+    proxy_temp_path temp_proxy;
+    fastcgi_temp_path temp_fastcgi;
+    uwsgi_temp_path temp_uwsgi;
+    scgi_temp_path temp_scgi;
+    include site.conf;
+}
+END
+
+"${NGINX:-nginx}" -p "$home" -c nginx.conf -e error.log &
+nginx=$!
+until taken "$port"; do
+    if ! kill -0 "$nginx" 2>/dev/null; then
+        cat "$home/error.log" >&2
+        exit 1
+    fi
+    sleep 0.05
+done
+
+at=http://127.0.0.1:$port
+cat <<END
+nginx serves $here/site.conf at $at; its logs are in $home.
+Try:
+
+# Alice pays for 6 a minute, and may send 3 at once; look at the headers
+curl -si -H 'X-API-Key: alices-key' '$at/api/hello?[1-4]'
+
+# Bob pays for more
+curl -s -o /dev/null -w '%{http_code} ' -H 'X-API-Key: bobs-key' '$at/api/hello?[1-3]'
+
+# two downloads at a time, of some seconds each
+for n in 1 2 3; do curl -s -o /dev/null -w '%{http_code} ' $at/downloads/file & done; wait
+
+# 10 a second for each address, and 20 more at once: the last of 40 are refused
+curl -s -o /dev/null -w '%{http_code} ' '$at/?[1-40]'
+
+# what the zones have counted
+curl -s $at/limits
+
+Ctrl-C ends it.
+END
+wait "$nginx"
