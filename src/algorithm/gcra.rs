@@ -89,6 +89,7 @@ impl Gcra {
     }
 
     /// Words from [`Gcra::keeps_order`] on that are this far apart expire at different times, the greater one later.
+    #[cfg(not(loom))]
     #[inline]
     pub(crate) fn apart(&self) -> u64 {
         // As far as the clock moves in a nanosecond.
@@ -96,6 +97,7 @@ impl Gcra {
     }
 
     /// Whether it is no word that is as good as fresh at the beginning of time.
+    #[cfg(not(loom))]
     #[inline]
     pub(crate) fn keeps_order(&self, state: u64) -> bool {
         state >= self.lacking
