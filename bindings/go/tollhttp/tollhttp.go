@@ -1,0 +1,262 @@
+// Package tollhttp limits the rate of requests to an http.Handler: by a table of tollbar, with a key for each request.
+//
+//	table, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 1_000_000}, "100/min burst 20")
+//	...
+//	limit, err := tollhttp.New(tollhttp.Options{Limits: []tollhttp.Limit{{Name: "client", Table: table}}})
+//	...
+//	http.ListenAndServe(":8080", limit.Handler(mux))
+//
+// A request that is refused gets status 429 with Retry-After. Every answer has the fields of
+// draft-ietf-httpapi-ratelimit-headers-11:
+//
+//	RateLimit-Policy: "client";q=100;w=60    a hundred in sixty seconds
+//	RateLimit: "client";r=19;t=1             nineteen are left now, and all are there again in a second
+package tollhttp
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"tollbar"
+)
+
+// Limit is one limit that requests have to keep.
+type Limit struct {
+	// Name in the header fields: printable ASCII, not empty. It is quoted as need be.
+	Name string
+	// Table holds the states. It stays the caller's, and open for as long as the handler is used.
+	Table *tollbar.Table
+	// Policy is the number of the table's policy. What the header says of it is what it was when the handler was made.
+	Policy uint32
+	// Key says whose request it is, and whether this limit is for it at all: with false it is not counted. Nil is
+	// [RemoteAddr]. An empty key gets what the table's MissingKey says.
+	Key func(*http.Request) (key string, counted bool)
+	// Cost is the permits that a request takes; nil is 1 each.
+	Cost func(*http.Request) uint64
+}
+
+// Options say how requests are limited.
+type Options struct {
+	// Limits, at least one. They are asked in this order, and the first that refuses ends it. Those before it have been
+	// charged: put the one first that refuses most.
+	Limits []Limit
+	// Exempt requests pass and are counted nowhere. Nil: none are. (Keys may be exempt too: [tollbar.Keys.Exempt].)
+	Exempt func(*http.Request) bool
+	// Refused answers a request that is refused; the header fields are set, Retry-After among them where waiting helps. Nil
+	// is [http.Error] with status 429.
+	Refused http.Handler
+	// Failed answers a request that could not be decided on, such as one after the table's Close. Nil is [http.Error] with
+	// status 500: no request passes uncounted.
+	Failed func(http.ResponseWriter, *http.Request, error)
+	// NoHeaders: RateLimit and RateLimit-Policy are not sent. Retry-After is.
+	NoHeaders bool
+}
+
+// Errors of New.
+var (
+	// ErrNoLimit: there is no limit, or one without a table.
+	ErrNoLimit = errors.New("tollhttp: a limit with a table is wanted")
+	// ErrName: a name that is empty or not of printable ASCII.
+	ErrName = errors.New("tollhttp: a name is of printable ASCII, and not empty")
+)
+
+// Limiter limits the requests of handlers. Any number of them, and of goroutines, may use it.
+type Limiter struct {
+	options Options
+	limits  []limit
+}
+
+// limit is a Limit with what can be worked out beforehand.
+type limit struct {
+	Limit
+	keys tollbar.Keys
+	// The name as a string of structured fields.
+	quoted string
+	// Its item of RateLimit-Policy.
+	policy string
+}
+
+// New checks the options. The error is [ErrNoLimit], [ErrName], or the table's.
+func New(options Options) (*Limiter, error) {
+	l := &Limiter{options: options}
+	if len(options.Limits) == 0 {
+		return nil, ErrNoLimit
+	}
+	for _, given := range options.Limits {
+		if given.Table == nil {
+			return nil, ErrNoLimit
+		}
+		quoted, err := quote(given.Name)
+		if err != nil {
+			return nil, err
+		}
+		policy, err := given.Table.Policy(given.Policy)
+		if err != nil {
+			return nil, err
+		}
+		if given.Key == nil {
+			given.Key = RemoteAddr
+		}
+		l.limits = append(l.limits, limit{
+			Limit: given, keys: given.Table.Under(given.Policy), quoted: quoted, policy: quoted + describe(policy),
+		})
+	}
+	return l, nil
+}
+
+// Handler is next for those requests that may pass.
+func (l *Limiter) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if l.options.Exempt != nil && l.options.Exempt(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		passes, retry, err := l.ask(w.Header(), r)
+		switch {
+		case err != nil && l.options.Failed != nil:
+			l.options.Failed(w, r, err)
+		case err != nil:
+			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		case passes:
+			next.ServeHTTP(w, r)
+		default:
+			if retry != tollbar.Forever {
+				w.Header().Set("Retry-After", strconv.FormatUint(seconds(retry), 10))
+			}
+			if l.options.Refused != nil {
+				l.options.Refused.ServeHTTP(w, r)
+				return
+			}
+			http.Error(w, http.StatusText(http.StatusTooManyRequests), http.StatusTooManyRequests)
+		}
+	})
+}
+
+// ask puts the request to each limit, and what they say into the header.
+func (l *Limiter) ask(header http.Header, r *http.Request) (passes bool, retry time.Duration, err error) {
+	var policies, states []byte
+	passes = true
+	for i := range l.limits {
+		limit := &l.limits[i]
+		key, counted := limit.Key(r)
+		if !counted {
+			continue
+		}
+		cost := uint64(1)
+		if limit.Cost != nil {
+			cost = limit.Cost(r)
+		}
+		decision, err := limit.keys.Check(key, cost)
+		if err != nil {
+			return false, 0, err
+		}
+		if !l.options.NoHeaders {
+			policies = append(separate(policies), limit.policy...)
+			states = limit.appendState(separate(states), decision)
+		}
+		if !decision.Allowed() {
+			passes, retry = false, decision.RetryAfter
+			break
+		}
+	}
+	if len(policies) != 0 {
+		header.Set("RateLimit-Policy", string(policies))
+		header.Set("RateLimit", string(states))
+	}
+	return passes, retry, nil
+}
+
+func separate(list []byte) []byte {
+	if len(list) == 0 {
+		return list
+	}
+	return append(list, ", "...)
+}
+
+func (l *limit) appendState(to []byte, d tollbar.Decision) []byte {
+	to = append(append(to, l.quoted...), ";r="...)
+	to = strconv.AppendUint(to, min(d.Remaining, mostInteger), 10)
+	if d.ResetAfter == tollbar.Forever {
+		return to
+	}
+	return strconv.AppendUint(append(to, ";t="...), seconds(d.ResetAfter), 10)
+}
+
+// mostInteger is the largest number that a structured field can have.
+const mostInteger = 999_999_999_999_999
+
+// describe is so many permits in so many seconds; of a period that is no whole number of seconds, what comes to as much.
+func describe(p tollbar.Policy) string {
+	window := seconds(p.Period)
+	high, low := bits.Mul64(p.Limit, window*uint64(time.Second))
+	quota := uint64(math.MaxUint64)
+	if period := uint64(p.Period); high < period {
+		quota, _ = bits.Div64(high, low, period)
+	}
+	return ";q=" + strconv.FormatUint(min(quota, mostInteger), 10) + ";w=" + strconv.FormatUint(window, 10)
+}
+
+// seconds are rounded up: a client that comes back then is not early.
+func seconds(d time.Duration) uint64 {
+	s := uint64(d / time.Second)
+	if d%time.Second != 0 {
+		s++
+	}
+	return s
+}
+
+// quote is a name as a string of structured fields (RFC 9651, 3.3.3).
+func quote(name string) (string, error) {
+	if name == "" {
+		return "", ErrName
+	}
+	for i := range len(name) {
+		if name[i] < 0x20 || name[i] > 0x7e {
+			return "", ErrName
+		}
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`, nil
+}
+
+// RemoteAddr is a key of the address that the connection comes from: all of an IPv4 address, and the first 64 bits of an
+// IPv6 address, since a host can change the rest with every request. It is empty where there is no address (a Unix
+// socket). Behind a proxy it is the proxy's: see [Header].
+func RemoteAddr(r *http.Request) (string, bool) {
+	address, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return "", true
+	}
+	return addrKey(address.Addr()), true
+}
+
+// Header is a key function for those behind a proxy: of the address in that header field, which the proxy must set
+// itself and not pass on from its client. Of a list it takes the last, which is the one that the nearest proxy has added.
+// It is empty where there is no such address.
+func Header(name string) func(*http.Request) (string, bool) {
+	return func(r *http.Request) (string, bool) {
+		values := r.Header.Values(name)
+		if len(values) == 0 {
+			return "", true
+		}
+		last := values[len(values)-1]
+		address, err := netip.ParseAddr(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:]))
+		if err != nil {
+			return "", true
+		}
+		return addrKey(address), true
+	}
+}
+
+func addrKey(address netip.Addr) string {
+	key, err := tollbar.AddrKey(address, 32, 64)
+	if err != nil {
+		return ""
+	}
+	return key
+}
