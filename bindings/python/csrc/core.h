@@ -1,0 +1,112 @@
+/* What the parts of tollbar._core share: the stable ABI of Python 3.11 over tollbar.h.
+ *
+ * The rules by which nothing here can crash:
+ *   - arguments are turned into C values first, since that may run Python code, and only then is a table's
+ *     handle read, since that code may have closed it;
+ *   - the GIL is held in every decision (giving it up costs more than a decision takes), so a handle that has
+ *     been read stays valid; where it is given up, `users` keeps the handle. */
+
+#ifndef TOLLBAR_CORE_H
+#define TOLLBAR_CORE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+
+#include "tollbar.h"
+
+typedef struct {
+    PyTypeObject *decision;
+    PyTypeObject *table;
+    /* tollbar._errors.policy_error and .call_error, which make the exceptions. */
+    PyObject *policy_error;
+    PyObject *call_error;
+} core_state;
+
+extern struct PyModuleDef core_module;
+extern PyType_Spec core_decision_spec;
+extern PyType_Spec core_limiter_spec;
+extern PyType_Spec core_table_spec;
+
+/* The state of the module that `type`, or what it inherits from, was defined in. */
+core_state *core_state_of(PyTypeObject *type);
+
+/* decision.c: the answer that the library writes into, ready to be returned. */
+typedef struct {
+    PyObject_HEAD
+    tollbar_decision answer;
+} core_decision;
+
+core_decision *core_decision_new(PyTypeObject *type);
+
+/* errors.c: raise what a result says. `path` may be NULL. Returns NULL. */
+PyObject *core_raise(core_state *state, int32_t code, PyObject *path);
+/* The spec that a text says, or -1 with PolicyError. */
+int core_spec_parse(core_state *state, PyObject *text, tollbar_policy_spec *spec);
+/* A policy's canonical text. */
+PyObject *core_spec_text(core_state *state, const tollbar_policy_spec *spec);
+PyObject *core_parse(PyObject *module, PyObject *text);
+
+/* args.c */
+
+/* Puts the arguments of a fast call into `out`, in the order of `names`; what was not given stays as it is.
+ * `names` ends with NULL; the first `positional` may be given by place, of which the first `required` must be. */
+int core_bind(const char *function, const char *const *names, Py_ssize_t required, Py_ssize_t positional,
+              PyObject *const *args, Py_ssize_t nargs, PyObject *keywords, PyObject **out);
+
+/* An int of 64 bits without a sign, or -1 with TypeError or ValueError. */
+int core_uint64(PyObject *object, const char *what, uint64_t *out);
+
+/* A key as the library takes it. Valid until core_key_release. */
+typedef struct {
+    const void *data;
+    size_t length;
+    uint64_t number;
+    /* An object that owns `data`, where that is not the argument itself. */
+    PyObject *owner;
+} core_key;
+
+int core_key_get(PyObject *object, core_key *key);
+
+static inline void core_key_release(core_key *key) {
+    Py_XDECREF(key->owner);
+}
+
+PyObject *core_address_key(PyObject *module, PyObject *args);
+
+/* table.c */
+typedef struct {
+    PyObject_HEAD
+    /* NULL once closed. */
+    tollbar_table *handle;
+    core_state *state;
+    PyTypeObject *decision;
+    /* Names of policies and their numbers, a dict that belongs to the Python part; or NULL. */
+    PyObject *names;
+    /* Calls that have given the GIL up and use the handle. */
+    Py_ssize_t users;
+    /* Closed while there were users: the last of them frees this. */
+    tollbar_table *leaving;
+} core_table;
+
+/* The handle, or NULL with an error if the table is closed. */
+const tollbar_table *core_table_handle(core_table *self);
+int core_table_policy(core_table *self, PyObject *object, uint32_t *out);
+/* batch.c */
+PyObject *core_table_check_many(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
+PyObject *core_limiter_many(PyObject *self, const tollbar_limiter *limiter, core_state *state, PyObject *costs,
+                            uint64_t now, int timed);
+/* table_admin.c: what is done to a table now and then. */
+PyObject *core_table_set_policy(PyObject *self, PyObject *args);
+PyObject *core_table_add_policy(PyObject *self, PyObject *text);
+PyObject *core_table_get_policy(PyObject *self, PyObject *policy);
+PyObject *core_table_stats(PyObject *self, PyObject *unused);
+PyObject *core_table_validate(PyObject *self, PyObject *repair);
+PyObject *core_table_sync(PyObject *self, PyObject *unused);
+PyObject *core_table_copy_from(PyObject *self, PyObject *other);
+
+/* A method that takes its arguments as a C array. */
+#define CORE_FAST(name, function, doc)                                                                \
+    { name, (PyCFunction)(void (*)(void))(function), METH_FASTCALL | METH_KEYWORDS, doc }
+
+#endif

@@ -1,0 +1,112 @@
+/* Decision: an answer in full. True if the request may pass. */
+
+#include "core.h"
+
+core_decision *core_decision_new(PyTypeObject *type) {
+    core_decision *self = PyObject_Malloc(sizeof *self);
+    if (self == NULL)
+        return (core_decision *)PyErr_NoMemory();
+    self->answer = (tollbar_decision)TOLLBAR_DECISION_INIT;
+    return (core_decision *)PyObject_Init((PyObject *)self, type);
+}
+
+static void decision_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static const tollbar_decision *answer(PyObject *self) {
+    return &((core_decision *)self)->answer;
+}
+
+static int decision_bool(PyObject *self) {
+    return answer(self)->verdict == TOLLBAR_ALLOWED;
+}
+
+static PyObject *get_allowed(PyObject *self, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(decision_bool(self));
+}
+
+static PyObject *get_never(PyObject *self, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(answer(self)->verdict == TOLLBAR_NEVER);
+}
+
+static PyObject *get_remaining(PyObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(answer(self)->remaining);
+}
+
+static PyObject *nanoseconds(uint64_t time) {
+    if (time == TOLLBAR_NO_TIME)
+        Py_RETURN_NONE;
+    return PyLong_FromUnsignedLongLong(time);
+}
+
+static PyObject *seconds(uint64_t time) {
+    return PyFloat_FromDouble(time == TOLLBAR_NO_TIME ? Py_HUGE_VAL : (double)time / 1e9);
+}
+
+static PyObject *get_retry_ns(PyObject *self, void *unused) {
+    (void)unused;
+    return nanoseconds(answer(self)->retry_after_ns);
+}
+
+static PyObject *get_retry(PyObject *self, void *unused) {
+    (void)unused;
+    return seconds(answer(self)->retry_after_ns);
+}
+
+static PyObject *get_reset_ns(PyObject *self, void *unused) {
+    (void)unused;
+    return nanoseconds(answer(self)->reset_after_ns);
+}
+
+static PyObject *get_reset(PyObject *self, void *unused) {
+    (void)unused;
+    return seconds(answer(self)->reset_after_ns);
+}
+
+static PyObject *decision_repr(PyObject *self) {
+    static const char *const verdicts[] = { "allowed", "denied", "never" };
+    const tollbar_decision *a = answer(self);
+    PyObject *retry = get_retry(self, NULL);
+    PyObject *reset = retry == NULL ? NULL : get_reset(self, NULL);
+    PyObject *text = NULL;
+    if (reset != NULL)
+        text = PyUnicode_FromFormat("<tollbar.Decision %s, remaining=%llu, retry_after=%R, reset_after=%R>",
+                                    verdicts[a->verdict <= 2 ? a->verdict : 1], (unsigned long long)a->remaining,
+                                    retry, reset);
+    Py_XDECREF(retry);
+    Py_XDECREF(reset);
+    return text;
+}
+
+static PyGetSetDef decision_getset[] = {
+    { "allowed", get_allowed, NULL, "Whether the request may pass; its cost has been charged.", NULL },
+    { "never", get_never, NULL, "Whether the cost is more than there can ever be at once.", NULL },
+    { "remaining", get_remaining, NULL, "Permits that could be taken now.", NULL },
+    { "retry_after", get_retry, NULL, "Seconds until it would pass; 0.0 if it has, inf if never.", NULL },
+    { "retry_after_ns", get_retry_ns, NULL, "The same in nanoseconds; None if never.", NULL },
+    { "reset_after", get_reset, NULL, "Seconds until all is as at first.", NULL },
+    { "reset_after_ns", get_reset_ns, NULL, "The same in nanoseconds.", NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+static PyType_Slot decision_slots[] = {
+    { Py_tp_doc, "An answer in full. True if the request may pass." },
+    { Py_tp_dealloc, decision_dealloc },
+    { Py_tp_repr, decision_repr },
+    { Py_nb_bool, decision_bool },
+    { Py_tp_getset, decision_getset },
+    { 0, NULL },
+};
+
+PyType_Spec core_decision_spec = {
+    .name = "tollbar.Decision",
+    .basicsize = sizeof(core_decision),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = decision_slots,
+};

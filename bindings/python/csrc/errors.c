@@ -1,0 +1,66 @@
+/* Errors, and policies between text and struct. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "core.h"
+
+static void raise_made(PyObject *exception) {
+    if (exception != NULL) {
+        PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+        Py_DECREF(exception);
+    }
+}
+
+PyObject *core_raise(core_state *state, int32_t code, PyObject *path) {
+    /* Only these leave a reason in errno. */
+    int reason = code <= TOLLBAR_E_OPEN && code >= TOLLBAR_E_SYNC ? errno : 0;
+    raise_made(PyObject_CallFunction(state->call_error, "issiO", (int)code, tollbar_errname(code),
+                                     tollbar_strerror(code), reason, path == NULL ? Py_None : path));
+    return NULL;
+}
+
+int core_spec_parse(core_state *state, PyObject *text, tollbar_policy_spec *spec) {
+    if (!PyUnicode_Check(text)) {
+        PyErr_SetString(PyExc_TypeError, "a policy is a str or a Policy");
+        return -1;
+    }
+    Py_ssize_t length;
+    const char *bytes = PyUnicode_AsUTF8AndSize(text, &length);
+    if (bytes == NULL)
+        return -1;
+    tollbar_policy_error error = TOLLBAR_POLICY_ERROR_INIT;
+    *spec = (tollbar_policy_spec)TOLLBAR_POLICY_SPEC_INIT;
+    int32_t code = tollbar_policy_spec_parse(bytes, (size_t)length, spec, &error);
+    if (code == 0)
+        return 0;
+    raise_made(PyObject_CallFunction(state->policy_error, "issKO", (int)code, tollbar_errname(code),
+                                     error.expected == NULL ? tollbar_strerror(code) : error.expected,
+                                     (unsigned long long)error.column, text));
+    return -1;
+}
+
+PyObject *core_spec_text(core_state *state, const tollbar_policy_spec *spec) {
+    char text[TOLLBAR_POLICY_TEXT_MAX];
+    size_t length = 0;
+    int32_t code = tollbar_policy_spec_print(spec, text, sizeof text, &length);
+    if (code != 0)
+        return core_raise(state, code, NULL);
+    return PyUnicode_FromStringAndSize(text, (Py_ssize_t)length);
+}
+
+/* parse(text) -> (canonical text, the fields of the struct in order) */
+PyObject *core_parse(PyObject *module, PyObject *text) {
+    core_state *state = PyModule_GetState(module);
+    tollbar_policy_spec spec;
+    if (core_spec_parse(state, text, &spec) != 0)
+        return NULL;
+    PyObject *canonical = core_spec_text(state, &spec);
+    if (canonical == NULL)
+        return NULL;
+    return Py_BuildValue("NIKKKKKKIIIIII", canonical, spec.algorithm, (unsigned long long)spec.limit,
+                         (unsigned long long)spec.period_ns, (unsigned long long)spec.burst,
+                         (unsigned long long)spec.init, (unsigned long long)spec.slack,
+                         (unsigned long long)spec.warm_up_ns, spec.cold, spec.segments, spec.mode, spec.anchor,
+                         spec.unit, spec.flags);
+}

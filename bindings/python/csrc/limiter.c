@@ -1,0 +1,220 @@
+/* Limiter: one state, any algorithm. */
+
+#include "core.h"
+
+typedef struct {
+    PyObject_HEAD
+    tollbar_limiter *handle;
+    core_state *state;
+    PyTypeObject *decision;
+    uint32_t clock;
+    /* Whether the algorithm can book permits ahead of their time. */
+    int books;
+} core_limiter;
+
+static inline core_limiter *of(PyObject *self) {
+    return (core_limiter *)self;
+}
+
+/* Limiter(text, clock) */
+static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    (void)keywords;
+    PyObject *text;
+    tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
+    if (!PyArg_ParseTuple(args, "OI", &text, &options.clock))
+        return NULL;
+    core_state *state = core_state_of(type);
+    tollbar_policy_spec spec;
+    if (state == NULL || core_spec_parse(state, text, &spec) != 0)
+        return NULL;
+    tollbar_limiter *handle;
+    int32_t code = tollbar_limiter_new(&spec, &options, &handle);
+    if (code != 0)
+        return core_raise(state, code, NULL);
+
+    allocfunc alloc = PyType_GetSlot(type, Py_tp_alloc);
+    PyObject *self = alloc(type, 0);
+    if (self == NULL) {
+        tollbar_limiter_free(handle);
+        return NULL;
+    }
+    of(self)->handle = handle;
+    of(self)->state = state;
+    of(self)->decision = state->decision;
+    of(self)->clock = options.clock;
+    of(self)->books = spec.algorithm == TOLLBAR_ALGORITHM_GCRA || spec.algorithm == TOLLBAR_ALGORITHM_PACER
+                      || spec.algorithm == TOLLBAR_ALGORITHM_WARM_UP
+                      || (spec.algorithm == TOLLBAR_ALGORITHM_INTERVAL && spec.anchor == TOLLBAR_ANCHOR_EPOCH);
+    return self;
+}
+
+static void limiter_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    tollbar_limiter_free(of(self)->handle);
+    freefunc release = PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+/* Reads (cost=1, *, at=None). */
+static int cost_and_time(const char *function, const char *first, PyObject *const *args, Py_ssize_t nargs,
+                         PyObject *keywords, uint64_t *cost, uint64_t *now, int *timed) {
+    const char *const names[] = { first, "at", NULL };
+    PyObject *given[2] = { NULL, NULL };
+    *cost = 1;
+    *timed = 0;
+    if (nargs == 0 && keywords == NULL)
+        return 0;
+    if (core_bind(function, names, 0, 1, args, nargs, keywords, given) != 0)
+        return -1;
+    if (given[0] != NULL && core_uint64(given[0], first, cost) != 0)
+        return -1;
+    if (given[1] == NULL || given[1] == Py_None)
+        return 0;
+    *timed = 1;
+    return core_uint64(given[1], "at", now);
+}
+
+static PyObject *limiter_check(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    uint64_t cost, now;
+    int timed;
+    if (cost_and_time("check", "cost", args, nargs, keywords, &cost, &now, &timed) != 0)
+        return NULL;
+    core_decision *out = core_decision_new(of(self)->decision);
+    if (out == NULL)
+        return NULL;
+    int32_t code = timed ? tollbar_limiter_check_at(of(self)->handle, now, cost, &out->answer)
+                         : tollbar_limiter_check(of(self)->handle, cost, &out->answer);
+    if (code >= 0)
+        return (PyObject *)out;
+    Py_DECREF(out);
+    return core_raise(of(self)->state, code, NULL);
+}
+
+static PyObject *limiter_allow(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    uint64_t cost, now;
+    int timed;
+    if (cost_and_time("allow", "cost", args, nargs, keywords, &cost, &now, &timed) != 0)
+        return NULL;
+    int32_t code = timed ? tollbar_limiter_check_at(of(self)->handle, now, cost, NULL)
+                         : tollbar_limiter_check(of(self)->handle, cost, NULL);
+    return code < 0 ? core_raise(of(self)->state, code, NULL) : PyBool_FromLong(code == TOLLBAR_ALLOWED);
+}
+
+static PyObject *limiter_peek(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    uint64_t cost, now;
+    int timed;
+    if (cost_and_time("peek", "cost", args, nargs, keywords, &cost, &now, &timed) != 0)
+        return NULL;
+    core_decision *out = core_decision_new(of(self)->decision);
+    if (out == NULL)
+        return NULL;
+    int32_t code = timed ? tollbar_limiter_peek_at(of(self)->handle, now, cost, &out->answer)
+                         : tollbar_limiter_peek(of(self)->handle, cost, &out->answer);
+    if (code >= 0)
+        return (PyObject *)out;
+    Py_DECREF(out);
+    return core_raise(of(self)->state, code, NULL);
+}
+
+static PyObject *limiter_take_up_to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    uint64_t most, now, taken = 0;
+    int timed;
+    if (nargs == 0 && keywords == NULL) {
+        PyErr_SetString(PyExc_TypeError, "take_up_to() missing required argument: 'most'");
+        return NULL;
+    }
+    if (cost_and_time("take_up_to", "most", args, nargs, keywords, &most, &now, &timed) != 0)
+        return NULL;
+    int32_t code = timed ? tollbar_limiter_take_up_to_at(of(self)->handle, now, most, &taken)
+                         : tollbar_limiter_take_up_to(of(self)->handle, most, &taken);
+    return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(taken);
+}
+
+static PyObject *limiter_check_many(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    static const char *const names[] = { "costs", "at", NULL };
+    PyObject *given[2] = { NULL, NULL };
+    uint64_t now = 0;
+    if (core_bind("check_many", names, 1, 1, args, nargs, keywords, given) != 0)
+        return NULL;
+    int timed = given[1] != NULL && given[1] != Py_None;
+    if (timed && core_uint64(given[1], "at", &now) != 0)
+        return NULL;
+    return core_limiter_many(self, of(self)->handle, of(self)->state, given[0], now, timed);
+}
+
+/* reserve(cost, patience_ns) -> (outcome, nanoseconds). What a waiter has to do next:
+ *     0  it has its permits and may use them after that time
+ *     1  it has nothing yet and may try again after that time
+ *     2  it cannot have them within its patience
+ * The sleeping itself is Python's: a signal's handler must run meanwhile, and an event loop must go on. */
+static PyObject *limiter_reserve(PyObject *self, PyObject *args) {
+    unsigned long long cost, patience;
+    if (!PyArg_ParseTuple(args, "KK", &cost, &patience))
+        return NULL;
+    uint64_t now, after = 0;
+    int32_t code = tollbar_clock_now(of(self)->clock, &now);
+    int outcome = 0;
+    if (code == 0 && of(self)->books) {
+        code = tollbar_limiter_reserve_at(of(self)->handle, now, cost, patience, &after);
+        if (code > 0)
+            outcome = 2;
+    } else if (code == 0) {
+        tollbar_decision answer = TOLLBAR_DECISION_INIT;
+        code = tollbar_limiter_check_at(of(self)->handle, now, cost, &answer);
+        if (code > 0) {
+            after = answer.retry_after_ns;
+            outcome = code == TOLLBAR_NEVER || after == TOLLBAR_NO_TIME || after > patience ? 2 : 1;
+        }
+    }
+    if (code < 0)
+        return core_raise(of(self)->state, code, NULL);
+    return Py_BuildValue("iK", outcome, (unsigned long long)(outcome == 2 ? 0 : after));
+}
+
+static PyObject *limiter_reset(PyObject *self, PyObject *unused) {
+    (void)unused;
+    int32_t code = tollbar_limiter_reset(of(self)->handle);
+    if (code < 0)
+        return core_raise(of(self)->state, code, NULL);
+    Py_RETURN_NONE;
+}
+
+/* The text of the policy. */
+static PyObject *limiter_text(PyObject *self, PyObject *unused) {
+    (void)unused;
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
+    int32_t code = tollbar_limiter_get_policy(of(self)->handle, &spec);
+    if (code < 0)
+        return core_raise(of(self)->state, code, NULL);
+    return core_spec_text(of(self)->state, &spec);
+}
+
+static PyMethodDef limiter_methods[] = {
+    CORE_FAST("check", limiter_check, "check(cost=1, *, at=None) -> Decision\n\nTakes cost permits, or none."),
+    CORE_FAST("allow", limiter_allow, "allow(cost=1, *, at=None) -> bool\n\nThe fastest form of check."),
+    CORE_FAST("peek", limiter_peek, "peek(cost=1, *, at=None) -> Decision\n\nWhat check would say; takes nothing."),
+    CORE_FAST("take_up_to", limiter_take_up_to,
+              "take_up_to(most, *, at=None) -> int\n\nTakes what there is, up to most."),
+    CORE_FAST("check_many", limiter_check_many,
+              "check_many(costs, *, at=None) -> bytes\n\nA 1 for each request that may pass, a 0 for each that may not;\n"
+              "costs is how many requests of 1, or a cost for each."),
+    { "_reserve", limiter_reserve, METH_VARARGS, "What a waiter has to do next." },
+    { "_text", limiter_text, METH_NOARGS, "The text of the policy." },
+    { "reset", limiter_reset, METH_NOARGS, "reset()\n\nBack to fresh." },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyType_Slot limiter_slots[] = {
+    { Py_tp_new, limiter_new },
+    { Py_tp_dealloc, limiter_dealloc },
+    { Py_tp_methods, limiter_methods },
+    { 0, NULL },
+};
+
+PyType_Spec core_limiter_spec = {
+    .name = "tollbar._core.Limiter",
+    .basicsize = sizeof(core_limiter),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = limiter_slots,
+};

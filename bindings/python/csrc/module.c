@@ -1,0 +1,106 @@
+/* The module tollbar._core. */
+
+#include "core.h"
+
+core_state *core_state_of(PyTypeObject *type) {
+    for (; type != NULL; type = PyType_GetSlot(type, Py_tp_base)) {
+        PyObject *module = PyType_GetModule(type);
+        if (module == NULL)
+            PyErr_Clear();
+        else if (PyModule_GetDef(module) == &core_module)
+            return PyModule_GetState(module);
+    }
+    PyErr_SetString(PyExc_SystemError, "not a type of tollbar");
+    return NULL;
+}
+
+static PyObject *core_now(PyObject *module, PyObject *clock) {
+    uint64_t number, now;
+    if (core_uint64(clock, "clock", &number) != 0)
+        return NULL;
+    int32_t code = tollbar_clock_now(number > UINT32_MAX ? UINT32_MAX : (uint32_t)number, &now);
+    if (code != 0)
+        return core_raise(PyModule_GetState(module), code, NULL);
+    return PyLong_FromUnsignedLongLong(now);
+}
+
+static PyMethodDef core_methods[] = {
+    { "parse", core_parse, METH_O, "The canonical text and the fields of a policy's text." },
+    { "address_key", core_address_key, METH_VARARGS, "The key of a network address." },
+    { "now", core_now, METH_O, "The time of a clock, in nanoseconds." },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec) {
+    PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+    if (type != NULL && PyModule_AddType(module, type) != 0)
+        Py_CLEAR(type);
+    return type;
+}
+
+static int core_exec(PyObject *module) {
+    core_state *state = PyModule_GetState(module);
+    /* A library of another ABI does not have this, and then the module does not load. */
+    if (tollbar_abi_1 != 1) {
+        PyErr_SetString(PyExc_ImportError, "tollbar: a library of another ABI");
+        return -1;
+    }
+    PyObject *errors = PyImport_ImportModule("tollbar._errors");
+    if (errors == NULL)
+        return -1;
+    state->policy_error = PyObject_GetAttrString(errors, "policy_error");
+    state->call_error = PyObject_GetAttrString(errors, "call_error");
+    Py_DECREF(errors);
+    if (state->policy_error == NULL || state->call_error == NULL)
+        return -1;
+
+    state->decision = add_type(module, &core_decision_spec);
+    PyTypeObject *limiter = add_type(module, &core_limiter_spec);
+    state->table = add_type(module, &core_table_spec);
+    int missing = state->decision == NULL || limiter == NULL || state->table == NULL;
+    Py_XDECREF((PyObject *)limiter);
+    return missing ? -1 : PyModule_AddStringConstant(module, "version", tollbar_version_string());
+}
+
+static int core_traverse(PyObject *module, visitproc visit, void *arg) {
+    core_state *state = PyModule_GetState(module);
+    Py_VISIT(state->decision);
+    Py_VISIT(state->table);
+    Py_VISIT(state->policy_error);
+    Py_VISIT(state->call_error);
+    return 0;
+}
+
+static int core_clear(PyObject *module) {
+    core_state *state = PyModule_GetState(module);
+    Py_CLEAR(state->decision);
+    Py_CLEAR(state->table);
+    Py_CLEAR(state->policy_error);
+    Py_CLEAR(state->call_error);
+    return 0;
+}
+
+static void core_free(void *module) {
+    core_clear(module);
+}
+
+static PyModuleDef_Slot core_slots[] = {
+    { Py_mod_exec, core_exec },
+    { 0, NULL },
+};
+
+struct PyModuleDef core_module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "tollbar._core",
+    .m_doc = "What tollbar is made of; use the package.",
+    .m_size = sizeof(core_state),
+    .m_methods = core_methods,
+    .m_slots = core_slots,
+    .m_traverse = core_traverse,
+    .m_clear = core_clear,
+    .m_free = core_free,
+};
+
+PyMODINIT_FUNC PyInit__core(void) {
+    return PyModuleDef_Init(&core_module);
+}

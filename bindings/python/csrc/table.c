@@ -1,0 +1,306 @@
+/* Table: a state for each of many keys. Making, ending, and deciding. */
+
+#include <stdlib.h>
+
+#include "core.h"
+
+static inline core_table *of(PyObject *self) {
+    return (core_table *)self;
+}
+
+const tollbar_table *core_table_handle(core_table *self) {
+    if (self->handle == NULL)
+        PyErr_SetString(PyExc_ValueError, "the table is closed");
+    return self->handle;
+}
+
+int core_table_policy(core_table *self, PyObject *object, uint32_t *out) {
+    if (PyUnicode_Check(object)) {
+        PyObject *number = self->names == NULL ? NULL : PyDict_GetItemWithError(self->names, object);
+        if (number == NULL) {
+            if (!PyErr_Occurred())
+                PyErr_SetObject(PyExc_KeyError, object);
+            return -1;
+        }
+        object = number;
+    }
+    uint64_t number;
+    if (core_uint64(object, "policy", &number) != 0)
+        return -1;
+    /* The library says that there is none of such a number. */
+    *out = number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
+    return 0;
+}
+
+enum { PRIVATE, SHARED, IN_FILE };
+
+/* The table that `kind` asks for. Without the GIL: a file may be large, and another process at it. */
+static int32_t make(int kind, const char *path, const tollbar_table_options *options,
+                    const tollbar_policy_spec *specs, Py_ssize_t count, tollbar_table **out) {
+    const tollbar_policy_spec *list[128];
+    for (Py_ssize_t i = 0; i < count; i++)
+        list[i] = &specs[i];
+    if (kind == PRIVATE)
+        return tollbar_table_new(options, list, (size_t)count, out);
+    if (kind == SHARED)
+        return tollbar_table_shared(options, list, (size_t)count, out);
+    return tollbar_table_open(path, count == 0 ? NULL : options, list, (size_t)count, out);
+}
+
+/* Table(texts, names, capacity, on_full, missing, clock, seed, flags, mode, kind, path) */
+static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    (void)keywords;
+    PyObject *texts, *names, *capacity, *seed, *path;
+    int kind;
+    tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(0);
+    if (!PyArg_ParseTuple(args, "O!O!OIIIOIIiO", &PyTuple_Type, &texts, &PyDict_Type, &names, &capacity,
+                          &options.on_full, &options.missing_key, &options.clock, &seed, &options.flags,
+                          &options.mode, &kind, &path))
+        return NULL;
+    core_state *state = core_state_of(type);
+    if (state == NULL || core_uint64(capacity, "capacity", &options.capacity) != 0
+        || core_uint64(seed, "seed", &options.seed) != 0)
+        return NULL;
+    Py_ssize_t count = PyTuple_Size(texts);
+    if (count > 128 || (count == 0 && kind != IN_FILE))
+        return core_raise(state, TOLLBAR_E_POLICIES, NULL);
+
+    tollbar_policy_spec *specs = PyMem_Calloc(count == 0 ? 1 : (size_t)count, sizeof *specs);
+    PyObject *name = NULL, *self = NULL;
+    tollbar_table *handle = NULL;
+    if (specs == NULL)
+        return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (core_spec_parse(state, PyTuple_GetItem(texts, i), &specs[i]) != 0)
+            goto done;
+    if (kind == IN_FILE && !PyUnicode_FSConverter(path, &name))
+        goto done;
+    const char *bytes = name == NULL ? "" : PyBytes_AsString(name);
+    int32_t code;
+    Py_BEGIN_ALLOW_THREADS
+    code = make(kind, bytes, &options, specs, count, &handle);
+    Py_END_ALLOW_THREADS
+    if (code != 0) {
+        core_raise(state, code, kind == IN_FILE ? path : NULL);
+        goto done;
+    }
+    allocfunc alloc = PyType_GetSlot(type, Py_tp_alloc);
+    self = alloc(type, 0);
+    if (self == NULL) {
+        tollbar_table_free(handle);
+        goto done;
+    }
+    of(self)->handle = handle;
+    of(self)->state = state;
+    of(self)->decision = state->decision;
+    Py_INCREF(names);
+    of(self)->names = names;
+done:
+    PyMem_Free(specs);
+    Py_XDECREF(name);
+    return self;
+}
+
+static void table_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    /* Who uses the handle without the GIL holds the object too, so nobody does. */
+    tollbar_table_free(of(self)->handle);
+    Py_XDECREF(of(self)->names);
+    freefunc release = PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+static PyObject *table_close(PyObject *self, PyObject *unused) {
+    (void)unused;
+    tollbar_table *handle = of(self)->handle;
+    of(self)->handle = NULL;
+    if (of(self)->users == 0)
+        tollbar_table_free(handle);
+    else if (handle != NULL)
+        of(self)->leaving = handle;
+    Py_RETURN_NONE;
+}
+
+static PyObject *table_get_closed(PyObject *self, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(of(self)->handle == NULL);
+}
+
+/* What the calls on one key have been given: (key, cost=1, policy=0, *, at=None), some without a cost. */
+typedef struct {
+    const tollbar_table *table;
+    core_key key;
+    uint64_t cost;
+    uint64_t now;
+    uint32_t policy;
+    int timed;
+} call;
+
+static int call_read(core_table *self, const char *function, const char *amount, int needed, PyObject *const *args,
+                     Py_ssize_t nargs, PyObject *keywords, call *c) {
+    const char *const names[] = { "key", amount, "policy", "at", NULL };
+    PyObject *given[4] = { NULL, NULL, NULL, NULL };
+    c->cost = 1;
+    c->policy = 0;
+    c->timed = 0;
+    if (nargs == 1 && keywords == NULL && !needed)
+        given[0] = args[0];
+    else if (core_bind(function, names, needed ? 2 : 1, 3, args, nargs, keywords, given) != 0)
+        return -1;
+    if (given[1] != NULL && core_uint64(given[1], amount, &c->cost) != 0)
+        return -1;
+    if (given[2] != NULL && core_table_policy(self, given[2], &c->policy) != 0)
+        return -1;
+    if (given[3] != NULL && given[3] != Py_None) {
+        c->timed = 1;
+        if (core_uint64(given[3], "at", &c->now) != 0)
+            return -1;
+    }
+    if (core_key_get(given[0], &c->key) != 0)
+        return -1;
+    c->table = core_table_handle(self);
+    if (c->table != NULL)
+        return 0;
+    core_key_release(&c->key);
+    return -1;
+}
+
+static PyObject *decide(PyObject *self, const char *function, int take, PyObject *const *args, Py_ssize_t nargs,
+                        PyObject *keywords) {
+    call c;
+    if (call_read(of(self), function, "cost", 0, args, nargs, keywords, &c) != 0)
+        return NULL;
+    core_decision *out = core_decision_new(of(self)->decision);
+    int32_t code = TOLLBAR_E_NO_MEMORY;
+    if (out != NULL) {
+        tollbar_decision *a = &out->answer;
+        const void *key = c.key.data;
+        size_t length = c.key.length;
+        if (take)
+            code = c.timed ? tollbar_table_check_at(c.table, c.policy, key, length, c.now, c.cost, a)
+                           : tollbar_table_check(c.table, c.policy, key, length, c.cost, a);
+        else
+            code = c.timed ? tollbar_table_peek_at(c.table, c.policy, key, length, c.now, c.cost, a)
+                           : tollbar_table_peek(c.table, c.policy, key, length, c.cost, a);
+    }
+    core_key_release(&c.key);
+    if (code >= 0 || out == NULL)
+        return (PyObject *)out;
+    Py_DECREF(out);
+    return core_raise(of(self)->state, code, NULL);
+}
+
+static PyObject *table_check(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    return decide(self, "check", 1, args, nargs, keywords);
+}
+
+static PyObject *table_peek(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    return decide(self, "peek", 0, args, nargs, keywords);
+}
+
+static PyObject *table_allow(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    call c;
+    if (call_read(of(self), "allow", "cost", 0, args, nargs, keywords, &c) != 0)
+        return NULL;
+    int32_t code = c.timed
+                       ? tollbar_table_check_at(c.table, c.policy, c.key.data, c.key.length, c.now, c.cost, NULL)
+                       : tollbar_table_check(c.table, c.policy, c.key.data, c.key.length, c.cost, NULL);
+    core_key_release(&c.key);
+    return code < 0 ? core_raise(of(self)->state, code, NULL) : PyBool_FromLong(code == TOLLBAR_ALLOWED);
+}
+
+static PyObject *table_take_up_to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    call c;
+    uint64_t taken = 0;
+    if (call_read(of(self), "take_up_to", "most", 1, args, nargs, keywords, &c) != 0)
+        return NULL;
+    int32_t code =
+        c.timed ? tollbar_table_take_up_to_at(c.table, c.policy, c.key.data, c.key.length, c.now, c.cost, &taken)
+                : tollbar_table_take_up_to(c.table, c.policy, c.key.data, c.key.length, c.cost, &taken);
+    core_key_release(&c.key);
+    return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(taken);
+}
+
+typedef int32_t (*key_call)(const tollbar_table *, uint32_t, const void *, size_t);
+
+static PyObject *on_key(PyObject *self, PyObject *args, key_call function) {
+    PyObject *object, *number = NULL;
+    uint32_t policy = 0;
+    core_key key;
+    if (!PyArg_ParseTuple(args, "O|O", &object, &number))
+        return NULL;
+    if ((number != NULL && core_table_policy(of(self), number, &policy) != 0) || core_key_get(object, &key) != 0)
+        return NULL;
+    const tollbar_table *table = core_table_handle(of(self));
+    int32_t code = table == NULL ? 0 : function(table, policy, key.data, key.length);
+    core_key_release(&key);
+    if (table == NULL)
+        return NULL;
+    return code < 0 ? core_raise(of(self)->state, code, NULL) : PyBool_FromLong(code == TOLLBAR_ALLOWED);
+}
+
+static PyObject *table_reset(PyObject *self, PyObject *args) {
+    return on_key(self, args, tollbar_table_reset);
+}
+
+static PyObject *table_exempt(PyObject *self, PyObject *args) {
+    return on_key(self, args, tollbar_table_exempt);
+}
+
+static PyObject *table_unexempt(PyObject *self, PyObject *args) {
+    return on_key(self, args, tollbar_table_unexempt);
+}
+
+static PyObject *table_now(PyObject *self, PyObject *unused) {
+    (void)unused;
+    const tollbar_table *table = core_table_handle(of(self));
+    uint64_t now = 0;
+    int32_t code = table == NULL ? 0 : tollbar_table_now(table, &now);
+    if (table == NULL)
+        return NULL;
+    return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(now);
+}
+
+static PyMethodDef table_methods[] = {
+    CORE_FAST("check", table_check, "check(key, cost=1, policy=0, *, at=None) -> Decision"),
+    CORE_FAST("allow", table_allow, "allow(key, cost=1, policy=0, *, at=None) -> bool\n\nThe fastest form of check."),
+    CORE_FAST("peek", table_peek, "peek(key, cost=1, policy=0, *, at=None) -> Decision\n\nTakes nothing."),
+    CORE_FAST("take_up_to", table_take_up_to, "take_up_to(key, most, policy=0, *, at=None) -> int"),
+    CORE_FAST("check_many", core_table_check_many,
+              "check_many(keys, cost=1, policy=0, *, at=None) -> bytes\n\n"
+              "A 1 for each key that may pass, a 0 for each that may not."),
+    { "reset", table_reset, METH_VARARGS, "reset(key, policy=0) -> bool\n\nLets a key begin again." },
+    { "exempt", table_exempt, METH_VARARGS, "exempt(key, policy=0) -> bool\n\nLets a key pass always." },
+    { "unexempt", table_unexempt, METH_VARARGS, "unexempt(key, policy=0) -> bool\n\nTakes that back." },
+    { "now", table_now, METH_NOARGS, "now() -> int\n\nThe time that calls without `at` read, in nanoseconds." },
+    { "close", table_close, METH_NOARGS, "close()\n\nEnds this view of the table. What is in a file stays." },
+    { "sync", core_table_sync, METH_NOARGS, "sync()\n\nWrites a file's table to the disk." },
+    { "copy_from", core_table_copy_from, METH_O, "copy_from(table) -> (copied, lost)" },
+    { "_set_policy", core_table_set_policy, METH_VARARGS, "Changes a policy." },
+    { "_add_policy", core_table_add_policy, METH_O, "Adds a policy; its number." },
+    { "_text", core_table_get_policy, METH_O, "The text of a policy." },
+    { "_stats", core_table_stats, METH_NOARGS, "Counters and sizes." },
+    { "_health", core_table_validate, METH_O, "What is in the slots; repaired if the argument is true." },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyGetSetDef table_getset[] = {
+    { "closed", table_get_closed, NULL, "Whether the table has been closed.", NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+static PyType_Slot table_slots[] = {
+    { Py_tp_new, table_new },
+    { Py_tp_dealloc, table_dealloc },
+    { Py_tp_methods, table_methods },
+    { Py_tp_getset, table_getset },
+    { 0, NULL },
+};
+
+PyType_Spec core_table_spec = {
+    .name = "tollbar._core.Table",
+    .basicsize = sizeof(core_table),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = table_slots,
+};

@@ -1,0 +1,60 @@
+"""Builds tollbar._core: C against the stable ABI of Python 3.11, linked statically with libtollbar.a.
+
+The library comes from the checkout this directory is part of, from the checkout that TOLLBAR_ROOT names, or,
+when neither is there (in an unpacked sdist), from what `make install` told pkg-config about.
+"""
+
+import os
+import subprocess
+import sysconfig
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+HERE = Path(__file__).resolve().parent
+
+
+def library() -> tuple[str, str]:
+    """The directory of tollbar.h and the path of libtollbar.a."""
+    root = Path(os.environ.get("TOLLBAR_ROOT") or HERE.parent.parent)
+    if (root / "include" / "tollbar.h").is_file():
+        archive = root / "build" / "libtollbar.a"
+        if not archive.is_file():
+            subprocess.run(["make", "--silent", "lib"], cwd=root, check=True)
+        return str(root / "include"), str(archive)
+    try:
+        asked = [
+            subprocess.run(
+                ["pkg-config", f"--variable={name}", "tollbar"], check=True, capture_output=True, text=True
+            ).stdout.strip()
+            for name in ("includedir", "libdir")
+        ]
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise SystemExit(
+            "tollbar: no checkout here, TOLLBAR_ROOT is not set, and pkg-config knows no tollbar; "
+            "`make install` in a checkout first"
+        ) from error
+    return asked[0], str(Path(asked[1]) / "libtollbar.a")
+
+
+include, archive = library()
+# A free-threaded interpreter has no stable ABI: there the same sources are built for that one version.
+limited = not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+setup(
+    ext_modules=[
+        Extension(
+            "tollbar._core",
+            sources=sorted(f"csrc/{path.name}" for path in (HERE / "csrc").glob("*.c")),
+            depends=["csrc/core.h", f"{include}/tollbar.h", archive],
+            include_dirs=[include],
+            extra_objects=[archive],
+            define_macros=[("Py_LIMITED_API", "0x030B0000")] if limited else [],
+            py_limited_api=limited,
+            extra_compile_args=["-std=gnu11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden"],
+            # Only PyInit__core leaves the module, so that another libtollbar in the process is no matter.
+            extra_link_args=["-Wl,--exclude-libs,ALL"],
+        )
+    ],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if limited else {},
+)

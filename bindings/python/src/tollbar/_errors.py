@@ -1,0 +1,53 @@
+"""What can go wrong. tollbar._core makes its exceptions by the two functions at the end."""
+
+import os
+
+
+class Error(Exception):
+    """Of tollbar. `code` and `name` are the result in tollbar.h."""
+
+    code: int = 0
+    name: str = ""
+
+
+class PolicyError(Error, ValueError):
+    """A policy's text that is refused: at `column`, from 1, something else was `expected`."""
+
+    column: int = 0
+    expected: str = ""
+    text: str = ""
+
+
+class TableError(Error, OSError, ValueError):
+    """A table that cannot be made, opened or used so. `errno` and `filename` are set where a system call failed."""
+
+
+# The ranges that tollbar.h gives the codes of policies and of tables, and two codes by name.
+_POLICY = range(-29, -9)
+_TABLE = range(-77, -49)
+_NO_MEMORY = -40
+
+
+def policy_error(code: int, name: str, expected: str, column: int, text: str) -> Exception:
+    error = PolicyError(f"column {column}: {expected} (in {text!r})")
+    error.code, error.name = code, name
+    error.column, error.expected, error.text = column, expected, text
+    return error
+
+
+def call_error(code: int, name: str, message: str, errno: int, path: object) -> Exception:
+    if code == _NO_MEMORY:
+        return MemoryError(message)
+    error: Error
+    if code in _TABLE:
+        where = None if path is None else os.fspath(path)  # type: ignore[call-overload]
+        if errno:
+            error = TableError(errno, f"{message} ({os.strerror(errno)})", where)
+        else:
+            error = TableError(message if where is None else f"{message}: {where!r}")
+    elif code in _POLICY:
+        error = PolicyError(message)
+    else:
+        error = Error(message)
+    error.code, error.name = code, name
+    return error

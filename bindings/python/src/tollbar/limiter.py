@@ -1,0 +1,47 @@
+"""Limiter: one state, any algorithm."""
+
+from __future__ import annotations
+
+from . import _core, _time
+from .policy import Policy, _text
+
+CLOCKS = {"tsc": 0, "monotonic": 1, "coarse": 2}
+
+
+def choice(what: str, value: str, among: dict[str, int]) -> int:
+    try:
+        return among[value]
+    except (KeyError, TypeError):
+        raise ValueError(f"{what} must be one of {', '.join(among)}, not {value!r}") from None
+
+
+class Limiter(_core.Limiter):
+    """Limiter("100/s burst 20"): decides whether a request may pass.
+
+    Any number of threads may use one at once; after a fork each process goes on with its own copy.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, policy: str | Policy, *, clock: str = "tsc") -> Limiter:
+        return super().__new__(cls, _text(policy), choice("clock", clock, CLOCKS))
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(self._text())
+
+    def wait(self, timeout: _time.Time | None = None, cost: int = 1) -> bool:
+        """Takes cost permits, sleeping up to timeout for them; other threads run meanwhile.
+
+        False at once if they cannot be had by then, with nothing taken. Where the algorithm can book ahead (gcra, pacer,
+        warm-up, interval at its usual anchor) callers wake one after the other; else they sleep and try again.
+        What is booked stays so when a signal's handler ends the sleep with an exception.
+        """
+        return _time.wait(lambda left: self._reserve(cost, left), _time.patience(timeout))
+
+    async def wait_async(self, timeout: _time.Time | None = None, cost: int = 1) -> bool:
+        """wait, in an event loop. What is booked stays so when the task is cancelled."""
+        return await _time.wait_async(lambda left: self._reserve(cost, left), _time.patience(timeout))
+
+    def __repr__(self) -> str:
+        return f"Limiter({self._text()!r})"

@@ -1,0 +1,103 @@
+"""Policies: what is allowed, as one line of text."""
+
+from __future__ import annotations
+
+from . import _core
+from ._time import Time, nanoseconds
+
+ALGORITHMS = (
+    "gcra",
+    "interval",
+    "fixed-window",
+    "weighted-window",
+    "sliding-window",
+    "sliding-log",
+    "pacer",
+    "warm-up",
+)
+
+
+class Policy:
+    """A policy that has been read: Policy("100/s burst 20"). Equal policies have equal text, `str(policy)`.
+
+    docs/algorithms.md says which algorithm is for what, and tollbar.h what a text may have.
+    """
+
+    __slots__ = ("_text", "_fields")
+
+    def __init__(self, text: str | Policy) -> None:
+        parsed = _core.parse(_text(text))
+        self._text = parsed[0]
+        self._fields = parsed[1:]
+
+    @classmethod
+    def of(
+        cls,
+        limit: int,
+        per: Time = 1,
+        *,
+        burst: int | None = None,
+        algorithm: str = "gcra",
+        **options: int | str | bool | Time,
+    ) -> Policy:
+        """Of numbers: Policy.of(100, timedelta(minutes=1), burst=20).
+
+        Options are those of the text: init=0, borrow=True, anchor="first", segments=6, mode="strict", slack=2,
+        warm=timedelta(seconds=5), cold=3, count="rejected", unit="bytes".
+        """
+        words = [f"{int(limit)}/{nanoseconds(per, 'per')}ns"]
+        if burst is not None:
+            words.append(f"burst {int(burst)}")
+        if algorithm != "gcra":
+            words.append(f"algo {algorithm}")
+        for name, value in options.items():
+            if name == "warm":
+                words.append(f"warm {nanoseconds(value, name)}ns")  # type: ignore[arg-type]
+            elif value is True:
+                words.append(name)
+            elif value is not False:
+                words.append(f"{name} {value}")
+        return cls(" ".join(words))
+
+    @property
+    def algorithm(self) -> str:
+        return ALGORITHMS[self._fields[0]]
+
+    @property
+    def limit(self) -> int:
+        """Permits per period."""
+        return self._fields[1]
+
+    @property
+    def period_ns(self) -> int:
+        return self._fields[2]
+
+    @property
+    def period(self) -> float:
+        """In seconds."""
+        return self._fields[2] / 1e9
+
+    @property
+    def burst(self) -> int:
+        """The most permits at once."""
+        return self._fields[3]
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Policy({self._text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return self._text == other._text if isinstance(other, Policy) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __reduce__(self) -> tuple[type[Policy], tuple[str]]:
+        return Policy, (self._text,)
+
+
+def _text(policy: str | Policy) -> str:
+    """What the C part takes."""
+    return policy._text if isinstance(policy, Policy) else policy

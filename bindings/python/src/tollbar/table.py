@@ -1,0 +1,199 @@
+"""Table: a state for each of millions of keys, in memory that processes can share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import NamedTuple, Union
+
+from . import _core, _time
+from .limiter import CLOCKS, choice
+from .policy import Policy, _text
+
+Policies = Union[str, Policy, Sequence[Union[str, Policy]], Mapping[str, Union[str, Policy]]]
+
+ON_FULL = {"deny": 0, "inherit": 1, "allow": 2, "evict-nearest": 3}
+MISSING = {"deny": 0, "allow": 1, "report": 2}
+_PRIVATE, _SHARED, _FILE = 0, 1, 2
+_SEEDED, _SMALL_PAGES = 1, 2
+
+
+class Stats(NamedTuple):
+    """Counters and sizes, as in tollbar.h."""
+
+    policies: int
+    capacity: int
+    slots: int
+    bytes: int
+    keys: int
+    inserted: int
+    reclaimed: int
+    vacated: int
+    resets: int
+    refused: int
+    inherited: int
+    unremembered: int
+    evicted: int
+    retries: int
+    backward_steps: int
+
+
+class Health(NamedTuple):
+    """What is in a table's slots, as in tollbar.h."""
+
+    damaged: bool
+    claimed: int
+    vacant: int
+    waiting: int
+    expired: int
+    live: int
+    unknown: int
+    twice: int
+
+
+def _list(policies: Policies) -> tuple[tuple[str, ...], dict[str, int]]:
+    if isinstance(policies, (str, Policy)):
+        return (_text(policies),), {}
+    if isinstance(policies, Mapping):
+        return tuple(map(_text, policies.values())), {name: i for i, name in enumerate(policies)}
+    return tuple(map(_text, policies)), {}
+
+
+class Table(_core.Table):
+    """Table("100/s", capacity=1_000_000): decides for each key by itself.
+
+    `policies` is one policy, a list that requests name by number, or a dict by name: `table.check(key,
+    policy="logins")`. A key is bytes, a str (its UTF-8), an int (its eight bytes, as in an array of int64), any buffer,
+    or None, which is no key. `shared=True` is for processes that are forked later. A table is a context manager.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        policies: Policies,
+        capacity: int,
+        *,
+        shared: bool = False,
+        on_full: str = "deny",
+        missing: str = "deny",
+        clock: str = "tsc",
+        seed: int | None = None,
+        huge_pages: bool = True,
+    ) -> Table:
+        kind = _SHARED if shared else _PRIVATE
+        return cls._make(policies, capacity, on_full, missing, clock, seed, huge_pages, 0, kind, None)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        policies: Policies | None = None,
+        capacity: int | None = None,
+        *,
+        on_full: str = "deny",
+        missing: str = "deny",
+        clock: str = "tsc",
+        seed: int | None = None,
+        huge_pages: bool = True,
+        mode: int = 0o600,
+    ) -> Table:
+        """The table in that file, made if there is none. Without policies and capacity it must be there.
+
+        In /dev/shm a table lasts as long as the machine runs, on a disk longer. A file that is another table, or none,
+        is refused with TableError and stays as it is.
+        """
+        if (policies is None) != (capacity is None):
+            raise TypeError("policies and capacity: both, or neither")
+        return cls._make(policies or (), capacity or 0, on_full, missing, clock, seed, huge_pages, mode, _FILE, path)
+
+    @classmethod
+    def _make(
+        cls,
+        policies: Policies,
+        capacity: int,
+        on_full: str,
+        missing: str,
+        clock: str,
+        seed: int | None,
+        huge_pages: bool,
+        mode: int,
+        kind: int,
+        path: object,
+    ) -> Table:
+        texts, names = _list(policies)
+        flags = (0 if seed is None else _SEEDED) | (0 if huge_pages else _SMALL_PAGES)
+        return super().__new__(
+            cls,
+            texts,
+            names,
+            capacity,
+            choice("on_full", on_full, ON_FULL),
+            choice("missing", missing, MISSING),
+            choice("clock", clock, CLOCKS),
+            seed or 0,
+            flags,
+            mode,
+            kind,
+            path,
+        )
+
+    def policy(self, policy: int | str = 0) -> Policy:
+        """That policy as it is now."""
+        return Policy(self._text(policy))
+
+    def set_policy(self, policy: int | str, to: str | Policy) -> None:
+        """Changes a policy, in all processes at once; keys keep what they owe."""
+        self._set_policy(policy, _text(to))
+
+    def add_policy(self, policy: str | Policy) -> int:
+        """One more policy, in all processes; its number."""
+        return self._add_policy(_text(policy))
+
+    def stats(self) -> Stats:
+        return Stats(*self._stats())
+
+    def validate(self) -> Health:
+        """Looks at every slot."""
+        return Health(*self._health(False))
+
+    def repair(self) -> Health:
+        """Empties damaged slots. Only while nobody else uses the table. Returns what it found."""
+        return Health(*self._health(True))
+
+    def wait(
+        self, key: _core.Key, timeout: _time.Time | None = None, cost: int = 1, policy: int | str = 0
+    ) -> bool:
+        """Takes cost permits of the key, sleeping up to timeout for them; other threads run meanwhile.
+
+        False at once if they cannot be had by then. Keys are not booked ahead: who wakes tries again.
+        """
+        return _time.wait(lambda left: self._ask(key, left, cost, policy), _time.patience(timeout))
+
+    async def wait_async(
+        self, key: _core.Key, timeout: _time.Time | None = None, cost: int = 1, policy: int | str = 0
+    ) -> bool:
+        """wait, in an event loop."""
+        return await _time.wait_async(lambda left: self._ask(key, left, cost, policy), _time.patience(timeout))
+
+    def _ask(self, key: _core.Key, left: int, cost: int, policy: int | str) -> tuple[int, int]:
+        decision = self.check(key, cost, policy)
+        if decision:
+            return _time.ACT, 0
+        after = decision.retry_after_ns
+        return (_time.REFUSED, 0) if after is None or after > left else (_time.AGAIN, after)
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<tollbar.Table, closed>"
+        stats = self._stats()
+        return f"<tollbar.Table of {stats[1]} keys, {stats[0]} policies>"

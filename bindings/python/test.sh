@@ -1,0 +1,34 @@
+#!/bin/sh
+# Tests the Python package as a user gets it: a venv, pip install from this checkout, pytest, mypy.
+# PYTHON names the interpreter. Ends with `N passed, N failed`.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+make --silent -C "$root" lib
+venv=$root/build/python
+log=$root/build/python.log
+pip="$venv/bin/python -m pip --quiet --disable-pip-version-check"
+
+[ -x "$venv/bin/python" ] && "$venv/bin/python" -c '' 2>/dev/null || "${PYTHON:-python3}" -m venv --clear "$venv"
+$pip install 'pytest>=7' 'setuptools>=77'
+# What some of the tests use, and say that they were skipped without: a machine may not get them.
+for extra in numpy mypy starlette flask; do
+    $pip install "$extra" || echo "no $extra"
+done
+# Without what was compiled before, since another archive or header may be there now.
+rm -rf "$here/build"
+$pip install --no-build-isolation --no-deps --force-reinstall "$here"
+rm -rf "$here/build"
+
+status=0
+cd "$here"
+"$venv/bin/python" -m pytest -q -p no:cacheprovider "$@" >"$log" 2>&1 || status=$?
+cat "$log"
+# The last line of pytest, in the words of the other runners; errors are failures.
+summary=$(grep -E '(passed|failed|error|skipped).* in [0-9.]+' "$log" | tail -n 1)
+count() { echo "$summary" | sed -n "s/.*[^0-9]\{0,1\}\b\([0-9][0-9]*\) $1.*/\1/p" | grep . || echo 0; }
+passed=$(count passed)
+failed=$(($(count failed) + $(count error)))
+[ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,243 @@
+"""Limiter and Decision, at times of our own where it matters."""
+
+import copy
+import math
+import pickle
+import signal
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+import tollbar
+from tollbar import Limiter, Policy
+
+SECOND = 1_000_000_000
+
+
+def test_a_bucket():
+    limiter = Limiter("10/s burst 3")
+    answers = [limiter.check(at=SECOND) for _ in range(4)]
+    assert [bool(a) for a in answers] == [True, True, True, False]
+    assert [a.remaining for a in answers] == [2, 1, 0, 0]
+    refused = answers[3]
+    assert not refused.allowed and not refused.never
+    assert refused.retry_after_ns == 100_000_000 and refused.retry_after == 0.1
+    assert refused.reset_after_ns == 300_000_000 and refused.reset_after == 0.3
+    assert answers[0].retry_after_ns == 0 and answers[0].retry_after == 0.0
+    assert limiter.allow(at=SECOND + 99_999_999) is False
+    assert limiter.allow(at=SECOND + 100_000_000) is True
+
+
+def test_more_than_there_can_ever_be():
+    never = Limiter("10/s burst 3").check(4)
+    assert never.never and not never
+    assert never.retry_after == math.inf and never.retry_after_ns is None
+    assert "never" in repr(never)
+
+
+def test_peek_takes_nothing():
+    limiter = Limiter("1/s")
+    assert limiter.peek(at=5) and limiter.peek(at=5)
+    assert limiter.check(at=5)
+    assert not limiter.peek(at=5)
+
+
+def test_take_up_to_and_reset():
+    limiter = Limiter("1/h burst 5")
+    assert limiter.take_up_to(3) == 3
+    assert limiter.take_up_to(3) == 2
+    assert limiter.take_up_to(3) == 0
+    limiter.reset()
+    assert limiter.take_up_to(9) == 5
+
+
+def test_batches():
+    limiter = Limiter("1/h burst 5")
+    assert limiter.check_many(7) == b"\1\1\1\1\1\0\0"
+    limiter.reset()
+    assert limiter.check_many([3, 3, 2, 1]) == b"\1\0\1\0"
+    limiter.reset()
+    assert sum(limiter.check_many(1000)) == 5
+    assert limiter.check_many([]) == b""
+    assert limiter.check_many(0) == b""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "5/min",
+        "5/min algo interval",
+        "5/min algo fixed-window",
+        "5/min algo weighted-window",
+        "5/min algo sliding-window segments 6 mode strict",
+        "5/min algo sliding-log",
+        "5/min burst 5 algo pacer slack 4",
+        "5/min algo warm-up warm 1s",
+    ],
+)
+def test_every_algorithm_limits(text):
+    limiter = Limiter(text)
+    passed = sum(limiter.check_many(50))
+    assert 1 <= passed <= 6
+    assert limiter.policy.algorithm in text or limiter.policy.algorithm == "gcra"
+    assert limiter.policy.limit == 5 and limiter.policy.period == 60
+
+
+def test_policies():
+    policy = Policy("100/s burst 20")
+    assert (policy.limit, policy.period_ns, policy.burst, policy.algorithm) == (100, SECOND, 20, "gcra")
+    assert policy == Policy(str(policy)) and hash(policy) == hash(Policy(str(policy)))
+    assert policy != Policy("100/s") and policy != "100/s burst 20"
+    assert eval(repr(policy)) == policy
+    assert pickle.loads(pickle.dumps(policy)) == policy
+    assert Limiter(policy).policy == policy
+    assert Policy.of(100, timedelta(seconds=1), burst=20) == policy
+    assert Policy.of(100, burst=20) == policy
+    assert Policy.of(6, timedelta(milliseconds=1.5)).period_ns == 1_500_000
+    window = Policy.of(60, timedelta(minutes=1), algorithm="sliding-window", segments=6, mode="strict")
+    assert window == Policy("60/min algo sliding-window segments 6 mode strict")
+    assert Policy.of(5, algorithm="warm-up", warm=timedelta(seconds=2)) == Policy("5/s algo warm-up warm 2s")
+    assert Policy.of(5, borrow=True) == Policy("5/s borrow") and Policy.of(5, borrow=False) == Policy("5/s")
+
+
+def test_a_policy_that_is_wrong_says_where():
+    with pytest.raises(tollbar.PolicyError) as caught:
+        Limiter("100/parsec")
+    error = caught.value
+    assert isinstance(error, ValueError) and isinstance(error, tollbar.Error)
+    assert error.column == 5 and error.name == "TOLLBAR_E_SYNTAX" and error.code == -10
+    assert error.text == "100/parsec" and error.expected in str(error)
+    with pytest.raises(tollbar.PolicyError) as caught:
+        Policy("100/s burst 0")
+    assert caught.value.name == "TOLLBAR_E_BURST_ZERO"
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"100/s", 1.5, [], object()])
+def test_a_policy_of_another_type(wrong):
+    with pytest.raises(TypeError):
+        Limiter(wrong)
+
+
+@pytest.mark.parametrize("name", ["check", "allow", "peek", "take_up_to"])
+def test_wrong_arguments(name):
+    call = getattr(Limiter("1/s"), name)
+    for wrong in ("1", 1.0, b"1", [], None):
+        with pytest.raises(TypeError, match="must be an int"):
+            call(wrong)
+    for wrong in (-1, 2**64, -(2**80)):
+        with pytest.raises(ValueError, match="0 to 2"):
+            call(wrong)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        call(1, when=3)
+    with pytest.raises(TypeError, match="at most 1"):
+        call(1, 2)
+    with pytest.raises(TypeError, match="must be an int"):
+        call(1, at=1.5)
+
+
+def test_arguments_twice_or_missing():
+    limiter = Limiter("1/s")
+    with pytest.raises(TypeError, match="multiple values"):
+        limiter.check(1, cost=2)
+    with pytest.raises(TypeError, match="missing"):
+        limiter.take_up_to()
+    with pytest.raises(TypeError, match="missing"):
+        limiter.check_many()
+    with pytest.raises(ValueError):
+        limiter.check_many([1, -1])
+    with pytest.raises(ValueError, match="clock"):
+        Limiter("1/s", clock="sundial")
+
+
+def test_what_cannot_be_made_otherwise():
+    with pytest.raises(TypeError):
+        type(Limiter("1/s").check())()
+    with pytest.raises(TypeError):
+        object.__new__(Limiter)
+    with pytest.raises(TypeError):
+        copy.copy(Limiter("1/s"))
+    with pytest.raises(TypeError):
+        Limiter.check("a limiter")
+
+
+def test_a_cost_like_an_int():
+    class Three:
+        def __index__(self):
+            return 3
+
+    assert Limiter("5/h").check(Three()).remaining == 2
+
+
+@pytest.mark.parametrize("text", ["50/s burst 1", "50/s burst 1 algo sliding-log".replace("burst 1 ", "")])
+def test_wait(text):
+    limiter = Limiter(text)
+    limiter.take_up_to(100)
+    started = time.monotonic()
+    assert limiter.wait(timedelta(seconds=5)) is True
+    assert 0.005 < time.monotonic() - started < 4
+
+
+def test_wait_that_is_too_short_takes_nothing():
+    limiter = Limiter("1/h")
+    assert limiter.allow()
+    started = time.monotonic()
+    assert limiter.wait(1.5) is False
+    assert limiter.wait(0) is False
+    assert limiter.wait(cost=5) is False
+    assert time.monotonic() - started < 1
+    limiter.reset()
+    assert limiter.wait(0) is True
+    for wrong in (-1, float("nan"), timedelta(seconds=-1)):
+        with pytest.raises(ValueError):
+            limiter.wait(wrong)
+    with pytest.raises(TypeError):
+        limiter.wait("soon")
+
+
+def test_waiting_lets_other_threads_run():
+    limiter = Limiter("4/s burst 1")
+    assert limiter.allow()
+    counted = 0
+    waiter = threading.Thread(target=limiter.wait)
+    waiter.start()
+    while waiter.is_alive():
+        counted += 1
+        time.sleep(0.001)
+    assert counted > 20
+
+
+def test_a_signal_ends_waiting():
+    def handler(number, frame):
+        raise InterruptedError
+
+    limiter = Limiter("1/h")
+    assert limiter.allow()
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(InterruptedError):
+            limiter.wait()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_threads_admit_no_more_than_the_limit():
+    limiter = Limiter("1000/h")
+    passed = []
+
+    def run():
+        passed.append(sum(limiter.allow() for _ in range(1000)))
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(passed) == 1000
+
+
+def test_the_version():
+    from importlib.metadata import version
+
+    assert tollbar.__version__ == version("tollbar")
