@@ -1,0 +1,109 @@
+"""docs/nginx.md beside the sources: every directive with its contexts and its default, every variable, and the examples."""
+
+import re
+
+import pytest
+
+from harness import places, tollbar
+from harness.config import TEMP_PATHS
+from harness.server import check
+from harness.streams import MODULE as STREAM
+from harness.streams import stream_itself
+
+NGINX = places.ROOT / "nginx"
+TEXT = (places.ROOT / "docs" / "nginx.md").read_text()
+README = (places.ROOT / "README.md").read_text()
+PARTS = {"limit_req": "The drop-in", "http": "http: ", "stream": "stream"}
+# Not everybody may make directories where nginx has its own.
+TEMP = "".join(f"{name}_temp_path {name};" for name in TEMP_PATHS)
+CONTEXTS = {"MAIN": None, "SRV": "server", "LOC": "location"}
+
+
+def told(part):
+    """The directives of a part of the document: {name: contexts}."""
+    found = {}
+    for title, section in re.findall(r"(?ms)^## (.*?)\n(.*?)(?=^## |\Z)", TEXT):
+        if title.startswith(PARTS[part]):
+            for name, table in re.findall(r"(?ms)^### (\w+)(?: \(stream\))?\n(.*?)(?=^##|\Z)", section):
+                if "| Syntax:" in table:
+                    assert f"**`{name}`**" in table, name
+                    assert re.search(rf"\| Default: \| (–|`{name} .*;`) \|", table), name
+                    found[name] = re.search(r"\| Context: \| (.*) \|", table)[1]
+    return found
+
+
+def meant(part):
+    """The same, of the sources."""
+    found = {}
+    for path in sorted((NGINX / part).glob("*.c")):
+        text = path.read_text()
+        everywhere = re.search(r"#define ANYWHERE \((.*)\)", text)
+        for name, flags in re.findall(r'\{ ngx_string\("(\w+)"\), ((?:ANYWHERE|NGX_\w+_CONF)\S*),', text):
+            flags = flags.replace("ANYWHERE", everywhere[1] if everywhere else "")
+            kind = "stream" if part == "stream" else "http"
+            contexts = [CONTEXTS[c] or kind for c in re.findall(rf"NGX_{kind.upper()}_(MAIN|SRV|LOC)_CONF", flags)]
+            found[name] = ", ".join(contexts)
+    return found
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_directives(part):
+    assert len(meant(part)) > 4
+    assert told(part) == meant(part)
+
+
+@pytest.mark.parametrize("part, least", [("limit_req", 1), ("http", 6), ("stream", 2)])
+def test_variables(part, least):
+    # The file of a module's variables gives each its name alone; directives have flags behind it.
+    names = {name for path in (NGINX / part).glob("*.c") for name in
+             re.findall(r'(?:\{ |= )ngx_string\("((?:tollbar|limit_req)\w*)"\)(?:;|, (?:absent|print) )', path.read_text())}
+    section = "".join(body for title, body in re.findall(r"(?ms)^## (.*?)\n(.*?)(?=^## |\Z)", TEXT)
+                      if title.startswith(PARTS[part]))
+    listed = {name for line in re.findall(r"(?m)^- (`\$[^:]*):", section) for name in re.findall(r"`\$(\w+)`", line)}
+    assert len(names) >= least
+    assert listed == names
+
+
+BLOCKS = [block for text in (TEXT, README) for block in re.findall(r"(?ms)^```nginx\n(.*?)^```$", text)]
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_examples(tmp_path, number):
+    block = re.sub(r"modules/(\w+\.so)", lambda m: str(places.module(m[1])), BLOCKS[number])
+    block = re.sub(r"proxy_pass http://\w+", "proxy_pass http://127.0.0.1:1", block)
+    if STREAM in block:
+        block = stream_itself() + block
+    block = block.replace("http {", "http {" + TEMP)
+    code, said = check(tmp_path, f"error_log stderr; pid nginx.pid; {block}\nevents {{ }}")
+    assert code == 0 and "[warn]" not in said, said
+
+
+@pytest.mark.parametrize("zone, said", [
+    ("rate=10", None),
+    ("rate=0.5r/h", None),
+    ("rate=30r/10s", None),
+    ("rate=1r/ms", None),
+    ("rate=1r/min on_full=inherit", None),
+    ("rate=5r/w", "invalid rate"),
+])
+def test_rates(tmp_path, zone, said):
+    code, words = check(tmp_path, f"load_module {tollbar.module()}; events {{ }} error_log stderr; pid nginx.pid; "
+                                  f"http {{ {TEMP} tollbar_zone $arg_k zone=z:160k {zone}; }}")
+    assert code == (0 if said is None else 1) and (said or "") in words
+
+
+@pytest.mark.parametrize("block, said", [
+    ("http { tollbar_zone $arg_k zone=z:159k rate=1r/s; }", "it must have at least 160k"),
+    ("http { tollbar_conn_zone $arg_k zone=z:32k; }", None),
+    ("http { tollbar_conn_zone $arg_k zone=z:31k; }", "too small"),
+    ("stream { tollbar_zone $remote_addr zone=z:32k rate=1r/s; }", None),
+    ("stream { tollbar_zone $remote_addr zone=z:31k rate=1r/s; }", "too small"),
+    ("stream { tollbar_zone $remote_addr zone=z:1m rate=$remote_addr; }", "invalid rate"),
+    ("http { tollbar_zone $arg_k zone=z:1m rate=1r/s; } stream { tollbar_zone $remote_addr zone=z:1m rate=1r/s; }",
+     "already declared for a different use"),
+])
+def test_sizes_and_names(tmp_path, block, said):
+    modules = f"load_module {tollbar.module()}; {stream_itself()} load_module {places.module(STREAM)};"
+    code, words = check(tmp_path, f"{modules} events {{ }} error_log stderr; pid nginx.pid; "
+                                  + block.replace("http {", "http {" + TEMP))
+    assert code == (0 if said is None else 1) and (said or "") in words
