@@ -1,0 +1,49 @@
+#!/bin/sh
+# What a decision costs from Go: the best of several runs each, in nanoseconds, and against an empty call into C of the
+# same run. bench.sh [COUNT]
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+if ! command -v go >/dev/null 2>&1; then
+    echo "Go is not installed: its figures are left out"
+    exit 0
+fi
+# shellcheck source=env.sh
+. "$here/env.sh"
+cd "$here"
+go test -run '^$' -bench . -benchtime 100ms -count "${1:-10}" . ./rate | awk '
+    /^pkg:/ { package = $2 }
+    /^Benchmark/ {
+        name = $1
+        sub(/^Benchmark/, "", name)
+        sub(/-[0-9]+$/, "", name)
+        if (package == "tollbar/rate") name = "rate." name
+        cost = $3
+        for (i = 4; i < NF; i++) if ($(i + 1) == "ns/key") cost = $i
+        if (!(name in least)) order[++n] = name
+        if (!(name in least) || cost + 0 < least[name]) least[name] = cost + 0
+    }
+    function line(name, what, goal) {
+        if (!(name in least)) { print "no figure for " name > "/dev/stderr"; bad = 1; return }
+        printf "%-46s %7.1f %8.2f  %s\n", what, least[name], least[name] / empty, goal
+    }
+    END {
+        empty = least["EmptyCall"]
+        if (!empty) exit 1
+        printf "%-46s %7s %8s  %s\n", "Go", "ns", "ratio", "goal"
+        line("EmptyCall", "an empty call into C", "")
+        line("Clock", "time.Since", "")
+        line("Allow", "Limiter.Allow", sprintf("%.1f: an empty call and 45 ns", empty + 45))
+        line("AllowDenied", "Limiter.Allow, refused", "")
+        line("AllowAt", "Limiter.AllowAt", "")
+        line("Check", "Limiter.Check", "")
+        line("CheckMany64", "Limiter.CheckMany of 64, a request", "10")
+        line("TableAllow", "Table.Allow", "")
+        line("TableCheckMany64", "Table.CheckMany of 64, a key", "")
+        line("BatchAdd64", "  of which to fill the batch", "")
+        line("CellAt", "cell.Cell.Allow, at the caller'"'"'s time", "6")
+        line("CellDeniedAt", "cell.Cell.Allow, refused", "6")
+        line("CellNow", "cell.Cell.Allow, by cell.Now", "")
+        line("rate.Allow", "rate.Limiter.Allow", "")
+        exit bad
+    }'

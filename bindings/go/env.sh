@@ -1,0 +1,11 @@
+# To be sourced by those who run Go here, with $here and $root set.
+#
+# Go knows neither the library nor its header as files that its results depend on. It does know its flags, so what they
+# contain is put there: a linker's note, and a macro that nobody reads.
+[ -f "$root/build/libtollbar.a" ] || {
+    echo "build/libtollbar.a is missing: make lib" >&2
+    exit 1
+}
+library=$(sha256sum "$root/build/libtollbar.a" | cut -c 1-32)
+header=$(cat "$root/include/tollbar.h" "$here/bridge.h" | sha256sum | cut -c 1-16)
+export GOTOOLCHAIN=local GOWORK=off GOFLAGS="-p=1 -ldflags=-B=0x$library" CGO_CFLAGS="-O2 -g -DTOLLBAR_HEADER_$header"

@@ -1,0 +1,98 @@
+#!/bin/sh
+# Tests of the Go package against the library that `make lib` has built. Ends with `N passed, N failed`.
+#
+# golang.org/x/time/rate and staticcheck are fetched through Go's module proxy when they are not there. Where there is no
+# network, TOLLBAR_OFFLINE=1 leaves out the comparison with the former; staticcheck is run if it is there.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+# shellcheck source=env.sh
+. "$here/env.sh"
+cd "$here" || exit 1
+passed=0
+failed=0
+
+# counts NAME COMMAND...: as many as the tests that `go test -v` names. One that names none has failed.
+counts() {
+    name=$1
+    shift
+    "$@" >"$work/log" 2>&1
+    status=$?
+    p=$(grep -c '^ *--- PASS' "$work/log")
+    f=$(grep -c '^ *--- FAIL' "$work/log")
+    if [ $status -ne 0 ] && [ "$f" -eq 0 ] || [ $((p + f)) -eq 0 ]; then f=$((f + 1)); fi
+    passed=$((passed + p)) failed=$((failed + f))
+    echo "$name: $p passed, $f failed"
+    [ "$f" -eq 0 ] || cat "$work/log"
+}
+
+# holds NAME COMMAND...: one that passes if the command does.
+holds() {
+    name=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then
+        passed=$((passed + 1))
+        echo "$name: ok"
+    else
+        failed=$((failed + 1))
+        echo "$name: FAILED"
+        cat "$work/log"
+    fi
+}
+
+formatted() { gofmt -l . ../../examples/go >"$work/unformatted" && cat "$work/unformatted" && [ ! -s "$work/unformatted" ]; }
+holds formatted formatted
+holds vet go vet ./...
+static=$(command -v staticcheck || echo "$(go env GOPATH)/bin/staticcheck")
+if [ -x "$static" ]; then
+    holds staticcheck "$static" ./...
+else
+    echo "staticcheck: not run, since it is not installed (go install honnef.co/go/tools/cmd/staticcheck@latest)"
+fi
+
+counts tests go test -v ./...
+counts 'tests, with the race detector' go test -race -v ./...
+counts 'tests, with checked pointers' env GOEXPERIMENT=cgocheck2 go test -v -run 'Batch|Table|Limiter' .
+counts 'cell and rate without a C compiler' env CGO_ENABLED=0 CC=/nonexistent go test -v ./cell ./rate
+holds benchmarks go test -run '^$' -bench . -benchtime 10x ./...
+
+differs() { (cd rate/differential && go vet . && go test -v .); }
+if [ -n "${TOLLBAR_OFFLINE:-}" ] && ! (cd rate/differential && go mod download) >/dev/null 2>&1; then
+    echo "comparison with golang.org/x/time/rate: not run, since that cannot be fetched"
+else
+    counts 'comparison with golang.org/x/time/rate' differs
+fi
+
+example() {
+    (cd ../../examples/go && go vet . && go build -o "$work/example" .) || return 1
+    # Two processes and one table: of eight requests three pass.
+    for n in 1 2; do
+        "$work/example" -demo -policy 3/day -table "$work/clients" || return 1
+    done >"$work/answers"
+    cat "$work/answers"
+    [ "$(grep -c ': 200 OK' "$work/answers")" -eq 3 ] && [ "$(grep -c ': 429 ' "$work/answers")" -eq 7 ] || return 1
+    "$work/example" -policy 3/dy -table "$work/clients" 2>&1 | grep 'column 3'
+}
+holds 'the example' example
+
+# The README's program, as a reader would take it, with the library that is installed.
+installed() {
+    make --silent -C "$root" install PREFIX="$work/usr" || return 1
+    export PKG_CONFIG_PATH="$work/usr/lib/pkgconfig" LD_LIBRARY_PATH="$work/usr/lib"
+    mkdir "$work/reader" && cd "$work/reader" || return 1
+    awk '/^```go$/ { on = 1; next } /^```$/ { on = 0 } on' "$here/README.md" >main.go
+    go mod init reader && go mod edit -require=tollbar@v0.0.0 "-replace=tollbar=$here" || return 1
+    go vet -tags tollbar_installed . && go build -tags tollbar_installed -o reader . || return 1
+    ldd reader | grep "$work/usr/lib/libtollbar.so.1" || return 1
+    ./reader >out || return 1
+    cat out
+    test "$(grep -c '^passes' out)" -eq 3 && test "$(grep -c '^again in' out)" -eq 2
+}
+reads() { (installed); }
+holds "the README's program, with an installed library" reads
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
