@@ -38,6 +38,10 @@ test)
     wants setarch util-linux
     wants git git
     wants_file /usr/include/cmocka.h libcmocka-dev
+    # For the Python package: the first python3 on the path builds it, and it need not be Debian's.
+    python3 -c 'import ensurepip' 2>/dev/null || packages="$packages python3-venv"
+    python3 -c 'import sysconfig, os, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' ||
+        packages="$packages python3-dev"
     ;;
 *)
     echo "setup.sh: lib, nginx or test" >&2

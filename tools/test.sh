@@ -88,6 +88,7 @@ cpp() { make --silent lib && ffi-tests/cpp/run.sh build; }
 replay() { make --silent lib build/tollbar-replay && examples/c/test.sh build; }
 # The modules in a real nginx.
 nginx() { make --silent nginx && nginx/tests/run.sh; }
+python() { bindings/python/test.sh; }
 
 step lint lint
 step header header
@@ -98,6 +99,7 @@ step c c
 step cpp cpp
 step replay replay
 step nginx nginx
+step python python
 step readme readme
 step bench bench
 
