@@ -13,6 +13,7 @@ cargo run --quiet --release --package tollbar-peers --target-dir target/peers
 if command -v g++ >/dev/null 2>&1; then
     ffi-tests/cpp/bench.sh build
 fi
+bindings/go/bench.sh
 if [ -n "${TRENDS:-}" ]; then
     TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --bench trends
 fi

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what a target needs and is missing: setup.sh lib | nginx | test. As root on Debian with apt-get; otherwise
+# Installs what a target needs and is missing: setup.sh lib | go | nginx | test. As root on Debian with apt-get; otherwise
 # it says exactly what to install, and fails.
 set -eu
 packages=
@@ -23,10 +23,22 @@ wants_nginx() {
     python3 -c 'import pytest' 2>/dev/null || /usr/bin/python3 -c 'import pytest' 2>/dev/null || packages="$packages python3-pytest"
 }
 
+# What Debian has of Go may be older than the package needs, so it is not installed here.
+wants_go() {
+    least=$(sed -n 's/^go //p' "$(dirname "$0")/../bindings/go/go.mod")
+    version=$(GOTOOLCHAIN=local go env GOVERSION 2>/dev/null | sed 's/^go//') || version=
+    if [ "$(printf '%s\n' "$least" "$version" | sort -V | head -n 1)" != "$least" ]; then
+        echo "missing: Go $least or later in PATH (https://go.dev/dl); there is ${version:-none}" >&2
+        exit 1
+    fi
+}
+
 case ${1:-test} in
 lib) ;;
+go) wants_go ;;
 nginx) wants_nginx ;;
 test)
+    wants_go
     wants_nginx
     wants g++ g++
     wants clang clang
@@ -44,7 +56,7 @@ test)
         packages="$packages python3-dev"
     ;;
 *)
-    echo "setup.sh: lib, nginx or test" >&2
+    echo "setup.sh: lib, go, nginx or test" >&2
     exit 2
     ;;
 esac

@@ -89,6 +89,7 @@ replay() { make --silent lib build/tollbar-replay && examples/c/test.sh build; }
 # The modules in a real nginx.
 nginx() { make --silent nginx && nginx/tests/run.sh; }
 python() { bindings/python/test.sh; }
+go_package() { make --silent lib && bindings/go/test.sh; }
 
 step lint lint
 step header header
@@ -100,6 +101,7 @@ step cpp cpp
 step replay replay
 step nginx nginx
 step python python
+step go go_package
 step readme readme
 step bench bench
 
