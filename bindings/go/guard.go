@@ -3,6 +3,7 @@ package tollbar
 import (
 	"runtime"
 	"sync/atomic"
+	"time"
 	"unsafe"
 )
 
@@ -48,8 +49,13 @@ func (g *guard) close() bool {
 		return false
 	}
 	for i := range g.counts {
-		for g.counts[i].n.Load() != 0 {
-			runtime.Gosched()
+		for tries := 0; g.counts[i].n.Load() != 0; tries++ {
+			if tries < 100 {
+				runtime.Gosched()
+			} else {
+				// A thread that is not running, or one that waits for a disk.
+				time.Sleep(50 * time.Microsecond)
+			}
 		}
 	}
 	return true

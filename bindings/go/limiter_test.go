@@ -225,8 +225,10 @@ func TestPoliciesAsText(t *testing.T) {
 
 func TestAfterClose(t *testing.T) {
 	limiter := mustLimiter(t, "100/s")
-	if limiter.Close() != nil || limiter.Close() != nil {
-		t.Error("Close")
+	for range 2 {
+		if err := limiter.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 	if limiter.Allow() || limiter.AllowN(1) || limiter.AllowAt(1, 1) {
 		t.Error("allowed")
