@@ -20,8 +20,15 @@ static int costs_get(PyObject *object, Py_ssize_t count, costs *out) {
     out->each = NULL;
     if (object == NULL)
         return 0;
-    if (PyLong_Check(object) || PyIndex_Check(object))
+    if (PyLong_Check(object))
         return core_uint64(object, "cost", &out->same);
+    if (PyIndex_Check(object)) {
+        /* A number of numpy's, but not its arrays, which claim to be numbers too. */
+        if (PyObject_Size(object) < 0) {
+            PyErr_Clear();
+            return core_uint64(object, "cost", &out->same);
+        }
+    }
     out->each = PySequence_Tuple(object);
     if (out->each == NULL)
         return -1;

@@ -1,0 +1,55 @@
+"""Waiting in an event loop."""
+
+import asyncio
+import time
+from datetime import timedelta
+
+import pytest
+from tollbar import Limiter, Table
+
+
+def test_limiter():
+    async def run():
+        limiter = Limiter("100/s burst 1")
+        started = time.monotonic()
+        assert await asyncio.gather(*(limiter.wait_async() for _ in range(11))) == [True] * 11
+        assert 0.09 < time.monotonic() - started < 4
+        assert await limiter.wait_async(0) is False
+        assert await limiter.wait_async(timedelta(hours=1), cost=2) is False
+
+    asyncio.run(run())
+
+
+def test_the_loop_goes_on_meanwhile():
+    async def run():
+        limiter = Limiter("4/s burst 1")
+        assert limiter.allow()
+        waiting = asyncio.create_task(limiter.wait_async())
+        turns = 0
+        while not waiting.done():
+            turns += 1
+            await asyncio.sleep(0.001)
+        assert waiting.result() is True and turns > 20
+
+    asyncio.run(run())
+
+
+def test_windows_and_tables():
+    async def run():
+        limiter = Limiter("2/100ms algo sliding-log")
+        assert await asyncio.gather(*(limiter.wait_async(5) for _ in range(5))) == [True] * 5
+        table = Table("100/s burst 1", capacity=10)
+        assert await asyncio.gather(*(table.wait_async("a", 5) for _ in range(5))) == [True] * 5
+        assert await table.wait_async("a", 0) is False
+
+    asyncio.run(run())
+
+
+def test_cancelled():
+    async def run():
+        limiter = Limiter("1/h")
+        assert limiter.allow()
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(limiter.wait_async(), 0.05)
+
+    asyncio.run(run())

@@ -1,0 +1,121 @@
+"""That loops of calls, good and bad, leave nothing behind."""
+
+import array
+import contextlib
+import gc
+import sys
+import tracemalloc
+
+import pytest
+import tollbar
+from tollbar import Limiter, Policy, Table
+
+KEY = "k" * 40
+BYTES = b"k" * 40
+BIG = 10**15
+
+
+def table_calls():
+    table = Table({"a": "1000000/s"}, capacity=100, missing="report")
+    many = [KEY, BYTES, 10**18, bytearray(BYTES)] * 100
+    cost = 10**5
+
+    def run():
+        table.check(KEY, cost), table.allow(BYTES, cost=cost), table.peek(10**18, policy="a")
+        table.check(bytearray(BYTES), at=None), table.take_up_to(KEY, 5)
+        table.check_many(many, [1] * 400), table.check_many(array.array("Q", range(300)), cost)
+        table.stats(), table.validate(), table.policy("a"), repr(table), table.now()
+        table.exempt(KEY), table.unexempt(KEY)
+        for bad in (
+            lambda: table.check(1.5),
+            lambda: table.check(KEY, -1),
+            lambda: table.check(KEY, policy="b"),
+            lambda: table.check(None),
+            lambda: table.check_many([KEY, bytearray(BYTES), 1.5]),
+            lambda: table.check_many([bytearray(BYTES)] * 300, [1] * 299 + [-1]),
+            lambda: table.check_many(array.array("d", [1])),
+            lambda: table.check(KEY, nothing=1),
+            lambda: table.set_policy("a", "rubbish"),
+        ):
+            with contextlib.suppress(TypeError, ValueError, KeyError):
+                bad()
+
+    return run
+
+
+def limiter_calls():
+    limiter = Limiter("1000000/s")
+
+    def run():
+        d = limiter.check(1)
+        d.allowed, d.never, d.remaining, d.retry_after, d.retry_after_ns, d.reset_after, d.reset_after_ns, repr(d)
+        limiter.allow(), limiter.peek(cost=2, at=BIG), limiter.take_up_to(2), limiter.check_many([1, 2, 3])
+        limiter.check_many(500), limiter.wait(0), limiter.policy, repr(limiter), limiter.reset()
+        for bad in (lambda: limiter.check("x"), lambda: limiter.check_many([1, -1]), lambda: limiter.check(x=1)):
+            with contextlib.suppress(TypeError, ValueError):
+                bad()
+
+    return run
+
+
+def making():
+    def run():
+        Limiter("10/s"), Policy("10/s"), Table("1/s", capacity=1).close(), Table(["1/s", "2/s"], capacity=1)
+        for bad in (
+            lambda: Limiter("rubbish"),
+            lambda: Table({"a": "rubbish"}, capacity=1),
+            lambda: Table("1/s", capacity=0),
+            lambda: Table.open("/nowhere/at/all", "1/s", 1),
+        ):
+            with contextlib.suppress(ValueError):
+                bad()
+
+    return run
+
+
+@pytest.mark.parametrize("calls", [table_calls, limiter_calls, making])
+def test_loops_leave_nothing(calls):
+    run = calls()
+    watched = [KEY, BYTES, BIG, tollbar.Decision, Limiter, Table, Limiter.__base__, Table.__base__]
+
+    def count():
+        gc.collect()
+        return [sys.getrefcount(thing) for thing in watched], tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            run()
+        references, memory = count()
+        for _ in range(200):
+            run()
+        references_then, memory_then = count()
+    finally:
+        tracemalloc.stop()
+    # Some are counted while they lie on the interpreter's stack; a leak would be 200.
+    assert all(abs(b - a) < 20 for a, b in zip(references, references_then)), (references, references_then)
+    assert memory_then - memory < 10_000
+
+
+def test_the_memory_of_limiters_and_tables_is_given_back():
+    """What the library allocates is not Python's, so this looks at the process."""
+
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1])
+
+    def run(n):
+        for _ in range(n):
+            Limiter("100000/s algo sliding-log").allow()
+            Table("1/s", capacity=100_000).check_many(array.array("Q", range(1000)))
+
+    run(3)
+    before = resident()
+    run(40)
+    assert (resident() - before) * 4096 < 20_000_000
+
+
+def test_a_decision_outlives_its_limiter():
+    decision = Limiter("3/s").check()
+    gc.collect()
+    assert decision.remaining == 2
