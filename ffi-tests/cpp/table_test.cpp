@@ -50,6 +50,7 @@ constexpr auto api = static_cast<policy_id>(1);
 table_options seeded(std::uint64_t keys) {
     table_options options(keys);
     options.seed = 1;
+    options.seeded = true;
     return options;
 }
 
@@ -297,6 +298,7 @@ TEST(options) {
     }
     table_options options(100);
     options.seed = 7;
+    options.seeded = true;
     options.small_pages = true;
     options.clock = tollbar::clock_source::coarse;
     CHECK(table(options, {"1/h"}).hash("ann") == table(options, {"1/h"}).hash("ann"));

@@ -296,8 +296,11 @@ private:
         raw.missing_key = static_cast<std::uint32_t>(options.without_key);
         raw.clock = static_cast<std::uint32_t>(options.clock);
         raw.mode = options.mode;
-        raw.seed = options.seed.value_or(0);
-        raw.flags = (options.seed ? TOLLBAR_TABLE_SEEDED : 0) | (options.small_pages ? TOLLBAR_TABLE_SMALL_PAGES : 0);
+        raw.seed = options.seed;
+        if (options.seeded)
+            raw.flags |= TOLLBAR_TABLE_SEEDED;
+        if (options.small_pages)
+            raw.flags |= TOLLBAR_TABLE_SMALL_PAGES;
         return raw;
     }
     static const tollbar_request *for_c(span<const request> requests) noexcept {

@@ -53,8 +53,9 @@ struct table_options {
     clock_source clock = clock_source::tsc;
     /// Permissions of a file that is made; 0: 0600.
     std::uint32_t mode = 0;
-    /// What the hash is keyed with; random if empty. Whoever knows it can choose keys that meet.
-    std::optional<std::uint64_t> seed;
+    /// What the hash is keyed with, if `seeded`; else it is random. Whoever knows it can choose keys that meet.
+    std::uint64_t seed = 0;
+    bool seeded = false;
     /// Do not advise the system to use huge pages.
     bool small_pages = false;
 };

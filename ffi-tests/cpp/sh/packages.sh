@@ -79,7 +79,7 @@ cmake_installs() {
     diff -r "$root/include" "$stage/include" || return 1
     grep -x 'libdir=/opt/tollbar/lib/some-linux' "$stage/lib/some-linux/pkgconfig/tollbar.pc" || return 1
     cmp "$stage/lib/some-linux/libtollbar.so.1" "$work/own/lib/libtollbar.so" || return 1
-    cmake_project find staged static -DCMAKE_PREFIX_PATH="$stage" -DCMAKE_LIBRARY_ARCHITECTURE=some-linux
+    cmake_project find staged static -Dtollbar_DIR="$stage/lib/some-linux/cmake/tollbar"
 }
 
 packages() {
