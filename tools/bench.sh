@@ -14,6 +14,8 @@ if command -v g++ >/dev/null 2>&1; then
     ffi-tests/cpp/bench.sh build
 fi
 bindings/go/bench.sh
+# What Python adds, once `make test` or bindings/python/test.sh has installed the package.
+if [ -x build/python/bin/python ]; then build/python/bin/python bindings/python/bench.py; fi
 if [ -n "${TRENDS:-}" ]; then
     TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --bench trends
 fi

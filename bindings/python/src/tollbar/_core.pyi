@@ -1,6 +1,7 @@
-from collections.abc import Buffer, Iterable
+from collections.abc import Iterable
 from typing import SupportsIndex, Union
-from typing_extensions import Self, TypeAlias, final
+
+from typing_extensions import Buffer, Self, TypeAlias, final
 
 Key: TypeAlias = Union[bytes, str, int, Buffer, None]
 Keys: TypeAlias = Union[Iterable[Key], Buffer]

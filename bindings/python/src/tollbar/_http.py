@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from . import address_key
-from ._core import Decision, Key
+from ._core import Decision
 from .policy import Policy
 from .table import Table
+
+if TYPE_CHECKING:
+    from ._core import Key
 
 Request = TypeVar("Request")
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Container, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ._core import Key
 from ._http import BODY, BODY_FIELDS, Gate, client_key
 from .policy import Policy
 from .table import Table
+
+if TYPE_CHECKING:
+    from ._core import Key
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

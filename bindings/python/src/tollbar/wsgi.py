@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING, Any
 
-from ._core import Key
 from ._http import BODY, BODY_FIELDS, Gate, client_key
 from .policy import Policy
 from .table import Table
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from ._core import Key
 
 
 def by_client(environ: WSGIEnvironment) -> Key:

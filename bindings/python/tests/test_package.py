@@ -1,0 +1,96 @@
+"""The package as a whole: its types, its examples, what it exports."""
+
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tollbar
+from tollbar import _core
+
+HERE = Path(__file__).resolve().parent.parent
+INSTALLED = Path(tollbar.__file__).parent
+
+
+def run(*command, **options):
+    return subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=300, **options)
+
+
+def test_it_is_typed():
+    pytest.importorskip("mypy")
+    assert (INSTALLED / "py.typed").is_file()
+    sources = HERE / "src" / "tollbar"
+    done = run("-m", "mypy", "--strict", "--cache-dir", os.devnull, str(sources), cwd=HERE)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+TYPED = """
+import asyncio, datetime, tollbar
+from tollbar.wsgi import RateLimit
+limiter = tollbar.Limiter("1/s")
+left: int = limiter.check(2).remaining
+after: int | None = limiter.check().retry_after_ns
+ok: bool = tollbar.Table({"a": "1/s"}, 10).allow(b"key", policy="a")
+many: bytes = tollbar.Table(["1/s"], 10).check_many([1, "b", b"c"])
+asyncio.run(limiter.wait_async(datetime.timedelta(seconds=0)))
+with tollbar.Table("1/s", 10) as table:
+    table.check(memoryview(b"x"))
+"""
+MISTYPED = """
+import tollbar
+tollbar.Limiter(5)
+tollbar.Table("1/s", 10).check(1.5)
+tollbar.Limiter("1/s").check("1")
+text: str = tollbar.Limiter("1/s").allow()
+tollbar.Limiter("1/s").nothing
+"""
+
+
+def test_users_are_checked_by_its_types(tmp_path):
+    pytest.importorskip("mypy")
+    for name, text, errors in (("right.py", TYPED, 0), ("wrong.py", MISTYPED, 5)):
+        (tmp_path / name).write_text(text)
+        done = run("-m", "mypy", "--strict", "--cache-dir", os.devnull, name, cwd=tmp_path)
+        assert done.stdout.count("error:") == errors, done.stdout + done.stderr
+
+
+def test_the_stub_has_what_the_extension_has():
+    stub = (HERE / "src" / "tollbar" / "_core.pyi").read_text()
+    for thing in (_core.Limiter, _core.Table, _core.Decision):
+        for name, value in vars(thing).items():
+            if not name.startswith("__") and (callable(value) or inspect.isdatadescriptor(value)):
+                assert f"def {name}(" in stub, f"{thing.__name__}.{name}"
+
+
+def test_the_extension_is_of_the_stable_abi_and_exports_only_its_start():
+    path = Path(_core.__file__)
+    if hasattr(sys, "_is_gil_enabled") and not sys._is_gil_enabled():
+        pytest.skip("a free-threaded interpreter has no stable ABI")
+    assert path.name == "_core.abi3.so"
+    symbols = subprocess.run(["nm", "-D", "--defined-only", str(path)], capture_output=True, text=True, check=True)
+    assert [line.split()[-1] for line in symbols.stdout.splitlines()] == ["PyInit__core"]
+
+
+def test_the_example():
+    done = run(str(HERE.parent.parent / "examples" / "python" / "logins.py"))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 6 and sum("passes" in line for line in lines) == 4
+    assert lines[3].startswith("192.0.2.1: again in ") and lines[5] == "together they had 4"
+
+
+def test_the_readme():
+    """Its programs run, in order, in one process."""
+    text = (HERE / "README.md").read_text()
+    programs = [part.split("```")[0] for part in text.split("```python\n")[1:]]
+    assert len(programs) >= 3
+    done = run("-c", "\n".join(programs))
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_benchmark():
+    done = run(str(HERE / "bench.py"), "--smoke")
+    assert done.returncode == 0, done.stderr
+    assert "Table.allow" in done.stdout
