@@ -90,7 +90,7 @@ func TestQuotas(t *testing.T) {
 }
 
 func TestRetryAfterIsEnough(t *testing.T) {
-	ask := get(t, tollhttp.Options{Limits: []tollhttp.Limit{{Name: "client", Table: table(t, "2/s burst 1")}}, NoHeaders: true})
+	ask := get(t, tollhttp.Options{Limits: []tollhttp.Limit{{Name: "client", Table: table(t, "1/s")}}, NoHeaders: true})
 	expect(t, ask("192.0.2.1:1"), 200, "RateLimit-Policy", "", "RateLimit", "")
 	r := ask("192.0.2.1:1")
 	expect(t, r, 429, "RateLimit-Policy", "", "RateLimit", "")
