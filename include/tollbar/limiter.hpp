@@ -108,12 +108,12 @@ public:
     result<void> check_many(span<const std::uint64_t> costs, span<verdict> results) const noexcept {
         if (results.size() < costs.size())
             return failure{errc::buffer};
-        return many(costs.empty() ? &no_costs : costs.data(), costs.size(), results);
+        return many(costs.data(), costs.size(), results);
     }
     result<void> check_many_at(instant now, span<const std::uint64_t> costs, span<verdict> results) const noexcept {
         if (results.size() < costs.size())
             return failure{errc::buffer};
-        return many_at(now, costs.empty() ? &no_costs : costs.data(), costs.size(), results);
+        return many_at(now, costs.data(), costs.size(), results);
     }
     /// As many requests for one permit each as there are results.
     result<void> check_many(span<verdict> results) const noexcept { return many(nullptr, results.size(), results); }
@@ -210,9 +210,6 @@ private:
                          span<verdict> results) const noexcept {
         return detail::done(tollbar_limiter_check_many_at(get(), now.get(), costs, count, detail::codes(results)));
     }
-
-    // An empty span may have no pointer, which C would take for a cost of 1 each.
-    static constexpr std::uint64_t no_costs = 0;
 
     handle handle_;
 };
