@@ -149,10 +149,11 @@ static PyObject *limiter_check_many(PyObject *self, PyObject *const *args, Py_ss
  *     2  it cannot have them within its patience
  * The sleeping itself is Python's: a signal's handler must run meanwhile, and an event loop must go on. */
 static PyObject *limiter_reserve(PyObject *self, PyObject *args) {
-    unsigned long long cost, patience;
-    if (!PyArg_ParseTuple(args, "KK", &cost, &patience))
+    PyObject *wanted, *longest;
+    uint64_t cost, patience, now, after = 0;
+    if (!PyArg_ParseTuple(args, "OO", &wanted, &longest) || core_uint64(wanted, "cost", &cost) != 0
+        || core_uint64(longest, "patience", &patience) != 0)
         return NULL;
-    uint64_t now, after = 0;
     int32_t code = tollbar_clock_now(of(self)->clock, &now);
     int outcome = 0;
     if (code == 0 && of(self)->books) {

@@ -101,6 +101,18 @@ def test_policies():
     assert Policy.of(5, borrow=True) == Policy("5/s borrow") and Policy.of(5, borrow=False) == Policy("5/s")
 
 
+@pytest.mark.parametrize("wrong", [{"limit": 1.5}, {"limit": 1, "burst": 2.5}, {"limit": 1, "per": "min"}])
+def test_policies_of_what_are_no_numbers(wrong):
+    with pytest.raises(TypeError):
+        Policy.of(**wrong)
+
+
+def test_policies_of_numbers_that_make_none():
+    for wrong in ({"per": 0}, {"per": -1}, {"algorithm": "magic"}, {"nonsense": 3}, {"segments": 6}):
+        with pytest.raises(ValueError):
+            Policy.of(5, **wrong)
+
+
 def test_a_policy_that_is_wrong_says_where():
     with pytest.raises(tollbar.PolicyError) as caught:
         Limiter("100/parsec")
@@ -146,6 +158,10 @@ def test_arguments_twice_or_missing():
         limiter.check_many()
     with pytest.raises(ValueError):
         limiter.check_many([1, -1])
+    with pytest.raises((MemoryError, OverflowError)):
+        limiter.check_many(2**63 - 100)
+    with pytest.raises(MemoryError):
+        limiter.check_many(2**64 - 1)
     with pytest.raises(ValueError, match="clock"):
         Limiter("1/s", clock="sundial")
 
@@ -191,8 +207,14 @@ def test_wait_that_is_too_short_takes_nothing():
     for wrong in (-1, float("nan"), timedelta(seconds=-1)):
         with pytest.raises(ValueError):
             limiter.wait(wrong)
+    for wrong in ("soon", b"1", []):
+        with pytest.raises(TypeError):
+            limiter.wait(wrong)
+    for wrong in (-1, 2**64):
+        with pytest.raises(ValueError):
+            limiter.wait(0, cost=wrong)
     with pytest.raises(TypeError):
-        limiter.wait("soon")
+        limiter.wait(0, cost=1.0)
 
 
 def test_waiting_lets_other_threads_run():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import index
+
 from . import _core
 from ._time import Time, nanoseconds
 
@@ -45,9 +47,9 @@ class Policy:
         Options are those of the text: init=0, borrow=True, anchor="first", segments=6, mode="strict", slack=2,
         warm=timedelta(seconds=5), cold=3, count="rejected", unit="bytes".
         """
-        words = [f"{int(limit)}/{nanoseconds(per, 'per')}ns"]
+        words = [f"{index(limit)}/{nanoseconds(per, 'per')}ns"]
         if burst is not None:
-            words.append(f"burst {int(burst)}")
+            words.append(f"burst {index(burst)}")
         if algorithm != "gcra":
             words.append(f"algo {algorithm}")
         for name, value in options.items():
