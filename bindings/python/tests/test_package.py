@@ -73,6 +73,17 @@ def test_the_extension_is_of_the_stable_abi_and_exports_only_its_start():
     assert [line.split()[-1] for line in symbols.stdout.splitlines()] == ["PyInit__core"]
 
 
+def test_importing_it_imports_no_event_loop():
+    done = run("-c", "import sys, tollbar; print('asyncio' in sys.modules, 'numpy' in sys.modules)")
+    assert done.stdout == "False False\n", done.stderr
+
+
+def test_the_licences_are_with_it():
+    from importlib.metadata import files
+
+    assert {f.name for f in files("tollbar") if f.name.startswith("LICENSE")} == {"LICENSE-MIT", "LICENSE-APACHE"}
+
+
 def test_the_example():
     done = run(str(HERE.parent.parent / "examples" / "python" / "logins.py"))
     assert done.returncode == 0, done.stderr

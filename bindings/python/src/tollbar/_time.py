@@ -1,6 +1,5 @@
 """Times as people give them, and sleeping until one."""
 
-import asyncio
 import time
 from datetime import timedelta
 from typing import Callable, Union
@@ -52,6 +51,9 @@ def wait(ask: Ask, patience_ns: int) -> bool:
 
 async def wait_async(ask: Ask, patience_ns: int) -> bool:
     """The same, in an event loop."""
+    # Here, since it takes longer to import than all the rest, and who calls this has it already.
+    import asyncio
+
     start = time.monotonic_ns()
     while True:
         now = time.monotonic_ns()
