@@ -79,14 +79,16 @@ example() {
 holds 'the example' example
 
 # The README's program, as a reader would take it, with the library that is installed.
+# Go does not notice that pkg-config answers otherwise than last time, so it is always the same place.
 installed() {
-    make --silent -C "$root" install PREFIX="$work/usr" || return 1
-    export PKG_CONFIG_PATH="$work/usr/lib/pkgconfig" LD_LIBRARY_PATH="$work/usr/lib"
+    usr=$root/build/go-tests/usr
+    make --silent -C "$root" install PREFIX="$usr" || return 1
+    export PKG_CONFIG_PATH="$usr/lib/pkgconfig" LD_LIBRARY_PATH="$usr/lib"
     mkdir "$work/reader" && cd "$work/reader" || return 1
     awk '/^```go$/ { on = 1; next } /^```$/ { on = 0 } on' "$here/README.md" >main.go
     go mod init reader && go mod edit -require=tollbar@v0.0.0 "-replace=tollbar=$here" || return 1
     go vet -tags tollbar_installed . && go build -tags tollbar_installed -o reader . || return 1
-    ldd reader | grep "$work/usr/lib/libtollbar.so.1" || return 1
+    ldd reader | grep "$usr/lib/libtollbar.so.1" || return 1
     ./reader >out || return 1
     cat out
     test "$(grep -c '^passes' out)" -eq 3 && test "$(grep -c '^again in' out)" -eq 2
