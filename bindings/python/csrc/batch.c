@@ -204,9 +204,7 @@ done:
     return result;
 }
 
-PyObject *core_limiter_many(PyObject *self, const tollbar_limiter *limiter, core_state *state, PyObject *object,
-                            uint64_t now, int timed) {
-    (void)self;
+PyObject *core_limiter_many(const tollbar_limiter *limiter, core_state *state, PyObject *object, uint64_t now, int timed) {
     costs cost;
     if (costs_get(object, -1, &cost) != 0)
         return NULL;

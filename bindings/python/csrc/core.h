@@ -94,8 +94,7 @@ const tollbar_table *core_table_handle(core_table *self);
 int core_table_policy(core_table *self, PyObject *object, uint32_t *out);
 /* batch.c */
 PyObject *core_table_check_many(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
-PyObject *core_limiter_many(PyObject *self, const tollbar_limiter *limiter, core_state *state, PyObject *costs,
-                            uint64_t now, int timed);
+PyObject *core_limiter_many(const tollbar_limiter *limiter, core_state *state, PyObject *costs, uint64_t now, int timed);
 /* table_admin.c: what is done to a table now and then. */
 PyObject *core_table_set_policy(PyObject *self, PyObject *args);
 PyObject *core_table_add_policy(PyObject *self, PyObject *text);

@@ -140,7 +140,7 @@ static PyObject *limiter_check_many(PyObject *self, PyObject *const *args, Py_ss
     int timed = given[1] != NULL && given[1] != Py_None;
     if (timed && core_uint64(given[1], "at", &now) != 0)
         return NULL;
-    return core_limiter_many(self, of(self)->handle, of(self)->state, given[0], now, timed);
+    return core_limiter_many(of(self)->handle, of(self)->state, given[0], now, timed);
 }
 
 /* reserve(cost, patience_ns) -> (outcome, nanoseconds). What a waiter has to do next:

@@ -14,20 +14,9 @@ core_state *core_state_of(PyTypeObject *type) {
     return NULL;
 }
 
-static PyObject *core_now(PyObject *module, PyObject *clock) {
-    uint64_t number, now;
-    if (core_uint64(clock, "clock", &number) != 0)
-        return NULL;
-    int32_t code = tollbar_clock_now(number > UINT32_MAX ? UINT32_MAX : (uint32_t)number, &now);
-    if (code != 0)
-        return core_raise(PyModule_GetState(module), code, NULL);
-    return PyLong_FromUnsignedLongLong(now);
-}
-
 static PyMethodDef core_methods[] = {
     { "parse", core_parse, METH_O, "The canonical text and the fields of a policy's text." },
     { "address_key", core_address_key, METH_VARARGS, "The key of a network address." },
-    { "now", core_now, METH_O, "The time of a clock, in nanoseconds." },
     { NULL, NULL, 0, NULL },
 };
 

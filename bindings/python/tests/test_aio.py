@@ -14,8 +14,9 @@ def test_limiter():
         started = time.monotonic()
         assert await asyncio.gather(*(limiter.wait_async() for _ in range(11))) == [True] * 11
         assert 0.09 < time.monotonic() - started < 4
-        assert await limiter.wait_async(0) is False
         assert await limiter.wait_async(timedelta(hours=1), cost=2) is False
+        slow = Limiter("1/h")
+        assert await slow.wait_async(0) is True and await slow.wait_async(0) is False
 
     asyncio.run(run())
 
@@ -40,7 +41,8 @@ def test_windows_and_tables():
         assert await asyncio.gather(*(limiter.wait_async(5) for _ in range(5))) == [True] * 5
         table = Table("100/s burst 1", capacity=10)
         assert await asyncio.gather(*(table.wait_async("a", 5) for _ in range(5))) == [True] * 5
-        assert await table.wait_async("a", 0) is False
+        slow = Table("1/h", capacity=10)
+        assert await slow.wait_async("a", 0) is True and await slow.wait_async("a", 0) is False
 
     asyncio.run(run())
 

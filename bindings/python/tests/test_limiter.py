@@ -29,6 +29,12 @@ def test_a_bucket():
     assert limiter.allow(at=SECOND + 100_000_000) is True
 
 
+def test_the_clock_is_the_monotonic_one():
+    limiter = Limiter("1/h")
+    assert limiter.allow()
+    assert 3590 < limiter.peek(at=time.monotonic_ns()).retry_after <= 3600.001
+
+
 def test_more_than_there_can_ever_be():
     never = Limiter("10/s burst 3").check(4)
     assert never.never and not never
@@ -185,13 +191,13 @@ def test_a_cost_like_an_int():
     assert Limiter("5/h").check(Three()).remaining == 2
 
 
-@pytest.mark.parametrize("text", ["50/s burst 1", "50/s burst 1 algo sliding-log".replace("burst 1 ", "")])
+@pytest.mark.parametrize("text", ["5/s burst 1", "1/200ms algo sliding-log"])
 def test_wait(text):
     limiter = Limiter(text)
     limiter.take_up_to(100)
     started = time.monotonic()
     assert limiter.wait(timedelta(seconds=5)) is True
-    assert 0.005 < time.monotonic() - started < 4
+    assert 0.1 < time.monotonic() - started < 4
 
 
 def test_wait_that_is_too_short_takes_nothing():

@@ -185,11 +185,11 @@ def test_a_full_table():
 
 
 def test_wait():
-    table = Table("20/s burst 1", capacity=10)
+    table = Table("4/s burst 1", capacity=10)
     assert table.allow("a")
     started = time.monotonic()
     assert table.wait("a", timedelta(seconds=5)) is True
-    assert 0.02 < time.monotonic() - started < 4
+    assert 0.1 < time.monotonic() - started < 4
     assert table.wait("a", 0) is False
     assert table.wait("a", cost=2) is False
 
