@@ -89,7 +89,7 @@ replay() { make --silent lib build/tollbar-replay && examples/c/test.sh build; }
 # The modules in a real nginx.
 nginx() { make --silent nginx && nginx/tests/run.sh; }
 python() { bindings/python/test.sh; }
-go_package() { make --silent lib && bindings/go/test.sh; }
+go_package() { make --silent lib && PATH=$PATH:/usr/local/go/bin bindings/go/test.sh; }
 
 step lint lint
 step header header

@@ -8,4 +8,8 @@
 }
 library=$(sha256sum "$root/build/libtollbar.a" | cut -c 1-32)
 header=$(cat "$root/include/tollbar.h" "$here/bridge.h" | sha256sum | cut -c 1-16)
-export GOTOOLCHAIN=local GOWORK=off GOFLAGS="-p=1 -ldflags=-B=0x$library" CGO_CFLAGS="-O2 -g -DTOLLBAR_HEADER_$header"
+# One Go that is newer than the package asks for is used as it is; an older one fetches what is asked for.
+toolchain=local
+least=$(sed -n 's/^go //p' "$here/go.mod")
+[ "$(printf '%s\n' "go$least" "$(GOTOOLCHAIN=local go env GOVERSION)" | sort -V | head -n 1)" = "go$least" ] || toolchain=go$least.0
+export GOTOOLCHAIN=$toolchain GOWORK=off GOFLAGS="-p=1 -ldflags=-B=0x$library" CGO_CFLAGS="-O2 -g -DTOLLBAR_HEADER_$header"
