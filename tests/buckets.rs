@@ -14,6 +14,21 @@ fn s06_leaky_bucket_as_a_meter() {
     assert_eq!(answers(&meter, &[SEC; 4]), "TTFF");
 }
 
+/// Asked only for what there is, it begins to fill all the same: as a limiter and as a key.
+#[test]
+fn a_bucket_that_starts_empty_fills_whoever_asks_first() {
+    let single = state("10/s burst 10 init 0");
+    let table = tollbar::table::Table::private(
+        &tollbar::table::Options::new(10),
+        &["10/s burst 10 init 0".parse().expect("a policy")],
+    )
+    .expect("memory");
+    for (now, taken) in [(SEC, 0), (SEC + SEC / 2, 5), (2 * SEC, 5), (9 * SEC, 10)] {
+        assert_eq!(single.take_up_to_at(now, 100), taken, "at {now}");
+        assert_eq!(table.take_up_to_at(tollbar::table::PolicyId::FIRST, b"a key", now, 100), taken, "a key at {now}");
+    }
+}
+
 #[test]
 fn s06_leaky_bucket_with_sleeps_on_refusal() {
     let limiter = Limiter::with(state("100/s algo leaky-bucket"), Manual::new(0));

@@ -70,13 +70,18 @@ pub(crate) fn peek<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost
 pub(crate) fn take_up_to<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, most: u64) -> u64 {
     let mut state = word.load(Ordering::Relaxed);
     loop {
-        let take = algorithm.available(state, now).min(most);
-        // No permits is a cost of 0, which changes nothing either.
-        let Step { verdict: Verdict::Allowed, next: Some(next) } = apart(algorithm, state, now, take) else {
+        let take = match algorithm.available(state, now).min(most) {
+            // A bucket that starts without permits begins to fill at its first touch, and this is one.
+            0 if state == 0 => most.min(1),
+            // No permits is a cost of 0, which changes nothing either.
+            take => take,
+        };
+        let Step { verdict, next: Some(next) } = apart(algorithm, state, now, take) else {
             return 0;
         };
         match word.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => return take,
+            Ok(_) if verdict == Verdict::Allowed => return take,
+            Ok(_) => return 0,
             Err(seen) => state = seen,
         }
     }

@@ -196,6 +196,10 @@ impl Table {
         let mut taken = 0;
         let (outcome, _) = self.request(sought, now, false, &mut |rule, state| {
             taken = rule.available(state, now).min(most);
+            // A bucket that starts without permits begins to fill at its first touch, and this is one.
+            if taken == 0 && state == 0 {
+                taken = most.min(1);
+            }
             match taken {
                 // Nothing to take is nothing to write.
                 0 => Step::deny(),

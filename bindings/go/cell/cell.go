@@ -137,12 +137,21 @@ func (c *Cell) TakeUpTo(p *Policy, now, most uint64) uint64 {
 	for {
 		word := c.word.Load()
 		n := min(p.available(word, now), most)
+		if n == 0 && word == 0 {
+			// A bucket that starts without permits begins to fill at its first touch, and this is one.
+			n = min(most, 1)
+		}
 		if n == 0 {
 			return 0
 		}
-		if verdict, next := p.step(word, now, n); verdict == Allowed && c.word.CompareAndSwap(word, next) {
+		verdict, next := p.step(word, now, n)
+		if next != word && !c.word.CompareAndSwap(word, next) {
+			continue
+		}
+		if verdict == Allowed {
 			return n
 		}
+		return 0
 	}
 }
 
