@@ -1,0 +1,107 @@
+--- That the calls which are made for each request are compiled, and allocate nothing.
+local harness = require "harness"
+local tollbar = require "tollbar"
+local util = require "jit.util"
+local test = harness.test
+
+-- Everything passes, and so takes the same way.
+local policy = "1000000000/s burst 1000000000"
+local limiter = assert(tollbar.limiter(policy))
+local keyed = assert(tollbar.table(policy, { capacity = 10000 }))
+local refusing = assert(tollbar.limiter("1/day"))
+local keys, many, out = {}, {}, {}
+for i = 0, 1023 do
+    keys[i] = "user-" .. 1000000 + i
+    many[i % 64 + 1] = keys[i]
+end
+
+local loops = {
+    ["limiter:allow"] = function(n)
+        local passed = 0
+        for _ = 1, n do
+            if limiter:allow() then passed = passed + 1 end
+        end
+        return passed == n
+    end,
+    ["limiter:allow with a cost"] = function(n)
+        local passed = 0
+        for i = 1, n do
+            if limiter:allow(i % 3) then passed = passed + 1 end
+        end
+        return passed == n
+    end,
+    ["limiter:check"] = function(n)
+        local passed, left = 0, 0
+        for _ = 1, n do
+            local allowed, _, remaining = limiter:check()
+            if allowed then passed, left = passed + 1, left + remaining end
+        end
+        return passed == n and left > 0
+    end,
+    ["limiter:check, refused"] = function(n)
+        local refused, wait = 0, 0
+        for _ = 1, n do
+            local allowed, retry_after = refusing:check(1)
+            if not allowed then refused, wait = refused + 1, wait + retry_after end
+        end
+        return refused >= n - 1 and wait > 0
+    end,
+    ["limiter:allow_at"] = function(n)
+        local other, passed = assert(tollbar.limiter(policy)), 0
+        for i = 1, n do
+            if other:allow_at(1000000000 + i) then passed = passed + 1 end
+        end
+        return passed == n
+    end,
+    ["table:allow"] = function(n)
+        local passed = 0
+        for i = 1, n do
+            if keyed:allow(keys[bit.band(i, 1023)]) then passed = passed + 1 end
+        end
+        return passed == n
+    end,
+    ["table:check"] = function(n)
+        local passed, left = 0, 0
+        for i = 1, n do
+            local allowed, _, remaining = keyed:check(keys[bit.band(i, 1023)])
+            if allowed then passed, left = passed + 1, left + remaining end
+        end
+        return passed == n and left > 0
+    end,
+    ["table:check_many into an array that is used again"] = function(n)
+        local passed = 0
+        for _ = 1, n / 64 do
+            passed = passed + select(2, keyed:check_many(many, 1, 0, out))
+        end
+        return passed == math.floor(n / 64) * 64
+    end,
+}
+
+for name, loop in pairs(loops) do
+    test(name .. " is compiled, and allocates nothing", function()
+        jit.flush()
+        local stopped, aborted = 0, {}
+        local function watch(what, trace, _, _, reason)
+            if what == "stop" and util.traceinfo(trace).linktype ~= "interpreter" then
+                stopped = stopped + 1
+            elseif what == "abort" then
+                aborted[#aborted + 1] = tostring(reason)
+            end
+        end
+        jit.attach(watch, "trace")
+        assert(loop(20000))
+        jit.attach(watch)
+        assert(stopped > 0, "nothing was compiled")
+        -- A loop that was left before it was recorded once is tried again; what cannot be compiled is given up for good.
+        assert(#aborted <= 3, "aborted: " .. table.concat(aborted, " "))
+        collectgarbage()
+        collectgarbage "stop"
+        local before = collectgarbage "count"
+        assert(loop(200000))
+        local grown = (collectgarbage "count" - before) * 1024
+        collectgarbage "restart"
+        assert(grown < 8192, grown .. " bytes in 200000 calls")
+    end)
+end
+
+harness.finish()

@@ -1,0 +1,207 @@
+--- Limiters, and the parts of the module that need no table.
+local harness = require "harness"
+local tollbar = require "tollbar"
+local ffi = require "ffi"
+local test, equal, raises, fails = harness.test, harness.equal, harness.raises, harness.fails
+local C = tollbar.C
+
+local SECOND = 1000000000
+
+test("a limiter gives what its policy says, and the rest is refused", function()
+    local limiter = assert(tollbar.limiter("3/day"))
+    for left = 2, 0, -1 do
+        local allowed, retry_after, remaining, reset_after = limiter:check()
+        equal(allowed, true)
+        equal(retry_after, 0)
+        equal(remaining, left)
+        assert(reset_after > (3 - left - 1) * 28800 and reset_after <= (3 - left) * 28800)
+    end
+    local allowed, retry_after, remaining = limiter:check()
+    equal(allowed, false)
+    assert(retry_after > 28790 and retry_after <= 28800, retry_after)
+    equal(remaining, 0)
+    equal(limiter:allow(), false)
+end)
+
+test("costs, and a cost that never passes", function()
+    local limiter = assert(tollbar.limiter("10/day"))
+    equal(limiter:allow(7), true)
+    equal(limiter:allow(4), false)
+    equal(limiter:allow(0), true)
+    equal(limiter:allow(3ULL), true)
+    local allowed, retry_after = limiter:check(11)
+    equal(allowed, false)
+    equal(retry_after, math.huge)
+end)
+
+test("the caller's time, to the nanosecond", function()
+    local limiter = assert(tollbar.limiter("10/s burst 1"))
+    equal(limiter:allow_at(SECOND), true)
+    local allowed, retry_after = limiter:check_at(SECOND + 1)
+    equal(allowed, false)
+    assert(math.abs(retry_after - 0.099999999) < 1e-15)
+    equal(limiter:allow_at(SECOND + 99999999), false)
+    equal(limiter:allow_at(SECOND + 100000000ULL), true)
+end)
+
+test("peek takes nothing, take_up_to what there is", function()
+    local limiter = assert(tollbar.limiter("5/day"))
+    for _ = 1, 9 do
+        equal((limiter:peek(5)), true)
+    end
+    equal(limiter:take_up_to(3), 3)
+    equal(limiter:take_up_to(9), 2)
+    equal(limiter:take_up_to(9), 0)
+    equal((limiter:peek()), false)
+    equal(limiter:reset(), true)
+    equal(limiter:take_up_to(9), 5)
+end)
+
+test("all algorithms", function()
+    for _, name in ipairs { "gcra", "interval", "fixed-window", "weighted-window", "sliding-log", "pacer", "warm-up" } do
+        local limiter = assert(tollbar.limiter("4/day algo " .. name .. (name == "warm-up" and " warm 1s cold 3" or "")))
+        equal(limiter:allow(), true, name)
+        assert(limiter:policy():find(name, 1, true) or name == "gcra", limiter:policy())
+    end
+    assert(assert(tollbar.limiter("120/60s algo sliding-window segments 6 mode strict")):allow())
+end)
+
+test("a reservation says when to act", function()
+    local limiter = assert(tollbar.limiter("10/s burst 1"))
+    equal(limiter:reserve(1), 0)
+    local after = limiter:reserve(1)
+    assert(after > 0.05 and after <= 0.1, after)
+    equal(limiter:reserve(0.1), false)
+end)
+
+test("waiting sleeps for what it gets, and refuses at once what it cannot get", function()
+    local limiter = assert(tollbar.limiter("20/s burst 1"))
+    local before = tollbar.now("monotonic")
+    for _ = 1, 3 do
+        equal(limiter:wait(10), true)
+    end
+    local took = tonumber(tollbar.now("monotonic") - before) / 1e9
+    assert(took >= 0.0999, took)
+    equal(limiter:wait(0), false)
+    equal(limiter:wait(nil, 2), false)
+    -- Without end, too.
+    equal(limiter:wait(), true)
+    equal(limiter:wait(math.huge), true)
+end)
+
+test("waiting in nginx: nothing books, or what cannot book asks again", function()
+    local slept = 0
+    -- nginx's timers count whole milliseconds, and may end early.
+    local function sleep(seconds)
+        slept = slept + 1
+        assert(seconds > 0 and seconds < 1 and math.abs(seconds * 1000 - math.floor(seconds * 1000 + 0.5)) < 1e-6)
+        local began = tollbar.now()
+        repeat until tonumber(tollbar.now() - began) / 1e9 >= seconds / 2
+    end
+    package.loaded.ngx = { sleep = sleep }
+    local good, why = pcall(function()
+        for _, policy in ipairs { "20/s burst 1", "1/50ms algo fixed-window anchor first" } do
+            local limiter, before = assert(tollbar.limiter(policy)), tollbar.now()
+            slept = 0
+            equal(limiter:wait(5), true)
+            equal(slept, 0)
+            equal(limiter:wait(5), true)
+            assert(tonumber(tollbar.now() - before) >= 49e6)
+            assert(slept > 1, "the rest is slept, too, where a timer ends early")
+            equal(limiter:wait(0.01), false)
+            equal(limiter:wait(5, 2), false)
+            limiter:close()
+            raises("the limiter is closed", function() local _ = limiter:wait(1) end)
+        end
+    end)
+    package.loaded.ngx = nil
+    assert(good, why)
+end)
+
+test("a wrong policy is said, with its column", function()
+    fails("column 3", C.TOLLBAR_E_SYNTAX, tollbar.limiter("3/mn"))
+    fails("column 1", C.TOLLBAR_E_SYNTAX, tollbar.limiter(""))
+    fails("period", C.TOLLBAR_E_PERIOD_ZERO, tollbar.limiter("3/0s"))
+    equal(assert(tollbar.limiter("60/min burst 5", { clock = "coarse" })):policy(), "60/min burst 5")
+end)
+
+test("wrong types are errors, told where the call is", function()
+    local limiter = assert(tollbar.limiter("3/day"))
+    for _, cost in ipairs { -1, 0.5, 0 / 0, math.huge, 2 ^ 60, "1", false, {}, -1LL } do
+        raises("a whole number", function() local _ = limiter:allow(cost) end)
+        raises("a whole number", function() local _ = limiter:check(cost) end)
+        raises("a whole number", function() local _ = limiter:take_up_to(cost) end)
+    end
+    raises("a whole number", function() local _ = limiter:allow_at("now") end)
+    raises("seconds", function() limiter:wait("long") end)
+    raises("seconds", function() limiter:wait(-1) end)
+    raises("a policy is a string", function() tollbar.limiter(5) end)
+    raises("a policy is a string", function() tollbar.limiter() end)
+    raises("no option", function() tollbar.limiter("3/s", { clok = "tsc" }) end)
+    raises("options are a table", function() tollbar.limiter("3/s", "tsc") end)
+    raises("clock cannot be sundial", function() tollbar.limiter("3/s", { clock = "sundial" }) end)
+    equal(limiter:take_up_to(9), 3, "nothing of this has charged anything")
+    for _, self in ipairs { "text", 5, false, {} } do
+        assert(not pcall(limiter.allow, self), "called with another self")
+        assert(not pcall(limiter.check, self), "called with another self")
+    end
+    assert(not pcall(limiter.allow))
+end)
+
+test("a closed limiter is an error, whatever is asked of it", function()
+    local limiter = assert(tollbar.limiter("3/day"))
+    limiter:close()
+    limiter:close()
+    for _, method in ipairs { "allow", "check", "peek", "reset", "policy", "wait", "reserve" } do
+        raises("the limiter is closed", function() local _ = limiter[method](limiter) end)
+    end
+    raises("the limiter is closed", function() local _ = limiter:take_up_to(1) end)
+    raises("the limiter is closed", function() local _ = limiter:check_at(1) end)
+    equal(tostring(limiter), "tollbar.limiter, closed")
+end)
+
+test("what is not used any more is freed", function()
+    local function resident()
+        local pages = io.open("/proc/self/statm"):read("*l"):match("^%d+ (%d+)")
+        return tonumber(pages) * 4096
+    end
+    local function run()
+        for _ = 1, 200 do
+            -- Half a megabyte each.
+            assert(tollbar.limiter("65536/day algo sliding-log")):allow(65536)
+            if _ % 20 == 0 then
+                collectgarbage()
+            end
+        end
+        collectgarbage()
+        collectgarbage()
+    end
+    run()
+    local before = resident()
+    run()
+    assert(resident() - before < 20e6, "grown by " .. resident() - before)
+end)
+
+test("keys of addresses", function()
+    equal(tollbar.prefix("192.0.2.1"), tollbar.prefix("::ffff:192.0.2.1"))
+    equal(tollbar.prefix("192.0.2.1"), tollbar.prefix_of("\192\0\2\1"))
+    assert(tollbar.prefix("192.0.2.1") ~= tollbar.prefix("192.0.2.2"))
+    equal(tollbar.prefix("192.0.2.1", 24), tollbar.prefix("192.0.2.2", 24))
+    equal(tollbar.prefix("2001:db8::1"), tollbar.prefix("2001:db8::2:1"))
+    fails("address", C.TOLLBAR_E_ADDRESS, tollbar.prefix("localhost"))
+    fails("address", C.TOLLBAR_E_ADDRESS, tollbar.prefix_of("12345"))
+    assert(not tollbar.prefix("192.0.2.1", 33))
+    raises("an address is a string", function() tollbar.prefix(5) end)
+    raises("a whole number", function() tollbar.prefix("::1", "x") end)
+end)
+
+test("clocks and constants", function()
+    assert(tollbar.now() <= tollbar.now("monotonic") + 1000000ULL)
+    raises("a clock cannot be sundial", function() tollbar.now("sundial") end)
+    equal(tollbar.version, require("tollbar.cdef").VERSION_STRING)
+    equal(C.TOLLBAR_E_SYNTAX, -10)
+    equal(C.TOLLBAR_VERSION, tonumber(C.tollbar_version()))
+    equal(ffi.string(C.tollbar_errname(C.TOLLBAR_E_NULL)), "TOLLBAR_E_NULL")
+end)
+
+harness.finish()

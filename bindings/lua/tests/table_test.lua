@@ -1,0 +1,241 @@
+--- Tables in memory and in files.
+local harness = require "harness"
+local tollbar = require "tollbar"
+local ffi = require "ffi"
+local test, equal, raises, fails = harness.test, harness.equal, harness.raises, harness.fails
+local C = tollbar.C
+
+ffi.cdef "int getpid(void); int fork(void); void _exit(int); int waitpid(int, int *, int);"
+
+local DAY = 86400000000000
+local files = 0
+
+--- Runs with the path of a file that is not there yet, in the machine's memory.
+local function with_path(run)
+    files = files + 1
+    local path = "/dev/shm/tollbar-lua-" .. ffi.C.getpid() .. "-" .. files
+    local good, why = xpcall(function() run(path) end, debug.traceback)
+    os.remove(path)
+    assert(good, why)
+end
+
+--- What `run` returns, a small number, from a child.
+local function forked(run)
+    local child = ffi.C.fork()
+    if child == 0 then
+        local good, status = pcall(run)
+        ffi.C._exit(good and status or 255)
+    end
+    local status = ffi.new("int[1]")
+    equal(ffi.C.waitpid(child, status, 0), child)
+    return bit.rshift(status[0], 8)
+end
+
+local function admitted(table, key, tries)
+    local passed = 0
+    for _ = 1, tries do
+        passed = passed + (table:allow(key) and 1 or 0)
+    end
+    return passed
+end
+
+test("each key by itself", function()
+    local table = assert(tollbar.table("3/day", { capacity = 1000 }))
+    for _, key in ipairs { "a", "b", "\0", "\0\0", ("x"):rep(5000) } do
+        equal(admitted(table, key, 9), 3)
+    end
+    local allowed, retry_after, remaining = table:check("a")
+    equal(allowed, false)
+    assert(retry_after > 28790 and retry_after <= 28800)
+    equal(remaining, 0)
+    local _, _, left = table:peek("new")
+    equal(left, 3)
+end)
+
+test("policies by number, costs, the caller's time", function()
+    local table = assert(tollbar.table({ "3/day", "5/day" }, { capacity = 1000, seed = 7 }))
+    equal(table:take_up_to("a", 9), 3)
+    equal(table:take_up_to("a", 9, 1), 5)
+    equal(table:take_up_to("a", 9, 1), 0)
+    equal((table:check("b", 3, 1)), true)
+    equal((table:check("b", 3, 1)), false)
+    local far = table:now() + DAY
+    equal((table:check_at(far, "b", 5, 1)), true)
+    equal((table:check_at(far, "b", 5, 0)), false)
+    fails("no policy", C.TOLLBAR_E_NO_SUCH_POLICY, table:allow("a", 1, 2))
+    fails("no policy", C.TOLLBAR_E_NO_SUCH_POLICY, table:check("a", 1, 2))
+    equal(table:policy(1), "5/day")
+    equal(table:set_policy(1, "6/day"), true)
+    equal(table:add_policy("7/day"), 2)
+    equal(table:take_up_to("a", 9, 2), 7)
+    fails("column", C.TOLLBAR_E_SYNTAX, table:set_policy(1, "6"))
+    fails("column", C.TOLLBAR_E_SYNTAX, table:add_policy("6"))
+    fails("no policy", C.TOLLBAR_E_NO_SUCH_POLICY, table:set_policy(9, "6/day"))
+end)
+
+test("batches", function()
+    local table = assert(tollbar.table({ "3/day", "1/day" }, { capacity = 1000 }))
+    local keys = {}
+    for i = 1, 500 do
+        keys[i] = "key" .. i % 100
+    end
+    local out, passed = table:check_many(keys)
+    equal(passed, 300)
+    equal(#out, 500)
+    for i = 1, 500 do
+        equal(out[i], i <= 300)
+    end
+    -- An array that is used again is cut to size.
+    local again, few = table:check_many({ "a", "b", "a" }, 2, 0, out)
+    assert(again == out)
+    equal(few, 2)
+    equal(#out, 3)
+    equal(out[3], false)
+    local by_cost = table:check_many({ "c", "c", "c" }, { 2, 2, 1 })
+    assert(by_cost[1] and not by_cost[2] and by_cost[3])
+    equal(select(2, table:check_many({ "c", "c" }, nil, 1)), 1)
+    equal(select(2, table:check_many({})), 0)
+    equal(select(2, table:check_many({ "a" }, 1, 9)), 0)
+    raises("a key is a string", function() table:check_many({ "a", 5 }) end)
+    raises("a whole number", function() table:check_many({ "a" }, { "b" }) end)
+    raises("a whole number", function() table:check_many({ "a", "b" }, { 1 }) end)
+end)
+
+test("reset, exempt, a missing key, a full table", function()
+    local table = assert(tollbar.table("3/day", { capacity = 10, missing = "report" }))
+    equal(admitted(table, "a", 9), 3)
+    equal(table:reset("a"), true)
+    equal(admitted(table, "a", 9), 3)
+    equal(table:exempt("a"), true)
+    equal(admitted(table, "a", 9), 9)
+    equal(table:unexempt("a"), true)
+    equal(table:unexempt("a"), false)
+    fails("without a key", C.TOLLBAR_E_MISSING_KEY, table:allow(nil))
+    fails("without a key", C.TOLLBAR_E_MISSING_KEY, table:check(""))
+    local open = assert(tollbar.table("3/day", { capacity = 10, missing = "allow", on_full = "allow" }))
+    equal(admitted(open, nil, 9), 9)
+    local closed = assert(tollbar.table("3/day", { capacity = 10 }))
+    equal(admitted(closed, nil, 9), 0)
+    local passed = 0
+    for i = 1, 20000 do
+        passed = passed + (closed:allow("k" .. i) and 1 or 0)
+    end
+    local stats = closed:stats()
+    equal(passed, stats.inserted)
+    equal(20000 - passed, stats.refused)
+    assert(stats.refused > 0 and stats.slots >= passed and stats.capacity == 10 and stats.policies == 1)
+end)
+
+test("health", function()
+    local table = assert(tollbar.table("3/day", { capacity = 1000, small_pages = true }))
+    admitted(table, "a", 3)
+    local health = table:validate()
+    equal(health.damaged, false)
+    equal(health.live, 1)
+    equal(health.twice, 0)
+    equal(table:repair().damaged, false)
+end)
+
+test("wrong types and options are errors, told where the call is", function()
+    local table = assert(tollbar.table("3/day", { capacity = 100 }))
+    for _, key in ipairs { 5, false, {}, 5ULL } do
+        raises("a key is a string", function() local _ = table:allow(key) end)
+        raises("a key is a string", function() local _ = table:check(key) end)
+        raises("a key is a string", function() table:reset(key) end)
+    end
+    raises("a whole number", function() local _ = table:allow("a", "1") end)
+    raises("a whole number", function() local _ = table:allow("a", -1) end)
+    raises("a whole number", function() local _ = table:allow("a", 1, "logins") end)
+    raises("a whole number", function() local _ = table:allow("a", 1, 2 ^ 32) end)
+    equal(table:take_up_to("a", 9), 3)
+    raises("a policy is a string", function() tollbar.table(5, { capacity = 1 }) end)
+    raises("a policy is a string", function() tollbar.table({ "3/s", 5 }, { capacity = 1 }) end)
+    raises("a whole number", function() tollbar.table("3/s") end)
+    raises("a whole number", function() tollbar.table("3/s", { capacity = "1" }) end)
+    raises("a whole number", function() tollbar.table("3/s", { capacity = 1, seed = "x" }) end)
+    raises("no option mode", function() tollbar.table("3/s", { capacity = 1, mode = 384 }) end)
+    raises("no option shared", function() tollbar.open("/dev/shm/none", "3/s", { capacity = 1, shared = true }) end)
+    raises("on_full cannot be", function() tollbar.table("3/s", { capacity = 1, on_full = "panic" }) end)
+    raises("a path is a string", function() tollbar.open(5) end)
+    raises("NUL", function() tollbar.open("a\0b") end)
+    fails("capacity is zero", C.TOLLBAR_E_CAPACITY, tollbar.table("3/s", { capacity = 0 }))
+    fails("128 policies", C.TOLLBAR_E_POLICIES, tollbar.table({}, { capacity = 1 }))
+    fails("column", C.TOLLBAR_E_SYNTAX, tollbar.table({ "3/s", "3" }, { capacity = 1 }))
+    for _, self in ipairs { "text", 5, false, {}, assert(tollbar.limiter("3/s")) } do
+        assert(not pcall(table.allow, self, "a"), "called with another self")
+        assert(not pcall(table.check_many, self, { "a" }), "called with another self")
+    end
+end)
+
+test("a closed table is an error, whatever is asked of it", function()
+    local table = assert(tollbar.table("3/day", { capacity = 100 }))
+    table:close()
+    table:close()
+    for _, method in ipairs { "allow", "check", "peek", "reset", "exempt", "unexempt", "now", "policy", "stats", "validate",
+        "repair" } do
+        raises("the table is closed", function() local _ = table[method](table, method ~= "policy" and "a" or nil) end)
+    end
+    raises("the table is closed", function() local _ = table:sync() end)
+    raises("the table is closed", function() local _ = table:take_up_to("a", 1) end)
+    raises("the table is closed", function() local _ = table:check_many({ "a" }) end)
+    raises("the table is closed", function() local _ = table:check_at(1, "a") end)
+    raises("the table is closed", function() local _ = table:set_policy(0, "3/s") end)
+    raises("the table is closed", function() local _ = table:add_policy("3/s") end)
+    equal(tostring(table), "tollbar.table, closed")
+end)
+
+test("a file's table is one for all who open it", function()
+    with_path(function(path)
+        local one = assert(tollbar.open(path, "5/day", { capacity = 100, mode = tonumber("0640", 8) }))
+        local other = assert(tollbar.open(path))
+        equal(admitted(one, "a", 2) + admitted(other, "a", 9), 5)
+        equal(other:policy(), "5/day")
+        equal(one:sync(), true)
+        one:close()
+        other:close()
+        equal(admitted(assert(tollbar.open(path, "5/day", { capacity = 100 })), "a", 9), 0)
+        local stat = io.popen("stat -c %a " .. path)
+        equal(stat:read("*l"), "640")
+        stat:close()
+        fails("other policies", C.TOLLBAR_E_OTHER_POLICIES, tollbar.open(path, "6/day", { capacity = 100 }))
+        fails("another capacity", C.TOLLBAR_E_OTHER_CAPACITY, tollbar.open(path, "5/day", { capacity = 999999 }))
+        local _, message = tollbar.open(path, "6/day", { capacity = 100 })
+        assert(message:find(path, 1, true), message)
+    end)
+    fails("No such file", C.TOLLBAR_E_OPEN, tollbar.open("/dev/shm/tollbar-lua-none"))
+    with_path(function(path)
+        local file = io.open(path, "w")
+        file:write(("no table"):rep(10000))
+        file:close()
+        fails("not a tollbar table", C.TOLLBAR_E_NOT_A_TABLE, tollbar.open(path))
+    end)
+end)
+
+test("after a fork a shared table is one, a private one is two", function()
+    local shared = assert(tollbar.table("5/day", { capacity = 100, shared = true }))
+    local private = assert(tollbar.table("5/day", { capacity = 100 }))
+    equal(admitted(shared, "a", 1) + admitted(private, "a", 1), 2)
+    equal(forked(function() return admitted(shared, "a", 9) + 16 * admitted(private, "a", 9) end), 4 + 16 * 4)
+    equal(admitted(shared, "a", 9), 0)
+    equal(admitted(private, "a", 9), 4)
+end)
+
+test("what is not used any more is given back", function()
+    local function mapped()
+        return tonumber(io.open("/proc/self/statm"):read("*l"):match("^(%d+)")) * 4096
+    end
+    local function run()
+        for _ = 1, 50 do
+            -- Some two megabytes each.
+            assert(tollbar.table("3/day", { capacity = 100000 })):allow("a")
+            collectgarbage()
+        end
+        collectgarbage()
+    end
+    run()
+    local before = mapped()
+    run()
+    assert(mapped() - before < 20e6, "grown by " .. mapped() - before)
+end)
+
+harness.finish()

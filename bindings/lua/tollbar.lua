@@ -1,0 +1,22 @@
+--- Rate limiting in nanoseconds, exact and lock-free: LuaJIT's face of libtollbar. README.md has the whole of it.
+--
+-- What only shows at run time (a file that cannot be opened, a policy's text, a full table) comes back as
+-- `nil, message, code`; what is wrong in the program (a type, an option that does not exist, a closed handle) is an error.
+-- The first result of a decision is false or nil unless the request may pass, so `if not limiter:allow()` fails closed.
+local core = require "tollbar.core"
+local limiter = require "tollbar.limiter"
+local keyed = require "tollbar.table"
+
+local tollbar = {
+    --- The functions and constants of tollbar.h, for what has no other name here.
+    C = core.lib,
+    version = core.version,
+    limiter = limiter.new,
+    table = keyed.new,
+    open = keyed.open,
+    prefix = core.prefix,
+    prefix_of = core.prefix_of,
+    now = core.now,
+}
+
+return tollbar

@@ -1,0 +1,461 @@
+-- Written by `cargo xtask cdef` from include/tollbar.h, which says what all of this means; changes belong there.
+require("ffi").cdef [[
+enum {
+    TOLLBAR_VERSION_MAJOR = 0,
+    TOLLBAR_VERSION_MINOR = 1,
+    TOLLBAR_VERSION_PATCH = 0,
+    TOLLBAR_VERSION = ((TOLLBAR_VERSION_MAJOR << 16) | (TOLLBAR_VERSION_MINOR << 8) | TOLLBAR_VERSION_PATCH),
+    TOLLBAR_ALLOWED = 0,
+    TOLLBAR_DENIED = 1,
+    TOLLBAR_NEVER = 2,
+    TOLLBAR_E_NULL = (-1),
+    TOLLBAR_E_MISALIGNED = (-2),
+    TOLLBAR_E_STRUCT_SIZE = (-3),
+    TOLLBAR_E_RESERVED = (-4),
+    TOLLBAR_E_CHOICE = (-5),
+    TOLLBAR_E_SYNTAX = (-10),
+    TOLLBAR_E_NUMBER = (-11),
+    TOLLBAR_E_ALGORITHM = (-12),
+    TOLLBAR_E_DUPLICATE = (-13),
+    TOLLBAR_E_PERIOD_ZERO = (-20),
+    TOLLBAR_E_BURST_ZERO = (-21),
+    TOLLBAR_E_RATE_TOO_HIGH = (-22),
+    TOLLBAR_E_BURST_TOO_LARGE = (-23),
+    TOLLBAR_E_INIT_ABOVE_BURST = (-24),
+    TOLLBAR_E_OPTION_MISMATCH = (-25),
+    TOLLBAR_E_SEGMENTS = (-26),
+    TOLLBAR_E_WARM_UP = (-27),
+    TOLLBAR_E_LOG_TOO_LARGE = (-28),
+    TOLLBAR_E_NOT_ONE_WORD = (-29),
+    TOLLBAR_E_NO_MEMORY = (-40),
+    TOLLBAR_E_BUFFER = (-41),
+    TOLLBAR_E_CAPACITY = (-50),
+    TOLLBAR_E_POLICIES = (-51),
+    TOLLBAR_E_NO_SUCH_POLICY = (-52),
+    TOLLBAR_E_MIXED = (-53),
+    TOLLBAR_E_VERSIONS = (-54),
+    TOLLBAR_E_EXEMPT = (-55),
+    TOLLBAR_E_MISSING_KEY = (-56),
+    TOLLBAR_E_UNSUPPORTED = (-57),
+    TOLLBAR_E_ADDRESS = (-58),
+    TOLLBAR_E_NOT_A_TABLE = (-60),
+    TOLLBAR_E_TABLE_VERSION = (-61),
+    TOLLBAR_E_TRUNCATED = (-62),
+    TOLLBAR_E_CORRUPT = (-63),
+    TOLLBAR_E_OTHER_CAPACITY = (-64),
+    TOLLBAR_E_OTHER_POLICIES = (-65),
+    TOLLBAR_E_OTHER_OPTIONS = (-66),
+    TOLLBAR_E_BOOT = (-67),
+    TOLLBAR_E_DAMAGED = (-68),
+    TOLLBAR_E_OPEN = (-70),
+    TOLLBAR_E_READ = (-71),
+    TOLLBAR_E_ALLOCATE = (-72),
+    TOLLBAR_E_MAP = (-73),
+    TOLLBAR_E_LINK = (-74),
+    TOLLBAR_E_LOCK = (-75),
+    TOLLBAR_E_RANDOM = (-76),
+    TOLLBAR_E_SYNC = (-77),
+    TOLLBAR_E_INTERNAL = (-90),
+    TOLLBAR_POLICY_TEXT_MAX = 256,
+    TOLLBAR_ALGORITHM_GCRA = 0,
+    TOLLBAR_ALGORITHM_INTERVAL = 1,
+    TOLLBAR_ALGORITHM_FIXED_WINDOW = 2,
+    TOLLBAR_ALGORITHM_WEIGHTED_WINDOW = 3,
+    TOLLBAR_ALGORITHM_SLIDING_WINDOW = 4,
+    TOLLBAR_ALGORITHM_SLIDING_LOG = 5,
+    TOLLBAR_ALGORITHM_PACER = 6,
+    TOLLBAR_ALGORITHM_WARM_UP = 7,
+    TOLLBAR_ANCHOR_EPOCH = 0,
+    TOLLBAR_ANCHOR_FIRST = 1,
+    TOLLBAR_MODE_N = 0,
+    TOLLBAR_MODE_STRICT = 1,
+    TOLLBAR_MODE_INTERPOLATED = 2,
+    TOLLBAR_UNIT_PERMITS = 0,
+    TOLLBAR_UNIT_BYTES = 1,
+    TOLLBAR_POLICY_BORROW = 1,
+    TOLLBAR_POLICY_COUNT_REJECTED = 2,
+    TOLLBAR_POLICY_INIT = 4,
+    TOLLBAR_CLOCK_TSC = 0,
+    TOLLBAR_CLOCK_MONOTONIC = 1,
+    TOLLBAR_CLOCK_COARSE = 2,
+    TOLLBAR_ON_FULL_DENY = 0,
+    TOLLBAR_ON_FULL_INHERIT = 1,
+    TOLLBAR_ON_FULL_ALLOW = 2,
+    TOLLBAR_ON_FULL_EVICT_NEAREST = 3,
+    TOLLBAR_MISSING_DENY = 0,
+    TOLLBAR_MISSING_ALLOW = 1,
+    TOLLBAR_MISSING_REPORT = 2,
+    TOLLBAR_TABLE_SEEDED = 1,
+    TOLLBAR_TABLE_SMALL_PAGES = 2,
+};
+const char *tollbar_strerror(int32_t code);
+const char *tollbar_errname(int32_t code);
+extern const uint32_t tollbar_abi_1;
+uint32_t tollbar_version(void);
+const char *tollbar_version_string(void);
+typedef struct tollbar_policy tollbar_policy;
+typedef struct tollbar_policy_spec {
+    uint32_t struct_size;
+    uint32_t algorithm;
+    uint64_t limit;
+    uint64_t period_ns;
+    uint64_t burst;
+    uint64_t init;
+    uint64_t slack;
+    uint64_t warm_up_ns;
+    uint32_t cold;
+    uint32_t segments;
+    uint32_t mode;
+    uint32_t anchor;
+    uint32_t unit;
+    uint32_t flags;
+} tollbar_policy_spec;
+typedef struct tollbar_policy_error {
+    uint32_t struct_size;
+    int32_t code;
+    uint64_t column;
+    const char *expected;
+} tollbar_policy_error;
+int32_t tollbar_policy_spec_parse(const char *text,
+                                  size_t len,
+                                  tollbar_policy_spec *out,
+                                  tollbar_policy_error *error);
+int32_t tollbar_policy_spec_print(const tollbar_policy_spec *spec,
+                                  char *buffer,
+                                  size_t capacity,
+                                  size_t *length);
+int32_t tollbar_policy_spec_check(const tollbar_policy_spec *spec);
+int32_t tollbar_policy_new(const tollbar_policy_spec *spec, tollbar_policy **out);
+int32_t tollbar_policy_from_text(const char *text,
+                                 tollbar_policy **out,
+                                 tollbar_policy_error *error);
+void tollbar_policy_free(tollbar_policy *policy);
+size_t tollbar_policy_size(void);
+size_t tollbar_policy_align(void);
+int32_t tollbar_policy_init_in(void *memory,
+                               size_t size,
+                               const tollbar_policy_spec *spec,
+                               tollbar_policy **out);
+int32_t tollbar_clock_now(uint32_t clock, uint64_t *now_ns);
+int32_t tollbar_clock_is_counter(void);
+typedef struct tollbar_cell {
+    uint64_t word;
+} tollbar_cell;
+typedef struct tollbar_decision {
+    uint32_t struct_size;
+    uint32_t verdict;
+    uint64_t remaining;
+    uint64_t retry_after_ns;
+    uint64_t reset_after_ns;
+} tollbar_decision;
+int32_t tollbar_cell_check(tollbar_cell *cell,
+                           const tollbar_policy *policy,
+                           uint64_t cost,
+                           tollbar_decision *out);
+int32_t tollbar_cell_check_at(tollbar_cell *cell,
+                              const tollbar_policy *policy,
+                              uint64_t now_ns,
+                              uint64_t cost,
+                              tollbar_decision *out);
+int32_t tollbar_cell_peek_at(const tollbar_cell *cell,
+                             const tollbar_policy *policy,
+                             uint64_t now_ns,
+                             uint64_t cost,
+                             tollbar_decision *out);
+int32_t tollbar_cell_take_up_to_at(tollbar_cell *cell,
+                                   const tollbar_policy *policy,
+                                   uint64_t now_ns,
+                                   uint64_t most,
+                                   uint64_t *taken);
+int32_t tollbar_cell_check_many_at(tollbar_cell *cells,
+                                   size_t count,
+                                   const tollbar_policy *policy,
+                                   uint64_t now_ns,
+                                   uint64_t cost,
+                                   int32_t *results);
+int32_t tollbar_cell_reset(tollbar_cell *cell);
+typedef struct tollbar_limiter tollbar_limiter;
+typedef struct tollbar_limiter_options {
+    uint32_t struct_size;
+    uint32_t clock;
+    uint32_t waiters;
+    uint32_t reserved;
+} tollbar_limiter_options;
+int32_t tollbar_limiter_new(const tollbar_policy_spec *spec,
+                            const tollbar_limiter_options *options,
+                            tollbar_limiter **out);
+int32_t tollbar_limiter_from_text(const char *text,
+                                  tollbar_limiter **out,
+                                  tollbar_policy_error *error);
+void tollbar_limiter_free(tollbar_limiter *limiter);
+size_t tollbar_limiter_size(void);
+size_t tollbar_limiter_align(void);
+int32_t tollbar_limiter_init_in(void *memory,
+                                size_t size,
+                                const tollbar_policy_spec *spec,
+                                const tollbar_limiter_options *options,
+                                tollbar_limiter **out);
+void tollbar_limiter_close(tollbar_limiter *limiter);
+typedef struct tollbar_limiter_state {
+    uint32_t struct_size;
+    uint32_t waiting;
+    uint64_t now_ns;
+    uint64_t remaining;
+    uint64_t retry_after_ns;
+    uint64_t reset_after_ns;
+    uint64_t backward_steps;
+} tollbar_limiter_state;
+int32_t tollbar_limiter_check(const tollbar_limiter *limiter, uint64_t cost, tollbar_decision *out);
+int32_t tollbar_limiter_check_at(const tollbar_limiter *limiter,
+                                 uint64_t now_ns,
+                                 uint64_t cost,
+                                 tollbar_decision *out);
+int32_t tollbar_limiter_peek(const tollbar_limiter *limiter, uint64_t cost, tollbar_decision *out);
+int32_t tollbar_limiter_peek_at(const tollbar_limiter *limiter,
+                                uint64_t now_ns,
+                                uint64_t cost,
+                                tollbar_decision *out);
+int32_t tollbar_limiter_check_many(const tollbar_limiter *limiter,
+                                   const uint64_t *costs,
+                                   size_t count,
+                                   int32_t *results);
+int32_t tollbar_limiter_check_many_at(const tollbar_limiter *limiter,
+                                      uint64_t now_ns,
+                                      const uint64_t *costs,
+                                      size_t count,
+                                      int32_t *results);
+int32_t tollbar_limiter_take_up_to(const tollbar_limiter *limiter, uint64_t most, uint64_t *taken);
+int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
+                                      uint64_t now_ns,
+                                      uint64_t most,
+                                      uint64_t *taken);
+int32_t tollbar_limiter_wait(const tollbar_limiter *limiter,
+                             uint64_t cost,
+                             uint64_t patience_ns,
+                             tollbar_decision *out);
+int32_t tollbar_limiter_reserve_at(const tollbar_limiter *limiter,
+                                   uint64_t now_ns,
+                                   uint64_t cost,
+                                   uint64_t patience_ns,
+                                   uint64_t *wait_ns);
+int32_t tollbar_limiter_reset(const tollbar_limiter *limiter);
+int32_t tollbar_limiter_get_state(const tollbar_limiter *limiter,
+                                  tollbar_limiter_state *out);
+int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_policy_spec *out);
+typedef struct tollbar_table tollbar_table;
+typedef struct tollbar_table_options {
+    uint32_t struct_size;
+    uint32_t on_full;
+    uint64_t capacity;
+    uint64_t seed;
+    uint32_t missing_key;
+    uint32_t clock;
+    uint32_t mode;
+    uint32_t flags;
+} tollbar_table_options;
+int32_t tollbar_table_bytes(const tollbar_table_options *options,
+                            const tollbar_policy_spec *const *policies,
+                            size_t count,
+                            uint64_t *bytes);
+int32_t tollbar_table_new(const tollbar_table_options *options,
+                          const tollbar_policy_spec *const *policies,
+                          size_t count,
+                          tollbar_table **out);
+int32_t tollbar_table_shared(const tollbar_table_options *options,
+                             const tollbar_policy_spec *const *policies,
+                             size_t count,
+                             tollbar_table **out);
+int32_t tollbar_table_open(const char *path,
+                           const tollbar_table_options *options,
+                           const tollbar_policy_spec *const *policies,
+                           size_t count,
+                           tollbar_table **out);
+int32_t tollbar_table_init_in(void *memory,
+                              size_t size,
+                              const tollbar_table_options *options,
+                              const tollbar_policy_spec *const *policies,
+                              size_t count,
+                              tollbar_table **out);
+int32_t tollbar_table_attach(void *memory,
+                             size_t size,
+                             tollbar_table **out);
+void tollbar_table_free(tollbar_table *table);
+typedef struct tollbar_request {
+    const void *key;
+    size_t length;
+    uint64_t cost;
+    uint32_t policy;
+    uint32_t reserved;
+} tollbar_request;
+int32_t tollbar_table_check(const tollbar_table *table,
+                            uint32_t policy,
+                            const void *key,
+                            size_t length,
+                            uint64_t cost,
+                            tollbar_decision *out);
+int32_t tollbar_table_check_at(const tollbar_table *table,
+                               uint32_t policy,
+                               const void *key,
+                               size_t length,
+                               uint64_t now_ns,
+                               uint64_t cost,
+                               tollbar_decision *out);
+int32_t tollbar_table_peek(const tollbar_table *table,
+                           uint32_t policy,
+                           const void *key,
+                           size_t length,
+                           uint64_t cost,
+                           tollbar_decision *out);
+int32_t tollbar_table_peek_at(const tollbar_table *table,
+                              uint32_t policy,
+                              const void *key,
+                              size_t length,
+                              uint64_t now_ns,
+                              uint64_t cost,
+                              tollbar_decision *out);
+int32_t tollbar_table_check_many(const tollbar_table *table,
+                                 const tollbar_request *requests,
+                                 size_t count,
+                                 int32_t *results);
+int32_t tollbar_table_check_many_at(const tollbar_table *table,
+                                    uint64_t now_ns,
+                                    const tollbar_request *requests,
+                                    size_t count,
+                                    int32_t *results);
+int32_t tollbar_table_take_up_to(const tollbar_table *table,
+                                 uint32_t policy,
+                                 const void *key,
+                                 size_t length,
+                                 uint64_t most,
+                                 uint64_t *taken);
+int32_t tollbar_table_take_up_to_at(const tollbar_table *table,
+                                    uint32_t policy,
+                                    const void *key,
+                                    size_t length,
+                                    uint64_t now_ns,
+                                    uint64_t most,
+                                    uint64_t *taken);
+int32_t tollbar_table_reset(const tollbar_table *table,
+                            uint32_t policy,
+                            const void *key,
+                            size_t length);
+int32_t tollbar_table_reset_at(const tollbar_table *table,
+                               uint32_t policy,
+                               const void *key,
+                               size_t length,
+                               uint64_t now_ns);
+int32_t tollbar_table_exempt(const tollbar_table *table,
+                             uint32_t policy,
+                             const void *key,
+                             size_t length);
+int32_t tollbar_table_unexempt(const tollbar_table *table,
+                               uint32_t policy,
+                               const void *key,
+                               size_t length);
+int32_t tollbar_table_hash(const tollbar_table *table,
+                           uint32_t policy,
+                           const void *key,
+                           size_t length,
+                           uint64_t *hash);
+int32_t tollbar_table_now(const tollbar_table *table,
+                          uint64_t *now_ns);
+typedef struct tollbar_table_entry {
+    uint32_t struct_size;
+    uint32_t policy;
+    uint64_t hash;
+    uint64_t state;
+    uint64_t remaining;
+    uint64_t reset_after_ns;
+    uint64_t next;
+} tollbar_table_entry;
+typedef struct tollbar_table_sweep_result {
+    uint32_t struct_size;
+    uint32_t done;
+    uint64_t next;
+    uint64_t live;
+    uint64_t vacated;
+} tollbar_table_sweep_result;
+typedef struct tollbar_table_stats {
+    uint32_t struct_size;
+    uint32_t policies;
+    uint64_t capacity;
+    uint64_t slots;
+    uint64_t bytes;
+    uint64_t keys;
+    uint64_t inserted;
+    uint64_t reclaimed;
+    uint64_t vacated;
+    uint64_t resets;
+    uint64_t refused;
+    uint64_t inherited;
+    uint64_t unremembered;
+    uint64_t evicted;
+    uint64_t retries;
+    uint64_t backward_steps;
+} tollbar_table_stats;
+typedef struct tollbar_table_health {
+    uint32_t struct_size;
+    uint32_t claimed;
+    uint64_t vacant;
+    uint64_t waiting;
+    uint64_t expired;
+    uint64_t live;
+    uint64_t unknown;
+    uint64_t twice;
+} tollbar_table_health;
+int32_t tollbar_table_next(const tollbar_table *table,
+                           uint64_t from,
+                           uint64_t now_ns,
+                           tollbar_table_entry *out);
+int32_t tollbar_table_sweep(const tollbar_table *table,
+                            uint64_t from,
+                            uint64_t most,
+                            uint64_t now_ns,
+                            tollbar_table_sweep_result *out);
+int32_t tollbar_table_add_policy(const tollbar_table *table,
+                                 const tollbar_policy_spec *spec,
+                                 uint32_t *number);
+int32_t tollbar_table_set_policy(const tollbar_table *table,
+                                 uint32_t number,
+                                 const tollbar_policy_spec *spec);
+int32_t tollbar_table_get_policy(const tollbar_table *table,
+                                 uint32_t number,
+                                 tollbar_policy_spec *out);
+int32_t tollbar_table_get_stats(const tollbar_table *table, tollbar_table_stats *out);
+int32_t tollbar_table_sync(const tollbar_table *table);
+int32_t tollbar_table_validate(const tollbar_table *table,
+                               uint64_t now_ns,
+                               tollbar_table_health *out);
+int32_t tollbar_table_repair(const tollbar_table *table,
+                             uint64_t now_ns,
+                             tollbar_table_health *out);
+typedef struct tollbar_table_copied {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t copied;
+    uint64_t lost;
+} tollbar_table_copied;
+int32_t tollbar_table_copy(const tollbar_table *table,
+                           const tollbar_table *from,
+                           uint64_t now_ns,
+                           tollbar_table_copied *out);
+typedef struct tollbar_prefix {
+    uint32_t length;
+    uint8_t bytes[20];
+} tollbar_prefix;
+int32_t tollbar_prefix_of(const void *address,
+                          size_t length,
+                          uint32_t ipv4_bits,
+                          uint32_t ipv6_bits,
+                          tollbar_prefix *out);
+int32_t tollbar_prefix_parse(const char *text,
+                             size_t length,
+                             uint32_t ipv4_bits,
+                             uint32_t ipv6_bits,
+                             tollbar_prefix *out);
+]]
+
+return {
+    VERSION_STRING = "0.1.0",
+    NO_TIME = 0xffffffffffffffffULL,
+}

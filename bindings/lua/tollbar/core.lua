@@ -1,0 +1,233 @@
+--- The library, and what limiters and tables have in common: errors, arguments, answers.
+local ffi = require "ffi"
+local values = require "tollbar.cdef"
+
+local core = {}
+
+--- The library: TOLLBAR_LIBRARY if that is set; that of the checkout which this file lies in, if `make lib` has been run
+-- there; else the one that is installed.
+local function load()
+    local named = os.getenv("TOLLBAR_LIBRARY")
+    if named and named ~= "" then
+        return ffi.load(named)
+    end
+    local here = debug.getinfo(1, "S").source:match("^@(.*)bindings/lua/tollbar/core%.lua$")
+    if here then
+        local built = (here == "" and "./" or here) .. "build/libtollbar.so"
+        local file = io.open(built, "rb")
+        if file then
+            file:close()
+            return ffi.load(built)
+        end
+    end
+    return ffi.load("libtollbar.so.1")
+end
+
+local lib = load()
+core.lib = lib
+-- A library of another ABI does not have this symbol.
+assert(lib.tollbar_abi_1 == 1)
+core.version = ffi.string(lib.tollbar_version_string())
+
+local ALLOWED, DENIED = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_DENIED
+local E_NULL = lib.TOLLBAR_E_NULL
+
+--- nil, a message and the number of an error. A handle that is NULL has been closed, and no other pointer that this module
+-- gives to C can be NULL. Methods end in a call of this, so the level above it is the user's program.
+function core.failure(code, what)
+    if code == E_NULL then
+        error((what or "it") .. " is closed", 2)
+    end
+    local message = ffi.string(lib.tollbar_strerror(code))
+    return nil, what and what .. ": " .. message or message, code
+end
+
+ffi.cdef "char *strerror(int number);"
+
+--- The same for what the system may have refused, with its reason. That is read first, before anything else can change it.
+function core.system_failure(code, path)
+    local errno = ffi.errno()
+    if code > lib.TOLLBAR_E_OPEN or code < lib.TOLLBAR_E_SYNC or errno == 0 then
+        return core.failure(code, path)
+    end
+    local _, message = core.failure(code, path)
+    return nil, message .. " (" .. ffi.string(ffi.C.strerror(errno)) .. ")", code
+end
+
+--- A struct that says its size, as [C6] of tollbar.h wants it.
+function core.struct(name)
+    local type_of = ffi.typeof(name)
+    local size = ffi.sizeof(type_of)
+    return function()
+        local one = type_of()
+        one.struct_size = size
+        return one
+    end
+end
+
+--- The error is told at the call in the user's program, which is `level` calls above the function that calls this.
+local function wrong(what, value, level)
+    error(what .. ", not " .. (type(value) == "number" and tostring(value) or type(value)), (level or 2) + 2)
+end
+
+local u64, i64 = ffi.typeof("uint64_t"), ffi.typeof("int64_t")
+
+--- A number of permits or of nanoseconds, for a parameter that is a uint64_t. What fits a double without loss may be a number.
+function core.count(value, level)
+    if type(value) == "number" then
+        if value >= 0 and value <= 9007199254740992 and value % 1 == 0 then
+            return value
+        end
+    elseif type(value) == "cdata" then
+        if ffi.istype(u64, value) or ffi.istype(i64, value) and value >= 0 then
+            return value
+        end
+    end
+    wrong("a whole number from 0 to 2^53, or a uint64_t, was expected", value, level)
+end
+
+--- A policy's number in a table, or of bits in an address.
+function core.number(value)
+    if type(value) ~= "number" or not (value >= 0 and value <= 0xffffffff) or value % 1 ~= 0 then
+        wrong("a whole number from 0 on was expected", value)
+    end
+    return value
+end
+
+function core.text(what, value, level)
+    if type(value) ~= "string" then
+        wrong(what .. " is a string", value, level)
+    end
+    return value
+end
+
+--- Seconds as nanoseconds; nil and math.huge are without end.
+function core.patience(seconds)
+    if seconds == nil then
+        return values.NO_TIME
+    end
+    if type(seconds) ~= "number" or not (seconds >= 0) then
+        wrong("a number of seconds was expected", seconds)
+    end
+    return seconds < 1e9 and u64(seconds * 1e9) or values.NO_TIME
+end
+
+--- Nanoseconds as seconds; math.huge for TOLLBAR_NO_TIME.
+function core.seconds(ns)
+    ns = tonumber(ns)
+    return ns < 2^63 and ns * 1e-9 or math.huge
+end
+local seconds = core.seconds
+
+--- What a decision came to. `decision` is the module's own and is written by the next call.
+function core.answer(code, decision, what)
+    if code == ALLOWED then
+        return true, 0, tonumber(decision.remaining), seconds(decision.reset_after_ns)
+    elseif code > 0 then
+        return false, seconds(decision.retry_after_ns), tonumber(decision.remaining), seconds(decision.reset_after_ns)
+    end
+    return core.failure(code, what)
+end
+
+--- True or false for what answers yes or no.
+function core.yes(code, what)
+    if code == ALLOWED then
+        return true
+    elseif code == DENIED then
+        return false
+    end
+    return core.failure(code, what)
+end
+
+--- One of the words of an option as its number.
+function core.choice(what, word, among, level)
+    local number = among[word]
+    if not number then
+        error(what .. " cannot be " .. tostring(word), level or 3)
+    end
+    return number
+end
+
+--- An options table, in which a name that does not exist is an error and not a default.
+function core.options(given, known)
+    if given == nil then
+        return {}
+    end
+    if type(given) ~= "table" then
+        wrong("options are a table", given)
+    end
+    for name in pairs(given) do
+        if not known[name] then
+            error("no option " .. tostring(name), 3)
+        end
+    end
+    return given
+end
+
+core.CLOCKS = {
+    tsc = lib.TOLLBAR_CLOCK_TSC,
+    monotonic = lib.TOLLBAR_CLOCK_MONOTONIC,
+    coarse = lib.TOLLBAR_CLOCK_COARSE,
+}
+
+local new_spec, new_error = core.struct("tollbar_policy_spec"), core.struct("tollbar_policy_error")
+core.new_spec = new_spec
+
+--- A policy's text as a spec; else nil, what is wrong and at which column, and the number of the error.
+function core.policy(text, level)
+    core.text("a policy", text, level or 3)
+    local spec, why = new_spec(), new_error()
+    local code = lib.tollbar_policy_spec_parse(text, #text, spec, why)
+    if code == ALLOWED then
+        return spec
+    end
+    local message = string.format("policy %q: column %d: %s", text, tonumber(why.column), ffi.string(why.expected))
+    return nil, message, code
+end
+
+--- The text of a spec.
+function core.print_policy(spec)
+    local buffer, length = ffi.new("char[?]", lib.TOLLBAR_POLICY_TEXT_MAX), ffi.new("size_t[1]")
+    local code = lib.tollbar_policy_spec_print(spec, buffer, lib.TOLLBAR_POLICY_TEXT_MAX, length)
+    if code ~= ALLOWED then
+        return core.failure(code)
+    end
+    return ffi.string(buffer, length[0])
+end
+
+local instant = ffi.new("uint64_t[1]")
+
+--- Nanoseconds since the machine's start, a uint64_t.
+function core.clock_now(clock)
+    local code = lib.tollbar_clock_now(clock, instant)
+    assert(code == ALLOWED)
+    return instant[0]
+end
+
+function core.now(clock)
+    return core.clock_now(core.choice("a clock", clock or "tsc", core.CLOCKS))
+end
+
+local prefix = ffi.new("tollbar_prefix")
+
+local function network(call, address, ipv4_bits, ipv6_bits)
+    core.text("an address", address, 2)
+    local code = call(address, #address, core.number(ipv4_bits or 32), core.number(ipv6_bits or 64), prefix)
+    if code ~= ALLOWED then
+        return core.failure(code)
+    end
+    return ffi.string(prefix.bytes, prefix.length)
+end
+
+--- A key of a network address: the first bits of it, 32 of IPv4 and 64 of IPv6 unless said. A limit by IPv6 address is none,
+-- since a host can change its address with every request.
+function core.prefix(text, ipv4_bits, ipv6_bits)
+    return network(lib.tollbar_prefix_parse, text, ipv4_bits, ipv6_bits)
+end
+
+--- The same of an address's 4 or 16 bytes, as in $binary_remote_addr.
+function core.prefix_of(bytes, ipv4_bits, ipv6_bits)
+    return network(lib.tollbar_prefix_of, bytes, ipv4_bits, ipv6_bits)
+end
+
+return core

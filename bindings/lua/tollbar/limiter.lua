@@ -1,0 +1,183 @@
+--- Limiter: one state, any algorithm.
+local ffi = require "ffi"
+local core = require "tollbar.core"
+
+local lib = core.lib
+local count, answer, failure = core.count, core.answer, core.failure
+local ALLOWED, DENIED = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_DENIED
+
+-- A struct around the pointer, so that a call is a load and a call of C: no lookup by name, nothing to allocate. Closed is
+-- NULL, which C refuses by itself.
+ffi.cdef "typedef struct { tollbar_limiter *handle; uint32_t clock; } tollbar_lua_limiter;"
+
+-- Written by each call and read before the next: a Lua state runs one at a time.
+local decision = core.struct("tollbar_decision")()
+local word = ffi.new("uint64_t[1]")
+
+local Limiter = {}
+
+--- Takes `cost` permits, 1 unless said: true if the request may pass. The fastest call.
+function Limiter:allow(cost)
+    local code = lib.tollbar_limiter_check(self.handle, cost == nil and 1 or count(cost), nil)
+    if code >= 0 then
+        return code == ALLOWED
+    end
+    return failure(code, "the limiter")
+end
+
+--- Takes `cost` permits: whether the request may pass; seconds until it could, 0 if it may, math.huge if it never can;
+-- permits that are left; seconds until the limiter is as good as fresh.
+function Limiter:check(cost)
+    return answer(lib.tollbar_limiter_check(self.handle, cost == nil and 1 or count(cost), decision), decision, "the limiter")
+end
+
+--- `allow` at the caller's time, in nanoseconds of one clock.
+function Limiter:allow_at(now, cost)
+    local code = lib.tollbar_limiter_check_at(self.handle, count(now), cost == nil and 1 or count(cost), nil)
+    if code >= 0 then
+        return code == ALLOWED
+    end
+    return failure(code, "the limiter")
+end
+
+--- `check` at the caller's time, in nanoseconds of one clock.
+function Limiter:check_at(now, cost)
+    local code = lib.tollbar_limiter_check_at(self.handle, count(now), cost == nil and 1 or count(cost), decision)
+    return answer(code, decision, "the limiter")
+end
+
+--- What `check` would answer; takes nothing.
+function Limiter:peek(cost)
+    return answer(lib.tollbar_limiter_peek(self.handle, cost == nil and 1 or count(cost), decision), decision, "the limiter")
+end
+
+--- Takes as many permits as there are, up to `most`; how many.
+function Limiter:take_up_to(most)
+    local code = lib.tollbar_limiter_take_up_to(self.handle, count(most), word)
+    if code < 0 then
+        return failure(code, "the limiter")
+    end
+    return code == ALLOWED and tonumber(word[0]) or 0
+end
+
+--- Takes `cost` permits ahead of time: seconds after which the caller is bound to act, and not before; false if that would
+-- be more than `patience` seconds, or if the algorithm cannot book ahead.
+function Limiter:reserve(patience, cost)
+    local code = lib.tollbar_limiter_reserve_at(
+        self.handle, core.clock_now(self.clock), cost == nil and 1 or count(cost), core.patience(patience), word)
+    if code < 0 then
+        return failure(code, "the limiter")
+    end
+    return code == ALLOWED and core.seconds(word[0])
+end
+
+--- Sleeps until that time of the clock. nginx's timers are in milliseconds and start from the time at which the worker woke
+-- up, so one may end early.
+local function sleep_until(sleep, clock, time)
+    while true do
+        local now = core.clock_now(clock)
+        if now >= time then
+            return
+        end
+        sleep(math.ceil(tonumber(time - now) / 1e6) / 1e3)
+    end
+end
+
+--- In nginx, where nothing may block: books, or asks again.
+local function wait_in_nginx(self, sleep, patience, cost)
+    local began, left = core.clock_now(self.clock), patience
+    while true do
+        local now = core.clock_now(self.clock)
+        local passed = now - began
+        left = passed < patience and patience - passed or 0ULL
+        local code = lib.tollbar_limiter_reserve_at(self.handle, now, cost, left, word)
+        if code == ALLOWED then
+            sleep_until(sleep, self.clock, now + word[0])
+            return true
+        elseif code == DENIED then
+            -- Too long, or an algorithm that cannot book ahead.
+            code = lib.tollbar_limiter_check(self.handle, cost, decision)
+        end
+        if code ~= DENIED or decision.retry_after_ns > left then
+            return code
+        end
+        sleep_until(sleep, self.clock, now + decision.retry_after_ns)
+    end
+end
+
+--- Takes `cost` permits, sleeping up to `timeout` seconds for them: true if it has. False at once if they cannot be had by
+-- then, with nothing taken. In nginx other requests go on meanwhile (ngx.sleep); elsewhere the thread sleeps.
+function Limiter:wait(timeout, cost)
+    local patience = core.patience(timeout)
+    cost = cost == nil and 1 or count(cost)
+    -- Not the global: scripts that forbid unknown ones would be stopped by the question.
+    local ngx = package.loaded.ngx
+    local code
+    if ngx and ngx.sleep then
+        code = wait_in_nginx(self, ngx.sleep, patience, cost)
+        if code == true then
+            return true
+        end
+    else
+        code = lib.tollbar_limiter_wait(self.handle, cost, patience, nil)
+    end
+    if code < 0 then
+        return failure(code, "the limiter")
+    end
+    return code == ALLOWED
+end
+
+--- Back to fresh.
+function Limiter:reset()
+    return core.yes(lib.tollbar_limiter_reset(self.handle), "the limiter")
+end
+
+--- The policy's text.
+function Limiter:policy()
+    local spec = core.new_spec()
+    local code = lib.tollbar_limiter_get_policy(self.handle, spec)
+    if code < 0 then
+        return failure(code, "the limiter")
+    end
+    return core.print_policy(spec)
+end
+
+--- Frees it now and not when it is collected. Later calls are errors; a second close is nothing.
+function Limiter:close()
+    lib.tollbar_limiter_free(self.handle)
+    self.handle = nil
+end
+
+local new_handle = ffi.metatype("tollbar_lua_limiter", {
+    __index = Limiter,
+    __gc = Limiter.close,
+    __tostring = function(self)
+        return self.handle == nil and "tollbar.limiter, closed" or "tollbar.limiter " .. self:policy()
+    end,
+})
+
+local new_options = core.struct("tollbar_limiter_options")
+local KNOWN = { clock = true }
+local limiter = {}
+
+--- limiter("100/s burst 20", { clock = "tsc" }); clocks are tsc, monotonic and coarse.
+function limiter.new(policy, options)
+    options = core.options(options, KNOWN)
+    local how = new_options()
+    how.clock = core.choice("clock", options.clock or "tsc", core.CLOCKS)
+    local spec, message, number = core.policy(policy)
+    if not spec then
+        return nil, message, number
+    end
+    local out = ffi.new("tollbar_limiter *[1]")
+    -- The handle is there before what it will hold, so that nothing is lost if there is no memory for it.
+    local self = new_handle()
+    local code = lib.tollbar_limiter_new(spec, how, out)
+    if code ~= ALLOWED then
+        return failure(code, "policy " .. policy)
+    end
+    self.handle, self.clock = out[0], how.clock
+    return self
+end
+
+return limiter

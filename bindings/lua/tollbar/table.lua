@@ -1,0 +1,329 @@
+--- Table: a state for each of millions of keys, in memory that processes can share.
+local ffi = require "ffi"
+local core = require "tollbar.core"
+
+local lib = core.lib
+local count, number, text, answer, failure, yes = core.count, core.number, core.text, core.answer, core.failure, core.yes
+local ALLOWED = lib.TOLLBAR_ALLOWED
+
+-- As in limiter.lua: closed is NULL.
+ffi.cdef "typedef struct { tollbar_table *handle; } tollbar_lua_table;"
+
+local decision = core.struct("tollbar_decision")()
+local word = ffi.new("uint64_t[1]")
+
+local Table = {}
+
+--- A key's bytes and how many. nil is no key, which gets what the option `missing` says.
+local function bytes(key)
+    if key == nil then
+        return nil, 0
+    end
+    return text("a key", key, 3), #key
+end
+
+--- Takes `cost` permits of the key, 1 unless said, under the policy of that number, 0 unless said: true if the request may
+-- pass. The fastest call. `check` has the answer in full, as a limiter's.
+function Table:allow(key, cost, policy)
+    local data, length = bytes(key)
+    local code = lib.tollbar_table_check(
+        self.handle, policy == nil and 0 or number(policy), data, length, cost == nil and 1 or count(cost), nil)
+    if code >= 0 then
+        return code == ALLOWED
+    end
+    return failure(code, "the table")
+end
+
+function Table:check(key, cost, policy)
+    local data, length = bytes(key)
+    local code = lib.tollbar_table_check(
+        self.handle, policy == nil and 0 or number(policy), data, length, cost == nil and 1 or count(cost), decision)
+    return answer(code, decision, "the table")
+end
+
+--- `check` at the caller's time, in nanoseconds on the scale of `now`, or of another that all callers share.
+function Table:check_at(now, key, cost, policy)
+    local data, length = bytes(key)
+    local code = lib.tollbar_table_check_at(self.handle, policy == nil and 0 or number(policy), data, length, count(now),
+        cost == nil and 1 or count(cost), decision)
+    return answer(code, decision, "the table")
+end
+
+--- What `check` would answer; takes nothing, and puts no key into the table.
+function Table:peek(key, cost, policy)
+    local data, length = bytes(key)
+    local code = lib.tollbar_table_peek(
+        self.handle, policy == nil and 0 or number(policy), data, length, cost == nil and 1 or count(cost), decision)
+    return answer(code, decision, "the table")
+end
+
+-- Kept from batch to batch. Keys stay where they are: the caller's array holds them while C reads them.
+local room, requests, results = 0
+
+--- Decides on an array of keys in turn, with one reading of the clock: an array of true and false, `out` if that is given,
+-- and how many are true. `cost` is a number or an array. A key that cannot be decided on (a policy that is not there) is
+-- false.
+function Table:check_many(keys, cost, policy, out)
+    local n, costs = #keys, type(cost) == "table" and cost
+    cost = not costs and (cost == nil and 1 or count(cost))
+    policy = policy == nil and 0 or number(policy)
+    out = out or {}
+    if n > room then
+        room = math.max(64, 2 * n)
+        requests, results = ffi.new("tollbar_request[?]", room), ffi.new("int32_t[?]", room)
+    end
+    for i = 1, n do
+        local request = requests[i - 1]
+        request.key, request.length = bytes(keys[i])
+        request.cost = costs and count(costs[i]) or cost
+        request.policy = policy
+    end
+    local code = lib.tollbar_table_check_many(self.handle, requests, n, results)
+    if code ~= ALLOWED then
+        return failure(code, "the table")
+    end
+    local passed = 0
+    for i = 1, n do
+        local pass = results[i - 1] == ALLOWED
+        out[i] = pass
+        passed = pass and passed + 1 or passed
+    end
+    for i = #out, n + 1, -1 do
+        out[i] = nil
+    end
+    return out, passed
+end
+
+--- Takes as many permits of the key as there are, up to `most`; how many.
+function Table:take_up_to(key, most, policy)
+    local data, length = bytes(key)
+    local code = lib.tollbar_table_take_up_to(
+        self.handle, policy == nil and 0 or number(policy), data, length, count(most), word)
+    if code < 0 then
+        return failure(code, "the table")
+    end
+    return code == ALLOWED and tonumber(word[0]) or 0
+end
+
+--- Lets a key begin again. False: all of its other places are taken, and nothing has changed.
+function Table:reset(key, policy)
+    local data, length = bytes(key)
+    return yes(lib.tollbar_table_reset(self.handle, number(policy or 0), data, length), "the table")
+end
+
+--- Lets a key pass always and charges it nothing; some 1,600 keys at a time.
+function Table:exempt(key, policy)
+    local data, length = bytes(key)
+    return yes(lib.tollbar_table_exempt(self.handle, number(policy or 0), data, length), "the table")
+end
+
+--- Takes that back. False: it was not exempt.
+function Table:unexempt(key, policy)
+    local data, length = bytes(key)
+    return yes(lib.tollbar_table_unexempt(self.handle, number(policy or 0), data, length), "the table")
+end
+
+--- The time that calls without one read: nanoseconds, a uint64_t.
+function Table:now()
+    local code = lib.tollbar_table_now(self.handle, word)
+    if code ~= ALLOWED then
+        return failure(code, "the table")
+    end
+    return word[0]
+end
+
+--- The text of a policy as it is now.
+function Table:policy(policy)
+    local spec = core.new_spec()
+    local code = lib.tollbar_table_get_policy(self.handle, number(policy or 0), spec)
+    if code ~= ALLOWED then
+        return failure(code, "the table")
+    end
+    return core.print_policy(spec)
+end
+
+--- Changes a policy, in all processes at once; keys keep what they owe.
+function Table:set_policy(policy, to)
+    local spec, message, code = core.policy(to)
+    if not spec then
+        return nil, message, code
+    end
+    return yes(lib.tollbar_table_set_policy(self.handle, number(policy), spec), "the table")
+end
+
+--- One more policy, in all processes; its number.
+function Table:add_policy(policy)
+    local spec, message, code = core.policy(policy)
+    if not spec then
+        return nil, message, code
+    end
+    local out = ffi.new("uint32_t[1]")
+    code = lib.tollbar_table_add_policy(self.handle, spec, out)
+    if code ~= ALLOWED then
+        return failure(code, "the table")
+    end
+    return out[0]
+end
+
+--- The numbers of a struct by their names, but for its size.
+local function fields(struct, names)
+    local found = {}
+    for name in names:gmatch("%S+") do
+        found[name] = tonumber(struct[name])
+    end
+    return found
+end
+
+local new_stats, new_health = core.struct("tollbar_table_stats"), core.struct("tollbar_table_health")
+
+--- Counters and sizes, by the names that they have in tollbar.h.
+function Table:stats()
+    local stats = new_stats()
+    local code = lib.tollbar_table_get_stats(self.handle, stats)
+    if code ~= ALLOWED then
+        return failure(code, "the table")
+    end
+    return fields(stats, "policies capacity slots bytes keys inserted reclaimed vacated resets refused inherited "
+        .. "unremembered evicted retries backward_steps")
+end
+
+local function look(call, self)
+    local code = lib.tollbar_table_now(self.handle, word)
+    local health = new_health()
+    if code == ALLOWED then
+        code = call(self.handle, word[0], health)
+    end
+    if code ~= ALLOWED and code ~= lib.TOLLBAR_E_DAMAGED then
+        return failure(code, "the table")
+    end
+    local found = fields(health, "claimed vacant waiting expired live unknown twice")
+    found.damaged = code ~= ALLOWED
+    return found
+end
+
+--- Looks at every slot: what is there, and whether it is `damaged`.
+function Table:validate()
+    return look(lib.tollbar_table_validate, self)
+end
+
+--- Empties damaged slots; what it found. Only while nobody else uses the table.
+function Table:repair()
+    return look(lib.tollbar_table_repair, self)
+end
+
+--- Writes a file's table to the disk.
+function Table:sync()
+    local code = lib.tollbar_table_sync(self.handle)
+    if code ~= ALLOWED then
+        return core.system_failure(code, "the table")
+    end
+    return true
+end
+
+--- Ends this process's view of the table now and not when it is collected. Later calls are errors; a second close is nothing.
+function Table:close()
+    lib.tollbar_table_free(self.handle)
+    self.handle = nil
+end
+
+local new_handle = ffi.metatype("tollbar_lua_table", {
+    __index = Table,
+    __gc = Table.close,
+    __tostring = function(self)
+        return self.handle == nil and "tollbar.table, closed" or "tollbar.table of " .. self:stats().capacity .. " keys"
+    end,
+})
+
+local ON_FULL = {
+    deny = lib.TOLLBAR_ON_FULL_DENY,
+    inherit = lib.TOLLBAR_ON_FULL_INHERIT,
+    allow = lib.TOLLBAR_ON_FULL_ALLOW,
+    ["evict-nearest"] = lib.TOLLBAR_ON_FULL_EVICT_NEAREST,
+}
+local MISSING = {
+    deny = lib.TOLLBAR_MISSING_DENY,
+    allow = lib.TOLLBAR_MISSING_ALLOW,
+    report = lib.TOLLBAR_MISSING_REPORT,
+}
+local COMMON = { capacity = true, on_full = true, missing = true, clock = true, seed = true, small_pages = true }
+local IN_MEMORY = setmetatable({ shared = true }, { __index = COMMON })
+local IN_FILE = setmetatable({ mode = true }, { __index = COMMON })
+local new_options = core.struct("tollbar_table_options")
+
+local function how(options)
+    local o = new_options()
+    o.capacity = count(options.capacity, 3)
+    o.on_full = core.choice("on_full", options.on_full or "deny", ON_FULL, 4)
+    o.missing_key = core.choice("missing", options.missing or "deny", MISSING, 4)
+    o.clock = core.choice("clock", options.clock or "tsc", core.CLOCKS, 4)
+    o.mode = options.mode or 0
+    if options.seed ~= nil then
+        o.seed = count(options.seed, 3)
+        o.flags = o.flags + lib.TOLLBAR_TABLE_SEEDED
+    end
+    if options.small_pages then
+        o.flags = o.flags + lib.TOLLBAR_TABLE_SMALL_PAGES
+    end
+    return o
+end
+
+--- One text or an array of them as C wants them, and what must live as long as that is used.
+local function compiled(policies)
+    if type(policies) ~= "table" then
+        policies = { policies }
+    end
+    local specs, pointers = {}, ffi.new("const tollbar_policy_spec *[?]", math.max(#policies, 1))
+    for i, policy in ipairs(policies) do
+        local spec, message, code = core.policy(policy, 4)
+        if not spec then
+            return nil, message, code
+        end
+        specs[i], pointers[i - 1] = spec, spec
+    end
+    return pointers, #policies, specs
+end
+
+local function made(make, path, policies, options)
+    local pointers, n, specs = compiled(policies)
+    if not pointers then
+        return nil, n, specs
+    end
+    local out, self = ffi.new("tollbar_table *[1]"), new_handle()
+    local code = make(options, pointers, n, out)
+    if code ~= ALLOWED then
+        return core.system_failure(code, path)
+    end
+    -- Read until here, by C.
+    specs[1] = nil
+    self.handle = out[0]
+    return self
+end
+
+local keyed = {}
+
+--- table("5/min burst 3", { capacity = 1e6 }): of one policy, or of several in an array, which requests name by number from 0
+-- on. With `shared = true` it is one with the processes that are forked later, such as nginx's workers after init_by_lua.
+-- on_full: deny, inherit, allow, evict-nearest. missing (a nil or empty key): deny, allow, report. clock, seed, small_pages.
+function keyed.new(policies, options)
+    options = core.options(options, IN_MEMORY)
+    return made(options.shared and lib.tollbar_table_shared or lib.tollbar_table_new, nil, policies, how(options))
+end
+
+--- The table in that file, made if there is none, for all processes that open it, of any language. Without policies and
+-- options it must be there. In /dev/shm it lasts as long as the machine runs, on a disk longer. `mode` is a file's
+-- permissions, 0600 unless said, as a number: tonumber("0640", 8).
+function keyed.open(path, policies, options)
+    text("a path", path)
+    if path:find("\0", 1, true) then
+        error("a path has no NUL", 2)
+    end
+    local given
+    if policies ~= nil or options ~= nil then
+        given = how(core.options(options, IN_FILE))
+    end
+    return made(function(o, pointers, n, out)
+        return lib.tollbar_table_open(path, o, n > 0 and pointers or nil, n, out)
+    end, path, policies or {}, given)
+end
+
+return keyed

@@ -1,0 +1,89 @@
+//! `bindings/lua/tollbar/cdef.lua`: the header's declarations as LuaJIT's `ffi.cdef` reads them, which has no preprocessor.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The macros of a header, by what becomes of them.
+#[derive(Default)]
+struct Macros {
+    /// Numbers of 32 bits, which an enum can have.
+    numbers: Vec<(String, String)>,
+    /// What only Lua has a literal for.
+    values: Vec<(String, String)>,
+}
+
+pub fn run(root: &Path, check: bool) -> Result<String, String> {
+    let header =
+        std::fs::read_to_string(root.join("include/tollbar.h")).map_err(|e| format!("include/tollbar.h: {e}"))?;
+    let text = lua(&header)?;
+    crate::settle(&root.join("bindings/lua/tollbar/cdef.lua"), &text, check)?;
+    Ok(format!("bindings/lua/tollbar/cdef.lua: {} lines", text.lines().count()))
+}
+
+fn lua(header: &str) -> Result<String, String> {
+    let (macros, declarations) = split(&without_comments(header)?)?;
+    let mut out = String::from(
+        "-- Written by `cargo xtask cdef` from include/tollbar.h, which says what all of this means; changes belong there.\n\
+         require(\"ffi\").cdef [[\nenum {\n",
+    );
+    for (name, value) in &macros.numbers {
+        let _ = writeln!(out, "    {name} = {value},");
+    }
+    let _ = write!(out, "}};\n{declarations}]]\n\nreturn {{\n");
+    for (name, value) in &macros.values {
+        let _ = writeln!(out, "    {name} = {value},");
+    }
+    out.push_str("}\n");
+    Ok(out)
+}
+
+fn without_comments(header: &str) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = header;
+    while let Some((code, comment)) = rest.split_once("/*") {
+        out.push_str(code);
+        rest = comment.split_once("*/").ok_or("include/tollbar.h: a comment without an end")?.1;
+    }
+    out.push_str(rest);
+    Ok(out.replace("\\\n", ""))
+}
+
+/// Macros and declarations. What stands between `#ifdef __cplusplus` and its end is for others.
+fn split(code: &str) -> Result<(Macros, String), String> {
+    let mut macros = Macros::default();
+    let mut declarations = String::new();
+    let mut cpp = false;
+    for line in code.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
+        if let Some(macro_text) = line.strip_prefix("#define ") {
+            sort(macro_text, &mut macros)?;
+        } else if line.starts_with("#ifdef __cplusplus") {
+            cpp = true;
+        } else if line.starts_with("#endif") {
+            cpp = false;
+        } else if line.starts_with("static") {
+            return Err(format!("a function body has no place in ffi.cdef: {line}"));
+        } else if !line.starts_with('#') && !cpp {
+            let _ = writeln!(declarations, "{line}");
+        }
+    }
+    Ok((macros, declarations))
+}
+
+/// A macro that is neither a number, a text nor an initialiser is one that this does not know how to say.
+fn sort(text: &str, macros: &mut Macros) -> Result<(), String> {
+    let (name, value) = text.split_once(' ').unwrap_or((text, ""));
+    let value = value.trim();
+    let short = name.strip_prefix("TOLLBAR_").unwrap_or(name);
+    if value.is_empty() || value.starts_with('{') {
+        // The include guard; `_INIT`, for which the module has its own functions.
+    } else if value == "UINT64_MAX" {
+        macros.values.push((short.to_owned(), "0xffffffffffffffffULL".to_owned()));
+    } else if value.starts_with('"') {
+        macros.values.push((short.to_owned(), value.to_owned()));
+    } else if value.chars().all(|c| c.is_ascii_alphanumeric() || " _()<>|-".contains(c)) {
+        macros.numbers.push((name.to_owned(), value.strip_suffix('u').unwrap_or(value).to_owned()));
+    } else {
+        return Err(format!("a macro that ffi.cdef has no word for: {name}"));
+    }
+    Ok(())
+}
