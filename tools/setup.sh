@@ -50,6 +50,13 @@ has_go() {
 # Where Go's own installer puts it, which is not on every PATH.
 PATH=$PATH:/usr/local/go/bin
 
+# Debian's Lua module wants OpenResty's LuaJIT, which takes the place of the plain one: named here, so that apt-get does not
+# take away the one without installing the other.
+wants_lua() {
+    command -v luajit >/dev/null 2>&1 || command -v luajit2 >/dev/null 2>&1 || packages="$packages luajit2"
+    wants_file /usr/lib/nginx/modules/ngx_http_lua_module.so "libnginx-mod-http-lua luajit2"
+}
+
 case ${1:-test} in
 lib) ;;
 go) wants_go ;;
@@ -57,6 +64,7 @@ nginx) wants_nginx ;;
 test)
     wants_go
     wants_nginx
+    wants_lua
     wants g++ g++
     wants clang clang
     wants valgrind valgrind

@@ -53,7 +53,11 @@ loom() {
         RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --lib models
 }
 tsan() { tests/tsan.sh; }
-header() { cargo xtask header --check; }
+# The header, and what is generated from it.
+header() {
+    cargo xtask header --check && echo "1 passed, 0 failed" &&
+        cargo xtask cdef --check && echo "1 passed, 0 failed"
+}
 # That each case of the benches works; figures are for `make bench`.
 bench() {
     make --silent lib || return 1
@@ -90,6 +94,7 @@ replay() { make --silent lib build/tollbar-replay && examples/c/test.sh build; }
 nginx() { make --silent nginx && nginx/tests/run.sh; }
 python() { bindings/python/test.sh; }
 go_package() { make --silent lib && PATH=$PATH:/usr/local/go/bin bindings/go/test.sh; }
+lua() { make --silent lib && bindings/lua/test.sh; }
 
 step lint lint
 step header header
@@ -102,6 +107,7 @@ step replay replay
 step nginx nginx
 step python python
 step go go_package
+step lua lua
 step readme readme
 step bench bench
 
