@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what a target needs and is missing: setup.sh lib | go | nginx | test. As root on Debian with apt-get; otherwise
+# Installs what a target needs and is missing: setup.sh lib | go | nginx | bench | test. As root on Debian with apt-get; otherwise
 # it says exactly what to install, and fails.
 set -eu
 packages=
@@ -52,15 +52,29 @@ PATH=$PATH:/usr/local/go/bin
 
 # Debian's Lua module wants OpenResty's LuaJIT, which takes the place of the plain one: named here, so that apt-get does not
 # take away the one without installing the other.
+wants_luajit() { command -v luajit >/dev/null 2>&1 || command -v luajit2 >/dev/null 2>&1 || packages="$packages luajit2"; }
 wants_lua() {
-    command -v luajit >/dev/null 2>&1 || command -v luajit2 >/dev/null 2>&1 || packages="$packages luajit2"
+    wants_luajit
     wants_file /usr/lib/nginx/modules/ngx_http_lua_module.so "libnginx-mod-http-lua luajit2"
+}
+
+# The first python3 on the path builds the package, and it need not be Debian's.
+wants_python() {
+    python3 -c 'import ensurepip' 2>/dev/null || packages="$packages python3-venv"
+    python3 -c 'import sysconfig, os, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' ||
+        packages="$packages python3-dev"
 }
 
 case ${1:-test} in
 lib) ;;
 go) wants_go ;;
 nginx) wants_nginx ;;
+bench)
+    wants_go
+    wants g++ g++
+    wants_python
+    wants_luajit
+    ;;
 test)
     wants_go
     wants_nginx
@@ -75,13 +89,10 @@ test)
     wants setarch util-linux
     wants git git
     wants_file /usr/include/cmocka.h libcmocka-dev
-    # For the Python package: the first python3 on the path builds it, and it need not be Debian's.
-    python3 -c 'import ensurepip' 2>/dev/null || packages="$packages python3-venv"
-    python3 -c 'import sysconfig, os, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' ||
-        packages="$packages python3-dev"
+    wants_python
     ;;
 *)
-    echo "setup.sh: lib, go, nginx or test" >&2
+    echo "setup.sh: lib, go, nginx, bench or test" >&2
     exit 2
     ;;
 esac

@@ -69,6 +69,9 @@ readme() {
     [ "$(grep -c '^passes' "$work/answers")" -eq 3 ] && [ "$(grep -c '^again in' "$work/answers")" -eq 2 ] &&
         echo "1 passed, 0 failed"
 }
+benchmark() { "$here/bench.sh" --smoke && echo "1 passed, 0 failed"; }
+counts 'the benchmark' benchmark
+
 counts "the README's program" readme
 
 echo "$passed passed, $failed failed"

@@ -26,22 +26,23 @@ names = {
     "many": table.check_many,
     "keys": keys,
 }
-# What is measured, and how many decisions it is.
+# What is measured, how many decisions it is, and how many times the clock it may cost.
 cases = [
-    ("time.monotonic_ns", "clock()", 1),
-    ("Limiter.allow", "allow()", 1),
-    ("Limiter.check", "check()", 1),
-    ("Table.allow", "table_allow('192.0.2.1')", 1),
-    ("Table.check", "table_check('192.0.2.1')", 1),
-    ("Table.check_many, a key", "many(keys)", len(keys)),
+    ("time.monotonic_ns", "clock()", 1, None),
+    ("Limiter.allow", "allow()", 1, None),
+    ("Limiter.check", "check()", 1, 1.4),
+    ("Table.allow", "table_allow('192.0.2.1')", 1, None),
+    ("Table.check", "table_check('192.0.2.1')", 1, None),
+    ("Table.check_many, a key", "many(keys)", len(keys), None),
 ]
-best = {name: float("inf") for name, _, _ in cases}
+best = {name: float("inf") for name, *_ in cases}
 # Round and round, so that a slow moment of the machine is everybody's.
-timers = {name: timeit.Timer(code, globals=names) for name, code, _ in cases}
+timers = {name: timeit.Timer(code, globals=names) for name, code, *_ in cases}
 for _ in range(repeat):
-    for name, _, size in cases:
+    for name, _, size, _ in cases:
         loops = max(number // size, 1)
         best[name] = min(best[name], timers[name].timeit(loops) / loops / size)
 clock = best["time.monotonic_ns"]
-for name, _, _ in cases:
-    print(f"{name:24} {best[name] * 1e9:7.1f} ns {best[name] / clock:6.2f} x")
+print(f"{'Python':24} {'ns':>7} {'ratio':>6}  goal")
+for name, _, _, goal in cases:
+    print(f"{name:24} {best[name] * 1e9:7.1f} {best[name] / clock:6.2f}  {goal or ''}".rstrip())

@@ -4,21 +4,16 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-make --silent -C "$root" lib
+"$here/install.sh"
 venv=$root/build/python
 log=$root/build/python.log
 pip="$venv/bin/python -m pip --quiet --disable-pip-version-check"
 
-[ -x "$venv/bin/python" ] && "$venv/bin/python" -c '' 2>/dev/null || "${PYTHON:-python3}" -m venv --clear "$venv"
-$pip install 'pytest>=7' 'setuptools>=77'
+$pip install 'pytest>=7'
 # What some of the tests use, and say that they were skipped without: a machine may not get them.
 for extra in numpy mypy starlette flask; do
     $pip install "$extra" || echo "no $extra"
 done
-# Without what was compiled before, since another archive or header may be there now.
-rm -rf "$here/build"
-$pip install --no-build-isolation --no-deps --force-reinstall "$here"
-rm -rf "$here/build"
 
 status=0
 cd "$here"

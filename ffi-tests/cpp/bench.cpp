@@ -98,7 +98,7 @@ template <class C, class Cpp> bool compare(const char *name, const C &c, const C
         in_cpp.push_back(timed(cpp, good));
         more.push_back(in_cpp.back() - in_c.back());
     }
-    std::printf("%-20s C %6.2f ns   C++ %6.2f ns   %+.2f ns\n", name, middle(in_c), middle(in_cpp), middle(more));
+    std::printf("%-20s C %6.2f ns   C++ %6.2f ns   %+.2f ns   goal +1.00\n", name, middle(in_c), middle(in_cpp), middle(more));
     return good;
 }
 
