@@ -53,6 +53,8 @@ mod freestanding;
 pub mod limiter;
 pub mod policy;
 pub mod prefix;
+#[cfg(all(feature = "redis", not(loom)))]
+pub mod redis;
 mod sync;
 pub mod table;
 pub mod units;

@@ -74,6 +74,8 @@ pub use health::Health;
 #[cfg(not(loom))]
 pub use open::{Missing, Options};
 pub use protocol::OnFull;
+#[cfg(all(not(loom), feature = "redis"))]
+pub(crate) use region::{again, errno};
 #[cfg(not(loom))]
 pub use survey::{Entries, Entry, Stats, Sweep};
 #[cfg(not(loom))]

@@ -10,8 +10,10 @@ use core::ffi::{c_int, CStr};
 use core::fmt;
 use core::ptr::{null_mut, NonNull};
 use file::{Named, Way};
+#[cfg(feature = "redis")]
+pub(crate) use system::{again, errno};
+#[cfg(not(feature = "redis"))]
 use system::{again, errno};
-
 pub(crate) use system::{boot_id, random_u64, wall_clock};
 
 /// What is read of an existing file before it is mapped.

@@ -289,7 +289,7 @@ pub(crate) fn wall_clock() -> u64 {
 }
 
 /// The call's result, or its errno; made again as long as signals interrupt it.
-pub(super) fn again(mut call: impl FnMut() -> c_int) -> Result<c_int, i32> {
+pub(crate) fn again(mut call: impl FnMut() -> c_int) -> Result<c_int, i32> {
     loop {
         let result = call();
         if result != -1 {
@@ -339,7 +339,7 @@ fn fallocate(_: c_int, _: libc::off_t, _: libc::off_t) -> c_int {
     libc::EOPNOTSUPP
 }
 
-pub(super) fn errno() -> i32 {
+pub(crate) fn errno() -> i32 {
     // SAFETY: every libc gives each thread an errno of its own at this address.
     unsafe { *errno_address() }
 }

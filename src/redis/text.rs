@@ -1,0 +1,69 @@
+//! A short text in a fixed place.
+
+/// At most `N` bytes of text. What does not fit is left out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Text<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+}
+
+impl<const N: usize> Text<N> {
+    /// An empty one.
+    pub const fn new() -> Self {
+        Text { bytes: [0; N], len: 0 }
+    }
+
+    /// The bytes `of`, each that is not printable ASCII as `?`: what a server sends ends in logs and terminals.
+    pub fn printable(of: &[u8]) -> Self {
+        let mut text = Text::new();
+        for &byte in of {
+            let _ = text.push(if matches!(byte, b' '..=b'~') { byte } else { b'?' });
+        }
+        text
+    }
+
+    /// `false` if there is no room.
+    pub(crate) fn push(&mut self, byte: u8) -> bool {
+        match self.bytes.get_mut(self.len) {
+            Some(place) => {
+                *place = byte;
+                self.len = self.len.saturating_add(1);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+
+    /// The text; empty if it is not UTF-8.
+    pub fn as_str(&self) -> &str {
+        core::str::from_utf8(self.as_bytes()).unwrap_or_default()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl<const N: usize> Default for Text<N> {
+    fn default() -> Self {
+        Text::new()
+    }
+}
+
+impl<const N: usize> core::fmt::Debug for Text<N> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl<const N: usize> core::fmt::Display for Text<N> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
