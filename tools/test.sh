@@ -95,6 +95,7 @@ nginx() { make --silent nginx && nginx/tests/run.sh; }
 python() { bindings/python/test.sh; }
 go_package() { make --silent lib && PATH=$PATH:/usr/local/go/bin bindings/go/test.sh; }
 lua() { make --silent lib && bindings/lua/test.sh; }
+together() { make --silent lib && PATH=$PATH:/usr/local/go/bin ffi-tests/together/run.sh build; }
 
 step lint lint
 step header header
@@ -108,6 +109,7 @@ step nginx nginx
 step python python
 step go go_package
 step lua lua
+step together together
 step readme readme
 step bench bench
 

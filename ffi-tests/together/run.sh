@@ -1,0 +1,23 @@
+#!/bin/sh
+# Processes of C, Python, Go and LuaJIT on one named table at once, killed at random: run.sh BUILD-DIRECTORY, where `make lib`
+# has built the library. Ends with `N passed, N failed`.
+set -eu
+build=$(cd "${1:?the build directory}" && pwd)
+together=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$together/../.." && pwd)
+work=$build/together
+mkdir -p "$work"
+
+"${CC:-cc}" -std=c99 -O2 -Wall -Wextra -Werror -I"$root/include" -o "$work/hammer" "$together/hammer.c" "$build/libtollbar.a"
+"$root/bindings/python/install.sh"
+here=$root/bindings/go
+# shellcheck source=../../bindings/go/env.sh
+. "$here/env.sh"
+(cd "$together/gohammer" && go vet . && go build -o "$work/gohammer" .)
+here=$root/bindings/lua
+# shellcheck source=../../bindings/lua/find.sh
+. "$here/find.sh"
+
+python=$root/build/python/bin/python
+exec "$python" "$together/driver.py" "c=$work/hammer" "python=$python $together/hammer.py" "go=$work/gohammer" \
+    "lua=$luajit $together/hammer.lua"
