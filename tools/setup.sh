@@ -87,6 +87,7 @@ test)
     wants pkg-config pkg-config
     wants cmake cmake
     wants setarch util-linux
+    wants redis-server redis-server
     wants git git
     wants_file /usr/include/cmocka.h libcmocka-dev
     wants_python
