@@ -50,6 +50,8 @@ pub mod decision;
 pub mod ffi;
 #[cfg(all(feature = "freestanding", not(feature = "std"), not(test)))]
 mod freestanding;
+#[cfg(feature = "redis")]
+pub mod lease;
 pub mod limiter;
 pub mod policy;
 pub mod prefix;

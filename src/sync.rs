@@ -53,3 +53,23 @@ pub(crate) fn boxed<T>(value: T) -> Option<Box<T>> {
         Some(Box::from_raw(block))
     }
 }
+
+/// `len` times `value` on the heap; `None` where there is no memory. Not through `Vec`, as [`zeroed`].
+#[cfg(feature = "redis")]
+pub(crate) fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
+    let layout = core::alloc::Layout::array::<T>(len).ok()?;
+    if layout.size() == 0 {
+        return None;
+    }
+    // SAFETY: the layout's size is not 0.
+    let block = unsafe { alloc::alloc::alloc(layout) }.cast::<T>();
+    if block.is_null() {
+        return None;
+    }
+    for n in 0..len {
+        // SAFETY: within the block, which is aligned for T; nothing is there that would have to be dropped.
+        unsafe { block.add(n).write(value) };
+    }
+    // SAFETY: a block of that layout, all of it written, from the allocator that Box frees with.
+    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(block, len)) })
+}

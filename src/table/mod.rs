@@ -27,7 +27,7 @@ mod home;
 #[cfg(all(loom, test))]
 mod models;
 mod protocol;
-mod slot;
+pub(crate) mod slot;
 
 #[cfg(not(loom))]
 mod answer;
@@ -48,7 +48,7 @@ mod open;
 #[cfg(not(loom))]
 mod quick;
 #[cfg(not(loom))]
-mod region;
+pub(crate) mod region;
 #[cfg(not(loom))]
 mod request;
 #[cfg(not(loom))]

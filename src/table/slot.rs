@@ -17,19 +17,19 @@
 use crate::sync::{AtomicU64, Ordering};
 
 /// Slots in a bucket: as many as fit a cache line. A model's key has two candidates, one in each bucket.
-pub(super) const SLOTS: usize = if cfg!(loom) { 1 } else { 4 };
+pub(crate) const SLOTS: usize = if cfg!(loom) { 1 } else { 4 };
 
 /// What a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pair {
-    pub(super) key: u64,
-    pub(super) state: u64,
+pub(crate) struct Pair {
+    pub(crate) key: u64,
+    pub(crate) state: u64,
 }
 
 /// Two words that change together.
 #[repr(C, align(16))]
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     #[cfg(not(loom))]
     key: AtomicU64,
     #[cfg(not(loom))]
@@ -45,19 +45,19 @@ pub(super) struct Slot {
 /// A cache line of slots.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub(super) struct Bucket(pub(super) [Slot; SLOTS]);
+pub(crate) struct Bucket(pub(crate) [Slot; SLOTS]);
 
 #[cfg(not(loom))]
 impl Slot {
     /// The key alone. Acquire: the version that it names was published before it, and the state is read after it.
     #[inline(always)]
-    pub(super) fn key(&self) -> u64 {
+    pub(crate) fn key(&self) -> u64 {
         self.key.load(Ordering::Acquire)
     }
 
     /// The state alone. Acquire: what a ring's or a log's words were when it was written.
     #[inline(always)]
-    pub(super) fn state(&self) -> u64 {
+    pub(crate) fn state(&self) -> u64 {
         self.state.load(Ordering::Acquire)
     }
 }
@@ -66,7 +66,7 @@ impl Slot {
 impl Slot {
     /// Both words at one instant.
     #[inline(always)]
-    pub(super) fn pair(&self) -> Pair {
+    pub(crate) fn pair(&self) -> Pair {
         let (key, state): (u64, u64);
         // SAFETY: 16 readable bytes, aligned to 16, that nobody writes but through `swap`. Processors with AVX
         // promise that such a load is one access (Intel SDM volume 3, 9.1.1; AMD APM volume 2, 7.3.2), and
@@ -89,7 +89,7 @@ impl Slot {
 
     /// Puts `new` if `old` is there; else what is.
     #[inline(always)]
-    pub(super) fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
+    pub(crate) fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
         let (key, state): (u64, u64);
         let swapped: u64;
         // SAFETY: 16 writable bytes, aligned to 16, shared only through atomics; `supported` has seen that the
@@ -118,7 +118,7 @@ impl Slot {
     }
 
     /// Whether this processor has what is here needed: CMPXCHG16B, and AVX for its promise about loads.
-    pub(super) fn supported() -> bool {
+    pub(crate) fn supported() -> bool {
         // SAFETY: every x86-64 processor has CPUID, and leaf 1.
         #[allow(unused_unsafe)]
         let features = unsafe { core::arch::x86_64::__cpuid(1) }.ecx;
@@ -131,7 +131,7 @@ impl Bucket {
     /// Which slots of two buckets have the key word `key`: two bits for each, the first's from the lowest on. All eight
     /// are compared, without a branch: in which of its buckets a key is nobody can foresee.
     #[inline(always)]
-    pub(super) fn agreeing(first: &Bucket, second: &Bucket, key: u64) -> u32 {
+    pub(crate) fn agreeing(first: &Bucket, second: &Bucket, key: u64) -> u32 {
         let agree: u32;
         // SAFETY: two times 64 readable bytes, aligned to 64, shared only through atomics; what is read is whole words, as
         // in `Slot::pair`. The instructions are AVX's, which `supported` has seen.
@@ -173,7 +173,7 @@ impl Bucket {
 
     /// Which of the four slots of one bucket have it: four bits for each.
     #[inline(always)]
-    pub(super) fn agreeing_in(bucket: &Bucket, key: u64) -> u32 {
+    pub(crate) fn agreeing_in(bucket: &Bucket, key: u64) -> u32 {
         let agree: u32;
         // SAFETY: as above, of one bucket.
         unsafe {
@@ -206,7 +206,7 @@ impl Bucket {
     /// The second if `agree`, what [`Bucket::agreeing_in`] says of the first, is 0, else the first. Which it is nobody can
     /// foresee, and compilers make a branch of a choice, which then costs more than all the rest of the request.
     #[inline(always)]
-    pub(super) fn choose<'a>(agree: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
+    pub(crate) fn choose<'a>(agree: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
         let mut chosen = core::ptr::from_ref(first);
         // SAFETY: registers only.
         unsafe {
@@ -228,7 +228,7 @@ impl Bucket {
 impl Bucket {
     /// The second if `agree`, what [`Bucket::agreeing_in`] says of the first, is 0, else the first.
     #[inline(always)]
-    pub(super) fn choose<'a>(agree: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
+    pub(crate) fn choose<'a>(agree: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
         if agree == 0 {
             second
         } else {
@@ -238,14 +238,14 @@ impl Bucket {
 
     /// Which of the four slots of one bucket have it: four bits for each.
     #[inline(always)]
-    pub(super) fn agreeing_in(bucket: &Bucket, key: u64) -> u32 {
+    pub(crate) fn agreeing_in(bucket: &Bucket, key: u64) -> u32 {
         let slots = bucket.0.iter().enumerate();
         slots.fold(0, |agree, (n, slot)| agree | (15 * u32::from(slot.key() == key)) << (4 * n))
     }
 
     /// Which slots of two buckets have the key word `key`: two bits for each, the first's from the lowest on.
     #[inline(always)]
-    pub(super) fn agreeing(first: &Bucket, second: &Bucket, key: u64) -> u32 {
+    pub(crate) fn agreeing(first: &Bucket, second: &Bucket, key: u64) -> u32 {
         let slots = first.0.iter().chain(&second.0).enumerate();
         slots.fold(0, |agree, (n, slot)| agree | (3 * u32::from(slot.key() == key)) << (2 * n))
     }
@@ -260,20 +260,20 @@ impl Slot {
 
     /// Both words at one instant.
     #[inline]
-    pub(super) fn pair(&self) -> Pair {
+    pub(crate) fn pair(&self) -> Pair {
         Pair::from_u128(self.both().load(Ordering::Acquire))
     }
 
     /// Puts `new` if `old` is there; else what is.
     #[inline]
-    pub(super) fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
+    pub(crate) fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
         // SeqCst, as the locked instruction of x86-64 is: the proof was written for it.
         let swapped = self.both().compare_exchange(old.to_u128(), new.to_u128(), Ordering::SeqCst, Ordering::SeqCst);
         swapped.map(|_| ()).map_err(Pair::from_u128)
     }
 
     /// Whether this processor swaps 16 bytes without a lock.
-    pub(super) fn supported() -> bool {
+    pub(crate) fn supported() -> bool {
         portable_atomic::AtomicU128::is_lock_free()
     }
 }
@@ -301,19 +301,19 @@ impl Pair {
 /// The model's slot: loom has no atomics of 16 bytes, so small keys and states share one of eight.
 #[cfg(loom)]
 impl Slot {
-    pub(super) fn new(number: usize, pair: Pair, journal: &alloc::sync::Arc<Journal>) -> Slot {
+    pub(crate) fn new(number: usize, pair: Pair, journal: &alloc::sync::Arc<Journal>) -> Slot {
         Slot { both: AtomicU64::new(pair.packed()), number, journal: journal.clone() }
     }
 
-    pub(super) fn key(&self) -> u64 {
+    pub(crate) fn key(&self) -> u64 {
         self.pair().key
     }
 
-    pub(super) fn state(&self) -> u64 {
+    pub(crate) fn state(&self) -> u64 {
         self.pair().state
     }
 
-    pub(super) fn pair(&self) -> Pair {
+    pub(crate) fn pair(&self) -> Pair {
         Pair::unpacked(match self.journal.weak {
             // It may find what is no more there.
             true => self.both.load(Ordering::Acquire),
@@ -321,7 +321,7 @@ impl Slot {
         })
     }
 
-    pub(super) fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
+    pub(crate) fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
         self.both
             .compare_exchange(old.packed(), new.packed(), Ordering::SeqCst, Ordering::SeqCst)
             .map_err(Pair::unpacked)?;
@@ -348,7 +348,7 @@ impl Pair {
 /// step of its own.
 #[cfg(loom)]
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+pub(crate) struct Journal {
     changes: std::sync::Mutex<alloc::vec::Vec<Change>>,
     /// Looks are loads, as on a processor whose order is weak; if not, they are in one order with all swaps, and loom
     /// tries all their orders, where it leaves out some of loads.
@@ -357,16 +357,16 @@ pub(super) struct Journal {
 
 #[cfg(loom)]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Change {
-    pub(super) slot: usize,
-    pub(super) thread: loom::thread::ThreadId,
-    pub(super) old: Pair,
-    pub(super) new: Pair,
+pub(crate) struct Change {
+    pub(crate) slot: usize,
+    pub(crate) thread: loom::thread::ThreadId,
+    pub(crate) old: Pair,
+    pub(crate) new: Pair,
 }
 
 #[cfg(loom)]
 impl Journal {
-    pub(super) fn new(weak: bool) -> Journal {
+    pub(crate) fn new(weak: bool) -> Journal {
         Journal { weak, ..Journal::default() }
     }
 
@@ -376,11 +376,11 @@ impl Journal {
         }
     }
 
-    pub(super) fn changes(&self) -> alloc::vec::Vec<Change> {
+    pub(crate) fn changes(&self) -> alloc::vec::Vec<Change> {
         self.changes.lock().map_or_else(|_| alloc::vec::Vec::new(), |changes| changes.clone())
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.changes.lock().map_or(0, |changes| changes.len())
     }
 }

@@ -1,0 +1,221 @@
+//! A key's line: what a node's threads and processes spend from, without asking anybody.
+//!
+//! ```text
+//!  one cache line, four slots of two words that change together ({ hash, word }, crate::table::slot)
+//! ┌──────────────────┬──────────────────┬───────────────────┬───────────────────┐
+//! │ lease            │ lease            │ control           │ size              │
+//! │ hash │ permits,  │ hash │ permits,  │ hash │ time after │ hash │ permits of │
+//! │      │ until     │      │ until     │      │ which to   │      │ the last   │
+//! │      │           │      │           │      │ ask again  │      │ grant      │
+//! └──────┴───────────┴──────┴───────────┴──────┴────────────┴──────┴────────────┘
+//! ```
+//!
+//! Two leases, since a new one comes before the old one is spent, and nothing prolongs a lease. Each slot carries its
+//! key's hash and changes by one swap, so a straggler never spends another key's permits. Nothing here is needed for the bound: permits
+//! that are lost, or a key that has two lines, cost the node some of what it was granted, and no more was granted than that.
+
+use super::word;
+use crate::table::slot::{Pair, Slot};
+
+/// The four slots of a key.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Line(pub(super) [Slot; 4]);
+
+const LEASES: [usize; 2] = [0, 1];
+const CONTROL: usize = 2;
+
+/// What the control word says.
+const DRY: u64 = 1;
+
+/// How taking went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// Permits left in the key's leases.
+    pub(super) left: u64,
+    /// Whether it is time for the next lease.
+    pub(super) low: bool,
+}
+
+impl Line {
+    /// Spends `cost` permits.
+    #[inline(always)]
+    pub(super) fn take(&self, hash: u64, now: u64, cost: u64) -> Option<Taken> {
+        let [first, second, _, size] = &self.0;
+        loop {
+            let (mut slot, mut other) = (first, second);
+            let mut old = Pair { key: slot.key(), state: slot.state() };
+            let mut next = spend(old, hash, now, cost);
+            if next.is_none() {
+                (slot, other) = (second, first);
+                old = Pair { key: slot.key(), state: slot.state() };
+                next = spend(old, hash, now, cost);
+            }
+            let state = next?;
+            // A pair that was read in two parts and never was fails here.
+            if slot.swap(old, Pair { key: hash, state }).is_err() {
+                continue;
+            }
+            let left = word::permits(state, now).saturating_add(live(other, hash, now));
+            // At a quarter of the last grant the next one is fetched.
+            let low = match size.key() == hash {
+                true => left.saturating_mul(4) <= size.state(),
+                false => true,
+            };
+            return Some(Taken { left, low });
+        }
+    }
+
+    /// Permits that could be spent.
+    #[inline]
+    pub(super) fn left(&self, hash: u64, now: u64) -> u64 {
+        LEASES.iter().filter_map(|&n| self.0.get(n)).fold(0, |sum: u64, slot| sum.saturating_add(live(slot, hash, now)))
+    }
+
+    /// Whether this is the key's line.
+    #[inline]
+    pub(super) fn is_of(&self, hash: u64) -> bool {
+        self.0.get(CONTROL).is_some_and(|slot| slot.key() == hash)
+    }
+
+    /// The time up to which the store has said that there is nothing; 0 if it has not.
+    #[inline]
+    pub(super) fn dry_until(&self, hash: u64) -> u64 {
+        match self.0.get(CONTROL).map(Slot::pair) {
+            Some(pair) if pair.key == hash && pair.state & DRY != 0 => pair.state,
+            _ => 0,
+        }
+    }
+
+    /// Whether the caller is the one to ask the store: nobody else is before `until`. `None`: the line is another key's, which
+    /// is not done with it.
+    pub(super) fn ask(&self, hash: u64, now: u64, until: u64) -> Option<bool> {
+        let slot = self.0.get(CONTROL)?;
+        let old = slot.pair();
+        if old.key != hash && (old.state > now || self.busy(old.key, now)) {
+            return None;
+        }
+        if old.key == hash && old.state > now {
+            return Some(false);
+        }
+        Some(slot.swap(old, Pair { key: hash, state: until & !DRY }).is_ok())
+    }
+
+    /// The store has answered: nothing before `at` (`None`: there was something).
+    pub(super) fn answered(&self, hash: u64, at: Option<u64>) {
+        let Some(slot) = self.0.get(CONTROL) else { return };
+        let old = slot.pair();
+        if old.key == hash {
+            // If another has changed it in the meantime it asks once more, or once less.
+            let _ = slot.swap(old, Pair { key: hash, state: at.map_or(0, |at| at | DRY) });
+        }
+    }
+
+    /// Puts a granted lease where there is nothing left to spend, or else where there is less.
+    pub(super) fn install(&self, hash: u64, lease: u64, now: u64) {
+        let [first, second, _, size] = &self.0;
+        let (a, b) = (live(first, hash, now), live(second, hash, now));
+        let slot = if a <= b { first } else { second };
+        loop {
+            let old = slot.pair();
+            // Somebody else's lease that came here meanwhile is not worth less than this one.
+            if old.key != hash && word::permits(old.state, now) != 0 && !self.is_of(hash) {
+                return;
+            }
+            if slot.swap(old, Pair { key: hash, state: lease }).is_ok() {
+                break;
+            }
+        }
+        let old = size.pair();
+        let _ = size.swap(old, Pair { key: hash, state: word::permits(lease, now) });
+    }
+
+    /// Whether its key has something to spend.
+    fn busy(&self, key: u64, now: u64) -> bool {
+        self.left(key, now) != 0
+    }
+}
+
+#[inline(always)]
+fn spend(pair: Pair, hash: u64, now: u64, cost: u64) -> Option<u64> {
+    match pair.key == hash {
+        true => word::spend(pair.state, now, cost),
+        false => None,
+    }
+}
+
+#[inline(always)]
+fn live(slot: &Slot, hash: u64, now: u64) -> u64 {
+    // Only told: whether the two words belong together does not matter.
+    match slot.key() == hash {
+        true => word::permits(slot.state(), now),
+        false => 0,
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::table::slot::Journal;
+    use alloc::sync::Arc;
+    use loom::thread;
+
+    /// Small hashes and words fit the model's slot: with 48 bits of state a lease has 8 bits of permits.
+    const KEY: u64 = 1 << 56 | 1;
+    const OTHER: u64 = 1 << 56 | 2;
+
+    fn line(first: Pair, second: Pair) -> Line {
+        let journal = Arc::new(Journal::new(false));
+        let none = Pair { key: 0, state: 0 };
+        let slot = |number, pair| Slot::new(number, pair, &journal);
+        Line([slot(0, first), slot(1, second), slot(2, none), slot(3, none)])
+    }
+
+    fn lease(permits: u64) -> u64 {
+        word::lease(permits, 50_000_000)
+    }
+
+    /// Two that spend, one that installs: no permit is spent twice, and none that was not granted.
+    #[test]
+    fn permits_are_spent_once() {
+        loom::model(|| {
+            let line = Arc::new(line(Pair { key: KEY, state: lease(1) }, Pair { key: 0, state: 0 }));
+            let spender = |line: Arc<Line>| thread::spawn(move || u64::from(line.take(KEY, 0, 1).is_some()));
+            let (a, b) = (spender(line.clone()), spender(line.clone()));
+            line.install(KEY, lease(1), 0);
+            let spent = a.join().expect("a") + b.join().expect("b");
+            assert!(spent >= 1, "a permit was there");
+            assert_eq!(spent + line.left(KEY, 0), 2, "what was granted");
+        });
+    }
+
+    /// A slot that changes hands: a straggler's swap fails, and each key spends its own permits only.
+    #[test]
+    fn a_straggler_does_not_spend_anothers_permits() {
+        loom::model(|| {
+            let line = Arc::new(line(Pair { key: KEY, state: lease(1) }, Pair { key: KEY, state: 0 }));
+            let straggler = {
+                let line = line.clone();
+                thread::spawn(move || u64::from(line.take(KEY, 0, 1).is_some()))
+            };
+            // The key's lease is over for the other, whose clock is ahead.
+            line.install(OTHER, lease(1), 60_000_000);
+            let own = u64::from(line.take(OTHER, 0, 1).is_some());
+            let spent = straggler.join().expect("the straggler");
+            assert!(spent <= 1 && own <= 1);
+            assert_eq!(own + line.left(OTHER, 0), 1, "the other's one permit");
+        });
+    }
+
+    /// Of two that meet an answer that is over, one asks.
+    #[test]
+    fn one_asks() {
+        loom::model(|| {
+            let line = Arc::new(line(Pair { key: KEY, state: 0 }, Pair { key: KEY, state: 0 }));
+            let asker = |line: Arc<Line>| thread::spawn(move || line.ask(KEY, 10, 20));
+            let (a, b) = (asker(line.clone()), asker(line.clone()));
+            let asked = [a.join().expect("a"), b.join().expect("b")];
+            assert_eq!(asked.iter().filter(|asked| **asked == Some(true)).count(), 1);
+        });
+    }
+}

@@ -1,0 +1,31 @@
+//! One limit over many machines, without waiting for the network.
+//!
+//! A machine's [`Node`] takes permits from a store (Redis, Valkey) some at a time and spends them by itself: a *lease* may be spent for
+//! a short life, and what is granted has been charged before. What the bound is, and why, is in docs/distributed.md.
+//!
+//! Data flows one way round: callers spend and say what they lack ([`Node`]); one process collects that and puts questions
+//! ([`Driver`]), which the store answers ([`bucket`], in the store's own language `lease.lua`); the answers become leases.
+
+pub mod bucket;
+#[cfg(not(loom))]
+mod driver;
+#[cfg(not(loom))]
+mod error;
+#[cfg(not(loom))]
+mod keys;
+#[cfg(not(loom))]
+mod layout;
+mod line;
+#[cfg(not(loom))]
+mod node;
+mod ring;
+mod terms;
+pub mod word;
+
+#[cfg(not(loom))]
+pub use driver::{Driver, Question};
+#[cfg(not(loom))]
+pub use error::NodeError;
+#[cfg(not(loom))]
+pub use node::{Circuit, Node, Stats};
+pub use terms::{Options, Rescue, Terms, TermsError};

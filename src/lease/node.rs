@@ -1,0 +1,492 @@
+//! What the threads and processes of one machine share: leases to spend, the node's own bucket, and messages to the one of them that
+//! asks the store.
+//!
+//! ```text
+//!   0     header   name, terms; circuit, epoch, beat, owner; counts
+//!   4 Ki  ring     ends, then places of 128 bytes
+//!         lines    a cache line a key, as many as the capacity rounded up to a power of two
+//!         table    the node's own bucket of each key (crate::table)
+//! ```
+
+use super::layout::{Fixed, Header, Layout};
+use super::line::{Line, Taken};
+use super::ring::{Found, Message, Ring, KEY_MOST, NUMBER_MOST};
+use super::terms::{Options, Rescue, Terms, TermsError};
+use super::NodeError;
+use crate::clock::Source;
+use crate::decision::{Decision, Verdict};
+use crate::policy::Policy;
+use crate::sync::Ordering;
+use crate::table::region::{random_u64, Region};
+use crate::table::{self, PolicyId, Table};
+use crate::units::NEVER;
+use core::ptr::NonNull;
+use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
+
+/// One machine's part of a limit. Every call may be made by any number of threads and processes at once, and none of them waits for
+/// another, for the network, or for memory.
+///
+/// Somebody has to ask the store: a `Client` that one process drives.
+#[derive(Debug)]
+pub struct Node {
+    memory: Region,
+    layout: Layout,
+    pub(super) terms: Terms,
+    rescue: Rescue,
+    reserve: Table,
+    secrets: RapidSecrets,
+}
+
+/// The bucket of a key, and of the key of no bytes: a limit that is for everybody.
+const KEYED: PolicyId = PolicyId::new(0);
+const SINGLE: PolicyId = PolicyId::new(1);
+
+/// Whether the store is answering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u64)]
+pub enum Circuit {
+    /// Nobody has reached it yet.
+    Unknown = 0,
+    /// It answers in time.
+    Closed = 1,
+    /// It does not: the node is on its own.
+    Open = 2,
+}
+
+/// What has happened on this node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Stats {
+    /// Permits that the store has granted.
+    pub granted: u64,
+    /// Requests made of the store.
+    pub asked: u64,
+    /// Permits admitted from the node's own bucket while the store answered.
+    pub overdrawn: u64,
+    /// Permits admitted from it while it did not.
+    pub rescued: u64,
+    /// Permits admitted uncounted ([`Rescue::Allow`]).
+    pub uncounted: u64,
+    /// Requests refused.
+    pub denied: u64,
+    /// Messages that found no room: their requests were refused, or their lease came later.
+    pub crowded: u64,
+    /// Times that the circuit opened.
+    pub opened: u64,
+    /// Permits admitted without a lease of which the store has not been told yet.
+    pub owed: u64,
+}
+
+/// What is counted, by its place in the header's counts: [`Stats`]' order.
+#[derive(Clone, Copy)]
+#[repr(usize)]
+pub(super) enum Count {
+    Granted = 0,
+    Asked = 1,
+    Overdrawn = 2,
+    Rescued = 3,
+    Uncounted = 4,
+    Denied = 5,
+    Crowded = 6,
+    Opened = 7,
+}
+
+/// So long the one who asks the store may be silent before the others go on without it.
+const SILENCE: u64 = 250_000_000;
+
+impl Node {
+    /// The bytes that a node takes.
+    pub fn bytes_for(policy: &Policy, options: &Options) -> Result<u64, NodeError> {
+        let terms = Terms::new(policy, options)?;
+        Ok(Layout::new(options.capacity, Table::bytes_for(&reserve_options(options), &reserves(policy, &terms)?)?)?
+            .bytes)
+    }
+
+    /// A node of this process alone.
+    pub fn private(name: &str, policy: &Policy, options: &Options) -> Result<Node, NodeError> {
+        Node::make(name, policy, options, Region::private)
+    }
+
+    /// A node that processes forked later share.
+    pub fn shared(name: &str, policy: &Policy, options: &Options) -> Result<Node, NodeError> {
+        Node::make(name, policy, options, Region::shared)
+    }
+
+    /// A new node in the caller's memory, of which it takes [`Node::bytes_for`] bytes.
+    ///
+    /// # Safety
+    /// `memory` is valid for reads and writes of `length` bytes as long as the node lives, and is touched by nobody but nodes.
+    pub unsafe fn init_in(
+        memory: NonNull<u8>,
+        length: usize,
+        name: &str,
+        policy: &Policy,
+        options: &Options,
+    ) -> Result<Node, NodeError> {
+        Node::make(name, policy, options, |needed| {
+            if length < needed {
+                return Err(table::TableError::Room);
+            }
+            // SAFETY: by the caller's promise.
+            let region = unsafe { Region::borrowed(memory, needed) }?;
+            // SAFETY: `needed` of the caller's bytes, which nobody else looks at before the node is made.
+            unsafe { memory.as_ptr().write_bytes(0, needed) };
+            Ok(region)
+        })
+    }
+
+    /// The node that is in the caller's memory, which another process may have made.
+    ///
+    /// # Safety
+    /// As [`Node::init_in`].
+    pub unsafe fn attach_in(memory: NonNull<u8>, length: usize) -> Result<Node, NodeError> {
+        if length < Layout::RING_AT {
+            return Err(NodeError::NotANode);
+        }
+        // SAFETY: the header's bytes are within `length`; what others change of it is atomic.
+        let header = unsafe { memory.cast::<Header>().as_ref() };
+        let fixed = header.inspect().ok_or(NodeError::NotANode)?;
+        let needed = usize::try_from(fixed.bytes).map_err(|_| NodeError::NotANode)?;
+        if length < needed {
+            return Err(NodeError::NotANode);
+        }
+        // SAFETY: by the caller's promise.
+        let region = unsafe { Region::borrowed(memory, needed) }?;
+        let layout = Layout::of(&fixed).ok_or(NodeError::NotANode)?;
+        // SAFETY: the layout's table is within the memory, which lives as long as the node.
+        let reserve = unsafe { Table::attach_in(layout.table(region.base()), layout.table_bytes()) }?;
+        Node::over(region, layout, &fixed, reserve)
+    }
+
+    /// Takes `cost` permits of `key` (of no bytes: of the one limit for all). It answers from what the node has; `retry_after`
+    /// is an estimate, and `reset_after`, which only the store knows, 0.
+    #[inline]
+    pub fn check(&self, key: &[u8], cost: u64) -> Decision {
+        self.check_at(key, self.now(), cost)
+    }
+
+    /// [`Node::check`] at the caller's time, on [`Node::now`]'s scale.
+    #[inline]
+    pub fn check_at(&self, key: &[u8], now: u64, cost: u64) -> Decision {
+        let hash = self.hash(key);
+        if cost == 0 {
+            return self.peek_at(key, now, 0);
+        }
+        match self.take(hash, now, cost) {
+            Some(taken) => {
+                if taken.low {
+                    self.nudge(hash, key, now, 1);
+                }
+                allowed(taken.left)
+            }
+            None => self.without_lease(hash, key, now, cost),
+        }
+    }
+
+    /// What [`Node::check`] could answer from the leases and the node's own bucket. It takes nothing and asks nobody.
+    pub fn peek_at(&self, key: &[u8], now: u64, cost: u64) -> Decision {
+        let hash = self.hash(key);
+        let left = self.lines_of(hash).into_iter().flatten().map(|line| line.left(hash, now)).max().unwrap_or(0);
+        if cost > self.terms.most {
+            return never(left);
+        }
+        if left >= cost && left != 0 {
+            return allowed(left);
+        }
+        let (policy, bytes) = reserve_key(key);
+        let own = self.reserve.peek_at(policy, bytes, now, cost);
+        match own.is_allowed() {
+            true => allowed(left.max(own.remaining)),
+            false => denied(left, self.retry(hash, now, own.retry_after)),
+        }
+    }
+
+    /// The node's time in nanoseconds.
+    #[inline(always)]
+    pub fn now(&self) -> u64 {
+        self.reserve.now()
+    }
+
+    /// The limit's name in the store.
+    pub fn name(&self) -> &[u8] {
+        let fixed = &self.header().fixed;
+        fixed.name.get(..fixed.name_length as usize).unwrap_or_default()
+    }
+
+    /// The numbers of the limit.
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// Whether the store is answering, as of `now`.
+    pub fn circuit(&self, now: u64) -> Circuit {
+        let header = self.header();
+        // Relaxed: each word is for itself, and a moment sooner or later does not matter.
+        match header.circuit.load(Ordering::Relaxed) {
+            1 if now.saturating_sub(header.beat.load(Ordering::Relaxed)) > SILENCE => Circuit::Open,
+            1 => Circuit::Closed,
+            2 => Circuit::Open,
+            _ => Circuit::Unknown,
+        }
+    }
+
+    /// What has happened.
+    pub fn stats(&self) -> Stats {
+        let header = self.header();
+        let sum = |what: Count| header.sum(what as usize);
+        Stats {
+            granted: sum(Count::Granted),
+            asked: sum(Count::Asked),
+            overdrawn: sum(Count::Overdrawn),
+            rescued: sum(Count::Rescued),
+            uncounted: sum(Count::Uncounted),
+            denied: sum(Count::Denied),
+            crowded: sum(Count::Crowded),
+            opened: sum(Count::Opened),
+            owed: header.owed.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(super) fn header(&self) -> &Header {
+        // SAFETY: the memory is longer than a header, aligned to a cache line, and has been inspected or written; what others
+        // change of it is atomic.
+        unsafe { self.memory.base().cast().as_ref() }
+    }
+
+    pub(super) fn pop(&self) -> Found {
+        self.ring().pop()
+    }
+
+    pub(super) fn skip(&self, number: u64) {
+        self.ring().skip(number);
+    }
+
+    /// Gives a key what the store has granted until `until`.
+    pub(super) fn install(&self, hash: u64, permits: u64, until: u64, now: u64) {
+        if let Some(line) = self.line_of(hash) {
+            line.install(hash, super::word::lease(permits, until), now);
+            line.answered(hash, None);
+        }
+    }
+
+    /// Tells a key's callers that there is nothing before `at`.
+    pub(super) fn dry(&self, hash: u64, at: Option<u64>) {
+        if let Some(line) = self.line_of(hash) {
+            line.answered(hash, at);
+        }
+    }
+
+    pub(super) fn count(&self, what: Count, n: u64) {
+        self.header().add(what as usize, n);
+    }
+
+    #[inline(always)]
+    fn take(&self, hash: u64, now: u64, cost: u64) -> Option<Taken> {
+        let [first, second] = self.lines_of(hash);
+        match first.and_then(|line| line.take(hash, now, cost)) {
+            Some(taken) => Some(taken),
+            None => second.and_then(|line| line.take(hash, now, cost)),
+        }
+    }
+
+    /// No lease covers it: the node's own bucket, if it may.
+    #[inline(never)]
+    fn without_lease(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> Decision {
+        if cost > self.terms.most {
+            return never(0);
+        }
+        let closed = self.circuit(now) == Circuit::Closed;
+        let mut retry = self.patience();
+        match self.rescue {
+            _ if closed => {
+                if let Some(dry) = self.dry_until(hash).checked_sub(now).filter(|wait| *wait > 0) {
+                    self.count(Count::Denied, 1);
+                    return denied(0, dry);
+                }
+            }
+            Rescue::Allow => {
+                self.nudge(hash, key, now, cost);
+                self.count(Count::Uncounted, cost);
+                return allowed(0);
+            }
+            Rescue::Deny => {
+                self.nudge(hash, key, now, cost);
+                self.count(Count::Denied, 1);
+                return denied(0, retry);
+            }
+            Rescue::Share => {}
+        }
+        if self.terms.overdraft != 0 || !closed {
+            let (policy, bytes) = reserve_key(key);
+            let own = self.reserve.check_at(policy, bytes, now, cost);
+            // What is taken and cannot be told is lost: the request is refused.
+            if own.is_allowed() && self.say(hash, key, cost, 0) {
+                self.count(if closed { Count::Overdrawn } else { Count::Rescued }, cost);
+                return allowed(own.remaining);
+            }
+            retry = retry.min(own.retry_after.max(1));
+        }
+        self.nudge(hash, key, now, cost);
+        self.count(Count::Denied, 1);
+        denied(0, self.retry(hash, now, retry))
+    }
+
+    /// Has the store asked for `want` permits, unless it is being asked already.
+    #[inline(never)]
+    fn nudge(&self, hash: u64, key: &[u8], now: u64, want: u64) {
+        let until = now.saturating_add(self.patience());
+        for line in self.lines_of(hash).into_iter().flatten() {
+            match line.ask(hash, now, until) {
+                Some(true) => {
+                    self.say(hash, key, 0, want);
+                    return;
+                }
+                Some(false) => return,
+                None => {}
+            }
+        }
+    }
+
+    /// Writes a message. A debt that is not told must not be admitted.
+    fn say(&self, hash: u64, key: &[u8], debt: u64, want: u64) -> bool {
+        let mut bytes = [0; KEY_MOST];
+        let length = store_key(key, &mut bytes);
+        let message = Message { hash, debt: debt.min(NUMBER_MOST), want: want.min(NUMBER_MOST), bytes, length };
+        let said = self.ring().push(&message);
+        if !said {
+            self.count(Count::Crowded, 1);
+        }
+        said
+    }
+
+    /// How long an answer may take before the next one asks again.
+    fn patience(&self) -> u64 {
+        self.terms.life / 2
+    }
+
+    fn retry(&self, hash: u64, now: u64, otherwise: u64) -> u64 {
+        match self.dry_until(hash).saturating_sub(now) {
+            0 => otherwise,
+            wait => wait,
+        }
+    }
+
+    fn dry_until(&self, hash: u64) -> u64 {
+        self.line_of(hash).map_or(0, |line| line.dry_until(hash))
+    }
+
+    fn line_of(&self, hash: u64) -> Option<&Line> {
+        self.lines_of(hash).into_iter().flatten().find(|line| line.is_of(hash))
+    }
+
+    /// The two lines that a key may have.
+    #[inline(always)]
+    fn lines_of(&self, hash: u64) -> [Option<&Line>; 2] {
+        let lines = self.lines();
+        let mask = lines.len().wrapping_sub(1);
+        [lines.get(hash as usize & mask), lines.get((hash >> 32) as usize & mask)]
+    }
+
+    #[inline(always)]
+    fn lines(&self) -> &[Line] {
+        // SAFETY: the layout's lines are within the memory, aligned to a cache line; zeroes are lines, and all access is atomic.
+        unsafe { core::slice::from_raw_parts(self.layout.lines(self.memory.base()).as_ptr(), self.layout.line_count) }
+    }
+
+    fn ring(&self) -> Ring<'_> {
+        let (ends, places) = self.layout.ring(self.memory.base());
+        // SAFETY: as `lines`.
+        unsafe { Ring::new(ends.as_ref(), core::slice::from_raw_parts(places.as_ptr(), self.layout.place_count)) }
+    }
+
+    /// Never 0, which is nobody's.
+    #[inline(always)]
+    fn hash(&self, key: &[u8]) -> u64 {
+        rapidhash_v3_inline::<true, true, false>(key, &self.secrets).max(1)
+    }
+
+    fn make(
+        name: &str,
+        policy: &Policy,
+        options: &Options,
+        memory: impl FnOnce(usize) -> Result<Region, table::TableError>,
+    ) -> Result<Node, NodeError> {
+        let terms = Terms::new(policy, options)?;
+        let (own, reserves) = (reserve_options(options), reserves(policy, &terms)?);
+        let layout = Layout::new(options.capacity, Table::bytes_for(&own, &reserves)?)?;
+        let fixed = Fixed::new(name, &terms, &layout, random_u64()?).ok_or(TermsError::Name)?;
+        let region = memory(usize::try_from(layout.bytes).map_err(|_| TermsError::Capacity)?)?;
+        // SAFETY: the layout's table is within the memory, which lives as long as the node.
+        let reserve = unsafe { Table::init_in(layout.table(region.base()), layout.table_bytes(), &own, &reserves) }?;
+        // SAFETY: fresh zeroed memory, longer than a header, which nobody else sees yet.
+        if let Some(header) = unsafe { region.base().cast::<Header>().as_ptr().as_mut() } {
+            header.begin(&fixed);
+        }
+        let node = Node::over(region, layout, &fixed, reserve)?;
+        node.ring().begin();
+        Ok(node)
+    }
+
+    fn over(memory: Region, layout: Layout, fixed: &Fixed, reserve: Table) -> Result<Node, NodeError> {
+        let rescue = [Rescue::Share, Rescue::Deny, Rescue::Allow].into_iter().find(|r| *r as u64 == fixed.terms.rescue);
+        Ok(Node {
+            memory,
+            layout,
+            terms: fixed.terms,
+            rescue: rescue.ok_or(NodeError::NotANode)?,
+            reserve,
+            secrets: RapidSecrets::seed(fixed.seed),
+        })
+    }
+}
+
+/// A key as the store has it: itself, or if it is too long `#` and two hashes of it, which every node makes alike.
+fn store_key(key: &[u8], bytes: &mut [u8; KEY_MOST]) -> usize {
+    const SECRETS: [RapidSecrets; 2] = [RapidSecrets::seed(0x746f_6c6c), RapidSecrets::seed(0x6261_7231)];
+    if key.len() <= KEY_MOST {
+        for (to, byte) in bytes.iter_mut().zip(key) {
+            *to = *byte;
+        }
+        return key.len();
+    }
+    let hashes =
+        SECRETS.iter().flat_map(|secrets| rapidhash_v3_inline::<true, false, false>(key, secrets).to_be_bytes());
+    let digits = hashes.flat_map(|byte| [byte >> 4, byte & 15]);
+    let text =
+        core::iter::once(b'#').chain(digits.map(|digit| if digit < 10 { b'0' + digit } else { b'a' - 10 + digit }));
+    for (to, byte) in bytes.iter_mut().zip(text) {
+        *to = byte;
+    }
+    33
+}
+
+/// The table does not take keys of no bytes.
+fn reserve_key(key: &[u8]) -> (PolicyId, &[u8]) {
+    if key.is_empty() {
+        (SINGLE, b"*")
+    } else {
+        (KEYED, key)
+    }
+}
+
+fn reserves(policy: &Policy, terms: &Terms) -> Result<[Policy; 2], TermsError> {
+    let reserve = terms.reserve(policy)?;
+    Ok([reserve, reserve])
+}
+
+fn reserve_options(options: &Options) -> table::Options {
+    table::Options { clock: Source::Tsc, huge_pages: false, ..table::Options::new(options.capacity) }
+}
+
+#[inline(always)]
+fn allowed(remaining: u64) -> Decision {
+    Decision { verdict: Verdict::Allowed, remaining, retry_after: 0, reset_after: 0 }
+}
+
+fn denied(remaining: u64, retry_after: u64) -> Decision {
+    Decision { verdict: Verdict::Denied, remaining, retry_after, reset_after: 0 }
+}
+
+fn never(remaining: u64) -> Decision {
+    Decision { verdict: Verdict::Never, remaining, retry_after: NEVER, reset_after: 0 }
+}

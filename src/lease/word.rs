@@ -1,0 +1,75 @@
+//! The lease word: permits that may be spent until a time.
+//!
+//! ```text
+//!  permits 24 | until 40     until in units of 2^17 ns (131 us) of the node's clock; 4.5 years of it
+//! ```
+//!
+//! 0 is no lease. Spending only lowers the permits; nothing ever prolongs a lease.
+
+use super::terms::PERMITS_MOST;
+
+const UNTIL_BITS: u32 = 40;
+const UNTIL: u64 = (1 << UNTIL_BITS) - 1;
+/// Nanoseconds of a unit, as a power of two.
+pub(super) const UNIT_BITS: u32 = 17;
+
+/// A lease of `permits` that is over at `until` nanoseconds or up to a unit before. 0 if there would be nothing to spend.
+#[inline]
+pub fn lease(permits: u64, until: u64) -> u64 {
+    let until = until >> UNIT_BITS;
+    if until > UNTIL || permits == 0 {
+        return 0;
+    }
+    permits.min(PERMITS_MOST) << UNTIL_BITS | until
+}
+
+/// Permits that may be spent at `now`.
+#[inline(always)]
+pub fn permits(word: u64, now: u64) -> u64 {
+    if word & UNTIL > now >> UNIT_BITS {
+        word >> UNTIL_BITS
+    } else {
+        0
+    }
+}
+
+/// The word after `cost` permits have been spent at `now`.
+#[inline(always)]
+pub fn spend(word: u64, now: u64, cost: u64) -> Option<u64> {
+    match permits(word, now) >= cost && cost <= PERMITS_MOST {
+        true => Some(word - (cost << UNTIL_BITS)),
+        false => None,
+    }
+}
+
+/// The time in nanoseconds at which it is over.
+#[inline]
+pub fn until(word: u64) -> u64 {
+    (word & UNTIL) << UNIT_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_spent_and_ends() {
+        let word = lease(5, 50_000_000);
+        assert_eq!(permits(word, 0), 5);
+        let end = until(word);
+        assert!(end <= 50_000_000 && end + (1 << UNIT_BITS) > 50_000_000);
+        assert_eq!((permits(word, end - 1), permits(word, end)), (5, 0));
+        let rest = spend(word, 0, 3).expect("three of five");
+        assert_eq!((permits(rest, 0), until(rest)), (2, end));
+        assert_eq!((spend(rest, 0, 3), spend(rest, end, 1)), (None, None));
+    }
+
+    #[test]
+    fn extremes_give_nothing() {
+        assert_eq!(lease(0, 1 << 40), 0);
+        assert_eq!(lease(5, u64::MAX), 0);
+        assert_eq!(permits(lease(u64::MAX, 1 << 56), 0), PERMITS_MOST);
+        assert_eq!(spend(lease(u64::MAX, 1 << 56), 0, u64::MAX), None);
+        assert_eq!(permits(0, 0), 0);
+    }
+}
