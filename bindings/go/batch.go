@@ -1,8 +1,10 @@
 package tollbar
 
 import (
+	"encoding/binary"
 	"runtime"
 	"slices"
+	"unsafe"
 )
 
 // Batch is requests that a table decides on with one call into C. The zero value is empty. Keys are copied into one
@@ -34,6 +36,38 @@ func (b *Batch) Add(key string) { b.AddN(0, key, 1) }
 func (b *Batch) AddN(policy uint32, key string, n uint64) {
 	b.keys = append(b.keys, key...)
 	b.items = append(b.items, batchItem{end: uint64(len(b.keys)), cost: n, policy: policy})
+}
+
+// AddAll asks for one permit of each key under policy 0. It takes some half of the time that as many calls of Add would.
+func (b *Batch) AddAll(keys []string) { b.AddAllN(0, keys, 1) }
+
+// AddAllN asks for n permits of each key under the policy of that number.
+func (b *Batch) AddAllN(policy uint32, keys []string, n uint64) {
+	more := 0
+	for _, key := range keys {
+		more += len(key)
+	}
+	// Room is made once for all, and names of the usual length are copied by two moves that may overlap: for ten bytes a
+	// call of memmove, and appending, take longer than all the rest.
+	b.keys = slices.Grow(b.keys, more)
+	b.items = slices.Grow(b.items, len(keys))
+	at, bytes := len(b.keys), b.keys[:len(b.keys)+more]
+	items := b.items[len(b.items) : len(b.items)+len(keys)]
+	for i, key := range keys {
+		end := at + len(key)
+		to := bytes[at:end]
+		if len(key) >= 8 && len(key) <= 16 {
+			from := unsafe.Slice(unsafe.StringData(key), len(key))
+			first, last := binary.NativeEndian.Uint64(from), binary.NativeEndian.Uint64(from[len(from)-8:])
+			binary.NativeEndian.PutUint64(to, first)
+			binary.NativeEndian.PutUint64(to[len(to)-8:], last)
+		} else {
+			copy(to, key)
+		}
+		items[i] = batchItem{end: uint64(end), cost: n, policy: policy}
+		at = end
+	}
+	b.keys, b.items = bytes, b.items[:len(b.items)+len(keys)]
 }
 
 // Verdicts are the answers of the last [Table.CheckMany], in the order of the requests that there were. They are valid

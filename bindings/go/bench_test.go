@@ -118,6 +118,42 @@ func BenchmarkTableCheckMany64(b *testing.B) {
 	perKey(b, 64)
 }
 
+func BenchmarkTableCheckAll64(b *testing.B) {
+	table, keys := benchTable(b), addresses(64)
+	var batch Batch
+	for range b.N {
+		batch.Clear()
+		batch.AddAll(keys)
+		if err := table.CheckMany(&batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	perKey(b, 64)
+}
+
+// The same requests again and again: what is C's, and the crossing.
+func BenchmarkTableFilled64(b *testing.B) {
+	table, keys := benchTable(b), addresses(64)
+	var batch Batch
+	batch.AddAll(keys)
+	for range b.N {
+		if err := table.CheckMany(&batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	perKey(b, 64)
+}
+
+func BenchmarkBatchAddAll64(b *testing.B) {
+	keys := addresses(64)
+	var batch Batch
+	for range b.N {
+		batch.Clear()
+		batch.AddAll(keys)
+	}
+	perKey(b, 64)
+}
+
 func BenchmarkBatchAdd64(b *testing.B) {
 	keys := addresses(64)
 	var batch Batch
