@@ -67,21 +67,21 @@ test("all algorithms", function()
 end)
 
 test("a reservation says when to act", function()
-    local limiter = assert(tollbar.limiter("10/s burst 1"))
+    local limiter = assert(tollbar.limiter("1/s burst 1"))
     equal(limiter:reserve(1), 0)
     local after = limiter:reserve(1)
-    assert(after > 0.05 and after <= 0.1, after)
-    equal(limiter:reserve(0.1), false)
+    assert(after > 0.2 and after <= 1, after)
+    equal(limiter:reserve(0.5), false)
 end)
 
 test("waiting sleeps for what it gets, and refuses at once what it cannot get", function()
-    local limiter = assert(tollbar.limiter("20/s burst 1"))
+    local limiter = assert(tollbar.limiter("5/s burst 1"))
     local before = tollbar.now("monotonic")
     for _ = 1, 3 do
         equal(limiter:wait(10), true)
     end
     local took = tonumber(tollbar.now("monotonic") - before) / 1e9
-    assert(took >= 0.0999, took)
+    assert(took >= 0.3999, took)
     equal(limiter:wait(0), false)
     equal(limiter:wait(nil, 2), false)
     -- Without end, too.
@@ -91,22 +91,22 @@ end)
 
 test("waiting in nginx: nothing books, or what cannot book asks again", function()
     local slept = 0
-    -- nginx's timers count whole milliseconds, and may end early.
+    -- nginx's timers count whole milliseconds, and may end early: the first does so at once.
     local function sleep(seconds)
         slept = slept + 1
         assert(seconds > 0 and seconds < 1 and math.abs(seconds * 1000 - math.floor(seconds * 1000 + 0.5)) < 1e-6)
         local began = tollbar.now()
-        repeat until tonumber(tollbar.now() - began) / 1e9 >= seconds / 2
+        repeat until slept == 1 or tonumber(tollbar.now() - began) / 1e9 >= seconds
     end
     package.loaded.ngx = { sleep = sleep }
     local good, why = pcall(function()
-        for _, policy in ipairs { "20/s burst 1", "1/50ms algo fixed-window anchor first" } do
+        for _, policy in ipairs { "4/s burst 1", "1/250ms algo fixed-window anchor first" } do
             local limiter, before = assert(tollbar.limiter(policy)), tollbar.now()
             slept = 0
             equal(limiter:wait(5), true)
             equal(slept, 0)
             equal(limiter:wait(5), true)
-            assert(tonumber(tollbar.now() - before) >= 49e6)
+            assert(tonumber(tollbar.now() - before) >= 249e6)
             assert(slept > 1, "the rest is slept, too, where a timer ends early")
             equal(limiter:wait(0.01), false)
             equal(limiter:wait(5, 2), false)
