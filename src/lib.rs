@@ -57,6 +57,8 @@ pub mod policy;
 pub mod prefix;
 #[cfg(all(feature = "redis", not(loom)))]
 pub mod redis;
+#[cfg(all(feature = "redis", not(loom)))]
+pub mod store;
 mod sync;
 pub mod table;
 pub mod units;

@@ -1,0 +1,79 @@
+//! Limits in this process's memory.
+
+use super::{check_key, check_name, LimitError, Store, StoreError};
+use crate::decision::{Decision, Verdict};
+use crate::limiter::State;
+use crate::policy::Policy;
+use crate::table::{Options, PolicyId, Table, TableError};
+use crate::units::NEVER;
+
+/// Limits in this process's memory, each with a table of its own. All algorithms, decided to the nanosecond.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryStore {
+    options: Options,
+}
+
+/// A limit and its keys.
+#[derive(Debug)]
+pub struct MemoryLimit {
+    /// `None`: a limit of 0, which needs no states.
+    table: Option<Table>,
+}
+
+impl MemoryStore {
+    /// Each limit has places for `capacity` keys with something to remember at one time; a newcomer that finds none is refused.
+    pub const fn new(capacity: u64) -> MemoryStore {
+        MemoryStore { options: Options::new(capacity) }
+    }
+
+    /// The same with tables made in another way.
+    pub const fn with(options: Options) -> MemoryStore {
+        MemoryStore { options }
+    }
+}
+
+impl Store for MemoryStore {
+    type Limit = MemoryLimit;
+
+    fn limit(&self, name: &str, policy: &Policy) -> Result<MemoryLimit, LimitError> {
+        check_name(name)?;
+        State::check(policy).map_err(LimitError::Policy)?;
+        if policy.limit == 0 {
+            return Ok(MemoryLimit { table: None });
+        }
+        let table = Table::private(&self.options, core::slice::from_ref(policy)).map_err(|why| match why {
+            TableError::Policy(why) => LimitError::Policy(why),
+            why => LimitError::Table(why),
+        })?;
+        Ok(MemoryLimit { table: Some(table) })
+    }
+
+    fn check(&mut self, limit: &MemoryLimit, key: &[u8], cost: u64) -> Result<Decision, StoreError> {
+        check_key(key)?;
+        Ok(limit.table.as_ref().map_or_else(|| closed(cost), |table| table.check(PolicyId::FIRST, key, cost)))
+    }
+
+    fn peek(&mut self, limit: &MemoryLimit, key: &[u8], cost: u64) -> Result<Decision, StoreError> {
+        check_key(key)?;
+        Ok(limit.table.as_ref().map_or_else(|| closed(cost), |table| table.peek(PolicyId::FIRST, key, cost)))
+    }
+
+    fn take_up_to(&mut self, limit: &MemoryLimit, key: &[u8], most: u64) -> Result<u64, StoreError> {
+        check_key(key)?;
+        Ok(limit.table.as_ref().map_or(0, |table| table.take_up_to(PolicyId::FIRST, key, most)))
+    }
+
+    fn reset(&mut self, limit: &MemoryLimit, key: &[u8]) -> Result<(), StoreError> {
+        check_key(key)?;
+        match &limit.table {
+            Some(table) => table.reset(PolicyId::FIRST, key).map(drop).map_err(StoreError::Table),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a limit of 0 answers.
+pub(super) fn closed(cost: u64) -> Decision {
+    let (verdict, retry_after) = if cost == 0 { (Verdict::Allowed, 0) } else { (Verdict::Never, NEVER) };
+    Decision { verdict, remaining: 0, retry_after, reset_after: 0 }
+}

@@ -1,0 +1,119 @@
+-- The time of each admission in the last period. KEYS: the key. A sorted set: the score is when, in microseconds of this
+-- server's clock; the member is "total permits": all permits entered so far, to 16 digits, and this admission's. So what is in the
+-- window is the newest total less the oldest one's. All numbers stay below 2^53, where Lua's are exact.
+local mode, cost = ARGV[1], tonumber(ARGV[2])
+local period, limit, count_rejected = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
+local key = KEYS[1]
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+local function parse(member)
+  local total, permits = string.match(member, '^(%d+) (%d+)$')
+  return tonumber(total), tonumber(permits)
+end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+
+local newest = redis.pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
+if newest.err then
+  if string.sub(newest.err, 1, 9) == 'WRONGTYPE' then
+    return { 3 }
+  end
+  return newest
+end
+-- A clock that was set back is at the newest time entered. Where that is more than a period, all that is in the window is
+-- taken to have been entered now.
+local total, judged, used, lost, latest = 0, now, 0, false, now
+if newest[1] then
+  local last = tonumber(newest[2])
+  total = parse(newest[1])
+  if not total or not last or last > 2 ^ 53 then
+    return { 3 }
+  end
+  judged, lost, latest = math.max(now, last), last > now + period, last
+  local oldest = redis.call('ZRANGEBYSCORE', key, '(' .. whole(judged - period), '+inf', 'LIMIT', 0, 1)
+  if oldest[1] then
+    local upto, permits = parse(oldest[1])
+    if not upto or upto > total then
+      return { 3 }
+    end
+    used = total - upto + permits
+  end
+end
+if lost then
+  judged, latest = now, now
+end
+
+if mode == '2' then
+  cost = math.min(cost, math.max(0, limit - used))
+end
+local verdict, taken, enter = 1, 0, lost
+if cost == 0 then
+  verdict = 0
+elseif cost > limit then
+  verdict = 2
+elseif used + cost <= limit then
+  verdict = 0
+  if mode ~= '1' then
+    taken, enter = cost, true
+  end
+else
+  enter = enter or count_rejected
+end
+
+if mode ~= '1' and enter then
+  local entered = taken
+  if verdict == 1 and count_rejected then
+    entered = cost
+  end
+  if lost or total > 2 ^ 52 then
+    used = math.min(used, limit)
+    redis.call('DEL', key)
+    total = used
+    if used > 0 then
+      redis.call('ZADD', key, whole(judged), string.format('%016.0f %.0f', total, used))
+    end
+  end
+  if entered > 0 then
+    total, used, latest = total + entered, used + entered, judged
+    redis.call('ZADD', key, whole(judged), string.format('%016.0f %.0f', total, entered))
+  end
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', whole(judged - period))
+  if count_rejected then
+    -- No more than the newest of them count.
+    local first = redis.call('ZRANGE', key, 0, 0)
+    while first[1] and parse(first[1]) <= total - limit do
+      redis.call('ZREMRANGEBYRANK', key, 0, 0)
+      first = redis.call('ZRANGE', key, 0, 0)
+    end
+  end
+  -- By the clock that was read here. Whole milliseconds, and one more.
+  redis.call('PEXPIREAT', key, whole(math.ceil((judged + period) / 1000) + 1))
+end
+
+-- When the permits have left that are in the way.
+local retry = 0
+if verdict == 1 then
+  if lost then
+    retry = period
+  else
+    local needed, low, high = total + cost - limit, 0, redis.call('ZCARD', key) - 1
+    while low < high do
+      local middle = math.floor((low + high) / 2)
+      if parse(redis.call('ZRANGE', key, middle, middle)[1]) >= needed then
+        high = middle
+      else
+        low = middle + 1
+      end
+    end
+    retry = redis.call('ZRANGE', key, low, low, 'WITHSCORES')[2] + period - now
+  end
+end
+local reset = 0
+if used > 0 then
+  reset = latest + period - now
+end
+return { verdict, taken, now, math.min(used, limit), retry, reset }
