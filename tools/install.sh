@@ -1,6 +1,7 @@
 #!/bin/sh
 # install.sh DESTDIR PREFIX LIBDIR INCLUDEDIR BUILD VERSION ABI: what `make install` and `cmake --install` do.
-# Under DESTDIR (may be empty) go the headers, both libraries, tollbar.pc, and the CMake package, which name the others.
+# Under DESTDIR (may be empty) go the headers, both libraries, tollbar.pc, and the CMake package, which name the others; and
+# the LuaJIT module.
 set -eu
 destdir=$1 prefix=$2 libdir=$3 includedir=$4 build=$5 version=$6 abi=$7
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -14,6 +15,11 @@ install -m 755 "$build/libtollbar.so" "$destdir$libdir/libtollbar.so.$version"
 # Programs are linked through .so, and look for the ABI's name when they start.
 ln -sf "libtollbar.so.$version" "$destdir$libdir/libtollbar.so.$abi"
 ln -sf "libtollbar.so.$abi" "$destdir$libdir/libtollbar.so"
+
+# In /usr/local it is where Debian's luajit looks.
+install -d "$destdir$prefix/share/lua/5.1/tollbar"
+install -m 644 "$root/bindings/lua/tollbar.lua" "$destdir$prefix/share/lua/5.1"
+install -m 644 "$root"/bindings/lua/tollbar/*.lua "$destdir$prefix/share/lua/5.1/tollbar"
 
 # The CMake package goes from the libraries to the headers, so that all may be moved together.
 include_from_lib=$(realpath -m -s --relative-to="$libdir" "$includedir")

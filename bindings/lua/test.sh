@@ -52,7 +52,21 @@ in_nginx() {
 }
 counts nginx in_nginx
 
-# Two processes and one table: of six requests by two hosts' keys three pass each.
+# The README's program, as a reader would take it, with what is installed.
+readme() {
+    awk '/^```lua$/ { on = 1; next } /^```$/ { on = 0 } on' "$here/README.md" >"$work/readme.lua"
+    make --silent -C "$root" install PREFIX="$work/usr" || return 1
+    (
+        unset TOLLBAR_LIBRARY
+        cd "$work" && LUA_PATH="$work/usr/share/lua/5.1/?.lua" LD_LIBRARY_PATH="$work/usr/lib" "$luajit" readme.lua
+    ) >"$work/answers" || return 1
+    cat "$work/answers"
+    [ "$(grep -c '^passes' "$work/answers")" -eq 3 ] && [ "$(grep -c '^again in' "$work/answers")" -eq 2 ] &&
+        echo "1 passed, 0 failed"
+}
+counts "the README's program, installed" readme
+
+# Two processes and one table: of eight requests under two keys three pass under each.
 example() {
     file=/dev/shm/tollbar-lua-example-$$
     for _ in 1 2; do "$luajit" "$root/examples/lua/logins.lua" "$file" || return 1; done >"$work/answers"
@@ -62,17 +76,8 @@ example() {
 }
 counts 'the example' example
 
-readme() {
-    awk '/^```lua$/ { on = 1; next } /^```$/ { on = 0 } on' "$here/README.md" >"$work/readme.lua"
-    "$luajit" "$work/readme.lua" >"$work/answers" || return 1
-    cat "$work/answers"
-    [ "$(grep -c '^passes' "$work/answers")" -eq 3 ] && [ "$(grep -c '^again in' "$work/answers")" -eq 2 ] &&
-        echo "1 passed, 0 failed"
-}
 benchmark() { "$here/bench.sh" --smoke && echo "1 passed, 0 failed"; }
 counts 'the benchmark' benchmark
-
-counts "the README's program" readme
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

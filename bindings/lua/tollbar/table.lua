@@ -64,6 +64,9 @@ local room, requests, results = 0
 -- and how many are true. `cost` is a number or an array. A key that cannot be decided on (a policy that is not there) is
 -- false.
 function Table:check_many(keys, cost, policy, out)
+    if type(keys) ~= "table" then
+        error("keys are an array", 2)
+    end
     local n, costs = #keys, type(cost) == "table" and cost
     cost = not costs and (cost == nil and 1 or count(cost))
     policy = policy == nil and 0 or number(policy)
