@@ -158,9 +158,7 @@ impl Driver {
         let Some(entry) = self.entry(number) else { return };
         entry.told = 0;
         entry.hint = grant.tat;
-        let wanted = entry.asked_for();
         if grant.permits != 0 {
-            entry.in_full = grant.permits >= wanted;
             entry.want = 0;
             entry.granted_at = now;
             // Counted from before it was asked for: no clock and no delay of the network is in it.
@@ -301,8 +299,8 @@ impl Entry {
     /// The chunk is what is spent in half a lease's life: doubled if it was gone sooner, halved if it ran out.
     fn adapt(&mut self, now: u64, life: u64, most: u64) {
         let lasted = now.saturating_sub(self.granted_at);
-        if lasted < life / 2 && self.in_full {
-            self.chunk = self.chunk.saturating_mul(2).min(most);
+        if lasted < life / 2 {
+            self.chunk = self.chunk.saturating_mul(2).min(most / 2).max(1);
         } else if lasted > life {
             self.chunk = (self.chunk / 2).max(1);
         }

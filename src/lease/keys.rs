@@ -20,8 +20,6 @@ pub(super) struct Entry {
     pub(super) hint: u64,
     /// When the last lease came; 0: never.
     pub(super) granted_at: u64,
-    /// Whether it was all that was asked for.
-    pub(super) in_full: bool,
     touched: u64,
     length: u32,
     bytes: [u8; KEY_MOST],
@@ -52,7 +50,6 @@ impl Entry {
         chunk: 1,
         hint: 0,
         granted_at: 0,
-        in_full: false,
         touched: 0,
         length: 0,
         bytes: [0; KEY_MOST],

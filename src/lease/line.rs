@@ -6,7 +6,8 @@
 //! │ lease            │ lease            │ control           │ size              │
 //! │ hash │ permits,  │ hash │ permits,  │ hash │ time after │ hash │ permits of │
 //! │      │ until     │      │ until     │      │ which to   │      │ the last   │
-//! │      │           │      │           │      │ ask again  │      │ grant      │
+//! │      │           │      │           │      │ ask again  │      │ grant, hot │
+//! │      │           │      │           │      │            │      │ until      │
 //! └──────┴───────────┴──────┴───────────┴──────┴────────────┴──────┴────────────┘
 //! ```
 //!
@@ -58,10 +59,7 @@ impl Line {
             }
             let left = word::permits(state, now).saturating_add(live(other, hash, now));
             // At a quarter of the last grant the next one is fetched.
-            let low = match size.key() == hash {
-                true => left.saturating_mul(4) <= size.state(),
-                false => true,
-            };
+            let low = left.saturating_mul(4) <= live(size, hash, now);
             return Some(Taken { left, low });
         }
     }
@@ -76,6 +74,12 @@ impl Line {
     #[inline]
     pub(super) fn is_of(&self, hash: u64) -> bool {
         self.0.get(CONTROL).is_some_and(|slot| slot.key() == hash)
+    }
+
+    /// Whether it has had leases lately, and so lives on them.
+    #[inline]
+    pub(super) fn is_hot(&self, hash: u64, now: u64) -> bool {
+        self.0.last().is_some_and(|size| live(size, hash, now) != 0)
     }
 
     /// The time up to which the store has said that there is nothing; 0 if it has not.
@@ -111,8 +115,8 @@ impl Line {
         }
     }
 
-    /// Puts a granted lease where there is nothing left to spend, or else where there is less.
-    pub(super) fn install(&self, hash: u64, lease: u64, now: u64) {
+    /// Puts a granted lease where there is nothing left to spend, or else where there is less. The key is hot until `hot`.
+    pub(super) fn install(&self, hash: u64, lease: u64, hot: u64, now: u64) {
         let [first, second, _, size] = &self.0;
         let (a, b) = (live(first, hash, now), live(second, hash, now));
         let slot = if a <= b { first } else { second };
@@ -127,7 +131,7 @@ impl Line {
             }
         }
         let old = size.pair();
-        let _ = size.swap(old, Pair { key: hash, state: word::permits(lease, now) });
+        let _ = size.swap(old, Pair { key: hash, state: word::lease(word::permits(lease, now), hot) });
     }
 
     /// Whether its key has something to spend.
@@ -182,7 +186,7 @@ mod models {
             let line = Arc::new(line(Pair { key: KEY, state: lease(1) }, Pair { key: 0, state: 0 }));
             let spender = |line: Arc<Line>| thread::spawn(move || u64::from(line.take(KEY, 0, 1).is_some()));
             let (a, b) = (spender(line.clone()), spender(line.clone()));
-            line.install(KEY, lease(1), 0);
+            line.install(KEY, lease(1), 0, 0);
             let spent = a.join().expect("a") + b.join().expect("b");
             assert!(spent >= 1, "a permit was there");
             assert_eq!(spent + line.left(KEY, 0), 2, "what was granted");
@@ -199,7 +203,7 @@ mod models {
                 thread::spawn(move || u64::from(line.take(KEY, 0, 1).is_some()))
             };
             // The key's lease is over for the other, whose clock is ahead.
-            line.install(OTHER, lease(1), 60_000_000);
+            line.install(OTHER, lease(1), 0, 60_000_000);
             let own = u64::from(line.take(OTHER, 0, 1).is_some());
             let spent = straggler.join().expect("the straggler");
             assert!(spent <= 1 && own <= 1);

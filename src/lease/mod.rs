@@ -8,6 +8,8 @@
 
 pub mod bucket;
 #[cfg(not(loom))]
+mod client;
+#[cfg(not(loom))]
 mod driver;
 #[cfg(not(loom))]
 mod error;
@@ -20,8 +22,12 @@ mod line;
 mod node;
 mod ring;
 mod terms;
+#[cfg(not(loom))]
+mod wire;
 pub mod word;
 
+#[cfg(not(loom))]
+pub use client::Client;
 #[cfg(not(loom))]
 pub use driver::{Driver, Question};
 #[cfg(not(loom))]

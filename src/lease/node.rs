@@ -91,6 +91,8 @@ pub(super) enum Count {
     Opened = 7,
 }
 
+/// A key lives on leases for so many of their lives after the last.
+const HOT_LIVES: u64 = 8;
 /// So long the one who asks the store may be silent before the others go on without it.
 const SILENCE: u64 = 250_000_000;
 
@@ -247,6 +249,11 @@ impl Node {
         }
     }
 
+    /// Keys that may have a lease at one time.
+    pub fn capacity(&self) -> usize {
+        self.layout.line_count
+    }
+
     pub(super) fn header(&self) -> &Header {
         // SAFETY: the memory is longer than a header, aligned to a cache line, and has been inspected or written; what others
         // change of it is atomic.
@@ -264,7 +271,8 @@ impl Node {
     /// Gives a key what the store has granted until `until`.
     pub(super) fn install(&self, hash: u64, permits: u64, until: u64, now: u64) {
         if let Some(line) = self.line_of(hash) {
-            line.install(hash, super::word::lease(permits, until), now);
+            let hot = until.saturating_add(HOT_LIVES.saturating_mul(self.terms.life));
+            line.install(hash, super::word::lease(permits, until), hot, now);
             line.answered(hash, None);
         }
     }
@@ -316,7 +324,7 @@ impl Node {
             }
             Rescue::Share => {}
         }
-        if self.terms.overdraft != 0 || !closed {
+        if !closed || self.may_overdraw(hash, key, now, cost) {
             let (policy, bytes) = reserve_key(key);
             let own = self.reserve.check_at(policy, bytes, now, cost);
             // What is taken and cannot be told is lost: the request is refused.
@@ -329,6 +337,18 @@ impl Node {
         self.nudge(hash, key, now, cost);
         self.count(Count::Denied, 1);
         denied(0, self.retry(hash, now, retry))
+    }
+
+    /// Whether the store, which answers, may be told afterwards. Not of a key that lives on leases, and the lower half of the own
+    /// bucket is for those that have waited: who comes so often is to have a lease.
+    fn may_overdraw(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> bool {
+        let overdraft = self.terms.overdraft;
+        if overdraft == 0 || self.line_of(hash).is_some_and(|line| line.is_hot(hash, now)) {
+            return false;
+        }
+        let (policy, bytes) = reserve_key(key);
+        let left = self.reserve.peek_at(policy, bytes, now, 0).remaining;
+        left == overdraft || left >= cost.saturating_add(overdraft / 2)
     }
 
     /// Has the store asked for `want` permits, unless it is being asked already.

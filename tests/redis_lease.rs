@@ -1,0 +1,242 @@
+//! Leases from a real Redis: the script against its arithmetic, and machines that share a limit while Redis fails in
+//! every way.
+
+#[path = "lease/fleet.rs"]
+mod fleet;
+#[path = "common/redis.rs"]
+mod redis;
+
+use fleet::Fleet;
+use redis::{Raw, Server};
+use std::time::Duration;
+use tollbar::lease::bucket::{self, Ask, Epoch, GRACE};
+use tollbar::lease::{Options, Terms};
+use tollbar::Policy;
+
+const SCRIPT: &str = include_str!("../src/lease/lease.lua");
+
+/// Not a test of its own: what the processes of a fleet run.
+#[test]
+fn a_machine() {
+    fleet::be_a_machine();
+}
+
+const POLICY: &str = "20000/s burst 2000";
+const BURST: f64 = 2000.0;
+const LIMIT: f64 = 20_000.0;
+const NODES: u32 = 4;
+
+/// Long in a soak: with `TOLLBAR_SOAK` ten seconds each, as many as a machine needs to be called busy.
+fn length() -> Duration {
+    Duration::from_millis(if std::env::var_os("TOLLBAR_SOAK").is_some() { 10_000 } else { 2_000 })
+}
+
+/// One fleet while `fault` happens to the server; what it did.
+fn run(name: &str, fault: impl FnOnce(&mut Fleet, &mut Server)) -> Fleet {
+    let mut server = Server::start();
+    let mut fleet = Fleet::start(&server.unix(), name, POLICY, NODES, 20_000, length());
+    fault(&mut fleet, &mut server);
+    fleet.finish();
+    let totals = fleet.totals();
+    let rate = fleet.rate(Duration::ZERO, length());
+    println!("{name}: {rate:.0}/s, worst {:.0} of {BURST} above the rate, {totals:?}", fleet.worst());
+    assert!(fleet.worst() <= BURST, "{name}: the bound");
+    assert_eq!((totals.slow, totals.slept), (0, 0), "{name}: no call waits");
+    fleet
+}
+
+/// The machine that the tests run on has other things to do; a soak has it for itself.
+fn least() -> f64 {
+    LIMIT * if std::env::var_os("TOLLBAR_SOAK").is_some() { 0.95 } else { 0.80 }
+}
+
+fn whole(fleet: &Fleet) -> f64 {
+    // The first tenth fills the leases, and a new limit begins empty.
+    fleet.rate(length() / 10, length())
+}
+
+#[test]
+fn normal() {
+    let fleet = run("normal", |_, _| {});
+    assert!(whole(&fleet) >= least());
+    let totals = fleet.totals();
+    assert!(totals.asked * 50 < totals.attempts, "{} questions for {} attempts", totals.asked, totals.attempts);
+}
+
+#[test]
+fn killed_and_restarted_empty() {
+    let fleet = run("killed", |fleet, server| {
+        fleet.until(length() / 3);
+        server.kill();
+        fleet.until(length() / 2);
+        server.restart();
+    });
+    assert!(fleet.totals().rescued > 0, "the nodes went on by themselves");
+    assert!(fleet.rate(length() * 2 / 3, length()) >= least(), "and came back");
+}
+
+#[test]
+fn stopped_for_a_while() {
+    let fleet = run("stopped", |fleet, server| {
+        fleet.until(length() / 3);
+        server.pause();
+        fleet.until(length() / 3 + length() / 4);
+        server.resume();
+    });
+    assert!(fleet.totals().opened >= u64::from(NODES), "everybody noticed");
+    assert!(fleet.rate(length() * 2 / 3, length()) >= least());
+}
+
+#[test]
+fn flushed_five_times() {
+    let fleet = run("flushed", |fleet, server| {
+        for n in 1..=5 {
+            fleet.until(length() * n / 6);
+            server.command(&["FLUSHALL"]);
+        }
+    });
+    assert!(whole(&fleet) >= least());
+}
+
+#[test]
+fn scripts_flushed() {
+    let fleet = run("scripts", |fleet, server| {
+        for n in 1..=5 {
+            fleet.until(length() * n / 6);
+            server.command(&["SCRIPT", "FLUSH"]);
+        }
+    });
+    assert!(whole(&fleet) >= least());
+}
+
+#[test]
+fn paused_clients() {
+    let fleet = run("paused", |fleet, server| {
+        fleet.until(length() / 3);
+        server.command(&["CLIENT", "PAUSE", "300"]);
+    });
+    assert!(fleet.rate(length() * 2 / 3, length()) >= least());
+}
+
+#[test]
+fn another_type_at_the_key() {
+    let fleet = run("planted", |fleet, server| {
+        fleet.until(length() / 3);
+        server.command(&["DEL", "tollbar:{planted}:k:"]);
+        server.command(&["SADD", "tollbar:{planted}:k:", "x"]);
+        fleet.until(length() / 2);
+        server.command(&["SET", "tollbar:{planted}:k:", "many"]);
+        fleet.until(length() * 7 / 12);
+        server.command(&["SET", "tollbar:{planted}:epoch", "long ago"]);
+    });
+    assert!(fleet.rate(length() * 2 / 3, length()) >= least());
+}
+
+#[test]
+fn machines_killed() {
+    run("machines", |fleet, _| {
+        let mut n = 0;
+        let mut at = Duration::from_millis(300);
+        while at < length() - Duration::from_millis(200) {
+            fleet.until(at);
+            fleet.replace(n % NODES as usize, "machines");
+            n += 1;
+            at += Duration::from_millis(200);
+        }
+    });
+}
+
+/// The script and its arithmetic in Rust are asked the same and say the same.
+#[test]
+fn the_script_is_the_arithmetic() {
+    let server = Server::start();
+    let mut seed = 7_u64;
+    let mut random = move |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (u128::from(seed >> 11) * u128::from(below) >> 53) as u64
+    };
+    let policies = [
+        "20000/s burst 2000",
+        "3/s burst 300",
+        "7/day",
+        "10000000000/s",
+        "999999937/s burst 1000000",
+        "1000/day burst 40",
+    ];
+    for (number, text) in policies.into_iter().enumerate() {
+        let policy: Policy = text.parse().expect("a policy");
+        let options = Options { overdraft: 1, exact: random(2) == 0, ..Options::new(2) };
+        let terms =
+            Terms::new(&policy, &options).or_else(|_| Terms::new(&policy, &Options { exact: false, ..options }));
+        let terms = terms.expect("terms");
+        let key = format!("{{{number}}}:k");
+        let (mut stored, mut epoch) = (None::<u64>, None::<Epoch>);
+        let mut seen = 0;
+        for round in 0..400 {
+            let ask = Ask {
+                want: if random(4) == 0 { 0 } else { 1 + random(terms.most.min(1000)) },
+                least: 1 + random(terms.most.min(20)),
+                hint: 0,
+                debt: if random(3) == 0 { random(terms.most.min(50)) } else { 0 },
+            };
+            match random(60) {
+                0 => {
+                    server.command(&["DEL", &key]);
+                    stored = None;
+                }
+                1 => {
+                    server.command(&["DEL", &format!("{{{number}}}:epoch")]);
+                    epoch = None;
+                }
+                2 => {
+                    server.command(&["SET", &key, "-12"]);
+                    stored = Some(u64::MAX);
+                }
+                3 => {
+                    server.command(&["DEL", &key]);
+                    server.command(&["RPUSH", &key, "1"]);
+                    stored = Some(u64::MAX);
+                }
+                4 => std::thread::sleep(Duration::from_millis(random(30))),
+                _ => {}
+            }
+            let run = if random(80) == 0 { 0xb } else { 0xa };
+            let told = if random(10) == 0 { [0, 0xdead, seen][random(3) as usize] } else { seen };
+            let fresh = 0x1000 + round;
+            let hex = |n: u64| if n == 0 { String::new() } else { format!("{n:x}") };
+            let args: Vec<String> =
+                [terms.num, terms.den, terms.cap, terms.debt_cap, ask.want, ask.least, ask.hint, ask.debt]
+                    .iter()
+                    .map(u64::to_string)
+                    .chain([hex(run), hex(told), hex(fresh), GRACE.to_string()])
+                    .collect();
+            let epoch_key = format!("{{{number}}}:epoch");
+            let mut command = vec!["EVAL", SCRIPT, "2", &epoch_key, &key];
+            command.extend(args.iter().map(String::as_str));
+            let reply = server.command(&command);
+            let now: u64 = reply.items()[4].text().parse().expect("its time");
+
+            let met = Epoch::meet(epoch, told, run, fresh, now);
+            // A key's expiry takes it away when it has stopped mattering.
+            let stored_now = stored.filter(|tat| *tat > now);
+            let grant = bucket::grant(&terms, stored_now, met.floor(&terms, now), &ask, now);
+            let said = |n: usize| match &reply.items()[n] {
+                Raw::Int(number) => *number as u64,
+                text => text.text().parse().expect("a number"),
+            };
+            assert_eq!(
+                (said(0), said(1), said(2), reply.items()[3].text()),
+                (grant.permits, grant.retry, grant.tat, hex(met.id)),
+                "{text} round {round}: {ask:?} {stored_now:?} {met:?} now {now}"
+            );
+            if grant.tat > now {
+                stored = Some(grant.tat);
+                let left = server.command(&["PTTL", &key]).int();
+                let least = (grant.tat - now) / 1000;
+                assert!(left + 40 >= least as i64, "it expires in {left} ms, and matters for {least}");
+            }
+            epoch = Some(met);
+            seen = met.id;
+        }
+    }
+}
