@@ -66,6 +66,8 @@ bench() {
         cargo bench --bench trends -- --test && echo "1 passed, 0 failed" &&
         cargo run --release --package tollbar-peers --target-dir target/peers -- --smoke && echo "1 passed, 0 failed"
 }
+# What the hot calls cost in instructions, beside what they cost before.
+instructions() { tools/instructions.sh; }
 # The README's C programs, as a reader would take them.
 readme() {
     make --silent lib || return 1
@@ -111,6 +113,7 @@ step go go_package
 step lua lua
 step together together
 step readme readme
+step counts instructions
 step bench bench
 
 printf '\n%d passed, %d failed\n' "$passed" "$failed"

@@ -1,0 +1,163 @@
+//! The hot calls of the C library, as it ships.
+
+use crate::library::{Library, LimiterCheck, LimiterCheckAt};
+use crate::rust_calls::{call, key, BATCH, CAPACITY, KEYED, OPEN, SEED, SHUT};
+use crate::{Call, START};
+use std::ffi::{c_void, OsStr};
+use std::hint::black_box;
+use std::ptr::null_mut;
+
+type CellCheckAt = unsafe extern "C" fn(*mut u64, *const c_void, u64, u64, *mut c_void) -> i32;
+type SpecParse = unsafe extern "C" fn(*const u8, usize, *mut Spec, *mut c_void) -> i32;
+type TableNew = unsafe extern "C" fn(*const Options, *const *const Spec, usize, *mut *mut c_void) -> i32;
+type TableCheckAt = unsafe extern "C" fn(*const c_void, u32, *const u8, usize, u64, u64, *mut Decision) -> i32;
+type TableCheckManyAt = unsafe extern "C" fn(*const c_void, u64, *const Request, usize, *mut i32) -> i32;
+
+/// tollbar_policy_spec.
+#[repr(C)]
+struct Spec {
+    struct_size: u32,
+    algorithm: u32,
+    wide: [u64; 6],
+    narrow: [u32; 6],
+}
+
+/// tollbar_table_options.
+#[repr(C)]
+struct Options {
+    struct_size: u32,
+    on_full: u32,
+    capacity: u64,
+    seed: u64,
+    missing_key: u32,
+    clock: u32,
+    mode: u32,
+    flags: u32,
+}
+
+/// TOLLBAR_TABLE_SEEDED.
+const SEEDED: u32 = 1;
+
+/// tollbar_decision.
+#[repr(C)]
+struct Decision {
+    struct_size: u32,
+    verdict: u32,
+    times_and_counts: [u64; 3],
+}
+
+/// tollbar_request.
+#[repr(C)]
+struct Request {
+    key: *const u8,
+    length: usize,
+    cost: u64,
+    policy: u32,
+    reserved: u32,
+}
+
+/// All of them.
+pub fn all(path: &OsStr) -> Vec<Call> {
+    let library = Library::open(path);
+    // SAFETY: the symbols have these signatures in tollbar.h.
+    let (cell_at, limiter_at, limiter, check_at, peek_at, many_at) = unsafe {
+        (
+            std::mem::transmute::<*mut c_void, CellCheckAt>(library.symbol("tollbar_cell_check_at")),
+            std::mem::transmute::<*mut c_void, LimiterCheckAt>(library.symbol("tollbar_limiter_check_at")),
+            std::mem::transmute::<*mut c_void, LimiterCheck>(library.symbol("tollbar_limiter_check")),
+            std::mem::transmute::<*mut c_void, TableCheckAt>(library.symbol("tollbar_table_check_at")),
+            std::mem::transmute::<*mut c_void, TableCheckAt>(library.symbol("tollbar_table_peek_at")),
+            std::mem::transmute::<*mut c_void, TableCheckManyAt>(library.symbol("tollbar_table_check_many_at")),
+        )
+    };
+    let policy = library.made("tollbar_policy_from_text", OPEN);
+    let word: &'static mut u64 = Box::leak(Box::new(0));
+    let word: *mut u64 = word;
+    let [open, clocked] = [0, 1].map(|_| library.made("tollbar_limiter_from_text", OPEN));
+    let shut = library.made("tollbar_limiter_from_text", SHUT);
+    // SAFETY: a live limiter.
+    assert_eq!(unsafe { limiter_at(shut, START - 1, 1, null_mut()) }, 0);
+    let [known, decided, peeked, fresh, batched] = [0, 1, 2, 3, 4].map(|_| table(&library, check_at));
+    let key: &'static [[u8; 8]; BATCH] = Box::leak(Box::new(std::array::from_fn(|index| key(index as u64))));
+    let requests = key.each_ref().map(|key| Request { key: key.as_ptr(), length: 8, cost: 1, policy: 0, reserved: 0 });
+    let mut newcomer = CAPACITY;
+    // A call that is meant to pass must, and the other way round: what is refused may be cheaper.
+    let expect = |wanted: i32, code: i32| assert!(code == wanted, "{code}");
+    vec![
+        call("C tollbar_cell_check_at", 1, move |now| {
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { cell_at(black_box(word), policy, now, 1, null_mut()) });
+        }),
+        call("C tollbar_limiter_check_at, allowed", 1, move |now| {
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { limiter_at(black_box(open), now, 1, null_mut()) });
+        }),
+        call("C tollbar_limiter_check_at, denied", 1, move |now| {
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(1, unsafe { limiter_at(black_box(shut), now, 1, null_mut()) });
+        }),
+        call("C tollbar_limiter_check, TSC", 1, move |_| {
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { limiter(black_box(clocked), 1, null_mut()) });
+        }),
+        call("C tollbar_table_check_at, known key", 1, move |now| {
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { check_at(black_box(known), 0, key[0].as_ptr(), 8, now, 1, null_mut()) });
+        }),
+        call("C tollbar_table_check_at, full decision", 1, move |now| {
+            let mut decision = decision();
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { check_at(black_box(decided), 0, key[0].as_ptr(), 8, now, 1, &mut decision) });
+            black_box(decision);
+        }),
+        call("C tollbar_table_peek_at, known key", 1, move |now| {
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { peek_at(black_box(peeked), 0, key[0].as_ptr(), 8, now, 1, null_mut()) });
+        }),
+        call("C tollbar_table_check_at, fresh key", 1, move |now| {
+            newcomer += 1;
+            let key = crate::rust_calls::key(newcomer);
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { check_at(black_box(fresh), 0, key.as_ptr(), 8, now, 1, null_mut()) });
+        }),
+        call("C tollbar_table_check_many_at, a key of 32", BATCH as u64, move |now| {
+            let mut results = [0; BATCH];
+            let requests = requests.as_ptr();
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { many_at(black_box(batched), now, requests, BATCH, results.as_mut_ptr()) });
+            black_box(results);
+        }),
+    ]
+}
+
+fn decision() -> Decision {
+    Decision { struct_size: size_of::<Decision>() as u32, verdict: 0, times_and_counts: [0; 3] }
+}
+
+/// A seeded table that is half full.
+fn table(library: &Library, check_at: TableCheckAt) -> *mut c_void {
+    let mut spec = Spec { struct_size: size_of::<Spec>() as u32, algorithm: 0, wide: [0; 6], narrow: [0; 6] };
+    let mut table = null_mut();
+    let options = Options {
+        struct_size: size_of::<Options>() as u32,
+        on_full: 0,
+        capacity: CAPACITY,
+        seed: SEED,
+        missing_key: 0,
+        clock: 0,
+        mode: 0,
+        flags: SEEDED,
+    };
+    // SAFETY: the symbols have these signatures in tollbar.h; the pointers are live.
+    unsafe {
+        let parse: SpecParse = std::mem::transmute(library.symbol("tollbar_policy_spec_parse"));
+        let new: TableNew = std::mem::transmute(library.symbol("tollbar_table_new"));
+        assert_eq!(parse(KEYED.as_ptr(), KEYED.len(), &mut spec, null_mut()), 0);
+        let specs = [&raw const spec];
+        assert_eq!(new(&options, specs.as_ptr(), 1, &mut table), 0);
+        for index in 0..CAPACITY / 2 {
+            assert_eq!(check_at(table, 0, key(index).as_ptr(), 8, START - 1, 1, null_mut()), 0);
+        }
+    }
+    table
+}

@@ -1,0 +1,95 @@
+//! `tools/instructions.sh`: the instructions of the hot calls, counted by callgrind and compared with those in
+//! `benches/instructions.txt`. Counts do not depend on what else the machine does, so a call that has become dearer
+//! shows here even where times are too noisy to say so.
+//!
+//! The program starts itself again under valgrind. With `--record` it writes the file anew.
+
+mod c_calls;
+mod callgrind;
+#[path = "../common/library.rs"]
+mod library;
+mod record;
+mod rust_calls;
+
+use std::process::{Command, ExitCode};
+
+/// One hot call.
+pub struct Call {
+    /// What it is called in the file.
+    pub name: &'static str,
+    /// Makes it once, at a time of the caller's that goes on.
+    pub once: Box<dyn FnMut(u64)>,
+    /// Requests that it decides about.
+    pub requests: u64,
+}
+
+/// Calls that are counted together: enough that a tenth of an instruction shows.
+const CALLS: u64 = 256;
+/// The least of so many counts: now and then the time-stamp clock compares itself with the system's, by the time
+/// that goes by and not by the calls.
+const TRIES: usize = 5;
+/// Where the caller's time starts, and how it goes on.
+pub const START: u64 = 1_000_000_000_000;
+const STEP: u64 = 100;
+
+fn main() -> ExitCode {
+    if !cfg!(target_arch = "x86_64") {
+        println!("not counted: the counts are of x86-64");
+        return ExitCode::SUCCESS;
+    }
+    if !callgrind::runs() {
+        return under_valgrind();
+    }
+    let library = std::env::var_os("TOLLBAR_LIBRARY").expect("TOLLBAR_LIBRARY names the C library");
+    let mut calls = vec![Call { name: "nothing", once: Box::new(|_| ()), requests: 1 }];
+    calls.extend(c_calls::all(&library));
+    calls.extend(rust_calls::all());
+    let mut counts: Vec<_> = calls.iter_mut().map(|call| (call.name, count(call))).collect();
+    // What the loop and the call of the closure take is nobody's.
+    let (_, nothing) = counts.remove(0);
+    for ((_, count), call) in counts.iter_mut().zip(&calls[1..]) {
+        *count = (*count - nothing) / call.requests as f64;
+    }
+    if std::env::args().any(|argument| argument == "--record") {
+        record::write(&counts);
+        return ExitCode::SUCCESS;
+    }
+    record::compare(&counts)
+}
+
+/// Instructions of a call.
+fn count(call: &mut Call) -> f64 {
+    let mut now = START;
+    let mut some = |call: &mut Call| {
+        for _ in 0..CALLS {
+            now += STEP;
+            (call.once)(now);
+        }
+    };
+    some(call);
+    let counts = (0..TRIES).map(|_| callgrind::counted(|| some(call)));
+    counts.min().expect("tried") as f64 / CALLS as f64
+}
+
+fn under_valgrind() -> ExitCode {
+    let here = std::env::current_exe().expect("the program's path");
+    let out = std::env::temp_dir().join(format!("tollbar-instructions-{}", std::process::id()));
+    let status = Command::new("valgrind")
+        .args(["--quiet", "--tool=callgrind", &format!("--callgrind-out-file={}", out.display())])
+        .arg(here)
+        .args(std::env::args().skip(1))
+        .env(callgrind::OUT, &out)
+        // The processor's extensions choose among libc's copies of memory, which some calls make: without
+        // them every processor has the same ones.
+        .env("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-ERMS,-FSRM,-SSSE3,-SSE4_1,-SSE4_2")
+        .status();
+    callgrind::clean(&out);
+    match status {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("valgrind cannot be started: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `benches/instructions.txt`: what the calls took when it was recorded.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+/// A count may differ by so much before anything is said.
+const TOLERANCE: f64 = 0.03;
+
+const HEAD: &str = "\
+# Instructions of a call, counted by callgrind at the caller's time unless the clock is named: the call itself, of keys
+# of 8 bytes, in a table of which half is taken. Written by `tools/instructions.sh --record`, compared in `make test`.
+# They are the compiler's as much as ours: with another rustc they are shown and not judged.
+";
+
+/// Writes the file anew.
+pub fn write(counts: &[(&str, f64)]) {
+    let mut text = format!("{HEAD}{}\n", compiler());
+    for (name, count) in counts {
+        text += &format!("{count:>7.1}  {name}\n");
+    }
+    std::fs::write(path(), &text).expect("writable");
+    print!("{text}");
+}
+
+/// Prints both, and fails if one differs by more than the tolerance; closes with the numbers of those that passed
+/// and failed.
+pub fn compare(counts: &[(&str, f64)]) -> ExitCode {
+    let text = std::fs::read_to_string(path()).expect("benches/instructions.txt; tools/instructions.sh --record");
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let (then, now) = (lines.next().unwrap_or_default(), compiler());
+    let mut recorded: Vec<(&str, f64)> = lines.filter_map(line).collect();
+    let same = then == now;
+    println!("{:<48} {:>9} {:>9}", "instructions of a call", "recorded", "now");
+    let mut failed = 0;
+    for (name, count) in counts {
+        let before = recorded.iter().position(|(known, _)| known == name).map(|at| recorded.remove(at).1);
+        let verdict = verdict(before, *count);
+        println!(
+            "{name:<48} {:>9} {count:>9.1}  {verdict}",
+            before.map_or("-".into(), |before| format!("{before:.1}"))
+        );
+        failed += usize::from(!verdict.is_empty());
+    }
+    for (name, _) in &recorded {
+        println!("{name:<48} is not counted any more: tools/instructions.sh --record");
+        failed += 1;
+    }
+    if !same {
+        println!("\nrecorded with {then},\ncounted with  {now}: shown, not judged");
+        failed = 0;
+    }
+    println!("\n{} passed, {failed} failed", counts.len() - failed.min(counts.len()));
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn verdict(before: Option<f64>, now: f64) -> &'static str {
+    match before {
+        None => "NOT RECORDED: tools/instructions.sh --record",
+        Some(before) if now > before * (1.0 + TOLERANCE) => "DEARER",
+        Some(before) if now < before * (1.0 - TOLERANCE) => "CHEAPER: tools/instructions.sh --record",
+        Some(_) => "",
+    }
+}
+
+fn line(line: &str) -> Option<(&str, f64)> {
+    let (count, name) = line.trim().split_once("  ")?;
+    Some((name, count.parse().ok()?))
+}
+
+/// What the counts depend on besides the sources.
+fn compiler() -> String {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let said = Command::new(rustc).arg("--version").output().expect("rustc").stdout;
+    String::from_utf8_lossy(&said).trim().to_owned()
+}
+
+fn path() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("benches/instructions.txt")
+}

@@ -1,0 +1,71 @@
+//! The hot calls of the crate, built as a release is.
+
+use crate::{Call, START};
+use std::hint::black_box;
+use tollbar::algorithm::gcra::Gcra;
+use tollbar::limiter::Cell;
+use tollbar::table::{Options, PolicyId, Request, Table};
+use tollbar::{Limiter, Policy, Shared, State, Verdict};
+
+/// So fast, and with so large a burst, that nothing is refused.
+pub const OPEN: &str = "1000000000/s burst 1000000000000";
+/// A permit of a key comes back each minute: keys that have been asked about owe for the whole run.
+pub const KEYED: &str = "1/min burst 1000000";
+/// Refuses all but the first.
+pub const SHUT: &str = "1/day burst 1";
+/// Of a batch.
+pub const BATCH: usize = 32;
+/// Of a table that is neither empty nor full: half of the keys are put in, the others are fresh.
+pub const CAPACITY: u64 = 8_000;
+/// Any: the same in every run.
+pub const SEED: u64 = 0x746f_6c6c_6261_7273;
+
+/// The `index`-th key: a word that looks random.
+pub fn key(index: u64) -> [u8; 8] {
+    (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+}
+
+/// All of them.
+pub fn all() -> Vec<Call> {
+    let cell = Cell::new(Gcra::new(&policy(OPEN)).expect("compiles"));
+    let open = State::new(&policy(OPEN)).expect("compiles");
+    let shut = State::new(&policy(SHUT)).expect("compiles");
+    shut.admit_at(START - 1, 1);
+    let clocked = Limiter::new(&policy(OPEN)).expect("compiles");
+    let [known, batched] = [0, 1].map(|_| table());
+    let keys: [_; BATCH] = std::array::from_fn(|index| key(index as u64));
+    vec![
+        call("Rust Cell<Gcra>::admit_at", 1, move |now| _ = black_box(black_box(&cell).admit_at(now, black_box(1)))),
+        call("Rust State::admit_at, allowed", 1, move |now| {
+            _ = black_box(black_box(&open).admit_at(now, black_box(1)))
+        }),
+        call("Rust State::admit_at, denied", 1, move |now| _ = black_box(black_box(&shut).admit_at(now, black_box(1)))),
+        call("Rust Limiter::admit, TSC", 1, move |_| _ = black_box(black_box(&clocked).admit(black_box(1)))),
+        call("Rust Table::admit_at, known key", 1, move |now| {
+            black_box(black_box(&known).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
+        }),
+        call("Rust Table::admit_many_at, a key of 32", BATCH as u64, move |now| {
+            let requests = keys.each_ref().map(|key| Request { policy: PolicyId::FIRST, key, cost: 1 });
+            let mut verdicts = [Verdict::Denied; BATCH];
+            black_box(&batched).admit_many_at(now, black_box(&requests), &mut verdicts);
+            black_box(verdicts);
+        }),
+    ]
+}
+
+/// A call that decides about so many requests.
+pub fn call(name: &'static str, requests: u64, once: impl FnMut(u64) + 'static) -> Call {
+    Call { name, once: Box::new(once), requests }
+}
+
+fn table() -> Table {
+    let table = Table::private(&Options::new(CAPACITY).with_seed(SEED), &[policy(KEYED)]).expect("memory");
+    for index in 0..CAPACITY / 2 {
+        assert_eq!(table.admit_at(PolicyId::FIRST, &key(index), START - 1, 1), Verdict::Allowed);
+    }
+    table
+}
+
+fn policy(text: &str) -> Policy {
+    text.parse().unwrap_or_else(|wrong| panic!("{text}: {wrong}"))
+}
