@@ -118,7 +118,8 @@ fn plain(text: &[u8]) -> Fault {
     if text.starts_with(b"ERR max number of clients reached") {
         return Fault::Unavailable(Why::TooManyClients);
     }
-    let refused: [&[u8]; 3] = [b"ERR AUTH ", b"ERR invalid password", b"ERR Client sent AUTH"];
+    let refused: [&[u8]; 4] =
+        [b"ERR AUTH ", b"ERR invalid password", b"ERR Client sent AUTH", b"ERR The user executing the script can't"];
     if refused.iter().any(|start| text.starts_with(start)) {
         return Fault::Refused;
     }
