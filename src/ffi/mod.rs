@@ -8,9 +8,11 @@
 mod boundary;
 
 pub mod cell;
+pub mod client;
 pub mod clock;
 pub mod decide;
 pub mod keyed;
+pub mod lease;
 pub mod limiter;
 pub mod policy;
 pub mod prefix;

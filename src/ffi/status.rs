@@ -111,6 +111,27 @@ pub const TOLLBAR_E_RANDOM: i32 = -76;
 /// The file cannot be written to the disk.
 pub const TOLLBAR_E_SYNC: i32 = -77;
 
+/// Only gcra can be leased, without `borrow` and `init`.
+pub const TOLLBAR_E_LEASE_ALGORITHM: i32 = -80;
+/// Not 1 to 65,535 machines.
+pub const TOLLBAR_E_LEASE_NODES: i32 = -81;
+/// The life of a lease is not 1 ms to 10 min.
+pub const TOLLBAR_E_LEASE_LIFE: i32 = -82;
+/// Machines, their overdraft and the life of a lease leave nothing of the burst.
+pub const TOLLBAR_E_LEASE_BURST: i32 = -83;
+/// Burst and period are too large for the store to count exactly.
+pub const TOLLBAR_E_LEASE_TOO_LARGE: i32 = -84;
+/// Not 1 to 64 visible ASCII characters without braces.
+pub const TOLLBAR_E_LEASE_NAME: i32 = -85;
+/// The memory is no node of this version.
+pub const TOLLBAR_E_NOT_A_LEASE: i32 = -86;
+/// The store's URL cannot be read, or asks for what is not there (TLS, Sentinel, Cluster).
+pub const TOLLBAR_E_URL: i32 = -87;
+/// A thread drives this client.
+pub const TOLLBAR_E_RUNNING: i32 = -88;
+/// The client ended before the store had been told all.
+pub const TOLLBAR_E_UNTOLD: i32 = -89;
+
 /// A fault of the library itself, stopped before it reached the caller.
 pub const TOLLBAR_E_INTERNAL: i32 = -90;
 
@@ -187,6 +208,23 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_LOCK => (c"TOLLBAR_E_LOCK", c"the file cannot be locked"),
         TOLLBAR_E_RANDOM => (c"TOLLBAR_E_RANDOM", c"the system gives no random numbers"),
         TOLLBAR_E_SYNC => (c"TOLLBAR_E_SYNC", c"the file cannot be written to the disk"),
+        TOLLBAR_E_LEASE_ALGORITHM => {
+            (c"TOLLBAR_E_LEASE_ALGORITHM", c"only gcra can be leased, without borrow and init")
+        }
+        TOLLBAR_E_LEASE_NODES => (c"TOLLBAR_E_LEASE_NODES", c"nodes must be 1 to 65535"),
+        TOLLBAR_E_LEASE_LIFE => (c"TOLLBAR_E_LEASE_LIFE", c"the life of a lease must be 1 ms to 10 minutes"),
+        TOLLBAR_E_LEASE_BURST => (
+            c"TOLLBAR_E_LEASE_BURST",
+            c"the burst has no room for a lease: nodes, their overdraft and the life of a lease take it up",
+        ),
+        TOLLBAR_E_LEASE_TOO_LARGE => {
+            (c"TOLLBAR_E_LEASE_TOO_LARGE", c"burst and period are too large to be counted exactly in the store")
+        }
+        TOLLBAR_E_LEASE_NAME => (c"TOLLBAR_E_LEASE_NAME", c"a name is 1 to 64 visible ASCII characters without braces"),
+        TOLLBAR_E_NOT_A_LEASE => (c"TOLLBAR_E_NOT_A_LEASE", c"the memory holds no node of this version"),
+        TOLLBAR_E_URL => (c"TOLLBAR_E_URL", c"the store's URL cannot be read or asks for what is not supported"),
+        TOLLBAR_E_RUNNING => (c"TOLLBAR_E_RUNNING", c"a thread drives this client"),
+        TOLLBAR_E_UNTOLD => (c"TOLLBAR_E_UNTOLD", c"the client ended before the store had been told all"),
         TOLLBAR_E_INTERNAL => (c"TOLLBAR_E_INTERNAL", c"a fault of the library itself"),
         _ => (c"TOLLBAR_E_UNKNOWN", c"unknown result"),
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// Source file and banner of each section, in the header's order.
-const SECTIONS: [(&str, &str); 12] = [
+const SECTIONS: [(&str, &str); 14] = [
     ("status", "1. Results and errors"),
     ("version", "2. Version"),
     ("policy", "3. Policies"),
@@ -16,7 +16,9 @@ const SECTIONS: [(&str, &str); 12] = [
     ("keyed", "9. Decisions of tables"),
     ("survey", "10. Entries, policies, counters and health of tables"),
     ("transfer", "11. From one table into another"),
-    ("prefix", "12. Keys made of network addresses"),
+    ("lease", "12. Leases: one limit over many machines"),
+    ("client", "13. Clients: who asks the store for leases"),
+    ("prefix", "14. Keys made of network addresses"),
 ];
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
@@ -99,7 +101,7 @@ fn constant(line: &str) -> String {
     let Some(rest) = line.strip_prefix("#define ") else { return typedefs(line) };
     let Some((name, value)) = rest.split_once(' ') else { return line.to_owned() };
     let unsigned =
-        ["_ALGORITHM_", "_ANCHOR_", "_MODE_", "_UNIT_", "_POLICY_", "_CLOCK_", "_ON_FULL_", "_MISSING_", "_TABLE_"];
+        ["_ALGORITHM_", "_ANCHOR_", "_MODE_", "_UNIT_", "_POLICY_", "_CLOCK_", "_ON_FULL_", "_MISSING_", "_TABLE_", "_RESCUE_", "_CIRCUIT_", "_EVENT_", "TOLLBAR_LEASE_"];
     if name == "TOLLBAR_NO_TIME" {
         "#define TOLLBAR_NO_TIME UINT64_MAX".to_owned()
     } else if value.starts_with('-') {
@@ -132,6 +134,7 @@ fn extras(file: &str) -> String {
         "limiter" => include_str!("header/limiter.h").to_owned(),
         "clock" => include_str!("header/clock.h").to_owned(),
         "table" => include_str!("header/table.h").to_owned(),
+        "lease" => include_str!("header/lease.h").to_owned(),
         "prefix" => include_str!("header/prefix.h").to_owned(),
         _ => String::new(),
     }
@@ -148,6 +151,7 @@ fn inits(file: &str) -> String {
         "keyed" => include_str!("header/keyed_init.h").to_owned(),
         "survey" => include_str!("header/survey_init.h").to_owned(),
         "transfer" => include_str!("header/transfer_init.h").to_owned(),
+        "lease" => include_str!("header/lease_init.h").to_owned(),
         "prefix" => include_str!("header/prefix_init.h").to_owned(),
         _ => String::new(),
     }

@@ -1,0 +1,22 @@
+/* Machines that share a limit keep it in a store (Redis, Valkey). None of them waits for it: a machine takes permits from the
+ * store some at a time, a lease, and spends them by itself for a short life; what is granted has been charged. One client
+ * for each machine asks, from an event loop or from a thread of its own.
+ *
+ *     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
+ *     tollbar_lease *lease;
+ *     tollbar_client *client;
+ *     int error = tollbar_lease_new("logins", 6, &policy, &options, &lease);
+ *     if (!error)
+ *         error = tollbar_client_new(lease, "redis://127.0.0.1", 17, NULL, &client);
+ *
+ *     (one thread)
+ *     tollbar_client_run(client);
+ *
+ *     (all others)
+ *     if (tollbar_lease_check(lease, address, address_length, 1, NULL) != TOLLBAR_ALLOWED)
+ *         return try_later();
+ *
+ * As long as the store answers, all machines together admit at most the burst and the rate's permits in every window of
+ * time. What that rests on, and what happens when the store or the network fails, is in docs/distributed.md.
+ */
+
