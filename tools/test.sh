@@ -47,6 +47,8 @@ lint() {
         RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --lib --features capi && echo "1 passed, 0 failed"
 }
 rust() { cargo test --features capi --no-fail-fast; }
+# Limits in Redis, against real servers that the tests start and stop.
+redis() { cargo test --features redis --no-fail-fast --test redis_link --test redis_direct --test store_conformance; }
 loom() {
     RUSTFLAGS="--cfg loom" \
         cargo test --release --target-dir target/loom --test loom &&
@@ -102,6 +104,7 @@ together() { make --silent lib && PATH=$PATH:/usr/local/go/bin ffi-tests/togethe
 step lint lint
 step header header
 step rust rust
+step redis redis
 step loom loom
 step tsan tsan
 step c c

@@ -8,7 +8,9 @@
 //! a blocking caller ([`crate::store::RedisStore`]), by a thread, or by somebody else's event loop. Memory is taken when
 //! something is opened and never after that, and nothing here can panic: it is part of the freestanding C library.
 
+mod answer;
 mod buffer;
+mod expect;
 mod fault;
 mod link;
 pub mod resp;
@@ -17,9 +19,10 @@ mod socket;
 mod text;
 mod url;
 
+pub use answer::Answer;
 pub use fault::{Fault, Why};
 pub use link::{Link, LinkError, Operation, Wants};
-pub use session::{Answer, Arg, NoMemory, Script, Session, SCRIPTS_MOST};
+pub use session::{Arg, NoMemory, Script, Session, SCRIPTS_MOST};
 pub use text::Text;
 pub use url::{Address, Url, UrlError, UrlFault};
 

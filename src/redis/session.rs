@@ -7,10 +7,12 @@
 //! begin ─▶ AUTH, SELECT, CLIENT SETNAME, INFO server, SCRIPT LOAD … ─▶ is_ready ─▶ call … next …
 //! ```
 
+use super::answer::Answer;
 use super::buffer::Buffer;
+use super::expect::Expect;
 use super::fault::Fault;
 pub use super::resp::Full;
-use super::resp::{decode, Items, Reply, Writer};
+use super::resp::{decode, Reply, Writer};
 use super::text::Text;
 use super::url::Url;
 
@@ -38,10 +40,6 @@ pub enum Arg<'a> {
 /// No memory for the buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoMemory;
-
-/// What a script has returned: an array's items, or one value as an array of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer<'a>(Reply<'a>);
 
 /// A conversation. See the module.
 pub struct Session {
@@ -76,19 +74,6 @@ enum Load {
     Asked,
     /// To be asked for when there is room.
     Needed,
-}
-
-/// What a reply belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Expect {
-    /// Whatever it is.
-    Anything,
-    /// No error.
-    Fine,
-    /// The server's description of itself.
-    Info,
-    Load(u8),
-    Call(u8),
 }
 
 impl Session {
@@ -242,7 +227,7 @@ impl Session {
         match self.step()? {
             // Decoded once more, since only now it may be borrowed. It stays where it is until there is more input.
             Ok(len) => match decode(self.input.last_taken(len)) {
-                Ok(Some((reply, _))) => Some(Ok(Answer(reply))),
+                Ok(Some((reply, _))) => Some(Ok(Answer::new(reply))),
                 _ => None,
             },
             Err(fault) => Some(Err(fault)),
@@ -360,72 +345,6 @@ impl core::fmt::Debug for Session {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let Session { calls, over, error, .. } = self;
         write!(f, "Session {{ ready: {}, outstanding: {calls}, fault: {over:?}, error: {error:?} }}", self.is_ready())
-    }
-}
-
-impl Expect {
-    fn byte(self) -> u8 {
-        match self {
-            Expect::Anything => 0,
-            Expect::Fine => 1,
-            Expect::Info => 2,
-            Expect::Load(number) => 64 | number,
-            Expect::Call(number) => 128 | number,
-        }
-    }
-
-    fn from_byte(byte: u8) -> Option<Expect> {
-        Some(match byte {
-            0 => Expect::Anything,
-            1 => Expect::Fine,
-            2 => Expect::Info,
-            64..=127 => Expect::Load(byte & 63),
-            128..=255 => Expect::Call(byte & 127),
-            _ => return None,
-        })
-    }
-}
-
-impl<'a> Answer<'a> {
-    /// Number `n` of the items, from 0, if it is an integer.
-    pub fn int(&self, n: usize) -> Option<i64> {
-        match self.item(n)? {
-            Reply::Int(value) => Some(value),
-            _ => None,
-        }
-    }
-
-    /// Number `n` of the items, from 0, if it is a string.
-    pub fn bytes(&self, n: usize) -> Option<&'a [u8]> {
-        match self.item(n)? {
-            Reply::Bulk(bytes) | Reply::Simple(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
-
-    /// Number `n` of the items, from 0.
-    pub fn item(&self, n: usize) -> Option<Reply<'a>> {
-        match self.items() {
-            Some(mut items) => items.nth(n),
-            None => (n == 0).then_some(self.0),
-        }
-    }
-
-    /// How many items there are.
-    pub fn len(&self) -> usize {
-        self.items().map_or(1, |items| items.len())
-    }
-
-    /// Whether it is an empty array.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn items(&self) -> Option<Items<'a>> {
-        match self.0 {
-            Reply::Array(items) => Some(items),
-            _ => None,
-        }
     }
 }
 

@@ -3,9 +3,9 @@
 //! The clock is the server's (`TIME`, whole microseconds) and the state the server's, and a script runs alone: so any number of clients
 //! admit together exactly what one limiter would, whatever their own clocks say. A decision is that of the local core
 //! ([`crate::limiter`]) at the server's time, with two differences: `retry_after` and `reset_after` are rounded up to whole
-//! microseconds; and where the local core rounds to fit a word of 64 bits (gcra where `limit / gcd(limit, period)` is above
-//! 8,000 or so for a second's period; the count of a weighted window above 65,535; the start of windows from the first request,
-//! for limits above 8,000 or so) nothing is rounded here.
+//! microseconds; and where the local core rounds to fit a word of 64 bits nothing is rounded here (gcra by less than a third of a
+//! nanosecond, where the rate in lowest terms has more than 3,000 permits; the last window's count of a weighted window, where two of
+//! the limit's size do not fit beside the window's number; the start of windows from the first request on, for limits above 8,000).
 //!
 //! | | |
 //! |---|---|

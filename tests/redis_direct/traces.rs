@@ -82,7 +82,7 @@ fn gcra() {
         "10000/s burst 1",
         "7/ms burst 20",
         "1000/min burst 40",
-        "2999/s burst 30 init 4",
+        "300/s burst 3000 init 4",
         "1/2100us",
     ];
     algorithm(&named, &[""], true);
@@ -137,14 +137,20 @@ fn keys_expire_when_they_are_as_good_as_new() {
             let told = store.check(&limit, text.as_bytes(), cost).unwrap();
             let fresh = store.server_time() + told.reset_after;
             let expires = server.command(&["PEXPIRETIME", &key]).int();
-            if told.is_allowed() {
-                seen += 1;
-                let expires = u64::try_from(expires).expect("an expiry") * 1_000_000;
-                assert!(expires >= fresh, "{text}: gone at {expires}, fresh at {fresh}");
-                // A bucket that starts with less is kept until it is full.
-                let more = if text.contains("init") { 3_000_000_000 / 7000 } else { 0 };
-                assert!(expires <= fresh + more + 2_000_000, "{text}: kept until {expires}, fresh at {fresh}");
+            let now = server.command(&["TIME"]);
+            let now =
+                now.items().iter().fold(0, |sum, part| sum * 1_000_000 + part.text().parse::<u64>().unwrap()) * 1000;
+            if !told.is_allowed() {
+                continue;
             }
+            seen += 1;
+            // On a busy machine it may be gone already, and then it was as good as new.
+            let gone = expires == -2;
+            let expires = if gone { now } else { u64::try_from(expires).expect("an expiry") * 1_000_000 };
+            assert!(expires >= fresh, "{text}: gone at {expires}, fresh at {fresh}");
+            // A bucket that starts with less is kept until it is full.
+            let more = if text.contains("init") { 3_000_000_000 / 7000 } else { 0 };
+            assert!(gone || expires <= fresh + more + 2_000_000, "{text}: kept until {expires}, fresh at {fresh}");
         }
         assert!(seen > 2, "{text}");
     }

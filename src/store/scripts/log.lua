@@ -90,8 +90,6 @@ if mode ~= '1' and enter then
       first = redis.call('ZRANGE', key, 0, 0)
     end
   end
-  -- By the clock that was read here. Whole milliseconds, and one more.
-  redis.call('PEXPIREAT', key, whole(math.ceil((judged + period) / 1000) + 1))
 end
 
 -- When the permits have left that are in the way.
@@ -115,5 +113,10 @@ end
 local reset = 0
 if used > 0 then
   reset = latest + period - now
+end
+if mode ~= '1' and enter then
+  -- By the clock that was read here. Whole milliseconds, and one more. Last of all: should that time have come by now, the key is
+  -- gone with this.
+  redis.call('PEXPIREAT', key, whole(math.ceil((judged + period) / 1000) + 1))
 end
 return { verdict, taken, now, math.min(used, limit), retry, reset }

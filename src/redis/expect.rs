@@ -1,0 +1,37 @@
+//! The queue of replies to come has a byte for each.
+
+/// What a reply belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expect {
+    /// Whatever it is.
+    Anything,
+    /// No error.
+    Fine,
+    /// The server's description of itself.
+    Info,
+    Load(u8),
+    Call(u8),
+}
+
+impl Expect {
+    pub(super) fn byte(self) -> u8 {
+        match self {
+            Expect::Anything => 0,
+            Expect::Fine => 1,
+            Expect::Info => 2,
+            Expect::Load(number) => 64 | number,
+            Expect::Call(number) => 128 | number,
+        }
+    }
+
+    pub(super) fn from_byte(byte: u8) -> Option<Expect> {
+        Some(match byte {
+            0 => Expect::Anything,
+            1 => Expect::Fine,
+            2 => Expect::Info,
+            64..=127 => Expect::Load(byte & 63),
+            128..=255 => Expect::Call(byte & 127),
+            _ => return None,
+        })
+    }
+}
