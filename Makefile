@@ -1,4 +1,5 @@
-# tollbar: `make demo`, `make test`, `make nginx`, `make soak`, `make bench`, `make install PREFIX=/usr/local`.
+# tollbar: `make demo`, `make test`, `make nginx`, `make soak`, `make bench`, `make bench-peers`,
+# `make bench-cores`, `make install PREFIX=/usr/local`.
 # The work of each target is in tools/*.sh or in a Makefile beside the tests it runs.
 
 PREFIX ?= /usr/local
@@ -14,7 +15,7 @@ SOURCES := $(shell find src -name '*.rs') Cargo.toml Cargo.lock
 CFLAGS ?= -O2 -g
 WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
 
-.PHONY: all lib demo test nginx soak bench install clean
+.PHONY: all lib demo test nginx soak bench bench-peers bench-cores install clean
 
 all: lib
 
@@ -48,6 +49,14 @@ soak:
 
 bench:
 	tools/bench.sh
+
+# Beside all peers, in every language: writes docs/benchmarks.md and its charts. Some minutes, on a quiet machine.
+bench-peers:
+	tools/bench-peers.sh
+
+# By one thread and by as many as there are processors, beside the model of docs/benchmarks.md.
+bench-cores:
+	tools/bench-peers.sh --cores
 
 install: lib
 	tools/install.sh "$(DESTDIR)" "$(PREFIX)" "$(LIBDIR)" "$(INCLUDEDIR)" $(B) $(VERSION) $(ABI)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what a target needs and is missing: setup.sh lib | go | nginx | bench | test. As root on Debian with apt-get; otherwise
+# Installs what a target needs and is missing: setup.sh lib | go | nginx | bench | peers | test. As root on Debian with apt-get; otherwise
 # it says exactly what to install, and fails.
 set -eu
 packages=
@@ -65,19 +65,29 @@ wants_python() {
         packages="$packages python3-dev"
 }
 
+# The peers in other languages that limits are measured beside, nginx among them.
+wants_peers() {
+    wants_go
+    wants_nginx
+    wants_python
+    wants javac default-jdk-headless
+    wants mvn maven
+}
+
 case ${1:-test} in
 lib) ;;
 go) wants_go ;;
 nginx) wants_nginx ;;
+peers) wants_peers ;;
 bench)
+    wants valgrind valgrind
     wants_go
     wants g++ g++
     wants_python
     wants_luajit
     ;;
 test)
-    wants_go
-    wants_nginx
+    wants_peers
     wants_lua
     wants g++ g++
     wants clang clang
@@ -90,10 +100,9 @@ test)
     wants redis-server redis-server
     wants git git
     wants_file /usr/include/cmocka.h libcmocka-dev
-    wants_python
     ;;
 *)
-    echo "setup.sh: lib, go, nginx, bench or test" >&2
+    echo "setup.sh: lib, go, nginx, bench, peers or test" >&2
     exit 2
     ;;
 esac

@@ -1,11 +1,12 @@
 //! Endless fresh keys, each asked for once.
 
+use crate::book::{Book, Group, Row};
 use crate::keys::Random;
 use crate::limit::BRIEF;
 use crate::memory::resident;
 use crate::ours::Ours;
-use crate::peer;
-use crate::report::{Goal, Report};
+use crate::peers::governor;
+use crate::who;
 use std::time::{Duration, Instant};
 
 /// Keys between two looks at the clock.
@@ -60,9 +61,9 @@ impl<'a> Side<'a> {
 }
 
 /// Both sides in turns, after as many keys as fill the table twice.
-pub fn flood(report: &mut Report, size: Size) {
+pub fn flood(book: &mut Book, size: Size) {
     let table = Ours::new(BRIEF, size.capacity);
-    let default = peer::Default::new(BRIEF);
+    let default = governor::Default::new(BRIEF);
     let mut sides =
         [Side::new(|key| table.admit(&key.to_ne_bytes())), Side::new(|key| default.admit(&key.to_ne_bytes()))];
     for side in &mut sides {
@@ -74,14 +75,20 @@ pub fn flood(report: &mut Report, size: Size) {
             side.flood(size.keys_a_round);
         }
     }
-    let keys = size.rounds * size.keys_a_round;
-    report.head(&format!("flood: {keys} fresh keys, capacity {}, idle after 1 ms", size.capacity));
     let [ours, governor] = sides.map(|side| side.seen);
-    report.faster("both read their clock : governor as it comes", &ours.rounds, &governor.rounds, Goal::AtLeast(3.0));
-    report.figure("refused: ours", ours.refused as f64, "keys", Goal::None);
-    report.figure("refused: governor", governor.refused as f64, "keys", Goal::None);
-    report.figure("resident pages more after it: ours", ours.grown_kib as f64 / 4.0, "pages", Goal::AtMost(0.0));
-    report.figure("resident pages more after it: governor", governor.grown_kib as f64 / 4.0, "pages", Goal::None);
-    report.figure("worst 256 keys: ours", ours.worst.as_secs_f64() * 1e3, "ms", Goal::AtMost(5.0));
-    report.figure("worst 256 keys: governor", governor.worst.as_secs_f64() * 1e3, "ms", Goal::None);
+    for (who, seen) in [(who::TABLE, &ours), (who::GOVERNOR, &governor)] {
+        book.figure(TOPIC, "refused", Some(who), seen.refused as f64, "keys");
+        book.figure(TOPIC, GREW, Some(who), seen.grown_kib as f64 / 4.0, "pages");
+        book.figure(TOPIC, WORST, Some(who), seen.worst.as_secs_f64() * 1e3, "ms");
+    }
+    let rows = [(who::TABLE, ours), (who::GOVERNOR, governor)];
+    let rows = rows.into_iter().map(|(who, seen)| Row { who, rounds: seen.rounds }).collect();
+    book.put(Group { work: WORK.into(), threads: 1, rows });
 }
+
+/// The title of its group.
+pub const WORK: &str = "fresh keys without end";
+/// The topic of its figures, and they.
+pub const TOPIC: &str = "fresh keys without end";
+pub const GREW: &str = "resident memory more after it";
+pub const WORST: &str = "the slowest 256 keys";

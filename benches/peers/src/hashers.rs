@@ -1,10 +1,12 @@
 //! `--hashers`: which hasher and how many shards make governor fastest, so that it is beaten at its best.
 
+use crate::book::of_threads;
 use crate::keys::{Key, Order, Spread};
 use crate::limit::OPEN;
 use crate::measure::{fill, measure, median, Amount, Contender};
-use crate::peer::{set_now, Tuned};
-use crate::rows::{human, human_threads};
+use crate::peers::governor::{set_now, Tuned};
+use crate::rows::of_keys;
+use crate::who::GOVERNOR_FASTEST;
 use std::hash::BuildHasher;
 
 /// Asks one of them for the keys of a batch.
@@ -22,9 +24,10 @@ pub fn compare(keys: usize, length: usize, amount: Amount) {
     }
     let order = Order::<8>::new(keys, Spread::Uniform, length);
     for threads in [1, 2] {
-        let mut all: Vec<_> = tried.iter().map(|(_, asks)| Contender::batches(&order, asks)).collect();
-        measure(&mut all, order.len(), threads, amount);
-        println!("\n{} keys, {}", human(keys), human_threads(threads));
+        let mut all: Vec<_> =
+            tried.iter().map(|(_, asks)| Contender::batches(GOVERNOR_FASTEST, &order, asks)).collect();
+        measure(&mut all, threads, amount);
+        println!("\n{} keys, {}", of_keys(keys), of_threads(threads));
         for ((name, _), contender) in tried.iter().zip(&all) {
             println!("{name:<40} {:>8.1} ns", median(contender.rounds.clone()));
         }

@@ -85,6 +85,11 @@ impl<const N: usize> Order<N> {
         self.round.len()
     }
 
+    /// The round.
+    pub fn keys(&self) -> &[Key<N>] {
+        &self.round
+    }
+
     /// The batch with this number; numbers go on for ever.
     #[inline(always)]
     pub fn batch(&self, number: usize) -> &[Key<N>; BATCH] {

@@ -1,38 +1,57 @@
-//! tollbar's keyed table beside governor's, in one run: `cargo run --release -p tollbar-peers`.
+//! tollbar beside its peers, in one run: `cargo run --release -p tollbar-peers`, or `make bench-peers` for all of them.
 //!
 //! All contenders of a row are run in turn, round after round; a figure is the median of its rounds, a ratio the
-//! median of the rounds' ratios. With two threads each does all the requests on the shared table, in a part
-//! of the order of its own, and a figure is the time of a request of one thread. Goals are shown for both.
+//! median of the rounds' ratios. With two threads each does all the requests on the shared limiter or table, in a
+//! part of the order of its own, and a figure is the time of a request of one thread.
 //!
-//! `--smoke` runs small sizes for a second or two and judges nothing; `--hashers` shows how governor's fastest
-//! set-up was found. With `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` governor's memory has huge pages as well.
+//! Without arguments: the peers that are crates, as text. `--all BUILT`: those of other languages too, which
+//! `tools/bench-peers.sh` has built there. `--document DOCS`: writes `benchmarks.md` and its charts there; `--nginx
+//! TEXTS`, at the end: with what the programs in `nginx/bench` have printed. `--cores`: one
+//! to all processors beside the model. `--smoke`: small sizes, judging nothing. `--hashers`: how governor's
+//! fastest set-up was found. With `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` governor's memory has huge pages as well.
 
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("the floor and the fences are written for x86-64");
 
+mod book;
+mod document;
 mod flood;
 mod floor;
+mod floor_one;
 mod hashers;
+mod keyed;
 mod keys;
+#[path = "../../common/library.rs"]
+mod library;
 mod limit;
 mod measure;
 mod memory;
+mod model;
+mod one;
 mod ours;
-mod peer;
-mod report;
+mod ours_one;
+mod peers;
+mod process;
 mod rows;
+mod targets;
+mod who;
 
-use keys::Spread;
+use book::Book;
+use keyed::CACHED_ORDER;
+use library::Library;
 use measure::Amount;
-use report::{Goal, Report};
-use rows::{Asked, Set};
+use process::Programs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// How large everything is.
-struct Sizes {
+pub struct Sizes {
     small: usize,
     medium: usize,
     large: usize,
     order: usize,
+    /// Of one limit: rounds, and about how long each contender's turn is.
+    one: (usize, Duration),
     /// For sets that fit into the caches.
     cached: Amount,
     /// For those that may fit into the last one: the turns before must be driven out again.
@@ -50,9 +69,10 @@ const FULL: Sizes = Sizes {
     medium: 1_000_000,
     large: 10_000_000,
     order: 1 << 23,
-    cached: Amount { rounds: 21, requests: 1 << 19, warm: 1 << 16 },
-    middling: Amount { rounds: 9, requests: 1 << 20, warm: 1 << 20 },
-    cold: Amount { rounds: 9, requests: 1 << 20, warm: 1 << 17 },
+    one: (11, Duration::from_millis(20)),
+    cached: Amount { rounds: 11, requests: 1 << 18, warm: 1 << 16 },
+    middling: Amount { rounds: 9, requests: 1 << 19, warm: 1 << 19 },
+    cold: Amount { rounds: 9, requests: 1 << 19, warm: 1 << 17 },
     isolated: Amount { rounds: 9, requests: 1 << 17, warm: 1 << 13 },
     full: (1 << 20) / 5 * 4,
     flood: flood::Size { capacity: 1 << 20, rounds: 32, keys_a_round: 1 << 18 },
@@ -63,6 +83,7 @@ const SMOKE: Sizes = Sizes {
     medium: 4_000,
     large: 8_000,
     order: 1 << 12,
+    one: (2, Duration::from_micros(50)),
     cached: Amount { rounds: 2, requests: 1 << 11, warm: 1 << 8 },
     middling: Amount { rounds: 2, requests: 1 << 11, warm: 1 << 8 },
     cold: Amount { rounds: 2, requests: 1 << 11, warm: 1 << 8 },
@@ -71,56 +92,46 @@ const SMOKE: Sizes = Sizes {
     flood: flood::Size { capacity: 1 << 13, rounds: 2, keys_a_round: 1 << 12 },
 };
 
-/// The order of a set that fits into the caches is short, or reading it would drive the set out.
-const CACHED_ORDER: usize = 1 << 15;
-
 fn main() {
-    let argument = |name: &str| std::env::args().any(|argument| argument == name);
-    let smoke = argument("--smoke") || argument("--quick") || argument("--test");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let is_given = |name: &str| arguments.iter().any(|argument| argument == name);
+    let after = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        Some(PathBuf::from(arguments.get(at + 1).unwrap_or_else(|| panic!("{name}: a directory"))))
+    };
+    let smoke = is_given("--smoke");
     let sizes = if smoke { SMOKE } else { FULL };
-    if argument("--hashers") {
-        hashers::compare(sizes.small, CACHED_ORDER.min(sizes.order), sizes.cached);
+    let short = CACHED_ORDER.min(sizes.order);
+    if is_given("--hashers") {
+        hashers::compare(sizes.small, short, sizes.cached);
         hashers::compare(sizes.medium, sizes.order, Amount { rounds: sizes.middling.rounds.min(5), ..sizes.middling });
         return;
     }
-    println!("ours: a private table, {}", ours::ON_FULL);
-    println!("governor as it comes: RateLimiter::keyed, DashMap, std's hasher, {}", peer::clock_of_default());
-    println!("governor's fastest: DashMap of {} shards, {}, the caller's time", peer::SHARDS, peer::FASTEST);
-    println!("floor: per key one prefetched line of as many bytes as our table has, and a 64-bit lock xadd on it");
-    let report = &mut Report::new(!smoke);
-    decisions(report, &sizes);
-    println!();
-    rows::strings(report, sizes.small, CACHED_ORDER.min(sizes.order), sizes.cached);
-    rows::strings(report, 4 * sizes.medium, sizes.order / 4, sizes.cold);
-    flood::flood(report, sizes.flood);
-    memory::full(report, sizes.full);
-    report.end();
-}
-
-fn decisions(report: &mut Report, sizes: &Sizes) {
-    use Goal::{AtLeast, AtMost, None};
-    use Spread::{Uniform, Zipf};
-    let asked = |spread, length, default, fastest, batch, floor| Asked {
-        spread,
-        length,
-        default: AtLeast(default),
-        fastest: AtLeast(fastest),
-        batch: AtLeast(batch),
-        floor,
-    };
-
-    let short = CACHED_ORDER.min(sizes.order);
-    let set = Set::new(report, sizes.small, limit::OPEN, false);
-    // All of it is in the first cache, where a fetch ahead is worth nothing and no ratio to it means much.
-    set.row(report, &asked(Uniform, short, 1.9, 1.4, 1.4, None), sizes.cached);
-    rows::denied(report, sizes.small, short, sizes.cached);
-
-    let set = Set::new(report, sizes.medium, limit::OPEN, true);
-    set.row(report, &asked(Uniform, sizes.order, 3.0, 1.9, 4.0, AtMost(1.6)), sizes.middling);
-    set.row(report, &asked(Zipf, sizes.order, 2.5, 1.7, 4.0, None), sizes.middling);
-    drop(set);
-
-    let set = Set::new(report, sizes.large, limit::OPEN, true);
-    set.row(report, &asked(Uniform, sizes.order, 3.5, 1.8, 5.0, AtMost(1.6)), sizes.cold);
-    set.isolated(report, &asked(Uniform, sizes.order, 1.9, 1.9, 0.0, None), sizes.isolated);
+    let library = std::env::var_os("TOLLBAR_LIBRARY").map(|path| Library::open(&path));
+    let book = &mut Book::default();
+    let (rounds, turn) = sizes.one;
+    if is_given("--cores") {
+        model::cores(book, sizes.medium, sizes.middling, rounds, turn);
+        return;
+    }
+    let (begun, load) = (Instant::now(), document::load());
+    println!("tollbar's tables: private, {}", ours::ON_FULL);
+    println!("governor: DashMap, std's hasher, {}", peers::governor::clock_of_default());
+    println!("its fastest: {} shards, {}", peers::governor::SHARDS, peers::governor::FASTEST);
+    let programs = after("--all").map(|built| Programs::start(&built));
+    one::rows(book, programs.as_ref(), library.as_ref(), rounds, turn);
+    keyed::rows(book, programs.as_ref(), &sizes);
+    rows::strings(book, sizes.small, short, sizes.cached);
+    rows::strings(book, 4 * sizes.medium, sizes.order / 4, sizes.cold);
+    flood::flood(book, sizes.flood);
+    memory::full(book, sizes.full);
+    let (design, kept) = (targets::design(book, &sizes), targets::kept(book, &sizes));
+    targets::print("targets", &design, !smoke);
+    targets::print("goals of the keyed table", &kept, !smoke);
+    if let Some(docs) = after("--document") {
+        let texts = arguments.iter().skip_while(|argument| *argument != "--nginx").skip(1);
+        let nginx = texts.map(|path| std::fs::read_to_string(path).expect("what nginx/bench printed")).collect();
+        let programs = programs.as_ref();
+        document::Document { book, sizes: &sizes, programs, design, kept, begun, load, nginx }.write(&docs);
+    }
 }

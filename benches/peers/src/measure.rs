@@ -2,46 +2,108 @@
 
 use crate::keys::{Key, Order, BATCH};
 use crate::ours::Ours;
+use crate::who::Who;
 use std::hint::black_box;
 use std::sync::Barrier;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The caller's time goes on once a batch, by less than a batch can take: it never runs ahead of the clock,
 /// which the same table may read in the next turn.
 const STEP: u64 = 32;
 
-/// Batches of an order, from one number to another.
-type Run<'a> = Box<dyn Fn(usize, usize) + Sync + 'a>;
+/// What one turn is about. Numbers of requests are each thread's, and multiples of a batch.
+#[derive(Clone, Copy)]
+pub struct Part {
+    pub threads: usize,
+    /// Where in the order it begins.
+    pub at: usize,
+    /// Requests before those that count, to have again in the caches what the others have driven out.
+    pub warm: usize,
+    pub count: usize,
+}
 
-/// One way to decide about a sequence of keys.
+/// Does a part; nanoseconds a request of one thread.
+type Turn<'a> = Box<dyn FnMut(Part) -> f64 + 'a>;
+
+/// One way to decide about a sequence of requests.
 pub struct Contender<'a> {
-    run: Run<'a>,
+    pub who: Who,
+    turn: Turn<'a>,
+    /// It does so many times fewer requests in a turn: it takes that much longer for one.
+    slower: usize,
     /// Nanoseconds a request, one figure a round.
     pub rounds: Vec<f64>,
 }
 
 impl<'a> Contender<'a> {
-    /// `batch` gets the keys and the caller's time.
+    /// `batch` gets keys and the caller's time.
     pub fn batches<const N: usize, T>(
+        who: Who,
         order: &'a Order<N>,
         batch: impl Fn(&[Key<N>; BATCH], u64) -> T + Sync + 'a,
     ) -> Contender<'a> {
         let run = move |from: usize, to: usize| {
             let mut now = Ours::now();
-            for number in from..to {
+            for number in from / BATCH..to / BATCH {
                 black_box(batch(order.batch(number), now));
                 now += STEP;
             }
         };
-        Contender { run: Box::new(run), rounds: Vec::new() }
+        Contender::here(who, order.len(), run)
     }
 
     /// `once` gets each key and the caller's time.
     pub fn singles<const N: usize>(
+        who: Who,
         order: &'a Order<N>,
         once: impl Fn(&Key<N>, u64) -> bool + Sync + 'a,
     ) -> Contender<'a> {
-        Contender::batches(order, move |keys, now| keys.iter().filter(|key| once(key, now)).count())
+        Contender::batches(who, order, move |keys, now| keys.iter().filter(|key| once(key, now)).count())
+    }
+
+    /// `once` gets the request's number and the caller's time: there are no keys.
+    pub fn numbered(who: Who, once: impl Fn(usize, u64) -> bool + Sync + 'a) -> Contender<'a> {
+        let run = move |from: usize, to: usize| {
+            let mut now = Ours::now();
+            for number in from..to {
+                now += 1;
+                black_box(once(number, now));
+            }
+        };
+        Contender::here(who, 0, run)
+    }
+
+    /// In this process: `run` does the requests from one number to another. Each thread has a part of the
+    /// `length` of an order for itself.
+    fn here(who: Who, length: usize, run: impl Fn(usize, usize) + Sync + 'a) -> Contender<'a> {
+        let turn = move |part: Part| {
+            let ready = Barrier::new(part.threads);
+            let work = &|thread: usize| {
+                let from = part.at + thread * (length / part.threads).next_multiple_of(BATCH);
+                run(from, from + part.warm);
+                ready.wait();
+                let start = Instant::now();
+                run(from + part.warm, from + part.warm + part.count);
+                start.elapsed().as_nanos() as f64 / part.count as f64
+            };
+            std::thread::scope(|scope| {
+                let others: Vec<_> = (1..part.threads).map(|thread| scope.spawn(move || work(thread))).collect();
+                let own = work(0);
+                let sum = others.into_iter().fold(own, |sum, other| sum + other.join().expect("no panic"));
+                sum / part.threads as f64
+            })
+        };
+        Contender::by(who, 1, turn)
+    }
+
+    /// Whoever does a part somewhere.
+    pub fn by(who: Who, slower: usize, turn: impl FnMut(Part) -> f64 + 'a) -> Contender<'a> {
+        Contender { who, turn: Box::new(turn), slower, rounds: Vec::new() }
+    }
+
+    fn part(&mut self, part: Part) -> f64 {
+        let share = |requests: usize| (requests / self.slower).next_multiple_of(BATCH);
+        (self.turn)(Part { warm: share(part.warm), count: share(part.count).max(BATCH), ..part })
     }
 }
 
@@ -51,35 +113,42 @@ pub struct Amount {
     pub rounds: usize,
     /// Requests of each contender in a round, by each thread.
     pub requests: usize,
-    /// Requests before those, to have again in the caches what the other contenders have driven out.
+    /// Requests before those.
     pub warm: usize,
 }
 
-/// Runs all of them; a thread has a part of the order for itself.
-pub fn measure(contenders: &mut [Contender], order_length: usize, threads: usize, amount: Amount) {
-    let (warm, batches) = (amount.warm / BATCH, amount.requests.div_ceil(BATCH));
-    let mut at = 0;
-    for _ in 0..amount.rounds {
+/// Runs all of them on so many requests.
+pub fn measure(contenders: &mut [Contender], threads: usize, amount: Amount) {
+    let Amount { rounds, requests: count, warm } = amount;
+    for round in 0..rounds {
         for contender in contenders.iter_mut() {
-            let run = &contender.run;
-            let ready = Barrier::new(threads);
-            let work = &|thread: usize| {
-                let from = at + thread * order_length / BATCH / threads;
-                run(from, from + warm);
-                ready.wait();
-                let start = Instant::now();
-                run(from + warm, from + warm + batches);
-                start.elapsed().as_nanos() as f64 / (batches * BATCH) as f64
-            };
-            let figure = std::thread::scope(|scope| {
-                let others: Vec<_> = (1..threads).map(|thread| scope.spawn(move || work(thread))).collect();
-                let own = work(0);
-                let sum = others.into_iter().fold(own, |sum, other| sum + other.join().expect("no panic"));
-                sum / threads as f64
-            });
+            let figure = contender.part(Part { threads, at: round * (warm + count), warm, count });
             contender.rounds.push(figure);
         }
-        at += warm + batches;
+    }
+}
+
+/// Runs all of them, each on as many requests as take it about `turn`: for work of which the number of requests is
+/// no matter, and contenders of which one is a thousand times slower than another.
+pub fn measure_for(contenders: &mut [Contender], threads: usize, rounds: usize, turn: Duration) {
+    let counts: Vec<_> = contenders.iter_mut().map(|contender| calibrated(contender, threads, turn)).collect();
+    for _ in 0..rounds {
+        for (contender, count) in contenders.iter_mut().zip(&counts) {
+            let figure = (contender.turn)(Part { threads, at: 0, warm: BATCH, count: *count });
+            contender.rounds.push(figure);
+        }
+    }
+}
+
+/// Requests that take about `turn`, found by asking for more and more, which warms up whoever compiles as it runs.
+fn calibrated(contender: &mut Contender, threads: usize, turn: Duration) -> usize {
+    let mut count = BATCH;
+    loop {
+        let figure = (contender.turn)(Part { threads, at: 0, warm: BATCH, count });
+        if figure * count as f64 >= turn.as_nanos() as f64 / 2.0 {
+            return ((turn.as_nanos() as f64 / figure) as usize).next_multiple_of(BATCH).max(BATCH);
+        }
+        count *= 2;
     }
 }
 

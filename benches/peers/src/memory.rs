@@ -1,11 +1,12 @@
 //! What the process holds in memory, and what a table that is 80 % full holds and refuses.
 
+use crate::book::Book;
 use crate::keys::{key, Key};
 use crate::limit::SHUT;
 use crate::measure::fill;
 use crate::ours::Ours;
-use crate::peer;
-use crate::report::{Goal, Report};
+use crate::peers::governor;
+use crate::who;
 
 /// What the process has in memory.
 #[derive(Clone, Copy)]
@@ -46,8 +47,13 @@ impl Resident {
     }
 }
 
+/// The topic of what a full table takes, and its figures.
+pub const FULL: &str = "a table that is 80 % full of keys that owe";
+pub const BYTES: &str = "bytes a key";
+pub const HOMELESS: &str = "keys that find no place";
+
 /// Keys that all owe, in 80 % of the slots: bytes a key, and how many find no place.
-pub fn full(report: &mut Report, keys: usize) {
+pub fn full(book: &mut Book, keys: usize) {
     let now = Ours::now();
     // A key that has never been seen has its permit: it is refused only if there is no place for it.
     let ((ours, placed), grown) = weighed(|| {
@@ -57,31 +63,19 @@ pub fn full(report: &mut Report, keys: usize) {
     });
     // Those that have a place are refused now, as they owe; those that have none are refused as ever.
     assert!((0..keys).all(|index| !ours.admit_at(&key::<8>(index), now)), "a key that owes was admitted");
-
-    println!("\n{keys} keys that owe, in a table that they fill to 80 %");
-    report.figure(
-        "bytes a key: ours, what the table says it has",
-        ours.bytes() as f64 / keys as f64,
-        "B",
-        at_most(20.0),
-    );
-    report.figure("bytes a key: ours, growth of resident memory", grown.a_key(keys), "B", Goal::None);
+    let bytes = ours.bytes() as f64 / keys as f64;
+    book.figure(FULL, BYTES, Some(who::TABLE), bytes, "B");
+    book.figure(FULL, "growth of resident memory a key", Some(who::TABLE), grown.a_key(keys), "B");
     let huge = grown.huge_kib as f64 / (grown.kib as f64).max(1.0) * 100.0;
-    report.figure("of it in huge pages", huge, "%", Goal::None);
-    report.figure("live keys that find no place: ours", (1.0 - placed) * 100.0, "%", at_most(0.05));
-
+    book.figure(FULL, "of it in huge pages", Some(who::TABLE), huge, "%");
+    book.figure(FULL, HOMELESS, Some(who::TABLE), (1.0 - placed) * 100.0, "%");
     // DashMap's shards double: as many keys as fit before they do, and a quarter more.
-    for keys in [keys, keys * 5 / 4] {
+    for (keys, what) in [(keys, BYTES), (keys * 5 / 4, "bytes a key, with a quarter more of them")] {
         let (_default, grown) = weighed(|| {
-            let default = peer::Default::new(SHUT);
+            let default = governor::Default::new(SHUT);
             fill(keys, |key| default.admit(key));
             default
         });
-        let bytes = grown.a_key(keys);
-        report.figure(&format!("bytes a key: governor as it comes, {keys} keys"), bytes, "B", Goal::None);
+        book.figure(FULL, what, Some(who::GOVERNOR), grown.a_key(keys), "B");
     }
-}
-
-fn at_most(most: f64) -> Goal {
-    Goal::AtMost(most)
 }

@@ -1,15 +1,18 @@
-//! governor, keyed on DashMap, in two set-ups: as it comes, and as fast as its interface lets it be.
+//! governor: one limit, and keyed on DashMap in two set-ups: as it comes, and as fast as its interface lets it be.
 
+use super::{One, Says};
 use crate::keys::{word, Key};
 use crate::limit::Limit;
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::keyed::DashMapStateStore;
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use governor::state::{InMemoryState, NotKeyed};
+use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 use std::cell::Cell;
 use std::hash::BuildHasher;
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 /// A seeded hasher than which none was found faster for eight bytes: ahash, rapidhash and a seeded FxHash are about
 /// as fast in DashMap, and std's takes twice as long. `--hashers` measures them all.
@@ -79,6 +82,47 @@ impl<S: BuildHasher + Clone + std::default::Default> Tuned<S> {
     #[inline(always)]
     pub fn admit(&self, key: &Key<8>) -> bool {
         self.0.check_key(&word(key)).is_ok()
+    }
+}
+
+/// `RateLimiter::direct`: one limit, governor's clock.
+pub struct Direct(DefaultDirectRateLimiter);
+
+impl Direct {
+    pub fn new(says: Says) -> Direct {
+        Direct(RateLimiter::direct(one(says)))
+    }
+}
+
+impl One for Direct {
+    #[inline(always)]
+    fn admit(&self, _now: u64) -> bool {
+        self.0.check().is_ok()
+    }
+}
+
+/// The same at the caller's time.
+pub struct DirectAt(RateLimiter<NotKeyed, InMemoryState, CallersTime, NoOpMiddleware<Nanos>>);
+
+impl DirectAt {
+    pub fn new(says: Says) -> DirectAt {
+        DirectAt(RateLimiter::new(one(says), InMemoryState::default(), CallersTime))
+    }
+}
+
+impl One for DirectAt {
+    #[inline(always)]
+    fn admit(&self, now: u64) -> bool {
+        set_now(now);
+        self.0.check().is_ok()
+    }
+}
+
+fn one(says: Says) -> Quota {
+    let most = NonZeroU32::MAX;
+    match says {
+        Says::Yes => Quota::with_period(Duration::from_nanos(1)).expect("not zero").allow_burst(most),
+        Says::No => Quota::with_period(Duration::from_secs(86_400)).expect("not zero"),
     }
 }
 

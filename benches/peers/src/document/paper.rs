@@ -1,0 +1,83 @@
+//! What charts are drawn on: SVG that a light page and a dark one can show.
+
+use plotters::prelude::*;
+use std::path::Path;
+
+/// Text and axes.
+pub const INK: RGBColor = RGBColor(0x1f, 0x23, 0x28);
+/// Lines that guide the eye.
+pub const GRID: RGBColor = RGBColor(0xd0, 0xd7, 0xde);
+/// Of series: to be told apart on white, on near-black, and by those who do not see red and green as two.
+pub const COLOURS: [RGBColor; 8] = [
+    RGBColor(0x2f, 0x81, 0xf7),
+    RGBColor(0xe3, 0x7a, 0x1e),
+    RGBColor(0x8b, 0x94, 0x9e),
+    RGBColor(0xa3, 0x71, 0xf7),
+    RGBColor(0x1a, 0x9e, 0x77),
+    RGBColor(0xd1, 0x5b, 0x9c),
+    RGBColor(0xb0, 0x8a, 0x00),
+    RGBColor(0x5b, 0xa3, 0xcf),
+];
+
+pub const FONT: &str = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif";
+
+pub type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+
+/// The background stays the page's, and where the page is dark, ink and grid change their colours.
+const STYLE: &str = "<style>@media (prefers-color-scheme: dark) {\
+[fill=\"#1F2328\"] { fill: #e6edf3 } [stroke=\"#1F2328\"] { stroke: #e6edf3 } [stroke=\"#D0D7DE\"] { stroke: #3d444d } \
+}</style>\n";
+
+/// Writes what `draw` draws.
+pub fn write(path: &Path, size: (u32, u32), title: &str, draw: impl FnOnce(&Area)) {
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        draw(&area);
+        area.present().expect("into memory");
+    }
+    let end = text.find('>').expect("an element") + 1;
+    let head = format!("\n<title>{title}</title>\n{STYLE}");
+    text.insert_str(end, &head);
+    // A width that follows the page's, and no more precision than an eye has.
+    std::fs::write(path, text).expect("writable");
+}
+
+/// A line of text at a place.
+pub fn say(area: &Area, text: &str, at: (i32, i32), size: u32, colour: RGBColor, side: Side) {
+    use plotters::style::text_anchor::{HPos, Pos, VPos};
+    let horizontal = match side {
+        Side::Left => HPos::Left,
+        Side::Right => HPos::Right,
+        Side::Middle => HPos::Center,
+    };
+    let style = (FONT, size).into_font().color(&colour).pos(Pos::new(horizontal, VPos::Center));
+    area.draw(&Text::new(text.to_owned(), at, style)).expect("into memory");
+}
+
+/// Where the text is, as seen from its place.
+#[derive(Clone, Copy)]
+pub enum Side {
+    Left,
+    Middle,
+    Right,
+}
+
+/// A number on an axis, or beside a point.
+pub fn short(value: f64) -> String {
+    match value {
+        1e6.. => format!("{}M", trimmed(value / 1e6)),
+        1e3.. => format!("{}k", trimmed(value / 1e3)),
+        _ => trimmed(value),
+    }
+}
+
+/// Two digits that count, or all before the point.
+fn trimmed(value: f64) -> String {
+    if value >= 10.0 {
+        format!("{value:.0}")
+    } else {
+        let text = format!("{value:.1}");
+        text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+    }
+}

@@ -1,0 +1,94 @@
+//! How throughput grows with processors: a model, fitted to what one thread and two have taken.
+//!
+//! A request takes `a` where nobody disturbs it. What it shares with others is lines of memory, which one processor at
+//! a time can change: handing one over takes `L`, which is measured by itself, and a request waits for `s` of
+//! those for each other processor that is at it:
+//!
+//! ```text
+//! T(n) = a + (n - 1) s L      nanoseconds a request of one of n threads
+//! X(n) = n / T(n)             requests a nanosecond of all of them; 1 / (s L) at most
+//! ```
+//!
+//! `a = T(1)`, `L` is what a fetch-and-add takes more with a second processor at it, and `s = (T(2) - T(1)) / L`. Nothing here knows
+//! of a second socket, of processors that share a core, or of a memory bus that is busy.
+
+use crate::book::{of_threads, Book};
+use crate::keyed::CACHED_ORDER;
+use crate::keys::{Order, Spread};
+use crate::measure::{measure_for, Amount};
+use crate::one::{self, Work};
+use crate::rows::Set;
+use crate::who::{self, Who};
+use std::time::Duration;
+
+/// Of one contender at one work.
+#[derive(Clone, Copy)]
+pub struct Model {
+    /// `a`, in nanoseconds.
+    pub alone: f64,
+    /// `s`.
+    pub lines: f64,
+    /// `L`, in nanoseconds.
+    pub hand_over: f64,
+}
+
+impl Model {
+    /// Of what is in the book for one thread and for two.
+    pub fn of(book: &Book, work: &str, who: Who) -> Option<Model> {
+        let time = |work: &str, threads, who| Some(book.row(work, threads, who)?.nanoseconds());
+        let allowed = one::title(Work::Allowed);
+        let hand_over = time(&allowed, 2, who::FETCH_ADD)? - time(&allowed, 1, who::FETCH_ADD)?;
+        let alone = time(work, 1, who)?;
+        let lines = ((time(work, 2, who)? - alone) / hand_over).max(0.0);
+        Some(Model { alone, lines, hand_over })
+    }
+
+    /// T(n).
+    pub fn nanoseconds(&self, threads: usize) -> f64 {
+        self.alone + (threads - 1) as f64 * self.lines * self.hand_over
+    }
+
+    /// X(n), in millions a second.
+    pub fn millions(&self, threads: usize) -> f64 {
+        millions(self.nanoseconds(threads), threads)
+    }
+}
+
+/// Requests of so many threads in a second, in millions.
+pub fn millions(nanoseconds: f64, threads: usize) -> f64 {
+    threads as f64 / nanoseconds * 1e3
+}
+
+/// One thread, two, and so on to all processors: what was measured beside what the model says.
+pub fn cores(book: &mut Book, keys: usize, amount: Amount, rounds: usize, turn: Duration) {
+    let most = std::thread::available_parallelism().map_or(2, |threads| threads.get().max(2));
+    let threads: Vec<usize> = (1..=most).collect();
+    for work in [Work::Allowed, Work::Denied] {
+        for &threads in &threads {
+            let mut all = one::contenders(work, None);
+            measure_for(&mut all, threads, rounds, turn);
+            book.add(&one::title(work), threads, all);
+        }
+    }
+    let set = Set::new(book, keys, false);
+    for spread in [Spread::Uniform, Spread::Zipf] {
+        let order = Order::<8>::new(keys, spread, (keys * 8).max(CACHED_ORDER));
+        let title = set.title(spread, Work::Allowed);
+        set.row(book, &order, &title, Work::Allowed, &threads, Vec::new, amount);
+    }
+    println!("\nmillions of requests a second: measured, and as the model says that is fitted to 1 and 2 threads");
+    let mut seen: Vec<(String, Who)> = Vec::new();
+    for group in book.groups.iter().filter(|group| group.threads == 1) {
+        seen.extend(group.rows.iter().map(|row| (group.work.clone(), row.who)));
+    }
+    for (work, who) in seen {
+        let Some(model) = Model::of(book, &work, who) else { continue };
+        println!("\n{work}: {} (a = {:.1} ns, s = {:.2})", who.name, model.alone, model.lines);
+        for &threads in &threads {
+            let Some(row) = book.row(&work, threads, who) else { continue };
+            let (measured, modelled) = (millions(row.nanoseconds(), threads), model.millions(threads));
+            let off = (measured / modelled - 1.0) * 100.0;
+            println!("{:<12} {measured:>10.1} {modelled:>10.1} {off:>+7.0} %", of_threads(threads));
+        }
+    }
+}

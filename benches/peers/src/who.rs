@@ -1,0 +1,70 @@
+//! Who is measured. The names are those in the tables.
+
+/// Which side a contender is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Ours,
+    Peer,
+    /// Nothing that decides: what a decision cannot be faster than.
+    Floor,
+}
+
+/// One of the contenders.
+#[derive(Clone, Copy, Debug)]
+pub struct Who {
+    pub name: &'static str,
+    pub side: Side,
+}
+
+impl Who {
+    /// Whether it is told the time, and so reads no clock.
+    pub fn is_told_the_time(&self) -> bool {
+        self.name.contains("caller's time") || self.name.contains("batches")
+    }
+}
+
+const fn ours(name: &'static str) -> Who {
+    Who { name, side: Side::Ours }
+}
+const fn peer(name: &'static str) -> Who {
+    Who { name, side: Side::Peer }
+}
+const fn floor(name: &'static str) -> Who {
+    Who { name, side: Side::Floor }
+}
+
+pub const TOLLBAR: Who = ours("tollbar");
+pub const TOLLBAR_AT: Who = ours("tollbar, caller's time");
+pub const GCRA_AT: Who = ours("tollbar, `Cell<Gcra>`, caller's time");
+pub const TOLLBAR_C: Who = ours("tollbar through C");
+pub const TOLLBAR_C_AT: Who = ours("tollbar through C, caller's time");
+/// Of the limiters, the one that is made for a hot key: what the targets for one are measured on.
+pub const HOT: Who = TOLLBAR;
+
+pub const TABLE: Who = ours("tollbar table");
+pub const TABLE_AT: Who = ours("tollbar table, caller's time");
+pub const TABLE_MANY: Who = ours("tollbar table, batches of 32");
+pub const TABLE_DECISIONS: Who = ours("tollbar table, batches of 32, full answers");
+
+pub const TABLE_LONG: Who = ours("tollbar table, caller's time, keys of 24 bytes");
+
+pub const GOVERNOR: Who = peer("governor");
+pub const GOVERNOR_AT: Who = peer("governor, caller's time");
+pub const GOVERNOR_FASTEST: Who = peer("governor, fastest set-up, caller's time");
+pub const RATELIMIT: Who = peer("ratelimit");
+pub const LEAKY: Who = peer("leaky-bucket");
+pub const PINGORA: Who = peer("pingora-limits");
+pub const FOLLY: Who = peer("folly's TokenBucket");
+pub const FOLLY_AT: Who = peer("folly's TokenBucket, caller's time");
+pub const X_TIME: Who = peer("x/time/rate (Go)");
+pub const X_TIME_AT: Who = peer("x/time/rate (Go), caller's time");
+pub const UBER: Who = peer("uber-go/ratelimit (Go)");
+pub const GUAVA: Who = peer("Guava (Java)");
+pub const LIMITS: Who = peer("limits (Python)");
+pub const PYRATE: Who = peer("pyrate-limiter (Python)");
+
+pub const READ_TSC: Who = floor("reading the TSC clock");
+pub const BARE_CAS: Who = floor("a bare CAS");
+pub const FETCH_ADD: Who = floor("a fetch-and-add");
+pub const LOCAL: Who = floor("a thread-local increment");
+pub const PREFETCHED: Who = floor("a prefetched line and a locked add");
