@@ -194,8 +194,8 @@ fn a_server_that_hangs_is_waited_for_until_the_deadline() {
     server.resume();
     // The answer to what was asked before is not taken for that of this.
     let limit = limit(&ready, "5/day");
-    let told = ready.check(&limit, b"another", 2).unwrap();
-    assert_eq!((told.verdict, told.remaining), (Verdict::Allowed, 3));
+    let told = ready.check(&limit, b"another", 5).unwrap();
+    assert_eq!((told.verdict, told.remaining), (Verdict::Allowed, 0));
 }
 
 #[test]

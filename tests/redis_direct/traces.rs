@@ -172,7 +172,8 @@ fn what_the_server_cannot_count_exactly_is_refused() {
         ("10/1500ns algo fixed-window", LimitError::Fraction),
         ("10/999ns algo interval", LimitError::Fraction),
         ("10/1ns algo sliding-log", LimitError::Fraction),
-        // 10^9 permits of 8.64·10^10 units each.
+        // Permits of 8.64·10^10 units each: beyond 2^53, and beyond 64 bits.
+        ("1000003/day burst 1000000", LimitError::TooLarge),
         ("1000003/day burst 1000000000", LimitError::TooLarge),
         ("1000000/day algo weighted-window", LimitError::TooLarge),
         ("1/day burst 40000", LimitError::TooLarge),
