@@ -124,13 +124,18 @@ impl Client {
         }
         let told = loop {
             let wait = self.tick(node);
-            let told = !self.driver.is_busy() && self.driver.circuit() == Circuit::Closed;
+            let told = self.driver.has_told();
+            // One that does not lead has nobody to tell.
             if told || node.now() >= end || wait == FOLLOWER {
                 break told;
             }
             self.wait(1);
         };
         self.hang_up(node, node.now());
+        if self.is_leader(node) {
+            // The last answers came after it was last said.
+            node.header().owed.store(self.driver.owed(), Ordering::Relaxed);
+        }
         let _ = node.header().owner.compare_exchange(self.me, 0, Ordering::AcqRel, Ordering::Relaxed);
         told
     }

@@ -103,7 +103,7 @@ impl Driver {
         if header.circuit.load(Ordering::Relaxed) != self.circuit as u64 {
             header.circuit.store(self.circuit as u64, Ordering::Relaxed);
         }
-        header.owed.store(self.keys.owed(), Ordering::Relaxed);
+        header.owed.store(self.owed(), Ordering::Relaxed);
     }
 
     /// The next question, if it is time for one. It has to be [`Driver::sent`], or it comes again.
@@ -210,6 +210,16 @@ impl Driver {
     /// Questions that are to be put, or whose keys have no place yet.
     pub fn is_busy(&self) -> bool {
         self.queue.len() != 0 || self.flight.len() != 0 || self.stalled.is_some()
+    }
+
+    /// Permits taken without a lease of which the store has not been told, as far as callers have said so.
+    pub fn owed(&self) -> u64 {
+        self.keys.owed()
+    }
+
+    /// Whether the store knows of all that callers have said to have taken without a lease.
+    pub fn has_told(&self) -> bool {
+        self.owed() == 0 && self.stalled.as_ref().map_or(0, |message| message.debt) == 0
     }
 
     fn note(&mut self, message: Message, now: u64) {

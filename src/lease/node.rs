@@ -145,7 +145,10 @@ impl Node {
         if length < Layout::RING_AT {
             return Err(NodeError::NotANode);
         }
-        // SAFETY: the header's bytes are within `length`; what others change of it is atomic.
+        // Also says whether it is aligned.
+        // SAFETY: by the caller's promise.
+        unsafe { Region::borrowed(memory, Layout::RING_AT) }?;
+        // SAFETY: the header's bytes are within `length`, and aligned; what others change of it is atomic.
         let header = unsafe { memory.cast::<Header>().as_ref() };
         let fixed = header.inspect().ok_or(NodeError::NotANode)?;
         let needed = usize::try_from(fixed.bytes).map_err(|_| NodeError::NotANode)?;
