@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tests of the C face: run.sh BUILD-DIRECTORY [STEP...], where `make lib` has built the libraries.
-# Steps: header libraries valgrind address thread artefacts installed; all of them unless said.
+# Steps: header libraries valgrind address thread artefacts installed demo; all of them unless said.
 #
 # One line for each check, and the sum at the end: `N passed, N failed`.
 set -u
@@ -18,6 +18,7 @@ unset RUSTFLAGS CFLAGS CXXFLAGS LDFLAGS
 . "$here/sh/sanitizers.sh"
 . "$here/sh/artefacts.sh"
 . "$here/sh/installed.sh"
+. "$here/sh/demo.sh"
 log=$work/log
 
 need cargo "rustup (or cargo)"
@@ -31,6 +32,7 @@ need musl-gcc musl-tools
 need pkg-config pkg-config
 need readelf binutils
 need setarch util-linux
+need redis-server redis-server
 need make make
 gcc -std=c99 -I"$root/include" -fsyntax-only "$here/test.c" 2> /dev/null ||
     missing cmocka.h libcmocka-dev
@@ -42,7 +44,7 @@ if [ "$failed" -ne 0 ]; then
     exit 1
 fi
 
-[ $# -ne 0 ] || set -- header libraries valgrind address thread artefacts installed
+[ $# -ne 0 ] || set -- header libraries valgrind address thread artefacts installed demo
 for step in "$@"; do
     case $step in
     header) header_matrix ;;
@@ -55,6 +57,7 @@ for step in "$@"; do
     thread) under_thread_sanitizer ;;
     artefacts) artefacts ;;
     installed) installed ;;
+    demo) demo ;;
     *) check "a step named $step" false ;;
     esac
 done

@@ -63,6 +63,16 @@ static const struct code codes[] = {
     CODE(TOLLBAR_E_LOCK, -75),
     CODE(TOLLBAR_E_RANDOM, -76),
     CODE(TOLLBAR_E_SYNC, -77),
+    CODE(TOLLBAR_E_LEASE_ALGORITHM, -80),
+    CODE(TOLLBAR_E_LEASE_NODES, -81),
+    CODE(TOLLBAR_E_LEASE_LIFE, -82),
+    CODE(TOLLBAR_E_LEASE_BURST, -83),
+    CODE(TOLLBAR_E_LEASE_TOO_LARGE, -84),
+    CODE(TOLLBAR_E_LEASE_NAME, -85),
+    CODE(TOLLBAR_E_NOT_A_LEASE, -86),
+    CODE(TOLLBAR_E_URL, -87),
+    CODE(TOLLBAR_E_RUNNING, -88),
+    CODE(TOLLBAR_E_UNTOLD, -89),
     CODE(TOLLBAR_E_INTERNAL, -90),
 };
 
@@ -106,6 +116,16 @@ static void c7_numbers_of_choices_are_as_promised(void **state) {
     assert_int_equal(TOLLBAR_MISSING_REPORT, 2);
     assert_int_equal(TOLLBAR_TABLE_SEEDED, 1);
     assert_int_equal(TOLLBAR_TABLE_SMALL_PAGES, 2);
+    assert_int_equal(TOLLBAR_RESCUE_SHARE, 0);
+    assert_int_equal(TOLLBAR_RESCUE_DENY, 1);
+    assert_int_equal(TOLLBAR_RESCUE_ALLOW, 2);
+    assert_int_equal(TOLLBAR_LEASE_INEXACT, 1);
+    assert_int_equal(TOLLBAR_LEASE_OVERDRAFT, 2);
+    assert_int_equal(TOLLBAR_CIRCUIT_UNKNOWN, 0);
+    assert_int_equal(TOLLBAR_CIRCUIT_CLOSED, 1);
+    assert_int_equal(TOLLBAR_CIRCUIT_OPEN, 2);
+    assert_int_equal(TOLLBAR_EVENT_READ, 1);
+    assert_int_equal(TOLLBAR_EVENT_WRITE, 2);
 }
 
 static void errname_is_the_macro(void **state) {
@@ -132,7 +152,7 @@ static void strerror_says_something_of_its_own_for_each(void **state) {
 
 static void unknown_codes_have_a_text_and_a_name(void **state) {
     static const int32_t unknown[] = {3, 4, -6, -9, -14, -19, -30, -42, -49,
-                                      -59, -69, -78, -79, -89, -91, INT32_MAX, INT32_MIN};
+                                      -59, -69, -78, -79, -91, INT32_MAX, INT32_MIN};
     size_t i;
     (void)state;
     for (i = 0; i < COUNT(unknown); i++) {

@@ -1,7 +1,10 @@
 # shellcheck shell=sh
 # The tests against the libraries as they are installed, with and without valgrind. Sourced.
 tests="status_test policy_text_test policy_spec_test arguments_test cell_test limiter_test traces_test wait_test fork_test
-table_test table_arguments_test table_file_test table_fork_test table_transfer_test prefix_test"
+table_test table_arguments_test table_file_test table_fork_test table_transfer_test prefix_test
+lease_test lease_arguments_test lease_redis_test lease_fork_test"
+# Programs of threads, which print TAP by themselves.
+threaded="threads lease_threads"
 c99="-std=c99 -g $strict -I$root/include"
 
 # The library's own calls of these come to the test, which the linker can do for an archive only.
@@ -22,10 +25,19 @@ compile_tests() {
     mkdir -p "$into"
     # shellcheck disable=SC2086
     for t in $tests; do
-        $compiler $c99 -o "$into/$t" "$here/$t.c" "$here/test.c" "$@" -lcmocka -lpthread || return 1
+        $compiler $c99 -o "$into/$t" "$here/$t.c" "$here/test.c" "$here/lease.c" "$here/redis.c" "$@" -lcmocka -lpthread || return 1
     done
     # shellcheck disable=SC2086
-    $compiler $c99 -o "$into/threads" "$here/threads.c" "$@" -lpthread
+    for t in $threaded; do
+        $compiler $c99 -o "$into/$t" "$here/$t.c" "$here/redis.c" "$@" -lpthread || return 1
+    done
+}
+
+# NAME DIRECTORY
+run_threaded() {
+    for t in $threaded; do
+        suite "$1: $t" "$work/$2/$t"
+    done
 }
 
 # NAME DIRECTORY COMMAND...: runs them, each under the command.
@@ -40,10 +52,10 @@ run_tests() {
 against_libraries() {
     check "compile: gcc -O2, shared library" compile_tests so "gcc -O2" -L"$build" -ltollbar "-Wl,-rpath,$build"
     run_tests "libtollbar.so" so
-    suite "libtollbar.so: threads" "$work/so/threads"
+    run_threaded "libtollbar.so" so
     check "compile: clang -O0, archive" compile_tests a "clang -O0" "$build/libtollbar.a"
     run_tests "libtollbar.a" a
-    suite "libtollbar.a: threads" "$work/a/threads"
+    run_threaded "libtollbar.a" a
     check "compile: allocations, archive" compile_alloc a "gcc -O2"
     suite "libtollbar.a: alloc_test" "$work/a/alloc_test"
 }

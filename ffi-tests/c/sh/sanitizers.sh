@@ -29,18 +29,20 @@ under_address_sanitizer() {
     run_tests "address of both sides" asan-both
 }
 
-# FLAG: threads.c with both sides instrumented. The run-time is the Rust compiler's: gcc's older one lacks
+# PROGRAM FLAG: it and the library, both sides instrumented. The run-time is the Rust compiler's: gcc's older one lacks
 # symbols that the instrumented library needs.
 link_threads() {
     runtime=$(find "$(rustc --print target-libdir)" -name 'librustc*_rt.tsan.a') && [ -n "$runtime" ] || return 1
-    # shellcheck disable=SC2086
-    gcc $c99 "$1" -O1 -fsanitize=thread -c -o "$work/threads.o" "$here/threads.c" || return 1
-    gcc -o "$work/threads-tsan" "$work/threads.o" "$work/thread.a" -Wl,--whole-archive "$runtime" \
+    for part in "$1" redis; do
+        # shellcheck disable=SC2086
+        gcc $c99 "$2" -O1 -fsanitize=thread -c -o "$work/$part.o" "$here/$part.c" || return 1
+    done
+    gcc -o "$work/$1-tsan" "$work/$1.o" "$work/redis.o" "$work/thread.a" -Wl,--whole-archive "$runtime" \
         -Wl,--no-whole-archive -Wl,--export-dynamic -lpthread -ldl -lm -lrt
 }
 
 sees_planted_race() {
-    link_threads -DPLANT_RACE || return 1
+    link_threads threads -DPLANT_RACE || return 1
     # 66 is the sanitizer's exit code for "reported".
     code=0
     setarch -R "$work/threads-tsan" > "$work/planted" 2>&1 || code=$?
@@ -51,6 +53,9 @@ sees_planted_race() {
 under_thread_sanitizer() {
     check "build: library with thread sanitizer" instrumented_library thread
     check "thread sanitizer reports a planted race" sees_planted_race
-    check "compile: threads, both sides with thread sanitizer" link_threads -DNO_RACE
-    suite "thread sanitizer of both sides: threads" setarch -R "$work/threads-tsan"
+    # shellcheck disable=SC2154
+    for t in $threaded; do
+        check "compile: $t, both sides with thread sanitizer" link_threads "$t" -DNO_RACE
+        suite "thread sanitizer of both sides: $t" setarch -R "$work/$t-tsan"
+    done
 }

@@ -1,0 +1,182 @@
+/* Nodes and clients on a real redis-server. Upper bounds of times are for a machine that is busy with other things, or
+ * runs this under valgrind; what they usually are is printed where it is promised. */
+#define _DEFAULT_SOURCE
+#include "lease.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static void two_nodes_share_a_limit(void **state) {
+    tollbar_lease *leases[2];
+    tollbar_client *clients[2];
+    uint64_t got[2] = {0, 0}, start, spent;
+    int i;
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        leases[i] = lease_by(tollbar_lease_new, "2000/s burst 400", 2);
+        clients[i] = client_of(leases[i]);
+        connect_to_store(clients[i]);
+    }
+    start = monotonic();
+    while ((spent = monotonic() - start) < 2 * SEC) {
+        turn(clients, 2);
+        for (i = 0; i < 40; i++)
+            got[i % 2] += take(leases[i % 2], "");
+    }
+    spent = monotonic() - start;
+    print_message("%u and %u of %u\n", (unsigned)got[0], (unsigned)got[1], (unsigned)(spent / (SEC / 2000)));
+    /* Exact: never more than the burst and the rate's. */
+    assert_in_range(got[0] + got[1], 0, 400 + spent / (SEC / 2000) + 1);
+    /* Nor much less, on a machine that lets it run; and each has a part of it. */
+    assert_in_range(got[0] + got[1], spent / (SEC / 2000) / 4, UINT64_MAX);
+    for (i = 0; i < 2; i++) {
+        const tollbar_lease_stats stats = told_by(leases[i]);
+        assert_int_equal(stats.circuit, TOLLBAR_CIRCUIT_CLOSED);
+        assert_true(stats.granted > 0 && stats.asked > 0 && got[i] > 0);
+        end(leases[i], clients[i], 10000, 0);
+    }
+    connections_become(0);
+}
+
+static void the_store_has_charged_what_was_granted(void **state) {
+    tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
+    tollbar_client *client = client_of(lease);
+    int64_t before, taken;
+    int i;
+    (void)state;
+    connect_to_store(client);
+    take(lease, "k");
+    turn_for(client, 200 * MS);
+    before = charged("k");
+    taken = had(lease);
+    assert_true(before > 0 && told_by(lease).owed == 0);
+    for (i = 0; i < 300; i++) {
+        take(lease, "k");
+        if (i % 10 == 0)
+            turn(&client, 1);
+    }
+    turn_for(client, 200 * MS);
+    assert_int_equal(told_by(lease).owed, 0);
+    assert_true(had(lease) > taken);
+    assert_int_equal(charged("k") - before, (had(lease) - taken) * 1000000);
+    end(lease, client, 10000, 0);
+}
+
+struct changes {
+    uint32_t circuit;
+    uint32_t calls;
+};
+
+static void note(void *argument, uint32_t circuit) {
+    struct changes *changes = argument;
+    __atomic_store_n(&changes->circuit, circuit, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&changes->calls, 1, __ATOMIC_SEQ_CST);
+}
+
+static uint64_t until(const struct changes *changes, uint32_t circuit) {
+    const uint64_t start = monotonic();
+    while (__atomic_load_n(&changes->circuit, __ATOMIC_SEQ_CST) != circuit) {
+        usleep(1000);
+        assert_in_range(monotonic() - start, 0, 30 * SEC);
+    }
+    return monotonic() - start;
+}
+
+static void *drive(void *client) {
+    if (tollbar_client_run(client) != 0)
+        abort();
+    return NULL;
+}
+
+/* Twice: after the first time everything is as it was. */
+static void a_thread_tells_when_the_store_goes_and_comes(void **state) {
+    tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
+    tollbar_client *client = client_of(lease);
+    struct changes changes = {TOLLBAR_CIRCUIT_UNKNOWN, 0};
+    pthread_t thread;
+    int round;
+    (void)state;
+    assert_int_equal(tollbar_client_on_change(client, note, &changes), 0);
+    assert_int_equal(pthread_create(&thread, NULL, drive, client), 0);
+    until(&changes, TOLLBAR_CIRCUIT_CLOSED);
+    for (round = 0; round < 2; round++) {
+        uint64_t gone, back;
+        redis_kill(&redis);
+        gone = until(&changes, TOLLBAR_CIRCUIT_OPEN);
+        assert_int_equal(tollbar_client_circuit(client), TOLLBAR_CIRCUIT_OPEN);
+        /* The node goes on by itself. */
+        assert_int_equal(tollbar_lease_check(lease, &round, sizeof round, 1, NULL), TOLLBAR_ALLOWED);
+        usleep(100000);
+        redis_start(&redis);
+        back = until(&changes, TOLLBAR_CIRCUIT_CLOSED);
+        print_message("gone: told after %u us; back: after %u us\n", (unsigned)(gone / US), (unsigned)(back / US));
+        /* Promised are 200 ms; on two cores that others use a thread may have to wait for its turn that long. */
+        assert_in_range(back, 0, 3 * SEC);
+    }
+    assert_true(changes.calls >= 5 && told_by(lease).opened >= 2);
+    assert_int_equal(tollbar_client_stop(client), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    end(lease, client, 10000, 0);
+}
+
+static void closing_tells_what_is_owed(void **state) {
+    tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
+    tollbar_client *client = client_of(lease);
+    uint64_t start;
+    int64_t ahead;
+    (void)state;
+    connect_to_store(client);
+    start = monotonic();
+    assert_int_equal(tollbar_lease_check(lease, "k", 1, 5, NULL), TOLLBAR_ALLOWED);
+    /* Nobody has heard of it yet. */
+    assert_string_equal(redis_ask(&redis, "GET tollbar:{limit}:k:k"), "$-1");
+    assert_int_equal(tollbar_client_close(client, 10000), 0);
+    assert_int_equal(told_by(lease).owed, 0);
+    ahead = charged("k");
+    ahead -= redis_number(&redis, "EVAL \"local t=redis.call('TIME') return t[1]*1000000+t[2]\" 0");
+    assert_in_range(ahead + (int64_t)((monotonic() - start) / US) + 1, 5000000, 60000000);
+    assert_in_range(ahead, 0, 5000000);
+    tollbar_lease_free(lease);
+}
+
+static void and_says_so_if_it_cannot(void **state) {
+    tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
+    tollbar_client *client = client_of(lease);
+    uint64_t start;
+    (void)state;
+    connect_to_store(client);
+    assert_int_equal(tollbar_lease_check(lease, "k", 1, 5, NULL), TOLLBAR_ALLOWED);
+    redis_kill(&redis);
+    start = monotonic();
+    end(lease, client, 100, TOLLBAR_E_UNTOLD);
+    assert_in_range(monotonic() - start, 100 * MS, 10 * SEC);
+}
+
+static void a_refusal_is_said_in_the_stores_words(void **state) {
+    tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
+    tollbar_client *client;
+    char url[160];
+    uint64_t start = monotonic();
+    (void)state;
+    snprintf(url, sizeof url, "%s?user=nobody&password=wrong", redis.url);
+    assert_int_equal(tollbar_client_new(lease, url, strlen(url), NULL, &client), 0);
+    while (strstr(tollbar_client_error(client), "WRONGPASS") == NULL) {
+        turn(&client, 1);
+        assert_in_range(monotonic() - start, 0, 30 * SEC);
+    }
+    assert_int_not_equal(tollbar_client_circuit(client), TOLLBAR_CIRCUIT_CLOSED);
+    end(lease, client, 0, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        WITH_REDIS(two_nodes_share_a_limit),
+        WITH_REDIS(the_store_has_charged_what_was_granted),
+        WITH_REDIS(a_thread_tells_when_the_store_goes_and_comes),
+        WITH_REDIS(closing_tells_what_is_owed),
+        WITH_REDIS(and_says_so_if_it_cannot),
+        WITH_REDIS(a_refusal_is_said_in_the_stores_words),
+    };
+    return cmocka_run_group_tests_name("leases of a store", tests, NULL, NULL);
+}

@@ -1,0 +1,317 @@
+/* Nodes and clients without a store: what a machine does by itself. */
+#define _DEFAULT_SOURCE
+#include "test.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NOWHERE "unix:/no-such-directory/redis.sock"
+
+static tollbar_lease *lease_with(const char *text, const tollbar_lease_options *options) {
+    const tollbar_policy_spec spec = spec_of(text);
+    tollbar_lease *lease = NULL;
+    assert_int_equal(tollbar_lease_new("limit", 5, &spec, options, &lease), 0);
+    assert_non_null(lease);
+    return lease;
+}
+
+/* Of four machines, everything else as is usual. */
+static tollbar_lease *lease_of(const char *text) {
+    const tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
+    return lease_with(text, &options);
+}
+
+static tollbar_client *client_at(const tollbar_lease *lease, const char *url) {
+    tollbar_client *client = NULL;
+    assert_int_equal(tollbar_client_new(lease, url, strlen(url), NULL, &client), 0);
+    return client;
+}
+
+static tollbar_client *client_of(const tollbar_lease *lease) {
+    return client_at(lease, NOWHERE);
+}
+
+static tollbar_lease_stats told_by(const tollbar_lease *lease) {
+    tollbar_lease_stats stats = TOLLBAR_LEASE_STATS_INIT;
+    assert_int_equal(tollbar_lease_get_stats(lease, &stats), 0);
+    return stats;
+}
+
+static uint64_t take(const tollbar_lease *lease, const char *key, uint64_t now, int tries) {
+    uint64_t got = 0;
+    int i;
+    for (i = 0; i < tries; i++) {
+        const int32_t verdict = tollbar_lease_check_at(lease, key, strlen(key), now, 1, NULL);
+        assert_in_range(verdict, TOLLBAR_ALLOWED, TOLLBAR_DENIED);
+        got += verdict == TOLLBAR_ALLOWED;
+    }
+    return got;
+}
+
+/* The share of 1000/s among four is 250/s; a node begins with its overdraft, an eighth of its share of the burst. */
+static void without_a_client_a_node_lives_on_its_share(void **state) {
+    tollbar_lease *lease = lease_of("1000/s burst 200");
+    tollbar_decision got = TOLLBAR_DECISION_INIT;
+    tollbar_lease_stats stats;
+    const uint64_t start = tollbar_lease_now(lease);
+    uint64_t admitted, i;
+    (void)state;
+    assert_int_equal(take(lease, "k", start, 20), 6);
+    assert_int_equal(tollbar_lease_check_at(lease, "k", 1, start, 1, &got), TOLLBAR_DENIED);
+    assert_int_equal(got.verdict, TOLLBAR_DENIED);
+    assert_in_range(got.retry_after_ns, 1, 4 * MS);
+    assert_int_equal(take(lease, "k", start + 4 * MS - 1, 1), 0);
+    assert_int_equal(take(lease, "k", start + 4 * MS, 2), 1);
+    /* Another key has a bucket of its own, and so has the limit for all, which is the key of no bytes. */
+    assert_int_equal(take(lease, "other", start, 20), 6);
+    assert_int_equal(take(lease, "", start, 20), 6);
+    for (admitted = 0, i = 1; i <= 1000; i++)
+        admitted += take(lease, "busy", start + i * MS, 1);
+    assert_int_equal(admitted, 6 + 249);
+    stats = told_by(lease);
+    assert_int_equal(stats.circuit, TOLLBAR_CIRCUIT_UNKNOWN);
+    assert_int_equal(stats.rescued, 6 + 1 + 6 + 6 + admitted);
+    assert_true(stats.granted == 0 && stats.asked == 0 && stats.overdrawn == 0 && stats.uncounted == 0 && stats.opened == 0);
+    tollbar_lease_free(lease);
+}
+
+/* What a node has admitted is to be told. If nobody takes it in there is room for so much of it, and then none is admitted. */
+static void what_cannot_be_told_is_not_admitted(void **state) {
+    tollbar_lease *lease = lease_of("1000/s burst 200");
+    const uint64_t start = tollbar_lease_now(lease);
+    uint64_t admitted = 0, i;
+    tollbar_lease_stats stats;
+    (void)state;
+    for (i = 0; i < 10000; i++)
+        admitted += take(lease, "k", start + i * 4 * MS, 1);
+    stats = told_by(lease);
+    assert_in_range(admitted, 500, 1024);
+    assert_int_equal(stats.rescued, admitted);
+    assert_int_equal(stats.denied, 10000 - admitted);
+    assert_true(stats.crowded >= stats.denied);
+    tollbar_lease_free(lease);
+}
+
+static void the_other_rescues(void **state) {
+    tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
+    tollbar_lease *lease;
+    (void)state;
+    options.rescue = TOLLBAR_RESCUE_DENY;
+    lease = lease_with("1000/s burst 200", &options);
+    assert_int_equal(take(lease, "k", tollbar_lease_now(lease), 50), 0);
+    assert_int_equal(told_by(lease).denied, 50);
+    tollbar_lease_free(lease);
+    options.rescue = TOLLBAR_RESCUE_ALLOW;
+    lease = lease_with("1000/s burst 200", &options);
+    assert_int_equal(take(lease, "k", tollbar_lease_now(lease), 5000), 5000);
+    assert_int_equal(told_by(lease).uncounted, 5000);
+    tollbar_lease_free(lease);
+}
+
+static void an_overdraft_of_ones_own(void **state) {
+    tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
+    tollbar_lease *lease;
+    uint64_t now;
+    (void)state;
+    options.flags = TOLLBAR_LEASE_OVERDRAFT;
+    options.overdraft = 12;
+    lease = lease_with("1000/s burst 200", &options);
+    assert_int_equal(take(lease, "k", tollbar_lease_now(lease), 50), 12);
+    tollbar_lease_free(lease);
+    /* Without one a node begins with nothing. */
+    options.overdraft = 0;
+    lease = lease_with("1000/s burst 200", &options);
+    now = tollbar_lease_now(lease);
+    assert_int_equal(take(lease, "k", now, 50), 0);
+    assert_int_equal(take(lease, "k", now + 4 * MS, 50), 1);
+    tollbar_lease_free(lease);
+}
+
+static void costs_and_looks(void **state) {
+    tollbar_lease *lease = lease_of("1000/s burst 200");
+    tollbar_decision got = TOLLBAR_DECISION_INIT;
+    char longest[300];
+    (void)state;
+    memset(longest, 'x', sizeof longest);
+    assert_int_equal(tollbar_lease_check(lease, "k", 1, 201, &got), TOLLBAR_NEVER);
+    assert_true(got.retry_after_ns == TOLLBAR_NO_TIME);
+    assert_int_equal(tollbar_lease_check(lease, "k", 1, UINT64_MAX, NULL), TOLLBAR_NEVER);
+    /* A look takes nothing, nor does a cost of 0. */
+    assert_int_equal(tollbar_lease_peek(lease, "k", 1, 6, &got), TOLLBAR_ALLOWED);
+    assert_int_equal(got.remaining, 6);
+    assert_int_equal(tollbar_lease_peek(lease, "k", 1, 7, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_lease_peek(lease, "k", 1, 201, NULL), TOLLBAR_NEVER);
+    assert_int_equal(tollbar_lease_check(lease, "k", 1, 0, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_lease_check(lease, "k", 1, 4, &got), TOLLBAR_ALLOWED);
+    assert_int_equal(got.reset_after_ns, 0);
+    /* Keys that are longer than the store's are known by all of their bytes. */
+    assert_int_equal(tollbar_lease_check(lease, longest, sizeof longest, 6, NULL), TOLLBAR_ALLOWED);
+    longest[299] = 'y';
+    assert_int_equal(tollbar_lease_check(lease, longest, sizeof longest, 6, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(told_by(lease).rescued, 16);
+    /* CLOCK_MONOTONIC, as far as two readings can agree on a machine that is busy. */
+    assert_in_range(tollbar_lease_now(lease), monotonic() - SEC, monotonic() + SEC);
+    tollbar_lease_free(lease);
+}
+
+static void a_node_in_the_callers_memory(void **state) {
+    const tollbar_policy_spec spec = spec_of("1000/s burst 200");
+    tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
+    tollbar_lease *made = NULL, *view = NULL, *none = NULL;
+    unsigned char *memory;
+    void *room = NULL;
+    uint64_t bytes = 0, now;
+    (void)state;
+    options.capacity = 100;
+    assert_int_equal(tollbar_lease_bytes(&spec, &options, &bytes), 0);
+    assert_int_equal(posix_memalign(&room, 64, (size_t)bytes + 64), 0);
+    memory = room;
+    memset(memory, 0xa5, (size_t)bytes + 64);
+    assert_int_equal(tollbar_lease_init_in(memory, (size_t)bytes - 1, "limit", 5, &spec, &options, &none), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_lease_attach(memory, (size_t)bytes, &none), TOLLBAR_E_NOT_A_LEASE);
+    assert_int_equal(tollbar_lease_init_in(memory, (size_t)bytes, "limit", 5, &spec, &options, &made), 0);
+    assert_int_equal(tollbar_lease_attach(memory, (size_t)bytes - 1, &none), TOLLBAR_E_NOT_A_LEASE);
+    assert_int_equal(tollbar_lease_attach(memory, 4095, &none), TOLLBAR_E_NOT_A_LEASE);
+    assert_null(none);
+    assert_int_equal(tollbar_lease_attach(memory, (size_t)bytes, &view), 0);
+    now = tollbar_lease_now(made);
+    assert_int_equal(take(made, "k", now, 4), 4);
+    assert_int_equal(take(view, "k", now, 4), 2);
+    assert_int_equal(told_by(made).rescued, 6);
+    /* A view goes, the node stays. */
+    tollbar_lease_free(made);
+    assert_int_equal(take(view, "k", now + 4 * MS, 4), 1);
+    tollbar_lease_free(view);
+    /* It keeps to what is its own. */
+    assert_int_equal(memory[bytes], 0xa5);
+    memory[0] ^= 1;
+    assert_int_equal(tollbar_lease_attach(memory, (size_t)bytes, &none), TOLLBAR_E_NOT_A_LEASE);
+    free(room);
+}
+
+static void c5_a_shared_node_is_one_for_parent_and_child(void **state) {
+    const tollbar_policy_spec spec = spec_of("1000/s burst 200");
+    const tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
+    tollbar_lease *lease = NULL;
+    uint64_t now;
+    int status = 0;
+    pid_t child;
+    (void)state;
+    assert_int_equal(tollbar_lease_shared("limit", 5, &spec, &options, &lease), 0);
+    now = tollbar_lease_now(lease);
+    assert_int_equal(take(lease, "k", now, 2), 2);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        int wrong = tollbar_lease_check_at(lease, "k", 1, now, 3, NULL) != TOLLBAR_ALLOWED;
+        tollbar_lease_free(lease);
+        _exit(wrong);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(take(lease, "k", now, 5), 1);
+    tollbar_lease_free(lease);
+}
+
+static void a_client_whose_store_is_not_there(void **state) {
+    tollbar_lease *lease = lease_of("1000/s burst 200");
+    tollbar_client *client = client_of(lease);
+    uint32_t wait = 0, events = 0;
+    uint64_t start;
+    (void)state;
+    assert_int_equal(tollbar_client_circuit(client), TOLLBAR_CIRCUIT_UNKNOWN);
+    assert_int_equal(tollbar_client_fd(client, &events), -1);
+    assert_int_equal(events, 0);
+    assert_int_equal(tollbar_client_tick(client, &wait), 0);
+    assert_in_range(wait, 1, 100);
+    assert_int_not_equal(tollbar_client_circuit(client), TOLLBAR_CIRCUIT_CLOSED);
+    assert_string_equal(tollbar_client_error(client), "");
+    assert_int_equal(tollbar_lease_check(lease, "k", 1, 2, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_client_tick(client, NULL), 0);
+    assert_int_equal(told_by(lease).owed, 2);
+    /* It waits as long as it is told to, and then says so. The upper bound is for a machine that is busy. */
+    start = monotonic();
+    assert_int_equal(tollbar_client_close(client, 50), TOLLBAR_E_UNTOLD);
+    assert_in_range(monotonic() - start, 50 * MS, 10 * SEC);
+    tollbar_lease_free(lease);
+}
+
+/* Who owes nothing has nothing to wait for. */
+static void closing_with_nothing_to_tell(void **state) {
+    tollbar_lease *lease = lease_of("1000/s burst 200");
+    tollbar_client *first = client_of(lease), *second = client_of(lease);
+    const uint64_t start = monotonic();
+    (void)state;
+    assert_int_equal(tollbar_client_close(client_of(lease), 60000), 0);
+    assert_int_equal(tollbar_client_tick(first, NULL), 0);
+    /* The second does not lead: what there is to tell is the first's. */
+    assert_int_equal(tollbar_lease_check(lease, "k", 1, 2, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_client_tick(second, NULL), 0);
+    assert_int_equal(tollbar_client_close(second, 60000), 0);
+    assert_int_equal(tollbar_client_close(first, 0), TOLLBAR_E_UNTOLD);
+    assert_in_range(monotonic() - start, 0, 30 * SEC);
+    tollbar_lease_free(lease);
+}
+
+static void note(void *argument, uint32_t circuit) {
+    __atomic_store_n((uint32_t *)argument, circuit, __ATOMIC_SEQ_CST);
+}
+
+static void *drive(void *client) {
+    static int32_t result;
+    result = tollbar_client_run(client);
+    return &result;
+}
+
+static void while_a_thread_drives_it(void **state) {
+    tollbar_lease *lease = lease_of("1000/s burst 200");
+    /* Nobody listens there, and that a connection is refused is a change that the thread tells. */
+    tollbar_client *client = client_at(lease, "redis://127.0.0.1:1");
+    uint32_t events = 7, wait = 7, told = TOLLBAR_CIRCUIT_UNKNOWN;
+    pthread_t thread;
+    void *result = NULL;
+    (void)state;
+    /* A stop that comes first is not lost. */
+    assert_int_equal(tollbar_client_stop(client), 0);
+    assert_int_equal(tollbar_client_run(client), 0);
+    assert_int_equal(tollbar_client_on_change(client, note, &told), 0);
+    assert_int_equal(pthread_create(&thread, NULL, drive, client), 0);
+    while (__atomic_load_n(&told, __ATOMIC_SEQ_CST) == TOLLBAR_CIRCUIT_UNKNOWN)
+        usleep(1000);
+    assert_int_equal(told, TOLLBAR_CIRCUIT_OPEN);
+    assert_int_equal(tollbar_client_tick(client, &wait), TOLLBAR_E_RUNNING);
+    assert_int_equal(tollbar_client_run(client), TOLLBAR_E_RUNNING);
+    assert_int_equal(tollbar_client_on_change(client, NULL, NULL), TOLLBAR_E_RUNNING);
+    assert_int_equal(tollbar_client_close(client, 10), TOLLBAR_E_RUNNING);
+    assert_int_equal(tollbar_client_fd(client, &events), -1);
+    assert_string_equal(tollbar_client_error(client), "");
+    assert_int_equal(tollbar_client_circuit(client), TOLLBAR_CIRCUIT_OPEN);
+    assert_true(wait == 7 && events == 7);
+    assert_int_equal(tollbar_client_stop(client), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_int_equal(*(const int32_t *)result, 0);
+    /* It is free again, for a tick as for another thread. */
+    assert_int_equal(tollbar_client_tick(client, &wait), 0);
+    assert_int_equal(tollbar_client_stop(client), 0);
+    assert_int_equal(tollbar_client_run(client), 0);
+    assert_int_equal(tollbar_client_close(client, 0), 0);
+    tollbar_lease_free(lease);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_client_a_node_lives_on_its_share),
+        cmocka_unit_test(what_cannot_be_told_is_not_admitted),
+        cmocka_unit_test(the_other_rescues),
+        cmocka_unit_test(an_overdraft_of_ones_own),
+        cmocka_unit_test(costs_and_looks),
+        cmocka_unit_test(a_node_in_the_callers_memory),
+        cmocka_unit_test(c5_a_shared_node_is_one_for_parent_and_child),
+        cmocka_unit_test(a_client_whose_store_is_not_there),
+        cmocka_unit_test(closing_with_nothing_to_tell),
+        cmocka_unit_test(while_a_thread_drives_it),
+    };
+    return cmocka_run_group_tests_name("leases without a store", tests, NULL, NULL);
+}

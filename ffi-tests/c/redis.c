@@ -1,0 +1,178 @@
+#define _DEFAULT_SOURCE
+#include "redis.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void die(const char *what) {
+    fprintf(stderr, "redis-server: %s (errno %d, %s)\n", what, errno, strerror(errno));
+    exit(1);
+}
+
+static void pause_ms(long ms) {
+    struct timespec time;
+    time.tv_sec = ms / 1000;
+    time.tv_nsec = ms % 1000 * 1000000;
+    nanosleep(&time, NULL);
+}
+
+/* A connection of our own, or -1. */
+static int dial(const struct redis *redis) {
+    struct sockaddr_un address;
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    memset(&address, 0, sizeof address);
+    address.sun_family = AF_UNIX;
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/redis.sock", redis->directory);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)(const void *)&address, sizeof address) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* The whole answer, which is one line or one string. NULL if there is no server. */
+static char *ask(const struct redis *redis, const char *command) {
+    static char reply[16384];
+    size_t length = 0;
+    const int fd = dial(redis);
+    if (fd < 0)
+        return NULL;
+    if (write(fd, command, strlen(command)) < 0 || write(fd, "\r\n", 2) < 0)
+        goto lost;
+    for (;;) {
+        const ssize_t n = read(fd, reply + length, sizeof reply - 1 - length);
+        char *line;
+        if (n <= 0)
+            goto lost;
+        length += (size_t)n;
+        reply[length] = '\0';
+        line = strstr(reply, "\r\n");
+        if (line == NULL)
+            continue;
+        if (reply[0] == '$' && reply[1] != '-') {
+            const size_t text = strtoul(reply + 1, NULL, 10);
+            if (length < (size_t)(line + 2 - reply) + text + 2)
+                continue;
+            line[2 + text] = '\0';
+            close(fd);
+            return line + 2;
+        }
+        *line = '\0';
+        close(fd);
+        return reply;
+    }
+lost:
+    close(fd);
+    return NULL;
+}
+
+/* What runs is ended with the program, too. */
+static struct redis *running[8];
+
+static void end_all(void) {
+    size_t i;
+    for (i = 0; i < sizeof running / sizeof *running; i++)
+        if (running[i] != NULL)
+            redis_end(running[i]);
+}
+
+static void remember(struct redis *redis, struct redis *instead) {
+    static int registered;
+    size_t i;
+    if (!registered && atexit(end_all) == 0)
+        registered = 1;
+    for (i = 0; i < sizeof running / sizeof *running; i++)
+        if (running[i] == redis) {
+            running[i] = instead;
+            return;
+        }
+    die("too many of them");
+}
+
+void redis_start(struct redis *redis) {
+    int tries;
+    if (redis->directory[0] == '\0') {
+        snprintf(redis->directory, sizeof redis->directory, "/tmp/tollbar-redis-XXXXXX");
+        if (mkdtemp(redis->directory) == NULL)
+            die("no directory for it");
+        snprintf(redis->url, sizeof redis->url, "unix:%s/redis.sock", redis->directory);
+        remember(NULL, redis);
+    }
+    redis->pid = fork();
+    if (redis->pid < 0)
+        die("fork");
+    if (redis->pid == 0) {
+        char socket[96];
+        snprintf(socket, sizeof socket, "%s/redis.sock", redis->directory);
+        /* It is not to live longer than the test, however that ends. */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", socket, "--dir", redis->directory, "--save", "",
+               "--appendonly", "no", "--daemonize", "no", "--logfile", "log", (char *)NULL);
+        _exit(127);
+    }
+    /* It is there in some 10 ms; a machine that is busy with other things has half a minute. */
+    for (tries = 0; tries < 6000; tries++) {
+        const char *reply = ask(redis, "PING");
+        int status = 0;
+        if (reply != NULL && strcmp(reply, "+PONG") == 0)
+            return;
+        if (waitpid(redis->pid, &status, WNOHANG) == redis->pid) {
+            redis->pid = 0;
+            die(WIFEXITED(status) && WEXITSTATUS(status) == 127 ? "not there: as root, apt-get install redis-server" : "it ended");
+        }
+        pause_ms(5);
+    }
+    die("it does not answer");
+}
+
+void redis_kill(struct redis *redis) {
+    char socket[96];
+    if (redis->pid == 0)
+        return;
+    kill(redis->pid, SIGKILL);
+    waitpid(redis->pid, NULL, 0);
+    redis->pid = 0;
+    snprintf(socket, sizeof socket, "%s/redis.sock", redis->directory);
+    unlink(socket);
+}
+
+void redis_end(struct redis *redis) {
+    char log[96];
+    redis_kill(redis);
+    snprintf(log, sizeof log, "%s/log", redis->directory);
+    unlink(log);
+    rmdir(redis->directory);
+    redis->directory[0] = '\0';
+    remember(redis, NULL);
+}
+
+const char *redis_ask(const struct redis *redis, const char *command) {
+    const char *reply = ask(redis, command);
+    if (reply == NULL || reply[0] == '-')
+        die(reply == NULL ? command : reply);
+    return reply;
+}
+
+int64_t redis_number(const struct redis *redis, const char *command) {
+    const char *reply = redis_ask(redis, command);
+    return (int64_t)strtoll(reply[0] == ':' ? reply + 1 : reply, NULL, 10);
+}
+
+int redis_clients(const struct redis *redis) {
+    const char *at = redis_ask(redis, "CLIENT LIST TYPE normal");
+    int clients = 0;
+    /* Ours say something else, and one that has just said it may still be there. */
+    while ((at = strstr(at, " cmd=eval")) != NULL) {
+        clients++;
+        at++;
+    }
+    return clients;
+}

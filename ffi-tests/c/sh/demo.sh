@@ -1,0 +1,26 @@
+# shellcheck shell=sh
+# The demonstration of a shared limit, briefly: two processes, and a Redis that goes and comes back. Sourced.
+
+# Nine seconds, three of them without Redis. Together never more than the burst and the rate's 100/s; and each process has seen it
+# go, went on alone, and saw it come back, for which it has three seconds and needs a tenth of one.
+shares_through_redis() {
+    "$root/examples/redis/run.sh" 9 "$build" > "$work/demo" || return 1
+    cat "$work/demo"
+    awk -F'|' '
+        function number(text, what) { return match(text, "[0-9]+ " what) ? substr(text, RSTART) + 0 : -1000 }
+        { for (i = 1; i <= 2; i++) {
+              all += number($i, "admitted"); alone[i] += number($i, "alone")
+              away[i] += $i ~ /is away/; last[i] = $i
+          } }
+        END {
+            print all " admitted in " NR " s"
+            good = NR == 9 && all > 400 && all <= 100 + 100 * (NR + 1)
+            for (i = 1; i <= 2; i++)
+                good = good && away[i] >= 1 && alone[i] >= 50 && last[i] ~ /redis answers/
+            exit !good
+        }' "$work/demo"
+}
+
+demo() {
+    measure "two processes share 100/s through Redis" shares_through_redis
+}
