@@ -55,7 +55,7 @@ pub(crate) fn boxed<T>(value: T) -> Option<Box<T>> {
 }
 
 /// `len` times `value` on the heap; `None` where there is no memory. Not through `Vec`, as [`zeroed`].
-#[cfg(feature = "redis")]
+#[cfg(all(feature = "redis", not(loom)))]
 pub(crate) fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
     let layout = core::alloc::Layout::array::<T>(len).ok()?;
     if layout.size() == 0 {

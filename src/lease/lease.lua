@@ -76,7 +76,7 @@ if want > 0 then
   end
 end
 if tat > now then
-  -- Two milliseconds more: expiry counts from the start of the script's own, in whole ones.
-  redis.call('SET', KEYS[2], string.format('%.0f', tat), 'PX', math.ceil((tat - now) / 1000) + 2)
+  -- At a time, and not after one, which would count from before this script's clock was read.
+  redis.call('SET', KEYS[2], string.format('%.0f', tat), 'PXAT', string.format('%.0f', math.ceil(tat / 1000)))
 end
 return { permits, retry, string.format('%.0f', tat), id, string.format('%.0f', now) }

@@ -186,7 +186,11 @@ mod models {
             let line = Arc::new(line(Pair { key: KEY, state: lease(1) }, Pair { key: 0, state: 0 }));
             let spender = |line: Arc<Line>| thread::spawn(move || u64::from(line.take(KEY, 0, 1).is_some()));
             let (a, b) = (spender(line.clone()), spender(line.clone()));
-            line.install(KEY, lease(1), 0, 0);
+            let granter = {
+                let line = line.clone();
+                thread::spawn(move || line.install(KEY, lease(1), 0, 0))
+            };
+            granter.join().expect("the granter");
             let spent = a.join().expect("a") + b.join().expect("b");
             assert!(spent >= 1, "a permit was there");
             assert_eq!(spent + line.left(KEY, 0), 2, "what was granted");
@@ -203,8 +207,14 @@ mod models {
                 thread::spawn(move || u64::from(line.take(KEY, 0, 1).is_some()))
             };
             // The key's lease is over for the other, whose clock is ahead.
-            line.install(OTHER, lease(1), 0, 60_000_000);
-            let own = u64::from(line.take(OTHER, 0, 1).is_some());
+            let other = {
+                let line = line.clone();
+                thread::spawn(move || {
+                    line.install(OTHER, lease(1), 0, 60_000_000);
+                    u64::from(line.take(OTHER, 0, 1).is_some())
+                })
+            };
+            let own = other.join().expect("the other");
             let spent = straggler.join().expect("the straggler");
             assert!(spent <= 1 && own <= 1);
             assert_eq!(own + line.left(OTHER, 0), 1, "the other's one permit");

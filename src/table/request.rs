@@ -116,6 +116,7 @@ impl Table {
         Ok(self.hash_bytes(key) ^ self.current(policy)?.salt)
     }
 
+    #[cfg(feature = "capi")]
     #[inline]
     pub(crate) fn try_check(
         &self,

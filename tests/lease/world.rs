@@ -18,7 +18,7 @@ impl Random {
 
     /// Below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(n) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
     /// Mostly small, seldom up to `most`.
