@@ -1490,6 +1490,78 @@ int32_t tollbar_prefix_parse(const char *text,
 /* A prefix to be filled in. */
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
+/* --------------------------------------------------------------------------------------------
+ * 15. Striped limiters: one key that every thread asks for
+ * -------------------------------------------------------------------------------------------- */
+
+/* For one key that threads ask for so often that they stand in line for its cache line: a global limit on all
+ * requests, or on what goes to one backend. A thread that is admitted takes some permits more in advance, its
+ * credit, and the next requests are decided on its own cache line, without the clock.
+ *
+ *     tollbar_striped *all;
+ *     tollbar_striped_from_text("5000000/s burst 100000", &all, NULL);
+ *
+ *     if (tollbar_striped_check(all, 1, NULL) != TOLLBAR_ALLOWED)
+ *         return too_many_requests();
+ *
+ * Still at most burst + rate * t in every interval t, whatever threads do. For that, all credit together is at
+ * most C = an eighth of the burst, 65,536 at most, and none if the burst is below 32; and burst - C is the most
+ * that can be had at once or asked for in one call. A thread keeps at most a sixteenth of what remains, none near the
+ * limit; there each request is decided as by a limiter of burst - C. Credit that a thread leaves (it ends, or has no
+ * more to ask) is lost when another takes credit 16 refills of the bucket later, or a second; so is less than one
+ * permit in a hundred, and none while the bucket is nearly empty. Threads have nothing to set up or to end. */
+
+/* A striped limiter. All calls but tollbar_striped_free may be made by any number of threads at once, on
+ * either side of a fork (each side goes on with its own copy), but not by a signal handler that may have
+ * interrupted one of them on its thread. */
+typedef struct tollbar_striped tollbar_striped;
+
+/* Makes a striped limiter on a TOLLBAR_CLOCK_. On success `*out` is to be freed with
+ * tollbar_striped_free; otherwise it is left alone.
+ *
+ * The policy is gcra without `borrow` and with a limit above 0, or it is TOLLBAR_E_OPTION_MISMATCH. */
+int32_t tollbar_striped_new(const tollbar_policy_spec *spec,
+                            uint32_t clock,
+                            tollbar_striped **out);
+
+/* Makes a striped limiter of a NUL-terminated text such as "1000000/s burst 10000", on TOLLBAR_CLOCK_TSC.
+ * `error` may be NULL. */
+int32_t tollbar_striped_from_text(const char *text,
+                                  tollbar_striped **out,
+                                  tollbar_policy_error *error);
+
+/* Frees a striped limiter that no call is using. NULL is nothing. No thread has to have done anything before. */
+void tollbar_striped_free(tollbar_striped *striped);
+
+/* Takes `cost` permits now. A cost of 0 asks without charging.
+ *
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (more than can be had at once, see above), or an
+ * error. `out`, unless NULL, gets the answer in full, of which `remaining` is what this thread could take;
+ * it is much cheaper without, since then the clock is not read where the thread has credit. */
+int32_t tollbar_striped_check(const tollbar_striped *striped,
+                              uint64_t cost,
+                              tollbar_decision *out);
+
+/* tollbar_striped_check at the caller's time. A limiter is either always called with the caller's time or
+ * on the scale of its clock (tollbar_clock_now). */
+int32_t tollbar_striped_check_at(const tollbar_striped *striped,
+                                 uint64_t now_ns,
+                                 uint64_t cost,
+                                 tollbar_decision *out);
+
+/* The permits that the calling thread could take now, one by one: what is left to all, and its own credit. */
+int32_t tollbar_striped_available(const tollbar_striped *striped,
+                                  uint64_t *permits);
+
+/* tollbar_striped_available at the caller's time. */
+int32_t tollbar_striped_available_at(const tollbar_striped *striped,
+                                     uint64_t now_ns,
+                                     uint64_t *permits);
+
+/* Back to fresh, all but the threads' credit. Safe beside other calls; admissions in the same instant may
+ * survive it. */
+int32_t tollbar_striped_reset(const tollbar_striped *striped);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

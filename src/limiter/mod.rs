@@ -2,13 +2,15 @@
 //!
 //! [`Shared`] is what every state offers: [`Cell`] (any one-word algorithm), [`Ring`] (sliding
 //! window) and [`Log`] (sliding log). [`State`] is one of them chosen at run time, and [`Limiter`]
-//! gives any of them a clock, waiting, and the count of backward steps.
+//! gives any of them a clock, waiting, and the count of backward steps. [`Striped`] is a token bucket
+//! whose threads take permits in advance.
 
 pub mod cell;
 pub(crate) mod head;
 pub(crate) mod log;
 pub(crate) mod ring;
 mod state;
+pub mod striped;
 mod waiting;
 mod watch;
 
@@ -16,6 +18,7 @@ pub use cell::Cell;
 pub use log::Log;
 pub use ring::Ring;
 pub use state::State;
+pub use striped::Striped;
 pub use watch::Watch;
 
 use crate::clock::{Clock, Tsc};

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// Source file and banner of each section, in the header's order.
-const SECTIONS: [(&str, &str); 14] = [
+const SECTIONS: [(&str, &str); 15] = [
     ("status", "1. Results and errors"),
     ("version", "2. Version"),
     ("policy", "3. Policies"),
@@ -19,6 +19,7 @@ const SECTIONS: [(&str, &str); 14] = [
     ("lease", "12. Leases: one limit over many machines"),
     ("client", "13. Clients: who asks the store for leases"),
     ("prefix", "14. Keys made of network addresses"),
+    ("striped", "15. Striped limiters: one key that every thread asks for"),
 ];
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
@@ -100,8 +101,21 @@ fn block(lines: &[&str], indent: &str) -> String {
 fn constant(line: &str) -> String {
     let Some(rest) = line.strip_prefix("#define ") else { return typedefs(line) };
     let Some((name, value)) = rest.split_once(' ') else { return line.to_owned() };
-    let unsigned =
-        ["_ALGORITHM_", "_ANCHOR_", "_MODE_", "_UNIT_", "_POLICY_", "_CLOCK_", "_ON_FULL_", "_MISSING_", "_TABLE_", "_RESCUE_", "_CIRCUIT_", "_EVENT_", "TOLLBAR_LEASE_"];
+    let unsigned = [
+        "_ALGORITHM_",
+        "_ANCHOR_",
+        "_MODE_",
+        "_UNIT_",
+        "_POLICY_",
+        "_CLOCK_",
+        "_ON_FULL_",
+        "_MISSING_",
+        "_TABLE_",
+        "_RESCUE_",
+        "_CIRCUIT_",
+        "_EVENT_",
+        "TOLLBAR_LEASE_",
+    ];
     if name == "TOLLBAR_NO_TIME" {
         "#define TOLLBAR_NO_TIME UINT64_MAX".to_owned()
     } else if value.starts_with('-') {
@@ -136,6 +150,7 @@ fn extras(file: &str) -> String {
         "table" => include_str!("header/table.h").to_owned(),
         "lease" => include_str!("header/lease.h").to_owned(),
         "prefix" => include_str!("header/prefix.h").to_owned(),
+        "striped" => include_str!("header/striped.h").to_owned(),
         _ => String::new(),
     }
 }

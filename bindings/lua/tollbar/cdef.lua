@@ -557,6 +557,27 @@ int32_t tollbar_prefix_parse(const char *text,
                              uint32_t ipv4_bits,
                              uint32_t ipv6_bits,
                              tollbar_prefix *out);
+typedef struct tollbar_striped tollbar_striped;
+int32_t tollbar_striped_new(const tollbar_policy_spec *spec,
+                            uint32_t clock,
+                            tollbar_striped **out);
+int32_t tollbar_striped_from_text(const char *text,
+                                  tollbar_striped **out,
+                                  tollbar_policy_error *error);
+void tollbar_striped_free(tollbar_striped *striped);
+int32_t tollbar_striped_check(const tollbar_striped *striped,
+                              uint64_t cost,
+                              tollbar_decision *out);
+int32_t tollbar_striped_check_at(const tollbar_striped *striped,
+                                 uint64_t now_ns,
+                                 uint64_t cost,
+                                 tollbar_decision *out);
+int32_t tollbar_striped_available(const tollbar_striped *striped,
+                                  uint64_t *permits);
+int32_t tollbar_striped_available_at(const tollbar_striped *striped,
+                                     uint64_t now_ns,
+                                     uint64_t *permits);
+int32_t tollbar_striped_reset(const tollbar_striped *striped);
 ]]
 
 return {

@@ -1,0 +1,150 @@
+//! Credit under every interleaving that loom finds within a bound of preemptions.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --lib striped::models`
+//!
+//! The limiter has 20 permits and one seat, so that all threads want the same one, and a day to refill: what has been
+//! charged is what has been taken. What each model proves is in docs/verification.md.
+
+use super::{Shape, Striped};
+use crate::clock::Manual;
+use crate::decision::Verdict;
+use crate::policy::Policy;
+use loom::sync::Arc;
+use loom::thread;
+use std::println;
+use std::vec::Vec;
+
+const DAY: u64 = 86_400_000_000_000;
+const BURST: u64 = 20;
+/// The most credit.
+const EACH: u64 = 2;
+const SHIFT: u32 = 30;
+/// Times in the first slice and in the second.
+const EARLY: u64 = 5;
+const LATE: u64 = (1 << SHIFT) + 5;
+
+type Limiter = Arc<Striped<Manual>>;
+
+fn explore(name: &str, preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+    builder.max_branches = 3_000;
+    let executions = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = executions.clone();
+    builder.check(move || {
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        f();
+    });
+    println!("{name}: {} executions", executions.load(std::sync::atomic::Ordering::Relaxed));
+}
+
+/// `left` permits of the 20, nobody with credit.
+fn limiter(seats: u64, left: u64) -> Limiter {
+    let policy = Policy::new(BURST, DAY).with_burst(BURST + seats * EACH);
+    let shape = Shape { seats, each: EACH, shift: SHIFT };
+    let limiter = Striped::shaped(&policy, Manual::new(0), shape).unwrap();
+    // By no thread in particular, which keeps nothing; a cost of 0 is allowed too.
+    assert_eq!(limiter.admit_as(0, BURST - left, || EARLY), Verdict::Allowed);
+    Arc::new(limiter)
+}
+
+/// One thread's requests, one after the other: who asks, and when.
+type Requests = &'static [(u64, u64)];
+
+fn ask(limiter: &Striped<Manual>, requests: Requests) -> u64 {
+    let admitted = |&&(who, now): &&(u64, u64)| limiter.admit_as(who, 1, || now) == Verdict::Allowed;
+    requests.iter().filter(admitted).count() as u64
+}
+
+/// All that these may still take at `now`.
+fn drain(limiter: &Striped<Manual>, whos: &[u64], now: u64) -> u64 {
+    let mut taken = 0;
+    for &who in whos {
+        while limiter.admit_as(who, 1, || now) == Verdict::Allowed {
+            taken += 1;
+            assert!(taken <= 100);
+        }
+    }
+    taken
+}
+
+/// What the threads were given, each having its turn to be the first that runs.
+fn race(name: &str, preemptions: usize, seats: u64, left: u64, threads: &'static [Requests], check: fn(&Limiter, u64)) {
+    for first in 0..threads.len() {
+        explore(&std::format!("{name} ({first})"), preemptions, move || {
+            let limiter = limiter(seats, left);
+            let others: Vec<_> = (0..threads.len())
+                .filter(|&n| n != first)
+                .map(|n| {
+                    let limiter = limiter.clone();
+                    thread::spawn(move || ask(&limiter, threads[n]))
+                })
+                .collect();
+            let mut given = ask(&limiter, threads[first]);
+            for other in others {
+                given += other.join().unwrap();
+            }
+            check(&limiter, given);
+        });
+    }
+}
+
+/// Two lease where there is one permit to be kept, and none any more for the second: never more than there are.
+#[test]
+fn the_last_permits_are_leased_once() {
+    let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY), (1, EARLY)], &[(2, EARLY), (2, EARLY)]];
+    race("striped last permits", 2, 2, 18, threads, |limiter, given| {
+        assert_eq!(given + drain(limiter, &[1, 2], EARLY), 18);
+    });
+    let threads: &[Requests] = &[&[(1, EARLY)], &[(2, EARLY)], &[(3, EARLY)]];
+    race("striped last permits 3×1", 2, 2, 17, threads, |limiter, given| {
+        assert_eq!(given + drain(limiter, &[1, 2, 3], EARLY), 17);
+    });
+}
+
+/// Two want the one seat in one slice: one gets it, and its credit is nobody else's.
+#[test]
+fn a_seat_is_taken_once() {
+    let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY)], &[(2, EARLY), (2, EARLY)]];
+    race("striped seat", 2, 1, BURST, threads, |limiter, given| {
+        assert!(limiter.seats.credit(1) + limiter.seats.credit(2) <= EACH);
+        assert_eq!(given + drain(limiter, &[1, 2], EARLY), BURST);
+    });
+}
+
+/// One spends while its credit expires and another takes its seat: what is void is lost, and no permit is
+/// spent twice.
+#[test]
+fn credit_is_spent_or_expires() {
+    let check = |limiter: &Limiter, given: u64| {
+        let all = given + drain(limiter, &[1, 2, 3], LATE);
+        // Two who had credit in the older slice at most, and a purse that a late store has hit.
+        assert!(all <= BURST && all + 3 * EACH >= BURST, "{all}");
+    };
+    let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY)], &[(2, LATE), (2, LATE)]];
+    race("striped expiry", 2, 1, BURST, threads, check);
+    let threads: &[Requests] = &[&[(1, EARLY), (1, LATE)], &[(2, LATE), (2, LATE)]];
+    race("striped expiry, both late", 2, 1, BURST, threads, check);
+}
+
+/// A reset gives back all that was charged before it, once: what is leased beside it is charged.
+#[test]
+fn a_reset_forgives_the_past() {
+    for first in [true, false] {
+        explore(&std::format!("striped reset ({first})"), 9, move || {
+            let limiter = limiter(1, 0);
+            let other = limiter.clone();
+            let given = if first {
+                let thread = thread::spawn(move || other.reset());
+                let given = ask(&limiter, &[(1, EARLY), (1, EARLY)]);
+                thread.join().unwrap();
+                given
+            } else {
+                let thread = thread::spawn(move || ask(&other, &[(1, EARLY), (1, EARLY)]));
+                limiter.reset();
+                thread.join().unwrap()
+            };
+            assert_eq!(given + drain(&limiter, &[1], EARLY), BURST);
+        });
+    }
+}

@@ -1,0 +1,254 @@
+//! Seats: where threads keep credit that is charged already.
+//!
+//! Time is cut into *slices* of [`Seats::LEAST_SLICE`] at least. The number of the newest slice in which credit has been taken is
+//! `slice`; it only grows. A seat has two words:
+//!
+//! ```text
+//! owner   thread:44 | slice:20     who may spend from it, and since which slice
+//! purse   slice:48  | credit:16    permits there are, and the slice in which they are good
+//! ```
+//!
+//! - *Take a seat*: swap `owner` from one of an older slice to (me, `slice`). In one slice a seat has one owner.
+//! - *Fill*, by the owner after permits have been charged: store (`slice`, n), n at most [`Seats::most`].
+//! - *Spend*, by the owner: if `owner` is mine and the purse's slice is `slice`, store the purse with less.
+//!   No locked instruction: nobody else writes what the owner reads.
+//! - *Expire*: `slice` grows. All credit of older slices is void at that instant, wherever it is, and every seat
+//!   is free. Void credit is lost: it has been charged and nobody gets it.
+//!
+//! # Why no permit is spent twice
+//!
+//! A purse counts only together with the slice in which it was filled, and in that slice one thread has the seat:
+//! `owner` leaves (me, s) only for a later slice. A thread that was stopped in the middle of a spend stores a purse
+//! of its own, old slice, however late; if that hits a purse of a later owner, the later one's credit is void.
+//! Nothing that anybody stores raises a purse of a slice that is not the storer's.
+//!
+//! # Why there is never more credit than `places · most`
+//!
+//! At each instant only purses of the present slice count, one a seat. A spend that reads `slice` = s just before
+//! it grows was a spend of that instant: the credit was there.
+//!
+//! # Orderings
+//!
+//! Spending is Relaxed throughout: owner and purse are the thread's own while they say what is asked for, and an
+//! old `slice` is an instant within the call. Taking a seat is ordered; see [`Seats::take`].
+
+use crate::sync::{AtomicU64, CachePadded, Ordering};
+use alloc::boxed::Box;
+
+const SLICE_BITS: u32 = 20;
+const CREDIT_BITS: u32 = 16;
+const CREDIT: u64 = (1 << CREDIT_BITS) - 1;
+
+#[derive(Debug)]
+struct Seat {
+    owner: AtomicU64,
+    purse: AtomicU64,
+}
+
+/// Seats of one limiter.
+#[derive(Debug)]
+pub(super) struct Seats {
+    slice: AtomicU64,
+    /// A power of two of them, or none.
+    seats: Box<[CachePadded<Seat>]>,
+    mask: usize,
+    most: u64,
+    shift: u32,
+}
+
+/// What came of a spend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spent {
+    Paid,
+    /// The seat is the thread's, and what is in it is not enough.
+    Short,
+    /// The thread's credit, if it has any, is in its other seat.
+    NotMine,
+}
+
+/// A seat in the slice in which it is the thread's own.
+#[derive(Clone, Copy)]
+pub(super) struct Held<'a> {
+    seat: &'a Seat,
+    slice: u64,
+}
+
+impl Seats {
+    /// A slice is 2^this nanoseconds or more: a word of an owner comes back after 2^20 slices, so whoever is stopped between
+    /// two steps for twelve days exactly could take a seat twice.
+    pub(super) const LEAST_SLICE: u32 = 30;
+    /// The longest.
+    pub(super) const MOST_SLICE: u32 = 60;
+    /// A purse holds no more.
+    pub(super) const MOST_CREDIT: u64 = 1024;
+
+    /// `places` seats (a power of two, or 0) of up to `most` permits; slices of 2^`shift` ns. `None`: no memory.
+    pub(super) fn new(places: usize, most: u64, shift: u32) -> Option<Seats> {
+        let seats = places_of(places)?;
+        let most = if places == 0 { 0 } else { most.min(Self::MOST_CREDIT) };
+        let shift = shift.clamp(Self::LEAST_SLICE, Self::MOST_SLICE);
+        Some(Seats { slice: AtomicU64::new(0), seats, mask: places.saturating_sub(1), most, shift })
+    }
+
+    /// The most permits in one purse; 0: there are no seats.
+    #[inline(always)]
+    pub(super) fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// How many there are.
+    pub(super) fn places(&self) -> u64 {
+        self.seats.len() as u64
+    }
+
+    /// The two seats that a thread may have: the second if the first is another's.
+    #[inline(always)]
+    fn first(&self, who: u64) -> Option<&Seat> {
+        self.seats.get((scattered(who) >> 58) as usize & self.mask).map(|padded| &**padded)
+    }
+
+    fn second(&self, who: u64) -> Option<&Seat> {
+        let scattered = scattered(who);
+        let (first, second) = ((scattered >> 58) as usize & self.mask, (scattered >> 52) as usize & self.mask);
+        let second = if first == second { second ^ 1 } else { second };
+        self.seats.get(second & self.mask).map(|padded| &**padded)
+    }
+
+    /// Spends `cost` permits of the thread's own, where its seat is the first of its two. A cost of 0 may be
+    /// answered either way.
+    #[inline(always)]
+    pub(super) fn spend(&self, who: u64, cost: u64) -> Spent {
+        self.first(who).map_or(Spent::Short, |seat| self.spend_from(seat, who, cost))
+    }
+
+    /// The same where it is the second.
+    #[inline(never)]
+    pub(super) fn spend_second(&self, who: u64, cost: u64) -> Spent {
+        self.second(who).map_or(Spent::Short, |seat| self.spend_from(seat, who, cost))
+    }
+
+    #[inline(always)]
+    fn spend_from(&self, seat: &Seat, who: u64, cost: u64) -> Spent {
+        if seat.owner.load(Ordering::Relaxed) >> SLICE_BITS != who {
+            return Spent::NotMine;
+        }
+        let purse = seat.purse.load(Ordering::Relaxed);
+        let credit = credit(purse, self.slice.load(Ordering::Relaxed));
+        if credit < cost {
+            return Spent::Short;
+        }
+        seat.purse.store(purse.wrapping_sub(cost), Ordering::Relaxed);
+        Spent::Paid
+    }
+
+    /// The thread's credit.
+    pub(super) fn credit(&self, who: u64) -> u64 {
+        let slice = self.slice.load(Ordering::Relaxed);
+        let of = |seat: Option<&Seat>| match seat {
+            Some(seat) if seat.owner.load(Ordering::Relaxed) == owner(who, slice) => {
+                credit(seat.purse.load(Ordering::Relaxed), slice)
+            }
+            _ => 0,
+        };
+        if who == 0 {
+            return 0;
+        }
+        of(self.first(who)).max(of(self.second(who)))
+    }
+
+    /// The thread's seat at `now`, of which all older credit expires with this: for threads that have just
+    /// seen permits at `now`. `None`: others have both.
+    pub(super) fn take(&self, who: u64, now: u64) -> Option<Held<'_>> {
+        if who == 0 {
+            return None;
+        }
+        let present = (now >> self.shift).saturating_add(1);
+        let mut slice = self.slice.load(Ordering::Acquire);
+        while slice < present {
+            // Release: whoever takes a seat with this number has seen it here.
+            match self.slice.compare_exchange(slice, present, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => slice = present,
+                Err(seen) => slice = seen,
+            }
+        }
+        [self.first(who), self.second(who)].into_iter().flatten().find_map(|seat| self.sit(seat, who, slice))
+    }
+
+    fn sit<'a>(&self, seat: &'a Seat, who: u64, slice: u64) -> Option<Held<'a>> {
+        let mine = owner(who, slice);
+        // Acquire: if this names a slice that is newer than ours, the next load sees that there is one.
+        let found = seat.owner.load(Ordering::Acquire);
+        if found == mine {
+            return Some(Held { seat, slice });
+        }
+        // 0 is a seat that nobody has had.
+        if found != 0 && found & owner(0, u64::MAX) == owner(0, slice) {
+            return None;
+        }
+        // An owner's slice that is not ours is older, unless ours is not the newest any more.
+        if self.slice.load(Ordering::Acquire) != slice {
+            return None;
+        }
+        // Release: see above. Failing, another has it.
+        seat.owner.compare_exchange(found, mine, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        Some(Held { seat, slice })
+    }
+}
+
+impl Held<'_> {
+    /// What is in it.
+    pub(super) fn credit(&self) -> u64 {
+        credit(self.seat.purse.load(Ordering::Relaxed), self.slice)
+    }
+
+    /// Makes it `credit` permits, all charged.
+    pub(super) fn fill(&self, credit: u64) {
+        let purse = (self.slice << CREDIT_BITS) | (credit & CREDIT);
+        self.seat.purse.store(purse, Ordering::Relaxed);
+    }
+}
+
+/// The permits in a purse, if it is of `slice`.
+#[inline(always)]
+fn credit(purse: u64, slice: u64) -> u64 {
+    let credit = purse ^ (slice << CREDIT_BITS);
+    if credit <= CREDIT {
+        credit
+    } else {
+        0
+    }
+}
+
+fn owner(who: u64, slice: u64) -> u64 {
+    (who << SLICE_BITS) | (slice & ((1 << SLICE_BITS) - 1))
+}
+
+/// Thread pointers are a multiple of a stack apart: Fibonacci hashing spreads them, its upper bits best.
+#[inline(always)]
+fn scattered(who: u64) -> u64 {
+    who.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Free seats; `None` where there is no memory. Not through `Vec`, as [`crate::sync::zeroed`].
+#[cfg(not(loom))]
+fn places_of(count: usize) -> Option<Box<[CachePadded<Seat>]>> {
+    let layout = core::alloc::Layout::array::<CachePadded<Seat>>(count).ok()?;
+    if count == 0 {
+        return Some(Box::default());
+    }
+    // SAFETY: the layout's size is not 0.
+    let seats = unsafe { alloc::alloc::alloc_zeroed(layout) }.cast::<CachePadded<Seat>>();
+    if seats.is_null() {
+        return None;
+    }
+    // SAFETY: a fresh block of that layout from the allocator that Box frees with; zero bytes are two atomics
+    // of 0 and padding.
+    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(seats, count)) })
+}
+
+/// The same of loom's atomics.
+#[cfg(loom)]
+fn places_of(count: usize) -> Option<Box<[CachePadded<Seat>]>> {
+    let free = || CachePadded::new(Seat { owner: AtomicU64::new(0), purse: AtomicU64::new(0) });
+    Some((0..count).map(|_| free()).collect())
+}

@@ -1,0 +1,371 @@
+//! Schedules of made-up threads in virtual time: who asks and when is the test's choice.
+
+use super::{Shape, Striped};
+use crate::algorithm::gcra::Gcra;
+use crate::clock::Manual;
+use crate::decision::Verdict;
+use crate::limiter::{Cell, Shared};
+use crate::policy::Policy;
+use std::format;
+use std::vec::Vec;
+
+const SEC: u64 = 1_000_000_000;
+const DAY: u64 = 86_400 * SEC;
+
+/// SplitMix64.
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+}
+
+fn policy(text: &str) -> Policy {
+    text.parse().unwrap()
+}
+
+fn striped(policy: &Policy) -> Striped<Manual> {
+    Striped::with(policy, Manual::new(0)).unwrap()
+}
+
+fn admit(limiter: &Striped<Manual>, who: u64, now: u64, cost: u64) -> bool {
+    limiter.admit_as(who, cost, || now) == Verdict::Allowed
+}
+
+/// All credit there is.
+fn outstanding(limiter: &Striped<Manual>, threads: u64) -> u64 {
+    (1..=threads).map(|who| limiter.seats.credit(who)).sum()
+}
+
+/// By how many permits, times the period, the worst interval of `got` (time, permits; in order) passes `burst + rate · t`;
+/// negative if none does.
+fn excess(policy: &Policy, got: &[(u64, u64)]) -> i128 {
+    let (period, limit) = (i128::from(policy.period), i128::from(policy.limit));
+    let (mut before, mut least, mut worst) = (0i128, i128::MAX, i128::MIN);
+    for &(now, permits) in got {
+        let line = before * period - limit * i128::from(now);
+        least = least.min(line);
+        before += i128::from(permits);
+        worst = worst.max(before * period - limit * i128::from(now) - least);
+    }
+    worst - i128::from(policy.burst) * period
+}
+
+/// Hoards, rests and bursts of up to `threads` threads at random, and one that is meant to hurt: all hoard,
+/// rest until the bucket is full, and spend everything at one instant.
+fn adversary(limiter: &Striped<Manual>, policy: &Policy, rng: &mut Rng) -> Vec<(u64, u64)> {
+    let threads = rng.pick(&[1, 2, 3, 8, 40, 300]);
+    let refill = (u128::from(policy.burst) * u128::from(policy.period) / u128::from(policy.limit)) as u64;
+    let mut now = rng.below(40 * refill.max(SEC));
+    let mut got = Vec::new();
+    let take = |who: u64, now: u64, cost: u64, got: &mut Vec<(u64, u64)>| {
+        let given = admit(limiter, who, now, cost);
+        if given && cost != 0 {
+            got.push((now, cost));
+        }
+        assert!(outstanding(limiter, threads) <= limiter.credit());
+        given
+    };
+    for _ in 0..rng.below(5) + 2 {
+        match rng.below(4) {
+            // Each asks once, so that it has credit.
+            0 => (1..=threads).for_each(|who| {
+                take(who, now, 1, &mut got);
+            }),
+            // All ask until they are refused.
+            1 => {
+                for who in 1..=threads {
+                    while take(who, now, rng.pick(&[1, 1, 1, 2, 5]), &mut got) {}
+                }
+            }
+            // Some ask at random, and time goes on.
+            2 => {
+                for _ in 0..200 {
+                    now += rng.below(2 + refill / 100);
+                    take(1 + rng.below(threads), now, rng.below(4), &mut got);
+                }
+            }
+            _ => {
+                limiter.available_as(1, now);
+            }
+        }
+        now += rng.pick(&[0, 1, refill / 3, refill, 2 * refill, 20 * refill, SEC, 3 * SEC]);
+    }
+    for who in 1..=threads {
+        take(who, now, 1, &mut got);
+    }
+    now += 2 * refill;
+    for who in 1..=threads {
+        while take(who, now, 1, &mut got) {}
+    }
+    got
+}
+
+const EACH: [&str; 9] = [
+    "1000/s burst 31",
+    "1000/s burst 32",
+    "1000/s burst 100",
+    "1000/s burst 100 init 3",
+    "1000000/s burst 1000",
+    "3/s burst 333",
+    "700000000/s burst 700",
+    "5/day burst 2000",
+    "10000000000/s burst 3000",
+];
+
+/// Invariant 1, in every interval; and the search comes to the bound itself, so it is no other than that.
+#[test]
+fn invariant_1_no_interval_admits_more_than_the_burst_and_the_rate() {
+    for text in EACH {
+        let policy = policy(text);
+        let mut worst = i128::MIN;
+        for seed in 0..300 {
+            let limiter = striped(&policy);
+            let got = adversary(&limiter, &policy, &mut Rng(seed));
+            let excess = excess(&policy, &got);
+            assert!(excess <= 0, "{text}, seed {seed}: {excess} / period too many");
+            worst = worst.max(excess);
+        }
+        // Within C, and within a permit where every seat can be filled.
+        let limiter = striped(&policy);
+        assert!(-worst <= i128::from(limiter.credit() + 1) * i128::from(policy.period), "{text}: {worst}");
+    }
+}
+
+/// All of the burst in one instant, when every seat is full and the bucket too.
+#[test]
+fn the_bound_is_reached() {
+    for text in ["1000/s burst 100", "1000000/s burst 1000", "1000000/s burst 100000"] {
+        let policy = policy(text);
+        let limiter = striped(&policy);
+        let threads = 3_000;
+        let refill = policy.burst * policy.period / policy.limit;
+        for who in 1..=threads {
+            admit(&limiter, who, 0, 1);
+        }
+        assert_eq!(outstanding(&limiter, threads), limiter.credit(), "{text}");
+        let now = 2 * refill;
+        let mut taken = 0;
+        for who in 1..=threads {
+            while limiter.seats.spend(who, 1) == super::Spent::Paid
+                || limiter.seats.spend_second(who, 1) == super::Spent::Paid
+            {
+                taken += 1;
+            }
+        }
+        assert_eq!(taken, limiter.credit(), "{text}");
+        while admit(&limiter, 1, now, 1) {
+            taken += 1;
+        }
+        assert_eq!(taken, policy.burst, "{text}");
+    }
+}
+
+#[test]
+fn credit_is_at_most_an_eighth_of_the_burst() {
+    for burst in (1..5_000).chain([65_535, 524_288, 600_000, 1 << 40]) {
+        let policy = Policy::new(1000, SEC).with_burst(burst);
+        let limiter = striped(&policy);
+        let (all, each) = (limiter.credit(), limiter.credit_each());
+        assert_eq!(limiter.burst() + all, burst);
+        assert!(all <= burst / 8 && all <= 65_536 && each <= 1024, "{burst}: {all}");
+        assert_eq!(all == 0, burst < 32, "{burst}");
+        // Not much less than may be, so that there is something to gain.
+        assert!(burst < 32 || all * 2 >= (burst / 8).min(65_536), "{burst}: {all}");
+    }
+    assert_eq!(Shape::of(&Policy::new(1000, SEC).with_burst(1000)).seats, 8);
+}
+
+/// At one instant all threads together get the shared bucket's burst, to the permit; threads that leave before
+/// they have spent all take with them what they have.
+#[test]
+fn a_frozen_clock_admits_the_burst_without_what_is_left_behind() {
+    for text in EACH.into_iter().filter(|text| !text.contains("init")) {
+        let policy = policy(text);
+        for leavers in [0, 1, 5, 100] {
+            let limiter = striped(&policy);
+            let mut taken = 0;
+            for who in 1..=leavers {
+                taken += u64::from(admit(&limiter, who, DAY, 1));
+            }
+            let left = outstanding(&limiter, leavers);
+            assert!(left <= limiter.credit());
+            // From others than those who left.
+            for who in (1..=16).map(|n| leavers + n) {
+                while admit(&limiter, who, DAY, 1) {
+                    taken += 1;
+                }
+            }
+            assert_eq!(taken, limiter.burst() - left, "{text}");
+        }
+    }
+}
+
+/// Where nothing is kept, every answer is the plain limiter's, all fields of it.
+#[test]
+fn without_credit_it_is_the_plain_limiter() {
+    for (n, text) in
+        ["10/s burst 31", "1000/s burst 7", "3/s burst 20 init 5", "999999937/s burst 30"].iter().enumerate()
+    {
+        let policy = policy(text);
+        let (limiter, plain) = (striped(&policy), Cell::new(Gcra::new(&policy).unwrap()));
+        assert_eq!((limiter.credit(), limiter.burst()), (0, policy.burst));
+        let mut rng = Rng(n as u64);
+        let mut now = rng.below(DAY);
+        for _ in 0..20_000 {
+            let gap = policy.period / policy.limit;
+            now = match rng.below(20) {
+                0 => now.saturating_sub(rng.below(5 * gap)),
+                1 => now + rng.below(60 * gap + 2),
+                _ => now + rng.below(gap + 2),
+            };
+            let cost = rng.pick(&[0, 1, 1, 1, 2, 31, 32]);
+            let who = rng.below(5);
+            if rng.below(2) == 0 {
+                assert_eq!(limiter.check_as(who, now, cost), plain.check_at(now, cost), "{text}");
+            } else {
+                assert_eq!(limiter.admit_as(who, cost, || now), plain.admit_at(now, cost), "{text}");
+            }
+            assert_eq!(limiter.available_as(who, now), plain.peek_at(now, 0).remaining);
+        }
+        assert_eq!(limiter.backward_steps(), plain.watch().backward_steps());
+    }
+}
+
+/// Of the last sixteen permits nothing is kept, and each answer is the one of a plain limiter of `burst − C`.
+#[test]
+fn near_the_limit_it_is_the_plain_limiter_of_its_own_burst() {
+    let policy = policy("1000/s burst 1000");
+    let limiter = striped(&policy);
+    let own = Policy { burst: limiter.burst(), init: limiter.burst(), ..policy };
+    let plain = Cell::new(Gcra::new(&own).unwrap());
+    let mut rng = Rng(1);
+    let mut now = DAY;
+    // All but fifteen in one, with which nothing is kept.
+    assert_eq!(limiter.check_as(1, now, own.burst - 15), plain.check_at(now, own.burst - 15));
+    let (mut allowed, mut denied) = (0, 0);
+    for _ in 0..100_000 {
+        now += rng.below(900_000);
+        let (who, cost) = (1 + rng.below(5), 1 + rng.below(3));
+        if plain.peek_at(now, 1).remaining > 15 {
+            let rest = plain.peek_at(now, 1).remaining - 10;
+            assert_eq!(limiter.check_as(who, now, rest), plain.check_at(now, rest));
+        }
+        let told = limiter.check_as(who, now, cost);
+        assert_eq!(told, plain.check_at(now, cost));
+        if told.is_allowed() {
+            allowed += 1;
+        } else {
+            denied += 1;
+        }
+    }
+    assert!(allowed > 10_000 && denied > 10_000, "{allowed} {denied}");
+}
+
+#[test]
+fn credit_expires_with_its_slice() {
+    let policy = policy("1000/s burst 1000");
+    let limiter = striped(&policy);
+    // Two of two seats, or the rest of this says little.
+    assert!(admit(&limiter, 1, 0, 1) && admit(&limiter, 2, 0, 1));
+    let each = limiter.credit_each();
+    assert_eq!((limiter.seats.credit(1), limiter.seats.credit(2)), (each, each));
+    // 16 refills are 16 s; slices are powers of two.
+    let slice = (16 * SEC).next_power_of_two();
+    // Credit is good as long as nobody takes any in a later slice; a refusal or a question is no such thing.
+    assert!(admit(&limiter, 1, 5 * slice, 1));
+    assert_eq!(limiter.seats.credit(1), each - 1);
+    assert!(!admit(&limiter, 3, 5 * slice, 1000) && limiter.available_as(3, 5 * slice) == limiter.burst());
+    assert_eq!(limiter.seats.credit(1), each - 1);
+    assert!(admit(&limiter, 3, 5 * slice, 1));
+    assert_eq!((limiter.seats.credit(1), limiter.seats.credit(2), limiter.seats.credit(3)), (0, 0, each));
+    // And then it is the word that is asked.
+    let before = limiter.available_as(9, 5 * slice);
+    assert!(admit(&limiter, 1, 5 * slice, 1));
+    assert_eq!(limiter.available_as(9, 5 * slice), before - 1 - each);
+}
+
+/// More threads than seats: the others do without until the next slice, and then all may have them.
+#[test]
+fn seats_are_for_any_number_of_threads() {
+    let policy = policy("1000000/s burst 100000");
+    let limiter = striped(&policy);
+    for n in 0..20 {
+        let now = n * 64 * SEC;
+        let whos = n * 1_000 + 1..n * 1_000 + 1_000;
+        for who in whos.clone() {
+            assert!(admit(&limiter, who, now, 1));
+        }
+        let with = whos.filter(|&who| limiter.seats.credit(who) != 0).count() as u64;
+        assert!(with > limiter.seats.places() / 2 && with <= limiter.seats.places(), "{with}");
+    }
+}
+
+/// A clock that goes back, in any thread, gains nothing.
+#[test]
+fn invariant_6_going_back_grants_nothing() {
+    let policy = policy("1000/s burst 1000");
+    for seed in 0..50 {
+        let (mut rng, limiter) = (Rng(seed), striped(&policy));
+        let (from, length) = (DAY, 100 * SEC);
+        let mut taken = 0;
+        for n in 0..150_000 {
+            let now = (from + n * length / 150_000).saturating_sub(rng.pick(&[0, 0, 1, SEC, 40 * SEC, DAY]));
+            taken += u64::from(admit(&limiter, 1 + rng.below(20), now, 1));
+        }
+        assert!(taken <= policy.burst + 100 * 1_000, "{taken}");
+    }
+}
+
+#[test]
+fn costs_and_times_at_the_edge() {
+    let policy = policy("1000/s burst 1000");
+    let limiter = striped(&policy);
+    let most = limiter.burst();
+    assert_eq!(limiter.admit_as(1, most + 1, || DAY), Verdict::Never);
+    assert_eq!(limiter.admit_as(1, u64::MAX, || DAY), Verdict::Never);
+    assert_eq!(limiter.check_as(1, DAY, most + 1).retry_after, crate::NEVER);
+    assert_eq!(limiter.admit_as(1, 0, || DAY), Verdict::Allowed);
+    assert_eq!(limiter.available_as(1, DAY), most);
+    assert_eq!(limiter.admit_as(1, 1, || u64::MAX), Verdict::Denied);
+    assert_eq!(limiter.admit_as(1, most, || DAY), Verdict::Allowed);
+    assert_eq!(limiter.admit_as(1, 0, || DAY), Verdict::Allowed);
+    // One nanosecond before it is refused, and then admitted.
+    let told = limiter.check_as(1, DAY, 20);
+    assert_eq!(told.verdict, Verdict::Denied);
+    assert!(!admit(&limiter, 1, DAY + told.retry_after - 1, 20) && admit(&limiter, 1, DAY + told.retry_after, 20));
+    for text in ["10/s algo pacer", "10/s burst 7 borrow", "0/s", "10/s algo sliding-log"] {
+        assert!(Striped::check_policy(&text.parse().unwrap()).is_err(), "{text}");
+        assert!(Striped::new(&text.parse().unwrap()).is_err(), "{text}");
+    }
+    assert!(Striped::check_policy(&policy).is_ok(), "{}", format!("{limiter:?}").len());
+}
+
+#[test]
+fn a_reset_leaves_credit_within_the_bound() {
+    let policy = policy("1000/day burst 1000");
+    let limiter = striped(&policy);
+    assert!(admit(&limiter, 1, DAY, 1));
+    let credit = limiter.seats.credit(1);
+    limiter.reset();
+    assert_eq!(limiter.available_as(1, DAY), limiter.burst() + credit);
+    let mut taken = 0;
+    while admit(&limiter, 1, DAY, 1) {
+        taken += 1;
+    }
+    assert_eq!(taken, limiter.burst() + credit);
+    assert!(taken <= policy.burst);
+}
