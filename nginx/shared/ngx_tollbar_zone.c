@@ -3,6 +3,7 @@
 /* As many as a table may have. */
 #define POLICIES_MOST 128
 
+static void end_renewal(ngx_shm_zone_t *shm_zone);
 static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log);
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old);
@@ -12,7 +13,7 @@ static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_p
                                  uint64_t room);
 static ngx_uint_t all_policies(ngx_tollbar_zone_t *zone, ngx_tollbar_zone_t *old, const tollbar_policy_spec **policies,
                                tollbar_policy_spec *added);
-static ngx_tollbar_zone_t *former(ngx_shm_zone_t *shm_zone);
+static ngx_tollbar_zone_t *former_table(ngx_shm_zone_t *shm_zone);
 static ngx_flag_t same_rates(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b);
 static ngx_flag_t same_keys(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b);
 static void end_view(void *data);
@@ -28,7 +29,6 @@ size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone)
     const tollbar_policy_spec *policies[POLICIES_MOST];
     uint64_t bytes = 0;
     ngx_uint_t n;
-    size_t pages;
 
     for (n = 0; n < zone->policies_n; n++) {
         policies[n] = &zone->policies[n];
@@ -36,8 +36,14 @@ size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone)
     if (tollbar_table_bytes(&options, policies, zone->policies_n, &bytes) != 0) {
         return 0;
     }
+    return ngx_tollbar_zone_size_for(bytes);
+}
+
+size_t ngx_tollbar_zone_size_for(uint64_t bytes)
+{
     /* The slab has a descriptor for each page, and some pages for itself. */
-    pages = bytes / ngx_pagesize + 3;
+    size_t pages = bytes / ngx_pagesize + 3;
+
     return ngx_align(pages * (ngx_pagesize + sizeof(ngx_slab_page_t)), ngx_pagesize);
 }
 
@@ -58,12 +64,29 @@ ngx_int_t ngx_tollbar_zone_bind(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, ngx_to
 void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
-    ngx_tollbar_zone_t *old = former(shm_zone);
+    ngx_tollbar_zone_t *old = former_table(shm_zone);
 
     /* The workers of the running configuration go on with its memory, so its table cannot be made into another one. A rate could be
      * changed in it, but a debt would stay as long as it was by the old rate; in a copy it is as many requests. */
-    if (old != NULL && (old->on_full != zone->on_full || !same_keys(old, zone) || !same_rates(old, zone))) {
-        shm_zone->noreuse = 1;
+    if (old == NULL || old->on_full != zone->on_full || !same_keys(old, zone) || !same_rates(old, zone)) {
+        ngx_tollbar_zone_renew(shm_zone);
+    }
+}
+
+void ngx_tollbar_zone_renew(ngx_shm_zone_t *shm_zone)
+{
+    shm_zone->noreuse = ngx_tollbar_zone_former(shm_zone) != NULL;
+}
+
+/* When nginx gives back memory that is not used again, it looks at the mark of the former zone, not at that of the one that was not to
+ * use it. And left where it is, the mark would have the memory given back that the next reload uses again. */
+static void end_renewal(ngx_shm_zone_t *shm_zone)
+{
+    ngx_shm_zone_t *old = ngx_tollbar_zone_former(shm_zone);
+
+    if (shm_zone->noreuse && old != NULL) {
+        old->noreuse = 1;
+        shm_zone->noreuse = 0;
     }
 }
 
@@ -73,6 +96,7 @@ void ngx_tollbar_zones_start(ngx_array_t *zones, ngx_log_t *log)
     ngx_uint_t n;
 
     for (n = 0; n < zones->nelts; n++) {
+        end_renewal(zone[n]);
         start(zone[n], log);
     }
 }
@@ -106,7 +130,7 @@ static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
-    ngx_tollbar_zone_t *old = former(shm_zone);
+    ngx_tollbar_zone_t *old = former_table(shm_zone);
     ngx_slab_pool_t *pool = (ngx_slab_pool_t *) shm_zone->shm.addr;
     int32_t error;
 
@@ -247,9 +271,16 @@ static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_p
     return fits;
 }
 
-/* The zone of that name in the configuration that is running now, if it is this module's. While another one is read,
- * ngx_cycle is still the running one; at the start it has no zones. */
-static ngx_tollbar_zone_t *former(ngx_shm_zone_t *shm_zone)
+/* NULL, too, for a zone that held something else than a table. */
+static ngx_tollbar_zone_t *former_table(ngx_shm_zone_t *shm_zone)
+{
+    ngx_shm_zone_t *old = ngx_tollbar_zone_former(shm_zone);
+
+    return old != NULL && old->init == shm_zone->init ? old->data : NULL;
+}
+
+/* While another configuration is read, ngx_cycle is still the running one; at the start it has no zones. */
+ngx_shm_zone_t *ngx_tollbar_zone_former(ngx_shm_zone_t *shm_zone)
 {
     volatile ngx_list_part_t *part = &ngx_cycle->shared_memory.part;
     ngx_shm_zone_t *zones;
@@ -261,7 +292,7 @@ static ngx_tollbar_zone_t *former(ngx_shm_zone_t *shm_zone)
             if (&zones[n] != shm_zone && zones[n].tag == shm_zone->tag && zones[n].shm.name.len == shm_zone->shm.name.len
                 && ngx_strncmp(zones[n].shm.name.data, shm_zone->shm.name.data, shm_zone->shm.name.len) == 0)
             {
-                return zones[n].data;
+                return &zones[n];
             }
         }
     }

@@ -47,11 +47,20 @@ ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t siz
 /* The bytes of a zone with the smallest table of these policies; 0 if no table can hold them. */
 size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone);
 
+/* The bytes of a zone that has so many to give in one piece. */
+size_t ngx_tollbar_zone_size_for(uint64_t bytes);
+
+/* The zone of that name and module in the configuration that is running now; NULL if there is none. */
+ngx_shm_zone_t *ngx_tollbar_zone_former(ngx_shm_zone_t *shm_zone);
+
 /* Makes `zone` the data of a zone that has none. */
 ngx_int_t ngx_tollbar_zone_bind(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *zone);
 
 /* Decides whether the memory of the running configuration is used again. */
 void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone);
+
+/* Has nginx give the zone new memory. */
+void ngx_tollbar_zone_renew(ngx_shm_zone_t *shm_zone);
 
 /* Makes the configured policies of each zone those of its table. `zones` are of ngx_shm_zone_t *. */
 void ngx_tollbar_zones_start(ngx_array_t *zones, ngx_log_t *log);

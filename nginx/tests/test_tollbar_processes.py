@@ -75,6 +75,32 @@ def test_a_reload_with_another_way_to_be_full(launch):
     assert count(nginx.volley("/?k=a", 9)) == 2
 
 
+@pytest.mark.parametrize("size", ["1m", "2m"])
+def test_reloads_after_one_that_gave_the_zone_new_memory(launch, size):
+    nginx = launch(**parts())
+    assert count(nginx.volley("/?k=a", 4)) == 4
+    assert nginx.reload(**parts('policy="8/day"', size=size))
+    for _ in range(3):
+        # The master looks at all zones when a worker has ended.
+        assert nginx.reload()
+        nginx.kill_worker()
+    assert count(nginx.volley("/?k=a", 9)) == 4
+
+
+def zones_mapped(nginx):
+    with open(f"/proc/{nginx.master()}/maps") as maps:
+        return sum("/dev/zero" in line for line in maps)
+
+
+def test_memory_that_is_not_used_again_is_given_back(launch):
+    nginx = launch(**parts())
+    before = zones_mapped(nginx)
+    assert before > 0
+    for n in range(7, 12):
+        assert nginx.reload(**parts(f'policy="{n}/day"'))
+    assert zones_mapped(nginx) == before
+
+
 def test_a_reload_that_is_refused_leaves_everything_as_it_was(launch):
     nginx = launch(**parts())
     assert count(nginx.volley("/?k=a", 4)) == 4
