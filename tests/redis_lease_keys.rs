@@ -1,0 +1,236 @@
+//! Leases of many keys from a real Redis, and what a node does without it.
+
+#[path = "common/redis.rs"]
+mod redis;
+
+use redis::Server;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tollbar::lease::{Circuit, Client, Node, Options, Rescue};
+use tollbar::redis::Url;
+use tollbar::{Policy, Verdict};
+
+/// A node with a thread that asks for it.
+struct Machine {
+    node: Arc<Node>,
+    stop: Arc<AtomicU32>,
+    thread: Option<JoinHandle<Client>>,
+}
+
+impl Machine {
+    fn new(url: &str, name: &str, policy: &str, options: &Options) -> Machine {
+        let policy: Policy = policy.parse().expect("a policy");
+        let node = Arc::new(Node::private(name, &policy, options).expect("a node"));
+        let stop = Arc::new(AtomicU32::new(0));
+        let mut client = Client::new(&node, &Url::parse(url).expect("a URL")).expect("a client");
+        let thread = {
+            let (node, stop) = (node.clone(), stop.clone());
+            std::thread::spawn(move || {
+                client.run(&node, &stop);
+                client
+            })
+        };
+        Machine { node, stop, thread: Some(thread) }
+    }
+
+    fn check(&self, key: &[u8], cost: u64) -> bool {
+        self.node.check(key, cost).is_allowed()
+    }
+
+    /// Waits for it, ten seconds at most: the machine may be busy.
+    fn until(&self, circuit: Circuit) -> Duration {
+        let since = Instant::now();
+        while self.node.circuit(self.node.now()) != circuit {
+            assert!(since.elapsed() < Duration::from_secs(10), "{circuit:?} does not come");
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        since.elapsed()
+    }
+
+    fn client(&mut self) -> Client {
+        self.stop.store(1, Ordering::Release);
+        self.thread.take().expect("a thread").join().expect("the thread")
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.stop.store(1, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Each of many keys has a limit of its own, over two machines; hot ones by leases, cold ones by what is charged afterwards.
+#[test]
+fn every_key_has_its_own_limit() {
+    let server = Server::start();
+    let options = Options { capacity: 2048, overdraft: 2, ..Options::new(2) };
+    let machines = [0, 1].map(|_| Machine::new(&server.unix(), "keys", "50/s burst 40", &options));
+    machines.iter().for_each(|machine| {
+        machine.until(Circuit::Closed);
+    });
+    let since = Instant::now();
+    let mut admitted = vec![0_u64; 300];
+    let mut attempts = 0_u64;
+    while since.elapsed() < Duration::from_millis(1500) {
+        for (key, count) in admitted.iter_mut().enumerate() {
+            // The first few are asked for all the time, the others now and then.
+            if key < 10 || attempts % 50 == key as u64 % 50 {
+                let bytes = format!("192.0.2.{key}");
+                *count += machines.iter().map(|machine| u64::from(machine.check(bytes.as_bytes(), 1))).sum::<u64>();
+            }
+        }
+        attempts += 1;
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    let most = 40 + (since.elapsed().as_secs_f64() * 50.0) as u64 + 1;
+    println!("hot {:?} of {most}, cold {:?}", &admitted[..10], &admitted[10..20]);
+    assert!(admitted.iter().all(|count| *count <= most), "{admitted:?} above {most}");
+    // Hot ones live near the rate: a machine that runs other tests too is given half.
+    assert!(admitted[..10].iter().all(|count| *count >= most / 4), "{admitted:?}");
+    assert!(admitted[10..].iter().all(|count| *count > 0), "{admitted:?}");
+    assert_eq!(machines.iter().map(|machine| machine.node.stats().crowded).sum::<u64>(), 0);
+}
+
+/// Without any server three nodes admit together what one limit would, not three.
+#[test]
+fn three_nodes_in_an_outage() {
+    let options = Options { overdraft: 1, ..Options::new(3) };
+    let machines =
+        [0, 1, 2].map(|_| Machine::new("unix:/nonexistent/redis.sock", "outage", "300/s burst 60", &options));
+    let since = Instant::now();
+    let mut admitted = 0_u64;
+    while since.elapsed() < Duration::from_millis(1000) {
+        admitted += machines.iter().map(|machine| u64::from(machine.check(b"", 1))).sum::<u64>();
+        std::thread::sleep(Duration::from_micros(300));
+    }
+    let rate = 300.0 * since.elapsed().as_secs_f64();
+    println!("{admitted} admitted, {rate:.0} by the rate");
+    assert!(admitted as f64 <= rate + 60.0, "{admitted} above {rate}");
+    assert!(admitted as f64 >= rate / 2.0, "{admitted}: the nodes go on by themselves");
+    assert!(machines.iter().all(|machine| machine.node.circuit(machine.node.now()) != Circuit::Closed));
+}
+
+/// What the policy says of the time without a store.
+#[test]
+fn deny_and_allow() {
+    let make = |rescue| {
+        let options = Options { rescue, ..Options::new(2) };
+        Machine::new("unix:/nonexistent/redis.sock", "rescue", "10/s burst 20", &options)
+    };
+    let (deny, allow) = (make(Rescue::Deny), make(Rescue::Allow));
+    assert!((0..50).all(|_| !deny.check(b"k", 1)));
+    assert!((0..50).all(|_| allow.check(b"k", 1)));
+    let (denied, uncounted) = (deny.node.stats(), allow.node.stats());
+    assert_eq!((denied.denied, denied.rescued, uncounted.uncounted), (50, 0, 50));
+}
+
+/// A server that is killed and comes back is used again, by itself and soon.
+#[test]
+fn back_by_itself() {
+    let mut server = Server::start();
+    let machine = Machine::new(&server.unix(), "back", "1000/s burst 200", &Options::new(2));
+    machine.until(Circuit::Closed);
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        server.kill();
+        machine.check(b"", 1);
+        let noticed = machine.until(Circuit::Open);
+        server.restart();
+        times.push(machine.until(Circuit::Closed));
+        println!("noticed after {noticed:?}, back after {:?}", times.last().expect("one"));
+    }
+    // The best of five: the others may have had to wait for a processor.
+    assert!(times.iter().min().expect("five") < &Duration::from_millis(200), "{times:?}");
+}
+
+/// Nobody waits for a server that has been stopped in the middle of it, and the answers that come late are not used.
+#[test]
+fn a_stopped_server_costs_nobody_a_wait() {
+    let server = Server::start();
+    let machine = Machine::new(&server.unix(), "stopped", "100000/s burst 20000", &Options::new(2));
+    machine.until(Circuit::Closed);
+    server.pause();
+    let since = Instant::now();
+    let mut longest = Duration::ZERO;
+    while since.elapsed() < Duration::from_millis(400) {
+        let before = Instant::now();
+        machine.check(b"", 1);
+        longest = longest.max(before.elapsed());
+    }
+    machine.until(Circuit::Open);
+    println!("the longest call took {longest:?}");
+    // Of half a million calls some meet the scheduler; to wait for the server would have been 400 ms.
+    assert!(longest < Duration::from_millis(200), "{longest:?}");
+    server.resume();
+    machine.until(Circuit::Closed);
+}
+
+/// What was admitted in an outage is charged when the store is back: the bucket is as empty as it would have been.
+#[test]
+fn debts_are_charged() {
+    let mut server = Server::start();
+    let options = Options { overdraft: 20, ..Options::new(2) };
+    let mut machine = Machine::new(&server.unix(), "debts", "10/s burst 200", &options);
+    machine.until(Circuit::Closed);
+    server.kill();
+    machine.check(b"k", 1);
+    machine.until(Circuit::Open);
+    let admitted = (0..100).filter(|_| machine.check(b"k", 1)).count() as u64;
+    assert!((15..=21).contains(&admitted), "an overdraft: {admitted}");
+    server.restart();
+    machine.until(Circuit::Closed);
+    let mut client = machine.client();
+    assert!(client.close(&machine.node, 5000), "all was told");
+    assert_eq!(machine.node.stats().owed, 0);
+    let tat = server.command(&["GET", "tollbar:{debts}:k:k"]).text().parse::<u64>().expect("a TAT");
+    let time = server
+        .command(&["TIME"])
+        .items()
+        .iter()
+        .map(|part| part.text().parse::<u64>().expect("a time"))
+        .collect::<Vec<_>>();
+    let now = time[0] * 1_000_000 + time[1];
+    // 100 ms a permit; a store that has lost its data counts as empty on top of it.
+    assert!(tat >= now + admitted.saturating_sub(2) * 100_000, "{tat} at {now} for {admitted}");
+}
+
+/// A cost that no lease can have is never admitted, keys of any length are told apart, and a peek takes nothing.
+#[test]
+fn costs_keys_and_peeks() {
+    let server = Server::start();
+    let machine = Machine::new(&server.tcp(), "costs", "10/s burst 1000", &Options::new(2));
+    machine.until(Circuit::Closed);
+    let most = machine.node.terms().most;
+    assert_eq!(machine.node.check(b"k", most + 1).verdict, Verdict::Never);
+    assert_eq!(machine.node.check(b"k", u64::MAX).verdict, Verdict::Never);
+    let long = |last: u8| [vec![b'x'; 500], vec![last]].concat();
+    for key in [long(1), long(2), vec![0xff; 96], vec![0xff; 97], vec![]] {
+        let since = Instant::now();
+        while !machine.check(&key, 30) {
+            assert!(since.elapsed() < Duration::from_secs(10), "{} bytes", key.len());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let left = machine.node.peek_at(&long(1), machine.node.now(), 0).remaining;
+    assert!(machine.node.peek_at(&long(1), machine.node.now(), 0).remaining <= left.max(63));
+    assert!(server.keys() >= 5, "five keys and the epoch");
+}
+
+/// A server that refuses is not a server that is gone, and is said so.
+#[test]
+fn a_refusal_is_told() {
+    let server = Server::with(&["--requirepass", "secret"]);
+    let mut machine = Machine::new(&server.unix(), "refused", "10/s burst 20", &Options::new(2));
+    std::thread::sleep(Duration::from_millis(300));
+    let client = machine.client();
+    assert_ne!(machine.node.circuit(machine.node.now()), Circuit::Closed);
+    assert!(client.fault_text().contains("NOAUTH"), "{:?} {}", client.fault(), client.fault_text());
+    let machine =
+        Machine::new(&format!("{}?password=secret", server.unix()), "refused", "10/s burst 20", &Options::new(2));
+    machine.until(Circuit::Closed);
+}
