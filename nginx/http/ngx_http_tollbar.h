@@ -6,6 +6,8 @@
  *
  * Where the rate holds variables, its policy is added to the table when a request comes with it, and a key has a state of its
  * own under each rate.
+ *
+ * Where many machines share the limit, the zone has a node and no table (ngx_http_tollbar_sync.h), and nobody is delayed.
  */
 
 #ifndef NGX_HTTP_TOLLBAR_H
@@ -15,6 +17,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_tollbar_request.h"
+#include "ngx_http_tollbar_sync.h"
 #include "ngx_tollbar_conf.h"
 #include "ngx_tollbar_zone.h"
 
@@ -28,7 +31,7 @@ typedef struct {
 /* The rates that this process has seen in a zone whose rate holds variables. */
 typedef struct ngx_http_tollbar_rates_s ngx_http_tollbar_rates_t;
 
-typedef struct {
+struct ngx_http_tollbar_zone_s {
     ngx_tollbar_zone_t zone;
     tollbar_policy_spec policy;
     ngx_http_tollbar_key_t key;
@@ -39,9 +42,13 @@ typedef struct {
     ngx_http_tollbar_amount_t burst;
     /* The zone's name in quotes, as headers have it. */
     ngx_str_t quoted;
-    /* By `rate`: limits have bursts and can delay. */
+    /* NULL: the zone has a table. */
+    ngx_http_tollbar_sync_t *sync;
+    /* By `rate`, without `sync`: limits have bursts and can delay. */
     unsigned paced:1;
-} ngx_http_tollbar_zone_t;
+    /* By `rate` and a burst, with `sync`: limits would delay if they could. */
+    unsigned never_delays:1;
+};
 
 /* What a limit comes to for a request. */
 typedef struct {
@@ -55,6 +62,8 @@ typedef struct {
     uint32_t number;
     /* A request can be let through and delayed. */
     unsigned delays:1;
+    /* It is a node that is asked. */
+    unsigned leased:1;
 } ngx_http_tollbar_terms_t;
 
 typedef struct {
@@ -75,7 +84,8 @@ typedef struct {
 } ngx_http_tollbar_limit_t;
 
 typedef struct {
-    /* Of ngx_http_tollbar_limit_t *; those in a dry run behind the others, whose number is `enforced`. */
+    /* Of ngx_http_tollbar_limit_t *; those with a node behind those with a table, and those in a dry run behind the others, whose
+     * number is `enforced`. */
     ngx_array_t limits;
     ngx_uint_t enforced;
     ngx_uint_t status_code;
@@ -115,6 +125,8 @@ typedef struct {
     uint64_t retry_ns;
     ngx_msec_t wait;
     unsigned known:1;
+    /* It has been charged while it was looked at. */
+    unsigned charged:1;
 } ngx_http_tollbar_charge_t;
 
 /* What has come of all of a request's limits. */
@@ -155,6 +167,16 @@ const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, 
 /* Works out what a limit comes to. */
 void ngx_http_tollbar_terms(ngx_http_tollbar_terms_t *terms, const ngx_http_tollbar_limit_t *limit,
                             const tollbar_policy_spec *policy, uint32_t number, uint64_t burst, uint64_t cost);
+
+/* Charges a limit that has a node. */
+ngx_int_t ngx_http_tollbar_take_leased(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge, ngx_flag_t wanted);
+
+/* Looks whether it would let the request pass. With `ask`, one that would not is charged nevertheless, if it then does: only who
+ * is refused is asked for at the store. */
+ngx_int_t ngx_http_tollbar_look_leased(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge, ngx_flag_t ask);
+
+/* Logs that a limit cannot be asked. Returns NGX_ERROR. */
+ngx_int_t ngx_http_tollbar_failed(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge, int32_t error);
 
 /* Of the preaccess phase. */
 ngx_int_t ngx_http_tollbar_handler(ngx_http_request_t *r);

@@ -93,12 +93,15 @@ static void note(ngx_http_request_t *r, ngx_uint_t status, const charge_t *charg
 /* The words are those of limit_req, by which people's tools know them. */
 static void log_refusal(ngx_http_request_t *r, conf_t *conf, const charge_t *charge, const char *dry_run)
 {
+    const ngx_http_tollbar_terms_t *terms = charge->terms;
     ngx_uint_t excess;
 
-    if (charge->terms->cost > charge->terms->capacity && charge->terms->capacity != 0) {
+    if (terms->capacity != 0
+        && (terms->cost > terms->capacity || (terms->leased && charge->retry_ns == TOLLBAR_NO_TIME)))
+    {
         ngx_log_error(conf->limit_log_level, r->connection->log, 0,
                       "limiting requests%s, cost %uL is more than the burst ever allows, by zone \"%V\"", dry_run,
-                      charge->terms->cost, &charge->limit->shm_zone->shm.name);
+                      terms->cost, &charge->limit->shm_zone->shm.name);
     } else if (charge->limit->zone->paced) {
         excess = excess_of(charge, 0);
         ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, excess: %ui.%03ui by zone \"%V\"",

@@ -26,7 +26,6 @@ static ngx_int_t amount_of(ngx_http_request_t *r, limit_t *limit, ngx_http_tollb
 static ngx_inline ngx_int_t take(ngx_http_request_t *r, charge_t *charge, ngx_flag_t wanted);
 static ngx_int_t take_known(ngx_http_request_t *r, charge_t *charge);
 static ngx_int_t look(ngx_http_request_t *r, charge_t *charge, int32_t *verdict);
-static ngx_int_t failed(ngx_http_request_t *r, charge_t *charge, int32_t error);
 static void know(charge_t *charge, const tollbar_decision *decision);
 static void know_refusal(charge_t *charge, int32_t verdict);
 
@@ -80,7 +79,8 @@ static ngx_int_t ask(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
 /* All limits in force are looked at before any is charged. The last one need not be: for it, looking and charging are one.
  * Between the look at another and its charge somebody else may have taken its permit; then the request is refused, and what
  * has been charged to the others stays so. That can cost a key a permit; it never lets a request through that any limit
- * refuses. Limits in a dry run come after that, each for itself, for what is let through. */
+ * refuses. Limits with a node come last, and so are charged first: that they will let a request pass is known when they have. Limits
+ * in a dry run come after that, each for itself, for what is let through. */
 static ngx_int_t ask_several(ngx_http_request_t *r, conf_t *conf, asked_t *asked, ngx_flag_t wanted)
 {
     ngx_int_t rc;
@@ -114,7 +114,7 @@ static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked
         }
         asked->charges_n++;
         if (rc == NGX_OK && (n + 1 < conf->enforced || worst != NGX_OK)) {
-            rc = look(r, charge, &verdict);
+            rc = charge->terms->leased ? ngx_http_tollbar_look_leased(r, charge, worst == NGX_OK) : look(r, charge, &verdict);
         }
         if (rc == NGX_BUSY) {
             if (worst == NGX_OK || charge->retry_ns > asked->binding->retry_ns) {
@@ -193,6 +193,7 @@ static ngx_inline ngx_int_t prepare(ngx_http_request_t *r, limit_t *limit, charg
     charge->retry_ns = 0;
     charge->wait = 0;
     charge->known = 0;
+    charge->charged = 0;
     return rc == NGX_OK && limit->varies ? vary(r, limit, charge) : rc;
 }
 
@@ -260,6 +261,7 @@ void ngx_http_tollbar_terms(terms_t *terms, const limit_t *limit, const tollbar_
     terms->capacity = policy->burst;
     terms->undelayed = 0;
     terms->delays = 0;
+    terms->leased = limit->zone->sync != NULL;
     if (limit->zone->paced) {
         terms->capacity = ngx_min(burst, policy->burst - 1) + 1;
         terms->delays = (uint64_t) limit->delay < burst;
@@ -276,8 +278,8 @@ static ngx_inline ngx_int_t take(ngx_http_request_t *r, charge_t *charge, ngx_fl
     int32_t verdict;
     ngx_int_t rc;
 
-    if (wanted || terms->spare != 0 || terms->delays) {
-        return take_known(r, charge);
+    if (wanted || terms->spare != 0 || terms->delays || terms->leased) {
+        return terms->leased ? ngx_http_tollbar_take_leased(r, charge, wanted) : take_known(r, charge);
     }
     verdict = tollbar_table_check(charge->limit->zone->zone.table, terms->number, charge->key.data, charge->key.len,
                                   terms->cost, NULL);
@@ -285,7 +287,7 @@ static ngx_inline ngx_int_t take(ngx_http_request_t *r, charge_t *charge, ngx_fl
         return NGX_OK;
     }
     if (verdict < 0) {
-        return failed(r, charge, verdict);
+        return ngx_http_tollbar_failed(r, charge, verdict);
     }
     /* When to come again is asked for afterwards: a moment has passed, but the answer is no. */
     rc = look(r, charge, &verdict);
@@ -310,7 +312,7 @@ static ngx_int_t take_known(ngx_http_request_t *r, charge_t *charge)
     verdict = tollbar_table_check(charge->limit->zone->zone.table, terms->number, charge->key.data, charge->key.len,
                                   terms->cost, &decision);
     if (verdict < 0) {
-        return failed(r, charge, verdict);
+        return ngx_http_tollbar_failed(r, charge, verdict);
     }
     know(charge, &decision);
     /* Somebody may have been faster than this request's second step: what it has been charged is lost. */
@@ -334,7 +336,7 @@ static ngx_int_t look(ngx_http_request_t *r, charge_t *charge, int32_t *verdict)
     *verdict = tollbar_table_peek(charge->limit->zone->zone.table, terms->number, charge->key.data, charge->key.len,
                                   terms->cost, &decision);
     if (*verdict < 0) {
-        return failed(r, charge, *verdict);
+        return ngx_http_tollbar_failed(r, charge, *verdict);
     }
     know(charge, &decision);
     if (*verdict == TOLLBAR_ALLOWED
@@ -346,7 +348,7 @@ static ngx_int_t look(ngx_http_request_t *r, charge_t *charge, int32_t *verdict)
     return NGX_BUSY;
 }
 
-static ngx_int_t failed(ngx_http_request_t *r, charge_t *charge, int32_t error)
+ngx_int_t ngx_http_tollbar_failed(ngx_http_request_t *r, const charge_t *charge, int32_t error)
 {
     ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0, "zone \"%V\": %s", &charge->limit->shm_zone->shm.name,
                   tollbar_strerror(error));

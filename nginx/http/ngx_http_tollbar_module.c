@@ -13,10 +13,29 @@ static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit);
 static ngx_int_t wrong(ngx_conf_t *cf, limit_t *limit, const char *message);
 static ngx_flag_t returns(ngx_conf_t *cf);
 static ngx_int_t start(ngx_cycle_t *cycle);
+static ngx_int_t start_process(ngx_cycle_t *cycle);
+static void end_process(ngx_cycle_t *cycle);
+/* A worker begins. Those that look after caches have no requests. */
+static ngx_int_t start_process(ngx_cycle_t *cycle)
+{
+    main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_module);
+
+    if (conf == NULL || (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE)) {
+        return NGX_OK;
+    }
+    return ngx_http_tollbar_clients_start(cycle, &conf->zones);
+}
+
+static void end_process(ngx_cycle_t *cycle)
+{
+    ngx_http_tollbar_clients_end();
+}
+
 static void *create_main_conf(ngx_conf_t *cf);
 static void *create_conf(ngx_conf_t *cf);
 static char *merge_conf(ngx_conf_t *cf, void *parent, void *child);
 static ngx_uint_t sort(ngx_array_t *array);
+static ngx_uint_t place_of(const limit_t *limit);
 
 static ngx_conf_enum_t header_kinds[] = {
     { ngx_string("off"), NGX_HTTP_TOLLBAR_HEADERS_OFF },
@@ -49,7 +68,8 @@ static ngx_http_module_t context = {
 };
 
 ngx_module_t ngx_http_tollbar_module = {
-    NGX_MODULE_V1, &context, commands, NGX_HTTP_MODULE, NULL, start, NULL, NULL, NULL, NULL, NULL, NGX_MODULE_V1_PADDING
+    NGX_MODULE_V1, &context, commands, NGX_HTTP_MODULE, NULL, start, start_process, NULL, NULL, end_process, NULL,
+    NGX_MODULE_V1_PADDING
 };
 
 /* All directives have been read: the largest burst of each zone is known. */
@@ -80,7 +100,11 @@ static ngx_int_t complete(ngx_conf_t *cf)
                           tollbar_strerror(tollbar_policy_spec_check(&zone->policy)));
             return NGX_ERROR;
         }
-        ngx_tollbar_zone_settle(zones[n]);
+        if (zone->sync != NULL) {
+            ngx_http_tollbar_node_settle(zones[n]);
+        } else {
+            ngx_tollbar_zone_settle(zones[n]);
+        }
     }
     place = ngx_array_push(&core->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
     if (place == NULL || ngx_http_tollbar_find_variables(cf) != NGX_OK) {
@@ -101,10 +125,15 @@ static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
     limit->zone = zone;
     if (!zone->paced) {
         if (limit->burst.number != NGX_CONF_UNSET || limit->burst.text != NULL) {
-            return wrong(cf, limit, "\"burst\" is a part of the policy of zone");
+            return wrong(cf, limit, zone->sync != NULL ? "with \"sync\", the \"burst\" is that of zone"
+                                                       : "\"burst\" is a part of the policy of zone");
         }
         if (limit->delay != 0 && limit->delay != NGX_MAX_INT_T_VALUE) {
-            return wrong(cf, limit, "\"delay\" needs a \"rate\", not a \"policy\", of zone");
+            return wrong(cf, limit, zone->sync != NULL ? "\"delay\" is not for a limit with \"sync\", of zone"
+                                                       : "\"delay\" needs a \"rate\", not a \"policy\", of zone");
+        }
+        if (zone->never_delays && limit->delay == 0) {
+            return wrong(cf, limit, "\"sync\" delays nobody, so \"nodelay\" must be said of zone");
         }
         return NGX_OK;
     }
@@ -128,7 +157,9 @@ static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit)
         ngx_http_tollbar_terms(&limit->terms, limit, &zone->policy, 0, (uint64_t) limit->burst.number,
                                (uint64_t) limit->cost.number);
         /* A policy that lets nobody through is meant so. */
-        if (limit->terms.cost > limit->terms.capacity && limit->terms.capacity != 0) {
+        if ((limit->terms.cost > limit->terms.capacity && limit->terms.capacity != 0)
+            || ngx_http_tollbar_sync_never(zone, limit->terms.cost))
+        {
             return wrong(cf, limit, "\"cost\" is more than there can ever be at once in zone");
         }
     }
@@ -180,6 +211,9 @@ static ngx_int_t start(ngx_cycle_t *cycle)
 {
     main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_module);
 
+    /* A master has none. A process that is alone and takes another configuration loses the zones that its clients ask for, and nginx
+     * does not start it again. */
+    ngx_http_tollbar_clients_end();
     if (conf != NULL) {
         ngx_tollbar_zones_start(&conf->zones, cycle->log);
     }
@@ -234,7 +268,8 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     return NGX_CONF_OK;
 }
 
-/* Puts limits in a dry run behind the others, of which it returns the number; else they stay in order. */
+/* Puts limits in a dry run behind the others, of which it returns the number, and among these the ones with a node behind those with a
+ * table; else they stay in order. */
 static ngx_uint_t sort(ngx_array_t *array)
 {
     limit_t **limits = array->elts;
@@ -243,13 +278,19 @@ static ngx_uint_t sort(ngx_array_t *array)
 
     for (n = 0; n < array->nelts; n++) {
         limit = limits[n];
-        if (limit->dry_run) {
-            continue;
-        }
-        for (to = n; to > enforced; to--) {
+        enforced += !limit->dry_run;
+        for (to = n; to > 0 && place_of(limits[to - 1]) > place_of(limit); to--) {
             limits[to] = limits[to - 1];
         }
-        limits[enforced++] = limit;
+        limits[to] = limit;
     }
     return enforced;
+}
+
+static ngx_uint_t place_of(const limit_t *limit)
+{
+    const zone_t *zone = limit->shm_zone->data;
+
+    /* All zones have been declared by now; one that is not is refused later. */
+    return limit->dry_run ? 2 : zone != NULL && zone->sync != NULL;
 }

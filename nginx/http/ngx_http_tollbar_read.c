@@ -10,6 +10,7 @@ typedef ngx_http_tollbar_amount_t amount_t;
 
 static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone, ngx_str_t *name, size_t *size,
                                  ngx_str_t *limit);
+static ngx_int_t bind_zone(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, zone_t *zone);
 static ngx_int_t unquote(ngx_conf_t *cf, ngx_str_t *argument, ngx_uint_t *n);
 static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
 static char *read_policy(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
@@ -26,7 +27,8 @@ static ngx_flag_t begins(const ngx_str_t *argument, const char *word)
     return ngx_strncmp(argument->data, word, ngx_strlen(word)) == 0;
 }
 
-/* tollbar_zone KEY zone=NAME:SIZE rate=RATE|policy=POLICY [burst=N] [on_full=WORD] */
+/* tollbar_zone KEY zone=NAME:SIZE rate=RATE|policy=POLICY [burst=N] [on_full=WORD]
+ *              [sync=URL nodes=N [rescue=WORD] [lease=TIME] [overdraft=N] [name=NAME]] */
 char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     static const tollbar_policy_spec none = TOLLBAR_POLICY_SPEC_INIT;
@@ -44,7 +46,7 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
     zone->policy = none;
     zone->burst.number = NGX_CONF_UNSET;
-    zone->zone.on_full = TOLLBAR_ON_FULL_EVICT_NEAREST;
+    zone->zone.on_full = NGX_CONF_UNSET_UINT;
     for (n = 2; n < cf->args->nelts; n++) {
         argument = value[n];
         if (begins(&argument, "policy=\"") && unquote(cf, &argument, &n) != NGX_OK) {
@@ -72,11 +74,12 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     zone->zone.keys = value[1];
     zone->zone.policies = &zone->policy;
     zone->zone.policies_n = 1;
-    error = check_size(cf, &name, size, zone);
+    error = zone->sync != NULL ? ngx_http_tollbar_sync_check(cf, &name, size, zone) : check_size(cf, &name, size, zone);
     if (error != NGX_CONF_OK) {
         return error;
     }
-    shm_zone = ngx_tollbar_zone_add(cf, &name, size, &ngx_http_tollbar_module, &zone->zone);
+    ngx_conf_init_uint_value(zone->zone.on_full, TOLLBAR_ON_FULL_EVICT_NEAREST);
+    shm_zone = ngx_shared_memory_add(cf, &name, size, &ngx_http_tollbar_module);
     if (shm_zone == NULL) {
         return NGX_CONF_ERROR;
     }
@@ -87,18 +90,24 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
     place = ngx_array_push(&main->zones);
-    if (place == NULL || ngx_tollbar_zone_bind(cf, shm_zone, &zone->zone) != NGX_OK
-        || quote(cf, &shm_zone->shm.name, &zone->quoted) != NGX_OK)
-    {
+    if (place == NULL || bind_zone(cf, shm_zone, zone) != NGX_OK || quote(cf, &shm_zone->shm.name, &zone->quoted) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
     *place = shm_zone;
     return NGX_CONF_OK;
 }
 
+static ngx_int_t bind_zone(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, zone_t *zone)
+{
+    return zone->sync != NULL ? ngx_http_tollbar_node_bind(cf, shm_zone, zone)
+                              : ngx_tollbar_zone_bind(cf, shm_zone, &zone->zone);
+}
+
 static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone, ngx_str_t *name, size_t *size,
                                  ngx_str_t *limit)
 {
+    ngx_int_t rc;
+
     if (begins(argument, "zone=")) {
         return ngx_tollbar_conf_zone(cf, argument, name, size);
     }
@@ -115,7 +124,11 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
         *limit = *argument;
         return begins(argument, "rate=") ? read_rate(cf, argument, zone) : read_policy(cf, argument, zone);
     }
-    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", argument);
+    rc = ngx_http_tollbar_sync_read(cf, argument, &zone->sync);
+    if (rc == NGX_DECLINED) {
+        return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", argument);
+    }
+    return rc == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 /* To nginx, quotes have no meaning within a word: policy="10/s burst 20" comes as three of them. They are put together again, up

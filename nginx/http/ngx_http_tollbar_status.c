@@ -5,40 +5,62 @@
 typedef ngx_http_tollbar_main_conf_t main_conf_t;
 typedef ngx_http_tollbar_zone_t zone_t;
 
-/* A zone and what its table says. */
+/* A zone and what its table or its node says. */
 typedef struct {
-    ngx_shm_zone_t *shm_zone;
     zone_t *zone;
+    ngx_uint_t has;
+    /* Of a node there are two of these numbers, too. */
     tollbar_table_stats stats;
+    tollbar_lease_stats leases;
+    uint64_t circuit;
     ngx_str_t name;
     ngx_str_t key;
+    /* The name in the store. */
+    ngx_str_t shared;
 } seen_t;
+
+#define TABLE 1
+#define NODE 2
 
 typedef struct {
     const char *name;
     const char *kind;
     const char *help;
     size_t offset;
+    ngx_uint_t of;
 } metric_t;
 
 /* Names of counters get "_total" behind them for Prometheus. */
 static const metric_t metrics[] = {
-    { "bytes", "gauge", "Bytes of shared memory that the table takes.", offsetof(tollbar_table_stats, bytes) },
-    { "capacity", "gauge", "Keys that the zone has room for.", offsetof(tollbar_table_stats, capacity) },
-    { "slots", "gauge", "Slots of the table.", offsetof(tollbar_table_stats, slots) },
-    { "keys", "gauge", "Slots that hold a key, whether it still owes or not.", offsetof(tollbar_table_stats, keys) },
-    { "inserted", "counter", "Keys that were put into an empty slot.", offsetof(tollbar_table_stats, inserted) },
+    { "bytes", "gauge", "Bytes of shared memory that the table or node takes.", offsetof(seen_t, stats.bytes), TABLE|NODE },
+    { "capacity", "gauge", "Keys that the zone has room for.", offsetof(seen_t, stats.capacity), TABLE|NODE },
+    { "slots", "gauge", "Slots of the table.", offsetof(seen_t, stats.slots), TABLE },
+    { "keys", "gauge", "Slots that hold a key, whether it still owes or not.", offsetof(seen_t, stats.keys), TABLE },
+    { "inserted", "counter", "Keys that were put into an empty slot.", offsetof(seen_t, stats.inserted), TABLE },
     { "reclaimed", "counter", "Slots that went from a key that owed nothing to another.",
-      offsetof(tollbar_table_stats, reclaimed) },
-    { "refused", "counter", "New keys that were refused for want of a place.", offsetof(tollbar_table_stats, refused) },
-    { "inherited", "counter", "New keys that took over a slot and its debt.", offsetof(tollbar_table_stats, inherited) },
+      offsetof(seen_t, stats.reclaimed), TABLE },
+    { "refused", "counter", "New keys that were refused for want of a place.", offsetof(seen_t, stats.refused), TABLE },
+    { "inherited", "counter", "New keys that took over a slot and its debt.", offsetof(seen_t, stats.inherited), TABLE },
     { "unremembered", "counter", "New keys that were admitted and not remembered.",
-      offsetof(tollbar_table_stats, unremembered) },
-    { "evicted", "counter", "Keys that were forgotten though they owed.", offsetof(tollbar_table_stats, evicted) },
+      offsetof(seen_t, stats.unremembered), TABLE },
+    { "evicted", "counter", "Keys that were forgotten though they owed.", offsetof(seen_t, stats.evicted), TABLE },
     { "retries", "counter", "Steps that were taken again because another process came first.",
-      offsetof(tollbar_table_stats, retries) },
+      offsetof(seen_t, stats.retries), TABLE },
     { "backward_steps", "counter", "Requests with an older time than one before them.",
-      offsetof(tollbar_table_stats, backward_steps) },
+      offsetof(seen_t, stats.backward_steps), TABLE },
+    { "circuit", "gauge", "Whether the store answers: 0 nobody knows yet, 1 yes, 2 no.", offsetof(seen_t, circuit), NODE },
+    { "granted", "counter", "Permits that the store has granted.", offsetof(seen_t, leases.granted), NODE },
+    { "asked", "counter", "Questions that the store was asked.", offsetof(seen_t, leases.asked), NODE },
+    { "overdrawn", "counter", "Permits admitted ahead of the store's answer.", offsetof(seen_t, leases.overdrawn), NODE },
+    { "rescued", "counter", "Permits admitted at this machine's share while the store did not answer.",
+      offsetof(seen_t, leases.rescued), NODE },
+    { "uncounted", "counter", "Permits admitted uncounted while the store did not answer.",
+      offsetof(seen_t, leases.uncounted), NODE },
+    { "denied", "counter", "Requests refused.", offsetof(seen_t, leases.denied), NODE },
+    { "crowded", "counter", "Messages to the one that asks the store that found no room.",
+      offsetof(seen_t, leases.crowded), NODE },
+    { "opened", "counter", "Times that the store was lost.", offsetof(seen_t, leases.opened), NODE },
+    { "owed", "gauge", "Permits admitted that the store has not been told of yet.", offsetof(seen_t, leases.owed), NODE },
 };
 
 #define METRICS (sizeof(metrics) / sizeof(metrics[0]))
@@ -51,9 +73,12 @@ static ngx_int_t answer_json(ngx_http_request_t *r);
 static ngx_int_t answer_prometheus(ngx_http_request_t *r);
 static ngx_int_t begin(ngx_http_request_t *r);
 static seen_t *look(ngx_http_request_t *r, ngx_uint_t *count, size_t *names);
+static ngx_int_t look_at(ngx_http_request_t *r, ngx_shm_zone_t *shm_zone, seen_t *seen);
+static int32_t ask(seen_t *seen);
 static ngx_int_t escape(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *escaped);
 static size_t sequence(const u_char *text, size_t length);
 static u_char *print_json_zone(u_char *to, const seen_t *zone);
+static u_char *print_kind(u_char *to, const seen_t *zone);
 static u_char *print_metric(u_char *to, const metric_t *metric, const seen_t *zones, ngx_uint_t zones_n);
 static uint64_t value_of(const seen_t *zone, const metric_t *metric);
 static ngx_int_t send_page(ngx_http_request_t *r, ngx_buf_t *buffer, const char *type);
@@ -138,36 +163,58 @@ static ngx_int_t begin(ngx_http_request_t *r)
 /* The zones, and the bytes of all their names and keys as they are printed. */
 static seen_t *look(ngx_http_request_t *r, ngx_uint_t *count, size_t *names)
 {
-    static const tollbar_table_stats none = TOLLBAR_TABLE_STATS_INIT;
     main_conf_t *main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
     ngx_shm_zone_t **all = main->zones.elts;
-    seen_t *zones = ngx_palloc(r->pool, main->zones.nelts * sizeof(seen_t) + 1);
+    seen_t *zones = ngx_pcalloc(r->pool, main->zones.nelts * sizeof(seen_t) + 1);
     ngx_uint_t n;
-    int32_t error;
 
-    if (zones == NULL) {
-        return NULL;
-    }
     *names = 0;
     *count = main->zones.nelts;
-    for (n = 0; n < main->zones.nelts; n++) {
-        zones[n].shm_zone = all[n];
-        zones[n].zone = all[n]->data;
-        zones[n].stats = none;
-        error = tollbar_table_get_stats(zones[n].zone->zone.table, &zones[n].stats);
-        if (error != 0) {
-            ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0, "zone \"%V\": %s", &all[n]->shm.name,
-                          tollbar_strerror(error));
+    for (n = 0; zones != NULL && n < main->zones.nelts; n++) {
+        if (look_at(r, all[n], &zones[n]) != NGX_OK) {
             return NULL;
         }
-        if (escape(r->pool, &all[n]->shm.name, &zones[n].name) != NGX_OK
-            || escape(r->pool, &zones[n].zone->zone.keys, &zones[n].key) != NGX_OK)
-        {
-            return NULL;
-        }
-        *names += zones[n].name.len + zones[n].key.len;
+        *names += zones[n].name.len + zones[n].key.len + zones[n].shared.len;
     }
     return zones;
+}
+
+static ngx_int_t look_at(ngx_http_request_t *r, ngx_shm_zone_t *shm_zone, seen_t *seen)
+{
+    int32_t error;
+
+    seen->zone = shm_zone->data;
+    seen->has = seen->zone->sync != NULL ? NODE : TABLE;
+    error = ask(seen);
+    if (error != 0) {
+        ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0, "zone \"%V\": %s", &shm_zone->shm.name, tollbar_strerror(error));
+        return NGX_ERROR;
+    }
+    if (escape(r->pool, &shm_zone->shm.name, &seen->name) != NGX_OK
+        || escape(r->pool, &seen->zone->zone.keys, &seen->key) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+    return seen->has == NODE ? escape(r->pool, &seen->zone->sync->name, &seen->shared) : NGX_OK;
+}
+
+static int32_t ask(seen_t *seen)
+{
+    static const tollbar_table_stats no_table = TOLLBAR_TABLE_STATS_INIT;
+    static const tollbar_lease_stats no_node = TOLLBAR_LEASE_STATS_INIT;
+    ngx_http_tollbar_sync_t *sync = seen->zone->sync;
+    int32_t error;
+
+    seen->stats = no_table;
+    seen->leases = no_node;
+    if (sync == NULL) {
+        return tollbar_table_get_stats(seen->zone->zone.table, &seen->stats);
+    }
+    seen->stats.bytes = sync->node->bytes;
+    seen->stats.capacity = sync->node->capacity;
+    error = tollbar_lease_get_stats(sync->lease, &seen->leases);
+    seen->circuit = seen->leases.circuit;
+    return error;
 }
 
 /* Both JSON and Prometheus take a backslash before these, and both want UTF-8. Other control characters, which only JSON could
@@ -222,32 +269,54 @@ static u_char *print_json_zone(u_char *to, const seen_t *zone)
     if (zone->zone->rate == NULL && tollbar_policy_spec_print(&zone->zone->policy, policy, sizeof(policy), NULL) == 0) {
         to = ngx_sprintf(to, "\"policy\":\"%s\",", policy);
     }
-    /* Where the rate is a variable, the first is not in use. */
-    to = ngx_sprintf(to, "\"policies\":%uD", zone->stats.policies - (zone->zone->rate != NULL));
+    to = print_kind(to, zone);
     for (n = 0; n < METRICS; n++) {
-        to = ngx_sprintf(to, ",\"%s\":%uL", metrics[n].name, value_of(zone, &metrics[n]));
+        /* The circuit has been said in words. */
+        if ((metrics[n].of & zone->has) != 0 && metrics[n].offset != offsetof(seen_t, circuit)) {
+            to = ngx_sprintf(to, ",\"%s\":%uL", metrics[n].name, value_of(zone, &metrics[n]));
+        }
     }
     *to++ = '}';
     return to;
 }
 
+static u_char *print_kind(u_char *to, const seen_t *zone)
+{
+    static const char *circuits[] = { "unknown", "closed", "open" };
+    const ngx_http_tollbar_sync_t *sync = zone->zone->sync;
+
+    if (sync != NULL) {
+        return ngx_sprintf(to, "\"sync\":\"%V\",\"nodes\":%uD,\"rescue\":\"%s\",\"circuit\":\"%s\"", &zone->shared,
+                           sync->options.nodes, ngx_http_tollbar_rescues[sync->options.rescue],
+                           circuits[ngx_min(zone->circuit, 2)]);
+    }
+    /* Where the rate is a variable, the first is not in use. */
+    return ngx_sprintf(to, "\"policies\":%uD", zone->stats.policies - (zone->zone->rate != NULL));
+}
+
 static u_char *print_metric(u_char *to, const metric_t *metric, const seen_t *zones, ngx_uint_t zones_n)
 {
     const char *end = metric->kind[0] == 'c' ? "_total" : "";
-    ngx_uint_t n;
+    ngx_uint_t n, begun = 0;
 
-    to = ngx_sprintf(to, "# HELP tollbar_zone_%s%s %s\n# TYPE tollbar_zone_%s%s %s\n", metric->name, end, metric->help,
-                     metric->name, end, metric->kind);
-    for (n = 0; n < zones_n; n++) {
-        to = ngx_sprintf(to, "tollbar_zone_%s%s{zone=\"%V\"} %uL\n", metric->name, end, &zones[n].name,
-                         value_of(&zones[n], metric));
+    for (n = 0; n <= zones_n; n++) {
+        /* What no zone has is not spoken of; but an empty page would be none. */
+        if (!begun && (n < zones_n ? zones[n].has & metric->of : metric->of & TABLE)) {
+            begun = 1;
+            to = ngx_sprintf(to, "# HELP tollbar_zone_%s%s %s\n# TYPE tollbar_zone_%s%s %s\n", metric->name, end, metric->help,
+                             metric->name, end, metric->kind);
+        }
+        if (n < zones_n && (zones[n].has & metric->of)) {
+            to = ngx_sprintf(to, "tollbar_zone_%s%s{zone=\"%V\"} %uL\n", metric->name, end, &zones[n].name,
+                             value_of(&zones[n], metric));
+        }
     }
     return to;
 }
 
 static uint64_t value_of(const seen_t *zone, const metric_t *metric)
 {
-    return *(const uint64_t *) ((const u_char *) &zone->stats + metric->offset);
+    return *(const uint64_t *) ((const u_char *) zone + metric->offset);
 }
 
 static ngx_int_t send_page(ngx_http_request_t *r, ngx_buf_t *buffer, const char *type)

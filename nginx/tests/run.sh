@@ -6,7 +6,7 @@ cd "$(dirname "$0")" || exit 1
 root=../..
 
 missing=
-for tool in "${NGINX:-nginx}" wrk valgrind curl cc; do
+for tool in "${NGINX:-nginx}" wrk valgrind curl cc redis-server; do
     PATH="$PATH:/usr/sbin:/sbin" command -v "$tool" >/dev/null || missing="$missing $tool"
 done
 # Debian's pytest belongs to Debian's python3, which need not be the first on the path.

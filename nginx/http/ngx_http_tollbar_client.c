@@ -1,0 +1,232 @@
+/* Who asks the store, in every worker that has a node: a timer, and the descriptor while there is one. */
+
+#include "ngx_http_tollbar.h"
+
+typedef ngx_http_tollbar_zone_t zone_t;
+typedef ngx_http_tollbar_sync_t sync_t;
+typedef ngx_http_tollbar_client_t client_t;
+
+/* What a worker that ends waits for the store at most, in ms: it has no requests any more. */
+#define FLUSH 10
+
+/* A new worker looks so often, and for so long, whether it is the one to ask, in ms: after a reload the old ones end one after the
+ * other, and meanwhile leases run out. */
+#define EAGER 10
+#define EAGER_FOR 3000
+
+struct ngx_http_tollbar_client_s {
+    ngx_event_t timer;
+    /* For the library's descriptor; NULL while there is none. */
+    ngx_connection_t *connection;
+    /* The descriptor as it was last. */
+    ngx_socket_t fd;
+    tollbar_client *asks;
+    ngx_shm_zone_t *shm_zone;
+    sync_t *sync;
+    ngx_msec_t eager_until;
+    ngx_log_t *log;
+};
+
+static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone);
+static void end(client_t *client);
+static void on_timer(ngx_event_t *timer);
+static void on_ready(ngx_event_t *event);
+static void tick(client_t *client);
+static void watch(client_t *client);
+static void forget(client_t *client);
+static void on_change(void *data, uint32_t circuit);
+
+/* Those of this process. */
+static ngx_array_t *running;
+
+ngx_int_t ngx_http_tollbar_clients_start(ngx_cycle_t *cycle, ngx_array_t *zones)
+{
+    ngx_shm_zone_t **zone = zones->elts;
+    ngx_uint_t n;
+
+    running = zones;
+    for (n = 0; n < zones->nelts; n++) {
+        if (((zone_t *) zone[n]->data)->sync != NULL && start(cycle, zone[n]) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+    return NGX_OK;
+}
+
+void ngx_http_tollbar_clients_end(void)
+{
+    ngx_shm_zone_t **zone;
+    sync_t *sync;
+    ngx_uint_t n;
+
+    for (n = 0; running != NULL && n < running->nelts; n++) {
+        zone = running->elts;
+        sync = ((zone_t *) zone[n]->data)->sync;
+        if (sync != NULL && sync->client != NULL) {
+            end(sync->client);
+            sync->client = NULL;
+        }
+    }
+    running = NULL;
+}
+
+static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
+{
+    /* What debug logs look for in an event's data. */
+    static ngx_connection_t nobody = { .fd = (ngx_socket_t) -1 };
+    sync_t *sync = ((zone_t *) shm_zone->data)->sync;
+    client_t *client = ngx_pcalloc(cycle->pool, sizeof(client_t));
+    int32_t error;
+
+    if (client == NULL) {
+        return NGX_ERROR;
+    }
+    error = tollbar_client_new(sync->lease, (const char *) sync->url.data, sync->url.len, NULL, &client->asks);
+    if (error != 0) {
+        /* The other workers have clients, too; without any, the node is on its own. */
+        ngx_log_error(NGX_LOG_ALERT, cycle->log, 0, "zone \"%V\": %s", &shm_zone->shm.name, tollbar_strerror(error));
+        return NGX_OK;
+    }
+    client->fd = (ngx_socket_t) -1;
+    client->shm_zone = shm_zone;
+    client->sync = sync;
+    client->log = cycle->log;
+    client->eager_until = ngx_current_msec + EAGER_FOR;
+    client->timer.handler = on_timer;
+    client->timer.data = &nobody;
+    client->timer.log = cycle->log;
+    /* A worker that is to end does not wait for it. */
+    client->timer.cancelable = 1;
+    (void) tollbar_client_on_change(client->asks, on_change, client);
+    sync->client = client;
+    ngx_add_timer(&client->timer, 0);
+    return NGX_OK;
+}
+
+/* Others take over what this one did. */
+static void end(client_t *client)
+{
+    if (client->timer.timer_set) {
+        ngx_del_timer(&client->timer);
+    }
+    forget(client);
+    (void) tollbar_client_on_change(client->asks, NULL, NULL);
+    (void) tollbar_client_close(client->asks, FLUSH);
+}
+
+static void on_timer(ngx_event_t *timer)
+{
+    tick((client_t *) ((u_char *) timer - offsetof(client_t, timer)));
+}
+
+static void on_ready(ngx_event_t *event)
+{
+    ngx_connection_t *connection = event->data;
+
+    tick(connection->data);
+}
+
+static void tick(client_t *client)
+{
+    uint32_t wait = 1;
+    int32_t error = tollbar_client_tick(client->asks, &wait);
+
+    if (error != 0) {
+        ngx_log_error(NGX_LOG_ALERT, client->log, 0, "zone \"%V\": %s", &client->shm_zone->shm.name, tollbar_strerror(error));
+        wait = 1000;
+    }
+    watch(client);
+    if (wait > EAGER && (ngx_msec_int_t) (client->eager_until - ngx_current_msec) > 0) {
+        wait = EAGER;
+    }
+    /* nginx leaves a timer that is set as it is if the new time is near the old one. */
+    if (client->timer.timer_set) {
+        ngx_del_timer(&client->timer);
+    }
+    ngx_add_timer(&client->timer, wait);
+}
+
+/* The library opens and closes the descriptor; that it has closed one shows in a tick before it opens the next. What is missed by a
+ * worker that has no connection to spare the timer makes up for, a little later. */
+static void watch(client_t *client)
+{
+    uint32_t events = 0;
+    ngx_socket_t fd = tollbar_client_fd(client->asks, &events);
+    ngx_connection_t *c;
+
+    if (fd != client->fd) {
+        forget(client);
+        client->fd = fd;
+        if (fd != (ngx_socket_t) -1) {
+            client->connection = ngx_get_connection(fd, client->log);
+            c = client->connection;
+            if (c != NULL) {
+                c->data = client;
+                c->log = c->read->log = c->write->log = client->log;
+                c->read->handler = c->write->handler = on_ready;
+            }
+        }
+    }
+    c = client->connection;
+    if (c != NULL) {
+        /* The tick has dealt with all that was ready. By this mark nginx decides whether an event is watched. */
+        c->read->ready = !(events & TOLLBAR_EVENT_READ);
+        c->write->ready = !(events & TOLLBAR_EVENT_WRITE);
+        (void) ngx_handle_read_event(c->read, 0);
+        (void) ngx_handle_write_event(c->write, 0);
+    }
+}
+
+/* What ngx_close_connection does, but for closing the descriptor, which is the library's. */
+static void forget(client_t *client)
+{
+    ngx_connection_t *c = client->connection;
+
+    if (c == NULL) {
+        return;
+    }
+    if (ngx_del_conn) {
+        ngx_del_conn(c, NGX_CLOSE_EVENT);
+    } else {
+        if (c->read->active || c->read->disabled) {
+            ngx_del_event(c->read, NGX_READ_EVENT, NGX_CLOSE_EVENT);
+        }
+        if (c->write->active || c->write->disabled) {
+            ngx_del_event(c->write, NGX_WRITE_EVENT, NGX_CLOSE_EVENT);
+        }
+    }
+    if (c->read->posted) {
+        ngx_delete_posted_event(c->read);
+    }
+    if (c->write->posted) {
+        ngx_delete_posted_event(c->write);
+    }
+    c->read->closed = c->write->closed = 1;
+    ngx_free_connection(c);
+    c->fd = (ngx_socket_t) -1;
+    client->connection = NULL;
+}
+
+/* Every worker sees the change; the first to see it logs it. */
+static void on_change(void *data, uint32_t circuit)
+{
+    static const char *meanwhile[] = {
+        "each machine goes on at its share", "what no lease covers is refused", "what no lease covers passes uncounted"
+    };
+    client_t *client = data;
+    ngx_atomic_t *logged = &client->sync->node->circuit;
+    ngx_atomic_uint_t before = *logged;
+    const char *why = tollbar_client_error(client->asks);
+
+    /* While one takes over from another nobody knows. */
+    if (circuit == TOLLBAR_CIRCUIT_UNKNOWN || before == circuit || !ngx_atomic_cmp_set(logged, before, circuit)) {
+        return;
+    }
+    if (circuit == TOLLBAR_CIRCUIT_OPEN) {
+        ngx_log_error(NGX_LOG_ERR, client->log, 0, "zone \"%V\": the store does not answer%s%s, %s",
+                      &client->shm_zone->shm.name, *why != '\0' ? ": " : "", why, meanwhile[client->sync->options.rescue]);
+    } else {
+        ngx_log_error(NGX_LOG_NOTICE, client->log, 0, "zone \"%V\": the store answers%s", &client->shm_zone->shm.name,
+                      before == TOLLBAR_CIRCUIT_OPEN ? " again" : "");
+    }
+}

@@ -1,0 +1,78 @@
+"""A real redis-server in a directory of its own: started, stopped, paused and asked."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+from . import places
+from .server import PATIENCE, free_ports, wait_until
+
+
+class Store:
+    """It keeps nothing on the disk. It listens on a port of 127.0.0.1 and on a unix socket."""
+
+    def __init__(self, *options):
+        # Short, since a socket's path may have 107 bytes.
+        self.home = Path(tempfile.mkdtemp(prefix="tollbar-store-"))
+        self.options = options
+        [self.port] = free_ports(1)
+        self.process = None
+
+    @property
+    def url(self):
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def socket(self):
+        return self.home / "redis.sock"
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [places.program("redis-server"), "--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket),
+             # nginx's workers may be another user's.
+             "--unixsocketperm", "777", "--dir", str(self.home), "--save", "", "--appendonly", "no", "--logfile", "log",
+             *self.options],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        wait_until(self.answers, "redis-server answers")
+        return self
+
+    def answers(self):
+        assert self.process.poll() is None, (self.home / "log").read_text()
+        try:
+            # One with a password answers as well.
+            return self.command("PING").startswith((b"+PONG", b"-NOAUTH"))
+        except OSError:
+            return False
+
+    def command(self, *words):
+        """The first line of the reply."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(PATIENCE)
+            s.connect(str(self.socket))
+            s.sendall(b"".join([b"*%d\r\n" % len(words), *(b"$%d\r\n%s\r\n" % (len(w), w.encode()) for w in words)]))
+            return s.makefile("rb").readline().strip()
+
+    def keys(self):
+        return int(self.command("DBSIZE")[1:])
+
+    def pause(self):
+        """It is there, and does not answer."""
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def resume(self):
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def kill(self):
+        """What it held is gone; connections are reset, new ones refused."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def end(self):
+        self.kill()
+        shutil.rmtree(self.home, ignore_errors=True)

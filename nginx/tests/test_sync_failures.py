@@ -1,0 +1,100 @@
+"""What several nginx do while the store fails, and what they say about it."""
+
+import pytest
+
+from harness import paced
+from harness.machines import machines, wait_for_circuit, zone_of  # noqa: F401
+from test_sync_machines import ASKED, BURST, RATE, ZONE, holds, ports
+
+
+def circuits(nginx):
+    """What the log says of the store: how loud, and whether it is there."""
+    return [(level, "not" not in words) for level, words in nginx.said('zone "z": the store')]
+
+
+def test_share(machines):
+    machines.begin(ZONE)
+    store = machines.store
+    run = paced.paced(ports(machines), ASKED, 7, events=[(2, store.kill), (5, store.start)])
+    # Both together have as much as the limit, each its share.
+    holds(run)
+    assert run.rate(0, 2) >= 0.8 * RATE and 0.8 * RATE <= run.rate(2.5, 5) and run.rate(5.5, 7) >= 0.8 * RATE
+    for nginx in machines.nginxes:
+        zone = zone_of(nginx)
+        assert 80 < zone["rescued"] < 220 and zone["uncounted"] == 0 and zone["opened"] >= 1
+        wait_for_circuit(nginx, "closed")
+        said = circuits(nginx)
+        assert said[0] == ("notice", True) and ("error", False) in said and said[-1] == ("notice", True)
+        assert nginx.said("does not answer", "each machine goes on at its share")
+        assert nginx.said("the store answers again")
+
+
+def test_share_is_a_share(machines):
+    """Of three machines one is asked: it has a third."""
+    [nginx] = machines.begin("rate=120r/s burst=40", count=1, nodes=3)
+    run = paced.paced([nginx.port], ASKED, 4, events=[(1, machines.store.kill)])
+    assert 0.7 * 40 <= run.rate(1.5, 4) <= 1.2 * 40
+
+
+def test_deny(machines):
+    machines.begin(ZONE + " rescue=deny")
+    store = machines.store
+    run = paced.paced(ports(machines), ASKED, 6, events=[(1, store.kill), (4, store.start)])
+    holds(run)
+    assert run.rate(1.5, 4) == 0 and run.rate(0, 1) >= 0.8 * RATE and run.rate(4.5, 6) >= 0.8 * RATE
+    assert all(zone_of(nginx)["rescued"] == 0 for nginx in machines.nginxes)
+    assert machines.nginxes[0].said("does not answer", "what no lease covers is refused")
+
+
+def test_allow(machines):
+    machines.begin(ZONE + " rescue=allow")
+    store = machines.store
+    run = paced.paced(ports(machines), ASKED, 5, events=[(1, store.kill), (3, store.start)])
+    assert run.lost == 0
+    assert run.rate(1.5, 3) >= 1.8 * ASKED and run.rate(4, 5) <= RATE + BURST
+    assert all(zone_of(nginx)["uncounted"] > 100 for nginx in machines.nginxes)
+    assert machines.nginxes[0].said("does not answer", "what no lease covers passes uncounted")
+
+
+def test_a_flush(machines):
+    """The machines remember what the store forgets."""
+    machines.begin(ZONE)
+    flush = [(n / 2, lambda: machines.store.command("FLUSHALL")) for n in range(1, 8)]
+    run = paced.paced(ports(machines), ASKED, 4, events=flush)
+    holds(run)
+    assert run.rate() >= 0.8 * RATE
+
+
+@pytest.mark.parametrize("rescue", ["share", "deny"])
+def test_a_store_that_does_not_answer_keeps_nobody_waiting(machines, rescue):
+    """SIGSTOP is the worst: connections are taken, and nothing comes. A request takes well under a millisecond; a call that waited for the
+    store would take as long as it is stopped, so a second tells them apart on the busiest machine."""
+    machines.begin(f"{ZONE} rescue={rescue}")
+    store = machines.store
+    run = paced.paced(ports(machines), ASKED, 6, events=[(1, store.pause), (4, store.resume)])
+    holds(run)
+    assert run.slowest() < 1
+    assert sorted(run.took)[len(run.took) // 2] < 0.05
+    assert run.rate(5, 6) >= 0.7 * RATE
+    assert run.rate(1.5, 4) == 0 if rescue == "deny" else run.rate(1.5, 4) >= 0.8 * RATE
+
+
+def test_a_store_that_was_never_there(machines):
+    store = machines.begin_store()
+    store.kill()
+    nginx = machines.add(**machines.parts(ZONE, 2))
+    run = paced.paced([nginx.port], ASKED, 2)
+    assert 0.3 * RATE <= run.rate() <= 0.7 * RATE
+    assert zone_of(nginx)["granted"] == 0
+    store.start()
+    wait_for_circuit(nginx, "closed")
+    assert paced.paced([nginx.port], ASKED, 2).rate(0.5) >= 0.8 * RATE
+
+
+def test_a_store_that_refuses(machines):
+    """A wrong password is a store that does not answer, and the log has its words."""
+    store = machines.begin_store("--requirepass", "secret")
+    nginx = machines.add(**machines.parts(ZONE, 2, url=f"redis://:wrong@127.0.0.1:{store.port}"))
+    wait_for_circuit(nginx, "open")
+    assert nginx.get("/?k=a").status == 200
+    assert any("WRONGPASS" in words for _, words in nginx.said("does not answer"))

@@ -1,0 +1,176 @@
+"""One limit over several nginx, each with two workers and for a machine of its own, through a real Redis."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from harness import paced
+from harness.machines import leader, machines, wait_for_circuit, zone_of  # noqa: F401
+from harness.server import PATIENCE, alive, wait_until
+
+RATE, BURST = 100, 21
+ZONE = "rate=100r/s burst=20"
+# Half as much again as the limit, at each machine.
+ASKED = 150
+
+
+def ports(machines):
+    return [nginx.port for nginx in machines.nginxes]
+
+
+def holds(run):
+    """The bound is the policy's own, whatever becomes of the store, of workers and of configurations."""
+    assert run.lost == 0
+    assert run.excess(RATE) <= BURST
+
+
+def test_machines_share_a_limit(machines):
+    machines.begin(ZONE)
+    run = paced.paced(ports(machines), ASKED, 4)
+    holds(run)
+    assert run.rate() >= 0.8 * RATE
+    for nginx in machines.nginxes:
+        zone = zone_of(nginx)
+        # Most of it has been leased, and in both.
+        assert zone["granted"] > 40 and zone["asked"] > 10 and zone["owed"] <= 2
+        assert zone["overdrawn"] < zone["granted"]
+    assert machines.store.keys() >= 1
+
+
+def test_one_machine_may_have_all_of_it(machines):
+    first, _ = machines.begin(ZONE)
+    run = paced.paced([first.port], 2 * ASKED, 3)
+    holds(run)
+    assert run.rate() >= 0.8 * RATE
+
+
+def test_keys_have_limits_of_their_own(machines):
+    first, second = machines.begin(ZONE)
+    paced.paced(ports(machines), ASKED, 1, path="/?k=a")
+    assert first.get("/?k=b").status == second.get("/?k=c").status == 200
+
+
+@pytest.mark.parametrize("how", ["tcp", "a host's name", "unix", "a password"])
+def test_ways_to_the_store(machines, how):
+    store = machines.begin_store(*(["--requirepass", "secr@t"] if how == "a password" else []))
+    url = {"tcp": f"redis://127.0.0.1:{store.port}/3", "a host's name": f"redis://localhost:{store.port}/3",
+           "unix": f"unix:{store.socket}?db=3", "a password": f"redis://:secr%40t@127.0.0.1:{store.port}/3"}[how]
+    [nginx] = machines.begin(ZONE, count=1, url=url, nodes=2)
+    paced.paced([nginx.port], ASKED, 0.5)
+    assert zone_of(nginx)["granted"] > 0
+    if how == "a password":
+        assert "secr" not in nginx.log_text()
+    else:
+        assert store.keys() == 0
+
+
+def test_the_one_who_asks_is_killed(machines):
+    first, second = machines.begin(ZONE)
+    seen = []
+
+    def kill():
+        pid = wait_until(lambda: leader(first, machines.store), "a worker asks the store")
+        seen.append(pid)
+        os.kill(pid, signal.SIGKILL)
+
+    run = paced.paced(ports(machines), ASKED, 5, events=[(1, kill), (2, kill), (3, kill)])
+    # A request that the killed worker had is lost with it.
+    assert run.lost <= 6
+    run.lost = 0
+    holds(run)
+    assert run.rate() >= 0.8 * RATE
+    assert len(set(seen)) == 3
+    wait_for_circuit(first, "closed")
+    # The new one has had a second each time.
+    assert zone_of(first)["granted"] > 40
+
+
+def test_a_single_process(machines):
+    machines.begin_store()
+    nginx = machines.add(**machines.parts(ZONE, 1, main="master_process off;"))
+    wait_for_circuit(nginx, "closed")
+    run = paced.paced([nginx.port], ASKED, 1)
+    holds(run)
+    assert run.rate() >= 0.8 * RATE
+
+
+def test_a_reload_under_load_keeps_the_node(machines):
+    first, _ = machines.begin(ZONE)
+    counted = []
+
+    def reload():
+        counted.append(zone_of(first)["granted"])
+        old = first.workers()
+        os.kill(first.master(), signal.SIGHUP)
+        counted.append(old)
+
+    run = paced.paced(ports(machines), ASKED, 4, events=[(1, reload), (2, reload)])
+    holds(run)
+    assert run.rate() >= 0.8 * RATE
+    before, old, later, older = counted
+    assert zone_of(first)["granted"] > later > before > 0
+    assert not set(old) & set(first.workers()) and not set(older) & set(first.workers())
+
+
+@pytest.mark.parametrize("changed", ["rate=200r/s burst=40", ZONE + " overdraft=0", ZONE + " rescue=deny", ZONE + " name=other"])
+def test_a_reload_with_another_limit_begins_a_new_node(machines, changed):
+    [nginx] = machines.begin(ZONE, count=1, nodes=2)
+    paced.paced([nginx.port], ASKED, 1)
+    granted = zone_of(nginx)["granted"]
+    assert granted > 10
+    assert nginx.reload(**machines.parts(changed, 2))
+    wait_for_circuit(nginx, "closed")
+    assert zone_of(nginx)["granted"] < granted
+    run = paced.paced([nginx.port], 2 * ASKED, 1)
+    assert run.rate() >= 0.8 * RATE
+    # The same memory again, and then another limit's.
+    assert nginx.reload() and nginx.reload(**machines.parts(ZONE, 2))
+    wait_for_circuit(nginx, "closed")
+    assert paced.paced([nginx.port], ASKED, 1).rate() >= 0.8 * RATE
+
+
+def test_a_reload_from_a_table_to_a_node_and_back(machines):
+    [nginx] = machines.begin(ZONE, count=1)
+    alone = {**machines.parts(ZONE, 1), "http": f"tollbar_zone $arg_k zone=z:1m {ZONE};"}
+    for _ in range(2):
+        assert nginx.reload(**alone)
+        assert "circuit" not in zone_of(nginx) and nginx.get("/?k=a").status == 200
+        assert nginx.reload(**machines.parts(ZONE, 1))
+        wait_for_circuit(nginx, "closed")
+        assert nginx.get("/?k=b").status == 200
+
+
+def test_a_new_binary(machines):
+    first, _ = machines.begin(ZONE, nodes=3, daemon=True)
+    old = []
+
+    def exchange():
+        os.kill(first.master(), signal.SIGUSR2)
+        old.append(first.master())
+
+    def retire():
+        os.kill(old[0], signal.SIGQUIT)
+
+    run = paced.paced(ports(machines), ASKED, 4, events=[(1, exchange), (2, retire)])
+    holds(run)
+    assert run.rate() >= 0.8 * RATE
+    wait_until(lambda: not alive(old[0]), "the old master is gone")
+    assert first.master() != old[0]
+    wait_for_circuit(first, "closed")
+    assert zone_of(first)["granted"] > 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGQUIT, signal.SIGTERM])
+@pytest.mark.parametrize("store", ["there", "silent", "gone"])
+def test_an_end_does_not_wait(machines, how, store):
+    [nginx] = machines.begin(ZONE, count=1)
+    nginx.volley("/?k=a", 30)
+    {"there": lambda: None, "silent": machines.store.pause, "gone": machines.store.kill}[store]()
+    begun = time.monotonic()
+    os.kill(nginx.master(), how)
+    assert nginx.process.wait(PATIENCE) == 0
+    # It gives the store 10 ms. A client that waited for an answer, or a timer that kept a worker, would take for ever.
+    assert time.monotonic() - begun < 10
+    assert nginx.said("open socket") == []
