@@ -61,14 +61,14 @@ struct Other<'a> {
 }
 
 impl<'a> Keyed<'a> {
-    fn others(&self, keys: usize) -> Vec<Other<'a>> {
+    fn others(&self, keys: usize, work: Work) -> Vec<Other<'a>> {
         let Some(programs) = self.programs else { return Vec::new() };
         let mut all = vec![
             Other { who: who::X_TIME, peer: "x-time", program: &programs.go },
             Other { who: who::GUAVA, peer: "guava", program: &programs.java },
         ];
         // Python would take minutes to put more in, and has nothing to tell about caches.
-        if keys <= PYTHON_MOST {
+        if keys <= PYTHON_MOST && work == Work::Allowed {
             all.push(Other { who: who::LIMITS, peer: "limits", program: &programs.python });
             all.push(Other { who: who::PYRATE, peer: "pyrate", program: &programs.python });
         }
@@ -81,20 +81,20 @@ impl<'a> Keyed<'a> {
             program.forget();
         }
         let file = self.files.keys(set.keys);
-        for other in self.others(set.keys) {
+        for other in self.others(set.keys, Work::Allowed) {
             let bytes = other.program.fill(other.peer, Work::Allowed.name(), &file);
             if set.keys >= WEIGHED {
                 book.figure(MEMORY, &of_keys(set.keys), Some(other.who), bytes, "B");
             }
-            if refusing {
-                other.program.fill(other.peer, Work::Denied.name(), &file);
-            }
+        }
+        for other in self.others(set.keys, Work::Denied).iter().filter(|_| refusing) {
+            other.program.fill(other.peer, Work::Denied.name(), &file);
         }
     }
 
     fn row(&self, book: &mut Book, set: &Set, spread: Spread, work: Work, length: usize, amount: Amount) {
         let order = Order::<8>::new(set.keys, spread, length);
-        let others = if set.keys > 1 { self.others(set.keys) } else { Vec::new() };
+        let others = if set.keys > 1 { self.others(set.keys, work) } else { Vec::new() };
         if !others.is_empty() {
             let file = self.files.order(&order);
             for program in self.programs.into_iter().flat_map(Programs::all) {

@@ -35,7 +35,23 @@ impl One for Ours {
     }
 }
 
-/// The same at the caller's time.
+/// The one for a hot key: threads take permits in advance.
+pub struct Striped(tollbar::limiter::Striped);
+
+impl Striped {
+    pub fn new(says: Says) -> Striped {
+        Striped(tollbar::limiter::Striped::new(&policy(says)).expect("compiles"))
+    }
+}
+
+impl One for Striped {
+    #[inline(always)]
+    fn admit(&self, _now: u64) -> bool {
+        self.0.admit(1) == Verdict::Allowed
+    }
+}
+
+/// `Limiter` at the caller's time.
 pub struct OursAt(State);
 
 impl OursAt {
@@ -78,11 +94,18 @@ unsafe impl Send for Through {}
 unsafe impl Sync for Through {}
 
 impl Through {
-    pub fn new(library: &Library, says: Says) -> Through {
-        // SAFETY: the symbol has this signature in tollbar.h.
-        let check =
-            unsafe { std::mem::transmute::<*mut c_void, LimiterCheck>(library.symbol("tollbar_limiter_check")) };
-        Through { limiter: library.made("tollbar_limiter_from_text", text(says)), check }
+    pub fn limiter(library: &Library, says: Says) -> Through {
+        Through::made(library, says, "tollbar_limiter_from_text", "tollbar_limiter_check")
+    }
+
+    pub fn striped(library: &Library, says: Says) -> Through {
+        Through::made(library, says, "tollbar_striped_from_text", "tollbar_striped_check")
+    }
+
+    fn made(library: &Library, says: Says, make: &str, check: &str) -> Through {
+        // SAFETY: both have this signature in tollbar.h.
+        let check = unsafe { std::mem::transmute::<*mut c_void, LimiterCheck>(library.symbol(check)) };
+        Through { limiter: library.made(make, text(says)), check }
     }
 }
 

@@ -112,7 +112,10 @@ pub fn targets(targets: &[Target]) -> String {
     for target in targets {
         table.row(&[&target.what, &target.asked(), &target.found(), &target.verdict()]);
     }
-    table.text()
+    let missed = targets.iter().filter(|target| target.met() == Some(false) && !target.why.is_empty());
+    let lines: Vec<_> = missed.map(|target| format!("- {}: {}", target.what, target.why)).collect();
+    let head = if lines.is_empty() { "" } else { "\nWhat stands between the missed ones and tollbar:\n\n" };
+    table.text() + head + &lines.join("\n")
 }
 
 pub fn memory(document: &Document) -> String {
