@@ -18,6 +18,7 @@ struct shared {
     tollbar_policy *policy;
     tollbar_cell *cell;
     tollbar_table *table;
+    tollbar_striped *striped;
     uint64_t now;
     /* Takes up to this many at a time; 0: checks for 1. */
     uint64_t most;
@@ -185,6 +186,43 @@ static uint64_t run(struct shared *shared, void *(*body)(void *)) {
     return taken;
 }
 
+/* A striped limiter: every thread until it is refused, with questions and answers in full between. */
+static void *ask_striped(void *argument) {
+    struct worker *worker = argument;
+    const tollbar_striped *striped = worker->shared->striped;
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    uint64_t left = 0;
+    pthread_barrier_wait(&worker->shared->start);
+    while (tollbar_striped_check_at(striped, worker->shared->now, 1, worker->taken % 16 ? NULL : &decision) ==
+           TOLLBAR_ALLOWED) {
+        worker->taken++;
+        if (tollbar_striped_available_at(striped, worker->shared->now, &left) != 0)
+            abort();
+    }
+    return NULL;
+}
+
+/* Every call of a striped limiter, while time goes on, credit expires and seats change hands. */
+static void *mix_striped(void *argument) {
+    struct worker *worker = argument;
+    const tollbar_striped *striped = worker->shared->striped;
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    uint64_t number = 0;
+    int i;
+    pthread_barrier_wait(&worker->shared->start);
+    for (i = 0; i < TRIES / 20; i++) {
+        const uint64_t now = HOUR + (uint64_t)i * SEC / 3;
+        worker->taken += tollbar_striped_check_at(striped, now, 1, NULL) < 0;
+        worker->taken += tollbar_striped_check_at(striped, now, 1, NULL) < 0;
+        worker->taken += tollbar_striped_check_at(striped, now, 2, &decision) < 0;
+        worker->taken += tollbar_striped_available(striped, &number) < 0;
+        worker->taken += tollbar_striped_available_at(striped, now, &number) < 0;
+        if (i % 16 == 0)
+            worker->taken += tollbar_striped_reset(striped) < 0;
+    }
+    return NULL;
+}
+
 static int number, failed;
 
 static void expect(const char *name, const char *text, uint64_t got, uint64_t want) {
@@ -275,6 +313,19 @@ static void of_a_table(const char *text, int changes) {
     tollbar_table_free(shared.table);
 }
 
+static void of_a_striped(const char *text) {
+    struct shared shared;
+    uint64_t at_once = 0;
+    memset(&shared, 0, sizeof shared);
+    shared.now = HOUR;
+    if (tollbar_striped_from_text(text, &shared.striped, NULL) != 0 ||
+        tollbar_striped_available_at(shared.striped, HOUR, &at_once) != 0)
+        abort();
+    expect("striped", text, run(&shared, ask_striped), at_once);
+    expect("every call of a striped limiter at once, errors of", text, run(&shared, mix_striped), 0);
+    tollbar_striped_free(shared.striped);
+}
+
 int main(void) {
     size_t i;
     for (i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -289,6 +340,8 @@ int main(void) {
     of_a_table("100/h algo sliding-window", 0);
     of_a_table("100/h algo sliding-window mode strict", 0);
     of_a_table("100/h algo sliding-log", 0);
+    of_a_striped("10000/s burst 100");
+    of_a_striped("100000/s burst 20000");
     printf("1..%d\n", number);
     return failed;
 }

@@ -1,0 +1,123 @@
+//! One hot key: striped limiters, refusals, and how both scale from one thread to two.
+
+use crate::cases::{case, OPEN, SHUT};
+use crate::library::{Library, LimiterCheck};
+use crate::{Case, Goal, Most};
+use std::cell::Cell as Local;
+use std::ffi::OsStr;
+use std::hint::black_box;
+use tollbar::algorithm::gcra::Gcra;
+use tollbar::clock::{Clock, Tsc};
+use tollbar::limiter::{Cell, Striped};
+use tollbar::{Limiter, Policy, Verdict};
+
+/// A thread's start costs as much as thousands of requests, so that many are behind each one that is counted.
+const MANY: u64 = 50;
+
+pub fn goals() -> Vec<Goal> {
+    let goal = |what, of, to, most| Goal { what, of, to, most: Most::Ratio(most) };
+    vec![
+        goal("striped allowed : thread-local increment", "striped allowed", "floor: thread-local increment", 2.0),
+        goal("gcra denied, TSC : TSC read", "gcra denied, TSC", "floor: TSC", 1.05),
+        goal("striped denied, TSC : TSC read", "striped denied, TSC", "floor: TSC", 1.05),
+        // Throughput of 1.8 and 1.95 times one thread's.
+        goal("striped allowed, 2 threads : 1 (time a thread)", "striped allowed, 2", "striped allowed, 1", 2.0 / 1.8),
+        goal("gcra denied, 2 threads : 1 (time a thread)", "gcra denied, 2", "gcra denied, 1", 2.0 / 1.95),
+        goal("striped denied, 2 threads : 1 (time a thread)", "striped denied, 2", "striped denied, 1", 2.0 / 1.95),
+        goal("TSC read, 2 threads : 1 (time a thread)", "TSC read, 2", "TSC read, 1", 2.0 / 1.95),
+        Goal { what: "C striped over Rust", of: "C striped allowed", to: "striped allowed", most: Most::Above(2.5) },
+    ]
+}
+
+thread_local! {
+    static COUNT: Local<u64> = const { Local::new(0) };
+}
+
+pub fn all() -> Vec<Case> {
+    let policy = |text: &str| text.parse::<Policy>().expect("a policy");
+    let striped = |text: &str| Striped::new(&policy(text)).expect("compiles");
+    let spent = |text: &str| {
+        let limiter = striped(text);
+        while limiter.admit(1) == Verdict::Allowed {}
+        limiter
+    };
+    let closed = || {
+        let limiter = Limiter::with(Cell::new(Gcra::new(&policy(SHUT)).expect("compiles")), Tsc);
+        limiter.admit(1);
+        assert_eq!(limiter.admit(1), Verdict::Denied);
+        limiter
+    };
+    const SPENT: &str = "1/day burst 1000";
+    let mut cases = vec![case("floor: thread-local increment", || {
+        COUNT.with(|count| {
+            count.set(count.get() + 1);
+            // In memory, each of them.
+            black_box(count);
+        });
+    })];
+    for (name, text) in [("striped allowed", OPEN), ("striped allowed, burst 1000", "1000000000/s burst 1000")] {
+        let limiter = striped(text);
+        cases.push(case(name, move || {
+            black_box(black_box(&limiter).admit(black_box(1)));
+        }));
+    }
+    let limiter = spent(SPENT);
+    cases.push(case("striped denied, TSC", move || {
+        black_box(black_box(&limiter).admit(black_box(1)));
+    }));
+    cases.extend(both(["striped allowed, 1", "striped allowed, 2"], || {
+        let limiter = striped(OPEN);
+        move || {
+            black_box(black_box(&limiter).admit(black_box(1)));
+        }
+    }));
+    cases.extend(both(["striped denied, 1", "striped denied, 2"], || {
+        let limiter = spent(SPENT);
+        move || {
+            black_box(black_box(&limiter).admit(black_box(1)));
+        }
+    }));
+    cases.extend(both(["gcra denied, 1", "gcra denied, 2"], || {
+        let limiter = closed();
+        move || {
+            black_box(black_box(&limiter).admit(black_box(1)));
+        }
+    }));
+    cases.extend(both(["TSC read, 1", "TSC read, 2"], || {
+        || {
+            black_box(Tsc.now());
+        }
+    }));
+    cases
+}
+
+/// The same by one started thread, and by it and the one that has started it. Figures are of `MANY` requests of
+/// each thread.
+fn both<F: Fn() + Sync + 'static>(names: [&'static str; 2], make: impl Fn() -> F) -> [Case; 2] {
+    [(names[0], false), (names[1], true)].map(|(name, two)| {
+        let once = make();
+        let run = move |operations: u64| {
+            let work = || (0..operations * MANY).for_each(|_| once());
+            std::thread::scope(|scope| {
+                scope.spawn(work);
+                if two {
+                    work();
+                }
+            });
+        };
+        Case { name, run: Box::new(run), rounds: Vec::new() }
+    })
+}
+
+/// Through the C library.
+pub fn c(path: &OsStr) -> Case {
+    let library = Library::open(path);
+    // SAFETY: the symbol has this signature in tollbar.h, but for the name of the first argument's type.
+    let check =
+        unsafe { std::mem::transmute::<*mut std::ffi::c_void, LimiterCheck>(library.symbol("tollbar_striped_check")) };
+    let limiter = library.made("tollbar_striped_from_text", OPEN);
+    case("C striped allowed", move || {
+        // SAFETY: a live limiter.
+        black_box(unsafe { check(black_box(limiter), 1, std::ptr::null_mut()) });
+    })
+}
