@@ -32,12 +32,16 @@ pub struct Model {
     pub hand_over: f64,
 }
 
+/// Nanoseconds.
+const LEAST: f64 = 0.1;
+
 impl Model {
     /// Of what is in the book for one thread and for two.
     pub fn of(book: &Book, work: &str, who: Who) -> Option<Model> {
         let time = |work: &str, threads, who| Some(book.row(work, threads, who)?.nanoseconds());
         let allowed = one::title(Work::Allowed);
-        let hand_over = time(&allowed, 2, who::FETCH_ADD)? - time(&allowed, 1, who::FETCH_ADD)?;
+        // On a machine that is too busy to run two threads at once nothing is handed over: not less than nothing.
+        let hand_over = (time(&allowed, 2, who::FETCH_ADD)? - time(&allowed, 1, who::FETCH_ADD)?).max(LEAST);
         let alone = time(work, 1, who)?;
         let lines = ((time(work, 2, who)? - alone) / hand_over).max(0.0);
         Some(Model { alone, lines, hand_over })

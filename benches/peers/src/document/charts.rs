@@ -20,7 +20,7 @@ pub fn dots(path: &Path, title: &str, unit: &str, series: &[&str], mut rows: Vec
     rows.retain(|row| row.values.iter().any(|value| value.is_finite()));
     let first = |row: &Dots| row.values.iter().copied().find(|value| value.is_finite()).unwrap_or(f64::INFINITY);
     rows.sort_by(|one, other| first(one).total_cmp(&first(other)));
-    let (row_height, top, bottom, left) = (26, 78, 48, 300);
+    let (row_height, top, bottom, left) = (26, 78, 48, 310);
     let height = top + bottom + row_height * rows.len() as i32;
     let values = rows.iter().flat_map(|row| &row.values).copied().filter(|value| value.is_finite());
     let (least, most) = values.fold((f64::INFINITY, 0f64), |(least, most), value| (least.min(value), most.max(value)));
@@ -88,7 +88,7 @@ pub fn lines(path: &Path, title: &str, (x_unit, y_unit): (&str, &str), x_labels:
         all().map(of).fold((f64::INFINITY, 0f64), |(least, most), value| (least.min(value), most.max(value)))
     };
     let ((x_least, x_most), (y_least, y_most)) = (bounds(|point| point.0), bounds(|point| point.1));
-    let (width, height, left, right, top, bottom) = (WIDTH as i32, 480, 76, 270, 60, 56);
+    let (width, height, left, right, top, bottom) = (WIDTH as i32, 480, 56, 300, 64, 56);
     let range = y_least / 1.5..y_most * 1.5;
     let x =
         |value: f64| left + ((value / x_least).ln() / (x_most / x_least).ln() * f64::from(width - left - right)) as i32;

@@ -155,7 +155,7 @@ impl Document<'_> {
     fn chart_of_processors(&self, path: &Path) {
         let line = |(name, model): (String, Model)| {
             let points = tables::PROCESSORS.map(|threads| (threads as f64, model.millions(threads)));
-            Line { name, points: points.into(), measured: 2 }
+            Line { name: name.replace('`', ""), points: points.into(), measured: 2 }
         };
         let lines: Vec<_> = tables::modelled(self).into_iter().map(line).collect();
         let units = ("processors", "millions of requests a second; points are measured, lines are the model");

@@ -39,7 +39,6 @@ pub fn write(path: &Path, size: (u32, u32), title: &str, draw: impl FnOnce(&Area
     let end = text.find('>').expect("an element") + 1;
     let head = format!("\n<title>{title}</title>\n{STYLE}");
     text.insert_str(end, &head);
-    // A width that follows the page's, and no more precision than an eye has.
     std::fs::write(path, text).expect("writable");
 }
 
@@ -51,7 +50,8 @@ pub fn say(area: &Area, text: &str, at: (i32, i32), size: u32, colour: RGBColor,
         Side::Right => HPos::Right,
         Side::Middle => HPos::Center,
     };
-    let style = (FONT, size).into_font().color(&colour).pos(Pos::new(horizontal, VPos::Center));
+    // plotters takes the height of a line, which it holds to be so much more than the size of its letters.
+    let style = (FONT, f64::from(size) * 1.24).into_font().color(&colour).pos(Pos::new(horizontal, VPos::Center));
     area.draw(&Text::new(text.to_owned(), at, style)).expect("into memory");
 }
 
