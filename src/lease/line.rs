@@ -160,6 +160,7 @@ fn live(slot: &Slot, hash: u64, now: u64) -> u64 {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
+    use crate::lease::model;
     use crate::table::slot::Journal;
     use alloc::sync::Arc;
     use loom::thread;
@@ -182,7 +183,7 @@ mod models {
     /// Two that spend, one that installs: no permit is spent twice, and none that was not granted.
     #[test]
     fn permits_are_spent_once() {
-        loom::model(|| {
+        model(|| {
             let line = Arc::new(line(Pair { key: KEY, state: lease(1) }, Pair { key: 0, state: 0 }));
             let spender = |line: Arc<Line>| thread::spawn(move || u64::from(line.take(KEY, 0, 1).is_some()));
             let (a, b) = (spender(line.clone()), spender(line.clone()));
@@ -200,7 +201,7 @@ mod models {
     /// A slot that changes hands: a straggler's swap fails, and each key spends its own permits only.
     #[test]
     fn a_straggler_does_not_spend_anothers_permits() {
-        loom::model(|| {
+        model(|| {
             let line = Arc::new(line(Pair { key: KEY, state: lease(1) }, Pair { key: KEY, state: 0 }));
             let straggler = {
                 let line = line.clone();
@@ -224,7 +225,7 @@ mod models {
     /// Of two that meet an answer that is over, one asks.
     #[test]
     fn one_asks() {
-        loom::model(|| {
+        model(|| {
             let line = Arc::new(line(Pair { key: KEY, state: 0 }, Pair { key: KEY, state: 0 }));
             let asker = |line: Arc<Line>| thread::spawn(move || line.ask(KEY, 10, 20));
             let (a, b) = (asker(line.clone()), asker(line.clone()));

@@ -38,3 +38,11 @@ pub use error::NodeError;
 #[cfg(not(loom))]
 pub use node::{Circuit, Node, Stats};
 pub use terms::{Options, Rescue, Terms, TermsError};
+
+/// Explores `f`, with at most three preemptions unless the environment says another number.
+#[cfg(all(test, loom))]
+fn model(f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.check(f);
+}

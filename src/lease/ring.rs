@@ -245,13 +245,14 @@ pub(super) mod tests {
 mod models {
     use super::tests::{memory, message};
     use super::*;
+    use crate::lease::model;
     use alloc::sync::Arc;
     use loom::thread;
 
     /// Two writers and the reader: what was said to be pushed arrives, once and whole.
     #[test]
     fn what_is_pushed_arrives() {
-        loom::model(|| {
+        model(|| {
             let memory = Arc::new(memory(2));
             Ring::new(&memory.0, &memory.1).begin();
             let writer = |n: u64| {
@@ -283,7 +284,7 @@ mod models {
     /// A writer that the reader takes for dead: either its message arrives or it is told that it did not.
     #[test]
     fn a_writer_taken_for_dead_is_told() {
-        loom::model(|| {
+        model(|| {
             let memory = Arc::new(memory(2));
             Ring::new(&memory.0, &memory.1).begin();
             let writer = {
