@@ -11,7 +11,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 ABI := 1
 
 B := build
-SOURCES := $(shell find src -name '*.rs') Cargo.toml Cargo.lock
+SOURCES := $(shell find src -name '*.rs' -o -name '*.lua') Cargo.toml Cargo.lock
 CFLAGS ?= -O2 -g
 WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
 
@@ -46,6 +46,8 @@ nginx:
 soak:
 	TOLLBAR_SOAK=1000 cargo test --release --test table_storm -- --nocapture
 	TOLLBAR_LONG=1 cargo test --release --test table_flood -- --nocapture
+	TOLLBAR_SOAK=1 cargo test --release --features redis --test redis_lease -- --nocapture --test-threads 1
+	TOLLBAR_SCHEDULES=1000000 cargo test --release --features redis --test lease_simulation -- --nocapture
 
 bench:
 	tools/bench.sh

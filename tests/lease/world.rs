@@ -224,7 +224,7 @@ impl World {
     }
 
     /// Permits above what the rate has brought, at the worst instant.
-    pub fn worst(&self) -> f64 {
+    fn worst(&self) -> f64 {
         self.highest as f64 / self.policy.period as f64
     }
 
