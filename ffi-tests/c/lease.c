@@ -20,8 +20,12 @@ int without_redis(void **state) {
 
 tollbar_lease *lease_by(maker *make, const char *text, uint32_t nodes) {
     const tollbar_policy_spec spec = spec_of(text);
-    const tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(nodes);
+    tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(nodes);
     tollbar_lease *lease = NULL;
+    /* An answer may take half a lease's life, and what comes later is asked again: then a count is not exact. The 25 ms that are
+     * usual are too few under valgrind. */
+    if (strcmp(text, SLOW) == 0)
+        options.life_ns = 2 * SEC;
     assert_int_equal(make("limit", 5, &spec, &options, &lease), 0);
     return lease;
 }
