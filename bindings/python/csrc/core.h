@@ -18,6 +18,7 @@
 typedef struct {
     PyTypeObject *decision;
     PyTypeObject *table;
+    PyTypeObject *lease;
     /* tollbar._errors.policy_error and .call_error, which make the exceptions. */
     PyObject *policy_error;
     PyObject *call_error;
@@ -27,6 +28,8 @@ extern struct PyModuleDef core_module;
 extern PyType_Spec core_decision_spec;
 extern PyType_Spec core_limiter_spec;
 extern PyType_Spec core_table_spec;
+extern PyType_Spec core_lease_spec;
+extern PyType_Spec core_client_spec;
 
 /* The state of the module that `type`, or what it inherits from, was defined in. */
 core_state *core_state_of(PyTypeObject *type);
@@ -103,6 +106,27 @@ PyObject *core_table_stats(PyObject *self, PyObject *unused);
 PyObject *core_table_validate(PyObject *self, PyObject *repair);
 PyObject *core_table_sync(PyObject *self, PyObject *unused);
 PyObject *core_table_copy_from(PyObject *self, PyObject *other);
+
+/* lease.c */
+
+/* The library's lease, and how many objects have it: counted under the GIL. */
+typedef struct {
+    tollbar_lease *handle;
+    Py_ssize_t users;
+} core_node;
+
+void core_node_release(core_node *node);
+
+typedef struct {
+    PyObject_HEAD
+    /* NULL once closed. */
+    core_node *node;
+    core_state *state;
+    PyTypeObject *decision;
+} core_lease;
+
+/* The handle, or NULL with an error if the lease is closed. */
+const tollbar_lease *core_lease_handle(PyObject *self);
 
 /* A method that takes its arguments as a C array. */
 #define CORE_FAST(name, function, doc)                                                                \

@@ -46,8 +46,11 @@ static int core_exec(PyObject *module) {
     state->decision = add_type(module, &core_decision_spec);
     PyTypeObject *limiter = add_type(module, &core_limiter_spec);
     state->table = add_type(module, &core_table_spec);
-    int missing = state->decision == NULL || limiter == NULL || state->table == NULL;
+    state->lease = add_type(module, &core_lease_spec);
+    PyTypeObject *client = add_type(module, &core_client_spec);
+    int missing = state->decision == NULL || limiter == NULL || state->table == NULL || state->lease == NULL || client == NULL;
     Py_XDECREF((PyObject *)limiter);
+    Py_XDECREF((PyObject *)client);
     return missing ? -1 : PyModule_AddStringConstant(module, "version", tollbar_version_string());
 }
 
@@ -55,6 +58,7 @@ static int core_traverse(PyObject *module, visitproc visit, void *arg) {
     core_state *state = PyModule_GetState(module);
     Py_VISIT(state->decision);
     Py_VISIT(state->table);
+    Py_VISIT(state->lease);
     Py_VISIT(state->policy_error);
     Py_VISIT(state->call_error);
     return 0;
@@ -64,6 +68,7 @@ static int core_clear(PyObject *module) {
     core_state *state = PyModule_GetState(module);
     Py_CLEAR(state->decision);
     Py_CLEAR(state->table);
+    Py_CLEAR(state->lease);
     Py_CLEAR(state->policy_error);
     Py_CLEAR(state->call_error);
     return 0;

@@ -37,6 +37,10 @@ many: bytes = tollbar.Table(["1/s"], 10).check_many([1, "b", b"c"])
 asyncio.run(limiter.wait_async(datetime.timedelta(seconds=0)))
 with tollbar.Table("1/s", 10) as table:
     table.check(memoryview(b"x"))
+with tollbar.Lease("60/s burst 99", name="a", nodes=2, url="redis://127.0.0.1:1", on_change=print) as lease:
+    more: int = lease.check("key", 2).remaining + lease.stats().granted
+    state: str = lease.circuit
+    app = RateLimit(lambda environ, start: [], lease)
 """
 MISTYPED = """
 import tollbar

@@ -7,11 +7,15 @@
     decision = table.check("192.0.2.1")
     if not decision:
         print(f"again in {decision.retry_after:.3f} s")
+
+    lease = tollbar.Lease("100/s burst 50", name="api", nodes=4, url="redis://127.0.0.1")
+    if not lease.allow(): ...
 """
 
 from . import _core
 from ._core import Decision
-from ._errors import Error, PolicyError, TableError
+from ._errors import Error, LeaseError, PolicyError, TableError
+from .lease import Lease, LeaseStats
 from .limiter import Limiter
 from .policy import Policy
 from .table import Health, Stats, Table
@@ -28,6 +32,9 @@ __all__ = [
     "Decision",
     "Error",
     "Health",
+    "Lease",
+    "LeaseError",
+    "LeaseStats",
     "Limiter",
     "Policy",
     "PolicyError",

@@ -22,9 +22,14 @@ class TableError(Error, OSError, ValueError):
     """A table that cannot be made, opened or used so. `errno` and `filename` are set where a system call failed."""
 
 
-# The ranges that tollbar.h gives the codes of policies and of tables, and two codes by name.
+class LeaseError(Error, ValueError):
+    """A limit that cannot be leased so, or a store's URL that cannot be read."""
+
+
+# The ranges that tollbar.h gives the codes of policies, tables and leases, and two codes by name.
 _POLICY = range(-29, -9)
 _TABLE = range(-77, -49)
+_LEASE = range(-89, -79)
 _NO_MEMORY = -40
 
 
@@ -47,6 +52,8 @@ def call_error(code: int, name: str, message: str, errno: int, path: object) -> 
             error = TableError(message if where is None else f"{message}: {where!r}")
     elif code in _POLICY:
         error = PolicyError(message)
+    elif code in _LEASE:
+        error = LeaseError(message if path is None else f"{message}: {path}")
     else:
         error = Error(message)
     error.code, error.name = code, name

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from . import address_key
 from ._core import Decision
+from .lease import Lease
 from .policy import Policy
 from .table import Table
 
@@ -45,7 +46,7 @@ class Gate(Generic[Request]):
 
     def __init__(
         self,
-        table: Table | str | Policy,
+        table: Table | Lease | str | Policy,
         key: Callable[[Request], Key],
         *,
         policy: int | str = 0,
@@ -55,7 +56,7 @@ class Gate(Generic[Request]):
         capacity: int = 100_000,
         headers: bool = True,
     ) -> None:
-        self.table = table if isinstance(table, Table) else Table(table, capacity)
+        self.table = table if isinstance(table, (Table, Lease)) else Table(table, capacity)
         self.key = key
         self.policy = policy
         self.cost = cost
@@ -70,11 +71,14 @@ class Gate(Generic[Request]):
         key = self.key(request)
         if key in self.exempt:
             return None
+        if isinstance(self.table, Lease):
+            # Those without a key share the limit that is for all.
+            return self.table.check(key, self.cost)
         return self.table.check(key, self.cost, self.policy)
 
     def quota(self) -> str:
         """So many permits in so many seconds; of a period that is no whole number of seconds, what comes to as much."""
-        text = self.table._text(self.policy)
+        text = self.table._policy if isinstance(self.table, Lease) else self.table._text(self.policy)
         # The policy may have been changed, here or in another process.
         if text != self._text:
             policy = Policy(text)
@@ -91,7 +95,8 @@ class Gate(Generic[Request]):
         if self.headers:
             fields.append(("RateLimit-Policy", self.quota()))
             state = f"{self.name};r={min(decision.remaining, _MOST)}"
-            if decision.reset_after_ns is not None:
+            # When all is there again, of a lease only the store knows.
+            if decision.reset_after_ns is not None and not isinstance(self.table, Lease):
                 state += f";t={_seconds(decision.reset_after_ns)}"
             fields.append(("RateLimit", state))
         return fields

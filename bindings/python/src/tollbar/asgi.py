@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Container, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from ._http import BODY, BODY_FIELDS, Gate, client_key
+from .lease import Lease
 from .policy import Policy
 from .table import Table
 
@@ -33,14 +34,14 @@ class RateLimit:
     """Answers 429 with Retry-After for requests above the limit, and tells all of it in RateLimit headers.
 
     WebSocket handshakes above it are closed before they are accepted, which a server answers with 403. `table` is a
-    Table, which may be shared with other processes, or a policy, of which a table for `capacity` keys is made. `key` makes
+    Table, which may be shared with other processes, a Lease, or a policy, of which a table for `capacity` keys is made. `key` makes
     the key of a request's scope; keys that are in `exempt` pass always.
     """
 
     def __init__(
         self,
         app: App,
-        table: Table | str | Policy,
+        table: Table | Lease | str | Policy,
         *,
         key: Callable[[Scope], Key] = by_client,
         policy: int | str = 0,

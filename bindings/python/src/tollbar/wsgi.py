@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ._http import BODY, BODY_FIELDS, Gate, client_key
+from .lease import Lease
 from .policy import Policy
 from .table import Table
 
@@ -23,14 +24,14 @@ def by_client(environ: WSGIEnvironment) -> Key:
 class RateLimit:
     """Answers 429 with Retry-After for requests above the limit, and tells all of it in RateLimit headers.
 
-    `table` is a Table, which may be shared with other processes, or a policy, of which a table for `capacity` keys is
+    `table` is a Table, which may be shared with other processes, a Lease, or a policy, of which a table for `capacity` keys is
     made. `key` makes the key of a request's environ; keys that are in `exempt` pass always.
     """
 
     def __init__(
         self,
         app: WSGIApplication,
-        table: Table | str | Policy,
+        table: Table | Lease | str | Policy,
         *,
         key: Callable[[WSGIEnvironment], Key] = by_client,
         policy: int | str = 0,

@@ -1,0 +1,210 @@
+"""Lease: one limit over many machines, through Redis or Valkey."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from types import TracebackType
+from typing import NamedTuple
+
+from . import _core, _time
+from .limiter import choice
+from .policy import Policy, _text
+
+RESCUES = {"share": 0, "deny": 1, "allow": 2}
+CIRCUITS = ("unknown", "closed", "open")
+_MOST_MS = 2**32 - 1
+
+
+class LeaseStats(NamedTuple):
+    """What has happened on this machine, as in tollbar.h."""
+
+    circuit: str
+    granted: int
+    asked: int
+    overdrawn: int
+    rescued: int
+    uncounted: int
+    denied: int
+    crowded: int
+    opened: int
+    owed: int
+
+
+class _Driver:
+    """A client of the store, and the thread that drives it. It does not know its lease, which can so be forgotten."""
+
+    def __init__(self, lease: _core.Lease, url: str, listener: Callable[[int], object] | None, threaded: bool) -> None:
+        self.client = _core.Client(lease, url, listener)
+        self.threaded = threaded
+        self.thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        if self.threaded and self.thread is None:
+            self.thread = threading.Thread(target=self.client.run, name="tollbar", daemon=True)
+            self.thread.start()
+
+    def rest(self) -> None:
+        """Ends the thread, in some 10 ms."""
+        if self.thread is not None and self.thread is not threading.current_thread():
+            self.client.stop()
+            self.thread.join()
+            self.thread = None
+
+
+# Those that a fork and the end of the process have to do with.
+_open: weakref.WeakSet[Lease] = weakref.WeakSet()
+
+
+class Lease(_core.Lease):
+    """Lease("100/s burst 50", name="logins", nodes=4, url="redis://127.0.0.1"): one limit over four machines.
+
+    A machine takes permits from the store some at a time and spends them by itself: no call waits for the store. It
+    is this process and those forked from it; each has a thread that asks, and one of them does so at a time. Keys are a
+    Table's; without one it is the one limit for all.
+
+    `rescue` says what happens while the store does not answer: "share" (each machine goes on at its share of the limit), "deny" or
+    "allow". `on_change` is called with "closed" when the store is there and "open" when it is lost, in that thread. With
+    `start=False` there is no thread, and `tick` is to be called. A lease is a context manager; what is not closed is closed
+    when the process ends, with `flush` as its deadline.
+    """
+
+    __slots__ = ("__weakref__", "_driver", "_flush", "_listener", "_policy", "_url")
+
+    _driver: _Driver
+    _flush: int
+    _listener: Callable[[int], object] | None
+    _policy: str
+    _url: str
+
+    def __new__(
+        cls,
+        policy: str | Policy,
+        *,
+        name: str,
+        nodes: int,
+        url: str,
+        capacity: int = 4096,
+        life: _time.Time = 0,
+        overdraft: int | None = None,
+        rescue: str = "share",
+        exact: bool = True,
+        on_change: Callable[[str], object] | None = None,
+        start: bool = True,
+        flush: _time.Time = 1,
+    ) -> Lease:
+        text = _text(policy)
+        life_ns = _time.nanoseconds(life, "life")
+        flush_ms = _milliseconds(flush, "flush")
+        self = super().__new__(cls, name, text, nodes, capacity, life_ns, overdraft, choice("rescue", rescue, RESCUES), not exact)
+        self._policy, self._url, self._flush = text, url, flush_ms
+        self._listener = None if on_change is None else lambda circuit: on_change(CIRCUITS[circuit])
+        self._driver = _Driver(self, url, self._listener, start)
+        _open.add(self)
+        self._driver.start()
+        return self
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(self._policy)
+
+    @property
+    def circuit(self) -> str:
+        """Whether the store answers: "closed" if it does, "open" if not, "unknown" if nobody has reached it yet."""
+        return CIRCUITS[self._stats()[0]]
+
+    def stats(self) -> LeaseStats:
+        circuit, *counts = self._stats()
+        return LeaseStats(CIRCUITS[circuit], *counts)
+
+    def tick(self) -> float:
+        """Does what there is to do for the store, without waiting; seconds until the next time, or sooner if fileno() is
+        ready. Only with start=False."""
+        return self._driver.client.tick() / 1000
+
+    def fileno(self) -> int:
+        """The descriptor to watch until the next tick; -1 if there is none."""
+        return self._driver.client.fd()[0]
+
+    @property
+    def events(self) -> tuple[bool, bool]:
+        """Whether it is to be watched for something to read, and for room to write."""
+        flags = self._driver.client.fd()[1]
+        return bool(flags & 1), bool(flags & 2)
+
+    @property
+    def error(self) -> str:
+        """Why the store last refused, in its own words; empty if it did not. Only with start=False."""
+        return self._driver.client.error()
+
+    def close(self, timeout: _time.Time | None = None) -> bool:
+        """Tells the store what it has not been told, for `timeout` (or the `flush` of the beginning) at most, and ends.
+
+        Whether the store has been told all. What is left of the machine's permits is lost. A closed lease is closed again without
+        a word; all else raises ValueError.
+        """
+        if self.closed:
+            return True
+        patience = self._flush if timeout is None else _milliseconds(timeout, "timeout")
+        driver = self._driver
+        if driver.thread is threading.current_thread():
+            raise RuntimeError("a lease cannot be closed by its on_change")
+        driver.rest()
+        self._release()
+        _open.discard(self)
+        return driver.client.close(patience)
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # One that could not be made has nothing to close.
+        if hasattr(self, "_driver"):
+            self.close()
+
+    def __repr__(self) -> str:
+        return "<tollbar.Lease, closed>" if self.closed else f"<tollbar.Lease of {self._policy!r}, circuit {self.circuit}>"
+
+    def _begin_again(self) -> None:
+        """In a child: what its parent had is the parent's."""
+        old = self._driver
+        self._driver = _Driver(self, self._url, self._listener, old.threaded)
+        old.client.close(0)
+        self._driver.start()
+
+
+def _milliseconds(value: _time.Time, what: str) -> int:
+    return min(-(-_time.nanoseconds(value, what) // 1_000_000), _MOST_MS)
+
+
+def _rest() -> None:
+    # So that no thread is in the middle of something which its copy in the child would never end.
+    for lease in list(_open):
+        lease._driver.rest()
+
+
+def _go_on() -> None:
+    for lease in list(_open):
+        lease._driver.start()
+
+
+def _begin_again() -> None:
+    for lease in list(_open):
+        lease._begin_again()
+
+
+def _end() -> None:
+    for lease in list(_open):
+        lease.close()
+
+
+os.register_at_fork(before=_rest, after_in_parent=_go_on, after_in_child=_begin_again)
+atexit.register(_end)

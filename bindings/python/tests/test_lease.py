@@ -1,0 +1,317 @@
+"""Leases, without a store and with a real redis-server. Times are for a machine that is busy with other things."""
+
+import ctypes
+import gc
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from datetime import timedelta
+
+import pytest
+import tollbar
+from test_web import asgi_app, call_asgi, call_wsgi, wsgi_app
+from tollbar import Lease, LeaseError, PolicyError, asgi, wsgi
+
+NOWHERE = "unix:/no-such-directory/redis.sock"
+SLOW = "60/min burst 600"
+
+
+def until(holds, seconds=30):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def dies_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+class Redis:
+    """A redis-server on a unix socket in a directory of its own."""
+
+    def __init__(self, directory):
+        self.path = directory / "redis.sock"
+        self.url = f"unix:{self.path}"
+        self.directory = directory
+        self.start()
+
+    def start(self):
+        self.path.unlink(missing_ok=True)
+        command = ["redis-server", "--port", "0", "--unixsocket", str(self.path), "--save", "", "--appendonly", "no"]
+        self.process = subprocess.Popen(
+            [*command, "--dir", str(self.directory), "--logfile", "log"], preexec_fn=dies_with_parent
+        )
+        until(self.answers)
+
+    def answers(self):
+        try:
+            return self.ask("PING") == b"+PONG\r\n"
+        except OSError:
+            assert self.process.poll() is None, (self.directory / "log").read_text()
+            return False
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def ask(self, words):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(10)
+            connection.connect(str(self.path))
+            connection.sendall(words.encode() + b"\r\n")
+            return connection.recv(65536)
+
+    def charged(self, name, key):
+        return self.ask(f"EXISTS tollbar:{{{name}}}:k:{key}") == b":1\r\n"
+
+    def askers(self):
+        """Connections that lease."""
+        return self.ask("CLIENT LIST").count(b" cmd=eval")
+
+
+@pytest.fixture
+def redis(tmp_path_factory):
+    if shutil.which("redis-server") is None:
+        pytest.fail("no redis-server; as root: apt-get install redis-server")
+    # A socket's path may have 107 bytes.
+    directory = tmp_path_factory.mktemp("r")
+    server = Redis(directory)
+    yield server
+    server.kill()
+
+
+def lease(url=NOWHERE, policy=SLOW, nodes=4, name="test", **options):
+    return Lease(policy, name=name, nodes=nodes, url=url, **options)
+
+
+def taken(lease, key, tries):
+    return sum(lease.allow(key) for _ in range(tries))
+
+
+def test_without_a_store_it_lives_on_its_share():
+    with lease() as limit:
+        # An eighth of its share of the burst.
+        assert taken(limit, "ann", 40) == 18
+        assert taken(limit, b"bob", 40) == 18 and taken(limit, 7, 40) == 18 and taken(limit, b"", 40) == 18
+        assert not limit.allow() and not limit.allow(None), "those without a key are the one limit for all"
+        decision = limit.check("ann")
+        assert not decision and 0 < decision.retry_after <= 4.1 and not decision.never
+        assert limit.check("ann", cost=601).never and limit.check("new", 18).allowed
+        assert limit.peek("other", cost=18) and limit.peek("other").remaining == 18
+        at = limit.now() + 4_100_000_000
+        assert limit.allow("ann", at=at) and not limit.allow("ann", at=at) and not limit.check("ann", at=at)
+        stats = limit.stats()
+        assert (stats.circuit, limit.circuit) == ("unknown", "unknown")
+        assert stats.rescued == 18 * 5 + 1 and stats.granted == 0 and stats.denied > 80
+        assert limit.policy == tollbar.Policy(SLOW) and "unknown" in repr(limit)
+
+
+def test_rescues_and_overdrafts():
+    for options, admitted in (
+        ({"rescue": "deny"}, 0),
+        ({"rescue": "allow"}, 50),
+        ({"overdraft": 5}, 5),
+        ({"overdraft": 0}, 0),
+        ({"nodes": 1}, 50),
+        ({"exact": False, "life": timedelta(milliseconds=5), "capacity": 10}, 18),
+    ):
+        with lease(**options) as limit:
+            assert taken(limit, "k", 50) == admitted, options
+
+
+def test_what_cannot_be_is_said():
+    for options, name in (
+        ({"name": "two words"}, "TOLLBAR_E_LEASE_NAME"),
+        ({"name": ""}, "TOLLBAR_E_LEASE_NAME"),
+        ({"nodes": 0}, "TOLLBAR_E_LEASE_NODES"),
+        ({"nodes": 2**40}, "TOLLBAR_E_LEASE_NODES"),
+        ({"life": 0.0001}, "TOLLBAR_E_LEASE_LIFE"),
+        ({"policy": "10/s burst 1"}, "TOLLBAR_E_LEASE_BURST"),
+        ({"policy": "10/s algo pacer"}, "TOLLBAR_E_LEASE_ALGORITHM"),
+        ({"policy": "7/day burst 1000000"}, "TOLLBAR_E_LEASE_TOO_LARGE"),
+        ({"url": "http://127.0.0.1"}, "TOLLBAR_E_URL"),
+    ):
+        with pytest.raises(LeaseError) as error:
+            lease(**options)
+        assert error.value.name == name and isinstance(error.value, ValueError)
+    with pytest.raises(LeaseError, match="column") as error:
+        lease(url="redis://:secret@127.0.0.1:x")
+    assert "secret" not in str(error.value)
+    with pytest.raises(PolicyError):
+        lease(policy="many")
+    with pytest.raises(tollbar.TableError):
+        lease(capacity=0)
+    for wrong in ({"rescue": "pray"}, {"life": -1}, {"flush": -1}, {"overdraft": -1}):
+        with pytest.raises(ValueError):
+            lease(**wrong)
+    with pytest.raises(TypeError):
+        lease(nodes="4")
+    with lease() as limit, pytest.raises(TypeError):
+        limit.check(1.5)
+    with lease() as limit, pytest.raises(TypeError):
+        limit.peek("k", at=1)
+
+
+def test_a_closed_one():
+    limit = lease(flush=0)
+    assert limit.close() is True and limit.closed and limit.close() is True
+    assert repr(limit) == "<tollbar.Lease, closed>"
+    for call in (limit.check, limit.allow, limit.peek, limit.now, limit.stats, limit.tick, limit.fileno):
+        with pytest.raises(ValueError):
+            call()
+
+
+def test_the_store_comes_and_goes(redis):
+    seen = []
+    limit = lease(redis.url, on_change=lambda circuit: seen.append((circuit, threading.current_thread())))
+    until(lambda: limit.circuit == "closed")
+    with pytest.raises(tollbar.Error):
+        limit.tick()
+    redis.kill()
+    until(lambda: seen[-1][0] == "open")
+    assert limit.allow("ann") and limit.stats().opened >= 1
+    redis.start()
+    until(lambda: seen[-1][0] == "closed")
+    assert limit.close(timeout=timedelta(seconds=30)) is True
+    assert [circuit for circuit, _ in seen[:3]] == ["closed", "open", "closed"]
+    assert all(thread.name == "tollbar" for _, thread in seen) and not seen[0][1].is_alive()
+
+
+def test_two_machines_share_one_limit(redis):
+    start = time.monotonic()
+    admitted = 0
+    with lease(redis.url, "2000/s burst 400", 2) as a, lease(redis.url, "2000/s burst 400", 2) as b:
+        while time.monotonic() - start < 1.5:
+            admitted += taken(a, b"", 50) + taken(b, b"", 50)
+            time.sleep(0.001)
+        assert admitted <= 400 + 2000 * (time.monotonic() - start) + 1
+        assert admitted >= 500 and a.circuit == b.circuit == "closed"
+
+
+def test_closing_tells_the_store(redis):
+    limit = lease(redis.url)
+    until(lambda: limit.circuit == "closed")
+    assert limit.allow("ann", 3) and limit.close(30) and redis.charged("test", "ann")
+    limit = lease(redis.url)
+    until(lambda: limit.circuit == "closed")
+    redis.kill()
+    assert limit.allow("bob", 3) and limit.close(0.05) is False
+
+
+def test_one_that_is_forgotten(redis):
+    limit = lease(redis.url)
+    until(lambda: limit.circuit == "closed")
+    thread, gone = limit._driver.thread, weakref.ref(limit)
+    assert limit.allow("ann", 3)
+    del limit
+    gc.collect()
+    assert gone() is None and not thread.is_alive() and redis.charged("test", "ann")
+
+
+def test_one_that_is_open_at_the_end(redis):
+    code = f"""
+import time, tollbar
+limit = tollbar.Lease({SLOW!r}, name="test", nodes=2, url={redis.url!r})
+while limit.circuit != "closed": time.sleep(0.01)
+assert limit.allow("ann", 3)
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
+    assert redis.charged("test", "ann")
+
+
+def test_from_an_event_loop(redis):
+    seen = []
+    with lease(redis.url, start=False, on_change=seen.append) as limit:
+        assert limit.fileno() == -1 and limit.events == (False, False)
+        end = time.monotonic() + 30
+        while limit.circuit != "closed":
+            assert time.monotonic() < end
+            wait = limit.tick()
+            fd, (reads, writes) = limit.fileno(), limit.events
+            select.select([fd] if fd >= 0 and reads else [], [fd] if fd >= 0 and writes else [], [], wait)
+        assert seen == ["closed"] and limit.error == ""
+        assert limit.allow("ann")
+    with lease(redis.url + "?user=nobody&password=wrong", start=False) as limit:
+        until(lambda: limit.tick() >= 0 and "WRONGPASS" in limit.error)
+
+
+def test_a_listener_that_fails(redis, monkeypatch):
+    failures = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda failure: failures.append(failure.exc_type))
+    with lease(redis.url, on_change=lambda circuit: 1 / 0) as limit:
+        until(lambda: limit.circuit == "closed" and failures)
+    assert failures[0] is ZeroDivisionError
+
+
+def test_a_listener_that_closes(redis, monkeypatch):
+    failures = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda failure: failures.append(failure.exc_type))
+    limit = lease(redis.url, on_change=lambda circuit: limit.close())
+    until(lambda: failures)
+    assert failures[0] is RuntimeError and limit.close(30)
+
+
+def test_forks_are_one_machine(redis):
+    """Each has a client; one of them asks, and when that ends another goes on."""
+    limit = lease(redis.url)
+    until(lambda: limit.circuit == "closed")
+    thread = limit._driver.thread
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            dies_with_parent()
+            good = limit._driver.thread is not thread and limit._driver.thread.is_alive() and taken(limit, "both", 5) == 5
+            os.write(write, b"1" if good else b"0")
+            signal.pause()
+        finally:
+            os._exit(1)
+    try:
+        assert os.read(read, 1) == b"1"
+        # What the child has taken is counted here.
+        assert limit.stats().overdrawn + limit.stats().rescued >= 5 and limit.allow("both")
+        assert limit._driver.thread.is_alive() and redis.askers() == 1
+        assert limit.close(30) and limit.closed
+        # The child's takes over.
+        until(lambda: redis.askers() == 1)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(read)
+        os.close(write)
+
+
+def test_a_fork_warns_of_no_threads(redis):
+    code = f"""
+import os, time, tollbar
+limit = tollbar.Lease({SLOW!r}, name="test", nodes=2, url={redis.url!r})
+while limit.circuit != "closed": time.sleep(0.01)
+child = os.fork()
+assert limit.allow("ann")
+limit.close()
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
+
+
+def test_middleware():
+    with lease(policy="60/min burst 64", rescue="share") as limit:
+        app = wsgi.RateLimit(wsgi_app, limit, name="all", exempt={"free"}, key=lambda environ: environ.get("KEY", "k"))
+        status, headers, body = call_wsgi(app)
+        assert (status, body) == ("200 OK", b"hello")
+        assert headers["ratelimit-policy"] == '"all";q=60;w=60' and headers["ratelimit"] == '"all";r=1'
+        assert call_wsgi(app)[0] == "200 OK"
+        status, headers, _ = call_wsgi(app)
+        assert status == "429 Too Many Requests" and 1 <= int(headers["retry-after"]) <= 5
+        assert call_wsgi(app, KEY="free")[0] == "200 OK" and call_wsgi(app, KEY=None)[0] == "200 OK"
+        answers = [call_asgi(asgi.RateLimit(asgi_app, limit), client=("192.0.2.9", 1))[0] for _ in range(3)]
+        assert answers == [200, 200, 429]
