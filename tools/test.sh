@@ -82,6 +82,7 @@ bench() {
     export TOLLBAR_LIBRARY="$PWD/build/libtollbar.so"
     cargo bench --bench ratios -- --smoke && echo "1 passed, 0 failed" &&
         cargo bench --bench trends -- --test && echo "1 passed, 0 failed" &&
+        cargo run --quiet --release --package tollbar-leases --target-dir target/peers -- --smoke && echo "1 passed, 0 failed" &&
         PATH=$PATH:/usr/local/go/bin tools/bench-peers.sh --smoke
 }
 # What the hot calls cost in instructions, beside what they cost before.
