@@ -1,7 +1,8 @@
 //! Who asks the store, with input and output: a [`Driver`], a conversation and a socket that never waits.
 
 use super::driver::Driver;
-use super::node::{Circuit, Node};
+use super::node::Node;
+use super::stats::Circuit;
 use super::wire::{self, SCRIPTS};
 use super::NodeError;
 use crate::redis::{Fault, Link, Session, Url, Wants};

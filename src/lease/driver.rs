@@ -5,8 +5,9 @@
 
 use super::bucket::{Ask, Grant};
 use super::keys::{Entry, Fifo, Keys, Phase};
-use super::node::{Circuit, Count, Node};
+use super::node::Node;
 use super::ring::{Found, Message};
+use super::stats::{Circuit, Count};
 use crate::sync::Ordering;
 
 /// The state of the one who asks for a [`Node`].
@@ -16,6 +17,8 @@ pub struct Driver {
     queue: Fifo,
     /// Questions on their way, in the order in which they will be answered, with the times they were put.
     flight: Fifo,
+    /// The debts of all keys, told or not. The loop asks for it each time, and there are thousands of keys.
+    owed: u64,
     /// A message whose key has no place yet.
     stalled: Option<Message>,
     /// A place of the ring that was claimed and not published, and since when.
@@ -62,6 +65,7 @@ impl Driver {
             keys,
             queue,
             flight: Fifo::new(FLIGHT_MOST)?,
+            owed: 0,
             stalled: None,
             claimed: None,
             circuit: Circuit::Unknown,
@@ -156,7 +160,7 @@ impl Driver {
         self.close(node);
         node.header().epoch.store(grant.epoch, Ordering::Relaxed);
         let Some(entry) = self.entry(number) else { return };
-        entry.told = 0;
+        let told = core::mem::take(&mut entry.told);
         entry.hint = grant.tat;
         if grant.permits != 0 {
             entry.want = 0;
@@ -171,6 +175,7 @@ impl Driver {
             entry.want = 0;
             node.dry(entry.hash, Some(now.saturating_add(wait)));
         }
+        self.owed = self.owed.saturating_sub(told);
         self.requeue(number, now);
     }
 
@@ -214,7 +219,7 @@ impl Driver {
 
     /// Permits taken without a lease of which the store has not been told, as far as callers have said so.
     pub fn owed(&self) -> u64 {
-        self.keys.owed()
+        self.owed
     }
 
     /// Whether the store knows of all that callers have said to have taken without a lease.
@@ -230,6 +235,7 @@ impl Driver {
         let Some(entry) = self.keys.get_mut(number) else { return };
         entry.debt = entry.debt.saturating_add(message.debt);
         entry.want = entry.want.max(message.want);
+        self.owed = self.owed.saturating_add(message.debt);
         if entry.state == Phase::Idle {
             entry.state = Phase::Queued;
             self.queue.push(number as u32, now);
@@ -315,5 +321,45 @@ impl Entry {
             self.chunk = (self.chunk / 2).max(1);
         }
         self.granted_at = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::Options;
+
+    /// The sum that is kept is the sum of the keys' debts, whatever becomes of the questions.
+    #[test]
+    fn what_is_owed() {
+        let policy = "1000/s burst 1000".parse().expect("a policy");
+        let options = Options { overdraft: 50, capacity: 64, ..Options::new(1) };
+        let node = Node::private("owed", &policy, &options).expect("a node");
+        let mut driver = Driver::new(64, 7).expect("memory");
+        let (mut now, mut most) = (node.now(), 0);
+        for turn in 0_u64..400 {
+            now += 1_000_000;
+            for key in 0..8_u64 {
+                node.check_at(&(turn * key % 97).to_le_bytes(), now, 1);
+            }
+            driver.collect(&node, now);
+            while driver.next(&node, now).is_some() {
+                driver.sent(&node, now);
+                match turn % 5 {
+                    0 => driver.refused(&node, false, now),
+                    1 => driver.dropped(&node, now),
+                    2 => driver.answered(&node, &Grant { permits: 1, ..Grant::default() }, now),
+                    _ => driver.answered(&node, &Grant { retry: 500, ..Grant::default() }, now),
+                }
+                assert_eq!(driver.owed(), driver.keys.owed());
+                if turn % 5 < 2 {
+                    break;
+                }
+            }
+            assert_eq!(driver.owed(), driver.keys.owed());
+            most = most.max(driver.owed());
+        }
+        assert!(most > 8, "{most}");
+        assert_eq!((driver.owed(), driver.has_told()), (0, true));
     }
 }

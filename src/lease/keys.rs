@@ -116,6 +116,7 @@ impl Keys {
     }
 
     /// Permits of which the store has not been told.
+    #[cfg(test)]
     pub(super) fn owed(&self) -> u64 {
         self.0.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.debt).saturating_add(entry.told))
     }

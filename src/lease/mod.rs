@@ -22,8 +22,12 @@ mod keys;
 mod layout;
 mod line;
 #[cfg(not(loom))]
+mod making;
+#[cfg(not(loom))]
 mod node;
 mod ring;
+#[cfg(not(loom))]
+mod stats;
 mod terms;
 #[cfg(not(loom))]
 mod wire;
@@ -36,7 +40,9 @@ pub use driver::{Driver, Question};
 #[cfg(not(loom))]
 pub use error::NodeError;
 #[cfg(not(loom))]
-pub use node::{Circuit, Node, Stats};
+pub use node::Node;
+#[cfg(not(loom))]
+pub use stats::{Circuit, Stats};
 pub use terms::{Options, Rescue, Terms, TermsError};
 
 /// Explores `f`, with at most three preemptions unless the environment says another number.

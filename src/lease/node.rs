@@ -8,19 +8,16 @@
 //!         table    the node's own bucket of each key (crate::table)
 //! ```
 
-use super::layout::{Fixed, Header, Layout};
+use super::layout::{Header, Layout};
 use super::line::{Line, Taken};
 use super::ring::{Found, Message, Ring, KEY_MOST, NUMBER_MOST};
-use super::terms::{Options, Rescue, Terms, TermsError};
-use super::NodeError;
-use crate::clock::Source;
+use super::stats::{Circuit, Count, Stats};
+use super::terms::{Rescue, Terms};
 use crate::decision::{Decision, Verdict};
-use crate::policy::Policy;
 use crate::sync::Ordering;
-use crate::table::region::{random_u64, Region};
-use crate::table::{self, PolicyId, Table};
+use crate::table::region::Region;
+use crate::table::{PolicyId, Table};
 use crate::units::NEVER;
-use core::ptr::NonNull;
 use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
 
 /// One machine's part of a limit. Every call may be made by any number of threads and processes at once, and none of them waits for
@@ -29,67 +26,17 @@ use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
 /// Somebody has to ask the store: a `Client` that one process drives.
 #[derive(Debug)]
 pub struct Node {
-    memory: Region,
-    layout: Layout,
+    pub(super) memory: Region,
+    pub(super) layout: Layout,
     pub(super) terms: Terms,
-    rescue: Rescue,
-    reserve: Table,
-    secrets: RapidSecrets,
+    pub(super) rescue: Rescue,
+    pub(super) reserve: Table,
+    pub(super) secrets: RapidSecrets,
 }
 
 /// The bucket of a key, and of the key of no bytes: a limit that is for everybody.
 const KEYED: PolicyId = PolicyId::new(0);
 const SINGLE: PolicyId = PolicyId::new(1);
-
-/// Whether the store is answering.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u64)]
-pub enum Circuit {
-    /// Nobody has reached it yet.
-    Unknown = 0,
-    /// It answers in time.
-    Closed = 1,
-    /// It does not: the node is on its own.
-    Open = 2,
-}
-
-/// What has happened on this node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Stats {
-    /// Permits that the store has granted.
-    pub granted: u64,
-    /// Requests made of the store.
-    pub asked: u64,
-    /// Permits admitted from the node's own bucket while the store answered.
-    pub overdrawn: u64,
-    /// Permits admitted from it while it did not.
-    pub rescued: u64,
-    /// Permits admitted uncounted ([`Rescue::Allow`]).
-    pub uncounted: u64,
-    /// Requests refused.
-    pub denied: u64,
-    /// Messages that found no room: their requests were refused, or their lease came later.
-    pub crowded: u64,
-    /// Times that the circuit opened.
-    pub opened: u64,
-    /// Permits admitted without a lease of which the store has not been told yet.
-    pub owed: u64,
-}
-
-/// What is counted, by its place in the header's counts: [`Stats`]' order.
-#[derive(Clone, Copy)]
-#[repr(usize)]
-pub(super) enum Count {
-    Granted = 0,
-    Asked = 1,
-    Overdrawn = 2,
-    Rescued = 3,
-    Uncounted = 4,
-    Denied = 5,
-    Crowded = 6,
-    Opened = 7,
-}
 
 /// A key lives on leases for so many of their lives after the last.
 const HOT_LIVES: u64 = 8;
@@ -97,72 +44,6 @@ const HOT_LIVES: u64 = 8;
 const SILENCE: u64 = 250_000_000;
 
 impl Node {
-    /// The bytes that a node takes.
-    pub fn bytes_for(policy: &Policy, options: &Options) -> Result<u64, NodeError> {
-        let terms = Terms::new(policy, options)?;
-        Ok(Layout::new(options.capacity, Table::bytes_for(&reserve_options(options), &reserves(policy, &terms)?)?)?
-            .bytes)
-    }
-
-    /// A node of this process alone.
-    pub fn private(name: &str, policy: &Policy, options: &Options) -> Result<Node, NodeError> {
-        Node::make(name, policy, options, Region::private)
-    }
-
-    /// A node that processes forked later share.
-    pub fn shared(name: &str, policy: &Policy, options: &Options) -> Result<Node, NodeError> {
-        Node::make(name, policy, options, Region::shared)
-    }
-
-    /// A new node in the caller's memory, of which it takes [`Node::bytes_for`] bytes.
-    ///
-    /// # Safety
-    /// `memory` is valid for reads and writes of `length` bytes as long as the node lives, and is touched by nobody but nodes.
-    pub unsafe fn init_in(
-        memory: NonNull<u8>,
-        length: usize,
-        name: &str,
-        policy: &Policy,
-        options: &Options,
-    ) -> Result<Node, NodeError> {
-        Node::make(name, policy, options, |needed| {
-            if length < needed {
-                return Err(table::TableError::Room);
-            }
-            // SAFETY: by the caller's promise.
-            let region = unsafe { Region::borrowed(memory, needed) }?;
-            // SAFETY: `needed` of the caller's bytes, which nobody else looks at before the node is made.
-            unsafe { memory.as_ptr().write_bytes(0, needed) };
-            Ok(region)
-        })
-    }
-
-    /// The node that is in the caller's memory, which another process may have made.
-    ///
-    /// # Safety
-    /// As [`Node::init_in`].
-    pub unsafe fn attach_in(memory: NonNull<u8>, length: usize) -> Result<Node, NodeError> {
-        if length < Layout::RING_AT {
-            return Err(NodeError::NotANode);
-        }
-        // Also says whether it is aligned.
-        // SAFETY: by the caller's promise.
-        unsafe { Region::borrowed(memory, Layout::RING_AT) }?;
-        // SAFETY: the header's bytes are within `length`, and aligned; what others change of it is atomic.
-        let header = unsafe { memory.cast::<Header>().as_ref() };
-        let fixed = header.inspect().ok_or(NodeError::NotANode)?;
-        let needed = usize::try_from(fixed.bytes).map_err(|_| NodeError::NotANode)?;
-        if length < needed {
-            return Err(NodeError::NotANode);
-        }
-        // SAFETY: by the caller's promise.
-        let region = unsafe { Region::borrowed(memory, needed) }?;
-        let layout = Layout::of(&fixed).ok_or(NodeError::NotANode)?;
-        // SAFETY: the layout's table is within the memory, which lives as long as the node.
-        let reserve = unsafe { Table::attach_in(layout.table(region.base()), layout.table_bytes()) }?;
-        Node::over(region, layout, &fixed, reserve)
-    }
-
     /// Takes `cost` permits of `key` (of no bytes: of the one limit for all). It answers from what the node has; `retry_after`
     /// is an estimate, and `reset_after`, which only the store knows, 0.
     #[inline]
@@ -416,7 +297,7 @@ impl Node {
         unsafe { core::slice::from_raw_parts(self.layout.lines(self.memory.base()).as_ptr(), self.layout.line_count) }
     }
 
-    fn ring(&self) -> Ring<'_> {
+    pub(super) fn ring(&self) -> Ring<'_> {
         let (ends, places) = self.layout.ring(self.memory.base());
         // SAFETY: as `lines`.
         unsafe { Ring::new(ends.as_ref(), core::slice::from_raw_parts(places.as_ptr(), self.layout.place_count)) }
@@ -426,40 +307,6 @@ impl Node {
     #[inline(always)]
     fn hash(&self, key: &[u8]) -> u64 {
         rapidhash_v3_inline::<true, true, false>(key, &self.secrets).max(1)
-    }
-
-    fn make(
-        name: &str,
-        policy: &Policy,
-        options: &Options,
-        memory: impl FnOnce(usize) -> Result<Region, table::TableError>,
-    ) -> Result<Node, NodeError> {
-        let terms = Terms::new(policy, options)?;
-        let (own, reserves) = (reserve_options(options), reserves(policy, &terms)?);
-        let layout = Layout::new(options.capacity, Table::bytes_for(&own, &reserves)?)?;
-        let fixed = Fixed::new(name, &terms, &layout, random_u64()?).ok_or(TermsError::Name)?;
-        let region = memory(usize::try_from(layout.bytes).map_err(|_| TermsError::Capacity)?)?;
-        // SAFETY: the layout's table is within the memory, which lives as long as the node.
-        let reserve = unsafe { Table::init_in(layout.table(region.base()), layout.table_bytes(), &own, &reserves) }?;
-        // SAFETY: fresh zeroed memory, longer than a header, which nobody else sees yet.
-        if let Some(header) = unsafe { region.base().cast::<Header>().as_ptr().as_mut() } {
-            header.begin(&fixed);
-        }
-        let node = Node::over(region, layout, &fixed, reserve)?;
-        node.ring().begin();
-        Ok(node)
-    }
-
-    fn over(memory: Region, layout: Layout, fixed: &Fixed, reserve: Table) -> Result<Node, NodeError> {
-        let rescue = [Rescue::Share, Rescue::Deny, Rescue::Allow].into_iter().find(|r| *r as u64 == fixed.terms.rescue);
-        Ok(Node {
-            memory,
-            layout,
-            terms: fixed.terms,
-            rescue: rescue.ok_or(NodeError::NotANode)?,
-            reserve,
-            secrets: RapidSecrets::seed(fixed.seed),
-        })
     }
 }
 
@@ -490,15 +337,6 @@ fn reserve_key(key: &[u8]) -> (PolicyId, &[u8]) {
     } else {
         (KEYED, key)
     }
-}
-
-fn reserves(policy: &Policy, terms: &Terms) -> Result<[Policy; 2], TermsError> {
-    let reserve = terms.reserve(policy)?;
-    Ok([reserve, reserve])
-}
-
-fn reserve_options(options: &Options) -> table::Options {
-    table::Options { clock: Source::Tsc, huge_pages: false, ..table::Options::new(options.capacity) }
 }
 
 #[inline(always)]
