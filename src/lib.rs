@@ -10,6 +10,8 @@
 //! * [`algorithm`]: the eight algorithms, pure.
 //! * [`limiter`]: the states that threads share, and [`Limiter`], which gives one a clock.
 //! * [`clock`]: where the time comes from.
+//! * [`table`]: keyed limits in memory that processes share.
+//! * `store`, `lease` (with the feature `redis`): limits that machines share.
 //!
 //! ```
 //! use tollbar::{Limiter, Policy};
