@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// ErrClosed is returned by calls on a limiter or a table after its Close.
+// ErrClosed is returned by calls on a limiter, a table or a lease after its Close.
 var ErrClosed = errors.New("tollbar: closed")
 
 // Code is the C library's number of a result. It is an error: errors.Is finds the Err constants of this package in
@@ -117,6 +117,30 @@ const (
 	ErrRandom Code = -76
 	// ErrSync: the file cannot be written to the disk.
 	ErrSync Code = -77
+)
+
+// Errors of leases. They come in a [LeaseError].
+const (
+	// ErrLeaseAlgorithm: only gcra can be leased, without borrow and init.
+	ErrLeaseAlgorithm Code = -80
+	// ErrLeaseNodes: not 1 to 65,535 machines.
+	ErrLeaseNodes Code = -81
+	// ErrLeaseLife: the life of a lease is not 1 ms to 10 min.
+	ErrLeaseLife Code = -82
+	// ErrLeaseBurst: machines, their overdraft and the life of a lease leave nothing of the burst.
+	ErrLeaseBurst Code = -83
+	// ErrLeaseTooLarge: burst and period are too large for the store to count exactly.
+	ErrLeaseTooLarge Code = -84
+	// ErrLeaseName: not 1 to 64 visible ASCII characters without braces.
+	ErrLeaseName Code = -85
+	// ErrURL: the store's URL cannot be read, or asks for what is not there (TLS, Sentinel, Cluster).
+	ErrURL Code = -87
+	// ErrUntold: the lease was closed before the store had been told all.
+	ErrUntold Code = -89
+)
+
+// Errors that should not be.
+const (
 	// ErrInternal: a fault of the library itself, stopped before it reached the caller.
 	ErrInternal Code = -90
 )
@@ -180,3 +204,25 @@ func (e *TableError) Unwrap() []error {
 	}
 	return []error{e.Code, e.Errno}
 }
+
+// LeaseError says why a limit could not be leased.
+type LeaseError struct {
+	// Name is the limit's.
+	Name string
+	// Code is one of the errors of leases, or [ErrCapacity]; errors.Is finds it.
+	Code Code
+	// Column of the first byte of the store's URL that is wrong, from 1; 0 for other errors. The URL itself, which may have
+	// a password in it, is not in the error.
+	Column int
+}
+
+// Error is one line with the limit's name.
+func (e *LeaseError) Error() string {
+	if e.Column != 0 {
+		return fmt.Sprintf("tollbar: lease %q: column %d: %s", e.Name, e.Column, describeCode(e.Code))
+	}
+	return fmt.Sprintf("tollbar: lease %q: %s", e.Name, describeCode(e.Code))
+}
+
+// Unwrap is the code.
+func (e *LeaseError) Unwrap() error { return e.Code }

@@ -1,4 +1,5 @@
-// Package tollhttp limits the rate of requests to an http.Handler: by a table of tollbar, with a key for each request.
+// Package tollhttp limits the rate of requests to an http.Handler: by a table of tollbar, or by a lease for many
+// machines, with a key for each request.
 //
 //	table, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 1_000_000}, "100/min burst 20")
 //	...
@@ -32,6 +33,9 @@ type Limit struct {
 	Name string
 	// Table holds the states. It stays the caller's, and open for as long as the handler is used.
 	Table *tollbar.Table
+	// Lease in place of a table: a limit that is shared with other machines. When all of its permits are there again only the
+	// store knows, so the header does not say. Requests with an empty key share the limit that is for all.
+	Lease *tollbar.Lease
 	// Policy is the number of the table's policy. What the header says of it is what it was when the handler was made.
 	Policy uint32
 	// Key says whose request it is, and whether this limit is for it at all: with false it is not counted. Nil is
@@ -60,8 +64,8 @@ type Options struct {
 
 // Errors of New.
 var (
-	// ErrNoLimit: there is no limit, or one without a table.
-	ErrNoLimit = errors.New("tollhttp: a limit with a table is wanted")
+	// ErrNoLimit: there is no limit, or one without a table or lease, or with both.
+	ErrNoLimit = errors.New("tollhttp: a limit with a table or a lease is wanted")
 	// ErrName: a name that is empty or not of printable ASCII.
 	ErrName = errors.New("tollhttp: a name is of printable ASCII, and not empty")
 )
@@ -75,7 +79,7 @@ type Limiter struct {
 // limit is a Limit with what can be worked out beforehand.
 type limit struct {
 	Limit
-	keys tollbar.Keys
+	check func(key string, cost uint64) (tollbar.Decision, error)
 	// The name as a string of structured fields.
 	quoted string
 	// Its item of RateLimit-Policy.
@@ -89,14 +93,14 @@ func New(options Options) (*Limiter, error) {
 		return nil, ErrNoLimit
 	}
 	for _, given := range options.Limits {
-		if given.Table == nil {
+		if (given.Table == nil) == (given.Lease == nil) {
 			return nil, ErrNoLimit
 		}
 		quoted, err := quote(given.Name)
 		if err != nil {
 			return nil, err
 		}
-		policy, err := given.Table.Policy(given.Policy)
+		check, policy, err := given.of()
 		if err != nil {
 			return nil, err
 		}
@@ -104,10 +108,19 @@ func New(options Options) (*Limiter, error) {
 			given.Key = RemoteAddr
 		}
 		l.limits = append(l.limits, limit{
-			Limit: given, keys: given.Table.Under(given.Policy), quoted: quoted, policy: quoted + describe(policy),
+			Limit: given, check: check, quoted: quoted, policy: quoted + describe(policy),
 		})
 	}
 	return l, nil
+}
+
+// of is how the limit is asked, and its policy.
+func (l *Limit) of() (func(string, uint64) (tollbar.Decision, error), tollbar.Policy, error) {
+	if l.Lease != nil {
+		return l.Lease.Check, l.Lease.Policy(), nil
+	}
+	policy, err := l.Table.Policy(l.Policy)
+	return l.Table.Under(l.Policy).Check, policy, err
 }
 
 // Handler is next for those requests that may pass.
@@ -152,7 +165,7 @@ func (l *Limiter) ask(header http.Header, r *http.Request) (passes bool, retry t
 		if limit.Cost != nil {
 			cost = limit.Cost(r)
 		}
-		decision, err := limit.keys.Check(key, cost)
+		decision, err := limit.check(key, cost)
 		if err != nil {
 			return false, 0, err
 		}
@@ -182,7 +195,7 @@ func separate(list []byte) []byte {
 func (l *limit) appendState(to []byte, d tollbar.Decision) []byte {
 	to = append(append(to, l.quoted...), ";r="...)
 	to = strconv.AppendUint(to, min(d.Remaining, mostInteger), 10)
-	if d.ResetAfter == tollbar.Forever {
+	if d.ResetAfter == tollbar.Forever || l.Lease != nil {
 		return to
 	}
 	return strconv.AppendUint(append(to, ";t="...), seconds(d.ResetAfter), 10)

@@ -1,6 +1,7 @@
 package tollhttp_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -181,6 +182,27 @@ func TestExemptRefusedAndFailed(t *testing.T) {
 	expect(t, ask("192.0.2.1:1"), 418)
 	if !errors.Is(failed, tollbar.ErrClosed) {
 		t.Error(failed)
+	}
+}
+
+func TestALease(t *testing.T) {
+	// Without a store a machine has its share: of a burst of 64 among 4 an eighth of 16.
+	lease, err := tollbar.NewLease("x", "60/min burst 64", tollbar.LeaseOptions{Nodes: 4, URL: "redis://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lease.Close(context.Background())
+	ask := get(t, tollhttp.Options{Limits: []tollhttp.Limit{{Name: "x", Lease: lease}}})
+	expect(t, ask("192.0.2.1:5"), 200, "RateLimit-Policy", `"x";q=60;w=60`, "RateLimit", `"x";r=1`)
+	expect(t, ask("192.0.2.1:6"), 200, "RateLimit", `"x";r=0`)
+	if refused := ask("192.0.2.1:5"); refused.StatusCode != 429 || refused.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %v", refused.StatusCode, refused.Header)
+	}
+	expect(t, ask("192.0.2.2:5"), 200)
+	for _, both := range []tollhttp.Limit{{Name: "x"}, {Name: "x", Lease: lease, Table: table(t, "1/s")}} {
+		if _, err := tollhttp.New(tollhttp.Options{Limits: []tollhttp.Limit{both}}); !errors.Is(err, tollhttp.ErrNoLimit) {
+			t.Error(err)
+		}
 	}
 }
 
