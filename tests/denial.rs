@@ -10,7 +10,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell as ThreadCell;
 use std::ptr;
 use tollbar::algorithm::Rule;
-use tollbar::limiter::Cell;
+use tollbar::limiter::{Cell, Striped};
 use tollbar::{Shared, Verdict};
 
 /// Memory for what this thread allocates while its `ARENA` is set: whole pages that can be protected.
@@ -129,6 +129,30 @@ fn invariant_4_denial_writes_nothing() {
             }
         }
         assert!(refused > 200, "{text}: {refused}");
+    }
+}
+
+/// The same of a striped limiter, on a thread that has spent its credit and on one that never had any.
+#[test]
+fn invariant_4_a_striped_limiter_denies_without_a_store() {
+    for text in ["1000/s burst 1000", "10/s burst 7", "1000/s burst 100 init 1"] {
+        let guarded = Guarded::new(|| Striped::new(&policy(text)).unwrap());
+        let mut allowed = 0;
+        while guarded.value.admit_at(SEC, 1) == Verdict::Allowed {
+            allowed += 1;
+        }
+        assert!(allowed > 0, "{text}");
+        guarded.read_only(|limiter| {
+            assert_eq!(limiter.admit_at(SEC, 1), Verdict::Denied, "{text}");
+            assert_eq!(limiter.admit_at(SEC + 1, 1), Verdict::Denied, "{text}");
+            let told = limiter.check_at(SEC, 1);
+            assert_eq!((told.verdict, told.remaining), (Verdict::Denied, 0), "{text}");
+            assert_eq!(limiter.admit_at(SEC, u64::MAX), Verdict::Never, "{text}");
+            assert_eq!(limiter.available_at(SEC), 0, "{text}");
+            std::thread::scope(|scope| {
+                scope.spawn(|| assert_eq!(limiter.admit_at(SEC, 1), Verdict::Denied, "{text}"));
+            });
+        });
     }
 }
 

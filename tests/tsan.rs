@@ -6,6 +6,7 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use tollbar::limiter::Striped;
 use tollbar::{Limiter, Policy, Shared, State, Verdict};
 
 const THREADS: u32 = 3;
@@ -82,6 +83,29 @@ fn main() {
                     given += u64::from(limiter.wait(1, 100_000).is_allowed());
                     black_box(limiter.snapshot());
                 }
+            }
+            given
+        });
+        assert!(given > 0);
+    }
+    for policy in ["1000000/s burst 100", "100000000/s burst 100000"] {
+        let policy: Policy = policy.parse().unwrap();
+        let limiter = leak(Striped::new(&policy).unwrap());
+        let given = together(move |thread| {
+            let mut given = 0;
+            for round in 0..ROUNDS {
+                // Slices of a second end in between, so that seats change hands.
+                let now = 1_000_000 + round * 1_000_000 + u64::from(thread) * 20;
+                given += u64::from(limiter.admit_at(now, 1) == Verdict::Allowed);
+                given += match round % 64 {
+                    0 => u64::from(limiter.check_at(now, 2).is_allowed()),
+                    1 => limiter.available_at(now) / u64::MAX,
+                    2 => u64::from(limiter.admit(1) == Verdict::Allowed),
+                    _ => 0,
+                };
+            }
+            if thread == 0 {
+                limiter.reset();
             }
             given
         });

@@ -10,7 +10,7 @@
 //!
 //! - *Take a seat*: swap `owner` from one of an older slice to (me, `slice`). In one slice a seat has one owner.
 //! - *Fill*, by the owner after permits have been charged: store (`slice`, n), n at most [`Seats::most`].
-//! - *Spend*, by the owner: if `owner` is mine and the purse's slice is `slice`, store the purse with less.
+//! - *Spend*, by the owner: if `owner` is (me, `slice`) and the purse is of `slice`, store the purse with less.
 //!   No locked instruction: nobody else writes what the owner reads.
 //! - *Expire*: `slice` grows. All credit of older slices is void at that instant, wherever it is, and every seat
 //!   is free. Void credit is lost: it has been charged and nobody gets it.
@@ -54,6 +54,21 @@ pub(super) struct Seats {
     mask: usize,
     most: u64,
     shift: u32,
+}
+
+impl Seat {
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn put(&self, purse: u64) {
+        self.purse.store(purse, Ordering::Relaxed);
+    }
+
+    /// Loom (0.7) keeps no order among plain stores of two threads to one atomic: one that has joined both may still read
+    /// a store that another of the same thread came after. It keeps that of swaps, which otherwise are the same here.
+    #[cfg(loom)]
+    fn put(&self, purse: u64) {
+        self.purse.swap(purse, Ordering::Relaxed);
+    }
 }
 
 /// What came of a spend.
@@ -129,15 +144,18 @@ impl Seats {
 
     #[inline(always)]
     fn spend_from(&self, seat: &Seat, who: u64, cost: u64) -> Spent {
-        if seat.owner.load(Ordering::Relaxed) >> SLICE_BITS != who {
-            return Spent::NotMine;
+        let slice = self.slice.load(Ordering::Relaxed);
+        let found = seat.owner.load(Ordering::Relaxed);
+        // With its slice: mine since an older one may be another's by now, and the purse that is read next too.
+        if found != owner(who, slice) {
+            return if found >> SLICE_BITS == who { Spent::Short } else { Spent::NotMine };
         }
         let purse = seat.purse.load(Ordering::Relaxed);
-        let credit = credit(purse, self.slice.load(Ordering::Relaxed));
+        let credit = credit(purse, slice);
         if credit < cost {
             return Spent::Short;
         }
-        seat.purse.store(purse.wrapping_sub(cost), Ordering::Relaxed);
+        seat.put(purse.wrapping_sub(cost));
         Spent::Paid
     }
 
@@ -204,7 +222,7 @@ impl Held<'_> {
     /// Makes it `credit` permits, all charged.
     pub(super) fn fill(&self, credit: u64) {
         let purse = (self.slice << CREDIT_BITS) | (credit & CREDIT);
-        self.seat.purse.store(purse, Ordering::Relaxed);
+        self.seat.put(purse);
     }
 }
 
@@ -219,6 +237,7 @@ fn credit(purse: u64, slice: u64) -> u64 {
     }
 }
 
+#[inline(always)]
 fn owner(who: u64, slice: u64) -> u64 {
     (who << SLICE_BITS) | (slice & ((1 << SLICE_BITS) - 1))
 }

@@ -4,8 +4,9 @@
 //! variable per thread, in a library that is loaded at run time as well. A thread that has ended leaves its
 //! number to a later one, and with it what it had: nothing here is tied to a thread's end.
 
-/// Below this; 0 stands for a thread without a number.
-pub(super) const NUMBERS: u64 = 1 << 44;
+/// Numbers are below this (a seat's word has 44 bits for one); 0 stands for a thread without.
+#[cfg(not(loom))]
+const NUMBERS: u64 = 1 << 44;
 
 /// Thread pointers are those of the C library's thread records, all of which are longer than 64 bytes: so
 /// threads whose pointers differ differ without the last six bits.

@@ -1,0 +1,166 @@
+//! Striped limiters with real threads. Schedules of their steps are beside the code
+//! (src/limiter/striped/tests.rs, models.rs).
+
+mod common;
+
+use common::*;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Barrier;
+use std::thread;
+use tollbar::clock::{Clock, Manual};
+use tollbar::limiter::Striped;
+use tollbar::Verdict;
+
+const THREADS: u64 = 16;
+
+fn striped(text: &str) -> Striped {
+    Striped::new(&policy(text)).unwrap()
+}
+
+/// Takes single permits at `now` until it is refused, `most` at most.
+fn drain(limiter: &Striped, now: u64, most: u64) -> u64 {
+    let mut taken = 0;
+    while taken < most && limiter.admit_at(now, 1) == Verdict::Allowed {
+        taken += 1;
+    }
+    taken
+}
+
+fn together(f: impl Fn(u64) -> u64 + Sync) -> u64 {
+    let start = Barrier::new(THREADS as usize);
+    thread::scope(|scope| {
+        let run = |n| {
+            start.wait();
+            f(n)
+        };
+        let threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(move || run(n))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    })
+}
+
+/// Sixteen threads that all ask until they are refused: the burst without the credit, to the permit.
+#[test]
+fn invariant_1_a_frozen_clock_admits_exactly_the_shared_burst() {
+    for (text, rounds) in [("1000/s burst 1000000", 3), ("1000/s burst 1000", 100), ("1000/s burst 40", 100)] {
+        for _ in 0..rounds {
+            let limiter = striped(text);
+            let at_once = limiter.available_at(HOUR);
+            assert_eq!(at_once, limiter.burst());
+            assert!(at_once + limiter.credit() == policy(text).burst && limiter.credit() * 8 <= policy(text).burst);
+            assert_eq!(together(|_| drain(&limiter, HOUR, u64::MAX)), at_once, "{text}");
+            assert_eq!(drain(&limiter, HOUR, 1), 0, "{text}");
+        }
+    }
+}
+
+/// Threads that stop early leave what they have in advance, and it is no more than C, for nobody.
+#[test]
+fn threads_that_end_leave_no_more_than_the_credit() {
+    let mut least = u64::MAX;
+    for most in [1, 2, 10, 100] {
+        let limiter = striped("1000/s burst 1000");
+        let mut taken = together(|_| drain(&limiter, HOUR, most));
+        taken += drain(&limiter, HOUR, u64::MAX);
+        assert!(taken <= limiter.burst() && taken + limiter.credit() >= limiter.burst(), "{most}: {taken}");
+        least = least.min(taken);
+    }
+    // It does happen.
+    assert!(least < striped("1000/s burst 1000").burst(), "{least}");
+}
+
+/// Time that goes on under them, each thread's off by up to 10 ms, with slices that end and resets of nothing:
+/// what all are given is within the bound of the whole time.
+#[test]
+fn invariant_1_threads_stay_within_the_bound_while_time_goes_on() {
+    const STEPS: u64 = 150_000;
+    for (text, step) in [("100000/s burst 1000", 100 * US), ("10000/s burst 20000", 500 * US), ("50/s burst 64", MS)] {
+        let (limiter, policy) = (striped(text), policy(text));
+        let clock = AtomicU64::new(0);
+        let taken = together(|thread| {
+            let mut rng = Rng(thread);
+            let mut taken = 0;
+            loop {
+                let at = clock.fetch_add(1, Ordering::Relaxed);
+                if at >= STEPS {
+                    return taken;
+                }
+                let now = HOUR + at * step - rng.below(10 * MS);
+                for _ in 0..rng.below(30) {
+                    taken += u64::from(limiter.admit_at(now, 1) == Verdict::Allowed);
+                }
+            }
+        });
+        let length = STEPS * step + 10 * MS;
+        let rate = (u128::from(length) * u128::from(policy.limit) / u128::from(policy.period)) as u64;
+        assert!(taken <= policy.burst + rate + 1, "{text}: {taken} > {rate}");
+        // What expires is less than a hundredth of what comes in.
+        let asked = STEPS * 29 / 2;
+        assert!(taken >= asked.min(rate) / 100 * 95, "{text}: {taken} of {rate}, {asked} asked");
+    }
+}
+
+/// A reset gives the shared burst again, credit stays: each is at most the burst.
+#[test]
+fn resets_beside_threads_give_at_most_a_burst_each() {
+    const RESETS: u64 = 200;
+    let limiter = striped("1000/day burst 1000");
+    let over = AtomicBool::new(false);
+    let taken = together(|n| {
+        if n == 0 {
+            for _ in 0..RESETS {
+                limiter.reset();
+                thread::yield_now();
+            }
+            over.store(true, Ordering::Release);
+            return 0;
+        }
+        let mut taken = 0;
+        while !over.load(Ordering::Acquire) {
+            taken += drain(&limiter, HOUR, 50);
+        }
+        taken + drain(&limiter, HOUR, u64::MAX)
+    });
+    assert!(taken <= limiter.burst() * (RESETS + 1), "{taken}");
+    assert!(taken >= limiter.burst(), "{taken}");
+    assert_eq!(drain(&limiter, HOUR, 1), 0);
+}
+
+/// A thread's credit belongs to one limiter: thousands of them, also where others have been, are each a whole one.
+#[test]
+fn limiters_come_and_go() {
+    for _ in 0..5 {
+        let mut many: Vec<Striped> = (0..1_000).map(|_| striped("1000/s burst 1000")).collect();
+        for limiter in &many {
+            assert_eq!(limiter.admit_at(HOUR, 1), Verdict::Allowed);
+        }
+        for limiter in &many {
+            assert_eq!(limiter.available_at(HOUR), limiter.burst() - 1);
+        }
+        many.retain(|limiter| limiter.credit() == 0);
+        assert!(many.is_empty());
+    }
+}
+
+/// The clock is asked for what is not in the purse, and for nothing else.
+#[test]
+fn credit_is_spent_without_the_clock() {
+    let clock = Manual::new(HOUR);
+    let limiter = Striped::with(&policy("1000/s burst 1000"), &clock).unwrap();
+    assert_eq!(limiter.admit(1), Verdict::Allowed);
+    // After this time nothing is admitted any more; credit is.
+    clock.set(u64::MAX);
+    let mut without = 0;
+    while limiter.admit(1) == Verdict::Allowed {
+        without += 1;
+    }
+    assert_eq!(without, limiter.credit_each());
+    clock.set(HOUR);
+    let told = limiter.check(1);
+    assert!(told.is_allowed());
+    assert_eq!(told.remaining, limiter.burst() - 2 - without);
+    assert_eq!(limiter.available(), told.remaining);
+    limiter.reset();
+    assert!(limiter.available() >= limiter.burst());
+    assert_eq!(limiter.backward_steps(), 0);
+    assert_eq!(limiter.clock().now(), HOUR);
+}
