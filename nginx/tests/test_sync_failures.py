@@ -17,7 +17,7 @@ def test_share(machines):
     store = machines.store
     run = paced.paced(ports(machines), ASKED, 7, events=[(2, store.kill), (5, store.start)])
     # Both together have as much as the limit, each its share.
-    holds(run)
+    holds(run, 2)
     assert run.rate(0, 2) >= 0.8 * RATE and 0.8 * RATE <= run.rate(2.5, 5) and run.rate(5.5, 7) >= 0.8 * RATE
     for nginx in machines.nginxes:
         zone = zone_of(nginx)
@@ -40,7 +40,7 @@ def test_deny(machines):
     machines.begin(ZONE + " rescue=deny")
     store = machines.store
     run = paced.paced(ports(machines), ASKED, 6, events=[(1, store.kill), (4, store.start)])
-    holds(run)
+    holds(run, 2)
     assert run.rate(1.5, 4) == 0 and run.rate(0, 1) >= 0.8 * RATE and run.rate(4.5, 6) >= 0.8 * RATE
     assert all(zone_of(nginx)["rescued"] == 0 for nginx in machines.nginxes)
     assert machines.nginxes[0].said("does not answer", "what no lease covers is refused")
@@ -72,7 +72,7 @@ def test_a_store_that_does_not_answer_keeps_nobody_waiting(machines, rescue):
     machines.begin(f"{ZONE} rescue={rescue}")
     store = machines.store
     run = paced.paced(ports(machines), ASKED, 6, events=[(1, store.pause), (4, store.resume)])
-    holds(run)
+    holds(run, 2)
     assert run.slowest() < 1
     assert sorted(run.took)[len(run.took) // 2] < 0.05
     assert run.rate(5, 6) >= 0.7 * RATE
