@@ -22,6 +22,7 @@
  *     tollbar/limiter.hpp   limiter
  *     tollbar/key.hpp       key, bytes_of, prefix
  *     tollbar/table.hpp     table
+ *     tollbar/lease.hpp     lease, client: one limit over many machines
  *
  * Conventions
  *
@@ -46,6 +47,7 @@
 #include "tollbar/decision.hpp"
 #include "tollbar/error.hpp"
 #include "tollbar/key.hpp"
+#include "tollbar/lease.hpp"
 #include "tollbar/limiter.hpp"
 #include "tollbar/policy.hpp"
 #include "tollbar/table.hpp"

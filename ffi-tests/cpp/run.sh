@@ -30,6 +30,7 @@ need pkg-config pkg-config
 need readelf binutils
 need setarch util-linux
 need make make
+need redis-server redis-server
 for file in libtollbar.so libtollbar.a; do
     [ -f "$build/$file" ] || missing "$build/$file" "(none: run make lib)"
 done

@@ -73,6 +73,16 @@ enum class errc : std::int32_t {
     lock = TOLLBAR_E_LOCK,
     random = TOLLBAR_E_RANDOM,
     sync = TOLLBAR_E_SYNC,
+    lease_algorithm = TOLLBAR_E_LEASE_ALGORITHM,
+    lease_nodes = TOLLBAR_E_LEASE_NODES,
+    lease_life = TOLLBAR_E_LEASE_LIFE,
+    lease_burst = TOLLBAR_E_LEASE_BURST,
+    lease_too_large = TOLLBAR_E_LEASE_TOO_LARGE,
+    lease_name = TOLLBAR_E_LEASE_NAME,
+    not_a_lease = TOLLBAR_E_NOT_A_LEASE,
+    url = TOLLBAR_E_URL,
+    running = TOLLBAR_E_RUNNING,
+    untold = TOLLBAR_E_UNTOLD,
     internal = TOLLBAR_E_INTERNAL,
 };
 
@@ -165,7 +175,7 @@ namespace detail {
 
 /// The failure that a C call returned. Called at once, while errno is still that call's.
 inline failure failed(std::int32_t code) noexcept {
-    const bool of_the_system = code <= TOLLBAR_E_OPEN && code > TOLLBAR_E_INTERNAL;
+    const bool of_the_system = code <= TOLLBAR_E_OPEN && code > TOLLBAR_E_LEASE_ALGORITHM;
     failure why{static_cast<errc>(code)};
     if (of_the_system)
         why.system = errno;

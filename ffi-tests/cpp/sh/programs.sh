@@ -1,15 +1,16 @@
 # shellcheck shell=sh
 # The tests against the libraries as they are installed, under valgrind and under the sanitizers; the example. Sourced.
-cpp_tests="policy_test limiter_test table_test threads_test"
+cpp_tests="policy_test limiter_test table_test lease_test threads_test"
 
 # DIRECTORY COMPILER-AND-FLAGS LIBRARIES...
 compile_cpp() {
     into=$work/$1 compiler=$2
     shift 2
     mkdir -p "$into"
+    gcc -std=c99 -g -O1 -c -o "$work/redis.o" "$root/ffi-tests/c/redis.c" || return 1
     # shellcheck disable=SC2086
     for t in $cpp_tests; do
-        $compiler -g $cpp_strict -I"$root/include" -o "$into/$t" "$here/$t.cpp" "$@" -lpthread || return 1
+        $compiler -g $cpp_strict -I"$root/include" -o "$into/$t" "$here/$t.cpp" "$work/redis.o" "$@" -lpthread || return 1
     done
 }
 
@@ -34,7 +35,7 @@ cpp_against_libraries() {
 cpp_under_valgrind() {
     [ -x "$work/so/table_test" ] || check "compile: g++ -std=c++17 -O2, shared library" \
         compile_cpp so "g++ -std=c++17 -O2" -L"$build" -ltollbar "-Wl,-rpath,$build"
-    run_cpp valgrind so "policy_test limiter_test table_test" \
+    run_cpp valgrind so "policy_test limiter_test table_test lease_test" \
         valgrind --quiet --error-exitcode=1 --leak-check=full --child-silent-after-fork=yes
 }
 

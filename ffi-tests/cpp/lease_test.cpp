@@ -1,0 +1,228 @@
+// Leases and their clients, without a store and with a real redis-server. Upper bounds of times are for a machine that is
+// busy with other things.
+#include "test.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "../c/redis.h"
+#include "tollbar.hpp"
+
+using namespace std::chrono_literals;
+using tollbar::circuit;
+using tollbar::client;
+using tollbar::errc;
+using tollbar::lease;
+using tollbar::lease_options;
+
+static_assert(!std::is_copy_constructible_v<lease> && std::is_nothrow_move_constructible_v<lease>);
+static_assert(!std::is_copy_constructible_v<client> && std::is_nothrow_move_constructible_v<client>);
+static_assert(!std::is_convertible_v<lease, bool> && std::is_constructible_v<bool, lease>);
+static_assert(noexcept(std::declval<const lease &>().check("")) && noexcept(std::declval<const lease &>().decide()));
+static_assert(!noexcept(std::declval<client &>().tick()) && noexcept(std::declval<client &>().try_tick()));
+
+namespace {
+
+constexpr const char *nowhere = "unix:/no-such-directory/redis.sock";
+
+/// A server during one test.
+struct server : redis {
+    server() : redis() { redis_start(this); }
+    ~server() {
+        if (directory[0] != '\0')
+            redis_end(this);
+    }
+    server(const server &) = delete;
+    server &operator=(const server &) = delete;
+};
+
+template <class Holds> bool within(std::chrono::seconds most, const Holds &holds) {
+    const auto end = std::chrono::steady_clock::now() + most;
+    while (!holds()) {
+        if (std::chrono::steady_clock::now() > end)
+            return false;
+        usleep(1000);
+    }
+    return true;
+}
+
+unsigned admitted(const lease &of, const tollbar::key &key, int tries) {
+    unsigned got = 0;
+    for (int i = 0; i < tries; i++)
+        got += of.check(key) ? 1u : 0u;
+    return got;
+}
+
+TEST(without_a_client_a_machine_lives_on_its_share) {
+    const lease logins("logins", "1000/h burst 800", 4);
+    CHECK(admitted(logins, "ann", 40) == 25);
+    CHECK(admitted(logins, "bob", 40) == 25);
+    CHECK(admitted(logins, tollbar::key(nullptr, 0), 40) == 25 && !logins.check());
+    const auto answer = logins.decide("ann");
+    CHECK(answer.denied() && answer.retry_after() && *answer.retry_after() > 0ns && answer.reset_after() == 0ns);
+    CHECK(logins.decide("ann", 801).never() && !logins.decide("ann", 801).retry_after());
+    CHECK(logins.peek("new", 25).allowed() && logins.peek("new").remaining() == 25);
+    CHECK(logins.check_at(logins.now() + 20s, "ann") && !logins.check_at(logins.now(), "ann"));
+    CHECK(logins.decide_at(logins.now() + 60s, "ann").allowed());
+    const auto stats = logins.stats();
+    CHECK(stats.circuit == circuit::unknown && stats.rescued == 77 && stats.denied >= 46 && stats.granted == 0);
+}
+
+TEST(options_are_cs) {
+    lease_options options(4);
+    options.overdraft = 3;
+    CHECK(admitted(lease("x", "1000/h burst 800", options), "k", 9) == 3);
+    options.overdraft = 0;
+    CHECK(admitted(lease("x", "1000/h burst 800", options), "k", 9) == 0);
+    options.without_store = tollbar::rescue::allow;
+    CHECK(admitted(lease("x", "1000/h burst 800", options), "k", 9) == 9);
+    options = 4;
+    options.without_store = tollbar::rescue::deny;
+    CHECK(admitted(lease("x", "1000/h burst 800", options), "k", 9) == 0);
+    options = 4;
+    options.life = -1s;
+    CHECK(lease::try_make("x", "1000/h burst 800", options).has_value());
+    options.life = 11min;
+    CHECK(lease::try_make("x", "1000/h burst 800", options).error() == errc::lease_life);
+    options = 8;
+    CHECK(lease::try_make("x", "10/s burst 1", options).error() == errc::lease_burst);
+    options.inexact = true;
+    CHECK(lease::try_make("x", "10/s burst 1", options).has_value());
+    options.capacity = 0;
+    CHECK(lease::try_make("x", "10/s burst 100", options).error() == errc::capacity);
+    CHECK(lease::try_make("x", "10/s burst 100", 0).error() == errc::lease_nodes);
+}
+
+TEST(what_cannot_be_is_said) {
+    CHECK_THROWS(tollbar::error, lease("two words", "10/s burst 100", 2), e, e.code() == errc::lease_name && e.why().system == 0);
+    CHECK_THROWS(tollbar::error, lease("", "10/s burst 100", 2), e, e.code() == errc::lease_name);
+    CHECK_THROWS(tollbar::error, lease("x", "10/s algo pacer", 2), e, e.code() == errc::lease_algorithm);
+    CHECK_THROWS(tollbar::policy_error, lease("x", "10/sec!", 2), e, e.column() > 0);
+    CHECK(lease::try_make("x", "10/", 2).error() == errc::syntax);
+    const lease good("x", "10/s burst 100", 2);
+    CHECK_THROWS(tollbar::error, client(good, "rediss://127.0.0.1"), e, e.code() == errc::url && e.why().column >= 1);
+    CHECK(client::try_make(good, "").error() == errc::url);
+}
+
+TEST(in_the_callers_memory) {
+    const tollbar::spec policy("1000/h burst 800");
+    const std::size_t size = static_cast<std::size_t>(lease::bytes(policy, 4));
+    std::vector<unsigned char> room(size + 64);
+    void *memory = room.data() + (64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64) % 64;
+    CHECK(lease::try_attach(memory, size).error() == errc::not_a_lease);
+    CHECK(lease::try_init_in(memory, size - 1, "x", policy, 4).error() == errc::buffer);
+    const lease made = lease::init_in(memory, size, "x", policy, 4);
+    const lease view = lease::attach(memory, size);
+    CHECK(admitted(made, "k", 20) == 20 && admitted(view, "k", 20) == 5);
+    CHECK(lease::shared("x", policy, 4).check("k"));
+}
+
+TEST(one_that_was_moved_from_refuses) {
+    lease first("x", "1000/h burst 800", 4);
+    const lease second(std::move(first));
+    CHECK(!first && second && !first.check() && first.check().error() == errc::null); // NOLINT: that is the test
+    CHECK(first.try_stats().error() == errc::null && first.now() == 0ns);
+    client one(second, nowhere);
+    client two(std::move(one));
+    CHECK(!one && two && one.try_tick().error() == errc::null && one.fd() == -1 && one.state() == circuit::unknown);
+    CHECK(one.try_on_change({}).error() == errc::null && one.last_error().empty());
+    CHECK(one.try_close(0s).has_value() && two.try_close(0s).has_value() && !two);
+    CHECK_THROWS(tollbar::error, two.start(), e, e.code() == errc::null);
+    const lease third = lease::adopt(lease("x", "1000/h burst 800", 4).release());
+    CHECK(third.check("k"));
+}
+
+TEST(a_store_that_is_not_there) {
+    const lease logins("logins", "1000/h burst 800", 4);
+    client asks(logins, nowhere);
+    CHECK(asks.tick() >= 1ms && asks.tick() <= 100ms && asks.fd() == -1 && asks.events() == 0);
+    CHECK(logins.check("ann"));
+    CHECK_THROWS(tollbar::error, asks.close(20ms), e, e.code() == errc::untold && e.why().system == 0);
+    CHECK(!asks);
+    client stopped(logins, nowhere);
+    stopped.stop();
+    stopped.run();
+}
+
+TEST(from_a_thread_of_its_own) {
+    server store;
+    const lease logins("logins", "60/min burst 600", 2);
+    std::atomic<circuit> now{circuit::unknown};
+    std::atomic<int> calls{0};
+    client asks(logins, store.url);
+    asks.on_change([&](circuit to) {
+        calls++;
+        now = to;
+    });
+    asks.start();
+    CHECK(within(30s, [&] { return now == circuit::closed; }) && asks.state() == circuit::closed);
+    CHECK(asks.try_tick().error() == errc::running && asks.try_on_change({}).error() == errc::running);
+    CHECK(asks.try_run().error() == errc::running && asks.fd() == -1 && asks.last_error().empty());
+    CHECK_THROWS(tollbar::error, asks.start(), e, e.code() == errc::running);
+    // Where the listener is does not change with its owner.
+    client moved(std::move(asks));
+    redis_kill(&store);
+    CHECK(within(30s, [&] { return now == circuit::open; }));
+    CHECK(logins.check("ann") && logins.stats().opened >= 1);
+    redis_start(&store);
+    CHECK(within(30s, [&] { return now == circuit::closed; }) && calls >= 3);
+    CHECK(logins.check("bob", 7));
+    moved.close(30s);
+    CHECK(logins.stats().owed == 0);
+    CHECK(redis_number(&store, "EXISTS tollbar:{logins}:k:bob") == 1);
+}
+
+TEST(a_destructor_tells_what_is_owed) {
+    server store;
+    const lease logins("logins", "60/min burst 600", 2);
+    {
+        client asks(logins, store.url);
+        asks.start();
+        CHECK(within(30s, [&] { return asks.state() == circuit::closed; }));
+        CHECK(logins.check("ann", 3));
+    }
+    CHECK(redis_number(&store, "EXISTS tollbar:{logins}:k:ann") == 1);
+}
+
+TEST(two_machines_from_an_event_loop) {
+    server store;
+    const lease leases[] = {lease("both", "2000/s burst 400", 2), lease("both", "2000/s burst 400", 2)};
+    client clients[] = {client(leases[0], store.url), client(leases[1], store.url)};
+    std::uint64_t got[] = {0, 0};
+    const auto start = std::chrono::steady_clock::now();
+    const auto spent = [&] { return std::chrono::steady_clock::now() - start; };
+    while (spent() < 1500ms) {
+        pollfd watched[2];
+        int wait = 1000;
+        for (int i = 0; i < 2; i++) {
+            wait = std::min(wait, static_cast<int>(clients[i].tick().count()));
+            const auto events = clients[i].events();
+            watched[i] = {clients[i].fd(), static_cast<short>((events & TOLLBAR_EVENT_READ ? POLLIN : 0) |
+                                                              (events & TOLLBAR_EVENT_WRITE ? POLLOUT : 0)), 0};
+            got[i] += admitted(leases[i], tollbar::key(nullptr, 0), 20);
+        }
+        poll(watched, 2, wait);
+    }
+    const auto most = 400 + static_cast<std::uint64_t>(spent() / 500us) + 1;
+    CHECK(got[0] > 0 && got[1] > 0 && got[0] + got[1] <= most);
+    CHECK(clients[0].state() == circuit::closed && clients[1].state() == circuit::closed);
+}
+
+TEST(the_stores_words) {
+    server store;
+    const lease logins("logins", "60/min burst 600", 2);
+    client asks(logins, std::string(store.url) + "?user=nobody&password=wrong");
+    CHECK(within(30s, [&] {
+        asks.tick();
+        return asks.last_error().find("WRONGPASS") != std::string_view::npos;
+    }));
+}
+
+} // namespace
