@@ -6,6 +6,7 @@
 local core = require "tollbar.core"
 local limiter = require "tollbar.limiter"
 local keyed = require "tollbar.table"
+local lease = require "tollbar.lease"
 
 local tollbar = {
     --- The functions and constants of tollbar.h, for what has no other name here.
@@ -14,6 +15,7 @@ local tollbar = {
     limiter = limiter.new,
     table = keyed.new,
     open = keyed.open,
+    lease = lease.new,
     prefix = core.prefix,
     prefix_of = core.prefix_of,
     now = core.now,

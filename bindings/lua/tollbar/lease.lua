@@ -1,0 +1,146 @@
+--- Lease: one limit over many machines, through Redis or Valkey.
+local ffi = require "ffi"
+local core = require "tollbar.core"
+
+local lib = core.lib
+local count, text, answer, failure = core.count, core.text, core.answer, core.failure
+local ALLOWED = lib.TOLLBAR_ALLOWED
+
+-- As in limiter.lua: closed is NULL.
+ffi.cdef "typedef struct { tollbar_lease *handle; tollbar_client *client; } tollbar_lua_lease;"
+
+local decision = core.struct("tollbar_decision")()
+local word = ffi.new("uint32_t[1]")
+
+local CIRCUITS = { [0] = "unknown", "closed", "open" }
+local Lease = {}
+
+--- A key's bytes and how many. nil, as the key of no bytes, is the one limit for all.
+local function bytes(key)
+    if key == nil then
+        return nil, 0
+    end
+    return text("a key", key, 3), #key
+end
+
+--- Takes `cost` permits of the key, 1 unless said: true if the request may pass. It never waits for the store.
+function Lease:allow(key, cost)
+    local data, length = bytes(key)
+    local code = lib.tollbar_lease_check(self.handle, data, length, cost == nil and 1 or count(cost), nil)
+    if code >= 0 then
+        return code == ALLOWED
+    end
+    return failure(code, "the lease")
+end
+
+--- That, with seconds until it could pass (an estimate), and the permits that this machine has.
+function Lease:check(key, cost)
+    local data, length = bytes(key)
+    return answer(lib.tollbar_lease_check(self.handle, data, length, cost == nil and 1 or count(cost), decision), decision, "the lease")
+end
+
+--- What `check` could answer from what this machine has; takes nothing.
+function Lease:peek(key, cost)
+    local data, length = bytes(key)
+    return answer(lib.tollbar_lease_peek(self.handle, data, length, cost == nil and 1 or count(cost), decision), decision, "the lease")
+end
+
+local new_stats = core.struct("tollbar_lease_stats")
+local COUNTS = { "granted", "asked", "overdrawn", "rescued", "uncounted", "denied", "crowded", "opened", "owed" }
+
+--- What has happened on this machine, by the names in tollbar.h. `circuit` is "closed" if the store answers, "open" if not,
+-- "unknown" if nobody has reached it yet.
+function Lease:stats()
+    local stats = new_stats()
+    local code = lib.tollbar_lease_get_stats(self.handle, stats)
+    if code ~= ALLOWED then
+        return failure(code, "the lease")
+    end
+    local told = { circuit = CIRCUITS[stats.circuit] }
+    for _, name in ipairs(COUNTS) do
+        told[name] = tonumber(stats[name])
+    end
+    return told
+end
+
+--- Does what there is to do for the store, without waiting; seconds until the next time. In nginx from ngx.timer.every in
+-- each worker, elsewhere from the program's own loop.
+function Lease:tick()
+    local code = lib.tollbar_client_tick(self.client, word)
+    if code ~= ALLOWED then
+        return failure(code, "the lease")
+    end
+    return word[0] / 1000
+end
+
+--- Why the store last refused, in its own words; nil if it did not.
+function Lease:why()
+    local words = ffi.string(lib.tollbar_client_error(self.client))
+    return words ~= "" and words or nil
+end
+
+--- Tells the store what it has not been told, for `seconds` (0 unless said) at most, and ends. False if that was not enough.
+-- Later calls are errors; a second close is true.
+function Lease:close(seconds)
+    local patience = seconds == nil and 0 or core.patience(seconds) / 1000000ULL
+    local client, handle = self.client, self.handle
+    self.client, self.handle = nil, nil
+    local code = lib.tollbar_client_close(client, patience < 0xffffffffULL and patience or 0xffffffffULL)
+    lib.tollbar_lease_free(handle)
+    return code == ALLOWED
+end
+
+local new_handle = ffi.metatype("tollbar_lua_lease", {
+    __index = Lease,
+    __gc = function(self)
+        self:close()
+    end,
+    __tostring = function(self)
+        return self.handle == nil and "tollbar.lease, closed" or "tollbar.lease, circuit " .. self:stats().circuit
+    end,
+})
+
+local new_options = core.struct("tollbar_lease_options")
+local KNOWN = { nodes = true, url = true, capacity = true, life = true, overdraft = true, rescue = true, inexact = true }
+local RESCUES = { share = lib.TOLLBAR_RESCUE_SHARE, deny = lib.TOLLBAR_RESCUE_DENY, allow = lib.TOLLBAR_RESCUE_ALLOW }
+local lease = {}
+
+--- lease("logins", "100/s burst 50", { nodes = 4, url = "redis://127.0.0.1" }): this machine's part of a limit that so many
+-- share. Processes that are forked later (nginx's workers) are one machine with this one.
+function lease.new(name, policy, options)
+    text("a name", name)
+    options = core.options(options, KNOWN)
+    text("a url", options.url)
+    local how = new_options()
+    how.nodes = core.number(options.nodes)
+    how.capacity = options.capacity == nil and 4096 or count(options.capacity)
+    how.life_ns = options.life == nil and 0 or core.patience(options.life)
+    how.rescue = core.choice("rescue", options.rescue or "share", RESCUES)
+    if options.overdraft ~= nil then
+        how.overdraft, how.flags = count(options.overdraft), lib.TOLLBAR_LEASE_OVERDRAFT
+    end
+    if options.inexact then
+        how.flags = how.flags + lib.TOLLBAR_LEASE_INEXACT
+    end
+    local spec, message, number = core.policy(policy)
+    if not spec then
+        return nil, message, number
+    end
+    -- The handle is there before what it will hold, so that nothing is lost if there is no memory for it.
+    local self = new_handle()
+    local made, asks, column = ffi.new("tollbar_lease *[1]"), ffi.new("tollbar_client *[1]"), ffi.new("size_t[1]")
+    local code = lib.tollbar_lease_shared(name, #name, spec, how, made)
+    if code ~= ALLOWED then
+        return failure(code, "lease " .. name)
+    end
+    self.handle = made[0]
+    code = lib.tollbar_client_new(self.handle, options.url, #options.url, column, asks)
+    if code ~= ALLOWED then
+        -- Without the URL, which may have a password in it.
+        return failure(code, string.format("lease %s: column %d of the url", name, tonumber(column[0])))
+    end
+    self.client = asks[0]
+    return self
+end
+
+return lease
