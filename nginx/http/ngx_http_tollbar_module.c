@@ -268,8 +268,8 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     return NGX_CONF_OK;
 }
 
-/* Puts limits in a dry run behind the others, of which it returns the number, and among these the ones with a node behind those with a
- * table; else they stay in order. */
+/* Puts limits in a dry run behind the others, of which it returns the number, and among these the ones with a node behind those
+ * with a table; else they stay in order. */
 static ngx_uint_t sort(ngx_array_t *array)
 {
     limit_t **limits = array->elts;

@@ -73,8 +73,8 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
     return NGX_OK;
 }
 
-/* The slab stays at the start of the zone, since nginx looks at its mutex whenever a worker dies; all that it has to give becomes the
- * node's. */
+/* The slab stays at the start of the zone, since nginx looks at its mutex whenever a worker dies; all that it has to give becomes
+ * the node's. */
 static int32_t make(zone_t *zone, ngx_slab_pool_t *pool)
 {
     sync_t *sync = zone->sync;

@@ -78,8 +78,8 @@ void ngx_tollbar_zone_renew(ngx_shm_zone_t *shm_zone)
     shm_zone->noreuse = ngx_tollbar_zone_former(shm_zone) != NULL;
 }
 
-/* When nginx gives back memory that is not used again, it looks at the mark of the former zone, not at that of the one that was not to
- * use it. And left where it is, the mark would have the memory given back that the next reload uses again. */
+/* When nginx gives back memory that is not used again, it looks at the mark of the former zone, not at that of the one that was not
+ * to use it. And left where it is, the mark would have the memory given back that the next reload uses again. */
 static void end_renewal(ngx_shm_zone_t *shm_zone)
 {
     ngx_shm_zone_t *old = ngx_tollbar_zone_former(shm_zone);
