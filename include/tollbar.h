@@ -1313,7 +1313,11 @@ int32_t tollbar_lease_bytes(const tollbar_policy_spec *spec,
                             uint64_t *bytes);
 
 /* Makes this process's part of the limit called `name`, 1 to 64 visible ASCII characters without braces. The policy
- * is gcra without `borrow` and `init`. It asks nobody: see tollbar_client_new. */
+ * is gcra without `borrow` and `init`.
+ *
+ * It asks nobody: see tollbar_client_new. Without a client it lives on its own bucket, and on no more than some hundred to some
+ * thousand permits, since nobody takes note of them. A child that is forked has a copy of what is unspent: where parent and
+ * child both go on, use tollbar_lease_shared. */
 int32_t tollbar_lease_new(const char *name,
                           size_t name_length,
                           const tollbar_policy_spec *spec,
@@ -1442,8 +1446,8 @@ int32_t tollbar_client_fd(tollbar_client *client,
 /* Whether the store answers: a TOLLBAR_CIRCUIT_ number. TOLLBAR_CIRCUIT_UNKNOWN for NULL. */
 uint32_t tollbar_client_circuit(const tollbar_client *client);
 
-/* Why the store last refused, in its own words or in ours; an empty text if it did not. It is the client's, and good until the next
- * call. Never NULL. */
+/* Why the store does not answer, in its own words or in ours; an empty text if it does. It is the client's, and good until the next
+ * call. Never NULL. While tollbar_client_run has the client only its listener may ask, and others get an empty text. */
 const char *tollbar_client_error(tollbar_client *client);
 
 /* Tells the store what it has not been told, waiting `timeout_ms` for it at most, and frees the client, also if that was not enough

@@ -1,7 +1,7 @@
 //! Clients: who asks the store for a node's leases.
 
 use super::boundary::*;
-use super::lease::{circuit_number, node_code, tollbar_lease, TOLLBAR_CIRCUIT_UNKNOWN};
+use super::lease::{circuit_number, node_code, tollbar_lease, TOLLBAR_CIRCUIT_OPEN, TOLLBAR_CIRCUIT_UNKNOWN};
 use super::status::*;
 use crate::lease::Client;
 use crate::redis::{Fault, Url};
@@ -25,6 +25,8 @@ pub struct tollbar_client {
     /// The circuit as the listener knows it.
     told: AtomicU32,
     listener: UnsafeCell<Listener>,
+    /// Whether the listener is being called.
+    listening: AtomicU32,
     error: UnsafeCell<[u8; 256]>,
 }
 
@@ -79,6 +81,7 @@ pub unsafe extern "C" fn tollbar_client_new(
                 stop: AtomicU32::new(0),
                 running: AtomicU64::new(0),
                 told: AtomicU32::new(TOLLBAR_CIRCUIT_UNKNOWN),
+                listening: AtomicU32::new(0),
                 listener: UnsafeCell::new(Listener { call: None, argument: core::ptr::null_mut() }),
                 error: UnsafeCell::new([0; 256]),
             };
@@ -206,18 +209,24 @@ pub unsafe extern "C" fn tollbar_client_circuit(client: *const tollbar_client) -
     node.map_or(TOLLBAR_CIRCUIT_UNKNOWN, |lease| circuit_number(lease.node.circuit(lease.node.now())))
 }
 
-/// Why the store last refused, in its own words or in ours; an empty text if it did not. It is the client's, and good until the next
-/// call. Never NULL.
+/// Why the store does not answer, in its own words or in ours; an empty text if it does. It is the client's, and good until the next
+/// call. Never NULL. While tollbar_client_run has the client only its listener may ask, and others get an empty text.
 ///
 /// # Safety
 /// `client` is NULL or a client.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_client_error(client: *mut tollbar_client) -> *const c_char {
     // SAFETY: by the caller's promise.
-    let Ok(client) = (unsafe { exclusive(client) }) else { return c"".as_ptr() };
-    // SAFETY: no thread drives it, and by the caller's promise no other is in a call.
+    let Ok(client) = (unsafe { reference(client) }) else { return c"".as_ptr() };
+    if client.running.load(Ordering::Acquire) == pid() && client.listening.load(Ordering::Relaxed) == 0 {
+        return c"".as_ptr();
+    }
+    // SAFETY: no thread drives it, or this one does and is in the listener; by the caller's promise no other is in a call.
     let (inner, buffer) = unsafe { (&*client.client.get(), &mut *client.error.get()) };
+    // SAFETY: the lease outlives the client.
+    let away = unsafe { tollbar_client_circuit(client) } == TOLLBAR_CIRCUIT_OPEN;
     let text = match (inner.fault(), inner.fault_text()) {
+        (None, _) if away => "the server cannot be reached",
         (None, _) => "",
         (Some(fault), "") => fault_text(fault),
         (Some(_), text) => text,
@@ -286,7 +295,9 @@ impl tollbar_client {
             unsafe {
                 let Listener { call, argument } = self.listener.get().read();
                 if let Some(call) = call {
+                    self.listening.store(1, Ordering::Relaxed);
                     call(argument, circuit);
+                    self.listening.store(0, Ordering::Relaxed);
                 }
             }
         }

@@ -120,7 +120,11 @@ pub unsafe extern "C" fn tollbar_lease_bytes(
 }
 
 /// Makes this process's part of the limit called `name`, 1 to 64 visible ASCII characters without braces. The policy
-/// is gcra without `borrow` and `init`. It asks nobody: see tollbar_client_new.
+/// is gcra without `borrow` and `init`.
+///
+/// It asks nobody: see tollbar_client_new. Without a client it lives on its own bucket, and on no more than some hundred to some
+/// thousand permits, since nobody takes note of them. A child that is forked has a copy of what is unspent: where parent and
+/// child both go on, use tollbar_lease_shared.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -78,8 +78,9 @@ impl Client {
         if self.link.fd() < 0 && now >= self.connect_at {
             self.connect_at = now.saturating_add(RECONNECT);
             (self.connecting_since, self.greeted) = (now, false);
-            // A failure is tried again when it is time.
-            let _ = self.link.connect();
+            if self.link.connect().is_err() {
+                self.hang_up(node, now);
+            }
         }
         if self.driver.is_busy() {
             self.active_at = now;

@@ -47,6 +47,8 @@ const PROBE: u32 = u32::MAX;
 const HEARTBEAT: u64 = 400_000_000;
 /// So often a store that does not answer is tried.
 const PROBES: u64 = 50_000_000;
+/// A key that overdraws so many permits in a lease's life is to have a lease.
+const FREQUENT: u64 = 8;
 /// After so long a writer that has claimed a place is taken for dead.
 const DEAD: u64 = 1_000_000_000;
 /// The shortest time between two questions about a key that has nothing.
@@ -81,11 +83,11 @@ impl Driver {
         // Relaxed: words for themselves.
         header.beat.store(now, Ordering::Relaxed);
         if let Some(message) = self.stalled.take() {
-            self.note(message, now);
+            self.note(node, message, now);
         }
         while self.stalled.is_none() {
             match node.pop() {
-                Found::Message(message) => self.note(message, now),
+                Found::Message(message) => self.note(node, message, now),
                 Found::Lost => {}
                 Found::Empty => {
                     self.claimed = None;
@@ -173,7 +175,7 @@ impl Driver {
             // Whoever asks for a saturated key comes back at a time of its own.
             let wait = wait.saturating_add((wait / 256).saturating_mul(jitter >> 58));
             entry.want = 0;
-            node.dry(entry.hash, Some(now.saturating_add(wait)));
+            node.dry(entry.hash, now.saturating_add(wait));
         }
         self.owed = self.owed.saturating_sub(told);
         self.requeue(number, now);
@@ -227,7 +229,7 @@ impl Driver {
         self.owed() == 0 && self.stalled.as_ref().map_or(0, |message| message.debt) == 0
     }
 
-    fn note(&mut self, message: Message, now: u64) {
+    fn note(&mut self, node: &Node, message: Message, now: u64) {
         let Some(number) = self.keys.place(&message, now) else {
             self.stalled = Some(message);
             return;
@@ -235,6 +237,10 @@ impl Driver {
         let Some(entry) = self.keys.get_mut(number) else { return };
         entry.debt = entry.debt.saturating_add(message.debt);
         entry.want = entry.want.max(message.want);
+        if entry.frequents(message.debt, now, node.terms.life) && entry.want == 0 {
+            entry.want = 1;
+            node.expect(entry.hash, now);
+        }
         self.owed = self.owed.saturating_add(message.debt);
         if entry.state == Phase::Idle {
             entry.state = Phase::Queued;
@@ -257,7 +263,7 @@ impl Driver {
         entry.debt = entry.debt.saturating_add(core::mem::take(&mut entry.told));
         entry.want = 0;
         let hash = entry.hash;
-        node.dry(hash, None);
+        node.unanswered(hash);
         self.requeue(number, now);
     }
 
@@ -306,6 +312,15 @@ impl Entry {
             cost => cost.max(self.chunk / 4).min(node.terms.most),
         };
         Ask { want: if self.want == 0 { 0 } else { self.asked_for() }, least, hint: self.hint, debt: self.debt }
+    }
+
+    /// Whether so much is overdrawn that a lease would serve it better: one question in place of many.
+    fn frequents(&mut self, debt: u64, now: u64, life: u64) -> bool {
+        if now.saturating_sub(self.counted_since) > life {
+            (self.counted, self.counted_since) = (0, now);
+        }
+        self.counted = self.counted.saturating_add(debt);
+        debt != 0 && self.counted >= FREQUENT
     }
 
     fn asked_for(&self) -> u64 {

@@ -20,6 +20,9 @@ pub(super) struct Entry {
     pub(super) hint: u64,
     /// When the last lease came; 0: never.
     pub(super) granted_at: u64,
+    /// Permits that were overdrawn since a time.
+    pub(super) counted: u64,
+    pub(super) counted_since: u64,
     touched: u64,
     length: u32,
     bytes: [u8; KEY_MOST],
@@ -50,6 +53,8 @@ impl Entry {
         chunk: 1,
         hint: 0,
         granted_at: 0,
+        counted: 0,
+        counted_since: 0,
         touched: 0,
         length: 0,
         bytes: [0; KEY_MOST],

@@ -91,6 +91,12 @@ impl Line {
         }
     }
 
+    /// Whether the store's last answer was that there is nothing.
+    #[inline]
+    pub(super) fn was_dry(&self, hash: u64) -> bool {
+        self.dry_until(hash) != 0
+    }
+
     /// Whether the caller is the one to ask the store: nobody else is before `until`. `None`: the line is another key's, which
     /// is not done with it.
     pub(super) fn ask(&self, hash: u64, now: u64, until: u64) -> Option<bool> {
@@ -102,7 +108,9 @@ impl Line {
         if old.key == hash && old.state > now {
             return Some(false);
         }
-        Some(slot.swap(old, Pair { key: hash, state: until & !DRY }).is_ok())
+        // A key that was dry stays so until it is answered otherwise.
+        let dry = if old.key == hash { old.state & DRY } else { 0 };
+        Some(slot.swap(old, Pair { key: hash, state: until & !DRY | dry }).is_ok())
     }
 
     /// The store has answered: nothing before `at` (`None`: there was something).
@@ -117,7 +125,7 @@ impl Line {
 
     /// Puts a granted lease where there is nothing left to spend, or else where there is less. The key is hot until `hot`.
     pub(super) fn install(&self, hash: u64, lease: u64, hot: u64, now: u64) {
-        let [first, second, _, size] = &self.0;
+        let [first, second, ..] = &self.0;
         let (a, b) = (live(first, hash, now), live(second, hash, now));
         let slot = if a <= b { first } else { second };
         loop {
@@ -130,8 +138,15 @@ impl Line {
                 break;
             }
         }
-        let old = size.pair();
-        let _ = size.swap(old, Pair { key: hash, state: word::lease(word::permits(lease, now), hot) });
+        self.heat(hash, word::permits(lease, now), hot);
+    }
+
+    /// The key lives on leases until `hot`; the last had so many permits.
+    pub(super) fn heat(&self, hash: u64, permits: u64, hot: u64) {
+        if let Some(size) = self.0.last() {
+            let old = size.pair();
+            let _ = size.swap(old, Pair { key: hash, state: word::lease(permits, hot) });
+        }
     }
 
     /// Whether its key has something to spend.

@@ -155,17 +155,34 @@ impl Node {
     /// Gives a key what the store has granted until `until`.
     pub(super) fn install(&self, hash: u64, permits: u64, until: u64, now: u64) {
         if let Some(line) = self.line_of(hash) {
-            let hot = until.saturating_add(HOT_LIVES.saturating_mul(self.terms.life));
-            line.install(hash, super::word::lease(permits, until), hot, now);
+            line.install(hash, super::word::lease(permits, until), self.hot(until), now);
             line.answered(hash, None);
         }
     }
 
     /// Tells a key's callers that there is nothing before `at`.
-    pub(super) fn dry(&self, hash: u64, at: Option<u64>) {
+    pub(super) fn dry(&self, hash: u64, at: u64) {
         if let Some(line) = self.line_of(hash) {
-            line.answered(hash, at);
+            line.heat(hash, 1, self.hot(at));
+            line.answered(hash, Some(at));
         }
+    }
+
+    /// Tells them that there was no answer.
+    pub(super) fn unanswered(&self, hash: u64) {
+        if let Some(line) = self.line_of(hash) {
+            line.answered(hash, None);
+        }
+    }
+
+    /// Makes room for a lease that no caller has asked for.
+    pub(super) fn expect(&self, hash: u64, now: u64) {
+        let until = now.saturating_add(self.patience());
+        let _ = self.lines_of(hash).into_iter().flatten().find(|line| line.ask(hash, now, until).is_some());
+    }
+
+    fn hot(&self, from: u64) -> u64 {
+        from.saturating_add(HOT_LIVES.saturating_mul(self.terms.life))
     }
 
     pub(super) fn count(&self, what: Count, n: u64) {
@@ -223,16 +240,21 @@ impl Node {
         denied(0, self.retry(hash, now, retry))
     }
 
-    /// Whether the store, which answers, may be told afterwards. Not of a key that lives on leases, and the lower half of the own
-    /// bucket is for those that have waited: who comes so often is to have a lease.
+    /// Whether the store, which answers, may be told afterwards. Who comes so often as to live on leases is to wait for them: it has
+    /// the own bucket only when that is full, and not while there is nothing to be had. Of others the lower half is for
+    /// those that have waited.
     fn may_overdraw(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> bool {
         let overdraft = self.terms.overdraft;
-        if overdraft == 0 || self.line_of(hash).is_some_and(|line| line.is_hot(hash, now)) {
+        if overdraft == 0 {
+            return false;
+        }
+        let hot = self.line_of(hash).filter(|line| line.is_hot(hash, now));
+        if hot.is_some_and(|line| line.was_dry(hash)) {
             return false;
         }
         let (policy, bytes) = reserve_key(key);
         let left = self.reserve.peek_at(policy, bytes, now, 0).remaining;
-        left == overdraft || left >= cost.saturating_add(overdraft / 2)
+        left == overdraft || hot.is_none() && left >= cost.saturating_add(overdraft / 2)
     }
 
     /// Has the store asked for `want` permits, unless it is being asked already.
