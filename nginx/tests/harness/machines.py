@@ -22,8 +22,9 @@ class Machines:
         self.nginxes = []
 
     def begin_store(self, *options):
-        self.store = Store(*options).start()
-        return self.store
+        # Known before it runs, so that one that does not start is ended, too.
+        self.store = Store(*options)
+        return self.store.start()
 
     def parts(self, zone, nodes, size="1m", workers=2, more="", **parts):
         url = parts.pop("url", None) or self.store.url
