@@ -222,7 +222,8 @@ impl<C: Clock> Striped<C> {
     /// The shared bucket back to fresh. Credit stays with its threads, which is within the bound. Admissions of
     /// other threads in the same instant may survive it.
     pub fn reset(&self) {
-        self.line.word.store(0, Ordering::Relaxed);
+        // A swap like every other change of the word: loom keeps the order of those.
+        self.line.word.swap(0, Ordering::Relaxed);
     }
 
     /// Requests that came to the shared bucket with an older time than one admitted there before them.
@@ -232,7 +233,16 @@ impl<C: Clock> Striped<C> {
 
     #[inline(always)]
     fn admit_as(&self, who: u64, cost: u64, now: impl FnOnce() -> u64) -> Verdict {
-        if self.spend(who, cost) {
+        match self.seats.spend(who, cost) {
+            Spent::Paid => Verdict::Allowed,
+            spent => self.admit_with_clock(who, spent, cost, now),
+        }
+    }
+
+    /// Apart, so that what is spent in a few instructions has the registers.
+    #[inline(never)]
+    fn admit_with_clock(&self, who: u64, spent: Spent, cost: u64, now: impl FnOnce() -> u64) -> Verdict {
+        if spent == Spent::NotMine && self.seats.spend_second(who, cost) == Spent::Paid {
             return Verdict::Allowed;
         }
         let now = now();

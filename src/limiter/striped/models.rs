@@ -2,8 +2,8 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --lib striped::models`
 //!
-//! The limiter has 20 permits and one seat, so that all threads want the same one, and a day to refill: what has been
-//! charged is what has been taken. What each model proves is in docs/verification.md.
+//! The limiter has 20 permits and a day to refill: what has been charged is what has been taken. It has one seat mostly, so
+//! that all threads want the same one. What each model proves is in docs/verification.md.
 
 use super::seat::{Seats, Spent};
 use super::{Shape, Striped};
@@ -126,16 +126,16 @@ fn credit_is_spent_or_expires() {
     race("striped expiry", 2, 1, BURST, threads, check);
 }
 
-/// One after the other: spends a permit, or where there is none takes the seat and fills it up. Returns what was spent
-/// and what was filled.
+/// One after the other: spends a permit, or takes the seat and, if there is none in it, puts one in; in the first slice it
+/// only takes the seat, so that no permit expires. Returns what was spent, and what was put in.
 fn sit_and_spend(seats: &Seats, requests: Requests) -> (u64, u64) {
     let (mut spent, mut filled) = (0, 0);
     for &(who, now) in requests {
         if seats.spend(who, 1) == Spent::Paid {
             spent += 1;
         } else if let Some(held) = seats.take(who, now) {
-            let more = EACH - held.credit();
-            held.fill(EACH);
+            let more = if now == EARLY { 0 } else { 1 - held.credit() };
+            held.fill(held.credit() + more);
             filled += more;
         }
     }
@@ -148,31 +148,30 @@ fn what_is_spent_was_filled() {
     const THREADS: [Requests; 2] = [&[(1, EARLY), (1, LATE), (1, LATE)], &[(2, LATE), (2, LATE), (2, LATE)]];
     for first in [0, 1] {
         explore(&std::format!("striped purse ({first})"), 3, move || {
-            let seats = Arc::new(Seats::new(1, EACH, SHIFT).unwrap());
+            let seats = Arc::new(Seats::new(1, 1, SHIFT).unwrap());
             let other = seats.clone();
             let thread = thread::spawn(move || sit_and_spend(&other, THREADS[1 - first]));
             let (mut spent, mut filled) = sit_and_spend(&seats, THREADS[first]);
             let (theirs, more) = thread.join().unwrap();
             (spent, filled) = (spent + theirs, filled + more);
-            assert!(seats.credit(1) + seats.credit(2) <= EACH);
+            assert!(seats.credit(1) + seats.credit(2) <= 1);
             for who in [1, 2] {
                 while seats.spend(who, 1) == Spent::Paid {
                     spent += 1;
                 }
             }
             assert!(spent <= filled, "{spent} of {filled}");
-            // Both may have lost a purse to the later slice, and one to a store that came late.
-            assert!(spent + 3 * EACH >= filled, "{spent} of {filled}");
         });
     }
 }
 
-/// A reset gives back all that was charged before it, once: what is leased beside it is charged.
+/// A reset gives back all that was charged before it, once, and no lease beside it takes that back: between 20, and
+/// the two more that were there before it.
 #[test]
 fn a_reset_forgives_the_past() {
     for first in [true, false] {
         explore(&std::format!("striped reset ({first})"), 9, move || {
-            let limiter = limiter(1, 0);
+            let limiter = limiter(1, 2);
             let other = limiter.clone();
             let given = if first {
                 let thread = thread::spawn(move || other.reset());
@@ -184,7 +183,8 @@ fn a_reset_forgives_the_past() {
                 limiter.reset();
                 thread.join().unwrap()
             };
-            assert_eq!(given + drain(&limiter, &[1], EARLY), BURST);
+            let all = given + drain(&limiter, &[1], EARLY);
+            assert!(all >= BURST && all <= BURST + 2, "{all}");
         });
     }
 }

@@ -11,7 +11,7 @@
 //! - *Take a seat*: swap `owner` from one of an older slice to (me, `slice`). In one slice a seat has one owner.
 //! - *Fill*, by the owner after permits have been charged: store (`slice`, n), n at most [`Seats::most`].
 //! - *Spend*, by the owner: if `owner` is (me, `slice`) and the purse is of `slice`, store the purse with less.
-//!   No locked instruction: nobody else writes what the owner reads.
+//!   No locked instruction: nobody else fills a purse of that slice.
 //! - *Expire*: `slice` grows. All credit of older slices is void at that instant, wherever it is, and every seat
 //!   is free. Void credit is lost: it has been charged and nobody gets it.
 //!
@@ -122,6 +122,7 @@ impl Seats {
         self.seats.get((scattered(who) >> 58) as usize & self.mask).map(|padded| &**padded)
     }
 
+    #[inline(always)]
     fn second(&self, who: u64) -> Option<&Seat> {
         let scattered = scattered(who);
         let (first, second) = ((scattered >> 58) as usize & self.mask, (scattered >> 52) as usize & self.mask);
@@ -137,7 +138,7 @@ impl Seats {
     }
 
     /// The same where it is the second.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn spend_second(&self, who: u64, cost: u64) -> Spent {
         self.second(who).map_or(Spent::Short, |seat| self.spend_from(seat, who, cost))
     }
