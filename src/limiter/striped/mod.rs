@@ -4,7 +4,7 @@
 //! # How
 //!
 //! A thread that has been admitted charges the shared word for up to [`Striped::credit_each`] permits more, with the same
-//! compare-and-swap, and keeps them as *credit* in a seat of its own ([`seat`]). While it has credit a request is
+//! compare-and-swap, and keeps them as *credit* in a seat of its own. While it has credit a request is
 //! two loads, two comparisons and a store to a line that no other thread writes.
 //!
 //! # What holds
