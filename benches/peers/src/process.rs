@@ -8,6 +8,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+/// Requests of Go's and Java's peers take so many times longer than those of crates, about, and Python's so many: they
+/// are asked for so many times fewer.
+pub const SLOWER: [usize; 2] = [16, 128];
+
 /// A running program.
 pub struct Program {
     name: &'static str,
@@ -105,11 +109,11 @@ impl Programs {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let jars = format!("{0}/java:{0}/jars/*", built.display());
         Programs {
-            go: Program::start("Go", 8, &mut Command::new(built.join("go-peers"))),
-            java: Program::start("Java", 8, Command::new("java").args(["-Xmx6g", "-cp", &jars, "Peers"])),
+            go: Program::start("Go", SLOWER[0], &mut Command::new(built.join("go-peers"))),
+            java: Program::start("Java", SLOWER[0], Command::new("java").args(["-Xmx6g", "-cp", &jars, "Peers"])),
             python: Program::start(
                 "Python",
-                64,
+                SLOWER[1],
                 Command::new(built.join("python/bin/python")).arg(here.join("python/peers.py")),
             ),
         }

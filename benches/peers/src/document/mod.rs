@@ -10,7 +10,7 @@ use crate::keyed::PYTHON_MOST;
 use crate::keys::Spread::{self, Uniform, Zipf};
 use crate::model::Model;
 use crate::one::{self, Work};
-use crate::process::Programs;
+use crate::process::{Programs, SLOWER};
 use crate::rows::{of_keys, title};
 use crate::targets::Target;
 use crate::who::{self, Side};
@@ -50,6 +50,7 @@ impl Document<'_> {
             ("glance", tables::glance(self, false)),
             ("glance_told", tables::glance(self, true)),
             ("targets", tables::targets(&self.design)),
+            ("reasons", tables::reasons(&self.design)),
             ("hot", format!("The targets for one key are measured on {}.", who::HOT.name)),
             ("kept", tables::targets(&self.kept)),
             ("one", tables::one_key(self)),
@@ -67,6 +68,8 @@ impl Document<'_> {
             ("turn", format!("{:.2}", turn.as_secs_f64() * 1e3)),
             ("requests", self.sizes.cold.requests.to_string()),
             ("warm", self.sizes.cold.warm.to_string()),
+            ("slower", SLOWER[0].to_string()),
+            ("slowest", SLOWER[1].to_string()),
             ("floors", self.floors()),
             ("python_most", of_keys(PYTHON_MOST)),
         ];

@@ -8,7 +8,7 @@ pub const INK: RGBColor = RGBColor(0x1f, 0x23, 0x28);
 /// Lines that guide the eye.
 pub const GRID: RGBColor = RGBColor(0xd0, 0xd7, 0xde);
 /// Of series: to be told apart on white, on near-black, and by those who do not see red and green as two.
-pub const COLOURS: [RGBColor; 8] = [
+pub const COLOURS: [RGBColor; 9] = [
     RGBColor(0x2f, 0x81, 0xf7),
     RGBColor(0xe3, 0x7a, 0x1e),
     RGBColor(0x8b, 0x94, 0x9e),
@@ -17,6 +17,7 @@ pub const COLOURS: [RGBColor; 8] = [
     RGBColor(0xd1, 0x5b, 0x9c),
     RGBColor(0xb0, 0x8a, 0x00),
     RGBColor(0x5b, 0xa3, 0xcf),
+    RGBColor(0xc4, 0x4e, 0x3b),
 ];
 
 pub const FONT: &str = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif";
