@@ -50,6 +50,7 @@
 #include "tollbar/lease.hpp"
 #include "tollbar/limiter.hpp"
 #include "tollbar/policy.hpp"
+#include "tollbar/striped.hpp"
 #include "tollbar/table.hpp"
 
 #endif // TOLLBAR_HPP

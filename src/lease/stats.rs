@@ -24,7 +24,7 @@ pub struct Stats {
     pub overdrawn: u64,
     /// Permits admitted from it while it did not.
     pub rescued: u64,
-    /// Permits admitted uncounted ([`Rescue::Allow`]).
+    /// Permits admitted uncounted ([`super::Rescue::Allow`]).
     pub uncounted: u64,
     /// Requests refused.
     pub denied: u64,
