@@ -1,5 +1,7 @@
 //! Where `now` comes from. Sources never mix in one limiter.
 
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+mod line;
 mod system;
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 mod tsc;

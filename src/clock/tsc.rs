@@ -1,12 +1,12 @@
 //! The time-stamp counter on CLOCK_MONOTONIC's scale.
 //!
-//! One straight line for the process, `ns = base_ns + (tsc − base_tsc) · mul / 2^32`, kept in a
-//! sequence-locked record. The thread that finds it due for comparison tries to take the record; all
+//! One straight line for the process ([`Line`]), kept in a sequence-locked record. The thread that finds it due for comparison tries to take the record; all
 //! others go on with the old line, or read the system's clock if they catch it half written.
 //!
 //! A process that is killed takes its record with it; a child forked in the very moment of an
 //! adjustment finds the record taken for ever, and keeps reading the system's clock: slower, right.
 
+use super::line::{Line, CALIBRATION};
 use super::system;
 use core::arch::x86_64::{__cpuid, _rdtsc};
 use core::sync::atomic::{fence, AtomicU64, Ordering};
@@ -18,13 +18,10 @@ static BASE_NS: AtomicU64 = AtomicU64::new(0);
 static MUL: AtomicU64 = AtomicU64::new(0);
 /// The counter's distance from `BASE_TSC` at which the line is due.
 static DUE: AtomicU64 = AtomicU64::new(0);
-/// Where the first comparison was made, for the slope: a longer line is a better one.
 static FIRST_TSC: AtomicU64 = AtomicU64::new(0);
 static FIRST_NS: AtomicU64 = AtomicU64::new(0);
 
 const NO_COUNTER: u64 = u64::MAX;
-const CALIBRATION: u64 = 1_000_000;
-const LONGEST: u64 = 1_000_000_000;
 
 #[inline]
 pub(super) fn now() -> u64 {
@@ -84,53 +81,44 @@ fn start() -> u64 {
     while system::monotonic().wrapping_sub(first_ns) < CALIBRATION {
         core::hint::spin_loop();
     }
-    let (tsc, ns) = pair();
-    FIRST_TSC.store(first_tsc, Ordering::Relaxed);
-    FIRST_NS.store(first_ns, Ordering::Relaxed);
-    if !line(tsc, ns, first_tsc, first_ns, 10 * CALIBRATION) {
-        return NO_COUNTER;
+    match Line::first((first_tsc, first_ns), pair()) {
+        Some(line) => {
+            write(&line);
+            2
+        }
+        None => NO_COUNTER,
     }
-    2
 }
 
 fn adjust(sequence: u64) -> u64 {
-    let (tsc, ns) = pair();
-    let (first_tsc, first_ns) = (FIRST_TSC.load(Ordering::Relaxed), FIRST_NS.load(Ordering::Relaxed));
-    let old = BASE_NS.load(Ordering::Relaxed);
-    let mul = MUL.load(Ordering::Relaxed);
-    let past = tsc.wrapping_sub(BASE_TSC.load(Ordering::Relaxed));
-    let told = old.wrapping_add(((u128::from(past) * u128::from(mul)) >> 32) as u64);
-    let since = ns.saturating_sub(old);
-    let span = (since.saturating_mul(4)).clamp(10 * CALIBRATION, LONGEST);
-    // Off by more than 100 ppm: the machine was suspended or moved, and the old line is void.
-    let moved = told.abs_diff(ns) > 100_000 + since / 10_000;
-    if moved {
-        FIRST_TSC.store(tsc, Ordering::Relaxed);
-        FIRST_NS.store(ns, Ordering::Relaxed);
-        BASE_TSC.store(tsc, Ordering::Relaxed);
-        BASE_NS.store(ns, Ordering::Relaxed);
-        return if mul == 0 { NO_COUNTER } else { sequence + 2 };
-    }
-    if line(tsc, ns, first_tsc, first_ns, span) {
-        sequence + 2
-    } else {
-        NO_COUNTER
+    match read().again(pair()) {
+        Some(line) => {
+            write(&line);
+            sequence + 2
+        }
+        None => NO_COUNTER,
     }
 }
 
-/// Writes the line through `(tsc, ns)` with the slope from the first comparison, good for `span`
-/// nanoseconds. False if there is no slope.
-fn line(tsc: u64, ns: u64, first_tsc: u64, first_ns: u64, span: u64) -> bool {
-    let (Some(ticks), Some(time)) = (tsc.checked_sub(first_tsc), ns.checked_sub(first_ns)) else { return false };
-    let Some(ticks) = core::num::NonZeroU128::new(u128::from(ticks)) else { return false };
-    let mul = (u128::from(time) << 32) / ticks;
-    let (Ok(mul), Some(divisor)) = (u64::try_from(mul), core::num::NonZeroU128::new(mul)) else { return false };
-    let due = (u128::from(span) << 32) / divisor;
-    BASE_TSC.store(tsc, Ordering::Relaxed);
-    BASE_NS.store(ns, Ordering::Relaxed);
-    MUL.store(mul, Ordering::Relaxed);
-    DUE.store(u64::try_from(due).unwrap_or(u64::MAX), Ordering::Relaxed);
-    true
+/// The record, for the one that has taken it.
+fn read() -> Line {
+    Line {
+        base_tsc: BASE_TSC.load(Ordering::Relaxed),
+        base_ns: BASE_NS.load(Ordering::Relaxed),
+        mul: MUL.load(Ordering::Relaxed),
+        due: DUE.load(Ordering::Relaxed),
+        first_tsc: FIRST_TSC.load(Ordering::Relaxed),
+        first_ns: FIRST_NS.load(Ordering::Relaxed),
+    }
+}
+
+fn write(line: &Line) {
+    BASE_TSC.store(line.base_tsc, Ordering::Relaxed);
+    BASE_NS.store(line.base_ns, Ordering::Relaxed);
+    MUL.store(line.mul, Ordering::Relaxed);
+    DUE.store(line.due, Ordering::Relaxed);
+    FIRST_TSC.store(line.first_tsc, Ordering::Relaxed);
+    FIRST_NS.store(line.first_ns, Ordering::Relaxed);
 }
 
 /// The two clocks at one instant: the closest of a few readings.

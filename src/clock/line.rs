@@ -1,0 +1,227 @@
+//! A straight line from a counter to nanoseconds, and when to draw it anew. Arithmetic only.
+
+use core::num::NonZeroU128;
+
+/// `ns = base_ns + (tsc − base_tsc) · mul / 2^32`, good for `due` ticks from `base_tsc` on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) base_tsc: u64,
+    pub(super) base_ns: u64,
+    pub(super) mul: u64,
+    pub(super) due: u64,
+    /// Where the first comparison was made, for the slope: a longer line is a better one.
+    pub(super) first_tsc: u64,
+    pub(super) first_ns: u64,
+}
+
+/// How long the first slope is measured, in nanoseconds.
+pub(super) const CALIBRATION: u64 = 1_000_000;
+/// How long a line is good at first, and after the machine was suspended or moved,
+const SHORTEST: u64 = 10 * CALIBRATION;
+/// and how long at most.
+const LONGEST: u64 = 1_000_000_000;
+
+impl Line {
+    /// Through two comparisons, `(counter, nanoseconds)` each; `None` if there is no slope.
+    pub(super) fn first(first: (u64, u64), second: (u64, u64)) -> Option<Line> {
+        Line { first_tsc: first.0, first_ns: first.1, ..Line::default() }.through(second, SHORTEST)
+    }
+
+    /// The line after another comparison; `None` if there is no slope any more.
+    pub(super) fn again(&self, (tsc, ns): (u64, u64)) -> Option<Line> {
+        let since = ns.saturating_sub(self.base_ns);
+        let span = since.saturating_mul(4).clamp(SHORTEST, LONGEST);
+        // Off by more than 100 ppm: the machine was suspended or moved, or the system's clock is being slewed.
+        let off = self.at(tsc).abs_diff(ns) > 100_000 + since / 10_000;
+        // Begun anew the last time: the slope is of before, and says nothing.
+        let anew = self.first_tsc == self.base_tsc;
+        let line = if off && !anew { None } else { self.through((tsc, ns), if anew { SHORTEST } else { span }) };
+        // What was is void. The slope is kept until there is another, which is soon.
+        line.or(Some(Line {
+            base_tsc: tsc,
+            base_ns: ns,
+            due: ticks(SHORTEST, self.mul)?,
+            first_tsc: tsc,
+            first_ns: ns,
+            ..*self
+        }))
+    }
+
+    /// Nanoseconds at a value of the counter.
+    #[inline(always)]
+    pub(super) fn at(&self, tsc: u64) -> u64 {
+        let past = tsc.wrapping_sub(self.base_tsc);
+        self.base_ns.wrapping_add(((u128::from(past) * u128::from(self.mul)) >> 32) as u64)
+    }
+
+    /// Through a comparison, with the slope from the first one, good for `span` nanoseconds.
+    fn through(&self, (tsc, ns): (u64, u64), span: u64) -> Option<Line> {
+        let ticks_since = NonZeroU128::new(u128::from(tsc.checked_sub(self.first_tsc)?))?;
+        let time = u128::from(ns.checked_sub(self.first_ns)?);
+        let mul = u64::try_from((time << 32) / ticks_since).ok()?;
+        Some(Line { base_tsc: tsc, base_ns: ns, mul, due: ticks(span, mul)?, ..*self })
+    }
+}
+
+/// The ticks of `span` nanoseconds.
+fn ticks(span: u64, mul: u64) -> Option<u64> {
+    let due = (u128::from(span) << 32) / NonZeroU128::new(u128::from(mul))?;
+    Some(u64::try_from(due).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A counter and a system's clock, each with a speed of its own, in simulated time.
+    struct Machine {
+        /// Ticks of the counter in a nanosecond of the system's clock, times 2^20.
+        speed: u64,
+        tsc: u64,
+        ns: u64,
+        line: Line,
+        random: u64,
+        /// The furthest that the line was off, and the furthest that a reading went back behind the one before.
+        off: u64,
+        back: u64,
+        last: u64,
+        drawn: u64,
+    }
+
+    const TICKS: u64 = 3 << 20;
+
+    impl Machine {
+        fn new() -> Machine {
+            let (tsc, ns) = (1 << 40, 1 << 50);
+            let second = (tsc + 3 * CALIBRATION, ns + CALIBRATION);
+            let line = Line::first((tsc, ns), second).expect("a slope");
+            Machine { speed: TICKS, tsc: second.0, ns: second.1, line, random: 1, off: 0, back: 0, last: 0, drawn: 0 }
+        }
+
+        /// Time passes, and the clock is read as `now` reads it.
+        fn pass(&mut self, ns: u64) {
+            self.ns += ns;
+            self.tsc = self.tsc.wrapping_add((u128::from(ns) * u128::from(self.speed) >> 20) as u64);
+            self.read();
+        }
+
+        fn read(&mut self) {
+            let past = self.tsc.wrapping_sub(self.line.base_tsc);
+            let told = if past < self.line.due {
+                self.line.at(self.tsc)
+            } else {
+                // The two are never read at one instant.
+                let apart = self.random() % 60;
+                self.line = self.line.again((self.tsc, self.ns + apart)).expect("a slope");
+                self.drawn += 1;
+                self.ns
+            };
+            self.off = self.off.max(told.abs_diff(self.ns));
+            self.back = self.back.max(self.last.saturating_sub(told));
+            self.last = told;
+        }
+
+        fn random(&mut self) -> u64 {
+            self.random ^= self.random << 13;
+            self.random ^= self.random >> 7;
+            self.random ^= self.random << 17;
+            self.random
+        }
+
+        /// Parts per million faster or slower than at first.
+        fn set(&mut self, ppm: i64) {
+            self.speed = (TICKS as i64 + TICKS as i64 * ppm / 1_000_000) as u64;
+        }
+    }
+
+    const MILLISECOND: u64 = 1_000_000;
+    const HOUR: u64 = 3_600_000;
+
+    #[test]
+    fn an_hour_at_one_speed() {
+        let mut machine = Machine::new();
+        machine.set(37);
+        for _ in 0..HOUR {
+            machine.pass(MILLISECOND);
+        }
+        assert!(machine.off < 2_000, "{} ns off", machine.off);
+        assert!(machine.back < 2_000, "{} ns back", machine.back);
+        assert!(machine.drawn < 3_700, "{} times", machine.drawn);
+    }
+
+    /// A quartz that warms up and cools down, by 5 ppm a minute at most and 50 in all.
+    #[test]
+    fn an_hour_of_drift() {
+        let mut machine = Machine::new();
+        let mut ppm = 0_i64;
+        for n in 0..HOUR {
+            if n % 60_000 == 0 {
+                ppm = (ppm + (machine.random() % 11) as i64 - 5).clamp(-50, 50);
+                machine.set(ppm);
+            }
+            machine.pass(MILLISECOND);
+        }
+        // The slope is the whole time's; a second at another one is off by their difference.
+        assert!(machine.off < 100_000 + 1_000, "{} ns off", machine.off);
+    }
+
+    /// The system's clock is slewed as fast as Linux does it, 500 ppm, now one way and now the other.
+    #[test]
+    fn an_hour_of_slewing() {
+        let mut machine = Machine::new();
+        for n in 0..HOUR {
+            if n % 97_000 == 0 {
+                let ppm = (machine.random() % 1001) as i64 - 500;
+                machine.set(ppm);
+            }
+            machine.pass(MILLISECOND);
+        }
+        // From one end to the other, for a second.
+        assert!(machine.off < 1_000_000 + 1_000, "{} ns off", machine.off);
+    }
+
+    /// Suspended: the counter stands still or begins anew, the system's clock does what it likes. Moved: another counter, of
+    /// another speed. At the first reading after it the line is right again, and within 20 ms its slope is.
+    #[test]
+    fn suspended_and_moved() {
+        let mut machine = Machine::new();
+        for n in 0..2_000_u64 {
+            for _ in 0..500 {
+                machine.pass(MILLISECOND);
+            }
+            machine.off = 0;
+            match n % 5 {
+                // Hours in which only the system's clock went on.
+                0 => machine.ns += machine.random() % (HOUR * MILLISECOND),
+                // Hours in which only the counter did.
+                1 => machine.tsc = machine.tsc.wrapping_add(machine.random() % (1 << 44)),
+                2 => machine.tsc = machine.random() % (1 << 44),
+                3 => machine.tsc = machine.tsc.wrapping_add(machine.random()),
+                _ => {
+                    machine.tsc = machine.random() >> 1;
+                    machine.speed = (TICKS / 2) + machine.random() % TICKS;
+                }
+            }
+            // A leap of the system's clock alone shows when the line is due, and not before: a second at most.
+            for _ in 0..1_100 {
+                machine.pass(MILLISECOND);
+            }
+            for _ in 0..40 {
+                machine.pass(MILLISECOND);
+            }
+            machine.off = 0;
+            for _ in 0..100 {
+                machine.pass(MILLISECOND);
+            }
+            assert!(machine.off < 20_000, "{} ns off after {n}", machine.off);
+        }
+    }
+
+    #[test]
+    fn no_slope_is_no_line() {
+        assert_eq!(Line::first((5, 5), (5, 9)), None, "the counter stands");
+        assert_eq!(Line::first((5, 5), (4, 9)), None, "it goes back");
+        assert_eq!(Line::first((5, 9), (9, 5)), None, "time goes back");
+        assert_eq!(Line::first((5, 5), (9, 5)), None, "time stands");
+    }
+}
