@@ -101,7 +101,7 @@ mod tests {
         /// Time passes, and the clock is read as `now` reads it.
         fn pass(&mut self, ns: u64) {
             self.ns += ns;
-            self.tsc = self.tsc.wrapping_add((u128::from(ns) * u128::from(self.speed) >> 20) as u64);
+            self.tsc = self.tsc.wrapping_add(((u128::from(ns) * u128::from(self.speed)) >> 20) as u64);
             self.read();
         }
 
