@@ -1406,9 +1406,8 @@ int32_t tollbar_lease_get_stats(const tollbar_lease *lease, tollbar_lease_stats 
  * all, and the only ones while tollbar_client_run has it. */
 typedef struct tollbar_client tollbar_client;
 
-/* Makes the client that asks the store at `url` for `lease`, which must outlive it:
- *
- * redis://[user[:password]@]host[:port][/db]      unix:/path[?db=N&user=...&password=...]
+/* Makes the client that asks the store at `url` for `lease`, which must outlive it: `redis://[user[:password]@]host[:port][/db]`,
+ * likewise `valkey://`, or `unix:/path[?db=N&user=...&password=...]`.
  *
  * It does not connect yet. Then either tollbar_client_run in a thread, or tollbar_client_tick from an event loop. On a URL that
  * cannot be read it is TOLLBAR_E_URL, and `*column`, unless `column` is NULL, the place of the fault, from 1.
