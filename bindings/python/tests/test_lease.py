@@ -109,9 +109,10 @@ def test_without_a_store_it_lives_on_its_share():
         at = limit.now() + 4_100_000_000
         assert limit.allow("ann", at=at) and not limit.allow("ann", at=at) and not limit.check("ann", at=at)
         stats = limit.stats()
-        assert (stats.circuit, limit.circuit) == ("unknown", "unknown")
+        # Its thread may not have tried yet.
+        assert {stats.circuit, limit.circuit} <= {"unknown", "open"}
         assert stats.rescued == 18 * 5 + 1 and stats.granted == 0 and stats.denied > 80
-        assert limit.policy == tollbar.Policy(SLOW) and "unknown" in repr(limit)
+        assert limit.policy == tollbar.Policy(SLOW) and ("unknown" in repr(limit) or "open" in repr(limit))
 
 
 def test_rescues_and_overdrafts():
