@@ -35,7 +35,12 @@ impl Line {
         let off = self.at(tsc).abs_diff(ns) > 100_000 + since / 10_000;
         // Begun anew the last time: the slope is of before, and says nothing.
         let anew = self.first_tsc == self.base_tsc;
-        let line = if off && !anew { None } else { self.through((tsc, ns), if anew { SHORTEST } else { span }) };
+        // A core whose counter is a little behind asks at once: that is too short for a slope.
+        let line = if (off && !anew) || (anew && since < CALIBRATION) {
+            None
+        } else {
+            self.through((tsc, ns), if anew { SHORTEST } else { span })
+        };
         // What was is void. The slope is kept until there is another, which is soon.
         line.or(Some(Line {
             base_tsc: tsc,
@@ -215,6 +220,15 @@ mod tests {
             }
             assert!(machine.off < 20_000, "{} ns off after {n}", machine.off);
         }
+    }
+
+    /// Asked again at once after it has begun anew, it does not take two readings' distance for a slope.
+    #[test]
+    fn a_moment_is_no_slope() {
+        let line = Line::first((0, 0), (3 * CALIBRATION, CALIBRATION)).expect("a slope");
+        let anew = line.again((1 << 50, 1 << 40)).expect("begun anew");
+        let again = anew.again(((1 << 50) + 10, (1 << 40) + 300)).expect("and again");
+        assert_eq!((anew.mul, again.mul), (line.mul, line.mul));
     }
 
     #[test]
