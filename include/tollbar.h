@@ -1123,6 +1123,12 @@ int32_t tollbar_table_add_policy(const tollbar_table *table,
                                  const tollbar_policy_spec *spec,
                                  uint32_t *number);
 
+/* `*number` is that of the first policy that equals this one in every field, which is added if there is none:
+ * all that ask for the same policy at once get the same number. */
+int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
+                                         const tollbar_policy_spec *spec,
+                                         uint32_t *number);
+
 /* Changes a policy while the table is in use, in all processes at once. Each key keeps its debt: counts
  * where both count alike, else as the time until it is paid. In a time with one change no more is admitted
  * than the two policies' bounds together; with several, than those of all. Once in some hundred changes this call looks at every slot. */

@@ -4,6 +4,7 @@ mod common;
 
 use common::{policy, Rng, DAY, HOUR, MIN, SEC};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::Barrier;
 use std::thread;
 use tollbar::table::{Missing, OnFull, Options, PolicyId, Request, Table, TableError, POLICIES_MOST};
 use tollbar::{Decision, Policy, Verdict, NEVER};
@@ -215,6 +216,46 @@ fn policies_are_added_while_the_table_is_used() {
     assert_eq!(table.policies(), 128);
     assert_eq!(table.add_policy(&policy("1/h")), Err(TableError::Policies));
     assert!((0..128).all(|n| admits(&table, PolicyId::new(n), b"after", NOW)));
+}
+
+/// Threads that meet the same new policies at once give each one number, and no place is wasted.
+#[test]
+fn all_that_look_for_a_policy_get_the_same_number() {
+    const THREADS: usize = 4;
+    for round in 0..20u64 {
+        let table = table(&Options::new(20), &["1/h"]);
+        let start = Barrier::new(THREADS);
+        let numbers: Vec<Vec<u32>> = thread::scope(|scope| {
+            let ask = |thread: u64| {
+                let (table, start) = (&table, &start);
+                scope.spawn(move || {
+                    let mut rng = Rng(round * THREADS as u64 + thread);
+                    let mut order: Vec<u64> = (1..POLICIES_MOST as u64).collect();
+                    // Half of them go the same way, so that they meet at every policy.
+                    if thread % 2 == 1 {
+                        (1..order.len()).for_each(|n| order.swap(n, rng.below(n as u64 + 1) as usize));
+                    }
+                    let mut found = vec![0; POLICIES_MOST];
+                    start.wait();
+                    for n in order {
+                        let id = table.find_or_add_policy(&policy(&format!("1/h burst {}", n + 1))).unwrap();
+                        assert_eq!(table.policy(id), Ok(policy(&format!("1/h burst {}", n + 1))));
+                        found[n as usize] = id.number();
+                    }
+                    found
+                })
+            };
+            let asking: Vec<_> = (0..THREADS as u64).map(ask).collect();
+            asking.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(numbers.iter().all(|found| *found == numbers[0]), "{numbers:?}");
+        assert_eq!(table.policies(), POLICIES_MOST as u32);
+        assert_eq!(table.find_or_add_policy(&policy("7/h")), Err(TableError::Policies));
+        // What a loser had claimed is free again: of 255 versions 128 are in use.
+        for n in 0..300 {
+            table.set_policy(PolicyId::new(1), &policy(&format!("1/h burst {}", n + 1000))).unwrap();
+        }
+    }
 }
 
 /// Ten thousand changes of three policies: who is used up stays so, and nothing runs out.

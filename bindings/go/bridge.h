@@ -180,6 +180,10 @@ static inline int32_t go_table_sweep(uintptr_t table, uint64_t from, uint64_t mo
 static inline int32_t go_table_add_policy(uintptr_t table, const tollbar_policy_spec *spec, uint32_t *number) {
     return tollbar_table_add_policy(GO_TABLE(table), spec, number);
 }
+
+static inline int32_t go_table_find_or_add_policy(uintptr_t table, const tollbar_policy_spec *spec, uint32_t *number) {
+    return tollbar_table_find_or_add_policy(GO_TABLE(table), spec, number);
+}
 static inline int32_t go_table_set_policy(uintptr_t table, uint32_t number, const tollbar_policy_spec *spec) {
     return tollbar_table_set_policy(GO_TABLE(table), number, spec);
 }

@@ -171,6 +171,18 @@ func tableAddPolicy(table uintptr, policy string) (uint32, error) {
 	return uint32(number), nil
 }
 
+func tableFindOrAddPolicy(table uintptr, policy string) (uint32, error) {
+	spec, err := parse(policy)
+	if err != nil {
+		return 0, err
+	}
+	var number C.uint32_t
+	if code := C.go_table_find_or_add_policy(C.uintptr_t(table), &spec, &number); code != 0 {
+		return 0, refused(policy, Code(code))
+	}
+	return uint32(number), nil
+}
+
 func tableSetPolicy(table uintptr, number uint32, policy string) error {
 	spec, err := parse(policy)
 	if err != nil {

@@ -137,6 +137,16 @@ func (t *Table) AddPolicy(policy string) (number uint32, err error) {
 	return number, err
 }
 
+// FindOrAddPolicy is the number of the first policy that equals this one in every field, which is added if there is none.
+// All goroutines and processes that ask for the same policy at once get the same number. The error is a [*PolicyError].
+func (t *Table) FindOrAddPolicy(policy string) (number uint32, err error) {
+	err = t.with(func(table uintptr) (err error) {
+		number, err = tableFindOrAddPolicy(table, policy)
+		return err
+	})
+	return number, err
+}
+
 // SetPolicy changes the policy of that number while the table is in use, in all processes at once. Each key keeps its
 // debt. The error is a [*PolicyError].
 func (t *Table) SetPolicy(number uint32, policy string) error {

@@ -199,6 +199,11 @@ func TestPoliciesOfATableInUse(t *testing.T) {
 	if err != nil || number != 1 || !table.Under(number).AllowN("key", 5) {
 		t.Fatal(number, err)
 	}
+	for want, policy := range []string{"1/day", "5/day", "7/day", "7/day"} {
+		if number, err := table.FindOrAddPolicy(policy); err != nil || number != uint32(min(want, 2)) {
+			t.Error(policy, number, err)
+		}
+	}
 	if err := table.SetPolicy(0, "10/day"); err != nil || !table.AllowN("key", 10) {
 		t.Error(err)
 	}
@@ -315,6 +320,7 @@ func TestTableAfterClose(t *testing.T) {
 		func() error { _, err := table.Now(); return err },
 		func() error { _, err := table.Sweep(); return err },
 		func() error { _, err := table.AddPolicy("1/s"); return err },
+		func() error { _, err := table.FindOrAddPolicy("1/s"); return err },
 		func() error { return table.SetPolicy(0, "1/s") },
 		func() error { _, err := table.Policy(0); return err },
 		func() error { _, err := table.Stats(); return err },

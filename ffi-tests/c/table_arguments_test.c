@@ -312,6 +312,11 @@ static void c4_arguments_of_the_rest(void **state) {
     NULL_IS(tollbar_table_add_policy(table, &spec, NULL));
     ODD_IS(tollbar_table_add_policy(ODD(tollbar_table), &spec, &policy));
     ODD_IS(tollbar_table_add_policy(table, ODD(tollbar_policy_spec), &policy));
+    NULL_IS(tollbar_table_find_or_add_policy(NULL, &spec, &policy));
+    NULL_IS(tollbar_table_find_or_add_policy(table, NULL, &policy));
+    NULL_IS(tollbar_table_find_or_add_policy(table, &spec, NULL));
+    ODD_IS(tollbar_table_find_or_add_policy(ODD(tollbar_table), &spec, &policy));
+    ODD_IS(tollbar_table_find_or_add_policy(table, ODD(tollbar_policy_spec), &policy));
     ODD_IS(tollbar_table_add_policy(table, &spec, ODD(uint32_t)));
     assert_int_equal(tollbar_table_add_policy(table, &wrong, &policy), TOLLBAR_E_PERIOD_ZERO);
     NULL_IS(tollbar_table_set_policy(NULL, 0, &spec));

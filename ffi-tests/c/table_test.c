@@ -399,9 +399,17 @@ static void policies_change_while_keys_keep_their_debt(void **state) {
     assert_int_equal(stats_of(table).policies, 3);
     assert_int_equal(take(table, 2, 1, SEC, 1), TOLLBAR_ALLOWED);
     assert_int_equal(take(table, 2, 1, SEC, 1), TOLLBAR_DENIED);
-    assert_int_equal(tollbar_table_set_policy(table, 3, &hourly), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_find_or_add_policy(table, &hourly, &number), 0);
+    assert_int_equal(number, 2);
+    hourly.burst++;
+    for (i = 0; i < 2; i++) {
+        assert_int_equal(tollbar_table_find_or_add_policy(table, &hourly, &number), 0);
+        assert_int_equal(number, 3);
+    }
+    assert_int_equal(stats_of(table).policies, 4);
+    assert_int_equal(tollbar_table_set_policy(table, 4, &hourly), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(tollbar_table_set_policy(table, UINT32_MAX, &hourly), TOLLBAR_E_NO_SUCH_POLICY);
-    assert_int_equal(tollbar_table_get_policy(table, 3, &got), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_get_policy(table, 4, &got), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(got.limit, 5);
     tollbar_table_free(table);
 }
@@ -432,6 +440,10 @@ static void a_table_has_128_policies_at_most(void **state) {
         assert_int_equal(number, i);
     }
     assert_int_equal(tollbar_table_add_policy(table, &asked.specs[0], &number), TOLLBAR_E_POLICIES);
+    assert_int_equal(tollbar_table_find_or_add_policy(table, &asked.specs[0], &number), 0);
+    assert_int_equal(number, 0);
+    asked.specs[0].burst++;
+    assert_int_equal(tollbar_table_find_or_add_policy(table, &asked.specs[0], &number), TOLLBAR_E_POLICIES);
     tollbar_table_free(table);
 }
 

@@ -148,6 +148,7 @@ TEST(policies_are_gone_through) {
     const std::vector<tollbar::spec> specs{"2/min", "3/min burst 9"};
     const table logins(1000, specs);
     CHECK(logins.add_policy("4/min") == static_cast<policy_id>(2) && *logins.try_add_policy("5/min") == static_cast<policy_id>(3));
+    CHECK(logins.find_or_add_policy("5/min") == static_cast<policy_id>(3) && *logins.try_find_or_add_policy("2/min") == static_cast<policy_id>(0));
     logins.set_policy(api, tollbar::spec(6, 1min));
     CHECK(logins.policy(api) == tollbar::spec("6/min") && logins.try_set_policy(api, "7/min") && logins.try_policy(api)->limit() == 7);
     std::string seen;
@@ -343,7 +344,7 @@ TEST(tables_move) {
     CHECK(null(first.check_many(one, result)) && null(first.check_many_at(1h, one, result)) && !result[0]);
     CHECK(null(first.try_exempt("a")) && null(first.try_unexempt("a")) && null(first.try_hash("a")) && null(first.try_now()));
     CHECK(null(first.try_stats()) && null(first.try_sync()) && null(first.try_sweep()) && null(first.try_validate()));
-    CHECK(null(first.try_repair()) && null(first.try_policy(api)) && null(first.try_add_policy("1/s")) && null(first.try_set_policy(api, "1/s")));
+    CHECK(null(first.try_repair()) && null(first.try_policy(api)) && null(first.try_add_policy("1/s")) && null(first.try_find_or_add_policy("1/s")) && null(first.try_set_policy(api, "1/s")));
     CHECK(null(first.try_copy_from(moved)) && null(moved.try_copy_from(first)));
     for ([[maybe_unused]] const auto &entry : first.entries())
         CHECK(false);

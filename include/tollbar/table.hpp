@@ -205,6 +205,14 @@ public:
         const std::int32_t code = tollbar_table_add_policy(get(), of.get(), &id);
         return detail::done(code, static_cast<policy_id>(id));
     }
+    /// The number of the first policy that equals this one in every field, which is added if there is none. All that ask for the
+    /// same policy at once get the same number.
+    policy_id find_or_add_policy(const spec &of) const { return try_find_or_add_policy(of).value(); }
+    result<policy_id> try_find_or_add_policy(const spec &of) const noexcept {
+        std::uint32_t id = 0;
+        const std::int32_t code = tollbar_table_find_or_add_policy(get(), of.get(), &id);
+        return detail::done(code, static_cast<policy_id>(id));
+    }
     /// Changes a policy while the table is in use, in all processes at once. Each key keeps its debt.
     void set_policy(policy_id id, const spec &to) const { try_set_policy(id, to).value(); }
     result<void> try_set_policy(policy_id id, const spec &to) const noexcept {

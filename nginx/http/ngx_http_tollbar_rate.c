@@ -26,9 +26,6 @@ struct ngx_http_tollbar_rates_s {
     rate_t rates[RATES_MOST];
 };
 
-static int32_t number_of(const tollbar_table *table, const tollbar_policy_spec *policy, uint32_t *number);
-static ngx_flag_t find_number(const tollbar_table *table, const tollbar_policy_spec *policy, uint32_t *number);
-
 void ngx_http_tollbar_rate_widen(tollbar_policy_spec *policy)
 {
     /* The library is for 64-bit processors, where compilers have this. */
@@ -72,7 +69,7 @@ const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, 
         return NULL;
     }
     ngx_http_tollbar_rate_widen(&policy);
-    error = number_of(zone->zone.table, &policy, number);
+    error = tollbar_table_find_or_add_policy(zone->zone.table, &policy, number);
     if (error != 0) {
         ngx_log_error(NGX_LOG_ERR, log, 0, "rate \"%V\" is one too many for zone \"%V\": %s", text, &shm_zone->shm.name,
                       tollbar_strerror(error));
@@ -87,35 +84,4 @@ const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, 
     rate->policy = policy;
     rate->number = *number;
     return &rate->policy;
-}
-
-/* Finds the policy in the table, or adds it. Where two processes add it at once, both look again and take the first; its place in
- * the table comes before that of the other, so each sees it. */
-static int32_t number_of(const tollbar_table *table, const tollbar_policy_spec *policy, uint32_t *number)
-{
-    int32_t error;
-
-    if (find_number(table, policy, number)) {
-        return 0;
-    }
-    error = tollbar_table_add_policy(table, policy, number);
-    if (error == 0) {
-        (void) find_number(table, policy, number);
-    }
-    return error;
-}
-
-static ngx_flag_t find_number(const tollbar_table *table, const tollbar_policy_spec *policy, uint32_t *number)
-{
-    tollbar_policy_spec found = TOLLBAR_POLICY_SPEC_INIT;
-    uint32_t n;
-
-    /* The first is not one that came with a request. */
-    for (n = 1; n < RATES_MOST && tollbar_table_get_policy(table, n, &found) == 0; n++) {
-        if (ngx_memcmp(&found, policy, sizeof(found)) == 0) {
-            *number = n;
-            return 1;
-        }
-    }
-    return 0;
 }

@@ -174,9 +174,9 @@ static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
                    ? NGX_CONF_OK
                    : ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\"", argument);
     }
-    /* A table cannot be without a policy. No request is asked under this one. */
+    /* A table cannot be without a policy. No request is asked under this one: texts are of whole milliseconds. */
     zone->policy.limit = 1;
-    zone->policy.period_ns = 1000000000;
+    zone->policy.period_ns = 1000000001;
     zone->policy.burst = 1;
     zone->rate = compile(cf, &text);
     zone->rates = ngx_http_tollbar_rates_create(cf->pool);

@@ -218,6 +218,27 @@ pub unsafe extern "C" fn tollbar_table_add_policy(
     })
 }
 
+/// `*number` is that of the first policy that equals this one in every field, which is added if there is none:
+/// all that ask for the same policy at once get the same number.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
+    table: *const tollbar_table,
+    spec: *const tollbar_policy_spec,
+    number: *mut u32,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (table, number, policy) = unsafe { (reference(table)?, place(number)?, policy(spec)?) };
+            number.write(table.table.find_or_add_policy(&policy).map_err(table_code)?.number());
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
 /// Changes a policy while the table is in use, in all processes at once. Each key keeps its debt: counts
 /// where both count alike, else as the time until it is paid. In a time with one change no more is admitted
 /// than the two policies' bounds together; with several, than those of all. Once in some hundred changes this call looks at every slot.

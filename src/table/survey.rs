@@ -235,6 +235,13 @@ impl Table {
         self.free_versions(|| versions::add(self.header(), self.records(), policy)).map(PolicyId::new)
     }
 
+    /// The number of the first policy that equals this one in every field, which is added if there is none. Of threads and
+    /// processes that ask for the same policy at once, all get the same number.
+    pub fn find_or_add_policy(&self, policy: &Policy) -> Result<PolicyId, TableError> {
+        self.check_policy(policy)?;
+        self.free_versions(|| versions::find_or_add(self.header(), self.records(), policy)).map(PolicyId::new)
+    }
+
     /// Changes a policy while the table is in use, in all processes at once. Each key's debt is carried over when it is
     /// next asked for: counts where both count alike, else as the time until it is paid. In any window of time with one
     /// change no more is admitted than the two policies' bounds together; with several, than those of all.

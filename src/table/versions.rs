@@ -208,23 +208,62 @@ impl Record {
 
 /// Adds `policy` to the table; returns its number.
 pub(super) fn add(header: &Header, records: &[Record; VERSIONS], policy: &Policy) -> Result<u32, TableError> {
+    add_unless(header, records, policy, |_| false)
+}
+
+/// The first number that has `policy`, which is added if none has.
+pub(super) fn find_or_add(header: &Header, records: &[Record; VERSIONS], policy: &Policy) -> Result<u32, TableError> {
+    let has = |current: &AtomicU64| current_policy(records, current).is_some_and(|now| now == *policy);
+    // Most often it is there, and no record is needed.
+    match header.current.iter().position(has) {
+        Some(number) => Ok(number as u32),
+        None => add_unless(header, records, policy, has),
+    }
+}
+
+/// Adds `policy` in the first free place, unless a place before that is the one. Places are taken in their order and never given
+/// back, so of two that add at once the later sees what the earlier has added.
+fn add_unless(
+    header: &Header,
+    records: &[Record; VERSIONS],
+    policy: &Policy,
+    is_it: impl Fn(&AtomicU64) -> bool,
+) -> Result<u32, TableError> {
     let (version, record) = claim(header, records)?;
     let mut last = CLAIMED;
     for (number, current) in header.current.iter().enumerate() {
-        if current.load(Ordering::Relaxed) != 0 {
-            continue;
+        if current.load(Ordering::Relaxed) == 0 {
+            // The stamp names the policy's number, so it is written anew for each that is tried. Nobody knows it yet.
+            let stamp = stamp(header, number as u32, version);
+            record.publish(policy, stamp);
+            // Release: with the record.
+            if current.compare_exchange(0, stamp, Ordering::Release, Ordering::Relaxed).is_ok() {
+                return Ok(number as u32);
+            }
+            last = stamp;
         }
-        // The stamp names the policy's number, so it is written anew for each that is tried. Nobody knows it yet.
-        let stamp = stamp(header, number as u32, version);
-        record.publish(policy, stamp);
-        // Release: with the record.
-        if current.compare_exchange(0, stamp, Ordering::Release, Ordering::Relaxed).is_ok() {
+        if is_it(current) {
+            record.free(last);
             return Ok(number as u32);
         }
-        last = stamp;
     }
     record.free(last);
     Err(TableError::Policies)
+}
+
+/// The policy of this place as it is now.
+fn current_policy(records: &[Record; VERSIONS], current: &AtomicU64) -> Option<Policy> {
+    // Acquire: with the record.
+    let mut stamp = current.load(Ordering::Acquire);
+    loop {
+        let policy = records.get(version_of(stamp)).and_then(|record| record.read(stamp));
+        let seen = current.load(Ordering::Acquire);
+        // It may be changed, and the record freed, while it is read.
+        if policy.is_some() || seen == stamp {
+            return policy;
+        }
+        stamp = seen;
+    }
 }
 
 /// Makes `policy` the policy of that number, unless it is.

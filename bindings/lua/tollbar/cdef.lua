@@ -435,6 +435,9 @@ int32_t tollbar_table_sweep(const tollbar_table *table,
 int32_t tollbar_table_add_policy(const tollbar_table *table,
                                  const tollbar_policy_spec *spec,
                                  uint32_t *number);
+int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
+                                         const tollbar_policy_spec *spec,
+                                         uint32_t *number);
 int32_t tollbar_table_set_policy(const tollbar_table *table,
                                  uint32_t number,
                                  const tollbar_policy_spec *spec);

@@ -154,18 +154,27 @@ function Table:set_policy(policy, to)
     return yes(lib.tollbar_table_set_policy(self.handle, number(policy), spec), "the table")
 end
 
---- One more policy, in all processes; its number.
-function Table:add_policy(policy)
+local function numbered(self, ask, policy)
     local spec, message, code = core.policy(policy)
     if not spec then
         return nil, message, code
     end
     local out = ffi.new("uint32_t[1]")
-    code = lib.tollbar_table_add_policy(self.handle, spec, out)
+    code = ask(self.handle, spec, out)
     if code ~= ALLOWED then
         return failure(code, "the table")
     end
     return out[0]
+end
+
+--- One more policy, in all processes; its number.
+function Table:add_policy(policy)
+    return numbered(self, lib.tollbar_table_add_policy, policy)
+end
+
+--- The number of the first policy that equals this one, which is added if there is none.
+function Table:find_or_add_policy(policy)
+    return numbered(self, lib.tollbar_table_find_or_add_policy, policy)
 end
 
 --- The numbers of a struct by their names, but for its size.

@@ -101,6 +101,7 @@ PyObject *core_limiter_many(const tollbar_limiter *limiter, core_state *state, P
 /* table_admin.c: what is done to a table now and then. */
 PyObject *core_table_set_policy(PyObject *self, PyObject *args);
 PyObject *core_table_add_policy(PyObject *self, PyObject *text);
+PyObject *core_table_find_or_add_policy(PyObject *self, PyObject *text);
 PyObject *core_table_get_policy(PyObject *self, PyObject *policy);
 PyObject *core_table_stats(PyObject *self, PyObject *unused);
 PyObject *core_table_validate(PyObject *self, PyObject *repair);

@@ -279,6 +279,7 @@ static PyMethodDef table_methods[] = {
     { "copy_from", core_table_copy_from, METH_O, "copy_from(table) -> (copied, lost)" },
     { "_set_policy", core_table_set_policy, METH_VARARGS, "Changes a policy." },
     { "_add_policy", core_table_add_policy, METH_O, "Adds a policy; its number." },
+    { "_find_or_add_policy", core_table_find_or_add_policy, METH_O, "The number of a policy, added if there is none." },
     { "_text", core_table_get_policy, METH_O, "The text of a policy." },
     { "_stats", core_table_stats, METH_NOARGS, "Counters and sizes." },
     { "_health", core_table_validate, METH_O, "What is in the slots; repaired if the argument is true." },

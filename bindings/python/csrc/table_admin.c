@@ -41,7 +41,9 @@ PyObject *core_table_set_policy(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-PyObject *core_table_add_policy(PyObject *self, PyObject *text) {
+typedef int32_t (*number_fn)(const tollbar_table *, const tollbar_policy_spec *, uint32_t *);
+
+static PyObject *number_of(PyObject *self, PyObject *text, number_fn ask) {
     tollbar_policy_spec spec;
     uint32_t number = 0;
     if (core_spec_parse(of(self)->state, text, &spec) != 0)
@@ -49,8 +51,16 @@ PyObject *core_table_add_policy(PyObject *self, PyObject *text) {
     const tollbar_table *table = core_table_handle(of(self));
     if (table == NULL)
         return NULL;
-    int32_t code = tollbar_table_add_policy(table, &spec, &number);
+    int32_t code = ask(table, &spec, &number);
     return code != 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLong(number);
+}
+
+PyObject *core_table_add_policy(PyObject *self, PyObject *text) {
+    return number_of(self, text, tollbar_table_add_policy);
+}
+
+PyObject *core_table_find_or_add_policy(PyObject *self, PyObject *text) {
+    return number_of(self, text, tollbar_table_find_or_add_policy);
 }
 
 PyObject *core_table_get_policy(PyObject *self, PyObject *policy) {

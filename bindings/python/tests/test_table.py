@@ -81,6 +81,9 @@ def test_policies_by_name_and_number():
     assert table.policy("logins").limit == 5
     number = table.add_policy("7/h")
     assert number == 2 and table.check("a", policy=number).remaining == 6
+    assert [table.find_or_add_policy(text) for text in ("5/h", "7/h", "8/h", "8/h")] == [1, 2, 3, 3]
+    with pytest.raises(tollbar.PolicyError, match="column"):
+        table.find_or_add_policy("8/hh")
     with pytest.raises(tollbar.PolicyError):
         table.set_policy(0, "nonsense")
     assert Table(["1/h", "2/h"], capacity=5).check("k", policy=1).remaining == 1
@@ -220,6 +223,7 @@ def test_a_closed_table_raises():
         table.policy,
         lambda: table.set_policy("only", "2/s"),
         lambda: table.add_policy("2/s"),
+        lambda: table.find_or_add_policy("2/s"),
         lambda: table.copy_from(other),
         lambda: other.copy_from(table),
     ):

@@ -151,6 +151,11 @@ class Table(_core.Table):
         """One more policy, in all processes; its number."""
         return self._add_policy(_text(policy))
 
+    def find_or_add_policy(self, policy: str | Policy) -> int:
+        """The number of the first policy that equals this one, which is added if there is none. All that ask for the same
+        policy at once get the same number."""
+        return self._find_or_add_policy(_text(policy))
+
     def stats(self) -> Stats:
         return Stats(*self._stats())
 
