@@ -97,6 +97,17 @@ fn race(state: &Arc<State>, first: usize, threads: &[Requests]) -> Vec<Vec<u64>>
         .collect()
 }
 
+/// Two threads that do different things. Neither is the one that the model began in: of that one loom tries fewer orders.
+fn beside<A: 'static, B: 'static>(
+    state: &Arc<State>,
+    one: impl FnOnce(&State) -> A + 'static,
+    other: impl FnOnce(&State) -> B + 'static,
+) -> (A, B) {
+    let (first, second) = (state.clone(), state.clone());
+    let (one, other) = (thread::spawn(move || one(&first)), thread::spawn(move || other(&second)));
+    (one.join().unwrap(), other.join().unwrap())
+}
+
 fn sum(given: &[Vec<u64>]) -> u64 {
     given.iter().flatten().sum()
 }
@@ -125,11 +136,9 @@ fn cell_gives_the_last_permit_once() {
 #[test]
 fn cell_takes_up_to_what_is_left() {
     explore("cell take_up_to", 9, || {
-        let state = state("3/30ns");
-        let other = state.clone();
-        let thread = thread::spawn(move || other.take_up_to_at(5, 2));
-        let mine = admit(&state, 5, 1) + admit(&state, 5, 1);
-        assert_eq!(mine + thread.join().unwrap(), 3);
+        let admits = |state: &State| admit(state, 5, 1) + admit(state, 5, 1);
+        let (one, other) = beside(&state("3/30ns"), admits, |state| state.take_up_to_at(5, 2));
+        assert_eq!(one + other, 3);
     });
 }
 
@@ -155,11 +164,8 @@ fn cell_resets() {
     explore("cell reset", 9, || {
         let state = state("2/20ns algo fixed-window");
         assert_eq!(admit(&state, 5, 2), 2);
-        let other = state.clone();
-        let thread = thread::spawn(move || other.reset());
-        let mine = admit(&state, 5, 1) + admit(&state, 5, 1);
-        thread.join().unwrap();
-        assert_eq!(mine + drain(&state, 5), 2);
+        let (given, ()) = beside(&state, |state| admit(state, 5, 1) + admit(state, 5, 1), State::reset);
+        assert_eq!(given + drain(&state, 5), 2);
     });
 }
 
@@ -306,11 +312,8 @@ fn ring_has_one_first_request() {
 fn ring_and_log_show_no_phantom_room() {
     for policy in ["2/20ns algo sliding-window segments 2", "2/20ns algo sliding-log"] {
         explore(&format!("phantom, {policy}"), 2, move || {
-            let state = state(policy);
-            let other = state.clone();
-            let thread = thread::spawn(move || other.check_at(25, 1));
-            let mine = [state.check_at(25, 1), state.check_at(25, 1)];
-            let theirs = thread.join().unwrap();
+            let twice = |state: &State| [state.check_at(25, 1), state.check_at(25, 1)];
+            let (mine, theirs) = beside(&state(policy), twice, |state| state.check_at(25, 1));
             let allowed = mine.iter().chain([&theirs]).filter(|d| d.verdict == Verdict::Allowed).count();
             assert_eq!(allowed, 2);
             assert!(mine[0].verdict != Verdict::Allowed || mine[0].remaining <= 1);
