@@ -148,8 +148,9 @@ def test_a_new_binary(machines):
     old = []
 
     def exchange():
-        os.kill(first.master(), signal.SIGUSR2)
+        # Asked for before the signal: after it, the file may name the new one already, or a process that forks to become it.
         old.append(first.master())
+        os.kill(old[0], signal.SIGUSR2)
 
     def retire():
         os.kill(old[0], signal.SIGQUIT)
