@@ -1571,6 +1571,58 @@ int32_t tollbar_striped_available_at(const tollbar_striped *striped,
  * survive it. */
 int32_t tollbar_striped_reset(const tollbar_striped *striped);
 
+/* --------------------------------------------------------------------------------------------
+ * 16. Hot keys: keys of a table that many threads ask for
+ * -------------------------------------------------------------------------------------------- */
+
+/* For keys that several threads ask a table for at once, such as a few large tenants among many: each request for one
+ * writes its slot, whose cache line then goes from core to core. A thread that has a tollbar_hot_keys takes some permits
+ * of such keys more in advance, its credit, and the next requests are decided on a cache line of its own, with a look at
+ * the clock. Keys that are asked for seldom, or by one thread, gain nothing.
+ *
+ *     tollbar_hot_keys *hot;                              (one a thread)
+ *     tollbar_hot_keys_new(table, 1000, &hot);
+ *
+ *     if (tollbar_hot_keys_check(hot, TENANTS, tenant, strlen(tenant), 1) != TOLLBAR_ALLOWED)
+ *         return too_many_requests();
+ *
+ * Still at most burst + rate * t of a key in every interval t, whatever threads and processes do. Credit is a sixteenth
+ * of what remains at most, 1,024 permits at most, and none near the limit or if the burst is below 32; there each request is decided
+ * as by tollbar_table_check. It is good until the key's bucket would be full without it, for which some of a full bucket
+ * is given up: what comes back in an eighth of a second, an eighth of the burst at most. What a thread does not spend until
+ * then is lost. A child that is forked has no credit. A key that is reset keeps what threads have for it. Only gcra
+ * has credit, and only while the table has no exempt keys: everything else is asked of the table each time. */
+
+/* What one thread has for the keys of a table that it asks for most often. No two threads may be in calls with the same one at
+ * once. */
+typedef struct tollbar_hot_keys tollbar_hot_keys;
+
+/* Makes room for the credit of about `keys` keys, 64 to 65,536 of them (what is below or above is taken for that), 17
+ * bytes each. The table must outlive it. On success `*out` is to be freed with tollbar_hot_keys_free; otherwise
+ * it is left alone. */
+int32_t tollbar_hot_keys_new(const tollbar_table *table,
+                             uint32_t keys,
+                             tollbar_hot_keys **out);
+
+/* Frees it; what credit there was is lost. NULL is nothing. */
+void tollbar_hot_keys_free(tollbar_hot_keys *hot_keys);
+
+/* tollbar_table_check, of the thread's credit where there is any. (What is left of a key tollbar_table_peek tells; credit, of this
+ * thread and of others, is not in it.) */
+int32_t tollbar_hot_keys_check(tollbar_hot_keys *hot_keys,
+                               uint32_t policy,
+                               const void *key,
+                               size_t length,
+                               uint64_t cost);
+
+/* tollbar_hot_keys_check at the caller's time, as tollbar_table_check_at. */
+int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
+                                  uint32_t policy,
+                                  const void *key,
+                                  size_t length,
+                                  uint64_t now_ns,
+                                  uint64_t cost);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

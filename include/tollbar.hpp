@@ -46,6 +46,7 @@
 
 #include "tollbar/decision.hpp"
 #include "tollbar/error.hpp"
+#include "tollbar/hot_keys.hpp"
 #include "tollbar/key.hpp"
 #include "tollbar/lease.hpp"
 #include "tollbar/limiter.hpp"

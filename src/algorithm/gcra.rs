@@ -29,7 +29,26 @@ pub struct Gcra {
     last: u64,
 }
 
+/// What [`Gcra::lease`] has charged.
+#[cfg(not(loom))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lease {
+    /// The word after it.
+    pub(crate) next: u64,
+    /// Permits that are charged beside what was asked for.
+    pub(crate) credit: u64,
+    /// The clock reading from which on they are not good any more.
+    pub(crate) until: u64,
+}
+
 impl Gcra {
+    /// Nanoseconds for which a lease is good, at least, where the burst is large enough.
+    #[cfg(not(loom))]
+    const LEASE: u64 = 1 << 27;
+    /// Of smaller bursts nothing is leased.
+    #[cfg(not(loom))]
+    const LEAST_LEASED: u64 = 32;
+
     /// Compiles a policy of kind [`Kind::Gcra`] without `borrow`, whose limit is not 0.
     pub fn new(policy: &Policy) -> Result<Gcra, PolicyError> {
         policy.validate()?;
@@ -86,6 +105,30 @@ impl Gcra {
             return Some(None);
         }
         Some(Some(state.max(clock).wrapping_add(charge)))
+    }
+
+    /// Charges `cost` permits and up to `most` more: credit, which is good while the bucket would not be full if it had not been
+    /// charged. If that would be too soon, the bucket is charged for more before, what comes back in [`Gcra::LEASE`]
+    /// or an eighth of the burst. Credit is a sixteenth of what then remains at most; `None` if that is nothing.
+    ///
+    /// Why the bound holds with credit that is good: `table::hot_keys`.
+    #[cfg(not(loom))]
+    pub(crate) fn lease(&self, state: u64, now: u64, cost: u64, most: u64) -> Option<Lease> {
+        // Nothing after this can wrap: see `usual_step`.
+        if cost > self.burst || self.burst < Self::LEAST_LEASED || now > self.last {
+            return None;
+        }
+        let (permit, clock) = (self.grid.per_permit(), self.grid.units_in_time(now));
+        let ahead = self.grid.units(Self::LEASE).min(self.tolerance / 8);
+        let charge = cost.wrapping_mul(permit.get());
+        let charged = self.base(state, clock).checked_add(charge)?.max(clock.wrapping_add(ahead));
+        let rest = clock.wrapping_add(self.tolerance).checked_sub(charged)?;
+        let credit = most.min(rest / permit / 16);
+        if credit == 0 {
+            return None;
+        }
+        let until = self.grid.nanos(charged);
+        Some(Lease { next: charged.wrapping_add(credit.wrapping_mul(permit.get())), credit, until })
     }
 
     /// Words from [`Gcra::keeps_order`] on that are this far apart expire at different times, the greater one later.

@@ -97,6 +97,19 @@ pub(super) unsafe fn reference<'a, T>(at: *const T) -> Result<&'a T, i32> {
     unsafe { at.as_ref() }.ok_or(TOLLBAR_E_NULL)
 }
 
+/// [`reference`] to what nobody else uses meanwhile.
+///
+/// # Safety
+/// `at` is null, or points to a live `T` that only this call uses.
+#[inline(always)]
+pub(super) unsafe fn exclusive<'a, T>(at: *mut T) -> Result<&'a mut T, i32> {
+    if !at.is_aligned() {
+        return Err(TOLLBAR_E_MISALIGNED);
+    }
+    // SAFETY: aligned; null becomes None; the rest is the caller's promise.
+    unsafe { at.as_mut() }.ok_or(TOLLBAR_E_NULL)
+}
+
 /// A place for something to be returned in.
 ///
 /// # Safety

@@ -311,7 +311,7 @@ unsafe fn check(
 }
 
 /// What a call without an answer in full returns: all that is hot, and nothing that is taken apart again.
-struct Code(i32);
+pub(super) struct Code(pub(super) i32);
 
 impl Answer for Code {
     #[inline(always)]

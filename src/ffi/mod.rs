@@ -11,6 +11,7 @@ pub mod cell;
 pub mod client;
 pub mod clock;
 pub mod decide;
+pub mod hot_keys;
 pub mod keyed;
 pub mod lease;
 pub mod limiter;

@@ -42,6 +42,8 @@ mod exempt;
 #[cfg(not(loom))]
 mod health;
 #[cfg(not(loom))]
+mod hot_keys;
+#[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]
 mod open;
@@ -71,6 +73,8 @@ pub use batch::Request;
 pub use error::{Call, TableError};
 #[cfg(not(loom))]
 pub use health::Health;
+#[cfg(not(loom))]
+pub use hot_keys::HotKeys;
 #[cfg(not(loom))]
 pub use open::{Missing, Options};
 pub use protocol::OnFull;

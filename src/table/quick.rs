@@ -106,6 +106,20 @@ impl Table {
         }
     }
 
+    /// Charges `cost` and up to `most` more, if the key is there and nobody interferes: how much more, and until when that is good.
+    pub(super) fn lease(&self, quick: &Quick<'_>, now: u64, cost: u64, most: u64) -> Option<(u64, u64)> {
+        let Rule::Gcra(gcra) = &quick.version.rule else { return None };
+        let slot = match find_in_two(quick.first, quick.second, quick.key) {
+            Some(slot) => slot,
+            None => self.find_in_spare(quick.hash, quick.key)?,
+        };
+        let (key, state) = (quick.key, slot.state());
+        let lease = gcra.lease(state, now, cost, most)?;
+        slot.swap(Pair { key, state }, Pair { key, state: lease.next }).ok()?;
+        self.look(now);
+        Some((lease.credit, lease.until))
+    }
+
     #[inline(always)]
     fn decide_on(&self, found: Option<&Slot>, quick: &Quick<'_>, now: u64, cost: u64) -> (Course, u64) {
         let slot = match found {

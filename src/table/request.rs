@@ -217,7 +217,19 @@ impl Table {
         let (Some(version), false) = (self.hot(policy), key.is_empty()) else {
             return self.begin(policy, key, now, cost);
         };
-        let quick = self.quick(version, key);
+        self.ask_quick(&self.quick(version, key), policy, key, now, cost)
+    }
+
+    /// [`Table::ask`] of a key that has been looked up.
+    #[inline(always)]
+    pub(super) fn ask_quick<A: Answer>(
+        &self,
+        quick: &Quick<'_>,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> A {
         let now = match now {
             Some(now) => now,
             None => {
@@ -228,8 +240,8 @@ impl Table {
             }
         };
         self.look(now);
-        let course = self.decide(&quick, now, cost);
-        self.answer(&quick, course, policy, key, now, cost)
+        let course = self.decide(quick, now, cost);
+        self.answer(quick, course, policy, key, now, cost)
     }
 
     #[inline(never)]

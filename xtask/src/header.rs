@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// Source file and banner of each section, in the header's order.
-const SECTIONS: [(&str, &str); 15] = [
+const SECTIONS: [(&str, &str); 16] = [
     ("status", "1. Results and errors"),
     ("version", "2. Version"),
     ("policy", "3. Policies"),
@@ -20,6 +20,7 @@ const SECTIONS: [(&str, &str); 15] = [
     ("client", "13. Clients: who asks the store for leases"),
     ("prefix", "14. Keys made of network addresses"),
     ("striped", "15. Striped limiters: one key that every thread asks for"),
+    ("hot_keys", "16. Hot keys: keys of a table that many threads ask for"),
 ];
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
@@ -151,6 +152,7 @@ fn extras(file: &str) -> String {
         "lease" => include_str!("header/lease.h").to_owned(),
         "prefix" => include_str!("header/prefix.h").to_owned(),
         "striped" => include_str!("header/striped.h").to_owned(),
+        "hot_keys" => include_str!("header/hot_keys.h").to_owned(),
         _ => String::new(),
     }
 }

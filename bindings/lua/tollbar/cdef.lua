@@ -581,6 +581,22 @@ int32_t tollbar_striped_available_at(const tollbar_striped *striped,
                                      uint64_t now_ns,
                                      uint64_t *permits);
 int32_t tollbar_striped_reset(const tollbar_striped *striped);
+typedef struct tollbar_hot_keys tollbar_hot_keys;
+int32_t tollbar_hot_keys_new(const tollbar_table *table,
+                             uint32_t keys,
+                             tollbar_hot_keys **out);
+void tollbar_hot_keys_free(tollbar_hot_keys *hot_keys);
+int32_t tollbar_hot_keys_check(tollbar_hot_keys *hot_keys,
+                               uint32_t policy,
+                               const void *key,
+                               size_t length,
+                               uint64_t cost);
+int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
+                                  uint32_t policy,
+                                  const void *key,
+                                  size_t length,
+                                  uint64_t now_ns,
+                                  uint64_t cost);
 ]]
 
 return {

@@ -2,7 +2,7 @@
 # What the built libraries are made of, and what they get along with. Sourced.
 
 # The stripped shared library may have this many bytes: limiters 48 KiB, tables 80 KiB.
-size_limit=229376
+size_limit=233472
 # The oldest C library that it runs with.
 glibc_limit=2.17
 

@@ -1,0 +1,164 @@
+//! Purses: what a thread has for the keys that it asks for most often.
+//!
+//! ```text
+//!  set, one cache line                                        grades, apart
+//! ┌────────────────────────┬──────────────────────────────┐  ┌─────────┐
+//! │ ids: 4 of 64 bits      │ purses: 4 × until 50, credit 14 │  │ 4 bytes │
+//! └────────────────────────┴──────────────────────────────┘  └─────────┘
+//! ```
+//!
+//! A key has one set, and any of its places. Its *grade* says how often it is asked for: a key of grade g is given up to 2^g permits
+//! at a time. A newcomer takes the place of the lowest grade; while newcomers come, grades fall slowly, so that who is not asked for
+//! any more leaves. Only one miss in sixteen brings a newcomer in, so that those who are asked for once mostly pass by.
+
+use super::{Region, TableError};
+use core::mem::size_of;
+
+const WAYS: usize = 4;
+const CREDIT_BITS: u32 = 14;
+const CREDIT: u64 = (1 << CREDIT_BITS) - 1;
+/// Times are in units of 2^this nanoseconds, so that 50 bits last for 146 years.
+const TICK_BITS: u32 = 12;
+/// A key's first credit is 2^this.
+const FIRST: u8 = 2;
+const HIGHEST: u8 = 10;
+/// One miss in 2^this.
+const MISSES: u32 = 4;
+
+/// `until:50 | credit:14`.
+#[derive(Debug)]
+pub(super) struct Purse(u64);
+
+#[repr(C, align(64))]
+#[derive(Debug)]
+struct Set {
+    ids: [u64; WAYS],
+    purses: [Purse; WAYS],
+}
+
+/// One thread's.
+#[derive(Debug)]
+pub(super) struct Purses {
+    /// `sets` sets, and then as many times [`WAYS`] grades.
+    memory: Region,
+    sets: usize,
+    /// Its upper bits are thrown anew with every miss: to count them would meet those who ask in turn always at the same one.
+    dice: u64,
+    /// Whether a child that is forked finds zeros in `memory`. If not, nothing is put there.
+    is_wiped: bool,
+}
+
+impl Purse {
+    /// Takes `cost` of the credit, if it is good and enough.
+    #[inline(always)]
+    pub(super) fn spend(&mut self, now: u64, cost: u64) -> bool {
+        let spent = self.0 & CREDIT >= cost && self.is_good(now);
+        if spent {
+            self.0 -= cost;
+        }
+        spent
+    }
+
+    /// Until the tick before the one in which it ends.
+    #[inline(always)]
+    fn is_good(&self, now: u64) -> bool {
+        self.0 >> CREDIT_BITS > now >> TICK_BITS
+    }
+}
+
+impl Purses {
+    pub(super) fn new(keys: u32) -> Result<Purses, TableError> {
+        let sets = (keys.clamp(64, 65_536) as usize / WAYS).next_power_of_two();
+        let memory = Region::private(sets * (size_of::<Set>() + WAYS))?;
+        let is_wiped = memory.wipe_in_children();
+        Ok(Purses { memory, sets, dice: 0, is_wiped })
+    }
+
+    /// The purse of `id`.
+    #[inline(always)]
+    pub(super) fn find(&mut self, id: u64) -> Option<&mut Purse> {
+        let set = self.set(id);
+        // Compared with all, without a branch: in which place it is nobody can foresee.
+        let same = |n: usize| u32::from(set.ids.get(n) == Some(&id)) << n;
+        let agree = same(0) | same(1) | same(2) | same(3);
+        match agree {
+            0 => None,
+            _ => set.purses.get_mut(agree.trailing_zeros() as usize % WAYS),
+        }
+    }
+
+    /// `id` was asked for and is not here.
+    #[inline(always)]
+    pub(super) fn miss(&mut self, id: u64) {
+        self.dice = (self.dice ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        if self.dice.leading_zeros() >= MISSES {
+            self.enter(id);
+        }
+    }
+
+    #[inline(never)]
+    fn enter(&mut self, id: u64) {
+        if !self.is_wiped {
+            return;
+        }
+        let thrown = self.dice >> 32;
+        let grades = self.grades(id);
+        // One of the four ages, once in four times.
+        if let (Some(aged), 0) = (grades.get_mut(thrown as usize % WAYS), thrown >> 8 & 3) {
+            *aged = aged.saturating_sub(1);
+        }
+        let Some((place, grade)) = grades.iter_mut().enumerate().min_by_key(|(_, grade)| **grade) else { return };
+        *grade = 0;
+        let set = self.set(id);
+        if let (Some(to), Some(purse)) = (set.ids.get_mut(place), set.purses.get_mut(place)) {
+            (*to, *purse) = (id, Purse(0));
+        }
+    }
+
+    /// How much credit the key should get, now that what it had is not enough, or not good any more.
+    pub(super) fn grade(&mut self, id: u64, now: u64) -> u64 {
+        let Some(place) = self.place(id) else { return 0 };
+        let Some(Purse(purse)) = self.set(id).purses.get(place) else { return 0 };
+        let (never, left, good) = (*purse == 0, purse & CREDIT, Purse(*purse).is_good(now));
+        let Some(grade) = self.grades(id).get_mut(place) else { return 0 };
+        *grade = match (never, good) {
+            (true, _) => FIRST,
+            (_, true) => (*grade + 1).min(HIGHEST),
+            // Spent, but not in time for more.
+            _ if left == 0 => *grade,
+            _ => grade.saturating_sub(1).max(1),
+        };
+        1 << *grade
+    }
+
+    /// Puts credit there that has been charged, good until `until`, in place of what is left.
+    pub(super) fn fill(&mut self, id: u64, credit: u64, until: u64) {
+        if let Some(purse) = self.find(id) {
+            *purse = Purse(until >> TICK_BITS << CREDIT_BITS | credit.min(CREDIT));
+        }
+    }
+
+    fn place(&mut self, id: u64) -> Option<usize> {
+        self.set(id).ids.iter().position(|other| *other == id)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, id: u64) -> &mut Set {
+        let set = self.number(id);
+        // SAFETY: one of the `sets` at the beginning of the memory, which only this thread uses, through `self`. It is aligned, and
+        // every bit pattern is a set.
+        unsafe { &mut *self.memory.base().as_ptr().cast::<Set>().add(set) }
+    }
+
+    fn grades(&mut self, id: u64) -> &mut [u8; WAYS] {
+        let set = self.number(id);
+        // SAFETY: as `set`; the grades come after the sets.
+        unsafe { &mut *self.memory.base().as_ptr().cast::<Set>().add(self.sets).cast::<[u8; WAYS]>().add(set) }
+    }
+
+    /// By bits of the hash that do not say where the key is in the table: keys of one bucket have sets of their own.
+    #[inline(always)]
+    fn number(&self, id: u64) -> usize {
+        id as usize & (self.sets - 1)
+    }
+}
