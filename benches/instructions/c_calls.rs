@@ -1,7 +1,7 @@
 //! The hot calls of the C library, as it ships.
 
 use crate::library::{Library, LimiterCheck, LimiterCheckAt};
-use crate::rust_calls::{call, key, BATCH, CAPACITY, KEYED, OPEN, SEED, SHUT};
+use crate::rust_calls::{call, key, BATCH, CAPACITY, KEYED, OPEN, SEED, SHUT, WARM};
 use crate::{Call, START};
 use std::ffi::{c_void, OsStr};
 use std::hint::black_box;
@@ -11,6 +11,8 @@ type CellCheckAt = unsafe extern "C" fn(*mut u64, *const c_void, u64, u64, *mut 
 type SpecParse = unsafe extern "C" fn(*const u8, usize, *mut Spec, *mut c_void) -> i32;
 type TableNew = unsafe extern "C" fn(*const Options, *const *const Spec, usize, *mut *mut c_void) -> i32;
 type TableCheckAt = unsafe extern "C" fn(*const c_void, u32, *const u8, usize, u64, u64, *mut Decision) -> i32;
+type HotKeysNew = unsafe extern "C" fn(*const c_void, u32, *mut *mut c_void) -> i32;
+type HotKeysCheckAt = unsafe extern "C" fn(*mut c_void, u32, *const u8, usize, u64, u64) -> i32;
 type TableCheckManyAt = unsafe extern "C" fn(*const c_void, u64, *const Request, usize, *mut i32) -> i32;
 
 /// tollbar_policy_spec.
@@ -83,6 +85,15 @@ pub fn all(path: &OsStr) -> Vec<Call> {
     let key: &'static [[u8; 8]; BATCH] = Box::leak(Box::new(std::array::from_fn(|index| key(index as u64))));
     let requests = key.each_ref().map(|key| Request { key: key.as_ptr(), length: 8, cost: 1, policy: 0, reserved: 0 });
     let mut newcomer = CAPACITY;
+    let mut hot = null_mut();
+    // SAFETY: the symbols have these signatures in tollbar.h; the table lives for ever.
+    let hot_at = unsafe {
+        let new: HotKeysNew = std::mem::transmute(library.symbol("tollbar_hot_keys_new"));
+        let hot_at: HotKeysCheckAt = std::mem::transmute(library.symbol("tollbar_hot_keys_check_at"));
+        assert_eq!(new(table(&library, check_at), 256, &mut hot), 0);
+        (0..WARM).for_each(|_| assert_eq!(hot_at(hot, 0, key[0].as_ptr(), 8, START - 1, 1), 0));
+        hot_at
+    };
     // A call that is meant to pass must, and the other way round: what is refused may be cheaper.
     let expect = |wanted: i32, code: i32| assert!(code == wanted, "{code}");
     vec![
@@ -125,6 +136,10 @@ pub fn all(path: &OsStr) -> Vec<Call> {
             let key = crate::rust_calls::key(newcomer);
             // SAFETY: live objects and keys; the places for answers outlive the call.
             expect(0, unsafe { check_at(black_box(fresh), 0, key.as_ptr(), 8, now, 1, null_mut()) });
+        }),
+        call("C tollbar_hot_keys_check_at", 1, move |now| {
+            // SAFETY: live objects and keys.
+            expect(0, unsafe { hot_at(black_box(hot), 0, key[0].as_ptr(), 8, now, 1) });
         }),
         call("C tollbar_table_check_many_at, a key of 32", BATCH as u64, move |now| {
             let mut results = [0; BATCH];

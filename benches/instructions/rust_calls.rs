@@ -4,7 +4,7 @@ use crate::{Call, START};
 use std::hint::black_box;
 use tollbar::algorithm::gcra::Gcra;
 use tollbar::limiter::{Cell, Striped};
-use tollbar::table::{Options, PolicyId, Request, Table};
+use tollbar::table::{HotKeys, Options, PolicyId, Request, Table};
 use tollbar::{Limiter, Policy, Shared, State, Verdict};
 
 /// So fast, and with so large a burst, that nothing is refused.
@@ -17,6 +17,8 @@ pub const SHUT: &str = "1/day burst 1";
 pub const BATCH: usize = 32;
 /// Of a table that is neither empty nor full: half of the keys are put in, the others are fresh.
 pub const CAPACITY: u64 = 8_000;
+/// Requests until a hot key is sure to have credit.
+pub const WARM: usize = 5_000;
 /// Any: the same in every run.
 pub const SEED: u64 = 0x746f_6c6c_6261_7273;
 
@@ -35,6 +37,10 @@ pub fn all() -> Vec<Call> {
     let clocked = Limiter::new(&policy(OPEN)).expect("compiles");
     let [known, batched] = [0, 1].map(|_| table());
     let keys: [_; BATCH] = std::array::from_fn(|index| key(index as u64));
+    let mut hot = HotKeys::new(Box::leak(Box::new(table())), 256).expect("memory");
+    for _ in 0..WARM {
+        assert_eq!(hot.admit_at(PolicyId::FIRST, &keys[0], START - 1, 1), Verdict::Allowed);
+    }
     vec![
         call("Rust Cell<Gcra>::admit_at", 1, move |now| _ = black_box(black_box(&cell).admit_at(now, black_box(1)))),
         call("Rust State::admit_at, allowed", 1, move |now| {
@@ -46,6 +52,10 @@ pub fn all() -> Vec<Call> {
         call("Rust Striped::admit", 1, move |_| _ = black_box(black_box(&striped).admit(black_box(1)))),
         call("Rust Table::admit_at, known key", 1, move |now| {
             black_box(black_box(&known).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
+        }),
+        // As with credit above.
+        call("Rust HotKeys::admit_at", 1, move |now| {
+            black_box(black_box(&mut hot).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
         }),
         call("Rust Table::admit_many_at, a key of 32", BATCH as u64, move |now| {
             let requests = keys.each_ref().map(|key| Request { policy: PolicyId::FIRST, key, cost: 1 });

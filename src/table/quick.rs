@@ -64,7 +64,12 @@ impl Table {
     /// Looks a key up, which is not of no bytes, as far as can be done before its lines are there.
     #[inline(always)]
     pub(super) fn quick<'a>(&'a self, version: &'a Version, key: &[u8]) -> Quick<'a> {
-        let hash = self.hash_bytes(key) ^ version.salt;
+        self.quick_of(version, self.hash_bytes(key) ^ version.salt)
+    }
+
+    /// [`Table::quick`] of a key's hash under its policy.
+    #[inline(always)]
+    pub(super) fn quick_of<'a>(&'a self, version: &'a Version, hash: u64) -> Quick<'a> {
         let (first, second) = self.homes.main_of(hash);
         // SAFETY: both are numbers below the number of buckets.
         let (first, second) = unsafe { (self.bucket(first), self.bucket(second)) };

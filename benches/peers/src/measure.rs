@@ -42,14 +42,24 @@ impl<'a> Contender<'a> {
         order: &'a Order<N>,
         batch: impl Fn(&[Key<N>; BATCH], u64) -> T + Sync + 'a,
     ) -> Contender<'a> {
-        let run = move |from: usize, to: usize| {
+        Contender::of_threads(who, order, || (), move |(), keys, now| batch(keys, now))
+    }
+
+    /// The same with something that each thread makes for itself before it begins.
+    pub fn of_threads<const N: usize, S, T>(
+        who: Who,
+        order: &'a Order<N>,
+        own: impl Fn() -> S + Sync + 'a,
+        batch: impl Fn(&mut S, &[Key<N>; BATCH], u64) -> T + Sync + 'a,
+    ) -> Contender<'a> {
+        let run = move |own: &mut S, from: usize, to: usize| {
             let mut now = Ours::now();
             for number in from / BATCH..to / BATCH {
-                black_box(batch(order.batch(number), now));
+                black_box(batch(own, order.batch(number), now));
                 now += STEP;
             }
         };
-        Contender::here(who, order.len(), run)
+        Contender::here(who, order.len(), own, run)
     }
 
     /// `once` gets each key and the caller's time.
@@ -63,27 +73,33 @@ impl<'a> Contender<'a> {
 
     /// `once` gets the request's number and the caller's time: there are no keys.
     pub fn numbered(who: Who, once: impl Fn(usize, u64) -> bool + Sync + 'a) -> Contender<'a> {
-        let run = move |from: usize, to: usize| {
+        let run = move |(): &mut (), from: usize, to: usize| {
             let mut now = Ours::now();
             for number in from..to {
                 now += 1;
                 black_box(once(number, now));
             }
         };
-        Contender::here(who, 0, run)
+        Contender::here(who, 0, || (), run)
     }
 
     /// In this process: `run` does the requests from one number to another. Each thread has a part of the
     /// `length` of an order for itself.
-    fn here(who: Who, length: usize, run: impl Fn(usize, usize) + Sync + 'a) -> Contender<'a> {
+    fn here<S>(
+        who: Who,
+        length: usize,
+        own: impl Fn() -> S + Sync + 'a,
+        run: impl Fn(&mut S, usize, usize) + Sync + 'a,
+    ) -> Contender<'a> {
         let turn = move |part: Part| {
             let ready = Barrier::new(part.threads);
             let work = &|thread: usize| {
                 let from = part.at + thread * (length / part.threads).next_multiple_of(BATCH);
-                run(from, from + part.warm);
+                let mut own = own();
+                run(&mut own, from, from + part.warm);
                 ready.wait();
                 let start = Instant::now();
-                run(from + part.warm, from + part.warm + part.count);
+                run(&mut own, from + part.warm, from + part.warm + part.count);
                 start.elapsed().as_nanos() as f64 / part.count as f64
             };
             std::thread::scope(|scope| {

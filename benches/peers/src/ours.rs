@@ -3,11 +3,20 @@
 use crate::keys::{Key, BATCH};
 use crate::limit::Limit;
 use tollbar::clock::{Clock, Tsc};
-use tollbar::table::{Options, PolicyId, Request, Table};
+use tollbar::table::{HotKeys, Options, PolicyId, Request, Table};
 use tollbar::{Decision, Policy, Verdict};
 
 /// What happens to a key for which there is no place: what `Options::new` says.
 pub const ON_FULL: &str = "on_full = deny (a key for which there is no place is refused)";
+
+/// As many keys as a thread has credit for.
+pub const HOT_KEYS: u32 = 1024;
+
+/// Reads the table's clock.
+#[inline(always)]
+pub fn admit_hot(keys: &mut HotKeys, key: &[u8]) -> bool {
+    keys.admit(PolicyId::FIRST, key, 1) == Verdict::Allowed
+}
 
 /// A table on the heap with one policy.
 pub struct Ours(Table);
@@ -31,6 +40,11 @@ impl Ours {
     #[inline(always)]
     pub fn admit_at(&self, key: &[u8], now: u64) -> bool {
         self.0.admit_at(PolicyId::FIRST, key, now, 1) == Verdict::Allowed
+    }
+
+    /// A thread's credit.
+    pub fn hot_keys(&self) -> HotKeys<'_> {
+        HotKeys::new(&self.0, HOT_KEYS).expect("memory")
     }
 
     /// A batch at the caller's time; the making of the requests is part of what it costs. How many pass.

@@ -7,7 +7,7 @@ use crate::limit::{Limit, OPEN, SHUT};
 use crate::measure::{fill, measure, Amount, Contender};
 use crate::memory::weighed;
 use crate::one::Work;
-use crate::ours::Ours;
+use crate::ours::{admit_hot, Ours};
 use crate::peers::governor::{set_now, Default, Fastest, Tuned, SHARDS};
 use crate::peers::pingora::Pingora;
 use crate::peers::Says;
@@ -128,6 +128,12 @@ impl Set {
                 all.push(Contender::batches(who::TABLE_MANY, order, move |keys, now| ours.admit_many_at(keys, now)));
                 all.push(Contender::batches(who::TABLE_DECISIONS, order, move |keys, now| {
                     ours.check_many_at(keys, now)
+                }));
+            }
+            if work == Work::Allowed {
+                let (own, hot) = (|| self.yes.ours.hot_keys(), who::TABLE_HOT);
+                all.push(Contender::of_threads(hot, order, own, |own, keys, _| {
+                    keys.iter().filter(|&key| admit_hot(own, key)).count()
                 }));
             }
             all.extend([

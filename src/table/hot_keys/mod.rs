@@ -1,50 +1,52 @@
 //! Credit for the hottest keys of a table: a thread takes permits in advance and spends them without the table.
-//!
-//! It is for keys that several threads ask for at the same time: every request for one writes its slot, whose cache line then
-//! goes from core to core. A key that is asked for by one thread, or seldom, gains nothing.
-//!
-//! # How
-//!
-//! A [`HotKeys`] belongs to one thread. It remembers the keys that the thread asks for most often. Such a key is charged for more than
-//! the one request; the rest is *credit*, in a purse that no other thread sees. A request with credit is a hash, a look at one cache
-//! line of the thread's own, and at the clock.
-//!
-//! # What holds
-//!
-//! *At most `burst + rate · t` of a key in every interval of length t*, the table's own bound, whatever other threads and processes
-//! do with that key, with credit or without. Credit is good until the instant at which the key's bucket would be full, had
-//! it been charged for everything but this credit. If it were full too soon, some of it is burnt first: as much as comes back in
-//! an eighth of a second, an eighth of the burst at most. So at every instant what is in the bucket and all credit that is good are
-//! no more than the burst together: take the purses from the latest to the earliest. What is in the bucket, with the
-//! latest credit, would have been in it without that; with the next one's, without both; and with all of them it is what
-//! would have been there without the earliest, which is no more than the burst, or that one were not good any more. What passes in an
-//! interval was in the bucket or in a purse when it began, or came back in it.
-//!
-//! *A small limit is not starved.* Credit is a sixteenth of what remains at most: of the last sixteen permits, and where the burst is
-//! below 32, nothing is taken in advance, and each request is decided as [`Table::admit`] decides it.
-//!
-//! *What is not spent is lost*: it has been charged, and expires. A key gets twice as much as last time when it has spent that in time, half as
-//! much when some of it has expired, 1,024 permits at most.
-//!
-//! *Fork.* A child finds all purses empty. Where the system cannot promise that (Linux before 4.14, other systems) nothing is taken in
-//! advance, and every request asks the table.
-//!
-//! *Changes.* Credit of a policy is void from the thread's next request on when the policy is changed. While a table has exempt keys, every
-//! request asks the table. A key that is [reset](Table::reset) keeps the credit that threads have for it: it may get that much more
-//! than its burst. A clock that is set back makes credit good for as much longer.
-//!
-//! Other algorithms than gcra have no credit: their keys are always asked for.
 
 mod purses;
 
 use super::answer::{Answer, FREE};
-use super::quick::Quick;
 use super::region::Region;
+use super::versions::Version;
 use super::{PolicyId, Table, TableError};
 use crate::decision::Verdict;
 use purses::Purses;
 
-/// One thread's credit for the hottest keys of a table. See the [module](self) for what holds.
+/// One thread's credit for the hottest keys of a table.
+///
+/// It is for keys that several threads ask for at the same time: every request for one writes its slot, whose cache line then
+/// goes from core to core. A key that is asked for by one thread, or seldom, gains nothing.
+///
+/// # How
+///
+/// A [`HotKeys`] belongs to one thread. It remembers the keys that the thread asks for most often. Such a key is charged for more than
+/// the one request; the rest is *credit*, in a purse that no other thread sees. A request with credit is a hash, a look at one cache
+/// line of the thread's own, and at the clock.
+///
+/// # What holds
+///
+/// *At most `burst + rate · t` of a key in every interval of length t*, the table's own bound, whatever other threads and processes
+/// do with that key, with credit or without. Credit is good until the instant at which the key's bucket would be full, had
+/// it been charged for everything but this credit. If it were full too soon, some of it is burnt first: as much as comes back in
+/// an eighth of a second, an eighth of the burst at most. So at every instant what is in the bucket and all credit that is good are
+/// no more than the burst together: take the purses from the latest to the earliest. What is in the bucket, with the
+/// latest credit, would have been in it without that; with the next one's, without both; and with all of them it is what
+/// would have been there without the earliest, which is no more than the burst, or that one were not good any more. What passes in an
+/// interval was in the bucket or in a purse when it began, or came back in it.
+///
+/// *A small limit is not starved.* Credit is a sixteenth of what remains at most: of the last sixteen permits, and where the burst is
+/// below 32, nothing is taken in advance, and each request is decided as [`Table::admit`] decides it.
+///
+/// *What is not spent is lost*: it has been charged, and expires. A key gets twice as much as last time when it has spent that in time, half as
+/// much when some of it has expired, 1,024 permits at most.
+///
+/// *Fork.* A child finds all purses empty. Where the system cannot promise that (Linux before 4.14, other systems) nothing is taken in
+/// advance, and every request asks the table.
+///
+/// *Changes.* Credit of a policy is void from the thread's next request on when the policy is changed. While a table has exempt keys, every
+/// request asks the table. A key that is [reset](Table::reset) keeps the credit that threads have for it: it may get that much more
+/// than its burst. A clock that is set back makes credit good for as much longer.
+///
+/// Other algorithms than gcra have no credit: their keys are always asked for.
+///
+/// # Example
 ///
 /// ```
 /// use tollbar::table::{HotKeys, Options, PolicyId, Table};
@@ -101,37 +103,43 @@ impl<'a> HotKeys<'a> {
         let (Some(version), false) = (self.table.hot(policy), key.is_empty()) else {
             return self.table.ask(policy, key, now, cost);
         };
-        let quick = self.table.quick(version, key);
-        let Some(purse) = self.purses.find(id(&quick)) else {
-            self.purses.miss(id(&quick));
-            return self.ask_table(&quick, policy, key, now, cost);
+        let hash = self.table.hash_bytes(key) ^ version.salt;
+        let Some(purse) = self.purses.find(id(version, hash)) else {
+            self.purses.miss(id(version, hash));
+            return self.ask_table(version, hash, policy, key, now, cost);
         };
         let now = self.table.time(now);
-        if purse.spend(now, cost) {
+        if purse.spend(now, cost) || self.charge(version, hash, now, cost) {
             return A::told(FREE);
         }
-        match self.charge(&quick, now, cost) {
-            true => A::told(FREE),
-            false => self.ask_table(&quick, policy, key, Some(now), cost),
-        }
+        self.ask_table(version, hash, policy, key, Some(now), cost)
     }
 
     /// Apart, so that what is spent in a few instructions has the registers.
     #[inline(never)]
-    fn ask_table<A: Answer>(&self, quick: &Quick<'_>, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
-        self.table.ask_quick(quick, policy, key, now, cost)
+    fn ask_table<A: Answer>(
+        &self,
+        version: &Version,
+        hash: u64,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> A {
+        self.table.ask_quick(&self.table.quick_of(version, hash), policy, key, now, cost)
     }
 
     /// Charges `cost` and credit, if that can be done.
     #[inline(never)]
-    fn charge(&mut self, quick: &Quick<'_>, now: u64, cost: u64) -> bool {
+    fn charge(&mut self, version: &Version, hash: u64, now: u64, cost: u64) -> bool {
         if cost == 0 {
             return false;
         }
-        let most = self.purses.grade(id(quick), now);
-        match self.table.lease(quick, now, cost, most) {
+        let id = id(version, hash);
+        let most = self.purses.grade(id, now);
+        match self.table.lease(&self.table.quick_of(version, hash), now, cost, most) {
             Some((credit, until)) => {
-                self.purses.fill(id(quick), credit, until);
+                self.purses.fill(id, credit, until);
                 true
             }
             None => false,
@@ -141,6 +149,6 @@ impl<'a> HotKeys<'a> {
 
 /// What a purse is known by: the key's hash, which tells its policy too, and the policy's version.
 #[inline(always)]
-fn id(quick: &Quick<'_>) -> u64 {
-    quick.hash ^ quick.version.stamp
+fn id(version: &Version, hash: u64) -> u64 {
+    hash ^ version.stamp
 }
