@@ -131,13 +131,15 @@ struct Key(u64, By, [usize; 2]);
 enum Act {
     /// Asks for permits: key, time, cost.
     Ask(Key, u64, u64),
+    /// The same on the short way, if that will do: as those ask whose key is known, and those who take permits in advance.
+    Short(Key, u64, u64),
     /// Lets a key begin again: key, time.
     Reset(Key, u64),
     /// Makes a version current.
     Change(u64),
 }
 
-use Act::{Ask, Change as SetVersion, Reset};
+use Act::{Ask, Change as SetVersion, Reset, Short};
 
 /// What came of it; between what numbers of changes.
 #[derive(Clone, Copy, Debug)]
@@ -212,6 +214,10 @@ impl World {
         let mut done = Done { act, from: self.journal.len(), till: 0, key: 0, outcome: None, reset: false };
         match act {
             Ask(key, now, cost) => (done.key, done.outcome) = self.ask(key, now, cost),
+            Short(key, now, cost) => {
+                done.act = Ask(key, now, cost);
+                (done.key, done.outcome) = self.ask_short(key, now, cost);
+            }
             Reset(key, now) => (done.key, done.reset) = self.reset(key, now),
             // Generations of a policy only grow.
             SetVersion(number) => drop(self.current.fetch_max(number, Ordering::AcqRel)),
@@ -230,6 +236,20 @@ impl World {
                 return (word, Some(outcome));
             }
         }
+    }
+
+    /// As `Table::ask`, which goes the long way where the short one has failed.
+    fn ask_short(&self, key: Key, now: u64, cost: u64) -> (u64, Option<Outcome>) {
+        let word = self.word(key);
+        if let Some(slot) = self.home(key).find(word) {
+            let state = slot.state();
+            let Step { verdict, next } = named(word).1.step(state, now, cost);
+            if protocol::once(slot, word, state, next) {
+                let state = next.unwrap_or(state);
+                return (word, Some(Outcome { verdict, state, event: Event::Known, until: 0, retries: 0 }));
+            }
+        }
+        self.ask(key, now, cost)
     }
 
     /// As `Table::reset_at`.
@@ -352,7 +372,7 @@ impl Played {
                 let changes = self.changes[done.from..done.till].iter();
                 let mut own: Vec<_> = changes.filter(|change| change.thread == *thread).collect();
                 let writes = match done.act {
-                    Ask(_, _, cost) => {
+                    Ask(_, _, cost) | Short(_, _, cost) => {
                         cost != 0 && done.admitted() == cost && done.event() != Some(Event::Unremembered)
                     }
                     Reset(..) => done.reset,
@@ -403,7 +423,9 @@ impl Played {
         let from = if self.weak { 0 } else { done.from };
         let tables = &self.tables[from..=done.till];
         let justified = match done.act {
-            Ask(key, now, cost) => tables.iter().any(|table| self.answers(table, done, key, now, cost)),
+            Ask(key, now, cost) | Short(key, now, cost) => {
+                tables.iter().any(|table| self.answers(table, done, key, now, cost))
+            }
             Reset(_, now) => tables.iter().any(|table| {
                 let own = table.iter().find(|pair| akin(pair.key, done.key));
                 // Absent, or fresh again, or there is no other place.

@@ -172,6 +172,18 @@ fn known(slot: &Slot, key: u64, step: &mut impl FnMut(u64) -> Step) -> Result<Ou
     }
 }
 
+/// Step 1 once in a slot that had `key` and then `state`: writes `next`, or sees that both were there at one instant where nothing
+/// is to be written. If not, nothing has been charged, and the request is to be made as [`request`].
+#[inline(always)]
+pub(super) fn once(slot: &Slot, key: u64, state: u64, next: Option<u64>) -> bool {
+    let pair = Pair { key, state };
+    match next {
+        Some(next) => slot.swap(pair, Pair { key, state: next }).is_ok(),
+        // A refusal writes nothing, so nothing has told yet whether the state is this key's.
+        None => slot.pair() == pair,
+    }
+}
+
 /// Step 2.
 #[inline(never)]
 pub(super) fn newcomer(

@@ -8,7 +8,8 @@
 
 use super::counts::shard;
 use super::home::{find_in, find_in_two, TAG};
-use super::slot::{Bucket, Pair, Slot};
+use super::protocol::once;
+use super::slot::{Bucket, Slot};
 use super::versions::Version;
 use super::{PolicyId, Table};
 use crate::algorithm::{Algorithm, Rule, Step};
@@ -120,7 +121,9 @@ impl Table {
         };
         let (key, state) = (quick.key, slot.state());
         let lease = gcra.lease(state, now, cost, most)?;
-        slot.swap(Pair { key, state }, Pair { key, state: lease.next }).ok()?;
+        if !once(slot, key, state, Some(lease.next)) {
+            return None;
+        }
         self.look(now);
         Some((lease.credit, lease.until))
     }
@@ -175,16 +178,15 @@ impl Table {
 
 #[inline(always)]
 fn put(slot: &Slot, key: u64, state: u64, next: u64, verdict: Verdict) -> (Course, u64) {
-    match slot.swap(Pair { key, state }, Pair { key, state: next }) {
-        Ok(()) => (Course::Decided(verdict), next),
-        Err(_) => (Course::Unusual, 0),
+    match once(slot, key, state, Some(next)) {
+        true => (Course::Decided(verdict), next),
+        false => (Course::Unusual, 0),
     }
 }
 
-/// A refusal writes nothing, so nothing has told yet whether the state is this key's.
 #[inline(always)]
 fn keep(slot: &Slot, key: u64, state: u64, verdict: Verdict) -> (Course, u64) {
-    match slot.pair() == (Pair { key, state }) {
+    match once(slot, key, state, None) {
         true => (Course::Decided(verdict), state),
         false => (Course::Unusual, 0),
     }

@@ -306,3 +306,53 @@ fn a_policy_changes() {
         assert_eq!((played.admitted(K), played.admitted(NAMESAKE)), (2, 2));
     });
 }
+
+/// Requests that go the short way, and leases, which are such of a higher cost: beside each other, and beside everything that can become
+/// of their slot.
+#[test]
+fn the_short_way_is_as_good() {
+    let both = scene(Deny, &[held(K, 50), EMPTY], &[&[Short(K, 100, 2), Short(K, 100, 1)], &[Short(K, 100, 1)]]);
+    model("short, lease", 4, both, |played| {
+        // Two at once, or one and one: never three, and all that is charged was given.
+        let given = played.admitted(K);
+        assert_eq!(given, 2);
+        assert_eq!(played.state(K), Some(120));
+    });
+    let threads: &[&[Act]] = &[&[Short(K, 100, 1)], &[Short(K, 100, 1)], &[Short(K, 100, 1)]];
+    model("short, 3×1", 3, scene(Deny, &[held(K, 50), EMPTY], threads), |played| {
+        assert_eq!((played.admitted(K), played.state(K)), (2, Some(120)));
+    });
+    let there_and_back: &[Act] = &[Ask(N, 60, 1), Short(K, 100, 1)];
+    let full = [held(K, 50), other(0, 300)];
+    model("short, straggler", 4, scene(Deny, &full, &[there_and_back, &[Short(K, 100, 1)]]), |played| {
+        assert!(played.admitted(K) == 2 || played.admitted(N) == 0);
+    });
+    let there_and_back: &[Act] = &[Ask(V, 150, 1), Ask(W, 150, 1)];
+    let full = [windowed(W, 200, 1), other(0, 300)];
+    model("short, same words", 4, scene(EvictNearest, &full, &[there_and_back, &[Short(W, 150, 1)]]), |played| {
+        assert!(played.admitted(V) == 1 && played.state(W).is_some());
+    });
+    let threads: &[&[Act]] = &[&[Short(K, 100, 1)], &[Ask(N, 100, 2)]];
+    model("short, refusal", 4, scene(Deny, &[held(K, 50), other(0, 60)], threads), |played| {
+        assert_eq!((played.admitted(K), played.admitted(N)), (1, 2));
+    });
+    let threads: &[&[Act]] = &[&[Short(W, 150, 1)], &[Ask(V, 150, 1), Short(V, 150, 1)]];
+    model(
+        "short, refusal, evicted",
+        4,
+        scene(EvictNearest, &[windowed(W, 200, 0), other(0, 300)], threads),
+        |played| {
+            assert!(played.admitted(W) == 1);
+        },
+    );
+    let threads: &[&[Act]] = &[&[Reset(K, 100), Short(K, 100, 1)], &[Short(K, 100, 1)]];
+    model("short, reset", 4, scene(Deny, &[held(K, 120), EMPTY], threads), |played| {
+        let k = played.admitted(K);
+        assert!((1..=2).contains(&k));
+        assert_eq!(played.last(), [Pair { key: 0, state: 120 }, held(K, 100 + k * PERMIT)]);
+    });
+    let threads: &[&[Act]] = &[&[SetVersion(2), Short(K, 100, 1)], &[Short(K, 100, 1), Short(K, 100, 1)]];
+    model("short, change", 4, scene(Deny, &[held(K, 60), EMPTY], threads), |played| {
+        assert_eq!(played.admitted(K), 2);
+    });
+}
