@@ -106,8 +106,11 @@ static void a_child_has_no_credit(void **state) {
     assert_true(child >= 0);
     if (child == 0) {
         /* Each request of its own is charged, until it has something in advance itself: so the first is. */
-        uint64_t now = left(table);
-        _exit(tollbar_hot_keys_check_at(hot, 0, KEY, HOUR, 1) == TOLLBAR_ALLOWED && left(table) == now - 1 ? 0 : 1);
+        const uint64_t now = left(table);
+        const int is_charged = tollbar_hot_keys_check_at(hot, 0, KEY, HOUR, 1) == TOLLBAR_ALLOWED && left(table) == now - 1;
+        tollbar_hot_keys_free(hot);
+        tollbar_table_free(table);
+        _exit(is_charged ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
