@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # What the built libraries are made of, and what they get along with. Sourced.
 
-# The stripped shared library may have this many bytes: limiters 48 KiB, tables 80 KiB.
+# The stripped shared library may have this many bytes: why, is in docs/decisions/0003-small-artefacts.md.
 size_limit=233472
 # The oldest C library that it runs with.
 glibc_limit=2.17
