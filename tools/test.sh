@@ -8,6 +8,9 @@ logs=build/test-logs
 mkdir -p "$logs"
 passed=0
 failed=0
+: >"$logs/failures"
+# What the runners put into the line that names a test that failed.
+failure='FAIL|panicked at|^not ok|^error|ERROR:|[Aa]ssertion'
 
 # The sums that a log's runners printed: cargo test's, and ours.
 sum() {
@@ -34,6 +37,8 @@ step() {
         echo "---- $logs/$name.log"
         tail -n 60 "$logs/$name.log"
         echo "----"
+        # Said again at the end, where it is not lost among what follows.
+        grep -nE -B 1 -A 2 "$failure" "$logs/$name.log" | head -n 24 | sed "s/^/$name.log:/" >>"$logs/failures"
     fi
 }
 
@@ -136,5 +141,6 @@ step readme readme
 step counts instructions
 step bench bench
 
+[ ! -s "$logs/failures" ] || { echo && cat "$logs/failures"; }
 printf '\n%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

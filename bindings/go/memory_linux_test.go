@@ -2,6 +2,7 @@ package tollbar_test
 
 import (
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -26,7 +27,19 @@ func virtualSize(t *testing.T) int {
 }
 
 // What C holds for a limiter or a table that nobody can reach any more is given back.
+//
+// The test program calls itself, so that its C library gets one place for what is small, not one of 64 MB for each thread,
+// and keeps nothing that is large.
 func TestDroppedMemoryComesBack(t *testing.T) {
+	const asked = "TOLLBAR_TEST_MEMORY"
+	if os.Getenv(asked) == "" {
+		child := exec.Command(os.Args[0], "-test.run=^TestDroppedMemoryComesBack$")
+		child.Env = append(os.Environ(), asked+"=1", "MALLOC_ARENA_MAX=1", "MALLOC_MMAP_THRESHOLD_=1048576")
+		if output, err := child.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, output)
+		}
+		return
+	}
 	const each, many, rounds = 8 << 20, 20, 6
 	for name, drop := range map[string]func(){
 		"limiter": func() {
@@ -58,13 +71,19 @@ func TestDroppedMemoryComesBack(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 		}
-		// The C library keeps some of what it gets back for the next one, so the first round does not count.
+		// Threads and Go's own memory come with the first round.
 		round()
 		before := virtualSize(t)
 		for range rounds {
 			round()
 		}
 		grown := virtualSize(t) - before
+		// A busy machine may be behind with it.
+		for tries := 0; grown >= rounds*many*each/2 && tries < 500; tries++ {
+			runtime.GC()
+			time.Sleep(10 * time.Millisecond)
+			grown = virtualSize(t) - before
+		}
 		if grown >= rounds*many*each/2 {
 			t.Errorf("%s: %d MB more after %d", name, grown>>20, rounds*many)
 		}
