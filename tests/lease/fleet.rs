@@ -28,7 +28,7 @@ const ROWS: usize = 256;
 pub struct Totals {
     pub attempts: u64,
     pub admitted: u64,
-    /// Calls of more than a millisecond in a time without a switch to another thread.
+    /// Calls of more than a millisecond in a time without a switch to another thread: by their own doing, or by the host's.
     pub slow: u64,
     /// Times that a caller was put to sleep in a call.
     pub slept: u64,
