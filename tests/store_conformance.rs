@@ -67,7 +67,9 @@ fn the_burst_and_no_more(mut store: impl Store) {
         }
         let told = store.check(&limit, key, 2).unwrap();
         assert_eq!((told.verdict, told.remaining), (Verdict::Denied, 1), "{text}");
-        assert!(told.retry_after > 0 && told.retry_after <= DAY, "{text}: {told:?}");
+        // What is in a weighted window weighs on the next one too: early in the day it is longer than a day.
+        let most = if text.contains("weighted") { 2 * DAY } else { DAY };
+        assert!(told.retry_after > 0 && told.retry_after <= most, "{text}: {told:?}");
         assert!(store.check(&limit, key, 1).unwrap().is_allowed(), "{text}");
         let told = store.check(&limit, key, 1).unwrap();
         assert_eq!((told.verdict, told.remaining), (Verdict::Denied, 0), "{text}");
@@ -195,7 +197,8 @@ fn what_is_used_comes_back(mut store: impl Store) {
             }
         };
         assert!(refused.retry_after > 0 && refused.retry_after <= 200_000_000, "{text}: {refused:?}");
-        std::thread::sleep(std::time::Duration::from_nanos(refused.retry_after));
+        // The server's clock is another one than that of a sleep: what they differ in such a time is far below a millisecond.
+        std::thread::sleep(std::time::Duration::from_nanos(refused.retry_after + 1_000_000));
         assert!(store.check(&limit, key, 5).unwrap().is_allowed(), "{text}: {refused:?}");
     }
 }

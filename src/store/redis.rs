@@ -13,7 +13,7 @@
 //! | key | `tollbar:{NAME}:KEY`, the braces being a cluster's hash tag; one key for each decision |
 //! | expiry | not before the key is as good as new, by the clock that the script read (and a millisecond or two after) |
 //! | gcra with `init` | a key is remembered until its bucket is full, and starts with `init` again when it is idle for longer |
-//! | clock set back | waits for it to catch up, but no longer than a period, or the time in which a bucket fills |
+//! | clock set back | waits for it to catch up, but no longer than if all had been used just now: a period, for a weighted window two, or the time in which a bucket fills |
 //! | something else at the key | an error that names it; nothing is admitted, nothing overwritten |
 //! | memory of the server | about 100 bytes a key; a sliding log as much again for each admission in the window |
 //! | needs | Redis 6.2 or any Valkey; an ACL user needs `~tollbar:*`, EVALSHA, SCRIPT LOAD, TIME, and what the scripts in `scripts/` call |

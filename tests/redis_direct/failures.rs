@@ -114,7 +114,7 @@ fn planted_numbers_never_admit_more() {
 }
 
 #[test]
-fn a_clock_set_back_waits_a_period_at_most() {
+fn a_clock_set_back_waits_no_longer_than_what_is_used() {
     let server = Server::start();
     let mut store = store(&server.tcp());
     let key = "tollbar:{test}:key";
@@ -140,7 +140,9 @@ fn a_clock_set_back_waits_a_period_at_most() {
         for _ in 0..2 {
             let told = store.check(&limit, b"key", 4).unwrap();
             assert_eq!(told.verdict, Verdict::Denied, "{text}");
-            assert!(told.retry_after <= crate::common::DAY && told.remaining <= 2, "{text}: {told:?}");
+            // What is in the current window weighs on the next one too, by the time of day less or more.
+            let most = if text.contains("weighted") { 2 * crate::common::DAY } else { crate::common::DAY };
+            assert!(told.retry_after <= most && told.remaining <= 2, "{text}: {told:?}");
         }
     }
 }
