@@ -1,4 +1,4 @@
-# tollbar: `make demo`, `make test`, `make nginx`, `make soak`, `make bench`, `make bench-peers`,
+# tollbar: `make demo`, `make test`, `make nginx`, `make valkey`, `make soak`, `make bench`, `make bench-peers`,
 # `make bench-cores`, `make install PREFIX=/usr/local`.
 # The work of each target is in tools/*.sh or in a Makefile beside the tests it runs.
 
@@ -15,7 +15,7 @@ SOURCES := $(shell find src -name '*.rs' -o -name '*.lua') Cargo.toml Cargo.lock
 CFLAGS ?= -O2 -g
 WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
 
-.PHONY: all lib demo test nginx soak bench bench-peers bench-cores install clean
+.PHONY: all lib demo test nginx valkey soak bench bench-peers bench-cores install clean
 
 all: lib
 
@@ -41,6 +41,14 @@ nginx:
 	tools/setup.sh $(if $(NGINX_SRC),lib,nginx)
 	$(MAKE) --no-print-directory lib
 	nginx/build.sh $(B)/nginx $(NGINX_SRC)
+
+# The tests of limits in Redis, with Valkey in its place; others that start a server, with ONLY="redis c go python nginx".
+valkey:
+	tools/setup.sh valkey
+	mkdir -p $(B)/valkey
+	ln -sf "$$(command -v valkey-server)" $(B)/valkey/redis-server
+	$(B)/valkey/redis-server --version
+	PATH="$(CURDIR)/$(B)/valkey:$$PATH" ONLY="$(or $(ONLY),redis)" tools/test.sh
 
 # The long forms of two tests: a thousand kills on each kind of shared table, and 10^8 keys through a million slots.
 soak:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what a target needs and is missing: setup.sh lib | go | nginx | bench | peers | test. As root on Debian with apt-get; otherwise
+# Installs what a target needs and is missing: setup.sh lib | go | nginx | bench | peers | valkey | test. As root on Debian with apt-get; otherwise
 # it says exactly what to install, and fails.
 set -eu
 packages=
@@ -23,22 +23,24 @@ wants_nginx() {
     python3 -c 'import pytest' 2>/dev/null || /usr/bin/python3 -c 'import pytest' 2>/dev/null || packages="$packages python3-pytest"
 }
 
-# Go from 1.21 on fetches by itself the version that the package asks for.
+# from_backports PACKAGE...: what Debian has for those who want newer ones than its own. Nothing where there is no apt-get.
+from_backports() {
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || return 0
+    . /etc/os-release
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null | grep -m 1 '/debian/*$') || mirror=
+    [ "${ID:-}" = debian ] && [ -n "$mirror" ] || return 0
+    echo "installing: $* from $VERSION_CODENAME-backports"
+    echo "deb $mirror $VERSION_CODENAME-backports main" >/etc/apt/sources.list.d/backports-for-tollbar.list
+    apt-get update -q >/dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends -t "$VERSION_CODENAME-backports" "$@" >/dev/null
+}
+
+# Go from 1.21 on fetches by itself the version that the package asks for. Debian's own may be older; what it has for those who
+# want newer ones need not be.
 wants_go() {
     least=$(sed -n 's/^go //p' "$(dirname "$0")/../bindings/go/go.mod")
     has_go 1.21 && return
-    # Debian's own may be older; what it has for those who want newer ones need not be.
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        . /etc/os-release
-        mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null | grep -m 1 '/debian/*$') || mirror=
-        if [ "${ID:-}" = debian ] && [ -n "$mirror" ]; then
-            echo "installing: golang-go from $VERSION_CODENAME-backports"
-            echo "deb $mirror $VERSION_CODENAME-backports main" >/etc/apt/sources.list.d/backports-for-go.list
-            apt-get update -q >/dev/null
-            DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
-                -t "$VERSION_CODENAME-backports" golang-go ca-certificates >/dev/null
-        fi
-    fi
+    from_backports golang-go ca-certificates
     has_go 1.21 && return
     echo "missing: Go $least or later in PATH (https://go.dev/dl); there is ${version:-none}" >&2
     exit 1
@@ -74,11 +76,20 @@ wants_peers() {
     wants mvn maven
 }
 
+# Debian has it from 13 on.
+wants_valkey() {
+    command -v valkey-server >/dev/null 2>&1 || from_backports valkey-server
+    command -v valkey-server >/dev/null 2>&1 && return
+    echo "missing: valkey-server in PATH (https://valkey.io/download)" >&2
+    exit 1
+}
+
 case ${1:-test} in
 lib) ;;
 go) wants_go ;;
 nginx) wants_nginx ;;
 peers) wants_peers ;;
+valkey) wants_valkey ;;
 bench)
     wants valgrind valgrind
     wants_go
@@ -102,7 +113,7 @@ test)
     wants_file /usr/include/cmocka.h libcmocka-dev
     ;;
 *)
-    echo "setup.sh: lib, go, nginx, bench, peers or test" >&2
+    echo "setup.sh: lib, go, nginx, bench, peers, valkey or test" >&2
     exit 2
     ;;
 esac

@@ -113,13 +113,19 @@ fn named(code: &[u8]) -> Option<Fault> {
     })
 }
 
-/// `ERR` is all sorts of things; these are told apart by their texts, which have been the same since version 2.
+/// `ERR` is all sorts of things; these are told apart by their texts.
 fn plain(text: &[u8]) -> Fault {
     if text.starts_with(b"ERR max number of clients reached") {
         return Fault::Unavailable(Why::TooManyClients);
     }
-    let refused: [&[u8]; 4] =
-        [b"ERR AUTH ", b"ERR invalid password", b"ERR Client sent AUTH", b"ERR The user executing the script can't"];
+    let refused: [&[u8]; 5] = [
+        b"ERR AUTH ",
+        b"ERR invalid password",
+        b"ERR Client sent AUTH",
+        b"ERR The user executing the script can't",
+        // The same of newer servers: Valkey 8 says it so.
+        b"ERR ACL failure in script",
+    ];
     if refused.iter().any(|start| text.starts_with(start)) {
         return Fault::Refused;
     }

@@ -9,7 +9,7 @@ use super::text::Text;
 
 #[test]
 fn error_replies_are_told_apart() {
-    let cases: [(&str, Fault); 23] = [
+    let cases: [(&str, Fault); 24] = [
         ("NOSCRIPT No matching script. Please use EVAL.", Fault::NoScript),
         ("READONLY You can't write against a read only replica.", Fault::Unavailable(Why::ReadOnly)),
         ("LOADING Redis is loading the dataset in memory", Fault::Unavailable(Why::Loading)),
@@ -28,6 +28,7 @@ fn error_replies_are_told_apart() {
         ("ERR AUTH <password> called without any password configured for the default user.", Fault::Refused),
         ("ERR invalid password", Fault::Refused),
         ("ERR The user executing the script can't run this command or subcommand", Fault::Refused),
+        ("ERR ACL failure in script: User a has no permissions to run the 'set' command", Fault::Refused),
         ("MOVED 3999 127.0.0.1:6381", Fault::Moved),
         ("ASK 3999 127.0.0.1:6381", Fault::Moved),
         ("CROSSSLOT Keys in request don't hash to the same slot", Fault::Moved),
