@@ -11,30 +11,44 @@ use super::system;
 use core::arch::x86_64::{__cpuid, _rdtsc};
 use core::sync::atomic::{fence, AtomicU64, Ordering};
 
-/// Odd while being written. 0: not calibrated yet. `NO_COUNTER`: cannot be used.
-static SEQUENCE: AtomicU64 = AtomicU64::new(0);
-static BASE_TSC: AtomicU64 = AtomicU64::new(0);
-static BASE_NS: AtomicU64 = AtomicU64::new(0);
-static MUL: AtomicU64 = AtomicU64::new(0);
-/// The counter's distance from `BASE_TSC` at which the line is due.
-static DUE: AtomicU64 = AtomicU64::new(0);
-static FIRST_TSC: AtomicU64 = AtomicU64::new(0);
-static FIRST_NS: AtomicU64 = AtomicU64::new(0);
+/// The line and its lock, which every reading of the clock looks at: on one cache line, at one address.
+#[repr(C, align(64))]
+struct Record {
+    /// Odd while being written. 0: not calibrated yet. `NO_COUNTER`: cannot be used.
+    sequence: AtomicU64,
+    base_tsc: AtomicU64,
+    base_ns: AtomicU64,
+    mul: AtomicU64,
+    /// The counter's distance from `base_tsc` at which the line is due.
+    due: AtomicU64,
+    first_tsc: AtomicU64,
+    first_ns: AtomicU64,
+}
+
+static RECORD: Record = Record {
+    sequence: AtomicU64::new(0),
+    base_tsc: AtomicU64::new(0),
+    base_ns: AtomicU64::new(0),
+    mul: AtomicU64::new(0),
+    due: AtomicU64::new(0),
+    first_tsc: AtomicU64::new(0),
+    first_ns: AtomicU64::new(0),
+};
 
 const NO_COUNTER: u64 = u64::MAX;
 
 #[inline]
 pub(super) fn now() -> u64 {
     // Acquire: the record's words are read after it.
-    let before = SEQUENCE.load(Ordering::Acquire);
+    let before = RECORD.sequence.load(Ordering::Acquire);
     let tsc = counter();
-    let past = tsc.wrapping_sub(BASE_TSC.load(Ordering::Relaxed));
-    let mul = MUL.load(Ordering::Relaxed);
-    let base = BASE_NS.load(Ordering::Relaxed);
-    let due = DUE.load(Ordering::Relaxed);
+    let past = tsc.wrapping_sub(RECORD.base_tsc.load(Ordering::Relaxed));
+    let mul = RECORD.mul.load(Ordering::Relaxed);
+    let base = RECORD.base_ns.load(Ordering::Relaxed);
+    let due = RECORD.due.load(Ordering::Relaxed);
     // Acquire fence: the record's words are read before the sequence is looked at again.
     fence(Ordering::Acquire);
-    let whole = SEQUENCE.load(Ordering::Relaxed) == before;
+    let whole = RECORD.sequence.load(Ordering::Relaxed) == before;
     // A counter of another core that is a little behind makes `past` huge: it is due then too, and
     // the system's clock is read instead.
     if whole && past < due && before & 1 == 0 {
@@ -46,7 +60,7 @@ pub(super) fn now() -> u64 {
 /// Whether the counter runs at one speed always, and is in use.
 pub(super) fn usable() -> bool {
     now();
-    SEQUENCE.load(Ordering::Relaxed) != NO_COUNTER
+    RECORD.sequence.load(Ordering::Relaxed) != NO_COUNTER
 }
 
 #[inline(always)]
@@ -63,13 +77,13 @@ fn slow(sequence: u64) -> u64 {
         return ns;
     }
     // Acquire/Release as a lock's; failing, somebody else is at it, and this call has its time.
-    if SEQUENCE.compare_exchange(sequence, sequence + 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+    if RECORD.sequence.compare_exchange(sequence, sequence + 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return ns;
     }
     // Release fence: the odd sequence is seen before any word of the new record.
     fence(Ordering::Release);
     let next = if sequence == 0 { start() } else { adjust(sequence) };
-    SEQUENCE.store(next, Ordering::Release);
+    RECORD.sequence.store(next, Ordering::Release);
     system::monotonic()
 }
 
@@ -103,22 +117,22 @@ fn adjust(sequence: u64) -> u64 {
 /// The record, for the one that has taken it.
 fn read() -> Line {
     Line {
-        base_tsc: BASE_TSC.load(Ordering::Relaxed),
-        base_ns: BASE_NS.load(Ordering::Relaxed),
-        mul: MUL.load(Ordering::Relaxed),
-        due: DUE.load(Ordering::Relaxed),
-        first_tsc: FIRST_TSC.load(Ordering::Relaxed),
-        first_ns: FIRST_NS.load(Ordering::Relaxed),
+        base_tsc: RECORD.base_tsc.load(Ordering::Relaxed),
+        base_ns: RECORD.base_ns.load(Ordering::Relaxed),
+        mul: RECORD.mul.load(Ordering::Relaxed),
+        due: RECORD.due.load(Ordering::Relaxed),
+        first_tsc: RECORD.first_tsc.load(Ordering::Relaxed),
+        first_ns: RECORD.first_ns.load(Ordering::Relaxed),
     }
 }
 
 fn write(line: &Line) {
-    BASE_TSC.store(line.base_tsc, Ordering::Relaxed);
-    BASE_NS.store(line.base_ns, Ordering::Relaxed);
-    MUL.store(line.mul, Ordering::Relaxed);
-    DUE.store(line.due, Ordering::Relaxed);
-    FIRST_TSC.store(line.first_tsc, Ordering::Relaxed);
-    FIRST_NS.store(line.first_ns, Ordering::Relaxed);
+    RECORD.base_tsc.store(line.base_tsc, Ordering::Relaxed);
+    RECORD.base_ns.store(line.base_ns, Ordering::Relaxed);
+    RECORD.mul.store(line.mul, Ordering::Relaxed);
+    RECORD.due.store(line.due, Ordering::Relaxed);
+    RECORD.first_tsc.store(line.first_tsc, Ordering::Relaxed);
+    RECORD.first_ns.store(line.first_ns, Ordering::Relaxed);
 }
 
 /// The two clocks at one instant: the closest of a few readings.
