@@ -50,7 +50,8 @@ valkey:
 	$(B)/valkey/redis-server --version
 	PATH="$(CURDIR)/$(B)/valkey:$$PATH" ONLY="$(or $(ONLY),redis)" tools/test.sh
 
-# The long forms of two tests: a thousand kills on each kind of shared table, and 10^8 keys through a million slots.
+# The long forms of four tests: a thousand kills on each kind of shared table, 10^8 keys through a million slots, ten seconds of
+# each fault beside a real Redis, and a million schedules of leases in virtual time.
 soak:
 	TOLLBAR_SOAK=1000 cargo test --release --test table_storm -- --nocapture
 	TOLLBAR_LONG=1 cargo test --release --test table_flood -- --nocapture
