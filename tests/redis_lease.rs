@@ -46,9 +46,9 @@ fn run(name: &str, fault: impl FnOnce(&mut Fleet, &mut Server)) -> Fleet {
     println!("{name}: {rate:.0}/s, worst {:.0} of {BURST} above the rate, {totals:?}", fleet.worst());
     assert!(fleet.worst() <= BURST, "{name}: the bound");
     assert_eq!(totals.slept, 0, "{name}: no call waits");
-    // The host takes a guest's processor away now and then, which leaves no trace in the guest. Calls that waited without
-    // sleeping would do so with every question, of which there are a thousand a second.
-    assert!(totals.slow <= 4, "{name}: {} calls of more than a millisecond", totals.slow);
+    // The host takes a guest's processor away now and then, which leaves no trace in the guest: a loop that does nothing but
+    // look at the clock sees it too. Calls that waited without sleeping would do so with every question.
+    assert!(totals.slow <= totals.asked / 50, "{name}: {} calls of more than a millisecond", totals.slow);
     fleet
 }
 
