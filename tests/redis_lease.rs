@@ -29,7 +29,7 @@ const NODES: u32 = 4;
 
 /// Long in a soak: with `TOLLBAR_SOAK` ten seconds each, as many as a machine needs to be called busy.
 fn length() -> Duration {
-    Duration::from_millis(if std::env::var_os("TOLLBAR_SOAK").is_some() { 10_000 } else { 2_000 })
+    Duration::from_millis(if is_soak() { 10_000 } else { 2_000 })
 }
 
 /// One fleet while `fault` happens to the server; what it did.
@@ -46,15 +46,20 @@ fn run(name: &str, fault: impl FnOnce(&mut Fleet, &mut Server)) -> Fleet {
     println!("{name}: {rate:.0}/s, worst {:.0} of {BURST} above the rate, {totals:?}", fleet.worst());
     assert!(fleet.worst() <= BURST, "{name}: the bound");
     assert_eq!(totals.slept, 0, "{name}: no call waits");
-    // The host takes a guest's processor away now and then, which leaves no trace in the guest: a loop that does nothing but
-    // look at the clock sees it too. Calls that waited without sleeping would do so with every question.
-    assert!(totals.slow <= totals.asked / 50, "{name}: {} calls of more than a millisecond", totals.slow);
+    // The host takes a guest's processor away now and then, which is no switch of the guest's threads: a loop that does nothing
+    // but look at the clock sees it too. Calls that waited without sleeping would do so with every question.
+    let most = if is_soak() { 4 } else { totals.asked / 50 };
+    assert!(totals.slow <= most, "{name}: {} calls of more than a millisecond", totals.slow);
     fleet
 }
 
 /// The machine that the tests run on has other things to do; a soak has it for itself.
+fn is_soak() -> bool {
+    std::env::var_os("TOLLBAR_SOAK").is_some()
+}
+
 fn least() -> f64 {
-    LIMIT * if std::env::var_os("TOLLBAR_SOAK").is_some() { 0.95 } else { 0.80 }
+    LIMIT * if is_soak() { 0.95 } else { 0.80 }
 }
 
 fn whole(fleet: &Fleet) -> f64 {
