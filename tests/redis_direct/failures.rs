@@ -159,7 +159,8 @@ fn a_killed_server_is_an_error_at_once_and_back_when_it_is() {
             let why = ask(&mut store, &url).unwrap_err();
             assert!(matches!(why, StoreError::Unreachable(LinkError::System(Operation::Connect, _))), "{why:?}");
         }
-        assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+        // Three refused connections; to wait for an answer would have been three seconds.
+        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
         server.restart();
         assert_eq!(ask(&mut store, &url), Ok(Verdict::Allowed));
     }
@@ -190,7 +191,8 @@ fn a_server_that_hangs_is_waited_for_until_the_deadline() {
             let why = ask(store, "key").unwrap_err();
             assert!(why == StoreError::TimedOut && why.may_have_charged());
             let took = start.elapsed();
-            assert!(took >= Duration::from_millis(100) && took < Duration::from_millis(400), "{took:?}");
+            // A busy machine wakes it late. Without a deadline the answer never comes.
+            assert!(took >= Duration::from_millis(100) && took < Duration::from_secs(5), "{took:?}");
         }
     }
     server.resume();
@@ -210,7 +212,7 @@ fn a_default_deadline_is_a_second() {
     let start = Instant::now();
     assert_eq!(ask(&mut store, "key"), Err(StoreError::TimedOut));
     let took = start.elapsed();
-    assert!(took >= Duration::from_secs(1) && took < Duration::from_millis(1_500), "{took:?}");
+    assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(5), "{took:?}");
 }
 
 #[test]
@@ -296,7 +298,10 @@ fn a_server_that_cannot_serve_says_why() {
 
     std::thread::scope(|scope| {
         scope.spawn(|| server.try_command(&["EVAL", "while true do end", "0"]));
-        std::thread::sleep(Duration::from_millis(100));
+        let start = Instant::now();
+        while !matches!(server.try_command(&["PING"]), Ok(Raw::Error(why)) if why.starts_with("BUSY")) {
+            assert!(start.elapsed() < Duration::from_secs(10));
+        }
         assert_eq!(ask(&mut store, "key"), Err(StoreError::Unavailable(Why::Busy)));
         // And for one that only now comes.
         let fresh = ask(&mut crate::store(&server.tcp()), "key");
