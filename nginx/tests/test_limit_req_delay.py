@@ -38,10 +38,14 @@ def assert_waits(answers, expected):
 ])
 def test_a_volley_is_spread_over_time(launch, limit, waits):
     nginx = launch(**parts(limit))
-    began = time.monotonic()
-    answers = nginx.volley("/?k=a", 10)
-    if max(a.sent for a in answers) - began > 0.3:
-        raise AssertionError("this machine is too slow to send ten requests within a third of a second")
+    # Until ten requests have been sent within a third of a second: the machine may be busy.
+    for key in range(10):
+        began = time.monotonic()
+        answers = nginx.volley(f"/?k={key}", 10)
+        if max(a.sent for a in answers) - began < 0.3:
+            break
+    else:
+        raise AssertionError("this machine never sent ten requests within a third of a second")
     assert_waits(answers, waits)
     assert count(answers, 503) == 10 - len(waits)
     # What is refused is refused at once, and not after the others had their turn.

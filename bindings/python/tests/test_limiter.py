@@ -232,7 +232,7 @@ def test_waiting_lets_other_threads_run():
     while waiter.is_alive():
         counted += 1
         time.sleep(0.001)
-    assert counted > 20
+    assert counted > 5
 
 
 def test_a_signal_ends_waiting():
