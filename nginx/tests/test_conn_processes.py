@@ -148,6 +148,7 @@ def test_it_ends_when_its_requests_have_ended(launch):
     held, _ = hold(nginx, "/?k=a", 5)
     os.kill(nginx.master(), signal.SIGQUIT)
     wait_until(lambda: leaving(nginx), "the workers wait")
+    wait_until(lambda: not nginx.accepts(), "none of them takes a connection any more")
     end_without_upstream(held)
     assert nginx.process.wait(60) == 0
 

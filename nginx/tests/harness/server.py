@@ -112,11 +112,14 @@ class Nginx:
         (self.home / "nginx.conf").write_text(config.text(ports=self.ports, **parts))
 
     def listens(self):
+        # With several processes a connection is taken by the kernel before any worker is there.
+        return self.accepts() and ("master_process off" in self.parts.get("main", "") or self.workers())
+
+    def accepts(self):
+        """Whether a connection is taken, by whomever."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE):
-                pass
-            # With several processes a connection is taken by the kernel before any worker is there.
-            return "master_process off" in self.parts.get("main", "") or self.workers()
+                return True
         except OSError:
             return False
 
