@@ -3,7 +3,6 @@
 use super::answer::Answer;
 use super::quick::Quick;
 use super::request::prefetch;
-use super::slot::Slot;
 use super::{PolicyId, Table};
 use crate::decision::{Decision, Verdict};
 
@@ -53,6 +52,14 @@ impl Table {
         view: impl Fn(&R) -> Request<'_>,
         put: impl Fn(&mut T, A),
     ) {
+        if self.is_cached() {
+            let now = self.time(now);
+            for (place, request) in places.iter_mut().zip(requests) {
+                let Request { policy, key, cost } = view(request);
+                put(place, self.ask(policy, key, Some(now), cost));
+            }
+            return;
+        }
         let (mut now, mut from) = (now, 0);
         // By hand: what cuts into pieces divides by their length, which brings a panic with it.
         while let (Some(requests @ [_, ..]), Some(places @ [_, ..])) = (requests.get(from..), places.get_mut(from..)) {
@@ -87,29 +94,17 @@ impl Table {
         }
         let now = *now.get_or_insert_with(|| self.now());
         self.look(now);
-        let mut slots = [None::<&Slot>; AT_ONCE];
-        if self.is_cached() {
-            for (slot, quick) in slots.iter_mut().zip(&looked_up) {
-                let Some(quick) = quick else { continue };
-                *slot = quick.slot();
-            }
-        } else {
-            // Two thirds of the keys are in their first bucket: the second is asked for where it is needed, once the first is
-            // there. Asking for both from the beginning takes longer where lines come from memory.
-            for quick in looked_up.iter_mut().flatten() {
-                quick.settle();
-                prefetch(quick.first);
-            }
-            for (slot, quick) in slots.iter_mut().zip(&looked_up) {
-                let Some(quick) = quick else { continue };
-                *slot = quick.settled();
-            }
+        // Two thirds of the keys are in their first bucket: the second is asked for where it is needed, once the first is
+        // there. Asking for both from the beginning takes longer where lines come from memory.
+        for quick in looked_up.iter_mut().flatten() {
+            quick.settle();
+            prefetch(quick.first);
         }
-        for (((place, request), quick), slot) in places.iter_mut().zip(requests).zip(&looked_up).zip(slots) {
+        for ((place, request), quick) in places.iter_mut().zip(requests).zip(&looked_up) {
             let Request { policy, key, cost } = view(request);
             let answer = match quick {
                 Some(quick) => {
-                    let course = self.decide_on(slot, quick, now, cost);
+                    let course = self.decide_settled(quick, now, cost);
                     self.answer(quick, course, policy, key, now, cost)
                 }
                 None => self.long(policy, key, now, cost, false),

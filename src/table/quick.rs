@@ -48,20 +48,6 @@ impl Quick<'_> {
     }
 }
 
-impl<'a> Quick<'a> {
-    /// The key's slot, if it is in the bucket that [`Quick::settle`] has found.
-    #[inline(always)]
-    pub(super) fn settled(&self) -> Option<&'a Slot> {
-        find_in(self.first, self.key)
-    }
-
-    /// The key's slot, if it is in one of its first two buckets.
-    #[inline(always)]
-    pub(super) fn slot(&self) -> Option<&'a Slot> {
-        find_in_two(self.first, self.second, self.key)
-    }
-}
-
 impl Table {
     /// What is current for a policy. `None` where it must be looked for, or where there is more to look at than slots.
     #[inline(always)]
@@ -105,6 +91,12 @@ impl Table {
         self.decide_on(find_in_two(quick.first, quick.second, quick.key), quick, now, cost)
     }
 
+    /// The same after [`Quick::settle`].
+    #[inline(always)]
+    pub(super) fn decide_settled(&self, quick: &Quick<'_>, now: u64, cost: u64) -> (Course, u64) {
+        self.decide_on(find_in(quick.first, quick.key), quick, now, cost)
+    }
+
     /// What its slot holds, if it is there: as of one instant.
     #[inline(always)]
     pub(super) fn look_at(&self, quick: &Quick<'_>) -> Option<u64> {
@@ -136,9 +128,8 @@ impl Table {
         Some((lease.credit, lease.until))
     }
 
-    /// Decides on it where its slot is known, or is known to be in neither bucket.
     #[inline(always)]
-    pub(super) fn decide_on(&self, found: Option<&Slot>, quick: &Quick<'_>, now: u64, cost: u64) -> (Course, u64) {
+    fn decide_on(&self, found: Option<&Slot>, quick: &Quick<'_>, now: u64, cost: u64) -> (Course, u64) {
         let slot = match found {
             Some(slot) => slot,
             None => match self.find_in_spare(quick.hash, quick.key) {
