@@ -44,7 +44,7 @@ func ExampleLimiter_CheckAt() {
 
 func ExampleLimiter_Wait() {
 	limiter, _ := tollbar.NewLimiter("1/min")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	fmt.Println(limiter.Wait(ctx))
 	// The next is a minute away: that is known at once.

@@ -151,7 +151,8 @@ func TestManyGoroutinesStayInTheBound(t *testing.T) {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			for time.Since(start) < 100*time.Millisecond {
+			// Longer where a busy machine has lost that time.
+			for time.Since(start) < 100*time.Millisecond || admitted.Load() <= 100 && time.Since(start) < 30*time.Second {
 				if l.AllowN(time.Now(), 1) {
 					admitted.Add(1)
 				}

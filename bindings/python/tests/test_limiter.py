@@ -194,20 +194,20 @@ def test_a_cost_like_an_int():
 @pytest.mark.parametrize("text", ["5/s burst 1", "1/200ms algo sliding-log"])
 def test_wait(text):
     limiter = Limiter(text)
-    limiter.take_up_to(100)
     started = time.monotonic()
+    limiter.take_up_to(100)
     assert limiter.wait(timedelta(seconds=5)) is True
-    assert 0.1 < time.monotonic() - started < 4
+    assert 0.19 < time.monotonic() - started < 4
 
 
 def test_wait_that_is_too_short_takes_nothing():
     limiter = Limiter("1/h")
     assert limiter.allow()
     started = time.monotonic()
-    assert limiter.wait(1.5) is False
+    assert limiter.wait(30) is False
     assert limiter.wait(0) is False
     assert limiter.wait(cost=5) is False
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 15
     limiter.reset()
     assert limiter.wait(0) is True
     for wrong in (-1, float("nan"), timedelta(seconds=-1)):
@@ -224,15 +224,19 @@ def test_wait_that_is_too_short_takes_nothing():
 
 
 def test_waiting_lets_other_threads_run():
-    limiter = Limiter("4/s burst 1")
-    assert limiter.allow()
-    counted = 0
-    waiter = threading.Thread(target=limiter.wait)
-    waiter.start()
-    while waiter.is_alive():
-        counted += 1
-        time.sleep(0.001)
-    assert counted > 5
+    def counted():
+        limiter = Limiter("4/s burst 1")
+        assert limiter.allow()
+        waiter = threading.Thread(target=limiter.wait)
+        waiter.start()
+        turns = 0
+        while waiter.is_alive():
+            turns += 1
+            time.sleep(0.001)
+        return turns
+
+    # Where a waiter kept the others from running it would be one or two, each time.
+    assert any(counted() > 5 for _ in range(10))
 
 
 def test_a_signal_ends_waiting():
@@ -242,9 +246,9 @@ def test_a_signal_ends_waiting():
     limiter = Limiter("1/h")
     assert limiter.allow()
     before = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
     try:
         with pytest.raises(InterruptedError):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
             limiter.wait()
     finally:
         signal.signal(signal.SIGALRM, before)

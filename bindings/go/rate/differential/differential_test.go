@@ -105,7 +105,7 @@ func TestEvery(t *testing.T) {
 func TestWaitErrors(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	short, cancel := context.WithTimeout(context.Background(), time.Second)
+	short, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, c := range []struct {
 		ctx   context.Context
