@@ -225,6 +225,52 @@ fn costs_keys_and_peeks() {
     }
 }
 
+/// Two clients of one node: one that has been silent is displaced, and does not keep a connection whose answers nobody reads. When
+/// the other ends it asks again. Whoever does not ask may end without a change in what is said of the store.
+#[test]
+fn one_that_is_displaced_lets_go() {
+    let server = Server::start();
+    let node =
+        Node::private("displaced", &"1000/s burst 200".parse().expect("a policy"), &Options::new(2)).expect("a node");
+    let client = || Client::new(&node, &Url::parse(&server.unix()).expect("a URL")).expect("a client");
+    let connections = || server.command(&["CLIENT", "LIST"]).text().matches("name=tollbar").count();
+    // Ten seconds at most: the machine may be busy.
+    let until = |what: &str, done: &mut dyn FnMut() -> bool| {
+        let since = Instant::now();
+        while !done() {
+            assert!(since.elapsed() < Duration::from_secs(10), "{what}");
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    };
+    let (mut first, mut second) = (client(), client());
+    let asks = |one: &mut Client| {
+        until("it asks", &mut || {
+            one.tick(&node);
+            one.is_leader(&node) && node.circuit(node.now()) == Circuit::Closed
+        });
+    };
+    asks(&mut first);
+    let (at, opened) = (node.now(), node.stats().opened);
+    assert!(second.tick(&node) > 10 && second.fd() == -1);
+    assert!(second.close(&node, 0), "it owes nothing");
+    assert_eq!((node.circuit(at), node.stats().opened), (Circuit::Closed, opened), "the first still asks");
+
+    // The answer to this is one that the first never reads.
+    node.check(b"k", 1);
+    first.tick(&node);
+    let mut third = client();
+    asks(&mut third);
+    assert!(first.fd() >= 0 && first.tick(&node) > 10 && first.fd() == -1);
+    until("there is one connection", &mut || {
+        third.tick(&node);
+        connections() == 1
+    });
+    assert!(third.close(&node, 5000));
+    asks(&mut first);
+    assert!(first.close(&node, 5000));
+    until("there is none", &mut || connections() == 0);
+}
+
 /// A server that refuses is not a server that is gone, and is said so.
 #[test]
 fn a_refusal_is_told() {

@@ -77,7 +77,7 @@ def excesses(log):
 
 def told_in_time(home, flavour, seed):
     """What was said, of a run in which so little was earned that it makes no difference."""
-    for n in range(5):
+    for n in range(20):
         answers, log, took = told(home / f"{flavour}{n}", flavour, seed)
         if took < SECONDS:
             return answers, log

@@ -46,7 +46,7 @@ def test_passed_and_rejected(launch):
 
 
 def test_delayed(launch):
-    nginx = launch(**parts("limit_req zone=z burst=1;", "limit_req_zone $arg_k zone=z:1m rate=2r/s;"))
+    nginx = launch(**parts("limit_req zone=z burst=1;", "limit_req_zone $arg_k zone=z:1m rate=1r/s;"))
     assert told(nginx.each("/?k=a", "/?k=a")) == ["PASSED", "DELAYED"]
 
 

@@ -83,7 +83,7 @@ def test_several_limits_are_all_or_none(launch, echo):
 
 
 def test_a_connection_that_a_rate_delays_is_not_among_them_yet(launch, echo):
-    zones = ZONE + "tollbar_zone $remote_addr zone=r:1m rate=20r/m;"
+    zones = ZONE + "tollbar_zone $remote_addr zone=r:1m rate=12r/m;"
     nginx = launch(stream(echo, "tollbar zone=r burst=5; tollbar_conn z 1;", zones))
     there, _ = open_all(nginx, 1)
     close_all(there)

@@ -4,6 +4,7 @@ import pytest
 
 from harness import paced
 from harness.machines import machines, wait_for_circuit, zone_of  # noqa: F401
+from harness.server import wait_until
 from test_sync_machines import ASKED, BURST, RATE, ZONE, holds, ports
 
 
@@ -18,13 +19,14 @@ def test_share(machines):
     run = paced.paced(ports(machines), ASKED, 7, events=[(2, store.kill), (5, store.start)])
     # Both together have as much as the limit, each its share.
     holds(run, 2)
-    assert run.rate(0, 2) >= 0.8 * RATE and 0.8 * RATE <= run.rate(2.5, 5) and run.rate(5.5, 7) >= 0.8 * RATE
+    # Their shares have a permit in 20 ms each, and are asked every 7: 83 a second at best. One that were missing would leave 42.
+    assert run.reached(0, 2) >= 0.8 * RATE and run.reached(2.5, 5) >= 0.7 * RATE and run.reached(5.5, 7) >= 0.8 * RATE
     for nginx in machines.nginxes:
         zone = zone_of(nginx)
         assert 80 < zone["rescued"] < 220 and zone["uncounted"] == 0 and zone["opened"] >= 1
         wait_for_circuit(nginx, "closed")
-        said = circuits(nginx)
-        assert said[0] == ("notice", True) and ("error", False) in said and said[-1] == ("notice", True)
+        said = wait_until(lambda: circuits(nginx)[-1:] == [("notice", True)] and circuits(nginx), "the log says so, too")
+        assert ("error", False) in said
         assert nginx.said("does not answer", "each machine goes on at its share")
         assert nginx.said("the store answers again")
 
@@ -33,7 +35,7 @@ def test_share_is_a_share(machines):
     """Of three machines one is asked: it has a third."""
     [nginx] = machines.begin("rate=120r/s burst=40", count=1, nodes=3)
     run = paced.paced([nginx.port], ASKED, 4, events=[(1, machines.store.kill)])
-    assert 0.7 * 40 <= run.rate(1.5, 4) <= 1.2 * 40
+    assert 0.7 * 40 <= run.reached(1.5, 4) and run.rate(1.5, 4) <= 1.2 * 40
 
 
 def test_deny(machines):
@@ -41,7 +43,7 @@ def test_deny(machines):
     store = machines.store
     run = paced.paced(ports(machines), ASKED, 6, events=[(1, store.kill), (4, store.start)])
     holds(run, 2)
-    assert run.rate(1.5, 4) == 0 and run.rate(0, 1) >= 0.8 * RATE and run.rate(4.5, 6) >= 0.8 * RATE
+    assert run.rate(2, 4) == 0 and run.reached(0, 1) >= 0.8 * RATE and run.reached(4.5, 6) >= 0.8 * RATE
     assert all(zone_of(nginx)["rescued"] == 0 for nginx in machines.nginxes)
     assert machines.nginxes[0].said("does not answer", "what no lease covers is refused")
 
@@ -51,7 +53,7 @@ def test_allow(machines):
     store = machines.store
     run = paced.paced(ports(machines), ASKED, 5, events=[(1, store.kill), (3, store.start)])
     assert run.lost == 0
-    assert run.rate(1.5, 3) >= 1.8 * ASKED and run.rate(4, 5) <= RATE + BURST
+    assert run.reached(1.5, 3) >= 1.8 * ASKED and run.rate(4, 5) <= RATE + BURST
     assert all(zone_of(nginx)["uncounted"] > 100 for nginx in machines.nginxes)
     assert machines.nginxes[0].said("does not answer", "what no lease covers passes uncounted")
 
@@ -62,7 +64,7 @@ def test_a_flush(machines):
     flush = [(n / 2, lambda: machines.store.command("FLUSHALL")) for n in range(1, 8)]
     run = paced.paced(ports(machines), ASKED, 4, events=flush)
     holds(run)
-    assert run.rate() >= 0.8 * RATE
+    assert run.reached() >= 0.8 * RATE
 
 
 @pytest.mark.parametrize("rescue", ["share", "deny"])
@@ -75,8 +77,8 @@ def test_a_store_that_does_not_answer_keeps_nobody_waiting(machines, rescue):
     holds(run, 2)
     assert run.slowest() < 1
     assert sorted(run.took)[len(run.took) // 2] < 0.05
-    assert run.rate(5, 6) >= 0.7 * RATE
-    assert run.rate(1.5, 4) == 0 if rescue == "deny" else run.rate(1.5, 4) >= 0.8 * RATE
+    assert run.reached(5, 6) >= 0.7 * RATE
+    assert run.rate(2, 4) == 0 if rescue == "deny" else run.reached(1.5, 4) >= 0.7 * RATE
 
 
 def test_a_store_that_was_never_there(machines):
@@ -84,11 +86,11 @@ def test_a_store_that_was_never_there(machines):
     store.kill()
     nginx = machines.add(**machines.parts(ZONE, 2))
     run = paced.paced([nginx.port], ASKED, 2)
-    assert 0.3 * RATE <= run.rate() <= 0.7 * RATE
+    assert 0.3 * RATE <= run.reached() and run.rate() <= 0.7 * RATE
     assert zone_of(nginx)["granted"] == 0
     store.start()
     wait_for_circuit(nginx, "closed")
-    assert paced.paced([nginx.port], ASKED, 2).rate(0.5) >= 0.8 * RATE
+    assert paced.paced([nginx.port], ASKED, 2).reached(0.5) >= 0.8 * RATE
 
 
 def test_a_store_that_refuses(machines):

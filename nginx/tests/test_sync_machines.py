@@ -20,8 +20,9 @@ def ports(machines):
     return [nginx.port for nginx in machines.nginxes]
 
 
-def holds(run, more=0):
-    """The bound is the policy's own; while nodes are on their own there may be an overdraft, here of 1, for each of them beside it."""
+def holds(run, more=2):
+    """The bound is the policy's own; while nodes are on their own there may be an overdraft, here of 1, for each of them beside it. An
+    answer of the store that is late by 25 ms leaves them to themselves until the next."""
     assert run.lost == 0
     assert run.excess(RATE) <= BURST + more
 
@@ -30,7 +31,7 @@ def test_machines_share_a_limit(machines):
     machines.begin(ZONE)
     run = paced.paced(ports(machines), ASKED, 4)
     holds(run)
-    assert run.rate() >= 0.8 * RATE
+    assert run.reached() >= 0.8 * RATE
     for nginx in machines.nginxes:
         zone = zone_of(nginx)
         # Most of it has been leased, and in both.
@@ -43,7 +44,7 @@ def test_one_machine_may_have_all_of_it(machines):
     first, _ = machines.begin(ZONE)
     run = paced.paced([first.port], 2 * ASKED, 3)
     holds(run)
-    assert run.rate() >= 0.8 * RATE
+    assert run.reached() >= 0.8 * RATE
 
 
 def test_keys_have_limits_of_their_own(machines):
@@ -81,7 +82,7 @@ def test_the_one_who_asks_is_killed(machines):
     run.lost = 0
     # What a killed one had not told the store yet is not charged: an overdraft each time.
     holds(run, 3)
-    assert run.rate() >= 0.8 * RATE
+    assert run.reached() >= 0.8 * RATE
     assert len(set(seen)) == 3
     wait_for_circuit(first, "closed")
     # The new one has had a second each time.
@@ -94,7 +95,7 @@ def test_a_single_process(machines):
     wait_for_circuit(nginx, "closed")
     run = paced.paced([nginx.port], ASKED, 1)
     holds(run)
-    assert run.rate() >= 0.8 * RATE
+    assert run.reached() >= 0.8 * RATE
 
 
 def test_a_reload_under_load_keeps_the_node(machines):
@@ -109,7 +110,7 @@ def test_a_reload_under_load_keeps_the_node(machines):
 
     run = paced.paced(ports(machines), ASKED, 4, events=[(1, reload), (2, reload)])
     holds(run)
-    assert run.rate() >= 0.8 * RATE
+    assert run.reached() >= 0.8 * RATE
     before, old, later, older = counted
     assert zone_of(first)["granted"] > later > before > 0
     assert not set(old) & set(first.workers()) and not set(older) & set(first.workers())
@@ -125,11 +126,11 @@ def test_a_reload_with_another_limit_begins_a_new_node(machines, changed):
     wait_for_circuit(nginx, "closed")
     assert zone_of(nginx)["granted"] < granted
     run = paced.paced([nginx.port], 2 * ASKED, 1)
-    assert run.rate() >= 0.8 * RATE
+    assert run.reached() >= 0.8 * RATE
     # The same memory again, and then another limit's.
     assert nginx.reload() and nginx.reload(**machines.parts(ZONE, 2))
     wait_for_circuit(nginx, "closed")
-    assert paced.paced([nginx.port], ASKED, 1).rate() >= 0.8 * RATE
+    assert paced.paced([nginx.port], ASKED, 1).reached() >= 0.8 * RATE
 
 
 def test_a_reload_from_a_table_to_a_node_and_back(machines):
@@ -157,7 +158,7 @@ def test_a_new_binary(machines):
 
     run = paced.paced(ports(machines), ASKED, 4, events=[(1, exchange), (2, retire)])
     holds(run, 3)
-    assert run.rate() >= 0.8 * RATE
+    assert run.reached() >= 0.8 * RATE
     wait_until(lambda: not alive(old[0]), "the old master is gone")
     assert first.master() != old[0]
     wait_for_circuit(first, "closed")

@@ -69,6 +69,7 @@ impl Client {
         let now = node.now();
         self.after_fork(node);
         if !self.leads(node, now) {
+            self.let_go(node, now);
             return FOLLOWER;
         }
         self.driver.collect(node, now);
@@ -133,10 +134,12 @@ impl Client {
             }
             self.wait(1);
         };
-        self.hang_up(node, node.now());
         if self.is_leader(node) {
+            self.hang_up(node, node.now());
             // The last answers came after it was last said.
             node.header().owed.store(self.driver.owed(), Ordering::Relaxed);
+        } else {
+            self.let_go(node, node.now());
         }
         let _ = node.header().owner.compare_exchange(self.me, 0, Ordering::AcqRel, Ordering::Relaxed);
         told
@@ -233,6 +236,16 @@ impl Client {
         // Not all machines at the same time.
         let jitter = (RECONNECT / 64).saturating_mul(self.random() >> 58);
         self.connect_at = now.saturating_add(RECONNECT / 2).saturating_add(jitter / 2);
+    }
+
+    /// Another asks now. A connection that nobody reads would wake who watches it for ever; and whether the store answers is the
+    /// other's to say.
+    fn let_go(&mut self, node: &Node, now: u64) {
+        if self.link.fd() >= 0 {
+            self.link.close();
+            self.driver.displaced(node, now);
+            self.connect_at = now;
+        }
     }
 
     /// Whether this client is the one that asks, or becomes it.

@@ -193,10 +193,14 @@ impl Driver {
 
     /// The connection is gone. Nobody knows what has been executed: debts are told again.
     pub fn dropped(&mut self, node: &Node, now: u64) {
-        while let Some((number, _)) = self.flight.pop() {
-            self.give_back(node, number, now);
-        }
+        self.forget_questions(node, now);
         self.open(node, now);
+    }
+
+    /// Another asks in its place. What is owed here is told if this one is to ask again.
+    pub fn displaced(&mut self, node: &Node, now: u64) {
+        self.forget_questions(node, now);
+        self.circuit = Circuit::Unknown;
     }
 
     /// A connection is there: it is tried at once.
@@ -255,6 +259,12 @@ impl Driver {
         entry.state = if more { Phase::Queued } else { Phase::Idle };
         if more {
             self.queue.push(number, now);
+        }
+    }
+
+    fn forget_questions(&mut self, node: &Node, now: u64) {
+        while let Some((number, _)) = self.flight.pop() {
+            self.give_back(node, number, now);
         }
     }
 

@@ -52,8 +52,8 @@ def together(port, paths):
     """All requests in one piece over one connection; the answers in the order of the paths."""
     answers = {2 * i + 1: Answer() for i in range(len(paths))}
     with connect(port) as s, s.makefile("rb") as incoming:
-        s.sendall(PREFACE + frame(SETTINGS, 0, 0) + b"".join(ask(2 * i + 1, p) for i, p in enumerate(paths)))
         sent = time.monotonic()
+        s.sendall(PREFACE + frame(SETTINGS, 0, 0) + b"".join(ask(2 * i + 1, p) for i, p in enumerate(paths)))
         open_streams = set(answers)
         while open_streams:
             head = exactly(incoming, 9)

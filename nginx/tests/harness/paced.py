@@ -17,11 +17,20 @@ class Paced:
     refused: int = 0
     took: list = field(default_factory=list)
     lost: int = 0
+    # When a turn of the loop came late, and by how much: nobody was asked in that time.
+    stalls: list = field(default_factory=list)
 
     def rate(self, start=0.0, end=None):
         """Admitted a second, from one second of the run to another."""
         end = end or self.ended - self.begun
         return sum(start <= done - self.begun < end for _, done in self.admitted) / (end - start)
+
+    def reached(self, start=0.0, end=None):
+        """`rate` for lower bounds: over the time in which there was somebody to ask. The client may have had no core, or an event to
+        deal with."""
+        end = end or self.ended - self.begun
+        away = sum(max(0.0, min(at, end) - max(at - length, start)) for at, length in self.stalls)
+        return self.rate(start, end) * (end - start) / max(end - start - away, 0.05)
 
     def slowest(self):
         return max(self.took)
@@ -47,9 +56,12 @@ def paced(ports, per_second, seconds, path="/?k=a", events=()):
     with selectors.DefaultSelector() as selector:
         result.begun = now = time.monotonic()
         due = {port: now for port in ports}
-        flying = 0
+        flying, looked = 0, now
         while True:
             now = time.monotonic()
+            if now - looked > 0.02 + 1 / per_second:
+                result.stalls.append((now - result.begun, now - looked))
+            looked = now
             while events and now - result.begun >= events[0][0]:
                 events.pop(0)[1]()
                 now = time.monotonic()

@@ -105,6 +105,7 @@ class Nginx:
                 return self
             if "Address already in use" not in self.log_text():
                 break
+            (self.home / "error.log").unlink(missing_ok=True)
         raise AssertionError("nginx did not start:\n" + self.log_text())
 
     def write(self, **parts):
@@ -113,7 +114,7 @@ class Nginx:
 
     def listens(self):
         # With several processes a connection is taken by the kernel before any worker is there.
-        return self.accepts() and ("master_process off" in self.parts.get("main", "") or self.workers())
+        return self.accepts() and ("master_process off" in self.parts.get("main", "") or self.complete(self.workers()))
 
     def accepts(self):
         """Whether a connection is taken, by whomever."""
@@ -144,6 +145,10 @@ class Nginx:
         return [pid for pid in self.children("nginx: worker process", master)
                 if title_of(pid) == "nginx: worker process"]
 
+    def complete(self, pids):
+        """Whether as many workers serve as there are to be."""
+        return len(pids) >= self.parts.get("workers", 1)
+
     def kill_worker(self, pid=None):
         """Kill one worker without warning and wait until there is another in its place."""
         before = self.workers()
@@ -161,7 +166,7 @@ class Nginx:
             if "[emerg]" in self.log_text()[said:]:
                 return "refused"
             now = self.workers()
-            return now and not old & set(now) and "taken"
+            return self.complete(now) and not old & set(now) and "taken"
 
         return wait_until(settled, "the new configuration is in use") == "taken"
 
@@ -169,7 +174,7 @@ class Nginx:
         """Start a second master on the same sockets. Gives the pids of both."""
         old = self.master()
         os.kill(old, signal.SIGUSR2)
-        wait_until(lambda: self.master() != old and self.workers(), "the second master serves")
+        wait_until(lambda: self.master() != old and self.complete(self.workers()), "the second master serves")
         return old, self.master()
 
     def stop(self):
