@@ -68,7 +68,8 @@ impl Drop for Machine {
 #[test]
 fn every_key_has_its_own_limit() {
     let server = Server::start();
-    let options = Options { capacity: 2048, overdraft: 2, ..Options::new(2) };
+    // So many that a client's thread may be kept from a processor for a second before what it is told has no place.
+    let options = Options { capacity: 32_768, overdraft: 2, ..Options::new(2) };
     let machines = [0, 1].map(|_| Machine::new(&server.unix(), "keys", "50/s burst 40", &options));
     machines.iter().for_each(|machine| {
         machine.until(Circuit::Closed);
@@ -103,15 +104,20 @@ fn three_nodes_in_an_outage() {
     let machines =
         [0, 1, 2].map(|_| Machine::new("unix:/nonexistent/redis.sock", "outage", "300/s burst 60", &options));
     let since = Instant::now();
+    let (mut ran, mut last) = (Duration::ZERO, since);
     let mut admitted = 0_u64;
     while since.elapsed() < Duration::from_millis(1000) {
         admitted += machines.iter().map(|machine| u64::from(machine.check(b"", 1))).sum::<u64>();
         std::thread::sleep(Duration::from_micros(300));
+        // A node keeps one permit: what comes in while nobody asks is lost.
+        let now = Instant::now();
+        ran += (now - last).min(Duration::from_millis(10));
+        last = now;
     }
     let rate = 300.0 * since.elapsed().as_secs_f64();
     println!("{admitted} admitted, {rate:.0} by the rate");
     assert!(admitted as f64 <= rate + 60.0, "{admitted} above {rate}");
-    assert!(admitted as f64 >= rate / 2.0, "{admitted}: the nodes go on by themselves");
+    assert!(admitted as f64 >= 300.0 * ran.as_secs_f64() / 2.0, "{admitted}: the nodes go on by themselves");
     assert!(machines.iter().all(|machine| machine.node.circuit(machine.node.now()) != Circuit::Closed));
 }
 
@@ -154,20 +160,23 @@ fn a_stopped_server_costs_nobody_a_wait() {
     let server = Server::start();
     let machine = Machine::new(&server.unix(), "stopped", "100000/s burst 20000", &Options::new(2));
     machine.until(Circuit::Closed);
-    server.pause();
-    let since = Instant::now();
-    let mut longest = Duration::ZERO;
-    while since.elapsed() < Duration::from_millis(400) {
-        let before = Instant::now();
-        machine.check(b"", 1);
-        longest = longest.max(before.elapsed());
-    }
-    machine.until(Circuit::Open);
-    println!("the longest call took {longest:?}");
-    // Of half a million calls some meet the scheduler; to wait for the server would have been 400 ms.
-    assert!(longest < Duration::from_millis(200), "{longest:?}");
-    server.resume();
-    machine.until(Circuit::Closed);
+    // Of half a million calls some meet the scheduler, so this is again if one was long; to wait for the server would be 400 ms each time.
+    let none_was_long = |_| {
+        server.pause();
+        let since = Instant::now();
+        let mut longest = Duration::ZERO;
+        while since.elapsed() < Duration::from_millis(400) {
+            let before = Instant::now();
+            machine.check(b"", 1);
+            longest = longest.max(before.elapsed());
+        }
+        machine.until(Circuit::Open);
+        server.resume();
+        machine.until(Circuit::Closed);
+        println!("the longest call took {longest:?}");
+        longest < Duration::from_millis(200)
+    };
+    assert!((0..5).any(none_was_long));
 }
 
 /// What was admitted in an outage is charged when the store is back: the bucket is as empty as it would have been.

@@ -95,8 +95,11 @@ instructions() { tools/instructions.sh; }
 # The README's C programs, as a reader would take them.
 readme() {
     make --silent lib || return 1
-    rm -f build/readme?.c /dev/shm/readme-logins
-    awk '/^```c$/ { on = 1; n++; next } /^```$/ { on = 0 } on { print > "build/readme" n ".c" }' README.md
+    # The table's name is another for each run, since two runs of one machine would meet in it.
+    logins=/dev/shm/readme-logins-$$
+    rm -f build/readme?.c "$logins"
+    awk -v logins="$logins" '/^```c$/ { on = 1; n++; next } /^```$/ { on = 0 }
+        on { gsub("/dev/shm/readme-logins", logins); print > "build/readme" n ".c" }' README.md
     for n in 1 2; do
         cc -std=c99 -Wall -Wextra -Wpedantic -Werror -Iinclude -o "build/readme$n" "build/readme$n.c" build/libtollbar.a || return 1
     done
@@ -109,7 +112,7 @@ readme() {
     build/readme2 >build/readme2b.out
     status=$?
     wait $! && [ $status -eq 0 ] || return 1
-    rm -f /dev/shm/readme-logins
+    rm -f "$logins"
     test "$(cat build/readme2?.out | grep -c passes)" -eq 3 && test "$(cat build/readme2?.out | grep -c refused)" -eq 3 &&
         echo "1 passed, 0 failed"
 }

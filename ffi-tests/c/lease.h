@@ -30,6 +30,8 @@ uint64_t take(const tollbar_lease *lease, const char *key);
 /* One round of an event loop, as a program would have it that has other descriptors, too. Four clients at most. */
 void turn(tollbar_client *const *clients, size_t count);
 void turn_for(tollbar_client *client, uint64_t time);
+/* Turns until nothing is on its way: only then a client wants to be called less often. */
+void settle(tollbar_client *client);
 
 /* Turns until the store answers, and for its first second, in which a store that knows nothing gives nothing. */
 void connect_to_store(tollbar_client *client);

@@ -20,14 +20,14 @@ static int goes_on(tollbar_lease *lease, tollbar_client *client, const char *key
             return 1;
     }
     take(lease, key);
-    turn_for(client, 300 * MS);
+    settle(client);
     before = charged(key);
     taken = had(lease);
     for (i = 0; i < 200; i++) {
         take(lease, key);
         turn(&client, 1);
     }
-    turn_for(client, 300 * MS);
+    settle(client);
     return told_by(lease).owed != 0 || had(lease) <= taken || charged(key) - before != (had(lease) - taken) * 1000000;
 }
 

@@ -16,10 +16,10 @@ use tollbar::Policy;
 
 /// What a child is told, in its environment.
 const VARIABLE: &str = "TOLLBAR_FLEET";
-/// A row a process: totals, then what it admitted in each millisecond.
+/// A row a process: totals, then what it admitted in each millisecond, then what it tried.
 const TOTALS: usize = 8;
 const MILLIS: usize = 30_000;
-const ROW: usize = TOTALS + MILLIS;
+const ROW: usize = TOTALS + 2 * MILLIS;
 /// Processes that a run may have, those that were killed included.
 const ROWS: usize = 256;
 
@@ -54,7 +54,8 @@ pub struct Fleet {
 impl Fleet {
     /// `nodes` processes, each of which makes `rate` attempts a second for `length`.
     pub fn start(url: &str, name: &str, policy: &str, nodes: u32, rate: u64, length: Duration) -> Fleet {
-        let path = std::env::temp_dir().join(format!("tollbar-fleet-{}-{name}", std::process::id()));
+        // In memory: a page of a file on a disk may make who writes it wait.
+        let path = Path::new("/dev/shm").join(format!("tollbar-fleet-{}-{name}", std::process::id()));
         let memory = Memory::make(&path);
         let begin = Monotonic.now() + 200_000_000;
         let mut fleet = Fleet {
@@ -135,11 +136,19 @@ impl Fleet {
         worst
     }
 
-    /// Admitted a second, from `from` to `to` of the run's time.
+    /// Admitted a second, from `from` to `to` of the run's time. Ten milliseconds in which nobody tried do not count: then the host
+    /// had stopped the machine.
     pub fn rate(&self, from: Duration, to: Duration) -> f64 {
+        let (admitted, words) = (self.by_ten_millis(), self.memory.words());
         let ten = |at: Duration| at.as_millis() as usize / 10;
-        let sum: u64 = self.by_ten_millis()[ten(from)..ten(to)].iter().sum();
-        sum as f64 / (to - from).as_secs_f64()
+        let tried = |ten: &usize| {
+            let millis = TOTALS + MILLIS + ten * 10;
+            (0..self.started)
+                .any(|row| words[row * ROW + millis..][..10].iter().any(|n| n.load(Ordering::Relaxed) != 0))
+        };
+        let tens: Vec<usize> = (ten(from)..ten(to)).filter(tried).collect();
+        assert!(tens.len() * 4 >= ten(to) - ten(from), "the machine stood still");
+        tens.iter().map(|ten| admitted[*ten]).sum::<u64>() as f64 * 100.0 / tens.len() as f64
     }
 
     fn spawn(&mut self, name: &str) -> Child {
@@ -222,16 +231,22 @@ fn attempts(node: &Node, words: &[AtomicU64], from: u64, begin: u64, end: u64, r
             let at = node.now();
             let admitted = node.check_at(b"", at, 1).is_allowed();
             let took = node.now().saturating_sub(at);
+            let millis = TOTALS + (at.saturating_sub(begin) / 1_000_000) as usize;
             add(0, 1);
+            add(millis + MILLIS, 1);
             if admitted {
                 add(1, 1);
-                add(TOTALS + (at.saturating_sub(begin) / 1_000_000) as usize, 1);
+                add(millis, 1);
             }
             if took > 1_000_000 && switches() == before {
                 add(2, 1);
             }
         }
-        add(3, switches().0 - before.0);
+        let after = switches();
+        // A page that comes in may put a thread to sleep, too: not the call's doing.
+        if after.faults == before.faults {
+            add(3, after.voluntary - before.voluntary);
+        }
         let stats = node.stats();
         let opened = stats.opened;
         for (n, value) in [stats.asked, stats.rescued, stats.overdrawn, opened].into_iter().enumerate() {
@@ -241,15 +256,26 @@ fn attempts(node: &Node, words: &[AtomicU64], from: u64, begin: u64, end: u64, r
     }
 }
 
-/// This thread's: by itself, and by the scheduler.
-fn switches() -> (u64, u64) {
+/// What has kept this thread from running: by itself, by the scheduler, and pages that were not there.
+#[derive(PartialEq)]
+struct Switches {
+    voluntary: u64,
+    involuntary: u64,
+    faults: u64,
+}
+
+fn switches() -> Switches {
     // SAFETY: numbers, of which all may be 0; the call writes them.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
         usage
     };
-    (usage.ru_nvcsw as u64, usage.ru_nivcsw as u64)
+    Switches {
+        voluntary: usage.ru_nvcsw as u64,
+        involuntary: usage.ru_nivcsw as u64,
+        faults: (usage.ru_minflt + usage.ru_majflt) as u64,
+    }
 }
 
 /// The file, mapped.

@@ -181,8 +181,9 @@ fn a_connection_that_was_closed_meanwhile_is_made_again() {
 #[test]
 fn a_server_that_hangs_is_waited_for_until_the_deadline() {
     let server = Server::start();
-    let mut ready = store(&server.tcp()).with_timeout(100_000_000);
+    let mut ready = store(&server.tcp());
     assert_eq!(ask(&mut ready, "key"), Ok(Verdict::Allowed));
+    let mut ready = ready.with_timeout(100_000_000);
     server.pause();
     // The first of these has a connection; the system still accepts those of the others.
     for store in [&mut ready, &mut store(&server.tcp()).with_timeout(100_000_000)] {
@@ -196,6 +197,7 @@ fn a_server_that_hangs_is_waited_for_until_the_deadline() {
         }
     }
     server.resume();
+    let mut ready = ready.with_timeout(10_000_000_000);
     // The answer to what was asked before is not taken for that of this.
     let limit = limit(&ready, "5/day");
     let told = ready.check(&limit, b"another", 5).unwrap();

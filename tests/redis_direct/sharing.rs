@@ -52,27 +52,32 @@ fn clients_at_once_get_the_burst_and_the_rate() {
         store.peek(&limit, b"clock", 1).unwrap();
         store.server_time()
     };
-    let start = clock();
-    let admitted: u64 = std::thread::scope(|scope| {
-        let clients: Vec<_> = (0..2)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut store = store(&server.unix());
-                    let limit = limit(&store, "2000/s burst 10");
-                    let mut admitted = 0;
-                    loop {
-                        admitted += store.take_up_to(&limit, b"key", 3).unwrap();
-                        if store.server_time() > start + 500_000_000 {
-                            return admitted;
+    let round = || {
+        let start = clock();
+        let admitted: u64 = std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut store = store(&server.unix());
+                        let limit = limit(&store, "2000/s burst 10");
+                        let mut admitted = 0;
+                        loop {
+                            admitted += store.take_up_to(&limit, b"key", 3).unwrap();
+                            if store.server_time() > start + 500_000_000 {
+                                return admitted;
+                            }
                         }
-                    }
+                    })
                 })
-            })
-            .collect();
-        clients.into_iter().map(|client| client.join().unwrap()).sum()
-    });
-    let most = 10 + (clock() - start) / 500_000;
-    assert!(admitted <= most && admitted > 50, "{admitted} of {most}");
+                .collect();
+            clients.into_iter().map(|client| client.join().unwrap()).sum()
+        });
+        let most = 10 + (clock() - start) / 500_000;
+        assert!(admitted <= most, "{admitted} of {most}");
+        admitted
+    };
+    // Again where a busy machine has let the half second pass.
+    assert!((0..20).any(|_| round() > 50));
 }
 
 /// Ten commands for a limit of five, half of them held up for a second on their way: with the clients' clocks both halves would pass.
