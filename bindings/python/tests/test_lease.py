@@ -263,7 +263,15 @@ def test_a_listener_that_fails(redis, monkeypatch):
 def test_a_listener_that_closes(redis, monkeypatch):
     failures = []
     monkeypatch.setattr(sys, "unraisablehook", lambda failure: failures.append(failure.exc_type))
-    limit = lease(redis.url, on_change=lambda circuit: limit.close())
+    made = threading.Event()
+
+    def close(circuit):
+        # It may be called before the name is there.
+        made.wait(30)
+        limit.close()
+
+    limit = lease(redis.url, on_change=close)
+    made.set()
     until(lambda: failures)
     assert failures[0] is RuntimeError and limit.close(30)
 
