@@ -70,7 +70,7 @@ impl Tables {
         let again = fill(keys.min(10_000), |key: &Key<8>| ours.admit_at(key, start + 1));
         let batch = ours.admit_many_at::<8>(&std::array::from_fn(|at| key(at % keys)), start + 1) as f64 / BATCH as f64;
         for passed in [again, batch] {
-            assert!(if limit.burst == 1 { passed < 0.05 } else { passed > 0.95 }, "{passed} of the known keys passed");
+            assert!(if limit.burst == 1 { passed < 0.05 } else { passed > 0.9 }, "{passed} of the known keys passed");
         }
         Tables { ours, default, tuned, pingora }
     }
