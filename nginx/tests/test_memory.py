@@ -8,7 +8,7 @@ import pytest
 
 from harness import config, fuzz, memory, places
 from harness.config import CONTENT
-from harness.server import PATIENCE, Nginx, prepare, wait_until
+from harness.server import PATIENCE, Nginx, wait_until
 from test_limit_req_config import CASES
 
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
@@ -60,19 +60,11 @@ WRONG = [case for case in CASES if case[3] and "zone" in case[1] + case[2]]
 
 @pytest.mark.parametrize("chosen", range(4))
 def test_wrong_configurations(tmp_path, chosen):
-    """Each takes valgrind a second or two, so they are in four parts."""
-    found = []
-    for name, http, location, _ in WRONG[chosen::4]:
-        home, report = tmp_path / "nginx", tmp_path / "valgrind.xml"
-        prepare(home)
-        (home / "nginx.conf").write_text(config.text(
-            modules=[places.DROPIN], ports=[8080], http=http, server=f"location / {{ {location} {CONTENT} }}"))
-        done = subprocess.run(
-            [*memory.wrapper(report), places.program("nginx"), "-t", "-p", str(home), "-c", "nginx.conf", "-e", "stderr"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PATIENCE, check=False)
-        assert done.returncode == 1, name
-        found += [f"{name}: {fault}" for fault in memory.faults(report)]
-    assert found == []
+    """They are in four parts, since each takes valgrind a second or two."""
+    cases = [(name, config.text(modules=[places.DROPIN], ports=[8080], http=http,
+                                server=f"location / {{ {location} {CONTENT} }}"), 1)
+             for name, http, location, _ in WRONG[chosen::4]]
+    assert memory.faults_of_configurations(tmp_path, cases) == []
 
 
 PLANTED = """

@@ -1,12 +1,10 @@
 """What the parameters beside `sync` accept, and what nginx says where they do not: word for word."""
 
-import subprocess
-
 import pytest
 
 from harness import config, memory, places
 from harness.config import CONTENT
-from harness.server import PATIENCE, check, prepare
+from harness.server import check
 from harness.tollbar import MODULE
 
 STORE = "sync=redis://127.0.0.1:6379"
@@ -117,15 +115,6 @@ def text(http, location):
 
 @pytest.mark.parametrize("chosen", range(4))
 def test_configurations_under_valgrind(tmp_path, chosen):
-    """Each takes a second or two, so they are in four parts."""
-    found = []
-    for name, http, location, expected in CASES[chosen::4]:
-        home, report = tmp_path / "nginx", tmp_path / "valgrind.xml"
-        prepare(home)
-        (home / "nginx.conf").write_text(text(http, location))
-        done = subprocess.run(
-            [*memory.wrapper(report), places.program("nginx"), "-t", "-p", str(home), "-c", "nginx.conf", "-e", "stderr"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PATIENCE, check=False)
-        assert done.returncode == (0 if expected is None else 1), name
-        found += [f"{name}: {fault}" for fault in memory.faults(report)]
-    assert found == []
+    """They are in four parts, since each takes valgrind a second or two."""
+    cases = [(name, text(http, location), 0 if expected is None else 1) for name, http, location, expected in CASES[chosen::4]]
+    assert memory.faults_of_configurations(tmp_path, cases) == []

@@ -1,8 +1,12 @@
 """What valgrind has to say about a module."""
 
+import os
+import subprocess
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
 
 from . import places
+from .server import PATIENCE, prepare
 
 # A module may be unloaded before the report is made; its frames then have their files' names and no object's.
 OURS = "tollbar"
@@ -29,3 +33,21 @@ def faults(report):
             what = error.findtext("what") or error.findtext("xwhat/text")
             found.append(f"{error.findtext('kind')}: {what}: " + " < ".join(fn for fn, _, _ in frames[:8]))
     return found
+
+
+def faults_of_configurations(home, cases):
+    """The faults of `nginx -t` on each of (name, configuration, the exit code it must have). Each takes a second or two, so there are
+    as many at once as cores: nothing here depends on the time."""
+    def faults_of(numbered):
+        number, (name, text, code) = numbered
+        own, report = home / str(number), home / f"valgrind{number}.xml"
+        prepare(own)
+        (own / "nginx.conf").write_text(text)
+        done = subprocess.run(
+            [*wrapper(report), places.program("nginx"), "-t", "-p", str(own), "-c", "nginx.conf", "-e", "stderr"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PATIENCE, check=False)
+        assert done.returncode == code, name
+        return [f"{name}: {fault}" for fault in faults(report)]
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return [fault for found in pool.map(faults_of, enumerate(cases)) for fault in found]
