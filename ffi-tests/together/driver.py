@@ -156,7 +156,7 @@ def judge(lives, kills, table, t0, worked):
         name = f"key {k}: {counted} admitted"
         check(f"{name}, not above {bound}", counted <= bound)
         check(f"{name}, of {charged} charged and {lost} calls without an answer", counted <= charged <= counted + lost and odd == 0)
-        # At the last time that is known they were at work all of them; what has come back since nobody has asked for.
+        # Until `worked` at least one of them was at work; for what has come back since, nobody has asked.
         check(f"{name}, all there was but {state.remaining}", state.remaining < RATE + RATE * (now - worked) // 10**9, "at most a second's")
         # Nothing holds the key: it gives what has come back since.
         wait_until(lambda k=k: table.peek(b"key-%d" % k, cost=1), "a permit has come back")
