@@ -6,13 +6,14 @@
 //!
 //! ```text
 //! hash = rest 8 : tag 56
-//! first  = place(tag) + rest           mod main
-//! second = first + distance(tag)       mod main,     256 <= distance <= main − 256
-//! spare  = place'(tag) + rest          mod spares,   spares >= 256; they come after the main buckets
+//! first  = place(tag) ^ rest           of one side of the main buckets
+//! second = place'(tag) ^ rest          of the other side
+//! spare  = place"(tag) + rest          mod spares, of which there are 256 at least
 //! ```
 //!
-//! With the tag, the places and the distance are the same for two keys. Then first = first' or spare = spare' only if the
-//! rests agree; first = second' would need rest = rest' + distance (mod main), and both rests are below 256.
+//! For two keys with one tag the places are the same, so their buckets on one side, or among the spare ones, are the same
+//! only if the rests agree; and no side has a bucket of another. A side is a multiple of 256 buckets: what is done to
+//! the lowest eight bits of a number below it gives a number below it.
 //!
 //! A newcomer prefers the emptier of its first two buckets, and the spare one after both: at four fifths full two buckets
 //! alone would leave one key in 75 without a place, which the spare ones, a fifteenth of the table and so mostly in
@@ -29,31 +30,49 @@ pub(super) const TAG_BITS: u32 = 56;
 pub(super) const TAG: u64 = (1 << TAG_BITS) - 1;
 /// The number of rests.
 const RESTS: u64 = 1 << (64 - TAG_BITS);
-/// With `2 * RESTS` main buckets there is one distance only, which makes closed groups of eight slots that fill up
-/// early; with twice as many there are enough.
-const MAIN_LEAST: u64 = 4 * RESTS;
+/// Both sides grow by so many buckets together.
+const GRANULE: u64 = 2 * RESTS;
+/// Tables of fewer buckets are made larger rather than that their sides leave buckets over.
+const SMALL: u64 = 1 << 16;
 /// One bucket in so many is spare.
 const SPARE_PART: NonZeroU64 = match NonZeroU64::new(15) {
     Some(part) => part,
     None => NonZeroU64::MIN,
 };
-/// Fewer buckets have no room for all this.
-pub(super) const BUCKETS_LEAST: u64 = MAIN_LEAST + RESTS;
+const OTHER_PARTS: NonZeroU64 = match NonZeroU64::new(SPARE_PART.get() - 1) {
+    Some(parts) => parts,
+    None => NonZeroU64::MIN,
+};
+/// The fewest buckets of a table.
+pub(super) const BUCKETS_LEAST: u64 = 2 * GRANULE + RESTS;
 /// Bucket numbers are made of 32 bits of hash.
 pub(super) const BUCKETS_MOST: u64 = 1 << 32;
 
 /// How a table's buckets are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Homes {
-    main: u64,
+    /// Buckets of one side; the other has as many, and comes after it.
+    side: u64,
+    /// Buckets after both.
     spares: u64,
 }
 
 impl Homes {
     /// Of `buckets`, which is in `BUCKETS_LEAST..=BUCKETS_MOST`.
     pub(super) fn new(buckets: u64) -> Homes {
-        let spares = (buckets / SPARE_PART).max(RESTS);
-        Homes { main: buckets - spares, spares }
+        let main = (buckets - least_spares(buckets)) / GRANULE * GRANULE;
+        Homes { side: main / 2, spares: buckets - main }
+    }
+
+    /// The number of buckets for a table that is to have `buckets` at least: of a small one, where what the sides leave
+    /// over would be many, so many more that they leave nothing.
+    pub(super) fn round_up(buckets: u64) -> u64 {
+        if buckets >= SMALL {
+            return buckets;
+        }
+        let main = (buckets - least_spares(buckets)).next_multiple_of(GRANULE);
+        // As many as `new` counts for the sum.
+        main + (main / OTHER_PARTS).max(RESTS)
     }
 
     /// The numbers of a hash's buckets: first, second, spare.
@@ -66,43 +85,43 @@ impl Homes {
     /// The last of them.
     #[inline(always)]
     pub(super) fn spare_of(&self, hash: u64) -> u64 {
-        self.main + wrap(self.spare_place(hash & TAG) + (hash >> TAG_BITS), self.spares)
+        2 * self.side + wrap(self.spare_place(hash & TAG) + (hash >> TAG_BITS), self.spares)
     }
 
     /// The first two of them.
     #[inline(always)]
     pub(super) fn main_of(&self, hash: u64) -> (u64, u64) {
-        let (tag, rest) = (hash & TAG, hash >> TAG_BITS);
-        let first = wrap(self.place(tag) + rest, self.main);
-        (first, wrap(first + self.distance(tag), self.main))
+        let rest = hash >> TAG_BITS;
+        (self.place(hash) ^ rest, self.side + (self.other_place(hash) ^ rest))
     }
 
     /// The hash whose key, with `tag`, is in bucket number `bucket`; the inverse of [`Homes::of`].
     pub(super) fn hash_of(&self, tag: u64, bucket: u64) -> Option<u64> {
         let back = |from: u64, by: u64, parts: u64| if from >= by { from - by } else { from + parts - by };
         let hash = |rest: u64| (rest < RESTS).then_some(rest << TAG_BITS | tag);
-        if bucket >= self.main {
-            return hash(back(bucket - self.main, self.spare_place(tag), self.spares));
+        match bucket.checked_sub(2 * self.side) {
+            Some(spare) => hash(back(spare, self.spare_place(tag), self.spares)),
+            None if bucket < self.side => hash(bucket ^ self.place(tag)),
+            None => hash((bucket - self.side) ^ self.other_place(tag)),
         }
-        let rest = |first: u64| hash(back(first, self.place(tag), self.main));
-        rest(bucket).or_else(|| rest(back(bucket, self.distance(tag), self.main)))
     }
 
+    /// Of the upper 32 bits of a hash's tag.
     #[inline(always)]
-    fn place(&self, tag: u64) -> u64 {
-        scale((tag >> 24) as u32, self.main)
+    fn place(&self, hash: u64) -> u64 {
+        scale((hash >> (TAG_BITS - 32)) as u32, self.side)
     }
 
-    /// Of the lower half of the tag. Eight bits of it are the lowest that the place is made of, and the highest here: in
-    /// tables of less than 2^24 buckets the two have nothing to do with one another, and in larger ones little.
+    /// Of the lower 32. Eight bits are in both, the lowest of the one and the highest of the other: in tables of less than
+    /// 2^24 buckets the two have nothing to do with one another, and in larger ones little.
     #[inline(always)]
-    fn distance(&self, tag: u64) -> u64 {
-        RESTS + scale(tag as u32, self.main - (2 * RESTS - 1))
+    fn other_place(&self, hash: u64) -> u64 {
+        scale(hash as u32, self.side)
     }
 
     #[inline(always)]
     fn spare_place(&self, tag: u64) -> u64 {
-        // Of all bits of the tag, unlike the place and the distance.
+        // Of all bits of the tag, unlike the other two.
         scale((mixed(tag ^ tag >> 28) >> 32) as u32, self.spares)
     }
 }
@@ -125,6 +144,11 @@ fn scale(n: u32, parts: u64) -> u64 {
 fn wrap(n: u64, buckets: u64) -> u64 {
     let over = n.wrapping_sub(buckets);
     over.wrapping_add(buckets & ((over as i64) >> 63) as u64)
+}
+
+/// How many buckets are spare at least.
+fn least_spares(buckets: u64) -> u64 {
+    (buckets / SPARE_PART).max(RESTS)
 }
 
 /// The buckets of a key.
@@ -225,12 +249,32 @@ mod tests {
                     _ => mix(n),
                 };
                 let (first, second, spare) = homes.of(hash);
-                assert!(first < homes.main && second < homes.main && first != second);
-                assert!((homes.main..buckets).contains(&spare));
+                assert!(first < homes.side && (homes.side..2 * homes.side).contains(&second));
+                assert!((2 * homes.side..buckets).contains(&spare));
                 for bucket in [first, second, spare] {
                     assert_eq!(homes.hash_of(hash & TAG, bucket), Some(hash), "{hash:x} in {bucket} of {buckets}");
                 }
             }
+        }
+    }
+
+    /// A small table's sides leave nothing over, and a large one's next to nothing.
+    #[test]
+    fn one_in_fifteen_is_spare() {
+        for asked in (BUCKETS_LEAST..SMALL + 5000).step_by(97).chain([
+            BUCKETS_LEAST + 1,
+            SMALL - 1,
+            SMALL,
+            312_500,
+            BUCKETS_MOST,
+        ]) {
+            let buckets = Homes::round_up(asked);
+            assert!((asked..asked + 2 * GRANULE).contains(&buckets), "{buckets} for {asked}");
+            assert_eq!(buckets, Homes::round_up(buckets), "of {asked}");
+            let Homes { side, spares } = Homes::new(buckets);
+            assert!(side > 0 && side % RESTS == 0 && 2 * side + spares == buckets);
+            let surplus = spares - least_spares(buckets);
+            assert!(if asked < SMALL { surplus == 0 } else { surplus < GRANULE }, "{surplus} too many of {asked}");
         }
     }
 

@@ -13,7 +13,7 @@
 //! byte order, which is part of [`LAYOUT`].
 
 use super::error::TableError;
-use super::home::{BUCKETS_LEAST, BUCKETS_MOST};
+use super::home::{Homes, BUCKETS_LEAST, BUCKETS_MOST};
 use super::slot::{Bucket, SLOTS};
 use super::POLICIES_MOST;
 use crate::sync::AtomicU64;
@@ -23,7 +23,7 @@ use core::num::NonZeroU64;
 /// The first eight bytes of every table of every version: "tollbar" and a line feed.
 pub(super) const MAGIC: u64 = u64::from_ne_bytes(*b"tollbar\n");
 /// Raised with every change of what is where, of the hash, or of what a state word means.
-pub(super) const VERSION: u64 = 2;
+pub(super) const VERSION: u64 = 3;
 
 pub(super) const VERSIONS: usize = 256;
 pub(super) const SHARDS: usize = 64;
@@ -134,7 +134,7 @@ impl Sizes {
         // 20 bytes a key with all that is fixed, once that is less than a hundredth.
         let fixed = (BUCKETS_AT / 16) as u64;
         let slots = if fixed < slots / 100 { slots - fixed } else { slots };
-        let buckets = (slots / SLOTS as u64).max(BUCKETS_LEAST);
+        let buckets = Homes::round_up((slots / SLOTS as u64).max(BUCKETS_LEAST));
         if buckets > BUCKETS_MOST {
             return Err(TableError::Capacity);
         }
