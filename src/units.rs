@@ -98,6 +98,14 @@ impl Grid {
         self.per_permit
     }
 
+    /// Units per nanosecond, where that is a whole number.
+    pub const fn whole(&self) -> Option<u64> {
+        match self.shift {
+            0 => Some(self.hi),
+            _ => None,
+        }
+    }
+
     /// Clock readings that are multiples of this many nanoseconds are converted without rounding.
     /// 1 means always.
     pub const fn exact_step(&self) -> u64 {

@@ -18,15 +18,30 @@ use core::num::NonZeroU64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gcra {
     grid: Grid,
+    /// What it is mostly asked.
+    plain: Plain,
     burst: u64,
     /// `burst` permits in units.
     tolerance: u64,
     /// What a fresh state lacks to a full bucket, in units.
     lacking: u64,
-    /// Words from this on have been started: 1 if something is lacking, else 0.
-    started: u64,
     /// The last clock reading at which `tolerance` can be added twice without overflow.
     last: u64,
+}
+
+/// The case that is hot: whole units a nanosecond, a bucket that starts full, a time that is not the end of all times, and a cost
+/// that is neither 0 nor above the burst. What is needed for it and nothing else, so that one comparison tells most of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Plain {
+    /// Clock readings before this are the case; 0 if none is.
+    end: u64,
+    burst: u64,
+    /// Units a nanosecond.
+    units: u64,
+    /// Units a permit.
+    permit: u64,
+    /// `burst` permits in units.
+    tolerance: u64,
 }
 
 /// What [`Gcra::lease`] has charged.
@@ -61,8 +76,12 @@ impl Gcra {
         let lacking = (policy.burst - policy.init).checked_mul(permit).ok_or(PolicyError::BurstTooLarge)?;
         let end = u64::MAX.checked_sub(tolerance).and_then(|end| end.checked_sub(tolerance));
         let last = grid.nanos(end.ok_or(PolicyError::BurstTooLarge)?).min(grid.max_now()).saturating_sub(1);
-        let started = u64::from(lacking != 0);
-        Ok(Gcra { grid, burst: policy.burst, tolerance, lacking, started, last })
+        let (units, end) = match grid.whole() {
+            Some(units) if lacking == 0 => (units, last + 1),
+            _ => (0, 0),
+        };
+        let plain = Plain { end, burst: policy.burst, units, permit, tolerance };
+        Ok(Gcra { grid, plain, burst: policy.burst, tolerance, lacking, last })
     }
 
     /// The units that its state is counted in.
@@ -82,29 +101,10 @@ impl Gcra {
         }
     }
 
-    /// The step where nothing is out of the ordinary: the next word, or `None` for a refusal. For those who want what is
-    /// hot in registers and do the rest elsewhere.
-    #[inline(always)]
-    pub(crate) fn usual_step(&self, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
-        // 0 and more than the burst in one comparison; the end of time; the first touch of a bucket that
-        // starts without its burst. Each a branch of its own: all are foreseen.
-        if cost.wrapping_sub(1) >= self.burst {
-            return None;
-        }
-        if now > self.last {
-            return Some(None);
-        }
-        if state < self.started {
-            return None;
-        }
-        let clock = self.grid.units_in_time(now);
-        // cost <= burst: charge <= tolerance, so nothing here can wrap before `last`.
-        let charge = cost.wrapping_mul(self.grid.per_permit().get());
-        let latest = clock.wrapping_add(self.tolerance).wrapping_sub(charge);
-        if state > latest {
-            return Some(None);
-        }
-        Some(Some(state.max(clock).wrapping_add(charge)))
+    /// The case that is hot, for those who want it in registers and do the rest elsewhere.
+    #[cfg(not(loom))]
+    pub(crate) const fn plain(&self) -> &Plain {
+        &self.plain
     }
 
     /// Charges `cost` permits and up to `most` more: credit, which is good while the bucket would not be full if it had not been
@@ -146,8 +146,9 @@ impl Gcra {
         state >= self.lacking
     }
 
-    #[cold]
-    fn rare_step(&self, state: u64, now: u64, cost: u64) -> Step {
+    /// The step in every case.
+    #[inline(never)]
+    fn step_of_all(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 0 {
             return Step::ask();
         }
@@ -157,13 +158,15 @@ impl Gcra {
         if now > self.last {
             return Step::deny();
         }
-        let clock = self.grid.units(now);
+        let clock = self.grid.units_in_time(now);
         let base = self.base(state, clock);
+        // cost <= burst: charge <= tolerance, and nothing here can wrap before `last`.
         let charge = cost.wrapping_mul(self.grid.per_permit().get());
         match base.checked_add(charge) {
             Some(next) if next <= clock.wrapping_add(self.tolerance) => Step::allow(next),
             // A bucket that starts without its burst must remember since when.
-            _ => Step::deny_and(base),
+            _ if state == 0 && self.lacking != 0 => Step::deny_and(base),
+            _ => Step::deny(),
         }
     }
 
@@ -187,15 +190,38 @@ impl Gcra {
     }
 }
 
+impl Plain {
+    /// Of what is no token bucket.
+    #[cfg(not(loom))]
+    pub(crate) const NONE: Plain = Plain { end: 0, burst: 0, units: 0, permit: 0, tolerance: 0 };
+
+    /// The next word, or `Some(None)` for a refusal; `None` if this is another case, of which nothing is said.
+    #[inline(always)]
+    pub(crate) fn step(&self, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
+        // 0 and more than the burst in one comparison. Each a branch of its own: both are foreseen.
+        if now >= self.end || cost.wrapping_sub(1) >= self.burst {
+            return None;
+        }
+        let clock = now.wrapping_mul(self.units);
+        // cost <= burst: charge <= tolerance, so nothing here can wrap before `end`.
+        let charge = cost.wrapping_mul(self.permit);
+        let latest = clock.wrapping_add(self.tolerance).wrapping_sub(charge);
+        if state > latest {
+            return Some(None);
+        }
+        Some(Some(state.max(clock).wrapping_add(charge)))
+    }
+}
+
 impl Algorithm for Gcra {
     const BOOKS_AHEAD: bool = true;
 
     #[inline(always)]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
-        match self.usual_step(state, now, cost) {
+        match self.plain.step(state, now, cost) {
             Some(Some(next)) => Step::allow(next),
             Some(None) => Step::deny(),
-            None => self.rare_step(state, now, cost),
+            None => self.step_of_all(state, now, cost),
         }
     }
 

@@ -13,7 +13,7 @@ use super::twelve::{is_strange, least};
 use super::versions::Version;
 use super::Table;
 use crate::algorithm::gcra::Gcra;
-use crate::algorithm::{Algorithm, Rule};
+use crate::algorithm::{Algorithm, Rule, Step};
 use crate::decision::Verdict;
 
 impl Table {
@@ -27,7 +27,9 @@ impl Table {
         if gcra.expires_at(seen.state) > now {
             return (Course::Absent, 0);
         }
-        let Some(Some(state)) = gcra.usual_step(0, now, cost) else { return (Course::Absent, 0) };
+        let Step { verdict: Verdict::Allowed, next: Some(state) } = gcra.step(0, now, cost) else {
+            return (Course::Absent, 0);
+        };
         // The slot's time does not become earlier: what was in it expired by `now`, and what begins at `now` expires later.
         if slot.swap(seen, Pair { key, state }).is_err() {
             return (Course::Unusual, 0);

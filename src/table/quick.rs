@@ -139,10 +139,7 @@ impl Table {
         };
         // Of this key or, if the slot has changed hands meanwhile, of another: the swap tells, or a second look.
         let state = slot.state();
-        let Rule::Gcra(gcra) = &quick.version.rule else {
-            return self.decide_other(quick.version, slot, quick.key, now, cost);
-        };
-        match gcra.usual_step(state, now, cost) {
+        match quick.version.plain.step(state, now, cost) {
             Some(Some(next)) => put(slot, quick.key, state, next, Verdict::Allowed),
             Some(None) => keep(slot, quick.key, state, Verdict::Denied),
             None => self.decide_other(quick.version, slot, quick.key, now, cost),

@@ -219,8 +219,11 @@ impl Bucket {
                 options(pure, readonly, nostack),
             );
         }
-        // SAFETY: it is one of the two.
-        unsafe { &*chosen }
+        // SAFETY: it is one of the two, and so not null, which the compiler cannot see.
+        unsafe {
+            core::hint::assert_unchecked(!chosen.is_null());
+            &*chosen
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use super::error::TableError;
 use super::home::TAG_BITS;
 use super::layout::{fold, mix, Header, Record, RECORD_WORDS, VERSIONS};
 use super::wide::Wide;
+use crate::algorithm::gcra::Plain;
 use crate::algorithm::Rule;
 use crate::policy::{Anchor, Kind, Mode, Policy, Unit};
 use crate::sync::{boxed, AtomicU64, Ordering};
@@ -33,6 +34,8 @@ pub(super) struct Version {
     pub(super) terms: Policy,
     /// For states of one word.
     pub(super) rule: Rule,
+    /// Of a token bucket, what it is mostly asked.
+    pub(super) plain: Plain,
     /// Whether of two of its words the greater expires no sooner.
     pub(super) words_are_times: bool,
     /// For those of more.
@@ -131,6 +134,10 @@ impl Version {
         let wide = Wide::new(&policy).ok()?;
         // A limit of 0 is closed whatever its algorithm.
         let rule = if wide.is_some() || policy.limit == 0 { Rule::Closed } else { Rule::new(&policy).ok()? };
+        let plain = match &rule {
+            Rule::Gcra(gcra) => *gcra.plain(),
+            _ => Plain::NONE,
+        };
         let number = policy_of(stamp);
         Some(Version {
             stamp,
@@ -139,6 +146,7 @@ impl Version {
             salt: if number == 0 { 0 } else { mix(u64::from(number)) },
             terms: policy,
             rule,
+            plain,
             words_are_times: matches!(rule, Rule::Gcra(_) | Rule::Pacer(_)),
             wide,
             next: ptr::null_mut(),

@@ -247,8 +247,7 @@ impl<C: Clock> Striped<C> {
         }
         let now = now();
         // A refusal is decided here, by loads and arithmetic only.
-        let refused = self.gcra.usual_step(self.line.word.load(Ordering::Relaxed), now, cost) == Some(None);
-        if refused {
+        if self.gcra.step(self.line.word.load(Ordering::Relaxed), now, cost) == Step::deny() {
             self.line.watch.look(now);
             return Verdict::Denied;
         }
