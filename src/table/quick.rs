@@ -160,7 +160,7 @@ impl Table {
         }
     }
 
-    /// One key in forty is in its spare bucket.
+    /// One key in forty of a new table is in its spare bucket.
     #[inline(never)]
     fn find_in_spare(&self, hash: u64, key: u64) -> Option<&Slot> {
         find_in(self.spare(hash), key)
