@@ -114,7 +114,7 @@ impl Gcra {
     /// Why the bound holds with credit that is good: `table::hot_keys`.
     #[cfg(not(loom))]
     pub(crate) fn lease(&self, state: u64, now: u64, cost: u64, most: u64) -> Option<Lease> {
-        // Nothing after this can wrap: see `usual_step`.
+        // Nothing after this can wrap: see `Plain::step`.
         if cost > self.burst || self.burst < Self::LEAST_LEASED || now > self.last {
             return None;
         }

@@ -43,6 +43,7 @@ const SPARE_PART: NonZeroU64 = match NonZeroU64::new(15) {
     Some(part) => part,
     None => NonZeroU64::MIN,
 };
+/// And so many times as many are not.
 const OTHER_PARTS: NonZeroU64 = match NonZeroU64::new(SPARE_PART.get() - 1) {
     Some(parts) => parts,
     None => NonZeroU64::MIN,
