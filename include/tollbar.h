@@ -1597,7 +1597,7 @@ int32_t tollbar_striped_reset(const tollbar_striped *striped);
  * once. */
 typedef struct tollbar_hot_keys tollbar_hot_keys;
 
-/* Makes room for the credit of about `keys` keys, 64 to 65,536 of them (what is below or above is taken for that), 17
+/* Makes room for the credit of about `keys` keys, 64 to 65,536 of them (what is below or above is taken for that), 34
  * bytes each. The table must outlive it. On success `*out` is to be freed with tollbar_hot_keys_free; otherwise
  * it is left alone. */
 int32_t tollbar_hot_keys_new(const tollbar_table *table,

@@ -13,7 +13,7 @@ pub struct tollbar_hot_keys {
     keys: HotKeys<'static>,
 }
 
-/// Makes room for the credit of about `keys` keys, 64 to 65,536 of them (what is below or above is taken for that), 17
+/// Makes room for the credit of about `keys` keys, 64 to 65,536 of them (what is below or above is taken for that), 34
 /// bytes each. The table must outlive it. On success `*out` is to be freed with tollbar_hot_keys_free; otherwise
 /// it is left alone.
 ///

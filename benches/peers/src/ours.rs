@@ -18,6 +18,12 @@ pub fn admit_hot(keys: &mut HotKeys, key: &[u8]) -> bool {
     keys.admit(PolicyId::FIRST, key, 1) == Verdict::Allowed
 }
 
+/// At the caller's time.
+#[inline(always)]
+pub fn admit_hot_at(keys: &mut HotKeys, key: &[u8], now: u64) -> bool {
+    keys.admit_at(PolicyId::FIRST, key, now, 1) == Verdict::Allowed
+}
+
 /// A table on the heap with one policy.
 pub struct Ours(Table);
 

@@ -7,7 +7,7 @@ use crate::limit::{Limit, OPEN, SHUT};
 use crate::measure::{fill, measure, Amount, Contender};
 use crate::memory::weighed;
 use crate::one::Work;
-use crate::ours::{admit_hot, Ours};
+use crate::ours::{admit_hot, admit_hot_at, Ours};
 use crate::peers::governor::{set_now, Default, Fastest, Tuned, SHARDS};
 use crate::peers::pingora::Pingora;
 use crate::peers::Says;
@@ -134,6 +134,9 @@ impl Set {
                 let (own, hot) = (|| self.yes.ours.hot_keys(), who::TABLE_HOT);
                 all.push(Contender::of_threads(hot, order, own, |own, keys, _| {
                     keys.iter().filter(|&key| admit_hot(own, key)).count()
+                }));
+                all.push(Contender::of_threads(who::TABLE_HOT_AT, order, own, |own, keys, now| {
+                    keys.iter().filter(|&key| admit_hot_at(own, key, now)).count()
                 }));
             }
             all.extend([

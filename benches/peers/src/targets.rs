@@ -147,6 +147,19 @@ pub fn kept(book: &Book, sizes: &Sizes) -> Vec<Target> {
             all.faster(&what("times governor"), &work, threads, who::TABLE, who::GOVERNOR, own);
             all.faster(&what("caller's time, times its fastest"), &work, threads, who::TABLE_AT, fastest, given);
             all.faster(&what("batches, times its fastest"), &work, threads, who::TABLE_MANY, fastest, batch);
+            if keys == sizes.small {
+                // So few keys are what credit is for.
+                all.faster(
+                    &what("hot keys leased, times governor"),
+                    &work,
+                    threads,
+                    who::TABLE_HOT,
+                    who::GOVERNOR,
+                    own,
+                );
+                let told = what("hot keys leased, caller's time, times its fastest");
+                all.faster(&told, &work, threads, who::TABLE_HOT_AT, fastest, given);
+            }
             if let Some(floor) = floor {
                 all.above(&what("batches, over the floor"), &work, threads, who::TABLE_MANY, who::PREFETCHED, floor);
             }

@@ -73,7 +73,7 @@ pub struct HotKeys<'a> {
 
 impl<'a> HotKeys<'a> {
     /// With room for so many keys: 64 to 65,536 (what is below or above is taken for that), rounded up to a power of two. Each takes
-    /// 17 bytes; more than a core's nearest cache holds are slower.
+    /// 34 bytes; more than a core's nearest cache holds are slower.
     ///
     /// # Errors
     /// [`TableError::NoMemory`].

@@ -68,7 +68,9 @@ impl Purse {
 
 impl Purses {
     pub(super) fn new(keys: u32) -> Result<Purses, TableError> {
-        let sets = (keys.clamp(64, 65_536) as usize / WAYS).next_power_of_two();
+        // Twice as many places as keys: with as many as keys, more than half of the keys would share a set with four others or more,
+        // of which one at a time has no place.
+        let sets = (keys.clamp(64, 65_536) as usize * 2 / WAYS).next_power_of_two();
         let memory = Region::private(sets * (size_of::<Set>() + WAYS))?;
         let is_wiped = memory.wipe_in_children();
         Ok(Purses { memory, sets, dice: 0, is_wiped })
