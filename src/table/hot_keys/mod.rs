@@ -12,7 +12,8 @@ use purses::Purses;
 /// One thread's credit for the hottest keys of a table.
 ///
 /// It is for keys that several threads ask for at the same time: every request for one writes its slot, whose cache line then
-/// goes from core to core. A key that is asked for by one thread, or seldom, gains nothing.
+/// goes from core to core. Where there is room for most of the keys that are asked for, one thread alone gains, too: it has a line of
+/// its own to look at where the table has two, and nothing to swap. A key that is asked for seldom gains nothing.
 ///
 /// # How
 ///

@@ -66,6 +66,42 @@ impl Purse {
     }
 }
 
+impl Set {
+    /// Which of the ids are `id`: a bit for each.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn agreeing(&self, id: u64) -> u32 {
+        let agree: u32;
+        // SAFETY: 32 readable bytes, aligned to 64. The instructions are AVX's, which every processor has that a table is made on.
+        unsafe {
+            core::arch::asm!(
+                "vmovq {id}, {word}",
+                "vpunpcklqdq {id}, {id}, {id}",
+                "vpcmpeqq {a}, {id}, xmmword ptr [{ids}]",
+                "vpcmpeqq {b}, {id}, xmmword ptr [{ids} + 16]",
+                // A whole word is all ones or none: narrowed once, four of them are one vector, of which the highest bits are taken.
+                "vpackssdw {a}, {a}, {b}",
+                "vmovmskps {agree:e}, {a}",
+                ids = in(reg) &raw const self.ids,
+                word = in(reg) id,
+                agree = lateout(reg) agree,
+                id = out(xmm_reg) _,
+                a = out(xmm_reg) _,
+                b = out(xmm_reg) _,
+                options(nostack, preserves_flags, pure, readonly),
+            );
+        }
+        agree
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    #[inline(always)]
+    fn agreeing(&self, id: u64) -> u32 {
+        let same = |n: usize| u32::from(self.ids.get(n) == Some(&id)) << n;
+        same(0) | same(1) | same(2) | same(3)
+    }
+}
+
 impl Purses {
     pub(super) fn new(keys: u32) -> Result<Purses, TableError> {
         // Twice as many places as keys: with as many as keys, more than half of the keys would share a set with four others or more,
@@ -81,8 +117,7 @@ impl Purses {
     pub(super) fn find(&mut self, id: u64) -> Option<&mut Purse> {
         let set = self.set(id);
         // Compared with all, without a branch: in which place it is nobody can foresee.
-        let same = |n: usize| u32::from(set.ids.get(n) == Some(&id)) << n;
-        let agree = same(0) | same(1) | same(2) | same(3);
+        let agree = set.agreeing(id);
         match agree {
             0 => None,
             _ => set.purses.get_mut(agree.trailing_zeros() as usize % WAYS),
@@ -162,5 +197,23 @@ impl Purses {
     #[inline(always)]
     fn number(&self, id: u64) -> usize {
         id as usize & (self.sets - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every pattern of equal ids, and ids of which one half or one bit agrees.
+    #[test]
+    fn a_bit_for_each_id_that_agrees() {
+        const ID: u64 = 0x8000_0001_7fff_ffff;
+        for other in [0, !0, ID ^ 1, ID ^ 1 << 63, ID & 0xffff_ffff, ID >> 32 << 32] {
+            for pattern in 0..1 << WAYS {
+                let ids = core::array::from_fn(|n| if pattern >> n & 1 == 1 { ID } else { other });
+                let set = Set { ids, purses: core::array::from_fn(|_| Purse(ID)) };
+                assert_eq!(set.agreeing(ID), pattern, "beside {other:x}");
+            }
+        }
     }
 }
