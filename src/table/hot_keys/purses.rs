@@ -82,7 +82,7 @@ impl Set {
                 // A whole word is all ones or none: narrowed once, four of them are one vector, of which the highest bits are taken.
                 "vpackssdw {a}, {a}, {b}",
                 "vmovmskps {agree:e}, {a}",
-                ids = in(reg) &raw const self.ids,
+                ids = in(reg) core::ptr::from_ref(&self.ids),
                 word = in(reg) id,
                 agree = lateout(reg) agree,
                 id = out(xmm_reg) _,
