@@ -61,6 +61,25 @@ const POLICIES: [&str; 10] = [
     "400000/s burst 40000 init 100",
 ];
 
+/// A key is one of the hot ones from its first request on while there is room, and its credit grows.
+#[test]
+fn where_there_is_room_a_newcomer_enters() {
+    let table = table("1000000/s burst 10000000");
+    let mut keys = HotKeys::new(&table, 64).unwrap();
+    let mut charged = Vec::new();
+    let mut before = left(&table, SEC);
+    for _ in 0..1500 {
+        assert!(admits(&mut keys, SEC, 1));
+        let now = left(&table, SEC);
+        if now != before {
+            charged.push(before - now);
+        }
+        before = now;
+    }
+    // With the first credit some of the full bucket is burnt.
+    assert_eq!((charged[0], &charged[2..]), (1, &[1 + 16, 1 + 64, 1 + 256, 1 + 1024, 1 + 1024][..]));
+}
+
 /// Handles hoard, rest and spend, with others that have no handle, at random and as it would hurt most: all take what they can, rest
 /// until the bucket is full, and then everything is spent at one instant.
 #[test]

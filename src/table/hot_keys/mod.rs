@@ -35,8 +35,8 @@ use purses::Purses;
 /// *A small limit is not starved.* Credit is a sixteenth of what remains at most: of the last sixteen permits, and where the burst is
 /// below 32, nothing is taken in advance, and each request is decided as [`Table::admit`] decides it.
 ///
-/// *What is not spent is lost*: it has been charged, and expires. A key gets twice as much as last time when it has spent that in time, half as
-/// much when some of it has expired, 1,024 permits at most.
+/// *What is not spent is lost*: it has been charged, and expires. A key gets 4 permits at first, four times as much as last time when it has spent
+/// that in time, half as much when some of it has expired, 1,024 at most.
 ///
 /// *Fork.* A child finds all purses empty. Where the system cannot promise that (Linux before 4.14, other systems) nothing is taken in
 /// advance, and every request asks the table.

@@ -9,7 +9,8 @@
 //!
 //! A key has one set, and any of its places. Its *grade* says how often it is asked for: a key of grade g is given up to 2^g permits
 //! at a time. A newcomer takes the place of the lowest grade; while newcomers come, grades fall slowly, so that who is not asked for
-//! any more leaves. Only one miss in sixteen brings a newcomer in, so that those who are asked for once mostly pass by.
+//! any more leaves. Only one miss in sixteen brings a newcomer into a set that is full, so that those who are asked for once mostly
+//! pass by; into one that is not, each.
 
 use super::{Region, TableError};
 use core::mem::size_of;
@@ -21,6 +22,8 @@ const CREDIT: u64 = (1 << CREDIT_BITS) - 1;
 const TICK_BITS: u32 = 12;
 /// A key's first credit is 2^this.
 const FIRST: u8 = 2;
+/// And each next one so many times, 2^this, as much, while it is spent in time.
+const GROWTH: u8 = 2;
 const HIGHEST: u8 = 10;
 /// One miss in 2^this.
 const MISSES: u32 = 4;
@@ -128,7 +131,9 @@ impl Purses {
     #[inline(always)]
     pub(super) fn miss(&mut self, id: u64) {
         self.dice = (self.dice ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        if self.dice.leading_zeros() >= MISSES {
+        // Places are taken from the first on, and not given back.
+        let has_room = self.set(id).ids.last() == Some(&0);
+        if has_room || self.dice.leading_zeros() >= MISSES {
             self.enter(id);
         }
     }
@@ -138,6 +143,9 @@ impl Purses {
         if !self.is_wiped {
             return;
         }
+        if let Some(place) = self.set(id).ids.iter().position(|other| *other == 0) {
+            return self.put(id, place);
+        }
         let thrown = self.dice >> 32;
         let grades = self.grades(id);
         // One of the four ages, once in four times.
@@ -146,6 +154,10 @@ impl Purses {
         }
         let Some((place, grade)) = grades.iter_mut().enumerate().min_by_key(|(_, grade)| **grade) else { return };
         *grade = 0;
+        self.put(id, place);
+    }
+
+    fn put(&mut self, id: u64, place: usize) {
         let set = self.set(id);
         if let (Some(to), Some(purse)) = (set.ids.get_mut(place), set.purses.get_mut(place)) {
             (*to, *purse) = (id, Purse(0));
@@ -160,7 +172,7 @@ impl Purses {
         let Some(grade) = self.grades(id).get_mut(place) else { return 0 };
         *grade = match (never, good) {
             (true, _) => FIRST,
-            (_, true) => (*grade + 1).min(HIGHEST),
+            (_, true) => (*grade + GROWTH).min(HIGHEST),
             // Spent, but not in time for more.
             _ if left == 0 => *grade,
             _ => grade.saturating_sub(1).max(1),
