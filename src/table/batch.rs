@@ -1,8 +1,8 @@
 //! Many requests at once: one reading of the clock, and the lines of all keys are asked for before the first is needed.
 
 use super::answer::Answer;
-use super::quick::Quick;
-use super::request::prefetch;
+use super::quick::{Course, Quick};
+use super::request::prefetch_one_of_many;
 use super::{PolicyId, Table};
 use crate::decision::{Decision, Verdict};
 
@@ -52,14 +52,6 @@ impl Table {
         view: impl Fn(&R) -> Request<'_>,
         put: impl Fn(&mut T, A),
     ) {
-        if self.is_cached() {
-            let now = self.time(now);
-            for (place, request) in places.iter_mut().zip(requests) {
-                let Request { policy, key, cost } = view(request);
-                put(place, self.ask(policy, key, Some(now), cost));
-            }
-            return;
-        }
         let (mut now, mut from) = (now, 0);
         // By hand: what cuts into pieces divides by their length, which brings a panic with it.
         while let (Some(requests @ [_, ..]), Some(places @ [_, ..])) = (requests.get(from..), places.get_mut(from..)) {
@@ -88,37 +80,37 @@ impl Table {
             }
             if let (Some(version), false) = (version, key.is_empty()) {
                 let quick = self.quick(version, key);
-                prefetch(quick.first);
+                // Both: to ask for the second where it is seen that the first does not have the key would be to wait twice.
+                prefetch_one_of_many(quick.first);
+                prefetch_one_of_many(quick.second);
                 *to = Some(quick);
             }
         }
         let now = *now.get_or_insert_with(|| self.now());
         self.look(now);
-        // Two thirds of the keys are in their first bucket: the second is asked for where it is needed, once the first is
-        // there. Asking for both from the beginning takes longer where lines come from memory.
-        for quick in looked_up.iter_mut().flatten() {
-            quick.settle();
-            prefetch(quick.first);
-        }
         for ((place, request), quick) in places.iter_mut().zip(requests).zip(&looked_up) {
-            let Request { policy, key, cost } = view(request);
             let answer = match quick {
                 Some(quick) => {
-                    let course = self.decide_settled(quick, now, cost);
-                    self.answer(quick, course, policy, key, now, cost)
+                    let cost = view(request).cost;
+                    match self.decide(quick, now, cost) {
+                        (Course::Decided(verdict), state) => A::known(&quick.version.rule, verdict, state, now, cost),
+                        course => self.seldom(quick, course, view(request), now),
+                    }
                 }
-                None => self.long(policy, key, now, cost, false),
+                None => {
+                    let Request { policy, key, cost } = view(request);
+                    self.long(policy, key, now, cost, false)
+                }
             };
             put(place, answer);
         }
     }
 
-    /// Whether the table is so small that a core's own caches hold it, and nothing is won by asking for it beforehand.
-    #[inline(always)]
-    fn is_cached(&self) -> bool {
-        /// About what a core has of its second cache.
-        const CACHED: u64 = 1 << 20;
-        self.fixed.bytes <= CACHED
+    /// Apart, so that what it needs of the request is not kept in registers for it.
+    #[inline(never)]
+    fn seldom<A: Answer>(&self, quick: &Quick<'_>, course: (Course, u64), request: Request<'_>, now: u64) -> A {
+        let Request { policy, key, cost } = request;
+        self.answer(quick, course, policy, key, now, cost)
     }
 
     fn verdicts(&self, now: Option<u64>, requests: &[Request<'_>], verdicts: &mut [Verdict]) {

@@ -20,7 +20,7 @@ use core::sync::atomic::Ordering;
 #[derive(Clone, Copy)]
 pub(super) struct Quick<'a> {
     pub(super) version: &'a Version,
-    /// The key's first bucket; once it has been settled, the one of the first two that is likely to have it.
+    /// The key's first two buckets.
     pub(super) first: &'a Bucket,
     pub(super) second: &'a Bucket,
     /// The key word.
@@ -38,14 +38,6 @@ pub(super) enum Course {
     Absent,
     /// Likewise; anything else.
     Unusual,
-}
-
-impl Quick<'_> {
-    /// Looks whether the key is in its first bucket, and puts the second in its place if not.
-    #[inline(always)]
-    pub(super) fn settle(&mut self) {
-        self.first = Bucket::choose(Bucket::agreeing_in(self.first, self.key), self.first, self.second);
-    }
 }
 
 impl Table {
@@ -88,13 +80,20 @@ impl Table {
     /// Decides on it; how, and the state after it.
     #[inline(always)]
     pub(super) fn decide(&self, quick: &Quick<'_>, now: u64, cost: u64) -> (Course, u64) {
-        self.decide_on(find_in_two(quick.first, quick.second, quick.key), quick, now, cost)
-    }
-
-    /// The same after [`Quick::settle`].
-    #[inline(always)]
-    pub(super) fn decide_settled(&self, quick: &Quick<'_>, now: u64, cost: u64) -> (Course, u64) {
-        self.decide_on(find_in(quick.first, quick.key), quick, now, cost)
+        let slot = match find_in_two(quick.first, quick.second, quick.key) {
+            Some(slot) => slot,
+            None => match self.find_in_spare(quick.hash, quick.key) {
+                Some(slot) => slot,
+                None => return (Course::Absent, 0),
+            },
+        };
+        // Of this key or, if the slot has changed hands meanwhile, of another: the swap tells, or a second look.
+        let state = slot.state();
+        match quick.version.plain.step(state, now, cost) {
+            Some(Some(next)) => put(slot, quick.key, state, next, Verdict::Allowed),
+            Some(None) => keep(slot, quick.key, state, Verdict::Denied),
+            None => self.decide_other(quick.version, slot, quick.key, now, cost),
+        }
     }
 
     /// What its slot holds, if it is there: as of one instant.
@@ -126,24 +125,6 @@ impl Table {
         }
         self.look(now);
         Some((lease.credit, lease.until))
-    }
-
-    #[inline(always)]
-    fn decide_on(&self, found: Option<&Slot>, quick: &Quick<'_>, now: u64, cost: u64) -> (Course, u64) {
-        let slot = match found {
-            Some(slot) => slot,
-            None => match self.find_in_spare(quick.hash, quick.key) {
-                Some(slot) => slot,
-                None => return (Course::Absent, 0),
-            },
-        };
-        // Of this key or, if the slot has changed hands meanwhile, of another: the swap tells, or a second look.
-        let state = slot.state();
-        match quick.version.plain.step(state, now, cost) {
-            Some(Some(next)) => put(slot, quick.key, state, next, Verdict::Allowed),
-            Some(None) => keep(slot, quick.key, state, Verdict::Denied),
-            None => self.decide_other(quick.version, slot, quick.key, now, cost),
-        }
     }
 
     /// The same for every algorithm of one word and every case.
