@@ -23,7 +23,7 @@ use core::num::NonZeroU64;
 /// The first eight bytes of every table of every version: "tollbar" and a line feed.
 pub(super) const MAGIC: u64 = u64::from_ne_bytes(*b"tollbar\n");
 /// Raised with every change of what is where, of the hash, or of what a state word means.
-pub(super) const VERSION: u64 = 3;
+pub(super) const VERSION: u64 = 4;
 
 pub(super) const VERSIONS: usize = 256;
 pub(super) const SHARDS: usize = 64;
