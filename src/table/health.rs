@@ -3,7 +3,7 @@
 //! Slots carry no checksum: whatever is in one is a key and a state. But a slot may be under a version of a policy that
 //! nobody knows, and a damaged one may hold a key that is in another slot already.
 
-use super::home::{CANDIDATES, TAG};
+use super::home::{tag, Home, CANDIDATES, TAG};
 use super::protocol::Terms;
 use super::slot::{Pair, Slot};
 use super::versions;
@@ -109,10 +109,10 @@ impl Table {
     }
 
     /// The buckets of a hash.
-    pub(super) fn home(&self, hash: u64) -> super::home::Home<'_> {
+    pub(super) fn home(&self, hash: u64) -> Home<'_> {
         let (first, second, spare) = self.homes.of(hash);
         // SAFETY: all three are numbers below the number of buckets.
         let (first, second, spare) = unsafe { (self.bucket(first), self.bucket(second), self.bucket(spare)) };
-        super::home::Home { first, second, spare, tag: hash & TAG }
+        Home { first, second, spare, tag: tag(hash) }
     }
 }

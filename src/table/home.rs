@@ -5,7 +5,7 @@
 //! all different. So two keys are taken for one another only if all 64 bits agree.
 //!
 //! ```text
-//! hash = rest 8 : tag 56
+//! hash = tag 56 : rest 8
 //! first  = place(tag) ^ rest           in the first part of the table
 //! second = place'(tag) ^ rest          in the second, as large
 //! spare  = place"(tag) + rest          in the third, of 256 buckets at least, and modulo their number
@@ -28,8 +28,9 @@ pub(super) const CANDIDATES: usize = if cfg!(loom) { 2 } else { 3 } * SLOTS;
 /// Bits of a key word that hold the tag; above it is the version of the policy.
 pub(super) const TAG_BITS: u32 = 56;
 pub(super) const TAG: u64 = (1 << TAG_BITS) - 1;
+const REST_BITS: u32 = 64 - TAG_BITS;
 /// The number of rests.
-const RESTS: u64 = 1 << (64 - TAG_BITS);
+const RESTS: u64 = 1 << REST_BITS;
 /// Tables of fewer buckets are made larger rather than that the first two parts leave buckets over.
 const SMALL: u64 = 1 << 16;
 /// One bucket in so many is spare.
@@ -76,27 +77,32 @@ impl Homes {
     /// The numbers of a hash's buckets: first, second, spare.
     #[inline(always)]
     pub(super) fn of(&self, hash: u64) -> (u64, u64, u64) {
-        let (first, second) = self.main_of(hash);
-        (first, second, self.spare_of(hash))
+        let (first, second) = self.in_parts(hash);
+        (first, self.half + second, self.spare_of(hash))
     }
 
     /// The last of them.
     #[inline(always)]
     pub(super) fn spare_of(&self, hash: u64) -> u64 {
-        2 * self.half + wrap(self.spare_place(hash & TAG) + (hash >> TAG_BITS), self.spares)
+        2 * self.half + wrap(self.spare_place(tag(hash)) + rest(hash), self.spares)
     }
 
-    /// The first two of them.
+    /// The first two of them, each counted from where its part begins.
     #[inline(always)]
-    pub(super) fn main_of(&self, hash: u64) -> (u64, u64) {
-        let rest = hash >> TAG_BITS;
-        (self.first_place(hash) ^ rest, self.half + (self.second_place(hash) ^ rest))
+    pub(super) fn in_parts(&self, hash: u64) -> (u64, u64) {
+        let (tag, rest) = (tag(hash), rest(hash));
+        (self.first_place(tag) ^ rest, self.second_place(tag) ^ rest)
+    }
+
+    /// Where the second part begins.
+    pub(super) fn second_part(&self) -> u64 {
+        self.half
     }
 
     /// The hash whose key, with `tag`, is in bucket number `bucket`; the inverse of [`Homes::of`].
     pub(super) fn hash_of(&self, tag: u64, bucket: u64) -> Option<u64> {
         let back = |from: u64, by: u64, parts: u64| if from >= by { from - by } else { from + parts - by };
-        let hash = |rest: u64| (rest < RESTS).then_some(rest << TAG_BITS | tag);
+        let hash = |rest: u64| (rest < RESTS).then_some(tag << REST_BITS | rest);
         match (bucket.checked_sub(self.half), bucket.checked_sub(2 * self.half)) {
             (_, Some(spare)) => hash(back(spare, self.spare_place(tag), self.spares)),
             (Some(second), _) => hash(second ^ self.second_place(tag)),
@@ -104,17 +110,17 @@ impl Homes {
         }
     }
 
-    /// Of the upper 32 bits of a hash's tag.
+    /// Of the tag's upper 32 bits.
     #[inline(always)]
-    fn first_place(&self, hash: u64) -> u64 {
-        scale((hash >> (TAG_BITS - 32)) as u32, self.half)
+    fn first_place(&self, tag: u64) -> u64 {
+        scale((tag >> (TAG_BITS - 32)) as u32, self.half)
     }
 
     /// Of the lower 32. Eight bits are in both, the lowest of the one and the highest of the other: in tables of less than
     /// 2^24 buckets the two have nothing to do with one another, and in larger ones little.
     #[inline(always)]
-    fn second_place(&self, hash: u64) -> u64 {
-        scale(hash as u32, self.half)
+    fn second_place(&self, tag: u64) -> u64 {
+        scale(tag as u32, self.half)
     }
 
     #[inline(always)]
@@ -122,6 +128,18 @@ impl Homes {
         // Of all bits of the tag, unlike the other two.
         scale((mixed(tag ^ tag >> 28) >> 32) as u32, self.spares)
     }
+}
+
+/// What a slot has of a hash. The tag is above the rest, and not below, since that takes fewer instructions.
+#[inline(always)]
+pub(super) fn tag(hash: u64) -> u64 {
+    hash >> REST_BITS
+}
+
+/// What a slot's place says of it.
+#[inline(always)]
+fn rest(hash: u64) -> u64 {
+    hash & (RESTS - 1)
 }
 
 /// Its upper half depends on all bits of the tag: an odd multiplier near 2^64 / phi.
@@ -202,7 +220,7 @@ pub(super) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -
         return None;
     }
     let place = agree.trailing_zeros() as usize / 2;
-    Some(at(Bucket::choose(agree & 0xff, first, second), place % SLOTS))
+    Some(at(Bucket::choose(agree, first, second), place % SLOTS))
 }
 
 /// The slot of a bucket whose key word is `key`.
@@ -242,8 +260,8 @@ mod tests {
             for n in 0..20_000 {
                 // Tags at the edges too.
                 let hash = match n % 4 {
-                    0 => mix(n) | TAG,
-                    1 => mix(n) & !TAG,
+                    0 => mix(n) | TAG << REST_BITS,
+                    1 => rest(mix(n)),
                     _ => mix(n),
                 };
                 let (first, second, spare) = homes.of(hash);
@@ -251,7 +269,7 @@ mod tests {
                 assert!(first < homes.half && (homes.half..main).contains(&second));
                 assert!((main..buckets).contains(&spare));
                 for bucket in [first, second, spare] {
-                    assert_eq!(homes.hash_of(hash & TAG, bucket), Some(hash), "{hash:x} in {bucket} of {buckets}");
+                    assert_eq!(homes.hash_of(tag(hash), bucket), Some(hash), "{hash:x} in {bucket} of {buckets}");
                 }
             }
         }
@@ -281,7 +299,7 @@ mod tests {
                 let tag = mix(n) & TAG;
                 let mut seen = std::collections::HashSet::new();
                 for rest in 0..RESTS {
-                    let (first, second, spare) = homes.of(rest << TAG_BITS | tag);
+                    let (first, second, spare) = homes.of(tag << REST_BITS | rest);
                     assert!([first, second, spare].into_iter().all(|bucket| seen.insert(bucket)));
                 }
             }

@@ -113,6 +113,7 @@ impl PolicyId {
 #[derive(Debug)]
 pub struct Table {
     memory: region::Region,
+    buckets: open::Buckets,
     fixed: layout::Fixed,
     homes: home::Homes,
     on_full: OnFull,

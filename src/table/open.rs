@@ -218,10 +218,13 @@ impl Table {
         if huge_pages {
             memory.advise_huge(0);
         }
+        let homes = Homes::new(fixed.buckets);
         let table = Table {
+            // SAFETY: `Header::inspect` has checked that so many are in so many bytes.
+            buckets: unsafe { Buckets::of(&memory, &homes) },
             memory,
             fixed,
-            homes: Homes::new(fixed.buckets),
+            homes,
             on_full: on_full(fixed.on_full).ok_or(TableError::Corrupt)?,
             missing: missing(fixed.missing).ok_or(TableError::Corrupt)?,
             clock: clock(fixed.clock).ok_or(TableError::Corrupt)?,
@@ -344,10 +347,40 @@ impl Table {
     /// `n` is below the number of buckets.
     #[inline(always)]
     pub(super) unsafe fn bucket(&self, n: u64) -> &Bucket {
-        let at = BUCKETS_AT + n as usize * core::mem::size_of::<Bucket>();
-        // SAFETY: `Header::inspect` has checked that the memory holds all its buckets; n is one of them. Aligned, since the region and
-        // BUCKETS_AT are to 64 bytes.
-        unsafe { self.memory.base().byte_add(at).cast().as_ref() }
+        // SAFETY: `Buckets::of` was promised that the memory, which stays where it is, holds all of them; n is one.
+        unsafe { self.buckets.first.add(n as usize).as_ref() }
+    }
+
+    /// A hash's first two buckets.
+    #[inline(always)]
+    pub(super) fn main_buckets(&self, hash: u64) -> (&Bucket, &Bucket) {
+        let (first, second) = self.homes.in_parts(hash);
+        // SAFETY: as above; each is one of its part.
+        unsafe { (self.buckets.first.add(first as usize).as_ref(), self.buckets.second.add(second as usize).as_ref()) }
+    }
+}
+
+/// Where the first two parts of a table's buckets begin in its memory: to count from there is four instructions less for each
+/// request than from the memory's beginning.
+#[derive(Debug)]
+pub(super) struct Buckets {
+    first: NonNull<Bucket>,
+    second: NonNull<Bucket>,
+}
+
+// SAFETY: buckets are atomics, which threads share.
+unsafe impl Send for Buckets {}
+// SAFETY: as above.
+unsafe impl Sync for Buckets {}
+
+impl Buckets {
+    /// # Safety
+    /// `memory` has all buckets of `homes` from [`BUCKETS_AT`] on.
+    unsafe fn of(memory: &Region, homes: &Homes) -> Buckets {
+        // SAFETY: by the caller's promise. Aligned, since the region and BUCKETS_AT are to 64 bytes.
+        let first: NonNull<Bucket> = unsafe { memory.base().byte_add(BUCKETS_AT).cast() };
+        // SAFETY: as above; the second part is in the memory too.
+        Buckets { first, second: unsafe { first.add(homes.second_part() as usize) } }
     }
 }
 

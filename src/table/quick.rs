@@ -7,7 +7,7 @@
 //! words: a reference to something that is otherwise in registers would put it into memory for everybody.
 
 use super::counts::shard;
-use super::home::{find_in, find_in_two, TAG};
+use super::home::{find_in, find_in_two, tag};
 use super::protocol::once;
 use super::slot::{Bucket, Slot};
 use super::versions::Version;
@@ -63,10 +63,8 @@ impl Table {
     /// [`Table::quick`] of a key's hash under its policy.
     #[inline(always)]
     pub(super) fn quick_of<'a>(&'a self, version: &'a Version, hash: u64) -> Quick<'a> {
-        let (first, second) = self.homes.main_of(hash);
-        // SAFETY: both are numbers below the number of buckets.
-        let (first, second) = unsafe { (self.bucket(first), self.bucket(second)) };
-        Quick { version, first, second, key: version.key | hash & TAG, hash }
+        let (first, second) = self.main_buckets(hash);
+        Quick { version, first, second, key: version.key | tag(hash), hash }
     }
 
     /// Looks at the callers' clock.

@@ -203,7 +203,7 @@ impl Bucket {
 
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 impl Bucket {
-    /// The second if `agree`, what [`Bucket::agreeing_in`] says of the first, is 0, else the first. Which it is nobody can
+    /// The first if it has a slot that agrees, by `agree` from [`Bucket::agreeing`], else the second. Which it is nobody can
     /// foresee, and compilers make a branch of a choice, which then costs more than all the rest of the request.
     #[inline(always)]
     pub(crate) fn choose<'a>(agree: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
@@ -211,7 +211,7 @@ impl Bucket {
         // SAFETY: registers only.
         unsafe {
             core::arch::asm!(
-                "test {agree:e}, {agree:e}",
+                "test {agree:l}, {agree:l}",
                 "cmovz {chosen}, {second}",
                 agree = in(reg) agree,
                 chosen = inout(reg) chosen,
@@ -229,10 +229,10 @@ impl Bucket {
 
 #[cfg(all(not(target_arch = "x86_64"), not(loom)))]
 impl Bucket {
-    /// The second if `agree`, what [`Bucket::agreeing_in`] says of the first, is 0, else the first.
+    /// The first if it has a slot that agrees, by `agree` from [`Bucket::agreeing`], else the second.
     #[inline(always)]
     pub(crate) fn choose<'a>(agree: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
-        if agree == 0 {
+        if agree & 0xff == 0 {
             second
         } else {
             first

@@ -205,7 +205,7 @@ impl Purses {
         unsafe { &mut *self.memory.base().as_ptr().cast::<Set>().add(self.sets).cast::<[u8; WAYS]>().add(set) }
     }
 
-    /// By bits of the hash that do not say where the key is in the table: keys of one bucket have sets of their own.
+    /// By the lowest bits of the hash, which is as good as any.
     #[inline(always)]
     fn number(&self, id: u64) -> usize {
         id as usize & (self.sets - 1)
