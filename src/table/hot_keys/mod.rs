@@ -47,6 +47,8 @@ use purses::Purses;
 ///
 /// Other algorithms than gcra have no credit: their keys are always asked for.
 ///
+/// *Many requests at once*: read the clock once ([`Table::now`]) and ask for each at that time ([`HotKeys::admit_at`]).
+///
 /// # Example
 ///
 /// ```

@@ -10,6 +10,8 @@
  *     if (tollbar_hot_keys_check(hot, TENANTS, tenant, strlen(tenant), 1) != TOLLBAR_ALLOWED)
  *         return too_many_requests();
  *
+ * Many requests at once read the clock once, by tollbar_table_now, and ask for each with tollbar_hot_keys_check_at.
+ *
  * Still at most burst + rate * t of a key in every interval t, whatever threads and processes do. Credit is a sixteenth
  * of what remains at most, 1,024 permits at most, and none near the limit or if the burst is below 32; there each request is decided
  * as by tollbar_table_check. It is good until the key's bucket would be full without it, for which some of a full bucket
