@@ -18,7 +18,7 @@ pub struct Request<'a> {
 }
 
 /// Requests whose lines are on their way at one time. The processor waits for some dozens at most.
-pub(super) const AT_ONCE: usize = 32;
+const AT_ONCE: usize = 32;
 
 impl Table {
     /// Decides on each request in turn, as [`Table::admit`] would, all at one time. As many as the shorter of the two has.

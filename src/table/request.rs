@@ -426,24 +426,27 @@ impl Sought<'_> {
 /// Asks for a line before it is needed.
 #[inline(always)]
 pub(super) fn prefetch<T>(at: &T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch touches nothing.
-    unsafe {
-        use core::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-        _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(at).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
+    ask_for::<false, T>(at);
 }
 
 /// The same for one line of many: into the second cache, since the first waits for fewer at a time.
 #[inline(always)]
 pub(super) fn prefetch_one_of_many<T>(at: &T) {
+    ask_for::<true, T>(at);
+}
+
+#[inline(always)]
+fn ask_for<const SECOND: bool, T>(at: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch touches nothing.
     unsafe {
-        use core::arch::x86_64::{_mm_prefetch, _MM_HINT_T1};
-        _mm_prefetch::<_MM_HINT_T1>(core::ptr::from_ref(at).cast());
+        use core::arch::x86_64::{_mm_prefetch, _MM_HINT_T0, _MM_HINT_T1};
+        let at = core::ptr::from_ref(at).cast();
+        if SECOND {
+            _mm_prefetch::<_MM_HINT_T1>(at);
+        } else {
+            _mm_prefetch::<_MM_HINT_T0>(at);
+        }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
