@@ -118,6 +118,18 @@ impl<C: Clock + ?Sized> Clock for &C {
     }
 }
 
+impl Source {
+    /// The time, if it can be read without a call.
+    #[inline(always)]
+    pub(crate) fn at_once(self) -> Option<u64> {
+        #[cfg(all(target_arch = "x86_64", not(loom)))]
+        if self == Source::Tsc {
+            return tsc::at_once();
+        }
+        None
+    }
+}
+
 /// A clock chosen at run time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]

@@ -21,6 +21,13 @@ const SHORTEST: u64 = 10 * CALIBRATION;
 /// and how long at most.
 const LONGEST: u64 = 1_000_000_000;
 
+/// Nanoseconds in `past` ticks of a line that is not due: those that have a [`Line::due`] above `past` have spans of up to
+/// [`LONGEST`], so that the product is below 2^62.
+#[inline(always)]
+pub(super) fn passed(past: u64, mul: u64) -> u64 {
+    past.wrapping_mul(mul) >> 32
+}
+
 impl Line {
     /// Through two comparisons, `(counter, nanoseconds)` each; `None` if there is no slope.
     pub(super) fn first(first: (u64, u64), second: (u64, u64)) -> Option<Line> {
@@ -113,7 +120,9 @@ mod tests {
         fn read(&mut self) {
             let past = self.tsc.wrapping_sub(self.line.base_tsc);
             let told = if past < self.line.due {
-                self.line.at(self.tsc)
+                let told = self.line.base_ns.wrapping_add(passed(past, self.line.mul));
+                assert_eq!(told, self.line.at(self.tsc), "the short product");
+                told
             } else {
                 // The two are never read at one instant.
                 let apart = self.random() % 60;

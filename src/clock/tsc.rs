@@ -6,7 +6,7 @@
 //! A process that is killed takes its record with it; a child forked in the very moment of an
 //! adjustment finds the record taken for ever, and keeps reading the system's clock: slower, right.
 
-use super::line::{Line, CALIBRATION};
+use super::line::{self, Line, CALIBRATION};
 use super::system;
 use core::arch::x86_64::{__cpuid, _rdtsc};
 use core::sync::atomic::{fence, AtomicU64, Ordering};
@@ -39,22 +39,35 @@ const NO_COUNTER: u64 = u64::MAX;
 
 #[inline]
 pub(super) fn now() -> u64 {
+    match at_once() {
+        Some(now) => now,
+        None => slow(),
+    }
+}
+
+/// The time, if the line is whole and not due: a few instructions, and no call among them.
+#[inline(always)]
+pub(super) fn at_once() -> Option<u64> {
     // Acquire: the record's words are read after it.
     let before = RECORD.sequence.load(Ordering::Acquire);
-    let tsc = counter();
-    let past = tsc.wrapping_sub(RECORD.base_tsc.load(Ordering::Relaxed));
+    // Each a branch of its own: all are foreseen.
+    if before & 1 == 1 {
+        return None;
+    }
+    let past = counter().wrapping_sub(RECORD.base_tsc.load(Ordering::Relaxed));
     let mul = RECORD.mul.load(Ordering::Relaxed);
     let base = RECORD.base_ns.load(Ordering::Relaxed);
-    let due = RECORD.due.load(Ordering::Relaxed);
-    // Acquire fence: the record's words are read before the sequence is looked at again.
-    fence(Ordering::Acquire);
-    let whole = RECORD.sequence.load(Ordering::Relaxed) == before;
     // A counter of another core that is a little behind makes `past` huge: it is due then too, and
     // the system's clock is read instead.
-    if whole && past < due && before & 1 == 0 {
-        return base.wrapping_add(((u128::from(past) * u128::from(mul)) >> 32) as u64);
+    if past >= RECORD.due.load(Ordering::Relaxed) {
+        return None;
     }
-    slow(before)
+    // Acquire fence: the record's words are read before the sequence is looked at again.
+    fence(Ordering::Acquire);
+    if RECORD.sequence.load(Ordering::Relaxed) != before {
+        return None;
+    }
+    Some(base.wrapping_add(line::passed(past, mul)))
 }
 
 /// Whether the counter runs at one speed always, and is in use.
@@ -71,9 +84,16 @@ fn counter() -> u64 {
 }
 
 #[cold]
-fn slow(sequence: u64) -> u64 {
+fn slow() -> u64 {
+    // Acquire: what is looked at below is that record's.
+    let sequence = RECORD.sequence.load(Ordering::Acquire);
     let ns = system::monotonic();
     if sequence == NO_COUNTER || sequence & 1 == 1 {
+        return ns;
+    }
+    // Somebody else has drawn the line anew meanwhile.
+    let past = counter().wrapping_sub(RECORD.base_tsc.load(Ordering::Relaxed));
+    if past < RECORD.due.load(Ordering::Relaxed) {
         return ns;
     }
     // Acquire/Release as a lock's; failing, somebody else is at it, and this call has its time.

@@ -1,7 +1,7 @@
 //! Many requests at once: one reading of the clock, and the lines of all keys are asked for before the first is needed.
 
 use super::answer::Answer;
-use super::quick::{Course, Quick};
+use super::quick::Quick;
 use super::request::prefetch_one_of_many;
 use super::{PolicyId, Table};
 use crate::decision::{Decision, Verdict};
@@ -93,24 +93,17 @@ impl Table {
                 Some(quick) => {
                     let cost = view(request).cost;
                     match self.decide(quick, now, cost) {
-                        (Course::Decided(verdict), state) => A::known(&quick.version.rule, verdict, state, now, cost),
-                        course => self.seldom(quick, course, view(request), now),
+                        Ok((verdict, state)) => A::known(&quick.version.rule, verdict, state, now, cost),
+                        Err(slot) => self.rest(quick.version, quick.key, slot, now, cost),
                     }
                 }
                 None => {
                     let Request { policy, key, cost } = view(request);
-                    self.long(policy, key, now, cost, false)
+                    self.from_the_start(policy, key, now, cost)
                 }
             };
             put(place, answer);
         }
-    }
-
-    /// Apart, so that what it needs of the request is not kept in registers for it.
-    #[inline(never)]
-    fn seldom<A: Answer>(&self, quick: &Quick<'_>, course: (Course, u64), request: Request<'_>, now: u64) -> A {
-        let Request { policy, key, cost } = request;
-        self.answer(quick, course, policy, key, now, cost)
     }
 
     fn verdicts(&self, now: Option<u64>, requests: &[Request<'_>], verdicts: &mut [Verdict]) {

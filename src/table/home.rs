@@ -211,16 +211,16 @@ impl<'a> Home<'a> {
     }
 }
 
-/// The slot of two buckets whose key word is `key`, found without asking which of the two has it.
+/// The slot of two buckets whose key word is `key`, found without asking which of the two has it; or some slot of them.
 #[cfg(not(loom))]
 #[inline(always)]
-pub(super) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -> Option<&'a Slot> {
+pub(super) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -> Result<&'a Slot, &'a Slot> {
     let agree = Bucket::agreeing(first, second, key);
     if agree == 0 {
-        return None;
+        return Err(at(second, 0));
     }
     let place = agree.trailing_zeros() as usize / 2;
-    Some(at(Bucket::choose(agree, first, second), place % SLOTS))
+    Ok(at(Bucket::choose(agree, first, second), place % SLOTS))
 }
 
 /// The slot of a bucket whose key word is `key`.

@@ -351,6 +351,13 @@ impl Table {
         unsafe { self.buckets.first.add(n as usize).as_ref() }
     }
 
+    /// The number of one of this table's slots.
+    #[inline(always)]
+    pub(super) fn number_of(&self, slot: &Slot) -> u64 {
+        let from = self.buckets.first.as_ptr() as usize;
+        ((core::ptr::from_ref(slot) as usize).wrapping_sub(from) / core::mem::size_of::<Slot>()) as u64
+    }
+
     /// A hash's first two buckets.
     #[inline(always)]
     pub(super) fn main_buckets(&self, hash: u64) -> (&Bucket, &Bucket) {

@@ -7,8 +7,9 @@
 //! words: a reference to something that is otherwise in registers would put it into memory for everybody.
 
 use super::counts::shard;
-use super::home::{find_in, find_in_two, tag};
+use super::home::{find_in, find_in_two, tag, TAG};
 use super::protocol::once;
+use super::layout::SLOTS_A_BUCKET;
 use super::slot::{Bucket, Slot};
 use super::versions::Version;
 use super::{PolicyId, Table};
@@ -25,8 +26,6 @@ pub(super) struct Quick<'a> {
     pub(super) second: &'a Bucket,
     /// The key word.
     pub(super) key: u64,
-    /// What the spare bucket's number is made of; it is seldom needed.
-    pub(super) hash: u64,
 }
 
 /// How far the short way went.
@@ -64,7 +63,7 @@ impl Table {
     #[inline(always)]
     pub(super) fn quick_of<'a>(&'a self, version: &'a Version, hash: u64) -> Quick<'a> {
         let (first, second) = self.main_buckets(hash);
-        Quick { version, first, second, key: version.key | tag(hash), hash }
+        Quick { version, first, second, key: version.key | tag(hash) }
     }
 
     /// Looks at the callers' clock.
@@ -75,32 +74,49 @@ impl Table {
         }
     }
 
-    /// Decides on it; how, and the state after it.
+    /// Decides on it: how, and the state after it. If this is not the plain case nothing has been charged, and it is
+    /// [`Table::rest`] that is to be asked, with a slot of one of the key's first two buckets.
     #[inline(always)]
-    pub(super) fn decide(&self, quick: &Quick<'_>, now: u64, cost: u64) -> (Course, u64) {
-        let slot = match find_in_two(quick.first, quick.second, quick.key) {
-            Some(slot) => slot,
-            None => match self.find_in_spare(quick.hash, quick.key) {
-                Some(slot) => slot,
-                None => return (Course::Absent, 0),
-            },
-        };
+    pub(super) fn decide<'a>(&self, quick: &Quick<'a>, now: u64, cost: u64) -> Result<(Verdict, u64), &'a Slot> {
+        let slot = find_in_two(quick.first, quick.second, quick.key)?;
         // Of this key or, if the slot has changed hands meanwhile, of another: the swap tells, or a second look.
         let state = slot.state();
-        match quick.version.plain.step(state, now, cost) {
-            Some(Some(next)) => put(slot, quick.key, state, next, Verdict::Allowed),
-            Some(None) => keep(slot, quick.key, state, Verdict::Denied),
-            None => self.decide_other(quick.version, slot, quick.key, now, cost),
+        let (verdict, next) = match quick.version.plain.step(state, now, cost) {
+            Some(Some(next)) => (Verdict::Allowed, Some(next)),
+            Some(None) => (Verdict::Denied, None),
+            None => return Err(slot),
+        };
+        match once(slot, quick.key, state, next) {
+            true => Ok((verdict, next.unwrap_or(state))),
+            false => Err(slot),
         }
+    }
+
+    /// Decides on a key that [`Table::decide`] has not decided on: wherever it is, under every algorithm of one word; or a newcomer.
+    pub(super) fn decide_other(&self, version: &Version, hash: u64, now: u64, cost: u64) -> (Course, u64) {
+        if version.wide.is_some() {
+            return (Course::Unusual, 0);
+        }
+        let quick = self.quick_of(version, hash);
+        let Some(slot) = self.find(&quick) else { return self.arrive(version, hash, now, cost) };
+        let state = slot.state();
+        let Step { verdict, next } = version.rule.step(state, now, cost);
+        match once(slot, quick.key, state, next) {
+            true => (Course::Decided(verdict), next.unwrap_or(state)),
+            false => (Course::Unusual, 0),
+        }
+    }
+
+    /// The hash that has `key` for its key word and `slot` in one of its buckets. It is seldom needed: to keep it beside them would cost
+    /// every request a register.
+    pub(super) fn hash_at(&self, key: u64, slot: &Slot) -> Option<u64> {
+        self.homes.hash_of(key & TAG, self.number_of(slot) / SLOTS_A_BUCKET)
     }
 
     /// What its slot holds, if it is there: as of one instant.
     #[inline(always)]
-    pub(super) fn look_at(&self, quick: &Quick<'_>) -> Option<u64> {
-        let slot = match find_in_two(quick.first, quick.second, quick.key) {
-            Some(slot) => slot,
-            None => self.find_in_spare(quick.hash, quick.key)?,
-        };
+    pub(super) fn look_at<'a>(&'a self, quick: &Quick<'a>) -> Option<u64> {
+        let slot = self.find(quick)?;
         let pair = slot.pair();
         if pair.key == quick.key && quick.version.wide.is_none() {
             Some(pair.state)
@@ -110,12 +126,9 @@ impl Table {
     }
 
     /// Charges `cost` and up to `most` more, if the key is there and nobody interferes: how much more, and until when that is good.
-    pub(super) fn lease(&self, quick: &Quick<'_>, now: u64, cost: u64, most: u64) -> Option<(u64, u64)> {
+    pub(super) fn lease<'a>(&'a self, quick: &Quick<'a>, now: u64, cost: u64, most: u64) -> Option<(u64, u64)> {
         let Rule::Gcra(gcra) = &quick.version.rule else { return None };
-        let slot = match find_in_two(quick.first, quick.second, quick.key) {
-            Some(slot) => slot,
-            None => self.find_in_spare(quick.hash, quick.key)?,
-        };
+        let slot = self.find(quick)?;
         let (key, state) = (quick.key, slot.state());
         let lease = gcra.lease(state, now, cost, most)?;
         if !once(slot, key, state, Some(lease.next)) {
@@ -125,45 +138,20 @@ impl Table {
         Some((lease.credit, lease.until))
     }
 
-    /// The same for every algorithm of one word and every case.
-    #[inline(never)]
-    fn decide_other(&self, version: &Version, slot: &Slot, key: u64, now: u64, cost: u64) -> (Course, u64) {
-        if version.wide.is_some() {
-            return (Course::Unusual, 0);
-        }
-        let state = slot.state();
-        let Step { verdict, next } = version.rule.step(state, now, cost);
-        match next {
-            Some(next) => put(slot, key, state, next, verdict),
-            None => keep(slot, key, state, verdict),
+    /// The slot that has its key word.
+    #[inline(always)]
+    fn find<'a>(&'a self, quick: &Quick<'a>) -> Option<&'a Slot> {
+        match find_in_two(quick.first, quick.second, quick.key) {
+            Ok(slot) => Some(slot),
+            Err(slot) => self.find_in_spare(quick.key, slot),
         }
     }
 
     /// One key in forty of a new table is in its spare bucket.
     #[inline(never)]
-    fn find_in_spare(&self, hash: u64, key: u64) -> Option<&Slot> {
-        find_in(self.spare(hash), key)
-    }
-
-    #[inline(always)]
-    fn spare(&self, hash: u64) -> &Bucket {
+    fn find_in_spare(&self, key: u64, slot: &Slot) -> Option<&Slot> {
+        let spare = self.homes.spare_of(self.hash_at(key, slot)?);
         // SAFETY: a number below the number of buckets.
-        unsafe { self.bucket(self.homes.spare_of(hash)) }
-    }
-}
-
-#[inline(always)]
-fn put(slot: &Slot, key: u64, state: u64, next: u64, verdict: Verdict) -> (Course, u64) {
-    match once(slot, key, state, Some(next)) {
-        true => (Course::Decided(verdict), next),
-        false => (Course::Unusual, 0),
-    }
-}
-
-#[inline(always)]
-fn keep(slot: &Slot, key: u64, state: u64, verdict: Verdict) -> (Course, u64) {
-    match once(slot, key, state, None) {
-        true => (Course::Decided(verdict), state),
-        false => (Course::Unusual, 0),
+        find_in(unsafe { self.bucket(spare) }, key)
     }
 }

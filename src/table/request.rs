@@ -6,7 +6,8 @@ use super::error::TableError;
 use super::home::{Home, TAG, TAG_BITS};
 use super::open::Missing;
 use super::protocol::{self, Again, Event, Outcome, Terms};
-use super::quick::{Course, Quick};
+use super::quick::Course;
+use super::slot::Slot;
 use super::terms::Near;
 use super::versions::Version;
 use super::wide::Ask;
@@ -211,71 +212,79 @@ impl Table {
     }
 
     /// One request, the short way if it will do.
+    ///
+    /// What is in line here calls nothing that comes back to it: each case that is not the usual one ends in a call of its own, with
+    /// what it needs in registers. So nothing is kept in memory across a call that is hardly ever made.
     #[inline(always)]
     pub(crate) fn ask<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
         // Without combinators: compiled for size they are calls, with all this in memory.
         let (Some(version), false) = (self.hot(policy), key.is_empty()) else {
             return self.begin(policy, key, now, cost);
         };
-        self.ask_quick(&self.quick(version, key), policy, key, now, cost)
+        self.ask_hash(version, self.hash_bytes(key) ^ version.salt, now, cost)
     }
 
-    /// [`Table::ask`] of a key that has been looked up.
+    /// [`Table::ask`] of a key's hash under its policy.
     #[inline(always)]
-    pub(super) fn ask_quick<A: Answer>(
-        &self,
-        quick: &Quick<'_>,
-        policy: PolicyId,
-        key: &[u8],
-        now: Option<u64>,
-        cost: u64,
-    ) -> A {
+    pub(super) fn ask_hash<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
+        let quick = self.quick_of(version, hash);
         let now = match now {
             Some(now) => now,
             None => {
                 // The key's lines are on their way while the clock is read.
                 prefetch(quick.first);
                 prefetch(quick.second);
-                self.now()
+                match self.clock.at_once() {
+                    Some(now) => now.wrapping_add(self.offset),
+                    None => return self.ask_late(version, hash, cost),
+                }
             }
         };
         self.look(now);
-        let course = self.decide(quick, now, cost);
-        self.answer(quick, course, policy, key, now, cost)
+        match self.decide(&quick, now, cost) {
+            Ok((verdict, state)) => A::known(&version.rule, verdict, state, now, cost),
+            Err(slot) => self.rest(version, quick.key, slot, now, cost),
+        }
+    }
+
+    /// Where reading the clock is a call.
+    #[inline(never)]
+    fn ask_late<A: Answer>(&self, version: &Version, hash: u64, cost: u64) -> A {
+        self.ask_hash(version, hash, Some(self.now()), cost)
     }
 
     #[inline(never)]
     fn begin<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
         let now = self.time(now);
         self.look(now);
-        self.long(policy, key, now, cost, false)
+        self.from_the_start(policy, key, now, cost)
     }
 
-    /// What to tell of a request that went so far on the short way.
-    #[inline(always)]
-    pub(super) fn answer<A: Answer>(
-        &self,
-        quick: &Quick<'_>,
-        course: (Course, u64),
-        policy: PolicyId,
-        key: &[u8],
-        now: u64,
-        cost: u64,
-    ) -> A {
-        let course = match course {
-            (Course::Absent, _) => self.arrive(quick.version, quick.hash, now, cost),
-            course => course,
-        };
-        match course {
-            (Course::Decided(verdict), state) => A::known(&quick.version.rule, verdict, state, now, cost),
-            (course, _) => self.long(policy, key, now, cost, course == Course::Absent),
+    /// One request of which nothing is known.
+    #[inline]
+    pub(super) fn from_the_start<A: Answer>(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> A {
+        match self.start(policy, key) {
+            Ok(sought) => self.long(sought, now, cost, false),
+            Err(skipped) => skipped.decision().map_or_else(A::failed, A::told),
         }
     }
 
-    /// One request from the beginning.
+    /// What to tell of a request that the short way has not decided. The key is told by its word and a slot of one of its buckets.
+    #[inline(never)]
+    pub(super) fn rest<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, now: u64, cost: u64) -> A {
+        let Some(hash) = self.hash_at(key, slot) else { return A::failed(TableError::Corrupt) };
+        match self.decide_other(version, hash, now, cost) {
+            (Course::Decided(verdict), state) => A::known(&version.rule, verdict, state, now, cost),
+            (course, _) => {
+                self.long(Sought { version, home: self.home(hash), hash }, now, cost, course == Course::Absent)
+            }
+        }
+    }
+
+    /// The long way; `absent`: the key was not found just now.
     #[inline]
-    pub(super) fn long<A: Answer>(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64, absent: bool) -> A {
-        match self.outcome(policy, key, now, cost, absent) {
+    fn long<A: Answer>(&self, sought: Sought<'_>, now: u64, cost: u64, absent: bool) -> A {
+        match self.outcome(sought, now, cost, absent) {
             Ok((outcome, _)) if outcome.event == Event::Refused => A::told(full(outcome.until, now)),
             Ok((outcome, version)) => A::known(&version.rule, outcome.verdict, outcome.state, now, cost),
             Err(skipped) => skipped.decision().map_or_else(A::failed, A::told),
@@ -283,15 +292,13 @@ impl Table {
     }
 
     #[inline(never)]
-    fn outcome(
-        &self,
-        policy: PolicyId,
-        key: &[u8],
+    fn outcome<'a>(
+        &'a self,
+        sought: Sought<'a>,
         now: u64,
         cost: u64,
         absent: bool,
-    ) -> Result<(Outcome, &Version), Skipped> {
-        let sought = self.start(policy, key)?;
+    ) -> Result<(Outcome, &'a Version), Skipped> {
         if self.fixed.side != 0 {
             let told = self.ask_wide(sought, now, Ask::Check(cost)).map_err(Skipped::Failed)?;
             return Err(Skipped::Told(told.decision));

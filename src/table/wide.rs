@@ -223,8 +223,7 @@ impl Table {
 
     /// The side words of a slot.
     fn side(&self, slot: &Slot) -> &[AtomicU64] {
-        let from = self.memory.base().as_ptr() as usize + super::layout::BUCKETS_AT;
-        let number = (core::ptr::from_ref(slot) as usize).wrapping_sub(from) / core::mem::size_of::<Slot>();
+        let number = self.number_of(slot) as usize;
         let words = self.fixed.side as usize;
         let at = self.sizes().side_at() as usize + number * words * 8;
         debug_assert!(number < (self.fixed.buckets * SLOTS_A_BUCKET.get()) as usize);

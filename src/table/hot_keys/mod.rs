@@ -109,27 +109,19 @@ impl<'a> HotKeys<'a> {
         let hash = self.table.hash_bytes(key) ^ version.salt;
         let Some(purse) = self.purses.find(id(version, hash)) else {
             self.purses.miss(id(version, hash));
-            return self.ask_table(version, hash, policy, key, now, cost);
+            return self.ask_table(version, hash, now, cost);
         };
         let now = self.table.time(now);
         if purse.spend(now, cost) || self.charge(version, hash, now, cost) {
             return A::told(FREE);
         }
-        self.ask_table(version, hash, policy, key, Some(now), cost)
+        self.ask_table(version, hash, Some(now), cost)
     }
 
     /// Apart, so that what is spent in a few instructions has the registers.
     #[inline(never)]
-    fn ask_table<A: Answer>(
-        &self,
-        version: &Version,
-        hash: u64,
-        policy: PolicyId,
-        key: &[u8],
-        now: Option<u64>,
-        cost: u64,
-    ) -> A {
-        self.table.ask_quick(&self.table.quick_of(version, hash), policy, key, now, cost)
+    fn ask_table<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
+        self.table.ask_hash(version, hash, now, cost)
     }
 
     /// Charges `cost` and credit, if that can be done.
