@@ -199,7 +199,7 @@ impl Plain {
     #[inline(always)]
     pub(crate) fn step(&self, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
         // 0 and more than the burst in one comparison. Each a branch of its own: both are foreseen.
-        if now >= self.end || cost.wrapping_sub(1) >= self.burst {
+        if now >= self.end || (cost != 1 && cost.wrapping_sub(1) >= self.burst) {
             return None;
         }
         let clock = now.wrapping_mul(self.units);

@@ -25,16 +25,36 @@ pub(super) enum Count {
     Newest = 10,
 }
 
+const _: () = assert!(SHARDS.is_power_of_two());
+
 /// Steps shorter than this go unnoticed, and the newest time is written no more often.
 const GRAIN: u64 = 1_000;
 
 /// The shard of the calling thread.
 #[inline(always)]
-pub(super) fn shard(shards: &[Shard; SHARDS]) -> Option<&Shard> {
-    let here = 0u8;
+pub(super) fn shard(shards: &[Shard; SHARDS]) -> &Shard {
     // Stacks are at least some pages apart; the multiplier spreads them.
-    let page = (core::ptr::from_ref(&here) as u64) >> 14;
-    shards.get((page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize)
+    let page = stack() >> 14;
+    let number = (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SHARDS.ilog2())) as usize;
+    // SAFETY: a number of so many bits is below their number, which is a power of two.
+    unsafe { shards.get_unchecked(number) }
+}
+
+/// An address on the thread's stack.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn stack() -> u64 {
+    let pointer: u64;
+    // SAFETY: a register is read. (A variable's address would do as well, but a function that has one makes a frame for it.)
+    unsafe { core::arch::asm!("mov {pointer}, rsp", pointer = lateout(reg) pointer, options(pure, nomem, nostack, preserves_flags)) };
+    pointer
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn stack() -> u64 {
+    let here = 0u8;
+    core::ptr::from_ref(&here) as u64
 }
 
 // Relaxed throughout: no decision depends on these.
@@ -51,8 +71,8 @@ impl Shard {
     pub(super) fn look(&self, now: u64) {
         let Some(newest) = self.counts.get(Count::Newest as usize) else { return };
         let seen = newest.load(Ordering::Relaxed);
-        // One comparison for both sides: within a grain of the newest time there is nothing to do.
-        if now.wrapping_sub(seen).wrapping_add(GRAIN) > 2 * GRAIN {
+        // One comparison for both sides: up to a grain after the newest time there is nothing to do.
+        if now.wrapping_sub(seen) > GRAIN {
             self.moved(now, seen);
         }
     }
@@ -63,7 +83,7 @@ impl Shard {
             if let Some(newest) = self.counts.get(Count::Newest as usize) {
                 newest.store(now, Ordering::Relaxed);
             }
-        } else {
+        } else if seen - now > GRAIN {
             self.add(Count::BackwardSteps, 1);
         }
     }

@@ -337,6 +337,12 @@ impl Table {
         unsafe { self.memory.base().byte_add(COUNTERS_AT).cast().as_ref() }
     }
 
+    /// The calling thread's.
+    #[inline(always)]
+    pub(super) fn shard(&self) -> &Shard {
+        super::counts::shard(self.shards())
+    }
+
     #[inline(always)]
     pub(super) fn exempt_places(&self) -> &[crate::sync::AtomicU64; EXEMPT] {
         // SAFETY: as `records`.

@@ -6,7 +6,6 @@
 //! What is passed here fits registers, and what is seldom needed is in functions of its own, which get words and return
 //! words: a reference to something that is otherwise in registers would put it into memory for everybody.
 
-use super::counts::shard;
 use super::home::{find_in, find_in_two, tag, TAG};
 use super::protocol::once;
 use super::layout::SLOTS_A_BUCKET;
@@ -69,9 +68,7 @@ impl Table {
     /// Looks at the callers' clock.
     #[inline(always)]
     pub(super) fn look(&self, now: u64) {
-        if let Some(shard) = shard(self.shards()) {
-            shard.look(now);
-        }
+        self.shard().look(now);
     }
 
     /// Decides on it: how, and the state after it. If this is not the plain case nothing has been charged, and it is

@@ -1,8 +1,9 @@
 //! Requests: a key is hashed, found, stepped, described.
 
 use super::answer::{full, Answer, Skipped};
-use super::counts::{shard, Count};
+use super::counts::Count;
 use super::error::TableError;
+use super::layout::Shard;
 use super::home::{Home, TAG, TAG_BITS};
 use super::open::Missing;
 use super::protocol::{self, Again, Event, Outcome, Terms};
@@ -217,16 +218,25 @@ impl Table {
     /// what it needs in registers. So nothing is kept in memory across a call that is hardly ever made.
     #[inline(always)]
     pub(crate) fn ask<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
+        // Before anything that may end the request: a loop of them so finds it once.
+        let shard = self.shard();
         // Without combinators: compiled for size they are calls, with all this in memory.
         let (Some(version), false) = (self.hot(policy), key.is_empty()) else {
             return self.begin(policy, key, now, cost);
         };
-        self.ask_hash(version, self.hash_bytes(key) ^ version.salt, now, cost)
+        self.ask_hash(version, self.hash_bytes(key) ^ version.salt, shard, now, cost)
     }
 
     /// [`Table::ask`] of a key's hash under its policy.
     #[inline(always)]
-    pub(super) fn ask_hash<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
+    pub(super) fn ask_hash<A: Answer>(
+        &self,
+        version: &Version,
+        hash: u64,
+        shard: &Shard,
+        now: Option<u64>,
+        cost: u64,
+    ) -> A {
         let quick = self.quick_of(version, hash);
         let now = match now {
             Some(now) => now,
@@ -240,7 +250,7 @@ impl Table {
                 }
             }
         };
-        self.look(now);
+        shard.look(now);
         match self.decide(&quick, now, cost) {
             Ok((verdict, state)) => A::known(&version.rule, verdict, state, now, cost),
             Err(slot) => self.rest(version, quick.key, slot, now, cost),
@@ -250,7 +260,7 @@ impl Table {
     /// Where reading the clock is a call.
     #[inline(never)]
     fn ask_late<A: Answer>(&self, version: &Version, hash: u64, cost: u64) -> A {
-        self.ask_hash(version, hash, Some(self.now()), cost)
+        self.ask_hash(version, hash, self.shard(), Some(self.now()), cost)
     }
 
     #[inline(never)]
@@ -409,16 +419,12 @@ impl Table {
 
     #[inline]
     pub(super) fn count_event(&self, event: Event, retries: u32) {
-        if let Some(shard) = shard(self.shards()) {
-            shard.event(event, retries);
-        }
+        self.shard().event(event, retries);
     }
 
     #[cold]
     pub(super) fn count(&self, what: Count) {
-        if let Some(shard) = shard(self.shards()) {
-            shard.add(what, 1);
-        }
+        self.shard().add(what, 1);
     }
 }
 

@@ -91,26 +91,27 @@ impl Slot {
     #[inline(always)]
     pub(crate) fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
         let (key, state): (u64, u64);
-        let swapped: u64;
+        let swapped: u8;
         // SAFETY: 16 writable bytes, aligned to 16, shared only through atomics; `supported` has seen that the
-        // instruction exists. RBX belongs to the compiler: it is kept in RSI meanwhile. The named registers
-        // keep the address out of RBX.
+        // instruction exists. RBX belongs to the compiler: it is kept in R11 meanwhile, and both are as they were after it. The
+        // named registers keep the address out of RBX, and are those in which nothing else is likely to be.
         unsafe {
             core::arch::asm!(
-                "xchg rsi, rbx",
-                "lock cmpxchg16b xmmword ptr [rdi]",
-                "mov rbx, rsi",
-                "sete sil",
-                in("rdi") core::ptr::from_ref(self),
-                inout("rsi") new.key => swapped,
+                "xchg r11, rbx",
+                "lock cmpxchg16b xmmword ptr [r10]",
+                "xchg r11, rbx",
+                "sete {swapped}",
+                in("r10") core::ptr::from_ref(self),
+                in("r11") new.key,
                 in("rcx") new.state,
                 inout("rax") old.key => key,
                 inout("rdx") old.state => state,
+                swapped = lateout(reg_byte) swapped,
                 options(nostack),
             );
         }
-        // The low byte says whether; the rest is what RBX was. If not, the registers hold what is there.
-        if swapped as u8 != 0 {
+        // If not, the registers hold what is there.
+        if swapped != 0 {
             Ok(())
         } else {
             Err(Pair { key, state })

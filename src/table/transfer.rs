@@ -1,6 +1,5 @@
 //! Carrying the keys of one table over into another, of another size mostly.
 
-use super::counts::shard;
 use super::error::TableError;
 use super::home::TAG;
 use super::protocol::{self, Event, OnFull, Terms};
@@ -108,9 +107,7 @@ impl Table {
             let asked = protocol::request(&terms, &home, version.key | home.tag, now, OnFull::Deny, step);
             // Otherwise somebody else has changed what was looked at, or the policy.
             if let Ok(outcome) = asked {
-                if let Some(shard) = shard(self.shards()) {
-                    shard.event(outcome.event, outcome.retries);
-                }
+                self.shard().event(outcome.event, outcome.retries);
                 return Ok(outcome.event != Event::Refused);
             }
         }

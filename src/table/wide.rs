@@ -210,9 +210,7 @@ impl Table {
     }
 
     fn event(&self, event: Event) {
-        if let Some(shard) = super::counts::shard(self.shards()) {
-            shard.event(event, 0);
-        }
+        self.shard().event(event, 0);
     }
 
     /// What a key of a slot has left.

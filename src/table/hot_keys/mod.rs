@@ -121,7 +121,7 @@ impl<'a> HotKeys<'a> {
     /// Apart, so that what is spent in a few instructions has the registers.
     #[inline(never)]
     fn ask_table<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
-        self.table.ask_hash(version, hash, now, cost)
+        self.table.ask_hash(version, hash, self.table.shard(), now, cost)
     }
 
     /// Charges `cost` and credit, if that can be done.
