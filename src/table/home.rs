@@ -217,7 +217,7 @@ impl<'a> Home<'a> {
 pub(super) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -> Result<&'a Slot, &'a Slot> {
     let agree = Bucket::agreeing(first, second, key);
     if agree == 0 {
-        return Err(at(second, 0));
+        return Err(some_slot(second));
     }
     let place = agree.trailing_zeros() as usize / 2;
     Ok(at(Bucket::choose(agree, first, second), place % SLOTS))
@@ -232,6 +232,13 @@ pub(super) fn find_in(bucket: &Bucket, key: u64) -> Option<&Slot> {
         return None;
     }
     Some(at(bucket, agree.trailing_zeros() as usize / 4 % SLOTS))
+}
+
+/// A slot of a bucket.
+#[cfg(not(loom))]
+#[inline(always)]
+pub(super) fn some_slot(bucket: &Bucket) -> &Slot {
+    at(bucket, 0)
 }
 
 #[cfg(not(loom))]

@@ -4,7 +4,7 @@ use super::answer::{full, Answer, Skipped};
 use super::counts::Count;
 use super::error::TableError;
 use super::layout::Shard;
-use super::home::{Home, TAG, TAG_BITS};
+use super::home::{some_slot, Home, TAG, TAG_BITS};
 use super::open::Missing;
 use super::protocol::{self, Again, Event, Outcome, Terms};
 use super::quick::Course;
@@ -246,7 +246,7 @@ impl Table {
                 prefetch(quick.second);
                 match self.clock.at_once() {
                     Some(now) => now.wrapping_add(self.offset),
-                    None => return self.ask_late(version, hash, cost),
+                    None => return self.ask_late(version, quick.key, some_slot(quick.first), cost),
                 }
             }
         };
@@ -257,9 +257,10 @@ impl Table {
         }
     }
 
-    /// Where reading the clock is a call.
+    /// Where reading the clock is a call. The key is told as in [`Table::rest`].
     #[inline(never)]
-    fn ask_late<A: Answer>(&self, version: &Version, hash: u64, cost: u64) -> A {
+    fn ask_late<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, cost: u64) -> A {
+        let Some(hash) = self.hash_at(key, slot) else { return A::failed(TableError::Corrupt) };
         self.ask_hash(version, hash, self.shard(), Some(self.now()), cost)
     }
 
@@ -450,15 +451,15 @@ pub(super) fn prefetch_one_of_many<T>(at: &T) {
 
 #[inline(always)]
 fn ask_for<const SECOND: bool, T>(at: &T) {
+    let at = core::ptr::from_ref(at);
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch touches nothing.
+    // SAFETY: a prefetch touches nothing. (By hand, so that the address is in one register and stays there: the compiler's own keeps
+    // the two of which it is the sum.)
     unsafe {
-        use core::arch::x86_64::{_mm_prefetch, _MM_HINT_T0, _MM_HINT_T1};
-        let at = core::ptr::from_ref(at).cast();
         if SECOND {
-            _mm_prefetch::<_MM_HINT_T1>(at);
+            core::arch::asm!("prefetcht1 byte ptr [{at}]", at = in(reg) at, options(nostack, preserves_flags, readonly));
         } else {
-            _mm_prefetch::<_MM_HINT_T0>(at);
+            core::arch::asm!("prefetcht0 byte ptr [{at}]", at = in(reg) at, options(nostack, preserves_flags, readonly));
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
