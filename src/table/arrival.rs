@@ -19,11 +19,10 @@ use crate::decision::Verdict;
 impl Table {
     /// Admits a key that was in none of its buckets and puts it there; or nothing has been changed.
     #[inline(never)]
-    pub(super) fn arrive(&self, version: &Version, hash: u64, now: u64, cost: u64) -> (Course, u64) {
+    pub(super) fn arrive(&self, version: &Version, home: &Home<'_>, now: u64, cost: u64) -> (Course, u64) {
         let Rule::Gcra(gcra) = &version.rule else { return (Course::Absent, 0) };
-        let home = self.home(hash);
         let key = version.key | home.tag;
-        let Some((slot, seen)) = first_by_word(&home, key, gcra) else { return (Course::Absent, 0) };
+        let Some((slot, seen)) = first_by_word(home, key, gcra) else { return (Course::Absent, 0) };
         if gcra.expires_at(seen.state) > now {
             return (Course::Absent, 0);
         }

@@ -94,7 +94,7 @@ impl Table {
                     let cost = view(request).cost;
                     match self.decide(quick, now, cost) {
                         Ok((verdict, state)) => A::known(&quick.version.rule, verdict, state, now, cost),
-                        Err(slot) => self.rest(quick.version, quick.key, slot, now, cost),
+                        Err(left) => self.left(left, quick.version, quick.key, now, cost),
                     }
                 }
                 None => {

@@ -110,6 +110,12 @@ impl Homes {
         }
     }
 
+    /// The same of a bucket that is in the second part.
+    #[inline(always)]
+    pub(super) fn hash_in_second(&self, tag: u64, bucket: u64) -> u64 {
+        tag << REST_BITS | ((bucket - self.half) ^ self.second_place(tag)) & (RESTS - 1)
+    }
+
     /// Of the tag's upper 32 bits.
     #[inline(always)]
     fn first_place(&self, tag: u64) -> u64 {
@@ -211,16 +217,16 @@ impl<'a> Home<'a> {
     }
 }
 
-/// The slot of two buckets whose key word is `key`, found without asking which of the two has it; or some slot of them.
+/// The slot of two buckets whose key word is `key`, found without asking which of the two has it.
 #[cfg(not(loom))]
 #[inline(always)]
-pub(super) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -> Result<&'a Slot, &'a Slot> {
+pub(super) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -> Option<&'a Slot> {
     let agree = Bucket::agreeing(first, second, key);
     if agree == 0 {
-        return Err(some_slot(second));
+        return None;
     }
     let place = agree.trailing_zeros() as usize / 2;
-    Ok(at(Bucket::choose(agree, first, second), place % SLOTS))
+    Some(at(Bucket::choose(agree, first, second), place % SLOTS))
 }
 
 /// The slot of a bucket whose key word is `key`.
@@ -232,13 +238,6 @@ pub(super) fn find_in(bucket: &Bucket, key: u64) -> Option<&Slot> {
         return None;
     }
     Some(at(bucket, agree.trailing_zeros() as usize / 4 % SLOTS))
-}
-
-/// A slot of a bucket.
-#[cfg(not(loom))]
-#[inline(always)]
-pub(super) fn some_slot(bucket: &Bucket) -> &Slot {
-    at(bucket, 0)
 }
 
 #[cfg(not(loom))]
@@ -278,6 +277,7 @@ mod tests {
                 for bucket in [first, second, spare] {
                     assert_eq!(homes.hash_of(tag(hash), bucket), Some(hash), "{hash:x} in {bucket} of {buckets}");
                 }
+                assert_eq!(homes.hash_in_second(tag(hash), second), hash, "in {second} of {buckets}");
             }
         }
     }

@@ -364,6 +364,13 @@ impl Table {
         ((core::ptr::from_ref(slot) as usize).wrapping_sub(from) / core::mem::size_of::<Slot>()) as u64
     }
 
+    /// The number of one of this table's buckets.
+    #[inline(always)]
+    pub(super) fn number_of_bucket(&self, bucket: &Bucket) -> u64 {
+        let from = self.buckets.first.as_ptr() as usize;
+        ((core::ptr::from_ref(bucket) as usize).wrapping_sub(from) / core::mem::size_of::<Bucket>()) as u64
+    }
+
     /// A hash's first two buckets.
     #[inline(always)]
     pub(super) fn main_buckets(&self, hash: u64) -> (&Bucket, &Bucket) {

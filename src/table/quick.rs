@@ -6,7 +6,7 @@
 //! What is passed here fits registers, and what is seldom needed is in functions of its own, which get words and return
 //! words: a reference to something that is otherwise in registers would put it into memory for everybody.
 
-use super::home::{find_in, find_in_two, tag, TAG};
+use super::home::{find_in, find_in_two, tag, Home, TAG};
 use super::protocol::once;
 use super::layout::SLOTS_A_BUCKET;
 use super::slot::{Bucket, Slot};
@@ -36,6 +36,14 @@ pub(super) enum Course {
     Absent,
     /// Likewise; anything else.
     Unusual,
+}
+
+/// Where a request that the short way has not decided goes on.
+pub(super) enum Left<'a> {
+    /// The key was in this slot.
+    Here(&'a Slot),
+    /// It was not in its first two buckets, of which this is the second.
+    Elsewhere(&'a Bucket),
 }
 
 impl Table {
@@ -71,41 +79,56 @@ impl Table {
         self.shard().look(now);
     }
 
-    /// Decides on it: how, and the state after it. If this is not the plain case nothing has been charged, and it is
-    /// [`Table::rest`] that is to be asked, with a slot of one of the key's first two buckets.
+    /// Decides on it: how, and the state after it. If this is not the plain case nothing has been charged, and [`Table::rest`] or
+    /// [`Table::elsewhere`] is to be asked.
     #[inline(always)]
-    pub(super) fn decide<'a>(&self, quick: &Quick<'a>, now: u64, cost: u64) -> Result<(Verdict, u64), &'a Slot> {
-        let slot = find_in_two(quick.first, quick.second, quick.key)?;
+    pub(super) fn decide<'a>(&self, quick: &Quick<'a>, now: u64, cost: u64) -> Result<(Verdict, u64), Left<'a>> {
+        let Some(slot) = find_in_two(quick.first, quick.second, quick.key) else {
+            return Err(Left::Elsewhere(quick.second));
+        };
         // Of this key or, if the slot has changed hands meanwhile, of another: the swap tells, or a second look.
         let state = slot.state();
         let (verdict, next) = match quick.version.plain.step(state, now, cost) {
             Some(Some(next)) => (Verdict::Allowed, Some(next)),
             Some(None) => (Verdict::Denied, None),
-            None => return Err(slot),
+            None => return Err(Left::Here(slot)),
         };
         match once(slot, quick.key, state, next) {
             true => Ok((verdict, next.unwrap_or(state))),
-            false => Err(slot),
+            false => Err(Left::Here(slot)),
         }
     }
 
-    /// Decides on a key that [`Table::decide`] has not decided on: wherever it is, under every algorithm of one word; or a newcomer.
-    pub(super) fn decide_other(&self, version: &Version, hash: u64, now: u64, cost: u64) -> (Course, u64) {
+    /// The same under every algorithm of one word, of a key that was in `slot` just now.
+    pub(super) fn decide_in(&self, version: &Version, slot: &Slot, key: u64, now: u64, cost: u64) -> (Course, u64) {
         if version.wide.is_some() {
             return (Course::Unusual, 0);
         }
-        let quick = self.quick_of(version, hash);
-        let Some(slot) = self.find(&quick) else { return self.arrive(version, hash, now, cost) };
         let state = slot.state();
         let Step { verdict, next } = version.rule.step(state, now, cost);
-        match once(slot, quick.key, state, next) {
+        match once(slot, key, state, next) {
             true => (Course::Decided(verdict), next.unwrap_or(state)),
             false => (Course::Unusual, 0),
         }
     }
 
-    /// The hash that has `key` for its key word and `slot` in one of its buckets. It is seldom needed: to keep it beside them would cost
+    /// The same of a key that was not in its first two buckets: one in forty of a new table is in its spare bucket, or it is a newcomer.
+    pub(super) fn decide_elsewhere(&self, version: &Version, home: &Home<'_>, now: u64, cost: u64) -> (Course, u64) {
+        let key = version.key | home.tag;
+        match find_in(home.spare, key) {
+            Some(slot) => self.decide_in(version, slot, key, now, cost),
+            None => self.arrive(version, home, now, cost),
+        }
+    }
+
+    /// The hash that has `key` for its key word and this second bucket. It is seldom needed: to keep it beside them would cost
     /// every request a register.
+    #[inline(always)]
+    pub(super) fn hash_with(&self, key: u64, second: &Bucket) -> u64 {
+        self.homes.hash_in_second(key & TAG, self.number_of_bucket(second))
+    }
+
+    /// The same of a slot of any of its buckets.
     pub(super) fn hash_at(&self, key: u64, slot: &Slot) -> Option<u64> {
         self.homes.hash_of(key & TAG, self.number_of(slot) / SLOTS_A_BUCKET)
     }
@@ -139,15 +162,15 @@ impl Table {
     #[inline(always)]
     fn find<'a>(&'a self, quick: &Quick<'a>) -> Option<&'a Slot> {
         match find_in_two(quick.first, quick.second, quick.key) {
-            Ok(slot) => Some(slot),
-            Err(slot) => self.find_in_spare(quick.key, slot),
+            Some(slot) => Some(slot),
+            None => self.find_in_spare(quick.key, quick.second),
         }
     }
 
     /// One key in forty of a new table is in its spare bucket.
     #[inline(never)]
-    fn find_in_spare(&self, key: u64, slot: &Slot) -> Option<&Slot> {
-        let spare = self.homes.spare_of(self.hash_at(key, slot)?);
+    fn find_in_spare(&self, key: u64, second: &Bucket) -> Option<&Slot> {
+        let spare = self.homes.spare_of(self.hash_with(key, second));
         // SAFETY: a number below the number of buckets.
         find_in(unsafe { self.bucket(spare) }, key)
     }

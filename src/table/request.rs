@@ -4,11 +4,11 @@ use super::answer::{full, Answer, Skipped};
 use super::counts::Count;
 use super::error::TableError;
 use super::layout::Shard;
-use super::home::{some_slot, Home, TAG, TAG_BITS};
+use super::home::{Home, TAG, TAG_BITS};
 use super::open::Missing;
 use super::protocol::{self, Again, Event, Outcome, Terms};
-use super::quick::Course;
-use super::slot::Slot;
+use super::quick::{Course, Left};
+use super::slot::{Bucket, Slot};
 use super::terms::Near;
 use super::versions::Version;
 use super::wide::Ask;
@@ -246,21 +246,21 @@ impl Table {
                 prefetch(quick.second);
                 match self.clock.at_once() {
                     Some(now) => now.wrapping_add(self.offset),
-                    None => return self.ask_late(version, quick.key, some_slot(quick.first), cost),
+                    None => return self.ask_late(version, quick.key, quick.second, cost),
                 }
             }
         };
         shard.look(now);
         match self.decide(&quick, now, cost) {
             Ok((verdict, state)) => A::known(&version.rule, verdict, state, now, cost),
-            Err(slot) => self.rest(version, quick.key, slot, now, cost),
+            Err(left) => self.left(left, version, quick.key, now, cost),
         }
     }
 
-    /// Where reading the clock is a call. The key is told as in [`Table::rest`].
+    /// Where reading the clock is a call. The key is told by its word and its second bucket.
     #[inline(never)]
-    fn ask_late<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, cost: u64) -> A {
-        let Some(hash) = self.hash_at(key, slot) else { return A::failed(TableError::Corrupt) };
+    fn ask_late<A: Answer>(&self, version: &Version, key: u64, second: &Bucket, cost: u64) -> A {
+        let hash = self.hash_with(key, second);
         self.ask_hash(version, hash, self.shard(), Some(self.now()), cost)
     }
 
@@ -280,15 +280,34 @@ impl Table {
         }
     }
 
-    /// What to tell of a request that the short way has not decided. The key is told by its word and a slot of one of its buckets.
+    /// What to tell of a request that [`Table::decide`] has left, with the key's word.
+    #[inline(always)]
+    pub(super) fn left<A: Answer>(&self, left: Left<'_>, version: &Version, key: u64, now: u64, cost: u64) -> A {
+        match left {
+            Left::Here(slot) => self.rest(version, key, slot, now, cost),
+            Left::Elsewhere(second) => self.elsewhere(version, key, second, now, cost),
+        }
+    }
+
+    /// The same of a key that was in `slot`.
     #[inline(never)]
-    pub(super) fn rest<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, now: u64, cost: u64) -> A {
+    fn rest<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, now: u64, cost: u64) -> A {
+        let course = self.decide_in(version, slot, key, now, cost);
+        if let (Course::Decided(verdict), state) = course {
+            return A::known(&version.rule, verdict, state, now, cost);
+        }
         let Some(hash) = self.hash_at(key, slot) else { return A::failed(TableError::Corrupt) };
-        match self.decide_other(version, hash, now, cost) {
+        self.long(Sought { version, home: self.home(hash), hash }, now, cost, false)
+    }
+
+    /// The same of a key that was not in its first two buckets.
+    #[inline(never)]
+    fn elsewhere<A: Answer>(&self, version: &Version, key: u64, second: &Bucket, now: u64, cost: u64) -> A {
+        let hash = self.hash_with(key, second);
+        let home = self.home(hash);
+        match self.decide_elsewhere(version, &home, now, cost) {
             (Course::Decided(verdict), state) => A::known(&version.rule, verdict, state, now, cost),
-            (course, _) => {
-                self.long(Sought { version, home: self.home(hash), hash }, now, cost, course == Course::Absent)
-            }
+            (course, _) => self.long(Sought { version, home, hash }, now, cost, course == Course::Absent),
         }
     }
 
