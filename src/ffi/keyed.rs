@@ -296,18 +296,70 @@ unsafe fn check(
     cost: u64,
     out: *mut tollbar_decision,
 ) -> Result<i32, i32> {
+    if !out.is_null() {
+        // First, and as a call like this one's own: so that those who want no answer in full save no registers for one.
+        // SAFETY: by the caller's promise.
+        return Ok(match now {
+            Some(now) => unsafe { check_in_full_at(table, policy, key, length, now, cost, out) },
+            None => unsafe { check_in_full(table, policy, key, length, cost, out) },
+        });
+    }
     // SAFETY: by the caller's promise.
     let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
-    let policy = PolicyId::new(policy);
-    if out.is_null() {
-        let Code(code) = table.ask(policy, key, now, cost);
-        return Ok(code);
-    }
+    let Code(code) = table.ask(PolicyId::new(policy), key, now, cost);
+    Ok(code)
+}
+
+/// # Safety
+/// As the public calls.
+#[inline(never)]
+unsafe fn check_in_full_at(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now: u64,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    code(unsafe { tell_in_full(table, policy, key, length, Some(now), cost, out) })
+}
+
+/// # Safety
+/// As the public calls.
+#[inline(never)]
+unsafe fn check_in_full(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    code(unsafe { tell_in_full(table, policy, key, length, None, cost, out) })
+}
+
+/// Once for both: the arithmetic of an answer in full is more than a call.
+///
+/// # Safety
+/// As the public calls.
+#[inline(never)]
+unsafe fn tell_in_full(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now: Option<u64>,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
     size_at(out)?;
-    match check_in_full(table, policy, key, now, cost) {
-        Ok(decision) => answer(out, || decision),
-        Err(error) => Err(table_code(error)),
-    }
+    let decision = table.try_check(PolicyId::new(policy), key, now, cost).map_err(table_code)?;
+    answer(out, || decision)
 }
 
 /// What a call without an answer in full returns: all that is hot, and nothing that is taken apart again.
@@ -328,18 +380,6 @@ impl Answer for Code {
     fn failed(error: TableError) -> Code {
         Code(table_code(error))
     }
-}
-
-/// Once for all that call it: the arithmetic of an answer in full is more than a call.
-#[inline(never)]
-fn check_in_full(
-    table: &Table,
-    policy: PolicyId,
-    key: &[u8],
-    now: Option<u64>,
-    cost: u64,
-) -> Result<Decision, TableError> {
-    table.try_check(policy, key, now, cost)
 }
 
 /// # Safety

@@ -29,6 +29,9 @@ pub(super) struct Sought<'a> {
 /// How often a request is put again. Each time another call has changed its key's few places, or the policy; so often in a
 /// row they do not, but damaged memory may say so for ever.
 pub(super) const ROUNDS: u32 = 10_000;
+/// Keys of up to so many bytes are hashed in line.
+const SHORT: usize = 16;
+
 impl Table {
     /// Takes `cost` permits of `key` under `policy`, or says when. A policy that the table does not have refuses all.
     #[inline]
@@ -221,15 +224,18 @@ impl Table {
         // Before anything that may end the request: a loop of them so finds it once.
         let shard = self.shard();
         // Without combinators: compiled for size they are calls, with all this in memory.
-        let (Some(version), false) = (self.hot(policy), key.is_empty()) else {
-            return self.begin(policy, key, now, cost);
+        let (Some(version), true) = (self.hot(policy), key.len().wrapping_sub(1) < SHORT) else {
+            return match now {
+                Some(now) => self.begin_at(policy, key, now, cost),
+                None => self.begin(policy, key, cost),
+            };
         };
         self.ask_hash(version, self.hash_bytes(key) ^ version.salt, shard, now, cost)
     }
 
     /// [`Table::ask`] of a key's hash under its policy.
     #[inline(always)]
-    pub(super) fn ask_hash<A: Answer>(
+    fn ask_hash<A: Answer>(
         &self,
         version: &Version,
         hash: u64,
@@ -260,15 +266,40 @@ impl Table {
     /// Where reading the clock is a call. The key is told by its word and its second bucket.
     #[inline(never)]
     fn ask_late<A: Answer>(&self, version: &Version, key: u64, second: &Bucket, cost: u64) -> A {
-        let hash = self.hash_with(key, second);
-        self.ask_hash(version, hash, self.shard(), Some(self.now()), cost)
+        self.ask_apart_at(version, self.hash_with(key, second), self.now(), cost)
     }
 
+    /// [`Table::ask_hash`], once for all who need not have it in line.
     #[inline(never)]
-    fn begin<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
-        let now = self.time(now);
-        self.look(now);
-        self.from_the_start(policy, key, now, cost)
+    pub(super) fn ask_apart<A: Answer>(&self, version: &Version, hash: u64, cost: u64) -> A {
+        self.ask_hash(version, hash, self.shard(), None, cost)
+    }
+
+    /// [`Table::ask_apart`] at the caller's time.
+    #[inline(never)]
+    pub(super) fn ask_apart_at<A: Answer>(&self, version: &Version, hash: u64, now: u64, cost: u64) -> A {
+        self.ask_hash(version, hash, self.shard(), Some(now), cost)
+    }
+
+    /// Where there is more to do before the key is looked for, or hashing it is a call.
+    #[inline(never)]
+    fn begin<A: Answer>(&self, policy: PolicyId, key: &[u8], cost: u64) -> A {
+        match (self.hot(policy), key.is_empty()) {
+            (Some(version), false) => self.ask_apart(version, self.hash_bytes(key) ^ version.salt, cost),
+            _ => self.begin_at(policy, key, self.now(), cost),
+        }
+    }
+
+    /// [`Table::begin`] at the caller's time.
+    #[inline(never)]
+    fn begin_at<A: Answer>(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> A {
+        match (self.hot(policy), key.is_empty()) {
+            (Some(version), false) => self.ask_apart_at(version, self.hash_bytes(key) ^ version.salt, now, cost),
+            _ => {
+                self.look(now);
+                self.from_the_start(policy, key, now, cost)
+            }
+        }
     }
 
     /// One request of which nothing is known.

@@ -118,10 +118,12 @@ impl<'a> HotKeys<'a> {
         self.ask_table(version, hash, Some(now), cost)
     }
 
-    /// Apart, so that what is spent in a few instructions has the registers.
-    #[inline(never)]
     fn ask_table<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
-        self.table.ask_hash(version, hash, self.table.shard(), now, cost)
+        // Apart, so that what is spent in a few instructions has the registers.
+        match now {
+            Some(now) => self.table.ask_apart_at(version, hash, now, cost),
+            None => self.table.ask_apart(version, hash, cost),
+        }
     }
 
     /// Charges `cost` and credit, if that can be done.
