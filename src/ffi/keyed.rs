@@ -299,9 +299,11 @@ unsafe fn check(
     if !out.is_null() {
         // First, and as a call like this one's own: so that those who want no answer in full save no registers for one.
         // SAFETY: by the caller's promise.
-        return Ok(match now {
-            Some(now) => unsafe { check_in_full_at(table, policy, key, length, now, cost, out) },
-            None => unsafe { check_in_full(table, policy, key, length, cost, out) },
+        return Ok(unsafe {
+            match now {
+                Some(now) => check_in_full_at(table, policy, key, length, now, cost, out),
+                None => check_in_full(table, policy, key, length, cost, out),
+            }
         });
     }
     // SAFETY: by the caller's promise.

@@ -99,7 +99,7 @@ impl Table {
                 }
                 None => {
                     let Request { policy, key, cost } = view(request);
-                    self.from_the_start(policy, key, now, cost)
+                    self.ask_unprepared(policy, key, now, cost)
                 }
             };
             put(place, answer);

@@ -46,7 +46,9 @@ pub(super) fn shard(shards: &[Shard; SHARDS]) -> &Shard {
 fn stack() -> u64 {
     let pointer: u64;
     // SAFETY: a register is read. (A variable's address would do as well, but a function that has one makes a frame for it.)
-    unsafe { core::arch::asm!("mov {pointer}, rsp", pointer = lateout(reg) pointer, options(pure, nomem, nostack, preserves_flags)) };
+    unsafe {
+        core::arch::asm!("mov {pointer}, rsp", pointer = lateout(reg) pointer, options(pure, nomem, nostack, preserves_flags))
+    };
     pointer
 }
 

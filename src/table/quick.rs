@@ -7,8 +7,8 @@
 //! words: a reference to something that is otherwise in registers would put it into memory for everybody.
 
 use super::home::{find_in, find_in_two, tag, Home, TAG};
-use super::protocol::once;
 use super::layout::SLOTS_A_BUCKET;
+use super::protocol::once;
 use super::slot::{Bucket, Slot};
 use super::versions::Version;
 use super::{PolicyId, Table};

@@ -3,8 +3,8 @@
 use super::answer::{full, Answer, Skipped};
 use super::counts::Count;
 use super::error::TableError;
-use super::layout::Shard;
 use super::home::{Home, TAG, TAG_BITS};
+use super::layout::Shard;
 use super::open::Missing;
 use super::protocol::{self, Again, Event, Outcome, Terms};
 use super::quick::{Course, Left};
@@ -235,14 +235,7 @@ impl Table {
 
     /// [`Table::ask`] of a key's hash under its policy.
     #[inline(always)]
-    fn ask_hash<A: Answer>(
-        &self,
-        version: &Version,
-        hash: u64,
-        shard: &Shard,
-        now: Option<u64>,
-        cost: u64,
-    ) -> A {
+    fn ask_hash<A: Answer>(&self, version: &Version, hash: u64, shard: &Shard, now: Option<u64>, cost: u64) -> A {
         let quick = self.quick_of(version, hash);
         let now = match now {
             Some(now) => now,
@@ -297,14 +290,14 @@ impl Table {
             (Some(version), false) => self.ask_apart_at(version, self.hash_bytes(key) ^ version.salt, now, cost),
             _ => {
                 self.look(now);
-                self.from_the_start(policy, key, now, cost)
+                self.ask_unprepared(policy, key, now, cost)
             }
         }
     }
 
     /// One request of which nothing is known.
     #[inline]
-    pub(super) fn from_the_start<A: Answer>(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> A {
+    pub(super) fn ask_unprepared<A: Answer>(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> A {
         match self.start(policy, key) {
             Ok(sought) => self.long(sought, now, cost, false),
             Err(skipped) => skipped.decision().map_or_else(A::failed, A::told),
