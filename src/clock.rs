@@ -118,11 +118,12 @@ impl<C: Clock + ?Sized> Clock for &C {
     }
 }
 
+#[cfg(not(loom))]
 impl Source {
     /// The time, if it can be read without a call.
     #[inline(always)]
     pub(crate) fn at_once(self) -> Option<u64> {
-        #[cfg(all(target_arch = "x86_64", not(loom)))]
+        #[cfg(target_arch = "x86_64")]
         if self == Source::Tsc {
             return tsc::at_once();
         }
