@@ -1,5 +1,6 @@
 //! The table from Rust: keys, policies, what happens when it is full, what survives.
 
+use tollbar::clock::Source;
 use tollbar::table::{OnFull, Options, PolicyId, Request, Table, TableError};
 use tollbar::{Policy, Verdict};
 
@@ -28,6 +29,35 @@ fn keys_are_independent() {
     }
     let stats = table.stats();
     assert_eq!((stats.keys, stats.inserted, stats.reclaimed, stats.refused), (1000, 1000, 0, 0));
+}
+
+/// Long keys are hashed elsewhere than short ones, some clocks are read elsewhere than the processor's counter, and other algorithms
+/// than the token bucket are decided elsewhere: by whatever call a key is asked for, it is the same key.
+#[test]
+fn every_call_means_the_same_key() {
+    for clock in [Source::Tsc, Source::Monotonic, Source::Coarse] {
+        for text in ["5/9999d", "5/9999d init 4", "5/9999d algo fixed-window", "5/9999d algo sliding-log"] {
+            let options = Options { clock, ..Options::new(2000).with_seed(1) };
+            let table = Table::private(&options, &[policy(text)]).unwrap();
+            for length in 1..70 {
+                let key = &[7; 70][..length];
+                let request = Request { policy: FIRST, key, cost: 1 };
+                let (mut verdicts, mut told) = ([Verdict::Never], [table.peek(FIRST, key, 0)]);
+                let most = if text.contains("init") { 4 } else { 5 };
+                assert_eq!(table.admit(FIRST, key, 1), Verdict::Allowed);
+                assert_eq!(table.admit_at(FIRST, key, table.now(), 1), Verdict::Allowed);
+                assert_eq!(table.peek(FIRST, key, 1).remaining, most - 2, "{text}, {length} bytes");
+                table.admit_many(&[request], &mut verdicts);
+                table.check_many_at(table.now(), &[request], &mut told);
+                assert_eq!((verdicts[0], told[0].remaining), (Verdict::Allowed, most - 4), "{text}, {length} bytes");
+                assert_eq!(table.take_up_to(FIRST, key, 9), most - 4);
+                let (last, at) = (table.check(FIRST, key, 1), table.check_at(FIRST, key, table.now(), 1));
+                assert_eq!((last.verdict, at.verdict), (Verdict::Denied, Verdict::Denied), "{text}, {length} bytes");
+                assert!(last.retry_after > S && at.retry_after > S);
+            }
+            assert_eq!(table.stats().keys, 69, "{text}");
+        }
+    }
 }
 
 #[test]
