@@ -224,12 +224,18 @@ impl Table {
         // Before anything that may end the request: a loop of them so finds it once.
         let shard = self.shard();
         // Without combinators: compiled for size they are calls, with all this in memory.
-        let (Some(version), true) = (self.hot(policy), key.len().wrapping_sub(1) < SHORT) else {
+        let Some(version) = self.hot(policy) else {
             return match now {
                 Some(now) => self.begin_at(policy, key, now, cost),
                 None => self.begin(policy, key, cost),
             };
         };
+        if key.len().wrapping_sub(1) >= SHORT {
+            return match now {
+                Some(now) => self.ask_long_at(version, key, now, cost),
+                None => self.ask_long(version, key, cost),
+            };
+        }
         self.ask_hash(version, self.hash_bytes(key) ^ version.salt, shard, now, cost)
     }
 
@@ -274,25 +280,35 @@ impl Table {
         self.ask_hash(version, hash, self.shard(), Some(now), cost)
     }
 
-    /// Where there is more to do before the key is looked for, or hashing it is a call.
+    /// Of a key that takes a call to hash, or of none.
+    #[inline(never)]
+    fn ask_long<A: Answer>(&self, version: &Version, key: &[u8], cost: u64) -> A {
+        match key {
+            [] => self.begin(PolicyId(version.policy), key, cost),
+            _ => self.ask_apart(version, self.hash_bytes(key) ^ version.salt, cost),
+        }
+    }
+
+    /// [`Table::ask_long`] at the caller's time.
+    #[inline(never)]
+    fn ask_long_at<A: Answer>(&self, version: &Version, key: &[u8], now: u64, cost: u64) -> A {
+        match key {
+            [] => self.begin_at(PolicyId(version.policy), key, now, cost),
+            _ => self.ask_apart_at(version, self.hash_bytes(key) ^ version.salt, now, cost),
+        }
+    }
+
+    /// Where there is more to do before the key is looked for.
     #[inline(never)]
     fn begin<A: Answer>(&self, policy: PolicyId, key: &[u8], cost: u64) -> A {
-        match (self.hot(policy), key.is_empty()) {
-            (Some(version), false) => self.ask_apart(version, self.hash_bytes(key) ^ version.salt, cost),
-            _ => self.begin_at(policy, key, self.now(), cost),
-        }
+        self.begin_at(policy, key, self.now(), cost)
     }
 
     /// [`Table::begin`] at the caller's time.
     #[inline(never)]
     fn begin_at<A: Answer>(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> A {
-        match (self.hot(policy), key.is_empty()) {
-            (Some(version), false) => self.ask_apart_at(version, self.hash_bytes(key) ^ version.salt, now, cost),
-            _ => {
-                self.look(now);
-                self.ask_unprepared(policy, key, now, cost)
-            }
-        }
+        self.look(now);
+        self.ask_unprepared(policy, key, now, cost)
     }
 
     /// One request of which nothing is known.
