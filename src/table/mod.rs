@@ -34,6 +34,8 @@ mod answer;
 #[cfg(not(loom))]
 mod arrival;
 #[cfg(not(loom))]
+mod ask;
+#[cfg(not(loom))]
 mod batch;
 #[cfg(not(loom))]
 mod counts;

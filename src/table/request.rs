@@ -4,11 +4,8 @@ use super::answer::{full, Answer, Skipped};
 use super::counts::Count;
 use super::error::TableError;
 use super::home::{Home, TAG, TAG_BITS};
-use super::layout::Shard;
 use super::open::Missing;
 use super::protocol::{self, Again, Event, Outcome, Terms};
-use super::quick::{Course, Left};
-use super::slot::{Bucket, Slot};
 use super::terms::Near;
 use super::versions::Version;
 use super::wide::Ask;
@@ -29,9 +26,6 @@ pub(super) struct Sought<'a> {
 /// How often a request is put again. Each time another call has changed its key's few places, or the policy; so often in a
 /// row they do not, but damaged memory may say so for ever.
 pub(super) const ROUNDS: u32 = 10_000;
-/// Keys of up to so many bytes are hashed in line.
-const SHORT: usize = 16;
-
 impl Table {
     /// Takes `cost` permits of `key` under `policy`, or says when. A policy that the table does not have refuses all.
     #[inline]
@@ -213,167 +207,6 @@ impl Table {
             }
         })?;
         Ok(if outcome.verdict == Verdict::Allowed { taken } else { 0 })
-    }
-
-    /// One request, the short way if it will do.
-    ///
-    /// What is in line here calls nothing that comes back to it: each case that is not the usual one ends in a call of its own, with
-    /// what it needs in registers. So nothing is kept in memory across a call that is hardly ever made.
-    #[inline(always)]
-    pub(crate) fn ask<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
-        // Before anything that may end the request: a loop of them so finds it once.
-        let shard = self.shard();
-        // Without combinators: compiled for size they are calls, with all this in memory.
-        let Some(version) = self.hot(policy) else {
-            return match now {
-                Some(now) => self.begin_at(policy, key, now, cost),
-                None => self.begin(policy, key, cost),
-            };
-        };
-        if key.len().wrapping_sub(1) >= SHORT {
-            return match now {
-                Some(now) => self.ask_long_at(version, key, now, cost),
-                None => self.ask_long(version, key, cost),
-            };
-        }
-        self.ask_hash(version, self.hash_bytes(key) ^ version.salt, shard, now, cost)
-    }
-
-    /// [`Table::ask`] of a key's hash under its policy.
-    #[inline(always)]
-    fn ask_hash<A: Answer>(&self, version: &Version, hash: u64, shard: &Shard, now: Option<u64>, cost: u64) -> A {
-        let quick = self.quick_of(version, hash);
-        let now = match now {
-            Some(now) => now,
-            None => {
-                // The key's lines are on their way while the clock is read.
-                prefetch(quick.first);
-                prefetch(quick.second);
-                match self.clock.at_once() {
-                    Some(now) => now.wrapping_add(self.offset),
-                    None => return self.ask_late(version, quick.key, quick.second, cost),
-                }
-            }
-        };
-        shard.look(now);
-        match self.decide(&quick, now, cost) {
-            Ok((verdict, state)) => A::known(&version.rule, verdict, state, now, cost),
-            Err(left) => self.left(left, version, quick.key, now, cost),
-        }
-    }
-
-    /// Where reading the clock is a call. The key is told by its word and its second bucket.
-    #[inline(never)]
-    fn ask_late<A: Answer>(&self, version: &Version, key: u64, second: &Bucket, cost: u64) -> A {
-        self.ask_apart_at(version, self.hash_with(key, second), self.now(), cost)
-    }
-
-    /// [`Table::ask_hash`], once for all who need not have it in line.
-    #[inline(never)]
-    pub(super) fn ask_apart<A: Answer>(&self, version: &Version, hash: u64, cost: u64) -> A {
-        self.ask_hash(version, hash, self.shard(), None, cost)
-    }
-
-    /// [`Table::ask_apart`] at the caller's time.
-    #[inline(never)]
-    pub(super) fn ask_apart_at<A: Answer>(&self, version: &Version, hash: u64, now: u64, cost: u64) -> A {
-        self.ask_hash(version, hash, self.shard(), Some(now), cost)
-    }
-
-    /// Of a key that takes a call to hash, or of none.
-    #[inline(never)]
-    fn ask_long<A: Answer>(&self, version: &Version, key: &[u8], cost: u64) -> A {
-        match key {
-            [] => self.begin(PolicyId(version.policy), key, cost),
-            _ => self.ask_apart(version, self.hash_bytes(key) ^ version.salt, cost),
-        }
-    }
-
-    /// [`Table::ask_long`] at the caller's time.
-    #[inline(never)]
-    fn ask_long_at<A: Answer>(&self, version: &Version, key: &[u8], now: u64, cost: u64) -> A {
-        match key {
-            [] => self.begin_at(PolicyId(version.policy), key, now, cost),
-            _ => self.ask_apart_at(version, self.hash_bytes(key) ^ version.salt, now, cost),
-        }
-    }
-
-    /// Where there is more to do before the key is looked for.
-    #[inline(never)]
-    fn begin<A: Answer>(&self, policy: PolicyId, key: &[u8], cost: u64) -> A {
-        self.begin_at(policy, key, self.now(), cost)
-    }
-
-    /// [`Table::begin`] at the caller's time.
-    #[inline(never)]
-    fn begin_at<A: Answer>(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> A {
-        self.look(now);
-        self.ask_unprepared(policy, key, now, cost)
-    }
-
-    /// One request of which nothing is known.
-    #[inline]
-    pub(super) fn ask_unprepared<A: Answer>(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> A {
-        match self.start(policy, key) {
-            Ok(sought) => self.long(sought, now, cost, false),
-            Err(skipped) => skipped.decision().map_or_else(A::failed, A::told),
-        }
-    }
-
-    /// What to tell of a request that [`Table::decide`] has left, with the key's word.
-    #[inline(always)]
-    pub(super) fn left<A: Answer>(&self, left: Left<'_>, version: &Version, key: u64, now: u64, cost: u64) -> A {
-        match left {
-            Left::Here(slot) => self.rest(version, key, slot, now, cost),
-            Left::Elsewhere(second) => self.elsewhere(version, key, second, now, cost),
-        }
-    }
-
-    /// The same of a key that was in `slot`.
-    #[inline(never)]
-    fn rest<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, now: u64, cost: u64) -> A {
-        let course = self.decide_in(version, slot, key, now, cost);
-        if let (Course::Decided(verdict), state) = course {
-            return A::known(&version.rule, verdict, state, now, cost);
-        }
-        let Some(hash) = self.hash_at(key, slot) else { return A::failed(TableError::Corrupt) };
-        self.long(Sought { version, home: self.home(hash), hash }, now, cost, false)
-    }
-
-    /// The same of a key that was not in its first two buckets.
-    #[inline(never)]
-    fn elsewhere<A: Answer>(&self, version: &Version, key: u64, second: &Bucket, now: u64, cost: u64) -> A {
-        let hash = self.hash_with(key, second);
-        let home = self.home(hash);
-        match self.decide_elsewhere(version, &home, now, cost) {
-            (Course::Decided(verdict), state) => A::known(&version.rule, verdict, state, now, cost),
-            (course, _) => self.long(Sought { version, home, hash }, now, cost, course == Course::Absent),
-        }
-    }
-
-    /// The long way; `absent`: the key was not found just now.
-    #[inline]
-    fn long<A: Answer>(&self, sought: Sought<'_>, now: u64, cost: u64, absent: bool) -> A {
-        match self.outcome(sought, now, cost, absent) {
-            Ok((outcome, _)) if outcome.event == Event::Refused => A::told(full(outcome.until, now)),
-            Ok((outcome, version)) => A::known(&version.rule, outcome.verdict, outcome.state, now, cost),
-            Err(skipped) => skipped.decision().map_or_else(A::failed, A::told),
-        }
-    }
-
-    #[inline(never)]
-    fn outcome<'a>(
-        &'a self,
-        sought: Sought<'a>,
-        now: u64,
-        cost: u64,
-        absent: bool,
-    ) -> Result<(Outcome, &'a Version), Skipped> {
-        if self.fixed.side != 0 {
-            let told = self.ask_wide(sought, now, Ask::Check(cost)).map_err(Skipped::Failed)?;
-            return Err(Skipped::Told(told.decision));
-        }
-        self.request(sought, now, absent, &mut |rule, state| rule.step(state, now, cost)).map_err(Skipped::Failed)
     }
 
     /// Asks the table; `absent`: the key was not found just now. Its policy may change meanwhile: then it is asked under
