@@ -1,10 +1,10 @@
 //! The short way: a request for a key that is there, when nobody interferes.
 //!
 //! It is the first step of [`super::protocol`] with nothing around it. Whatever is out of the ordinary, from a newcomer to a
-//! swap that fails, has charged nothing and goes the long way, from the beginning.
+//! swap that fails, has charged nothing and is told as [`Left`], from where [`super::ask`] goes on.
 //!
-//! What is passed here fits registers, and what is seldom needed is in functions of its own, which get words and return
-//! words: a reference to something that is otherwise in registers would put it into memory for everybody.
+//! What is passed here fits registers: a reference to something that is otherwise in registers would put it into memory for
+//! everybody.
 
 use super::home::{find_in, find_in_two, tag, Home, TAG};
 use super::layout::SLOTS_A_BUCKET;
@@ -79,8 +79,8 @@ impl Table {
         self.shard().look(now);
     }
 
-    /// Decides on it: how, and the state after it. If this is not the plain case nothing has been charged, and [`Table::rest`] or
-    /// [`Table::elsewhere`] is to be asked.
+    /// Decides on it: how, and the state after it. If this is not the plain case nothing has been charged, and [`Table::left`] is
+    /// to be asked.
     #[inline(always)]
     pub(super) fn decide<'a>(&self, quick: &Quick<'a>, now: u64, cost: u64) -> Result<(Verdict, u64), Left<'a>> {
         let Some(slot) = find_in_two(quick.first, quick.second, quick.key) else {
