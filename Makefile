@@ -1,5 +1,5 @@
-# tollbar: `make demo`, `make test`, `make nginx`, `make valkey`, `make soak`, `make bench`, `make bench-peers`,
-# `make bench-cores`, `make install PREFIX=/usr/local`.
+# tollbar: `make demo`, `make test`, `make nginx`, `make valkey`, `make arm64`, `make soak`, `make bench`,
+# `make bench-peers`, `make bench-cores`, `make install PREFIX=/usr/local`.
 # The work of each target is in tools/*.sh or in a Makefile beside the tests it runs.
 
 PREFIX ?= /usr/local
@@ -15,7 +15,7 @@ SOURCES := $(shell find src -name '*.rs' -o -name '*.lua') Cargo.toml Cargo.lock
 CFLAGS ?= -O2 -g
 WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
 
-.PHONY: all lib demo test nginx valkey soak bench bench-peers bench-cores install clean
+.PHONY: all lib demo test nginx valkey arm64 soak bench bench-peers bench-cores install clean
 
 all: lib
 
@@ -49,6 +49,10 @@ valkey:
 	ln -sf "$$(command -v valkey-server)" $(B)/valkey/redis-server
 	$(B)/valkey/redis-server --version
 	PATH="$(CURDIR)/$(B)/valkey:$$PATH" ONLY="$(or $(ONLY),redis)" tools/test.sh
+
+# The library for 64-bit ARM, built here, and what its tests can show under an emulator.
+arm64:
+	tools/arm64.sh
 
 # The long forms of four tests: a thousand kills on each kind of shared table, 10^8 keys through a million slots, ten seconds of
 # each fault beside a real Redis, and a million schedules of leases in virtual time.

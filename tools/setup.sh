@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what a target needs and is missing: setup.sh lib | go | nginx | bench | peers | valkey | test. As root on Debian with apt-get; otherwise
+# Installs what a target needs and is missing: setup.sh lib | go | nginx | bench | peers | valkey | arm64 | test. As root on Debian with apt-get; otherwise
 # it says exactly what to install, and fails.
 set -eu
 packages=
@@ -84,12 +84,26 @@ wants_valkey() {
     exit 1
 }
 
+# A compiler for 64-bit ARM, what imitates such a processor, and libraries for it.
+wants_arm64() {
+    wants aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+    wants qemu-aarch64-static qemu-user-static
+    wants redis-server redis-server
+    wants_file /usr/include/cmocka.h libcmocka-dev
+    wants_file /lib/ld-linux-aarch64.so.1 libc6:arm64
+    wants_file /usr/lib/aarch64-linux-gnu/libcmocka.so libcmocka-dev:arm64
+    case $packages in
+    *:arm64*) [ "$(id -u)" != 0 ] || ! command -v dpkg >/dev/null 2>&1 || dpkg --add-architecture arm64 ;;
+    esac
+}
+
 case ${1:-test} in
 lib) ;;
 go) wants_go ;;
 nginx) wants_nginx ;;
 peers) wants_peers ;;
 valkey) wants_valkey ;;
+arm64) wants_arm64 ;;
 bench)
     wants valgrind valgrind
     wants_go
@@ -113,7 +127,7 @@ test)
     wants_file /usr/include/cmocka.h libcmocka-dev
     ;;
 *)
-    echo "setup.sh: lib, go, nginx, bench, peers, valkey or test" >&2
+    echo "setup.sh: lib, go, nginx, bench, peers, valkey, arm64 or test" >&2
     exit 2
     ;;
 esac
@@ -140,4 +154,10 @@ if [ "${1:-test}" = test ]; then
     for part in fmt clippy; do
         cargo $part --version >/dev/null 2>&1 || rustup component add "$(echo $part | sed 's/fmt/rustfmt/')"
     done
+fi
+if [ "${1:-test}" = arm64 ] && ! [ -d "$(rustc --print target-libdir --target aarch64-unknown-linux-gnu)" ]; then
+    if ! rustup target add aarch64-unknown-linux-gnu; then
+        echo "missing: Rust's standard library for aarch64-unknown-linux-gnu" >&2
+        exit 1
+    fi
 fi
