@@ -16,6 +16,7 @@ mkdir -p "$work"
 . "$here/sh/check.sh"
 . "$here/sh/header.sh"
 . "$here/sh/programs.sh"
+. "$here/sh/artefacts.sh"
 log=$work/log
 
 # What the emulator is no test of. It takes MADV_WIPEONFORK and does nothing; shows a /proc/self/maps of its own making and says nothing of
@@ -55,6 +56,11 @@ decides_alike() {
 
 export CMOCKA_MESSAGE_OUTPUT=TAP
 check "the library is built" make -s lib B="$build" TARGET=$triple CROSS=$gnu-
+check "no panic can be reached" no_panic_symbol "$gnu-nm"
+check "the shared library needs libc only" needs_libc_only
+check "its soname" has_soname
+measure "old C libraries will do" old_glibc_will_do
+measure "the shared library is small" is_small "$gnu-strip"
 check "compile: the tests" compile_tests c "$gnu-gcc -O2" "$build/libtollbar.a"
 # shellcheck disable=SC2154
 for t in $tests $threaded; do
