@@ -195,6 +195,22 @@ impl Plain {
     #[cfg(not(loom))]
     pub(crate) const NONE: Plain = Plain { end: 0, burst: 0, units: 0, permit: 0, tolerance: 0 };
 
+    /// As [`Gcra::apart`].
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) fn apart(&self) -> u64 {
+        self.units
+    }
+
+    /// Whether `state`, below 2^63, expired some nanoseconds before `now`, a time for which [`Plain::step`] has an answer: then it has by
+    /// [`Algorithm::expires_at`] too, which is up to 5 ns late.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) fn expired_before(&self, state: u64, now: u64) -> bool {
+        // The sum cannot wrap for what is below 2^63, as whoever asks has seen.
+        state.wrapping_add(self.units.wrapping_mul(8)) <= now.wrapping_mul(self.units)
+    }
+
     /// The next word, or `Some(None)` for a refusal; `None` if this is another case, of which nothing is said.
     #[inline(always)]
     pub(crate) fn step(&self, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {

@@ -5,11 +5,12 @@
 //! a token bucket expires no sooner, and where two are so close that they may expire at one time, where order would
 //! decide, or where anything else is out of the ordinary, nothing is chosen, and the long way asked.
 
-use super::home::Home;
+use super::counts::Count;
+use super::home::{Home, TAG_BITS};
 use super::protocol::Event;
 use super::quick::Course;
-use super::slot::{Pair, Slot};
-use super::twelve::{is_strange, least};
+use super::slot::{Bucket, Pair, Slot, SLOTS};
+use super::twelve::{foremost, is_strange, least};
 use super::versions::Version;
 use super::Table;
 use crate::algorithm::gcra::Gcra;
@@ -17,6 +18,31 @@ use crate::algorithm::{Algorithm, Rule, Step};
 use crate::decision::Verdict;
 
 impl Table {
+    /// [`Table::arrive`] where nothing is empty and the policy a plain one, as in a flood that goes on: the state after it. `None`: nothing
+    /// has been changed, and the key may be there. `buckets` are its first, its second and its spare one.
+    #[inline(always)]
+    pub(super) fn arrive_among_its_own(
+        &self,
+        version: &Version,
+        buckets: [&Bucket; 3],
+        key: u64,
+        now: u64,
+        cost: u64,
+    ) -> Option<u64> {
+        let state = version.plain.step(0, now, cost)??;
+        let (place, word) = foremost(buckets, key, version.plain.apart())?;
+        let slot = buckets.get(place / SLOTS)?.0.get(place % SLOTS)?;
+        // Whose it is now: whoever has it with that word, under the same version, has expired with it.
+        let was = slot.key();
+        let kin = (was ^ key).wrapping_sub(1) >> TAG_BITS == 0;
+        if !kin || !version.plain.expired_before(word, now) {
+            return None;
+        }
+        slot.swap(Pair { key: was, state: word }, Pair { key, state }).ok()?;
+        self.shard().add(Count::Reclaimed, 1);
+        Some(state)
+    }
+
     /// Admits a key that was in none of its buckets and puts it there; or nothing has been changed.
     #[inline(never)]
     pub(super) fn arrive(&self, version: &Version, home: &Home<'_>, now: u64, cost: u64) -> (Course, u64) {
@@ -59,7 +85,7 @@ mod tests {
     use super::super::layout::mix;
     use super::super::protocol;
     use super::super::terms::Near;
-    use super::super::twelve::least_in_turn;
+    use super::super::twelve::{foremost_in_turn, least_in_turn};
     use super::super::{Options, PolicyId};
     use super::*;
 
@@ -72,7 +98,8 @@ mod tests {
             let (version, other) = (table.current(PolicyId(0)), table.current(PolicyId(1)));
             let (version, other) = (version.expect("a policy"), other.expect("a policy"));
             let Rule::Gcra(gcra) = &version.rule else { panic!("a token bucket") };
-            let mut chosen = 0;
+            let plain = gcra.plain();
+            let (mut chosen, mut among_its_own) = (0, 0);
             for n in 0..40_000 {
                 let random = |salt: u64| mix(n << 8 | salt);
                 let home = table.home(random(1));
@@ -95,6 +122,10 @@ mod tests {
                     }
                     slot.swap(slot.pair(), new).expect("nobody else");
                 }
+                let buckets = [home.first, home.second, home.spare];
+                let apart = gcra.apart();
+                let foremost = foremost(buckets, key, apart);
+                assert_eq!(foremost, foremost_in_turn(buckets, key, apart));
                 let by_word = first_by_word(&home, key, gcra);
                 assert_eq!(least(&home, key, gcra.apart()), least_in_turn(&home, key, gcra.apart()));
                 let terms = Near { table: &table, version };
@@ -106,8 +137,18 @@ mod tests {
                     assert_eq!(first.expires, gcra.expires_at(pair.state));
                     chosen += 1;
                 }
+                // Of plain policies only, which are the ones that it is asked for.
+                if let (Some((place, word)), Some(_)) = (foremost, plain.step(0, 1 << 40, 1)) {
+                    let (slot, pair) = by_word.expect("what is foremost is least");
+                    assert!(core::ptr::eq(&buckets[place / SLOTS].0[place % SLOTS], slot) && pair.state == word);
+                    let expires = gcra.expires_at(word);
+                    assert!(!plain.expired_before(word, expires - 1), "{word} under {policy}");
+                    assert!(plain.expired_before(word, expires + 8), "{word} under {policy}");
+                    among_its_own += 1;
+                }
             }
             assert!(chosen > 5_000, "{chosen} chosen by word under {policy}");
+            assert_eq!(among_its_own > 5_000, plain.step(0, 1 << 40, 1).is_some(), "{among_its_own} under {policy}");
         }
     }
 }

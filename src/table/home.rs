@@ -87,6 +87,12 @@ impl Homes {
         2 * self.half + wrap(self.spare_place(tag(hash)) + rest(hash), self.spares)
     }
 
+    /// The first of them.
+    #[inline(always)]
+    pub(super) fn first_of(&self, hash: u64) -> u64 {
+        self.first_place(tag(hash)) ^ rest(hash)
+    }
+
     /// The first two of them, each counted from where its part begins.
     #[inline(always)]
     pub(super) fn in_parts(&self, hash: u64) -> (u64, u64) {
@@ -113,7 +119,7 @@ impl Homes {
     /// The same of a bucket that is in the second part.
     #[inline(always)]
     pub(super) fn hash_in_second(&self, tag: u64, bucket: u64) -> u64 {
-        tag << REST_BITS | ((bucket - self.half) ^ self.second_place(tag)) & (RESTS - 1)
+        tag << REST_BITS | (bucket ^ self.second_place(tag)) & (RESTS - 1)
     }
 
     /// Of the tag's upper 32 bits.

@@ -6,7 +6,7 @@
 //! What is passed here fits registers: a reference to something that is otherwise in registers would put it into memory for
 //! everybody.
 
-use super::home::{find_in, find_in_two, tag, Home, TAG};
+use super::home::{find_in, find_in_two, tag, TAG};
 use super::layout::SLOTS_A_BUCKET;
 use super::protocol::once;
 use super::slot::{Bucket, Slot};
@@ -109,15 +109,6 @@ impl Table {
         match once(slot, key, state, next) {
             true => (Course::Decided(verdict), next.unwrap_or(state)),
             false => (Course::Unusual, 0),
-        }
-    }
-
-    /// The same of a key that was not in its first two buckets: one in forty of a new table is in its spare bucket, or it is a newcomer.
-    pub(super) fn decide_elsewhere(&self, version: &Version, home: &Home<'_>, now: u64, cost: u64) -> (Course, u64) {
-        let key = version.key | home.tag;
-        match find_in(home.spare, key) {
-            Some(slot) => self.decide_in(version, slot, key, now, cost),
-            None => self.arrive(version, home, now, cost),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The twelve candidates of a key compared at once, for [`super::arrival`].
 
 use super::home::Home;
-use super::slot::Slot;
+use super::slot::{Bucket, Slot};
 
 /// What is known of twelve slots that are all empty or under one version of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,145 @@ pub(super) fn least_in_turn(home: &Home<'_>, key: u64, apart: u64) -> Option<Lea
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn least(home: &Home<'_>, key: u64, apart: u64) -> Option<Least> {
     least_in_turn(home, key, apart)
+}
+
+/// The one slot whose word is less than those of the other eleven, by `apart` at least: how many slots come before it in its three
+/// buckets, and the word. `None` if there is none; if one is of another version than `key` or empty; if one may be the key itself
+/// (its lower half is compared: one newcomer in 2^32 / 12 is taken for what it is not, and asked for the long way).
+///
+/// It is what every fresh key of a flood needs, and all that lies between one request's lines and the next one's in the processor's window
+/// (docs/decisions/0017-a-flood-in-the-window.md): so it is written out.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn foremost([first, second, spare]: [&Bucket; 3], key: u64, apart: u64) -> Option<(usize, u64)> {
+    let (mask, state): (u32, u64);
+    // SAFETY: three times 64 readable bytes, aligned to 64, shared only through atomics; each slot is read by one access, as in
+    // `Slot::pair`. The instructions are AVX's, which `supported` has seen.
+    unsafe {
+        core::arch::asm!(
+            "vmovq {k}, {key}",
+            // The upper halves of four keys at a time have the version.
+            "vpshufd {ku}, {k}, 0x55",
+            "vpshufd {k}, {k}, 0x00",
+            "vmovdqa {a}, xmmword ptr [{first}]",
+            "vmovdqa {b}, xmmword ptr [{first} + 16]",
+            "vmovdqa {c}, xmmword ptr [{first} + 32]",
+            "vmovdqa {d}, xmmword ptr [{first} + 48]",
+            "vpunpckhqdq {s0}, {a}, {b}",
+            "vpunpckhqdq {s1}, {c}, {d}",
+            "vpunpcklqdq {a}, {a}, {b}",
+            "vpunpcklqdq {c}, {c}, {d}",
+            "vshufps {u}, {a}, {c}, 0xdd",
+            "vshufps {l}, {a}, {c}, 0x88",
+            "vpxor {u}, {u}, {ku}",
+            "vpcmpeqd {l}, {l}, {k}",
+            "vmovdqa {a}, xmmword ptr [{second}]",
+            "vmovdqa {b}, xmmword ptr [{second} + 16]",
+            "vmovdqa {c}, xmmword ptr [{second} + 32]",
+            "vmovdqa {d}, xmmword ptr [{second} + 48]",
+            "vpunpckhqdq {s2}, {a}, {b}",
+            "vpunpckhqdq {s3}, {c}, {d}",
+            "vpunpcklqdq {a}, {a}, {b}",
+            "vpunpcklqdq {c}, {c}, {d}",
+            "vshufps {b}, {a}, {c}, 0xdd",
+            "vshufps {d}, {a}, {c}, 0x88",
+            "vpxor {b}, {b}, {ku}",
+            "vpcmpeqd {d}, {d}, {k}",
+            "vpor {u}, {u}, {b}",
+            "vpor {l}, {l}, {d}",
+            "vmovdqa {a}, xmmword ptr [{spare}]",
+            "vmovdqa {b}, xmmword ptr [{spare} + 16]",
+            "vmovdqa {c}, xmmword ptr [{spare} + 32]",
+            "vmovdqa {d}, xmmword ptr [{spare} + 48]",
+            "vpunpckhqdq {s4}, {a}, {b}",
+            "vpunpckhqdq {s5}, {c}, {d}",
+            "vpunpcklqdq {a}, {a}, {b}",
+            "vpunpcklqdq {c}, {c}, {d}",
+            "vshufps {b}, {a}, {c}, 0xdd",
+            "vshufps {d}, {a}, {c}, 0x88",
+            "vpxor {b}, {b}, {ku}",
+            "vpcmpeqd {d}, {d}, {k}",
+            "vpor {u}, {u}, {b}",
+            "vpor {l}, {l}, {d}",
+            "vpsrld {u}, {u}, 24",
+            "vpor {u}, {u}, {l}",
+            // The least word, as a signed number: where one is negative, so is the least.
+            "vpcmpgtq {a}, {s0}, {s1}",
+            "vblendvpd {a}, {s0}, {s1}, {a}",
+            "vpcmpgtq {b}, {s2}, {s3}",
+            "vblendvpd {b}, {s2}, {s3}, {b}",
+            "vpcmpgtq {c}, {s4}, {s5}",
+            "vblendvpd {c}, {s4}, {s5}, {c}",
+            "vpcmpgtq {d}, {a}, {b}",
+            "vblendvpd {a}, {a}, {b}, {d}",
+            "vpcmpgtq {d}, {a}, {c}",
+            "vblendvpd {a}, {a}, {c}, {d}",
+            "vpshufd {b}, {a}, 0x4e",
+            "vpcmpgtq {d}, {a}, {b}",
+            "vblendvpd {a}, {a}, {b}, {d}",
+            "vmovq {key}, {a}",
+            // Which are less than that and `apart`.
+            "vmovq {b}, {apart}",
+            "vpunpcklqdq {b}, {b}, {b}",
+            "vpaddq {a}, {a}, {b}",
+            "vpcmpgtq {s0}, {a}, {s0}",
+            "vpcmpgtq {s1}, {a}, {s1}",
+            "vpcmpgtq {s2}, {a}, {s2}",
+            "vpcmpgtq {s3}, {a}, {s3}",
+            "vpcmpgtq {s4}, {a}, {s4}",
+            "vpcmpgtq {s5}, {a}, {s5}",
+            "vpackssdw {s0}, {s0}, {s1}",
+            "vpackssdw {s2}, {s2}, {s3}",
+            "vpackssdw {s4}, {s4}, {s5}",
+            "vpacksswb {s0}, {s0}, {s2}",
+            "vpacksswb {s4}, {s4}, {s4}",
+            "vpmovmskb {mask:e}, {s0}",
+            "vpmovmskb {apart:e}, {s4}",
+            "shl {apart:e}, 16",
+            "or {mask:e}, {apart:e}",
+            "and {mask:e}, 0x555555",
+            "xor {apart:e}, {apart:e}",
+            "vptest {u}, {u}",
+            "cmovnz {mask:e}, {apart:e}",
+            "test {key}, {key}",
+            "cmovs {mask:e}, {apart:e}",
+            first = in(reg) core::ptr::from_ref(first),
+            second = in(reg) core::ptr::from_ref(second),
+            spare = in(reg) core::ptr::from_ref(spare),
+            key = inout(reg) key => state,
+            apart = inout(reg) apart => _,
+            mask = out(reg) mask,
+            k = out(xmm_reg) _, ku = out(xmm_reg) _, u = out(xmm_reg) _, l = out(xmm_reg) _,
+            a = out(xmm_reg) _, b = out(xmm_reg) _, c = out(xmm_reg) _, d = out(xmm_reg) _,
+            s0 = out(xmm_reg) _, s1 = out(xmm_reg) _, s2 = out(xmm_reg) _, s3 = out(xmm_reg) _, s4 = out(xmm_reg) _, s5 = out(xmm_reg) _,
+            options(nostack, readonly),
+        );
+    }
+    match mask & mask.wrapping_sub(1) == 0 && mask != 0 {
+        true => Some((mask.trailing_zeros() as usize / 2, state)),
+        false => None,
+    }
+}
+
+/// The same, one after the other.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+pub(super) fn foremost_in_turn(buckets: [&Bucket; 3], key: u64, apart: u64) -> Option<(usize, u64)> {
+    let pairs = buckets.map(|bucket| bucket.0.each_ref().map(Slot::pair));
+    let pairs = || pairs.iter().flatten();
+    let strange = |found: u64| (found ^ key) >> super::home::TAG_BITS != 0 || found as u32 == key as u32;
+    if pairs().any(|pair| strange(pair.key)) {
+        return None;
+    }
+    let least = pairs().map(|pair| pair.state as i64).min().filter(|least| *least >= 0)?;
+    let bound = least.wrapping_add(apart as i64);
+    let place = pairs().position(|pair| (pair.state as i64) < bound)?;
+    let close = pairs().filter(|pair| (pair.state as i64) < bound).count();
+    (close == 1).then_some((place, least as u64))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn foremost(buckets: [&Bucket; 3], key: u64, apart: u64) -> Option<(usize, u64)> {
+    foremost_in_turn(buckets, key, apart)
 }
 
 /// In the key's order, as [`Home::candidate`] has it.
