@@ -84,7 +84,7 @@ pub fn all(path: &OsStr) -> Vec<Call> {
     let [known, decided, peeked, fresh, batched] = [0, 1, 2, 3, 4].map(|_| table(&library, check_at));
     let key: &'static [[u8; 8]; BATCH] = Box::leak(Box::new(std::array::from_fn(|index| key(index as u64))));
     let requests = key.each_ref().map(|key| Request { key: key.as_ptr(), length: 8, cost: 1, policy: 0, reserved: 0 });
-    let mut newcomer = CAPACITY;
+    let (mut newcomer, full, mut latecomer) = (CAPACITY, flooded(&library, check_at), 8 * CAPACITY);
     let mut hot = null_mut();
     // SAFETY: the symbols have these signatures in tollbar.h; the table lives for ever.
     let hot_at = unsafe {
@@ -137,6 +137,12 @@ pub fn all(path: &OsStr) -> Vec<Call> {
             // SAFETY: live objects and keys; the places for answers outlive the call.
             expect(0, unsafe { check_at(black_box(fresh), 0, key.as_ptr(), 8, now, 1, null_mut()) });
         }),
+        call("C tollbar_table_check_at, fresh key of a flood", 1, move |now| {
+            latecomer += 1;
+            let key = crate::rust_calls::key(latecomer);
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { check_at(black_box(full), 0, key.as_ptr(), 8, now, 1, null_mut()) });
+        }),
         call("C tollbar_hot_keys_check_at", 1, move |now| {
             // SAFETY: live objects and keys.
             expect(0, unsafe { hot_at(black_box(hot), 0, key[0].as_ptr(), 8, now, 1) });
@@ -155,8 +161,30 @@ fn decision() -> Decision {
     Decision { struct_size: size_of::<Decision>() as u32, verdict: 0, times_and_counts: [0; 3] }
 }
 
-/// A seeded table that is half full.
+/// A table that is half full.
 fn table(library: &Library, check_at: TableCheckAt) -> *mut c_void {
+    let table = empty(library);
+    for index in 0..CAPACITY / 2 {
+        // SAFETY: a live table and key.
+        assert_eq!(unsafe { check_at(table, 0, key(index).as_ptr(), 8, START - 1, 1, null_mut()) }, 0);
+    }
+    table
+}
+
+/// One of which every slot has been used, and what is in them has expired.
+fn flooded(library: &Library, check_at: TableCheckAt) -> *mut c_void {
+    let table = empty(library);
+    for index in 0..8 * CAPACITY {
+        // Ten milliseconds apart, and the last some minutes ago. One in some hundreds finds no place, which is as good.
+        let now = START / 5 + index * 10_000_000;
+        // SAFETY: a live table and key.
+        assert!(matches!(unsafe { check_at(table, 0, key(index).as_ptr(), 8, now, 1, null_mut()) }, 0 | 1));
+    }
+    table
+}
+
+/// A seeded table.
+fn empty(library: &Library) -> *mut c_void {
     let mut spec = Spec { struct_size: size_of::<Spec>() as u32, algorithm: 0, wide: [0; 6], narrow: [0; 6] };
     let mut table = null_mut();
     let options = Options {
@@ -176,9 +204,6 @@ fn table(library: &Library, check_at: TableCheckAt) -> *mut c_void {
         assert_eq!(parse(KEYED.as_ptr(), KEYED.len(), &mut spec, null_mut()), 0);
         let specs = [&raw const spec];
         assert_eq!(new(&options, specs.as_ptr(), 1, &mut table), 0);
-        for index in 0..CAPACITY / 2 {
-            assert_eq!(check_at(table, 0, key(index).as_ptr(), 8, START - 1, 1, null_mut()), 0);
-        }
     }
     table
 }

@@ -5,7 +5,7 @@
 
 use super::answer::{full, Answer, Skipped};
 use super::error::TableError;
-use super::home::find_in;
+use super::home::{find_in, Home};
 use super::layout::Shard;
 use super::protocol::{Event, Outcome};
 use super::quick::{Course, Left};
@@ -146,26 +146,27 @@ impl Table {
     /// The same of a key that was not in its first two buckets: one in forty of a new table is in its spare bucket, or it is a newcomer.
     #[inline(never)]
     fn elsewhere<A: Answer>(&self, version: &Version, key: u64, second: &Bucket, now: u64, cost: u64) -> A {
-        let (first, spare) = self.beside(key, second);
+        let home = self.home_with(key, second);
         // Before it is looked for in the spare bucket: that it is in none of the three is seen all the same, and a flood of newcomers
         // is only kept up with if the next one's lines are asked for while this one waits for its own.
-        if let Some(state) = self.arrive_among_its_own(version, [first, second, spare], key, now, cost) {
+        if let Some(state) = self.arrive_among_its_own(version, &home, key, now, cost) {
             return A::known(&version.rule, Verdict::Allowed, state, now, cost);
         }
-        match find_in(spare, key) {
+        match find_in(home.spare, key) {
             Some(slot) => self.rest(version, key, slot, now, cost),
-            None => self.newcomer(version, key, second, now, cost),
+            None => self.newcomer(version, &home, now, cost),
         }
     }
 
     /// The same of a key that was in none of its buckets.
     #[inline(never)]
-    fn newcomer<A: Answer>(&self, version: &Version, key: u64, second: &Bucket, now: u64, cost: u64) -> A {
-        let hash = self.hash_with(key, second);
-        let home = self.home(hash);
-        match self.arrive(version, &home, now, cost) {
+    fn newcomer<A: Answer>(&self, version: &Version, home: &Home<'_>, now: u64, cost: u64) -> A {
+        match self.arrive(version, home, now, cost) {
             (Course::Decided(verdict), state) => A::known(&version.rule, verdict, state, now, cost),
-            (course, _) => self.long(Sought { version, home, hash }, now, cost, course == Course::Absent),
+            (course, _) => {
+                let hash = self.hash_with(home.tag, home.second);
+                self.long(Sought { version, home: *home, hash }, now, cost, course == Course::Absent)
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::home::{tag, Home, CANDIDATES, TAG};
 use super::protocol::Terms;
-use super::slot::{Pair, Slot};
+use super::slot::{Bucket, Pair, Slot};
 use super::versions;
 use super::Table;
 
@@ -113,6 +113,16 @@ impl Table {
         let (first, second, spare) = self.homes.of(hash);
         // SAFETY: all three are numbers below the number of buckets.
         let (first, second, spare) = unsafe { (self.bucket(first), self.bucket(second), self.bucket(spare)) };
+        Home { first, second, spare, tag: tag(hash) }
+    }
+
+    /// The same of a key by its word and its second bucket.
+    #[inline(always)]
+    pub(super) fn home_with<'a>(&'a self, key: u64, second: &'a Bucket) -> Home<'a> {
+        let hash = self.hash_with(key, second);
+        let (first, spare) = (self.homes.first_of(hash), self.homes.spare_of(hash));
+        // SAFETY: both are numbers below the number of buckets.
+        let (first, spare) = unsafe { (self.bucket(first), self.bucket(spare)) };
         Home { first, second, spare, tag: tag(hash) }
     }
 }

@@ -371,15 +371,6 @@ impl Table {
         ((core::ptr::from_ref(bucket) as usize).wrapping_sub(from) / core::mem::size_of::<Bucket>()) as u64
     }
 
-    /// The other two buckets of a key that has this second one.
-    #[inline(always)]
-    pub(super) fn beside(&self, key: u64, second: &Bucket) -> (&Bucket, &Bucket) {
-        let hash = self.hash_with(key, second);
-        let first = self.homes.first_of(hash);
-        // SAFETY: as above; the one is of the first part, the other below the number of buckets.
-        unsafe { (self.bucket(first), self.bucket(self.homes.spare_of(hash))) }
-    }
-
     /// A hash's first two buckets.
     #[inline(always)]
     pub(super) fn main_buckets(&self, hash: u64) -> (&Bucket, &Bucket) {
