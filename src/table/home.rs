@@ -119,6 +119,7 @@ impl Homes {
     /// The same of a bucket that is in the second part.
     #[inline(always)]
     pub(super) fn hash_in_second(&self, tag: u64, bucket: u64) -> u64 {
+        // Where the second part begins is a multiple of the number of rests.
         tag << REST_BITS | (bucket ^ self.second_place(tag)) & (RESTS - 1)
     }
 
