@@ -1,9 +1,8 @@
 //! A thread's credit for the hottest keys of a table.
 
 use super::boundary::*;
-use super::keyed::Code;
 use super::status::*;
-use super::table::{table_code, tollbar_table};
+use super::table::{table_code, tollbar_table, Code};
 use crate::table::{HotKeys, PolicyId};
 use core::ffi::{c_char, c_void};
 

@@ -3,10 +3,9 @@
 use super::boundary::*;
 use super::cell::{answer, tollbar_decision};
 use super::status::*;
-use super::table::{table_code, tollbar_table};
-use crate::algorithm::Rule;
-use crate::decision::{Decision, Verdict};
-use crate::table::{Answer, PolicyId, Request, Table, TableError};
+use super::table::{table_code, tollbar_table, Code};
+use crate::decision::Decision;
+use crate::table::{PolicyId, Request, Table, TableError};
 use core::ffi::c_void;
 use core::mem::size_of;
 
@@ -362,26 +361,6 @@ unsafe fn tell_in_full(
     size_at(out)?;
     let decision = table.try_check(PolicyId::new(policy), key, now, cost).map_err(table_code)?;
     answer(out, || decision)
-}
-
-/// What a call without an answer in full returns: all that is hot, and nothing that is taken apart again.
-pub(super) struct Code(pub(super) i32);
-
-impl Answer for Code {
-    #[inline(always)]
-    fn known(_: &Rule, verdict: Verdict, _: u64, _: u64, _: u64) -> Code {
-        Code(verdict as i32)
-    }
-
-    #[inline(always)]
-    fn told(decision: Decision) -> Code {
-        Code(decision.verdict as i32)
-    }
-
-    #[inline(always)]
-    fn failed(error: TableError) -> Code {
-        Code(table_code(error))
-    }
 }
 
 /// # Safety

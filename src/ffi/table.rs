@@ -4,8 +4,10 @@ use super::boundary::*;
 use super::clock::source;
 use super::policy::{policy, tollbar_policy_spec};
 use super::status::*;
+use crate::algorithm::Rule;
+use crate::decision::{Decision, Verdict};
 use crate::policy::Policy;
-use crate::table::{Call, Missing, OnFull, Options, Table, TableError, POLICIES_MOST};
+use crate::table::{Answer, Call, Missing, OnFull, Options, Table, TableError, POLICIES_MOST};
 use core::ffi::{c_char, c_void, CStr};
 use core::mem::size_of;
 use core::ptr::NonNull;
@@ -215,6 +217,26 @@ pub unsafe extern "C" fn tollbar_table_attach(memory: *mut c_void, size: usize, 
 pub unsafe extern "C" fn tollbar_table_free(table: *mut tollbar_table) {
     // SAFETY: by the caller's promise.
     unsafe { unboxed(table) };
+}
+
+/// What a call without an answer in full returns: all that is hot, and nothing that is taken apart again.
+pub(super) struct Code(pub(super) i32);
+
+impl Answer for Code {
+    #[inline(always)]
+    fn known(_: &Rule, verdict: Verdict, _: u64, _: u64, _: u64) -> Code {
+        Code(verdict as i32)
+    }
+
+    #[inline(always)]
+    fn told(decision: Decision) -> Code {
+        Code(decision.verdict as i32)
+    }
+
+    #[inline(always)]
+    fn failed(error: TableError) -> Code {
+        Code(table_code(error))
+    }
 }
 
 /// The code of a table's error; what the system said is in `errno`.
