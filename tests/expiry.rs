@@ -190,6 +190,7 @@ fn never_falls(policy: &Policy, rng: &mut Rng) -> u32 {
         if let Some((next, stepped)) = touch(&rule, state, now, cost, rng) {
             let at = rule.expires_at(next);
             assert!(at >= before, "{at}: {}", was());
+            assert!(next == 0 || at > 0, "{next}: {}", was());
             if stepped && (state == 0 || before >= now || !better) {
                 assert!(at >= now, "{at}: {}", was());
             }
@@ -417,6 +418,7 @@ fn the_edges_of_what_owes() {
     for (policy, rule) in each() {
         for _ in 0..2_000 {
             let mut state = rule.owing(sometime(&mut rng));
+            assert!(rule.expires_at(state) > 0, "{policy}: {state}");
             for _ in 0..4 {
                 let (now, cost) = (sometime(&mut rng), sometime(&mut rng));
                 let before = rule.expires_at(state);

@@ -85,6 +85,7 @@ pub fn all(path: &OsStr) -> Vec<Call> {
     let key: &'static [[u8; 8]; BATCH] = Box::leak(Box::new(std::array::from_fn(|index| key(index as u64))));
     let requests = key.each_ref().map(|key| Request { key: key.as_ptr(), length: 8, cost: 1, policy: 0, reserved: 0 });
     let (mut newcomer, full, mut latecomer) = (CAPACITY, flooded(&library, check_at), 8 * CAPACITY);
+    let mut passer = CAPACITY;
     let mut hot = null_mut();
     // SAFETY: the symbols have these signatures in tollbar.h; the table lives for ever.
     let hot_at = unsafe {
@@ -130,6 +131,12 @@ pub fn all(path: &OsStr) -> Vec<Call> {
         call("C tollbar_table_peek_at, known key", 1, move |now| {
             // SAFETY: live objects and keys; the places for answers outlive the call.
             expect(0, unsafe { peek_at(black_box(peeked), 0, key[0].as_ptr(), 8, now, 1, null_mut()) });
+        }),
+        call("C tollbar_table_peek_at, fresh key", 1, move |now| {
+            passer += 1;
+            let key = crate::rust_calls::key(passer);
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { peek_at(black_box(peeked), 0, key.as_ptr(), 8, now, 1, null_mut()) });
         }),
         call("C tollbar_table_check_at, fresh key", 1, move |now| {
             newcomer += 1;

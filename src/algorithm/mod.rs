@@ -92,7 +92,8 @@ pub trait Algorithm: Copy + Send + Sync {
     /// The time, in nanoseconds, from which `state` is as good as fresh: [`Algorithm::fresh_at`] without a
     /// `now`, for those who keep many states and give the places of expired ones to others.
     ///
-    /// - It is 0 for the fresh word 0, and depends on nothing but the policy and the state.
+    /// - It is 0 for the fresh word 0 and for no other that a state comes to, and depends on nothing but the policy and the
+    ///   state.
     /// - It never falls: whatever `now` is (times that go back too), it is at least as late for the `next` of a
     ///   step or of a reservation as for the state before.
     /// - It is not before `now` for the `next` of a step from the fresh word, admitted or refused, nor for that

@@ -5,14 +5,15 @@
 //! a token bucket expires no sooner, and where two are so close that they may expire at one time, where order would
 //! decide, or where anything else is out of the ordinary, nothing is chosen, and the long way asked.
 //!
-//! Where none is empty and the policy is a plain one there is a way that is shorter still: [`Table::arrive_among_its_own`].
+//! Where the policy is a plain one there are two ways that are shorter still ([`Table::arrive_shortly`]): where a candidate is empty, whoever
+//! has the others, since no word but that of an empty slot expires at the beginning of time; and where none is.
 
 use super::counts::Count;
 use super::home::{Home, TAG_BITS};
 use super::protocol::Event;
 use super::quick::Course;
-use super::slot::{Pair, Slot, SLOTS};
-use super::twelve::{foremost, is_strange, least};
+use super::slot::{Bucket, Pair, Slot, SLOTS};
+use super::twelve::{first_empty, foremost, is_strange, least};
 use super::versions::Version;
 use super::Table;
 use crate::algorithm::gcra::Gcra;
@@ -20,10 +21,10 @@ use crate::algorithm::{Algorithm, Rule, Step};
 use crate::decision::Verdict;
 
 impl Table {
-    /// [`Table::arrive`] where nothing is empty and the policy a plain one, as in a flood that goes on: the state after it. `None`: nothing
-    /// has been changed, and the key may be there.
+    /// [`Table::arrive`] under a plain policy, as far as most newcomers go: into a table that has room, or that floods of their own have
+    /// filled. The state after it. `None`: nothing has been changed, and the key may be there.
     #[inline(always)]
-    pub(super) fn arrive_among_its_own(
+    pub(super) fn arrive_shortly(
         &self,
         version: &Version,
         home: &Home<'_>,
@@ -31,23 +32,31 @@ impl Table {
         now: u64,
         cost: u64,
     ) -> Option<u64> {
-        let buckets = [home.first, home.second, home.spare];
-        // The last that is taken of all slots: empty in a table that is not as full as it was made for.
-        if home.spare.0.last()?.key() == 0 {
-            return None;
-        }
         let state = version.plain.step(0, now, cost)??;
-        let (place, word) = foremost(buckets, key, version.plain.apart())?;
-        let slot = buckets.get(place / SLOTS)?.0.get(place % SLOTS)?;
-        // Whose it is now: whoever has it with that word, under the same version, has expired with it.
-        let was = slot.key();
-        let kin = (was ^ key).wrapping_sub(1) >> TAG_BITS == 0;
-        if !kin || !version.plain.expired_before(word, now) {
-            return None;
-        }
-        slot.swap(Pair { key: was, state: word }, Pair { key, state }).ok()?;
-        self.shard().add(Count::Reclaimed, 1);
+        // The last that is taken of all slots: empty in a table that is not as full as it was made for.
+        let (slot, was, count) = if home.spare.0.last()?.key() == 0 {
+            (first_empty(home, key)?, Pair::EMPTY, Count::Inserted)
+        } else {
+            let buckets = [home.first, home.second, home.spare];
+            let (place, word) = foremost(buckets, key, version.plain.apart())?;
+            let slot = buckets.get(place / SLOTS)?.0.get(place % SLOTS)?;
+            // Whose it is now: whoever has it with that word, under the same version, has expired with it.
+            let was = slot.key();
+            let kin = (was ^ key).wrapping_sub(1) >> TAG_BITS == 0;
+            if !kin || !version.plain.expired_before(word, now) {
+                return None;
+            }
+            (slot, Pair { key: was, state: word }, Count::Reclaimed)
+        };
+        slot.swap(was, Pair { key, state }).ok()?;
+        self.shard().add(count, 1);
         Some(state)
+    }
+
+    /// Whether a key is in none of its places, and there is one for it that nobody has ever had. `false` may be either.
+    #[inline(never)]
+    pub(super) fn is_new(&self, key: u64, second: &Bucket) -> bool {
+        first_empty(&self.home_with(key, second), key).is_some()
     }
 
     /// Admits a key that was in none of its buckets and puts it there; or nothing has been changed.
@@ -92,7 +101,7 @@ mod tests {
     use super::super::layout::mix;
     use super::super::protocol;
     use super::super::terms::Near;
-    use super::super::twelve::{foremost_in_turn, least_in_turn};
+    use super::super::twelve::{first_empty_in_turn, foremost_in_turn, least_in_turn};
     use super::super::{Options, PolicyId};
     use super::*;
 
@@ -106,7 +115,7 @@ mod tests {
             let (version, other) = (version.expect("a policy"), other.expect("a policy"));
             let Rule::Gcra(gcra) = &version.rule else { panic!("a token bucket") };
             let plain = gcra.plain();
-            let (mut chosen, mut among_its_own) = (0, 0);
+            let (mut chosen, mut among_its_own, mut empty) = (0, 0, 0);
             for n in 0..40_000 {
                 let random = |salt: u64| mix(n << 8 | salt);
                 let home = table.home(random(1));
@@ -120,7 +129,7 @@ mod tests {
                     let mut new = Pair { key: version.key | random(place as u64 + 20) >> 8, state: word };
                     match random(place as u64 + 40) % 150 {
                         0 => new.key = other.key | new.key << 8 >> 8,
-                        1 => new.key = key,
+                        1 => new.key = [key, other.key | home.tag][(n & 1) as usize],
                         2 => new = Pair { key: 0, state: 0 },
                         3 => new = Pair { key: 0, state: 1 << 40 },
                         4 => new.state = u64::MAX,
@@ -144,6 +153,16 @@ mod tests {
                     assert_eq!(first.expires, gcra.expires_at(pair.state));
                     chosen += 1;
                 }
+                let place = first_empty(&home, key);
+                let in_turn = first_empty_in_turn(&home, key);
+                assert_eq!(place.map(core::ptr::from_ref), in_turn.map(core::ptr::from_ref));
+                if let Some(slot) = place {
+                    let Ok(Some(first)) = protocol::first_to_expire(&terms, &home, key, 0) else {
+                        panic!("the key is there, and a place was chosen all the same")
+                    };
+                    assert!(core::ptr::eq(first.slot, slot) && first.pair == Pair::EMPTY, "{:?}", first.pair);
+                    empty += 1;
+                }
                 // Of plain policies only, which are the ones that it is asked for.
                 if let (Some((place, word)), Some(_)) = (foremost, plain.step(0, 1 << 40, 1)) {
                     let (slot, pair) = by_word.expect("what is foremost is least");
@@ -155,6 +174,7 @@ mod tests {
                 }
             }
             assert!(chosen > 5_000, "{chosen} chosen by word under {policy}");
+            assert!(empty > 1_000, "{empty} empty under {policy}");
             assert_eq!(among_its_own > 5_000, plain.step(0, 1 << 40, 1).is_some(), "{among_its_own} under {policy}");
         }
     }

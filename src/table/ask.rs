@@ -149,7 +149,7 @@ impl Table {
         let home = self.home_with(key, second);
         // Before it is looked for in the spare bucket: that it is in none of the three is seen all the same, and a flood of newcomers
         // is only kept up with if the next one's lines are asked for while this one waits for its own.
-        if let Some(state) = self.arrive_among_its_own(version, &home, key, now, cost) {
+        if let Some(state) = self.arrive_shortly(version, &home, key, now, cost) {
             return A::known(&version.rule, Verdict::Allowed, state, now, cost);
         }
         match find_in(home.spare, key) {

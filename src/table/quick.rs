@@ -124,16 +124,19 @@ impl Table {
         self.homes.hash_of(key & TAG, self.number_of(slot) / SLOTS_A_BUCKET)
     }
 
-    /// What its slot holds, if it is there: as of one instant.
+    /// Its state, as of one instant: that of its slot or, if it is a newcomer that would get one nobody has ever had, a fresh one.
     #[inline(always)]
     pub(super) fn look_at<'a>(&'a self, quick: &Quick<'a>) -> Option<u64> {
-        let slot = self.find(quick)?;
-        let pair = slot.pair();
-        if pair.key == quick.key && quick.version.wide.is_none() {
-            Some(pair.state)
-        } else {
-            None
+        if quick.version.wide.is_some() {
+            return None;
         }
+        let slot = match find_in_two(quick.first, quick.second, quick.key) {
+            Some(slot) => slot,
+            None if self.is_new(quick.key, quick.second) => return Some(0),
+            None => self.find_in_spare(quick.key, quick.second)?,
+        };
+        let pair = slot.pair();
+        (pair.key == quick.key).then_some(pair.state)
     }
 
     /// Charges `cost` and up to `most` more, if the key is there and nobody interferes: how much more, and until when that is good.

@@ -26,6 +26,12 @@ pub(crate) struct Pair {
     pub(crate) state: u64,
 }
 
+impl Pair {
+    /// What is in a slot that nobody has ever had.
+    #[cfg(not(loom))]
+    pub(crate) const EMPTY: Pair = Pair { key: 0, state: 0 };
+}
+
 /// Two words that change together.
 #[repr(C, align(16))]
 #[derive(Debug)]

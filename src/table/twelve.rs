@@ -1,7 +1,7 @@
 //! The twelve candidates of a key compared at once, for [`super::arrival`].
 
 use super::home::Home;
-use super::slot::{Bucket, Slot};
+use super::slot::{Bucket, Slot, SLOTS};
 
 /// What is known of twelve slots that are all empty or under one version of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,93 @@ pub(super) fn least_in_turn(home: &Home<'_>, key: u64, apart: u64) -> Option<Lea
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn least(home: &Home<'_>, key: u64, apart: u64) -> Option<Least> {
     least_in_turn(home, key, apart)
+}
+
+/// The first slot that nobody has ever had, in the key's order. `None` if there is none, or if one may be the key itself, under whatever
+/// version (its lower half is compared).
+///
+/// It is what every fresh key of a table with room needs: written out for the same reason as [`foremost`].
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+pub(super) fn first_empty<'a>(home: &Home<'a>, key: u64) -> Option<&'a Slot> {
+    let Home { first, second, spare, .. } = *home;
+    let same: u64;
+    // SAFETY: as in `foremost`.
+    unsafe {
+        core::arch::asm!(
+            // Of a slot's four halves of words the lowest is to be the key's lower, and the last two, which are the state, nothing.
+            "vmovd {k}, {same:e}",
+            "vmovdqa {a}, xmmword ptr [{first}]",
+            "vmovdqa {b}, xmmword ptr [{second}]",
+            "vmovdqa {c}, xmmword ptr [{first} + 16]",
+            "vmovdqa {d}, xmmword ptr [{second} + 16]",
+            "vpcmpeqd {a}, {a}, {k}",
+            "vpcmpeqd {b}, {b}, {k}",
+            "vpcmpeqd {c}, {c}, {k}",
+            "vpcmpeqd {d}, {d}, {k}",
+            "vpackssdw {a}, {a}, {b}",
+            "vpackssdw {c}, {c}, {d}",
+            "vpacksswb {a}, {a}, {c}",
+            "vpmovmskb {same:e}, {a}",
+            "vmovdqa {a}, xmmword ptr [{first} + 32]",
+            "vmovdqa {b}, xmmword ptr [{second} + 32]",
+            "vmovdqa {c}, xmmword ptr [{first} + 48]",
+            "vmovdqa {d}, xmmword ptr [{second} + 48]",
+            "vpcmpeqd {a}, {a}, {k}",
+            "vpcmpeqd {b}, {b}, {k}",
+            "vpcmpeqd {c}, {c}, {k}",
+            "vpcmpeqd {d}, {d}, {k}",
+            "vpackssdw {a}, {a}, {b}",
+            "vpackssdw {c}, {c}, {d}",
+            "vpacksswb {a}, {a}, {c}",
+            "vpmovmskb {four:e}, {a}",
+            "shl {four}, 16",
+            "or {same}, {four}",
+            "vmovdqa {a}, xmmword ptr [{spare}]",
+            "vmovdqa {b}, xmmword ptr [{spare} + 16]",
+            "vmovdqa {c}, xmmword ptr [{spare} + 32]",
+            "vmovdqa {d}, xmmword ptr [{spare} + 48]",
+            "vpcmpeqd {a}, {a}, {k}",
+            "vpcmpeqd {b}, {b}, {k}",
+            "vpcmpeqd {c}, {c}, {k}",
+            "vpcmpeqd {d}, {d}, {k}",
+            "vpackssdw {a}, {a}, {b}",
+            "vpackssdw {c}, {c}, {d}",
+            "vpacksswb {a}, {a}, {c}",
+            "vpmovmskb {four:e}, {a}",
+            "shl {four}, 32",
+            "or {same}, {four}",
+            first = in(reg) core::ptr::from_ref(first),
+            second = in(reg) core::ptr::from_ref(second),
+            spare = in(reg) core::ptr::from_ref(spare),
+            same = inout(reg) key => same,
+            four = out(reg) _,
+            k = out(xmm_reg) _, a = out(xmm_reg) _, b = out(xmm_reg) _, c = out(xmm_reg) _, d = out(xmm_reg) _,
+            options(nostack, readonly),
+        );
+    }
+    let empty = same & same >> 1 & 0x4444_4444_4444;
+    if same & 0x1111_1111_1111 != 0 || empty == 0 {
+        return None;
+    }
+    // Four bits for each of the twelve: how many come before it in its three buckets.
+    let place = (0xba98_7362_5140_u64 >> (empty.trailing_zeros() & !3) & 15) as usize;
+    [first, second, spare].get(place / SLOTS)?.0.get(place % SLOTS)
+}
+
+/// The same, one after the other.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+pub(super) fn first_empty_in_turn<'a>(home: &Home<'a>, key: u64) -> Option<&'a Slot> {
+    let pairs = slots(home).map(|slot| (slot, slot.pair()));
+    if pairs.iter().any(|(_, pair)| pair.key as u32 == key as u32) {
+        return None;
+    }
+    pairs.iter().find(|(_, pair)| pair.state == 0).map(|(slot, _)| *slot)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn first_empty<'a>(home: &Home<'a>, key: u64) -> Option<&'a Slot> {
+    first_empty_in_turn(home, key)
 }
 
 /// The one slot whose word is less than those of the other eleven, by `apart` at least: how many slots come before it in its three
