@@ -73,3 +73,21 @@ pub(crate) fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
     // SAFETY: a block of that layout, all of it written, from the allocator that Box frees with.
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(block, len)) })
 }
+
+/// Explores `f`, with so many preemptions at the most unless the environment says another number; how many executions that took.
+#[cfg(all(test, loom))]
+pub(crate) fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) -> usize {
+    use std::sync::atomic::AtomicUsize;
+
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+    // Far more steps than any model takes: to reach it is to loop without an end.
+    builder.max_branches = 3_000;
+    let executions = std::sync::Arc::new(AtomicUsize::new(0));
+    let count = executions.clone();
+    builder.check(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        f();
+    });
+    executions.load(Ordering::Relaxed)
+}

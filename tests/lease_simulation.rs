@@ -4,6 +4,7 @@
 //! faults: lost and late messages, cut connections, killed nodes, a store that is flushed, restarted empty or with an old file, stopped,
 //! set back, or finds a strange value.
 
+mod common;
 #[path = "lease/world.rs"]
 mod world;
 

@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{policy, Rng, DAY, SEC};
+use common::{excess, policy, Rng, DAY, SEC};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use tollbar::table::{HotKeys, Options, PolicyId, Table};
-use tollbar::{Policy, Verdict};
+use tollbar::Verdict;
 
 const FIRST: PolicyId = PolicyId::FIRST;
 const KEY: &[u8] = b"everybody's";
@@ -31,20 +31,6 @@ fn warm<'a>(table: &'a Table, now: u64) -> HotKeys<'a> {
 /// What the table itself has left for the key.
 fn left(table: &Table, now: u64) -> u64 {
     table.peek_at(FIRST, KEY, now, 1).remaining
-}
-
-/// By how many permits, times the period, the worst interval of `got` (time, permits; in order) passes `burst + rate · t`;
-/// negative if none does.
-fn excess(policy: &Policy, got: &[(u64, u64)]) -> i128 {
-    let (period, limit) = (i128::from(policy.period), i128::from(policy.limit));
-    let (mut before, mut least, mut worst) = (0i128, i128::MAX, i128::MIN);
-    for &(now, permits) in got {
-        let line = before * period - limit * i128::from(now);
-        least = least.min(line);
-        before += i128::from(permits);
-        worst = worst.max(before * period - limit * i128::from(now) - least);
-    }
-    worst - i128::from(policy.burst) * period
 }
 
 /// Rates whose decisions are exact at every nanosecond.

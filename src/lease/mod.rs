@@ -48,7 +48,5 @@ pub use terms::{Options, Rescue, Terms, TermsError};
 /// Explores `f`, with at most three preemptions unless the environment says another number.
 #[cfg(all(test, loom))]
 fn model(f: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(3));
-    builder.check(f);
+    crate::sync::explore(3, f);
 }

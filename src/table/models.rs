@@ -16,6 +16,7 @@ use super::protocol::{self, Again, Event, Kin, OnFull, Outcome, Terms};
 use super::slot::{Bucket, Change, Journal, Pair, Slot};
 use crate::algorithm::Step;
 use crate::decision::Verdict;
+use crate::sync::explore;
 use alloc::format;
 use alloc::vec::Vec;
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +24,6 @@ use loom::sync::Arc;
 use loom::thread::{self, ThreadId};
 use rules::{adopted, akin, expires, named, By, FINE, PERMIT};
 use std::println;
-use std::sync::atomic::AtomicUsize;
 
 // Scenes.
 
@@ -217,22 +217,15 @@ where
         OnFull::Deny => format!("{name}:"),
         on_full => format!("{name}, {on_full:?}:"),
     };
-    let executions = std::sync::Arc::new(AtomicUsize::new(0));
-    let start = std::time::Instant::now();
+    let (mut executions, start) = (0, std::time::Instant::now());
     for (first, weak) in (0..scene.threads.len()).flat_map(|first| [(first, false), (first, true)]) {
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
-        // Far more steps than any model takes: to reach it is to loop without an end.
-        builder.max_branches = 3_000;
-        let (count, scene) = (executions.clone(), scene.clone());
-        builder.check(move || {
-            count.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+        let scene = scene.clone();
+        executions += explore(preemptions, move || {
             let played = play(&scene, first, weak);
             played.judge();
             check(&played);
         });
     }
-    let executions = executions.load(core::sync::atomic::Ordering::Relaxed);
     println!("{name} {executions} executions, {:.1} s", start.elapsed().as_secs_f32());
 }
 

@@ -3,6 +3,51 @@
 use super::home::Home;
 use super::slot::{Bucket, Slot, SLOTS};
 
+/// Instructions: which of four slots' halves of words are what `{k}` has. Four bits for each slot, into a register.
+#[cfg(target_arch = "x86_64")]
+#[rustfmt::skip]
+macro_rules! alike {
+    ($first:literal $second:literal $third:literal $fourth:literal => $bits:literal) => {
+        concat!(
+            "vmovdqa {a}, xmmword ptr [", $first, "]\n",
+            "vmovdqa {b}, xmmword ptr [", $second, "]\n",
+            "vmovdqa {c}, xmmword ptr [", $third, "]\n",
+            "vmovdqa {d}, xmmword ptr [", $fourth, "]\n",
+            "vpcmpeqd {a}, {a}, {k}\n",
+            "vpcmpeqd {b}, {b}, {k}\n",
+            "vpcmpeqd {c}, {c}, {k}\n",
+            "vpcmpeqd {d}, {d}, {k}\n",
+            "vpackssdw {a}, {a}, {b}\n",
+            "vpackssdw {c}, {c}, {d}\n",
+            "vpacksswb {a}, {a}, {c}\n",
+            "vpmovmskb {", $bits, ":e}, {a}",
+        )
+    };
+}
+
+/// Instructions: a bucket's states into two registers; in what its keys' upper halves differ from `{ku}` into a third, and ones where the
+/// lower are `{k}`'s into a fourth.
+#[cfg(target_arch = "x86_64")]
+#[rustfmt::skip]
+macro_rules! apart {
+    ($bucket:literal => $states:literal $more:literal $upper:literal $lower:literal) => {
+        concat!(
+            "vmovdqa {a}, xmmword ptr [{", $bucket, "}]\n",
+            "vmovdqa {b}, xmmword ptr [{", $bucket, "} + 16]\n",
+            "vmovdqa {c}, xmmword ptr [{", $bucket, "} + 32]\n",
+            "vmovdqa {d}, xmmword ptr [{", $bucket, "} + 48]\n",
+            "vpunpckhqdq {", $states, "}, {a}, {b}\n",
+            "vpunpckhqdq {", $more, "}, {c}, {d}\n",
+            "vpunpcklqdq {a}, {a}, {b}\n",
+            "vpunpcklqdq {c}, {c}, {d}\n",
+            "vshufps {", $upper, "}, {a}, {c}, 0xdd\n",
+            "vshufps {", $lower, "}, {a}, {c}, 0x88\n",
+            "vpxor {", $upper, "}, {", $upper, "}, {ku}\n",
+            "vpcmpeqd {", $lower, "}, {", $lower, "}, {k}",
+        )
+    };
+}
+
 /// What is known of twelve slots that are all empty or under one version of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Least {
@@ -61,44 +106,11 @@ pub(super) fn first_empty<'a>(home: &Home<'a>, key: u64) -> Option<&'a Slot> {
         core::arch::asm!(
             // Of a slot's four halves of words the lowest is to be the key's lower, and the last two, which are the state, nothing.
             "vmovd {k}, {same:e}",
-            "vmovdqa {a}, xmmword ptr [{first}]",
-            "vmovdqa {b}, xmmword ptr [{second}]",
-            "vmovdqa {c}, xmmword ptr [{first} + 16]",
-            "vmovdqa {d}, xmmword ptr [{second} + 16]",
-            "vpcmpeqd {a}, {a}, {k}",
-            "vpcmpeqd {b}, {b}, {k}",
-            "vpcmpeqd {c}, {c}, {k}",
-            "vpcmpeqd {d}, {d}, {k}",
-            "vpackssdw {a}, {a}, {b}",
-            "vpackssdw {c}, {c}, {d}",
-            "vpacksswb {a}, {a}, {c}",
-            "vpmovmskb {same:e}, {a}",
-            "vmovdqa {a}, xmmword ptr [{first} + 32]",
-            "vmovdqa {b}, xmmword ptr [{second} + 32]",
-            "vmovdqa {c}, xmmword ptr [{first} + 48]",
-            "vmovdqa {d}, xmmword ptr [{second} + 48]",
-            "vpcmpeqd {a}, {a}, {k}",
-            "vpcmpeqd {b}, {b}, {k}",
-            "vpcmpeqd {c}, {c}, {k}",
-            "vpcmpeqd {d}, {d}, {k}",
-            "vpackssdw {a}, {a}, {b}",
-            "vpackssdw {c}, {c}, {d}",
-            "vpacksswb {a}, {a}, {c}",
-            "vpmovmskb {four:e}, {a}",
+            alike!("{first}" "{second}" "{first} + 16" "{second} + 16" => "same"),
+            alike!("{first} + 32" "{second} + 32" "{first} + 48" "{second} + 48" => "four"),
             "shl {four}, 16",
             "or {same}, {four}",
-            "vmovdqa {a}, xmmword ptr [{spare}]",
-            "vmovdqa {b}, xmmword ptr [{spare} + 16]",
-            "vmovdqa {c}, xmmword ptr [{spare} + 32]",
-            "vmovdqa {d}, xmmword ptr [{spare} + 48]",
-            "vpcmpeqd {a}, {a}, {k}",
-            "vpcmpeqd {b}, {b}, {k}",
-            "vpcmpeqd {c}, {c}, {k}",
-            "vpcmpeqd {d}, {d}, {k}",
-            "vpackssdw {a}, {a}, {b}",
-            "vpackssdw {c}, {c}, {d}",
-            "vpacksswb {a}, {a}, {c}",
-            "vpmovmskb {four:e}, {a}",
+            alike!("{spare}" "{spare} + 16" "{spare} + 32" "{spare} + 48" => "four"),
             "shl {four}, 32",
             "or {same}, {four}",
             first = in(reg) core::ptr::from_ref(first),
@@ -152,44 +164,11 @@ pub(super) fn foremost([first, second, spare]: [&Bucket; 3], key: u64, apart: u6
             // The upper halves of four keys at a time have the version.
             "vpshufd {ku}, {k}, 0x55",
             "vpshufd {k}, {k}, 0x00",
-            "vmovdqa {a}, xmmword ptr [{first}]",
-            "vmovdqa {b}, xmmword ptr [{first} + 16]",
-            "vmovdqa {c}, xmmword ptr [{first} + 32]",
-            "vmovdqa {d}, xmmword ptr [{first} + 48]",
-            "vpunpckhqdq {s0}, {a}, {b}",
-            "vpunpckhqdq {s1}, {c}, {d}",
-            "vpunpcklqdq {a}, {a}, {b}",
-            "vpunpcklqdq {c}, {c}, {d}",
-            "vshufps {u}, {a}, {c}, 0xdd",
-            "vshufps {l}, {a}, {c}, 0x88",
-            "vpxor {u}, {u}, {ku}",
-            "vpcmpeqd {l}, {l}, {k}",
-            "vmovdqa {a}, xmmword ptr [{second}]",
-            "vmovdqa {b}, xmmword ptr [{second} + 16]",
-            "vmovdqa {c}, xmmword ptr [{second} + 32]",
-            "vmovdqa {d}, xmmword ptr [{second} + 48]",
-            "vpunpckhqdq {s2}, {a}, {b}",
-            "vpunpckhqdq {s3}, {c}, {d}",
-            "vpunpcklqdq {a}, {a}, {b}",
-            "vpunpcklqdq {c}, {c}, {d}",
-            "vshufps {b}, {a}, {c}, 0xdd",
-            "vshufps {d}, {a}, {c}, 0x88",
-            "vpxor {b}, {b}, {ku}",
-            "vpcmpeqd {d}, {d}, {k}",
+            apart!("first" => "s0" "s1" "u" "l"),
+            apart!("second" => "s2" "s3" "b" "d"),
             "vpor {u}, {u}, {b}",
             "vpor {l}, {l}, {d}",
-            "vmovdqa {a}, xmmword ptr [{spare}]",
-            "vmovdqa {b}, xmmword ptr [{spare} + 16]",
-            "vmovdqa {c}, xmmword ptr [{spare} + 32]",
-            "vmovdqa {d}, xmmword ptr [{spare} + 48]",
-            "vpunpckhqdq {s4}, {a}, {b}",
-            "vpunpckhqdq {s5}, {c}, {d}",
-            "vpunpcklqdq {a}, {a}, {b}",
-            "vpunpcklqdq {c}, {c}, {d}",
-            "vshufps {b}, {a}, {c}, 0xdd",
-            "vshufps {d}, {a}, {c}, 0x88",
-            "vpxor {b}, {b}, {ku}",
-            "vpcmpeqd {d}, {d}, {k}",
+            apart!("spare" => "s4" "s5" "b" "d"),
             "vpor {u}, {u}, {b}",
             "vpor {l}, {l}, {d}",
             "vpsrld {u}, {u}, 24",

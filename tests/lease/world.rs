@@ -1,32 +1,9 @@
 //! A store and some nodes in virtual time, with a network between them that an adversary has.
 
+use crate::common::Rng;
 use tollbar::lease::bucket::{self, Ask, Epoch, Grant, GRACE};
 use tollbar::lease::{Driver, Node, Options};
 use tollbar::Policy;
-
-/// Seeded: what fails can be run again.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
-    }
-
-    /// Mostly small, seldom up to `most`.
-    pub fn skewed(&mut self, most: u64) -> u64 {
-        let bits = self.below(u64::from(64 - most.leading_zeros()) + 1);
-        self.next() & ((1 << bits) - 1).min(most)
-    }
-}
 
 /// What the store has: one key's TAT and the epoch.
 #[derive(Clone, Copy, Default)]
@@ -68,7 +45,7 @@ pub struct World {
     store: Store,
     machines: Vec<Machine>,
     pub now: u64,
-    pub random: Random,
+    pub random: Rng,
     key: u64,
     /// What has been admitted beyond the rate, in permits times the period; it must not be above the burst.
     level: u128,
@@ -89,7 +66,7 @@ impl World {
             store: Store { data: Data::default(), snapshot: Data::default(), run: 1, behind: 0, answers: true },
             machines,
             now: 1_000_000_000_000,
-            random: Random(seed),
+            random: Rng(seed),
             key: 0,
             level: 0,
             level_at: 0,
@@ -349,7 +326,7 @@ impl Machine {
 
 impl Store {
     /// The script.
-    fn execute(&mut self, terms: &tollbar::lease::Terms, ask: &Ask, seen: u64, random: &mut Random, now: u64) -> Grant {
+    fn execute(&mut self, terms: &tollbar::lease::Terms, ask: &Ask, seen: u64, random: &mut Rng, now: u64) -> Grant {
         let epoch = Epoch::meet(self.data.epoch, seen, self.run, random.next() | 1, now);
         self.data.epoch = Some(epoch);
         let stored = self.data.tat.filter(|tat| *tat > now);

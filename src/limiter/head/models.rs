@@ -45,16 +45,7 @@ impl Head for Torn<'_> {
 }
 
 fn explore(name: &str, preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
-    builder.max_branches = 3_000;
-    let executions = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let count = executions.clone();
-    builder.check(move || {
-        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        f();
-    });
-    println!("{name}: {} executions", executions.load(std::sync::atomic::Ordering::Relaxed));
+    println!("{name}: {} executions", crate::sync::explore(preemptions, f));
 }
 
 fn taken(verdict: Option<Verdict>) -> bool {

@@ -1,37 +1,24 @@
 //! Schedules of made-up threads in virtual time: who asks and when is the test's choice.
 
+#[path = "../../../tests/common/bound.rs"]
+mod bound;
+#[allow(dead_code)] // these tests use a part of it
+#[path = "../../../tests/common/random.rs"]
+mod random;
+
 use super::{Shape, Striped};
 use crate::algorithm::gcra::Gcra;
 use crate::clock::Manual;
 use crate::decision::Verdict;
 use crate::limiter::{Cell, Shared};
 use crate::policy::Policy;
+use bound::excess;
+use random::Rng;
 use std::format;
 use std::vec::Vec;
 
 const SEC: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SEC;
-
-/// SplitMix64.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
-}
 
 fn policy(text: &str) -> Policy {
     text.parse().unwrap()
@@ -48,20 +35,6 @@ fn admit(limiter: &Striped<Manual>, who: u64, now: u64, cost: u64) -> bool {
 /// All credit there is.
 fn outstanding(limiter: &Striped<Manual>, threads: u64) -> u64 {
     (1..=threads).map(|who| limiter.seats.credit(who)).sum()
-}
-
-/// By how many permits, times the period, the worst interval of `got` (time, permits; in order) passes `burst + rate · t`;
-/// negative if none does.
-fn excess(policy: &Policy, got: &[(u64, u64)]) -> i128 {
-    let (period, limit) = (i128::from(policy.period), i128::from(policy.limit));
-    let (mut before, mut least, mut worst) = (0i128, i128::MAX, i128::MIN);
-    for &(now, permits) in got {
-        let line = before * period - limit * i128::from(now);
-        least = least.min(line);
-        before += i128::from(permits);
-        worst = worst.max(before * period - limit * i128::from(now) - least);
-    }
-    worst - i128::from(policy.burst) * period
 }
 
 /// Hoards, rests and bursts of up to `threads` threads at random, and one that is meant to hurt: all hoard,
