@@ -1,31 +1,5 @@
 /* [C4] A NULL or misaligned argument is an error, and [C2] then nothing is written or charged. */
-#include "test.h"
-
-/* Room for any argument, and an address in it that no type but char can lie at. */
-static union {
-    uint64_t words[64];
-    unsigned char bytes[512];
-} room;
-#define ODD(type) ((type *)(void *)(room.bytes + 1))
-
-#define NULL_IS(call) assert_int_equal((call), TOLLBAR_E_NULL)
-#define ODD_IS(call) assert_int_equal((call), TOLLBAR_E_MISALIGNED)
-
-static int set_up(void **state) {
-    (void)state;
-    memset(&room, 0, sizeof room);
-    return 0;
-}
-
-/* Nothing was written through the odd pointers. */
-static int tear_down(void **state) {
-    size_t i;
-    (void)state;
-    for (i = 0; i < sizeof room.bytes; i++)
-        if (room.bytes[i] != 0)
-            return -1;
-    return 0;
-}
+#include "arguments.h"
 
 static void c4_policy_arguments(void **state) {
     tollbar_policy_spec spec = spec_of("10/s");

@@ -1,37 +1,8 @@
 /* [C4] A NULL, misaligned or out-of-range argument of a table's call is an error, and [C2] then nothing is written
  * or charged. */
-#include "test.h"
+#include "arguments.h"
 
 #include <errno.h>
-
-/* Room for any argument, and an address in it that no type but char can lie at. */
-static union {
-    uint64_t words[64];
-    unsigned char bytes[512];
-} room;
-#define ODD(type) ((type *)(void *)(room.bytes + 1))
-
-#define NULL_IS(call) assert_int_equal((call), TOLLBAR_E_NULL)
-#define ODD_IS(call) assert_int_equal((call), TOLLBAR_E_MISALIGNED)
-
-/* No object is so long. */
-#define TOO_LONG (SIZE_MAX / 2 + 1)
-
-static int set_up(void **state) {
-    (void)state;
-    memset(&room, 0, sizeof room);
-    return 0;
-}
-
-/* Nothing was written through the odd pointers. */
-static int tear_down(void **state) {
-    size_t i;
-    (void)state;
-    for (i = 0; i < sizeof room.bytes; i++)
-        if (room.bytes[i] != 0)
-            return -1;
-    return 0;
-}
 
 /* The ways of making a table, under one signature. What is refused needs no memory and no file. */
 typedef int32_t maker(const tollbar_table_options *, const tollbar_policy_spec *const *, size_t, tollbar_table **);
