@@ -16,7 +16,7 @@ typedef ngx_http_tollbar_asked_t asked_t;
  * told; NGX_DECLINED: it has no key that is limited; NGX_ABORT: a value cannot be evaluated. */
 static ngx_int_t ask(ngx_http_request_t *r, conf_t *conf, main_conf_t *main);
 static ngx_int_t ask_several(ngx_http_request_t *r, conf_t *conf, asked_t *asked, ngx_flag_t wanted);
-static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked);
+static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked, ngx_flag_t wanted);
 static ngx_int_t take_all(ngx_http_request_t *r, asked_t *asked, ngx_flag_t wanted);
 static ngx_int_t ask_dry(ngx_http_request_t *r, conf_t *conf, asked_t *asked);
 static ngx_inline ngx_int_t prepare(ngx_http_request_t *r, limit_t *limit, charge_t *charge);
@@ -25,6 +25,7 @@ static ngx_int_t amount_of(ngx_http_request_t *r, limit_t *limit, ngx_http_tollb
                            ngx_int_t otherwise, uint64_t *number);
 static ngx_inline ngx_int_t take(ngx_http_request_t *r, charge_t *charge, ngx_flag_t wanted);
 static ngx_int_t take_known(ngx_http_request_t *r, charge_t *charge);
+static ngx_inline ngx_flag_t would_pass(const charge_t *charge);
 static ngx_int_t look(ngx_http_request_t *r, charge_t *charge, int32_t *verdict);
 static void know(charge_t *charge, const tollbar_decision *decision);
 static void know_refusal(charge_t *charge, int32_t verdict);
@@ -86,7 +87,7 @@ static ngx_int_t ask_several(ngx_http_request_t *r, conf_t *conf, asked_t *asked
     ngx_int_t rc;
 
     asked->charges_n = 0;
-    rc = look_at_all(r, conf, asked);
+    rc = look_at_all(r, conf, asked, wanted);
     asked->enforced = asked->charges_n;
     if (rc == NGX_OK) {
         rc = take_all(r, asked, wanted);
@@ -98,7 +99,7 @@ static ngx_int_t ask_several(ngx_http_request_t *r, conf_t *conf, asked_t *asked
 }
 
 /* Where one refuses, the others are looked at, too: the one that refuses for longest says when to come again. */
-static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked)
+static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked, ngx_flag_t wanted)
 {
     limit_t **limits = conf->limits.elts;
     charge_t *charge;
@@ -114,7 +115,11 @@ static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked
         }
         asked->charges_n++;
         if (rc == NGX_OK && (n + 1 < conf->enforced || worst != NGX_OK)) {
-            rc = charge->terms->leased ? ngx_http_tollbar_look_leased(r, charge, worst == NGX_OK) : look(r, charge, &verdict);
+            if (charge->terms->leased) {
+                rc = ngx_http_tollbar_look_leased(r, charge, worst == NGX_OK);
+            } else if (wanted || charge->terms->spare != 0 || !would_pass(charge)) {
+                rc = look(r, charge, &verdict);
+            }
         }
         if (rc == NGX_BUSY) {
             if (worst == NGX_OK || charge->retry_ns > asked->binding->retry_ns) {
@@ -325,6 +330,14 @@ static ngx_int_t take_known(ngx_http_request_t *r, charge_t *charge)
         charge->wait = (ngx_msec_t) ((charge->reset_ns - terms->undelayed + 500000) / 1000000);
     }
     return NGX_OK;
+}
+
+/* Whether the table alone would let the request through: the shorter question, of a limit as large as its zone's. */
+static ngx_inline ngx_flag_t would_pass(const charge_t *charge)
+{
+    return tollbar_table_peek(charge->limit->zone->zone.table, charge->terms->number, charge->key.data, charge->key.len,
+                              charge->terms->cost, NULL)
+           == TOLLBAR_ALLOWED;
 }
 
 /* Whether the request would be let through; nothing is charged. `*verdict` is what the table alone says. */

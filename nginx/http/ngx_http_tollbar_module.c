@@ -106,8 +106,15 @@ static ngx_int_t complete(ngx_conf_t *cf)
             ngx_tollbar_zone_settle(zones[n]);
         }
     }
+    if (ngx_http_tollbar_find_variables(cf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+    /* Whoever has no limit pays for none. */
+    if (conf->limits.nelts == 0) {
+        return NGX_OK;
+    }
     place = ngx_array_push(&core->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
-    if (place == NULL || ngx_http_tollbar_find_variables(cf) != NGX_OK) {
+    if (place == NULL) {
         return NGX_ERROR;
     }
     *place = ngx_http_tollbar_handler;

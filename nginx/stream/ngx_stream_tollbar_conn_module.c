@@ -130,8 +130,14 @@ static ngx_int_t add_variable(ngx_conf_t *cf)
 static ngx_int_t add_handler(ngx_conf_t *cf)
 {
     ngx_stream_core_main_conf_t *core = ngx_stream_conf_get_module_main_conf(cf, ngx_stream_core_module);
-    ngx_stream_handler_pt *place = ngx_array_push(&core->phases[NGX_STREAM_PREACCESS_PHASE].handlers);
+    main_conf_t *conf = ngx_stream_conf_get_module_main_conf(cf, ngx_stream_tollbar_conn_module);
+    ngx_stream_handler_pt *place;
 
+    /* Whoever has no zone has no limit, and pays for none. */
+    if (conf->zones.nelts == 0) {
+        return NGX_OK;
+    }
+    place = ngx_array_push(&core->phases[NGX_STREAM_PREACCESS_PHASE].handlers);
     if (place == NULL) {
         return NGX_ERROR;
     }

@@ -76,6 +76,10 @@ static ngx_int_t complete(ngx_conf_t *cf)
         ngx_tollbar_zone_settle(zones[n]);
     }
 
+    /* Whoever has no limit pays for none. */
+    if (conf->limits.nelts == 0) {
+        return NGX_OK;
+    }
     place = ngx_array_push(&core->phases[NGX_STREAM_PREACCESS_PHASE].handlers);
     if (place == NULL) {
         return NGX_ERROR;
