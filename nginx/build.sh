@@ -2,14 +2,15 @@
 # Builds the nginx modules, each a .so: build.sh OUT [NGINX-SOURCE]. `make nginx` calls it.
 #
 # Without a source tree they are built for the nginx that is installed, with Debian's nginx-dev, whose conf_flags say how
-# that nginx was configured. A module loads only into the version of nginx that it was built for.
+# that nginx was configured. A module loads only into the version of nginx that it was built for, so another nginx in PATH is an
+# error. TOLLBAR_NGINX_DEV stands for the directory of nginx-dev.
 #
 # nginx's configure writes into the directory it is run in. It is run in one of links to the source tree, so that
 # nothing there is written to, be it the system's or somebody's own.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(mkdir -p "$1" && cd "$1" && pwd)
-source=${2:-/usr/share/nginx/src}
+source=${2:-${TOLLBAR_NGINX_DEV:-/usr/share/nginx/src}}
 export TOLLBAR_BUILD=${TOLLBAR_BUILD:-$(dirname "$out")}
 
 if [ ! -d "$source/auto" ]; then
@@ -17,6 +18,20 @@ if [ ! -d "$source/auto" ]; then
     exit 1
 fi
 source=$(cd "$source" && pwd)
+
+# The nginx that a user would start, which need not be the one whose sources Debian has.
+version_of() { sed -n 's/^#define NGINX_VERSION *"\(.*\)"/\1/p' "$1/src/core/nginx.h"; }
+version=$(version_of "$source")
+if [ $# -ge 2 ]; then
+    echo "for nginx $version, whose sources are in $source"
+elif found=$(PATH=$PATH:/usr/sbin:/sbin command -v nginx); then
+    installed=$("$found" -v 2>&1 | sed -n 's,^nginx version: [^/]*/\([^ ]*\).*,\1,p')
+    if [ "$installed" != "$version" ]; then
+        echo "$found is nginx $installed, and $source has the sources of $version: modules of these would not load there." >&2
+        echo "For that nginx: make nginx NGINX_SRC=directory of its sources; for $version: make nginx NGINX_SRC=$source" >&2
+        exit 1
+    fi
+fi
 tree=$out/tree
 objects=$out/objects
 

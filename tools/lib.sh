@@ -9,6 +9,7 @@
 # For another machine: TARGET as rustc names it, and the prefix of its tools, CROSS (`make lib B=build/arm64
 # TARGET=aarch64-unknown-linux-gnu CROSS=aarch64-linux-gnu-`).
 set -eu
+. "$(dirname "$0")/rust.sh"
 out=$1 abi=$2
 target=$out/cargo
 cross=${CROSS:-}

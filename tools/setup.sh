@@ -11,10 +11,12 @@ wants_file() { [ -e "$1" ] || packages="$packages $2"; }
 wants cc gcc
 wants make make
 wants ld binutils
-# The nginx modules are built with what nginx-dev has, and tested with the rest.
-wants_nginx() {
-    wants nginx nginx-light
-    wants_file /usr/share/nginx/src/conf_flags nginx-dev
+# The nginx modules are built with what nginx-dev has.
+wants_nginx() { wants_file /usr/share/nginx/src/conf_flags nginx-dev; }
+# They are tested with the rest. Debian has nginx itself in a directory that is not on every user's PATH.
+wants_nginx_tests() {
+    wants_nginx
+    PATH=$PATH:/usr/sbin:/sbin wants nginx nginx-light
     wants_file /usr/lib/nginx/modules/ngx_stream_module.so libnginx-mod-stream
     wants wrk wrk
     wants curl curl
@@ -70,7 +72,7 @@ wants_python() {
 # The peers in other languages that limits are measured beside, nginx among them.
 wants_peers() {
     wants_go
-    wants_nginx
+    wants_nginx_tests
     wants_python
     wants javac default-jdk-headless
     wants mvn maven
@@ -141,15 +143,7 @@ if [ -n "$packages" ]; then
     # shellcheck disable=SC2086
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $packages >/dev/null
 fi
-if ! command -v cargo >/dev/null 2>&1; then
-    # A login shell's PATH is not everybody's.
-    if [ -x "$HOME/.cargo/bin/cargo" ]; then
-        echo "cargo is in $HOME/.cargo/bin, which is not in PATH" >&2
-    else
-        echo "missing: Rust (https://rustup.rs), 1.81 or later" >&2
-    fi
-    exit 1
-fi
+. "$(dirname "$0")/rust.sh"
 if [ "${1:-test}" = test ]; then
     for part in fmt clippy; do
         cargo $part --version >/dev/null 2>&1 || rustup component add "$(echo $part | sed 's/fmt/rustfmt/')"

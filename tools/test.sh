@@ -4,6 +4,7 @@
 set -u
 cd "$(dirname "$0")/.."
 tools/setup.sh test || exit 1
+. tools/rust.sh
 logs=build/test-logs
 mkdir -p "$logs"
 passed=0

@@ -7,8 +7,11 @@ root=$(cd "$here/../.." && pwd)
 modules=${TOLLBAR_NGINX_MODULES:-$root/build/nginx}
 # Debian keeps nginx in a directory that is not on every user's path.
 PATH=$PATH:/usr/sbin:/sbin
+program=${TOLLBAR_NGINX:-nginx}
+# nginx takes this for the sockets that it inherits.
+unset NGINX
 
-if [ ! -f "$modules/ngx_http_tollbar_module.so" ] || ! command -v "${NGINX:-nginx}" >/dev/null; then
+if [ ! -f "$modules/ngx_http_tollbar_module.so" ] || ! command -v "$program" >/dev/null; then
     make -C "$root" nginx
 fi
 
@@ -56,7 +59,7 @@ http {
 }
 END
 
-"${NGINX:-nginx}" -p "$home" -c nginx.conf -e error.log &
+"$program" -p "$home" -c nginx.conf -e error.log &
 nginx=$!
 until taken "$port"; do
     if ! kill -0 "$nginx" 2>/dev/null; then

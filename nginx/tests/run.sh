@@ -1,12 +1,13 @@
 #!/bin/sh
 # All tests of the nginx modules in their short forms. The last line is `N passed, N failed`.
-# Arguments go to pytest: `run.sh -k stock`. PYTHON chooses the interpreter, NGINX the server.
+# Arguments go to pytest: `run.sh -k stock`. PYTHON chooses the interpreter, TOLLBAR_NGINX the server.
+# (nginx itself reads NGINX, and takes it for sockets that it inherits.)
 set -u
 cd "$(dirname "$0")" || exit 1
 root=../..
 
 missing=
-for tool in "${NGINX:-nginx}" wrk valgrind curl cc redis-server; do
+for tool in "${TOLLBAR_NGINX:-nginx}" wrk valgrind curl cc redis-server; do
     PATH="$PATH:/usr/sbin:/sbin" command -v "$tool" >/dev/null || missing="$missing $tool"
 done
 # Debian's pytest belongs to Debian's python3, which need not be the first on the path.

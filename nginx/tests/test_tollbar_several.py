@@ -1,4 +1,4 @@
-"""Several limits for one request, all or nothing, and requests that cost more than others."""
+"""Several limits for one request, all of which are looked at before any is charged, and requests that cost more than others."""
 
 import threading
 

@@ -18,8 +18,11 @@ class Missing(Exception):
 
 
 def program(name):
+    """Where it is; TOLLBAR_NGINX chooses another nginx, and so on."""
+    # nginx takes this for the sockets that it inherits: somebody's own is not passed on to it.
+    os.environ.pop("NGINX", None)
     # Debian keeps nginx in a directory that is not on every user's path.
-    found = shutil.which(os.environ.get(name.upper(), name), path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    found = shutil.which(os.environ.get(f"TOLLBAR_{name.upper()}", name), path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if not found:
         raise Missing(f"{name} is not installed")
     return found
