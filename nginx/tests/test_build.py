@@ -135,7 +135,7 @@ def test_no_sources(machine, tmp_path):
 def test_nginx_is_found_where_debian_has_it():
     """As an ordinary user, whose PATH has no /usr/sbin."""
     run = subprocess.run([sys.executable, "-c", "from harness import places; print(places.program('nginx'))"],
-                         cwd=places.ROOT / "nginx" / "tests", env={"PATH": "/usr/bin:/bin"}, stdout=subprocess.PIPE, text=True, check=True)
+                         cwd=places.ROOT / "nginx" / "tests", env={"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}, stdout=subprocess.PIPE, text=True, check=True)
     assert run.stdout.strip().endswith("/nginx")
 
 
