@@ -1415,7 +1415,8 @@ typedef struct tollbar_client tollbar_client;
 /* Makes the client that asks the store at `url` for `lease`, which must outlive it: `redis://[user[:password]@]host[:port][/db]`,
  * likewise `valkey://`, or `unix:/path[?db=N&user=...&password=...]`.
  *
- * It does not connect yet. Then either tollbar_client_run in a thread, or tollbar_client_tick from an event loop. On a URL that
+ * It does not connect yet. A host's name is looked up when a connection is begun, and again for each that follows, by /etc/hosts and
+ * the name servers of /etc/resolv.conf; what only another service knows (mDNS, LDAP) is not found. Then either tollbar_client_run in a thread, or tollbar_client_tick from an event loop. On a URL that
  * cannot be read it is TOLLBAR_E_URL, and `*column`, unless `column` is NULL, the place of the fault, from 1.
  *
  * Where several processes share a node (tollbar_lease_shared, tollbar_lease_init_in), each may have a client: one of them
@@ -1438,12 +1439,14 @@ int32_t tollbar_client_run(tollbar_client *client);
 /* Lets tollbar_client_run return, within some 10 ms; if it is called before, at once. From any thread, and from signal handlers. */
 int32_t tollbar_client_stop(const tollbar_client *client);
 
-/* Does what there is to do, and never waits. `*wait_ms`, unless NULL, gets the milliseconds after which it is to be called
- * again, sooner if the descriptor is ready. */
+/* Does what there is to do, and never waits for the network or a name server. At most, where a connection to a host's name is
+ * begun, it reads 64 KiB each of /etc/hosts and /etc/resolv.conf. `*wait_ms`, unless NULL, gets the milliseconds after which it is to
+ * be called again, sooner if the descriptor is ready. */
 int32_t tollbar_client_tick(tollbar_client *client,
                             uint32_t *wait_ms);
 
-/* The descriptor to watch until the next tollbar_client_tick, which may change it; -1 if there is none. `*events`, unless NULL,
+/* The descriptor to watch until the next tollbar_client_tick, which may change it; -1 if there is none. One that takes another's place
+ * within a tick has another number. `*events`, unless NULL,
  * gets the TOLLBAR_EVENT_ flags to watch it for. */
 int32_t tollbar_client_fd(tollbar_client *client,
                           uint32_t *events);
@@ -1456,7 +1459,7 @@ uint32_t tollbar_client_circuit(const tollbar_client *client);
 const char *tollbar_client_error(tollbar_client *client);
 
 /* Tells the store what it has not been told, waiting `timeout_ms` for it at most, and frees the client, also if that was not enough
- * (TOLLBAR_E_UNTOLD). While tollbar_client_run has it, it is TOLLBAR_E_RUNNING and nothing happens. NULL is nothing. */
+ * (TOLLBAR_E_UNTOLD). With 0 it begins no connection. While tollbar_client_run has it, it is TOLLBAR_E_RUNNING and nothing happens. NULL is nothing. */
 int32_t tollbar_client_close(tollbar_client *client,
                              uint32_t timeout_ms);
 

@@ -253,8 +253,7 @@ static const char *why_not(const ngx_str_t *url, size_t column)
                                                      : "expected redis:// or unix:";
 }
 
-/* A host's name becomes an address here, as nginx does with the names of upstreams: looking it up later would keep a worker
- * waiting. */
+/* A host's name becomes an address here, as nginx does with the names of upstreams. */
 static char *resolve(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync)
 {
     size_t scheme = begins(&sync->url, REDIS) ? sizeof(REDIS) - 1 : begins(&sync->url, VALKEY) ? sizeof(VALKEY) - 1 : 0;

@@ -4,7 +4,7 @@ use super::boundary::*;
 use super::lease::{circuit_number, node_code, tollbar_lease, TOLLBAR_CIRCUIT_OPEN, TOLLBAR_CIRCUIT_UNKNOWN};
 use super::status::*;
 use crate::lease::Client;
-use crate::redis::{Fault, Url};
+use crate::redis::{Fault, LinkError, NameFault, Url};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_void};
@@ -43,7 +43,8 @@ unsafe impl Sync for tollbar_client {}
 /// Makes the client that asks the store at `url` for `lease`, which must outlive it: `redis://[user[:password]@]host[:port][/db]`,
 /// likewise `valkey://`, or `unix:/path[?db=N&user=...&password=...]`.
 ///
-/// It does not connect yet. Then either tollbar_client_run in a thread, or tollbar_client_tick from an event loop. On a URL that
+/// It does not connect yet. A host's name is looked up when a connection is begun, and again for each that follows, by /etc/hosts and
+/// the name servers of /etc/resolv.conf; what only another service knows (mDNS, LDAP) is not found. Then either tollbar_client_run in a thread, or tollbar_client_tick from an event loop. On a URL that
 /// cannot be read it is TOLLBAR_E_URL, and `*column`, unless `column` is NULL, the place of the fault, from 1.
 ///
 /// Where several processes share a node (tollbar_lease_shared, tollbar_lease_init_in), each may have a client: one of them
@@ -154,8 +155,9 @@ pub unsafe extern "C" fn tollbar_client_stop(client: *const tollbar_client) -> i
     }
 }
 
-/// Does what there is to do, and never waits. `*wait_ms`, unless NULL, gets the milliseconds after which it is to be called
-/// again, sooner if the descriptor is ready.
+/// Does what there is to do, and never waits for the network or a name server. At most, where a connection to a host's name is
+/// begun, it reads 64 KiB each of /etc/hosts and /etc/resolv.conf. `*wait_ms`, unless NULL, gets the milliseconds after which it is to
+/// be called again, sooner if the descriptor is ready.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -176,7 +178,8 @@ pub unsafe extern "C" fn tollbar_client_tick(client: *mut tollbar_client, wait_m
     })
 }
 
-/// The descriptor to watch until the next tollbar_client_tick, which may change it; -1 if there is none. `*events`, unless NULL,
+/// The descriptor to watch until the next tollbar_client_tick, which may change it; -1 if there is none. One that takes another's place
+/// within a tick has another number. `*events`, unless NULL,
 /// gets the TOLLBAR_EVENT_ flags to watch it for.
 ///
 /// # Safety
@@ -225,7 +228,7 @@ pub unsafe extern "C" fn tollbar_client_error(client: *mut tollbar_client) -> *c
     // SAFETY: the lease outlives the client.
     let away = unsafe { tollbar_client_circuit(client) } == TOLLBAR_CIRCUIT_OPEN;
     let text = match (inner.fault(), inner.fault_text()) {
-        (None, _) if away => "the server cannot be reached",
+        (None, _) if away => link_text(inner.broken()),
         (None, _) => "",
         (Some(fault), "") => fault_text(fault),
         (Some(_), text) => text,
@@ -239,7 +242,7 @@ pub unsafe extern "C" fn tollbar_client_error(client: *mut tollbar_client) -> *c
 }
 
 /// Tells the store what it has not been told, waiting `timeout_ms` for it at most, and frees the client, also if that was not enough
-/// (TOLLBAR_E_UNTOLD). While tollbar_client_run has it, it is TOLLBAR_E_RUNNING and nothing happens. NULL is nothing.
+/// (TOLLBAR_E_UNTOLD). With 0 it begins no connection. While tollbar_client_run has it, it is TOLLBAR_E_RUNNING and nothing happens. NULL is nothing.
 ///
 /// # Safety
 /// `client` is NULL or has not been closed.
@@ -320,6 +323,14 @@ unsafe fn exclusive<'a>(client: *mut tollbar_client) -> Result<&'a tollbar_clien
 fn pid() -> u64 {
     // SAFETY: a number only.
     u64::from(unsafe { libc::getpid() } as u32)
+}
+
+fn link_text(broken: Option<LinkError>) -> &'static str {
+    match broken {
+        Some(LinkError::Name(NameFault::Absent)) => "the server's name is unknown to /etc/hosts and the name servers",
+        Some(LinkError::Name(NameFault::NoAnswer)) => "no name server answers for the server's name",
+        _ => "the server cannot be reached",
+    }
 }
 
 fn fault_text(fault: Fault) -> &'static str {

@@ -5,7 +5,7 @@ use super::node::Node;
 use super::stats::Circuit;
 use super::wire::{self, SCRIPTS};
 use super::NodeError;
-use crate::redis::{Fault, Link, Session, Url, Wants};
+use crate::redis::{Fault, Link, LinkError, Session, Url, Wants};
 use crate::sync::{AtomicU32, Ordering};
 use crate::table::region::random_u64;
 
@@ -28,6 +28,8 @@ pub struct Client {
     /// When something was last said or waited for.
     active_at: u64,
     fault: Option<Fault>,
+    /// Why there is no connection.
+    broken: Option<LinkError>,
     random: u64,
 }
 
@@ -59,13 +61,21 @@ impl Client {
             greeted: false,
             active_at: 0,
             fault: None,
+            broken: None,
             random,
         })
     }
 
-    /// Does what there is to do and never waits; returns the milliseconds after which it has to be called again, sooner if
-    /// [`Client::fd`] is ready for what [`Client::wants`] says.
+    /// Does what there is to do and never waits, for the network or for a name server; returns the milliseconds after which it has to
+    /// be called again, sooner if [`Client::fd`] is ready for what [`Client::wants`] says.
+    ///
+    /// A tick takes in what callers have said, reads and writes a socket, and at most every 25 ms begins a connection. To
+    /// begin one to a host's name it reads /etc/hosts and /etc/resolv.conf, 64 KiB of each at most, and sends a question.
     pub fn tick(&mut self, node: &Node) -> u32 {
+        self.turn(node, true)
+    }
+
+    fn turn(&mut self, node: &Node, may_connect: bool) -> u32 {
         let now = node.now();
         self.after_fork(node);
         if !self.leads(node, now) {
@@ -76,10 +86,11 @@ impl Client {
         if self.link.fd() >= 0 && self.exchange(node, now).is_none() {
             self.hang_up(node, now);
         }
-        if self.link.fd() < 0 && now >= self.connect_at {
+        if may_connect && self.link.fd() < 0 && now >= self.connect_at {
             self.connect_at = now.saturating_add(RECONNECT);
             (self.connecting_since, self.greeted) = (now, false);
-            if self.link.connect().is_err() {
+            if let Err(error) = self.link.connect() {
+                self.broken = Some(error);
                 self.hang_up(node, now);
             }
         }
@@ -125,8 +136,10 @@ impl Client {
         if self.pid_changed() {
             return false;
         }
+        // A connection that is begun now would come too late.
+        let may_connect = millis != 0;
         let told = loop {
-            let wait = self.tick(node);
+            let wait = self.turn(node, may_connect);
             let told = self.driver.has_told();
             // One that does not lead has nobody to tell.
             if told || node.now() >= end || wait == FOLLOWER {
@@ -160,10 +173,17 @@ impl Client {
         self.session.error_text()
     }
 
+    /// Why there is no connection to the store, if there is none.
+    pub fn broken(&self) -> Option<LinkError> {
+        self.broken
+    }
+
     /// Moves bytes and deals with what they say; `None` if the connection is over.
     fn exchange(&mut self, node: &Node, now: u64) -> Option<()> {
         if !self.greeted {
-            if !self.link.advance().ok()? {
+            let connected = self.link.advance();
+            self.broken = connected.err();
+            if !connected.ok()? {
                 return if now.saturating_sub(self.connecting_since) > PATIENCE { None } else { Some(()) };
             }
             self.session.begin();
@@ -321,5 +341,31 @@ fn sleep(nanos: u64) {
 impl core::fmt::Debug for Client {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Client").field("circuit", &self.driver.circuit()).field("fd", &self.link.fd()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::Options;
+    use std::net::UdpSocket;
+
+    /// The name server never answers. A tick that waited for it would not come back for an hour, nor would the end.
+    #[test]
+    fn nothing_waits_for_a_name_server() {
+        let node =
+            Node::private("names", &"1000/s burst 500".parse().expect("a policy"), &Options::new(1)).expect("a node");
+        let server = UdpSocket::bind("127.0.0.1:0").expect("a name server");
+        let mut client = Client::new(&node, &Url::parse("redis://store.example").expect("a URL")).expect("a client");
+        client.link.ask_only(server.local_addr().expect("its address").port());
+        for _ in 0..1000 {
+            assert_eq!(client.tick(&node), BUSY);
+        }
+        let mut question = [0; 512];
+        assert!(server.recv(&mut question).expect("a question") > 12);
+        assert!(node.check(b"k", 1).is_allowed(), "the node goes on by itself");
+        assert!(!client.close(&node, 0), "what it owes is not told");
+        let mut other = Client::new(&node, &Url::parse("redis://store.example").expect("a URL")).expect("a client");
+        assert!(other.close(&node, 0), "it owes nothing, and connects to nobody");
     }
 }

@@ -10,9 +10,12 @@
 
 mod answer;
 mod buffer;
+mod dns;
 mod expect;
 mod fault;
+mod hosts;
 mod link;
+mod lookup;
 pub mod resp;
 mod session;
 mod socket;
@@ -21,7 +24,7 @@ mod url;
 
 pub use answer::Answer;
 pub use fault::{Fault, Why};
-pub use link::{Link, LinkError, Operation, Wants};
+pub use link::{Link, LinkError, NameFault, Operation, Wants};
 pub use session::{Arg, NoMemory, Script, Session, SCRIPTS_MOST};
 pub use text::Text;
 pub use url::{Address, Url, UrlError, UrlFault};

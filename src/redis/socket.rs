@@ -1,13 +1,13 @@
-//! The system calls of a link, and the addresses that a name has.
+//! The system calls of a link, and addresses as the system has them.
 
 use super::link::{LinkError, Operation, Wants};
-use super::url::Address;
 use crate::table::{again, errno};
 use core::ffi::c_int;
 use core::mem::{size_of, zeroed};
-use core::ptr::{addr_of, addr_of_mut, null_mut};
+use core::ptr::{addr_of, addr_of_mut};
 
 /// The addresses of one server that have not been tried yet.
+#[derive(Clone, Copy)]
 pub(super) struct Places {
     list: [Place; Places::MOST],
     len: usize,
@@ -26,19 +26,29 @@ impl Places {
 
     /// None.
     pub(super) fn new() -> Places {
-        // SAFETY: a sockaddr_storage is numbers, of which all may be 0.
-        let place = Place { address: unsafe { zeroed() }, len: 0 };
-        Places { list: [place; Places::MOST], len: 0, next: 0 }
+        Places { list: [Place::none(); Places::MOST], len: 0, next: 0 }
     }
 
-    /// The first eight that `address` has.
-    pub(super) fn of(address: &Address) -> Result<Places, LinkError> {
+    /// The one of a socket in the file system.
+    pub(super) fn of_path(path: &[u8]) -> Places {
         let mut places = Places::new();
-        match address {
-            Address::Unix(path) => places.push_path(path.as_bytes()),
-            Address::Tcp(host, port) => places.look_up(host.as_bytes(), *port)?,
+        places.push(Place::of_path(path));
+        places
+    }
+
+    /// Adds a place, while there is room: the first eight count.
+    pub(super) fn push(&mut self, place: Place) {
+        if let Some(to) = self.list.get_mut(self.len) {
+            *to = place;
+            self.len = self.len.saturating_add(1);
         }
-        Ok(places)
+    }
+
+    /// Adds what another has left.
+    pub(super) fn append(&mut self, mut other: Places) {
+        while let Some(place) = other.next() {
+            self.push(place);
+        }
     }
 
     /// The next one to try.
@@ -56,65 +66,6 @@ impl Places {
     pub(super) fn forget(&mut self) {
         self.next = self.len;
     }
-
-    fn push_path(&mut self, path: &[u8]) {
-        let Some(place) = self.list.first_mut() else { return };
-        // SAFETY: a sockaddr_un is numbers, of which all may be 0.
-        let mut name: libc::sockaddr_un = unsafe { zeroed() };
-        name.sun_family = libc::AF_UNIX as libc::sa_family_t;
-        // A 0 stays at the end: paths have 107 bytes at most (103 count where the system's place is smaller).
-        let room = name.sun_path.len().saturating_sub(1);
-        name.sun_path.iter_mut().zip(path).take(room).for_each(|(to, from)| *to = *from as libc::c_char);
-        // SAFETY: a sockaddr_storage has room for, and the alignment of, every kind of address.
-        unsafe { addr_of_mut!(place.address).cast::<libc::sockaddr_un>().write(name) };
-        place.len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-        self.len = 1;
-    }
-
-    fn look_up(&mut self, host: &[u8], port: u16) -> Result<(), LinkError> {
-        // A 0 at the end of each: a host has 255 bytes at most.
-        let mut name = [0_u8; 256];
-        name.iter_mut().zip(host).take(255).for_each(|(to, from)| *to = *from);
-        let mut digits = [0_u8; 20];
-        let mut service = [0_u8; 8];
-        let text = super::resp::decimal(i64::from(port), &mut digits);
-        service.iter_mut().zip(text).take(7).for_each(|(to, from)| *to = *from);
-        // SAFETY: an addrinfo is numbers and pointers, of which all may be 0.
-        let mut hints: libc::addrinfo = unsafe { zeroed() };
-        hints.ai_socktype = libc::SOCK_STREAM;
-        hints.ai_flags = libc::AI_NUMERICSERV;
-        let mut found: *mut libc::addrinfo = null_mut();
-        // SAFETY: both texts end with a 0, the hints are readable and `found` is writable for the call.
-        let code = unsafe { libc::getaddrinfo(name.as_ptr().cast(), service.as_ptr().cast(), &hints, &mut found) };
-        if code != 0 {
-            return Err(LinkError::Unknown(code));
-        }
-        let mut entry = found;
-        // SAFETY: getaddrinfo's list: each entry is readable until it is freed, and the last one's next is null.
-        while let Some(info) = unsafe { entry.as_ref() } {
-            self.push(info);
-            entry = info.ai_next;
-        }
-        // SAFETY: from getaddrinfo, freed once, and not looked at any more.
-        unsafe { libc::freeaddrinfo(found) };
-        Ok(())
-    }
-
-    fn push(&mut self, info: &libc::addrinfo) {
-        let fits = info.ai_addrlen as usize <= size_of::<libc::sockaddr_storage>();
-        if let Some(place) = self.list.get_mut(self.len).filter(|_| fits && !info.ai_addr.is_null()) {
-            // SAFETY: getaddrinfo says that there are so many bytes, and they fit.
-            unsafe {
-                core::ptr::copy_nonoverlapping(
-                    info.ai_addr.cast::<u8>(),
-                    addr_of_mut!(place.address).cast::<u8>(),
-                    info.ai_addrlen as usize,
-                )
-            };
-            place.len = info.ai_addrlen;
-            self.len = self.len.saturating_add(1);
-        }
-    }
 }
 
 impl core::fmt::Debug for Places {
@@ -124,14 +75,85 @@ impl core::fmt::Debug for Places {
 }
 
 impl Place {
+    /// No address: a value to fill a list with.
+    pub(super) const fn none() -> Place {
+        // SAFETY: a sockaddr_storage is numbers, of which all may be 0.
+        Place { address: unsafe { zeroed() }, len: 0 }
+    }
+
+    /// An address as text: IPv4, or IPv6 without brackets.
+    pub(super) fn of_text(text: &[u8], port: u16) -> Option<Place> {
+        extern "C" {
+            fn inet_pton(family: c_int, text: *const core::ffi::c_char, address: *mut core::ffi::c_void) -> c_int;
+        }
+        // The longest address has 45 bytes, and a 0 is at the end.
+        let mut name = [0_u8; 64];
+        if text.len() >= name.len() || text.contains(&0) {
+            return None;
+        }
+        name.iter_mut().zip(text).for_each(|(to, from)| *to = *from);
+        let mut octets = [0_u8; 16];
+        let families = [(libc::AF_INET, 4), (libc::AF_INET6, 16)];
+        let (_, length) = families.into_iter().find(|(family, _)| {
+            // SAFETY: the text ends with a 0, and there are 16 bytes for the address.
+            unsafe { inet_pton(*family, name.as_ptr().cast(), octets.as_mut_ptr().cast()) == 1 }
+        })?;
+        Place::of_octets(octets.get(..length)?, port)
+    }
+
+    /// An address as bytes: 4 or 16.
+    pub(super) fn of_octets(octets: &[u8], port: u16) -> Option<Place> {
+        let mut place = Place::none();
+        let storage = addr_of_mut!(place.address);
+        if let Ok(octets) = <[u8; 4]>::try_from(octets) {
+            // SAFETY: a sockaddr_in is numbers, of which all may be 0.
+            let mut name: libc::sockaddr_in = unsafe { zeroed() };
+            name.sin_family = libc::AF_INET as libc::sa_family_t;
+            name.sin_port = port.to_be();
+            name.sin_addr.s_addr = u32::from_ne_bytes(octets);
+            // SAFETY: a sockaddr_storage has room for, and the alignment of, every kind of address.
+            unsafe { storage.cast::<libc::sockaddr_in>().write(name) };
+            place.len = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        } else {
+            // SAFETY: as above.
+            let mut name: libc::sockaddr_in6 = unsafe { zeroed() };
+            name.sin6_family = libc::AF_INET6 as libc::sa_family_t;
+            name.sin6_port = port.to_be();
+            name.sin6_addr.s6_addr = <[u8; 16]>::try_from(octets).ok()?;
+            // SAFETY: as above.
+            unsafe { storage.cast::<libc::sockaddr_in6>().write(name) };
+            place.len = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
+        }
+        Some(place)
+    }
+
+    fn of_path(path: &[u8]) -> Place {
+        let mut place = Place::none();
+        // SAFETY: a sockaddr_un is numbers, of which all may be 0.
+        let mut name: libc::sockaddr_un = unsafe { zeroed() };
+        name.sun_family = libc::AF_UNIX as libc::sa_family_t;
+        // A 0 stays at the end: paths have 107 bytes at most (103 count where the system's place is smaller).
+        let room = name.sun_path.len().saturating_sub(1);
+        name.sun_path.iter_mut().zip(path).take(room).for_each(|(to, from)| *to = *from as libc::c_char);
+        // SAFETY: a sockaddr_storage has room for, and the alignment of, every kind of address.
+        unsafe { addr_of_mut!(place.address).cast::<libc::sockaddr_un>().write(name) };
+        place.len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+        place
+    }
+
     pub(super) fn family(&self) -> c_int {
         c_int::from(self.address.ss_family)
     }
 }
 
+/// A non-blocking datagram socket for this program only.
+pub(super) fn open_datagram(family: c_int) -> Result<c_int, i32> {
+    create(family, libc::SOCK_DGRAM)
+}
+
 /// A non-blocking socket for this program only, that does not hold small writes back.
 pub(super) fn open(family: c_int) -> Result<c_int, i32> {
-    let fd = create(family)?;
+    let fd = create(family, libc::SOCK_STREAM)?;
     if family != libc::AF_UNIX {
         // Without it a call could wait for the acknowledgement of the one before; a system that refuses is slower, not wrong.
         let _ = set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY);
@@ -140,16 +162,16 @@ pub(super) fn open(family: c_int) -> Result<c_int, i32> {
 }
 
 #[cfg(not(target_vendor = "apple"))]
-fn create(family: c_int) -> Result<c_int, i32> {
-    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+fn create(family: c_int, kind: c_int) -> Result<c_int, i32> {
+    let kind = kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: numbers only.
     again(|| unsafe { libc::socket(family, kind, 0) })
 }
 
 #[cfg(target_vendor = "apple")]
-fn create(family: c_int) -> Result<c_int, i32> {
+fn create(family: c_int, kind: c_int) -> Result<c_int, i32> {
     // SAFETY: numbers only, here and below.
-    let fd = again(|| unsafe { libc::socket(family, libc::SOCK_STREAM, 0) })?;
+    let fd = again(|| unsafe { libc::socket(family, kind, 0) })?;
     let done = again(|| unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) })
         .and_then(|_| again(|| unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) }))
         .and_then(|_| set(fd, libc::SOL_SOCKET, libc::SO_NOSIGPIPE));
@@ -233,7 +255,7 @@ pub(super) fn poll(fd: c_int, wants: Wants, millis: c_int) -> Result<Wants, Link
 }
 
 /// Made again as long as signals interrupt it.
-fn retried(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
+pub(super) fn retried(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
     loop {
         match usize::try_from(call()) {
             Ok(n) => return Ok(n),

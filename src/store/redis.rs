@@ -58,8 +58,8 @@ impl RedisStore {
         Ok(RedisStore { link: Link::new(url), session, timeout: Self::TIMEOUT, process: 0, server_time: 0 })
     }
 
-    /// The same with another time that a call may take at most, connecting included, in nanoseconds. Looking up a host's name
-    /// cannot be interrupted and may take longer.
+    /// The same with another time that a call may take at most, looking up a host's name and connecting included, in
+    /// nanoseconds.
     pub fn with_timeout(mut self, nanos: u64) -> RedisStore {
         self.timeout = nanos;
         self

@@ -1,5 +1,6 @@
 //! The connection without a server: texts, bytes and conversations.
 
+mod lookup;
 mod resp;
 mod session;
 mod url;
