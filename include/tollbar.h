@@ -504,6 +504,44 @@ int32_t tollbar_clock_is_counter(void);
  *         return TRY_LATER;
  */
 
+/* The limit had the permits: the usual reason of TOLLBAR_ALLOWED. */
+#define TOLLBAR_REASON_ADMITTED 0
+
+/* Denied: the permits are spent and come back with time (with a limit of 0, never). */
+#define TOLLBAR_REASON_RATE 1
+
+/* Never: the cost is above the burst. */
+#define TOLLBAR_REASON_BURST 2
+
+/* The table has no free slot for a new key. Denied with TOLLBAR_ON_FULL_DENY; allowed, and not remembered, with
+ * TOLLBAR_ON_FULL_ALLOW. */
+#define TOLLBAR_REASON_TABLE_FULL 3u
+
+/* Denied: with TOLLBAR_ON_FULL_INHERIT a new key took over the debt of the key whose slot it needs. */
+#define TOLLBAR_REASON_INHERITED_DEBT 4
+
+/* The request had an empty key; the table's options say whether it passes. */
+#define TOLLBAR_REASON_MISSING_KEY 5u
+
+/* Allowed and not charged: the key is exempt. */
+#define TOLLBAR_REASON_EXEMPT 6
+
+/* Denied: the permits would have come within the caller's patience, but as many callers as may are asleep already
+ * (tollbar_limiter_options). */
+#define TOLLBAR_REASON_QUEUE_FULL 7
+
+/* Denied: the state is damaged. C calls return an error instead. */
+#define TOLLBAR_REASON_FAULT 8
+
+/* Denied for now: the store has been asked and has not answered yet. */
+#define TOLLBAR_REASON_PENDING 9
+
+/* Denied: the store's last answer was that the limit is used up. */
+#define TOLLBAR_REASON_STORE_DENIED 10
+
+/* The store does not answer: the options of the lease decided. */
+#define TOLLBAR_REASON_STORE_DOWN 11
+
 /* A state word. All-zero is fresh: `= {0}`, .bss, calloc and a fresh mapping will do. It may lie
  * anywhere, also in memory shared by processes; it must be aligned to 8 bytes and, while threads
  * use it, touched by these calls only. What the word means is in docs/state-word.md. */
@@ -525,7 +563,15 @@ typedef struct tollbar_decision {
     uint64_t retry_after_ns;
     /* Nanoseconds until the state is as good as fresh if nobody comes between. */
     uint64_t reset_after_ns;
+    /* Why: one of TOLLBAR_REASON_*. */
+    uint32_t reason;
+    /* 0. */
+    uint32_t reserved;
 } tollbar_decision;
+
+/* A reason in a few English words, such as "over the rate". Static; "unknown reason" for numbers that this
+ * version does not know. Never NULL. */
+const char *tollbar_reason_name(uint32_t reason);
 
 /* Takes `cost` permits now, by TOLLBAR_CLOCK_TSC. A cost of 0 asks without charging.
  *
@@ -575,7 +621,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* A decision to be filled in. */
-#define TOLLBAR_DECISION_INIT { (uint32_t)sizeof(tollbar_decision), 0, 0, 0, 0 }
+#define TOLLBAR_DECISION_INIT { (uint32_t)sizeof(tollbar_decision), 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
  * 6. Limiters: any algorithm, with a clock

@@ -14,11 +14,56 @@ pub enum Verdict {
     Never = 2,
 }
 
+/// Why a request was decided as it was. The numbers are part of the C face and never change their meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Reason {
+    /// Admitted: the limit had the permits.
+    Admitted = 0,
+    /// Denied: the permits are spent and come back with time (with a limit of 0, never).
+    Rate = 1,
+    /// Never: the cost is above the burst.
+    Burst = 2,
+    /// The table has no free slot for a new key. Denied under `deny`; allowed, and not remembered, under `allow`.
+    TableFull = 3,
+    /// Denied: under `inherit` a new key took over the debt of the key whose slot it needs.
+    InheritedDebt = 4,
+    /// The request had an empty key; the table's options say whether it passes.
+    MissingKey = 5,
+    /// Allowed and not charged: the key is exempt.
+    Exempt = 6,
+    /// Denied: the permits would have come within the caller's patience, but as many callers as may are asleep already.
+    QueueFull = 7,
+    /// Denied: the table is damaged, or has no policy of that number.
+    Fault = 8,
+    /// Denied for now: the store has been asked and has not answered yet.
+    Pending = 9,
+    /// Denied: the store's last answer was that the limit is used up.
+    StoreDenied = 10,
+    /// The store does not answer: the options of the lease decided.
+    StoreDown = 11,
+}
+
+impl Reason {
+    /// The reason of a limit's own arithmetic. The numbers of the first three are those of [`Verdict`], so this compiles to a
+    /// copy.
+    #[inline(always)]
+    pub(crate) const fn of(verdict: Verdict) -> Reason {
+        match verdict {
+            Verdict::Allowed => Reason::Admitted,
+            Verdict::Denied => Reason::Rate,
+            Verdict::Never => Reason::Burst,
+        }
+    }
+}
+
 /// An answer with everything a caller may want to pass on to its own client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Decision {
     /// Whether the request may pass.
     pub verdict: Verdict,
+    /// Why.
+    pub reason: Reason,
     /// Permits that could be taken at this instant, after this decision.
     pub remaining: u64,
     /// Nanoseconds after which the same request would be admitted if nobody else came between, and
@@ -34,6 +79,12 @@ impl Decision {
     #[inline(always)]
     pub const fn is_allowed(&self) -> bool {
         matches!(self.verdict, Verdict::Allowed)
+    }
+
+    /// The same answer for another reason.
+    #[inline(always)]
+    pub(crate) const fn because(self, reason: Reason) -> Decision {
+        Decision { reason, ..self }
     }
 
     /// The nanoseconds to wait before the same request could pass; `None` if it passed or never will.

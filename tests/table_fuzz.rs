@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
-use tollbar::{Decision, Policy, Verdict};
+use tollbar::{Decision, Policy, Reason, Verdict};
 
 const NOW: u64 = 400 * DAY;
 /// Keys that are in the table.
@@ -207,7 +207,8 @@ impl IntoRange for (u64, u64) {
 
 /// Every public call, for keys and policies that are there and such as are not. Whatever time, whatever cost.
 fn every_call(table: &Table, rng: &mut Rng, keys: u64) {
-    let none = Decision { verdict: Verdict::Never, remaining: 0, retry_after: 0, reset_after: 0 };
+    let none =
+        Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining: 0, retry_after: 0, reset_after: 0 };
     for _ in 0..keys {
         let number = rng.below(KEYS + 100);
         let key = number.to_le_bytes();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Barrier;
 use std::thread;
 use tollbar::table::{Missing, OnFull, Options, PolicyId, Request, Table, TableError, POLICIES_MOST};
-use tollbar::{Decision, Policy, Verdict, NEVER};
+use tollbar::{Decision, Policy, Reason, Verdict, NEVER};
 
 const FIRST: PolicyId = PolicyId::FIRST;
 const NOW: u64 = 50 * DAY;
@@ -65,7 +65,8 @@ fn s24_keys_are_bytes() {
 
 /// Every way to ask for `key` once, and whether it was admitted.
 fn ways(table: &Table, id: PolicyId, key: &[u8]) -> [bool; 7] {
-    let none = Decision { verdict: Verdict::Never, remaining: 7, retry_after: 7, reset_after: 7 };
+    let none =
+        Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining: 7, retry_after: 7, reset_after: 7 };
     let (mut verdicts, mut decisions) = ([Verdict::Never], [none]);
     let request = [Request { policy: id, key, cost: 1 }];
     table.admit_many_at(NOW, &request, &mut verdicts);

@@ -5,7 +5,7 @@ mod common;
 use common::{policy, Rng, Shape, DAY, MS, SEC};
 use std::collections::HashMap;
 use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
-use tollbar::{Decision, Policy, Shared, State, Verdict};
+use tollbar::{Decision, Policy, Reason, Shared, State, Verdict};
 
 /// Every one-word algorithm with every option it takes, at rates from one a year to 10^10 a second.
 const POLICIES: [&str; 32] = [
@@ -95,7 +95,8 @@ impl Pair {
     }
 }
 
-const CLOSED: Decision = Decision { verdict: Verdict::Never, remaining: 0, retry_after: 0, reset_after: 0 };
+const CLOSED: Decision =
+    Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining: 0, retry_after: 0, reset_after: 0 };
 
 /// Three keys under each of the 32 policies, in one table, their calls mixed. Each key's clock goes its own way, back
 /// too: nothing that one key does is seen by another. The table is never full, so `on_full` must not matter.

@@ -46,6 +46,8 @@ struct Decision {
     struct_size: u32,
     verdict: u32,
     times_and_counts: [u64; 3],
+    reason: u32,
+    reserved: u32,
 }
 
 /// tollbar_request.
@@ -165,7 +167,7 @@ pub fn all(path: &OsStr) -> Vec<Call> {
 }
 
 fn decision() -> Decision {
-    Decision { struct_size: size_of::<Decision>() as u32, verdict: 0, times_and_counts: [0; 3] }
+    Decision { struct_size: size_of::<Decision>() as u32, verdict: 0, times_and_counts: [0; 3], reason: 0, reserved: 0 }
 }
 
 /// A table that is half full.

@@ -78,10 +78,11 @@ func newDecision() C.tollbar_decision {
 // decided is C's answer as Go's.
 func decided(code C.int32_t, d *C.tollbar_decision) (Decision, error) {
 	if code < 0 {
-		return Decision{Verdict: Denied}, Code(code)
+		return Decision{Verdict: Denied, Reason: ReasonFault}, Code(code)
 	}
 	return Decision{
 		Verdict:    Verdict(code),
+		Reason:     Reason(d.reason),
 		Remaining:  uint64(d.remaining),
 		RetryAfter: duration(uint64(d.retry_after_ns)),
 		ResetAfter: duration(uint64(d.reset_after_ns)),

@@ -195,21 +195,21 @@ func (l *Lease) AllowN(key string, n uint64) bool {
 // Check takes n permits of the key and answers in full: Remaining is this machine's, RetryAfter an estimate, ResetAfter 0. n of 0
 // asks without charging. With an error the verdict is [Denied].
 func (l *Lease) Check(key string, n uint64) (Decision, error) {
-	d := Decision{Verdict: Denied}
+	d := Decision{Verdict: Denied, Reason: ReasonFault}
 	err := l.call(func() Code { return leaseCheck(l.handle, key, n, &d) })
 	return d, err
 }
 
 // CheckAt is [Lease.Check] at the caller's time, on the scale of [Lease.Now].
 func (l *Lease) CheckAt(key string, now, n uint64) (Decision, error) {
-	d := Decision{Verdict: Denied}
+	d := Decision{Verdict: Denied, Reason: ReasonFault}
 	err := l.call(func() Code { return leaseCheckAt(l.handle, key, now, n, &d) })
 	return d, err
 }
 
 // Peek is what [Lease.Check] could answer from what this machine has. It takes nothing, and asks for nothing.
 func (l *Lease) Peek(key string, n uint64) (Decision, error) {
-	d := Decision{Verdict: Denied}
+	d := Decision{Verdict: Denied, Reason: ReasonFault}
 	err := l.call(func() Code { return leasePeek(l.handle, key, n, &d) })
 	return d, err
 }

@@ -128,7 +128,7 @@ func (l *Limiter) AllowAt(now, n uint64) bool { return !l.closed.Load() && l.all
 // Check takes n permits now and answers in full. n of 0 asks without charging. The error is [ErrClosed] or nil.
 func (l *Limiter) Check(n uint64) (Decision, error) {
 	if l.closed.Load() {
-		return Decision{Verdict: Denied}, ErrClosed
+		return Decision{Verdict: Denied, Reason: ReasonFault}, ErrClosed
 	}
 	return l.check(n)
 }
@@ -136,7 +136,7 @@ func (l *Limiter) Check(n uint64) (Decision, error) {
 // CheckAt is [Limiter.Check] at the caller's time, in nanoseconds.
 func (l *Limiter) CheckAt(now, n uint64) (Decision, error) {
 	if l.closed.Load() {
-		return Decision{Verdict: Denied}, ErrClosed
+		return Decision{Verdict: Denied, Reason: ReasonFault}, ErrClosed
 	}
 	return l.checkAt(now, n)
 }
@@ -144,7 +144,7 @@ func (l *Limiter) CheckAt(now, n uint64) (Decision, error) {
 // Peek is what [Limiter.Check] would answer; it changes nothing.
 func (l *Limiter) Peek(n uint64) (Decision, error) {
 	if l.closed.Load() {
-		return Decision{Verdict: Denied}, ErrClosed
+		return Decision{Verdict: Denied, Reason: ReasonFault}, ErrClosed
 	}
 	return l.peek(n)
 }
@@ -152,7 +152,7 @@ func (l *Limiter) Peek(n uint64) (Decision, error) {
 // PeekAt is [Limiter.Peek] at the caller's time, in nanoseconds.
 func (l *Limiter) PeekAt(now, n uint64) (Decision, error) {
 	if l.closed.Load() {
-		return Decision{Verdict: Denied}, ErrClosed
+		return Decision{Verdict: Denied, Reason: ReasonFault}, ErrClosed
 	}
 	return l.peekAt(now, n)
 }

@@ -47,7 +47,7 @@ func TestAnswersInFull(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	d, _ = limiter.PeekAt(second, 1)
-	if d != (tollbar.Decision{Verdict: tollbar.Denied, RetryAfter: 100 * time.Millisecond, ResetAfter: 200 * time.Millisecond}) {
+	if d != (tollbar.Decision{Verdict: tollbar.Denied, Reason: tollbar.ReasonRate, RetryAfter: 100 * time.Millisecond, ResetAfter: 200 * time.Millisecond}) {
 		t.Errorf("%+v", d)
 	}
 	if d, _ = limiter.CheckAt(second, 3); d.Verdict != tollbar.Never || d.RetryAfter != tollbar.Forever {

@@ -136,7 +136,7 @@ func (k Keys) AllowN(key string, n uint64) bool {
 // Check takes n permits of the key and answers in full. n of 0 asks without charging. With an error the verdict is
 // [Denied].
 func (k Keys) Check(key string, n uint64) (Decision, error) {
-	d := Decision{Verdict: Denied}
+	d := Decision{Verdict: Denied, Reason: ReasonFault}
 	err := k.call(func(table uintptr) Code { return tableCheck(table, k.policy, key, n, &d) })
 	return d, err
 }
@@ -144,14 +144,14 @@ func (k Keys) Check(key string, n uint64) (Decision, error) {
 // CheckAt is [Keys.Check] at the caller's time, in nanoseconds on the scale of [Table.Now], or on another that all callers
 // of this table share.
 func (k Keys) CheckAt(key string, now, n uint64) (Decision, error) {
-	d := Decision{Verdict: Denied}
+	d := Decision{Verdict: Denied, Reason: ReasonFault}
 	err := k.call(func(table uintptr) Code { return tableCheckAt(table, k.policy, key, now, n, &d) })
 	return d, err
 }
 
 // Peek is what [Keys.Check] would answer; it takes nothing, and puts no key into the table.
 func (k Keys) Peek(key string, n uint64) (Decision, error) {
-	d := Decision{Verdict: Denied}
+	d := Decision{Verdict: Denied, Reason: ReasonFault}
 	err := k.call(func(table uintptr) Code { return tablePeek(table, k.policy, key, n, &d) })
 	return d, err
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -243,6 +244,22 @@ func TestWhatCannotBeATable(t *testing.T) {
 		if !errors.Is(err, c.code) || table != nil {
 			t.Errorf("case %d: %v", i, err)
 		}
+	}
+}
+
+func TestReasons(t *testing.T) {
+	table := mustTable(t, tollbar.TableOptions{Capacity: 1, OnFull: tollbar.OnFullAllow}, "1/h")
+	table.Under(0).Exempt("us")
+	for i := range 40000 {
+		table.Allow(strconv.Itoa(i))
+	}
+	for key, want := range map[string]tollbar.Reason{"us": tollbar.ReasonExempt, "them": tollbar.ReasonTableFull, "": tollbar.ReasonMissingKey} {
+		if d, err := table.Check(key, 1); err != nil || d.Reason != want {
+			t.Error(key, d, err)
+		}
+	}
+	if tollbar.ReasonTableFull.String() != "table full" || tollbar.Reason(99).String() != "unknown reason" {
+		t.Error(tollbar.ReasonTableFull)
 	}
 }
 

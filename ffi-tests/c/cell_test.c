@@ -20,6 +20,8 @@ static void assert_decision(const tollbar_decision *got, uint32_t verdict, uint6
                             uint64_t retry_after_ns, uint64_t reset_after_ns) {
     assert_int_equal(got->struct_size, sizeof *got);
     assert_int_equal(got->verdict, verdict);
+    assert_int_equal(got->reason, verdict);
+    assert_int_equal(got->reserved, 0);
     assert_int_equal(got->remaining, remaining);
     assert_int_equal(got->retry_after_ns, retry_after_ns);
     assert_int_equal(got->reset_after_ns, reset_after_ns);
@@ -181,6 +183,34 @@ struct newer_decision {
     uint64_t beyond;
 };
 
+static void c6_an_older_decision_gets_no_reason(void **state) {
+    tollbar_cell cell = TOLLBAR_CELL_INIT;
+    tollbar_decision older;
+    (void)state;
+    memset(&older, 0x55, sizeof older);
+    older.struct_size = (uint32_t)offsetof(tollbar_decision, reason);
+    assert_int_equal(older.struct_size, 32);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, SEC, 1, &older), TOLLBAR_ALLOWED);
+    assert_int_equal(older.struct_size, 32);
+    assert_int_equal(older.remaining, 2);
+    assert_int_equal(older.reason, 0x55555555);
+    assert_int_equal(older.reserved, 0x55555555);
+}
+
+static void reasons_have_names(void **state) {
+    uint32_t i, j;
+    (void)state;
+    assert_string_equal(tollbar_reason_name(TOLLBAR_REASON_ADMITTED), "admitted");
+    assert_string_equal(tollbar_reason_name(TOLLBAR_REASON_TABLE_FULL), "table full");
+    for (i = 0; i <= TOLLBAR_REASON_STORE_DOWN; i++) {
+        assert_string_not_equal(tollbar_reason_name(i), "unknown reason");
+        for (j = 0; j < i; j++)
+            assert_string_not_equal(tollbar_reason_name(i), tollbar_reason_name(j));
+    }
+    assert_string_equal(tollbar_reason_name(i), "unknown reason");
+    assert_string_equal(tollbar_reason_name(UINT32_MAX), "unknown reason");
+}
+
 static void c6_a_newer_decision_gets_a_zero_tail(void **state) {
     tollbar_cell cell = TOLLBAR_CELL_INIT;
     struct newer_decision newer;
@@ -221,6 +251,8 @@ int main(void) {
         TEST(c3_time_that_goes_back_admits_nothing_more),
         TEST(c3_times_out_of_range_admit_nothing),
         TEST(c2_nothing_is_charged_or_written_on_an_error),
+        TEST(c6_an_older_decision_gets_no_reason),
+        TEST(reasons_have_names),
         TEST(c6_a_newer_decision_gets_a_zero_tail),
         TEST(cells_outlive_their_policy),
     };

@@ -647,6 +647,8 @@ static void a_request_without_a_key(void **state) {
                 assert_decision(got, TOLLBAR_DENIED, 0, TOLLBAR_NO_TIME, TOLLBAR_NO_TIME);
             else
                 assert_decision(got, TOLLBAR_ALLOWED, mode == TOLLBAR_MISSING_ALLOW ? UINT64_MAX : 0, 0, 0);
+            if (mode != TOLLBAR_MISSING_REPORT)
+                assert_int_equal(got.reason, TOLLBAR_REASON_MISSING_KEY);
             assert_int_equal(tollbar_table_peek_at(table, 0, keys[i], 0, SEC, 1, &got), want[mode]);
             assert_int_equal(tollbar_table_take_up_to_at(table, 0, keys[i], 0, SEC, 9, &taken), want[mode]);
             assert_int_equal(taken, mode == TOLLBAR_MISSING_DENY ? 0 : mode == TOLLBAR_MISSING_ALLOW ? 9 : 77);
@@ -663,13 +665,15 @@ static void a_request_without_a_key(void **state) {
 /* What newcomers get who find no place, and that peek foretells it. */
 static void full_tables(void **state) {
     enum { KEYS = 12000 };
+    static const uint32_t of_full[] = {TOLLBAR_REASON_TABLE_FULL, TOLLBAR_REASON_INHERITED_DEBT, TOLLBAR_REASON_TABLE_FULL,
+                                       TOLLBAR_REASON_ADMITTED};
     uint32_t on_full;
     (void)state;
     for (on_full = TOLLBAR_ON_FULL_DENY; on_full <= TOLLBAR_ON_FULL_EVICT_NEAREST; on_full++) {
         struct asked asked;
         tollbar_table *table;
         tollbar_table_stats stats;
-        uint64_t key, allowed = 0;
+        uint64_t key, allowed = 0, reasons[TOLLBAR_REASON_STORE_DOWN + 1] = {0};
         ask(&asked, 1, "10/min burst 3", NULL);
         asked.options.on_full = on_full;
         table = table_asked(&asked);
@@ -679,6 +683,8 @@ static void full_tables(void **state) {
             int32_t verdict = tollbar_table_peek_at(table, 0, &key, sizeof key, SEC, 2, &told);
             assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, SEC, 2, &got), verdict);
             assert_int_equal(got.retry_after_ns, told.retry_after_ns);
+            assert_int_equal(got.reason, told.reason);
+            reasons[got.reason]++;
             allowed += verdict == TOLLBAR_ALLOWED;
             if (stats_of(table).refused != refused) {
                 /* There is a place at the very time that it is told. */
@@ -692,6 +698,8 @@ static void full_tables(void **state) {
         }
         stats = stats_of(table);
         assert_int_equal(stats.slots, LEAST);
+        assert_int_equal(reasons[TOLLBAR_REASON_ADMITTED] + (on_full == TOLLBAR_ON_FULL_EVICT_NEAREST ? 0 : reasons[of_full[on_full]]), KEYS);
+        assert_int_equal(reasons[TOLLBAR_REASON_ADMITTED], on_full == TOLLBAR_ON_FULL_EVICT_NEAREST ? KEYS : stats.inserted);
         assert_true(stats.inserted > LEAST - LEAST / 10 && stats.inserted <= LEAST);
         assert_int_equal(stats.keys, stats.inserted);
         switch (on_full) {

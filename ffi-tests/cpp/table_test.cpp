@@ -313,6 +313,10 @@ TEST(options) {
         const table small(full, {"2/h"});
         // A second permit goes to who inherits the debt of one, and then none is left.
         const int got = admitted(small);
+        const auto told = small.decide_at(1h, "a newcomer");
+        CHECK(told.why() == (way == on_full::inherit ? tollbar::reason::inherited_debt
+                             : way == on_full::allow ? tollbar::reason::table_full
+                                                     : tollbar::reason::admitted));
         CHECK(way == on_full::inherit ? got > places && got < 20'000 : got == 20'000);
         CHECK((small.stats().inherited > 0) == (way == on_full::inherit));
         CHECK((small.stats().unremembered > 0) == (way == on_full::allow));

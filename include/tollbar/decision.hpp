@@ -127,6 +127,37 @@ enum class outcome {
     failed,
 };
 
+/// Why a request was decided as it was. A later version of the library may have more.
+enum class reason : std::uint32_t {
+    /// The limit had the permits: the usual reason of an allowed request.
+    admitted = TOLLBAR_REASON_ADMITTED,
+    /// Denied: the permits are spent and come back with time (with a limit of 0, never).
+    rate = TOLLBAR_REASON_RATE,
+    /// Never: the cost is above the burst.
+    burst = TOLLBAR_REASON_BURST,
+    /// The table has no free slot for a new key. Denied with on_full::deny; allowed, and not remembered, with on_full::allow.
+    table_full = TOLLBAR_REASON_TABLE_FULL,
+    /// Denied: with on_full::inherit a new key took over the debt of the key whose slot it needs.
+    inherited_debt = TOLLBAR_REASON_INHERITED_DEBT,
+    /// The request had an empty key; the table's options say whether it passes.
+    missing_key = TOLLBAR_REASON_MISSING_KEY,
+    /// Allowed and not charged: the key is exempt.
+    exempt = TOLLBAR_REASON_EXEMPT,
+    /// Denied: the permits would have come within the caller's patience, but as many callers as may are asleep already.
+    queue_full = TOLLBAR_REASON_QUEUE_FULL,
+    /// Denied: the state is damaged. C calls return an error instead.
+    fault = TOLLBAR_REASON_FAULT,
+    /// Denied for now: the store has been asked and has not answered yet.
+    pending = TOLLBAR_REASON_PENDING,
+    /// Denied: the store's last answer was that the limit is used up.
+    store_denied = TOLLBAR_REASON_STORE_DENIED,
+    /// The store does not answer: the options of the lease decided.
+    store_down = TOLLBAR_REASON_STORE_DOWN,
+};
+
+/// A reason in a few English words. Static.
+inline const char *name(reason why) noexcept { return tollbar_reason_name(static_cast<std::uint32_t>(why)); }
+
 /// Whether a request may pass. True if it was admitted and charged, false for everything else, errors among it:
 /// `if (limiter.check())` fails closed. It is one int32_t, and an array of them is what batches write.
 class [[nodiscard]] verdict {
@@ -178,6 +209,8 @@ public:
     std::error_code error() const noexcept { return answer().error(); }
     constexpr verdict answer() const noexcept { return verdict(code_); }
 
+    /// Why; reason::fault if the call failed.
+    constexpr tollbar::reason why() const noexcept { return static_cast<tollbar::reason>(raw_.reason); }
     /// Permits that could be taken at this instant, after this decision; 0 if the call failed.
     constexpr std::uint64_t remaining() const noexcept { return raw_.remaining; }
     /// How long until the same request would be admitted if nobody else came between: 0 if it was admitted, empty
@@ -199,7 +232,8 @@ private:
     decision() noexcept = default;
 
     // What stays if the call fails and writes nothing.
-    tollbar_decision raw_ = {static_cast<std::uint32_t>(sizeof(tollbar_decision)), TOLLBAR_DENIED, 0, TOLLBAR_NO_TIME, 0};
+    tollbar_decision raw_ = {static_cast<std::uint32_t>(sizeof(tollbar_decision)), TOLLBAR_DENIED, 0, TOLLBAR_NO_TIME, 0,
+                             TOLLBAR_REASON_FAULT, 0};
     std::int32_t code_ = TOLLBAR_DENIED;
 };
 

@@ -9,7 +9,7 @@
 //! `burst + limit` in one period.
 
 use super::{describe, Algorithm, Reservation, Step};
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{Grid, NEVER};
 use core::num::NonZeroU64;
@@ -304,7 +304,13 @@ impl Algorithm for Gcra {
         let room = clock.wrapping_add(self.tolerance).saturating_sub(self.base(state, clock));
         let fresh = if state == 0 { 0 } else { self.grid.nanos(state.saturating_sub(self.lacking)) };
         let reset_after = if fresh == NEVER { NEVER } else { fresh.saturating_sub(now) };
-        Decision { verdict, remaining: room / self.grid.per_permit(), retry_after: 0, reset_after }
+        Decision {
+            verdict: Verdict::Allowed,
+            reason: Reason::Admitted,
+            remaining: room / self.grid.per_permit(),
+            retry_after: 0,
+            reset_after,
+        }
     }
 
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {

@@ -20,7 +20,7 @@ mod rule;
 
 pub use rule::Rule;
 
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::units::NEVER;
 
 /// A verdict, and the state to store if it is another one. A refusal keeps the state, but where an
@@ -151,6 +151,7 @@ fn describe(algorithm: &impl Algorithm, verdict: Verdict, state: u64, now: u64, 
     };
     Decision {
         verdict,
+        reason: Reason::of(verdict),
         remaining: algorithm.available(state, now),
         retry_after,
         reset_after: after(algorithm.fresh_at(state, now), now),

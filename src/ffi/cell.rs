@@ -4,9 +4,11 @@ use super::boundary::*;
 use super::policy::tollbar_policy;
 use super::status::*;
 use crate::clock::{Clock, Tsc};
-use crate::decision::Decision;
+use crate::decision::{Decision, Reason};
 use crate::limiter::cell;
 use crate::sync::AtomicU64;
+use core::ffi::c_char;
+use core::mem::size_of;
 
 /// A state word. All-zero is fresh: `= {0}`, .bss, calloc and a fresh mapping will do. It may lie
 /// anywhere, also in memory shared by processes; it must be aligned to 8 bytes and, while threads
@@ -16,6 +18,33 @@ pub struct tollbar_cell {
     /// The state.
     pub word: u64,
 }
+
+/// The limit had the permits: the usual reason of TOLLBAR_ALLOWED.
+pub const TOLLBAR_REASON_ADMITTED: u32 = 0;
+/// Denied: the permits are spent and come back with time (with a limit of 0, never).
+pub const TOLLBAR_REASON_RATE: u32 = 1;
+/// Never: the cost is above the burst.
+pub const TOLLBAR_REASON_BURST: u32 = 2;
+/// The table has no free slot for a new key. Denied with TOLLBAR_ON_FULL_DENY; allowed, and not remembered, with
+/// TOLLBAR_ON_FULL_ALLOW.
+pub const TOLLBAR_REASON_TABLE_FULL: u32 = 3;
+/// Denied: with TOLLBAR_ON_FULL_INHERIT a new key took over the debt of the key whose slot it needs.
+pub const TOLLBAR_REASON_INHERITED_DEBT: u32 = 4;
+/// The request had an empty key; the table's options say whether it passes.
+pub const TOLLBAR_REASON_MISSING_KEY: u32 = 5;
+/// Allowed and not charged: the key is exempt.
+pub const TOLLBAR_REASON_EXEMPT: u32 = 6;
+/// Denied: the permits would have come within the caller's patience, but as many callers as may are asleep already
+/// (tollbar_limiter_options).
+pub const TOLLBAR_REASON_QUEUE_FULL: u32 = 7;
+/// Denied: the state is damaged. C calls return an error instead.
+pub const TOLLBAR_REASON_FAULT: u32 = 8;
+/// Denied for now: the store has been asked and has not answered yet.
+pub const TOLLBAR_REASON_PENDING: u32 = 9;
+/// Denied: the store's last answer was that the limit is used up.
+pub const TOLLBAR_REASON_STORE_DENIED: u32 = 10;
+/// The store does not answer: the options of the lease decided.
+pub const TOLLBAR_REASON_STORE_DOWN: u32 = 11;
 
 /// An answer in full.
 #[repr(C)]
@@ -32,6 +61,10 @@ pub struct tollbar_decision {
     pub retry_after_ns: u64,
     /// Nanoseconds until the state is as good as fresh if nobody comes between.
     pub reset_after_ns: u64,
+    /// Why: one of TOLLBAR_REASON_*.
+    pub reason: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
@@ -39,7 +72,42 @@ unsafe impl Growable for tollbar_decision {
     const FIRST_SIZE: usize = 32;
 }
 
-const _: () = assert!(core::mem::size_of::<tollbar_decision>() == 32);
+const _: () = assert!(size_of::<tollbar_decision>() == 40);
+
+const _: () = assert!(TOLLBAR_REASON_ADMITTED == Reason::Admitted as u32);
+const _: () = assert!(TOLLBAR_REASON_RATE == Reason::Rate as u32);
+const _: () = assert!(TOLLBAR_REASON_BURST == Reason::Burst as u32);
+const _: () = assert!(TOLLBAR_REASON_TABLE_FULL == Reason::TableFull as u32);
+const _: () = assert!(TOLLBAR_REASON_INHERITED_DEBT == Reason::InheritedDebt as u32);
+const _: () = assert!(TOLLBAR_REASON_MISSING_KEY == Reason::MissingKey as u32);
+const _: () = assert!(TOLLBAR_REASON_EXEMPT == Reason::Exempt as u32);
+const _: () = assert!(TOLLBAR_REASON_QUEUE_FULL == Reason::QueueFull as u32);
+const _: () = assert!(TOLLBAR_REASON_FAULT == Reason::Fault as u32);
+const _: () = assert!(TOLLBAR_REASON_PENDING == Reason::Pending as u32);
+const _: () = assert!(TOLLBAR_REASON_STORE_DENIED == Reason::StoreDenied as u32);
+const _: () = assert!(TOLLBAR_REASON_STORE_DOWN == Reason::StoreDown as u32);
+
+/// A reason in a few English words, such as "over the rate". Static; "unknown reason" for numbers that this
+/// version does not know. Never NULL.
+#[no_mangle]
+pub extern "C" fn tollbar_reason_name(reason: u32) -> *const c_char {
+    let name = match reason {
+        TOLLBAR_REASON_ADMITTED => c"admitted",
+        TOLLBAR_REASON_RATE => c"over the rate",
+        TOLLBAR_REASON_BURST => c"above the burst",
+        TOLLBAR_REASON_TABLE_FULL => c"table full",
+        TOLLBAR_REASON_INHERITED_DEBT => c"inherited debt",
+        TOLLBAR_REASON_MISSING_KEY => c"missing key",
+        TOLLBAR_REASON_EXEMPT => c"exempt",
+        TOLLBAR_REASON_QUEUE_FULL => c"queue full",
+        TOLLBAR_REASON_FAULT => c"fault",
+        TOLLBAR_REASON_PENDING => c"pending",
+        TOLLBAR_REASON_STORE_DENIED => c"denied by the store",
+        TOLLBAR_REASON_STORE_DOWN => c"store down",
+        _ => c"unknown reason",
+    };
+    name.as_ptr()
+}
 
 /// Takes `cost` permits now, by TOLLBAR_CLOCK_TSC. A cost of 0 asks without charging.
 ///
@@ -175,24 +243,41 @@ pub unsafe extern "C" fn tollbar_cell_reset(cell: *mut tollbar_cell) -> i32 {
     })
 }
 
-/// Writes an answer and returns its verdict; `out` is looked at before anything is decided. Apart, so that those who want no answer
-/// in full save no registers for one.
+/// Decides, writes the answer and returns its verdict. `out` is inspected before anything is decided. Out of line, so that
+/// calls without an answer in full save no registers for one.
 #[inline(never)]
 pub(super) fn answer(out: *mut tollbar_decision, decide: impl FnOnce() -> Decision) -> Result<i32, i32> {
     if out.is_null() {
         return Ok(decide().verdict as i32);
     }
-    size_at(out)?;
-    let decision = decide();
+    let size = size_at(out)?;
+    // SAFETY: size_at has inspected it; writable by the promise that every caller of this makes to C.
+    unsafe { put(out, size, &decide()) }
+}
+
+/// Writes an answer and returns its verdict.
+///
+/// # Safety
+/// `out` points to a writable struct of `size` bytes, which [`size_at`] has returned for it.
+#[inline(always)]
+pub(super) unsafe fn put(out: *mut tollbar_decision, size: usize, decision: &Decision) -> Result<i32, i32> {
     let value = tollbar_decision {
-        struct_size: 0,
+        struct_size: size as u32,
         verdict: decision.verdict as u32,
         remaining: decision.remaining,
         retry_after_ns: decision.retry_after,
         reset_after_ns: decision.reset_after,
+        reason: decision.reason as u32,
+        reserved: 0,
     };
-    // SAFETY: size_at has checked it; writable by the promise every caller of this makes to C.
-    unsafe { write(out, &value) }?;
+    // The usual caller knows the struct as this version does: some stores instead of a call that copies.
+    if size == size_of::<tollbar_decision>() {
+        // SAFETY: by the caller's promise; `value` has the caller's own `struct_size`.
+        unsafe { out.write(value) };
+    } else {
+        // SAFETY: by the caller's promise.
+        unsafe { write(out, &value) }?;
+    }
     Ok(decision.verdict as i32)
 }
 

@@ -1,7 +1,7 @@
 //! Decisions of tables.
 
 use super::boundary::*;
-use super::cell::{answer, tollbar_decision};
+use super::cell::{answer, put, tollbar_decision};
 use super::status::*;
 use super::table::{table_code, tollbar_table, Code};
 use crate::decision::Decision;
@@ -358,9 +358,12 @@ unsafe fn tell_in_full(
 ) -> Result<i32, i32> {
     // SAFETY: by the caller's promise.
     let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
-    size_at(out)?;
-    let decision = table.try_check(PolicyId::new(policy), key, now, cost).map_err(table_code)?;
-    answer(out, || decision)
+    let size = size_at(out)?;
+    match table.try_check(PolicyId::new(policy), key, now, cost) {
+        // SAFETY: size_at has inspected it; writable by the caller's promise.
+        Ok(decision) => unsafe { put(out, size, &decision) },
+        Err(error) => Err(table_code(error)),
+    }
 }
 
 /// # Safety

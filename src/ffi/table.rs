@@ -5,7 +5,7 @@ use super::clock::source;
 use super::policy::{policy, tollbar_policy_spec};
 use super::status::*;
 use crate::algorithm::Rule;
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::Policy;
 use crate::table::{Answer, Call, Missing, OnFull, Options, Table, TableError, POLICIES_MOST};
 use core::ffi::{c_char, c_void, CStr};
@@ -231,6 +231,11 @@ impl Answer for Code {
     #[inline(always)]
     fn told(decision: Decision) -> Code {
         Code(decision.verdict as i32)
+    }
+
+    #[inline(always)]
+    fn because(self, _: Reason) -> Code {
+        self
     }
 
     #[inline(always)]

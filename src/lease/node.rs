@@ -13,7 +13,7 @@ use super::line::{Line, Taken};
 use super::ring::{Found, Message, Ring, KEY_MOST, NUMBER_MOST};
 use super::stats::{Circuit, Count, Stats};
 use super::terms::{Rescue, Terms};
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::sync::Ordering;
 use crate::table::region::Region;
 use crate::table::{PolicyId, Table};
@@ -83,7 +83,14 @@ impl Node {
         let own = self.reserve.peek_at(policy, bytes, now, cost);
         match own.is_allowed() {
             true => allowed(left.max(own.remaining)),
-            false => denied(left, self.retry(hash, now, own.retry_after)),
+            false => {
+                let reason = match self.circuit(now) {
+                    Circuit::Closed if self.dry_until(hash) > now => Reason::StoreDenied,
+                    Circuit::Closed => Reason::Pending,
+                    _ => Reason::StoreDown,
+                };
+                denied(reason, left, self.retry(hash, now, own.retry_after))
+            }
         }
     }
 
@@ -210,18 +217,18 @@ impl Node {
             _ if closed => {
                 if let Some(dry) = self.dry_until(hash).checked_sub(now).filter(|wait| *wait > 0) {
                     self.count(Count::Denied, 1);
-                    return denied(0, dry);
+                    return denied(Reason::StoreDenied, 0, dry);
                 }
             }
             Rescue::Allow => {
                 self.nudge(hash, key, now, cost);
                 self.count(Count::Uncounted, cost);
-                return allowed(0);
+                return allowed(0).because(Reason::StoreDown);
             }
             Rescue::Deny => {
                 self.nudge(hash, key, now, cost);
                 self.count(Count::Denied, 1);
-                return denied(0, retry);
+                return denied(Reason::StoreDown, 0, retry);
             }
             Rescue::Share => {}
         }
@@ -231,13 +238,14 @@ impl Node {
             // What is taken and cannot be told is lost: the request is refused.
             if own.is_allowed() && self.say(hash, key, cost, 0) {
                 self.count(if closed { Count::Overdrawn } else { Count::Rescued }, cost);
-                return allowed(own.remaining);
+                let told = allowed(own.remaining);
+                return if closed { told } else { told.because(Reason::StoreDown) };
             }
             retry = retry.min(own.retry_after.max(1));
         }
         self.nudge(hash, key, now, cost);
         self.count(Count::Denied, 1);
-        denied(0, self.retry(hash, now, retry))
+        denied(if closed { Reason::Pending } else { Reason::StoreDown }, 0, self.retry(hash, now, retry))
     }
 
     /// Whether the store, which answers, may be told afterwards. Who comes so often as to live on leases is to wait for them: it has
@@ -363,13 +371,13 @@ fn reserve_key(key: &[u8]) -> (PolicyId, &[u8]) {
 
 #[inline(always)]
 fn allowed(remaining: u64) -> Decision {
-    Decision { verdict: Verdict::Allowed, remaining, retry_after: 0, reset_after: 0 }
+    Decision { verdict: Verdict::Allowed, reason: Reason::Admitted, remaining, retry_after: 0, reset_after: 0 }
 }
 
-fn denied(remaining: u64, retry_after: u64) -> Decision {
-    Decision { verdict: Verdict::Denied, remaining, retry_after, reset_after: 0 }
+fn denied(reason: Reason, remaining: u64, retry_after: u64) -> Decision {
+    Decision { verdict: Verdict::Denied, reason, remaining, retry_after, reset_after: 0 }
 }
 
 fn never(remaining: u64) -> Decision {
-    Decision { verdict: Verdict::Never, remaining, retry_after: NEVER, reset_after: 0 }
+    Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining, retry_after: NEVER, reset_after: 0 }
 }

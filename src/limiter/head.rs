@@ -25,7 +25,7 @@
 //!   fewer permits than its count can tell apart. (Logs that count rejected requests: see
 //!   [`super::log`].)
 
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::sync::{AtomicU64, Ordering};
 
 /// The word that decides, for one caller.
@@ -160,7 +160,7 @@ impl<S: Slot> Head for Newcomer<'_, S> {
 
 /// What to tell a caller whose slot has gone to another key: it had expired, so the state is as good as fresh.
 pub(crate) const fn given_up(verdict: Verdict, limit: u64) -> Decision {
-    Decision { verdict, remaining: limit, retry_after: 0, reset_after: 0 }
+    Decision { verdict, reason: Reason::of(verdict), remaining: limit, retry_after: 0, reset_after: 0 }
 }
 
 #[cfg(test)]

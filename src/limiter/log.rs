@@ -61,7 +61,7 @@ use super::head::{given_up, Head};
 use super::{Shared, Watch};
 use crate::algorithm::after;
 use crate::algorithm::sliding_log::{KeyedLog, Packing, SlidingLog};
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Policy, PolicyError};
 use crate::sync::{zeroed, AtomicU64, CachePadded, Ordering};
 use crate::units::NEVER;
@@ -312,7 +312,13 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         if now > SlidingLog::LAST {
             // Only a question, a cost of 0, is allowed here.
             let retry_after = if verdict == Verdict::Allowed { 0 } else { NEVER };
-            return Some(Decision { verdict, remaining: 0, retry_after, reset_after: NEVER });
+            return Some(Decision {
+                verdict,
+                reason: Reason::of(verdict),
+                remaining: 0,
+                retry_after,
+                reset_after: NEVER,
+            });
         }
         loop {
             let (word, judged) = self.look(now)?;
@@ -331,7 +337,13 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
                 },
             };
             let Some(fresh) = at(self.compiled().limit()) else { continue };
-            return Some(Decision { verdict, remaining, retry_after, reset_after: after(fresh, now) });
+            return Some(Decision {
+                verdict,
+                reason: Reason::of(verdict),
+                remaining,
+                retry_after,
+                reset_after: after(fresh, now),
+            });
         }
     }
 }

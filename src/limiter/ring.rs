@@ -32,7 +32,7 @@ use super::head::{given_up, Head};
 use super::{Shared, Watch};
 use crate::algorithm::after;
 use crate::algorithm::sliding_window::{Mark, SlidingWindow, Starts};
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Anchor, Policy, PolicyError};
 use crate::sync::{zeroed, AtomicU64, CachePadded, Ordering};
 use crate::units::NEVER;
@@ -333,7 +333,13 @@ impl<'a, H: Head> RingView<'a, H> {
                 let remaining = view.map_or(0, |view| self.left(&view));
                 // Only a question, a cost of 0, is allowed where there is no view.
                 let retry_after = if verdict == Verdict::Allowed { 0 } else { NEVER };
-                return Some(Decision { verdict, remaining, retry_after, reset_after: NEVER });
+                return Some(Decision {
+                    verdict,
+                    reason: Reason::of(verdict),
+                    remaining,
+                    retry_after,
+                    reset_after: NEVER,
+                });
             }
         };
         let retry_after = match verdict {
@@ -342,6 +348,7 @@ impl<'a, H: Head> RingView<'a, H> {
         };
         Some(Decision {
             verdict,
+            reason: Reason::of(verdict),
             remaining: self.left(&view),
             retry_after,
             reset_after: after(self.admits_at(&view, now, self.window.limit()), now),

@@ -2,7 +2,7 @@
 
 use super::Shared;
 use crate::clock::Clock;
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::sync::{AtomicU32, CachePadded, Ordering};
 
 /// How many callers sleep, and how many may.
@@ -64,7 +64,7 @@ pub(super) fn wait<S: Shared, C: Clock>(
             place = waiters.enter();
         }
         if place.is_none() {
-            return decision;
+            return decision.because(Reason::QueueFull);
         }
         if !shared.books_ahead() {
             clock.sleep_until(now.saturating_add(decision.retry_after));

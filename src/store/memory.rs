@@ -1,7 +1,7 @@
 //! Limits in this process's memory.
 
 use super::{check_key, check_name, LimitError, Store, StoreError};
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::limiter::State;
 use crate::policy::Policy;
 use crate::table::{Options, PolicyId, Table, TableError};
@@ -75,5 +75,5 @@ impl Store for MemoryStore {
 /// What a limit of 0 answers.
 pub(super) fn closed(cost: u64) -> Decision {
     let (verdict, retry_after) = if cost == 0 { (Verdict::Allowed, 0) } else { (Verdict::Never, NEVER) };
-    Decision { verdict, remaining: 0, retry_after, reset_after: 0 }
+    Decision { verdict, reason: Reason::of(verdict), remaining: 0, retry_after, reset_after: 0 }
 }

@@ -6,7 +6,7 @@
 //! of them are a permit, `rate / permit` being the limit over the period in lowest terms.
 
 use super::LimitError;
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::limiter::State;
 use crate::policy::{Anchor, Kind, Policy};
 use crate::redis::{Arg, Script};
@@ -164,7 +164,7 @@ impl Plan {
             Verdict::Denied => nanos(retry),
             Verdict::Never => NEVER,
         };
-        Decision { verdict, remaining, retry_after, reset_after: nanos(reset) }
+        Decision { verdict, reason: Reason::of(verdict), remaining, retry_after, reset_after: nanos(reset) }
     }
 
     fn gcra(policy: &Policy) -> Option<Plan> {

@@ -2,7 +2,7 @@
 
 use super::error::TableError;
 use crate::algorithm::{Algorithm, Rule};
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::units::NEVER;
 
 /// What a request is told: a [`Verdict`] or a [`Decision`], with the error or with a refusal in its place.
@@ -13,25 +13,31 @@ pub(crate) trait Answer: Sized {
     /// Of what has been told in full.
     fn told(decision: Decision) -> Self;
 
+    /// The same answer for another reason.
+    fn because(self, reason: Reason) -> Self;
+
     /// There is no answer.
     fn failed(error: TableError) -> Self;
 }
 
 /// How a request ended before the table was asked.
 pub(super) enum Skipped {
-    Allowed,
-    Denied,
+    Allowed(Reason),
+    Denied(Reason),
     Failed(TableError),
     /// It did not: the answer is here.
     Told(Decision),
 }
 
-/// What an exempt key, or one that is missing and allowed, is told.
-pub(super) const FREE: Decision =
-    Decision { verdict: Verdict::Allowed, remaining: u64::MAX, retry_after: 0, reset_after: 0 };
+/// What a request is told that passes without being charged to its slot.
+pub(super) const fn free(reason: Reason) -> Decision {
+    Decision { verdict: Verdict::Allowed, reason, remaining: u64::MAX, retry_after: 0, reset_after: 0 }
+}
+
 /// What a request is told that no waiting can help.
-pub(super) const CLOSED: Decision =
-    Decision { verdict: Verdict::Denied, remaining: 0, retry_after: NEVER, reset_after: NEVER };
+const fn closed(reason: Reason) -> Decision {
+    Decision { verdict: Verdict::Denied, reason, remaining: 0, retry_after: NEVER, reset_after: NEVER }
+}
 
 impl Answer for Verdict {
     #[inline(always)]
@@ -42,6 +48,11 @@ impl Answer for Verdict {
     #[inline(always)]
     fn told(decision: Decision) -> Verdict {
         decision.verdict
+    }
+
+    #[inline(always)]
+    fn because(self, _: Reason) -> Verdict {
+        self
     }
 
     #[inline(always)]
@@ -62,8 +73,13 @@ impl Answer for Decision {
     }
 
     #[inline(always)]
+    fn because(self, reason: Reason) -> Decision {
+        Decision::because(self, reason)
+    }
+
+    #[inline(always)]
     fn failed(_: TableError) -> Decision {
-        CLOSED
+        closed(Reason::Fault)
     }
 }
 
@@ -79,6 +95,11 @@ impl<A: Answer> Answer for Result<A, TableError> {
     }
 
     #[inline(always)]
+    fn because(self, reason: Reason) -> Self {
+        self.map(|answer| answer.because(reason))
+    }
+
+    #[inline(always)]
     fn failed(error: TableError) -> Self {
         Err(error)
     }
@@ -88,8 +109,8 @@ impl Skipped {
     #[cold]
     pub(super) fn decision(self) -> Result<Decision, TableError> {
         match self {
-            Skipped::Allowed => Ok(FREE),
-            Skipped::Denied => Ok(CLOSED),
+            Skipped::Allowed(reason) => Ok(free(reason)),
+            Skipped::Denied(reason) => Ok(closed(reason)),
             Skipped::Failed(error) => Err(error),
             Skipped::Told(decision) => Ok(decision),
         }
@@ -99,5 +120,5 @@ impl Skipped {
 /// Refused until a place is free.
 pub(super) fn full(until: u64, now: u64) -> Decision {
     let wait = if until == NEVER { NEVER } else { until.saturating_sub(now) };
-    Decision { verdict: Verdict::Denied, remaining: 0, retry_after: wait, reset_after: wait }
+    Decision { verdict: Verdict::Denied, reason: Reason::TableFull, remaining: 0, retry_after: wait, reset_after: wait }
 }

@@ -15,7 +15,7 @@ use super::versions::Version;
 use super::wide::Ask;
 use super::{PolicyId, Table};
 use crate::algorithm::Algorithm;
-use crate::decision::Verdict;
+use crate::decision::{Reason, Verdict};
 
 /// Keys of up to so many bytes are hashed in line.
 const SHORT: usize = 16;
@@ -175,7 +175,14 @@ impl Table {
     fn long<A: Answer>(&self, sought: Sought<'_>, now: u64, cost: u64, absent: bool) -> A {
         match self.outcome(sought, now, cost, absent) {
             Ok((outcome, _)) if outcome.event == Event::Refused => A::told(full(outcome.until, now)),
-            Ok((outcome, version)) => A::known(&version.rule, outcome.verdict, outcome.state, now, cost),
+            Ok((outcome, version)) => {
+                let answer = A::known(&version.rule, outcome.verdict, outcome.state, now, cost);
+                match outcome.event {
+                    Event::Unremembered => answer.because(Reason::TableFull),
+                    Event::RefusedByDebt => answer.because(Reason::InheritedDebt),
+                    _ => answer,
+                }
+            }
             Err(skipped) => skipped.decision().map_or_else(A::failed, A::told),
         }
     }

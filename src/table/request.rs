@@ -11,7 +11,7 @@ use super::versions::Version;
 use super::wide::Ask;
 use super::{PolicyId, Table};
 use crate::algorithm::{Algorithm, Rule, Step};
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::sync::Ordering;
 use rapidhash::v3::rapidhash_v3_inline;
 
@@ -164,7 +164,14 @@ impl Table {
                         let fresh = about(0);
                         return Ok(match self.on_full {
                             protocol::OnFull::Deny if fresh.is_allowed() => full(first.expires, now),
-                            protocol::OnFull::Inherit => about(self.adopt(sought.key(), first.pair)),
+                            protocol::OnFull::Inherit => {
+                                let told = about(self.adopt(sought.key(), first.pair));
+                                match told.verdict {
+                                    Verdict::Denied => told.because(Reason::InheritedDebt),
+                                    _ => told,
+                                }
+                            }
+                            protocol::OnFull::Allow if fresh.is_allowed() => fresh.because(Reason::TableFull),
                             _ => fresh,
                         });
                     }
@@ -247,8 +254,8 @@ impl Table {
     pub(super) fn start(&self, policy: PolicyId, key: &[u8]) -> Result<Sought<'_>, Skipped> {
         if key.is_empty() {
             return Err(match self.missing {
-                Missing::Deny => Skipped::Denied,
-                Missing::Allow => Skipped::Allowed,
+                Missing::Deny => Skipped::Denied(Reason::MissingKey),
+                Missing::Allow => Skipped::Allowed(Reason::MissingKey),
                 Missing::Report => Skipped::Failed(TableError::MissingKey),
             });
         }
@@ -257,7 +264,7 @@ impl Table {
         prefetch(sought.home.second);
         prefetch(sought.home.spare);
         if self.is_exempt(sought.hash) {
-            return Err(Skipped::Allowed);
+            return Err(Skipped::Allowed(Reason::Exempt));
         }
         Ok(sought)
     }

@@ -17,7 +17,7 @@ use super::slot::{Pair, Slot};
 use super::{PolicyId, Table};
 use crate::algorithm::sliding_log::KeyedLog;
 use crate::algorithm::sliding_window::SlidingWindow;
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::limiter::head::{self, Head, Newcomer, Owner};
 use crate::limiter::log::LogView;
 use crate::limiter::ring::RingView;
@@ -45,6 +45,13 @@ pub(super) enum Ask {
 pub(super) struct Told {
     pub(super) decision: Decision,
     pub(super) taken: u64,
+}
+
+impl Told {
+    /// The same answer for another reason.
+    fn because(self, reason: Reason) -> Told {
+        Told { decision: self.decision.because(reason), ..self }
+    }
 }
 
 impl Wide {
@@ -101,7 +108,7 @@ impl Wide {
             Ask::Peek(cost) => each!(view => view.peek(now, cost)).map(|decision| Told { decision, taken: 0 }),
             Ask::TakeUpTo(most) => each!(view => view.take_up_to(now, most)).map(|taken| {
                 let verdict = if taken == 0 { Verdict::Denied } else { Verdict::Allowed };
-                Told { decision: Decision { verdict, remaining: 0, retry_after: 0, reset_after: 0 }, taken }
+                Told { decision: head::given_up(verdict, 0), taken }
             }),
         }
     }
@@ -116,7 +123,7 @@ impl Wide {
             Ask::TakeUpTo(most) => (Verdict::Allowed, most.min(limit)),
         };
         let retry_after = if verdict == Verdict::Never { crate::NEVER } else { 0 };
-        Told { decision: Decision { verdict, remaining: limit - taken, retry_after, reset_after: 0 }, taken }
+        Told { decision: Decision { retry_after, ..head::given_up(verdict, limit - taken) }, taken }
     }
 }
 
@@ -150,6 +157,7 @@ impl Table {
         let fresh = wide.fresh(ask);
         // What charges nothing takes no slot.
         let charges = matches!(ask, Ask::Check(1..) | Ask::TakeUpTo(1..)) && fresh.decision.is_allowed();
+        let wants = charges || matches!(ask, Ask::Peek(1..)) && fresh.decision.is_allowed();
         let labelled = Cell::new(false);
         let newcomer = Newcomer { slot: first.slot, found: (first.pair.key, first.pair.state), key };
         let head = Labels { newcomer, labelled: &labelled };
@@ -159,22 +167,30 @@ impl Table {
             (wide.ask(&head, side, now, ask)?, event)
         } else {
             match self.on_full {
-                _ if !charges && self.on_full != OnFull::Inherit => return Some(fresh),
+                _ if !wants && self.on_full != OnFull::Inherit => return Some(fresh),
                 OnFull::Deny => {
-                    self.event(Event::Refused);
+                    if charges {
+                        self.event(Event::Refused);
+                    }
                     return Some(Told { decision: full(first.expires, now), taken: 0 });
                 }
                 OnFull::Allow => {
-                    self.event(Event::Unremembered);
-                    return Some(fresh);
+                    if charges {
+                        self.event(Event::Unremembered);
+                    }
+                    return Some(fresh.because(Reason::TableFull));
                 }
                 OnFull::Inherit => {
-                    let told = wide.ask(&head, side, now, ask)?;
+                    let mut told = wide.ask(&head, side, now, ask)?;
                     if charges && !labelled.get() {
                         self.event(Event::RefusedByDebt);
                     }
+                    if told.decision.verdict == Verdict::Denied {
+                        told = told.because(Reason::InheritedDebt);
+                    }
                     (told, Event::Inherited)
                 }
+                OnFull::EvictNearest if !charges => return Some(fresh),
                 OnFull::EvictNearest => {
                     self.evict(wide, &head, side, now, ask)?;
                     (fresh, Event::Evicted)

@@ -80,7 +80,8 @@ impl Ours {
     }
 }
 
-const NOTHING: Decision = Decision { verdict: Verdict::Denied, remaining: 0, retry_after: 0, reset_after: 0 };
+const NOTHING: Decision =
+    Decision { verdict: Verdict::Denied, reason: tollbar::Reason::Rate, remaining: 0, retry_after: 0, reset_after: 0 };
 
 #[inline(always)]
 fn requests<const N: usize>(keys: &[Key<N>; BATCH]) -> [Request<'_>; BATCH] {

@@ -54,6 +54,8 @@ func (v Verdict) String() string {
 // Decision is an answer in full.
 type Decision struct {
 	Verdict Verdict
+	// Reason is why.
+	Reason Reason
 	// Remaining permits that could be taken at this instant, after this decision.
 	Remaining uint64
 	// RetryAfter is how long until the same request would pass if nobody else came between: to the nanosecond, 0 when it

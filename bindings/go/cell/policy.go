@@ -164,7 +164,7 @@ func (p *Policy) freshAt(word, now uint64) uint64 {
 
 // describe is the answer in full: verdict was given at now on n permits, and word is the state after it.
 func (p *Policy) describe(verdict Verdict, word, now, n uint64) Decision {
-	d := Decision{Verdict: verdict, Remaining: p.available(word, now), ResetAfter: after(p.freshAt(word, now), now)}
+	d := Decision{Verdict: verdict, Reason: reasonOf(verdict), Remaining: p.available(word, now), ResetAfter: after(p.freshAt(word, now), now)}
 	switch verdict {
 	case Denied:
 		d.RetryAfter = after(p.admitsAt(word, now, n), now)

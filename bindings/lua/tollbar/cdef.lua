@@ -88,6 +88,18 @@ enum {
     TOLLBAR_CLOCK_TSC = 0,
     TOLLBAR_CLOCK_MONOTONIC = 1,
     TOLLBAR_CLOCK_COARSE = 2,
+    TOLLBAR_REASON_ADMITTED = 0,
+    TOLLBAR_REASON_RATE = 1,
+    TOLLBAR_REASON_BURST = 2,
+    TOLLBAR_REASON_TABLE_FULL = 3,
+    TOLLBAR_REASON_INHERITED_DEBT = 4,
+    TOLLBAR_REASON_MISSING_KEY = 5,
+    TOLLBAR_REASON_EXEMPT = 6,
+    TOLLBAR_REASON_QUEUE_FULL = 7,
+    TOLLBAR_REASON_FAULT = 8,
+    TOLLBAR_REASON_PENDING = 9,
+    TOLLBAR_REASON_STORE_DENIED = 10,
+    TOLLBAR_REASON_STORE_DOWN = 11,
     TOLLBAR_ON_FULL_DENY = 0,
     TOLLBAR_ON_FULL_INHERIT = 1,
     TOLLBAR_ON_FULL_ALLOW = 2,
@@ -167,7 +179,10 @@ typedef struct tollbar_decision {
     uint64_t remaining;
     uint64_t retry_after_ns;
     uint64_t reset_after_ns;
+    uint32_t reason;
+    uint32_t reserved;
 } tollbar_decision;
+const char *tollbar_reason_name(uint32_t reason);
 int32_t tollbar_cell_check(tollbar_cell *cell,
                            const tollbar_policy *policy,
                            uint64_t cost,

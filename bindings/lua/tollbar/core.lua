@@ -119,12 +119,18 @@ function core.seconds(ns)
 end
 local seconds = core.seconds
 
---- What a decision came to. `decision` is the module's own and is written by the next call.
+local reasons = {}
+for number = 0, lib.TOLLBAR_REASON_STORE_DOWN do
+    reasons[number] = ffi.string(lib.tollbar_reason_name(number))
+end
+
+--- What a decision came to: whether it may pass, the wait, what remains, the time to fresh, and why. `decision` is the module's own and is written by the next call.
 function core.answer(code, decision, what)
     if code == ALLOWED then
-        return true, 0, tonumber(decision.remaining), seconds(decision.reset_after_ns)
+        return true, 0, tonumber(decision.remaining), seconds(decision.reset_after_ns), reasons[decision.reason]
     elseif code > 0 then
-        return false, seconds(decision.retry_after_ns), tonumber(decision.remaining), seconds(decision.reset_after_ns)
+        return false, seconds(decision.retry_after_ns), tonumber(decision.remaining), seconds(decision.reset_after_ns),
+            reasons[decision.reason]
     end
     return core.failure(code, what)
 end

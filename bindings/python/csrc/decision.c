@@ -34,6 +34,11 @@ static PyObject *get_never(PyObject *self, void *unused) {
     return PyBool_FromLong(answer(self)->verdict == TOLLBAR_NEVER);
 }
 
+static PyObject *get_reason(PyObject *self, void *unused) {
+    (void)unused;
+    return PyUnicode_FromString(tollbar_reason_name(answer(self)->reason));
+}
+
 static PyObject *get_remaining(PyObject *self, void *unused) {
     (void)unused;
     return PyLong_FromUnsignedLongLong(answer(self)->remaining);
@@ -87,6 +92,7 @@ static PyObject *decision_repr(PyObject *self) {
 static PyGetSetDef decision_getset[] = {
     { "allowed", get_allowed, NULL, "Whether the request may pass; its cost has been charged.", NULL },
     { "never", get_never, NULL, "Whether the cost is more than there can ever be at once.", NULL },
+    { "reason", get_reason, NULL, "Why, such as 'over the rate', 'table full' or 'exempt'.", NULL },
     { "remaining", get_remaining, NULL, "Permits that could be taken now.", NULL },
     { "retry_after", get_retry, NULL, "Seconds until it would pass; 0.0 if it has, inf if never.", NULL },
     { "retry_after_ns", get_retry_ns, NULL, "The same in nanoseconds; None if never.", NULL },

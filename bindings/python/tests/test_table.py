@@ -184,6 +184,9 @@ def test_a_full_table():
     table = Table("1/h", capacity=1, seed=7)
     passed = sum(table.check_many(array.array("Q", range(3 * seen))))
     assert 1 < passed <= seen
+    told = table.check(b"newcomer")
+    assert not told and told.reason == "table full"
+    assert Table("1/h", capacity=1).check(b"a").reason == "admitted"
     assert sum(Table("1/h", capacity=1, on_full="allow").check_many(array.array("Q", range(3 * seen)))) == 3 * seen
 
 

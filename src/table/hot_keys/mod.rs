@@ -2,11 +2,11 @@
 
 mod purses;
 
-use super::answer::{Answer, FREE};
+use super::answer::{free, Answer};
 use super::region::Region;
 use super::versions::Version;
 use super::{PolicyId, Table, TableError};
-use crate::decision::Verdict;
+use crate::decision::{Reason, Verdict};
 use purses::Purses;
 
 /// One thread's credit for the hottest keys of a table.
@@ -113,7 +113,7 @@ impl<'a> HotKeys<'a> {
         };
         let now = self.table.time(now);
         if purse.spend(now, cost) || self.charge(version, hash, now, cost) {
-            return A::told(FREE);
+            return A::told(free(Reason::Admitted));
         }
         self.ask_table(version, hash, Some(now), cost)
     }

@@ -1,0 +1,58 @@
+package cell
+
+// Reason says why a request was decided as it was. The numbers are those of tollbar.h.
+type Reason uint32
+
+// The reasons. A later version of the library may have more. A [Cell] gives the first three.
+const (
+	// Admitted: the limit had the permits: the usual reason of [Allowed].
+	ReasonAdmitted Reason = 0
+	// Rate: denied: the permits are spent and come back with time (with a limit of 0, never).
+	ReasonRate Reason = 1
+	// Burst: never: the cost is above the burst.
+	ReasonBurst Reason = 2
+	// TableFull: the table has no free slot for a new key. Denied under OnFullDeny; allowed, and not remembered, under OnFullAllow.
+	ReasonTableFull Reason = 3
+	// InheritedDebt: denied: under OnFullInherit a new key took over the debt of the key whose slot it needs.
+	ReasonInheritedDebt Reason = 4
+	// MissingKey: the request had an empty key; the table's options say whether it passes.
+	ReasonMissingKey Reason = 5
+	// Exempt: allowed and not charged: the key is exempt.
+	ReasonExempt Reason = 6
+	// QueueFull: denied: the permits would have come within the caller's patience, but as many callers as may are asleep already.
+	ReasonQueueFull Reason = 7
+	// Fault: denied: the state is damaged. C calls return an error instead.
+	ReasonFault Reason = 8
+	// Pending: denied for now: the store has been asked and has not answered yet.
+	ReasonPending Reason = 9
+	// StoreDenied: denied: the store's last answer was that the limit is used up.
+	ReasonStoreDenied Reason = 10
+	// StoreDown: the store does not answer: the options of the lease decided.
+	ReasonStoreDown Reason = 11
+)
+
+var reasons = [...]string{
+	"admitted",
+	"over the rate",
+	"above the burst",
+	"table full",
+	"inherited debt",
+	"missing key",
+	"exempt",
+	"queue full",
+	"fault",
+	"pending",
+	"denied by the store",
+	"store down",
+}
+
+// String is a few English words, such as "over the rate".
+func (r Reason) String() string {
+	if int(r) < len(reasons) {
+		return reasons[r]
+	}
+	return "unknown reason"
+}
+
+// reasonOf is the reason of a limit's own arithmetic: the first three have the verdicts' numbers.
+func reasonOf(v Verdict) Reason { return Reason(v) }
