@@ -1,9 +1,12 @@
 //! Where `now` comes from. Sources never mix in one limiter.
+//!
+//! The system's clocks need a Unix. Elsewhere there are [`Manual`] and the caller's own [`Clock`].
 
-#[cfg(all(target_arch = "x86_64", not(loom)))]
+#[cfg(all(unix, target_arch = "x86_64", not(loom)))]
 mod line;
+#[cfg(unix)]
 mod system;
-#[cfg(all(target_arch = "x86_64", not(loom)))]
+#[cfg(all(unix, target_arch = "x86_64", not(loom)))]
 mod tsc;
 
 use crate::sync::{AtomicU64, Ordering};
@@ -18,11 +21,13 @@ pub trait Clock {
 }
 
 /// `CLOCK_MONOTONIC`: nanoseconds since boot, shared by all processes of the host. About 25 ns a call.
+#[cfg(unix)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Monotonic;
 
 /// `CLOCK_MONOTONIC_COARSE`: the same zero, in steps of the kernel's tick (1 to 10 ms). About 6 ns a call.
 /// A limiter on it admits at most one burst a tick.
+#[cfg(unix)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Coarse;
 
@@ -32,9 +37,11 @@ pub struct Coarse;
 /// It needs an invariant counter (the processor says so); without one, and on other architectures
 /// than x86-64, it reads `CLOCK_MONOTONIC`. No thread ever waits for another here: one that meets an
 /// adjustment in progress reads `CLOCK_MONOTONIC` for once.
+#[cfg(unix)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tsc;
 
+#[cfg(unix)]
 impl Tsc {
     /// Whether the counter is used, rather than `CLOCK_MONOTONIC` in its place.
     pub fn is_counter(&self) -> bool {
@@ -66,6 +73,7 @@ impl Manual {
     }
 }
 
+#[cfg(unix)]
 impl Clock for Monotonic {
     #[inline]
     fn now(&self) -> u64 {
@@ -76,6 +84,7 @@ impl Clock for Monotonic {
     }
 }
 
+#[cfg(unix)]
 impl Clock for Coarse {
     #[inline]
     fn now(&self) -> u64 {
@@ -86,6 +95,7 @@ impl Clock for Coarse {
     }
 }
 
+#[cfg(unix)]
 impl Clock for Tsc {
     #[inline]
     fn now(&self) -> u64 {
@@ -118,7 +128,7 @@ impl<C: Clock + ?Sized> Clock for &C {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(all(unix, not(loom)))]
 impl Source {
     /// The time, if it can be read without a call.
     #[inline(always)]
@@ -132,6 +142,7 @@ impl Source {
 }
 
 /// A clock chosen at run time.
+#[cfg(unix)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Source {
@@ -144,6 +155,7 @@ pub enum Source {
     Coarse = 2,
 }
 
+#[cfg(unix)]
 impl Clock for Source {
     #[inline]
     fn now(&self) -> u64 {

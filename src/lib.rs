@@ -39,7 +39,17 @@
 //! # Ok::<(), tollbar::PolicyError>(())
 //! ```
 
+//! Without a Unix, as on `x86_64-unknown-none`, there are the algorithms, policies and states on the caller's own
+//! [`clock::Clock`]. Tables, [`limiter::Striped`] and the system's clocks need a Unix.
+
 #![no_std]
+// Without a Unix nobody uses what the pure layer has for tables and leases.
+#![cfg_attr(not(unix), allow(dead_code, unused_imports))]
+
+#[cfg(all(feature = "redis", not(unix)))]
+compile_error!(
+    "tollbar's features `redis`, `capi` and `freestanding` need a Unix: this target has no sockets and no mmap"
+);
 
 extern crate alloc;
 #[cfg(any(feature = "std", test))]
@@ -48,20 +58,21 @@ extern crate std;
 pub mod algorithm;
 pub mod clock;
 pub mod decision;
-#[cfg(feature = "capi")]
+#[cfg(all(feature = "capi", unix))]
 pub mod ffi;
-#[cfg(all(feature = "freestanding", not(feature = "std"), not(test)))]
+#[cfg(all(feature = "freestanding", unix, not(feature = "std"), not(test)))]
 mod freestanding;
-#[cfg(feature = "redis")]
+#[cfg(all(feature = "redis", unix))]
 pub mod lease;
 pub mod limiter;
 pub mod policy;
 pub mod prefix;
-#[cfg(all(feature = "redis", not(loom)))]
+#[cfg(all(feature = "redis", unix, not(loom)))]
 pub mod redis;
-#[cfg(all(feature = "redis", not(loom)))]
+#[cfg(all(feature = "redis", unix, not(loom)))]
 pub mod store;
 mod sync;
+#[cfg(unix)]
 pub mod table;
 pub mod units;
 

@@ -14,6 +14,7 @@
 //! assert_eq!(key("192.0.2.1").as_bytes(), [4, 32, 192, 0, 2, 1]);
 //! ```
 
+#[cfg(unix)]
 use core::ffi::{c_char, c_int, c_void};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -80,6 +81,7 @@ impl Prefix {
 
 /// What the system's own reader of addresses makes of it. (The standard library's can panic as far as its compiler
 /// knows, and so it may not be in the C artefacts.)
+#[cfg(unix)]
 fn address(text: &[u8]) -> Option<IpAddr> {
     extern "C" {
         fn inet_pton(family: c_int, text: *const c_char, address: *mut c_void) -> c_int;
@@ -99,6 +101,12 @@ fn address(text: &[u8]) -> Option<IpAddr> {
         return Some(IpAddr::from(ipv4));
     }
     found(libc::AF_INET6, ipv6.as_mut_ptr()).then(|| IpAddr::from(ipv6))
+}
+
+/// What the standard library's reader of addresses makes of it: without a Unix there is no other.
+#[cfg(not(unix))]
+fn address(text: &[u8]) -> Option<IpAddr> {
+    core::str::from_utf8(text).ok()?.parse().ok()
 }
 
 #[cfg(test)]

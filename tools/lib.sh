@@ -6,6 +6,9 @@
 # Why not cargo's own: its .so carries unwinding tables that nothing here uses, and calls within the
 # library through the global offset table; together that is a third of the size.
 #
+# The package itself is a Rust library only: docs/decisions/0026-rust-library-only.md. The type rlib is named beside the static
+# library because rustc compiles the static library alone into slower calls.
+#
 # For another machine: TARGET as rustc names it, and the prefix of its tools, CROSS (`make lib B=build/arm64
 # TARGET=aarch64-unknown-linux-gnu CROSS=aarch64-linux-gnu-`).
 set -eu
@@ -23,7 +26,7 @@ esac
 
 # relro-level: with it rustc calls directly (the link below is full relro all the same).
 RUSTFLAGS="-Cforce-unwind-tables=no -Crelro-level=partial ${cross:+-Clinker=${cross}gcc}" \
-    cargo build --quiet --profile capi --lib --no-default-features --features freestanding --target-dir "$target" \
+    cargo rustc --quiet --profile capi --lib --crate-type rlib,staticlib --no-default-features --features freestanding --target-dir "$target" \
     ${TARGET:+--target "$TARGET"}
 
 roots=$(sed 's/^/-u /' abi/symbols.txt)

@@ -100,7 +100,7 @@ wants_arm64() {
 }
 
 case ${1:-test} in
-lib) ;;
+lib | dependent) ;;
 go) wants_go ;;
 nginx) wants_nginx ;;
 peers) wants_peers ;;
@@ -149,9 +149,13 @@ if [ "${1:-test}" = test ]; then
         cargo $part --version >/dev/null 2>&1 || rustup component add "$(echo $part | sed 's/fmt/rustfmt/')"
     done
 fi
-if [ "${1:-test}" = arm64 ] && ! [ -d "$(rustc --print target-libdir --target aarch64-unknown-linux-gnu)" ]; then
-    if ! rustup target add aarch64-unknown-linux-gnu; then
-        echo "missing: Rust's standard library for aarch64-unknown-linux-gnu" >&2
-        exit 1
-    fi
-fi
+# TARGET: what rustc compiles for it against. A rustc that is not rustup's may have it from elsewhere.
+wants_target() {
+    [ -d "$(rustc --print target-libdir --target "$1")" ] || rustup target add "$1" && return
+    echo "missing: Rust's libraries for $1 (rustup target add $1)" >&2
+    exit 1
+}
+case ${1:-test} in
+arm64) wants_target aarch64-unknown-linux-gnu ;;
+dependent) wants_target x86_64-unknown-none ;;
+esac

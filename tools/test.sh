@@ -77,6 +77,8 @@ loom() {
         RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --features redis --lib models
 }
 tsan() { tests/tsan.sh; }
+# What others get who name this crate among their dependencies.
+dependent() { tests/dependent.sh; }
 # The header, and what is generated from it.
 header() {
     cargo xtask header --check && echo "1 passed, 0 failed" &&
@@ -130,6 +132,7 @@ together() { make --silent lib && PATH=$PATH:/usr/local/go/bin ffi-tests/togethe
 step lint lint
 step header header
 step rust rust
+step dependent dependent
 step redis redis
 step loom loom
 step tsan tsan

@@ -10,6 +10,7 @@ pub(crate) mod head;
 pub(crate) mod log;
 pub(crate) mod ring;
 mod state;
+#[cfg(unix)]
 pub mod striped;
 mod waiting;
 mod watch;
@@ -18,10 +19,15 @@ pub use cell::Cell;
 pub use log::Log;
 pub use ring::Ring;
 pub use state::State;
+#[cfg(unix)]
 pub use striped::Striped;
 pub use watch::Watch;
 
-use crate::clock::{Clock, Tsc};
+use crate::clock::Clock;
+#[cfg(not(unix))]
+use crate::clock::Manual as Usual;
+#[cfg(unix)]
+use crate::clock::Tsc as Usual;
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Policy, PolicyError};
 use waiting::Waiters;
@@ -55,7 +61,7 @@ pub trait Shared: Sync {
     fn watch(&self) -> &Watch;
 }
 
-/// A shared state with a clock.
+/// A shared state with a clock: by default the time-stamp counter or, where there is no Unix, a clock that the caller moves.
 ///
 /// ```
 /// use tollbar::{Limiter, Policy};
@@ -69,7 +75,7 @@ pub trait Shared: Sync {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Limiter<S = State, C = Tsc> {
+pub struct Limiter<S = State, C = Usual> {
     shared: S,
     clock: C,
     waiters: Waiters,
@@ -88,10 +94,11 @@ pub struct Snapshot {
     pub backward_steps: u64,
 }
 
+#[cfg(unix)]
 impl Limiter {
     /// A limiter of any algorithm on the default clock.
     pub fn new(policy: &Policy) -> Result<Limiter, PolicyError> {
-        Ok(Limiter::with(State::new(policy)?, Tsc))
+        Ok(Limiter::with(State::new(policy)?, Usual))
     }
 }
 
