@@ -21,7 +21,7 @@ all: lib
 
 lib: $(B)/libtollbar.so $(B)/libtollbar.a
 
-$(B)/libtollbar.so $(B)/libtollbar.a &: $(SOURCES) tools/lib.sh
+$(B)/libtollbar.so $(B)/libtollbar.a &: $(SOURCES) tools/lib.sh abi/symbols.txt
 	tools/lib.sh $(B) $(ABI)
 
 $(B)/tollbar-replay: examples/c/replay.c $(wildcard examples/c/replay_*.[ch]) include/tollbar.h $(B)/libtollbar.a

@@ -14,14 +14,27 @@ from setuptools import Extension, setup
 HERE = Path(__file__).resolve().parent
 
 
+def build(root: Path) -> Path:
+    """The archive of a checkout, built anew if its sources are newer: make compares their times."""
+    archive = root / "build" / "libtollbar.a"
+    question = ["make", "--silent", "--question", "lib"]
+    try:
+        stale = subprocess.run(question, cwd=root, capture_output=True).returncode != 0
+        if stale:
+            subprocess.run(["make", "--silent", "lib"], cwd=root, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        is_there = "is older than the sources" if archive.is_file() else "is not there"
+        raise SystemExit(
+            f"tollbar: {archive} {is_there}, and `make lib` in {root} failed ({error}); expected: make, and Rust's cargo in PATH"
+        ) from error
+    return archive
+
+
 def library() -> tuple[str, str]:
     """The directory of tollbar.h and the path of libtollbar.a."""
     root = Path(os.environ.get("TOLLBAR_ROOT") or HERE.parent.parent)
     if (root / "include" / "tollbar.h").is_file():
-        archive = root / "build" / "libtollbar.a"
-        if not archive.is_file():
-            subprocess.run(["make", "--silent", "lib"], cwd=root, check=True)
-        return str(root / "include"), str(archive)
+        return str(root / "include"), str(build(root))
     try:
         asked = [
             subprocess.run(

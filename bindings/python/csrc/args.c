@@ -66,22 +66,46 @@ int core_uint64(PyObject *object, const char *what, uint64_t *out) {
     return 0;
 }
 
-/* An int is the eight bytes that it is in an array of int64, or of uint64 where it needs those. */
+/* An int from 0 is its eight bytes, as in an array of uint64. A negative one is refused: it is more often the -1 of a
+ * failed lookup than a key, and all who fail would share one limit. A bool is the result of a comparison, not a key. */
 static int key_of_int(PyObject *object, core_key *key) {
-    int overflow = 0;
-    long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (value == -1 && !overflow && PyErr_Occurred())
-        return -1;
-    key->number = (uint64_t)value;
-    if (overflow < 0) {
-        PyErr_SetString(PyExc_ValueError, "an int key must be -2**63 to 2**64 - 1");
+    if (PyBool_Check(object)) {
+        PyErr_SetString(PyExc_TypeError, "a key is bytes, str, int, a buffer or None, not bool");
         return -1;
     }
-    if (overflow > 0 && core_uint64(object, "an int key", &key->number) != 0)
+    unsigned long long value = PyLong_AsUnsignedLongLong(object);
+    if (value == (unsigned long long)-1 && PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+            PyErr_Clear();
+            PyErr_Format(PyExc_ValueError, "an int key is 0 to 2**64 - 1, not %R", object);
+        }
         return -1;
+    }
+    key->number = value;
     key->data = &key->number;
     key->length = sizeof key->number;
     return 0;
+}
+
+/* An integer of numpy's is a buffer, of its own length. */
+static int refuse_negative(PyObject *object) {
+    if (!PyIndex_Check(object))
+        return 0;
+    PyObject *number = PyNumber_Index(object);
+    if (number == NULL) {
+        /* An array, which has an __index__ for the case that it is one number. */
+        if (!PyErr_ExceptionMatches(PyExc_TypeError))
+            return -1;
+        PyErr_Clear();
+        return 0;
+    }
+    PyObject *zero = PyLong_FromLong(0);
+    int negative = zero == NULL ? -1 : PyObject_RichCompareBool(number, zero, Py_LT);
+    if (negative > 0)
+        PyErr_Format(PyExc_ValueError, "an int key is 0 to 2**64 - 1, not %R", number);
+    Py_XDECREF(zero);
+    Py_DECREF(number);
+    return negative == 0 ? 0 : -1;
 }
 
 int core_key_get(PyObject *object, core_key *key) {
@@ -102,6 +126,8 @@ int core_key_get(PyObject *object, core_key *key) {
         /* A request without a key: the table's `missing` says what becomes of it. */
         key->data = NULL;
     } else if (PyObject_CheckBuffer(object)) {
+        if (refuse_negative(object) != 0)
+            return -1;
         /* A copy, since what can be written to could be changed or resized while it is used. */
         key->owner = PyBytes_FromObject(object);
         if (key->owner == NULL || PyBytes_AsStringAndSize(key->owner, &data, &length) != 0) {
@@ -132,4 +158,16 @@ PyObject *core_address_key(PyObject *module, PyObject *args) {
     if (code != 0)
         return core_raise(PyModule_GetState(module), code, NULL);
     return PyBytes_FromStringAndSize((const char *)prefix.bytes, prefix.length);
+}
+
+/* key_bytes(key) -> the bytes that a table knows the key by, or None for no key */
+PyObject *core_key_bytes(PyObject *module, PyObject *object) {
+    (void)module;
+    core_key key;
+    if (core_key_get(object, &key) != 0)
+        return NULL;
+    PyObject *bytes = key.length == 0 ? Py_NewRef(Py_None)
+                                      : PyBytes_FromStringAndSize(key.data, (Py_ssize_t)key.length);
+    core_key_release(&key);
+    return bytes;
 }

@@ -52,14 +52,16 @@ typedef struct {
     size_t size;
     /* The items are bytes padded with NULs, as numpy has them. */
     int padded;
+    /* The items are integers with a sign: a negative one is refused, as a negative int is. */
+    int is_signed;
     Py_ssize_t count;
 } source;
 
 /* Whether an array's items are keys as they lie in memory: integers of this machine's byte order, or bytes.
  * 1, 0 if it is an array of objects, or -1 with TypeError. */
-static int plain(const Py_buffer *view, int *padded) {
+static int plain(const Py_buffer *view, int *padded, int *is_signed) {
     const char *format = view->format == NULL ? "B" : view->format;
-    *padded = 0;
+    *padded = *is_signed = 0;
     if (*format == '@' || *format == '=' || *format == '|' || (*format == '<' && PY_LITTLE_ENDIAN))
         format++;
     const char *kind = format + strspn(format, "0123456789");
@@ -70,7 +72,8 @@ static int plain(const Py_buffer *view, int *padded) {
     if (kind == format && *format != '\0' && format[1] == '\0') {
         if (*format == 'O')
             return 0;
-        if (strchr("bBhHiIlLqQnNc", *format) != NULL)
+        *is_signed = strchr("bhilqn", *format) != NULL;
+        if (*is_signed || strchr("BHILQNc", *format) != NULL)
             return 1;
     }
     PyErr_Format(PyExc_TypeError, "an array of keys has integers of native byte order or bytes, not '%s'", view->format);
@@ -86,11 +89,12 @@ static int source_get(PyObject *object, source *from) {
     if (PyObject_CheckBuffer(object)) {
         if (PyObject_GetBuffer(object, &from->view, PyBUF_ND | PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) != 0)
             return -1;
-        int is = plain(&from->view, &from->padded);
+        int is = plain(&from->view, &from->padded, &from->is_signed);
         if (is > 0 && (from->view.ndim == 1 || (from->view.ndim == 2 && !from->padded))) {
             from->items = from->view.buf;
             from->count = from->view.shape[0];
-            /* A row of a matrix is one key. */
+            /* A row of a matrix is one key, whose numbers may be any. */
+            from->is_signed = from->is_signed && from->view.ndim == 1;
             from->size = (size_t)(from->view.itemsize * (from->view.ndim == 2 ? from->view.shape[1] : 1));
             return 0;
         }
@@ -114,12 +118,21 @@ static void source_release(source *from) {
         PyBuffer_Release(&from->view);
 }
 
+/* The byte with the sign of an integer of this machine's byte order. */
+static unsigned char sign_byte(const core_key *key) {
+    return ((const unsigned char *)key->data)[PY_LITTLE_ENDIAN ? key->length - 1 : 0];
+}
+
 static int source_key(const source *from, Py_ssize_t i, core_key *key) {
     if (from->tuple != NULL)
         return core_key_get(PyTuple_GetItem(from->tuple, i), key);
     key->owner = NULL;
     key->data = from->items + (size_t)i * from->size;
     key->length = from->size;
+    if (from->is_signed && (sign_byte(key) & 0x80) != 0) {
+        PyErr_Format(PyExc_ValueError, "an int key is 0 to 2**64 - 1, and item %zd of the array is negative", i);
+        return -1;
+    }
     if (from->padded)
         while (key->length > 0 && ((const char *)key->data)[key->length - 1] == '\0')
             key->length--;

@@ -185,12 +185,12 @@ static PyObject *client_close(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef client_methods[] = {
-    { "run", client_run, METH_NOARGS, "Asks the store until stop, without the GIL." },
-    { "stop", client_stop, METH_NOARGS, "Lets run return." },
-    { "tick", client_tick, METH_NOARGS, "Does what there is to do; milliseconds until the next time." },
-    { "fd", client_fd, METH_NOARGS, "The descriptor, and what to watch it for." },
-    { "error", client_error, METH_NOARGS, "Why the store last refused." },
-    { "close", client_close, METH_VARARGS, "Tells the store what it has not been told." },
+    CORE_METHOD("run", client_run, METH_NOARGS, "($self, /)", "Asks the store until stop, without the GIL."),
+    CORE_METHOD("stop", client_stop, METH_NOARGS, "($self, /)", "Lets run return."),
+    CORE_METHOD("tick", client_tick, METH_NOARGS, "($self, /)", "Does what there is to do; milliseconds until the next time."),
+    CORE_METHOD("fd", client_fd, METH_NOARGS, "($self, /)", "The descriptor, and what to watch it for."),
+    CORE_METHOD("error", client_error, METH_NOARGS, "($self, /)", "Why the store last refused."),
+    CORE_METHOD("close", client_close, METH_VARARGS, "($self, milliseconds, /)", "Tells the store what it has not been told."),
     { NULL, NULL, 0, NULL },
 };
 

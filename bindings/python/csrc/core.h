@@ -76,6 +76,7 @@ static inline void core_key_release(core_key *key) {
 }
 
 PyObject *core_address_key(PyObject *module, PyObject *args);
+PyObject *core_key_bytes(PyObject *module, PyObject *key);
 
 /* table.c */
 typedef struct {
@@ -129,8 +130,14 @@ typedef struct {
 /* The handle, or NULL with an error if the lease is closed. */
 const tollbar_lease *core_lease_handle(PyObject *self);
 
+/* A method's documentation, with the arguments where inspect.signature looks for them: "(key, cost=1, *, at=None)". */
+#define CORE_DOC(name, arguments, text) name arguments "\n--\n\n" text
+
 /* A method that takes its arguments as a C array. */
-#define CORE_FAST(name, function, doc)                                                                \
-    { name, (PyCFunction)(void (*)(void))(function), METH_FASTCALL | METH_KEYWORDS, doc }
+#define CORE_FAST(name, function, arguments, text)                                                                  \
+    { name, (PyCFunction)(void (*)(void))(function), METH_FASTCALL | METH_KEYWORDS, CORE_DOC(name, arguments, text) }
+
+/* A method by the other conventions. */
+#define CORE_METHOD(name, function, flags, arguments, text) { name, function, flags, CORE_DOC(name, arguments, text) }
 
 #endif

@@ -185,12 +185,12 @@ static PyObject *lease_closed(PyObject *self, void *unused) {
 }
 
 static PyMethodDef lease_methods[] = {
-    CORE_FAST("check", lease_check, "check(key=b\"\", cost=1, *, at=None) -> Decision"),
-    CORE_FAST("allow", lease_allow, "allow(key=b\"\", cost=1, *, at=None) -> bool\n\nThe fastest form of check."),
-    CORE_FAST("peek", lease_peek, "peek(key=b\"\", cost=1) -> Decision\n\nTakes nothing."),
-    { "now", lease_now, METH_NOARGS, "now() -> int\n\nThe time that calls without `at` read, in nanoseconds." },
-    { "_stats", lease_stats, METH_NOARGS, "The circuit and the counters." },
-    { "_release", lease_release, METH_NOARGS, "Lets the node go." },
+    CORE_FAST("check", lease_check, "($self, /, key=b'', cost=1, *, at=None)", "Takes cost permits of the key, or none."),
+    CORE_FAST("allow", lease_allow, "($self, /, key=b'', cost=1, *, at=None)", "The fastest form of check: a bool."),
+    CORE_FAST("peek", lease_peek, "($self, /, key=b'', cost=1)", "What check would say; takes nothing."),
+    CORE_METHOD("now", lease_now, METH_NOARGS, "($self, /)", "The time that calls without `at` read, in nanoseconds."),
+    CORE_METHOD("_stats", lease_stats, METH_NOARGS, "($self, /)", "The circuit and the counters."),
+    CORE_METHOD("_release", lease_release, METH_NOARGS, "($self, /)", "Lets the node go."),
     { NULL, NULL, 0, NULL },
 };
 

@@ -143,34 +143,35 @@ static PyObject *limiter_check_many(PyObject *self, PyObject *const *args, Py_ss
     return core_limiter_many(of(self)->handle, of(self)->state, given[0], now, timed);
 }
 
-/* reserve(cost, patience_ns) -> (outcome, nanoseconds). What a waiter has to do next:
- *     0  it has its permits and may use them after that time
- *     1  it has nothing yet and may try again after that time
- *     2  it cannot have them within its patience
+/* _reserve(cost, patience_ns), by place. What a waiter has to do next:
+ *     0           it has its permits and may use them now
+ *     n > 0       it has its permits and may use them in n nanoseconds
+ *     n < 0       it has nothing yet and may ask again in -n nanoseconds
+ *     None        it cannot have them within its patience
  * The sleeping itself is Python's: a signal's handler must run meanwhile, and an event loop must go on. */
-static PyObject *limiter_reserve(PyObject *self, PyObject *args) {
-    PyObject *wanted, *longest;
+static PyObject *limiter_reserve(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     uint64_t cost, patience, now, after = 0;
-    if (!PyArg_ParseTuple(args, "OO", &wanted, &longest) || core_uint64(wanted, "cost", &cost) != 0
-        || core_uint64(longest, "patience", &patience) != 0)
+    if (nargs != 2) {
+        PyErr_SetString(PyExc_TypeError, "_reserve() takes a cost and a patience");
+        return NULL;
+    }
+    if (core_uint64(args[0], "cost", &cost) != 0 || core_uint64(args[1], "patience", &patience) != 0)
         return NULL;
     int32_t code = tollbar_clock_now(of(self)->clock, &now);
-    int outcome = 0;
+    int again = 0;
     if (code == 0 && of(self)->books) {
         code = tollbar_limiter_reserve_at(of(self)->handle, now, cost, patience, &after);
-        if (code > 0)
-            outcome = 2;
     } else if (code == 0) {
         tollbar_decision answer = TOLLBAR_DECISION_INIT;
         code = tollbar_limiter_check_at(of(self)->handle, now, cost, &answer);
-        if (code > 0) {
-            after = answer.retry_after_ns;
-            outcome = code == TOLLBAR_NEVER || after == TOLLBAR_NO_TIME || after > patience ? 2 : 1;
-        }
+        after = answer.retry_after_ns;
+        again = code == TOLLBAR_DENIED && after <= patience && after <= INT64_MAX;
     }
     if (code < 0)
         return core_raise(of(self)->state, code, NULL);
-    return Py_BuildValue("iK", outcome, (unsigned long long)(outcome == 2 ? 0 : after));
+    if (code > 0 && !again)
+        Py_RETURN_NONE;
+    return again ? PyLong_FromLongLong(-(long long)after) : PyLong_FromUnsignedLongLong(after);
 }
 
 static PyObject *limiter_reset(PyObject *self, PyObject *unused) {
@@ -192,17 +193,17 @@ static PyObject *limiter_text(PyObject *self, PyObject *unused) {
 }
 
 static PyMethodDef limiter_methods[] = {
-    CORE_FAST("check", limiter_check, "check(cost=1, *, at=None) -> Decision\n\nTakes cost permits, or none."),
-    CORE_FAST("allow", limiter_allow, "allow(cost=1, *, at=None) -> bool\n\nThe fastest form of check."),
-    CORE_FAST("peek", limiter_peek, "peek(cost=1, *, at=None) -> Decision\n\nWhat check would say; takes nothing."),
-    CORE_FAST("take_up_to", limiter_take_up_to,
-              "take_up_to(most, *, at=None) -> int\n\nTakes what there is, up to most."),
-    CORE_FAST("check_many", limiter_check_many,
-              "check_many(costs, *, at=None) -> bytes\n\nA 1 for each request that may pass, a 0 for each that may not;\n"
+    CORE_FAST("check", limiter_check, "($self, /, cost=1, *, at=None)", "Takes cost permits, or none."),
+    CORE_FAST("allow", limiter_allow, "($self, /, cost=1, *, at=None)", "The fastest form of check: a bool."),
+    CORE_FAST("peek", limiter_peek, "($self, /, cost=1, *, at=None)", "What check would say; takes nothing."),
+    CORE_FAST("take_up_to", limiter_take_up_to, "($self, /, most, *, at=None)", "Takes what there is, up to most; how many."),
+    CORE_FAST("check_many", limiter_check_many, "($self, /, costs, *, at=None)",
+              "A 1 for each request that may pass, a 0 for each that may not;\n"
               "costs is how many requests of 1, or a cost for each."),
-    { "_reserve", limiter_reserve, METH_VARARGS, "What a waiter has to do next." },
-    { "_text", limiter_text, METH_NOARGS, "The text of the policy." },
-    { "reset", limiter_reset, METH_NOARGS, "reset()\n\nBack to fresh." },
+    CORE_METHOD("_reserve", (PyCFunction)(void (*)(void))limiter_reserve, METH_FASTCALL, "($self, cost, patience, /)",
+                "What a waiter has to do next."),
+    CORE_METHOD("_text", limiter_text, METH_NOARGS, "($self, /)", "The text of the policy."),
+    CORE_METHOD("reset", limiter_reset, METH_NOARGS, "($self, /)", "Back to fresh."),
     { NULL, NULL, 0, NULL },
 };
 

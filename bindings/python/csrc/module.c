@@ -15,8 +15,11 @@ core_state *core_state_of(PyTypeObject *type) {
 }
 
 static PyMethodDef core_methods[] = {
-    { "parse", core_parse, METH_O, "The canonical text and the fields of a policy's text." },
-    { "address_key", core_address_key, METH_VARARGS, "The key of a network address." },
+    CORE_METHOD("parse", core_parse, METH_O, "($module, text, /)", "The canonical text and the fields of a policy's text."),
+    CORE_METHOD("address_key", core_address_key, METH_VARARGS, "($module, text, ipv4_bits, ipv6_bits, /)",
+                "The key of a network address."),
+    CORE_METHOD("key_bytes", core_key_bytes, METH_O, "($module, key, /)",
+                "The bytes that a table knows a key by; None for no key."),
     { NULL, NULL, 0, NULL },
 };
 

@@ -262,27 +262,38 @@ static PyObject *table_now(PyObject *self, PyObject *unused) {
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(now);
 }
 
+/* The number of a policy that is given by its name or number. */
+static PyObject *table_number(PyObject *self, PyObject *policy) {
+    uint32_t number;
+    return core_table_policy(of(self), policy, &number) != 0 ? NULL : PyLong_FromUnsignedLong(number);
+}
+
 static PyMethodDef table_methods[] = {
-    CORE_FAST("check", table_check, "check(key, cost=1, policy=0, *, at=None) -> Decision"),
-    CORE_FAST("allow", table_allow, "allow(key, cost=1, policy=0, *, at=None) -> bool\n\nThe fastest form of check."),
-    CORE_FAST("peek", table_peek, "peek(key, cost=1, policy=0, *, at=None) -> Decision\n\nTakes nothing."),
-    CORE_FAST("take_up_to", table_take_up_to, "take_up_to(key, most, policy=0, *, at=None) -> int"),
-    CORE_FAST("check_many", core_table_check_many,
-              "check_many(keys, cost=1, policy=0, *, at=None) -> bytes\n\n"
+    CORE_FAST("check", table_check, "($self, /, key, cost=1, policy=0, *, at=None)", "Takes cost permits of the key, or none."),
+    CORE_FAST("allow", table_allow, "($self, /, key, cost=1, policy=0, *, at=None)", "The fastest form of check: a bool."),
+    CORE_FAST("peek", table_peek, "($self, /, key, cost=1, policy=0, *, at=None)", "What check would say; takes nothing."),
+    CORE_FAST("take_up_to", table_take_up_to, "($self, /, key, most, policy=0, *, at=None)",
+              "Takes what there is, up to most; how many."),
+    CORE_FAST("check_many", core_table_check_many, "($self, /, keys, cost=1, policy=0, *, at=None)",
               "A 1 for each key that may pass, a 0 for each that may not."),
-    { "reset", table_reset, METH_VARARGS, "reset(key, policy=0) -> bool\n\nLets a key begin again." },
-    { "exempt", table_exempt, METH_VARARGS, "exempt(key, policy=0) -> bool\n\nLets a key pass always." },
-    { "unexempt", table_unexempt, METH_VARARGS, "unexempt(key, policy=0) -> bool\n\nTakes that back." },
-    { "now", table_now, METH_NOARGS, "now() -> int\n\nThe time that calls without `at` read, in nanoseconds." },
-    { "close", table_close, METH_NOARGS, "close()\n\nEnds this view of the table. What is in a file stays." },
-    { "sync", core_table_sync, METH_NOARGS, "sync()\n\nWrites a file's table to the disk." },
-    { "copy_from", core_table_copy_from, METH_O, "copy_from(table) -> (copied, lost)" },
-    { "_set_policy", core_table_set_policy, METH_VARARGS, "Changes a policy." },
-    { "_add_policy", core_table_add_policy, METH_O, "Adds a policy; its number." },
-    { "_find_or_add_policy", core_table_find_or_add_policy, METH_O, "The number of a policy, added if there is none." },
-    { "_text", core_table_get_policy, METH_O, "The text of a policy." },
-    { "_stats", core_table_stats, METH_NOARGS, "Counters and sizes." },
-    { "_health", core_table_validate, METH_O, "What is in the slots; repaired if the argument is true." },
+    CORE_METHOD("reset", table_reset, METH_VARARGS, "($self, key, policy=0, /)", "Lets a key begin again."),
+    CORE_METHOD("exempt", table_exempt, METH_VARARGS, "($self, key, policy=0, /)",
+                "Lets a key pass always. An address is exempt by its address_key."),
+    CORE_METHOD("unexempt", table_unexempt, METH_VARARGS, "($self, key, policy=0, /)", "Takes that back."),
+    CORE_METHOD("now", table_now, METH_NOARGS, "($self, /)", "The time that calls without `at` read, in nanoseconds."),
+    CORE_METHOD("close", table_close, METH_NOARGS, "($self, /)", "Ends this view of the table. What is in a file stays."),
+    CORE_METHOD("sync", core_table_sync, METH_NOARGS, "($self, /)", "Writes a file's table to the disk."),
+    CORE_METHOD("copy_from", core_table_copy_from, METH_O, "($self, other, /)",
+                "Copies another table's keys into this one: (copied, lost)."),
+    CORE_METHOD("_number", table_number, METH_O, "($self, policy, /)", "The number of a policy."),
+    CORE_METHOD("_set_policy", core_table_set_policy, METH_VARARGS, "($self, policy, text, /)", "Changes a policy."),
+    CORE_METHOD("_add_policy", core_table_add_policy, METH_O, "($self, text, /)", "Adds a policy; its number."),
+    CORE_METHOD("_find_or_add_policy", core_table_find_or_add_policy, METH_O, "($self, text, /)",
+                "The number of a policy, added if there is none."),
+    CORE_METHOD("_text", core_table_get_policy, METH_O, "($self, policy, /)", "The text of a policy."),
+    CORE_METHOD("_stats", core_table_stats, METH_NOARGS, "($self, /)", "Counters and sizes."),
+    CORE_METHOD("_health", core_table_validate, METH_O, "($self, repair, /)",
+                "What is in the slots; repaired if the argument is true."),
     { NULL, NULL, 0, NULL },
 };
 

@@ -1,5 +1,6 @@
 """The package as a whole: its types, its examples, what it exports."""
 
+import ast
 import inspect
 import os
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import tollbar
-from tollbar import _core
+from tollbar import _core, asgi, wsgi
 
 HERE = Path(__file__).resolve().parent.parent
 INSTALLED = Path(tollbar.__file__).parent
@@ -19,7 +20,6 @@ def run(*command, **options):
 
 
 def test_it_is_typed():
-    pytest.importorskip("mypy")
     assert (INSTALLED / "py.typed").is_file()
     sources = HERE / "src" / "tollbar"
     done = run("-m", "mypy", "--strict", "--cache-dir", os.devnull, str(sources), cwd=HERE)
@@ -53,7 +53,6 @@ tollbar.Limiter("1/s").nothing
 
 
 def test_users_are_checked_by_its_types(tmp_path):
-    pytest.importorskip("mypy")
     for name, text, errors in (("right.py", TYPED, 0), ("wrong.py", MISTYPED, 5)):
         (tmp_path / name).write_text(text)
         done = run("-m", "mypy", "--strict", "--cache-dir", os.devnull, name, cwd=tmp_path)
@@ -66,6 +65,49 @@ def test_the_stub_has_what_the_extension_has():
         for name, value in vars(thing).items():
             if not name.startswith("__") and (callable(value) or inspect.isdatadescriptor(value)):
                 assert f"def {name}(" in stub, f"{thing.__name__}.{name}"
+
+
+def vars_of_all_bases(thing):
+    """What tollbar has defined in a class and its bases: what a tuple or an exception can do is Python's."""
+    return {k: v for base in reversed(thing.__mro__) if "tollbar" in base.__module__ for k, v in vars(base).items()}
+
+
+def public():
+    """All that users call: functions and classes, and the methods of those."""
+    for module in (tollbar, asgi, wsgi):
+        for name in getattr(module, "__all__", ("RateLimit", "by_client")):
+            thing = getattr(module, name)
+            yield f"{module.__name__}.{name}", thing
+            if inspect.isclass(thing):
+                for method, value in vars_of_all_bases(thing).items():
+                    if not method.startswith("_") and callable(value):
+                        yield f"{module.__name__}.{name}.{method}", getattr(thing, method)
+
+
+@pytest.mark.parametrize(("name", "thing"), [pytest.param(*pair, id=pair[0]) for pair in public()])
+def test_signatures_can_be_inspected(name, thing):
+    assert inspect.signature(thing) is not None
+    assert inspect.getdoc(thing) and "--\n" not in inspect.getdoc(thing), name
+
+
+def test_signatures_are_those_of_the_stub():
+    """Of each method of the extension: the names and defaults that it has are those that mypy checks users by."""
+    stub = ast.parse((HERE / "src" / "tollbar" / "_core.pyi").read_text())
+    seen = 0
+    for node in stub.body:
+        for function in node.body if isinstance(node, ast.ClassDef) else ():
+            if not isinstance(function, ast.FunctionDef) or function.decorator_list or function.name.startswith("__"):
+                continue
+            arguments = function.args
+            wanted = [a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs]
+            defaults = [ast.literal_eval(d) for d in arguments.defaults + [d for d in arguments.kw_defaults if d]]
+            is_ = inspect.signature(getattr(getattr(_core, node.name), function.name)).parameters.values()
+            assert [p.name for p in is_] == wanted, (node.name, function.name)
+            assert [p.default for p in is_ if p.default is not p.empty] == defaults, (node.name, function.name)
+            positional = {p.name for p in is_ if p.kind is p.POSITIONAL_ONLY} - {"self"}
+            assert positional == {a.arg for a in arguments.posonlyargs} - {"self"}, (node.name, function.name)
+            seen += 1
+    assert seen > 35
 
 
 def test_the_extension_is_of_the_stable_abi_and_exports_only_its_start():
@@ -109,3 +151,47 @@ def test_the_benchmark():
     done = run(str(HERE / "bench.py"), "--smoke")
     assert done.returncode == 0, done.stderr
     assert "Table.allow" in done.stdout
+
+
+# A checkout whose library is a text: what `make lib` was called for.
+MAKEFILE = """
+lib: build/libtollbar.a
+build/libtollbar.a: src/lib.rs
+\tmkdir -p build
+\t$(BUILD)
+"""
+
+
+def checkout(path, build):
+    for name in ("include", "src", "build"):
+        (path / name).mkdir()
+    (path / "include" / "tollbar.h").touch()
+    (path / "src" / "lib.rs").write_text("new")
+    (path / "Makefile").write_text(MAKEFILE.replace("$(BUILD)", build))
+    return path / "build" / "libtollbar.a", path / "src" / "lib.rs"
+
+
+def set_up(root):
+    return run("setup.py", "--version", cwd=HERE, env={**os.environ, "TOLLBAR_ROOT": str(root)})
+
+
+def test_installing_builds_a_library_that_is_stale(tmp_path):
+    archive, source = checkout(tmp_path, "cp src/lib.rs $@ && echo built >>builds")
+    archive.write_text("old")
+    os.utime(archive, (1, 1))
+    assert set_up(tmp_path).returncode == 0 and archive.read_text() == "new"
+    # Not when nothing has changed, nor because of it.
+    assert set_up(tmp_path).returncode == 0 and (tmp_path / "builds").read_text() == "built\n"
+    source.write_text("newer")
+    os.utime(archive, (1, 1))
+    assert set_up(tmp_path).returncode == 0 and archive.read_text() == "newer"
+
+
+@pytest.mark.parametrize(("there", "found"), [(True, "is older than the sources"), (False, "is not there")])
+def test_installing_says_why_the_library_cannot_be_built(tmp_path, there, found):
+    archive, _ = checkout(tmp_path, "no-such-cargo")
+    if there:
+        archive.write_text("old")
+        os.utime(archive, (1, 1))
+    done = set_up(tmp_path)
+    assert done.returncode != 0 and f"{archive} {found}" in done.stderr and "cargo in PATH" in done.stderr

@@ -9,6 +9,10 @@ class Error(Exception):
     code: int = 0
     name: str = ""
 
+    # BaseException takes anything too, but does not tell inspect.signature so.
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+
 
 class PolicyError(Error, ValueError):
     """A policy's text that is refused: at `column`, from 1, something else was `expected`."""

@@ -2,7 +2,7 @@
 
 import time
 from datetime import timedelta
-from typing import Callable, Union
+from typing import Union
 
 Time = Union[float, timedelta]
 """Seconds, or a timedelta."""
@@ -10,13 +10,15 @@ Time = Union[float, timedelta]
 FOREVER = 2**64 - 2
 """Nanoseconds of a patience without end; the largest number is what tollbar.h calls no time."""
 
-# What a waiter has to do next: act after that time, ask again after that time, or give up.
-ACT, AGAIN, REFUSED = 0, 1, 2
-Ask = Callable[[int], "tuple[int, int]"]
+# time.sleep refuses what does not fit into 63 bits of nanoseconds, so a longer sleep is slept in parts.
+_LONGEST = 1e6
 
 
 def nanoseconds(value: Time, what: str) -> int:
     """Exact for a timedelta and an int."""
+    # What it usually is.
+    if type(value) is int and 0 <= value < 1 << 33:
+        return value * 1_000_000_000
     if isinstance(value, timedelta):
         whole = (value.days * 86_400 + value.seconds) * 1_000_000_000 + value.microseconds * 1000
     elif isinstance(value, (int, float)):
@@ -34,34 +36,16 @@ def patience(timeout: "Time | None") -> int:
     return FOREVER if timeout is None else nanoseconds(timeout, "timeout")
 
 
-def wait(ask: Ask, patience_ns: int) -> bool:
-    """Sleeps as `ask(patience left)` says, without the GIL and with signals' handlers run meanwhile."""
-    start = time.monotonic_ns()
-    while True:
-        now = time.monotonic_ns()
-        outcome, after = ask(max(patience_ns - (now - start), 0))
-        if outcome == REFUSED:
-            return False
-        until = time.monotonic_ns() + after
-        while (left := until - time.monotonic_ns()) > 0:
-            time.sleep(left / 1e9)
-        if outcome == ACT:
-            return True
+def sleep(until: int) -> None:
+    """Sleeps until that time of time.monotonic_ns(), without the GIL and with signals' handlers run meanwhile."""
+    while (left := until - time.monotonic_ns()) > 0:
+        time.sleep(min(left / 1e9, _LONGEST))
 
 
-async def wait_async(ask: Ask, patience_ns: int) -> bool:
+async def sleep_async(until: int) -> None:
     """The same, in an event loop."""
     # Here, since it takes longer to import than all the rest, and who calls this has it already.
     import asyncio
 
-    start = time.monotonic_ns()
-    while True:
-        now = time.monotonic_ns()
-        outcome, after = ask(max(patience_ns - (now - start), 0))
-        if outcome == REFUSED:
-            return False
-        until = time.monotonic_ns() + after
-        while (left := until - time.monotonic_ns()) > 0:
-            await asyncio.sleep(left / 1e9)
-        if outcome == ACT:
-            return True
+    while (left := until - time.monotonic_ns()) > 0:
+        await asyncio.sleep(min(left / 1e9, _LONGEST))

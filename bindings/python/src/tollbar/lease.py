@@ -117,6 +117,7 @@ class Lease(_core.Lease):
         return CIRCUITS[self._stats()[0]]
 
     def stats(self) -> LeaseStats:
+        """The circuit and the counters of this machine."""
         circuit, *counts = self._stats()
         return LeaseStats(CIRCUITS[circuit], *counts)
 

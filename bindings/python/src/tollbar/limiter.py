@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import _core, _time
+from . import _core, _line, _time
 from .policy import Policy, _text
 
 CLOCKS = {"tsc": 0, "monotonic": 1, "coarse": 2}
@@ -34,14 +34,28 @@ class Limiter(_core.Limiter):
         """Takes cost permits, sleeping up to timeout for them; other threads run meanwhile.
 
         False at once if they cannot be had by then, with nothing taken. Where the algorithm can book ahead (gcra, pacer,
-        warm-up, interval at its usual anchor) callers wake one after the other; else they sleep and try again.
+        warm-up, interval at its usual anchor) callers wake one after the other. Where it cannot (windows and logs) they
+        wait in line, and the first asks again when a permit could be free.
         What is booked stays so when a signal's handler ends the sleep with an exception.
         """
-        return _time.wait(lambda left: self._reserve(cost, left), _time.patience(timeout))
+        patience = _time.patience(timeout)
+        answer = _line.NOT_ASKED if _line.anybody() else self._reserve(cost, patience)
+        if answer == 0:
+            return True
+        return _line.wait(self, answer, cost, lambda left: self._reserve(cost, left), self._earliest(cost), patience)
 
     async def wait_async(self, timeout: _time.Time | None = None, cost: int = 1) -> bool:
         """wait, in an event loop. What is booked stays so when the task is cancelled."""
-        return await _time.wait_async(lambda left: self._reserve(cost, left), _time.patience(timeout))
+        patience = _time.patience(timeout)
+        answer = _line.NOT_ASKED if _line.anybody() else self._reserve(cost, patience)
+        if answer == 0:
+            return True
+        return await _line.wait_async(
+            self, answer, cost, lambda left: self._reserve(cost, left), self._earliest(cost), patience
+        )
+
+    def _earliest(self, cost: int) -> _line.Earliest:
+        return lambda ahead: _line.earliest(self.policy, self.peek, ahead, cost)
 
     def __repr__(self) -> str:
         return f"Limiter({self._text()!r})"

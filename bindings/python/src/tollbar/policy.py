@@ -18,6 +18,9 @@ ALGORITHMS = (
     "warm-up",
 )
 
+_BORROW = 1
+"""TOLLBAR_POLICY_BORROW."""
+
 
 class Policy:
     """A policy that has been read: Policy("100/s burst 20"). Equal policies have equal text, `str(policy)`.
@@ -83,6 +86,16 @@ class Policy:
     def burst(self) -> int:
         """The most permits at once."""
         return self._fields[3]
+
+    @property
+    def _lends(self) -> bool:
+        """Whether a request passes that costs more than what is left, and is paid for afterwards."""
+        return self.algorithm in ("pacer", "warm-up") or bool(self._fields[12] & _BORROW)
+
+    @property
+    def _bucket(self) -> bool:
+        """Whether it is a token bucket that does not lend."""
+        return self.algorithm == "gcra" and not self._lends
 
     def __str__(self) -> str:
         return self._text

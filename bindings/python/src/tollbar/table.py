@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple, Union
 
-from . import _core, _time
+from . import _core, _line, _time
 from .limiter import CLOCKS, choice
 from .policy import Policy, _text
 
@@ -157,6 +157,7 @@ class Table(_core.Table):
         return self._find_or_add_policy(_text(policy))
 
     def stats(self) -> Stats:
+        """Counters and sizes, of all processes."""
         return Stats(*self._stats())
 
     def validate(self) -> Health:
@@ -172,22 +173,44 @@ class Table(_core.Table):
     ) -> bool:
         """Takes cost permits of the key, sleeping up to timeout for them; other threads run meanwhile.
 
-        False at once if they cannot be had by then. Keys are not booked ahead: who wakes tries again.
+        False at once if they cannot be had by then. Keys are not booked ahead: the threads of this process that wait for
+        one key stand in line, and the first asks again when its permits could be there. So each costs two checks, and they
+        get their permits in the order in which they came.
         """
-        return _time.wait(lambda left: self._ask(key, left, cost, policy), _time.patience(timeout))
+        patience = _time.patience(timeout)
+        answer = _line.NOT_ASKED if _line.anybody() else self._ask(key, patience, cost, policy)
+        if answer == 0:
+            return True
+        ask: _line.Ask = lambda left: self._ask(key, left, cost, policy)
+        return _line.wait(self._identity(key, policy), answer, cost, ask, self._earliest(key, cost, policy), patience)
 
     async def wait_async(
         self, key: _core.Key, timeout: _time.Time | None = None, cost: int = 1, policy: int | str = 0
     ) -> bool:
-        """wait, in an event loop."""
-        return await _time.wait_async(lambda left: self._ask(key, left, cost, policy), _time.patience(timeout))
+        """wait, in an event loop, whose tasks have a line of their own."""
+        patience = _time.patience(timeout)
+        answer = _line.NOT_ASKED if _line.anybody() else self._ask(key, patience, cost, policy)
+        if answer == 0:
+            return True
+        ask: _line.Ask = lambda left: self._ask(key, left, cost, policy)
+        return await _line.wait_async(
+            self._identity(key, policy), answer, cost, ask, self._earliest(key, cost, policy), patience
+        )
 
-    def _ask(self, key: _core.Key, left: int, cost: int, policy: int | str) -> tuple[int, int]:
+    def _ask(self, key: _core.Key, left: int, cost: int, policy: int | str) -> int | None:
         decision = self.check(key, cost, policy)
         if decision:
-            return _time.ACT, 0
+            return 0
         after = decision.retry_after_ns
-        return (_time.REFUSED, 0) if after is None or after > left else (_time.AGAIN, after)
+        return None if after is None or after > left else -after
+
+    def _identity(self, key: _core.Key, policy: int | str) -> tuple[Table, int, bytes | None]:
+        return self, self._number(policy), _core.key_bytes(key)
+
+    def _earliest(self, key: _core.Key, cost: int, policy: int | str) -> _line.Earliest:
+        return lambda ahead: _line.earliest(
+            self.policy(policy), lambda permits: self.peek(key, permits, policy), ahead, cost
+        )
 
     def __enter__(self) -> Table:
         return self
