@@ -9,15 +9,17 @@ venv=$root/build/python
 log=$root/build/python.log
 pip="$venv/bin/python -m pip --quiet --disable-pip-version-check"
 
-$pip install 'pytest>=7'
-# What some of the tests use, and say that they were skipped without: a machine may not get them.
-for extra in numpy mypy starlette flask; do
-    $pip install "$extra" || echo "no $extra"
+for package in 'pytest>=7' numpy mypy starlette flask; do
+    $pip install "$package" || {
+        echo "$package cannot be installed into $venv, and tests need it; expected: a package index that pip reaches, or the package there already"
+        echo "0 passed, 1 failed"
+        exit 1
+    }
 done
 
 status=0
 cd "$here"
-"$venv/bin/python" -m pytest -q -p no:cacheprovider "$@" >"$log" 2>&1 || status=$?
+"$venv/bin/python" -m pytest -q -rs -p no:cacheprovider "$@" >"$log" 2>&1 || status=$?
 cat "$log"
 # The last line of pytest, in the words of the other runners; errors are failures.
 summary=$(grep -E '(passed|failed|error|skipped).* in [0-9.]+' "$log" | tail -n 1)

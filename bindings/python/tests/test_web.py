@@ -1,11 +1,13 @@
 """The middleware, called as servers call it, and under Flask and Starlette where they are."""
 
 import asyncio
+import ipaddress
+import random
 import time
 
 import pytest
-from tollbar import Policy, Table, address_key, asgi, wsgi
-from tollbar._http import client_key
+from tollbar import Lease, Limiter, Policy, Table, address_key, asgi, wsgi
+from tollbar._http import client_key, until_more
 
 
 def call_wsgi(app, **environ):
@@ -64,7 +66,7 @@ def test_wsgi():
     status, headers, body = call_wsgi(app)
     assert status == "429 Too Many Requests" and body == b"Too Many Requests\n"
     assert headers["retry-after"] == "30" and headers["content-length"] == str(len(body))
-    assert headers["ratelimit"] == '"default";r=0;t=60'
+    assert headers["ratelimit"] == '"default";r=0;t=30'
     assert call_wsgi(app, REQUEST_METHOD="HEAD")[2] == b""
     assert call_wsgi(app, REMOTE_ADDR="192.0.2.2")[0] == "200 OK"
 
@@ -79,7 +81,7 @@ def test_asgi():
     status, headers, body = call_asgi(app)
     assert status == 429 and body == b"Too Many Requests\n"
     assert headers["retry-after"] == "30" and headers["content-length"] == str(len(body))
-    assert headers["ratelimit"] == '"default";r=0;t=60'
+    assert headers["ratelimit"] == '"default";r=0;t=30'
     assert call_asgi(app, method="HEAD")[2] == b""
     assert call_asgi(app, client=("192.0.2.2", 1))[0] == 200
 
@@ -155,13 +157,166 @@ def test_clients():
     assert client_key("2001:db8::1") == client_key("2001:db8::ffff") == address_key("2001:db8::5")
     assert client_key("testclient") == "testclient"
     assert client_key("") is None and client_key(None) is None
-    # Requests from nobody are refused, as a table does unless it is told otherwise.
-    assert call_wsgi(wsgi.RateLimit(wsgi_app, "5/min"), REMOTE_ADDR="")[0][:3] == "429"
-    assert call_asgi(asgi.RateLimit(asgi_app, "5/min"), client=None)[0] == 429
+
+
+NOBODY = "the request has no key that it could be counted by\n"
+
+
+@pytest.mark.parametrize("missing", ["deny", "report"])
+@pytest.mark.parametrize("key", [None, "", b""])
+def test_a_request_without_a_key_is_told_so(missing, key):
+    table = Table("5/min", capacity=10, missing=missing)
+    app = wsgi.RateLimit(wsgi_app, table, key=lambda environ: key)
+    body = f"Forbidden: {NOBODY}"
+    assert call_wsgi(app) == (
+        "403 Forbidden",
+        {"content-type": "text/plain; charset=utf-8", "content-length": str(len(body))},
+        body.encode(),
+    )
+    assert call_wsgi(app, REQUEST_METHOD="HEAD")[2] == b""
+    app = asgi.RateLimit(asgi_app, table, key=lambda scope: key, missing_status=400)
+    status, headers, body = call_asgi(app)
+    assert status == 400 and body == f"Bad Request: {NOBODY}".encode() and "ratelimit" not in headers
+    assert call_asgi(app, type="websocket") == [{"type": "websocket.close", "code": 1008, "reason": "Bad Request"}]
+    # Who is exempt without a key passes.
+    assert call_wsgi(wsgi.RateLimit(wsgi_app, table, key=lambda environ: key, exempt=[None]))[0] == "200 OK"
+
+
+def test_a_client_without_an_address():
+    assert call_wsgi(wsgi.RateLimit(wsgi_app, "5/min"), REMOTE_ADDR="")[0] == "403 Forbidden"
+    assert call_asgi(asgi.RateLimit(asgi_app, "5/min"), client=None)[0] == 403
+
+
+def test_a_table_may_let_pass_who_has_no_key():
+    table = Table("1/min", capacity=10, missing="allow")
+    app = wsgi.RateLimit(wsgi_app, table, key=lambda environ: None)
+    for _ in range(3):
+        assert call_wsgi(app) == ("200 OK", {"content-type": "text/plain"}, b"hello")
+
+
+def test_keys_of_a_lease_need_not_be():
+    with Lease("60/min burst 64", name="x", nodes=4, url="redis://127.0.0.1:1", start=False) as lease:
+        assert call_wsgi(wsgi.RateLimit(wsgi_app, lease, key=lambda environ: None))[0] == "200 OK"
+
+
+@pytest.mark.parametrize("status", [200, 304, 999])
+def test_missing_status_is_one_that_refuses(status):
+    with pytest.raises(ValueError, match=str(status)):
+        wsgi.RateLimit(wsgi_app, "5/min", missing_status=status)
+
+
+def test_exempt_addresses_are_text_or_of_ipaddress():
+    exempt = {"192.0.2.7", ipaddress.ip_address("192.0.2.8"), "2001:db8::1", ipaddress.ip_address("2001:db8:1::")}
+    app = wsgi.RateLimit(wsgi_app, "1/h", exempt=exempt)
+    for address in ("192.0.2.7", "::ffff:192.0.2.7", "192.0.2.8", "2001:db8::1", "2001:db8::ffff", "2001:db8:1::5"):
+        assert [call_wsgi(app, REMOTE_ADDR=address)[0][:3] for _ in range(3)] == ["200"] * 3, address
+    for address in ("192.0.2.70", "2001:db8:2::1"):
+        assert [call_wsgi(app, REMOTE_ADDR=address)[0][:3] for _ in range(2)] == ["200", "429"], address
+    app = asgi.RateLimit(asgi_app, "1/h", exempt=["192.0.2.7", "testclient"])
+    for host in ("192.0.2.7", "testclient"):
+        assert [call_asgi(app, client=(host, 1))[0] for _ in range(3)] == [200] * 3
+    assert [call_asgi(app, client=("192.0.2.70", 1))[0] for _ in range(2)] == [200, 429]
+
+
+def test_exempt_keys_are_the_tables_keys():
+    """The same bytes are the same key, whatever type they have."""
+    for exempt, key in (({"root"}, b"root"), ({b"root"}, "root"), ([7], (7).to_bytes(8, "little")), ({None}, "")):
+        app = wsgi.RateLimit(wsgi_app, "1/h", exempt=exempt, key=lambda environ: key)
+        assert [call_wsgi(app)[0][:3] for _ in range(3)] == ["200"] * 3
+
+    class Staff:
+        def __contains__(self, key):
+            return key.startswith("staff-")
+
+    app = wsgi.RateLimit(wsgi_app, "1/h", exempt=Staff(), key=lambda environ: environ["USER"])
+    assert [call_wsgi(app, USER="staff-1")[0][:3] for _ in range(3)] == ["200"] * 3
+    assert [call_wsgi(app, USER="guest")[0][:3] for _ in range(2)] == ["200", "429"]
+
+
+def test_exempt_keys_that_could_never_be_met_are_refused():
+    for network in ("192.0.2.0/24", "2001:db8::/32"):
+        with pytest.raises(ValueError, match="is a network; expected single addresses"):
+            wsgi.RateLimit(wsgi_app, "1/h", exempt={network})
+    with pytest.raises(TypeError, match="a key is bytes, str"):
+        wsgi.RateLimit(wsgi_app, "1/h", exempt={ipaddress.ip_network("192.0.2.0/24")})
+    with pytest.raises(TypeError, match="not one key"):
+        wsgi.RateLimit(wsgi_app, "1/h", exempt="192.0.2.7")
+
+
+SECOND = 1_000_000_000
+POLICIES = [
+    "10/s burst 4",
+    "7/3s burst 5",
+    "10/s burst 4 borrow",
+    "7/3s burst 5 borrow",
+    "10/s algo pacer",
+    "10/s algo pacer slack 3",
+    "10/s algo warm-up warm 2s",
+    "10/s burst 4 algo interval",
+    "10/s burst 4 algo interval anchor first",
+    "5/s algo fixed-window",
+    "5/s algo fixed-window anchor first",
+    "5/s algo weighted-window",
+    "6/3s algo sliding-window segments 6",
+    "6/3s algo sliding-window segments 6 mode strict",
+    "5/s algo sliding-log",
+]
+
+
+@pytest.mark.parametrize("text", POLICIES)
+def test_more_is_there_when_t_says_and_not_before(text):
+    random.seed(text)
+    policy = Policy(text)
+    seen = 0
+    for _ in range(200):
+        limiter, now = Limiter(policy), random.randrange(10**6) * 1_000_003
+        for _ in range(random.randrange(9)):
+            limiter.check(random.randint(1, 2), at=now)
+            now += random.choice([0, random.randrange(SECOND // 3)])
+        cost = random.randint(0, 3)
+        decision = limiter.check(cost, at=now)
+        after = until_more(policy, decision, cost, lambda permits: limiter.peek(permits, at=now))
+        if after is None:
+            lends = "borrow" in text or "pacer" in text
+            assert lends or limiter.peek(0, at=now + 1000 * SECOND).remaining <= decision.remaining
+            continue
+        seen += 1
+        assert after > 0
+        if not decision and cost == 1:
+            assert after == decision.retry_after_ns
+        if not decision and decision.retry_after_ns is not None:
+            assert after <= decision.retry_after_ns
+        assert limiter.peek(0, at=now + after).remaining > decision.remaining
+        assert limiter.peek(0, at=now + after - 1).remaining <= decision.remaining
+    assert seen > 50
+
+
+def test_t_is_until_there_is_more():
+    """Not until there is all: `Retry-After: 1` beside `r=0;t=13` makes a client wait thirteen times too long."""
+    app = wsgi.RateLimit(wsgi_app, "12/min burst 13")
+    seen = [call_wsgi(app)[1] for _ in range(15)]
+    assert [h["ratelimit"] for h in seen] == [f'"default";r={r};t=5' for r in [*range(12, -1, -1), 0, 0]]
+    assert [h.get("retry-after") for h in seen] == [None] * 13 + ["5", "5"]
+    # A larger request waits for longer than until there is one permit.
+    table = Table("12/min burst 13", capacity=10)
+    assert table.take_up_to("a", 12) == 12
+    app = wsgi.RateLimit(wsgi_app, table, key=lambda environ: "a", cost=4)
+    headers = call_wsgi(app)[1]
+    assert headers["ratelimit"] == '"default";r=1;t=5' and headers["retry-after"] == "15"
+    # What is full does not become more; nor does what never comes back.
+    assert call_wsgi(wsgi.RateLimit(wsgi_app, "2/min", cost=0))[1]["ratelimit"] == '"default";r=2'
+    app = wsgi.RateLimit(wsgi_app, "0/min")
+    assert call_wsgi(app)[1]["ratelimit"] == '"default";r=0' and "retry-after" not in call_wsgi(app)[1]
+    table.exempt("b")
+    assert call_wsgi(wsgi.RateLimit(wsgi_app, table, key=lambda environ: "b"))[1]["ratelimit"] == '"default";r=999999999999999'
+    # Of what lends more than it has, a peek does not say when it has more.
+    app = wsgi.RateLimit(wsgi_app, "12/min borrow", key=lambda environ: "a")
+    assert [call_wsgi(app)[1]["ratelimit"] for _ in range(2)] == ['"default";r=0;t=5'] * 2
 
 
 def test_flask():
-    flask = pytest.importorskip("flask")
+    import flask
+
     app = flask.Flask("app")
     app.add_url_rule("/", view_func=lambda: "hello")
     app.wsgi_app = wsgi.RateLimit(app.wsgi_app, "2/min")
@@ -173,7 +328,7 @@ def test_flask():
 
 
 def test_starlette():
-    starlette = pytest.importorskip("starlette.applications")
+    from starlette.applications import Starlette
     from starlette.middleware import Middleware
     from starlette.responses import PlainTextResponse
     from starlette.routing import Route
@@ -181,7 +336,7 @@ def test_starlette():
     async def hello(request):
         return PlainTextResponse("hello")
 
-    app = starlette.Starlette(
+    app = Starlette(
         routes=[Route("/", hello)], middleware=[Middleware(asgi.RateLimit, table="2/min", name="site")]
     )
     scope = {"path": "/", "raw_path": b"/", "query_string": b"", "root_path": "", "http_version": "1.1", "scheme": "http"}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Container, Iterable
+from http import HTTPStatus
+from ipaddress import IPv4Address, IPv6Address
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, Union
 
 from . import address_key
-from ._core import Decision
+from ._core import Decision, key_bytes
+from ._errors import TableError
 from .lease import Lease
 from .policy import Policy
 from .table import Table
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from ._core import Key
 
 Request = TypeVar("Request")
+Exempt = Union["Container[Key]", "Iterable[Key | IPv4Address | IPv6Address]"]
 
 # The largest integer of a structured header field (RFC 9651).
 _MOST = 999_999_999_999_999
@@ -41,6 +45,69 @@ def client_key(address: str | None) -> Key:
         return address
 
 
+def exempt_keys(exempt: Exempt) -> Container[bytes | None] | None:
+    """The keys that are exempt, as tables know them; of an address as people write it, its key, too. None: a container that
+    cannot be iterated over, which is to be asked with the keys as they are made."""
+    if isinstance(exempt, (str, bytes)):
+        raise TypeError(f"exempt is a set or a list of keys, not one key ({exempt!r})")
+    if not isinstance(exempt, Iterable):
+        return None
+    keys = set()
+    for key in exempt:
+        if isinstance(key, (IPv4Address, IPv6Address)):
+            key = str(key)
+        keys.add(key_bytes(key))
+        if isinstance(key, str):
+            host, slash, _ = key.partition("/")
+            try:
+                keys.add(address_key(host))
+            except ValueError:
+                continue
+            if slash:
+                raise ValueError(
+                    f"exempt: {key!r} is a network; expected single addresses, or an object whose __contains__ is given the key"
+                )
+    return keys
+
+
+def until_more(policy: Policy, decision: Decision, cost: int, peek: Callable[[int], Decision]) -> int | None:
+    """Nanoseconds until there are more permits than now. None: there are all, there will never be more, or it cannot be said:
+    an algorithm that lends lets a request pass that costs more than what is left.
+
+    `peek` says at the time of the decision when so many permits could be taken at once."""
+    if not decision and cost == 1:
+        # Then there are none, and this is when there is one.
+        return decision.retry_after_ns
+    if not decision.reset_after_ns or (decision.remaining and policy._lends):
+        return None
+    after = peek(decision.remaining + 1).retry_after_ns
+    # Others may have taken permits since the decision.
+    return after if after is None or decision.retry_after_ns is None or decision else min(after, decision.retry_after_ns)
+
+
+class Answer(NamedTuple):
+    """What becomes of a request."""
+
+    # The status that it is refused with; None: it passes.
+    refused: HTTPStatus | None
+    # Of the answer, be it ours or the application's.
+    fields: list[tuple[str, str]]
+    # What a person reads who is refused.
+    text: str = ""
+
+    def body(self, method: object) -> bytes:
+        return b"" if method == "HEAD" else f"{self.text}\n".encode()
+
+    def all_fields(self) -> list[tuple[str, str]]:
+        """With those of the body."""
+        size = len(self.text) + 1
+        return [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(size)), *self.fields]
+
+
+PASSES = Answer(None, [])
+TOO_MANY = HTTPStatus.TOO_MANY_REQUESTS
+
+
 class Gate(Generic[Request]):
     """Decides on requests, and says what it decided in headers."""
 
@@ -51,7 +118,8 @@ class Gate(Generic[Request]):
         *,
         policy: int | str = 0,
         cost: int = 1,
-        exempt: Container[Key] = (),
+        exempt: Exempt = (),
+        missing_status: int = 403,
         name: str | None = None,
         capacity: int = 100_000,
         headers: bool = True,
@@ -61,20 +129,41 @@ class Gate(Generic[Request]):
         self.policy = policy
         self.cost = cost
         self.exempt = exempt
+        self._exempt = exempt_keys(exempt)
+        status = HTTPStatus(missing_status)
+        if status < 400:
+            raise ValueError(f"missing_status is a status that refuses, 400 to 599, not {missing_status}")
+        self._missing = Answer(status, [], f"{status.phrase}: the request has no key that it could be counted by")
         self.headers = headers
         self.name = _quoted(name if name is not None else policy if isinstance(policy, str) else "default")
         self._text = ""
         self._quota = ""
+        self._terms = Policy("1/s")
 
-    def decide(self, request: Request) -> Decision | None:
-        """None: the request's key is exempt."""
-        key = self.key(request)
-        if key in self.exempt:
-            return None
+    def decide(self, request: Request) -> Answer:
+        made = self.key(request)
+        key = key_bytes(made)
+        if (made in self.exempt) if self._exempt is None else key in self._exempt:
+            return PASSES
         if isinstance(self.table, Lease):
             # Those without a key share the limit that is for all.
-            return self.table.check(key, self.cost)
-        return self.table.check(key, self.cost, self.policy)
+            decision = self.table.check(key, self.cost)
+        elif key is not None:
+            decision = self.table.check(key, self.cost, self.policy)
+        else:
+            return self._without_key(self.table)
+        fields = self._fields(key, decision)
+        return Answer(None, fields) if decision else Answer(TOO_MANY, fields, TOO_MANY.phrase)
+
+    def _without_key(self, table: Table) -> Answer:
+        """As the table's `missing` says: "allow" lets it pass; "deny" and "report" refuse it with a status that says so."""
+        try:
+            passes = table.allow(None, self.cost, self.policy)
+        except TableError as error:
+            if error.name != "TOLLBAR_E_MISSING_KEY":
+                raise
+            passes = False
+        return PASSES if passes else self._missing
 
     def quota(self) -> str:
         """So many permits in so many seconds; of a period that is no whole number of seconds, what comes to as much."""
@@ -84,23 +173,28 @@ class Gate(Generic[Request]):
             policy = Policy(text)
             window = _seconds(policy.period_ns)
             quota = min(policy.limit * window * _SECOND // policy.period_ns, _MOST)
-            self._quota, self._text = f"{self.name};q={quota};w={window}", text
+            self._quota, self._text, self._terms = f"{self.name};q={quota};w={window}", text, policy
         return self._quota
 
-    def fields(self, decision: Decision) -> list[tuple[str, str]]:
-        """draft-ietf-httpapi-ratelimit-headers-11: what is left, and seconds until all of it is there again."""
+    def _fields(self, key: bytes | None, decision: Decision) -> list[tuple[str, str]]:
+        """Retry-After of a refusal, and draft-ietf-httpapi-ratelimit-headers-11: the permits that are left, and seconds until
+        there are more."""
         fields = []
         if not decision and decision.retry_after_ns is not None:
             fields.append(("Retry-After", str(max(_seconds(decision.retry_after_ns), 1))))
         if self.headers:
             fields.append(("RateLimit-Policy", self.quota()))
             state = f"{self.name};r={min(decision.remaining, _MOST)}"
-            # When all is there again, of a lease only the store knows.
-            if decision.reset_after_ns is not None and not isinstance(self.table, Lease):
-                state += f";t={_seconds(decision.reset_after_ns)}"
+            more = self._until_more(key, decision)
+            if more is not None:
+                # At least a second: a permit may have come back since the decision.
+                state += f";t={max(_seconds(more), 1)}"
             fields.append(("RateLimit", state))
         return fields
 
-
-BODY = b"Too Many Requests\n"
-BODY_FIELDS = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(BODY)))]
+    def _until_more(self, key: bytes | None, decision: Decision) -> int | None:
+        table = self.table
+        if isinstance(table, Lease):
+            # When there is more to take only the store knows; a refusal has its estimate.
+            return None if decision or self.cost != 1 else decision.retry_after_ns
+        return until_more(self._terms, decision, self.cost, lambda permits: table.peek(key, permits, self.policy))

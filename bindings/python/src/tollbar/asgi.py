@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from ._http import BODY, BODY_FIELDS, Gate, client_key
+from ._http import PASSES, Exempt, Gate, client_key
 from .lease import Lease
 from .policy import Policy
 from .table import Table
@@ -35,7 +35,9 @@ class RateLimit:
 
     WebSocket handshakes above it are closed before they are accepted, which a server answers with 403. `table` is a
     Table, which may be shared with other processes, a Lease, or a policy, of which a table for `capacity` keys is made. `key` makes
-    the key of a request's scope; keys that are in `exempt` pass always.
+    the key of a request's scope. Keys in `exempt` pass always; an address there is text, or of ipaddress, and an IPv6 address
+    stands for its /64. A request without a key gets what the table's `missing` says: "allow" lets it pass, and of "deny" and
+    "report" it gets `missing_status`.
     """
 
     def __init__(
@@ -46,38 +48,43 @@ class RateLimit:
         key: Callable[[Scope], Key] = by_client,
         policy: int | str = 0,
         cost: int = 1,
-        exempt: Container[Key] = (),
+        exempt: Exempt = (),
+        missing_status: int = 403,
         name: str | None = None,
         capacity: int = 100_000,
         headers: bool = True,
     ) -> None:
         self.app = app
         self.gate: Gate[Scope] = Gate(
-            table, key, policy=policy, cost=cost, exempt=exempt, name=name, capacity=capacity, headers=headers
+            table,
+            key,
+            policy=policy,
+            cost=cost,
+            exempt=exempt,
+            missing_status=missing_status,
+            name=name,
+            capacity=capacity,
+            headers=headers,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        decision = self.gate.decide(scope) if scope["type"] in ("http", "websocket") else None
-        if decision is None:
-            await self.app(scope, receive, send)
-            return
-        if scope["type"] == "websocket":
-            if decision:
+        kind = scope["type"]
+        answer = self.gate.decide(scope) if kind in ("http", "websocket") else PASSES
+        if answer.refused is None:
+            if kind != "http" or not answer.fields:
                 await self.app(scope, receive, send)
-            else:
-                await send({"type": "websocket.close", "code": 1008, "reason": "Too Many Requests"})
-            return
-        fields = self.gate.fields(decision)
-        if not decision:
-            headers = _bytes(BODY_FIELDS + fields)
-            await send({"type": "http.response.start", "status": 429, "headers": headers})
-            await send({"type": "http.response.body", "body": b"" if scope.get("method") == "HEAD" else BODY})
-            return
-        extra = _bytes(fields)
+                return
+            extra = _bytes(answer.fields)
 
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), *extra]}
-            await send(message)
+            async def send_with_headers(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    message = {**message, "headers": [*message.get("headers", ()), *extra]}
+                await send(message)
 
-        await self.app(scope, receive, send_with_headers)
+            await self.app(scope, receive, send_with_headers)
+        elif kind == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": answer.refused.phrase})
+        else:
+            headers = _bytes(answer.all_fields())
+            await send({"type": "http.response.start", "status": int(answer.refused), "headers": headers})
+            await send({"type": "http.response.body", "body": answer.body(scope.get("method"))})
