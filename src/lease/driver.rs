@@ -85,7 +85,11 @@ impl Driver {
         if let Some(message) = self.stalled.take() {
             self.note(node, message, now);
         }
-        while self.stalled.is_none() {
+        // A ring's worth at a time: writers that never stop do not keep the driver from its questions.
+        for _ in 0..node.ring().len() {
+            if self.stalled.is_some() {
+                break;
+            }
             match node.pop() {
                 Found::Message(message) => self.note(node, message, now),
                 Found::Lost => {}

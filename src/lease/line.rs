@@ -29,6 +29,9 @@ const CONTROL: usize = 2;
 /// What the control word says.
 const DRY: u64 = 1;
 
+/// So often a swap is tried. Where that is not enough the request is decided without the lease, and a lease that came is lost.
+const TRIES: u32 = if cfg!(loom) { 16 } else { 1 << 10 };
+
 /// How taking went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
@@ -43,7 +46,8 @@ impl Line {
     #[inline(always)]
     pub(super) fn take(&self, hash: u64, now: u64, cost: u64) -> Option<Taken> {
         let [first, second, _, size] = &self.0;
-        loop {
+        // Each try that fails is another's success.
+        for _ in 0..TRIES {
             let (mut slot, mut other) = (first, second);
             let mut old = Pair { key: slot.key(), state: slot.state() };
             let mut next = spend(old, hash, now, cost);
@@ -62,6 +66,7 @@ impl Line {
             let low = left.saturating_mul(4) <= live(size, hash, now);
             return Some(Taken { left, low });
         }
+        None
     }
 
     /// Permits that could be spent.
@@ -128,7 +133,7 @@ impl Line {
         let [first, second, ..] = &self.0;
         let (a, b) = (live(first, hash, now), live(second, hash, now));
         let slot = if a <= b { first } else { second };
-        loop {
+        for _ in 0..TRIES {
             let old = slot.pair();
             // Somebody else's lease that came here meanwhile is not worth less than this one.
             if old.key != hash && word::permits(old.state, now) != 0 && !self.is_of(hash) {

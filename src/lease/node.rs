@@ -116,7 +116,8 @@ impl Node {
         let header = self.header();
         // Relaxed: each word is for itself, and a moment sooner or later does not matter.
         match header.circuit.load(Ordering::Relaxed) {
-            1 if now.saturating_sub(header.beat.load(Ordering::Relaxed)) > SILENCE => Circuit::Open,
+            // A beat of the future is damage, and as good as none.
+            1 if now.abs_diff(header.beat.load(Ordering::Relaxed)) > SILENCE => Circuit::Open,
             1 => Circuit::Closed,
             2 => Circuit::Open,
             _ => Circuit::Unknown,

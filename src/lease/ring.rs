@@ -5,6 +5,8 @@
 //! between claim and publication costs its message, once the reader has seen the place unpublished for a second. Should such a
 //! writer only have slept, its publication fails and it knows; what it wrote into somebody else's message the
 //! checksum finds.
+//!
+//! Any word may be damaged. Then a writer finds no room, and the reader finds the place claimed and gives up on it after the same second.
 
 use crate::sync::{AtomicU64, Ordering};
 use core::num::NonZeroU64;
@@ -60,6 +62,9 @@ const NUMBER_BITS: u32 = 28;
 /// Larger debts are several messages.
 pub(super) const NUMBER_MOST: u64 = (1 << NUMBER_BITS) - 1;
 
+/// So often a writer tries to claim a place.
+const TRIES: u32 = 1 << 10;
+
 /// What the reader found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
@@ -87,8 +92,14 @@ impl<'a> Ring<'a> {
     pub(super) fn push(&self, message: &Message) -> bool {
         // Relaxed: only a guess to begin with.
         let mut number = self.ends.head.load(Ordering::Relaxed);
+        let mut tries = 0_u32;
         let place = loop {
             let Some(place) = self.place(number) else { return false };
+            // Each try that fails is another writer's success, unless somebody damages the head all the time.
+            if tries == TRIES {
+                return false;
+            }
+            tries += 1;
             // Acquire: the reader's copy of what was here before is done.
             let turn = place.turn.load(Ordering::Acquire);
             let late = number.wrapping_sub(turn);
@@ -103,6 +114,8 @@ impl<'a> Ring<'a> {
             };
             match moved {
                 Ok(_) => break place,
+                // A turn that is ahead was published after the head had moved on, and the Acquire above has seen both.
+                Err(seen) if seen == number => return false,
                 Err(seen) => number = seen,
             }
         };
@@ -125,9 +138,10 @@ impl<'a> Ring<'a> {
         let number = self.ends.tail.load(Ordering::Relaxed);
         let Some(place) = self.place(number) else { return Found::Empty };
         // Acquire: with the words.
-        if place.turn.load(Ordering::Acquire) != number.wrapping_add(1) {
-            // Relaxed: if it is not seen now it is the next time.
-            return match self.ends.head.load(Ordering::Relaxed) == number {
+        let turn = place.turn.load(Ordering::Acquire);
+        if turn != number.wrapping_add(1) {
+            // Relaxed: if it is not seen now it is the next time. No writer could claim an empty place with another turn.
+            return match self.ends.head.load(Ordering::Relaxed) == number && turn == number {
                 true => Found::Empty,
                 false => Found::Claimed(number),
             };
@@ -151,15 +165,37 @@ impl<'a> Ring<'a> {
         Found::Message(Message { hash, debt, want, bytes, length })
     }
 
-    /// Gives up on the writer of message `number`, which is the oldest.
+    /// Gives up on message `number`, which is the oldest: its writer is dead, or the place is damaged.
     pub(super) fn skip(&self, number: u64) {
-        let Some(place) = self.place(number) else { return };
-        let next = number.wrapping_add(self.places.len() as u64);
-        if self.ends.tail.load(Ordering::Relaxed) == number
-            && place.turn.compare_exchange(number, next, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        {
+        let (len, head) = (self.places.len() as u64, self.ends.head.load(Ordering::Relaxed));
+        let (Some(place), true) = (self.place(number), self.ends.tail.load(Ordering::Relaxed) == number) else {
+            return;
+        };
+        let claimed = head.wrapping_sub(number);
+        if claimed > len {
+            // An end is damaged, so nobody knows which places have messages: the ring begins anew, here.
+            for n in (0..len).map(|n| number.wrapping_add(n)) {
+                if let Some(place) = self.place(n) {
+                    place.turn.store(n, Ordering::Relaxed);
+                }
+            }
+            // Release: a writer that sees this head sees the turns, too.
+            self.ends.head.store(number, Ordering::Release);
+            return;
+        }
+        let turn = place.turn.load(Ordering::Relaxed);
+        if turn == number.wrapping_add(1) {
+            return;
+        }
+        let next = if claimed == 0 { number } else { number.wrapping_add(len) };
+        if place.turn.compare_exchange(turn, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() && claimed != 0 {
             self.ends.tail.store(number.wrapping_add(1), Ordering::Relaxed);
         }
+    }
+
+    /// How many messages it holds.
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
     }
 
     fn free(&self, place: &Place, number: u64) {
