@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
+use tollbar::table::{HotKeys, OnFull, Options, PolicyId, Request, Table};
 use tollbar::{Decision, Policy, Reason, Verdict};
 
 const NOW: u64 = 400 * DAY;
@@ -133,10 +133,20 @@ const POLICIES: [&str; 9] = [
     "3/s burst 9 algo warm-up warm 1min cold 10",
     "0/s",
 ];
+/// Tables of one policy whose keys have words beside their slots.
+const RINGS: [&[&str]; 3] = [
+    &["20/s algo sliding-window segments 4"],
+    &["7/min algo sliding-window segments 10 mode strict"],
+    &["3/s algo sliding-window segments 1 mode n"],
+];
+const LOGS: [&[&str]; 3] =
+    [&["20/s algo sliding-log"], &["9/min algo sliding-log count rejected"], &["1/h algo sliding-log"]];
+const MODES: [OnFull; 4] = [OnFull::Deny, OnFull::Inherit, OnFull::Allow, OnFull::EvictNearest];
 
 /// A table in use: keys of all policies, also under versions that have been replaced; vacant slots; exempt keys.
-fn used(memory: &Memory, on_full: OnFull) {
-    let policies: Vec<Policy> = POLICIES.iter().map(|text| policy(text)).collect();
+fn used(memory: &Memory, texts: &[&str], on_full: OnFull) {
+    let policies: Vec<Policy> = texts.iter().map(|text| policy(text)).collect();
+    let wide = texts.len() == 1;
     let options = Options::new(1).with_seed(3).with_on_full(on_full);
     // SAFETY: as `attach`.
     let table = unsafe { Table::init_in(memory.table(), memory.words * 8, &options, &policies) }.unwrap();
@@ -144,13 +154,15 @@ fn used(memory: &Memory, on_full: OnFull) {
     for change in 0..6 {
         for _ in 0..KEYS / 6 {
             let key = rng.below(KEYS);
-            let id = PolicyId::new((key % 9) as u32);
+            let id = PolicyId::new((key % texts.len() as u64) as u32);
             table.check_at(id, &key.to_le_bytes(), NOW, rng.within(1, 3));
             if rng.one_in(20) {
                 table.reset_at(id, &key.to_le_bytes(), NOW).unwrap();
             }
         }
-        table.set_policy(PolicyId::new(change % 3), &policy(&format!("{}/h burst 30", 40 + change))).unwrap();
+        if !wide {
+            table.set_policy(PolicyId::new(change % 3), &policy(&format!("{}/h burst 30", 40 + change))).unwrap();
+        }
         for key in 0..10u64 {
             table.exempt(PolicyId::FIRST, &(KEYS + key).to_le_bytes()).unwrap();
         }
@@ -226,6 +238,13 @@ fn every_call(table: &Table, rng: &mut Rng, keys: u64) {
     let bytes = [(); 40].map(|()| rng.below(KEYS).to_le_bytes());
     let requests = bytes.each_ref().map(|key| Request { policy: PolicyId::new(u32::from(key[0] % 10)), key, cost: 1 });
     table.admit_many_at(NOW, &requests, &mut [Verdict::Never; 40]);
+    // Few keys, so that some have credit.
+    if let Ok(mut hot) = HotKeys::new(table, 64) {
+        for n in 0..keys {
+            let key = rng.below(4).to_le_bytes();
+            hot.admit_at(PolicyId::new(n as u32 % 2 * 3), &key, NOW + n, rng.pick(&[1, 1, 1, 0, 7, u64::MAX]));
+        }
+    }
     table.check_many_at(NOW, &requests, &mut [none; 40]);
     let id = PolicyId::new(rng.below(10) as u32);
     let _ = table.exempt(id, &rng.below(KEYS).to_le_bytes());
@@ -245,27 +264,42 @@ fn every_call(table: &Table, rng: &mut Rng, keys: u64) {
     assert!(table.entries(NOW).count() as u64 <= table.slots());
     table.next_entry(u64::MAX, NOW);
     let _ = (table.stats(), table.policies(), table.now(), table.sync());
+    if rng.one_in(16) {
+        let _ = table.validate(NOW);
+        if let Ok(copy) = Table::private(&Options::new(1).with_seed(3), &[policy("9/h")]) {
+            let _ = copy.copy_from(table, NOW);
+        }
+        let _ = table.repair(NOW);
+    }
 }
 
 fn rounds() -> u64 {
-    6_000 * std::env::var("TABLE_ROUNDS").map_or(1, |n| n.parse::<u64>().unwrap())
+    10_000 * std::env::var("TABLE_ROUNDS").map_or(1, |n| n.parse::<u64>().unwrap())
 }
 
-#[test]
-fn whatever_is_in_its_memory_every_call_comes_back() {
-    let policies: Vec<Policy> = POLICIES.iter().map(|text| policy(text)).collect();
-    let bytes = Table::bytes_for(&Options::new(1), &policies).unwrap() as usize;
-    let memory = Memory::new(bytes);
+/// A block of memory for a table of these policies.
+fn memory_for(texts: &[&str]) -> Memory {
+    let policies: Vec<Policy> = texts.iter().map(|text| policy(text)).collect();
+    Memory::new(Table::bytes_for(&Options::new(1), &policies).unwrap() as usize)
+}
+
+/// Damages tables of each kind in turn, and puts every call to each of them: one that was attached before, and one after.
+fn damaged(kinds: &[&[&str]]) {
     let dog = Watchdog::new();
-    let modes = [OnFull::Deny, OnFull::Inherit, OnFull::Allow, OnFull::EvictNearest];
-    let images = modes.map(|on_full| {
-        used(&memory, on_full);
-        memory.image()
-    });
+    let tables: Vec<_> = kinds
+        .iter()
+        .flat_map(|texts| MODES.map(|on_full| (texts, on_full)))
+        .map(|(texts, on_full)| {
+            let memory = memory_for(texts);
+            used(&memory, texts, on_full);
+            let image = memory.image();
+            (memory, image)
+        })
+        .collect();
     let (mut attached, mut refused) = (0, 0);
     for round in 0..rounds() {
         let mut rng = Rng(round);
-        let image = &images[(round % 4) as usize];
+        let (memory, image) = &tables[(round % tables.len() as u64) as usize];
         memory.restore(image);
         let table = memory.attach().unwrap();
         // As many of its policies are compiled by then as chance has it.
@@ -273,7 +307,7 @@ fn whatever_is_in_its_memory_every_call_comes_back() {
         for key in 0..keys {
             table.check_at(PolicyId::new(key as u32 % 9), &key.to_le_bytes(), NOW, 1);
         }
-        let told = scribble(&memory, image, &mut rng);
+        let told = scribble(memory, image, &mut rng);
         dog.round(round, &told);
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             every_call(&table, &mut rng, 40);
@@ -293,39 +327,73 @@ fn whatever_is_in_its_memory_every_call_comes_back() {
     assert!(attached > 0 && refused > 0);
 }
 
-/// Threads use the table while its words change under them: also between two looks of one call.
 #[test]
-fn whatever_changes_in_its_memory_meanwhile_every_call_comes_back() {
-    let policies: Vec<Policy> = POLICIES.iter().map(|text| policy(text)).collect();
-    let bytes = Table::bytes_for(&Options::new(1), &policies).unwrap() as usize;
-    let memory = Memory::new(bytes);
-    used(&memory, OnFull::Deny);
+fn whatever_is_in_its_memory_every_call_comes_back() {
+    damaged(&[&POLICIES]);
+}
+
+#[test]
+fn whatever_is_in_a_ring_every_call_comes_back() {
+    damaged(&RINGS);
+}
+
+#[test]
+fn whatever_is_in_a_log_every_call_comes_back() {
+    damaged(&LOGS);
+}
+
+/// Threads use a table while its words change under them: also between two looks of one call.
+fn damaged_meanwhile(texts: &[&str]) {
+    let memory = memory_for(texts);
+    used(&memory, texts, OnFull::Deny);
     let image = memory.image();
     let table = memory.attach().unwrap();
-    let start = AtomicU64::new(0);
+    let done = AtomicU64::new(0);
+    // Each round meets some ten mutations.
+    let rounds = rounds() / 20;
     // The pointer is shared with the thread that scribbles through atomics only.
     struct Shared<'a>(&'a Memory);
     // SAFETY: all use of the memory is atomic.
     unsafe impl Sync for Shared<'_> {}
     let shared = Shared(&memory);
-    thread::scope(|scope| {
-        let (shared, image, start) = (&shared, &image, &start);
-        scope.spawn(move || {
+    let mutations = thread::scope(|scope| {
+        let (shared, image, done) = (&shared, &image, &done);
+        let scribbler = scope.spawn(move || {
             let mut rng = Rng(99);
-            while start.load(Ordering::Relaxed) < rounds() / 20 {
+            let mut mutations = 0;
+            while done.load(Ordering::Relaxed) < rounds || mutations < rounds * 20 {
                 scribble(shared.0, image, &mut rng);
+                mutations += 1;
                 if rng.one_in(10) {
                     shared.0.restore(image);
                 }
             }
+            mutations
         });
         let mut rng = Rng(98);
         let dog = Watchdog::new();
-        for round in 0..rounds() / 20 {
+        for round in 0..rounds {
             dog.round(round, "whatever the other thread did");
             every_call(&table, &mut rng, 40);
-            start.fetch_add(1, Ordering::Relaxed);
+            done.fetch_add(1, Ordering::Relaxed);
         }
+        scribbler.join().unwrap()
     });
+    println!("{mutations} mutations in {rounds} rounds");
     assert!(memory.guards_are_whole());
+}
+
+#[test]
+fn whatever_changes_in_its_memory_meanwhile_every_call_comes_back() {
+    damaged_meanwhile(&POLICIES);
+}
+
+#[test]
+fn whatever_changes_in_a_ring_meanwhile_every_call_comes_back() {
+    damaged_meanwhile(RINGS[0]);
+}
+
+#[test]
+fn whatever_changes_in_a_log_meanwhile_every_call_comes_back() {
+    damaged_meanwhile(LOGS[0]);
 }

@@ -28,6 +28,21 @@
 use crate::decision::{Decision, Reason, Verdict};
 use crate::sync::{AtomicU64, Ordering};
 
+/// How often a loop over shared words goes round. It goes round again only because another caller has changed what it read,
+/// which does not happen many times in a row; damaged memory, or a process that writes there without end, could keep it going
+/// for ever. After so many rounds the answer is `None`, and nothing has been taken.
+pub(crate) const TRIES: u32 = 16;
+
+/// The answer of a state whose memory is its owner's alone: there, `None` means that others were faster [`TRIES`] times.
+#[inline(always)]
+pub(crate) fn insist<T>(ask: impl Fn() -> Option<T>) -> T {
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+    }
+}
+
 /// The word that decides, for one caller.
 pub(crate) trait Head {
     /// The word, read with Acquire. `None`: it is not this caller's any more.

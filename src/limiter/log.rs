@@ -28,7 +28,7 @@
 //!
 //! What a concurrent observer may see: `head` ahead of the entries. It never takes a pending entry for
 //! an old one. A refusal writes nothing, unless rejected requests count or it meets a pending entry.
-//! Every loop here repeats only because `head` or an entry has been changed by another.
+//! Every loop here repeats only because `head` or an entry has been changed by another, [`TRIES`] times at most.
 //!
 //! # In a table
 //!
@@ -57,7 +57,7 @@
 //! to be mistaken, a thread would have to sleep while a whole turn of `head` is entered in one or two grains,
 //! at least two permits for each nanosecond, and wake at the very one. Each of those permits is a swap of an entry.
 
-use super::head::{given_up, Head};
+use super::head::{given_up, insist, Head, TRIES};
 use super::{Shared, Watch};
 use crate::algorithm::after;
 use crate::algorithm::sliding_log::{KeyedLog, Packing, SlidingLog};
@@ -83,7 +83,7 @@ struct Line {
 }
 
 /// A log as one caller has it: the word that says `head`, `time`, the entries, and what they mean. All answers
-/// are `None` if the word is not the caller's any more; then nothing has been taken.
+/// are `None` if the word is not the caller's any more, or after [`TRIES`] rounds; then nothing has been taken.
 pub(crate) struct LogView<'a, H, P> {
     head: &'a H,
     time: &'a AtomicU64,
@@ -108,8 +108,7 @@ impl Log {
     // One copy is enough in the artefacts that are to be small.
     #[cfg_attr(feature = "freestanding", inline(never))]
     fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
-        // The word is this log's own: there always is an answer.
-        self.log().describe(verdict, now, cost).unwrap_or(given_up(verdict, self.log.limit()))
+        insist(|| self.log().describe(verdict, now, cost))
     }
 }
 
@@ -125,14 +124,15 @@ impl<'a, H: Head> LogView<'a, H, KeyedLog> {
 
 impl<H: Head, P: Packing> LogView<'_, H, P> {
     /// When permit number `k`'s predecessor leaves the window, once its entry is there: a pending one is
-    /// written with `now`, or with the time that no permit of `word` is later than. `None` if `word` is old.
+    /// written with `now`, or with the time that no permit of `word` is later than. `None` if `word` is old, or others keep changing
+    /// the entry.
     /// `k` is one of the `limit` permits from its head on.
     #[inline]
     fn leaves(&self, word: u64, k: u64, now: u64) -> Option<u64> {
         let (place, lap) = self.compiled().place(k);
         let Some(entry) = self.entries.get(place as usize) else { return Some(NEVER) };
         let mut seen = entry.load(Ordering::Acquire);
-        loop {
+        for _ in 0..TRIES {
             let kept = SlidingLog::unpack(seen);
             if kept.lap == lap {
                 return Some(self.compiled().leaves(kept));
@@ -147,6 +147,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
                 Err(other) => seen = other,
             }
         }
+        None
     }
 
     /// Step 3 for permit number `k`.
@@ -157,7 +158,10 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         let mut seen = entry.load(Ordering::Acquire);
         // Until somebody has settled it. What is replaced may itself be pending (only where rejected
         // requests count: an admission has looked at all of its predecessors).
-        while SlidingLog::unpack(seen).lap != SlidingLog::next_lap(lap) {
+        for _ in 0..TRIES {
+            if SlidingLog::unpack(seen).lap == SlidingLog::next_lap(lap) {
+                return;
+            }
             // Relaxed, in `glance`: ordered after the entry by its Acquire. If it is no, permit k + limit
             // has the place now, or the slot is another key's, who has settled this.
             if !self.head.glance().is_some_and(|word| self.packing.newest(word, k, now)) {
@@ -168,6 +172,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
                 Err(other) => seen = other,
             }
         }
+        // It stays pending, as if this thread had been killed here.
     }
 
     #[inline(always)]
@@ -181,7 +186,8 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
     fn look(&self, now: u64) -> Option<(u64, u64)> {
         // By its Acquire the times of the permits in it are seen, and entries written before.
         let word = self.head.load()?;
-        Some((word, now.max(self.time.load(Ordering::Relaxed))))
+        // Only damage puts a later time there than the last that is ever entered.
+        Some((word, now.max(self.time.load(Ordering::Relaxed).min(SlidingLog::LAST))))
     }
 
     /// Whether the predecessors of `cost` permits from the word's head on have all left; `None` if `word` is
@@ -219,7 +225,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         if now > SlidingLog::LAST {
             return Some(0);
         }
-        loop {
+        for _ in 0..TRIES {
             let (word, judged) = self.look(now)?;
             if self.head.takes_over(word) && self.settle(word, judged).is_none() {
                 continue;
@@ -229,6 +235,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
                 return Some(cost);
             }
         }
+        None
     }
 
     /// Before a newcomer's first permit: writes all that is pending, since a later word allows later times.
@@ -289,11 +296,14 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
 
     /// The verdict of a peek.
     fn weigh(&self, now: u64, cost: u64) -> Option<Verdict> {
-        let fits = || loop {
-            let (word, judged) = self.look(now)?;
-            if let Some(fits) = self.fits(word, judged, cost) {
-                return Some(fits && now <= SlidingLog::LAST);
+        let fits = || {
+            for _ in 0..TRIES {
+                let (word, judged) = self.look(now)?;
+                if let Some(fits) = self.fits(word, judged, cost) {
+                    return Some(fits && now <= SlidingLog::LAST);
+                }
             }
+            None
         };
         Some(match cost {
             0 => Verdict::Allowed,
@@ -320,7 +330,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
                 reset_after: NEVER,
             });
         }
-        loop {
+        for _ in 0..TRIES {
             let (word, judged) = self.look(now)?;
             let Some(remaining) = self.left(word, judged) else { continue };
             let at = |permits: u64| match self.packing.head(word).checked_add(permits).and_then(|k| k.checked_sub(1)) {
@@ -345,6 +355,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
                 reset_after: after(fresh, now),
             });
         }
+        None
     }
 }
 
@@ -355,7 +366,7 @@ impl Shared for Log {
         if takes {
             self.line.watch.look(now);
         }
-        let verdict = self.log().admit(now, cost).unwrap_or(Verdict::Denied);
+        let verdict = insist(|| self.log().admit(now, cost));
         if takes && verdict == Verdict::Allowed {
             self.line.watch.admitted(now);
         }
@@ -367,12 +378,12 @@ impl Shared for Log {
     }
 
     fn peek_at(&self, now: u64, cost: u64) -> Decision {
-        self.describe(self.log().weigh(now, cost).unwrap_or(Verdict::Denied), now, cost)
+        self.describe(insist(|| self.log().weigh(now, cost)), now, cost)
     }
 
     fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
         self.line.watch.look(now);
-        let taken = self.log().take_up_to(now, most).unwrap_or(0);
+        let taken = insist(|| self.log().take_up_to(now, most));
         if taken != 0 {
             self.line.watch.admitted(now);
         }

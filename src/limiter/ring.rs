@@ -28,7 +28,7 @@
 //! time. An old start is then a start of another key's time, and is told from a new one as ever, by its
 //! segment and by the word.
 
-use super::head::{given_up, Head};
+use super::head::{given_up, insist, Head, TRIES};
 use super::{Shared, Watch};
 use crate::algorithm::after;
 use crate::algorithm::sliding_window::{Mark, SlidingWindow, Starts};
@@ -56,7 +56,7 @@ struct Line {
 }
 
 /// A ring as one caller has it: the word, the places, and what they mean. All answers are `None` if the word
-/// is not the caller's any more; then nothing has been taken.
+/// is not the caller's any more, or after [`TRIES`] rounds; then nothing has been taken.
 pub(crate) struct RingView<'a, H> {
     head: &'a H,
     /// [`SlidingWindow::places`] of them.
@@ -104,8 +104,7 @@ impl Ring {
     // One copy is enough in the artefacts that are to be small.
     #[cfg_attr(feature = "freestanding", inline(never))]
     fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
-        // The word is this ring's own: there always is an answer.
-        self.ring().describe(verdict, now, cost).unwrap_or(given_up(verdict, self.window.limit()))
+        insist(|| self.ring().describe(verdict, now, cost))
     }
 }
 
@@ -140,7 +139,7 @@ impl<'a, H: Head> RingView<'a, H> {
     #[cfg_attr(feature = "freestanding", inline(never))]
     #[cfg_attr(not(feature = "freestanding"), inline(always))]
     fn view(&self, now: u64, mut seen: u64) -> Option<Option<View>> {
-        loop {
+        for _ in 0..TRIES {
             // By its Acquire the starts that were final when the word was written are seen.
             let word = self.head.load()?;
             let mark = self.window.unpack(word);
@@ -155,6 +154,7 @@ impl<'a, H: Head> RingView<'a, H> {
                 Err(later) => seen = later.max(seen),
             }
         }
+        None
     }
 
     /// The starts that matter in `segment`, given the word's mark; `Err` with a later segment that has
@@ -198,20 +198,25 @@ impl<'a, H: Head> RingView<'a, H> {
         // Acquire, and Release below: whoever reads a start sees the word that its writer saw, or a
         // newer one. So if the word is still the view's after this, what was read is no newer than it.
         let mut word = place.load(Ordering::Acquire);
-        while word != new {
+        for _ in 0..TRIES {
+            if word == new {
+                return Ok(());
+            }
+            // A later segment of the same place is later than the view's by a round of the ring. One in between is damage, and is
+            // written over.
             let kept = self.window.unpack(word);
-            if kept.segment > segment {
+            if kept.segment > view.segment {
                 return Err(kept.segment);
             }
             if self.head.glance() != Some(view.word) {
                 return Err(0);
             }
             match place.compare_exchange_weak(word, new, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
+                Ok(_) => return Ok(()),
                 Err(seen) => word = seen,
             }
         }
-        Ok(())
+        Err(0)
     }
 
     /// Step 2. By its Release whoever reads the new word sees the starts below it.
@@ -229,7 +234,7 @@ impl<'a, H: Head> RingView<'a, H> {
     #[cfg_attr(not(feature = "freestanding"), inline)]
     fn take(&self, now: u64, least: u64, most: u64) -> Option<u64> {
         let mut seen = 0;
-        loop {
+        for _ in 0..TRIES {
             let view = match self.view(now, seen) {
                 Some(Some(view)) => view,
                 Some(None) => return Some(0),
@@ -257,6 +262,7 @@ impl<'a, H: Head> RingView<'a, H> {
                 return Some(cost);
             }
         }
+        None
     }
 
     /// [`Shared::admit_at`].
@@ -363,7 +369,7 @@ impl Shared for Ring {
         if takes {
             self.line.watch.look(now);
         }
-        let verdict = self.ring().admit(now, cost).unwrap_or(Verdict::Denied);
+        let verdict = insist(|| self.ring().admit(now, cost));
         if takes && verdict == Verdict::Allowed {
             self.line.watch.admitted(now);
         }
@@ -375,12 +381,12 @@ impl Shared for Ring {
     }
 
     fn peek_at(&self, now: u64, cost: u64) -> Decision {
-        self.describe(self.ring().weigh(now, cost).unwrap_or(Verdict::Denied), now, cost)
+        self.describe(insist(|| self.ring().weigh(now, cost)), now, cost)
     }
 
     fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
         self.line.watch.look(now);
-        let taken = self.ring().take_up_to(now, most).unwrap_or(0);
+        let taken = insist(|| self.ring().take_up_to(now, most));
         if taken != 0 {
             self.line.watch.admitted(now);
         }

@@ -6,6 +6,7 @@
 
 use super::error::TableError;
 use super::layout::EXEMPT;
+use super::request::ROUNDS;
 use super::{PolicyId, Table};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -75,7 +76,11 @@ impl Table {
     fn one_less(&self) {
         let count = &self.header().exempt;
         let mut seen = count.load(Ordering::Relaxed);
-        while seen != 0 {
+        // Given up, the count says too many, which makes requests look in vain.
+        for _ in 0..ROUNDS {
+            if seen == 0 {
+                return;
+            }
             match count.compare_exchange(seen, seen - 1, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(other) => seen = other,

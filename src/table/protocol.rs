@@ -34,6 +34,7 @@ use super::home::{Home, CANDIDATES, TAG};
 use super::slot::{Pair, Slot};
 use crate::algorithm::Step;
 use crate::decision::Verdict;
+use crate::limiter::head::TRIES;
 
 /// What a newcomer gets when no candidate of its key has expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -147,7 +148,7 @@ fn known(slot: &Slot, key: u64, step: &mut impl FnMut(u64) -> Step) -> Result<Ou
     let mut retries = 0;
     // Whether `state` was read together with the key.
     let mut sure = false;
-    loop {
+    for _ in 0..TRIES {
         let Step { verdict, next } = step(state);
         let seen = match next {
             Some(next) => match slot.swap(Pair { key, state }, Pair { key, state: next }) {
@@ -170,6 +171,7 @@ fn known(slot: &Slot, key: u64, step: &mut impl FnMut(u64) -> Step) -> Result<Ou
         state = seen.state;
         sure = true;
     }
+    Err(Again)
 }
 
 /// Step 1 once in a slot that had `key` and then `state`: writes `next`, or sees that both were there at one instant where nothing

@@ -5,6 +5,7 @@ use super::error::TableError;
 use super::home::TAG;
 use super::layout::SLOTS_A_BUCKET;
 use super::protocol::Terms;
+use super::request::ROUNDS;
 use super::slot::{Pair, Slot};
 use super::versions;
 use super::wide::Wide;
@@ -173,7 +174,11 @@ impl Table {
 
     fn sweep_slot(&self, slot: &Slot, now: u64, swept: &mut Sweep) {
         let mut pair = slot.pair();
-        while pair.key != 0 {
+        // Only in damaged memory, or in memory that a process writes to without end, does a slot change at each look.
+        for _ in 0..ROUNDS {
+            if pair.key == 0 {
+                return;
+            }
             let expires = self.expires_at(pair);
             let new = if expires <= now {
                 self.vacant(pair, expires)
@@ -200,6 +205,7 @@ impl Table {
                 Err(seen) => pair = seen,
             }
         }
+        swept.live += 1;
     }
 
     /// The key word of the same key under its policy's current version.

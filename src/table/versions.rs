@@ -12,6 +12,7 @@
 use super::error::TableError;
 use super::home::TAG_BITS;
 use super::layout::{fold, mix, Header, Record, RECORD_WORDS, VERSIONS};
+use super::request::ROUNDS;
 use super::wide::Wide;
 use crate::algorithm::gcra::Plain;
 use crate::algorithm::Rule;
@@ -263,7 +264,7 @@ fn add_unless(
 fn current_policy(records: &[Record; VERSIONS], current: &AtomicU64) -> Option<Policy> {
     // Acquire: with the record.
     let mut stamp = current.load(Ordering::Acquire);
-    loop {
+    for _ in 0..ROUNDS {
         let policy = records.get(version_of(stamp)).and_then(|record| record.read(stamp));
         let seen = current.load(Ordering::Acquire);
         // It may be changed, and the record freed, while it is read.
@@ -272,6 +273,7 @@ fn current_policy(records: &[Record; VERSIONS], current: &AtomicU64) -> Option<P
         }
         stamp = seen;
     }
+    None
 }
 
 /// Makes `policy` the policy of that number, unless it is.
@@ -294,14 +296,18 @@ pub(super) fn change(
     record.publish(policy, stamp);
     // Generations of a policy only grow: of two that change it at once the later one stays, and what `former` finds is
     // never made current again.
-    while seen >> 16 < stamp >> 16 {
+    for _ in 0..ROUNDS {
+        if seen >> 16 >= stamp >> 16 {
+            record.free(stamp);
+            return Ok(());
+        }
         match current.compare_exchange(seen, stamp, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => return Ok(()),
             Err(other) => seen = other,
         }
     }
     record.free(stamp);
-    Ok(())
+    Err(TableError::Corrupt)
 }
 
 /// Frees the records of versions that are not current. Only after every slot under them has been brought over.

@@ -18,7 +18,7 @@ use super::{PolicyId, Table};
 use crate::algorithm::sliding_log::KeyedLog;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::decision::{Decision, Reason, Verdict};
-use crate::limiter::head::{self, Head, Newcomer, Owner};
+use crate::limiter::head::{self, Head, Newcomer, Owner, TRIES};
 use crate::limiter::log::LogView;
 use crate::limiter::ring::RingView;
 use crate::policy::{Kind, Policy, PolicyError};
@@ -134,7 +134,8 @@ impl Table {
     pub(super) fn ask_wide(&self, sought: Sought<'_>, now: u64, ask: Ask) -> Result<Told, TableError> {
         let wide = sought.version.wide.as_ref().ok_or(TableError::Corrupt)?;
         let key = sought.key();
-        for _ in 0..ROUNDS {
+        // Each of these is up to TRIES rounds of the ring or log.
+        for _ in 0..ROUNDS / TRIES {
             if let Some(slot) = sought.home.find(key) {
                 match wide.ask(&Owner { slot, key }, self.side(slot), now, ask) {
                     Some(told) => return Ok(told),
