@@ -40,6 +40,8 @@ struct ngx_http_tollbar_zone_s {
     ngx_http_tollbar_rates_t *rates;
     /* For limits that do not say theirs. */
     ngx_http_tollbar_amount_t burst;
+    /* That a variable held something else than a rate or a number, or a rate too many. */
+    ngx_tollbar_seldom_t wrong;
     /* The zone's name in quotes, as headers have it. */
     ngx_str_t quoted;
     /* NULL: the zone has a table. */
@@ -74,9 +76,8 @@ typedef struct {
     /* Requests; with `nodelay` NGX_MAX_INT_T_VALUE. */
     ngx_int_t delay;
     ngx_uint_t status;
-    /* Where it is written. */
-    ngx_str_t file;
-    ngx_uint_t line;
+    /* The directive. */
+    ngx_tollbar_where_t where;
     unsigned dry_run:1;
     /* `terms` depends on the request. */
     unsigned varies:1;
@@ -154,6 +155,9 @@ extern ngx_module_t ngx_http_tollbar_module;
 char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_tollbar_read_status_page(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* Whether `return`, on the level of `cf`, always answers before limits are asked. 0 where that is not known. */
+ngx_flag_t ngx_http_tollbar_returns(ngx_conf_t *cf);
 
 /* A burst that is more than any limit will have, and does not make the state's grid any coarser to speak of. */
 void ngx_http_tollbar_rate_widen(tollbar_policy_spec *policy);

@@ -84,7 +84,7 @@ static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
     error = tollbar_client_new(sync->lease, (const char *) sync->url.data, sync->url.len, NULL, &client->asks);
     if (error != 0) {
         /* The other workers have clients, too; without any, the node is on its own. */
-        ngx_log_error(NGX_LOG_ALERT, cycle->log, 0, "zone \"%V\": %s", &shm_zone->shm.name, tollbar_strerror(error));
+        ngx_tollbar_zone_failed(shm_zone, cycle->log, error);
         return NGX_OK;
     }
     client->fd = (ngx_socket_t) -1;
@@ -132,7 +132,7 @@ static void tick(client_t *client)
     int32_t error = tollbar_client_tick(client->asks, &wait);
 
     if (error != 0) {
-        ngx_log_error(NGX_LOG_ALERT, client->log, 0, "zone \"%V\": %s", &client->shm_zone->shm.name, tollbar_strerror(error));
+        ngx_tollbar_zone_failed(client->shm_zone, client->log, error);
         wait = 1000;
     }
     watch(client);

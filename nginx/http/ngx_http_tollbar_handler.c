@@ -248,8 +248,11 @@ static ngx_int_t amount_of(ngx_http_request_t *r, limit_t *limit, ngx_http_tollb
         }
         value = text.len != 0 ? ngx_atoi(text.data, text.len) : otherwise;
         if (value < 0) {
-            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "invalid %s \"%V\" for zone \"%V\"", name, &text,
-                          &limit->shm_zone->shm.name);
+            if (ngx_tollbar_seldom(&limit->zone->wrong)) {
+                ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                              "invalid %s \"%V\" for zone \"%V\", it must be a whole number, in %V:%ui%s", name, &text,
+                              &limit->shm_zone->shm.name, &limit->where.file, limit->where.line, limit->zone->wrong.text);
+            }
             return NGX_ERROR;
         }
     }
@@ -363,8 +366,7 @@ static ngx_int_t look(ngx_http_request_t *r, charge_t *charge, int32_t *verdict)
 
 ngx_int_t ngx_http_tollbar_failed(ngx_http_request_t *r, const charge_t *charge, int32_t error)
 {
-    ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0, "zone \"%V\": %s", &charge->limit->shm_zone->shm.name,
-                  tollbar_strerror(error));
+    ngx_tollbar_zone_failed(charge->limit->shm_zone, r->connection->log, error);
     return NGX_ERROR;
 }
 

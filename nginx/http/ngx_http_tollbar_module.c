@@ -11,26 +11,9 @@ static ngx_int_t complete(ngx_conf_t *cf);
 static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit);
 static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit);
 static ngx_int_t wrong(ngx_conf_t *cf, limit_t *limit, const char *message);
-static ngx_flag_t returns(ngx_conf_t *cf);
 static ngx_int_t start(ngx_cycle_t *cycle);
 static ngx_int_t start_process(ngx_cycle_t *cycle);
 static void end_process(ngx_cycle_t *cycle);
-/* A worker begins. Those that look after caches have no requests. */
-static ngx_int_t start_process(ngx_cycle_t *cycle)
-{
-    main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_module);
-
-    if (conf == NULL || (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE)) {
-        return NGX_OK;
-    }
-    return ngx_http_tollbar_clients_start(cycle, &conf->zones);
-}
-
-static void end_process(ngx_cycle_t *cycle)
-{
-    ngx_http_tollbar_clients_end();
-}
-
 static void *create_main_conf(ngx_conf_t *cf);
 static void *create_conf(ngx_conf_t *cf);
 static char *merge_conf(ngx_conf_t *cf, void *parent, void *child);
@@ -51,13 +34,13 @@ static ngx_command_t commands[] = {
     { ngx_string("tollbar_zone"), NGX_HTTP_MAIN_CONF|NGX_CONF_2MORE, ngx_http_tollbar_read_zone, NGX_HTTP_MAIN_CONF_OFFSET, 0,
       NULL },
     { ngx_string("tollbar"), ANYWHERE|NGX_CONF_1MORE, ngx_http_tollbar_read_limit, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
-    { ngx_string("tollbar_status"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_num_slot, NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(conf_t, status_code), &ngx_tollbar_conf_status_bounds },
-    { ngx_string("tollbar_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_enum_slot, NGX_HTTP_LOC_CONF_OFFSET,
+    { ngx_string("tollbar_status"), ANYWHERE|NGX_CONF_TAKE1, ngx_tollbar_conf_set_status, NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(conf_t, status_code), NULL },
+    { ngx_string("tollbar_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_tollbar_conf_set_word, NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(conf_t, limit_log_level), &ngx_tollbar_conf_log_levels },
     { ngx_string("tollbar_dry_run"), ANYWHERE|NGX_CONF_FLAG, ngx_conf_set_flag_slot, NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(conf_t, dry_run), NULL },
-    { ngx_string("tollbar_headers"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_enum_slot, NGX_HTTP_LOC_CONF_OFFSET,
+    { ngx_string("tollbar_headers"), ANYWHERE|NGX_CONF_TAKE1, ngx_tollbar_conf_set_word, NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(conf_t, headers), &header_kinds },
     { ngx_string("tollbar_status_page"), NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1, ngx_http_tollbar_read_status_page, 0, 0, NULL },
     ngx_null_command
@@ -95,11 +78,6 @@ static ngx_int_t complete(ngx_conf_t *cf)
     }
     for (n = 0; n < conf->zones.nelts; n++) {
         zone = zones[n]->data;
-        if (tollbar_policy_spec_check(&zone->policy) != 0) {
-            ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "tollbar_zone \"%V\": %s", &zones[n]->shm.name,
-                          tollbar_strerror(tollbar_policy_spec_check(&zone->policy)));
-            return NGX_ERROR;
-        }
         if (zone->sync != NULL) {
             ngx_http_tollbar_node_settle(zones[n]);
         } else {
@@ -127,20 +105,22 @@ static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
     zone_t *zone = limit->shm_zone->data;
 
     if (zone == NULL) {
-        return wrong(cf, limit, "unknown zone");
+        ngx_tollbar_conf_late(cf, &limit->where, "unknown zone \"%V\" in \"tollbar\" directive, a \"tollbar_zone\" must declare it",
+                              &limit->shm_zone->shm.name);
+        return NGX_ERROR;
     }
     limit->zone = zone;
     if (!zone->paced) {
         if (limit->burst.number != NGX_CONF_UNSET || limit->burst.text != NULL) {
-            return wrong(cf, limit, zone->sync != NULL ? "with \"sync\", the \"burst\" is that of zone"
-                                                       : "\"burst\" is a part of the policy of zone");
+            return wrong(cf, limit, zone->sync != NULL ? "with \"sync\", \"burst\" must stand in the directive of zone"
+                                                       : "\"burst\" must stand in the policy of zone");
         }
         if (limit->delay != 0 && limit->delay != NGX_MAX_INT_T_VALUE) {
-            return wrong(cf, limit, zone->sync != NULL ? "\"delay\" is not for a limit with \"sync\", of zone"
-                                                       : "\"delay\" needs a \"rate\", not a \"policy\", of zone");
+            return wrong(cf, limit, zone->sync != NULL ? "with \"sync\", nobody is delayed: \"nodelay\" must stand instead of \"delay\" for zone"
+                                                       : "\"delay\" must be for a \"rate\", not for the \"policy\" of zone");
         }
         if (zone->never_delays && limit->delay == 0) {
-            return wrong(cf, limit, "\"sync\" delays nobody, so \"nodelay\" must be said of zone");
+            return wrong(cf, limit, "with \"sync\", nobody is delayed: \"nodelay\" must stand in a limit of zone");
         }
         return NGX_OK;
     }
@@ -149,7 +129,15 @@ static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
     }
     if (limit->burst.text != NULL) {
         ngx_http_tollbar_rate_widen(&zone->policy);
+    } else if (zone->rate != NULL) {
+        /* The rate comes with the request, and the burst is cut to what it allows. */
+        zone->policy.burst = ngx_max(zone->policy.burst, 1);
     } else {
+        if (ngx_tollbar_conf_check_burst(cf, &limit->where, "tollbar", &zone->policy, (uint64_t) limit->burst.number,
+                                         &limit->shm_zone->shm.name) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
         zone->policy.burst = ngx_max(zone->policy.burst, (uint64_t) limit->burst.number + 1);
     }
     return NGX_OK;
@@ -158,59 +146,28 @@ static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
 static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit)
 {
     zone_t *zone = limit->zone;
+    uint64_t most;
 
     limit->varies = zone->rate != NULL || limit->burst.text != NULL || limit->cost.text != NULL;
     if (!limit->varies) {
         ngx_http_tollbar_terms(&limit->terms, limit, &zone->policy, 0, (uint64_t) limit->burst.number,
                                (uint64_t) limit->cost.number);
+        most = ngx_http_tollbar_sync_most(zone, limit->terms.capacity);
         /* A policy that lets nobody through is meant so. */
-        if ((limit->terms.cost > limit->terms.capacity && limit->terms.capacity != 0)
-            || ngx_http_tollbar_sync_never(zone, limit->terms.cost))
-        {
-            return wrong(cf, limit, "\"cost\" is more than there can ever be at once in zone");
+        if (limit->terms.cost > most && limit->terms.capacity != 0) {
+            ngx_tollbar_conf_late(cf, &limit->where, "invalid cost %uL in \"tollbar\" directive, it must be at most %uL, which is all that "
+                                  "zone \"%V\" allows at once", limit->terms.cost, most, &limit->shm_zone->shm.name);
+            return NGX_ERROR;
         }
     }
     return NGX_OK;
 }
 
+/* What the directive says wrong about its zone, whose name ends the message. */
 static ngx_int_t wrong(ngx_conf_t *cf, limit_t *limit, const char *message)
 {
-    ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "%s \"%V\" in %V:%ui", message, &limit->shm_zone->shm.name, &limit->file,
-                  limit->line);
+    ngx_tollbar_conf_late(cf, &limit->where, "%s \"%V\"", message, &limit->shm_zone->shm.name);
     return NGX_ERROR;
-}
-
-/* Whether `return` is what this level's part of the rewrite module comes to, before anything could be limited.
- *
- * It is known only where nothing that could end it otherwise stands before it: an `if`, a `rewrite`, a `break`. The module's
- * configuration is not declared for others, but it begins with its codes. */
-static ngx_flag_t returns(ngx_conf_t *cf)
-{
-    ngx_http_conf_ctx_t *ctx = cf->ctx;
-    ngx_array_t *codes = NULL;
-    ngx_http_script_code_pt code;
-    ngx_uint_t n;
-    size_t at = 0;
-
-    for (n = 0; cf->cycle->modules[n] != NULL; n++) {
-        if (ngx_strcmp(cf->cycle->modules[n]->name, "ngx_http_rewrite_module") == 0) {
-            codes = *(ngx_array_t **) ctx->loc_conf[cf->cycle->modules[n]->ctx_index];
-            break;
-        }
-    }
-    while (codes != NULL && codes->size == 1 && at + sizeof(code) <= codes->nelts) {
-        code = *(ngx_http_script_code_pt *) ((u_char *) codes->elts + at);
-        if (code == ngx_http_script_return_code) {
-            return 1;
-        } else if (code == ngx_http_script_value_code) {
-            at += sizeof(ngx_http_script_value_code_t);
-        } else if (code == ngx_http_script_set_var_code) {
-            at += sizeof(ngx_http_script_var_code_t);
-        } else {
-            break;
-        }
-    }
-    return 0;
 }
 
 /* The configuration is in force. */
@@ -225,6 +182,22 @@ static ngx_int_t start(ngx_cycle_t *cycle)
         ngx_tollbar_zones_start(&conf->zones, cycle->log);
     }
     return NGX_OK;
+}
+
+/* A worker begins. Those that look after caches have no requests. */
+static ngx_int_t start_process(ngx_cycle_t *cycle)
+{
+    main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_module);
+
+    if (conf == NULL || (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE)) {
+        return NGX_OK;
+    }
+    return ngx_http_tollbar_clients_start(cycle, &conf->zones);
+}
+
+static void end_process(ngx_cycle_t *cycle)
+{
+    ngx_http_tollbar_clients_end();
 }
 
 static void *create_main_conf(ngx_conf_t *cf)
@@ -261,10 +234,10 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     /* Limits of an outer level hold where a level has none of its own. */
     if (conf->limits.elts == NULL) {
         conf->limits = from->limits;
-    } else if (returns(cf)) {
+    } else if (ngx_http_tollbar_returns(cf)) {
         first = ((limit_t **) conf->limits.elts)[0];
         ngx_log_error(NGX_LOG_WARN, cf->log, 0, "\"tollbar\" has no effect beside \"return\", which comes first, in %V:%ui",
-                      &first->file, first->line);
+                      &first->where.file, first->where.line);
     }
     conf->enforced = sort(&conf->limits);
     ngx_conf_merge_uint_value(conf->status_code, from->status_code, NGX_HTTP_TOO_MANY_REQUESTS);

@@ -48,6 +48,8 @@ void ngx_http_tollbar_node_settle(ngx_shm_zone_t *shm_zone)
 
     if (old == NULL || old->init != shm_zone->init || !same(old->data, shm_zone->data)) {
         ngx_tollbar_zone_renew(shm_zone);
+    } else {
+        ngx_tollbar_zone_keep(shm_zone);
     }
 }
 
@@ -66,8 +68,8 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
         error = tollbar_lease_attach((u_char *) pool->data + NODE_AT, sync->node->bytes, &sync->lease);
     }
     if (error != 0) {
-        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes: %s", &shm_zone->shm.name,
-                      shm_zone->shm.size, tollbar_strerror(error));
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes cannot hold a node: %s, in %V:%ui", &shm_zone->shm.name,
+                      shm_zone->shm.size, tollbar_strerror(error), &zone->zone.where.file, zone->zone.where.line);
         return NGX_ERROR;
     }
     return NGX_OK;

@@ -51,6 +51,7 @@ const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, 
     rates_t *rates = zone->rates;
     tollbar_policy_spec policy = none;
     ngx_uint_t n, at = rates->last;
+    const char *expected;
     rate_t *rate;
     int32_t error;
 
@@ -64,15 +65,17 @@ const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, 
         }
     }
 
-    if (text->len > TEXT_MOST || ngx_tollbar_rate_parse(text, &policy) != NGX_OK) {
-        ngx_log_error(NGX_LOG_ERR, log, 0, "invalid rate \"%V\" for zone \"%V\"", text, &shm_zone->shm.name);
-        return NULL;
+    expected = text->len > TEXT_MOST ? "it must be shorter" : ngx_tollbar_rate_parse(text, &policy);
+    if (expected == NULL) {
+        ngx_http_tollbar_rate_widen(&policy);
+        error = tollbar_table_find_or_add_policy(zone->zone.table, &policy, number);
+        expected = error != 0 ? tollbar_strerror(error) : NULL;
     }
-    ngx_http_tollbar_rate_widen(&policy);
-    error = tollbar_table_find_or_add_policy(zone->zone.table, &policy, number);
-    if (error != 0) {
-        ngx_log_error(NGX_LOG_ERR, log, 0, "rate \"%V\" is one too many for zone \"%V\": %s", text, &shm_zone->shm.name,
-                      tollbar_strerror(error));
+    if (expected != NULL) {
+        if (ngx_tollbar_seldom(&zone->wrong)) {
+            ngx_log_error(NGX_LOG_ERR, log, 0, "invalid rate \"%V\" for zone \"%V\", %s, in %V:%ui%s", text, &shm_zone->shm.name,
+                          expected, &zone->zone.where.file, zone->zone.where.line, zone->wrong.text);
+        }
         return NULL;
     }
     rate = &rates->rates[rates->next];

@@ -22,6 +22,9 @@ static ngx_http_complex_value_t *compile(ngx_conf_t *cf, ngx_str_t *text);
 static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zone);
 static ngx_int_t quote(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *quoted);
 
+/* What messages say of numbers that may be made of variables. */
+#define AMOUNT NGX_TOLLBAR_CONF_COUNT ", or hold variables"
+
 static ngx_flag_t begins(const ngx_str_t *argument, const char *word)
 {
     return ngx_strncmp(argument->data, word, ngx_strlen(word)) == 0;
@@ -58,19 +61,20 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
     if (name.len == 0) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one:10m", &cmd->name);
     }
     if (limit.data == NULL) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"rate\" or \"policy\" parameter", &cmd->name);
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"rate\" or \"policy\" parameter, such as rate=10r/s", &cmd->name);
     }
     if (zone->paced) {
         if (zone->burst.number == NGX_CONF_UNSET) {
             zone->burst.number = 0;
         }
     } else if (zone->burst.number != NGX_CONF_UNSET || zone->burst.text != NULL) {
-        return ngx_tollbar_conf_refuse(cf, "\"burst\" is a part of the policy of zone \"%V\"", &name);
+        return ngx_tollbar_conf_refuse(cf, "\"burst\" must stand in the policy of zone \"%V\", such as policy=\"10/s burst 20\"", &name);
     }
 
+    zone->zone.where = ngx_tollbar_conf_here(cf);
     zone->zone.keys = value[1];
     zone->zone.policies = &zone->policy;
     zone->zone.policies_n = 1;
@@ -85,8 +89,8 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
     if (shm_zone->data != NULL) {
         zone = shm_zone->data;
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\"", &cmd->name, &name,
-                           &zone->key.value.value);
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\" in %V:%ui, and again", &cmd->name, &name,
+                           &zone->key.value.value, &zone->zone.where.file, zone->zone.where.line);
         return NGX_CONF_ERROR;
     }
     place = ngx_array_push(&main->zones);
@@ -112,21 +116,22 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
         return ngx_tollbar_conf_zone(cf, argument, name, size);
     }
     if (begins(argument, "burst=")) {
-        return read_amount(cf, argument, 6, &zone->burst, "invalid burst value \"%V\"");
+        return read_amount(cf, argument, 6, &zone->burst, "invalid burst value \"%V\", " AMOUNT);
     }
     if (begins(argument, "on_full=")) {
         return read_on_full(cf, argument, zone);
     }
     if (begins(argument, "rate=") || begins(argument, "policy=")) {
         if (limit->data != NULL) {
-            return ngx_tollbar_conf_refuse(cf, "a zone has one limit, and \"%V\" is another", argument);
+            return ngx_tollbar_conf_refuse(cf, "a zone must have one \"rate\" or \"policy\", and \"%V\" is the second", argument);
         }
         *limit = *argument;
         return begins(argument, "rate=") ? read_rate(cf, argument, zone) : read_policy(cf, argument, zone);
     }
     rc = ngx_http_tollbar_sync_read(cf, argument, &zone->sync);
     if (rc == NGX_DECLINED) {
-        return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", argument);
+        return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=, rate=, policy=, burst=, on_full=, or sync=, "
+                                       "nodes=, rescue=, lease=, overdraft=, name=", argument);
     }
     return rc == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
@@ -142,7 +147,7 @@ static ngx_int_t unquote(ngx_conf_t *cf, ngx_str_t *argument, ngx_uint_t *n)
 
     while (value[last].data[value[last].len - 1] != '"' || (last == *n && argument->len == sizeof("policy=\"") - 1)) {
         if (++last == cf->args->nelts) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "no closing quote in \"%V\"", argument);
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "no closing quote in \"%V\", it must be policy=\"LIMIT/PERIOD OPTIONS\"", argument);
             return NGX_ERROR;
         }
         length += 1 + value[last].len;
@@ -167,12 +172,16 @@ static ngx_int_t unquote(ngx_conf_t *cf, ngx_str_t *argument, ngx_uint_t *n)
 static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
 {
     ngx_str_t text = { argument->len - 5, argument->data + 5 };
+    const char *expected;
 
     zone->paced = 1;
     if (ngx_http_script_variables_count(&text) == 0) {
-        return ngx_tollbar_rate_parse(&text, &zone->policy) == NGX_OK
-                   ? NGX_CONF_OK
-                   : ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\"", argument);
+        expected = ngx_tollbar_rate_parse(&text, &zone->policy);
+        if (expected != NULL) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid rate \"%V\", %s", argument, expected);
+            return NGX_CONF_ERROR;
+        }
+        return NGX_CONF_OK;
     }
     /* A table cannot be without a policy. No request is asked under this one: texts are of whole milliseconds. */
     zone->policy.limit = 1;
@@ -198,17 +207,13 @@ static char *read_policy(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
 
 static char *read_on_full(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
 {
-    static const char *words[] = { "deny", "inherit", "allow", "evict-nearest" };
-    ngx_uint_t n;
+    ngx_int_t number = ngx_tollbar_conf_on_full(argument->data + 8);
 
-    /* In the order of their numbers. */
-    for (n = 0; n < sizeof(words) / sizeof(words[0]); n++) {
-        if (ngx_strcmp(argument->data + 8, words[n]) == 0) {
-            zone->zone.on_full = n;
-            return NGX_CONF_OK;
-        }
+    if (number == NGX_ERROR) {
+        return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", " NGX_TOLLBAR_CONF_ON_FULL, argument);
     }
-    return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", it must be deny, allow, evict-nearest or inherit", argument);
+    zone->zone.on_full = (ngx_uint_t) number;
+    return NGX_CONF_OK;
 }
 
 /* tollbar zone=NAME [burst=N] [nodelay|delay=N] [cost=N] [status=N] [dry_run] */
@@ -228,8 +233,7 @@ char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf
     limit->burst.number = NGX_CONF_UNSET;
     limit->cost.number = 1;
     limit->status = NGX_CONF_UNSET_UINT;
-    limit->file = cf->conf_file->file.name;
-    limit->line = cf->conf_file->line;
+    limit->where = ngx_tollbar_conf_here(cf);
     for (n = 1; n < cf->args->nelts; n++) {
         error = read_limit_parameter(cf, &value[n], limit);
         if (error != NGX_CONF_OK) {
@@ -237,7 +241,7 @@ char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf
         }
     }
     if (limit->shm_zone == NULL) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one", &cmd->name);
     }
 
     if (here->limits.elts == NULL && ngx_array_init(&here->limits, cf->pool, 1, sizeof(limit_t *)) != NGX_OK) {
@@ -246,7 +250,7 @@ char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf
     limits = here->limits.elts;
     for (n = 0; n < here->limits.nelts; n++) {
         if (limits[n]->shm_zone == limit->shm_zone) {
-            return "is duplicate";
+            return ngx_tollbar_conf_duplicate(cf, &limits[n]->where, &limit->shm_zone->shm.name);
         }
     }
     place = ngx_array_push(&here->limits);
@@ -264,26 +268,20 @@ char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf
 
 static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit)
 {
-    ngx_str_t name;
-
     if (begins(argument, "zone=")) {
-        name.data = argument->data + 5;
-        name.len = argument->len - 5;
-        if (name.len == 0) {
-            return ngx_tollbar_conf_refuse(cf, "invalid zone name \"%V\"", argument);
-        }
-        limit->shm_zone = ngx_shared_memory_add(cf, &name, 0, &ngx_http_tollbar_module);
+        limit->shm_zone = ngx_tollbar_conf_find_zone(cf, argument, 5, &ngx_http_tollbar_module);
         return limit->shm_zone != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
     }
     if (begins(argument, "burst=")) {
-        return read_amount(cf, argument, 6, &limit->burst, "invalid burst value \"%V\"");
+        return read_amount(cf, argument, 6, &limit->burst, "invalid burst value \"%V\", " AMOUNT);
     }
     if (begins(argument, "cost=")) {
-        return read_amount(cf, argument, 5, &limit->cost, "invalid cost value \"%V\"");
+        return read_amount(cf, argument, 5, &limit->cost, "invalid cost value \"%V\", " AMOUNT);
     }
     if (begins(argument, "delay=")) {
         limit->delay = ngx_atoi(argument->data + 6, argument->len - 6);
-        return limit->delay > 0 ? NGX_CONF_OK : ngx_tollbar_conf_refuse(cf, "invalid delay value \"%V\"", argument);
+        return limit->delay > 0 ? NGX_CONF_OK
+                                : ngx_tollbar_conf_refuse(cf, "invalid delay value \"%V\", " NGX_TOLLBAR_CONF_COUNT, argument);
     }
     if (begins(argument, "status=")) {
         return read_status(cf, argument, limit);
@@ -296,7 +294,8 @@ static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *
         limit->dry_run = 1;
         return NGX_CONF_OK;
     }
-    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", argument);
+    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME, burst=, delay=, nodelay, cost=, status= or dry_run",
+                                   argument);
 }
 
 /* A number from 1 on, or text with variables. */
@@ -316,10 +315,11 @@ static char *read_amount(ngx_conf_t *cf, ngx_str_t *argument, size_t prefix, amo
 
 static char *read_status(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit)
 {
-    ngx_int_t status = ngx_atoi(argument->data + 7, argument->len - 7);
+    ngx_str_t text = { argument->len - 7, argument->data + 7 };
+    ngx_int_t status = ngx_tollbar_conf_status(&text);
 
-    if (status < 400 || status > 599) {
-        return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", it must be from 400 to 599", argument);
+    if (status == NGX_ERROR) {
+        return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", it must be a number from 400 to 599", argument);
     }
     limit->status = (ngx_uint_t) status;
     return NGX_CONF_OK;

@@ -94,7 +94,8 @@ char *ngx_http_tollbar_read_status_page(ngx_conf_t *cf, ngx_command_t *cmd, void
     } else if (ngx_strcmp(value[1].data, "prometheus") == 0) {
         core->handler = answer_prometheus;
     } else {
-        return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", it must be json or prometheus", &value[1]);
+        return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\" in \"tollbar_status_page\" directive, it must be json or prometheus",
+                                       &value[1]);
     }
     return NGX_CONF_OK;
 }
@@ -187,7 +188,7 @@ static ngx_int_t look_at(ngx_http_request_t *r, ngx_shm_zone_t *shm_zone, seen_t
     seen->has = seen->zone->sync != NULL ? NODE : TABLE;
     error = ask(seen);
     if (error != 0) {
-        ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0, "zone \"%V\": %s", &shm_zone->shm.name, tollbar_strerror(error));
+        ngx_tollbar_zone_failed(shm_zone, r->connection->log, error);
         return NGX_ERROR;
     }
     if (escape(r->pool, &shm_zone->shm.name, &seen->name) != NGX_OK

@@ -72,8 +72,8 @@ static ngx_int_t read_number(ngx_conf_t *cf, ngx_str_t *argument, sync_t *sync)
     ngx_int_t number = ngx_atoi(argument->data + prefix, argument->len - prefix);
 
     if (number < nodes || (nodes && number > 65535)) {
-        (void) ngx_tollbar_conf_refuse(cf, nodes ? "invalid value \"%V\", it must be from 1 to 65535"
-                                                 : "invalid value \"%V\", it must be a number", argument);
+        (void) ngx_tollbar_conf_refuse(cf, nodes ? "invalid value \"%V\", it must be a whole number from 1 to 65535"
+                                                 : "invalid value \"%V\", it must be a whole number, 0 or more", argument);
         return NGX_ERROR;
     }
     if (nodes) {
@@ -105,7 +105,7 @@ static ngx_int_t read_life(ngx_conf_t *cf, ngx_str_t *argument, sync_t *sync)
     ngx_int_t life = ngx_parse_time(&text, 0);
 
     if (life < 1 || life > 600000) {
-        (void) ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", it must be from 1ms to 10m", argument);
+        (void) ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", it must be a time from 1ms to 10m", argument);
         return NGX_ERROR;
     }
     sync->options.life_ns = (uint64_t) life * 1000000;
@@ -144,8 +144,8 @@ char *ngx_http_tollbar_sync_check(ngx_conf_t *cf, ngx_str_t *name, size_t size, 
         if (other->sync != NULL && ngx_http_tollbar_sync_same(other->sync, zone->sync)
             && (zones[n]->shm.name.len != name->len || ngx_memcmp(zones[n]->shm.name.data, name->data, name->len) != 0))
         {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" has the \"name\" in the store that zone \"%V\" has", name,
-                               &zones[n]->shm.name);
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" must have another \"name\" in the store than zone \"%V\", which has it in %V:%ui; declared",
+                               name, &zones[n]->shm.name, &other->zone.where.file, other->zone.where.line);
             return NGX_CONF_ERROR;
         }
     }
@@ -158,16 +158,16 @@ static char *check_words(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone)
     sync_t *sync = zone->sync;
 
     if (sync->url.data == NULL) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" has no meaning without \"sync\"", &sync->first);
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must stand beside \"sync\", such as sync=redis://127.0.0.1:6379", &sync->first);
     }
     if (sync->options.nodes == 0) {
-        return ngx_tollbar_conf_refuse(cf, "\"sync\" must have \"nodes\" parameter beside it in zone \"%V\"", name);
+        return ngx_tollbar_conf_refuse(cf, "\"sync\" must have \"nodes\" parameter beside it, such as nodes=4, in zone \"%V\"", name);
     }
     if (zone->zone.on_full != NGX_CONF_UNSET_UINT) {
-        return ngx_tollbar_conf_refuse(cf, "\"on_full\" has no meaning with \"sync\" in zone \"%V\"", name);
+        return ngx_tollbar_conf_refuse(cf, "\"on_full\" must not stand beside \"sync\" in zone \"%V\"", name);
     }
     if (zone->rate != NULL || zone->burst.text != NULL) {
-        return ngx_tollbar_conf_refuse(cf, "\"rate\" and \"burst\" hold no variables with \"sync\" in zone \"%V\"", name);
+        return ngx_tollbar_conf_refuse(cf, "\"rate\" and \"burst\" must not hold variables beside \"sync\" in zone \"%V\"", name);
     }
     if (zone->paced) {
         zone->policy.burst = (uint64_t) zone->burst.number + 1;
@@ -287,15 +287,25 @@ static char *resolve(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync)
     return NGX_CONF_OK;
 }
 
-ngx_flag_t ngx_http_tollbar_sync_never(const zone_t *zone, uint64_t cost)
+uint64_t ngx_http_tollbar_sync_most(const zone_t *zone, uint64_t capacity)
 {
+    uint64_t fits = 0, too_many = capacity, tried;
     tollbar_lease *trial;
-    ngx_flag_t never;
 
     if (zone->sync == NULL || make_trial(zone, &trial) != 0) {
-        return 0;
+        return capacity;
     }
-    never = tollbar_lease_peek(trial, "*", 1, cost, NULL) == TOLLBAR_NEVER;
+    if (tollbar_lease_peek(trial, "*", 1, capacity, NULL) != TOLLBAR_NEVER) {
+        fits = capacity;
+    }
+    while (fits < capacity && too_many - fits > 1) {
+        tried = fits + (too_many - fits) / 2;
+        if (tollbar_lease_peek(trial, "*", 1, tried, NULL) != TOLLBAR_NEVER) {
+            fits = tried;
+        } else {
+            too_many = tried;
+        }
+    }
     tollbar_lease_free(trial);
-    return never;
+    return fits;
 }

@@ -57,8 +57,8 @@ char *ngx_http_tollbar_sync_check(ngx_conf_t *cf, ngx_str_t *name, size_t size, 
 /* Whether the store already has this limit under another zone. */
 ngx_flag_t ngx_http_tollbar_sync_same(const ngx_http_tollbar_sync_t *a, const ngx_http_tollbar_sync_t *b);
 
-/* Whether no lease can ever be of so many permits. */
-ngx_flag_t ngx_http_tollbar_sync_never(const ngx_http_tollbar_zone_t *zone, uint64_t cost);
+/* The highest cost, up to `capacity`, that a request can ever be let through with: with `sync`, what a lease can be of at most. */
+uint64_t ngx_http_tollbar_sync_most(const ngx_http_tollbar_zone_t *zone, uint64_t capacity);
 
 /* As of a zone with a table: ngx_tollbar_zone.h. */
 size_t ngx_http_tollbar_node_least(const ngx_http_tollbar_zone_t *zone);

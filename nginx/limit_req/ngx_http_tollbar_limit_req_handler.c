@@ -188,6 +188,6 @@ static ngx_int_t look(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *
 
 static ngx_int_t failed(limit_t *limit, ngx_log_t *log, int32_t error)
 {
-    ngx_log_error(NGX_LOG_ALERT, log, 0, "zone \"%V\": %s", &limit->shm_zone->shm.name, tollbar_strerror(error));
+    ngx_tollbar_zone_failed(limit->shm_zone, log, error);
     return NGX_ERROR;
 }

@@ -21,16 +21,17 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child);
 static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec *policy);
 static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit);
 
 #define ANYWHERE (NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF)
 
 static ngx_command_t commands[] = {
     { ngx_string("limit_req_zone"), NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE3, read_zone, NGX_HTTP_MAIN_CONF_OFFSET, 0, NULL },
     { ngx_string("limit_req"), ANYWHERE|NGX_CONF_TAKE123, read_limit, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
-    { ngx_string("limit_req_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_enum_slot, NGX_HTTP_LOC_CONF_OFFSET,
+    { ngx_string("limit_req_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_tollbar_conf_set_word, NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(conf_t, limit_log_level), &ngx_tollbar_conf_log_levels },
-    { ngx_string("limit_req_status"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_num_slot, NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(conf_t, status_code), &ngx_tollbar_conf_status_bounds },
+    { ngx_string("limit_req_status"), ANYWHERE|NGX_CONF_TAKE1, ngx_tollbar_conf_set_status, NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(conf_t, status_code), NULL },
     { ngx_string("limit_req_dry_run"), ANYWHERE|NGX_CONF_FLAG, ngx_conf_set_flag_slot, NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(conf_t, dry_run), NULL },
     ngx_null_command
@@ -55,23 +56,22 @@ static ngx_int_t complete(ngx_conf_t *cf)
 
     for (n = 0; n < conf->limits.nelts; n++) {
         zone = limits[n]->shm_zone->data;
-        /* A zone that nobody declares is refused by nginx later. */
-        if (zone != NULL) {
-            zone->policy.burst = ngx_max(zone->policy.burst, (uint64_t) limits[n]->burst + 1);
-        }
-    }
-    for (n = 0; n < conf->limits.nelts; n++) {
-        if (limits[n]->shm_zone->data != NULL) {
-            complete_limit(limits[n]);
-        }
-    }
-    for (n = 0; n < conf->zones.nelts; n++) {
-        zone = zones[n]->data;
-        if (tollbar_policy_spec_check(&zone->policy) != 0) {
-            ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "limit_req \"%V\": %s", &zones[n]->shm.name,
-                          tollbar_strerror(tollbar_policy_spec_check(&zone->policy)));
+        if (zone == NULL) {
+            ngx_tollbar_conf_late(cf, &limits[n]->where, "unknown zone \"%V\" in \"limit_req\" directive, a \"limit_req_zone\" must "
+                                  "declare it", &limits[n]->shm_zone->shm.name);
             return NGX_ERROR;
         }
+        if (ngx_tollbar_conf_check_burst(cf, &limits[n]->where, "limit_req", &zone->policy, (uint64_t) limits[n]->burst,
+                                         &limits[n]->shm_zone->shm.name) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+        zone->policy.burst = ngx_max(zone->policy.burst, (uint64_t) limits[n]->burst + 1);
+    }
+    for (n = 0; n < conf->limits.nelts; n++) {
+        complete_limit(limits[n]);
+    }
+    for (n = 0; n < conf->zones.nelts; n++) {
         ngx_tollbar_zone_settle(zones[n]);
     }
 
@@ -181,16 +181,17 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         } else if (ngx_strncmp(value[n].data, "rate=", 5) == 0) {
             error = read_rate(cf, &value[n], &zone->policy);
         } else {
-            error = ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", &value[n]);
+            error = ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME:SIZE or rate=RATE", &value[n]);
         }
         if (error != NGX_CONF_OK) {
             return error;
         }
     }
     if (name.len == 0) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one:10m", &cmd->name);
     }
 
+    zone->zone.where = ngx_tollbar_conf_here(cf);
     zone->zone.keys = value[1];
     zone->zone.policies = &zone->policy;
     zone->zone.policies_n = 1;
@@ -203,8 +204,8 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
     if (shm_zone->data != NULL) {
         zone = shm_zone->data;
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\"", &cmd->name, &name,
-                           &zone->key.value.value);
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\" in %V:%ui, and again", &cmd->name, &name,
+                           &zone->key.value.value, &zone->zone.where.file, zone->zone.where.line);
         return NGX_CONF_ERROR;
     }
     place = ngx_array_push(&main->zones);
@@ -219,6 +220,7 @@ static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec 
 {
     size_t length = argument->len;
     u_char *unit = argument->data + length - 3;
+    ngx_str_t number;
     ngx_int_t rate;
 
     policy->period_ns = 1000000000;
@@ -230,11 +232,18 @@ static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec 
     }
     rate = ngx_atoi(argument->data + 5, length - 5);
     if (rate <= 0) {
-        return ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\"", argument);
+        return ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\", it must be a whole number from 1 on, a second or a minute, such as "
+                                       "rate=10r/s or rate=30r/m", argument);
     }
+    /* The number alone, so that what is said about it is what is said about all rates. */
     policy->limit = (uint64_t) rate;
-    /* Faster than the table can count, which is 10^10 a second and more. */
-    return tollbar_policy_spec_check(policy) == 0 ? NGX_CONF_OK : ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\"", argument);
+    if (tollbar_policy_spec_check(policy) != 0) {
+        number.data = argument->data + 5;
+        number.len = argument->len - 5;
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid rate \"%V\", %s", argument, ngx_tollbar_rate_parse(&number, policy));
+        return NGX_CONF_ERROR;
+    }
+    return NGX_CONF_OK;
 }
 
 /* limit_req zone=NAME [burst=N] [nodelay|delay=N] */
@@ -243,51 +252,32 @@ static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     conf_t *here = conf;
     main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_limit_req_module);
     ngx_str_t *value = cf->args->elts;
-    ngx_str_t name;
-    ngx_shm_zone_t *shm_zone = NULL;
     limit_t *limit = ngx_pcalloc(cf->pool, sizeof(limit_t));
     limit_t **limits, **place;
     ngx_uint_t n;
+    char *error;
 
     if (limit == NULL) {
         return NGX_CONF_ERROR;
     }
+    limit->where = ngx_tollbar_conf_here(cf);
     for (n = 1; n < cf->args->nelts; n++) {
-        if (ngx_strncmp(value[n].data, "zone=", 5) == 0) {
-            name.data = value[n].data + 5;
-            name.len = value[n].len - 5;
-            shm_zone = ngx_shared_memory_add(cf, &name, 0, &ngx_http_tollbar_limit_req_module);
-            if (shm_zone == NULL) {
-                return NGX_CONF_ERROR;
-            }
-        } else if (ngx_strncmp(value[n].data, "burst=", 6) == 0) {
-            limit->burst = ngx_atoi(value[n].data + 6, value[n].len - 6);
-            if (limit->burst <= 0) {
-                return ngx_tollbar_conf_refuse(cf, "invalid burst value \"%V\"", &value[n]);
-            }
-        } else if (ngx_strncmp(value[n].data, "delay=", 6) == 0) {
-            limit->delay = ngx_atoi(value[n].data + 6, value[n].len - 6);
-            if (limit->delay <= 0) {
-                return ngx_tollbar_conf_refuse(cf, "invalid delay value \"%V\"", &value[n]);
-            }
-        } else if (ngx_strcmp(value[n].data, "nodelay") == 0) {
-            limit->delay = NGX_MAX_INT_T_VALUE;
-        } else {
-            return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", &value[n]);
+        error = read_limit_parameter(cf, &value[n], limit);
+        if (error != NGX_CONF_OK) {
+            return error;
         }
     }
-    if (shm_zone == NULL) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
+    if (limit->shm_zone == NULL) {
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one", &cmd->name);
     }
-    limit->shm_zone = shm_zone;
 
     if (here->limits.elts == NULL && ngx_array_init(&here->limits, cf->pool, 1, sizeof(limit_t *)) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
     limits = here->limits.elts;
     for (n = 0; n < here->limits.nelts; n++) {
-        if (limits[n]->shm_zone == shm_zone) {
-            return "is duplicate";
+        if (limits[n]->shm_zone == limit->shm_zone) {
+            return ngx_tollbar_conf_duplicate(cf, &limits[n]->where, &limit->shm_zone->shm.name);
         }
     }
     place = ngx_array_push(&here->limits);
@@ -301,4 +291,28 @@ static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
     *place = limit;
     return NGX_CONF_OK;
+}
+
+static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit)
+{
+    if (ngx_strncmp(argument->data, "zone=", 5) == 0) {
+        limit->shm_zone = ngx_tollbar_conf_find_zone(cf, argument, 5, &ngx_http_tollbar_limit_req_module);
+        return limit->shm_zone != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
+    }
+    if (ngx_strncmp(argument->data, "burst=", 6) == 0) {
+        limit->burst = ngx_atoi(argument->data + 6, argument->len - 6);
+        return limit->burst > 0 ? NGX_CONF_OK
+                                : ngx_tollbar_conf_refuse(cf, "invalid burst value \"%V\", " NGX_TOLLBAR_CONF_COUNT, argument);
+    }
+    if (ngx_strncmp(argument->data, "delay=", 6) == 0) {
+        limit->delay = ngx_atoi(argument->data + 6, argument->len - 6);
+        return limit->delay > 0 ? NGX_CONF_OK
+                                : ngx_tollbar_conf_refuse(cf, "invalid delay value \"%V\", " NGX_TOLLBAR_CONF_COUNT, argument);
+    }
+    if (ngx_strcmp(argument->data, "nodelay") == 0) {
+        limit->delay = NGX_MAX_INT_T_VALUE;
+        return NGX_CONF_OK;
+    }
+    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME, burst=NUMBER, delay=NUMBER or nodelay",
+                                   argument);
 }

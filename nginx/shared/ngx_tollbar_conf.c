@@ -8,12 +8,99 @@ ngx_conf_enum_t ngx_tollbar_conf_log_levels[] = {
     { ngx_null_string, 0 }
 };
 
-ngx_conf_num_bounds_t ngx_tollbar_conf_status_bounds = { ngx_conf_check_num_bounds, 400, 599 };
+ngx_tollbar_where_t ngx_tollbar_conf_here(ngx_conf_t *cf)
+{
+    ngx_tollbar_where_t here = { cf->conf_file->file.name, cf->conf_file->line };
+
+    return here;
+}
+
+void ngx_tollbar_conf_late(ngx_conf_t *cf, const ngx_tollbar_where_t *where, const char *format, ...)
+{
+    u_char text[NGX_MAX_CONF_ERRSTR], *end;
+    va_list arguments;
+
+    va_start(arguments, format);
+    end = ngx_vslprintf(text, text + sizeof(text), format, arguments);
+    va_end(arguments);
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "%*s in %V:%ui", (size_t) (end - text), text, &where->file, where->line);
+}
 
 char *ngx_tollbar_conf_refuse(ngx_conf_t *cf, const char *message, ngx_str_t *argument)
 {
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, message, argument);
     return NGX_CONF_ERROR;
+}
+
+char *ngx_tollbar_conf_set_word(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_uint_t *field = (ngx_uint_t *) ((u_char *) conf + cmd->offset);
+    ngx_conf_enum_t *words = cmd->post;
+    ngx_str_t *value = cf->args->elts;
+    u_char list[128], *to = list;
+    ngx_uint_t n;
+
+    if (*field != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+    for (n = 0; words[n].name.len != 0; n++) {
+        if (words[n].name.len == value[1].len && ngx_strcasecmp(words[n].name.data, value[1].data) == 0) {
+            *field = words[n].value;
+            return NGX_CONF_OK;
+        }
+    }
+    for (n = 0; words[n].name.len != 0; n++) {
+        to = ngx_slprintf(to, list + sizeof(list), "%s%V", n == 0 ? "" : words[n + 1].name.len != 0 ? ", " : " or ",
+                          &words[n].name);
+    }
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid value \"%V\" in \"%V\" directive, it must be %*s", &value[1], &cmd->name,
+                       (size_t) (to - list), list);
+    return NGX_CONF_ERROR;
+}
+
+char *ngx_tollbar_conf_set_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_uint_t *field = (ngx_uint_t *) ((u_char *) conf + cmd->offset);
+    ngx_str_t *value = cf->args->elts;
+    ngx_int_t status = ngx_tollbar_conf_status(&value[1]);
+
+    if (*field != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+    if (status == NGX_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid value \"%V\" in \"%V\" directive, it must be a number from 400 to 599",
+                           &value[1], &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+    *field = (ngx_uint_t) status;
+    return NGX_CONF_OK;
+}
+
+ngx_int_t ngx_tollbar_conf_status(ngx_str_t *text)
+{
+    ngx_int_t status = ngx_atoi(text->data, text->len);
+
+    return status >= 400 && status <= 599 ? status : NGX_ERROR;
+}
+
+char *ngx_tollbar_conf_duplicate(ngx_conf_t *cf, const ngx_tollbar_where_t *where, ngx_str_t *zone)
+{
+    ngx_str_t *value = cf->args->elts;
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" directive is duplicate: zone \"%V\" is limited in %V:%ui, and again", &value[0],
+                       zone, &where->file, where->line);
+    return NGX_CONF_ERROR;
+}
+
+ngx_shm_zone_t *ngx_tollbar_conf_find_zone(ngx_conf_t *cf, ngx_str_t *argument, size_t prefix, void *tag)
+{
+    ngx_str_t name = { argument->len - prefix, argument->data + prefix };
+
+    if (name.len == 0) {
+        (void) ngx_tollbar_conf_refuse(cf, "invalid zone name \"%V\", it must be the NAME of a zone", argument);
+        return NULL;
+    }
+    return ngx_shared_memory_add(cf, &name, 0, tag);
 }
 
 char *ngx_tollbar_conf_zone(ngx_conf_t *cf, ngx_str_t *argument, ngx_str_t *name, size_t *size)
@@ -23,7 +110,7 @@ char *ngx_tollbar_conf_zone(ngx_conf_t *cf, ngx_str_t *argument, ngx_str_t *name
     ssize_t bytes;
 
     if (colon == NULL) {
-        return ngx_tollbar_conf_refuse(cf, "invalid zone size \"%V\"", argument);
+        return ngx_tollbar_conf_refuse(cf, "invalid zone size \"%V\", it must be zone=NAME:SIZE, such as zone=one:10m", argument);
     }
     name->data = argument->data + 5;
     name->len = colon - name->data;
@@ -31,13 +118,57 @@ char *ngx_tollbar_conf_zone(ngx_conf_t *cf, ngx_str_t *argument, ngx_str_t *name
     text.len = argument->data + argument->len - text.data;
     bytes = ngx_parse_size(&text);
     if (bytes == NGX_ERROR) {
-        return ngx_tollbar_conf_refuse(cf, "invalid zone size \"%V\"", argument);
+        return ngx_tollbar_conf_refuse(cf, "invalid zone size \"%V\", it must be a number of bytes, such as 10485760, 10240k or 10m",
+                                       argument);
+    }
+    if (name->len == 0) {
+        return ngx_tollbar_conf_refuse(cf, "invalid zone name \"%V\", it must be zone=NAME:SIZE, such as zone=one:10m", argument);
     }
     if (bytes < (ssize_t) (8 * ngx_pagesize)) {
-        return ngx_tollbar_conf_refuse(cf, "zone \"%V\" is too small", argument);
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is too small, it must have at least %uzk", argument,
+                           8 * ngx_pagesize / 1024);
+        return NGX_CONF_ERROR;
     }
     *size = (size_t) bytes;
     return NGX_CONF_OK;
+}
+
+ngx_int_t ngx_tollbar_conf_on_full(const u_char *word)
+{
+    /* In the order of their numbers. */
+    static const char *words[] = { "deny", "inherit", "allow", "evict-nearest" };
+    ngx_int_t n;
+
+    for (n = 0; n < (ngx_int_t) (sizeof(words) / sizeof(words[0])); n++) {
+        if (ngx_strcmp(word, words[n]) == 0) {
+            return n;
+        }
+    }
+    return NGX_ERROR;
+}
+
+ngx_int_t ngx_tollbar_conf_check_burst(ngx_conf_t *cf, const ngx_tollbar_where_t *where, const char *directive,
+                                       const tollbar_policy_spec *policy, uint64_t burst, ngx_str_t *zone)
+{
+    tollbar_policy_spec tried = *policy;
+    uint64_t fits = 0, too_many = burst;
+
+    /* A burst of N is N requests beyond the one that is always allowed. */
+    tried.burst = burst + 1;
+    if (tollbar_policy_spec_check(&tried) == 0) {
+        return NGX_OK;
+    }
+    while (too_many - fits > 1) {
+        tried.burst = fits + (too_many - fits) / 2 + 1;
+        if (tollbar_policy_spec_check(&tried) == 0) {
+            fits = tried.burst - 1;
+        } else {
+            too_many = tried.burst - 1;
+        }
+    }
+    ngx_tollbar_conf_late(cf, where, "invalid burst %uL in \"%s\" directive, with the rate of zone \"%V\" it must be at most %uL",
+                          burst, directive, zone, fits);
+    return NGX_ERROR;
 }
 
 uint64_t ngx_tollbar_time_of(const tollbar_policy_spec *policy, uint64_t permits)
@@ -47,4 +178,20 @@ uint64_t ngx_tollbar_time_of(const tollbar_policy_spec *policy, uint64_t permits
     wide_t time = (wide_t) permits * policy->period_ns / policy->limit;
 
     return time > INT64_MAX ? INT64_MAX : (uint64_t) time;
+}
+
+ngx_flag_t ngx_tollbar_seldom(ngx_tollbar_seldom_t *message)
+{
+    if (message->second == ngx_time()) {
+        message->left_out++;
+        return 0;
+    }
+    message->second = ngx_time();
+    message->text[0] = '\0';
+    if (message->left_out != 0) {
+        *ngx_slprintf(message->text, message->text + sizeof(message->text) - 1, " (and %ui more since the last line)",
+                      message->left_out) = '\0';
+        message->left_out = 0;
+    }
+    return 1;
 }

@@ -2,9 +2,11 @@
 
 ngx_str_t ngx_tollbar_conn_statuses[] = { ngx_string("PASSED"), ngx_string("REJECTED"), ngx_string("REJECTED_DRY_RUN") };
 
-char *ngx_tollbar_conn_limits_read(ngx_conf_t *cf, void *tag, ngx_array_t *limits)
+static ngx_int_t add(ngx_conf_t *cf, ngx_array_t *limits, const ngx_tollbar_conn_limit_t *limit);
+
+char *ngx_tollbar_conn_limits_read(ngx_conf_t *cf, void *tag, ngx_array_t *limits, ngx_array_t *all)
 {
-    ngx_tollbar_conn_limit_t *limit, *place;
+    ngx_tollbar_conn_limit_t *limit = limits->elts;
     ngx_tollbar_conn_limit_t new;
     ngx_uint_t n;
     char *error = ngx_tollbar_conn_limit_read(cf, tag, &new.shm_zone, &new.most);
@@ -12,21 +14,43 @@ char *ngx_tollbar_conn_limits_read(ngx_conf_t *cf, void *tag, ngx_array_t *limit
     if (error != NGX_CONF_OK) {
         return error;
     }
-    if (limits->elts == NULL && ngx_array_init(limits, cf->pool, 1, sizeof(ngx_tollbar_conn_limit_t)) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-    limit = limits->elts;
+    new.where = ngx_tollbar_conf_here(cf);
     for (n = 0; n < limits->nelts; n++) {
         if (limit[n].shm_zone == new.shm_zone) {
-            return "is duplicate";
+            return ngx_tollbar_conf_duplicate(cf, &limit[n].where, &new.shm_zone->shm.name);
         }
+    }
+    return add(cf, limits, &new) == NGX_OK && add(cf, all, &new) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+static ngx_int_t add(ngx_conf_t *cf, ngx_array_t *limits, const ngx_tollbar_conn_limit_t *limit)
+{
+    ngx_tollbar_conn_limit_t *place;
+
+    if (limits->elts == NULL && ngx_array_init(limits, cf->pool, 1, sizeof(ngx_tollbar_conn_limit_t)) != NGX_OK) {
+        return NGX_ERROR;
     }
     place = ngx_array_push(limits);
     if (place == NULL) {
-        return NGX_CONF_ERROR;
+        return NGX_ERROR;
     }
-    *place = new;
-    return NGX_CONF_OK;
+    *place = *limit;
+    return NGX_OK;
+}
+
+ngx_int_t ngx_tollbar_conn_limits_check(ngx_conf_t *cf, ngx_array_t *all)
+{
+    ngx_tollbar_conn_limit_t *limit = all->elts;
+    ngx_uint_t n;
+
+    for (n = 0; n < all->nelts; n++) {
+        if (limit[n].shm_zone->data == NULL) {
+            ngx_tollbar_conf_late(cf, &limit[n].where, "unknown zone \"%V\" in \"tollbar_conn\" directive, a \"tollbar_conn_zone\" must "
+                                  "declare it", &limit[n].shm_zone->shm.name);
+            return NGX_ERROR;
+        }
+    }
+    return NGX_OK;
 }
 
 void ngx_tollbar_conn_zones_join(ngx_array_t *zones, ngx_log_t *log)

@@ -8,6 +8,8 @@
 
 typedef struct {
     ngx_shm_zone_t *shm_zone;
+    /* The directive. */
+    ngx_tollbar_where_t where;
     ngx_uint_t most;
 } ngx_tollbar_conn_limit_t;
 
@@ -25,8 +27,12 @@ typedef struct {
 /* The values of $tollbar_conn_status, by that number. */
 extern ngx_str_t ngx_tollbar_conn_statuses[];
 
-/* Reads `NAME NUMBER` to the end of `limits`, which are of ngx_tollbar_conn_limit_t; they need not be initialised yet. */
-char *ngx_tollbar_conn_limits_read(ngx_conf_t *cf, void *tag, ngx_array_t *limits);
+/* Reads `NAME NUMBER` to the ends of `limits`, those of a level, and `all`, those of the configuration. Both are of
+ * ngx_tollbar_conn_limit_t; they need not be initialised yet. */
+char *ngx_tollbar_conn_limits_read(ngx_conf_t *cf, void *tag, ngx_array_t *limits, ngx_array_t *all);
+
+/* All directives have been read: looks whether the zones of all limits are declared. */
+ngx_int_t ngx_tollbar_conn_limits_check(ngx_conf_t *cf, ngx_array_t *all);
 
 /* The zones of a configuration are an array of pointers to what begins with an ngx_tollbar_conn_zone_t. */
 void ngx_tollbar_conn_zones_join(ngx_array_t *zones, ngx_log_t *log);

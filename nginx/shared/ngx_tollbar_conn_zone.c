@@ -1,5 +1,4 @@
 #include "ngx_tollbar_conn_zone.h"
-#include "ngx_tollbar_conf.h"
 
 typedef ngx_tollbar_conn_zone_t zone_t;
 
@@ -27,11 +26,12 @@ char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, zone_t *zone)
         } else if (ngx_strcmp(value[n].data, "on_full=allow") == 0) {
             zone->allow_when_full = 1;
         } else {
-            return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", &value[n]);
+            return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME:SIZE, on_full=deny or on_full=allow",
+                                           &value[n]);
         }
     }
     if (name.len == 0) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter", &value[0]);
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one:1m", &value[0]);
     }
     shm_zone = ngx_shared_memory_add(cf, &name, size, tag);
     if (shm_zone == NULL) {
@@ -39,10 +39,12 @@ char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, zone_t *zone)
     }
     if (shm_zone->data != NULL) {
         zone = shm_zone->data;
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\"", &value[0], &name, &zone->keys);
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\" in %V:%ui, and again", &value[0], &name,
+                           &zone->keys, &zone->where.file, zone->where.line);
         return NGX_CONF_ERROR;
     }
     zone->shm_zone = shm_zone;
+    zone->where = ngx_tollbar_conf_here(cf);
     zone->cycle = cf->cycle;
     zone->keys = value[1];
     shm_zone->data = zone;
@@ -55,14 +57,11 @@ char *ngx_tollbar_conn_limit_read(ngx_conf_t *cf, void *tag, ngx_shm_zone_t **sh
     ngx_str_t *value = cf->args->elts;
     ngx_int_t number = ngx_atoi(value[2].data, value[2].len);
 
-    if (number <= 0) {
-        return ngx_tollbar_conf_refuse(cf, "invalid number of connections \"%V\"", &value[2]);
-    }
-    if (number > NGX_TOLLBAR_CONN_MOST) {
-        return "limit must be less than 65536";
+    if (number <= 0 || number > NGX_TOLLBAR_CONN_MOST) {
+        return ngx_tollbar_conf_refuse(cf, "invalid number of connections \"%V\", it must be a whole number from 1 to 65535", &value[2]);
     }
     *limit = (ngx_uint_t) number;
-    *shm_zone = ngx_shared_memory_add(cf, &value[1], 0, tag);
+    *shm_zone = ngx_tollbar_conf_find_zone(cf, &value[1], 0, tag);
     return *shm_zone != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
@@ -88,7 +87,7 @@ ngx_int_t ngx_tollbar_conn_zone_enter(zone_t *zone, ngx_str_t *key, ngx_uint_t l
     int rc = NGX_TOLLBAR_CONN_FULL;
 
     /* For one process without a master, init_process is not called after a reload. */
-    first = zone->complained != ngx_time();
+    first = zone->full.second != ngx_time();
     if (view->record == 0 && first) {
         ngx_tollbar_conn_zone_join(zone, log);
     }
@@ -108,10 +107,10 @@ ngx_int_t ngx_tollbar_conn_zone_enter(zone_t *zone, ngx_str_t *key, ngx_uint_t l
     if (rc == NGX_TOLLBAR_CONN_BUSY) {
         return NGX_BUSY;
     }
-    if (first) {
-        zone->complained = ngx_time();
-        ngx_log_error(NGX_LOG_ERR, log, 0, "zone \"%V\" is full: %s", &zone->shm_zone->shm.name,
-                      zone->allow_when_full ? "what has no place in it is not counted" : "what has no place in it is refused");
+    if (ngx_tollbar_seldom(&zone->full)) {
+        ngx_log_error(NGX_LOG_ERR, log, 0, "zone \"%V\" is full: %s%s", &zone->shm_zone->shm.name,
+                      zone->allow_when_full ? "what has no place in it is not counted" : "what has no place in it is refused",
+                      zone->full.text);
     }
     return zone->allow_when_full ? NGX_DECLINED : NGX_ERROR;
 }
@@ -136,7 +135,8 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
     } else {
         zone->view.memory = ngx_tollbar_conn_find(pool->data, (size_t) (pool->end - (u_char *) pool->data));
         if (zone->view.memory == NULL) {
-            ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" cannot be used again", &shm_zone->shm.name);
+            ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" cannot be used again, in %V:%ui", &shm_zone->shm.name,
+                          &zone->where.file, zone->where.line);
             return NGX_ERROR;
         }
         /* A master is no owner. A process without one is, and stays the owner that it was. */
@@ -175,9 +175,10 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone)
         zone->view.memory = ngx_tollbar_conn_make(pool->data, room, processes(zone), seed);
     }
     if (zone->view.memory == NULL) {
-        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes is too small: it needs %uz",
-                      &shm_zone->shm.name, shm_zone->shm.size,
-                      ngx_align(ngx_tollbar_conn_least(processes(zone)), ngx_pagesize) + 4 * ngx_pagesize);
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes is too small, for %uz workers it must have at least %uzk in %V:%ui",
+                      &shm_zone->shm.name, shm_zone->shm.size, processes(zone),
+                      (ngx_align(ngx_tollbar_conn_least(processes(zone)), ngx_pagesize) + 4 * ngx_pagesize) / 1024,
+                      &zone->where.file, zone->where.line);
         return NGX_ERROR;
     }
     return NGX_OK;

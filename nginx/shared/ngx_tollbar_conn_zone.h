@@ -19,19 +19,22 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
+#include "ngx_tollbar_conf.h"
 #include "ngx_tollbar_conn.h"
 
 /* Modules put this first in a struct of their own, which is their shm_zone->data. */
 typedef struct {
     ngx_shm_zone_t *shm_zone;
     ngx_cycle_t *cycle;
+    /* The directive that declares it. */
+    ngx_tollbar_where_t where;
     /* What keys are made of, as text, and a hash of it. */
     ngx_str_t keys;
     uint64_t keys_hash;
     /* Who finds no place passes, and is not counted. */
     ngx_flag_t allow_when_full;
-    /* The last second in which a full zone was cleaned and complained of. */
-    time_t complained;
+    /* That it is full, which is said after it has been cleaned. */
+    ngx_tollbar_seldom_t full;
     ngx_tollbar_conn_t view;
 } ngx_tollbar_conn_zone_t;
 

@@ -4,19 +4,22 @@
 
 static ngx_flag_t digits(const u_char **at, const u_char *end, size_t most, uint64_t *number);
 static uint64_t unit(const u_char *text, size_t length);
+static const char *too_high(void);
 
-ngx_int_t ngx_tollbar_rate_parse(ngx_str_t *text, tollbar_policy_spec *policy)
+const char *ngx_tollbar_rate_parse(ngx_str_t *text, tollbar_policy_spec *policy)
 {
+    static const char *form = "it must be like 10r/s, 0.5r/h or 30r/10s, with a unit out of ms, s, m, min, h and d";
     const u_char *at = text->data, *end = text->data + text->len, *point;
     uint64_t whole, fraction = 0, count = 1, scale = 1, each = 1000000000, a, b, rest;
+    int32_t error;
 
     if (!digits(&at, end, 15, &whole)) {
-        return NGX_ERROR;
+        return form;
     }
     if (at < end && *at == '.') {
         point = ++at;
         if (!digits(&at, end, 9, &fraction)) {
-            return NGX_ERROR;
+            return form;
         }
         for (; point < at; point++) {
             scale *= 10;
@@ -27,12 +30,16 @@ ngx_int_t ngx_tollbar_rate_parse(ngx_str_t *text, tollbar_policy_spec *policy)
         (void) digits(&at, end, 9, &count);
         each = unit(at, (size_t) (end - at));
     } else if (at != end) {
-        return NGX_ERROR;
+        return form;
     }
-    if (each == 0 || count == 0 || whole > UINT64_MAX / scale - 1 || count > UINT64_MAX / each
-        || scale > UINT64_MAX / (each * count))
-    {
-        return NGX_ERROR;
+    if (each == 0) {
+        return form;
+    }
+    if (count == 0 || (whole == 0 && fraction == 0)) {
+        return "it must be above zero, and so must its period";
+    }
+    if (whole > UINT64_MAX / scale - 1 || count > UINT64_MAX / each || scale > UINT64_MAX / (each * count)) {
+        return "it must have a shorter period, or fewer digits";
     }
     policy->limit = whole * scale + fraction;
     policy->period_ns = each * count * scale;
@@ -43,8 +50,32 @@ ngx_int_t ngx_tollbar_rate_parse(ngx_str_t *text, tollbar_policy_spec *policy)
     policy->limit /= a;
     policy->period_ns /= a;
     policy->burst = 1;
-    /* More than the table can count is more than 10^9 a second. */
-    return policy->limit != 0 && tollbar_policy_spec_check(policy) == 0 ? NGX_OK : NGX_ERROR;
+    error = tollbar_policy_spec_check(policy);
+    if (error == TOLLBAR_E_RATE_TOO_HIGH) {
+        return too_high();
+    }
+    return error == 0 ? NULL : tollbar_strerror(error);
+}
+
+/* The highest rate that a table can count. */
+static const char *too_high(void)
+{
+    static u_char text[64];
+    tollbar_policy_spec tried = TOLLBAR_POLICY_SPEC_INIT;
+    uint64_t fits = 1, too_many = INT64_MAX;
+
+    tried.period_ns = 1000000000;
+    tried.burst = 1;
+    while (too_many - fits > 1) {
+        tried.limit = fits + (too_many - fits) / 2;
+        if (tollbar_policy_spec_check(&tried) == 0) {
+            fits = tried.limit;
+        } else {
+            too_many = tried.limit;
+        }
+    }
+    *ngx_slprintf(text, text + sizeof(text) - 1, "it must be at most %uLr/s", fits) = '\0';
+    return (const char *) text;
 }
 
 /* A whole number of at most so many digits. */

@@ -3,7 +3,7 @@
 /* As many as a table may have. */
 #define POLICIES_MOST 128
 
-static void end_renewal(ngx_shm_zone_t *shm_zone);
+static void *module_of(const ngx_shm_zone_t *shm_zone);
 static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log);
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old);
@@ -70,23 +70,36 @@ void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone)
      * changed in it, but a debt would stay as long as it was by the old rate; in a copy it is as many requests. */
     if (old == NULL || old->on_full != zone->on_full || !same_keys(old, zone) || !same_rates(old, zone)) {
         ngx_tollbar_zone_renew(shm_zone);
+    } else {
+        ngx_tollbar_zone_keep(shm_zone);
+    }
+}
+
+void ngx_tollbar_zone_keep(ngx_shm_zone_t *shm_zone)
+{
+    ngx_shm_zone_t *old = ngx_tollbar_zone_former(shm_zone);
+
+    if (old != NULL) {
+        shm_zone->tag = old->tag;
     }
 }
 
 void ngx_tollbar_zone_renew(ngx_shm_zone_t *shm_zone)
 {
-    shm_zone->noreuse = ngx_tollbar_zone_former(shm_zone) != NULL;
-}
-
-/* When nginx gives back memory that is not used again, it looks at the mark of the former zone, not at that of the one that was not
- * to use it. And left where it is, the mark would have the memory given back that the next reload uses again. */
-static void end_renewal(ngx_shm_zone_t *shm_zone)
-{
     ngx_shm_zone_t *old = ngx_tollbar_zone_former(shm_zone);
 
-    if (shm_zone->noreuse && old != NULL) {
-        old->noreuse = 1;
-        shm_zone->noreuse = 0;
+    if (old != NULL) {
+        shm_zone->tag = old->tag == module_of(old) ? (u_char *) old->tag + 1 : module_of(old);
+    }
+}
+
+void ngx_tollbar_zone_failed(ngx_shm_zone_t *shm_zone, ngx_log_t *log, int32_t error)
+{
+    ngx_tollbar_zone_t *zone = shm_zone->data;
+
+    if (ngx_tollbar_seldom(&zone->failed)) {
+        ngx_log_error(NGX_LOG_ALERT, log, 0, "zone \"%V\" cannot be asked: %s%s", &shm_zone->shm.name, tollbar_strerror(error),
+                      zone->failed.text);
     }
 }
 
@@ -96,7 +109,6 @@ void ngx_tollbar_zones_start(ngx_array_t *zones, ngx_log_t *log)
     ngx_uint_t n;
 
     for (n = 0; n < zones->nelts; n++) {
-        end_renewal(zone[n]);
         start(zone[n], log);
     }
 }
@@ -140,8 +152,8 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
     /* Behind the table only the slab's own last bytes can follow. */
     error = tollbar_table_attach(pool->data, (size_t) (pool->end - (u_char *) pool->data), &zone->table);
     if (error != 0) {
-        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" cannot be used again: %s", &shm_zone->shm.name,
-                      tollbar_strerror(error));
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" cannot be used again: %s, in %V:%ui", &shm_zone->shm.name,
+                      tollbar_strerror(error), &zone->where.file, zone->where.line);
         return NGX_ERROR;
     }
     if (old != NULL) {
@@ -185,8 +197,8 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
         error = tollbar_table_init_in(pool->data, room, &options, policies, policies_n, &zone->table);
     }
     if (error != 0) {
-        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes: %s", &shm_zone->shm.name,
-                      shm_zone->shm.size, tollbar_strerror(error));
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes cannot hold a table: %s, in %V:%ui",
+                      &shm_zone->shm.name, shm_zone->shm.size, tollbar_strerror(error), &zone->where.file, zone->where.line);
         return NGX_ERROR;
     }
     if (old != NULL) {
@@ -289,7 +301,7 @@ ngx_shm_zone_t *ngx_tollbar_zone_former(ngx_shm_zone_t *shm_zone)
     for (; part != NULL; part = part->next) {
         zones = part->elts;
         for (n = 0; n < part->nelts; n++) {
-            if (&zones[n] != shm_zone && zones[n].tag == shm_zone->tag && zones[n].shm.name.len == shm_zone->shm.name.len
+            if (&zones[n] != shm_zone && module_of(&zones[n]) == module_of(shm_zone) && zones[n].shm.name.len == shm_zone->shm.name.len
                 && ngx_strncmp(zones[n].shm.name.data, shm_zone->shm.name.data, shm_zone->shm.name.len) == 0)
             {
                 return &zones[n];
@@ -297,6 +309,12 @@ ngx_shm_zone_t *ngx_tollbar_zone_former(ngx_shm_zone_t *shm_zone)
         }
     }
     return NULL;
+}
+
+/* Of the two tags of a module's zones, its ngx_module_t, which is aligned, and the byte after its first. */
+static void *module_of(const ngx_shm_zone_t *shm_zone)
+{
+    return (void *) ((uintptr_t) shm_zone->tag & ~(uintptr_t) 1);
 }
 
 /* Whether the policies are the same but for their bursts. */

@@ -24,9 +24,12 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <tollbar.h>
+#include "ngx_tollbar_conf.h"
 
 /* Modules put this first in a struct of their own, which is their shm_zone->data. */
 typedef struct {
+    /* The directive that declares it. */
+    ngx_tollbar_where_t where;
     /* For the module to fill in. `keys` is what keys are made of, as text; policies are known by their place. */
     ngx_str_t keys;
     ngx_uint_t on_full;
@@ -38,6 +41,9 @@ typedef struct {
 
     /* What a table must have in common with one that takes over its entries. */
     uint64_t seed;
+
+    /* That it could not be asked. */
+    ngx_tollbar_seldom_t failed;
 } ngx_tollbar_zone_t;
 
 /* Adds a zone, or finds that of the same name and tag. `size` is raised to what the smallest table of these policies needs:
@@ -59,8 +65,17 @@ ngx_int_t ngx_tollbar_zone_bind(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, ngx_to
 /* Decides whether the memory of the running configuration is used again. */
 void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone);
 
-/* Has nginx give the zone new memory. */
+/* Has nginx use the memory of the running configuration again if the size is the same, or give the zone new memory.
+ *
+ * nginx uses memory again, and keeps the old one from being freed, if name, size and tag are the same. A module's zones have one of
+ * two tags, its ngx_module_t and the byte after its first: the zone gets the tag of the running one, or the other. (There is a mark
+ * for the same purpose, `noreuse`, but nginx looks at the new zone's before it makes memory and at the old zone's before it frees it.)
+ * From then on the tag is not the one that ngx_shared_memory_add is asked with, so all directives must have been read. */
+void ngx_tollbar_zone_keep(ngx_shm_zone_t *shm_zone);
 void ngx_tollbar_zone_renew(ngx_shm_zone_t *shm_zone);
+
+/* Logs, at most once a second from this process, that a request could not be decided on. */
+void ngx_tollbar_zone_failed(ngx_shm_zone_t *shm_zone, ngx_log_t *log, int32_t error);
 
 /* Makes the configured policies of each zone those of its table. `zones` are of ngx_shm_zone_t *. */
 void ngx_tollbar_zones_start(ngx_array_t *zones, ngx_log_t *log);

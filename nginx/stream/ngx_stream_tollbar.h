@@ -22,6 +22,8 @@ typedef struct {
 
 typedef struct {
     ngx_shm_zone_t *shm_zone;
+    /* The directive. */
+    ngx_tollbar_where_t where;
     /* Connections. With `nodelay`, NGX_MAX_INT_T_VALUE of them are not delayed. */
     ngx_int_t burst;
     ngx_int_t delay;

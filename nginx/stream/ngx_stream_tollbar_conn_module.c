@@ -21,7 +21,8 @@ typedef struct {
 } conf_t;
 
 typedef struct {
-    ngx_array_t zones; /* of zone_t * */
+    ngx_array_t zones;  /* of zone_t * */
+    ngx_array_t limits; /* of limit_t, wherever they are written */
 } main_conf_t;
 
 static ngx_int_t handler(ngx_stream_session_t *s);
@@ -42,7 +43,7 @@ static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 static ngx_command_t commands[] = {
     { ngx_string("tollbar_conn_zone"), NGX_STREAM_MAIN_CONF|NGX_CONF_TAKE23, read_zone, NGX_STREAM_MAIN_CONF_OFFSET, 0, NULL },
     { ngx_string("tollbar_conn"), ANYWHERE|NGX_CONF_TAKE2, read_limit, NGX_STREAM_SRV_CONF_OFFSET, 0, NULL },
-    { ngx_string("tollbar_conn_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_enum_slot, NGX_STREAM_SRV_CONF_OFFSET,
+    { ngx_string("tollbar_conn_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_tollbar_conf_set_word, NGX_STREAM_SRV_CONF_OFFSET,
       offsetof(conf_t, log_level), &ngx_tollbar_conf_log_levels },
     { ngx_string("tollbar_conn_dry_run"), ANYWHERE|NGX_CONF_FLAG, ngx_conf_set_flag_slot, NGX_STREAM_SRV_CONF_OFFSET,
       offsetof(conf_t, dry_run), NULL },
@@ -133,6 +134,9 @@ static ngx_int_t add_handler(ngx_conf_t *cf)
     main_conf_t *conf = ngx_stream_conf_get_module_main_conf(cf, ngx_stream_tollbar_conn_module);
     ngx_stream_handler_pt *place;
 
+    if (ngx_tollbar_conn_limits_check(cf, &conf->limits) != NGX_OK) {
+        return NGX_ERROR;
+    }
     /* Whoever has no zone has no limit, and pays for none. */
     if (conf->zones.nelts == 0) {
         return NGX_OK;
@@ -234,7 +238,8 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 /* tollbar_conn NAME NUMBER */
 static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
+    main_conf_t *main = ngx_stream_conf_get_module_main_conf(cf, ngx_stream_tollbar_conn_module);
     conf_t *here = conf;
 
-    return ngx_tollbar_conn_limits_read(cf, &ngx_stream_tollbar_conn_module, &here->limits);
+    return ngx_tollbar_conn_limits_read(cf, &ngx_stream_tollbar_conn_module, &here->limits, &main->limits);
 }

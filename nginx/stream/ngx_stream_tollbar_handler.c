@@ -170,8 +170,7 @@ static ngx_int_t take(ngx_stream_session_t *s, charge_t *charge)
 
 static ngx_int_t failed(ngx_stream_session_t *s, charge_t *charge, int32_t error)
 {
-    ngx_log_error(NGX_LOG_ALERT, s->connection->log, 0, "zone \"%V\": %s", &charge->limit->shm_zone->shm.name,
-                  tollbar_strerror(error));
+    ngx_tollbar_zone_failed(charge->limit->shm_zone, s->connection->log, error);
     return NGX_ERROR;
 }
 

@@ -30,7 +30,7 @@ static ngx_command_t commands[] = {
     { ngx_string("tollbar_zone"), NGX_STREAM_MAIN_CONF|NGX_CONF_TAKE3|NGX_CONF_TAKE4, read_zone, NGX_STREAM_MAIN_CONF_OFFSET,
       0, NULL },
     { ngx_string("tollbar"), ANYWHERE|NGX_CONF_TAKE123, read_limit, NGX_STREAM_SRV_CONF_OFFSET, 0, NULL },
-    { ngx_string("tollbar_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_conf_set_enum_slot, NGX_STREAM_SRV_CONF_OFFSET,
+    { ngx_string("tollbar_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_tollbar_conf_set_word, NGX_STREAM_SRV_CONF_OFFSET,
       offsetof(conf_t, limit_log_level), &ngx_tollbar_conf_log_levels },
     { ngx_string("tollbar_dry_run"), ANYWHERE|NGX_CONF_FLAG, ngx_conf_set_flag_slot, NGX_STREAM_SRV_CONF_OFFSET,
       offsetof(conf_t, dry_run), NULL },
@@ -57,7 +57,13 @@ static ngx_int_t complete(ngx_conf_t *cf)
     for (n = 0; n < conf->limits.nelts; n++) {
         zone = limits[n]->shm_zone->data;
         if (zone == NULL) {
-            ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "unknown tollbar zone \"%V\"", &limits[n]->shm_zone->shm.name);
+            ngx_tollbar_conf_late(cf, &limits[n]->where, "unknown zone \"%V\" in \"tollbar\" directive, a \"tollbar_zone\" must declare it",
+                                  &limits[n]->shm_zone->shm.name);
+            return NGX_ERROR;
+        }
+        if (ngx_tollbar_conf_check_burst(cf, &limits[n]->where, "tollbar", &zone->policy, (uint64_t) limits[n]->burst,
+                                         &limits[n]->shm_zone->shm.name) != NGX_OK)
+        {
             return NGX_ERROR;
         }
         limits[n]->zone = zone;
@@ -67,12 +73,6 @@ static ngx_int_t complete(ngx_conf_t *cf)
         complete_limit(limits[n]);
     }
     for (n = 0; n < conf->zones.nelts; n++) {
-        zone = zones[n]->data;
-        if (tollbar_policy_spec_check(&zone->policy) != 0) {
-            ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "tollbar zone \"%V\": %s", &zones[n]->shm.name,
-                          tollbar_strerror(tollbar_policy_spec_check(&zone->policy)));
-            return NGX_ERROR;
-        }
         ngx_tollbar_zone_settle(zones[n]);
     }
 
@@ -180,12 +180,13 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
     if (name.len == 0) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one:10m", &cmd->name);
     }
     if (zone->policy.limit == 0) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"rate\" parameter", &cmd->name);
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"rate\" parameter, such as rate=10r/s", &cmd->name);
     }
 
+    zone->zone.where = ngx_tollbar_conf_here(cf);
     zone->zone.keys = value[1];
     zone->zone.policies = &zone->policy;
     zone->zone.policies_n = 1;
@@ -195,8 +196,8 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
     if (shm_zone->data != NULL) {
         zone = shm_zone->data;
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\"", &cmd->name, &name,
-                           &zone->key.value);
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\" in %V:%ui, and again", &cmd->name, &name,
+                           &zone->key.value, &zone->zone.where.file, zone->zone.where.line);
         return NGX_CONF_ERROR;
     }
     place = ngx_array_push(&main->zones);
@@ -209,10 +210,9 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone, ngx_str_t *name, size_t *size)
 {
-    /* In the order of their numbers. */
-    static const char *words[] = { "deny", "inherit", "allow", "evict-nearest" };
+    const char *expected;
+    ngx_int_t number;
     ngx_str_t text;
-    ngx_uint_t n;
 
     if (ngx_strncmp(argument->data, "zone=", 5) == 0) {
         return ngx_tollbar_conf_zone(cf, argument, name, size);
@@ -220,20 +220,22 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
     if (ngx_strncmp(argument->data, "rate=", 5) == 0) {
         text.data = argument->data + 5;
         text.len = argument->len - 5;
-        return ngx_tollbar_rate_parse(&text, &zone->policy) == NGX_OK
-                   ? NGX_CONF_OK
-                   : ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\"", argument);
+        expected = ngx_tollbar_rate_parse(&text, &zone->policy);
+        if (expected != NULL) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid rate \"%V\", %s", argument, expected);
+            return NGX_CONF_ERROR;
+        }
+        return NGX_CONF_OK;
     }
     if (ngx_strncmp(argument->data, "on_full=", 8) == 0) {
-        for (n = 0; n < sizeof(words) / sizeof(words[0]); n++) {
-            if (ngx_strcmp(argument->data + 8, words[n]) == 0) {
-                zone->zone.on_full = n;
-                return NGX_CONF_OK;
-            }
+        number = ngx_tollbar_conf_on_full(argument->data + 8);
+        if (number == NGX_ERROR) {
+            return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", " NGX_TOLLBAR_CONF_ON_FULL, argument);
         }
-        return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", it must be deny, allow, evict-nearest or inherit", argument);
+        zone->zone.on_full = (ngx_uint_t) number;
+        return NGX_CONF_OK;
     }
-    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", argument);
+    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME:SIZE, rate=RATE or on_full=WORD", argument);
 }
 
 /* tollbar zone=NAME [burst=N] [nodelay|delay=N] */
@@ -250,6 +252,7 @@ static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (limit == NULL) {
         return NGX_CONF_ERROR;
     }
+    limit->where = ngx_tollbar_conf_here(cf);
     for (n = 1; n < cf->args->nelts; n++) {
         error = read_limit_parameter(cf, &value[n], limit);
         if (error != NGX_CONF_OK) {
@@ -257,12 +260,12 @@ static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
     if (limit->shm_zone == NULL) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter", &cmd->name);
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one", &cmd->name);
     }
     limits = here->limits.elts;
     for (n = 0; n < here->limits.nelts; n++) {
         if (limits[n]->shm_zone == limit->shm_zone) {
-            return "is duplicate";
+            return ngx_tollbar_conf_duplicate(cf, &limits[n]->where, &limit->shm_zone->shm.name);
         }
     }
     error = add_limit(cf, &here->limits, limit);
@@ -271,27 +274,26 @@ static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit)
 {
-    ngx_str_t name;
-
     if (ngx_strncmp(argument->data, "zone=", 5) == 0) {
-        name.data = argument->data + 5;
-        name.len = argument->len - 5;
-        limit->shm_zone = ngx_shared_memory_add(cf, &name, 0, &ngx_stream_tollbar_module);
+        limit->shm_zone = ngx_tollbar_conf_find_zone(cf, argument, 5, &ngx_stream_tollbar_module);
         return limit->shm_zone != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
     }
     if (ngx_strncmp(argument->data, "burst=", 6) == 0) {
         limit->burst = ngx_atoi(argument->data + 6, argument->len - 6);
-        return limit->burst > 0 ? NGX_CONF_OK : ngx_tollbar_conf_refuse(cf, "invalid burst value \"%V\"", argument);
+        return limit->burst > 0 ? NGX_CONF_OK
+                                : ngx_tollbar_conf_refuse(cf, "invalid burst value \"%V\", " NGX_TOLLBAR_CONF_COUNT, argument);
     }
     if (ngx_strncmp(argument->data, "delay=", 6) == 0) {
         limit->delay = ngx_atoi(argument->data + 6, argument->len - 6);
-        return limit->delay > 0 ? NGX_CONF_OK : ngx_tollbar_conf_refuse(cf, "invalid delay value \"%V\"", argument);
+        return limit->delay > 0 ? NGX_CONF_OK
+                                : ngx_tollbar_conf_refuse(cf, "invalid delay value \"%V\", " NGX_TOLLBAR_CONF_COUNT, argument);
     }
     if (ngx_strcmp(argument->data, "nodelay") == 0) {
         limit->delay = NGX_MAX_INT_T_VALUE;
         return NGX_CONF_OK;
     }
-    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\"", argument);
+    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME, burst=NUMBER, delay=NUMBER or nodelay",
+                                   argument);
 }
 
 static char *add_limit(ngx_conf_t *cf, ngx_array_t *limits, limit_t *limit)

@@ -155,3 +155,26 @@ def test_the_program_can_be_chosen(monkeypatch, tmp_path):
     chosen = nginx_of(tmp_path, "1.0.0")
     monkeypatch.setenv("TOLLBAR_NGINX", str(chosen))
     assert places.program("nginx") == str(chosen)
+
+
+FUTURE = """
+#include_next <nginx.h>
+#undef nginx_version
+#define nginx_version 1099000
+"""
+
+
+@pytest.mark.parametrize("future", [False, True])
+def test_the_rewrite_module_is_looked_into_only_in_versions_that_are_known(tmp_path, future):
+    """Compiled for a version of nginx that nobody has looked at, the file asks nothing of the rewrite module."""
+    built = places.MODULES
+    tree = built / "tree" / "src"
+    if future:
+        (tmp_path / "nginx.h").write_text(FUTURE)
+    includes = [tmp_path, places.ROOT / "nginx" / "http", places.ROOT / "nginx" / "shared", places.ROOT / "include", built / "objects",
+                *(tree / part for part in ("core", "event", "event/modules", "os/unix", "http", "http/modules", "http/v2"))]
+    subprocess.run(["cc", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-c", *[f"-I{path}" for path in includes], "-o", tmp_path / "o",
+                    places.ROOT / "nginx" / "http" / "ngx_http_tollbar_return.c"], check=True)
+    names = subprocess.run(["nm", tmp_path / "o"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert "T ngx_http_tollbar_returns" in names
+    assert ("ngx_http_script_return_code" in names) == (not future)

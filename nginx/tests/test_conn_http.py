@@ -193,26 +193,6 @@ def test_a_full_zone(launch, on_full, status):
     wait_for_room(nginx, "/?k=new", 1)
 
 
-@pytest.mark.parametrize("http, limit, said", [
-    ("tollbar_conn_zone $arg_k zone=z;", "", 'invalid zone size "zone=z"'),
-    ("tollbar_conn_zone $arg_k zone=z:1k;", "", 'zone "zone=z:1k" is too small'),
-    ("tollbar_conn_zone $arg_k zone=z:1m on_full=evict;", "", 'invalid parameter "on_full=evict"'),
-    ("tollbar_conn_zone $arg_k on_full=deny;", "", '"tollbar_conn_zone" must have "zone" parameter'),
-    (ZONE + "tollbar_conn_zone $arg_j zone=z:1m;", "", 'tollbar_conn_zone "z" is already bound to key "$arg_k"'),
-    (ZONE, "tollbar_conn z 0;", 'invalid number of connections "0"'),
-    (ZONE, "tollbar_conn z x;", 'invalid number of connections "x"'),
-    (ZONE, "tollbar_conn z 65536;", "limit must be less than 65536"),
-    (ZONE, "tollbar_conn z 1; tollbar_conn z 2;", '"tollbar_conn" directive is duplicate'),
-    (ZONE, "tollbar_conn none 1;", 'zero size shared memory zone "none"'),
-    (ZONE, "tollbar_conn_status 399;", 'value must be between 400 and 599'),
-    (ZONE, "tollbar_conn_log_level debug;", 'invalid value "debug"'),
-])
-def test_what_is_wrong_is_said(tmp_path, http, limit, said):
-    text = config.text(modules=[MODULE], ports=[8080], http=http, server=f"location / {{ {limit} {CONTENT} }}")
-    code, words = check(tmp_path / "nginx", text)
-    assert code != 0 and said in words
-
-
 def test_the_highest_limit(tmp_path):
     text = config.text(modules=[MODULE], ports=[8080], http=ZONE, server=f"location / {{ tollbar_conn z 65535; {CONTENT} }}")
     assert check(tmp_path / "nginx", text)[0] == 0

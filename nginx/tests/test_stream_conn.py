@@ -122,15 +122,3 @@ def test_killed_workers_take_their_connections_with_them(launch, echo):
     wait_for_room(nginx, 4)
     assert nginx.reload()
     assert room(nginx, 4) == 4
-
-
-@pytest.mark.parametrize("block, said", [
-    ("tollbar_conn_zone $remote_addr zone=z:1k;", 'zone "zone=z:1k" is too small'),
-    (ZONE + "tollbar_conn z 0;", 'invalid number of connections "0"'),
-    (ZONE + "tollbar_conn z 65536;", "limit must be less than 65536"),
-    (ZONE + "tollbar_conn z 1; tollbar_conn z 1;", '"tollbar_conn" directive is duplicate'),
-    ("tollbar_conn z 1;", 'zero size shared memory zone "z"'),
-])
-def test_what_is_wrong_is_said(tmp_path, block, said):
-    code, words = check(tmp_path / "nginx", text(modules=[MODULE], stream=block))
-    assert code != 0 and said in words

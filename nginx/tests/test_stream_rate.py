@@ -181,22 +181,3 @@ def test_the_lines_in_the_log(launch, echo, directive, refused, delayed):
     assert level == delayed
     assert re.match(r'delaying connection, dry run, excess: \d\.\d{3}, by zone "z"', line)
     assert sorted(nginx.logged(3)) == ["200 [DELAYED_DRY_RUN] [-]", "200 [PASSED] [-]", "200 [REJECTED_DRY_RUN] [-]"]
-
-
-@pytest.mark.parametrize("block, said", [
-    ("tollbar_zone $remote_addr zone=z:1m rate=5x;", 'invalid rate "rate=5x"'),
-    ("tollbar_zone $remote_addr zone=z rate=5r/s;", 'invalid zone size "zone=z"'),
-    ("tollbar_zone $remote_addr zone=z:1m on_full=deny;", 'must have "rate" parameter'),
-    ("tollbar_zone $remote_addr rate=5r/s on_full=deny;", 'must have "zone" parameter'),
-    ("tollbar_zone $remote_addr zone=z:1m rate=5r/s on_full=x;", 'invalid value "on_full=x"'),
-    ("tollbar_zone $remote_addr zone=z:1m rate=5r/s x=y;", 'invalid parameter "x=y"'),
-    (SLOW + SLOW, 'tollbar_zone "z" is already bound to key "$remote_addr"'),
-    (SLOW + "tollbar zone=z burst=0;", 'invalid burst value "burst=0"'),
-    (SLOW + "tollbar zone=z delay=x;", 'invalid delay value "delay=x"'),
-    (SLOW + "tollbar nodelay;", 'must have "zone" parameter'),
-    (SLOW + "tollbar zone=z; tollbar zone=z;", '"tollbar" directive is duplicate'),
-    (SLOW + "tollbar zone=other;", 'unknown tollbar zone "other"'),
-])
-def test_what_is_wrong_is_said(tmp_path, block, said):
-    code, words = check(tmp_path / "nginx", text(modules=[MODULE], stream=block))
-    assert code != 0 and said in words

@@ -30,14 +30,14 @@ CASES = [
     ("all parameters", f"{ZONE}{STORE}/3 nodes=2 rescue=deny lease=20ms overdraft=1 name=logins;", "tollbar zone=z nodelay;", None),
     ("no overdraft", f"{ZONE}{STORE} nodes=2 overdraft=0;", "", None),
     ("a policy", f'tollbar_zone $arg_k zone=z:1m policy="100/s burst 20" {STORE} nodes=2;', "tollbar zone=z;", None),
-    ("no nodes", f"{ZONE}{STORE};", "", '"sync" must have "nodes" parameter beside it in zone "z"'),
-    *[(f"{word} alone", f"{ZONE}{word};", "", f'"{word}" has no meaning without "sync"')
+    ("no nodes", f"{ZONE}{STORE};", "", '"sync" must have "nodes" parameter beside it, such as nodes=4, in zone "z"'),
+    *[(f"{word} alone", f"{ZONE}{word};", "", f'"{word}" must stand beside "sync"')
       for word in ("nodes=2", "rescue=deny", "lease=1s", "overdraft=3", "name=x")],
-    *[(word, f"{ZONE}{STORE} {word};", "", f'invalid value "{word}", it must be from 1 to 65535')
+    *[(word, f"{ZONE}{STORE} {word};", "", f'invalid value "{word}", it must be a whole number from 1 to 65535')
       for word in ("nodes=0", "nodes=65536", "nodes=two", "nodes=")],
-    *[(word, f"{ZONE}{STORE} nodes=2 {word};", "", f'invalid value "{word}", it must be from 1ms to 10m')
+    *[(word, f"{ZONE}{STORE} nodes=2 {word};", "", f'invalid value "{word}", it must be a time from 1ms to 10m')
       for word in ("lease=0ms", "lease=601s", "lease=long", "lease=")],
-    *[(word, f"{ZONE}{STORE} nodes=2 {word};", "", f'invalid value "{word}", it must be a number')
+    *[(word, f"{ZONE}{STORE} nodes=2 {word};", "", f'invalid value "{word}", it must be a whole number, 0 or more')
       for word in ("overdraft=-1", "overdraft=some")],
     ("rescue unknown", f"{ZONE}{STORE} nodes=2 rescue=pray;", "", 'invalid value "rescue=pray", it must be share, deny or allow'),
     # The name in the store
@@ -46,7 +46,7 @@ CASES = [
     ("a zone whose name is none", f"{SHARED.replace('zone=z:', 'zone=a{b:').replace('zone=a{b:1m', chr(34) + 'zone=a{b:1m' + chr(34))}",
      "", 'invalid "name" "a{b" of zone "a{b", it must be'),
     ("the same name twice", SHARED + SHARED.replace("=z:", "=y:").replace(";", " name=z;"), "",
-     'zone "y" has the "name" in the store that zone "z" has'),
+     'zone "y" must have another "name" in the store than zone "z"'),
     ("the same name in two databases", SHARED + SHARED.replace("=z:", "=y:").replace(":6379", ":6379/1").replace(";", " name=z;"), "",
      None),
     ("the same zone twice", SHARED + SHARED, "", 'tollbar_zone "z" is already bound to key "$arg_k"'),
@@ -79,21 +79,21 @@ CASES = [
     ("numbers too large", f'tollbar_zone $arg_k zone=z:1m policy="100/day burst 900000000" {STORE} nodes=2;', "",
      'zone "z" cannot have "sync": burst and period are too large to be counted exactly in the store'),
     ("a rate with variables", f"tollbar_zone $arg_k zone=z:1m rate=$arg_r {STORE} nodes=2;", "",
-     '"rate" and "burst" hold no variables with "sync" in zone "z"'),
+     '"rate" and "burst" must not hold variables beside "sync" in zone "z"'),
     ("a burst with variables", f"tollbar_zone $arg_k zone=z:1m rate=1r/s burst=$arg_b {STORE} nodes=2;", "",
-     '"rate" and "burst" hold no variables with "sync" in zone "z"'),
-    ("on_full", f"{ZONE}{STORE} nodes=2 on_full=deny;", "", '"on_full" has no meaning with "sync" in zone "z"'),
+     '"rate" and "burst" must not hold variables beside "sync" in zone "z"'),
+    ("on_full", f"{ZONE}{STORE} nodes=2 on_full=deny;", "", '"on_full" must not stand beside "sync" in zone "z"'),
     ("the least size", SHARED.replace(":1m", ":176k"), "", None),
     ("a size too small", SHARED.replace(":1m", ":175k"), "", 'zone "z" is too small, with "sync" it must have at least 176k'),
     # Limits
-    ("no nodelay", SHARED, "tollbar zone=z;", '"sync" delays nobody, so "nodelay" must be said of zone "z" in '),
-    ("a burst of a limit", SHARED, "tollbar zone=z burst=5 nodelay;", 'with "sync", the "burst" is that of zone "z" in '),
+    ("no nodelay", SHARED, "tollbar zone=z;", 'with "sync", nobody is delayed: "nodelay" must stand in a limit of zone "z" in '),
+    ("a burst of a limit", SHARED, "tollbar zone=z burst=5 nodelay;", 'with "sync", "burst" must stand in the directive of zone "z" in '),
     ("a burst of a limit of a policy", f'tollbar_zone $arg_k zone=z:1m policy="100/s burst 20" {STORE} nodes=2;',
-     "tollbar zone=z burst=5;", 'with "sync", the "burst" is that of zone "z" in '),
-    ("a delay", SHARED, "tollbar zone=z delay=5;", '"delay" is not for a limit with "sync", of zone "z" in '),
+     "tollbar zone=z burst=5;", 'with "sync", "burst" must stand in the directive of zone "z" in '),
+    ("a delay", SHARED, "tollbar zone=z delay=5;", '"nodelay" must stand instead of "delay" for zone "z" in '),
     ("the largest cost", SHARED, "tollbar zone=z nodelay cost=9;", None),
     ("a cost no lease can have", SHARED, "tollbar zone=z nodelay cost=10;",
-     '"cost" is more than there can ever be at once in zone "z" in '),
+     'invalid cost 10 in "tollbar" directive, it must be at most 9, '),
 ]
 
 

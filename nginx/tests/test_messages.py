@@ -1,0 +1,284 @@
+"""Every message of the modules about a configuration, whole: where the fault is, what was found, and what is expected.
+
+In the configurations, {{…}} is the directive that the message is to name, and [[…]] one before it that it names, too.
+"""
+
+import re
+
+import pytest
+
+from harness import config, places, streams
+from harness.config import CONTENT
+from harness.server import check
+
+NUMBER = "it must be a whole number from 1 to 9223372036854775807"
+AMOUNT = f"{NUMBER}, or hold variables"
+LEVELS = "it must be info, notice, warn or error"
+ON_FULL = "it must be evict-nearest, inherit, allow or deny"
+STATUS = "it must be a number from 400 to 599"
+FLAG = 'it must be "on" or "off"'
+FORM = "it must be zone=NAME:SIZE, such as zone=one:10m"
+BYTES = "it must be a number of bytes, such as 10485760, 10240k or 10m"
+RATE = "it must be like 10r/s, 0.5r/h or 30r/10s, with a unit out of ms, s, m, min, h and d"
+WHOLE_RATE = "it must be a whole number from 1 on, a second or a minute, such as rate=10r/s or rate=30r/m"
+LONG = "it must have a shorter period, or fewer digits"
+ZERO = "it must be above zero, and so must its period"
+HUGE = "99999999999999999999"
+STORE = "sync=redis://127.0.0.1:6379 nodes=2"
+SHARED = f"tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {STORE};"
+
+
+def zones_of(directive, more=""):
+    """What is wrong with the parameters that all directives for zones have: (name, http, location, message)."""
+    def row(name, parameters, message):
+        return name, f"{{{{{directive} $arg_k {parameters}{more};}}}}", "", message
+
+    return [
+        row("no size", "zone=z", f'invalid zone size "zone=z", {FORM}'),
+        row("an empty size", "zone=z:", f'invalid zone size "zone=z:", {BYTES}'),
+        row("a size of words", "zone=z:big", f'invalid zone size "zone=z:big", {BYTES}'),
+        row("no name", "zone=:1m", f'invalid zone name "zone=:1m", {FORM}'),
+        row("a size too small", "zone=z:16k", 'zone "zone=z:16k" is too small, it must have at least 32k'),
+        (f"{directive}: twice", f"[[{directive} $arg_k zone=z:1m{more};]] {{{{{directive} $arg_j zone=z:1m{more};}}}}", "",
+         f'{directive} "z" is already bound to key "$arg_k" in {{first}}, and again'),
+    ]
+
+
+def limits_of(directive, zone, parameters):
+    """The same of limits, after a zone."""
+    def row(name, wrong, message):
+        return name, zone, f"{{{{{directive} {wrong};}}}}", message
+
+    return [
+        row("no zone", "burst=5", f'"{directive}" must have "zone" parameter, such as zone=one'),
+        row("no name", "zone=", 'invalid zone name "zone=", it must be the NAME of a zone'),
+        row("an unknown zone", "zone=y", f'unknown zone "y" in "{directive}" directive, a "{directive}_zone" must declare it'),
+        *[row(f"burst={n}", f"zone=z burst={n}", f'invalid burst value "burst={n}", {AMOUNT if "cost" in parameters else NUMBER}')
+          for n in ("0", "-1", "", "some", HUGE)],
+        *[row(f"delay={n}", f"zone=z burst=5 delay={n}", f'invalid delay value "delay={n}", {NUMBER}') for n in ("0", "x", "")],
+        row("a burst too large", "zone=z burst=9223372036854775807",
+            f'invalid burst 9223372036854775807 in "{directive}" directive, with the rate of zone "z" it must be at most {{burst}}'),
+        row("another word", "zone=z gently", f'invalid parameter "gently", it must be {parameters}'),
+        ("one zone twice", zone, f"[[{directive} zone=z;]] {{{{{directive} zone=z burst=2;}}}}",
+         f'"{directive}" directive is duplicate: zone "z" is limited in {{first}}, and again'),
+    ]
+
+
+def others_of(prefix, status=True):
+    """The same of the directives beside those."""
+    def row(name, directive, message):
+        return name, "", f"{{{{{prefix}_{directive};}}}}", message
+
+    return [
+        *[row(f"status {code}", f"status {code}", f'invalid value "{code}" in "{prefix}_status" directive, {STATUS}')
+          for code in ("399", "600", "busy") if status],
+        row("a level", "log_level debug", f'invalid value "debug" in "{prefix}_log_level" directive, {LEVELS}'),
+        row("a dry run", "dry_run maybe", f'invalid value "maybe" in "{prefix}_dry_run" directive, {FLAG}'),
+    ]
+
+
+REQ = "limit_req_zone $arg_k zone=z:1m rate=1r/s;"
+LIMIT_REQ = [
+    *zones_of("limit_req_zone", " rate=1r/s"),
+    ("no zone", "{{limit_req_zone $arg_k rate=1r/s rate=2r/s;}}", "", '"limit_req_zone" must have "zone" parameter, such as zone=one:10m'),
+    ("another parameter", "{{limit_req_zone $arg_k zone=z:1m speed=1r/s;}}", "",
+     'invalid parameter "speed=1r/s", it must be zone=NAME:SIZE or rate=RATE'),
+    *[(f"rate={rate}", f"{{{{limit_req_zone $arg_k zone=z:1m rate={rate};}}}}", "", f'invalid rate "rate={rate}", {WHOLE_RATE}')
+      for rate in ("0r/s", "-1r/s", "", "r/s", "5r/y", "0.5r/s", "fast", HUGE + "r/s")],
+    ("a rate too high", "{{limit_req_zone $arg_k zone=z:1m rate=900000000000r/s;}}", "",
+     'invalid rate "rate=900000000000r/s", it must be at most {rate}r/s'),
+    *limits_of("limit_req", REQ, "zone=NAME, burst=NUMBER, delay=NUMBER or nodelay"),
+    *others_of("limit_req"),
+]
+
+ZONE = "tollbar_zone $arg_k zone=z:1m rate=1r/s;"
+RATES = [
+    *[(f"rate={rate}", RATE) for rate in ("-1r/s", "", "r/s", "1.r/s", ".5r/s", "5r/y", "1r/", "fast", HUGE + "r/s")],
+    *[(f"rate={rate}", ZERO) for rate in ("0r/s", "1r/0s")],
+    ("rate=1r/999999999d", LONG), ("rate=900000000000r/s", "it must be at most {rate}r/s"),
+]
+PARAMETERS = "zone=, rate=, policy=, burst=, on_full=, or sync=, nodes=, rescue=, lease=, overdraft=, name="
+HTTP = [
+    *zones_of("tollbar_zone", " rate=1r/s"),
+    ("no zone", "{{tollbar_zone $arg_k rate=1r/s burst=2;}}", "", '"tollbar_zone" must have "zone" parameter, such as zone=one:10m'),
+    ("no limit", "{{tollbar_zone $arg_k zone=z:1m;}}", "", '"tollbar_zone" must have "rate" or "policy" parameter, such as rate=10r/s'),
+    ("two limits", "{{tollbar_zone $arg_k zone=z:1m rate=1r/s policy=1/s;}}", "",
+     'a zone must have one "rate" or "policy", and "policy=1/s" is the second'),
+    ("another parameter", "{{tollbar_zone $arg_k zone=z:1m speed=1r/s;}}", "", f'invalid parameter "speed=1r/s", it must be {PARAMETERS}'),
+    ("too small for a table", "{{tollbar_zone $arg_k zone=z:159k rate=1r/s;}}", "", 'zone "z" is too small, it must have at least 160k'),
+    *[(rate, f"{{{{tollbar_zone $arg_k zone=z:1m {rate};}}}}", "", f'invalid rate "{rate}", {expected}') for rate, expected in RATES],
+    ("burst=0", "{{tollbar_zone $arg_k zone=z:1m rate=1r/s burst=0;}}", "", f'invalid burst value "burst=0", {AMOUNT}'),
+    ("burst of a policy's zone", "{{tollbar_zone $arg_k zone=z:1m policy=1/s burst=1;}}", "",
+     '"burst" must stand in the policy of zone "z", such as policy="10/s burst 20"'),
+    ("on_full", "{{tollbar_zone $arg_k zone=z:1m rate=1r/s on_full=drop;}}", "", f'invalid value "on_full=drop", {ON_FULL}'),
+    ("no closing quote", '{{tollbar_zone $arg_k zone=z:1m policy="10/s burst 20;}}', "",
+     'no closing quote in "policy="10/s", it must be policy="LIMIT/PERIOD OPTIONS"'),
+    ("a policy", '{{tollbar_zone $arg_k zone=z:1m policy="5/s burrst 3";}}', "",
+     'invalid policy "5/s burrst 3", column 5: expected `burst`, {any} or `unit`'),
+    ("a policy of no table", '{{tollbar_zone $arg_k zone=z:1m policy="5/s algo sliding-window anchor first";}}', "",
+     'zone "z" cannot have this policy: {any}'),
+    *limits_of("tollbar", ZONE, "zone=NAME, burst=, delay=, nodelay, cost=, status= or dry_run"),
+    *[(f"cost={cost}", ZONE, f"{{{{tollbar zone=z cost={cost};}}}}", f'invalid cost value "cost={cost}", {AMOUNT}') for cost in ("0", "x", "")],
+    ("a cost too high", ZONE, "{{tollbar zone=z burst=3 cost=5;}}",
+     'invalid cost 5 in "tollbar" directive, it must be at most 4, which is all that zone "z" allows at once'),
+    *[(f"status={code}", ZONE, f"{{{{tollbar zone=z status={code};}}}}", f'invalid value "status={code}", {STATUS}') for code in ("200", "x")],
+    ("burst for a policy", "tollbar_zone $arg_k zone=z:1m policy=1/s;", "{{tollbar zone=z burst=1;}}",
+     '"burst" must stand in the policy of zone "z"'),
+    ("delay for a policy", "tollbar_zone $arg_k zone=z:1m policy=1/s;", "{{tollbar zone=z delay=1;}}",
+     '"delay" must be for a "rate", not for the "policy" of zone "z"'),
+    *others_of("tollbar"),
+    ("headers", "", "{{tollbar_headers yes;}}", 'invalid value "yes" in "tollbar_headers" directive, it must be off, legacy, draft or both'),
+    ("a status page", "", "{{tollbar_status_page html;}}",
+     'invalid value "html" in "tollbar_status_page" directive, it must be json or prometheus'),
+]
+
+SYNC = [
+    (word, f"{{{{tollbar_zone $arg_k zone=z:1m rate=1r/s burst=9 {word};}}}}", "",
+     f'"{word}" must stand beside "sync", such as sync=redis://127.0.0.1:6379') for word in ("nodes=2", "rescue=deny", "lease=1s", "name=x")
+] + [
+    (word, f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {STORE} {word};}}}}", "", f'invalid value "{word}", {expected}')
+    for word, expected in [
+        *[(f"nodes={n}", "it must be a whole number from 1 to 65535") for n in ("0", "65536", "two", "")],
+        *[(f"lease={n}", "it must be a time from 1ms to 10m") for n in ("0ms", "601s", "long")],
+        ("overdraft=some", "it must be a whole number, 0 or more"), ("rescue=pray", "it must be share, deny or allow")]
+] + [
+    ("no nodes", "{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 sync=redis://127.0.0.1;}}", "",
+     '"sync" must have "nodes" parameter beside it, such as nodes=4, in zone "z"'),
+    ("a name", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {STORE} 'name=a b';}}}}", "",
+     'invalid "name" "a b" of zone "z", it must be 1 to 64 visible ASCII characters without braces'),
+    ("a burst too small", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s {STORE};}}}}", "",
+     'the burst of zone "z" is too small for "sync": 2 "nodes", their "overdraft" and the time of a "lease" take up all of it'),
+    ("a policy that cannot be leased", f'{{{{tollbar_zone $arg_k zone=z:1m policy="9/s algo fixed-window" {STORE};}}}}', "",
+     'zone "z" cannot have "sync": only gcra can be leased, {any}'),
+    ("on_full", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {STORE} on_full=deny;}}}}", "",
+     '"on_full" must not stand beside "sync" in zone "z"'),
+    ("variables", f"{{{{tollbar_zone $arg_k zone=z:1m rate=$arg_r {STORE};}}}}", "",
+     '"rate" and "burst" must not hold variables beside "sync" in zone "z"'),
+    ("too small for a node", f"{{{{{SHARED.replace(':1m', ':100k')}}}}}", "", 'zone "z" is too small, with "sync" it must have at least 176k'),
+    ("one name of two zones", f"[[{SHARED}]] {{{{{SHARED.replace('=z:', '=y:').replace(';', ' name=z;')}}}}}", "",
+     'zone "y" must have another "name" in the store than zone "z", which has it in {first}; declared'),
+    ("a URL", "{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 nodes=2 sync=http://127.0.0.1;}}", "",
+     'invalid "sync" of zone "z", column 1: expected redis:// or unix:'),
+    ("a host", "{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 nodes=2 sync=redis://no-such-host.invalid;}}", "",
+     'host not found in "sync" of zone "z": "no-such-host.invalid"'),
+    ("no nodelay", SHARED, "{{tollbar zone=z;}}", 'with "sync", nobody is delayed: "nodelay" must stand in a limit of zone "z"'),
+    ("burst", SHARED, "{{tollbar zone=z burst=5 nodelay;}}", 'with "sync", "burst" must stand in the directive of zone "z"'),
+    ("delay", SHARED, "{{tollbar zone=z delay=5;}}", 'with "sync", nobody is delayed: "nodelay" must stand instead of "delay" for zone "z"'),
+    ("a cost too high", SHARED, "{{tollbar zone=z nodelay cost=10;}}",
+     'invalid cost 10 in "tollbar" directive, it must be at most 9, which is all that zone "z" allows at once'),
+]
+
+CONN = "tollbar_conn_zone $arg_k zone=z:1m;"
+CONNS = [
+    *zones_of("tollbar_conn_zone"),
+    ("no zone", "{{tollbar_conn_zone $arg_k on_full=deny;}}", "", '"tollbar_conn_zone" must have "zone" parameter, such as zone=one:1m'),
+    ("another parameter", "{{tollbar_conn_zone $arg_k zone=z:1m on_full=drop;}}", "",
+     'invalid parameter "on_full=drop", it must be zone=NAME:SIZE, on_full=deny or on_full=allow'),
+    ("too small for its workers", "{{tollbar_conn_zone $arg_k zone=z:32k;}}", "",
+     'zone "z" of 32768 bytes is too small, for 1024 workers it must have at least {size}k'),
+    *[(f"a number of {n}", CONN, f"{{{{tollbar_conn z {n};}}}}",
+       f'invalid number of connections "{n}", it must be a whole number from 1 to 65535') for n in ("0", "-1", "some", "65536")],
+    ("an unknown zone", CONN, "{{tollbar_conn y 1;}}", 'unknown zone "y" in "tollbar_conn" directive, a "tollbar_conn_zone" must declare it'),
+    ("no name", CONN, '{{tollbar_conn "" 1;}}', 'invalid zone name "", it must be the NAME of a zone'),
+    ("one zone twice", CONN, "[[tollbar_conn z 1;]] {{tollbar_conn z 2;}}",
+     '"tollbar_conn" directive is duplicate: zone "z" is limited in {first}, and again'),
+]
+
+STREAM = [
+    *zones_of("tollbar_zone", " rate=1r/s"),
+    ("no zone", "{{tollbar_zone $remote_addr rate=1r/s on_full=deny rate=1r/s;}}", "",
+     '"tollbar_zone" must have "zone" parameter, such as zone=one:10m'),
+    ("no rate", "{{tollbar_zone $remote_addr zone=z:1m on_full=deny;}}", "", '"tollbar_zone" must have "rate" parameter, such as rate=10r/s'),
+    ("another parameter", "{{tollbar_zone $remote_addr zone=z:1m policy=1/s;}}", "",
+     'invalid parameter "policy=1/s", it must be zone=NAME:SIZE, rate=RATE or on_full=WORD'),
+    ("on_full", "{{tollbar_zone $remote_addr zone=z:1m rate=1r/s on_full=drop;}}", "", f'invalid value "on_full=drop", {ON_FULL}'),
+    *[(rate, f"{{{{tollbar_zone $remote_addr zone=z:1m {rate};}}}}", "", f'invalid rate "{rate}", {expected}') for rate, expected in RATES],
+    *limits_of("tollbar", ZONE.replace("$arg_k", "$remote_addr"), "zone=NAME, burst=NUMBER, delay=NUMBER or nodelay"),
+    *others_of("tollbar", status=False),
+]
+
+
+def rows(module, cases):
+    return [(module, *case[1:]) for case in cases], [f"{module}: {case[0]}" for case in cases]
+
+
+PARTS = [rows("limit_req", LIMIT_REQ), rows("http", HTTP), rows("sync", SYNC), rows("conn", [*CONNS, *others_of("tollbar_conn")]),
+         rows("stream", STREAM), rows("stream conn", [*CONNS, *others_of("tollbar_conn", status=False)])]
+ROWS = [row for part, _ in PARTS for row in part]
+NAMES = [name for _, names in PARTS for name in names]
+
+
+def text_of(module, outer, inner):
+    marked = [part.replace("{{", "\n").replace("}}", " # fault\n").replace("[[", "\n").replace("]]", " # first\n") for part in (outer, inner)]
+    workers = 1024 if "1024 workers" in str(ROWS) and ":32k" in outer and "conn" in module else 1
+    if module.startswith("stream"):
+        block, server = (part.replace("$arg_k", "$remote_addr").replace("$arg_j", "$remote_port") for part in marked)
+        return streams.text(modules=[streams.MODULE], workers=workers, stream=f"{block} server {{ listen 127.0.0.1:8081; {server} return x; }}")
+    file = places.DROPIN if module == "limit_req" else "ngx_http_tollbar_module.so"
+    content = "" if "status_page" in inner else CONTENT
+    return config.text(modules=[file], ports=[8080], workers=workers, http=marked[0], server=f"location / {{ {marked[1]} {content} }}")
+
+
+def pattern(expected, home, text):
+    """The message as a regular expression, with what depends on the library for any number."""
+    def line(mark):
+        return f"{home}/nginx.conf:{[n for n, line in enumerate(text.splitlines(), 1) if line.endswith(mark)][0]}"
+
+    found = re.escape(expected)
+    for name, value in {"first": re.escape(line("# first")) if "# first" in text else "", "burst": r"\d{9,19}", "rate": r"\d{10,12}",
+                        "size": r"\d+", "any": ".+"}.items():
+        found = found.replace(re.escape(f"{{{name}}}"), value)
+    return rf"(?:nginx: )?\[emerg\] {found} in {re.escape(line('# fault'))}"
+
+
+@pytest.mark.parametrize("module, outer, inner, expected", ROWS, ids=NAMES)
+def test_a_message_says_where_what_was_found_and_what_is_expected(tmp_path, module, outer, inner, expected):
+    text = text_of(module, outer, inner)
+    if module.startswith("stream"):
+        expected = expected.replace("$arg_k", "$remote_addr")
+    code, said = check(tmp_path, text)
+    complaints = [line for line in said.splitlines() if "[" in line and "test failed" not in line]
+    assert code == 1 and len(complaints) == 1, said
+    assert re.fullmatch(pattern(expected, tmp_path, text), complaints[0]), complaints[0]
+    assert re.search(r"must|expected|cannot|too small for|host not found|limited in|already bound", complaints[0])
+
+
+# What a configuration alone does not bring about.
+ELSEWHERE = [
+    "/dev/urandom cannot be read", 'zone "%V" cannot be used again', 'zone "%V" of %uz bytes cannot hold',
+    # Any other fault of the client than the URL's, and a host that the system finds without an address.
+    '"sync" of zone "%V": %s', "no address",
+]
+
+
+def formats():
+    """The formats of the messages about a configuration, out of the sources: (file, format)."""
+    for path in sorted((places.ROOT / "nginx").glob("*/*.c")):
+        source = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+        source = re.sub(r"NGX_TOLLBAR_CONF_\w+|\bAMOUNT\b", '"%s"', source)
+        for call in re.findall(r"(?:conf_refuse|conf_late|conf_log_error|wrong|NGX_LOG_EMERG[^;]*?)\((?:[^;])*;", source):
+            for literal in re.findall(r'"(?:[^"\\]|\\.)*"(?:\s*"(?:[^"\\]|\\.)*")*', call):
+                whole = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literal)).replace('\\"', '"')
+                if " " in whole.strip():
+                    yield path.name, whole
+
+
+def test_every_message_has_a_row():
+    """A message that nobody tests may say anything."""
+    told = [expected for _, _, _, expected in ROWS]
+    missing = []
+    count = 0
+    for file, whole in formats():
+        if any(whole.startswith(one) for one in ELSEWHERE):
+            continue
+        count += 1
+        regex = re.escape(whole)
+        regex = regex.replace(re.escape("%V:%ui"), ".*")
+        for part in ("%uL", "%ui", "%uzk", "%uz", "%uD", r"%\*s", "%s", "%V"):
+            regex = regex.replace(re.escape(part.replace("\\", "")), ".*")
+        # Where the directive stands is added to what is told too late.
+        regex = regex.removesuffix(re.escape(" in ") + ".*")
+        if not any(re.search(regex, one) for one in told):
+            missing.append(f"{file}: {whole}")
+    assert count > 60
+    assert missing == []
