@@ -13,6 +13,7 @@ static ngx_int_t add_legacy(ngx_http_request_t *r, const charge_t *binding);
 static ngx_int_t add_draft(ngx_http_request_t *r, const asked_t *asked);
 static u_char *print_policy(u_char *to, const charge_t *charge);
 static u_char *print_state(u_char *to, const charge_t *charge);
+static uint64_t more_after(const charge_t *charge);
 static ngx_int_t add_number(ngx_http_request_t *r, const char *name, uint64_t number);
 static ngx_int_t add(ngx_http_request_t *r, const char *name, u_char *value, size_t length);
 
@@ -99,10 +100,38 @@ static u_char *print_policy(u_char *to, const charge_t *charge)
                        quota > INTEGER_MOST ? (uint64_t) INTEGER_MOST : (uint64_t) quota, window);
 }
 
+/* `t` is when there will be more to use than now, so that a client may use up `r` until then, and Retry-After never ends before it. A
+ * limit of which all is there has no `t`. */
 static u_char *print_state(u_char *to, const charge_t *charge)
 {
+    uint64_t more = more_after(charge);
+
     to = ngx_sprintf(to, "%V;r=%uL", &charge->limit->zone->quoted, ngx_min(charge->remaining, INTEGER_MOST));
-    return charge->reset_ns == TOLLBAR_NO_TIME ? to : ngx_sprintf(to, ";t=%uL", ngx_http_tollbar_seconds(charge->reset_ns));
+    return more == TOLLBAR_NO_TIME ? to : ngx_sprintf(to, ";t=%uL", ngx_http_tollbar_seconds(more));
+}
+
+/* Nanoseconds until `remaining` grows. TOLLBAR_NO_TIME: it does not, or only the store knows when. */
+static uint64_t more_after(const charge_t *charge)
+{
+    const ngx_http_tollbar_terms_t *terms = charge->terms;
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    ngx_flag_t refused = charge->retry_ns != 0 && charge->retry_ns != TOLLBAR_NO_TIME;
+
+    if (refused && (terms->leased || charge->remaining + 1 == terms->cost)) {
+        return charge->retry_ns;
+    }
+    if (terms->leased || charge->remaining >= terms->capacity) {
+        return TOLLBAR_NO_TIME;
+    }
+    /* A request for one permit more than there is would have to wait as long. */
+    if (tollbar_table_peek(charge->limit->zone->zone.table, terms->number, charge->key.data, charge->key.len,
+                           terms->spare + charge->remaining + 1, &decision) < 0)
+    {
+        return TOLLBAR_NO_TIME;
+    }
+    /* A moment has passed, and it may have been the one that was missing. */
+    decision.retry_after_ns = ngx_max(decision.retry_after_ns, 1);
+    return refused ? ngx_min(decision.retry_after_ns, charge->retry_ns) : decision.retry_after_ns;
 }
 
 static ngx_int_t add_number(ngx_http_request_t *r, const char *name, uint64_t number)

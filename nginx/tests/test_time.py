@@ -6,6 +6,7 @@ are what the test says, to the nanosecond. All else is nginx and the modules as 
 
 import mmap
 import os
+import re
 import struct
 import subprocess
 import time
@@ -21,6 +22,7 @@ SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 STEP = SECOND // 2
+HEADERS = "@ cost=$arg_cost; tollbar_headers draft"
 
 FLAVOURS = {
     "stock": ([], "limit_req"),
@@ -59,14 +61,14 @@ def launch(tmp_path, clock):
     subprocess.run([os.environ.get("CC", "cc"), "-std=gnu99", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", library,
                     places.ROOT / "nginx" / "tests" / "time" / "stand_still.c"], check=True)
 
-    def start(flavour, zone, limit="nodelay"):
+    def start(flavour, zone, limit="nodelay", size="160k", more=""):
         modules, word = FLAVOURS[flavour]
         # Connections have timers, too.
         patience = "client_header_timeout 10d; keepalive_timeout 10d; keepalive_time 10d; send_timeout 10d;"
         one = Nginx(tmp_path / f"nginx{len(running)}", wrapper=["env", f"LD_PRELOAD={library}", f"CLOCK_FILE={clock.path}"],
                     modules=modules, main="master_process off;", log_level="crit",
-                    http=f"access_log off; {patience} {word}_zone $arg_k zone=z:160k {zone};",
-                    server=f"location / {{ {word} zone=z {limit}; {CONTENT} }}")
+                    http=f"access_log off; {patience} {word}_zone $arg_k zone=z:{size} {zone};",
+                    server=f"location / {{ {word} zone=z {limit}; {CONTENT} }} {more}")
         running.append(one)
         one.start()
         # The library looks at its clocks when it is first asked, for a millisecond, which has to go by.
@@ -79,12 +81,12 @@ def launch(tmp_path, clock):
         assert one.complaints() == []
 
 
-def answers(nginx, clock, times):
+def answers(nginx, clock, times, path="/?k=key"):
     """A request at each of the times: (time, answer)."""
     with Kept(nginx.port) as kept:
         for now in times:
             clock.set(now)
-            kept.send("/?k=key")
+            kept.send(path)
             yield now, kept.read()
 
 
@@ -135,3 +137,57 @@ def test_retry_after_is_when_it_says(launch, clock):
     assert [(answer.status, answer.headers.get("retry-after")) for _, answer in found] == [
         (200, None), (200, None), (200, None), (200, None),
         (429, "60"), (429, "60"), (429, "1"), (429, "1"), (429, "1"), (200, None)]
+
+
+def told(answer):
+    """`r` and `t` of RateLimit, and Retry-After."""
+    found = re.fullmatch(r'"z";r=(\d+)(?:;t=(\d+))?', answer.headers["ratelimit"])
+    return tuple(int(n) if n else None for n in (found[1], found[2], answer.headers.get("retry-after")))
+
+
+# A policy, how many its key takes at first, and what the headers say of that, then with all but one taken, with all, and of a refusal.
+STATES = [
+    ("rate=1r/m burst=3", [(3, 60, None), (2, 60, None), (1, 60, None), (0, 60, None), (0, 60, 60)]),
+    ('policy="10/min burst 3"', [(2, 6, None), (1, 6, None), (0, 6, None), (0, 6, 6)]),
+    ('policy="1/min algo interval anchor first"', [(0, 60, None), (0, 60, 60)]),
+    ('policy="3/min algo fixed-window anchor first"', [(2, 60, None), (1, 60, None), (0, 60, None), (0, 60, 60)]),
+    ('policy="3/min algo sliding-log"', [(2, 60, None), (1, 60, None), (0, 60, None), (0, 60, 60)]),
+]
+
+
+@pytest.mark.parametrize("policy, states", STATES, ids=[policy for policy, _ in STATES])
+def test_t_is_when_there_is_more_to_use(launch, clock, policy, states):
+    """At one instant. `remaining` grows at the second that is told, and not a second before; a refused request passes then."""
+    nginx = launch("tollbar", policy.replace("rate=1r/m burst=3", "rate=1r/m"), HEADERS.replace("@", "burst=3 nodelay" if "burst=3" in policy else "nodelay"), size="2m")
+    with Kept(nginx.port) as kept:
+        def ask(now, cost=1):
+            clock.set(now)
+            kept.send(f"/?k=key&cost={cost}")
+            answer = kept.read()
+            return answer.status, told(answer)
+
+        assert [ask(0)[1] for _ in states] == states
+        (r, t, _) = states[-1]
+        # A cost of 0 looks and takes nothing.
+        assert ask(t * SECOND - SECOND, 0)[1][0] == r == 0
+        assert ask(t * SECOND, 0)[1][0] > r
+        assert ask(t * SECOND)[0] == 200
+
+
+def test_all_of_a_quota_has_no_t(launch, clock):
+    nginx = launch("tollbar", "rate=1r/m", HEADERS.replace("@", "burst=3 nodelay"))
+    [(_, answer)] = answers(nginx, clock, [0], "/?k=key&cost=0")
+    assert told(answer) == (4, None, None)
+
+
+def test_a_refused_cost_waits_no_shorter_than_t(launch, clock):
+    nginx = launch("tollbar", "rate=1r/m", HEADERS.replace("@", "burst=3 nodelay"))
+    found = [told(answer) for _, answer in answers(nginx, clock, [0, 0, 0], "/?k=key&cost=3")]
+    # One is left; the second of two that are missing is there after two minutes.
+    assert found == [(1, 60, None), (1, 60, 120), (1, 60, 120)]
+
+
+def test_t_of_a_limit_with_a_smaller_burst_than_its_zone(launch, clock):
+    nginx = launch("tollbar", "rate=1r/m", HEADERS.replace("@", "burst=1 nodelay"), more="location /wide { tollbar zone=z burst=9 nodelay; }")
+    found = [told(answer) for _, answer in answers(nginx, clock, [0, 0, 0, 30 * SECOND])]
+    assert found == [(1, 60, None), (0, 60, None), (0, 60, 60), (0, 30, 30)]
