@@ -1,7 +1,7 @@
 //! Who asks the store, with input and output: a [`Driver`], a conversation and a socket that never waits.
 
 use super::driver::Driver;
-use super::node::Node;
+use super::node::{Node, PAUSE};
 use super::stats::Circuit;
 use super::wire::{self, SCRIPTS};
 use super::NodeError;
@@ -41,7 +41,7 @@ const PATIENCE: u64 = 1_000_000_000;
 const LEADER: u64 = 500_000_000;
 /// Milliseconds until the next call: while there is something to do, soon after, and of one that does not lead.
 const BUSY: u32 = 1;
-const IDLE: u32 = 4;
+const IDLE: u32 = (PAUSE / 1_000_000) as u32;
 const FOLLOWER: u32 = 100;
 const ACTIVE: u64 = 100_000_000;
 const BUFFER: usize = 64 << 10;

@@ -149,6 +149,7 @@ impl Driver {
         if let Some(entry) = self.entry(number) {
             entry.state = Phase::Asked;
             entry.told = core::mem::take(&mut entry.debt);
+            entry.asked = entry.want;
         }
         self.flight.push(number, now);
     }
@@ -163,6 +164,7 @@ impl Driver {
         let Some((number, sent_at)) = self.flight.pop() else { return };
         let jitter = self.random();
         self.answered_at = now;
+        node.timed(now.saturating_sub(sent_at));
         self.close(node);
         node.header().epoch.store(grant.epoch, Ordering::Relaxed);
         let Some(entry) = self.entry(number) else { return };
@@ -172,9 +174,10 @@ impl Driver {
             entry.want = 0;
             entry.granted_at = now;
             // Counted from before it was asked for: no clock and no delay of the network is in it.
-            node.install(entry.hash, grant.permits, sent_at.saturating_add(node.terms.life), now);
+            let until = sent_at.saturating_add(node.terms.life);
+            node.install(entry.hash, grant.permits, until, now, core::mem::take(&mut entry.hot));
             node.count(Count::Granted, grant.permits);
-        } else if entry.want != 0 {
+        } else if entry.asked != 0 {
             let wait = grant.retry.saturating_mul(1000).max(RETRY_LEAST);
             // Whoever asks for a saturated key comes back at a time of its own.
             let wait = wait.saturating_add((wait / 256).saturating_mul(jitter >> 58));
@@ -245,9 +248,14 @@ impl Driver {
         let Some(entry) = self.keys.get_mut(number) else { return };
         entry.debt = entry.debt.saturating_add(message.debt);
         entry.want = entry.want.max(message.want);
-        if entry.frequents(message.debt, now, node.terms.life) && entry.want == 0 {
-            entry.want = 1;
-            node.expect(entry.hash, now);
+        // A lease that is wanted along with a debt is for the next request, which may be long in coming.
+        entry.hot |= message.want != 0 && message.debt == 0;
+        if entry.frequents(message.debt, now, node.terms.life) {
+            entry.hot = true;
+            if entry.want == 0 {
+                entry.want = 1;
+                node.expect(entry.hash, now);
+            }
         }
         self.owed = self.owed.saturating_add(message.debt);
         if entry.state == Phase::Idle {

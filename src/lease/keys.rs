@@ -14,6 +14,10 @@ pub(super) struct Entry {
     pub(super) told: u64,
     /// The cost that a lease is waited for with; 0: no lease is wanted.
     pub(super) want: u64,
+    /// What was wanted when the question on its way was put: what was said later is not answered by it.
+    pub(super) asked: u64,
+    /// Whether it is asked for so often as to live on leases.
+    pub(super) hot: bool,
     /// How many permits to ask for: as many as are used up in a lease's life.
     pub(super) chunk: u64,
     /// The TAT that the store last told.
@@ -50,6 +54,8 @@ impl Entry {
         debt: 0,
         told: 0,
         want: 0,
+        asked: 0,
+        hot: false,
         chunk: 1,
         hint: 0,
         granted_at: 0,

@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 
 /// The first eight bytes of every node, and the version of the layout.
 const MAGIC: u64 = u64::from_ne_bytes(*b"tollnode");
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// Kinds of counts, and shards of them.
 const COUNTS: usize = 8;
 const SHARDS: usize = 16;
@@ -33,6 +33,8 @@ pub(super) struct Header {
     pub(super) epoch: AtomicU64,
     /// Permits admitted without a lease that are not charged yet, as far as the owner knows.
     pub(super) owed: AtomicU64,
+    /// Nanoseconds that answers take on average; 0: none has come.
+    pub(super) round_trip: AtomicU64,
     counts: [Shard; SHARDS],
 }
 

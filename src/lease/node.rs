@@ -42,6 +42,8 @@ const SINGLE: PolicyId = PolicyId::new(1);
 const HOT_LIVES: u64 = 8;
 /// So long the one who asks the store may be silent before the others go on without it.
 const SILENCE: u64 = 250_000_000;
+/// The longest pause between two turns of a client that asks, while nothing hinders it.
+pub(super) const PAUSE: u64 = 4_000_000;
 
 impl Node {
     /// Takes `cost` permits of `key` (of no bytes: of the one limit for all). It answers from what the node has; `retry_after`
@@ -84,12 +86,12 @@ impl Node {
         match own.is_allowed() {
             true => allowed(left.max(own.remaining)),
             false => {
-                let reason = match self.circuit(now) {
-                    Circuit::Closed if self.dry_until(hash) > now => Reason::StoreDenied,
-                    Circuit::Closed => Reason::Pending,
-                    _ => Reason::StoreDown,
+                let (reason, wait) = match self.circuit(now) {
+                    Circuit::Closed if self.dry_until(hash) > now => (Reason::StoreDenied, own.retry_after),
+                    Circuit::Closed => (Reason::Pending, own.retry_after.min(self.answer_takes())),
+                    _ => (Reason::StoreDown, own.retry_after),
                 };
-                denied(reason, left, self.retry(hash, now, own.retry_after))
+                denied(reason, left, self.retry(hash, now, wait))
             }
         }
     }
@@ -160,10 +162,11 @@ impl Node {
         self.ring().skip(number);
     }
 
-    /// Gives a key what the store has granted until `until`.
-    pub(super) fn install(&self, hash: u64, permits: u64, until: u64, now: u64) {
+    /// Gives a key what the store has granted until `until`. A key that is `hot` lives on leases after that, too.
+    pub(super) fn install(&self, hash: u64, permits: u64, until: u64, now: u64, hot: bool) {
         if let Some(line) = self.line_of(hash) {
-            line.install(hash, super::word::lease(permits, until), self.hot(until), now);
+            let hot = if hot { self.hot(until) } else { until };
+            line.install(hash, super::word::lease(permits, until), hot, now);
             line.answered(hash, None);
         }
     }
@@ -174,6 +177,17 @@ impl Node {
             line.heat(hash, 1, self.hot(at));
             line.answered(hash, Some(at));
         }
+    }
+
+    /// Takes note of how long an answer took.
+    pub(super) fn timed(&self, took: u64) {
+        let known = &self.header().round_trip;
+        // Relaxed: a word for itself, which only the one who asks writes.
+        let mean = match known.load(Ordering::Relaxed) {
+            0 => took,
+            mean => mean.saturating_sub(mean / 8).saturating_add(took / 8),
+        };
+        known.store(mean.max(1), Ordering::Relaxed);
     }
 
     /// Tells them that there was no answer.
@@ -213,7 +227,7 @@ impl Node {
             return never(0);
         }
         let closed = self.circuit(now) == Circuit::Closed;
-        let mut retry = self.patience();
+        let mut retry = if closed { self.answer_takes() } else { self.patience() };
         match self.rescue {
             _ if closed => {
                 if let Some(dry) = self.dry_until(hash).checked_sub(now).filter(|wait| *wait > 0) {
@@ -236,8 +250,11 @@ impl Node {
         if !closed || self.may_overdraw(hash, key, now, cost) {
             let (policy, bytes) = reserve_key(key);
             let own = self.reserve.check_at(policy, bytes, now, cost);
+            // The next request like this would find too little of it: a lease is asked for in the same message.
+            let low = closed && own.is_allowed() && !self.suffices(own.remaining, cost);
+            let want = if low && self.may_ask(hash, now) { cost } else { 0 };
             // What is taken and cannot be told is lost: the request is refused.
-            if own.is_allowed() && self.say(hash, key, cost, 0) {
+            if own.is_allowed() && self.say(hash, key, cost, want) {
                 self.count(if closed { Count::Overdrawn } else { Count::Rescued }, cost);
                 let told = allowed(own.remaining);
                 return if closed { told } else { told.because(Reason::StoreDown) };
@@ -263,23 +280,26 @@ impl Node {
         }
         let (policy, bytes) = reserve_key(key);
         let left = self.reserve.peek_at(policy, bytes, now, 0).remaining;
-        left == overdraft || hot.is_none() && left >= cost.saturating_add(overdraft / 2)
+        left == overdraft || hot.is_none() && self.suffices(left, cost)
+    }
+
+    /// Whether a key that is not hot may take `cost` of the own bucket's `left`. Half of it is for those that have waited.
+    fn suffices(&self, left: u64, cost: u64) -> bool {
+        left >= cost.saturating_add(self.terms.overdraft / 2)
     }
 
     /// Has the store asked for `want` permits, unless it is being asked already.
     #[inline(never)]
     fn nudge(&self, hash: u64, key: &[u8], now: u64, want: u64) {
-        let until = now.saturating_add(self.patience());
-        for line in self.lines_of(hash).into_iter().flatten() {
-            match line.ask(hash, now, until) {
-                Some(true) => {
-                    self.say(hash, key, 0, want);
-                    return;
-                }
-                Some(false) => return,
-                None => {}
-            }
+        if self.may_ask(hash, now) {
+            self.say(hash, key, 0, want);
         }
+    }
+
+    /// Whether the caller is the one to ask for a lease of the key, which then has a line for it.
+    fn may_ask(&self, hash: u64, now: u64) -> bool {
+        let until = now.saturating_add(self.patience());
+        self.lines_of(hash).into_iter().flatten().find_map(|line| line.ask(hash, now, until)).unwrap_or(false)
     }
 
     /// Writes a message. A debt that is not told must not be admitted.
@@ -297,6 +317,14 @@ impl Node {
     /// How long an answer may take before the next one asks again.
     fn patience(&self) -> u64 {
         self.terms.life / 2
+    }
+
+    /// How long it takes until an answer is there: the client's pause and a round trip, as far as it is known.
+    fn answer_takes(&self) -> u64 {
+        match self.header().round_trip.load(Ordering::Relaxed) {
+            0 => self.patience(),
+            known => known.saturating_add(PAUSE).min(self.patience()),
+        }
     }
 
     fn retry(&self, hash: u64, now: u64, otherwise: u64) -> u64 {

@@ -1,0 +1,74 @@
+//! Keys that were idle: what is refused before the store has answered, and what it is called.
+
+mod common;
+#[path = "lease/site.rs"]
+mod site;
+
+use common::{policy, Rng, MS};
+use site::Site;
+use tollbar::lease::Options;
+use tollbar::Reason;
+
+const KEYS: u64 = 500;
+
+/// Of six requests of each idle key, one every `gap`: how many of the first, second, ... were refused, and for another reason than
+/// that the answer was missing.
+fn refused(text: &str, nodes: u32, gap: u64) -> ([u64; 6], u64) {
+    let mut site = Site::new(&policy(text), &Options::new(nodes));
+    let (mut refused, mut otherwise, mut rng) = ([0; 6], 0, Rng(5));
+    for key in 0..KEYS {
+        // Long enough for the client to tick slowly again, at any moment between two ticks.
+        site.pass(200 * MS + rng.below(4 * MS));
+        for refused in &mut refused {
+            let told = site.check(key);
+            *refused += u64::from(!told.is_allowed());
+            otherwise += u64::from(!told.is_allowed() && told.reason != Reason::Pending);
+            site.pass(gap);
+        }
+    }
+    (refused, otherwise)
+}
+
+/// The store has the whole burst, so a request passes as soon as an answer can have come: within the client's pause of 4 ms and a round
+/// trip of 1 ms. Who is refused before that is told that the answer is missing.
+#[test]
+fn an_idle_key_waits_for_one_answer_at_most() {
+    println!("per cent refused, 1st to 6th request of an idle key, round trip 1 ms");
+    for (text, nodes) in
+        [("100/min burst 100", 10), ("100/min burst 100", 2), ("100/s burst 100", 4), ("10/s burst 20", 2)]
+    {
+        for gap in [5 * MS + MS / 2, MS, 0] {
+            let (counts, otherwise) = refused(text, nodes, gap);
+            let cents = counts.map(|count| count * 100 / KEYS);
+            println!("{text}, {nodes} nodes, every {:.1} ms: {cents:?}", gap as f64 / 1e6);
+            assert_eq!(otherwise, 0, "the store has never said no");
+            assert_eq!(counts[0], 0, "the node's own bucket has the first");
+            if gap > 5 * MS {
+                assert_eq!(counts, [0; 6]);
+            }
+        }
+    }
+}
+
+/// Who waits as long as is told passes: one round trip, and not the policy's time.
+#[test]
+fn waiting_as_told_is_enough() {
+    let mut site = Site::new(&policy("100/min burst 100"), &Options::new(10));
+    let (mut waits, mut longest) = (0, 0);
+    for key in 0..KEYS {
+        site.pass(200 * MS);
+        for request in 0..6 {
+            let mut told = site.check(key);
+            if !told.is_allowed() {
+                assert_eq!(told.reason, Reason::Pending, "request {request}");
+                longest = longest.max(told.retry_after);
+                waits += 1;
+                site.pass(told.retry_after);
+                told = site.check(key);
+            }
+            assert!(told.is_allowed(), "request {request} after a wait: {told:?}");
+        }
+    }
+    println!("{waits} waits, {:.1} ms at most; a permit takes 600 ms", longest as f64 / 1e6);
+    assert!(waits > KEYS && longest < 10 * MS);
+}
