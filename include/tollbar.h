@@ -1500,7 +1500,8 @@ int32_t tollbar_client_fd(tollbar_client *client,
 /* Whether the store answers: a TOLLBAR_CIRCUIT_ number. TOLLBAR_CIRCUIT_UNKNOWN for NULL. */
 uint32_t tollbar_client_circuit(const tollbar_client *client);
 
-/* Why the store does not answer, in its own words or in ours; an empty text if it does. It is the client's, and good until the next
+/* Why the store does not answer, or what is wrong with one that does (it grants nothing, or machines have different rates, bursts
+ * or options for the limit), in its own words or in ours; an empty text if all is well. It is the client's, and good until the next
  * call. Never NULL. While tollbar_client_run has the client only its listener may ask, and others get an empty text. */
 const char *tollbar_client_error(tollbar_client *client);
 

@@ -198,7 +198,11 @@ fn every_call(node: &Node, driver: &mut Driver, rng: &mut Rng, calls: u64) {
                     0 => driver.refused(node, rng.one_in(2), now),
                     1 => driver.dropped(node, now),
                     2 => driver.displaced(node, now),
-                    _ => driver.answered(node, &Grant { permits, retry: 900, tat: rng.next(), epoch: 1 }, now),
+                    _ => driver.answered(
+                        node,
+                        &Grant { permits, retry: 900, tat: rng.next(), now: rng.next(), epoch: 1, mixed: false },
+                        now,
+                    ),
                 }
             }
         }

@@ -2,113 +2,260 @@
 //!
 //! The nodes and the arithmetic of the store are the ones that are shipped; simulated are the clock, the network and the
 //! faults: lost and late messages, cut connections, killed nodes, a store that is flushed, restarted empty or with an old file, stopped,
-//! set back, or finds a strange value.
+//! or finds a strange value, and whose clock steps.
+//!
+//! A search that comes nowhere near the bound would not see it broken, so every search says how near it came, and must
+//! come near enough.
 
 mod common;
+#[path = "lease/store.rs"]
+mod store;
 #[path = "lease/world.rs"]
 mod world;
 
-use tollbar::lease::{Options, Rescue};
+use tollbar::lease::{Options, Rescue, Terms};
 use tollbar::Policy;
-use world::World;
+use world::{Powers, World, DELAY};
+
+type Kind = (Policy, Options);
 
 fn schedules(usual: u64) -> u64 {
     std::env::var("TOLLBAR_SCHEDULES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 
-/// The policies and overdrafts that are tried in turn.
-fn cases() -> Vec<(Policy, Options)> {
-    let case = |policy: &str, overdraft, nodes| {
-        let options = Options { overdraft, capacity: 64, rescue: Rescue::Deny, ..Options::new(nodes) };
-        (policy.parse().expect("a policy"), options)
-    };
-    vec![
-        case("1000/s burst 100", 0, 3),
-        case("1000/s burst 100", 5, 3),
-        case("70/s burst 40", 2, 4),
-        case("20000/s burst 2000", 20, 4),
-        case("3/s burst 30", 1, 2),
+fn kind(policy: &str, overdraft: u64, nodes: u32, life: u64) -> Kind {
+    let options =
+        Options { overdraft, capacity: 64, rescue: Rescue::Deny, life: life * 1_000_000, ..Options::new(nodes) };
+    (policy.parse().expect("a policy"), options)
+}
+
+/// Policies by what a search of them is about. Each list has one at least of which nearly the whole burst can be had at once.
+fn cases() -> [(&'static str, Vec<Kind>); 5] {
+    [
+        (
+            "leases alone",
+            vec![kind("1000/s burst 100", 0, 3, 0), kind("1000/s burst 100", 0, 3, 2), kind("70/s burst 40", 0, 4, 10)],
+        ),
+        (
+            "leases and overdrafts",
+            vec![
+                kind("1000/s burst 100", 5, 3, 0),
+                kind("70/s burst 40", 2, 4, 0),
+                kind("20000/s burst 2000", 20, 4, 0),
+                kind("3/s burst 30", 1, 2, 0),
+                kind("1000/s burst 400", 1, 3, 4),
+            ],
+        ),
+        ("minutes", vec![kind("100/min burst 100", 0, 3, 0), kind("600/min burst 100", 1, 2, 0)]),
+        ("an hour", vec![kind("300/h burst 300", 0, 3, 0), kind("60/h burst 60", 1, 2, 0)]),
+        ("one machine", vec![kind("100/min burst 100", 0, 1, 0), kind("300/h burst 300", 2, 1, 0)]),
     ]
 }
 
-/// Runs schedules until one breaks the bound; what happened, if one did.
-fn search(policy: &Policy, options: &Options, schedules: u64, bound: u64, seed: u64) -> Option<String> {
-    const EACH: u64 = 500;
+/// What the adversary usually may do.
+const USUAL: Powers = Powers { clock: false, kills: true, losses: true };
+
+/// How a search went.
+struct Found {
+    /// The schedule that broke the bound, if one did.
+    violation: Option<String>,
+    /// Permits above the rate at the worst instant.
+    worst: f64,
+}
+
+/// Runs schedules until one breaks the bound, which `bound` gives for a world's schedule.
+fn search(kinds: &[Kind], powers: Powers, schedules: u64, bound: &dyn Fn(&World) -> f64, seed: u64) -> Found {
+    const EACH: u64 = 250;
     let (mut worst, mut admitted) = (0.0_f64, 0);
     for world in 0..schedules.div_ceil(EACH) {
         let seed = seed << 32 | world;
-        let tried = live(policy, options, EACH, bound, seed, false);
-        if tried.broken {
+        let (tried, broken) = live(kinds, powers, EACH.min(schedules), bound, seed, false);
+        if let Some(most) = broken {
             // Once more, to tell what happened.
-            let log = live(policy, options, EACH, bound, seed, true).log.join("\n");
-            return Some(format!("{policy} {options:?}\nseed {seed:#x}: {} above {bound}\n{log}", tried.worst));
+            let log = live(kinds, powers, EACH, bound, seed, true).0.log.join("\n");
+            let violation = Some(format!("{kinds:?}\nseed {seed:#x}: {} above {most}\n{log}", tried.worst()));
+            return Found { violation, worst: tried.worst() };
         }
-        worst = worst.max(tried.worst);
+        worst = worst.max(tried.worst_ever);
         admitted += tried.admitted;
     }
-    println!("{policy}, {} nodes, overdraft {}: at most {worst:.1} of {bound}", options.nodes, options.overdraft);
     assert!(admitted > schedules, "a search in which hardly anything is admitted finds nothing");
-    None
+    Found { violation: None, worst }
 }
 
-struct Tried {
-    broken: bool,
-    worst: f64,
-    admitted: u64,
-    log: Vec<String>,
-}
-
-/// The schedules of one world, up to the first that breaks the bound.
-fn live(policy: &Policy, options: &Options, schedules: u64, bound: u64, seed: u64, verbose: bool) -> Tried {
-    let mut world = World::new(policy, options, seed);
+/// The schedules of one world, up to the first that breaks the bound, with the bound.
+fn live(
+    kinds: &[Kind],
+    powers: Powers,
+    schedules: u64,
+    bound: &dyn Fn(&World) -> f64,
+    seed: u64,
+    verbose: bool,
+) -> (World, Option<f64>) {
+    let mut world = World::new(kinds, powers, seed);
     world.verbose = verbose;
-    let mut broken = false;
-    'all: for _ in 0..schedules {
+    for _ in 0..schedules {
         world.begin();
         for _ in 0..60 {
             world.step();
-            if !world.is_within(bound) {
-                broken = true;
-                break 'all;
+            let most = bound(&world);
+            if world.worst() > most {
+                return (world, Some(most));
             }
         }
     }
-    Tried { broken, worst: world.worst_ever, admitted: world.admitted, log: world.log }
+    (world, None)
+}
+
+/// Searches all cases; the nearest of each kind must have come to 95 % of the burst.
+fn search_all(powers: Powers, each: u64, bound: impl Fn(&Kind, &World) -> f64, seed: u64) {
+    for (what, kinds) in cases() {
+        let mut nearest = 0.0_f64;
+        for kind in kinds {
+            // A machine alone brings back a key that the store has evicted; one that comes in its place cannot.
+            let powers = Powers { kills: powers.kills && kind.1.nodes > 1, ..powers };
+            let found = search(&[kind], powers, each, &|world| bound(&kind, world), seed);
+            if let Some(violation) = found.violation {
+                panic!("{violation}");
+            }
+            let share = found.worst / kind.0.burst as f64;
+            println!(
+                "{what}: {}, {} nodes, overdraft {}: {:.0} %",
+                kind.0,
+                kind.1.nodes,
+                kind.1.overdraft,
+                share * 100.0
+            );
+            nearest = nearest.max(share);
+        }
+        assert!(nearest >= 0.95, "{what}: the search came to {nearest:.2} of the bound only");
+    }
 }
 
 #[test]
 fn exact_mode_is_never_above_the_policy() {
-    let cases = cases();
-    let each = schedules(20_000) / cases.len() as u64;
-    for (policy, options) in &cases {
-        if let Some(violation) = search(policy, options, each, policy.burst, 1) {
-            panic!("{violation}");
-        }
-    }
-    println!("{} schedules, no violation", each * cases.len() as u64);
+    let each = schedules(14_000) / 14;
+    search_all(USUAL, each, |kind, _| kind.0.burst as f64, 1);
+    println!("{} schedules, no violation", each * 14);
 }
 
 /// The correction is needed, and the search would see it missing.
 #[test]
 fn without_the_correction_a_violation_is_found_at_once() {
-    for (policy, options) in cases() {
-        let options = Options { exact: false, ..options };
-        let found = search(&policy, &options, 5_000, policy.burst, 2);
-        assert!(found.is_some(), "{policy} {options:?}");
+    for (_, kinds) in &cases()[..2] {
+        for (policy, options) in kinds {
+            let kind = (*policy, Options { exact: false, ..*options });
+            let found = search(&[kind], USUAL, 5_000, &|_| policy.burst as f64, 2);
+            assert!(found.violation.is_some(), "{policy} {options:?}");
+        }
     }
 }
 
 /// Without it the bound is greater, by what leases and overdrafts carry.
 #[test]
 fn without_the_correction_the_greater_bound_holds() {
-    for (policy, options) in cases() {
-        let options = Options { exact: false, ..options };
-        let terms = tollbar::lease::Terms::new(&policy, &options).expect("terms");
-        let carried = terms.fitting(terms.life * if terms.overdraft == 0 { 2 } else { 3 } / 2 / 1000 + 1)
-            + 1
-            + 2 * terms.nodes * terms.overdraft;
-        if let Some(violation) = search(&policy, &options, schedules(5_000) / 5, policy.burst + carried, 3) {
-            panic!("{violation}");
+    for (what, kinds) in &cases()[..2] {
+        let mut nearest = 0.0_f64;
+        for (policy, options) in kinds {
+            let kind = (*policy, Options { exact: false, ..*options });
+            let terms = Terms::new(policy, &kind.1).expect("terms");
+            let carried = terms.fitting(terms.life * if terms.overdraft == 0 { 2 } else { 3 } / 2 / 1000 + 1)
+                + 1
+                + 2 * terms.nodes * terms.overdraft;
+            let most = (policy.burst + carried) as f64;
+            let found = search(&[kind], USUAL, schedules(5_000) / 5, &|_| most, 3);
+            if let Some(violation) = found.violation {
+                panic!("{violation}");
+            }
+            nearest = nearest.max(found.worst / most);
         }
+        assert!(nearest >= 0.95, "{what}: the search came to {nearest:.2} of the bound only");
     }
+}
+
+/// Whatever the server's clock does, the time of the data is never further ahead of the true one than it was by a lease's life, the time
+/// that a question takes and a thousandth of what has passed, and what is admitted follows it. Time that was withheld may be given back:
+/// `rise` has it, too.
+#[test]
+fn a_clock_that_lies_gives_a_lifes_worth_once() {
+    let powers = Powers { clock: true, kills: false, losses: false };
+    let farthest = std::cell::Cell::new(0);
+    let bound = |kind: &Kind, world: &World| {
+        let (error, slack) = (world.store.error, Terms::new(&kind.0, &kind.1).expect("terms").slack());
+        let ahead = (error.greatest - error.first) as u64;
+        let drift = (world.now - world.began) / 1_000_000 + 1000;
+        assert!(
+            ahead <= slack + DELAY / 1000 + drift,
+            "{ahead} us ahead, of {slack}: {error:?}\n{}",
+            world.log.join("\n")
+        );
+        farthest.set(farthest.get().max(ahead * 100 / slack));
+        kind.0.burst as f64 + error.rise as f64 * 1000.0 * kind.0.limit as f64 / kind.0.period as f64
+    };
+    search_all(powers, schedules(7_000) / 14, bound, 4);
+    assert!(farthest.get() >= 95, "the clock was ahead by {} % of a life only", farthest.get());
+}
+
+/// Machines of which all take what there is, at 1000/s, for so many seconds; what was admitted in each tenth of a second.
+fn flooded(seconds: u64, step: impl FnMut(&mut World, u64)) -> (World, Vec<u64>) {
+    let kind = kind("1000/s burst 500", 10, 3, 0);
+    let kind = (kind.0, Options { rescue: Rescue::Share, ..kind.1 });
+    let mut world = World::new(&[kind], USUAL, 5);
+    world.begin();
+    let tenths = world.flood(seconds * 1_000_000_000, step);
+    (world, tenths)
+}
+
+/// All of the rate after second `from`, but for `but` in a hundred; in each second some leases' worth may be lacking that the next has.
+fn whole(tenths: &[u64], from: usize, but: u64) {
+    let each: Vec<u64> = tenths[from * 10..].chunks_exact(10).map(|second| second.iter().sum()).collect();
+    assert!(each.iter().all(|second| *second >= 950 - 10 * but), "{each:?}");
+    assert!(each.iter().sum::<u64>() >= (990 - 10 * but) * each.len() as u64, "{each:?}");
+}
+
+/// One step back, after three seconds: the fleet is at its full rate after a life and the grace at the latest, and nothing is admitted
+/// beyond the burst.
+#[test]
+fn after_a_step_back_all_of_the_rate() {
+    for back in [50_000, 200_000, 1_000_000, 3_000_000, 60_000_000, 3_600_000_000, 1_690_000_000_000_000_i64] {
+        let mut stepped = false;
+        let (world, tenths) = flooded(10, |world, at| {
+            if at >= 3_000_000_000 && !std::mem::replace(&mut stepped, true) {
+                world.store.step_clock(world.now, -back);
+            }
+        });
+        whole(&tenths[..30], 1, 0);
+        // 25 ms of a life and the grace of a second.
+        whole(&tenths[40..], 0, 0);
+        assert!(world.worst() <= 500.0, "{back}: {}", world.worst());
+    }
+}
+
+/// Steps to and fro, ten times a second: nearly all of the rate, and a life's worth more at most.
+#[test]
+fn steps_to_and_fro() {
+    for by in [200_000, 2_000_000, 3_600_000_000_i64] {
+        let (world, tenths) = flooded(20, |world, at| {
+            world.store.ahead = if at / 100_000_000 % 2 == 0 { 0 } else { by };
+        });
+        let carried = 1000.0 * (world.store.error.rise as f64 / 1e6);
+        println!("{by}: {:.0} above the rate, {:?}", world.worst(), world.store.error);
+        assert!(world.worst() <= 500.0 + carried, "{by}: {}", world.worst());
+        assert!(world.store.error.rise <= 58_000 + 200_000, "{by}: {:?}", world.store.error);
+        whole(&tenths, 2, 10);
+    }
+}
+
+/// A server whose clock stands still answers "nothing" without end. The nodes go on at their shares, and say why.
+#[test]
+fn a_clock_that_stands_still_is_a_fault() {
+    let (world, tenths) = flooded(20, |world, at| match at / 1_000_000_000 {
+        3..=12 => world.store.frozen = 1_700_000_000_000_000,
+        _ => world.store.frozen = 0,
+    });
+    let rescued: u64 = tenths[60..130].iter().sum();
+    assert!((6_000..=7_100).contains(&rescued), "{rescued} of 7000 at their shares");
+    assert!(world.worst() <= 500.0 + 30.0, "{}", world.worst());
+    whole(&tenths, 15, 0);
+    assert_eq!((world.closed(), world.notices().len()), (3, 0));
 }

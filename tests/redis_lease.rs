@@ -1,5 +1,4 @@
-//! Leases from a real Redis: the script against its arithmetic, and machines that share a limit while Redis fails in
-//! every way.
+//! Leases from a real Redis: machines that share a limit while Redis fails in every way.
 
 #[path = "lease/fleet.rs"]
 mod fleet;
@@ -7,15 +6,9 @@ mod fleet;
 mod redis;
 
 use fleet::Fleet;
-use redis::{Raw, Server};
+use redis::Server;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tollbar::lease::bucket::{self, Ask, Epoch, GRACE};
-use tollbar::lease::{Options, Terms};
-use tollbar::Policy;
-
-const SCRIPT: &str = include_str!("../src/lease/lease.lua");
-
 /// Not a test of its own: what the processes of a fleet run.
 #[test]
 fn a_machine() {
@@ -170,104 +163,4 @@ fn machines_killed() {
             at += Duration::from_millis(200);
         }
     });
-}
-
-/// The script and its arithmetic in Rust are asked the same and say the same.
-#[test]
-fn the_script_is_the_arithmetic() {
-    let server = Server::start();
-    let mut seed = 7_u64;
-    let mut random = move |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((u128::from(seed >> 11) * u128::from(below)) >> 53) as u64
-    };
-    let policies = [
-        "20000/s burst 2000",
-        "3/s burst 300",
-        "7/day",
-        "10000000000/s",
-        "999999937/s burst 1000000",
-        "1000/day burst 40",
-    ];
-    for (number, text) in policies.into_iter().enumerate() {
-        let policy: Policy = text.parse().expect("a policy");
-        let options = Options { overdraft: 1, exact: random(2) == 0, ..Options::new(2) };
-        let terms =
-            Terms::new(&policy, &options).or_else(|_| Terms::new(&policy, &Options { exact: false, ..options }));
-        let terms = terms.expect("terms");
-        let key = format!("{{{number}}}:k");
-        let (mut stored, mut epoch) = (None::<u64>, None::<Epoch>);
-        let mut seen = 0;
-        for round in 0..400 {
-            let ask = Ask {
-                want: if random(4) == 0 { 0 } else { 1 + random(terms.most.min(1000)) },
-                least: 1 + random(terms.most.min(20)),
-                hint: 0,
-                debt: if random(3) == 0 { random(terms.most.min(50)) } else { 0 },
-            };
-            match random(60) {
-                0 => {
-                    server.command(&["DEL", &key]);
-                    stored = None;
-                }
-                1 => {
-                    server.command(&["DEL", &format!("{{{number}}}:epoch")]);
-                    epoch = None;
-                }
-                2 => {
-                    server.command(&["SET", &key, "-12"]);
-                    stored = Some(u64::MAX);
-                }
-                3 => {
-                    server.command(&["DEL", &key]);
-                    server.command(&["RPUSH", &key, "1"]);
-                    stored = Some(u64::MAX);
-                }
-                4 => std::thread::sleep(Duration::from_millis(random(30))),
-                _ => {}
-            }
-            let run = if random(80) == 0 { 0xb } else { 0xa };
-            let told = if random(10) == 0 { [0, 0xdead, seen][random(3) as usize] } else { seen };
-            let fresh = 0x1000 + round;
-            let hex = |n: u64| if n == 0 { String::new() } else { format!("{n:x}") };
-            let args: Vec<String> =
-                [terms.num, terms.den, terms.cap, terms.debt_cap, ask.want, ask.least, ask.hint, ask.debt]
-                    .iter()
-                    .map(u64::to_string)
-                    .chain([hex(run), hex(told), hex(fresh), GRACE.to_string()])
-                    .collect();
-            let epoch_key = format!("{{{number}}}:epoch");
-            let mut command = vec!["EVAL", SCRIPT, "2", &epoch_key, &key];
-            command.extend(args.iter().map(String::as_str));
-            let asked = std::time::Instant::now();
-            let reply = server.command(&command);
-            let now: u64 = reply.items()[4].text().parse().expect("its time");
-
-            let met = Epoch::meet(epoch, told, run, fresh, now);
-            // A key's expiry takes it away when it has stopped mattering.
-            let stored_now = stored.filter(|tat| *tat > now);
-            let grant = bucket::grant(&terms, stored_now, met.floor(&terms, now), &ask, now);
-            let said = |n: usize| match &reply.items()[n] {
-                Raw::Int(number) => *number as u64,
-                text => text.text().parse().expect("a number"),
-            };
-            assert_eq!(
-                (said(0), said(1), said(2), reply.items()[3].text()),
-                (grant.permits, grant.retry, grant.tat, hex(met.id)),
-                "{text} round {round}: {ask:?} {stored_now:?} {met:?} now {now}"
-            );
-            if grant.tat > now {
-                stored = Some(grant.tat);
-                let left = server.command(&["PTTL", &key]).int();
-                let least = (grant.tat - now) / 1000;
-                let passed = asked.elapsed().as_millis() as i64 + 2;
-                assert!(
-                    left.max(0) + passed >= least as i64,
-                    "it expires in {left} ms, and mattered for {least} {passed} ms ago"
-                );
-            }
-            epoch = Some(met);
-            seen = met.id;
-        }
-    }
 }

@@ -211,7 +211,8 @@ pub unsafe extern "C" fn tollbar_client_circuit(client: *const tollbar_client) -
     node.map_or(TOLLBAR_CIRCUIT_UNKNOWN, |lease| circuit_number(lease.node.circuit(lease.node.now())))
 }
 
-/// Why the store does not answer, in its own words or in ours; an empty text if it does. It is the client's, and good until the next
+/// Why the store does not answer, or what is wrong with one that does (it grants nothing, or machines have different rates, bursts
+/// or options for the limit), in its own words or in ours; an empty text if all is well. It is the client's, and good until the next
 /// call. Never NULL. While tollbar_client_run has the client only its listener may ask, and others get an empty text.
 ///
 /// # Safety
@@ -228,6 +229,7 @@ pub unsafe extern "C" fn tollbar_client_error(client: *mut tollbar_client) -> *c
     // SAFETY: the lease outlives the client.
     let away = unsafe { tollbar_client_circuit(client) } == TOLLBAR_CIRCUIT_OPEN;
     let text = match (inner.fault(), inner.fault_text()) {
+        (None, _) if inner.notice().is_some() => inner.notice().unwrap_or_default(),
         (None, _) if away => link_text(inner.broken()),
         (None, _) => "",
         (Some(fault), "") => fault_text(fault),

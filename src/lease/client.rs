@@ -178,6 +178,11 @@ impl Client {
         self.broken
     }
 
+    /// What is to be said of a store that answers, if something is: that it grants nothing, or that machines disagree about the limit.
+    pub fn notice(&self) -> Option<&'static str> {
+        self.driver.notice()
+    }
+
     /// Moves bytes and deals with what they say; `None` if the connection is over.
     fn exchange(&mut self, node: &Node, now: u64) -> Option<()> {
         if !self.greeted {

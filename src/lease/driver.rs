@@ -8,6 +8,7 @@ use super::keys::{Entry, Fifo, Keys, Phase};
 use super::node::Node;
 use super::ring::{Found, Message};
 use super::stats::{Circuit, Count};
+use super::watchdog::{Trouble, Watchdog};
 use crate::sync::Ordering;
 
 /// The state of the one who asks for a [`Node`].
@@ -24,6 +25,9 @@ pub struct Driver {
     /// A place of the ring that was claimed and not published, and since when.
     claimed: Option<(u64, u64)>,
     circuit: Circuit,
+    watchdog: Watchdog,
+    /// Whether stricter terms than this node's are in force.
+    mixed: bool,
     /// When the store last answered, or was asked in vain.
     answered_at: u64,
     probe_at: u64,
@@ -43,7 +47,7 @@ pub struct Question<'a> {
 const FLIGHT_MOST: usize = 256;
 /// The number of a question that is about no key.
 const PROBE: u32 = u32::MAX;
-/// An idle node lets itself be heard so often: new data must meet those who knew the old ones (`bucket::GRACE`).
+/// An idle node lets itself be heard so often: new data must meet those who knew the old ones (`record::GRACE`).
 const HEARTBEAT: u64 = 400_000_000;
 /// So often a store that does not answer is tried.
 const PROBES: u64 = 50_000_000;
@@ -71,6 +75,8 @@ impl Driver {
             stalled: None,
             claimed: None,
             circuit: Circuit::Unknown,
+            watchdog: Watchdog::default(),
+            mixed: false,
             answered_at: 0,
             probe_at: 0,
             random: seed | 1,
@@ -121,13 +127,18 @@ impl Driver {
         if self.flight.is_full() {
             return None;
         }
-        if self.circuit != Circuit::Closed && (self.flight.len() != 0 || now < self.probe_at) {
+        // A store that answers, but not as it should, is told all debts.
+        let probes = self.circuit != Circuit::Closed && (self.watchdog.trouble().is_none() || self.queue.len() == 0);
+        if probes && (self.flight.len() != 0 || now < self.probe_at) {
             return None;
         }
+        let slack = node.terms.slack();
         let Some((number, _)) = self.queue.front() else {
             // Nothing to ask: is it still there?
             return match self.circuit != Circuit::Closed || now.saturating_sub(self.answered_at) > HEARTBEAT {
-                true if self.flight.len() == 0 => Some(Question { key: b"", ask: Ask::default() }),
+                true if self.flight.len() == 0 => {
+                    Some(Question { key: b"", ask: Ask { at: node.store_time(now), slack, ..Ask::default() } })
+                }
                 _ => None,
             };
         };
@@ -136,7 +147,7 @@ impl Driver {
             entry.adapt(now, node.terms.life, node.terms.most);
         }
         let entry = self.keys.get(number as usize)?;
-        Some(Question { key: entry.key(), ask: entry.ask(node) })
+        Some(Question { key: entry.key(), ask: Ask { at: node.store_time(now), slack, ..entry.ask(node) } })
     }
 
     /// The question that [`Driver::next`] gave is on its way since `now`, a time before it could have been read.
@@ -165,8 +176,14 @@ impl Driver {
         let jitter = self.random();
         self.answered_at = now;
         node.timed(now.saturating_sub(sent_at));
-        self.close(node);
-        node.header().epoch.store(grant.epoch, Ordering::Relaxed);
+        self.mixed = grant.mixed;
+        node.heard(grant, sent_at, now);
+        let least = self.entry(number).map_or(0, |entry| entry.ask(node).least);
+        self.watchdog.heard(&node.terms, least, grant, sent_at, now);
+        match self.watchdog.trouble() {
+            None => self.close(node),
+            Some(_) => self.open(node, now),
+        }
         let Some(entry) = self.entry(number) else { return };
         let told = core::mem::take(&mut entry.told);
         entry.hint = grant.tat;
@@ -201,12 +218,14 @@ impl Driver {
     /// The connection is gone. Nobody knows what has been executed: debts are told again.
     pub fn dropped(&mut self, node: &Node, now: u64) {
         self.forget_questions(node, now);
+        self.watchdog = Watchdog::default();
         self.open(node, now);
     }
 
     /// Another asks in its place. What is owed here is told if this one is to ask again.
     pub fn displaced(&mut self, node: &Node, now: u64) {
         self.forget_questions(node, now);
+        self.watchdog = Watchdog::default();
         self.circuit = Circuit::Unknown;
     }
 
@@ -218,6 +237,16 @@ impl Driver {
     /// Whether the store is answering.
     pub fn circuit(&self) -> Circuit {
         self.circuit
+    }
+
+    /// What is to be said of a store that answers.
+    pub fn notice(&self) -> Option<&'static str> {
+        Some(match self.watchdog.trouble() {
+            Some(Trouble::Standing) => "the server answers, but its clock stands still",
+            Some(Trouble::Starved) => "the server answers, but has granted nothing for longer than the limit explains",
+            None if self.mixed && self.circuit == Circuit::Closed => "other machines have a lower rate, a smaller burst or other options for this limit: the stricter are in force",
+            None => return None,
+        })
     }
 
     /// How long the oldest question has been on its way.
@@ -333,7 +362,8 @@ impl Entry {
             // A quarter of a chunk is worth a question.
             cost => cost.max(self.chunk / 4).min(node.terms.most),
         };
-        Ask { want: if self.want == 0 { 0 } else { self.asked_for() }, least, hint: self.hint, debt: self.debt }
+        let want = if self.want == 0 { 0 } else { self.asked_for() };
+        Ask { want, least, hint: self.hint, debt: self.debt, ..Ask::default() }
     }
 
     /// Whether so much is overdrawn that a lease would serve it better: one question in place of many.

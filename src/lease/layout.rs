@@ -1,5 +1,6 @@
 //! What is where in a node's memory.
 
+use super::horizon::Horizon;
 use super::line::Line;
 use super::ring::{Ends, Place};
 use super::terms::{Terms, TermsError};
@@ -31,6 +32,8 @@ pub(super) struct Header {
     pub(super) owner: AtomicU64,
     /// The name of the store's data as this node knows them; 0: none yet.
     pub(super) epoch: AtomicU64,
+    /// What time it is there.
+    pub(super) horizon: Horizon,
     /// Permits admitted without a lease that are not charged yet, as far as the owner knows.
     pub(super) owed: AtomicU64,
     /// Nanoseconds that answers take on average; 0: none has come.

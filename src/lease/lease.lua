@@ -1,11 +1,88 @@
--- A lease from one key's bucket. KEYS: the limit's epoch, the key. Times are microseconds of this server's clock; all
--- numbers stay below 2^53, where Lua's are exact. bucket.rs has the same in Rust, and the reasons.
-local num, den, cap, debt_cap = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+-- A lease from one key's bucket. KEYS: the limit's record, the key. record.rs and bucket.rs compute the same in Rust, line for
+-- line, and say why. Times are microseconds; all numbers stay below 2^53, where Lua's are exact.
+local own_num, own_den, own_cap, own_wide = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local want, least, hint, debt = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local run, seen, fresh, grace = ARGV[9], ARGV[10], ARGV[11], tonumber(ARGV[12])
+local at, slack, hold = tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])
 
 local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
+local raw = time[1] * 1000000 + time[2]
+
+-- The record: whose data these are, what time it is by them, and the terms in force.
+local record = redis.pcall('GET', KEYS[1])
+local id, ran, born, empty, lost, now, was, low, margin, num, den, rate_until, cap, cap_until, wide, wide_until
+if type(record) == 'string' then
+  id, ran, born, empty, lost, now, was, low, margin, num, den, rate_until, cap, cap_until, wide, wide_until = string.match(record,
+    '^(%x+) (%x*) (%d+) (%d+) ([01]) (%d+) (%d+) (%-?%d+) (%d+) ([1-9]%d*) ([1-9]%d*) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+end
+-- A question about nothing is a probe, and finds out whether this server can be written to.
+local write, mixed = want + debt == 0, 0
+if not id then
+  now = at > 0 and at or raw
+  id, ran, born, empty, lost = fresh, run, now, now, seen ~= '' and '1' or '0'
+  low, margin = raw - now, 1000000
+  num, den, rate_until = own_num, own_den, now + hold
+  cap, cap_until, wide, wide_until = own_cap, now + hold, own_wide, now + own_wide
+  write = true
+else
+  born, empty, now, was, low, margin = tonumber(born), tonumber(empty), tonumber(now), tonumber(was), tonumber(low), tonumber(margin)
+  num, den, rate_until = tonumber(num), tonumber(den), tonumber(rate_until)
+  cap, cap_until, wide, wide_until = tonumber(cap), tonumber(cap_until), tonumber(wide), tonumber(wide_until)
+  -- The time of these data goes on by what the server's clock has, not back, and not further than the asker allows.
+  local before = now
+  now = now + math.max(raw - was, 0)
+  if at > 0 and seen == id then
+    now = math.min(now, math.max(at + slack, before))
+  end
+  local offset = raw - now
+  if raw >= was + 1000 or offset ~= was - before then
+    write = true
+  end
+  if run ~= '' and run ~= ran then
+    ran, empty, lost, write = run, now, '1', true
+  elseif seen ~= '' and seen ~= id and lost == '0' then
+    if now > born + grace then
+      empty = now
+    else
+      empty = born
+    end
+    lost, write = '1', true
+  end
+  -- The server forgets keys by its own clock: one that jumped ahead by more than the margin may have forgotten debts.
+  if offset - low > margin then
+    margin = math.min(2 * (offset - low), 86400000000)
+    empty, lost, low, write = now, '1', offset, true
+  end
+  low = math.min(low, offset)
+  -- The slower rate and the smaller cap are in force as long as anybody asks by them, and the farther end of debts.
+  if own_num == num and own_den == den then
+    rate_until = now + hold
+  else
+    local own, agreed = own_num / own_den, num / den
+    if own < agreed or now > rate_until then
+      cap = math.floor(math.min(cap * agreed / own, own_cap))
+      num, den, rate_until = own_num, own_den, now + hold
+      wide, wide_until = own_wide, now + own_wide
+      empty, lost, write = now, '1', true
+    else
+      own_cap, own_wide, mixed = math.floor(math.min(own_cap * own / agreed, cap)), wide, 1
+    end
+  end
+  if own_cap <= cap or now > cap_until then
+    write = write or own_cap ~= cap
+    cap, cap_until = own_cap, now + hold
+  else
+    mixed = 1
+  end
+  if own_wide >= wide or now > wide_until then
+    write = write or own_wide ~= wide
+    wide, wide_until = own_wide, now + own_wide
+  end
+end
+if write then
+  redis.call('SET', KEYS[1], string.format('%s %s %.0f %.0f %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f',
+    id, ran, born, empty, lost, now, raw, low, margin, num, den, rate_until, cap, cap_until, wide, wide_until))
+end
 
 local function fits(micros)
   return math.floor(micros * num / den)
@@ -20,39 +97,12 @@ local function charge(permits)
   return whole
 end
 
--- Since when this server can vouch for what it has.
-local epoch = redis.pcall('GET', KEYS[1])
-local id, ran, born, empty, lost
-if type(epoch) == 'string' then
-  id, ran, born, empty, lost = string.match(epoch, '^(%x+) (%x*) (%d+) (%d+) ([01])$')
-end
-local changed = false
-if not id then
-  id, ran, born, empty, lost = fresh, run, now, now, seen ~= '' and '1' or '0'
-  changed = true
-else
-  born, empty = tonumber(born), tonumber(empty)
-  if run ~= '' and run ~= ran then
-    ran, empty, lost, changed = run, now, '1', true
-  elseif seen ~= '' and seen ~= id and lost == '0' then
-    if now > born + grace then
-      empty = now
-    else
-      empty = born
-    end
-    lost, changed = '1', true
-  end
-end
-if changed or want + debt == 0 then
-  -- A question about nothing is a probe, and finds out whether this server can be written to.
-  redis.call('SET', KEYS[1], string.format('%s %s %.0f %.0f %s', id, ran, born, empty, lost))
-end
 local floor = 0
 if lost == '1' or now < born + grace then
   floor = empty + cap
 end
 
-local furthest = now + debt_cap
+local furthest = now + wide
 local stored = redis.pcall('GET', KEYS[2])
 local tat = 0
 if type(stored) == 'string' then
@@ -77,6 +127,7 @@ if want > 0 then
 end
 if tat > now then
   -- At a time, and not after one, which would count from before this script's clock was read.
-  redis.call('SET', KEYS[2], string.format('%.0f', tat), 'PXAT', string.format('%.0f', math.ceil(tat / 1000)))
+  local expires = math.ceil((tat - now + raw + margin) / 1000)
+  redis.call('SET', KEYS[2], string.format('%.0f', tat), 'PXAT', string.format('%.0f', expires))
 end
-return { permits, retry, string.format('%.0f', tat), id, string.format('%.0f', now) }
+return { permits, retry, string.format('%.0f', tat), id, string.format('%.0f', now), mixed }

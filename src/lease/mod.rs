@@ -17,6 +17,8 @@ mod driver;
 #[cfg(not(loom))]
 mod error;
 #[cfg(not(loom))]
+mod horizon;
+#[cfg(not(loom))]
 mod keys;
 #[cfg(not(loom))]
 mod layout;
@@ -25,10 +27,13 @@ mod line;
 mod making;
 #[cfg(not(loom))]
 mod node;
+pub mod record;
 mod ring;
 #[cfg(not(loom))]
 mod stats;
 mod terms;
+#[cfg(not(loom))]
+mod watchdog;
 #[cfg(not(loom))]
 mod wire;
 pub mod word;

@@ -8,6 +8,7 @@
 //!         table    the node's own bucket of each key (crate::table)
 //! ```
 
+use super::bucket::Grant;
 use super::layout::{Header, Layout};
 use super::line::{Line, Taken};
 use super::ring::{Found, Message, Ring, KEY_MOST, NUMBER_MOST};
@@ -160,6 +161,22 @@ impl Node {
 
     pub(super) fn skip(&self, number: u64) {
         self.ring().skip(number);
+    }
+
+    /// The store's time at `now`, in microseconds; 0 if it is not known.
+    pub(super) fn store_time(&self, now: u64) -> u64 {
+        self.header().horizon.estimate(now)
+    }
+
+    /// Takes note of an answer's data and time.
+    pub(super) fn heard(&self, grant: &Grant, sent: u64, received: u64) {
+        let header = self.header();
+        // Relaxed: words for themselves.
+        if header.epoch.load(Ordering::Relaxed) != grant.epoch {
+            header.horizon.forget();
+        }
+        header.horizon.heard(grant.now, sent, received, self.terms.slack());
+        header.epoch.store(grant.epoch, Ordering::Relaxed);
     }
 
     /// Gives a key what the store has granted until `until`. A key that is `hot` lives on leases after that, too.

@@ -142,6 +142,9 @@ pub(super) const PERMITS_MOST: u64 = (1 << 24) - 1;
 const LIFE_USUAL: u64 = 50_000_000;
 const MILLISECOND: u64 = 1_000_000;
 const LIFE_MOST: u64 = 600_000 * MILLISECOND;
+const SLACK_LEAST: u64 = 10_000;
+const SLACK_MOST: u64 = 1_000_000;
+const HOLD_LEAST: u64 = 2_000_000;
 /// The longest time that is ahead of the store's clock: 35 years.
 const AHEAD_MOST: u128 = 1 << 50;
 
@@ -225,17 +228,34 @@ impl Terms {
 
     /// Permits that fit into so many microseconds.
     pub fn fitting(&self, micros: u64) -> u64 {
-        quotient128(u128::from(micros) * u128::from(self.num), self.den) as u64
+        fitting(micros, self.num, self.den)
     }
 
     /// Microseconds in which the store's bucket fills up, from as far ahead as it can be.
     pub fn refill(&self) -> u64 {
         self.debt_cap
     }
+
+    /// Microseconds by which the store's time may be beyond what a node has worked out when its question arrives: a lease's
+    /// life, 10 ms at least and 1 s at most. What comes later opens the circuit anyway.
+    pub fn slack(&self) -> u64 {
+        quotient(self.life, 1000).clamp(SLACK_LEAST, SLACK_MOST)
+    }
+
+    /// Microseconds for which terms stay in force after the last question by them: nodes ask every 0.4 s, and two lives of a
+    /// lease cover what was granted.
+    pub fn hold(&self) -> u64 {
+        quotient(self.life, 500).max(HOLD_LEAST)
+    }
+}
+
+/// Permits that fit into so many microseconds, at `num` permits in `den` of them.
+pub(super) fn fitting(micros: u64, num: u64, den: u64) -> u64 {
+    quotient128(u128::from(micros) * u128::from(num), den) as u64
 }
 
 /// `permits * den / num`, rounded up.
-fn micros(permits: u64, num: u64, den: u64) -> u128 {
+pub(super) fn micros(permits: u64, num: u64, den: u64) -> u128 {
     let product = u128::from(permits) * u128::from(den);
     let whole = quotient128(product, num);
     whole + u128::from(whole * u128::from(num) != product)

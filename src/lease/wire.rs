@@ -1,8 +1,9 @@
 //! Questions and answers as the store's protocol has them.
 
-use super::bucket::{Grant, GRACE};
+use super::bucket::Grant;
 use super::driver::Question;
 use super::node::Node;
+use super::record::GRACE;
 use super::ring::KEY_MOST;
 use crate::redis::resp::Full;
 use crate::redis::{Answer, Arg, Script, Session};
@@ -66,6 +67,9 @@ pub(super) fn put(session: &mut Session, node: &Node, question: &Question<'_>, f
             Arg::Bytes(seen),
             Arg::Bytes(hex(fresh.max(1), &mut fresh_digits)),
             int(GRACE),
+            int(ask.at),
+            int(ask.slack),
+            int(terms.hold()),
         ],
     )
 }
@@ -78,6 +82,8 @@ pub(super) fn grant(answer: &Answer<'_>) -> Option<Grant> {
         retry: number(1)?,
         tat: decimal(answer.bytes(2)?)?,
         epoch: from_hex(answer.bytes(3)?)?,
+        now: decimal(answer.bytes(4)?)?,
+        mixed: number(5)? != 0,
     })
 }
 

@@ -94,7 +94,7 @@ impl Site {
         let (ceiling, furthest) = (now + terms.cap, now + terms.debt_cap);
         *tat = ((*tat).max(now).min(furthest) + terms.charge(ask.debt)).min(furthest);
         let (room, least) = (terms.fitting(ceiling.saturating_sub(*tat)), ask.least.max(1));
-        let mut grant = Grant { epoch: 1, tat: *tat, ..Grant::default() };
+        let mut grant = Grant { epoch: 1, tat: *tat, now, ..Grant::default() };
         if ask.want != 0 && room < least {
             grant.retry = terms.charge(least) + *tat - ceiling;
         } else if ask.want != 0 {

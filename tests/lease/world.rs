@@ -1,26 +1,20 @@
-//! A store and some nodes in virtual time, with a network between them that an adversary has.
+//! Some nodes in virtual time, a store, and a network between them that an adversary has.
 
-use crate::common::Rng;
-use tollbar::lease::bucket::{self, Ask, Epoch, Grant, GRACE};
-use tollbar::lease::{Driver, Node, Options};
+use super::common::Rng;
+use super::store::{Data, Store};
+use tollbar::lease::bucket::{Ask, Grant};
+use tollbar::lease::{Circuit, Driver, Node, Options};
 use tollbar::Policy;
 
-/// What the store has: one key's TAT and the epoch.
-#[derive(Clone, Copy, Default)]
-struct Data {
-    tat: Option<u64>,
-    epoch: Option<Epoch>,
-}
-
-/// The store, with a clock of its own.
-struct Store {
-    data: Data,
-    /// An older copy, for a restart that finds yesterday's file.
-    snapshot: Data,
-    run: u64,
-    /// Microseconds that its clock is behind the others'.
-    behind: u64,
-    answers: bool,
+/// What the adversary may do besides: to the store's clock, to single keys, to machines' terms.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Powers {
+    /// Steps of the server's clock.
+    pub clock: bool,
+    /// Machines are replaced by others.
+    pub kills: bool,
+    /// Data are lost: flushed, or with the process.
+    pub losses: bool,
 }
 
 /// A question or an answer on its way.
@@ -41,12 +35,16 @@ struct Machine {
 
 pub struct World {
     pub policy: Policy,
-    options: Options,
-    store: Store,
+    /// What machines are told of the limit: all the first, unless a change is rolled out.
+    kinds: Vec<(Policy, Options)>,
+    pub powers: Powers,
+    pub store: Store,
     machines: Vec<Machine>,
     pub now: u64,
     pub random: Rng,
     key: u64,
+    /// When the schedule began.
+    pub began: u64,
     /// What has been admitted beyond the rate, in permits times the period; it must not be above the burst.
     level: u128,
     level_at: u64,
@@ -57,17 +55,23 @@ pub struct World {
     pub verbose: bool,
 }
 
+/// The longest way through the network, one way.
+pub const DELAY: u64 = 8_000_000;
+
 impl World {
-    pub fn new(policy: &Policy, options: &Options, seed: u64) -> World {
-        let machines = (0..options.nodes).map(|n| machine(policy, options, seed ^ u64::from(n))).collect();
+    /// As many machines as the fewest that a kind of them allows.
+    pub fn new(kinds: &[(Policy, Options)], powers: Powers, seed: u64) -> World {
+        let nodes = kinds.iter().map(|(_, options)| options.nodes).min().expect("a kind");
         World {
-            policy: *policy,
-            options: *options,
-            store: Store { data: Data::default(), snapshot: Data::default(), run: 1, behind: 0, answers: true },
-            machines,
+            policy: kinds[0].0,
+            kinds: kinds.to_vec(),
+            powers,
+            store: Store::new(),
+            machines: (0..nodes).map(|n| machine(&kinds[0], seed ^ u64::from(n))).collect(),
             now: 1_000_000_000_000,
             random: Rng(seed),
             key: 0,
+            began: 0,
             level: 0,
             level_at: 0,
             highest: 0,
@@ -82,53 +86,98 @@ impl World {
     pub fn begin(&mut self) {
         self.log.clear();
         self.key += 1;
-        self.store.behind = 0;
         self.store.answers = true;
+        self.store.frozen = 0;
         self.store.data.tat = None;
-        for _ in 0..40 {
+        for _ in 0..10 {
             self.pass(200_000_000);
         }
+        // Until no key counts as empty any more.
+        self.leap(self.refill() + 3_000_000_000);
+        self.pass(400_000_000);
         self.store.snapshot = self.store.data;
-        (self.level, self.level_at, self.highest) = (0, self.now, 0);
+        self.store.error.begin();
+        (self.level, self.level_at, self.highest, self.began) = (0, self.now, 0, self.now);
     }
 
     /// One thing happens.
     pub fn step(&mut self) {
         match self.random.below(100) {
-            0..=39 => self.burst(),
-            40..=47 => self.siege(),
-            48..=54 => self.hoard(),
-            55..=84 => {
-                let by = self.random.skewed(40_000_000);
-                self.pass(by);
-            }
-            85..=88 => self.cut(),
-            89..=90 => {
+            0..=36 => self.burst(),
+            37..=45 => self.siege(),
+            46..=52 => self.hoard(),
+            53..=82 => self.wait(),
+            83..=86 => self.cut(),
+            87..=88 if self.powers.losses => {
                 self.say(|| "flush".into());
                 self.store.data = Data::default();
             }
-            91 => self.crash(None),
-            92 => self.crash(Some(())),
-            93 => self.store.snapshot = self.store.data,
-            94 => {
+            89 if self.powers.losses => self.crash(None),
+            90 if self.powers.losses => self.crash(Some(())),
+            91 => self.store.snapshot = self.store.data,
+            92 => {
                 self.store.answers = !self.store.answers;
                 let answers = self.store.answers;
                 self.say(|| format!("answers {answers}"));
             }
-            95 => {
-                // Back only: what a jump forward does is said in docs/distributed.md.
-                let by = self.random.skewed(2_000_000);
-                self.store.behind += by;
-                self.say(|| format!("clock back by {by}"));
-            }
-            96 => {
+            93 => {
                 // Something that is no number: a TAT as late as can be.
                 self.say(|| "planted".into());
-                self.store.data.tat = Some(u64::MAX);
+                (self.store.data.tat, self.store.data.expires) = (Some(u64::MAX), u64::MAX);
             }
-            97 => self.kill(),
+            94 if self.machines.len() == 1 => {
+                // With more machines one that did not ask last would be granted what another had.
+                self.say(|| "evicted".into());
+                self.store.data.tat = None;
+            }
+            94..=95 if self.powers.kills => self.kill(),
+            96..=97 if self.powers.clock => self.step_clock(),
             _ => self.deliver_all(),
         }
+    }
+
+    /// Everybody takes what there is for `nanos`; what was admitted in each tenth of a second.
+    pub fn flood(&mut self, nanos: u64, mut also: impl FnMut(&mut World, u64)) -> Vec<u64> {
+        let (begin, mut tenths) = (self.now, vec![0; (nanos / 100_000_000) as usize]);
+        while self.now < begin + nanos {
+            let at = self.now - begin;
+            also(self, at);
+            let before = self.admitted;
+            for n in 0..self.machines.len() {
+                self.drain(n, self.policy.burst, 1);
+                self.drive(n);
+            }
+            tenths[(at / 100_000_000) as usize] += self.admitted - before;
+            self.now += 1_000_000;
+        }
+        tenths
+    }
+
+    /// Nodes that take their store for one that answers as it should.
+    pub fn closed(&self) -> usize {
+        self.machines.iter().filter(|machine| machine.node.circuit(self.now) == Circuit::Closed).count()
+    }
+
+    /// What is said of the store, by any of them.
+    pub fn notices(&self) -> Vec<&'static str> {
+        self.machines.iter().filter_map(|machine| machine.driver.notice()).collect()
+    }
+
+    /// One machine goes and another comes, with the numbered kind of terms.
+    pub fn replace(&mut self, n: usize, kind: usize) {
+        self.say(|| format!("machine {n} is replaced by one of kind {kind}"));
+        self.machines[n] = machine(&self.kinds[kind], self.now);
+    }
+
+    /// Permits above what the rate has brought, at the worst instant.
+    pub fn worst(&self) -> f64 {
+        self.highest as f64 / self.policy.period as f64
+    }
+
+    /// Nanoseconds in which an empty bucket fills.
+    pub fn refill(&self) -> u64 {
+        let fill = |policy: &Policy| u128::from(policy.burst) * u128::from(policy.period) / u128::from(policy.limit);
+        self.kinds.iter().map(|(policy, _)| fill(policy) as u64).max().unwrap_or(0)
     }
 
     /// Some requests at once.
@@ -154,9 +203,7 @@ impl World {
     /// The bucket is let fill, everybody fetches leases by spending little of them, and just before they end spends all, and
     /// what has been granted meanwhile.
     fn hoard(&mut self) {
-        let fill =
-            (u128::from(self.policy.burst) * u128::from(self.policy.period) / u128::from(self.policy.limit)) as u64;
-        self.pass(fill);
+        self.leap(self.refill());
         let life = self.machines[0].node.terms().life;
         for _ in 0..3 + self.random.below(3) {
             let sip = 1 + self.random.below(3);
@@ -177,6 +224,13 @@ impl World {
             let by = self.random.skewed(500_000);
             self.pass(by);
         }
+    }
+
+    /// Mostly some milliseconds; at times longer than new data wait for those who knew others.
+    fn wait(&mut self) {
+        let most = if self.random.one_in(6) { 3_000_000_000 } else { 40_000_000 };
+        let by = self.random.skewed(most);
+        self.pass(by);
     }
 
     fn drain(&mut self, n: usize, count: u64, cost: u64) {
@@ -200,15 +254,6 @@ impl World {
         self.admitted += permits;
     }
 
-    /// Permits above what the rate has brought, at the worst instant.
-    fn worst(&self) -> f64 {
-        self.highest as f64 / self.policy.period as f64
-    }
-
-    pub fn is_within(&self, burst: u64) -> bool {
-        self.highest <= u128::from(burst) * u128::from(self.policy.period)
-    }
-
     /// Time passes; whoever drives is woken every few milliseconds.
     fn pass(&mut self, by: u64) {
         let end = self.now + by;
@@ -218,9 +263,21 @@ impl World {
             for n in 0..self.machines.len() {
                 self.drive(n);
             }
-            if by > 100_000_000 {
+            let silent = self.machines.iter().all(|machine| machine.connection.is_empty());
+            if by > 100_000_000 && silent {
                 self.now = (self.now + 50_000_000).min(end);
             }
+        }
+    }
+
+    /// A time in which nobody asks for anything, and nothing is on its way.
+    fn leap(&mut self, by: u64) {
+        if by > 1_000_000_000 {
+            self.pass(50_000_000);
+            self.now += by - 100_000_000;
+            self.pass(50_000_000);
+        } else {
+            self.pass(by);
         }
     }
 
@@ -243,7 +300,7 @@ impl World {
         while let Some(question) = machine.driver.next(&machine.node, now) {
             let ask = question.ask;
             machine.driver.sent(&machine.node, now);
-            let delay = self.random.skewed(8_000_000);
+            let delay = self.random.skewed(DELAY);
             let after = machine.connection.back().map_or(0, |parcel| parcel.arrives);
             let arrives = (now + delay).max(after);
             machine.connection.push_back(Parcel { arrives, ask, seen: machine.seen, answer: None });
@@ -259,14 +316,13 @@ impl World {
     /// What has arrived is executed, and what has been answered arrives.
     fn deliver(&mut self, n: usize) {
         let now = self.now;
-        let store_now = self.store_now();
         for at in 0..self.machines[n].connection.len() {
             let terms = *self.machines[n].node.terms();
             let parcel = &mut self.machines[n].connection[at];
             if parcel.answer.is_none() && parcel.arrives <= now && self.store.answers {
-                let answer = self.store.execute(&terms, &parcel.ask, parcel.seen, &mut self.random, store_now);
+                let answer = self.store.execute(&terms, &parcel.ask, parcel.seen, &mut self.random, now);
                 parcel.answer = Some(answer);
-                parcel.arrives = now + self.random.skewed(8_000_000);
+                parcel.arrives = now + self.random.skewed(DELAY);
             }
         }
         let machine = &mut self.machines[n];
@@ -294,18 +350,28 @@ impl World {
         self.machines.iter_mut().for_each(|machine| machine.lose(now));
     }
 
-    /// A node is killed, with its lease, and another takes its place.
+    /// A node is killed, with its lease, and another takes its place, of any kind.
     fn kill(&mut self) {
-        if self.random.below(8) != 0 {
-            return;
-        }
         let n = self.random.below(self.machines.len() as u64) as usize;
-        self.say(|| format!("kill {n}"));
-        self.machines[n] = machine(&self.policy, &self.options, self.now);
+        let kind = self.random.below(self.kinds.len() as u64) as usize;
+        self.replace(n, kind);
     }
 
-    fn store_now(&self) -> u64 {
-        self.now / 1000 + 1_700_000_000_000_000 - self.store.behind
+    /// A step, some steps, or all of a sudden another year.
+    fn step_clock(&mut self) {
+        let by = match self.random.below(8) {
+            0..=3 => self.random.pick(&[200_000, 2_000_000, 60_000_000, 3_600_000_000]),
+            4..=6 => self.random.skewed(5_000_000) as i64,
+            _ => {
+                let year = 1 + self.random.below(100_000_000);
+                self.store.set_clock(self.now, year);
+                self.say(|| "1970".into());
+                return;
+            }
+        };
+        let by = if self.random.one_in(2) { by } else { -by };
+        self.store.step_clock(self.now, by);
+        self.say(|| format!("clock stepped by {by}"));
     }
 
     fn say(&mut self, what: impl FnOnce() -> String) {
@@ -324,24 +390,8 @@ impl Machine {
     }
 }
 
-impl Store {
-    /// The script.
-    fn execute(&mut self, terms: &tollbar::lease::Terms, ask: &Ask, seen: u64, random: &mut Rng, now: u64) -> Grant {
-        let epoch = Epoch::meet(self.data.epoch, seen, self.run, random.next() | 1, now);
-        self.data.epoch = Some(epoch);
-        let stored = self.data.tat.filter(|tat| *tat > now);
-        let grant = bucket::grant(terms, stored, epoch.floor(terms, now), ask, now);
-        if ask.want != 0 || ask.debt != 0 {
-            self.data.tat = Some(grant.tat);
-        }
-        Grant { epoch: epoch.id, ..grant }
-    }
-}
-
-fn machine(policy: &Policy, options: &Options, seed: u64) -> Machine {
+fn machine((policy, options): &(Policy, Options), seed: u64) -> Machine {
     let node = Node::private("sim", policy, options).expect("a node");
     let driver = Driver::new(64, seed).expect("memory");
     Machine { node, driver, seen: 0, connection: Default::default(), connected: false }
 }
-
-const _: () = assert!(GRACE >= 1_000_000);
