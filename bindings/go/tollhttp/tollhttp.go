@@ -11,7 +11,10 @@
 // draft-ietf-httpapi-ratelimit-headers-11:
 //
 //	RateLimit-Policy: "client";q=100;w=60    a hundred in sixty seconds
-//	RateLimit: "client";r=19;t=1             nineteen are left now, and all are there again in a second
+//	RateLimit: "client";r=19;t=1             nineteen are left now, and there are more in a second
+//
+// Of a request that costs 1 and is refused, t is Retry-After; of a larger one it is never later. There is no t when all
+// permits are there, of a lease that admits, and of what lends permits (pacer, warm-up, borrow) while some are left.
 package tollhttp
 
 import (
@@ -39,7 +42,8 @@ type Limit struct {
 	// Policy is the number of the table's policy. What the header says of it is what it was when the handler was made.
 	Policy uint32
 	// Key says whose request it is, and whether this limit is for it at all: with false it is not counted. Nil is
-	// [RemoteAddr]. An empty key gets what the table's MissingKey says.
+	// [RemoteAddr]. An empty key is none: it passes, uncounted, if the table's MissingKey is MissingAllow, and gets
+	// Options.Missing if not.
 	Key func(*http.Request) (key string, counted bool)
 	// Cost is the permits that a request takes; nil is 1 each.
 	Cost func(*http.Request) uint64
@@ -50,11 +54,15 @@ type Options struct {
 	// Limits, at least one. They are asked in this order, and the first that refuses ends it. Those before it have been
 	// charged: put the one first that refuses most.
 	Limits []Limit
-	// Exempt requests pass and are counted nowhere. Nil: none are. (Keys may be exempt too: [tollbar.Keys.Exempt].)
+	// Exempt requests pass and are counted nowhere. Nil: none are. (Keys may be exempt too, by [tollbar.Keys.Exempt]; an
+	// address by what [tollbar.AddrKey] makes of it with 32 and 64 bits.)
 	Exempt func(*http.Request) bool
 	// Refused answers a request that is refused; the header fields are set, Retry-After among them where waiting helps. Nil
 	// is [http.Error] with status 429.
 	Refused http.Handler
+	// Missing answers a request without a key that a table refuses, or reports, for that. Nil is [http.Error] with status 403:
+	// such a request has not asked too often, and waiting does not help it.
+	Missing http.Handler
 	// Failed answers a request that could not be decided on, such as one after the table's Close. Nil is [http.Error] with
 	// status 500: no request passes uncounted.
 	Failed func(http.ResponseWriter, *http.Request, error)
@@ -79,7 +87,9 @@ type Limiter struct {
 // limit is a Limit with what can be worked out beforehand.
 type limit struct {
 	Limit
-	check func(key string, cost uint64) (tollbar.Decision, error)
+	check, peek func(key string, cost uint64) (tollbar.Decision, error)
+	// Whether a request passes that costs more than what is left, and is paid for afterwards.
+	lends bool
 	// The name as a string of structured fields.
 	quoted string
 	// Its item of RateLimit-Policy.
@@ -100,27 +110,31 @@ func New(options Options) (*Limiter, error) {
 		if err != nil {
 			return nil, err
 		}
-		check, policy, err := given.of()
+		bound := limit{Limit: given, quoted: quoted}
+		policy, err := bound.bind()
 		if err != nil {
 			return nil, err
 		}
-		if given.Key == nil {
-			given.Key = RemoteAddr
+		bound.policy = quoted + describe(policy)
+		if bound.Key == nil {
+			bound.Key = RemoteAddr
 		}
-		l.limits = append(l.limits, limit{
-			Limit: given, check: check, quoted: quoted, policy: quoted + describe(policy),
-		})
+		l.limits = append(l.limits, bound)
 	}
 	return l, nil
 }
 
-// of is how the limit is asked, and its policy.
-func (l *Limit) of() (func(string, uint64) (tollbar.Decision, error), tollbar.Policy, error) {
+// bind finds out how the limit is asked, and its policy.
+func (l *limit) bind() (policy tollbar.Policy, err error) {
 	if l.Lease != nil {
-		return l.Lease.Check, l.Lease.Policy(), nil
+		l.check, policy = l.Lease.Check, l.Lease.Policy()
+	} else {
+		keys := l.Table.Under(l.Policy)
+		l.check, l.peek = keys.Check, keys.Peek
+		policy, err = l.Table.Policy(l.Policy)
 	}
-	policy, err := l.Table.Policy(l.Policy)
-	return l.Table.Under(l.Policy).Check, policy, err
+	l.lends = policy.Borrow || policy.Algorithm == tollbar.Pacer || policy.Algorithm == tollbar.WarmUp
+	return policy, err
 }
 
 // Handler is next for those requests that may pass.
@@ -130,14 +144,18 @@ func (l *Limiter) Handler(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		passes, retry, err := l.ask(w.Header(), r)
+		verdict, retry, err := l.ask(w.Header(), r)
 		switch {
 		case err != nil && l.options.Failed != nil:
 			l.options.Failed(w, r, err)
 		case err != nil:
 			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
-		case passes:
+		case verdict == passes:
 			next.ServeHTTP(w, r)
+		case verdict == missing && l.options.Missing != nil:
+			l.options.Missing.ServeHTTP(w, r)
+		case verdict == missing:
+			http.Error(w, "Forbidden: the request has no key that it could be counted by", http.StatusForbidden)
 		default:
 			if retry != tollbar.Forever {
 				w.Header().Set("Retry-After", strconv.FormatUint(seconds(retry), 10))
@@ -151,10 +169,19 @@ func (l *Limiter) Handler(next http.Handler) http.Handler {
 	})
 }
 
+// verdict is what becomes of a request.
+type verdict int
+
+const (
+	passes verdict = iota
+	refused
+	// missing: refused for want of a key.
+	missing
+)
+
 // ask puts the request to each limit, and what they say into the header.
-func (l *Limiter) ask(header http.Header, r *http.Request) (passes bool, retry time.Duration, err error) {
+func (l *Limiter) ask(header http.Header, r *http.Request) (v verdict, retry time.Duration, err error) {
 	var policies, states []byte
-	passes = true
 	for i := range l.limits {
 		limit := &l.limits[i]
 		key, counted := limit.Key(r)
@@ -166,15 +193,23 @@ func (l *Limiter) ask(header http.Header, r *http.Request) (passes bool, retry t
 			cost = limit.Cost(r)
 		}
 		decision, err := limit.check(key, cost)
+		if key == "" && limit.Table != nil && (err == nil || errors.Is(err, tollbar.ErrMissingKey)) {
+			// Nobody's permits: there is nothing to tell of them.
+			if err == nil && decision.Allowed() {
+				continue
+			}
+			v = missing
+			break
+		}
 		if err != nil {
-			return false, 0, err
+			return refused, 0, err
 		}
 		if !l.options.NoHeaders {
 			policies = append(separate(policies), limit.policy...)
-			states = limit.appendState(separate(states), decision)
+			states = limit.appendState(separate(states), key, cost, decision)
 		}
 		if !decision.Allowed() {
-			passes, retry = false, decision.RetryAfter
+			v, retry = refused, decision.RetryAfter
 			break
 		}
 	}
@@ -182,7 +217,7 @@ func (l *Limiter) ask(header http.Header, r *http.Request) (passes bool, retry t
 		header.Set("RateLimit-Policy", string(policies))
 		header.Set("RateLimit", string(states))
 	}
-	return passes, retry, nil
+	return v, retry, nil
 }
 
 func separate(list []byte) []byte {
@@ -192,13 +227,37 @@ func separate(list []byte) []byte {
 	return append(list, ", "...)
 }
 
-func (l *limit) appendState(to []byte, d tollbar.Decision) []byte {
+func (l *limit) appendState(to []byte, key string, cost uint64, d tollbar.Decision) []byte {
 	to = append(append(to, l.quoted...), ";r="...)
 	to = strconv.AppendUint(to, min(d.Remaining, mostInteger), 10)
-	if d.ResetAfter == tollbar.Forever || l.Lease != nil {
+	more := l.untilMore(key, cost, d)
+	if more == tollbar.Forever {
 		return to
 	}
-	return strconv.AppendUint(append(to, ";t="...), seconds(d.ResetAfter), 10)
+	// At least a second: a permit may have come back since the decision.
+	return strconv.AppendUint(append(to, ";t="...), max(seconds(more), 1), 10)
+}
+
+// untilMore is how long until there are more permits than now. Forever: there are all, there will never be more, or it
+// cannot be said.
+func (l *limit) untilMore(key string, cost uint64, d tollbar.Decision) time.Duration {
+	if !d.Allowed() && cost == 1 {
+		// Then there are none, and this is when there is one.
+		return d.RetryAfter
+	}
+	// When a lease has more to take only the store knows. What lends passes more than what is left, so a peek does not say.
+	if l.Lease != nil || d.ResetAfter == 0 || (l.lends && d.Remaining != 0) {
+		return tollbar.Forever
+	}
+	next, err := l.peek(key, d.Remaining+1)
+	if err != nil {
+		return tollbar.Forever
+	}
+	if !d.Allowed() {
+		// Others may have taken permits since the decision.
+		return min(next.RetryAfter, d.RetryAfter)
+	}
+	return next.RetryAfter
 }
 
 // mostInteger is the largest number that a structured field can have.

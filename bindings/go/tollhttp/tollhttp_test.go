@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strconv"
 	"testing"
 	"time"
@@ -67,8 +68,8 @@ func TestFields(t *testing.T) {
 	ask := get(t, tollhttp.Options{Limits: []tollhttp.Limit{{Name: "client", Table: table(t, "2/min")}}})
 	const policy = `"client";q=2;w=60`
 	expect(t, ask("192.0.2.1:1"), 200, "RateLimit-Policy", policy, "RateLimit", `"client";r=1;t=30`, "Retry-After", "")
-	expect(t, ask("192.0.2.1:2"), 200, "RateLimit-Policy", policy, "RateLimit", `"client";r=0;t=60`)
-	expect(t, ask("192.0.2.1:3"), 429, "RateLimit-Policy", policy, "RateLimit", `"client";r=0;t=60`, "Retry-After", "30")
+	expect(t, ask("192.0.2.1:2"), 200, "RateLimit-Policy", policy, "RateLimit", `"client";r=0;t=30`)
+	expect(t, ask("192.0.2.1:3"), 429, "RateLimit-Policy", policy, "RateLimit", `"client";r=0;t=30`, "Retry-After", "30")
 	expect(t, ask("192.0.2.2:1"), 200, "RateLimit", `"client";r=1;t=30`)
 }
 
@@ -113,7 +114,7 @@ func TestWhoseRequestItIs(t *testing.T) {
 		status int
 	}{
 		{"192.0.2.1:1", 200}, {"[::ffff:192.0.2.1]:1", 429}, {"192.0.2.2:1", 200}, {"[2001:db8::1]:1", 200},
-		{"[2001:db8::2]:1", 429}, {"[2001:db8:0:1::2]:1", 200}, {"@", 429}, {"", 429},
+		{"[2001:db8::2]:1", 429}, {"[2001:db8:0:1::2]:1", 200}, {"@", 403}, {"", 403},
 	} {
 		expect(t, ask(c.from), c.status)
 	}
@@ -128,7 +129,7 @@ func TestWhoseRequestItIs(t *testing.T) {
 	for _, c := range []struct {
 		forwarded string
 		status    int
-	}{{"192.0.2.1", 200}, {"made up, 192.0.2.1 ", 429}, {"192.0.2.1, 192.0.2.9", 200}, {"unknown", 429}, {"", 429}, {"192.0.2.1,", 429}} {
+	}{{"192.0.2.1", 200}, {"made up, 192.0.2.1 ", 429}, {"192.0.2.1, 192.0.2.9", 200}, {"unknown", 403}, {"", 403}, {"192.0.2.1,", 403}} {
 		forwarded = c.forwarded
 		expect(t, ask("198.51.100.1:1"), c.status)
 	}
@@ -146,6 +147,87 @@ func TestWhoseRequestItIs(t *testing.T) {
 	}
 }
 
+// Not until there is all: `Retry-After: 1` beside `r=0;t=13` makes a client wait thirteen times too long.
+func TestTIsUntilThereIsMore(t *testing.T) {
+	limits := func(policy string, cost uint64) tollhttp.Options {
+		return tollhttp.Options{Limits: []tollhttp.Limit{{Name: "c", Table: table(t, policy), Cost: func(*http.Request) uint64 { return cost }}}}
+	}
+	ask := get(t, limits("12/min burst 13", 1))
+	for left := 12; left >= 0; left-- {
+		expect(t, ask("192.0.2.1:1"), 200, "RateLimit", fmt.Sprintf(`"c";r=%d;t=5`, left), "Retry-After", "")
+	}
+	for range 2 {
+		expect(t, ask("192.0.2.1:1"), 429, "RateLimit", `"c";r=0;t=5`, "Retry-After", "5")
+	}
+	// A larger request waits for longer than until there is one permit.
+	ask = get(t, limits("12/min burst 13", 4))
+	for _, left := range []string{"9", "5", "1"} {
+		expect(t, ask("192.0.2.1:1"), 200, "RateLimit", `"c";r=`+left+`;t=5`)
+	}
+	expect(t, ask("192.0.2.1:1"), 429, "RateLimit", `"c";r=1;t=5`, "Retry-After", "15")
+	for _, c := range []struct {
+		policy string
+		cost   uint64
+		status int
+		fields []string
+	}{
+		// What is full does not become more, nor does what never comes back.
+		{"2/min", 0, 200, []string{"RateLimit", `"c";r=2`}},
+		{"0/min", 1, 429, []string{"RateLimit", `"c";r=0`, "Retry-After", ""}},
+		{"2/min", 3, 429, []string{"RateLimit", `"c";r=2`, "Retry-After", ""}},
+		{"12/min borrow", 1, 200, []string{"RateLimit", `"c";r=0;t=5`}},
+		{"12/min algo pacer", 1, 200, []string{"RateLimit", `"c";r=0;t=5`}},
+		{"2/min algo sliding-log", 1, 200, []string{"RateLimit", `"c";r=1;t=60`}},
+		{"2/min algo fixed-window anchor first", 2, 200, []string{"RateLimit", `"c";r=0;t=60`}},
+	} {
+		expect(t, get(t, limits(c.policy, c.cost))("192.0.2.1:1"), c.status, c.fields...)
+	}
+	exempt := table(t, "2/min")
+	address := netip.MustParseAddr("192.0.2.7")
+	key, err := tollbar.AddrKey(address, 32, 64)
+	if err == nil {
+		err = exempt.Under(0).Exempt(key)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask = get(t, tollhttp.Options{Limits: []tollhttp.Limit{{Name: "c", Table: exempt}}})
+	for range 3 {
+		expect(t, ask("192.0.2.7:1"), 200, "RateLimit", `"c";r=999999999999999`)
+	}
+}
+
+func TestRequestsWithoutAKey(t *testing.T) {
+	nobody := func(*http.Request) (string, bool) { return "", true }
+	for _, missing := range []tollbar.MissingKey{tollbar.MissingDeny, tollbar.MissingReport} {
+		states, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 10, MissingKey: missing}, "1/day")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer states.Close()
+		options := tollhttp.Options{Limits: []tollhttp.Limit{{Name: "c", Table: states, Key: nobody}}}
+		r := get(t, options)("192.0.2.1:1")
+		body, _ := io.ReadAll(r.Body)
+		if want := "Forbidden: the request has no key that it could be counted by\n"; string(body) != want {
+			t.Errorf("%q", body)
+		}
+		expect(t, r, 403, "RateLimit", "", "RateLimit-Policy", "", "Retry-After", "")
+		options.Missing = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) })
+		options.Failed = func(_ http.ResponseWriter, _ *http.Request, err error) { t.Error(err) }
+		expect(t, get(t, options)("192.0.2.1:1"), 401)
+	}
+	passes, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 10, MissingKey: tollbar.MissingAllow}, "1/day")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer passes.Close()
+	ask := get(t, tollhttp.Options{Limits: []tollhttp.Limit{
+		{Name: "none", Table: passes, Key: nobody}, {Name: "client", Table: table(t, "1/day")},
+	}})
+	expect(t, ask("192.0.2.1:1"), 200, "RateLimit", `"client";r=0;t=86400`)
+	expect(t, ask("192.0.2.1:1"), 429, "RateLimit", `"client";r=0;t=86400`)
+}
+
 func TestSeveralLimits(t *testing.T) {
 	both := table(t, "2/day", "3/day")
 	all := func(*http.Request) (string, bool) { return "all", true }
@@ -154,7 +236,7 @@ func TestSeveralLimits(t *testing.T) {
 		"RateLimit", `"client";r=1;t=43200, "all";r=2;t=28800`)
 	expect(t, ask("192.0.2.1:1"), 200)
 	// The first refuses, and the second is not charged.
-	expect(t, ask("192.0.2.1:1"), 429, "RateLimit-Policy", `"client";q=2;w=86400`, "RateLimit", `"client";r=0;t=86400`)
+	expect(t, ask("192.0.2.1:1"), 429, "RateLimit-Policy", `"client";q=2;w=86400`, "RateLimit", `"client";r=0;t=43200`)
 	expect(t, ask("192.0.2.2:1"), 200)
 	expect(t, ask("192.0.2.3:1"), 429)
 }
@@ -243,6 +325,6 @@ func ExampleLimiter_Handler() {
 	}
 	// Output:
 	// 404 ["client";r=1;t=30] []
-	// 404 ["client";r=0;t=60] []
-	// 429 ["client";r=0;t=60] [30]
+	// 404 ["client";r=0;t=30] []
+	// 429 ["client";r=0;t=30] [30]
 }
