@@ -1,3 +1,5 @@
+//go:build cgo
+
 // Package tollbar is rate limiting in nanoseconds, exact and lock-free: the Go face of the C library of that name.
 //
 //	limiter, err := tollbar.NewLimiter("100/s burst 20")
@@ -66,6 +68,8 @@ type Limiter struct {
 	books  bool
 	closed atomic.Bool
 	policy Policy
+	// Those who wait, if it does not.
+	line line
 }
 
 // LimiterState is a limiter's state, for people and metrics.

@@ -1,3 +1,5 @@
+//go:build cgo
+
 package tollbar
 
 import (
@@ -21,7 +23,8 @@ func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 // Where the algorithm can book ahead (gcra, pacer, warm-up, and interval aligned to time 0), callers take their permits
 // when they come and wake one after the other. Permits of a wait that is cancelled midway stay taken, since those behind
 // have been told their times: let contexts have deadlines, by which hopeless waits are not begun. With windows and logs
-// a caller sleeps until a permit could be free and tries again, and loses nothing.
+// callers stand in line: the first sleeps until a permit could be free and tries again, and the others sleep until it has
+// left. There a wait that is cancelled loses nothing.
 func (l *Limiter) WaitN(ctx context.Context, n uint64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -30,7 +33,7 @@ func (l *Limiter) WaitN(ctx context.Context, n uint64) error {
 		return ErrClosed
 	}
 	if !l.books {
-		return l.waitAgain(ctx, n)
+		return l.waitInLine(ctx, n)
 	}
 	patience, limited := timeLeft(ctx)
 	wait, code := l.reserve(n, patience)
@@ -43,27 +46,14 @@ func (l *Limiter) WaitN(ctx context.Context, n uint64) error {
 	return code
 }
 
-// waitAgain is WaitN of an algorithm that cannot book ahead.
-func (l *Limiter) waitAgain(ctx context.Context, n uint64) error {
-	for {
-		decision, err := l.Check(n)
-		switch {
-		case err != nil:
-			return err
-		case decision.Verdict == Allowed:
-			return nil
-		case decision.Verdict == Never:
-			return ErrNever
-		case decision.RetryAfter == Forever:
-			return ErrDenied
-		}
-		if left, limited := timeLeft(ctx); limited && decision.RetryAfter > left {
-			return errTooLate
-		}
-		if err := sleep(ctx, decision.RetryAfter); err != nil {
-			return err
-		}
-	}
+// waitInLine is WaitN of an algorithm that cannot book ahead.
+func (l *Limiter) waitInLine(ctx context.Context, n uint64) error {
+	ask := func() (Decision, error) { return l.Check(n) }
+	return l.line.wait(ctx, n, ask, func(ahead uint64) time.Duration {
+		// With an error the turn will tell.
+		alone, _ := l.Peek(n)
+		return l.policy.earliest(alone.RetryAfter, ahead, n)
+	})
 }
 
 // timeLeft is how long the context has, and whether that is limited.
