@@ -5,6 +5,16 @@
 #ifndef TOLLBAR_GO_BRIDGE_H
 #define TOLLBAR_GO_BRIDGE_H
 
+/* What is missing is said here, where a build stops first. The library's archive is looked for beside the repository's
+ * header, since the compiler does not know where the linker will look. */
+#if !__has_include("tollbar.h") && defined(TOLLBAR_GO_INSTALLED)
+#error "tollbar: pkg-config names a directory without tollbar.h; expected: the tollbar that `make install` has installed"
+#elif !__has_include("tollbar.h")
+#error "tollbar: ../../include/tollbar.h is not there, so this is a copy outside tollbar's repository (go mod vendor); run `make install` in the repository and build with -tags tollbar_installed"
+#elif !defined(TOLLBAR_GO_INSTALLED) && !__has_include("../build/libtollbar.a")
+#error "tollbar: ../../build/libtollbar.a is not there; run `make lib` in tollbar's repository, or, in a copy outside it, build with -tags tollbar_installed"
+#endif
+
 #include "tollbar.h"
 
 #define GO_LIMITER(handle) ((const tollbar_limiter *)(handle))

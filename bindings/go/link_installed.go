@@ -5,4 +5,5 @@ package tollbar
 // The library that `make install` has installed, found by pkg-config.
 
 // #cgo pkg-config: tollbar
+// #cgo CFLAGS: -DTOLLBAR_GO_INSTALLED
 import "C"

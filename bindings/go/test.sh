@@ -100,5 +100,33 @@ installed() {
 reads() { (installed); }
 holds "the README's program, with an installed library" reads
 
+# What a reader is told whose build cannot work: what is missing, and what to do.
+says() {
+    expected=$1
+    shift
+    if "$@" >"$work/said" 2>&1; then
+        echo "expected an error with: $expected"
+        return 1
+    fi
+    grep -F "$expected" "$work/said" >/dev/null || { cat "$work/said" && echo "expected: $expected" && return 1; }
+}
+complains() {
+    mkdir "$work/outside" && cd "$work/outside" || return 1
+    printf 'package main\n\nimport "tollbar"\n\nfunc main() { println(tollbar.Version()) }\n' >main.go
+    go mod init reader && go mod edit -require=tollbar@v0.0.0 "-replace=tollbar=$here" || return 1
+    says 'needs_cgo__install_a_C_compiler_or_set_CGO_ENABLED_to_1' env CGO_ENABLED=0 go build . || return 1
+    # Only that: no list of what is not defined without cgo.
+    [ "$(wc -l <"$work/said")" -eq 2 ] || { cat "$work/said" && return 1; }
+    go mod vendor || return 1
+    says 'a copy outside tollbar' go build . || return 1
+    says 'build with -tags tollbar_installed' go build . || return 1
+    # A repository whose library has not been built.
+    mkdir -p "$work/clone/bindings" && cp -r "$root/include" "$work/clone" && cp -r "$here" "$work/clone/bindings" || return 1
+    rm -r vendor && go mod edit "-replace=tollbar=$work/clone/bindings/go" || return 1
+    says 'run `make lib`' go build .
+}
+mistaken() { (complains); }
+holds 'errors of a build that cannot work' mistaken
+
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

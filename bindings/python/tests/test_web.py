@@ -291,6 +291,18 @@ def test_more_is_there_when_t_says_and_not_before(text):
     assert seen > 50
 
 
+def test_t_is_never_later_than_retry_after():
+    """Others may take permits between the decision and the peek."""
+    limiter = Limiter("10/s burst 4")
+    assert limiter.take_up_to(3, at=SECOND) == 3
+    refused = limiter.check(2, at=SECOND)
+    assert (refused.remaining, refused.retry_after_ns) == (1, 100_000_000)
+    assert limiter.allow(at=SECOND)
+    assert limiter.peek(2, at=SECOND).retry_after_ns == 200_000_000
+    more = until_more(limiter.policy, refused, 2, lambda permits: limiter.peek(permits, at=SECOND))
+    assert more == refused.retry_after_ns
+
+
 def test_t_is_until_there_is_more():
     """Not until there is all: `Retry-After: 1` beside `r=0;t=13` makes a client wait thirteen times too long."""
     app = wsgi.RateLimit(wsgi_app, "12/min burst 13")
