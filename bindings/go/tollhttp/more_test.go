@@ -20,13 +20,13 @@ func TestUntilMore(t *testing.T) {
 		want     time.Duration
 	}{
 		"admitted":                 {limit{}, 1, allowed, 9 * time.Second},
-		"never later than a retry": {limit{}, 2, denied, 3 * time.Second},
+		"never later than a retry": {limit{}, 5, denied, 3 * time.Second},
 		"what never passes":        {limit{}, 9, never, 9 * time.Second},
-		"refused at cost 1":        {limit{}, 1, denied, 3 * time.Second},
+		"one is missing":           {limit{}, 2, denied, 3 * time.Second},
 		"full":                     {limit{}, 1, full, tollbar.Forever},
 		"lends":                    {limit{lends: true}, 1, allowed, tollbar.Forever},
 		"a lease":                  {limit{Limit: Limit{Lease: new(tollbar.Lease)}}, 1, allowed, tollbar.Forever},
-		"a lease that refuses":     {limit{Limit: Limit{Lease: new(tollbar.Lease)}}, 1, denied, 3 * time.Second},
+		"a lease that refuses":     {limit{Limit: Limit{Lease: new(tollbar.Lease)}}, 5, denied, 3 * time.Second},
 	} {
 		c.limit.peek = func(key string, permits uint64) (tollbar.Decision, error) {
 			if key != "key" || permits != 2 {

@@ -241,11 +241,11 @@ func (l *limit) appendState(to []byte, key string, cost uint64, d tollbar.Decisi
 // untilMore is how long until there are more permits than now. Forever: there are all, there will never be more, or it
 // cannot be said.
 func (l *limit) untilMore(key string, cost uint64, d tollbar.Decision) time.Duration {
-	if !d.Allowed() && cost == 1 {
-		// Then there are none, and this is when there is one.
+	// When a lease has more to take only the store knows; a refusal has its estimate.
+	if !d.Allowed() && (l.Lease != nil || d.Remaining+1 == cost) {
 		return d.RetryAfter
 	}
-	// When a lease has more to take only the store knows. What lends passes more than what is left, so a peek does not say.
+	// What lends passes more than what is left, so a peek does not say.
 	if l.Lease != nil || d.ResetAfter == 0 || (l.lends && d.Remaining != 0) {
 		return tollbar.Forever
 	}

@@ -295,11 +295,12 @@ def test_t_is_never_later_than_retry_after():
     """Others may take permits between the decision and the peek."""
     limiter = Limiter("10/s burst 4")
     assert limiter.take_up_to(3, at=SECOND) == 3
-    refused = limiter.check(2, at=SECOND)
-    assert (refused.remaining, refused.retry_after_ns) == (1, 100_000_000)
-    assert limiter.allow(at=SECOND)
-    assert limiter.peek(2, at=SECOND).retry_after_ns == 200_000_000
-    more = until_more(limiter.policy, refused, 2, lambda permits: limiter.peek(permits, at=SECOND))
+    refused = limiter.check(3, at=SECOND)
+    assert (refused.remaining, refused.retry_after_ns) == (1, 200_000_000)
+    # By now the bucket lacks more than was missing then.
+    now = SECOND - 500_000_000
+    assert limiter.peek(2, at=now).retry_after_ns > 200_000_000
+    more = until_more(limiter.policy, refused, 3, lambda permits: limiter.peek(permits, at=now))
     assert more == refused.retry_after_ns
 
 

@@ -75,8 +75,7 @@ def until_more(policy: Policy, decision: Decision, cost: int, peek: Callable[[in
     an algorithm that lends lets a request pass that costs more than what is left.
 
     `peek` says at the time of the decision when so many permits could be taken at once."""
-    if not decision and cost == 1:
-        # Then there are none, and this is when there is one.
+    if not decision and decision.remaining + 1 == cost:
         return decision.retry_after_ns
     if not decision.reset_after_ns or (decision.remaining and policy._lends):
         return None
@@ -196,5 +195,5 @@ class Gate(Generic[Request]):
         table = self.table
         if isinstance(table, Lease):
             # When there is more to take only the store knows; a refusal has its estimate.
-            return None if decision or self.cost != 1 else decision.retry_after_ns
+            return None if decision else decision.retry_after_ns
         return until_more(self._terms, decision, self.cost, lambda permits: table.peek(key, permits, self.policy))
