@@ -26,9 +26,11 @@
  *      or a negative error, so `if (tollbar_..._check(...)) refuse();` fails closed.
  * [C2] Outputs are written only where a call succeeds (a decision of any verdict is a success).
  *      NULL for an output that is not wanted is allowed where the call says so.
- * [C3] Times are nanoseconds of any one clock, from its zero on, up to 73 years; later times admit
- *      nothing. A call that ends in _at takes the caller's time, the others read a clock. Time may go
- *      back between calls or threads: that never admits more.
+ * [C3] Times are nanoseconds of any one clock, from its zero on. Each policy has a last time, 2^61 - 2
+ *      (73 years) for all but the fastest ones (tollbar_policy_spec_last_time); at all later times,
+ *      UINT64_MAX among them, every call refuses every cost above 0. A call that ends in _at takes the
+ *      caller's time, the others read a clock. Time may go back between calls or threads: that never
+ *      admits more.
  * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory
  *      that is not what the call says is undefined, as everywhere in C.
  * [C5] Any number of threads may call at once, but for _free, _close, _init_in and _new's own output.
@@ -432,6 +434,11 @@ int32_t tollbar_policy_spec_print(const tollbar_policy_spec *spec,
 
 /* Whether a limiter can be made of it: 0, or the error that making one would return. */
 int32_t tollbar_policy_spec_check(const tollbar_policy_spec *spec);
+
+/* The last clock reading, in nanoseconds, at which the policy admits anything: see [C3]. Returns 0, or the error that
+ * tollbar_policy_spec_check would return. */
+int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec,
+                                      uint64_t *last_ns);
 
 /* Compiles a policy. On success `*out` is to be freed with tollbar_policy_free. */
 int32_t tollbar_policy_new(const tollbar_policy_spec *spec, tollbar_policy **out);

@@ -28,8 +28,12 @@ use core::num::{NonZeroU128, NonZeroU64};
 /// "Never", where a time in nanoseconds is expected: no later time would change the answer.
 pub const NEVER: u64 = u64::MAX;
 
-/// Clock readings every policy can hold: 2⁶¹ ns, 73 years from the clock's zero.
+/// The span of clock readings that state words are laid out for: 2⁶¹ ns, 73 years from the clock's zero.
 pub const HORIZON: u64 = 1 << 61;
+
+/// The last clock reading at which any policy admits anything, 2⁶¹ − 2 ns: an entry of a sliding log holds its time
+/// plus 1 in 61 bits. All but the fastest policies admit until then: see [`crate::Policy::last_time`].
+pub const LAST: u64 = HORIZON - 2;
 
 /// Maps nanoseconds to units of `1/per_permit` permit and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,8 +116,7 @@ impl Grid {
         self.exact_step
     }
 
-    /// The last clock reading, in nanoseconds, that this grid represents. Later ones saturate, and
-    /// nothing more is admitted then.
+    /// The last clock reading, in nanoseconds, that this grid represents. Later ones saturate.
     pub const fn max_now(&self) -> u64 {
         self.max_now
     }
@@ -343,4 +346,26 @@ pub(crate) const fn gcd(mut a: u128, mut b: u128) -> u128 {
 
 fn wide(n: NonZeroU64) -> NonZeroU128 {
     NonZeroU128::from(n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A word must hold the span twice beyond the clock, also at the rates that get half the horizon.
+    #[test]
+    fn a_span_fits_twice() {
+        let grid = |limit: u64, span: u64| {
+            let (limit, period) = (NonZeroU64::new(limit), NonZeroU64::new(1_000_000_000));
+            Grid::new(limit.expect("a limit"), period.expect("a period"), span, 64)
+        };
+        // 15 units a nanosecond for 2^60 ns leave 2^60, and 7 for 2^61 ns leave 2^61.
+        for (limit, most) in [(15_000_000_000, (1 << 59) - 1), (7_000_000_000, (1 << 60) - 1)] {
+            let last = grid(limit, most).expect("the largest span").max_now();
+            assert!(last >= u64::MAX / 16, "{last}");
+        }
+        assert_eq!(grid(15_000_000_000, 1 << 59), None);
+        // Half the horizon at the next span.
+        assert!(grid(7_000_000_000, 1 << 60).is_some());
+    }
 }

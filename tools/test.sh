@@ -66,6 +66,13 @@ rust() {
     one=$?
     cargo test --features capi --no-fail-fast --doc && [ $one -eq 0 ]
 }
+# The C library with overflow checks, and the C tests against it: arithmetic that wraps ends the test. (The Rust tests are built
+# with these checks anyway: `overflow_is_checked` in tests/end_of_time.rs.)
+overflow() {
+    CARGO_PROFILE_CAPI_OVERFLOW_CHECKS=true make --silent lib B=build/overflow || return 1
+    nm build/overflow/libtollbar-named.so | grep -q panic_const_add_overflow && echo "1 passed, 0 failed" || return 1
+    ffi-tests/c/run.sh build/overflow libraries
+}
 # Limits in Redis, against real servers that the tests start and stop, and in simulation.
 redis() {
     # shellcheck disable=SC2046
@@ -137,6 +144,7 @@ step redis redis
 step loom loom
 step tsan tsan
 step c c
+step overflow overflow
 step cpp cpp
 step replay replay
 step nginx nginx

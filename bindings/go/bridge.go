@@ -171,6 +171,13 @@ func checkPolicy(p *Policy) Code {
 	return Code(C.tollbar_policy_spec_check(&spec))
 }
 
+func lastTime(p *Policy) (uint64, Code) {
+	var last C.uint64_t
+	spec := p.spec()
+	code := C.tollbar_policy_spec_last_time(&spec, &last)
+	return uint64(last), Code(code)
+}
+
 func printPolicy(p *Policy) (string, Code) {
 	var buffer [C.TOLLBAR_POLICY_TEXT_MAX]C.char
 	spec := p.spec()

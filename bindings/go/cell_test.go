@@ -193,3 +193,43 @@ func TestPoliciesThatAreNoBucketHaveNoCell(t *testing.T) {
 		}
 	}
 }
+
+// Around the last time, at every power of two and its neighbours, both sides agree, and neither admits after it.
+func TestCellEndsWhereCEnds(t *testing.T) {
+	texts := []string{"100/s burst 20", "3/min", "7/s burst 3", "5/min burst 5 init 3", "15000000000/s burst 1000", "1/s burst 100000000", "0/s"}
+	for _, text := range texts {
+		p := newPair(t, text)
+		last, err := p.limiter.Policy().LastTime()
+		if err != nil || last != p.policy.LastTime() {
+			t.Fatalf("%s: the last time is %d in C (%v) and %d in Go", text, last, err, p.policy.LastTime())
+		}
+		times := []uint64{last - 1, last, last + 1, math.MaxUint64 - 1, math.MaxUint64}
+		for bit := range 64 {
+			times = append(times, 1<<bit-1, 1<<bit, 1<<bit+1)
+		}
+		for _, now := range times {
+			p := newPair(t, text)
+			for _, n := range []uint64{1, 2, 0} {
+				want, err := p.limiter.CheckAt(now, n)
+				got := p.cell.Check(p.policy, now, n)
+				if err != nil || got != want {
+					t.Fatalf("%s: Check(%d, %d) = %+v, in C %+v (%v)", text, now, n, got, want, err)
+				}
+				if n != 0 && got.Allowed() && now > last {
+					t.Fatalf("%s: %d is admitted at %d", text, n, now)
+				}
+			}
+			fresh := newPair(t, text)
+			allowed := fresh.cell.Allow(fresh.policy, now)
+			if allowed != (now <= last && text != "0/s") {
+				t.Fatalf("%s: Allow at %d is %v", text, now, allowed)
+			}
+			if now > last && (fresh.cell.TakeUpTo(fresh.policy, now, 5) != 0 || fresh.cell.Word() != 0) {
+				t.Fatalf("%s: something is taken at %d", text, now)
+			}
+		}
+	}
+	if _, err := (tollbar.Policy{Limit: 1}).LastTime(); err == nil {
+		t.Fatal("a policy without a period has a last time")
+	}
+}

@@ -112,6 +112,16 @@ func (p Policy) Check() error {
 	return nil
 }
 
+// LastTime is the last clock reading, in nanoseconds, at which anything is admitted: 2^61 - 2 (73 years) for all but the
+// fastest policies. Calls at later times refuse everything. The error is a [*PolicyError].
+func (p Policy) LastTime() (uint64, error) {
+	last, code := lastTime(&p)
+	if code != 0 {
+		return 0, refused(p.String(), code)
+	}
+	return last, nil
+}
+
 // String is the policy's canonical text: [ParsePolicy] of it gives an equal policy, and [NewLimiter] and [NewTable] take
 // it. For a policy that has no text it is one that they refuse.
 func (p Policy) String() string {

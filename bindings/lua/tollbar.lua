@@ -19,6 +19,7 @@ local tollbar = {
     prefix = core.prefix,
     prefix_of = core.prefix_of,
     now = core.now,
+    last_time = core.last_time,
 }
 
 return tollbar

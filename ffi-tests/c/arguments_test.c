@@ -6,6 +6,7 @@ static void c4_policy_arguments(void **state) {
     tollbar_policy *policy = NULL;
     char line[TOLLBAR_POLICY_TEXT_MAX] = "untouched";
     size_t length = 7;
+    uint64_t last = 7;
     (void)state;
     NULL_IS(tollbar_policy_spec_parse(NULL, 3, &spec, NULL));
     NULL_IS(tollbar_policy_spec_parse("7/s", 3, NULL, NULL));
@@ -25,6 +26,11 @@ static void c4_policy_arguments(void **state) {
 
     NULL_IS(tollbar_policy_spec_check(NULL));
     ODD_IS(tollbar_policy_spec_check(ODD(tollbar_policy_spec)));
+    NULL_IS(tollbar_policy_spec_last_time(NULL, &last));
+    NULL_IS(tollbar_policy_spec_last_time(&spec, NULL));
+    ODD_IS(tollbar_policy_spec_last_time(ODD(tollbar_policy_spec), &last));
+    ODD_IS(tollbar_policy_spec_last_time(&spec, ODD(uint64_t)));
+    assert_int_equal(last, 7);
     NULL_IS(tollbar_policy_new(NULL, &policy));
     NULL_IS(tollbar_policy_new(&spec, NULL));
     ODD_IS(tollbar_policy_new(ODD(tollbar_policy_spec), &policy));

@@ -154,7 +154,8 @@ static void c3_times_out_of_range_admit_nothing(void **state) {
     tollbar_cell cell = TOLLBAR_CELL_INIT;
     uint64_t taken = 77;
     (void)state;
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, UINT64_C(1) << 61, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, (UINT64_C(1) << 61) - 2, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, (UINT64_C(1) << 61) - 1, 1, NULL), TOLLBAR_DENIED);
     assert_int_equal(tollbar_cell_check_at(&cell, policy, UINT64_MAX, 1, NULL), TOLLBAR_DENIED);
     assert_int_equal(tollbar_cell_take_up_to_at(&cell, policy, UINT64_MAX, 1, &taken), TOLLBAR_DENIED);
 }

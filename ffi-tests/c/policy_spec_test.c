@@ -24,11 +24,14 @@ static tollbar_policy_spec of_algorithm(uint32_t algorithm) {
 /* What check says, making a limiter says too. */
 static void assert_refused(const tollbar_policy_spec *spec, int32_t want) {
     tollbar_limiter *limiter = NULL;
+    uint64_t last = 7;
     int32_t code = tollbar_policy_spec_check(spec);
     if (code != want)
         fail_msg("%s, not %s", tollbar_errname(code), tollbar_errname(want));
     assert_int_equal(tollbar_limiter_new(spec, NULL, &limiter), want);
     assert_null(limiter);
+    assert_int_equal(tollbar_policy_spec_last_time(spec, &last), want);
+    assert_int_equal(last, 7);
 }
 
 static void assert_taken(const tollbar_policy_spec *spec) {

@@ -69,6 +69,14 @@ TEST(a_bad_text_names_its_column) {
     CHECK_THROWS(tollbar::policy_error, parsed->limit(), e, e.column() == 10);
 }
 
+TEST(c3_a_spec_tells_its_last_time) {
+    const auto last = tollbar::nanoseconds((std::int64_t(1) << 61) - 2);
+    CHECK(spec("5/min").last_time() == last);
+    CHECK(*spec("15000000000/s burst 1").try_last_time() < last);
+    CHECK(spec(0, 0s).try_last_time().error() == errc::period_zero);
+    CHECK_THROWS(tollbar::error, spec(0, 0s).last_time(), e, e.code() == errc::period_zero);
+}
+
 TEST(a_text_may_be_any_string) {
     const char *const null = nullptr;
     CHECK(!spec::try_parse(null) && spec::try_parse(null).why().column == 1);

@@ -60,8 +60,8 @@ enum class clock_source : std::uint32_t {
     coarse = TOLLBAR_CLOCK_COARSE,
 };
 
-/// The time of a call that ends in `_at`: nanoseconds since the zero of any one clock, up to 73 years (later times
-/// admit nothing; times before zero are zero). Made of a duration or of any std::chrono time point; on Linux
+/// The time of a call that ends in `_at`: nanoseconds since the zero of any one clock, up to the policy's last time
+/// (spec::last_time; later times admit nothing) and times before zero are zero. Made of a duration or of any std::chrono time point; on Linux
 /// std::chrono::steady_clock has the scale of tollbar's own clocks, and may be mixed with them.
 class instant {
 public:

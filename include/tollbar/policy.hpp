@@ -87,6 +87,16 @@ public:
     void validate() const { try_validate().value(); }
     result<void> try_validate() const noexcept { return detail::done(tollbar_policy_spec_check(&raw_)); }
 
+    /// The last clock reading at which anything is admitted; throws the error that making a limiter would.
+    nanoseconds last_time() const { return try_last_time().value(); }
+    result<nanoseconds> try_last_time() const noexcept {
+        std::uint64_t last = 0;
+        const std::int32_t code = tollbar_policy_spec_last_time(&raw_, &last);
+        if (code != 0)
+            return detail::failed(code);
+        return detail::from_c(last);
+    }
+
     /// The canonical text: of that text an equal spec can be made. Throws if the spec is not valid.
     std::string text() const { return try_text().value(); }
     /// As text(); it still allocates the string.

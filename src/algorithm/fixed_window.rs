@@ -9,9 +9,9 @@
 //!
 //! Most admitted in any window of one period: `2 · limit` (the end of one, the start of the next).
 
-use super::{Algorithm, Step};
+use super::{until, Algorithm, Step};
 use crate::policy::{Anchor, Kind, Policy, PolicyError};
-use crate::units::{Divisor, HORIZON, NEVER};
+use crate::units::{Divisor, HORIZON, LAST, NEVER};
 use core::num::NonZeroU64;
 
 /// A compiled fixed window.
@@ -25,6 +25,8 @@ pub struct FixedWindow {
     /// The length of a window in nanoseconds.
     period: u64,
     /// The last `start` that a word can hold.
+    starts: u64,
+    /// The last clock reading that admits anything.
     last: u64,
     anchored: bool,
     count_rejected: bool,
@@ -71,31 +73,35 @@ impl FixedWindow {
 
     fn with(limit: u64, period: u64, grain: NonZeroU64, anchored: bool) -> Result<FixedWindow, PolicyError> {
         let radix = limit.checked_add(1).and_then(NonZeroU64::new).ok_or(PolicyError::RateTooHigh)?;
-        let last = (u64::MAX / radix).saturating_sub(2);
+        let starts = (u64::MAX / radix).saturating_sub(2);
         // The fastest epoch-aligned windows get half the horizon rather than a refusal.
         let needed = if anchored { HORIZON / grain + 2 } else { HORIZON / grain / 2 };
-        if last < needed.max(1) {
+        if starts < needed.max(1) {
             return Err(PolicyError::RateTooHigh);
         }
+        // The last window begins at the last start. Anchored, a request after the last grain rounds up to more.
+        let ahead = if anchored { starts - 1 } else { starts.saturating_add(1) };
+        let last = ahead.saturating_mul(grain.get()).saturating_sub(u64::from(!anchored));
         Ok(FixedWindow {
             limit,
             radix: Divisor::new(radix),
             grain: Divisor::new(grain),
             period,
-            last,
+            starts,
+            last: last.min(LAST),
             anchored,
             count_rejected: false,
         })
     }
 
-    /// `None` after the last window that a word can hold.
+    /// `None` after the last time.
     #[inline]
     fn here(&self, state: u64, now: u64) -> Option<Here> {
+        if now > self.last {
+            return None;
+        }
         let (grain, rest) = self.grain.div_rem(now);
         if !self.anchored {
-            if grain > self.last {
-                return None;
-            }
             let from = grain.wrapping_mul(self.radix.get());
             if state < from {
                 return Some(Here { start: grain, used: 0 });
@@ -110,8 +116,9 @@ impl FixedWindow {
         if state != 0 && now < self.end(start) {
             return Some(Here { start, used });
         }
+        // Until the last time a word can hold it.
         let start = grain + u64::from(rest != 0) + 1;
-        (start <= self.last).then_some(Here { start, used: 0 })
+        Some(Here { start, used: 0 })
     }
 
     /// When the window `start` is over.
@@ -121,14 +128,10 @@ impl FixedWindow {
         from.saturating_mul(self.grain.get()).saturating_add(self.period)
     }
 
-    /// When the window `start` is over, or [`NEVER`] if none comes after it.
+    /// When the window `start` is over, or [`NEVER`] if nothing is admitted after it.
     #[inline(always)]
     fn over(&self, start: u64) -> u64 {
-        if start > self.last {
-            NEVER
-        } else {
-            self.end(start)
-        }
+        until(self.last, self.end(start))
     }
 
     /// The word of a key whose rule changes from `old` to this one, if windows begin and end alike: what has
@@ -138,14 +141,14 @@ impl FixedWindow {
             return None;
         }
         let (mut start, used) = old.radix.div_rem(state);
-        if start > old.last {
+        if start > old.starts {
             return None;
         }
         if self.grain != old.grain {
             let from = start.saturating_sub(1).checked_mul(old.grain.get())?;
             start = self.anchor(from);
         }
-        (start <= self.last).then(|| self.word(start, used.min(self.limit)))
+        (start <= self.starts).then(|| self.word(start, used.min(self.limit)))
     }
 
     /// The first start at or after the time `from`, as an anchored word counts it.
@@ -163,6 +166,10 @@ impl FixedWindow {
 }
 
 impl Algorithm for FixedWindow {
+    fn last_time(&self) -> u64 {
+        self.last
+    }
+
     #[inline]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 0 {
@@ -198,11 +205,7 @@ impl Algorithm for FixedWindow {
         if cost <= self.limit.saturating_sub(here.used) {
             return now;
         }
-        let end = self.end(here.start);
-        match self.here(state, end) {
-            Some(_) if end != NEVER => end,
-            _ => NEVER,
-        }
+        self.over(here.start)
     }
 
     fn fresh_at(&self, state: u64, now: u64) -> u64 {
@@ -230,6 +233,6 @@ impl Algorithm for FixedWindow {
             self.grain.div_rem(until.saturating_sub(1)).0
         };
         let start = if self.end(start) == NEVER { u64::MAX } else { start };
-        self.word(start.min(self.last + 1), self.limit)
+        self.word(start.min(self.starts + 1), self.limit)
     }
 }

@@ -8,10 +8,10 @@
 //! Most admitted in any interval of length t: `burst + limit/period · t`, and so up to
 //! `burst + limit` in one period.
 
-use super::{describe, Algorithm, Reservation, Step};
+use super::{describe, until, Algorithm, Reservation, Step};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
-use crate::units::{Grid, NEVER};
+use crate::units::{Grid, LAST, NEVER};
 use core::num::NonZeroU64;
 
 /// A compiled token bucket.
@@ -25,7 +25,7 @@ pub struct Gcra {
     tolerance: u64,
     /// What a fresh state lacks to a full bucket, in units.
     lacking: u64,
-    /// The last clock reading at which `tolerance` can be added twice without overflow.
+    /// The last clock reading that admits anything. At it `tolerance` can be added twice without overflow.
     last: u64,
 }
 
@@ -76,12 +76,19 @@ impl Gcra {
         let lacking = (policy.burst - policy.init).checked_mul(permit).ok_or(PolicyError::BurstTooLarge)?;
         let end = u64::MAX.checked_sub(tolerance).and_then(|end| end.checked_sub(tolerance));
         let last = grid.nanos(end.ok_or(PolicyError::BurstTooLarge)?).min(grid.max_now()).saturating_sub(1);
-        let (units, end) = match grid.whole() {
-            Some(units) if lacking == 0 => (units, last + 1),
-            _ => (0, 0),
+        let units = match grid.whole() {
+            Some(units) if lacking == 0 => units,
+            _ => 0,
         };
-        let plain = Plain { end, burst: policy.burst, units, permit, tolerance };
-        Ok(Gcra { grid, plain, burst: policy.burst, tolerance, lacking, last })
+        let plain = Plain { end: 0, burst: policy.burst, units, permit, tolerance };
+        Ok(Gcra { grid, plain, burst: policy.burst, tolerance, lacking, last }.ending_at(last.min(LAST)))
+    }
+
+    /// The same with a last time that is not after `last`.
+    pub(crate) fn ending_at(mut self, last: u64) -> Gcra {
+        self.last = self.last.min(last);
+        self.plain.end = if self.plain.units == 0 { 0 } else { self.last + 1 };
+        self
     }
 
     /// The units that its state is counted in.
@@ -127,7 +134,8 @@ impl Gcra {
         if credit == 0 {
             return None;
         }
-        let until = self.grid.nanos(charged);
+        // Nothing is admitted after `last`, credit neither.
+        let until = self.grid.nanos(charged).min(self.last + 1);
         Some(Lease { next: charged.wrapping_add(credit.wrapping_mul(permit.get())), credit, until })
     }
 
@@ -173,15 +181,6 @@ impl Gcra {
     #[inline(never)]
     fn describe_rest(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
         describe(self, verdict, state, now, cost)
-    }
-
-    /// `at`, unless nothing is admitted at that time any more.
-    fn until_last(&self, at: u64) -> u64 {
-        if at > self.last {
-            NEVER
-        } else {
-            at
-        }
     }
 
     /// The clock units at which a bucket at `base` admits `charge` more.
@@ -232,6 +231,10 @@ impl Plain {
 impl Algorithm for Gcra {
     const BOOKS_AHEAD: bool = true;
 
+    fn last_time(&self) -> u64 {
+        self.last
+    }
+
     #[inline(always)]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         match self.plain.step(state, now, cost) {
@@ -261,7 +264,7 @@ impl Algorithm for Gcra {
         };
         let base = self.base(state, self.grid.units(now));
         match self.due(base, charge) {
-            Some(due) => self.until_last(self.grid.nanos(due).max(now)),
+            Some(due) => until(self.last, self.grid.nanos(due).max(now)),
             None => NEVER,
         }
     }
@@ -270,7 +273,7 @@ impl Algorithm for Gcra {
         if state == 0 {
             return now;
         }
-        self.grid.nanos(state.saturating_sub(self.lacking)).max(now)
+        until(self.last, self.grid.nanos(state.saturating_sub(self.lacking)).max(now))
     }
 
     /// After the last reading that admits anything it is [`NEVER`].
@@ -303,7 +306,7 @@ impl Algorithm for Gcra {
         let clock = self.grid.units_in_time(now);
         let room = clock.wrapping_add(self.tolerance).saturating_sub(self.base(state, clock));
         let fresh = if state == 0 { 0 } else { self.grid.nanos(state.saturating_sub(self.lacking)) };
-        let reset_after = if fresh == NEVER { NEVER } else { fresh.saturating_sub(now) };
+        let reset_after = if fresh > self.last { NEVER } else { fresh.saturating_sub(now) };
         Decision {
             verdict: Verdict::Allowed,
             reason: Reason::Admitted,
@@ -320,7 +323,7 @@ impl Algorithm for Gcra {
         let charge = cost.checked_mul(self.grid.per_permit().get())?;
         let base = self.base(state, self.grid.units(now));
         let next = base.checked_add(charge)?;
-        match self.until_last(self.grid.nanos(self.due(base, charge)?).max(now)) {
+        match until(self.last, self.grid.nanos(self.due(base, charge)?).max(now)) {
             NEVER => None,
             at => Some(Reservation { next, at }),
         }
@@ -338,4 +341,34 @@ pub(super) fn grid(policy: &Policy, span: u64, bits: u32) -> Result<Grid, Policy
             None => PolicyError::RateTooHigh,
         }
     })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn gcra(text: &str) -> Gcra {
+        Gcra::new(&text.parse().expect("a policy")).expect("a bucket")
+    }
+
+    /// Small buckets, costs that can never pass and times after the last give nothing in advance.
+    #[test]
+    fn a_lease_is_refused_where_a_step_is() {
+        let now = 1 << 40;
+        assert_eq!(gcra("1000/s burst 31").lease(0, now, 1, 4), None);
+        let bucket = gcra("1000/s burst 32");
+        assert!(bucket.lease(0, now, 1, 4).is_some());
+        // A cost whose charge wraps to that of one permit.
+        let permit = bucket.grid().per_permit().get();
+        let wraps = (u64::MAX / (permit & permit.wrapping_neg())).wrapping_add(2);
+        assert_eq!(wraps.wrapping_mul(permit), permit, "{permit}");
+        for cost in [33, wraps, u64::MAX] {
+            assert_eq!(bucket.lease(0, now, cost, 4), None, "{cost}");
+        }
+        let last = bucket.last_time();
+        let lease = bucket.lease(0, last, 1, 4).expect("a lease at the last time");
+        assert_eq!(lease.until, last + 1);
+        assert_eq!(bucket.lease(0, last + 1, 1, 4), None);
+        assert_eq!(bucket.lease(0, u64::MAX, 1, 4), None);
+    }
 }

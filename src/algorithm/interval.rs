@@ -9,9 +9,9 @@
 //! a refill); `2 · burst` aligned to the first request.
 
 use super::fixed_window::FixedWindow;
-use super::{Algorithm, Reservation, Step};
+use super::{until, Algorithm, Reservation, Step};
 use crate::policy::{Anchor, Kind, Policy, PolicyError};
-use crate::units::{Divisor, HORIZON, NEVER};
+use crate::units::{Divisor, HORIZON, LAST, NEVER};
 use core::num::NonZeroU64;
 
 /// A compiled interval refill.
@@ -29,7 +29,7 @@ struct Stepped {
     period: Divisor,
     limit: NonZeroU64,
     burst: u64,
-    /// The last interval whose refills can still be counted.
+    /// The last clock reading that admits anything. Until then refills can be counted.
     last: u64,
 }
 
@@ -48,13 +48,14 @@ impl Interval {
             }
             return Ok(Interval(Shape::Anchored(FixedWindow::anchored(policy.burst, period)?)));
         }
-        let last = (u64::MAX / 2) / limit;
-        if last < HORIZON / period / 8 {
+        let intervals = (u64::MAX / 2) / limit;
+        if intervals < HORIZON / period / 8 {
             return Err(PolicyError::RateTooHigh);
         }
         if policy.burst > u64::MAX / 2 {
             return Err(PolicyError::BurstTooLarge);
         }
+        let last = intervals.saturating_add(1).saturating_mul(period.get()).saturating_sub(1).min(LAST);
         Ok(Interval(Shape::Stepped(Stepped { period: Divisor::new(period), limit, burst: policy.burst, last })))
     }
 
@@ -72,23 +73,20 @@ impl Interval {
 }
 
 impl Stepped {
-    /// Permits refilled since time 0.
+    /// Permits refilled since time 0; as many as there are numbers after the last time.
     #[inline]
     fn clock(&self, now: u64) -> u64 {
-        let (interval, _) = self.period.div_rem(now);
-        if interval > self.last {
+        if now > self.last {
             return u64::MAX;
         }
+        let (interval, _) = self.period.div_rem(now);
         interval.wrapping_mul(self.limit.get())
     }
 
-    /// The time at which `permits` have been refilled.
+    /// The time at which `permits` have been refilled; [`NEVER`] if that is after the last.
     fn nanos(&self, permits: u64) -> u64 {
         let interval = permits / self.limit + u64::from(permits % self.limit != 0);
-        if interval > self.last {
-            return NEVER;
-        }
-        interval.checked_mul(self.period.get()).unwrap_or(NEVER)
+        until(self.last, interval.saturating_mul(self.period.get()))
     }
 
     #[inline]
@@ -99,6 +97,7 @@ impl Stepped {
         if cost > self.burst {
             return Step::never();
         }
+        // At `u64::MAX`, after the last time, nothing can be added.
         let clock = self.clock(now);
         match state.max(clock).checked_add(cost) {
             Some(next) if next <= clock.saturating_add(self.burst) => Step::allow(next),
@@ -129,6 +128,7 @@ impl Stepped {
         }
         let next = state.max(self.clock(now)).checked_add(cost)?;
         match self.nanos(next.saturating_sub(self.burst)) {
+            // A clock after the last time has given more than can be added to.
             NEVER => None,
             at => Some(Reservation { next, at: at.max(now) }),
         }
@@ -137,6 +137,13 @@ impl Stepped {
 
 impl Algorithm for Interval {
     const BOOKS_AHEAD: bool = true;
+
+    fn last_time(&self) -> u64 {
+        match &self.0 {
+            Shape::Stepped(s) => s.last,
+            Shape::Anchored(w) => w.last_time(),
+        }
+    }
 
     fn books_ahead(&self) -> bool {
         matches!(self.0, Shape::Stepped(_))
@@ -169,7 +176,7 @@ impl Algorithm for Interval {
         match &self.0 {
             Shape::Stepped(s) => match s.nanos(state) {
                 NEVER => NEVER,
-                at => at.max(now),
+                at => until(s.last, at.max(now)),
             },
             Shape::Anchored(w) => w.fresh_at(state, now),
         }

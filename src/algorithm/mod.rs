@@ -16,6 +16,7 @@ pub mod sliding_window;
 pub mod warm_up;
 pub mod weighted_window;
 
+mod range;
 mod rule;
 
 pub use rule::Rule;
@@ -77,6 +78,10 @@ pub struct Reservation {
 /// An algorithm whose state is one word. Times are nanoseconds of one clock; `now` may go back, and
 /// never gains anything by it.
 pub trait Algorithm: Copy + Send + Sync {
+    /// The last time at which [`Algorithm::step`] admits a cost above 0, whatever the state: at most
+    /// [`crate::units::LAST`].
+    fn last_time(&self) -> u64;
+
     /// Decides on `cost` permits at `now`. A cost of 0 asks without charging.
     fn step(&self, state: u64, now: u64, cost: u64) -> Step;
 
@@ -155,6 +160,16 @@ fn describe(algorithm: &impl Algorithm, verdict: Verdict, state: u64, now: u64, 
         remaining: algorithm.available(state, now),
         retry_after,
         reset_after: after(algorithm.fresh_at(state, now), now),
+    }
+}
+
+/// `at`, or [`NEVER`] if that is after `last`, the last time at which anything is admitted.
+#[inline]
+pub(crate) const fn until(last: u64, at: u64) -> u64 {
+    if at > last {
+        NEVER
+    } else {
+        at
     }
 }
 

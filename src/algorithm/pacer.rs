@@ -11,9 +11,9 @@
 //! general `slack + (largest cost) + limit/period · t`.
 
 use super::gcra::grid;
-use super::{Algorithm, Reservation, Step};
+use super::{until, Algorithm, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
-use crate::units::{Grid, NEVER};
+use crate::units::{Grid, LAST, NEVER};
 
 /// A compiled pacer, or a token bucket with `borrow`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +25,8 @@ pub struct Pacer {
     slack: u64,
     /// What of it a fresh state has.
     initial: u64,
+    /// The last clock reading that admits anything.
+    last: u64,
 }
 
 impl Pacer {
@@ -40,7 +42,8 @@ impl Pacer {
         let permit = grid.per_permit();
         let units = |permits: u64| permits.checked_mul(permit.get()).ok_or(PolicyError::BurstTooLarge);
         let most = if policy.borrow { u64::MAX / permit } else { policy.burst };
-        Ok(Pacer { grid, most, slack: units(slack)?, initial: units(initial)? })
+        let last = grid.max_now().min(LAST);
+        Ok(Pacer { grid, most, slack: units(slack)?, initial: units(initial)?, last })
     }
 
     /// The units that its state is counted in.
@@ -69,6 +72,10 @@ impl Pacer {
 impl Algorithm for Pacer {
     const BOOKS_AHEAD: bool = true;
 
+    fn last_time(&self) -> u64 {
+        self.last
+    }
+
     #[inline]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 0 {
@@ -77,7 +84,7 @@ impl Algorithm for Pacer {
         if cost > self.most {
             return Step::never();
         }
-        if now > self.grid.max_now() {
+        if now > self.last {
             return Step::deny();
         }
         let clock = self.clock(now);
@@ -92,10 +99,7 @@ impl Algorithm for Pacer {
     fn available(&self, state: u64, now: u64) -> u64 {
         let clock = self.clock(now);
         let departure = self.departure(state, clock);
-        if now > self.grid.max_now()
-            || departure > clock
-            || departure.checked_add(self.grid.per_permit().get()).is_none()
-        {
+        if now > self.last || departure > clock || departure.checked_add(self.grid.per_permit().get()).is_none() {
             return 0;
         }
         (clock - departure) / self.grid.per_permit() + 1
@@ -112,12 +116,12 @@ impl Algorithm for Pacer {
         if state == 0 {
             return now;
         }
-        self.grid.nanos(state).max(now)
+        until(self.last, self.grid.nanos(state).max(now))
     }
 
     #[inline]
     fn expires_at(&self, state: u64) -> u64 {
-        let at = self.grid.over(state, self.grid.max_now());
+        let at = self.grid.over(state, self.last);
         if state == 0 {
             0
         } else {
@@ -135,16 +139,15 @@ impl Algorithm for Pacer {
     }
 
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
-        if cost > self.most || now > self.grid.max_now() {
+        if cost > self.most || now > self.last {
             return None;
         }
         let departure = self.departure(state, self.clock(now));
         let charge = cost.checked_mul(self.grid.per_permit().get())?;
         let next = departure.checked_add(charge)?;
-        let at = self.grid.nanos(departure.saturating_sub(self.initial));
-        if at == NEVER {
-            return None;
+        match until(self.last, self.grid.nanos(departure.saturating_sub(self.initial)).max(now)) {
+            NEVER => None,
+            at => Some(Reservation { next, at }),
         }
-        Some(Reservation { next, at: at.max(now) })
     }
 }

@@ -9,7 +9,7 @@ use super::weighted_window::WeightedWindow;
 use super::{describe, Algorithm, Reservation, Step};
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
-use crate::units::NEVER;
+use crate::units::{LAST, NEVER};
 
 /// A compiled policy of any algorithm whose state is one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,6 +114,10 @@ impl Rule {
 
 impl Algorithm for Rule {
     const BOOKS_AHEAD: bool = true;
+
+    fn last_time(&self) -> u64 {
+        each!(self, a => a.last_time(), LAST)
+    }
 
     #[inline]
     fn books_ahead(&self) -> bool {

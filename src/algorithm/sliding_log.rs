@@ -16,7 +16,7 @@
 //! Most admitted in any window of one period: `limit`.
 
 use crate::policy::{Kind, Policy, PolicyError};
-use crate::units::{bits, Divisor, HORIZON};
+use crate::units::{bits, Divisor, LAST};
 use core::num::NonZeroU64;
 
 /// A compiled sliding log.
@@ -37,8 +37,8 @@ pub struct Entry {
 }
 
 impl SlidingLog {
-    /// The last time that an entry can hold.
-    pub const LAST: u64 = HORIZON - 2;
+    /// The last clock reading at which anything is admitted, and the last that an entry can hold.
+    pub const LAST: u64 = LAST;
     const LAPS: u64 = 8;
 
     /// Compiles a policy of kind [`Kind::SlidingLog`] whose limit is not 0.

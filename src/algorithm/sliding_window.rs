@@ -16,7 +16,7 @@
 //! `limit · segments / (segments − 1)`; `interpolated` below `2 · limit`.
 
 use crate::policy::{Anchor, Kind, Mode, Policy, PolicyError};
-use crate::units::{bits, div_up, Divisor, HORIZON, NEVER};
+use crate::units::{bits, div_up, Divisor, HORIZON, LAST, NEVER};
 use core::num::{NonZeroU128, NonZeroU64};
 
 /// A compiled sliding window.
@@ -28,6 +28,8 @@ pub struct SlidingWindow {
     segments: u64,
     mode: Mode,
     count_bits: u32,
+    /// The last clock reading that admits anything: later segments can be held by a word, and that many
+    /// more than a decision looks at.
     last: u64,
 }
 
@@ -67,6 +69,7 @@ impl SlidingWindow {
         if last < (HORIZON / length).max(1) {
             return Err(PolicyError::RateTooHigh);
         }
+        let last = last.saturating_add(1).saturating_mul(length.get()).saturating_sub(1).min(LAST);
         Ok(SlidingWindow {
             limit: policy.limit,
             segment: Divisor::new(length),
@@ -115,11 +118,23 @@ impl SlidingWindow {
         self.start(self.unpack(word).segment + self.whole() + 1 + u64::from(self.partial()))
     }
 
-    /// The segment of `now` and the time since its start; `None` after the last one a word can hold.
+    /// The last clock reading at which anything is admitted.
+    #[inline(always)]
+    pub const fn last_time(&self) -> u64 {
+        self.last
+    }
+
+    /// The segment of a time and how far into it that is, the time since the window's origin: time 0, or the first
+    /// admission. `None` after the last time.
     #[inline]
-    pub fn segment(&self, now: u64) -> Option<(u64, u64)> {
-        let (segment, elapsed) = self.segment.div_rem(now);
-        (segment <= self.last).then_some((segment, elapsed))
+    pub fn segment(&self, since: u64) -> Option<(u64, u64)> {
+        (since <= self.last).then(|| self.segment_in_time(since))
+    }
+
+    /// [`SlidingWindow::segment`] of a time that is not after the last.
+    #[inline(always)]
+    pub(crate) fn segment_in_time(&self, since: u64) -> (u64, u64) {
+        self.segment.div_rem(since)
     }
 
     /// How many segments before the running one count whole.
@@ -190,12 +205,12 @@ impl SlidingWindow {
         (elapsed < length).then(|| self.start(segment).saturating_add(elapsed))
     }
 
-    /// The start of a segment in nanoseconds; [`NEVER`] for one that no word can hold.
+    /// The start of a segment in nanoseconds; [`NEVER`] for one in which nothing is admitted any more.
     pub fn start(&self, segment: u64) -> u64 {
-        if segment > self.last {
-            return NEVER;
+        match segment.saturating_mul(self.segment.get()) {
+            at if at > self.last => NEVER,
+            at => at,
         }
-        segment.checked_mul(self.segment.get()).unwrap_or(NEVER)
     }
 
     #[inline]

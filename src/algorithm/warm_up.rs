@@ -25,9 +25,9 @@
 //! here than elsewhere: 100 ns at 100 per second and a warm-up of 2 s.
 
 use super::gcra::grid;
-use super::{Algorithm, Reservation, Step};
+use super::{until, Algorithm, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
-use crate::units::{bits, div_up, gcd, Grid, NEVER};
+use crate::units::{bits, div_up, gcd, Grid, LAST, NEVER};
 use core::num::{NonZeroU128, NonZeroU64};
 
 /// A compiled warm-up.
@@ -50,6 +50,8 @@ pub struct WarmUp {
     warm_up: NonZeroU64,
     /// Nanoseconds after being paid at which idleness begins.
     grace: u64,
+    /// The last clock reading that admits anything.
+    last: u64,
 }
 
 impl WarmUp {
@@ -88,8 +90,9 @@ impl WarmUp {
         let unit = u128::from(grid.per_permit().get());
         let steep = unit.checked_mul((cold - 1) * (cold + 1)).ok_or(PolicyError::RateTooHigh)?;
         let flatten = half.checked_mul(den << (4 + fine)).and_then(NonZeroU128::new).ok_or(PolicyError::RateTooHigh)?;
-        let warm = WarmUp {
+        let mut warm = WarmUp {
             grid,
+            last: LAST,
             most: policy.burst,
             fine,
             full,
@@ -103,6 +106,10 @@ impl WarmUp {
         };
         // The integral's terms must fit 128 bits for a full store.
         warm.price(full).ok_or(PolicyError::RateTooHigh)?;
+        // The last time from which the largest cost still has an end that the word can say.
+        let largest = warm.wait(full, policy.burst).ok_or(PolicyError::BurstTooLarge)?;
+        let last = warm.grid.nanos((u64::MAX >> level_bits).saturating_sub(largest));
+        warm.last = last.min(warm.grid.max_now()).saturating_sub(1).min(LAST);
         Ok(warm)
     }
 
@@ -146,9 +153,9 @@ impl WarmUp {
         match NonZeroU128::new(u128::from(self.full)) {
             Some(full) if level < self.full => {
                 let cooling = div_up(u128::from(self.full - level) * u128::from(self.warm_up.get()), full) as u64;
-                paid.saturating_add(self.grace).saturating_add(cooling)
+                until(self.last, paid.saturating_add(self.grace).saturating_add(cooling))
             }
-            _ => paid,
+            _ => until(self.last, paid),
         }
     }
 
@@ -160,16 +167,21 @@ impl WarmUp {
         flat.checked_add(slope)
     }
 
-    /// The word after a take of `cost` that found `next` and `level`.
-    fn charge(&self, next: u64, level: u64, cost: u64) -> Option<u64> {
+    /// The units that a take of `cost` from a store of `level` levels is to be paid for.
+    fn wait(&self, level: u64, cost: u64) -> Option<u64> {
         let wanted = cost.checked_mul(1 << self.fine)?;
         let drawn = wanted.min(level);
         let wait = self.price(level)?.checked_sub(self.price(level - drawn)?)?;
         // The part that was not stored is charged at T; the store's own part is whole with it.
         let unit = u128::from(self.grid.per_permit().get());
         let beyond = (u128::from(wanted - drawn) * unit + (1 << self.fine) - 1) >> self.fine;
-        let wait = u64::try_from(wait + beyond).ok()?.max(1);
-        let next = next.checked_add(wait)?;
+        Some(u64::try_from(wait + beyond).ok()?.max(1))
+    }
+
+    /// The word after a take of `cost` that found `next` and `level`.
+    fn charge(&self, next: u64, level: u64, cost: u64) -> Option<u64> {
+        let drawn = cost.checked_mul(1 << self.fine)?.min(level);
+        let next = next.checked_add(self.wait(level, cost)?)?;
         let word = next.checked_shl(self.level_bits)? | (level - drawn);
         (word >> self.level_bits == next).then_some(word)
     }
@@ -178,6 +190,10 @@ impl WarmUp {
 impl Algorithm for WarmUp {
     const BOOKS_AHEAD: bool = true;
 
+    fn last_time(&self) -> u64 {
+        self.last
+    }
+
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 0 {
             return Step::ask();
@@ -185,7 +201,10 @@ impl Algorithm for WarmUp {
         if cost > self.most {
             return Step::never();
         }
-        let clock = self.grid.units(now);
+        if now > self.last {
+            return Step::deny();
+        }
+        let clock = self.grid.units_in_time(now);
         let (next, level) = self.here(state, now, clock);
         if next > clock {
             return Step::deny();
@@ -197,7 +216,10 @@ impl Algorithm for WarmUp {
     }
 
     fn available(&self, state: u64, now: u64) -> u64 {
-        let clock = self.grid.units(now);
+        if now > self.last {
+            return 0;
+        }
+        let clock = self.grid.units_in_time(now);
         let (next, level) = self.here(state, now, clock);
         u64::from(next <= clock && self.charge(next, level, 1).is_some())
     }
@@ -216,7 +238,7 @@ impl Algorithm for WarmUp {
             return now;
         }
         let (next, level) = self.unpack(state);
-        self.cold_at(next, level).max(now)
+        until(self.last, self.cold_at(next, level).max(now))
     }
 
     fn expires_at(&self, state: u64) -> u64 {
@@ -243,9 +265,9 @@ impl Algorithm for WarmUp {
         }
         let (next, level) = self.here(state, now, self.grid.units(now));
         let word = self.charge(next, level, cost)?;
-        match self.grid.nanos(next) {
+        match until(self.last, self.grid.nanos(next).max(now)) {
             NEVER => None,
-            at => Some(Reservation { next: word, at: at.max(now) }),
+            at => Some(Reservation { next: word, at }),
         }
     }
 }

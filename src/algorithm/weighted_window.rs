@@ -14,9 +14,9 @@
 //! Most admitted in any window of one period: below `2 · limit` (an estimate cannot tell when in the
 //! last window its count arose).
 
-use super::{Algorithm, Step};
+use super::{until, Algorithm, Step};
 use crate::policy::{Kind, Policy, PolicyError};
-use crate::units::{bits, Divisor, HORIZON, NEVER};
+use crate::units::{bits, Divisor, HORIZON, LAST, NEVER};
 use core::num::{NonZeroU128, NonZeroU64};
 
 /// A compiled weighted window.
@@ -28,6 +28,9 @@ pub struct WeightedWindow {
     previous_bits: u32,
     /// `previous` is kept in multiples of `2^coarse`.
     coarse: u32,
+    /// The last window that a word can hold.
+    windows: u64,
+    /// The last clock reading that admits anything.
     last: u64,
 }
 
@@ -62,13 +65,15 @@ impl WeightedWindow {
         if bits(round_up(policy.limit, coarse) >> coarse) > previous_bits {
             coarse += 1;
         }
-        let last = u64::MAX.checked_shr(current_bits + previous_bits).unwrap_or(0).saturating_sub(2);
+        let windows = u64::MAX.checked_shr(current_bits + previous_bits).unwrap_or(0).saturating_sub(2);
+        let last = windows.saturating_add(1).saturating_mul(period.get()).saturating_sub(1).min(LAST);
         Ok(WeightedWindow {
             limit: policy.limit,
             period: Divisor::new(period),
             current_bits,
             previous_bits,
             coarse,
+            windows,
             last,
         })
     }
@@ -92,12 +97,12 @@ impl WeightedWindow {
         high | (previous << self.current_bits) | here.current
     }
 
-    /// `None` after the last window that a word can hold.
+    /// `None` after the last time.
     fn here(&self, state: u64, now: u64) -> Option<Here> {
-        let (window, elapsed) = self.period.div_rem(now);
-        if window > self.last {
+        if now > self.last {
             return None;
         }
+        let (window, elapsed) = self.period.div_rem(now);
         let (stored, previous, current) = self.unpack(state);
         Some(if stored > window {
             Here { window: stored, elapsed: 0, previous, current }
@@ -112,10 +117,7 @@ impl WeightedWindow {
 
     /// When the window that comes `more` after `window` begins; [`NEVER`] if nothing is admitted then.
     fn start(&self, window: u64, more: u64) -> u64 {
-        match window.checked_add(more) {
-            Some(window) if window <= self.last => window.checked_mul(self.period.get()).unwrap_or(NEVER),
-            _ => NEVER,
-        }
+        until(self.last, window.saturating_add(more).saturating_mul(self.period.get()))
     }
 
     fn weight(&self, here: &Here) -> u128 {
@@ -151,7 +153,7 @@ impl WeightedWindow {
     /// stay, or become the limit if they are above it.
     pub(super) fn adopt(&self, old: &WeightedWindow, state: u64) -> Option<u64> {
         let (window, previous, current) = old.unpack(state);
-        if self.period != old.period || window > self.last.min(old.last) {
+        if self.period != old.period || window > self.windows.min(old.windows) {
             return None;
         }
         let (previous, current) = (previous.min(self.limit), current.min(self.limit));
@@ -162,11 +164,15 @@ impl WeightedWindow {
         let window = here.window + 1;
         // What a word would keep of it.
         let previous = here.current;
-        (window <= self.last).then_some(Here { window, elapsed: 0, previous, current: 0 })
+        (window <= self.windows).then_some(Here { window, elapsed: 0, previous, current: 0 })
     }
 }
 
 impl Algorithm for WeightedWindow {
+    fn last_time(&self) -> u64 {
+        self.last
+    }
+
     #[inline]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 0 {
@@ -205,7 +211,7 @@ impl Algorithm for WeightedWindow {
         for _ in 0..3 {
             let Some(h) = here else { break };
             if let Some(at) = self.fits_in(&h, h.current.saturating_add(cost)) {
-                return at.max(now);
+                return until(self.last, at.max(now));
             }
             here = self.next(&h);
         }
@@ -236,7 +242,7 @@ impl Algorithm for WeightedWindow {
         let (window, _) = self.period.div_rem(until.saturating_sub(1));
         let here = match self.start(window, 1) {
             // Both counts, as the one may be for a window that does come.
-            NEVER => Here { window: self.last + 1, elapsed: 0, previous: self.limit, current: self.limit },
+            NEVER => Here { window: self.windows + 1, elapsed: 0, previous: self.limit, current: self.limit },
             _ => Here { window, elapsed: 0, previous: self.limit, current: 0 },
         };
         self.pack(&here)

@@ -195,6 +195,23 @@ pub unsafe extern "C" fn tollbar_policy_spec_check(spec: *const tollbar_policy_s
     })
 }
 
+/// The last clock reading, in nanoseconds, at which the policy admits anything: see [C3]. Returns 0, or the error that
+/// tollbar_policy_spec_check would return.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_policy_spec_last_time(spec: *const tollbar_policy_spec, last_ns: *mut u64) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (last_ns, policy) = unsafe { (place(last_ns)?, policy(spec)?) };
+            last_ns.write(policy.last_time().map_err(policy_code)?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
 /// Compiles a policy. On success `*out` is to be freed with tollbar_policy_free.
 ///
 /// # Safety

@@ -59,8 +59,8 @@
 
 use super::head::{given_up, insist, Head, TRIES};
 use super::{Shared, Watch};
-use crate::algorithm::after;
 use crate::algorithm::sliding_log::{KeyedLog, Packing, SlidingLog};
+use crate::algorithm::{after, until};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Policy, PolicyError};
 use crate::sync::{zeroed, AtomicU64, CachePadded, Ordering};
@@ -335,7 +335,10 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
             let Some(remaining) = self.left(word, judged) else { continue };
             let at = |permits: u64| match self.packing.head(word).checked_add(permits).and_then(|k| k.checked_sub(1)) {
                 // Judged at the newest entry's time, an entry that has left by then has left now.
-                Some(k) => self.leaves(word, k, judged).map(|at| if at <= judged { now } else { at }),
+                Some(k) => self.leaves(word, k, judged).map(|at| match at <= judged {
+                    true => now,
+                    false => until(SlidingLog::LAST, at),
+                }),
                 None => Some(now),
             };
             let retry_after = match verdict {

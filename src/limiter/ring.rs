@@ -30,8 +30,8 @@
 
 use super::head::{given_up, insist, Head, TRIES};
 use super::{Shared, Watch};
-use crate::algorithm::after;
 use crate::algorithm::sliding_window::{Mark, SlidingWindow, Starts};
+use crate::algorithm::{after, until};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Anchor, Policy, PolicyError};
 use crate::sync::{zeroed, AtomicU64, CachePadded, Ordering};
@@ -133,18 +133,20 @@ impl<'a, H: Head> RingView<'a, H> {
         self.starts.get((segment as usize) & self.starts.len().wrapping_sub(1))
     }
 
-    /// As of now, but no earlier than in segment `seen`. `Some(None)` when the clock is beyond what a word
-    /// can hold.
+    /// As of now, but no earlier than in segment `seen`. `Some(None)` after the last time.
     // In place, so that it is not handed over through memory; where size matters more, once.
     #[cfg_attr(feature = "freestanding", inline(never))]
     #[cfg_attr(not(feature = "freestanding"), inline(always))]
     fn view(&self, now: u64, mut seen: u64) -> Option<Option<View>> {
+        if now > self.window.last_time() {
+            return Some(None);
+        }
         for _ in 0..TRIES {
             // By its Acquire the starts that were final when the word was written are seen.
             let word = self.head.load()?;
             let mark = self.window.unpack(word);
             let origin = self.origin();
-            let Some((segment, elapsed)) = self.window.segment(since(origin, now)) else { return Some(None) };
+            let (segment, elapsed) = self.window.segment_in_time(since(origin, now));
             // A clock that went back is judged at the start of the latest segment known.
             let judged = segment.max(mark.segment).max(seen);
             let elapsed = if judged == segment { elapsed } else { 0 };
@@ -319,7 +321,7 @@ impl<'a, H: Head> RingView<'a, H> {
         for _ in 0..self.window.whole() + 3 {
             if let Some(at) = self.window.fits_in(segment, view.mark.count, starts, cost) {
                 let since = since(view.origin, now);
-                return if at == NEVER { NEVER } else { absolute(view.origin, at.max(since), now) };
+                return until(self.window.last_time(), absolute(view.origin, at.max(since), now));
             }
             segment += 1;
             match self.starts_of(segment, view.mark) {

@@ -15,7 +15,7 @@ use super::protocol::{first_to_expire, Again, Candidate, Event, OnFull};
 use super::request::{Sought, ROUNDS};
 use super::slot::{Pair, Slot};
 use super::{PolicyId, Table};
-use crate::algorithm::sliding_log::KeyedLog;
+use crate::algorithm::sliding_log::{KeyedLog, SlidingLog};
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::decision::{Decision, Reason, Verdict};
 use crate::limiter::head::{self, Head, Newcomer, Owner, TRIES};
@@ -23,6 +23,7 @@ use crate::limiter::log::LogView;
 use crate::limiter::ring::RingView;
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::sync::{AtomicU64, Ordering};
+use crate::units::NEVER;
 use core::cell::Cell;
 
 /// A compiled policy whose state is more than a word.
@@ -87,6 +88,13 @@ impl Wide {
         }
     }
 
+    fn last_time(&self) -> u64 {
+        match self {
+            Wide::Ring(window) => window.last_time(),
+            Wide::Log(_) => SlidingLog::LAST,
+        }
+    }
+
     /// Asks the ring or log whose word is behind `head`; `None` if it is not the caller's any more.
     fn ask<H: Head>(&self, head: &H, side: &[AtomicU64], now: u64, ask: Ask) -> Option<Told> {
         macro_rules! each {
@@ -113,16 +121,20 @@ impl Wide {
         }
     }
 
-    /// What a key that the table does not have is told, without being remembered.
-    fn fresh(&self, ask: Ask) -> Told {
+    /// What a key that the table does not have is told at `now`, without being remembered.
+    fn fresh(&self, now: u64, ask: Ask) -> Told {
         let limit = self.limit();
         let (verdict, taken) = match ask {
             Ask::Check(cost) | Ask::Peek(cost) if cost > limit => (Verdict::Never, 0),
+            Ask::Check(1..) | Ask::Peek(1..) | Ask::TakeUpTo(_) if now > self.last_time() => {
+                let denied = head::given_up(Verdict::Denied, 0);
+                return Told { decision: Decision { retry_after: NEVER, reset_after: NEVER, ..denied }, taken: 0 };
+            }
             Ask::Check(cost) => (Verdict::Allowed, cost),
             Ask::Peek(_) => (Verdict::Allowed, 0),
             Ask::TakeUpTo(most) => (Verdict::Allowed, most.min(limit)),
         };
-        let retry_after = if verdict == Verdict::Never { crate::NEVER } else { 0 };
+        let retry_after = if verdict == Verdict::Never { NEVER } else { 0 };
         Told { decision: Decision { retry_after, ..head::given_up(verdict, limit - taken) }, taken }
     }
 }
@@ -155,7 +167,7 @@ impl Table {
     }
 
     fn ask_newcomer(&self, wide: &Wide, key: u64, first: Candidate<'_>, now: u64, ask: Ask) -> Option<Told> {
-        let fresh = wide.fresh(ask);
+        let fresh = wide.fresh(now, ask);
         // What charges nothing takes no slot.
         let charges = matches!(ask, Ask::Check(1..) | Ask::TakeUpTo(1..)) && fresh.decision.is_allowed();
         let wants = charges || matches!(ask, Ask::Peek(1..)) && fresh.decision.is_allowed();

@@ -11,8 +11,8 @@
 //		return errTryLater
 //	}
 //
-// Times are nanoseconds of any one clock from its zero on, up to 73 years; later times admit nothing. All calls on a
-// cell come with one policy and one clock. Time may go back between calls or goroutines: that never admits more.
+// Times are nanoseconds of any one clock from its zero on, up to the policy's last time ([Policy.LastTime], 73 years for
+// all but the fastest policies); later times admit nothing. All calls on a cell come with one policy and one clock. Time may go back between calls or goroutines: that never admits more.
 package cell
 
 import (

@@ -6,8 +6,11 @@ import (
 	"math/bits"
 )
 
-// horizon is the range of clock readings that every policy can hold: 2^61 ns, 73 years.
+// horizon is the span of clock readings that words are laid out for: 2^61 ns, 73 years.
 const horizon = 1 << 61
+
+// lastTime is the last time at which any policy admits anything.
+const lastTime = horizon - 2
 
 // noTime stands for "never" where a number of nanoseconds is expected.
 const noTime = math.MaxUint64

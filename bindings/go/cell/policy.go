@@ -54,7 +54,7 @@ func NewWithInit(limit uint64, period time.Duration, burst, init uint64) (*Polic
 	case init > burst:
 		return nil, ErrInitAboveBurst
 	case limit == 0:
-		return &Policy{shut: true}, nil
+		return &Policy{shut: true, last: lastTime}, nil
 	case burst == 0:
 		return nil, ErrBurstZero
 	}
@@ -78,8 +78,12 @@ func NewWithInit(limit uint64, period time.Duration, burst, init uint64) (*Polic
 	if p.last > 0 {
 		p.last--
 	}
+	p.last = min(p.last, lastTime)
 	return p, nil
 }
+
+// LastTime is the last time at which anything is admitted: 2^61 - 2 ns for all but the fastest policies.
+func (p *Policy) LastTime() uint64 { return p.last }
 
 // Burst is the most permits that can be taken at once; 0 where nothing is admitted.
 func (p *Policy) Burst() uint64 { return p.burst }
@@ -159,7 +163,10 @@ func (p *Policy) freshAt(word, now uint64) uint64 {
 	if p.shut || word == 0 {
 		return now
 	}
-	return max(p.grid.nanos(max(word, p.lacking)-p.lacking), now)
+	if at := max(p.grid.nanos(max(word, p.lacking)-p.lacking), now); at <= p.last {
+		return at
+	}
+	return noTime
 }
 
 // describe is the answer in full: verdict was given at now on n permits, and word is the state after it.

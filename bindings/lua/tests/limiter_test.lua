@@ -23,6 +23,20 @@ test("a limiter gives what its policy says, and the rest is refused", function()
     equal(limiter:allow(), false)
 end)
 
+test("a policy's last time, after which nothing passes", function()
+    local last = assert(tollbar.last_time("3/min algo interval anchor first"))
+    equal(last, 2305843009213693950ULL)
+    assert(tollbar.last_time("15000000000/s burst 1000") < last)
+    local limiter = assert(tollbar.limiter("3/min algo interval anchor first"))
+    equal(limiter:allow_at(last), true)
+    for _, now in ipairs { last + 1, 2ULL ^ 62, 0xffffffffffffffffULL } do
+        equal(limiter:allow_at(now), false)
+    end
+    local none, message = tollbar.last_time("3/min algo nothing")
+    equal(none, nil)
+    assert(message:find("column 12", 1, true), message)
+end)
+
 test("costs, and a cost that never passes", function()
     local limiter = assert(tollbar.limiter("10/day"))
     equal(limiter:allow(7), true)

@@ -191,6 +191,21 @@ function core.policy(text, level)
     return nil, message, code
 end
 
+local last_time = ffi.new("uint64_t[1]")
+
+--- The last clock reading, in nanoseconds, at which a policy of this text admits anything, a uint64_t: 2^61 - 2 for all but the fastest.
+function core.last_time(text)
+    local spec, message, number = core.policy(text)
+    if not spec then
+        return nil, message, number
+    end
+    local code = lib.tollbar_policy_spec_last_time(spec, last_time)
+    if code ~= ALLOWED then
+        return core.failure(code)
+    end
+    return last_time[0]
+end
+
 --- The text of a spec.
 function core.print_policy(spec)
     local buffer, length = ffi.new("char[?]", lib.TOLLBAR_POLICY_TEXT_MAX), ffi.new("size_t[1]")

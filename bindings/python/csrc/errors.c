@@ -49,18 +49,22 @@ PyObject *core_spec_text(core_state *state, const tollbar_policy_spec *spec) {
     return PyUnicode_FromStringAndSize(text, (Py_ssize_t)length);
 }
 
-/* parse(text) -> (canonical text, the fields of the struct in order) */
+/* parse(text) -> (canonical text, the fields of the struct in order, the last time) */
 PyObject *core_parse(PyObject *module, PyObject *text) {
     core_state *state = PyModule_GetState(module);
     tollbar_policy_spec spec;
     if (core_spec_parse(state, text, &spec) != 0)
         return NULL;
+    uint64_t last = 0;
+    int32_t code = tollbar_policy_spec_last_time(&spec, &last);
+    if (code != 0)
+        return core_raise(state, code, NULL);
     PyObject *canonical = core_spec_text(state, &spec);
     if (canonical == NULL)
         return NULL;
-    return Py_BuildValue("NIKKKKKKIIIIII", canonical, spec.algorithm, (unsigned long long)spec.limit,
+    return Py_BuildValue("NIKKKKKKIIIIIIK", canonical, spec.algorithm, (unsigned long long)spec.limit,
                          (unsigned long long)spec.period_ns, (unsigned long long)spec.burst,
                          (unsigned long long)spec.init, (unsigned long long)spec.slack,
                          (unsigned long long)spec.warm_up_ns, spec.cold, spec.segments, spec.mode, spec.anchor,
-                         spec.unit, spec.flags);
+                         spec.unit, spec.flags, (unsigned long long)last);
 }

@@ -29,6 +29,16 @@ def test_a_bucket():
     assert limiter.allow(at=SECOND + 100_000_000) is True
 
 
+def test_nothing_is_admitted_after_the_last_time():
+    policy = Policy("3/min algo interval anchor first")
+    assert policy.last_time_ns == 2**61 - 2
+    assert Policy("15000000000/s burst 1000").last_time_ns < 2**61 - 2
+    limiter = Limiter(policy)
+    assert limiter.allow(at=policy.last_time_ns)
+    for at in [2**61 - 1, 2**61, 2**62 + 1, 2**63, 2**64 - 1]:
+        assert not limiter.allow(at=at) and not limiter.peek(at=at)
+
+
 def test_the_clock_is_the_monotonic_one():
     limiter = Limiter("1/h")
     assert limiter.allow()

@@ -117,7 +117,8 @@ impl Shape {
 
 /// The bits of nanoseconds that hold 16 refills.
 fn slice(policy: &Policy) -> u32 {
-    let refills = u128::from(policy.burst) * 16 * u128::from(policy.period);
+    // More than 128 bits are longer than the longest slice.
+    let refills = (u128::from(policy.burst) * 16).saturating_mul(u128::from(policy.period));
     let nanos = refills / core::num::NonZeroU128::new(u128::from(policy.limit)).unwrap_or(core::num::NonZeroU128::MIN);
     (128 - nanos.leading_zeros()).clamp(Seats::LEAST_SLICE, Seats::MOST_SLICE)
 }
@@ -138,11 +139,12 @@ impl Striped {
     }
 }
 
-/// The word's bucket.
+/// The word's bucket. It is smaller than the policy's, and its last time is the policy's all the same.
 fn compiled(policy: &Policy, shape: &Shape) -> Result<Gcra, PolicyError> {
     policy.validate()?;
+    let last = Gcra::new(policy)?.last_time();
     let burst = policy.burst.saturating_sub(shape.credit());
-    Gcra::new(&Policy { burst, init: policy.init.min(burst), ..*policy })
+    Ok(Gcra::new(&Policy { burst, init: policy.init.min(burst), ..*policy })?.ending_at(last))
 }
 
 impl<C: Clock> Striped<C> {
@@ -190,11 +192,11 @@ impl<C: Clock> Striped<C> {
         self.admit_as(thread::current(), cost, || self.clock.now())
     }
 
-    /// [`Striped::admit`] at the caller's time, in nanoseconds on the clock's scale. It is not looked at where the
-    /// thread has the credit.
+    /// [`Striped::admit`] at the caller's time, in nanoseconds on the clock's scale. Where the thread has the credit the time
+    /// matters only if it is after [`Policy::last_time`]: then nothing is admitted.
     #[inline]
     pub fn admit_at(&self, now: u64, cost: u64) -> Verdict {
-        self.admit_as(thread::current(), cost, || now)
+        self.admit_as(self.seated_at(now), cost, || now)
     }
 
     /// [`Striped::admit`] with the answer in full. It reads the clock and the shared line always.
@@ -205,7 +207,7 @@ impl<C: Clock> Striped<C> {
     /// [`Striped::check`] at the caller's time. `remaining` is of this thread, as of [`Striped::available_at`];
     /// `retry_after` and `reset_after` are the shared bucket's.
     pub fn check_at(&self, now: u64, cost: u64) -> Decision {
-        self.check_as(thread::current(), now, cost)
+        self.check_as(self.seated_at(now), now, cost)
     }
 
     /// Permits that this thread could take now, one by one: those of the shared bucket and its own credit.
@@ -216,7 +218,7 @@ impl<C: Clock> Striped<C> {
 
     /// [`Striped::available`] at the caller's time.
     pub fn available_at(&self, now: u64) -> u64 {
-        self.available_as(thread::current(), now)
+        self.available_as(self.seated_at(now), now)
     }
 
     /// The shared bucket back to fresh. Credit stays with its threads, which is within the bound. Admissions of
@@ -229,6 +231,15 @@ impl<C: Clock> Striped<C> {
     /// Requests that came to the shared bucket with an older time than one admitted there before them.
     pub fn backward_steps(&self) -> u64 {
         self.line.watch.backward_steps()
+    }
+
+    /// The calling thread; after the last time a thread without a seat, for which there is no credit.
+    #[inline(always)]
+    fn seated_at(&self, now: u64) -> u64 {
+        match now > self.gcra.last_time() {
+            true => 0,
+            false => thread::current(),
+        }
     }
 
     #[inline(always)]

@@ -88,6 +88,11 @@ class Policy:
         return self._fields[3]
 
     @property
+    def last_time_ns(self) -> int:
+        """The last clock reading, in nanoseconds, at which anything is admitted: 2**61 - 2 for all but the fastest policies."""
+        return self._fields[13]
+
+    @property
     def _lends(self) -> bool:
         """Whether a request passes that costs more than what is left, and is paid for afterwards."""
         return self.algorithm in ("pacer", "warm-up") or bool(self._fields[12] & _BORROW)

@@ -1,0 +1,44 @@
+//! How long a policy's clock may run.
+//!
+//! A state word holds a time, so it has an end. Every policy has one last clock reading at which it admits,
+//! whatever applies it (cell, limiter, striped bucket, table, in batches or not), and refuses every cost above 0
+//! at all later readings, [`NEVER`](crate::NEVER) among them.
+
+use super::sliding_log::SlidingLog;
+use super::sliding_window::SlidingWindow;
+use super::{Algorithm, Rule};
+use crate::policy::{Kind, Policy, PolicyError};
+use crate::units::LAST;
+
+impl Policy {
+    /// The last clock reading, in nanoseconds, at which this policy admits anything. Later requests are refused
+    /// for good: their `retry_after` is [`NEVER`](crate::NEVER).
+    ///
+    /// It is [`LAST`], 73 years from the clock's zero, for every policy of up to 4·10⁹ permits a second whose burst
+    /// refills within two years and whose period is below 12 years. Others may end earlier, down to 2⁵⁸ ns (9 years).
+    ///
+    /// On a clock of Unix time [`LAST`] is in January 2043, and for some of those others the last time is over:
+    /// compare it with the clock before such a policy is used.
+    ///
+    /// ```
+    /// use tollbar::Policy;
+    /// let slow: Policy = "5/min".parse()?;
+    /// assert_eq!(slow.last_time(), Ok((1 << 61) - 2));
+    /// let fast: Policy = "15000000000/s burst 1000".parse()?;
+    /// assert!(fast.last_time()? < (1 << 61) - 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of compiling the policy.
+    pub fn last_time(&self) -> Result<u64, PolicyError> {
+        self.validate()?;
+        match self.kind {
+            // It refuses everything, as long as there are times.
+            _ if self.limit == 0 => Ok(LAST),
+            Kind::SlidingWindow => SlidingWindow::new(self).map(|window| window.last_time()),
+            Kind::SlidingLog => SlidingLog::new(self).map(|_| SlidingLog::LAST),
+            _ => Rule::new(self).map(|rule| rule.last_time()),
+        }
+    }
+}
