@@ -1,8 +1,11 @@
 /* Tries every order in which the steps of a few owners can come, with at most so many changes from one that could go on to
- * another, and with one of them killed at every point. With the argument `all`, two owners are tried in every order. A step is an access to the shared memory.
+ * another, and with one of them killed at every point. With the argument `all`, two owners are tried in every order; any other
+ * argument is the name of the one scenario to try. A step is an access to the shared memory.
  *
- * Each owner is a coroutine, which gives way before each step. An order is a list of choices; the next one is found by changing the last
- * choice that can be changed, and everything is done again from the beginning. */
+ * Each owner is a coroutine, which gives way before each step. An order is a list of choices. The program finds the next order by
+ * changing the last choice that can be changed, and does everything again from the beginning.
+ *
+ * Some owners part while they are in, as a worker does that ends with requests unfinished, and leave only then. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +33,9 @@ typedef struct {
     int changes; /* at most */
     int kills;   /* at most */
     int window;
+    int holds;   /* each enters so often before it leaves */
+    int parts;   /* so many of them, from the first on, part before they leave */
+    int reborn;  /* the process that comes last has the number of the first that was killed */
 } scenario_t;
 
 typedef struct {
@@ -46,12 +52,14 @@ static int current = -1;
 static uint64_t memory[512];
 static int choices[DEEPEST], options[DEEPEST], depth;
 static int killed_any;
+/* The number of a process that was killed, and that another process has now; nobody knows when either began. */
+static uint32_t reborn;
 static int most_inside, refusals, lets;
 
 static int gone(ngx_tollbar_conn_process_t process, int thorough)
 {
     (void) thorough;
-    return process.number <= ACTORS && actors[process.number - 1].killed;
+    return process.number != reborn && process.number <= ACTORS && actors[process.number - 1].killed;
 }
 
 static void fail(const char *what)
@@ -83,35 +91,68 @@ static int inside(void)
     return sum;
 }
 
+/* Nobody is undecided on by whom no request is being decided on. */
+static void decided(const actor_t *actor)
+{
+    const memory_t *table = actor->view.memory;
+    int n;
+
+    for (n = 0; n < SLOTS; n++) {
+        if ((table->slots[n] & DECIDING) != 0 && (table->slots[n] >> OWNER_AT) % NGX_TOLLBAR_CONN_OWNERS == actor->view.owner) {
+            fail("one that has an answer is still being decided on");
+        }
+    }
+}
+
+/* One round: enters, and leaves or parts. */
+static void enter_and_leave(actor_t *actor, int number, int round)
+{
+    ngx_tollbar_conn_slot_t slots[4];
+    int n, held = 0;
+
+    for (n = 0; n < scenario->holds; n++) {
+        if (ngx_tollbar_conn_enter(&actor->view, HASH, scenario->limit, (uint64_t) round, &slots[held]) != NGX_TOLLBAR_CONN_IN) {
+            actor->refused++;
+            refusals++;
+            decided(actor);
+            continue;
+        }
+        held++;
+        actor->inside++;
+        lets++;
+        decided(actor);
+        if (inside() > most_inside) {
+            most_inside = inside();
+        }
+        if (inside() > (int) scenario->limit) {
+            fail("more than the limit are in");
+        }
+        /* Others come between, and it may be killed while it is in. */
+        step();
+    }
+    if (number < scenario->parts) {
+        actor->inside = 0;
+        ngx_tollbar_conn_part(&actor->view);
+        step();
+    }
+    while (held > 0) {
+        actor->inside -= actor->inside > 0;
+        ngx_tollbar_conn_leave(&actor->view, slots[--held]);
+    }
+}
+
 /* What one owner does. */
 static void act(int number)
 {
     actor_t *actor = &actors[number];
     ngx_tollbar_conn_process_t self = { (uint32_t) number + 1, 1 };
-    ngx_tollbar_conn_slot_t slot;
     int round;
 
     if (number >= scenario->joined && ngx_tollbar_conn_join(&actor->view, self) != 0) {
         fail("no record was free");
     }
     for (round = 0; round < scenario->rounds; round++) {
-        if (ngx_tollbar_conn_enter(&actor->view, HASH, scenario->limit, (uint64_t) round, &slot) == NGX_TOLLBAR_CONN_IN) {
-            actor->inside = 1;
-            lets++;
-            if (inside() > most_inside) {
-                most_inside = inside();
-            }
-            if (inside() > (int) scenario->limit) {
-                fail("more than the limit are in");
-            }
-            /* Others come between, and it may be killed while it is in. */
-            step();
-            actor->inside = 0;
-            ngx_tollbar_conn_leave(&actor->view, slot);
-        } else {
-            actor->refused++;
-            refusals++;
-        }
+        enter_and_leave(actor, number, round);
     }
     actor->ended = 1;
     swapcontext(&actor->context, &scheduler);
@@ -145,7 +186,7 @@ static void survivors(void)
     int n;
 
     for (n = 0; n < scenario->actors; n++) {
-        if (actors[n].killed) {
+        if (actors[n].killed || actors[n].view.record == 0) {
             continue;
         }
         for (let = 0; ngx_tollbar_conn_enter(&actors[n].view, HASH, scenario->limit, 2000, &slots[let]) == NGX_TOLLBAR_CONN_IN; let++) {
@@ -174,6 +215,7 @@ static void run(void)
     table->slots_n = SLOTS;
     table->window = (uint64_t) scenario->window;
     killed_any = 0;
+    reborn = 0;
     depth = 0;
     for (n = 0; n < scenario->actors; n++) {
         memset(&actors[n].view, 0, sizeof(actors[n].view));
@@ -216,12 +258,21 @@ static void run(void)
         swapcontext(&scheduler, &actors[pick].context);
         current = -1;
     }
-    survivors();
+    /* To those that are left, a process whose number has come again is there; only the one that has the number knows better. */
+    if (!scenario->reborn) {
+        survivors();
+    }
     /* Whatever has happened, the next process finds room for the limit and for no more, and no slot is lost. */
     memset(&after, 0, sizeof(after));
     after.memory = table;
     after.gone = gone;
     self.number = 100;
+    for (n = 0; scenario->reborn && n < scenario->actors; n++) {
+        if (actors[n].killed) {
+            self.number = reborn = (uint32_t) n + 1;
+            break;
+        }
+    }
     if (ngx_tollbar_conn_join(&after, self) != 0) {
         fail("no record is left");
     }
@@ -256,13 +307,19 @@ static int advance(void)
 int main(int count, char **arguments)
 {
     static const scenario_t all[] = {
-        { "two", 2, 2, 1, 1, 5, 0, 2 },
-        { "two with room for both", 2, 2, 1, 2, 5, 0, 2 },
-        { "three, limit 2", 3, 3, 1, 2, 3, 0, 3 },
-        { "two, twice each, one killed", 2, 2, 2, 1, 3, 1, 2 },
-        { "two, one killed, a third joins", 3, 2, 1, 1, 2, 1, 3 },
-        { "one, killed, two join", 3, 1, 1, 1, 2, 1, 3 },
-        { "two join, both may be killed", 2, 0, 1, 1, 2, 2, 2 },
+        { "two", 2, 2, 1, 1, 5, 0, 2, 1, 0, 0 },
+        { "two with room for both", 2, 2, 1, 2, 5, 0, 2, 1, 0, 0 },
+        { "three, limit 2", 3, 3, 1, 2, 3, 0, 3, 1, 0, 0 },
+        { "two, two at a time, limit 2", 2, 2, 1, 2, 4, 0, 2, 2, 0, 0 },
+        { "two, twice each, one killed", 2, 2, 2, 1, 3, 1, 2, 1, 0, 0 },
+        { "two, one killed, a third joins", 3, 2, 1, 1, 2, 1, 3, 1, 0, 0 },
+        { "one, killed, two join", 3, 1, 1, 1, 2, 1, 3, 1, 0, 0 },
+        { "two join, both may be killed", 2, 0, 1, 1, 2, 2, 2, 1, 0, 0 },
+        { "two, one killed, its number comes again", 2, 2, 1, 1, 2, 1, 2, 1, 0, 1 },
+        { "two, one parts", 2, 2, 1, 1, 4, 0, 2, 1, 1, 0 },
+        { "one parts with two, two join", 3, 1, 1, 2, 2, 0, 3, 2, 1, 0 },
+        { "one parts, another joins, a third asks", 3, 2, 1, 1, 3, 0, 3, 1, 1, 0 },
+        { "two part, a third joins", 3, 2, 1, 1, 2, 0, 3, 1, 2, 0 },
     };
     size_t n;
     long orders;
@@ -271,6 +328,9 @@ int main(int count, char **arguments)
         scenario_t one = all[n];
 
         scenario = &one;
+        if (count > 1 && strcmp(arguments[1], "all") != 0 && strcmp(arguments[1], one.name) != 0) {
+            continue;
+        }
         if (count > 1 && strcmp(arguments[1], "all") == 0 && one.changes == 5) {
             one.changes = DEEPEST;
         }
@@ -280,7 +340,7 @@ int main(int count, char **arguments)
         do {
             run();
             orders++;
-            if (scenario->limit >= (uint32_t) scenario->actors && refusals > 0) {
+            if (scenario->limit >= (uint32_t) (scenario->actors * scenario->holds) && refusals > 0) {
                 fail("refused though there was room for all");
             }
         } while (advance());
