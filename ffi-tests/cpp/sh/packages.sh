@@ -82,6 +82,14 @@ cmake_installs() {
     cmake_project find staged static -Dtollbar_DIR="$stage/lib/some-linux/cmake/tollbar"
 }
 
+# A source that changes is a reason for CMake to build anew: each that is compiled in is one of its dependencies.
+cmake_knows_its_sources() {
+    cmake -S "$root" -B "$work/knows" -G 'Unix Makefiles' || return 1
+    find "$root/src" -name '*.rs' -o -name '*.lua' | while read -r source; do
+        grep -qF "$source" "$work/knows/CMakeFiles/tollbar_libraries.dir/build.make" || { echo "not known: $source" && return 1; }
+    done
+}
+
 packages() {
     check "make install PREFIX=..." install_cpp "$work/prefix"
     check "installed: headers, a package without paths" headers_are_installed "$work/prefix"
@@ -99,4 +107,5 @@ packages() {
     check "add_subdirectory, static unless asked" cmake_project inside inside static
     check "add_subdirectory, BUILD_SHARED_LIBS" cmake_project inside inside-shared shared -DBUILD_SHARED_LIBS=ON
     check "cmake --install to a stage, and found there" cmake_installs
+    check "add_subdirectory builds what is stale" cmake_knows_its_sources
 }
