@@ -189,6 +189,25 @@ def test_waiting_lets_others_go_on(launch):
     assert max(refused) < passed[-1] - passed[0]
 
 
+def test_waiting_in_line(launch):
+    """What cannot be booked, by nginx's own semaphores."""
+    server = """
+    location /wait { access_by_lua_block {
+        if not limiter:wait(tonumber(ngx.var.arg_patience)) then return ngx.exit(429) end
+        if package.loaded["ngx.semaphore"] == nil then return ngx.exit(500) end
+    } empty_gif; }
+"""
+    make = '0; limiter = assert(require("tollbar").limiter("1/300ms algo sliding-log"))'
+    nginx = launch(**parts(make, server=server, workers=1))
+    began = time.monotonic()
+    assert statuses(nginx.volley("/wait?patience=60", 5)) == [200] * 5
+    assert time.monotonic() - began >= 4 * 0.3
+    # Who has no time left goes, and the others get their turn.
+    answers = sorted(statuses(nginx.volley("/wait?patience=0.75", 6)))
+    assert answers[0] == 200 and answers[-1] == 429 and set(answers) == {200, 429}
+    assert nginx.get("/wait?patience=60").status == 200
+
+
 def test_the_configuration_of_the_readme(launch, path):
     """As a reader would take it, but for where things are."""
     text = (ROOT / "bindings" / "lua" / "README.md").read_text()

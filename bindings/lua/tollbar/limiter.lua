@@ -1,6 +1,7 @@
 --- Limiter: one state, any algorithm.
 local ffi = require "ffi"
 local core = require "tollbar.core"
+local line = require "tollbar.line"
 
 local lib = core.lib
 local count, answer, failure = core.count, core.answer, core.failure
@@ -83,26 +84,62 @@ local function sleep_until(sleep, clock, time)
     end
 end
 
---- In nginx, where nothing may block: books, or asks again.
-local function wait_in_nginx(self, sleep, patience, cost)
-    local began, left = core.clock_now(self.clock), patience
-    while true do
-        local now = core.clock_now(self.clock)
-        local passed = now - began
-        left = passed < patience and patience - passed or 0ULL
-        local code = lib.tollbar_limiter_reserve_at(self.handle, now, cost, left, word)
-        if code == ALLOWED then
-            sleep_until(sleep, self.clock, now + word[0])
-            return true
-        elseif code == DENIED then
-            -- Too long, or an algorithm that cannot book ahead.
-            code = lib.tollbar_limiter_check(self.handle, cost, decision)
+--- Books, or asks: a code and the time from which the permits may be used; or nil and the time to ask again.
+local function book_or_ask(self, patience, cost)
+    local now = core.clock_now(self.clock)
+    local code = lib.tollbar_limiter_reserve_at(self.handle, now, cost, patience, word)
+    if code == ALLOWED then
+        return code, now + word[0]
+    elseif code == DENIED then
+        -- Too long, or an algorithm that cannot book ahead.
+        code = lib.tollbar_limiter_check(self.handle, cost, decision)
+        if code == DENIED and decision.retry_after_ns <= patience then
+            return nil, now + decision.retry_after_ns
         end
-        if code ~= DENIED or decision.retry_after_ns > left then
-            return code
-        end
-        sleep_until(sleep, self.clock, now + decision.retry_after_ns)
     end
+    return code, now
+end
+
+--- In nginx, where nothing may block: books, or stands in line and asks again.
+local function wait_in_nginx(self, sleep, patience, cost)
+    local function clock()
+        return core.clock_now(self.clock)
+    end
+    local began, semaphore = clock(), line.semaphore()
+    local deadline = began + patience
+    if deadline < began then
+        deadline = 0xffffffffffffffffULL
+    end
+    local code, at
+    if not (semaphore and line.anybody(self)) then
+        code, at = book_or_ask(self, patience, cost)
+    else
+        -- What never passes need not wait its turn to be told so.
+        local alone = lib.tollbar_limiter_peek(self.handle, cost, decision)
+        if alone ~= ALLOWED and (alone ~= DENIED or decision.retry_after_ns > patience) then
+            return alone
+        end
+        at = began
+    end
+    local function sleep_to(time)
+        sleep_until(sleep, self.clock, time)
+    end
+    local function ask(left)
+        code, at = book_or_ask(self, left, cost)
+        return code, at
+    end
+    if code == nil and semaphore then
+        code = line.wait(self, semaphore, at, deadline, clock, sleep_to, ask, DENIED)
+    end
+    while code == nil do
+        sleep_to(at)
+        local now = clock()
+        ask(now < deadline and deadline - now or 0ULL)
+    end
+    if code == ALLOWED then
+        sleep_to(at)
+    end
+    return code
 end
 
 --- Takes `cost` permits, sleeping up to `timeout` seconds for them: true if it has. False at once if they cannot be had by
@@ -115,9 +152,6 @@ function Limiter:wait(timeout, cost)
     local code
     if ngx and ngx.sleep then
         code = wait_in_nginx(self, ngx.sleep, patience, cost)
-        if code == true then
-            return true
-        end
     else
         code = lib.tollbar_limiter_wait(self.handle, cost, patience, nil)
     end
