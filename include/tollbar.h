@@ -35,8 +35,9 @@
  *      that is not what the call says is undefined, as everywhere in C.
  * [C5] Any number of threads may call at once, but for _free, _close, _init_in and _new's own output.
  *      No call locks; none but _wait and those that make or end things allocates, blocks or enters
- *      the kernel (reading the system's clock aside; and a process allocates once more for a policy
- *      that another has changed in a table they share). All may be used on both sides of a fork.
+ *      the kernel (reading the system's clock aside, which all calls do in a process's first
+ *      millisecond; and a process allocates once more for a policy that another has changed in a
+ *      table they share). All may be used on both sides of a fork.
  * [C6] Structs that start with `struct_size` may grow. Initialise them with their _INIT macro; a
  *      library of another version reads and writes only what both know, and refuses with
  *      TOLLBAR_E_RESERVED what it would have to ignore.
@@ -297,6 +298,9 @@ const char *tollbar_version_string(void);
  *     count rejected                         fixed-window, sliding-log
  *     unit bytes|permits                     all; with bytes, sizes may carry kb mb gb kib mib gib
  *
+ * Windows with `anchor epoch` (which they have unless `anchor first` is given) begin at multiples of their length since time 0 of the
+ * clock. By the clocks of limiters and tables that is UTC: `1000/day algo fixed-window` begins anew at midnight UTC.
+ *
  * The most that a policy admits in any window of one period:
  *
  *     gcra              burst + limit        sliding-log      limit
@@ -332,7 +336,7 @@ const char *tollbar_version_string(void);
 /* A rate that grows from cold to its limit. One word. */
 #define TOLLBAR_ALGORITHM_WARM_UP 7u
 
-/* Windows are aligned to time 0 of the clock. */
+/* Windows are aligned to time 0 of the clock: by the clocks of limiters and tables, to UTC. */
 #define TOLLBAR_ANCHOR_EPOCH 0u
 
 /* Windows are aligned to the first request of a fresh state. */
@@ -477,10 +481,15 @@ int32_t tollbar_policy_init_in(void *memory,
  * 4. Clocks
  * -------------------------------------------------------------------------------------------- */
 
-/* Calls without _at read a clock. On one host all of these have the same zero (boot) and scale, in
- * every process. */
-
-/* The processor's counter on CLOCK_MONOTONIC's scale; CLOCK_MONOTONIC where it cannot be trusted. */
+/* Calls without _at read a clock.
+ *
+ * Limiters and tables count UTC: nanoseconds since 2025-03-13 00:00:00 (TOLLBAR_TIME_ZERO), so windows begin at full minutes, hours
+ * and days of UTC (tollbar_limiter_now, tollbar_table_now). A process asks the system for the date once; from then on this time never
+ * steps. Where the system's date is before 2025-03-13, or 40 years after it, windows are aligned to the machine's start.
+ *
+ * Cells count from the machine's start, in every process of it (tollbar_clock_now). */
+/* The processor's counter on CLOCK_MONOTONIC's scale. It reads CLOCK_MONOTONIC instead for the first millisecond of a process,
+ * and where the processor does not call its counter invariant or Linux has struck it from its list of clock sources. */
 #define TOLLBAR_CLOCK_TSC 0u
 
 /* CLOCK_MONOTONIC. */
@@ -489,9 +498,18 @@ int32_t tollbar_policy_init_in(void *memory,
 /* CLOCK_MONOTONIC_COARSE: cheap, in steps of the kernel's tick (1 to 10 ms). */
 #define TOLLBAR_CLOCK_COARSE 2u
 
-/* Reads a TOLLBAR_CLOCK_: nanoseconds since boot. All three have one scale, so their times may be
- * given to any `_at` call; times of another scale may not be mixed with them in one limiter. */
-int32_t tollbar_clock_now(uint32_t clock, uint64_t *now_ns);
+/* CLOCK_REALTIME, Unix nanoseconds. It follows each step of the system's clock: after a step back by an hour, whatever had used
+ * up its limit before the step is refused for up to an hour. */
+#define TOLLBAR_CLOCK_WALL 3u
+
+/* Where the times of limiters and tables begin, in Unix nanoseconds: 2025-03-13 00:00:00 UTC, 20,160 days after 1970. A window
+ * whose length divides 20,160 days (so every one that divides a day, 2 to 10 days, and 4 weeks) begins when it would in Unix time. */
+#define TOLLBAR_TIME_ZERO UINT64_C(1741824000000000000)
+
+/* Reads a TOLLBAR_CLOCK_: nanoseconds since the machine's start, in every process of it; TOLLBAR_CLOCK_WALL: since 1970. For cells
+ * and for intervals. Limiters and tables have a zero of their own: tollbar_limiter_now, tollbar_table_now. */
+int32_t tollbar_clock_now(uint32_t clock,
+                          uint64_t *now_ns);
 
 /* 1 if TOLLBAR_CLOCK_TSC reads the processor's counter, 0 if it reads CLOCK_MONOTONIC in its place. */
 int32_t tollbar_clock_is_counter(void);
@@ -650,7 +668,7 @@ typedef struct tollbar_limiter tollbar_limiter;
 typedef struct tollbar_limiter_options {
     /* sizeof(tollbar_limiter_options), as the caller's compiler sees it. */
     uint32_t struct_size;
-    /* A TOLLBAR_CLOCK_ number, for the calls without `_at`. */
+    /* A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_limiter_now). */
     uint32_t clock;
     /* Callers that may sleep in tollbar_limiter_wait at one time; 0: 1024. More are refused at once. */
     uint32_t waiters;
@@ -693,6 +711,11 @@ int32_t tollbar_limiter_init_in(void *memory,
  * NULL is nothing. */
 void tollbar_limiter_close(tollbar_limiter *limiter);
 
+/* The time that the calls without `_at` read: nanoseconds of UTC since TOLLBAR_TIME_ZERO, as CLOCK_REALTIME said when the process
+ * first needed it. It never steps. With TOLLBAR_CLOCK_WALL it is Unix time. */
+int32_t tollbar_limiter_now(const tollbar_limiter *limiter,
+                            uint64_t *now_ns);
+
 /* Default options. */
 #define TOLLBAR_LIMITER_OPTIONS_INIT { (uint32_t)sizeof(tollbar_limiter_options), 0, 0, 0 }
 
@@ -724,8 +747,8 @@ typedef struct tollbar_limiter_state {
  * answer in full; it is cheaper without. */
 int32_t tollbar_limiter_check(const tollbar_limiter *limiter, uint64_t cost, tollbar_decision *out);
 
-/* tollbar_limiter_check at the caller's time. A limiter is either always called with the caller's
- * time or on the scale of its clock (tollbar_clock_now). */
+/* tollbar_limiter_check at the caller's time. All times given to one limiter are of one scale: tollbar_limiter_now's, which the
+ * calls without a time read, or another that all its callers use for all calls. */
 int32_t tollbar_limiter_check_at(const tollbar_limiter *limiter,
                                  uint64_t now_ns,
                                  uint64_t cost,
@@ -823,8 +846,9 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  * of its own under each. How a table is laid out, and why it is right, is in docs/table.md.
  */
 
-/* The newcomer is refused: nobody is forgotten, nobody gets in uncounted. */
-#define TOLLBAR_ON_FULL_DENY 0u
+/* The newcomer is admitted as a fresh key would be. It takes the slot that would have expired first and owes until then; the key
+ * that had the slot is forgotten. */
+#define TOLLBAR_ON_FULL_EVICT_NEAREST 0u
 
 /* The newcomer takes over the slot that would have expired first, together with its debt. */
 #define TOLLBAR_ON_FULL_INHERIT 1u
@@ -832,9 +856,9 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
 /* The newcomer is admitted as a fresh key would be, and not remembered. */
 #define TOLLBAR_ON_FULL_ALLOW 2u
 
-/* The newcomer is admitted as a fresh key would be, in the slot that would have expired first: that key
- * is forgotten, and the newcomer owes until then. */
-#define TOLLBAR_ON_FULL_EVICT_NEAREST 3u
+/* The newcomer is refused: no key is forgotten, none gets in uncounted. For keys that a stranger cannot invent: whoever can
+ * invent keys can fill the table and shut out all newcomers. */
+#define TOLLBAR_ON_FULL_DENY 3u
 
 /* A request without a key (NULL, or of no bytes) is refused. */
 #define TOLLBAR_MISSING_DENY 0u
@@ -859,7 +883,7 @@ typedef struct tollbar_table tollbar_table;
 typedef struct tollbar_table_options {
     /* sizeof(tollbar_table_options), as the caller's compiler sees it. */
     uint32_t struct_size;
-    /* A TOLLBAR_ON_FULL_ number: what a newcomer gets when there is no place. */
+    /* A TOLLBAR_ON_FULL_ number: what a newcomer gets when there is no place. 0: TOLLBAR_ON_FULL_EVICT_NEAREST. */
     uint32_t on_full;
     /* Keys that are to have a place at one time. Slots are made for a quarter more, at least 5,120. */
     uint64_t capacity;
@@ -867,7 +891,7 @@ typedef struct tollbar_table_options {
     uint64_t seed;
     /* A TOLLBAR_MISSING_ number: what a request without a key gets. */
     uint32_t missing_key;
-    /* A TOLLBAR_CLOCK_ number, for the calls without `_at`. */
+    /* A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_table_now). */
     uint32_t clock;
     /* Permissions of a file that is made; 0: 0600. */
     uint32_t mode;
@@ -1055,8 +1079,9 @@ int32_t tollbar_table_hash(const tollbar_table *table,
                            size_t length,
                            uint64_t *hash);
 
-/* The time that the calls without `_at` read: nanoseconds of the table's clock, in a file that is older
- * than the last start of the machine moved so that it goes on. */
+/* The time that the calls without `_at` read: nanoseconds of UTC since TOLLBAR_TIME_ZERO, as CLOCK_REALTIME said when the process
+ * that made the table first needed it. It never steps, and a file's time goes on after the machine was started again. With
+ * TOLLBAR_CLOCK_WALL it is Unix time. */
 int32_t tollbar_table_now(const tollbar_table *table,
                           uint64_t *now_ns);
 
@@ -1437,7 +1462,7 @@ int32_t tollbar_lease_peek(const tollbar_lease *lease,
                            uint64_t cost,
                            tollbar_decision *out);
 
-/* The node's time in nanoseconds: CLOCK_MONOTONIC's, read from the processor's counter. 0 for NULL. */
+/* The node's time in nanoseconds, the same in all its processes: UTC since TOLLBAR_TIME_ZERO, as tollbar_table_now has it. 0 for NULL. */
 uint64_t tollbar_lease_now(const tollbar_lease *lease);
 
 /* Fills in what has happened. */

@@ -1,4 +1,7 @@
-//! Where `now` comes from. Sources never mix in one limiter.
+//! Where `now` comes from.
+//!
+//! A [`Source`] is one of the system's clocks. A limiter or a table reads its source through [`Utc`], which counts from
+//! [`TIME_ZERO`], so that windows begin at full minutes, hours and days of UTC. Sources never mix in one limiter.
 //!
 //! The system's clocks need a Unix. Elsewhere there are [`Manual`] and the caller's own [`Clock`].
 
@@ -32,10 +35,11 @@ pub struct Monotonic;
 pub struct Coarse;
 
 /// The processor's time-stamp counter, kept on `CLOCK_MONOTONIC`'s scale (the same zero) by
-/// comparing the two when it is first used and then at growing intervals up to once a second.
+/// comparing the two when it is first used, a millisecond later, and then at growing intervals up to once a second.
 ///
-/// It needs an invariant counter (the processor says so); without one, and on other architectures
-/// than x86-64, it reads `CLOCK_MONOTONIC`. No thread ever waits for another here: one that meets an
+/// It reads `CLOCK_MONOTONIC` instead during that first millisecond, on other architectures than x86-64, where the processor
+/// does not say that the counter is invariant, and where Linux does not list `tsc` among the clock sources that it would use
+/// (the kernel strikes out a counter that it has seen to be unstable). No thread ever waits for another here: one that meets an
 /// adjustment in progress reads `CLOCK_MONOTONIC` for once.
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,6 +53,107 @@ impl Tsc {
         return tsc::usable();
         #[cfg(not(all(target_arch = "x86_64", not(loom))))]
         false
+    }
+}
+
+/// `CLOCK_REALTIME`: nanoseconds since 1970 UTC. It follows every step of the system's clock, so a step back by an hour
+/// refuses for up to an hour whatever was admitted up to its limit before the step. About 25 ns a call.
+///
+/// [`Utc`] is the clock for windows that begin at full hours: it does not step.
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wall;
+
+/// Where the times of limiters and tables begin: 2025-03-13 00:00:00 UTC, in Unix nanoseconds.
+///
+/// That is 20,160 days after 1970. A window whose length divides 20,160 days (whole seconds that divide a minute, minutes that
+/// divide an hour, hours that divide a day, 1 to 10 days, 4 weeks) therefore begins at the same instants as one that is aligned
+/// to Unix time. Counting from 2025 leaves the 73 years that a state word can tell (`docs/state-word.md`) to the future.
+pub const TIME_ZERO: u64 = 20_160 * 86_400 * 1_000_000_000;
+
+/// What the system's clock may say and be believed: 40 years from [`TIME_ZERO`] on.
+#[cfg(unix)]
+const BELIEVED: u64 = 40 * 365 * 86_400 * 1_000_000_000;
+
+/// A [`Source`] that counts from [`TIME_ZERO`]: the default clock of limiters and tables.
+///
+/// A process takes the distance to UTC from `CLOCK_REALTIME` once and keeps it. So this clock never steps, however the
+/// system's clock is set later: where that is corrected by an hour, daily windows begin an hour off until the process is started
+/// anew. On a machine whose clock is before 2025-03-13, or 40 years after it, the distance is 0 and windows are aligned to the
+/// machine's start. To [`Source::Wall`] nothing is added: its times stay Unix nanoseconds.
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug)]
+pub struct Utc {
+    source: Source,
+    offset: u64,
+}
+
+#[cfg(unix)]
+impl Utc {
+    /// `source`, moved to UTC.
+    pub fn new(source: Source) -> Utc {
+        // The first reading opens a file: when something is made, and not when it decides.
+        source.now();
+        let offset = match source {
+            Source::Wall => 0,
+            _ => offset(),
+        };
+        Utc { source, offset }
+    }
+
+    /// The source that is read.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// What is added to the source's time, modulo 2^64.
+    #[cfg_attr(loom, allow(dead_code))] // Tables are not compiled under loom.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+}
+
+#[cfg(unix)]
+impl Default for Utc {
+    fn default() -> Utc {
+        Utc::new(Source::default())
+    }
+}
+
+/// This process's distance from `CLOCK_MONOTONIC` to UTC. Children of a fork keep their parent's.
+#[cfg(unix)]
+fn offset() -> u64 {
+    // std's: a loom model may not have statics. 0: not known yet.
+    static OFFSET: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
+    // Relaxed throughout: the number is all there is to see.
+    let known = OFFSET.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let first = offset_at(Monotonic.now(), Wall.now());
+    match OFFSET.compare_exchange(0, first, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => first,
+        Err(known) => known,
+    }
+}
+
+/// The distance to UTC since [`TIME_ZERO`] when `CLOCK_MONOTONIC` says `now` and the system's clock says `wall`.
+#[cfg(unix)]
+fn offset_at(now: u64, wall: u64) -> u64 {
+    match wall.checked_sub(TIME_ZERO) {
+        Some(since) if since < BELIEVED => since.wrapping_sub(now),
+        _ => 0,
+    }
+}
+
+#[cfg(unix)]
+impl Clock for Utc {
+    #[inline]
+    fn now(&self) -> u64 {
+        self.source.now().wrapping_add(self.offset)
+    }
+    fn sleep_until(&self, at: u64) {
+        system::sleep_until(at, || self.now());
     }
 }
 
@@ -109,6 +214,17 @@ impl Clock for Tsc {
     }
 }
 
+#[cfg(unix)]
+impl Clock for Wall {
+    #[inline]
+    fn now(&self) -> u64 {
+        system::wall()
+    }
+    fn sleep_until(&self, at: u64) {
+        system::sleep_until(at, system::wall);
+    }
+}
+
 /// Sleeping moves the time, so a wait in virtual time takes none.
 impl Clock for Manual {
     fn now(&self) -> u64 {
@@ -153,6 +269,14 @@ pub enum Source {
     Monotonic = 1,
     /// [`Coarse`].
     Coarse = 2,
+    /// [`Wall`].
+    Wall = 3,
+}
+
+#[cfg(unix)]
+impl Source {
+    /// All sources, each at its number.
+    pub const ALL: [Source; 4] = [Source::Tsc, Source::Monotonic, Source::Coarse, Source::Wall];
 }
 
 #[cfg(unix)]
@@ -163,6 +287,7 @@ impl Clock for Source {
             Source::Tsc => Tsc.now(),
             Source::Monotonic => Monotonic.now(),
             Source::Coarse => Coarse.now(),
+            Source::Wall => Wall.now(),
         }
     }
     fn sleep_until(&self, at: u64) {
@@ -170,6 +295,51 @@ impl Clock for Source {
             Source::Tsc => Tsc.sleep_until(at),
             Source::Monotonic => Monotonic.sleep_until(at),
             Source::Coarse => Coarse.sleep_until(at),
+            Source::Wall => Wall.sleep_until(at),
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const DAY: u64 = 86_400_000_000_000;
+
+    #[test]
+    fn time_zero_is_a_midnight_that_common_windows_begin_at() {
+        // `date -u -d @1741824000`: Thu Mar 13 00:00:00 UTC 2025.
+        assert_eq!(TIME_ZERO, 1_741_824_000_000_000_000);
+        for days in (1..=10).chain([12, 14, 28]) {
+            assert_eq!(TIME_ZERO % (days * DAY), 0, "{days} days");
+        }
+    }
+
+    #[test]
+    fn a_source_is_moved_to_utc_once() {
+        let (now, wall) = (5_000, TIME_ZERO + 3 * DAY);
+        assert_eq!(now + offset_at(now, wall), 3 * DAY);
+        // A machine that has been up for longer than since TIME_ZERO: the distance is negative.
+        assert_eq!((9 * DAY).wrapping_add(offset_at(9 * DAY, wall)), 3 * DAY);
+    }
+
+    #[test]
+    fn a_clock_that_was_never_set_is_not_believed() {
+        for wall in [0, 1, TIME_ZERO - 1, TIME_ZERO + BELIEVED, u64::MAX] {
+            assert_eq!(offset_at(77, wall), 0, "{wall}");
+        }
+        for wall in [TIME_ZERO, TIME_ZERO + BELIEVED - 1] {
+            assert_eq!(77_u64.wrapping_add(offset_at(77, wall)), wall - TIME_ZERO);
+        }
+    }
+
+    /// Real clocks, read one after the other: a loaded machine may put seconds between the readings.
+    #[test]
+    fn every_source_tells_the_same_utc() {
+        for source in [Source::Tsc, Source::Monotonic, Source::Coarse] {
+            let told = Utc::new(source).now() + TIME_ZERO;
+            assert!(told.abs_diff(Wall.now()) < 5_000_000_000, "{source:?}");
+        }
+        assert!(Utc::new(Source::Wall).now().abs_diff(Wall.now()) < 5_000_000_000);
     }
 }

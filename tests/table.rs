@@ -76,8 +76,9 @@ fn a_batch_is_its_requests_in_turn() {
 }
 
 #[test]
-fn a_full_table_refuses_newcomers_and_forgets_nobody() {
-    let table = table(1, &["1/min"]);
+fn a_full_table_that_denies_refuses_newcomers_and_forgets_nobody() {
+    let options = Options::new(1).with_seed(1).with_on_full(OnFull::Deny);
+    let table = Table::private(&options, &[policy("1/min")]).unwrap();
     let mut refused = 0;
     for key in 0..8000u32 {
         match table.check_at(FIRST, &key.to_le_bytes(), S, 1) {

@@ -19,6 +19,8 @@ const LAYOUT: usize = 1;
 const FIXED: usize = 12;
 /// `boot`: the name of the boot that the table's clock belongs to, in two words.
 const BOOT: usize = 12;
+/// `offset`: what is added to the clock.
+const OFFSET: usize = 14;
 /// `table_time` and `wall_time`: the two clocks, read together.
 const TABLE_TIME: usize = 15;
 const WALL_TIME: usize = 16;
@@ -96,10 +98,10 @@ fn another_table_is_refused_and_stays_as_it_is() {
     use TableError::{OtherCapacity, OtherOptions, OtherPolicies};
     other(Options { capacity: 11, ..options() }, &TEXTS, OtherCapacity);
     other(Options { capacity: 1_000_000, ..options() }, &TEXTS, OtherCapacity);
-    for on_full in [OnFull::Inherit, OnFull::Allow, OnFull::EvictNearest] {
+    for on_full in [OnFull::Inherit, OnFull::Allow, OnFull::Deny] {
         other(Options { on_full, ..options() }, &TEXTS, OtherOptions);
     }
-    for clock in [Source::Monotonic, Source::Coarse] {
+    for clock in [Source::Monotonic, Source::Coarse, Source::Wall] {
         other(Options { clock, ..options() }, &TEXTS, OtherOptions);
     }
     for missing in [Missing::Allow, Missing::Report] {
@@ -406,4 +408,62 @@ fn an_unreadable_file_is_refused() {
     let before = fs::metadata(&path).unwrap();
     child("nobody", &dir);
     assert_eq!(before.modified().unwrap(), fs::metadata(&path).unwrap().modified().unwrap());
+}
+
+/// The distance of the system's date to the zero of tables, in nanoseconds.
+fn utc() -> u64 {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    since_1970.as_nanos() as u64 - tollbar::clock::TIME_ZERO
+}
+
+/// A daily window ends at midnight UTC in every kind of table, not a day after the machine's start. (Real clocks: a busy machine may
+/// put seconds between two readings, and a test that runs over midnight is not judged.)
+#[test]
+fn windows_begin_at_full_days_of_utc() {
+    let dir = Dir::new();
+    for clock in Source::ALL {
+        let options = Options { clock, ..options() };
+        let daily = policies(&["3/day algo fixed-window"]);
+        let tables = [
+            Table::private(&options, &daily).unwrap(),
+            Table::shared(&options, &daily).unwrap(),
+            Table::file(dir.path(&format!("{clock:?}")), &options, &daily).unwrap(),
+        ];
+        for table in tables {
+            let before = utc();
+            assert!(table.check(FIRST, b"k", 3).is_allowed());
+            let refused = table.check(FIRST, b"k", 1);
+            let left = DAY - before % DAY;
+            if utc() / DAY == before / DAY {
+                assert!(refused.retry_after.abs_diff(left) < 30 * SEC, "{clock:?}: {refused:?}, {left}");
+            }
+            let zero = if clock == Source::Wall { tollbar::clock::TIME_ZERO } else { 0 };
+            assert!((table.now() - zero).abs_diff(utc()) < 30 * SEC, "{clock:?}");
+        }
+    }
+}
+
+/// Two processes that were started before and after the system's clock was set have tables whose times differ. What a key owes is
+/// copied as permits, at each table's own time.
+#[test]
+fn a_copy_from_a_table_of_another_time_keeps_what_keys_owe() {
+    for policy in ["7/h burst 5", "5/h algo fixed-window", "7/h algo interval burst 5"] {
+        for (ahead, behind) in [(0, HOUR), (3 * HOUR, 0)] {
+            let dir = Dir::new();
+            let path = dir.path("t");
+            drop(Table::file(&path, &options(), &policies(&[policy])).unwrap());
+            let mut header = words(&path);
+            header[OFFSET] = header[OFFSET].wrapping_add(ahead).wrapping_sub(behind);
+            write(&path, &header);
+            let from = Table::open(&path).unwrap();
+            assert_eq!(from.take_up_to(FIRST, b"k", 4), 4);
+            let to = Table::private(&options(), &policies(&[policy])).unwrap();
+            assert!(from.now().abs_diff(to.now()) > HOUR / 2);
+            assert_eq!(to.copy_from(&from, to.now()).unwrap().copied, 1, "{policy}");
+            let (got, want) = (to.peek(FIRST, b"k", 1), from.peek(FIRST, b"k", 1));
+            // A window may end in between.
+            assert!(got.remaining == want.remaining || got.remaining == 5, "{policy}: {got:?}, {want:?}");
+            assert!(got.retry_after <= HOUR);
+        }
+    }
 }

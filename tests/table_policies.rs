@@ -306,7 +306,8 @@ fn hardly_anybody_is_homeless_at_the_capacity() {
     for capacity in [10_000u64, 100_000, 1_000_000] {
         let (mut refused, mut keys) = (0, 0);
         for seed in 0..(1_000_000 / capacity).min(20) {
-            let table = Table::private(&Options::new(capacity).with_seed(seed), &[policy("1/h")]).unwrap();
+            let options = Options::new(capacity).with_seed(seed).with_on_full(OnFull::Deny);
+            let table = Table::private(&options, &[policy("1/h")]).unwrap();
             refused += (0..capacity).filter(|key| !admits(&table, FIRST, &key.to_le_bytes(), NOW)).count() as u64;
             keys += capacity;
             assert_eq!(table.stats().keys + table.stats().refused, capacity);
@@ -322,7 +323,7 @@ fn hardly_anybody_is_homeless_at_the_capacity() {
 #[test]
 fn how_many_are_homeless_where_keys_come_and_go() {
     for (live, per_million) in [(30u64, 50), (40, 200), (50, 2_000), (60, 15_000), (70, 60_000), (80, 160_000)] {
-        let table = table(&Options::new(100_000), &["1/min burst 1"]);
+        let table = table(&Options::new(100_000).with_on_full(OnFull::Deny), &["1/min burst 1"]);
         // As many in a minute as that part of the slots.
         let step = MIN * 100 / (table.slots() * live);
         let (mut now, mut sent) = (NOW, 0u64);

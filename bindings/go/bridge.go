@@ -26,6 +26,8 @@ package tollbar
 #cgo nocallback go_limiter_take
 #cgo noescape go_limiter_take_at
 #cgo nocallback go_limiter_take_at
+#cgo noescape go_limiter_now
+#cgo nocallback go_limiter_now
 #cgo noescape go_limiter_reserve
 #cgo nocallback go_limiter_reserve
 #cgo noescape go_limiter_reserve_at
@@ -61,8 +63,8 @@ func Version() string {
 	return C.GoString(C.tollbar_version_string())
 }
 
-// Now reads a clock: nanoseconds since the machine's start, in every process of it. For the calls that take the
-// caller's time.
+// Now reads a clock: nanoseconds since the machine's start, in every process of it; [ClockWall]: since 1970. Limiters and
+// tables have a time of their own: [Limiter.Now], [Table.Now].
 func Now(clock Clock) (uint64, error) {
 	var now C.uint64_t
 	if code := C.tollbar_clock_now(C.uint32_t(clock), &now); code != 0 {
@@ -287,7 +289,7 @@ func (l *Limiter) takeUpToAt(now, most uint64) (uint64, Code) {
 
 func (l *Limiter) reserve(n uint64, patience time.Duration) (time.Duration, Code) {
 	var wait C.uint64_t
-	code := C.go_limiter_reserve(C.uintptr_t(l.handle), C.uint32_t(l.clock), C.uint64_t(n), nanoseconds(patience), &wait)
+	code := C.go_limiter_reserve(C.uintptr_t(l.handle), C.uint64_t(n), nanoseconds(patience), &wait)
 	runtime.KeepAlive(l)
 	return duration(uint64(wait)), Code(code)
 }
@@ -297,6 +299,13 @@ func (l *Limiter) reserveAt(now, n uint64, patience time.Duration) (time.Duratio
 	code := C.go_limiter_reserve_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n), nanoseconds(patience), &wait)
 	runtime.KeepAlive(l)
 	return duration(uint64(wait)), Code(code)
+}
+
+func (l *Limiter) now() (uint64, Code) {
+	var now C.uint64_t
+	code := C.go_limiter_now(C.uintptr_t(l.handle), &now)
+	runtime.KeepAlive(l)
+	return uint64(now), Code(code)
 }
 
 func (l *Limiter) reset() Code {

@@ -69,16 +69,18 @@ static inline int32_t go_limiter_take(uintptr_t limiter, uint64_t most, uint64_t
 static inline int32_t go_limiter_take_at(uintptr_t limiter, uint64_t now, uint64_t most, uint64_t *taken) {
     return tollbar_limiter_take_up_to_at(GO_LIMITER(limiter), now, most, taken);
 }
-/* Ahead of time, from now on by the clock that the limiter was made with: one crossing for both. */
-static inline int32_t go_limiter_reserve(uintptr_t limiter, uint32_t clock, uint64_t cost, uint64_t patience,
-                                         uint64_t *wait) {
+/* Ahead of time, from the limiter's time on: one crossing for both. */
+static inline int32_t go_limiter_reserve(uintptr_t limiter, uint64_t cost, uint64_t patience, uint64_t *wait) {
     uint64_t now = 0;
-    int32_t code = tollbar_clock_now(clock, &now);
+    int32_t code = tollbar_limiter_now(GO_LIMITER(limiter), &now);
     return code != 0 ? code : tollbar_limiter_reserve_at(GO_LIMITER(limiter), now, cost, patience, wait);
 }
 static inline int32_t go_limiter_reserve_at(uintptr_t limiter, uint64_t now, uint64_t cost, uint64_t patience,
                                             uint64_t *wait) {
     return tollbar_limiter_reserve_at(GO_LIMITER(limiter), now, cost, patience, wait);
+}
+static inline int32_t go_limiter_now(uintptr_t limiter, uint64_t *now) {
+    return tollbar_limiter_now(GO_LIMITER(limiter), now);
 }
 static inline int32_t go_limiter_reset(uintptr_t limiter) { return tollbar_limiter_reset(GO_LIMITER(limiter)); }
 static inline int32_t go_limiter_state(uintptr_t limiter, tollbar_limiter_state *out) {

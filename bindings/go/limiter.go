@@ -48,22 +48,24 @@ const (
 	Never = cell.Never
 )
 
-// Clock is where calls without a time get it. All have one zero, the machine's start, in every process.
+// Clock is where calls without a time get it. Limiters and tables count it in UTC since 2025-03-13 ([Limiter.Now]).
 type Clock uint32
 
 const (
-	// ClockCounter is the processor's counter on the monotonic clock's scale; where it cannot be trusted, ClockMonotonic.
+	// ClockCounter is the processor's counter on the monotonic clock's scale; ClockMonotonic where processor or kernel do
+	// not trust the counter.
 	ClockCounter Clock = iota
 	// ClockMonotonic is the system's CLOCK_MONOTONIC.
 	ClockMonotonic
 	// ClockCoarse is the system's CLOCK_MONOTONIC_COARSE: cheap, in steps of the kernel's tick (1 to 10 ms).
 	ClockCoarse
+	// ClockWall is the system's CLOCK_REALTIME, in Unix nanoseconds: it steps when the system's clock is set.
+	ClockWall
 )
 
 // Limiter is a state of any algorithm, with a clock.
 type Limiter struct {
 	handle uintptr
-	clock  Clock
 	// Whether the algorithm can book ahead: then Wait lines up.
 	books  bool
 	closed atomic.Bool
@@ -96,7 +98,7 @@ func NewLimiterClock(policy string, clock Clock) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{handle: handle, clock: clock, policy: read}
+	l := &Limiter{handle: handle, policy: read}
 	switch read.Algorithm {
 	case GCRA, Pacer, WarmUp:
 		l.books = read.Limit != 0
@@ -223,6 +225,15 @@ func (l *Limiter) Reserve(n uint64, patience time.Duration) (time.Duration, erro
 	}
 	wait, code := l.reserve(n, patience)
 	return wait, asError(code)
+}
+
+// Now is the time that calls without one read: nanoseconds of UTC since 2025-03-13, or since 1970 by [ClockWall].
+func (l *Limiter) Now() (uint64, error) {
+	if l.closed.Load() {
+		return 0, ErrClosed
+	}
+	now, code := l.now()
+	return now, asError(code)
 }
 
 // ReserveAt is [Limiter.Reserve] at the caller's time, in nanoseconds.

@@ -12,15 +12,16 @@ import (
 type OnFull uint32
 
 const (
-	// OnFullDeny: it is refused. Nobody is forgotten, nobody gets in uncounted.
-	OnFullDeny OnFull = iota
+	// OnFullEvictNearest: the newcomer is admitted as a fresh key would be, in the slot that would have expired first; the
+	// key that had the slot is forgotten.
+	OnFullEvictNearest OnFull = iota
 	// OnFullInherit: it takes over the slot that would have expired first, together with its debt.
 	OnFullInherit
 	// OnFullAllow: it is admitted as a fresh key would be, and not remembered.
 	OnFullAllow
-	// OnFullEvictNearest: it is admitted as a fresh key would be, in the slot that would have expired first: that key is
-	// forgotten.
-	OnFullEvictNearest
+	// OnFullDeny: it is refused. No key is forgotten, none gets in uncounted. For keys that a stranger cannot invent:
+	// whoever can invent keys can fill the table and shut out all newcomers.
+	OnFullDeny
 )
 
 // MissingKey is what a request with an empty key gets.

@@ -23,8 +23,8 @@ static const char usage[] =
     "  --format clf       LOG is in the Common or Combined Log Format (the default)\n"
     "  --format trace     LOG has lines of 'time_ns key cost'\n"
     "  --keys N           a place for N keys under each policy (for all of the log: the default)\n"
-    "  --on-full WHAT     what a new key gets when there is no place: deny (the default),\n"
-    "                     inherit, allow, or evict-nearest\n"
+    "  --on-full WHAT     what a new key gets when there is no place: evict-nearest (the\n"
+    "                     default), inherit, allow, or deny\n"
     "  --table FILE       keep what the keys have used up in FILE, from one replay to the next;\n"
     "                     with --keys\n"
     "  --decisions FILE   write each decision to FILE: 'A|D|N remaining retry_after_ns'\n"
@@ -105,7 +105,7 @@ static int read_keys(uint64_t *keys, const char *argument)
 static int read_on_full(uint32_t *on_full, const char *argument)
 {
     /* In the order of the TOLLBAR_ON_FULL_ numbers. */
-    static const char *const names[] = {"deny", "inherit", "allow", "evict-nearest"};
+    static const char *const names[] = {"evict-nearest", "inherit", "allow", "deny"};
 
     for (*on_full = 0; *on_full < sizeof names / sizeof *names; ++*on_full) {
         if (strcmp(argument, names[*on_full]) == 0)

@@ -79,8 +79,9 @@ void replay_report_input(replay_output *out, const replay_input *input)
 
 void replay_report_tables(replay_output *out, const replay_tables *tables)
 {
-    static const char *const got[] = {"refused", "with another key's debt", "admitted, not remembered",
-                                      "admitted, another key forgotten"};
+    /* In the order of the TOLLBAR_ON_FULL_ numbers. */
+    static const char *const got[] = {"admitted, another key forgotten", "with another key's debt",
+                                      "admitted, not remembered", "refused"};
     uint64_t homeless = replay_tables_homeless(tables);
 
     replay_output_print(out, "tables         %zu for %" PRIu64 " keys a policy, %.1f MB\n", tables->count,

@@ -206,7 +206,7 @@ static void choices_out_of_range_are_refused(void **state) {
         spec.unit = 2;
         assert_refused(&spec, TOLLBAR_E_CHOICE);
         spec.unit = 0;
-        options.clock = i ? beyond[i] : 3;
+        options.clock = i ? beyond[i] : 4;
         assert_int_equal(tollbar_limiter_new(&spec, &options, &limiter), TOLLBAR_E_CHOICE);
         assert_int_equal(tollbar_clock_now(options.clock, &now), TOLLBAR_E_CHOICE);
     }

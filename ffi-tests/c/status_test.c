@@ -106,11 +106,13 @@ static void c7_numbers_of_choices_are_as_promised(void **state) {
     assert_int_equal(TOLLBAR_POLICY_INIT, 4);
     assert_int_equal(TOLLBAR_CLOCK_TSC, 0);
     assert_int_equal(TOLLBAR_CLOCK_MONOTONIC, 1);
+    assert_int_equal(TOLLBAR_CLOCK_WALL, 3);
+    assert_true(TOLLBAR_TIME_ZERO == UINT64_C(1741824000000000000));
     assert_int_equal(TOLLBAR_CLOCK_COARSE, 2);
-    assert_int_equal(TOLLBAR_ON_FULL_DENY, 0);
+    assert_int_equal(TOLLBAR_ON_FULL_DENY, 3);
     assert_int_equal(TOLLBAR_ON_FULL_INHERIT, 1);
     assert_int_equal(TOLLBAR_ON_FULL_ALLOW, 2);
-    assert_int_equal(TOLLBAR_ON_FULL_EVICT_NEAREST, 3);
+    assert_int_equal(TOLLBAR_ON_FULL_EVICT_NEAREST, 0);
     assert_int_equal(TOLLBAR_MISSING_DENY, 0);
     assert_int_equal(TOLLBAR_MISSING_ALLOW, 1);
     assert_int_equal(TOLLBAR_MISSING_REPORT, 2);

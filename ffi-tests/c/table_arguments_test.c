@@ -64,7 +64,7 @@ static void c4_arguments_of_making_one(void **state) {
         assert_int_equal(make(options, policies, SIZE_MAX, &out), TOLLBAR_E_POLICIES);
         assert_int_equal(make(options, asked.policies, 2, &out), TOLLBAR_E_MIXED);
 
-        options->on_full = TOLLBAR_ON_FULL_EVICT_NEAREST + 1;
+        options->on_full = TOLLBAR_ON_FULL_DENY + 1;
         assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CHOICE);
         options->on_full = UINT32_MAX;
         assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CHOICE);
@@ -72,7 +72,7 @@ static void c4_arguments_of_making_one(void **state) {
         options->missing_key = TOLLBAR_MISSING_REPORT + 1;
         assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CHOICE);
         options->missing_key = 0;
-        options->clock = TOLLBAR_CLOCK_COARSE + 1;
+        options->clock = TOLLBAR_CLOCK_WALL + 1;
         assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CHOICE);
         options->clock = 0;
         options->flags |= 4;

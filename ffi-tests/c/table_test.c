@@ -587,6 +587,7 @@ static void by_the_tables_clock(void **state) {
     for (clock = TOLLBAR_CLOCK_TSC; clock <= TOLLBAR_CLOCK_COARSE; clock++) {
         struct asked asked;
         tollbar_table *table;
+        tollbar_limiter *limiter;
         tollbar_decision got = TOLLBAR_DECISION_INIT;
         tollbar_request requests[2] = {{"k", 1, 1, 0, 0}, {"k", 1, 4, 0, 0}};
         int32_t results[3] = {77, 77, 77};
@@ -594,10 +595,12 @@ static void by_the_tables_clock(void **state) {
         ask(&asked, 1000, "4/h", NULL);
         asked.options.clock = clock;
         table = table_asked(&asked);
-        assert_int_equal(tollbar_clock_now(clock, &before), 0);
+        limiter = limiter_with("4/h", clock, 0);
+        assert_int_equal(tollbar_limiter_now(limiter, &before), 0);
         assert_int_equal(tollbar_table_now(table, &now), 0);
-        assert_int_equal(tollbar_clock_now(clock, &after), 0);
+        assert_int_equal(tollbar_limiter_now(limiter, &after), 0);
         assert_in_range(now, before, after);
+        tollbar_limiter_free(limiter);
 
         assert_int_equal(tollbar_table_peek(table, 0, "k", 1, 4, &got), TOLLBAR_ALLOWED);
         assert_int_equal(got.remaining, 4);
@@ -669,7 +672,7 @@ static void full_tables(void **state) {
                                        TOLLBAR_REASON_ADMITTED};
     uint32_t on_full;
     (void)state;
-    for (on_full = TOLLBAR_ON_FULL_DENY; on_full <= TOLLBAR_ON_FULL_EVICT_NEAREST; on_full++) {
+    for (on_full = TOLLBAR_ON_FULL_EVICT_NEAREST; on_full <= TOLLBAR_ON_FULL_DENY; on_full++) {
         struct asked asked;
         tollbar_table *table;
         tollbar_table_stats stats;

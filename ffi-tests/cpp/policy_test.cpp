@@ -157,6 +157,8 @@ TEST(clocks_share_a_scale) {
     const auto before = std::chrono::steady_clock::now().time_since_epoch() - 1s;
     for (const auto clock : {clock_source::tsc, clock_source::monotonic, clock_source::coarse})
         CHECK(tollbar::now(clock) > before && tollbar::now(clock) < before + 60s);
+    const auto date = std::chrono::system_clock::now().time_since_epoch() - 1s;
+    CHECK(tollbar::now(clock_source::wall) > date && tollbar::now(clock_source::wall) < date + 60s);
     CHECK(tollbar::now(static_cast<clock_source>(9)) == 0ns);
     CHECK(tollbar::clock_is_counter() == (tollbar_clock_is_counter() == 1));
 }

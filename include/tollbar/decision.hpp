@@ -51,18 +51,21 @@ constexpr std::optional<nanoseconds> if_any(std::uint64_t ns) noexcept {
 
 } // namespace detail
 
-/// The clocks that calls without `_at` read. All have the same zero (boot) and scale, in every process.
+/// The clocks that calls without `_at` read. Limiters and tables count them in UTC since 2025-03-13 (limiter::now, table::now);
+/// now() reads them as they are, since the machine's start.
 enum class clock_source : std::uint32_t {
-    /// The processor's counter on CLOCK_MONOTONIC's scale; CLOCK_MONOTONIC where it cannot be trusted.
+    /// The processor's counter on CLOCK_MONOTONIC's scale; CLOCK_MONOTONIC where processor or kernel do not trust the counter.
     tsc = TOLLBAR_CLOCK_TSC,
     monotonic = TOLLBAR_CLOCK_MONOTONIC,
     /// CLOCK_MONOTONIC_COARSE: cheap, in steps of the kernel's tick (1 to 10 ms).
     coarse = TOLLBAR_CLOCK_COARSE,
+    /// CLOCK_REALTIME, Unix nanoseconds: it steps when the system's clock is set.
+    wall = TOLLBAR_CLOCK_WALL,
 };
 
 /// The time of a call that ends in `_at`: nanoseconds since the zero of any one clock, up to the policy's last time
-/// (spec::last_time; later times admit nothing) and times before zero are zero. Made of a duration or of any std::chrono time point; on Linux
-/// std::chrono::steady_clock has the scale of tollbar's own clocks, and may be mixed with them.
+/// (spec::last_time; later times admit nothing). Times before zero are zero. Made of a duration or of any std::chrono time point. One
+/// limiter or table takes times of one scale only: of its own now(), or of one clock that all its callers use.
 class instant {
 public:
     template <class Rep, class Period>
@@ -80,7 +83,7 @@ private:
     std::uint64_t ns_;
 };
 
-/// Nanoseconds since boot by that clock; 0 for a clock that is none.
+/// Nanoseconds since the machine's start by that clock, since 1970 by clock_source::wall; 0 for a clock that is none.
 inline nanoseconds now(clock_source clock = clock_source::tsc) noexcept {
     std::uint64_t ns = 0;
     tollbar_clock_now(static_cast<std::uint32_t>(clock), &ns);

@@ -81,10 +81,17 @@ public:
     static std::size_t size() noexcept { return tollbar_limiter_size(); }
     static std::size_t align() noexcept { return tollbar_limiter_align(); }
 
+    /// The time that calls without one read: UTC since 2025-03-13, in nanoseconds; with clock_source::wall Unix time.
+    nanoseconds now() const { return try_now().value(); }
+    result<nanoseconds> try_now() const noexcept {
+        std::uint64_t ns = 0;
+        const std::int32_t code = tollbar_limiter_now(get(), &ns);
+        return detail::done(code, detail::from_c(ns));
+    }
+
     /// Takes `cost` permits now. A cost of 0 asks without charging.
     verdict check(std::uint64_t cost = 1) const noexcept { return verdict(tollbar_limiter_check(get(), cost, nullptr)); }
-    /// The same at the caller's time. A limiter is either always called with the caller's time or on the scale of
-    /// its clock (tollbar::now).
+    /// The same at the caller's time: on the scale of now(), or another that all callers of this limiter share.
     verdict check_at(instant now, std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_limiter_check_at(get(), now.get(), cost, nullptr));
     }

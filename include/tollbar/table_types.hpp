@@ -22,14 +22,14 @@ namespace tollbar {
 
 /// What a newcomer gets when there is no place for it.
 enum class on_full : std::uint32_t {
-    /// It is refused: nobody is forgotten, nobody gets in uncounted.
-    deny = TOLLBAR_ON_FULL_DENY,
+    /// The newcomer is admitted as a fresh key would be, in the slot that would have expired first; the key that had it is forgotten.
+    evict_nearest = TOLLBAR_ON_FULL_EVICT_NEAREST,
     /// It takes over the slot that would have expired first, together with its debt.
     inherit = TOLLBAR_ON_FULL_INHERIT,
     /// It is admitted as a fresh key would be, and not remembered.
     allow = TOLLBAR_ON_FULL_ALLOW,
-    /// It is admitted as a fresh key would be, in the slot that would have expired first: that key is forgotten.
-    evict_nearest = TOLLBAR_ON_FULL_EVICT_NEAREST,
+    /// It is refused: no key is forgotten, none gets in uncounted. For keys that a stranger cannot invent.
+    deny = TOLLBAR_ON_FULL_DENY,
 };
 
 /// What a request without a key gets.
@@ -47,7 +47,7 @@ struct table_options {
     table_options(std::uint64_t keys) noexcept : capacity(keys) {}
 
     std::uint64_t capacity;
-    on_full when_full = on_full::deny;
+    on_full when_full = on_full::evict_nearest;
     missing_key without_key = missing_key::deny;
     /// For the calls without `_at`.
     clock_source clock = clock_source::tsc;

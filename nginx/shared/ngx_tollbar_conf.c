@@ -136,7 +136,7 @@ char *ngx_tollbar_conf_zone(ngx_conf_t *cf, ngx_str_t *argument, ngx_str_t *name
 ngx_int_t ngx_tollbar_conf_on_full(const u_char *word)
 {
     /* In the order of their numbers. */
-    static const char *words[] = { "deny", "inherit", "allow", "evict-nearest" };
+    static const char *words[] = { "evict-nearest", "inherit", "allow", "deny" };
     ngx_int_t n;
 
     for (n = 0; n < (ngx_int_t) (sizeof(words) / sizeof(words[0])); n++) {

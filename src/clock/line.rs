@@ -19,7 +19,7 @@ pub(super) const CALIBRATION: u64 = 1_000_000;
 /// How long a line is good at first, and after the machine was suspended or moved,
 const SHORTEST: u64 = 10 * CALIBRATION;
 /// and how long at most.
-const LONGEST: u64 = 1_000_000_000;
+pub(super) const LONGEST: u64 = 1_000_000_000;
 
 /// Nanoseconds in `past` ticks of a line that is not due: those that have a [`Line::due`] above `past` have spans of up to
 /// [`LONGEST`], so that the product is below 2^62.
@@ -29,6 +29,11 @@ pub(super) fn passed(past: u64, mul: u64) -> u64 {
 }
 
 impl Line {
+    /// After one comparison: no slope, and due at once.
+    pub(super) fn begun((tsc, ns): (u64, u64)) -> Line {
+        Line { base_tsc: tsc, base_ns: ns, first_tsc: tsc, first_ns: ns, mul: 0, due: 0 }
+    }
+
     /// Through two comparisons, `(counter, nanoseconds)` each; `None` if there is no slope.
     pub(super) fn first(first: (u64, u64), second: (u64, u64)) -> Option<Line> {
         Line { first_tsc: first.0, first_ns: first.1, ..Line::default() }.through(second, SHORTEST)

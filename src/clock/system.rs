@@ -5,6 +5,18 @@ pub(super) fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// 0 before 1970.
+#[inline]
+pub(super) fn wall() -> u64 {
+    let now = read(libc::CLOCK_REALTIME);
+    // Seconds below zero wrap to the far end.
+    if now < i64::MAX as u64 {
+        now
+    } else {
+        0
+    }
+}
+
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[inline]
 pub(super) fn coarse() -> u64 {
@@ -15,6 +27,34 @@ pub(super) fn coarse() -> u64 {
 #[inline]
 pub(super) fn coarse() -> u64 {
     read(libc::CLOCK_MONOTONIC)
+}
+
+/// Whether Linux has struck the time-stamp counter from its list of clock sources, which it does when it sees the counter run at
+/// an uneven speed or differ between cores. False where the list cannot be read: the counter is still compared with
+/// `CLOCK_MONOTONIC` once a second.
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+pub(super) fn counter_is_struck_out() -> bool {
+    const LIST: &core::ffi::CStr = c"/sys/devices/system/clocksource/clocksource0/available_clocksource";
+    let mut list = [0_u8; 256];
+    // SAFETY: the path ends with a 0.
+    let file = unsafe { libc::open(LIST.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if file < 0 {
+        return false;
+    }
+    // SAFETY: `list` is writable for its length; `file` was opened here and is closed once.
+    let length = unsafe {
+        let length = libc::read(file, list.as_mut_ptr().cast(), list.len());
+        libc::close(file);
+        length
+    };
+    let read = usize::try_from(length).ok().and_then(|length| list.get(..length));
+    read.is_some_and(|list| !list.is_empty() && !names_counter(list))
+}
+
+/// Whether a list of clock sources, names with blanks between them, has the counter.
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+fn names_counter(list: &[u8]) -> bool {
+    list.split(u8::is_ascii_whitespace).any(|name| name == b"tsc")
 }
 
 /// Sleeps until `now()` has reached `at`. Signals only make it look at the clock again.
@@ -40,4 +80,19 @@ fn read(id: libc::clockid_t) -> u64 {
     // call failed all the same, time would stand at 0, which admits nothing more.
     unsafe { libc::clock_gettime(id, &mut time) };
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}
+
+#[cfg(all(test, target_arch = "x86_64", not(loom)))]
+mod tests {
+    use super::names_counter;
+
+    #[test]
+    fn the_counter_is_looked_for_by_its_whole_name() {
+        for list in ["tsc kvm-clock \n", "kvm-clock tsc", "tsc", "hpet tsc acpi_pm\n"] {
+            assert!(names_counter(list.as_bytes()), "{list:?}");
+        }
+        for list in ["kvm-clock \n", "hpet acpi_pm\n", "hyperv_clocksource_tsc_page acpi_pm\n", "tsc-early\n", "\n"] {
+            assert!(!names_counter(list.as_bytes()), "{list:?}");
+        }
+    }
 }

@@ -6,7 +6,7 @@
 //! A process that is killed takes its record with it; a child forked in the very moment of an
 //! adjustment finds the record taken for ever, and keeps reading the system's clock: slower, right.
 
-use super::line::{self, Line, CALIBRATION};
+use super::line::{self, Line, CALIBRATION, LONGEST};
 use super::system;
 use core::arch::x86_64::{__cpuid, _rdtsc};
 use core::sync::atomic::{fence, AtomicU64, Ordering};
@@ -91,6 +91,10 @@ fn slow() -> u64 {
     if sequence == NO_COUNTER || sequence & 1 == 1 {
         return ns;
     }
+    // The first comparison is too recent for a slope: right after the start, and after the machine was suspended.
+    if sequence != 0 && ns.wrapping_sub(RECORD.first_ns.load(Ordering::Relaxed)) < CALIBRATION {
+        return ns;
+    }
     // Somebody else has drawn the line anew meanwhile.
     let past = counter().wrapping_sub(RECORD.base_tsc.load(Ordering::Relaxed));
     if past < RECORD.due.load(Ordering::Relaxed) {
@@ -107,25 +111,39 @@ fn slow() -> u64 {
     system::monotonic()
 }
 
+/// The first comparison. There is no slope yet, so the line is due at once, and every call reads the system's clock until
+/// [`CALIBRATION`] has passed: nobody waits for the second comparison.
 fn start() -> u64 {
-    if !invariant() {
+    if !invariant() || system::counter_is_struck_out() {
         return NO_COUNTER;
     }
-    let (first_tsc, first_ns) = pair();
-    while system::monotonic().wrapping_sub(first_ns) < CALIBRATION {
-        core::hint::spin_loop();
+    write(&Line::begun(pair()));
+    2
+}
+
+/// The second comparison, a calibration after the first: from now on there is a line. A process that reads the clock so seldom
+/// that a machine may have been suspended in between begins again.
+fn finish(first: &Line, sequence: u64) -> u64 {
+    let second = pair();
+    if second.1.saturating_sub(first.first_ns) > LONGEST {
+        write(&Line::begun(second));
+        return sequence + 2;
     }
-    match Line::first((first_tsc, first_ns), pair()) {
+    match Line::first((first.first_tsc, first.first_ns), second) {
         Some(line) => {
             write(&line);
-            2
+            sequence + 2
         }
         None => NO_COUNTER,
     }
 }
 
 fn adjust(sequence: u64) -> u64 {
-    match read().again(pair()) {
+    let line = read();
+    if line.mul == 0 {
+        return finish(&line, sequence);
+    }
+    match line.again(pair()) {
         Some(line) => {
             write(&line);
             sequence + 2

@@ -62,8 +62,8 @@ pub unsafe extern "C" fn tollbar_limiter_check(
     })
 }
 
-/// tollbar_limiter_check at the caller's time. A limiter is either always called with the caller's
-/// time or on the scale of its clock (tollbar_clock_now).
+/// tollbar_limiter_check at the caller's time. All times given to one limiter are of one scale: tollbar_limiter_now's, which the
+/// calls without a time read, or another that all its callers use for all calls.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -266,8 +266,9 @@ pub unsafe extern "C" fn tollbar_table_hash(
     })
 }
 
-/// The time that the calls without `_at` read: nanoseconds of the table's clock, in a file that is older
-/// than the last start of the machine moved so that it goes on.
+/// The time that the calls without `_at` read: nanoseconds of UTC since TOLLBAR_TIME_ZERO, as CLOCK_REALTIME said when the process
+/// that made the table first needed it. It never steps, and a file's time goes on after the machine was started again. With
+/// TOLLBAR_CLOCK_WALL it is Unix time.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

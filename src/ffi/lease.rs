@@ -279,7 +279,7 @@ pub unsafe extern "C" fn tollbar_lease_peek(
     })
 }
 
-/// The node's time in nanoseconds: CLOCK_MONOTONIC's, read from the processor's counter. 0 for NULL.
+/// The node's time in nanoseconds, the same in all its processes: UTC since TOLLBAR_TIME_ZERO, as tollbar_table_now has it. 0 for NULL.
 ///
 /// # Safety
 /// `lease` is NULL or a node.

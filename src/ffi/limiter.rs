@@ -5,7 +5,7 @@ use super::boundary::*;
 use super::clock::source;
 use super::policy::{length, parse, policy, report, tollbar_policy_error, tollbar_policy_spec};
 use super::status::*;
-use crate::clock::Source;
+use crate::clock::{Source, Utc};
 use crate::limiter::{Limiter, State};
 use crate::policy::Policy;
 use core::ffi::{c_char, c_void};
@@ -14,7 +14,7 @@ use core::mem::{align_of, size_of};
 /// A limiter. All calls but tollbar_limiter_free may be made by any number of threads at once, on
 /// either side of a fork (each side goes on with its own copy).
 pub struct tollbar_limiter {
-    pub(super) limiter: Limiter<State, Source>,
+    pub(super) limiter: Limiter<State, Utc>,
     pub(super) policy: Policy,
 }
 
@@ -24,7 +24,7 @@ pub struct tollbar_limiter {
 pub struct tollbar_limiter_options {
     /// sizeof(tollbar_limiter_options), as the caller's compiler sees it.
     pub struct_size: u32,
-    /// A TOLLBAR_CLOCK_ number, for the calls without `_at`.
+    /// A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_limiter_now).
     pub clock: u32,
     /// Callers that may sleep in tollbar_limiter_wait at one time; 0: 1024. More are refused at once.
     pub waiters: u32,
@@ -149,6 +149,23 @@ pub unsafe extern "C" fn tollbar_limiter_close(limiter: *mut tollbar_limiter) {
     }
 }
 
+/// The time that the calls without `_at` read: nanoseconds of UTC since TOLLBAR_TIME_ZERO, as CLOCK_REALTIME said when the process
+/// first needed it. It never steps. With TOLLBAR_CLOCK_WALL it is Unix time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_now(limiter: *const tollbar_limiter, now_ns: *mut u64) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (limiter, out) = unsafe { (reference(limiter)?, place(now_ns)?) };
+            out.write(limiter.limiter.now());
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
 /// # Safety
 /// `options` is null or readable.
 unsafe fn make(policy: &Policy, options: *const tollbar_limiter_options) -> Result<tollbar_limiter, i32> {
@@ -163,7 +180,7 @@ unsafe fn make(policy: &Policy, options: *const tollbar_limiter_options) -> Resu
         (source(options.clock)?, options.waiters)
     };
     let state = State::new(policy).map_err(policy_code)?;
-    let mut limiter = Limiter::with(state, clock);
+    let mut limiter = Limiter::with(state, Utc::new(clock));
     if waiters != 0 {
         limiter = limiter.with_waiters(waiters);
     }

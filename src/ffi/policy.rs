@@ -3,6 +3,7 @@
 use super::boundary::*;
 use super::status::*;
 use crate::algorithm::Rule;
+use crate::clock::Tsc;
 use crate::limiter::State;
 use crate::policy::{text, Anchor, Kind, Mode, Policy, PolicyError, Unit};
 use core::ffi::{c_char, c_void};
@@ -25,7 +26,7 @@ pub const TOLLBAR_ALGORITHM_PACER: u32 = 6;
 /// A rate that grows from cold to its limit. One word.
 pub const TOLLBAR_ALGORITHM_WARM_UP: u32 = 7;
 
-/// Windows are aligned to time 0 of the clock.
+/// Windows are aligned to time 0 of the clock: by the clocks of limiters and tables, to UTC.
 pub const TOLLBAR_ANCHOR_EPOCH: u32 = 0;
 /// Windows are aligned to the first request of a fresh state.
 pub const TOLLBAR_ANCHOR_FIRST: u32 = 1;
@@ -422,6 +423,8 @@ fn one_word(policy: &Policy) -> Result<(), PolicyError> {
 }
 
 fn compile(policy: &Policy) -> Result<tollbar_policy, i32> {
+    // The clock's first reading opens a file: here, and not in the first tollbar_cell_check.
+    Tsc.is_counter();
     Ok(tollbar_policy { rule: Rule::new(policy).map_err(policy_code)? })
 }
 

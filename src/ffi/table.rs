@@ -12,15 +12,16 @@ use core::ffi::{c_char, c_void, CStr};
 use core::mem::size_of;
 use core::ptr::NonNull;
 
-/// The newcomer is refused: nobody is forgotten, nobody gets in uncounted.
-pub const TOLLBAR_ON_FULL_DENY: u32 = 0;
+/// The newcomer is admitted as a fresh key would be. It takes the slot that would have expired first and owes until then; the key
+/// that had the slot is forgotten.
+pub const TOLLBAR_ON_FULL_EVICT_NEAREST: u32 = 0;
 /// The newcomer takes over the slot that would have expired first, together with its debt.
 pub const TOLLBAR_ON_FULL_INHERIT: u32 = 1;
 /// The newcomer is admitted as a fresh key would be, and not remembered.
 pub const TOLLBAR_ON_FULL_ALLOW: u32 = 2;
-/// The newcomer is admitted as a fresh key would be, in the slot that would have expired first: that key
-/// is forgotten, and the newcomer owes until then.
-pub const TOLLBAR_ON_FULL_EVICT_NEAREST: u32 = 3;
+/// The newcomer is refused: no key is forgotten, none gets in uncounted. For keys that a stranger cannot invent: whoever can
+/// invent keys can fill the table and shut out all newcomers.
+pub const TOLLBAR_ON_FULL_DENY: u32 = 3;
 
 /// A request without a key (NULL, or of no bytes) is refused.
 pub const TOLLBAR_MISSING_DENY: u32 = 0;
@@ -46,7 +47,7 @@ pub struct tollbar_table {
 pub struct tollbar_table_options {
     /// sizeof(tollbar_table_options), as the caller's compiler sees it.
     pub struct_size: u32,
-    /// A TOLLBAR_ON_FULL_ number: what a newcomer gets when there is no place.
+    /// A TOLLBAR_ON_FULL_ number: what a newcomer gets when there is no place. 0: TOLLBAR_ON_FULL_EVICT_NEAREST.
     pub on_full: u32,
     /// Keys that are to have a place at one time. Slots are made for a quarter more, at least 5,120.
     pub capacity: u64,
@@ -54,7 +55,7 @@ pub struct tollbar_table_options {
     pub seed: u64,
     /// A TOLLBAR_MISSING_ number: what a request without a key gets.
     pub missing_key: u32,
-    /// A TOLLBAR_CLOCK_ number, for the calls without `_at`.
+    /// A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_table_now).
     pub clock: u32,
     /// Permissions of a file that is made; 0: 0600.
     pub mode: u32,
@@ -318,7 +319,7 @@ unsafe fn asked(
     if options.mode & !0o777 != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
-    let on_full = [OnFull::Deny, OnFull::Inherit, OnFull::Allow, OnFull::EvictNearest];
+    let on_full = [OnFull::EvictNearest, OnFull::Inherit, OnFull::Allow, OnFull::Deny];
     let missing = [Missing::Deny, Missing::Allow, Missing::Report];
     let options = Options {
         on_full: *on_full.get(options.on_full as usize).ok_or(TOLLBAR_E_CHOICE)?,

@@ -119,5 +119,11 @@ fn reserves(policy: &Policy, terms: &Terms) -> Result<[Policy; 2], TermsError> {
 }
 
 fn reserve_options(options: &Options) -> table::Options {
-    table::Options { clock: Source::Tsc, huge_pages: false, ..table::Options::new(options.capacity) }
+    table::Options {
+        // A debtor that is forgotten would have its overdraft twice, and the bound counts it once.
+        on_full: table::OnFull::Deny,
+        clock: Source::Tsc,
+        huge_pages: false,
+        ..table::Options::new(options.capacity)
+    }
 }

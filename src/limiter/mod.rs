@@ -27,7 +27,7 @@ use crate::clock::Clock;
 #[cfg(not(unix))]
 use crate::clock::Manual as Usual;
 #[cfg(unix)]
-use crate::clock::Tsc as Usual;
+use crate::clock::Utc as Usual;
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Policy, PolicyError};
 use waiting::Waiters;
@@ -96,9 +96,9 @@ pub struct Snapshot {
 
 #[cfg(unix)]
 impl Limiter {
-    /// A limiter of any algorithm on the default clock.
+    /// A limiter of any algorithm on the default clock: UTC, read from the processor's counter, never stepping.
     pub fn new(policy: &Policy) -> Result<Limiter, PolicyError> {
-        Ok(Limiter::with(State::new(policy)?, Usual))
+        Ok(Limiter::with(State::new(policy)?, Usual::default()))
     }
 }
 
@@ -127,6 +127,12 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         &self.shared
     }
 
+    /// The clock's time in nanoseconds: the scale of [`Limiter::check_at`] and of deadlines.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
     /// Takes `cost` permits now, or says when.
     #[inline]
     pub fn check(&self, cost: u64) -> Decision {
@@ -139,7 +145,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.shared.admit_at(self.clock.now(), cost)
     }
 
-    /// [`Limiter::check`] at the caller's time, on the same scale as the clock's.
+    /// [`Limiter::check`] at the caller's time, on the scale of [`Limiter::now`], or on another that all callers of this
+    /// limiter share.
     #[inline]
     pub fn check_at(&self, now: u64, cost: u64) -> Decision {
         self.shared.check_at(now, cost)

@@ -4,14 +4,14 @@ use super::error::TableError;
 use super::home::Homes;
 use super::layout::*;
 use super::protocol::OnFull;
-use super::region::{boot_id, random_u64, wall_clock, Region};
+use super::region::{boot_id, random_u64, Region};
 use super::slot::{Bucket, Slot};
 use super::versions::{self, Versions};
 use super::wide::Wide;
 use super::{Table, POLICIES_MOST};
-use crate::clock::{Clock, Source};
+use crate::clock::{Clock, Source, Utc, Wall};
 use crate::policy::Policy;
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 use core::ffi::CStr;
 use core::ptr::NonNull;
 use rapidhash::v3::RapidSecrets;
@@ -38,7 +38,7 @@ pub struct Options {
     pub on_full: OnFull,
     /// What a request without a key gets.
     pub missing: Missing,
-    /// The clock of the calls without a time.
+    /// The clock of the calls without a time, which read it through [`Utc`].
     pub clock: Source,
     /// What the hash is keyed with; `None`: random. Whoever knows it can choose keys that meet.
     pub seed: Option<u64>,
@@ -53,7 +53,7 @@ impl Options {
     pub const fn new(capacity: u64) -> Options {
         Options {
             capacity,
-            on_full: OnFull::Deny,
+            on_full: OnFull::EvictNearest,
             missing: Missing::Deny,
             clock: Source::Tsc,
             seed: None,
@@ -219,7 +219,7 @@ impl Table {
             memory.advise_huge(0);
         }
         let homes = Homes::new(fixed.buckets);
-        let table = Table {
+        let mut table = Table {
             // SAFETY: `Header::inspect` has checked that so many are in so many bytes.
             buckets: unsafe { Buckets::of(&memory, &homes) },
             memory,
@@ -240,6 +240,7 @@ impl Table {
                 return Err(TableError::NoMemory);
             }
         }
+        table.offset = table.header().offset.load(Ordering::Relaxed);
         Ok(table)
     }
 
@@ -285,15 +286,19 @@ impl Table {
                     return;
                 }
                 // A wall clock that went back meanwhile stands still here: nobody is forgiven for it.
-                let wall = wall_clock();
+                let wall = Wall.now();
                 let passed = wall.saturating_sub(header.wall_time.load(Ordering::Relaxed));
                 let now = header.table_time.load(Ordering::Relaxed).saturating_add(passed);
-                header.offset.store(now.wrapping_sub(self.clock.now()), Ordering::Relaxed);
+                let offset = match self.clock {
+                    // Unix time goes on by itself.
+                    Source::Wall => 0,
+                    clock => now.wrapping_sub(clock.now()),
+                };
+                header.offset.store(offset, Ordering::Relaxed);
                 name_boot(header, boot);
             })?;
         }
-        let offset = self.header().offset.load(Ordering::Relaxed);
-        self.offset = offset;
+        self.offset = self.header().offset.load(Ordering::Relaxed);
         self.note_time();
         Ok(())
     }
@@ -302,13 +307,13 @@ impl Table {
     /// killed in between makes it look as if less time had passed, not more.
     fn note_time(&self) {
         let header = self.header();
-        let (now, wall) = (self.now(), wall_clock());
+        let (now, wall) = (self.now(), Wall.now());
         header.wall_time.store(wall, Ordering::Release);
         header.table_time.store(now, Ordering::Release);
     }
 
-    /// The table's time in nanoseconds: what the calls without a time read. It is the clock's, in a file from before
-    /// the last boot moved so that it goes on.
+    /// The table's time in nanoseconds: what the calls without a time read. It counts UTC since [`TIME_ZERO`](crate::clock::TIME_ZERO),
+    /// as the maker's system clock said when the table was made; with [`Source::Wall`] it is Unix time.
     #[inline(always)]
     pub fn now(&self) -> u64 {
         self.clock.now().wrapping_add(self.offset)
@@ -447,6 +452,8 @@ fn begin(memory: &Region, fixed: &Fixed, policies: &[Policy]) -> Result<(), Tabl
     header.fixed = *fixed;
     header.check = Header::check_of(fixed);
     header.layout = LAYOUT;
+    let clock = clock(fixed.clock).ok_or(TableError::Corrupt)?;
+    header.offset = AtomicU64::new(Utc::new(clock).offset());
     if fixed.file != 0 {
         name_boot(header, boot_id().ok_or(TableError::Boot)?);
     }
@@ -475,7 +482,7 @@ fn seed(options: &Options) -> Result<u64, TableError> {
 }
 
 fn on_full(number: u64) -> Option<OnFull> {
-    [OnFull::Deny, OnFull::Inherit, OnFull::Allow, OnFull::EvictNearest].into_iter().find(|&o| o as u64 == number)
+    [OnFull::EvictNearest, OnFull::Inherit, OnFull::Allow, OnFull::Deny].into_iter().find(|&o| o as u64 == number)
 }
 
 fn missing(number: u64) -> Option<Missing> {
@@ -483,7 +490,7 @@ fn missing(number: u64) -> Option<Missing> {
 }
 
 fn clock(number: u64) -> Option<Source> {
-    [Source::Tsc, Source::Monotonic, Source::Coarse].into_iter().find(|&c| c as u64 == number)
+    Source::ALL.into_iter().find(|&clock| clock as u64 == number)
 }
 
 #[cfg(feature = "std")]

@@ -40,16 +40,17 @@ use crate::limiter::head::TRIES;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum OnFull {
-    /// It is refused. Nobody is forgotten and nobody gets in uncounted.
+    /// The newcomer is admitted as a fresh key would be. It takes the slot that would have expired first and owes until then, and
+    /// the key that had the slot is forgotten. That key owed less than the eleven others that share the newcomer's places.
     #[default]
-    Deny = 0,
-    /// It takes over the slot that would have expired first, together with its debt, and is judged by that.
+    EvictNearest = 0,
+    /// The newcomer takes over the slot that would have expired first, together with its debt, and is judged by that.
     Inherit = 1,
-    /// It is admitted as a fresh key would be, and not remembered.
+    /// The newcomer is admitted as a fresh key would be, and not remembered.
     Allow = 2,
-    /// It is admitted as a fresh key would be, in the slot that would have expired first: that key is
-    /// forgotten, and the newcomer owes until then.
-    EvictNearest = 3,
+    /// The newcomer is refused: no key is forgotten, and none gets in uncounted. For keys that a stranger cannot invent, such as
+    /// account numbers: whoever can invent keys can fill the table, and then shuts out all newcomers.
+    Deny = 3,
 }
 
 /// What the protocol must know of states.

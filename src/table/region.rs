@@ -14,7 +14,7 @@ use file::{Named, Way};
 pub(crate) use system::{again, errno};
 #[cfg(not(feature = "redis"))]
 use system::{again, errno};
-pub(crate) use system::{boot_id, random_u64, wall_clock};
+pub(crate) use system::{boot_id, random_u64};
 
 /// What is read of an existing file before it is mapped.
 pub(crate) const HEAD: usize = 4096;

@@ -20,7 +20,7 @@ pub struct Copied {
 }
 
 impl Table {
-    /// Copies what the keys of `from` owe at `now` into this table, and who is exempt. The tables must have been made with
+    /// Copies what the keys of `from` owe at `now` (this table's time) into this table, and who is exempt. The tables must have been made with
     /// the same seed and clock, this one must have a policy of each number that `from` has, and all are of one word.
     ///
     /// Where the policy of a number is another one, a key has as many permits less than a fresh one as it had before, if so
@@ -31,6 +31,8 @@ impl Table {
     /// has, too, the state that owes longer stays: nobody is forgiven and nobody charged twice.
     pub fn copy_from(&self, from: &Table, now: u64) -> Result<Copied, TableError> {
         self.can_take(from)?;
+        // Both count UTC, but processes that were started before and after a step of the system's clock disagree about it.
+        let there = now.wrapping_sub(self.offset).wrapping_add(from.offset);
         for exempt in from.exempt_hashes() {
             self.exempt_hash(exempt)?;
         }
@@ -39,11 +41,13 @@ impl Table {
         while let Some((slot, bucket)) = from.slot(n) {
             n += 1;
             let pair = slot.pair();
-            if pair.key == 0 || from.expires_at(pair) <= now {
+            if pair.key == 0 || from.expires_at(pair) <= there {
                 continue;
             }
             let carried = match (from.named(pair.key), from.homes.hash_of(pair.key & TAG, bucket)) {
-                (Some(version), Some(hash)) => self.carry(from, version, hash, pair.state, now)?,
+                (Some(version), Some(hash)) => {
+                    self.carry(from, version, hash, pair.state, Times { here: now, there })?
+                }
                 _ => false,
             };
             if carried {
@@ -58,7 +62,7 @@ impl Table {
     /// Whether a key of `from` has the same hash here, and its state the same meaning.
     fn can_take(&self, from: &Table) -> Result<(), TableError> {
         let (mine, other) = (&self.fixed, &from.fixed);
-        if (mine.seed, mine.clock, self.offset) != (other.seed, other.clock, from.offset) {
+        if (mine.seed, mine.clock) != (other.seed, other.clock) {
             return Err(TableError::OtherOptions);
         }
         if mine.side != 0 || other.side != 0 {
@@ -78,7 +82,7 @@ impl Table {
 
     /// Gives the key with that hash the state that it had under `old`, a version of the other table's; false if there is no place.
     /// It is a request like any other, whose step yields that state instead of computing one.
-    fn carry(&self, from: &Table, old: &Version, hash: u64, state: u64, now: u64) -> Result<bool, TableError> {
+    fn carry(&self, from: &Table, old: &Version, hash: u64, state: u64, now: Times) -> Result<bool, TableError> {
         let home = self.home(hash);
         let id = PolicyId::new(old.policy);
         // As the other table would take it: under what is its policy now.
@@ -87,7 +91,7 @@ impl Table {
         for _ in 0..ROUNDS {
             let version = self.current(id)?;
             let rule = &version.rule;
-            let carried = match version.terms == last.terms {
+            let carried = match version.terms == last.terms && now.here == now.there {
                 true => Some(state),
                 false => convert(&last.rule, state, rule, now),
             };
@@ -96,7 +100,7 @@ impl Table {
             let step = |there| {
                 let until = rule.expires_at(there);
                 // In a window it is the count that tells of two states that expire together.
-                let more = until == expires && rule.available(carried, now) < rule.available(there, now);
+                let more = until == expires && rule.available(carried, now.here) < rule.available(there, now.here);
                 match until < expires || more {
                     true => Step::allow(carried),
                     false => Step::ask(),
@@ -104,7 +108,7 @@ impl Table {
             };
             let terms = Near { table: self, version };
             // Deny: a key that moves in drives nobody out.
-            let asked = protocol::request(&terms, &home, version.key | home.tag, now, OnFull::Deny, step);
+            let asked = protocol::request(&terms, &home, version.key | home.tag, now.here, OnFull::Deny, step);
             // Otherwise somebody else has changed what was looked at, or the policy.
             if let Ok(outcome) = asked {
                 self.shard().event(outcome.event, outcome.retries);
@@ -116,10 +120,17 @@ impl Table {
 }
 
 /// The state under `new` that has as many permits less than a fresh one as `state` has under `old`; `None` for a fresh one.
-fn convert(old: &Rule, state: u64, new: &Rule, now: u64) -> Option<u64> {
-    let taken = old.available(0, now).saturating_sub(old.available(state, now));
-    match taken.min(new.available(0, now)) {
+fn convert(old: &Rule, state: u64, new: &Rule, now: Times) -> Option<u64> {
+    let taken = old.available(0, now.there).saturating_sub(old.available(state, now.there));
+    match taken.min(new.available(0, now.here)) {
         0 => None,
-        cost => new.step(0, now, cost).next,
+        cost => new.step(0, now.here, cost).next,
     }
+}
+
+/// One instant, on the scales of the table that takes and of the table that is copied.
+#[derive(Clone, Copy)]
+struct Times {
+    here: u64,
+    there: u64,
 }

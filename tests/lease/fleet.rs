@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tollbar::clock::{Clock, Monotonic};
+use tollbar::clock::{Clock, Utc};
 use tollbar::lease::{Circuit, Client, Node, Options};
 use tollbar::redis::Url;
 use tollbar::Policy;
@@ -57,7 +57,7 @@ impl Fleet {
         // In memory: a page of a file on a disk may make who writes it wait.
         let path = Path::new("/dev/shm").join(format!("tollbar-fleet-{}-{name}", std::process::id()));
         let memory = Memory::make(&path);
-        let begin = Monotonic.now() + 200_000_000;
+        let begin = Utc::default().now() + 200_000_000;
         let mut fleet = Fleet {
             url: url.into(),
             policy: policy.into(),
@@ -89,7 +89,7 @@ impl Fleet {
     /// Sleeps until `at` of the run's time.
     pub fn until(&self, at: Duration) {
         let at = self.begin + at.as_nanos() as u64;
-        std::thread::sleep(Duration::from_nanos(at.saturating_sub(Monotonic.now())));
+        std::thread::sleep(Duration::from_nanos(at.saturating_sub(Utc::default().now())));
     }
 
     /// Waits for the end.
@@ -201,12 +201,12 @@ pub fn be_a_machine() {
     std::thread::scope(|scope| {
         scope.spawn(|| Client::new(&node, &url).expect("a client").run(&node, &stop));
         // Attempts begin when all have been able to connect.
-        while Monotonic.now() < begin
-            || (node.circuit(node.now()) != Circuit::Closed && Monotonic.now() < begin + 20_000_000)
+        while Utc::default().now() < begin
+            || (node.circuit(node.now()) != Circuit::Closed && Utc::default().now() < begin + 20_000_000)
         {
             std::thread::sleep(Duration::from_millis(1));
         }
-        attempts(&node, words, begin.max(Monotonic.now()), begin, begin + length, rate);
+        attempts(&node, words, begin.max(Utc::default().now()), begin, begin + length, rate);
         stop.store(1, Ordering::Release);
     });
 }
@@ -218,7 +218,7 @@ fn attempts(node: &Node, words: &[AtomicU64], from: u64, begin: u64, end: u64, r
     };
     let mut made = 0;
     loop {
-        let now = Monotonic.now();
+        let now = Utc::default().now();
         if now >= end {
             return;
         }

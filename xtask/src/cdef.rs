@@ -78,6 +78,8 @@ fn sort(text: &str, macros: &mut Macros) -> Result<(), String> {
         // The include guard; `_INIT`, for which the module has its own functions.
     } else if value == "UINT64_MAX" {
         macros.values.push((short.to_owned(), "0xffffffffffffffffULL".to_owned()));
+    } else if let Some(number) = value.strip_prefix("UINT64_C(").and_then(|rest| rest.strip_suffix(')')) {
+        macros.values.push((short.to_owned(), format!("{number}ULL")));
     } else if value.starts_with('"') {
         macros.values.push((short.to_owned(), value.to_owned()));
     } else if value.chars().all(|c| c.is_ascii_alphanumeric() || " _()<>|-".contains(c)) {

@@ -119,6 +119,8 @@ fn constant(line: &str) -> String {
     ];
     if name == "TOLLBAR_NO_TIME" {
         "#define TOLLBAR_NO_TIME UINT64_MAX".to_owned()
+    } else if name == "TOLLBAR_TIME_ZERO" {
+        format!("#define TOLLBAR_TIME_ZERO UINT64_C({value})")
     } else if value.starts_with('-') {
         format!("#define {name} ({value})")
     } else if unsigned.iter().any(|part| name.contains(part)) {

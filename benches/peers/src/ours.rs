@@ -7,7 +7,8 @@ use tollbar::table::{HotKeys, Options, PolicyId, Request, Table};
 use tollbar::{Decision, Policy, Verdict};
 
 /// What happens to a key for which there is no place: what `Options::new` says.
-pub const ON_FULL: &str = "on_full = deny (a key for which there is no place is refused)";
+pub const ON_FULL: &str =
+    "on_full = evict-nearest (a key for which there is no place takes that of the key that owes least)";
 
 /// As many keys as a thread has credit for.
 pub const HOT_KEYS: u32 = 1024;

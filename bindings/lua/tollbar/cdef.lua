@@ -88,6 +88,7 @@ enum {
     TOLLBAR_CLOCK_TSC = 0,
     TOLLBAR_CLOCK_MONOTONIC = 1,
     TOLLBAR_CLOCK_COARSE = 2,
+    TOLLBAR_CLOCK_WALL = 3,
     TOLLBAR_REASON_ADMITTED = 0,
     TOLLBAR_REASON_RATE = 1,
     TOLLBAR_REASON_BURST = 2,
@@ -100,10 +101,10 @@ enum {
     TOLLBAR_REASON_PENDING = 9,
     TOLLBAR_REASON_STORE_DENIED = 10,
     TOLLBAR_REASON_STORE_DOWN = 11,
-    TOLLBAR_ON_FULL_DENY = 0,
+    TOLLBAR_ON_FULL_EVICT_NEAREST = 0,
     TOLLBAR_ON_FULL_INHERIT = 1,
     TOLLBAR_ON_FULL_ALLOW = 2,
-    TOLLBAR_ON_FULL_EVICT_NEAREST = 3,
+    TOLLBAR_ON_FULL_DENY = 3,
     TOLLBAR_MISSING_DENY = 0,
     TOLLBAR_MISSING_ALLOW = 1,
     TOLLBAR_MISSING_REPORT = 2,
@@ -170,7 +171,8 @@ int32_t tollbar_policy_init_in(void *memory,
                                size_t size,
                                const tollbar_policy_spec *spec,
                                tollbar_policy **out);
-int32_t tollbar_clock_now(uint32_t clock, uint64_t *now_ns);
+int32_t tollbar_clock_now(uint32_t clock,
+                          uint64_t *now_ns);
 int32_t tollbar_clock_is_counter(void);
 typedef struct tollbar_cell {
     uint64_t word;
@@ -233,6 +235,8 @@ int32_t tollbar_limiter_init_in(void *memory,
                                 const tollbar_limiter_options *options,
                                 tollbar_limiter **out);
 void tollbar_limiter_close(tollbar_limiter *limiter);
+int32_t tollbar_limiter_now(const tollbar_limiter *limiter,
+                            uint64_t *now_ns);
 typedef struct tollbar_limiter_state {
     uint32_t struct_size;
     uint32_t waiting;
@@ -619,4 +623,5 @@ int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
 return {
     VERSION_STRING = "0.1.0",
     NO_TIME = 0xffffffffffffffffULL,
+    TIME_ZERO = 1741824000000000000ULL,
 }

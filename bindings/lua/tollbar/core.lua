@@ -174,6 +174,7 @@ core.CLOCKS = {
     tsc = lib.TOLLBAR_CLOCK_TSC,
     monotonic = lib.TOLLBAR_CLOCK_MONOTONIC,
     coarse = lib.TOLLBAR_CLOCK_COARSE,
+    wall = lib.TOLLBAR_CLOCK_WALL,
 }
 
 local new_spec, new_error = core.struct("tollbar_policy_spec"), core.struct("tollbar_policy_error")
@@ -218,7 +219,14 @@ end
 
 local instant = ffi.new("uint64_t[1]")
 
---- Nanoseconds since the machine's start, a uint64_t.
+--- The time that a limiter's calls read, a uint64_t.
+function core.limiter_now(handle)
+    local code = lib.tollbar_limiter_now(handle, instant)
+    assert(code == ALLOWED)
+    return instant[0]
+end
+
+--- Nanoseconds since the machine's start, by "wall" since 1970; a uint64_t.
 function core.clock_now(clock)
     local code = lib.tollbar_clock_now(clock, instant)
     assert(code == ALLOWED)

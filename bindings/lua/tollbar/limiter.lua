@@ -61,22 +61,27 @@ function Limiter:take_up_to(most)
     return code == ALLOWED and tonumber(word[0]) or 0
 end
 
+--- The time that calls without one read: nanoseconds of UTC since 2025-03-13, a uint64_t.
+function Limiter:now()
+    return core.limiter_now(self.handle)
+end
+
 --- Takes `cost` permits ahead of time: seconds after which the caller is bound to act, and not before; false if that would
 -- be more than `patience` seconds, or if the algorithm cannot book ahead.
 function Limiter:reserve(patience, cost)
     local code = lib.tollbar_limiter_reserve_at(
-        self.handle, core.clock_now(self.clock), cost == nil and 1 or count(cost), core.patience(patience), word)
+        self.handle, core.limiter_now(self.handle), cost == nil and 1 or count(cost), core.patience(patience), word)
     if code < 0 then
         return failure(code, "the limiter")
     end
     return code == ALLOWED and core.seconds(word[0])
 end
 
---- Sleeps until that time of the clock. nginx's timers are in milliseconds and start from the time at which the worker woke
+--- Sleeps until that time of the limiter's. nginx's timers are in milliseconds and start from the time at which the worker woke
 -- up, so one may end early.
-local function sleep_until(sleep, clock, time)
+local function sleep_until(sleep, handle, time)
     while true do
-        local now = core.clock_now(clock)
+        local now = core.limiter_now(handle)
         if now >= time then
             return
         end
@@ -194,7 +199,7 @@ local new_options = core.struct("tollbar_limiter_options")
 local KNOWN = { clock = true }
 local limiter = {}
 
---- limiter("100/s burst 20", { clock = "tsc" }); clocks are tsc, monotonic and coarse.
+--- limiter("100/s burst 20", { clock = "tsc" }); clocks are tsc, monotonic, coarse and wall.
 function limiter.new(policy, options)
     options = core.options(options, KNOWN)
     local how = new_options()
@@ -210,7 +215,7 @@ function limiter.new(policy, options)
     if code ~= ALLOWED then
         return failure(code, "policy " .. policy)
     end
-    self.handle, self.clock = out[0], how.clock
+    self.handle = out[0]
     return self
 end
 

@@ -265,7 +265,7 @@ local new_options = core.struct("tollbar_table_options")
 local function how(options)
     local o = new_options()
     o.capacity = count(options.capacity, 3)
-    o.on_full = core.choice("on_full", options.on_full or "deny", ON_FULL, 4)
+    o.on_full = core.choice("on_full", options.on_full or "evict-nearest", ON_FULL, 4)
     o.missing_key = core.choice("missing", options.missing or "deny", MISSING, 4)
     o.clock = core.choice("clock", options.clock or "tsc", core.CLOCKS, 4)
     o.mode = options.mode or 0
@@ -315,7 +315,7 @@ local keyed = {}
 
 --- table("5/min burst 3", { capacity = 1e6 }): of one policy, or of several in an array, which requests name by number from 0
 -- on. With `shared = true` it is one with the processes that are forked later, such as nginx's workers after init_by_lua.
--- on_full: deny, inherit, allow, evict-nearest. missing (a nil or empty key): deny, allow, report. clock, seed, small_pages.
+-- on_full: evict-nearest (the default), inherit, allow, deny. missing (a nil or empty key): deny, allow, report. clock, seed, small_pages.
 function keyed.new(policies, options)
     options = core.options(options, IN_MEMORY)
     return made(options.shared and lib.tollbar_table_shared or lib.tollbar_table_new, nil, policies, how(options))

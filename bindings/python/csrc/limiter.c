@@ -7,7 +7,6 @@ typedef struct {
     tollbar_limiter *handle;
     core_state *state;
     PyTypeObject *decision;
-    uint32_t clock;
     /* Whether the algorithm can book permits ahead of their time. */
     int books;
 } core_limiter;
@@ -41,7 +40,6 @@ static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     of(self)->handle = handle;
     of(self)->state = state;
     of(self)->decision = state->decision;
-    of(self)->clock = options.clock;
     of(self)->books = spec.algorithm == TOLLBAR_ALGORITHM_GCRA || spec.algorithm == TOLLBAR_ALGORITHM_PACER
                       || spec.algorithm == TOLLBAR_ALGORITHM_WARM_UP
                       || (spec.algorithm == TOLLBAR_ALGORITHM_INTERVAL && spec.anchor == TOLLBAR_ANCHOR_EPOCH);
@@ -157,7 +155,7 @@ static PyObject *limiter_reserve(PyObject *self, PyObject *const *args, Py_ssize
     }
     if (core_uint64(args[0], "cost", &cost) != 0 || core_uint64(args[1], "patience", &patience) != 0)
         return NULL;
-    int32_t code = tollbar_clock_now(of(self)->clock, &now);
+    int32_t code = tollbar_limiter_now(of(self)->handle, &now);
     int again = 0;
     if (code == 0 && of(self)->books) {
         code = tollbar_limiter_reserve_at(of(self)->handle, now, cost, patience, &after);
@@ -172,6 +170,15 @@ static PyObject *limiter_reserve(PyObject *self, PyObject *const *args, Py_ssize
     if (code > 0 && !again)
         Py_RETURN_NONE;
     return again ? PyLong_FromLongLong(-(long long)after) : PyLong_FromUnsignedLongLong(after);
+}
+
+static PyObject *limiter_now(PyObject *self, PyObject *unused) {
+    (void)unused;
+    uint64_t now = 0;
+    int32_t code = tollbar_limiter_now(of(self)->handle, &now);
+    if (code < 0)
+        return core_raise(of(self)->state, code, NULL);
+    return PyLong_FromUnsignedLongLong(now);
 }
 
 static PyObject *limiter_reset(PyObject *self, PyObject *unused) {
@@ -203,6 +210,8 @@ static PyMethodDef limiter_methods[] = {
     CORE_METHOD("_reserve", (PyCFunction)(void (*)(void))limiter_reserve, METH_FASTCALL, "($self, cost, patience, /)",
                 "What a waiter has to do next."),
     CORE_METHOD("_text", limiter_text, METH_NOARGS, "($self, /)", "The text of the policy."),
+    CORE_METHOD("now", limiter_now, METH_NOARGS, "($self, /)",
+                "The time that calls without `at` read: nanoseconds of UTC since 2025-03-13."),
     CORE_METHOD("reset", limiter_reset, METH_NOARGS, "($self, /)", "Back to fresh."),
     { NULL, NULL, 0, NULL },
 };

@@ -39,10 +39,19 @@ def test_nothing_is_admitted_after_the_last_time():
         assert not limiter.allow(at=at) and not limiter.peek(at=at)
 
 
-def test_the_clock_is_the_monotonic_one():
+def test_now_is_the_time_of_the_calls_without_one():
     limiter = Limiter("1/h")
     assert limiter.allow()
-    assert 3590 < limiter.peek(at=time.monotonic_ns()).retry_after <= 3600.001
+    assert 3590 < limiter.peek(at=limiter.now()).retry_after <= 3600.001
+
+
+@pytest.mark.parametrize("clock, zero", [("tsc", 1_741_824_000), ("coarse", 1_741_824_000), ("wall", 0)])
+def test_time_is_utc(clock, zero):
+    limiter = Limiter("1/day algo fixed-window", clock=clock)
+    assert abs(limiter.now() / 1e9 + zero - time.time()) < 60
+    assert limiter.allow()
+    left = 86400 - time.time() % 86400
+    assert left < 60 or left - 60 < limiter.peek().retry_after < left + 1
 
 
 def test_more_than_there_can_ever_be():

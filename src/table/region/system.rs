@@ -279,15 +279,6 @@ pub(super) fn parse_uuid(text: &[u8]) -> Option<[u64; 2]> {
     Some([(value >> 64) as u64, value as u64])
 }
 
-/// The time of day, in nanoseconds since 1970.
-pub(crate) fn wall_clock() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is writable for the call. Every system has this clock.
-    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
-}
-
 /// The call's result, or its errno; made again as long as signals interrupt it.
 pub(crate) fn again(mut call: impl FnMut() -> c_int) -> Result<c_int, i32> {
     loop {

@@ -18,6 +18,9 @@
  *     count rejected                         fixed-window, sliding-log
  *     unit bytes|permits                     all; with bytes, sizes may carry kb mb gb kib mib gib
  *
+ * Windows with `anchor epoch` (which they have unless `anchor first` is given) begin at multiples of their length since time 0 of the
+ * clock. By the clocks of limiters and tables that is UTC: `1000/day algo fixed-window` begins anew at midnight UTC.
+ *
  * The most that a policy admits in any window of one period:
  *
  *     gcra              burst + limit        sliding-log      limit

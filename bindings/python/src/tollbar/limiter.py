@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import _core, _line, _time
 from .policy import Policy, _text
 
-CLOCKS = {"tsc": 0, "monotonic": 1, "coarse": 2}
+CLOCKS = {"tsc": 0, "monotonic": 1, "coarse": 2, "wall": 3}
 
 
 def choice(what: str, value: str, among: dict[str, int]) -> int:

@@ -13,7 +13,7 @@ from .policy import Policy, _text
 
 Policies = Union[str, Policy, Sequence[Union[str, Policy]], Mapping[str, Union[str, Policy]]]
 
-ON_FULL = {"deny": 0, "inherit": 1, "allow": 2, "evict-nearest": 3}
+ON_FULL = {"evict-nearest": 0, "inherit": 1, "allow": 2, "deny": 3}
 MISSING = {"deny": 0, "allow": 1, "report": 2}
 _PRIVATE, _SHARED, _FILE = 0, 1, 2
 _SEEDED, _SMALL_PAGES = 1, 2
@@ -76,7 +76,7 @@ class Table(_core.Table):
         capacity: int,
         *,
         shared: bool = False,
-        on_full: str = "deny",
+        on_full: str = "evict-nearest",
         missing: str = "deny",
         clock: str = "tsc",
         seed: int | None = None,
@@ -92,7 +92,7 @@ class Table(_core.Table):
         policies: Policies | None = None,
         capacity: int | None = None,
         *,
-        on_full: str = "deny",
+        on_full: str = "evict-nearest",
         missing: str = "deny",
         clock: str = "tsc",
         seed: int | None = None,

@@ -156,14 +156,6 @@ fn names_of_boots() {
 }
 
 #[test]
-fn the_time_of_day() {
-    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
-    let before = now();
-    let time = wall_clock();
-    assert!((before..=now()).contains(&time));
-}
-
-#[test]
 fn the_status_of_a_file_is_the_one_that_std_sees() {
     use std::os::unix::fs::MetadataExt;
     let dir = Dir::new();
