@@ -108,7 +108,7 @@ func TestBatches(t *testing.T) {
 	if want := [4]tollbar.Verdict{tollbar.Allowed, tollbar.Never, tollbar.Allowed, tollbar.Denied}; [4]tollbar.Verdict(verdicts) != want {
 		t.Errorf("%v, want %v", verdicts, want)
 	}
-	now, _ := tollbar.Now(tollbar.ClockCounter)
+	now, _ := limiter.Now()
 	if err := limiter.CheckManyAt(now, nil, verdicts[:2]); err != nil || verdicts[0] != tollbar.Allowed || verdicts[1] != tollbar.Denied {
 		t.Errorf("%v, %v", verdicts, err)
 	}

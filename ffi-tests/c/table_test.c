@@ -668,8 +668,9 @@ static void a_request_without_a_key(void **state) {
 /* What newcomers get who find no place, and that peek foretells it. */
 static void full_tables(void **state) {
     enum { KEYS = 12000 };
-    static const uint32_t of_full[] = {TOLLBAR_REASON_TABLE_FULL, TOLLBAR_REASON_INHERITED_DEBT, TOLLBAR_REASON_TABLE_FULL,
-                                       TOLLBAR_REASON_ADMITTED};
+    /* In the order of the TOLLBAR_ON_FULL_ numbers. */
+    static const uint32_t of_full[] = {TOLLBAR_REASON_ADMITTED, TOLLBAR_REASON_INHERITED_DEBT, TOLLBAR_REASON_TABLE_FULL,
+                                       TOLLBAR_REASON_TABLE_FULL};
     uint32_t on_full;
     (void)state;
     for (on_full = TOLLBAR_ON_FULL_EVICT_NEAREST; on_full <= TOLLBAR_ON_FULL_DENY; on_full++) {

@@ -5,11 +5,11 @@ local line = require "tollbar.line"
 
 local lib = core.lib
 local count, answer, failure = core.count, core.answer, core.failure
-local ALLOWED, DENIED = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_DENIED
+local ALLOWED, DENIED, TSC = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_DENIED, lib.TOLLBAR_CLOCK_TSC
 
 -- A struct around the pointer, so that a call is a load and a call of C: no lookup by name, nothing to allocate. Closed is
 -- NULL, which C refuses by itself.
-ffi.cdef "typedef struct { tollbar_limiter *handle; uint32_t clock; } tollbar_lua_limiter;"
+ffi.cdef "typedef struct { tollbar_limiter *handle; } tollbar_lua_limiter;"
 
 -- Written by each call and read before the next: a Lua state runs one at a time.
 local decision = core.struct("tollbar_decision")()
@@ -63,7 +63,11 @@ end
 
 --- The time that calls without one read: nanoseconds of UTC since 2025-03-13, a uint64_t.
 function Limiter:now()
-    return core.limiter_now(self.handle)
+    local code = lib.tollbar_limiter_now(self.handle, word)
+    if code < 0 then
+        return failure(code, "the limiter")
+    end
+    return word[0]
 end
 
 --- Takes `cost` permits ahead of time: seconds after which the caller is bound to act, and not before; false if that would
@@ -77,11 +81,11 @@ function Limiter:reserve(patience, cost)
     return code == ALLOWED and core.seconds(word[0])
 end
 
---- Sleeps until that time of the limiter's. nginx's timers are in milliseconds and start from the time at which the worker woke
--- up, so one may end early.
-local function sleep_until(sleep, handle, time)
+--- Sleeps until that time of the processor's counter: the limiter may be closed meanwhile. nginx's timers are in milliseconds and
+-- start from the time at which the worker woke up, so one may end early.
+local function sleep_until(sleep, time)
     while true do
-        local now = core.limiter_now(handle)
+        local now = core.clock_now(TSC)
         if now >= time then
             return
         end
@@ -91,8 +95,8 @@ end
 
 --- Books, or asks: a code and the time from which the permits may be used; or nil and the time to ask again.
 local function book_or_ask(self, patience, cost)
-    local now = core.clock_now(self.clock)
-    local code = lib.tollbar_limiter_reserve_at(self.handle, now, cost, patience, word)
+    local now = core.clock_now(TSC)
+    local code = lib.tollbar_limiter_reserve_at(self.handle, core.limiter_now(self.handle), cost, patience, word)
     if code == ALLOWED then
         return code, now + word[0]
     elseif code == DENIED then
@@ -108,7 +112,7 @@ end
 --- In nginx, where nothing may block: books, or stands in line and asks again.
 local function wait_in_nginx(self, sleep, patience, cost)
     local function clock()
-        return core.clock_now(self.clock)
+        return core.clock_now(TSC)
     end
     local began, semaphore = clock(), line.semaphore()
     local deadline = began + patience
@@ -127,7 +131,7 @@ local function wait_in_nginx(self, sleep, patience, cost)
         at = began
     end
     local function sleep_to(time)
-        sleep_until(sleep, self.clock, time)
+        sleep_until(sleep, time)
     end
     local function ask(left)
         code, at = book_or_ask(self, left, cost)
