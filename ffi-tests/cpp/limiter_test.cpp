@@ -43,7 +43,7 @@ TEST(a_limiter_with_a_clock) {
     CHECK(uploads.try_reset() && uploads.check(3));
     CHECK(uploads.check_at(uploads.now() + 2h, 3));
     // UTC, by the system's date.
-    const auto date = std::chrono::system_clock::now().time_since_epoch() - nanoseconds(TOLLBAR_TIME_ZERO);
+    const auto date = std::chrono::system_clock::now().time_since_epoch() - std::chrono::nanoseconds(TOLLBAR_TIME_ZERO);
     CHECK(uploads.now() > date - 10s && uploads.now() < date + 60s);
 }
 

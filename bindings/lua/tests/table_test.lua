@@ -118,7 +118,7 @@ test("reset, exempt, a missing key, a full table", function()
     fails("without a key", C.TOLLBAR_E_MISSING_KEY, table:check(""))
     local open = assert(tollbar.table("3/day", { capacity = 10, missing = "allow", on_full = "allow" }))
     equal(admitted(open, nil, 9), 9)
-    local closed = assert(tollbar.table("3/day", { capacity = 10 }))
+    local closed = assert(tollbar.table("3/day", { capacity = 10, on_full = "deny" }))
     equal(admitted(closed, nil, 9), 0)
     local passed = 0
     for i = 1, 20000 do
