@@ -306,6 +306,7 @@ TEST(options) {
             count += of.check_at(1h, tollbar::bytes_of(i)).allowed();
         return count;
     };
+    full.when_full = on_full::deny;
     const int places = admitted(table(full, {"2/h"}));
     CHECK(places < 20'000 && admitted(table(full, {"2/h"})) == places);
     for (const on_full way : {on_full::inherit, on_full::allow, on_full::evict_nearest}) {
