@@ -136,6 +136,54 @@ fn no_more_passes_than_the_policy_lets() {
     assert!(hoarded > 1000 && closest > -5, "the search is harmless: {hoarded}, {closest}");
 }
 
+/// A handle that has just taken credit for the key, all of which is left. Half of the bucket is taken before, so that nothing of it is burnt for the credit.
+fn hoarder<'a>(table: &'a Table, burst: u64) -> HotKeys<'a> {
+    assert_eq!(table.admit_at(FIRST, KEY, SEC, burst / 2), Verdict::Allowed);
+    let mut keys = warm(table, SEC);
+    let before = left(table, SEC);
+    while left(table, SEC) == before {
+        assert!(admits(&mut keys, SEC, 1));
+    }
+    keys
+}
+
+/// Credit ends before the tick of 4,096 ns in which the bucket would be full without it. Instants from a tick before to two ticks after that are
+/// tried, each on a table of its own: everything is spent at once, which is the burst at most, and within a tick's refill of it.
+#[test]
+fn credit_ends_before_its_tick() {
+    const TICK: u64 = 4096;
+    for text in ["1000000/s burst 200000", "3000000/s burst 100000", "1000000000/s burst 100000000"] {
+        let terms = policy(text);
+        let twin = table(text);
+        let mut keys = hoarder(&twin, terms.burst);
+        let (charged, mut credit) = (left(&twin, SEC), 0);
+        let full = SEC + twin.peek_at(FIRST, KEY, SEC, 0).reset_after;
+        while admits(&mut keys, SEC, 1) && left(&twin, SEC) == charged {
+            credit += 1;
+        }
+        assert!(credit >= 255, "{text}: {credit}");
+        let end = full - credit * terms.period / terms.limit;
+        let mut most = 0;
+        for n in 0..3 * 64 {
+            let table = table(text);
+            let mut keys = hoarder(&table, terms.burst);
+            let now = end - TICK + n * (TICK / 64);
+            let mut got = (0..credit).filter(|_| admits(&mut keys, now, 1)).count() as u64;
+            for cost in [terms.burst / 10, terms.burst / 1000, 1] {
+                while table.admit_at(FIRST, KEY, now, cost) == Verdict::Allowed {
+                    got += cost;
+                }
+            }
+            while admits(&mut keys, now, 1) {
+                got += 1;
+            }
+            assert!(got <= terms.burst, "{text}: {got} permits {} ns after the end", i128::from(now) - i128::from(end));
+            most = most.max(got);
+        }
+        assert!(terms.burst - most <= 1 + terms.limit * TICK / terms.period, "{text}: at most {most}");
+    }
+}
+
 /// Below 32 permits of burst, and whatever the burst where sixteen are left, a handle decides as the table does.
 #[test]
 fn near_the_limit_decisions_are_the_tables() {
