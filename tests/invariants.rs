@@ -106,7 +106,9 @@ fn adversary(policy: &Policy, rng: &mut Rng) -> Vec<u64> {
             got.extend((0..taken).map(|_| now));
             now += 1;
         }
-        now = match rng.below(4) {
+        now = match rng.below(5) {
+            // Later by all of a period but the first instants, so that both ends are in one window.
+            4 => now + policy.period - rng.within(1, 3),
             0 => (now / policy.period + 1) * policy.period - 1,
             1 => (now / policy.period + 1) * policy.period,
             2 => now + rng.below(2 * policy.period),
@@ -116,33 +118,33 @@ fn adversary(policy: &Policy, rng: &mut Rng) -> Vec<u64> {
     got
 }
 
-/// Invariant 1. The documented worst case over a window of one period is never exceeded, and the search
-/// finds at least `reached`, so that the documentation cannot be far too careful either.
+/// Invariant 1. The documented worst case over a window of one period is never exceeded, and the search comes near it, so that the
+/// documentation is not far too careful either.
 #[test]
 fn invariant_1_no_window_admits_more_than_documented() {
-    let limit = 10;
     let rows = [
-        // (policy, documented most in (t − W, t], what the search must come to)
-        ("10/120ns algo fixed-window", 2 * limit, 2 * limit),
+        // (policy, documented most in (t − W, t])
+        ("10/120ns algo fixed-window", 20),
         // The first of a window's permits starts it, and so is a period away from the next window's.
-        ("5/120ns algo fixed-window anchor first", 10, 9),
-        ("10/120ns algo weighted-window", 2 * limit - 1, 2 * limit - 2),
-        ("10/120ns algo sliding-window segments 4", 2 * limit, 2 * limit),
-        ("10/120ns algo sliding-window segments 4 mode interpolated", 2 * limit - 1, limit + 7),
-        ("10/120ns algo sliding-window segments 4 mode strict", limit, limit),
-        ("10/120ns algo sliding-window segments 1 mode strict", limit, limit),
-        ("10/120ns algo sliding-log", limit, limit),
-        ("10/120ns burst 7 algo interval", 7 + limit, 14),
-        ("10/120ns burst 15 algo interval", 15 + limit, 15 + limit),
-        ("5/120ns burst 4 algo interval anchor first", 8, 7),
-        ("10/120ns burst 7", 7 + limit, 6 + limit),
+        ("5/120ns algo fixed-window anchor first", 9),
+        ("40/4800ns algo weighted-window", 79),
+        ("10/120ns algo sliding-window segments 4", 20),
+        ("40/4800ns algo sliding-window segments 4 mode interpolated", 79),
+        ("10/120ns algo sliding-window segments 4 mode strict", 10),
+        ("10/120ns algo sliding-window segments 1 mode strict", 10),
+        ("10/120ns algo sliding-log", 10),
+        // Each interval brings as many permits as there is room for.
+        ("10/120ns burst 7 algo interval", 14),
+        ("10/120ns burst 15 algo interval", 25),
+        ("5/120ns burst 4 algo interval anchor first", 7),
+        ("40/4800ns burst 28", 68),
     ];
     let mut rng = Rng(1);
-    for (text, documented, reached) in rows {
+    for (text, documented) in rows {
         let policy = policy(text);
-        let most = (0..3_000).map(|_| most_in_window(&adversary(&policy, &mut rng), policy.period)).max().unwrap();
+        let most = (0..1_000).map(|_| most_in_window(&adversary(&policy, &mut rng), policy.period)).max().unwrap();
         assert!(most as u64 <= documented, "{text}: {most}");
-        assert!(most as u64 >= reached, "{text}: only {most}");
+        assert_near(text, most as u64, documented);
     }
 }
 
@@ -284,13 +286,33 @@ fn invariant_6_no_order_of_times_grants_more() {
         ("10/s algo sliding-log", 10),
         ("10/s algo sliding-window segments 5 mode strict", 10),
     ] {
+        let mut nearest = 0;
         for _ in 0..300 {
             let limiter = state(text);
-            let (from, span) = (rng.below(DAY), rng.within(1, 990 * MS));
-            let taken = (0..200).filter(|_| limiter.admit_at(from + rng.below(span), 1) == Verdict::Allowed).count();
-            let earned = if text.contains("sliding") { 0 } else { 10 * span / SEC };
-            assert!(taken as u64 <= at_once + earned, "{text}: {taken} in {span} ns");
+            let (from, span) = (HOUR + rng.below(DAY), rng.within(1, 990 * MS));
+            // An hour of rest after the first use, with which a bucket that starts empty has filled.
+            limiter.admit_at(from - HOUR, 1);
+            // And half a minute of use, where rest makes it slow.
+            if text.contains("warm-up") {
+                for n in 0..300 {
+                    limiter.admit_at(from - 30 * SEC + n * 100 * MS, 1);
+                }
+            }
+            let mut times: Vec<u64> = (0..200).map(|_| from + rng.below(span)).collect();
+            // In half of the rounds few of them are out of order, which gives the most.
+            if rng.one_in(2) {
+                times.sort_unstable();
+                let (a, b) = (rng.below(200) as usize, rng.below(200) as usize);
+                times.swap(a, b);
+            }
+            let taken = times.iter().filter(|now| limiter.admit_at(**now, 1) == Verdict::Allowed).count() as u64;
+            let bound = at_once + if text.contains("sliding") { 0 } else { 10 * span / SEC };
+            assert!(taken <= bound, "{text}: {taken} in {span} ns");
+            if span > SEC / 2 {
+                nearest = nearest.max(taken * 100 / bound);
+            }
         }
+        assert_near(text, nearest, 100);
     }
 }
 

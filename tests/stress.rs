@@ -93,7 +93,10 @@ fn stale_clocks_gain_nothing() {
             }
         });
         assert!(given <= most, "{policy}: {given} > {most}");
-        assert!(given > 0, "{policy}");
+        // Not those whose windows end while a clock is stale, and a strict window, which counts a segment too much.
+        if !policy.contains("us ") && !policy.contains("strict") {
+            assert!(given * 100 >= most * 95, "{policy}: only {given} of {most}");
+        }
     }
 }
 

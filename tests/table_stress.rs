@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{policy, Rng, DAY, MS};
+use common::{assert_near, policy, Rng, DAY, MS};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Barrier;
@@ -206,10 +206,13 @@ fn a_reset_gives_one_burst() {
         }
     });
     let found = entries(&table, NOW);
+    let mut nearest = 0;
     for key in 0..counts.keys() {
         let most = BURST * (1 + resets.of(key));
         assert!(counts.of(key) <= most, "key {key}: {} admitted, {} resets", counts.of(key), resets.of(key));
+        nearest = nearest.max(counts.of(key) * 100 / most);
     }
+    assert_near("resets", nearest, 100);
     let stats = table.stats();
     assert!(stats.resets > 100 && stats.resets <= resets.sum(), "{stats:?}");
     assert_eq!((stats.vacated, stats.keys), (stats.resets, found.len() as u64));
@@ -243,11 +246,14 @@ fn a_moving_clock_keeps_every_bound() {
     });
     let elapsed = (steps - 1) * STEP;
     assert!(table.stats().reclaimed > 20 * table.slots() * rounds() / 2);
+    let mut nearest = 0;
     for key in 0..counts.keys() {
         let most = BURST + elapsed / INTERVAL;
         assert!(counts.of(key) <= most, "key {key}: {} > {most}", counts.of(key));
         assert!(counts.of(key) > most / 2, "key {key} was starved: {} of {most}", counts.of(key));
+        nearest = nearest.max(counts.of(key) * 100 / most);
     }
+    assert_near("a moving clock", nearest, 100);
     entries(&table, NOW + elapsed);
 }
 
@@ -260,7 +266,7 @@ fn stale_clocks_gain_no_more_than_they_are_stale() {
     const STEP: u64 = 1_000;
     let calls = 80_000 * rounds();
     let table = table(OnFull::Deny, &["1/10ms burst 1"]);
-    let counts = Counts::new(64);
+    let counts = Counts::new(8);
     let clock = AtomicU64::new(NOW);
     together(|n| {
         let mut rng = Rng(n);
@@ -277,15 +283,19 @@ fn stale_clocks_gain_no_more_than_they_are_stale() {
     });
     let elapsed = clock.load(Ordering::Relaxed) - NOW + SKEW;
     assert!(table.stats().backward_steps > 0 && table.stats().reclaimed > 0);
+    let mut nearest = 0;
     for key in 0..counts.keys() {
         let most = 1 + elapsed / (INTERVAL - SKEW);
         assert!(counts.of(key) <= most, "key {key}: {} > {most}", counts.of(key));
+        nearest = nearest.max(counts.of(key));
     }
+    // That much without a slot that is forgotten early. The bound has one at each turn, which threads do not arrange.
+    assert_near("stale clocks", nearest, 1 + elapsed / INTERVAL);
 }
 
 /// Whoever asks while the policy changes gets no more than both policies together give: `changes` of them, from `a` to
-/// `b` and back, each while all threads ask.
-fn changing(a: &str, b: &str, on_full: OnFull, changes: u64) {
+/// `b` and back, each while all threads ask. How near a key came to that, in percent.
+fn changing(a: &str, b: &str, on_full: OnFull, changes: u64) -> u64 {
     let table = table(on_full, &[a]);
     let (a, b) = (policy(a), policy(b));
     let counts = Counts::new(1_000);
@@ -321,16 +331,19 @@ fn changing(a: &str, b: &str, on_full: OnFull, changes: u64) {
         });
     });
     assert_eq!(table.stats().keys, entries(&table, NOW).len() as u64);
-    let most = a.burst + b.burst;
+    let (most, mut nearest) = (a.burst + b.burst, 0);
     for key in 0..counts.keys() {
         assert!(counts.of(key) <= most, "{a} and {b}, {changes} changes: key {key} got {} of {most}", counts.of(key));
+        nearest = nearest.max(counts.of(key));
     }
     assert!(counts.sum() >= counts.keys() * a.burst.min(b.burst) / 2, "hardly anybody was admitted: {}", counts.sum());
+    nearest * 100 / most
 }
 
 /// One change, of every kind: counts that are carried over, and debts that are.
 #[test]
 fn s36_a_change_under_load_never_gives_more_than_both_bounds() {
+    let mut nearest = 0;
     for (a, b) in [
         ("1/s burst 20", "10/s burst 7"),
         ("10/s burst 7", "1/s burst 20"),
@@ -348,9 +361,10 @@ fn s36_a_change_under_load_never_gives_more_than_both_bounds() {
         ("7/s", "0/s"),
     ] {
         for _ in 0..4 * rounds() {
-            changing(a, b, OnFull::Deny, 1);
+            nearest = nearest.max(changing(a, b, OnFull::Deny, 1));
         }
     }
+    assert_near("a change of policy", nearest, 100);
 }
 
 /// A debt that is carried over as a time stays one through any number of changes, more than a table has versions.

@@ -2,6 +2,12 @@
 
 use super::Policy;
 
+/// A search that stays far below its bound would not see the bound broken: it must come to 95 % of it.
+#[track_caller]
+pub fn assert_near(what: &str, reached: u64, bound: u64) {
+    assert!(reached * 100 >= bound * 95, "{what}: the search came to {reached} of {bound}");
+}
+
 /// By how many permits, times the period, the worst interval of `got` (time, permits; in order) passes `burst + rate · t`;
 /// negative if none does.
 pub fn excess(policy: &Policy, got: &[(u64, u64)]) -> i128 {

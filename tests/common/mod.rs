@@ -6,7 +6,7 @@ mod bound;
 mod random;
 
 #[allow(unused_imports)] // likewise
-pub use bound::excess;
+pub use bound::{assert_near, excess};
 pub use random::Rng;
 
 use std::ops::Range;

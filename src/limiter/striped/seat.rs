@@ -182,10 +182,11 @@ impl Seats {
             return None;
         }
         let present = (now >> self.shift).saturating_add(1);
-        let mut slice = self.slice.load(Ordering::Acquire);
+        // Relaxed, both: `sit` orders this by `owner`. The thread that takes a seat has read or written `slice` here before it swaps `owner`
+        // with Release; a thread that reads this `owner` with Acquire reads the same `slice` or a later one after that.
+        let mut slice = self.slice.load(Ordering::Relaxed);
         while slice < present {
-            // Release: whoever takes a seat with this number has seen it here.
-            match self.slice.compare_exchange(slice, present, Ordering::AcqRel, Ordering::Acquire) {
+            match self.slice.compare_exchange(slice, present, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => slice = present,
                 Err(seen) => slice = seen,
             }
