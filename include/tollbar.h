@@ -30,7 +30,10 @@
  *      (73 years) for all but the fastest ones (tollbar_policy_spec_last_time); at all later times,
  *      UINT64_MAX among them, every call refuses every cost above 0. A call that ends in _at takes the
  *      caller's time, the others read a clock. Time may go back between calls or threads: that never
- *      admits more.
+ *      admits more. All bounds are in the times that the calls are given or read. Where these lag
+ *      behind true time by up to s (TOLLBAR_CLOCK_COARSE: 1 to 10 ms; a time that an event loop keeps),
+ *      a window of true time may see the permits of s more: rate * s. Credit taken in advance (striped,
+ *      hot keys) adds nothing to that: it is part of the burst.
  * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory
  *      that is not what the call says is undefined, as everywhere in C.
  * [C5] Any number of threads may call at once, but for _free, _close, _init_in and _new's own output.
@@ -499,7 +502,8 @@ int32_t tollbar_policy_init_in(void *memory,
 #define TOLLBAR_CLOCK_COARSE 2u
 
 /* CLOCK_REALTIME, Unix nanoseconds. It follows each step of the system's clock: after a step back by an hour, whatever had used
- * up its limit before the step is refused for up to an hour. */
+ * up its limit before the step is refused for up to an hour. Unix time leaves a state word until January 2043; policies that end
+ * earlier (tollbar_policy_spec_last_time) are TOLLBAR_E_RATE_TOO_HIGH on this clock. */
 #define TOLLBAR_CLOCK_WALL 3u
 
 /* Where the times of limiters and tables begin, in Unix nanoseconds: 2025-03-13 00:00:00 UTC, 20,160 days after 1970. A window

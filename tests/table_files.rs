@@ -467,3 +467,17 @@ fn a_copy_from_a_table_of_another_time_keeps_what_keys_owe() {
         }
     }
 }
+
+/// Unix time has used up 56 of the 73 years that a state word can tell: a policy that ends sooner is refused, not silently dead.
+#[test]
+fn a_policy_that_ends_too_soon_is_refused_on_the_wall_clock() {
+    use tollbar::PolicyError::RateTooHigh;
+    let (slow, fast) = (policies(&["5/min"]), policies(&["15000000000/s burst 1000"]));
+    assert!(fast[0].last_time().unwrap() < slow[0].last_time().unwrap());
+    let wall = Options { clock: Source::Wall, ..options() };
+    assert_eq!(Table::private(&wall, &fast).err(), Some(TableError::Policy(RateTooHigh)));
+    assert!(Table::private(&options(), &fast).is_ok());
+    let table = Table::private(&wall, &slow).unwrap();
+    assert_eq!(table.set_policy(FIRST, &fast[0]), Err(TableError::Policy(RateTooHigh)));
+    assert!(table.check(FIRST, b"k", 1).is_allowed());
+}

@@ -15,7 +15,8 @@ pub const TOLLBAR_CLOCK_MONOTONIC: u32 = 1;
 /// CLOCK_MONOTONIC_COARSE: cheap, in steps of the kernel's tick (1 to 10 ms).
 pub const TOLLBAR_CLOCK_COARSE: u32 = 2;
 /// CLOCK_REALTIME, Unix nanoseconds. It follows each step of the system's clock: after a step back by an hour, whatever had used
-/// up its limit before the step is refused for up to an hour.
+/// up its limit before the step is refused for up to an hour. Unix time leaves a state word until January 2043; policies that end
+/// earlier (tollbar_policy_spec_last_time) are TOLLBAR_E_RATE_TOO_HIGH on this clock.
 pub const TOLLBAR_CLOCK_WALL: u32 = 3;
 
 /// Where the times of limiters and tables begin, in Unix nanoseconds: 2025-03-13 00:00:00 UTC, 20,160 days after 1970. A window

@@ -179,6 +179,7 @@ unsafe fn make(policy: &Policy, options: *const tollbar_limiter_options) -> Resu
         }
         (source(options.clock)?, options.waiters)
     };
+    State::check_on(policy, clock).map_err(policy_code)?;
     let state = State::new(policy).map_err(policy_code)?;
     let mut limiter = Limiter::with(state, Utc::new(clock));
     if waiters != 0 {

@@ -4,6 +4,8 @@ use super::{Cell, Log, Ring, Shared, Watch};
 use crate::algorithm::sliding_log::SlidingLog;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::Rule;
+#[cfg(unix)]
+use crate::clock::Source;
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
 
@@ -26,6 +28,17 @@ impl State {
             Kind::SlidingWindow => SlidingWindow::new(policy).map(|_| ()),
             Kind::SlidingLog => SlidingLog::new(policy).map(|_| ()),
             _ => Rule::new(policy).map(|_| ()),
+        }
+    }
+
+    /// [`State::check`], and whether `policy` admits for decades by `clock`. Unix time is in its 57th year, so the fastest policies,
+    /// which can count fewer years than 73 ([`Policy::last_time`]), are [`PolicyError::RateTooHigh`] on [`Source::Wall`].
+    #[cfg(unix)]
+    pub fn check_on(policy: &Policy, clock: Source) -> Result<(), PolicyError> {
+        State::check(policy)?;
+        match clock {
+            Source::Wall if policy.last_time()? < crate::units::LAST => Err(PolicyError::RateTooHigh),
+            _ => Ok(()),
         }
     }
 

@@ -414,7 +414,7 @@ fn fixed(options: &Options, policies: &[Policy], file: bool) -> Result<Fixed, Ta
     if policies.is_empty() || policies.len() > POLICIES_MOST {
         return Err(TableError::Policies);
     }
-    let side = side_words(policies)?;
+    let side = side_words(policies, options.clock)?;
     let sizes = Sizes::new(options.capacity, side)?;
     Ok(Fixed {
         bytes: sizes.bytes,
@@ -430,10 +430,10 @@ fn fixed(options: &Options, policies: &[Policy], file: bool) -> Result<Fixed, Ta
 }
 
 /// Side words of a table with these policies: a policy whose state is more than a word has a table for itself.
-fn side_words(policies: &[Policy]) -> Result<u64, TableError> {
+fn side_words(policies: &[Policy], clock: Source) -> Result<u64, TableError> {
     let mut side = 0;
     for policy in policies {
-        crate::limiter::State::check(policy)?;
+        crate::limiter::State::check_on(policy, clock)?;
         if let Some(wide) = Wide::new(policy)? {
             if policies.len() != 1 {
                 return Err(TableError::Mixed);

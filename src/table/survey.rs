@@ -263,7 +263,7 @@ impl Table {
 
     /// Whether keys of this table can be under this policy, too.
     fn check_policy(&self, policy: &Policy) -> Result<(), TableError> {
-        crate::limiter::State::check(policy)?;
+        crate::limiter::State::check_on(policy, self.clock)?;
         match Wide::new(policy)? {
             None if self.fixed.side == 0 => Ok(()),
             _ => Err(TableError::Mixed),

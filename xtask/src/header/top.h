@@ -30,7 +30,10 @@
  *      (73 years) for all but the fastest ones (tollbar_policy_spec_last_time); at all later times,
  *      UINT64_MAX among them, every call refuses every cost above 0. A call that ends in _at takes the
  *      caller's time, the others read a clock. Time may go back between calls or threads: that never
- *      admits more.
+ *      admits more. All bounds are in the times that the calls are given or read. Where these lag
+ *      behind true time by up to s (TOLLBAR_CLOCK_COARSE: 1 to 10 ms; a time that an event loop keeps),
+ *      a window of true time may see the permits of s more: rate * s. Credit taken in advance (striped,
+ *      hot keys) adds nothing to that: it is part of the burst.
  * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory
  *      that is not what the call says is undefined, as everywhere in C.
  * [C5] Any number of threads may call at once, but for _free, _close, _init_in and _new's own output.
