@@ -54,13 +54,15 @@ valkey:
 arm64:
 	tools/arm64.sh
 
-# The long forms of four tests: a thousand kills on each kind of shared table, 10^8 keys through a million slots, ten seconds of
-# each fault beside a real Redis, and a million schedules of leases in virtual time.
+# The long forms of seven tests: a thousand kills on each kind of shared table, 10^8 keys through a million slots, ten seconds of
+# each fault beside a real Redis, twenty of each step of its clock, and a million schedules of leases in virtual time, as many with steps
+# of the store's clock, and as many with machines that disagree.
 soak:
 	TOLLBAR_SOAK=1000 cargo test --release --test table_storm -- --nocapture
 	TOLLBAR_LONG=1 cargo test --release --test table_flood -- --nocapture
 	TOLLBAR_SOAK=1 cargo test --release --features redis --test redis_lease -- --nocapture --test-threads 1
-	TOLLBAR_SCHEDULES=1000000 cargo test --release --features redis --test lease_simulation -- --nocapture
+	TOLLBAR_SOAK=1 cargo test --release --features redis --test redis_clock -- --nocapture --test-threads 1
+	TOLLBAR_SCHEDULES=1000000 cargo test --release --features redis --test lease_simulation --test lease_terms -- --nocapture
 
 bench:
 	tools/bench.sh

@@ -213,6 +213,38 @@ fn whole(tenths: &[u64], from: usize, but: u64) {
     assert!(each.iter().sum::<u64>() >= (990 - 10 * but) * each.len() as u64, "{each:?}");
 }
 
+/// Whatever befalls the store, all of the rate a second after it is over, and never more than the policy; and a store that answers
+/// again is taken up within a probe's interval, the question's and the answer's way, and a turn of the driver.
+#[test]
+fn after_every_fault_all_of_the_rate() {
+    type Fault = (&'static str, fn(&mut World));
+    let faults: [Fault; 5] = [
+        ("flushed", |world| world.store.data = store::Data::default()),
+        ("restarted empty", |world| world.crash(None)),
+        ("restarted with an old file", |world| world.crash(Some(()))),
+        ("stopped", |world| world.store.answers = !world.store.answers),
+        ("a machine replaced", |world| world.replace(0, 0)),
+    ];
+    for (what, fault) in faults {
+        // Twice, a second apart: what was stopped goes on.
+        let (mut done, mut back) = (0, None);
+        let (world, tenths) = flooded(10, |world, at| {
+            if at / 1_000_000_000 == 3 + done && done < 2 {
+                fault(world);
+                done += 1;
+            }
+            if done == 2 && back.is_none() && world.closed() == 3 {
+                back = Some(at - 4_000_000_000);
+            }
+        });
+        whole(&tenths[..30], 1, 0);
+        whole(&tenths[50..], 0, 0);
+        assert!(world.worst() <= 500.0, "{what}: {}", world.worst());
+        let back = back.expect("it comes back") / 1_000_000;
+        assert!(back <= 50 + 2 * DELAY / 1_000_000 + 4, "{what}: {back} ms");
+    }
+}
+
 /// One step back, after three seconds: the fleet is at its full rate after a life and the grace at the latest, and nothing is admitted
 /// beyond the burst.
 #[test]

@@ -150,7 +150,8 @@ fn back_by_itself() {
         times.push(machine.until(Circuit::Closed));
         println!("noticed after {noticed:?}, back after {:?}", times.last().expect("one"));
     }
-    // The best of five: the others may have had to wait for a processor.
+    // How soon the node takes up a store that answers again is proved in virtual time (tests/lease_simulation.rs). This is the connection's part,
+    // 50 ms and some, and the best of five: the others may have had to wait for a processor.
     assert!(times.iter().min().expect("five") < &Duration::from_millis(200), "{times:?}");
 }
 
@@ -208,9 +209,22 @@ fn debts_are_charged() {
     assert!(tat >= now + admitted.saturating_sub(2) * 100_000, "{tat} at {now} for {admitted}");
 }
 
-/// A cost that no lease can have is never admitted, keys of any length are told apart, and a peek takes nothing.
+/// A peek takes nothing, however often: at one time, and with nobody who asks the store, it says the same for ever.
 #[test]
-fn costs_keys_and_peeks() {
+fn peeks() {
+    let options = Options { overdraft: 40, ..Options::new(2) };
+    let node = Node::private("peeks", &"10/s burst 1000".parse().expect("a policy"), &options).expect("a node");
+    let now = node.now();
+    assert!(node.check_at(b"k", now, 7).is_allowed());
+    for _ in 0..1000 {
+        assert_eq!(node.peek_at(b"k", now, 1).remaining, 33);
+    }
+    assert!(node.check_at(b"k", now, 33).is_allowed() && !node.check_at(b"k", now, 1).is_allowed());
+}
+
+/// A cost that no lease can have is never admitted, and keys of any length are told apart.
+#[test]
+fn costs_and_keys() {
     let server = Server::start();
     let machine = Machine::new(&server.tcp(), "costs", "10/s burst 1000", &Options::new(2));
     machine.until(Circuit::Closed);
@@ -225,8 +239,6 @@ fn costs_keys_and_peeks() {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    let left = machine.node.peek_at(&long(1), machine.node.now(), 0).remaining;
-    assert!(machine.node.peek_at(&long(1), machine.node.now(), 0).remaining <= left.max(63));
     let since = Instant::now();
     while server.keys() != 6 {
         assert!(since.elapsed() < Duration::from_secs(10), "five keys and the epoch: {}", server.keys());

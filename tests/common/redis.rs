@@ -17,6 +17,7 @@ pub struct Server {
     directory: PathBuf,
     port: u16,
     options: Vec<String>,
+    environment: Vec<(String, String)>,
 }
 
 /// A reply as it came.
@@ -38,13 +39,19 @@ impl Server {
 
     /// The same with options of redis-server's command line, `--maxmemory 2mb`.
     pub fn with(options: &[&str]) -> Server {
+        Server::within(options, &[])
+    }
+
+    /// The same with variables of its environment.
+    pub fn within(options: &[&str], environment: &[(&str, &str)]) -> Server {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         // Short, since a socket's path may have 107 bytes.
         let directory = std::env::temp_dir().join(format!("tollbar-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory for redis-server");
         let options = options.iter().map(|option| option.to_string()).collect();
-        let mut server = Server { child: None, directory, port: 0, options };
+        let environment = environment.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let mut server = Server { child: None, directory, port: 0, options, environment };
         server.launch();
         server
     }
@@ -170,6 +177,7 @@ impl Server {
                 "yes",
             ])
             .args(&self.options)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());

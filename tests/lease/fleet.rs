@@ -2,6 +2,7 @@
 //!
 //! Time is the real one: what is tested is Redis, and the kernel. What is asserted of it is the bound, which holds whatever the
 //! scheduler does, and rates with much room.
+#![allow(dead_code)] // each test program uses a part of it
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;

@@ -1,4 +1,5 @@
 //! The store in virtual time: the shipped arithmetic, a server's clock that lies, and what a server does to its keys.
+#![allow(dead_code)] // each test program uses a part of it
 
 use super::common::Rng;
 use tollbar::lease::bucket::{self, Ask, Grant};

@@ -1,4 +1,5 @@
 //! Some nodes in virtual time, a store, and a network between them that an adversary has.
+#![allow(dead_code)] // each test program uses a part of it
 
 use super::common::Rng;
 use super::store::{Data, Store};
@@ -108,12 +109,8 @@ impl World {
             46..=52 => self.hoard(),
             53..=82 => self.wait(),
             83..=86 => self.cut(),
-            87..=88 if self.powers.losses => {
-                self.say(|| "flush".into());
-                self.store.data = Data::default();
-            }
-            89 if self.powers.losses => self.crash(None),
-            90 if self.powers.losses => self.crash(Some(())),
+            87..=89 if self.powers.losses => self.lose(),
+            90 if self.powers.losses => self.forget(),
             91 => self.store.snapshot = self.store.data,
             92 => {
                 self.store.answers = !self.store.answers;
@@ -333,6 +330,34 @@ impl World {
         }
     }
 
+    /// Data are lost, with the process or without.
+    fn lose(&mut self) {
+        match self.random.below(4) {
+            0 => self.crash(None),
+            1 => self.crash(Some(())),
+            _ => {
+                self.say(|| "flush".into());
+                self.store.data = Data::default();
+            }
+        }
+    }
+
+    /// All is taken and then lost, and a machine that has no memory of it asks when the grace is over. Another such may be the first to be
+    /// met by the new data.
+    fn forget(&mut self) {
+        self.siege();
+        if self.random.one_in(2) && self.powers.kills {
+            self.kill();
+        }
+        self.lose();
+        let by = 1 + self.random.below(3_000_000_000);
+        self.pass(by);
+        if self.powers.kills {
+            self.kill();
+        }
+        self.siege();
+    }
+
     /// A connection is lost with everything on it.
     fn cut(&mut self) {
         let n = self.random.below(self.machines.len() as u64) as usize;
@@ -342,7 +367,7 @@ impl World {
     }
 
     /// The store's process ends and another begins: with nothing, or with what an old file has.
-    fn crash(&mut self, old: Option<()>) {
+    pub fn crash(&mut self, old: Option<()>) {
         self.say(|| format!("crash {old:?}"));
         self.store.data = if old.is_some() { self.store.snapshot } else { Data::default() };
         self.store.run += 1;
@@ -350,9 +375,15 @@ impl World {
         self.machines.iter_mut().for_each(|machine| machine.lose(now));
     }
 
-    /// A node is killed, with its lease, and another takes its place, of any kind.
+    /// A node is killed, with its lease, and another takes its place, of any kind. Not while the data's loss would be forgotten with it: those
+    /// that are left know the data that are there.
     fn kill(&mut self) {
         let n = self.random.below(self.machines.len() as u64) as usize;
+        let data = self.store.data.record.map_or(0, |record| record.id);
+        let mut left = self.machines.iter().enumerate().filter(|(other, _)| *other != n);
+        if data == 0 || !left.all(|(_, machine)| machine.seen == data) {
+            return;
+        }
         let kind = self.random.below(self.kinds.len() as u64) as usize;
         self.replace(n, kind);
     }
