@@ -22,6 +22,7 @@ all: lib
 lib: $(B)/libtollbar.so $(B)/libtollbar.a
 
 $(B)/libtollbar.so $(B)/libtollbar.a &: $(SOURCES) tools/lib.sh abi/symbols.txt
+	tools/setup.sh lib
 	tools/lib.sh $(B) $(ABI)
 
 $(B)/tollbar-replay: examples/c/replay.c $(wildcard examples/c/replay_*.[ch]) include/tollbar.h $(B)/libtollbar.a
@@ -54,15 +55,9 @@ valkey:
 arm64:
 	tools/arm64.sh
 
-# The long forms of seven tests: a thousand kills on each kind of shared table, 10^8 keys through a million slots, ten seconds of
-# each fault beside a real Redis, twenty of each step of its clock, and a million schedules of leases in virtual time, as many with steps
-# of the store's clock, and as many with machines that disagree.
+# The long forms of tests, and mutations of the sources: `make soak ONLY="storm flood"`, `make soak ONLY=mutants MUTANTS=src/units.rs`.
 soak:
-	TOLLBAR_SOAK=1000 cargo test --release --test table_storm -- --nocapture
-	TOLLBAR_LONG=1 cargo test --release --test table_flood -- --nocapture
-	TOLLBAR_SOAK=1 cargo test --release --features redis --test redis_lease -- --nocapture --test-threads 1
-	TOLLBAR_SOAK=1 cargo test --release --features redis --test redis_clock -- --nocapture --test-threads 1
-	TOLLBAR_SCHEDULES=1000000 cargo test --release --features redis --test lease_simulation --test lease_terms -- --nocapture
+	tools/soak.sh
 
 bench:
 	tools/bench.sh

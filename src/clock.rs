@@ -300,7 +300,7 @@ impl Clock for Source {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, unix, not(loom)))]
 mod tests {
     use super::*;
 

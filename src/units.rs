@@ -368,4 +368,39 @@ mod tests {
         // Half the horizon at the next span.
         assert!(grid(7_000_000_000, 1 << 60).is_some());
     }
+
+    /// On both sides of the last reading, for grids of whole and of broken units a nanosecond.
+    #[test]
+    fn a_grid_ends_after_its_last_reading() {
+        let (mut whole, mut broken, mut ends) = (0, 0, 0);
+        for (limit, period) in [
+            (1, 1),
+            (10, 120),
+            (1, 1_000_000_000),
+            (1000, 1_000_000_000),
+            (3, 7),
+            (999_983, 1_000_000_000),
+            (7, 1 << 60),
+        ] {
+            let (limit, period) =
+                (NonZeroU64::new(limit).expect("a limit"), NonZeroU64::new(period).expect("a period"));
+            let grid = Grid::new(limit, period, 1000, 64).expect("a grid");
+            let last = grid.max_now();
+            let most = grid.units(last);
+            assert!(last.checked_add(1).map_or(true, |after| grid.units(after) == u64::MAX), "{limit} in {period}");
+            if let Some(beyond) = most.checked_add(1) {
+                assert_eq!((grid.nanos(beyond), grid.nanos(u64::MAX)), (NEVER, NEVER), "{limit} in {period}");
+                ends += 1;
+            }
+            for now in [0, 1, 2, 1000, last / 2, last - 1, last] {
+                let first = grid.nanos(grid.units(now));
+                assert!(first <= now && grid.units(first) == grid.units(now), "{limit} in {period}: {now}");
+                assert!(first == 0 || grid.units(first - 1) < grid.units(now), "{limit} in {period}: {now}");
+            }
+            let a_nanosecond = u128::from(limit.get()) * u128::from(grid.per_permit().get());
+            assert_eq!(grid.whole().is_some(), a_nanosecond % u128::from(period.get()) == 0, "{limit} in {period}");
+            (whole, broken) = (whole + u32::from(grid.whole().is_some()), broken + u32::from(grid.whole().is_none()));
+        }
+        assert!(whole > 0 && broken > 0 && ends > 0, "{whole} {broken} {ends}");
+    }
 }

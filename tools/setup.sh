@@ -1,8 +1,10 @@
 #!/bin/sh
-# Installs what a target needs and is missing: setup.sh lib | go | nginx | bench | peers | valkey | arm64 | test. As root on Debian with apt-get; otherwise
-# it says exactly what to install, and fails.
+# Installs what a target needs and is missing: setup.sh lib | dependent | go | nginx | bench | peers | valkey | arm64 | mutants | soak | test. As root on
+# Debian with apt-get; otherwise it says exactly what to install, and fails.
 set -eu
 packages=
+# A line for each that no package of this Debian has.
+others=
 # A command, and the Debian package that has it.
 wants() { command -v "$1" >/dev/null 2>&1 || packages="$packages $2"; }
 # A file, likewise.
@@ -44,8 +46,8 @@ wants_go() {
     has_go 1.21 && return
     from_backports golang-go ca-certificates
     has_go 1.21 && return
-    echo "missing: Go $least or later in PATH (https://go.dev/dl); there is ${version:-none}" >&2
-    exit 1
+    others="${others}missing: Go $least or later in PATH (https://go.dev/dl); there is ${version:-none}
+"
 }
 has_go() {
     version=$(GOTOOLCHAIN=local go env GOVERSION 2>/dev/null | sed 's/^go//') || version=
@@ -65,7 +67,7 @@ wants_lua() {
 # The first python3 on the path builds the package, and it need not be Debian's.
 wants_python() {
     python3 -c 'import ensurepip' 2>/dev/null || packages="$packages python3-venv"
-    python3 -c 'import sysconfig, os, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' ||
+    python3 -c 'import sysconfig, os, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null ||
         packages="$packages python3-dev"
 }
 
@@ -82,8 +84,8 @@ wants_peers() {
 wants_valkey() {
     command -v valkey-server >/dev/null 2>&1 || from_backports valkey-server
     command -v valkey-server >/dev/null 2>&1 && return
-    echo "missing: valkey-server in PATH (https://valkey.io/download)" >&2
-    exit 1
+    others="${others}missing: valkey-server in PATH (https://valkey.io/download)
+"
 }
 
 # A compiler for 64-bit ARM, what imitates such a processor, and libraries for it.
@@ -100,7 +102,8 @@ wants_arm64() {
 }
 
 case ${1:-test} in
-lib | dependent) ;;
+lib | dependent | mutants) ;;
+soak) wants redis-server redis-server ;;
 go) wants_go ;;
 nginx) wants_nginx ;;
 peers) wants_peers ;;
@@ -112,6 +115,7 @@ bench)
     wants g++ g++
     wants_python
     wants_luajit
+    wants redis-server redis-server
     ;;
 test)
     wants_peers
@@ -129,10 +133,11 @@ test)
     wants_file /usr/include/cmocka.h libcmocka-dev
     ;;
 *)
-    echo "setup.sh: lib, go, nginx, bench, peers, valkey, arm64 or test" >&2
+    echo "setup.sh: lib, dependent, go, nginx, bench, peers, valkey, arm64, mutants, soak or test" >&2
     exit 2
     ;;
 esac
+[ -z "$others" ] || printf '%s' "$others" >&2
 if [ -n "$packages" ]; then
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
         echo "missing; as root: apt-get install$packages" >&2
@@ -143,6 +148,7 @@ if [ -n "$packages" ]; then
     # shellcheck disable=SC2086
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $packages >/dev/null
 fi
+[ -z "$others" ] || exit 1
 . "$(dirname "$0")/rust.sh"
 if [ "${1:-test}" = test ]; then
     for part in fmt clippy; do
@@ -155,7 +161,14 @@ wants_target() {
     echo "missing: Rust's libraries for $1 (rustup target add $1)" >&2
     exit 1
 }
+# Cargo's own directory for programs is on the PATH by now (rust.sh), whoever the user is.
+wants_mutants() {
+    cargo mutants --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-mutants && return
+    echo "missing: cargo-mutants (cargo install --locked cargo-mutants)" >&2
+    exit 1
+}
 case ${1:-test} in
 arm64) wants_target aarch64-unknown-linux-gnu ;;
 dependent) wants_target x86_64-unknown-none ;;
+mutants | soak) wants_mutants ;;
 esac

@@ -51,6 +51,8 @@ loom() {
         RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --features redis --lib models
 }
 tsan() { tests/tsan.sh; }
+# The runner itself, and what is said where something is missing.
+runner() { tests/steps.sh && tests/setup.sh; }
 # What others get who name this crate among their dependencies.
 dependent() { tests/dependent.sh; }
 # The header, and what is generated from it.
@@ -103,7 +105,7 @@ go_package() { make --silent lib && PATH=$PATH:/usr/local/go/bin bindings/go/tes
 lua() { make --silent lib && bindings/lua/test.sh; }
 together() { make --silent lib && PATH=$PATH:/usr/local/go/bin ffi-tests/together/run.sh build; }
 
-step runner tests/steps.sh
+step runner runner
 step lint lint
 step header header
 step rust rust
