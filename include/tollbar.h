@@ -219,6 +219,13 @@ extern "C" {
 /* The file cannot be written to the disk. */
 #define TOLLBAR_E_SYNC (-77)
 
+/* The file belongs to another user than the caller and root, others may write it, or others may put another in its
+ * place (TOLLBAR_TABLE_TRUST_ANYONE takes it). */
+#define TOLLBAR_E_OWNER (-78)
+
+/* The descriptor is not of memory that is sealed against shrinking. */
+#define TOLLBAR_E_UNSEALED (-79)
+
 /* Only gcra can be leased, without `borrow` and `init`. */
 #define TOLLBAR_E_LEASE_ALGORITHM (-80)
 
@@ -841,7 +848,7 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  *
  *     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1000000);
  *     tollbar_table *logins;
- *     int error = tollbar_table_open("/dev/shm/logins", &options, policies, 1, &logins);
+ *     int error = tollbar_table_open("/run/logins/table", &options, policies, 1, &logins);
  *
  *     if (tollbar_table_check(logins, 0, address, address_length, 1, NULL) != TOLLBAR_ALLOWED)
  *         return try_later();
@@ -879,6 +886,10 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
 /* The system is not advised to use huge pages. */
 #define TOLLBAR_TABLE_SMALL_PAGES 2u
 
+/* A file is taken whoever made it and whoever may write it. Who may write it decides who is admitted, and its owner can
+ * end this process by SIGBUS at any time. */
+#define TOLLBAR_TABLE_TRUST_ANYONE 4u
+
 /* This process's view of a table. All calls but tollbar_table_free may be made by any number of threads
  * at once, on either side of a fork. */
 typedef struct tollbar_table tollbar_table;
@@ -897,7 +908,7 @@ typedef struct tollbar_table_options {
     uint32_t missing_key;
     /* A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_table_now). */
     uint32_t clock;
-    /* Permissions of a file that is made; 0: 0600. */
+    /* Permissions of a file that is made; 0: 0600. Of a file that is there, whom they let write may write it. */
     uint32_t mode;
     /* TOLLBAR_TABLE_ flags. */
     uint32_t flags;
@@ -923,17 +934,38 @@ int32_t tollbar_table_shared(const tollbar_table_options *options,
                              tollbar_table **out);
 
 /* Opens the table in the file at `path`, or makes it if there is none: of several processes that do so
- * at once one makes it and the others open that one. With `options` NULL and `count` 0 the table must be
- * there, and may be any.
+ * at once one makes it and the others open that one. With `count` 0, and `options` NULL or of a capacity of 0, the
+ * table must be there, and may be any.
  *
- * In /dev/shm a table lasts as long as the machine runs; on a disk it survives that too, and its times
+ * In /run and /dev/shm a table lasts as long as the machine runs; on a disk it survives that too, and its times
  * go on by the wall clock. A file that is not this very table is refused with an error that says why,
- * and stays as it is. All of its space is taken at once. */
+ * and stays as it is. All of its space is taken at once.
+ *
+ * Give it a directory of the service's own, such as /run/SERVICE. A file of another user than the caller or root, one that
+ * others may write (but whom `mode` names), or one that others may replace is TOLLBAR_E_OWNER, unless the flags have
+ * TOLLBAR_TABLE_TRUST_ANYONE. Who shares a table with processes that it does not trust uses tollbar_table_new_sealed. */
 int32_t tollbar_table_open(const char *path,
                            const tollbar_table_options *options,
                            const tollbar_policy_spec *const *policies,
                            size_t count,
                            tollbar_table **out);
+
+/* tollbar_table_new in memory that is shared with whoever gets the descriptor `*fd`, by inheritance or through a socket, and
+ * opens it with tollbar_table_open_fd (Linux: a memfd). The descriptor is closed on exec and is the caller's to close; the table
+ * does without it.
+ *
+ * The memory is sealed: nobody can cut it off and so end the others by SIGBUS, as the owner of a file can. Whoever has
+ * the descriptor can still write to the memory, and so grant permits. */
+int32_t tollbar_table_new_sealed(const tollbar_table_options *options,
+                                 const tollbar_policy_spec *const *policies,
+                                 size_t count,
+                                 int *fd,
+                                 tollbar_table **out);
+
+/* The table behind a descriptor that tollbar_table_new_sealed gave, here or in another process. The descriptor stays the
+ * caller's, who may close it afterwards. TOLLBAR_E_UNSEALED for a file that somebody could cut off. */
+int32_t tollbar_table_open_fd(int fd,
+                              tollbar_table **out);
 
 /* Makes a table in the caller's memory, which may be shared with other processes; of its `size` bytes
  * it takes what tollbar_table_bytes says. `memory` is aligned to 64 bytes, stays the caller's and must

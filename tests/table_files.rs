@@ -3,6 +3,7 @@
 mod common;
 
 use common::{policy, Rng, DAY, HOUR, MIN, SEC};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -118,6 +119,39 @@ fn another_table_is_refused_and_stays_as_it_is() {
     assert_eq!(table.admit_at(FIRST, b"k", DAY, 1), Verdict::Denied, "it is the same table");
 }
 
+/// A copy without the blocks that have only zeroes, as `cp --sparse` makes it, is refused before its room is taken.
+#[test]
+fn a_refused_file_takes_no_room() {
+    let dir = Dir::new();
+    let path = dir.path("t");
+    let options = Options { seed: Some(12), ..Options::new(1_000_000) };
+    drop(Table::file(&path, &options, &policies(&TEXTS)).unwrap());
+    let bytes = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    let copy = fs::File::create(&path).unwrap();
+    copy.set_len(bytes.len() as u64).unwrap();
+    for (n, block) in bytes.chunks(4096).enumerate().filter(|(_, block)| block.iter().any(|byte| *byte != 0)) {
+        copy.write_all_at(block, n as u64 * 4096).unwrap();
+    }
+    let blocks = || fs::metadata(&path).unwrap().blocks();
+    let before = blocks();
+    assert!(before * 512 < bytes.len() as u64 / 10);
+    let others = [
+        (Options { capacity: 1_000_001, ..options }, &TEXTS[..], TableError::OtherCapacity),
+        (Options { seed: Some(13), ..options }, &TEXTS[..], TableError::OtherOptions),
+        (Options { on_full: OnFull::Allow, ..options }, &TEXTS[..], TableError::OtherOptions),
+        (options, &TEXTS[..1], TableError::OtherPolicies),
+        (options, &["60/h burst 20", "11/min algo fixed-window"][..], TableError::OtherPolicies),
+        (options, &["60/h burst 20", "10/min algo fixed-window", "1/s"][..], TableError::OtherPolicies),
+    ];
+    for (options, texts, error) in others {
+        assert_eq!(Table::file(&path, &options, &policies(texts)).err(), Some(error));
+        assert_eq!(blocks(), before, "{error:?}");
+    }
+    drop(Table::file(&path, &options, &policies(&TEXTS)).unwrap());
+    assert!(blocks() * 512 >= bytes.len() as u64);
+}
+
 #[test]
 fn what_is_no_table_is_refused_and_stays_as_it_is() {
     let dir = Dir::new();
@@ -158,7 +192,11 @@ fn what_is_no_table_is_refused_and_stays_as_it_is() {
     drop(Table::file(&large, &Options { capacity: 100_000, ..options() }, &policies(&TEXTS)).unwrap());
     let head = words(&large);
     with(&|words| words[..512].copy_from_slice(&head[..512]));
-    refused(&path, Truncated);
+    assert_eq!(Table::open(&path).err(), Some(Truncated));
+    // Who asks for another capacity is told that first.
+    assert_eq!(Table::file(&path, &options(), &policies(&TEXTS)).err(), Some(TableError::OtherCapacity));
+    let larger = Options { capacity: 100_000, ..options() };
+    assert_eq!(Table::file(&path, &larger, &policies(&TEXTS)).err(), Some(Truncated));
 }
 
 /// What a table that could be opened answers may be wrong once its memory is, but it answers.

@@ -78,7 +78,7 @@ readme() {
     logins=/dev/shm/readme-logins-$$
     rm -f build/readme?.c "$logins"
     awk -v logins="$logins" '/^```c$/ { on = 1; n++; next } /^```$/ { on = 0 }
-        on { gsub("/dev/shm/readme-logins", logins); print > "build/readme" n ".c" }' README.md
+        on { gsub("/run/logins/table", logins); print > "build/readme" n ".c" }' README.md
     for n in 1 2; do
         cc -std=c99 -Wall -Wextra -Wpedantic -Werror -Iinclude -o "build/readme$n" "build/readme$n.c" build/libtollbar.a || return 1
     done

@@ -50,17 +50,19 @@ func openTable(path string, options *TableOptions, policies []string) (uintptr, 
 	if options.SmallPages {
 		o.flags |= C.TOLLBAR_TABLE_SMALL_PAGES
 	}
-	asked := &o
+	if options.TrustAnyone {
+		o.flags |= C.TOLLBAR_TABLE_TRUST_ANYONE
+	}
 	var file *C.char
 	if path != "" {
 		file = C.CString(path)
 		defer C.free(unsafe.Pointer(file))
 		if options.Capacity == 0 && len(policies) == 0 {
-			asked = nil
+			o = C.tollbar_table_options{struct_size: o.struct_size, flags: o.flags & C.TOLLBAR_TABLE_TRUST_ANYONE}
 		}
 	}
 	var table C.uintptr_t
-	code, err := C.go_table_open(file, asked, unsafe.SliceData(specs), C.size_t(len(specs)), &table)
+	code, err := C.go_table_open(file, &o, unsafe.SliceData(specs), C.size_t(len(specs)), &table)
 	if code != 0 {
 		return 0, &TableError{Path: path, Code: Code(code), Errno: errnoOf(Code(code), err)}
 	}

@@ -119,6 +119,11 @@ const (
 	ErrRandom Code = -76
 	// ErrSync: the file cannot be written to the disk.
 	ErrSync Code = -77
+	// ErrOwner: the file belongs to another user than the caller and root, others may write it, or others may put another
+	// in its place. TableOptions.TrustAnyone takes it.
+	ErrOwner Code = -78
+	// ErrUnsealed: the descriptor is not of memory that is sealed against shrinking.
+	ErrUnsealed Code = -79
 )
 
 // Errors of leases. They come in a [LeaseError].

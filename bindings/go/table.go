@@ -50,6 +50,9 @@ type TableOptions struct {
 	Seed *uint64
 	// SmallPages: the system is not advised to use huge pages.
 	SmallPages bool
+	// TrustAnyone: a file is taken whoever made it and whoever may write it. Who may write it decides who is admitted, and its
+	// owner can end this process by SIGBUS.
+	TrustAnyone bool
 }
 
 // Table has a state for each of millions of keys, in one block of memory that never grows and that processes may share.
@@ -73,8 +76,10 @@ func NewTable(options TableOptions, policies ...string) (*Table, error) {
 // OpenTable opens the table in a file, or makes it if there is none. Any number of processes, of any language, may use
 // it at once. With neither a capacity nor policies the table must be there, and may be any.
 //
-// In /dev/shm a table lasts as long as the machine runs; on a disk it survives that too. A file that is not this very
-// table is refused with a [*TableError] that says why, and stays as it is.
+// In /run and /dev/shm a table lasts as long as the machine runs; on a disk it survives that too. A file that is not this very
+// table is refused with a [*TableError] that says why, and stays as it is. Give it a directory of the service's own, such as
+// /run/SERVICE: a file that another user than this one and root made, or that others may write or replace, is refused too
+// ([ErrOwner]), unless TrustAnyone is set.
 func OpenTable(path string, options TableOptions, policies ...string) (*Table, error) {
 	if path == "" {
 		return nil, &TableError{Path: path, Code: ErrOpen, Errno: noSuchFile}

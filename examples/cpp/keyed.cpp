@@ -3,7 +3,8 @@
 //     c++ -std=c++17 keyed.cpp $(pkg-config --cflags --libs tollbar) && ./a.out 192.0.2.1 2001:db8::1 2001:db8::2
 //
 // Each argument is a request by that address. The last two of these are one client: a host may take any address of its
-// /64. Run the program again and the table is still there; /dev/shm keeps it until the machine is switched off.
+// /64. Run the program again and the table is still there, until the machine is switched off. LOGINS names another file than
+// /run/logins/table, in a directory that is the program's own.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -46,7 +47,7 @@ bool may_log_in(const tollbar::table &clients, const tollbar::limiter &everybody
 } // namespace
 
 int main(int argc, char **argv) {
-    const char *const path = std::getenv("LOGINS") ? std::getenv("LOGINS") : "/dev/shm/example-logins";
+    const char *const path = std::getenv("LOGINS") ? std::getenv("LOGINS") : "/run/logins/table";
     try {
         const auto clients = tollbar::table::open(path, 100'000, {"5/min burst 2"});
         const tollbar::limiter everybody("1000/s burst 100");

@@ -3,7 +3,7 @@
 --     LUA_PATH='bindings/lua/?.lua;;' luajit examples/lua/logins.lua [FILE]
 local tollbar = require "tollbar"
 
-local path = arg[1] or "/dev/shm/example-logins"
+local path = arg[1] or "/run/logins/table"
 local logins = assert(tollbar.open(path, "3/min", { capacity = 100000 }))
 
 for _, address in ipairs { "192.0.2.1", "192.0.2.1", "2001:db8::1", "2001:db8::2" } do

@@ -6,7 +6,7 @@ import sys
 from tollbar import Table
 
 # Made before the fork, so both sides have the same memory. Workers that do not descend from one process open a
-# table by name: Table.open("/dev/shm/logins", "3/min", 100_000).
+# table by name: Table.open("/run/logins/table", "3/min", 100_000).
 logins = Table("3/min", capacity=100_000, shared=True)
 
 

@@ -73,6 +73,8 @@ enum class errc : std::int32_t {
     lock = TOLLBAR_E_LOCK,
     random = TOLLBAR_E_RANDOM,
     sync = TOLLBAR_E_SYNC,
+    owner = TOLLBAR_E_OWNER,
+    unsealed = TOLLBAR_E_UNSEALED,
     lease_algorithm = TOLLBAR_E_LEASE_ALGORITHM,
     lease_nodes = TOLLBAR_E_LEASE_NODES,
     lease_life = TOLLBAR_E_LEASE_LIFE,
@@ -186,7 +188,7 @@ inline failure failed(std::int32_t code) noexcept {
 
 /// A value, or why there is none. Asking one that failed for its value throws what the throwing call would have.
 ///
-///     auto opened = tollbar::table::try_open("/dev/shm/logins");
+///     auto opened = tollbar::table::try_open("/run/logins/table");
 ///     if (!opened)
 ///         log(opened.error().message());
 template <class T> class [[nodiscard]] result {

@@ -23,7 +23,7 @@ namespace tollbar {
 
 /// A state for each of millions of keys, in one block of memory that never grows and that processes share.
 ///
-///     auto logins = tollbar::table::open("/dev/shm/logins", 1'000'000, {"5/min burst 3"});
+///     auto logins = tollbar::table::open("/run/logins/table", 1'000'000, {"5/min burst 3"});
 ///     if (!logins.check(address))
 ///         return try_later();
 ///
@@ -54,10 +54,28 @@ public:
         return made(options, policies, [path](auto... with) { return tollbar_table_open(path, with...); });
     }
     /// The table that is in the file, whatever it is.
-    static table open(const char *path) { return try_open(path).value(); }
-    static result<table> try_open(const char *path) noexcept {
+    static table open(const char *path, trust whose = trust::owner) { return try_open(path, whose).value(); }
+    static result<table> try_open(const char *path, trust whose = trust::owner) noexcept {
+        auto raw = detail::blank<tollbar_table_options>();
+        raw.flags = whose == trust::anyone ? TOLLBAR_TABLE_TRUST_ANYONE : 0;
         return detail::made<table, tollbar_table>(
-            [path](auto **out) { return tollbar_table_open(path, nullptr, nullptr, 0, out); });
+            [&](auto **out) { return tollbar_table_open(path, &raw, nullptr, 0, out); });
+    }
+
+    /// In memory that is shared with whoever gets the descriptor `fd`, which is the caller's to close, and that nobody can cut
+    /// off: for processes that do not trust each other to the end.
+    static table sealed(const table_options &options, const policy_list &policies, int &fd) {
+        return try_sealed(options, policies, fd).value();
+    }
+    static result<table> try_sealed(const table_options &options, const policy_list &policies, int &fd) noexcept {
+        return made(options, policies, [&fd](const auto *how, auto of, auto count, auto **out) {
+            return tollbar_table_new_sealed(how, of, count, &fd, out);
+        });
+    }
+    /// The table behind a descriptor that sealed() gave, here or in another process. It stays the caller's.
+    static table open_fd(int fd) { return try_open_fd(fd).value(); }
+    static result<table> try_open_fd(int fd) noexcept {
+        return detail::made<table, tollbar_table>([fd](auto **out) { return tollbar_table_open_fd(fd, out); });
     }
 
     /// In the caller's memory, which is aligned to 64 bytes, has at least bytes(options, policies) and must outlive
@@ -309,6 +327,8 @@ private:
             raw.flags |= TOLLBAR_TABLE_SEEDED;
         if (options.small_pages)
             raw.flags |= TOLLBAR_TABLE_SMALL_PAGES;
+        if (options.whose == trust::anyone)
+            raw.flags |= TOLLBAR_TABLE_TRUST_ANYONE;
         return raw;
     }
     static const tollbar_request *for_c(span<const request> requests) noexcept {

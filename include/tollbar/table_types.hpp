@@ -41,6 +41,14 @@ enum class missing_key : std::uint32_t {
     report = TOLLBAR_MISSING_REPORT,
 };
 
+/// Whose file is taken for a table.
+enum class trust : std::uint32_t {
+    /// One of the caller's effective user or of root, which nobody else may write (but whom the mode names) or replace.
+    owner,
+    /// Any. Who may write it decides who is admitted, and its owner can end this process by SIGBUS at any time.
+    anyone,
+};
+
 /// How a table is made: `tollbar::table_options options(1'000'000); options.mode = 0660;`
 struct table_options {
     /// For so many keys that are to have a place at one time. Implicit: a number will do where nothing else is wanted.
@@ -58,6 +66,8 @@ struct table_options {
     bool seeded = false;
     /// Do not advise the system to use huge pages.
     bool small_pages = false;
+    /// Whose file is taken.
+    trust whose = trust::owner;
 };
 
 /// The policies of a table, 1 to 128: `{"5/min burst 3", "100/s"}`, or anything with data() and size() of specs. It

@@ -110,6 +110,11 @@ pub const TOLLBAR_E_LOCK: i32 = -75;
 pub const TOLLBAR_E_RANDOM: i32 = -76;
 /// The file cannot be written to the disk.
 pub const TOLLBAR_E_SYNC: i32 = -77;
+/// The file belongs to another user than the caller and root, others may write it, or others may put another in its
+/// place (TOLLBAR_TABLE_TRUST_ANYONE takes it).
+pub const TOLLBAR_E_OWNER: i32 = -78;
+/// The descriptor is not of memory that is sealed against shrinking.
+pub const TOLLBAR_E_UNSEALED: i32 = -79;
 
 /// Only gcra can be leased, without `borrow` and `init`.
 pub const TOLLBAR_E_LEASE_ALGORITHM: i32 = -80;
@@ -208,6 +213,10 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_LOCK => (c"TOLLBAR_E_LOCK", c"the file cannot be locked"),
         TOLLBAR_E_RANDOM => (c"TOLLBAR_E_RANDOM", c"the system gives no random numbers"),
         TOLLBAR_E_SYNC => (c"TOLLBAR_E_SYNC", c"the file cannot be written to the disk"),
+        TOLLBAR_E_OWNER => (c"TOLLBAR_E_OWNER", c"the file belongs to another user, or others may write or replace it"),
+        TOLLBAR_E_UNSEALED => {
+            (c"TOLLBAR_E_UNSEALED", c"the descriptor is not of memory that is sealed against shrinking")
+        }
         TOLLBAR_E_LEASE_ALGORITHM => {
             (c"TOLLBAR_E_LEASE_ALGORITHM", c"only gcra can be leased, without borrow and init")
         }

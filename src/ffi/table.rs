@@ -7,8 +7,8 @@ use super::status::*;
 use crate::algorithm::Rule;
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::Policy;
-use crate::table::{Answer, Call, Missing, OnFull, Options, Table, TableError, POLICIES_MOST};
-use core::ffi::{c_char, c_void, CStr};
+use crate::table::{Answer, Call, Missing, OnFull, Options, Table, TableError, Trust, POLICIES_MOST};
+use core::ffi::{c_char, c_int, c_void, CStr};
 use core::mem::size_of;
 use core::ptr::NonNull;
 
@@ -34,6 +34,9 @@ pub const TOLLBAR_MISSING_REPORT: u32 = 2;
 pub const TOLLBAR_TABLE_SEEDED: u32 = 1;
 /// The system is not advised to use huge pages.
 pub const TOLLBAR_TABLE_SMALL_PAGES: u32 = 2;
+/// A file is taken whoever made it and whoever may write it. Who may write it decides who is admitted, and its owner can
+/// end this process by SIGBUS at any time.
+pub const TOLLBAR_TABLE_TRUST_ANYONE: u32 = 4;
 
 /// This process's view of a table. All calls but tollbar_table_free may be made by any number of threads
 /// at once, on either side of a fork.
@@ -57,7 +60,7 @@ pub struct tollbar_table_options {
     pub missing_key: u32,
     /// A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_table_now).
     pub clock: u32,
-    /// Permissions of a file that is made; 0: 0600.
+    /// Permissions of a file that is made; 0: 0600. Of a file that is there, whom they let write may write it.
     pub mode: u32,
     /// TOLLBAR_TABLE_ flags.
     pub flags: u32,
@@ -123,12 +126,16 @@ pub unsafe extern "C" fn tollbar_table_shared(
 }
 
 /// Opens the table in the file at `path`, or makes it if there is none: of several processes that do so
-/// at once one makes it and the others open that one. With `options` NULL and `count` 0 the table must be
-/// there, and may be any.
+/// at once one makes it and the others open that one. With `count` 0, and `options` NULL or of a capacity of 0, the
+/// table must be there, and may be any.
 ///
-/// In /dev/shm a table lasts as long as the machine runs; on a disk it survives that too, and its times
+/// In /run and /dev/shm a table lasts as long as the machine runs; on a disk it survives that too, and its times
 /// go on by the wall clock. A file that is not this very table is refused with an error that says why,
 /// and stays as it is. All of its space is taken at once.
+///
+/// Give it a directory of the service's own, such as /run/SERVICE. A file of another user than the caller or root, one that
+/// others may write (but whom `mode` names), or one that others may replace is TOLLBAR_E_OWNER, unless the flags have
+/// TOLLBAR_TABLE_TRUST_ANYONE. Who shares a table with processes that it does not trust uses tollbar_table_new_sealed.
 ///
 /// # Safety
 /// Pointers are NULL or as said; `path` is NUL-terminated.
@@ -149,14 +156,69 @@ pub unsafe extern "C" fn tollbar_table_open(
             }
             // SAFETY: not null, and NUL-terminated by the caller's promise.
             let path = unsafe { CStr::from_ptr(path) };
-            let table = if options.is_null() && count == 0 {
-                Table::open_at(path)
+            // SAFETY: by the caller's promise.
+            let table = if let (0, Some(trust)) = (count, unsafe { any_table(options) }?) {
+                Table::open_at(path, trust)
             } else {
                 // SAFETY: by the caller's promise.
                 let asked = unsafe { asked(options, policies, count) }?;
                 Table::file_at(path, &asked.options, asked.policies())
             };
             out.write(boxed(tollbar_table { table: table.map_err(table_code)? })?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// tollbar_table_new in memory that is shared with whoever gets the descriptor `*fd`, by inheritance or through a socket, and
+/// opens it with tollbar_table_open_fd (Linux: a memfd). The descriptor is closed on exec and is the caller's to close; the table
+/// does without it.
+///
+/// The memory is sealed: nobody can cut it off and so end the others by SIGBUS, as the owner of a file can. Whoever has
+/// the descriptor can still write to the memory, and so grant permits.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_new_sealed(
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+    fd: *mut c_int,
+    out: *mut *mut tollbar_table,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (out, fd, asked) = unsafe { (place(out)?, place(fd)?, asked(options, policies, count)?) };
+            let (table, descriptor) = Table::sealed(&asked.options, asked.policies()).map_err(table_code)?;
+            match boxed(tollbar_table { table }) {
+                Ok(table) => out.write(table),
+                Err(error) => {
+                    // SAFETY: nobody else has it yet.
+                    unsafe { libc::close(descriptor) };
+                    return Err(error);
+                }
+            };
+            fd.write(descriptor);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// The table behind a descriptor that tollbar_table_new_sealed gave, here or in another process. The descriptor stays the
+/// caller's, who may close it afterwards. TOLLBAR_E_UNSEALED for a file that somebody could cut off.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_open_fd(fd: c_int, out: *mut *mut tollbar_table) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let out = unsafe { place(out) }?;
+            let table = Table::open_descriptor(fd).map_err(table_code)?;
+            out.write(boxed(tollbar_table { table })?);
             Ok(TOLLBAR_ALLOWED)
         })())
     })
@@ -268,6 +330,8 @@ pub(super) fn table_code(error: TableError) -> i32 {
         TableError::OtherPolicies => TOLLBAR_E_OTHER_POLICIES,
         TableError::OtherOptions => TOLLBAR_E_OTHER_OPTIONS,
         TableError::Boot => TOLLBAR_E_BOOT,
+        TableError::Owner => TOLLBAR_E_OWNER,
+        TableError::Unsealed => TOLLBAR_E_UNSEALED,
         TableError::System(call, errno) => {
             // SAFETY: the calling thread's own errno, always there.
             unsafe { libc::__errno_location().write(errno) };
@@ -298,6 +362,32 @@ impl Asked {
     }
 }
 
+fn trust(flags: u32) -> Trust {
+    if flags & TOLLBAR_TABLE_TRUST_ANYONE != 0 {
+        Trust::Anyone
+    } else {
+        Trust::Owner
+    }
+}
+
+/// Whose file is taken, where the options ask for whatever table is there: NULL, or no capacity and nothing else said.
+///
+/// # Safety
+/// `options` is null or readable.
+unsafe fn any_table(options: *const tollbar_table_options) -> Result<Option<Trust>, i32> {
+    if options.is_null() {
+        return Ok(Some(Trust::Owner));
+    }
+    // SAFETY: by the caller's promise.
+    let options = unsafe { read(options) }?;
+    let flags = options.flags;
+    let rest = tollbar_table_options { struct_size: 0, flags: 0, ..options };
+    let nothing = rest.capacity == 0
+        && (rest.on_full, rest.seed, rest.missing_key, rest.clock, rest.mode) == (0, 0, 0, 0, 0)
+        && flags & !TOLLBAR_TABLE_TRUST_ANYONE == 0;
+    Ok(nothing.then(|| trust(flags)))
+}
+
 /// # Safety
 /// `options` is null or readable; `policies` is null or has `count` entries, each null or readable.
 #[inline(never)]
@@ -308,7 +398,7 @@ unsafe fn asked(
 ) -> Result<Asked, i32> {
     // SAFETY: by the caller's promise.
     let options = unsafe { read(options) }?;
-    if options.flags & !(TOLLBAR_TABLE_SEEDED | TOLLBAR_TABLE_SMALL_PAGES) != 0 {
+    if options.flags & !(TOLLBAR_TABLE_SEEDED | TOLLBAR_TABLE_SMALL_PAGES | TOLLBAR_TABLE_TRUST_ANYONE) != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
     let seeded = options.flags & TOLLBAR_TABLE_SEEDED != 0;
@@ -327,6 +417,7 @@ unsafe fn asked(
         clock: source(options.clock)?,
         seed: seeded.then_some(options.seed),
         huge_pages: options.flags & TOLLBAR_TABLE_SMALL_PAGES == 0,
+        trust: trust(options.flags),
         mode: if options.mode == 0 { 0o600 } else { options.mode },
         ..Options::new(options.capacity)
     };

@@ -47,6 +47,11 @@ pub enum TableError {
     OtherOptions,
     /// The table's times cannot be continued: it is of another boot, and this host does not say of which it is.
     Boot,
+    /// The file belongs to another user than the caller and root, others may write it, or others may put another in its place
+    /// ([`Trust::Owner`](super::Trust)).
+    Owner,
+    /// The descriptor's file can be cut off: it is not memory that is sealed against shrinking.
+    Unsealed,
     /// The system refused; the number is its errno.
     System(Call, i32),
 }
@@ -97,6 +102,8 @@ impl TableError {
             TableError::OtherPolicies => "the table has other policies",
             TableError::OtherOptions => "the table has other options",
             TableError::Boot => "the table is of another boot of the machine, and this boot has no name",
+            TableError::Owner => "the file belongs to another user, or others may write or replace it",
+            TableError::Unsealed => "the descriptor is not of memory that is sealed against shrinking",
             TableError::System(call, _) => match call {
                 Call::Open => "the file cannot be opened",
                 Call::Read => "the file cannot be read",

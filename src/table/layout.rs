@@ -16,7 +16,7 @@ use super::error::TableError;
 use super::home::{Homes, BUCKETS_LEAST, BUCKETS_MOST};
 use super::slot::{Bucket, SLOTS};
 use super::POLICIES_MOST;
-use crate::sync::AtomicU64;
+use crate::sync::{AtomicU64, Ordering};
 use core::mem::{offset_of, size_of};
 use core::num::NonZeroU64;
 
@@ -30,6 +30,8 @@ pub(super) const SHARDS: usize = 64;
 pub(super) const COUNTERS: usize = 16;
 pub(super) const EXEMPT: usize = 2048;
 pub(super) const RECORD_WORDS: usize = 14;
+/// Words of [`Fixed`].
+pub(super) const FIXED_WORDS: usize = 9;
 
 pub(super) const VERSIONS_AT: usize = 4 << 10;
 pub(super) const COUNTERS_AT: usize = 36 << 10;
@@ -53,11 +55,14 @@ pub(super) const LAYOUT: u64 = fold(&[
 /// What was decided when the table was made, and the few words that may change after.
 #[repr(C)]
 pub(super) struct Header {
-    pub(super) magic: u64,
-    pub(super) layout: u64,
-    pub(super) fixed: Fixed,
+    /// [`MAGIC`], written last.
+    pub(super) magic: AtomicU64,
+    pub(super) layout: AtomicU64,
+    /// A [`Fixed`]. Atomic, though they never change: another process can write here, and a plain word that changes under a
+    /// reference is undefined behaviour.
+    pub(super) fixed: [AtomicU64; FIXED_WORDS],
     /// [`fold`] of all above.
-    pub(super) check: u64,
+    pub(super) check: AtomicU64,
 
     /// The boot that `offset` is for; both words 0 where the table does not outlive a boot.
     pub(super) boot: [AtomicU64; 2],
@@ -76,7 +81,6 @@ pub(super) struct Header {
 }
 
 /// What never changes.
-#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fixed {
     /// The length of the whole.
@@ -159,15 +163,37 @@ impl Sizes {
 impl Header {
     /// Whether `bytes`, the first of a file or of memory, begin a table of this version; and what is fixed in it.
     pub(super) fn inspect(bytes: &[u8]) -> Result<Fixed, TableError> {
-        const FIXED: usize = offset_of!(Header, check) / 8;
-        let word = |n: usize| {
-            let bytes = bytes.get(n * 8..n * 8 + 8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
-            bytes.map(u64::from_ne_bytes).ok_or(TableError::Truncated)
-        };
-        match bytes.get(..8) {
-            Some(magic) if magic == MAGIC.to_ne_bytes() => {}
-            _ => return Err(TableError::NotATable),
+        Header::check_words(|n| word_of(bytes, n))
+    }
+
+    /// The same of the memory that this header is in.
+    pub(super) fn fixed(&self) -> Result<Fixed, TableError> {
+        // Acquire: whoever sees the magic sees the rest.
+        let magic = self.magic.load(Ordering::Acquire);
+        let words = self.fixed.each_ref().map(|word| word.load(Ordering::Relaxed));
+        let (layout, check) = (self.layout.load(Ordering::Relaxed), self.check.load(Ordering::Relaxed));
+        Header::check_words(|n| match n {
+            0 => Some(magic),
+            1 => Some(layout),
+            n => Some(words.get(n - 2).copied().unwrap_or(check)),
+        })
+    }
+
+    /// Writes everything before the magic.
+    pub(super) fn begin(&self, fixed: &Fixed) {
+        for (to, word) in self.fixed.iter().zip(fixed.words()) {
+            to.store(word, Ordering::Relaxed);
         }
+        self.check.store(fixed.check(), Ordering::Relaxed);
+        self.layout.store(LAYOUT, Ordering::Relaxed);
+    }
+
+    fn check_words(word: impl Fn(usize) -> Option<u64>) -> Result<Fixed, TableError> {
+        const FIXED: usize = 2 + FIXED_WORDS;
+        if word(0) != Some(MAGIC) {
+            return Err(TableError::NotATable);
+        }
+        let word = |n| word(n).ok_or(TableError::Truncated);
         if word(1)? != LAYOUT {
             return Err(TableError::Version);
         }
@@ -187,12 +213,26 @@ impl Header {
         }
         Ok(fixed)
     }
+}
+
+impl Fixed {
+    fn words(&self) -> [u64; FIXED_WORDS] {
+        let Fixed { bytes, capacity, buckets, side, on_full, clock, seed, missing, file } = *self;
+        [bytes, capacity, buckets, side, on_full, clock, seed, missing, file]
+    }
 
     /// The value of [`Header::check`] for these.
-    pub(super) fn check_of(fixed: &Fixed) -> u64 {
-        let Fixed { bytes, capacity, buckets, side, on_full, clock, seed, missing, file } = *fixed;
+    fn check(&self) -> u64 {
+        let [bytes, capacity, buckets, side, on_full, clock, seed, missing, file] = self.words();
         fold(&[MAGIC, LAYOUT, bytes, capacity, buckets, side, on_full, clock, seed, missing, file])
     }
+}
+
+/// Word number `n` of a table's first bytes.
+pub(super) fn word_of(bytes: &[u8], n: usize) -> Option<u64> {
+    let at = n.checked_mul(8)?;
+    let word = bytes.get(at..at.checked_add(8)?)?;
+    <[u8; 8]>::try_from(word).ok().map(u64::from_ne_bytes)
 }
 
 /// A checksum against accidents: each word is mixed in by a multiplication that has an inverse, so that any single

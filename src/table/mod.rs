@@ -42,6 +42,8 @@ mod counts;
 #[cfg(not(loom))]
 mod exempt;
 #[cfg(not(loom))]
+mod files;
+#[cfg(not(loom))]
 mod health;
 #[cfg(not(loom))]
 mod hot_keys;
@@ -80,6 +82,8 @@ pub use hot_keys::HotKeys;
 #[cfg(not(loom))]
 pub use open::{Missing, Options};
 pub use protocol::OnFull;
+#[cfg(not(loom))]
+pub use region::Trust;
 #[cfg(all(not(loom), feature = "redis"))]
 pub(crate) use region::{again, errno};
 #[cfg(not(loom))]

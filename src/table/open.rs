@@ -4,15 +4,14 @@ use super::error::TableError;
 use super::home::Homes;
 use super::layout::*;
 use super::protocol::OnFull;
-use super::region::{boot_id, random_u64, Region};
+use super::region::{boot_id, random_u64, Region, Trust};
 use super::slot::{Bucket, Slot};
 use super::versions::{self, Versions};
 use super::wide::Wide;
 use super::{Table, POLICIES_MOST};
 use crate::clock::{Clock, Source, Utc, Wall};
 use crate::policy::Policy;
-use crate::sync::{AtomicU64, Ordering};
-use core::ffi::CStr;
+use crate::sync::Ordering;
 use core::ptr::NonNull;
 use rapidhash::v3::RapidSecrets;
 
@@ -29,7 +28,7 @@ pub enum Missing {
     Report = 2,
 }
 
-/// How a table is made. Those who open it together must say the same, but for `huge_pages` and `mode`.
+/// How a table is made. Those who open it together must say the same, but for `huge_pages`, `mode` and `trust`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Keys that are to have a place at one time. Slots are made for a quarter more, and for no fewer than 5,120.
@@ -44,8 +43,10 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Whether the system is advised to back the table with huge pages, where it can.
     pub huge_pages: bool,
-    /// The permissions of a file that is made.
+    /// The permissions of a file that is made. Of one that is there, whom they let write may write it.
     pub mode: u32,
+    /// Whose file is taken.
+    pub trust: Trust,
 }
 
 impl Options {
@@ -59,6 +60,7 @@ impl Options {
             seed: None,
             huge_pages: true,
             mode: 0o600,
+            trust: Trust::Owner,
         }
     }
 
@@ -91,50 +93,6 @@ impl Table {
         Table::make(options, policies, Region::shared)
     }
 
-    /// The table in the file at `path`: opened if it is there, else made. In /dev/shm it lasts as long as the machine runs;
-    /// on a disk it survives that too, and its times go on by the wall clock. A file that is not this very table
-    /// (options, policies in their order) is refused and stays as it is.
-    ///
-    /// Of several processes that make it at once one succeeds and the others open that one. The disk space is
-    /// taken at once.
-    pub fn file_at(path: &CStr, options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
-        let mut fixed = fixed(options, policies, true)?;
-        fixed.seed = seed(options)?;
-        let length = usize::try_from(fixed.bytes).map_err(|_| TableError::Capacity)?;
-        let inspect = |head: &[u8]| Header::inspect(head).map(|found| found.bytes);
-        let fill = |memory: &Region| begin(memory, &fixed, policies);
-        let (memory, _) = Region::open_or_create(path, length, options.mode, inspect, fill)?;
-        let table = Table::over(memory, options.huge_pages)?;
-        // Before anything is written: a file that is refused stays as it is.
-        table.agrees(&fixed, policies)?;
-        if options.seed.is_some_and(|seed| seed != table.fixed.seed) {
-            return Err(TableError::OtherOptions);
-        }
-        table.going_on()
-    }
-
-    /// The table that is in the file at `path`, whatever it is.
-    pub fn open_at(path: &CStr) -> Result<Table, TableError> {
-        let memory = Region::open(path, |head| Header::inspect(head).map(|found| found.bytes))?;
-        Table::over(memory, false)?.going_on()
-    }
-
-    /// [`Table::file_at`] for a path as Rust programs have it.
-    #[cfg(feature = "std")]
-    pub fn file(
-        path: impl AsRef<std::path::Path>,
-        options: &Options,
-        policies: &[Policy],
-    ) -> Result<Table, TableError> {
-        Table::file_at(&c_path(path.as_ref())?, options, policies)
-    }
-
-    /// [`Table::open_at`] for a path as Rust programs have it.
-    #[cfg(feature = "std")]
-    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Table, TableError> {
-        Table::open_at(&c_path(path.as_ref())?)
-    }
-
     /// A new table in the caller's memory, of which it takes [`Table::bytes_for`] bytes. What was there is gone.
     ///
     /// # Safety
@@ -165,9 +123,12 @@ impl Table {
         if length < VERSIONS_AT {
             return Err(TableError::Truncated);
         }
-        // SAFETY: the header's bytes are within `length`.
-        let head = unsafe { core::slice::from_raw_parts(memory.as_ptr(), VERSIONS_AT) };
-        let needed = usize::try_from(Header::inspect(head)?.bytes).map_err(|_| TableError::Truncated)?;
+        if memory.as_ptr() as usize & 63 != 0 {
+            return Err(TableError::Misaligned);
+        }
+        // SAFETY: the header is within `length` and aligned; only tables touch it, by the caller's promise.
+        let header: &Header = unsafe { memory.cast().as_ref() };
+        let needed = usize::try_from(header.fixed()?.bytes).map_err(|_| TableError::Truncated)?;
         if length < needed {
             return Err(TableError::Truncated);
         }
@@ -184,7 +145,7 @@ impl Table {
         self.memory.sync()
     }
 
-    fn make(
+    pub(super) fn make(
         options: &Options,
         policies: &[Policy],
         memory: impl FnOnce(usize) -> Result<Region, TableError>,
@@ -205,13 +166,13 @@ impl Table {
     }
 
     /// The table in `memory`, whose header has been inspected or written.
-    fn over(memory: Region, huge_pages: bool) -> Result<Table, TableError> {
+    pub(super) fn over(memory: Region, huge_pages: bool) -> Result<Table, TableError> {
         if !Slot::supported() {
             return Err(TableError::Unsupported);
         }
-        // SAFETY: every region here has at least the header's page, which its maker has checked.
-        let head = unsafe { core::slice::from_raw_parts(memory.base().as_ptr(), VERSIONS_AT) };
-        let fixed = Header::inspect(head)?;
+        // SAFETY: every region here has at least the header's page, which its maker has checked, and is aligned to 64 bytes.
+        let header: &Header = unsafe { memory.base().cast().as_ref() };
+        let fixed = header.fixed()?;
         if memory.len() as u64 != fixed.bytes {
             return Err(TableError::Truncated);
         }
@@ -245,32 +206,11 @@ impl Table {
     }
 
     /// The same, once its time goes on.
-    fn going_on(mut self) -> Result<Table, TableError> {
+    pub(super) fn going_on(mut self) -> Result<Table, TableError> {
         if self.fixed.file != 0 {
             self.continue_time()?;
         }
         Ok(self)
-    }
-
-    /// Whether this is the table that was asked for.
-    fn agrees(&self, asked: &Fixed, policies: &[Policy]) -> Result<(), TableError> {
-        let found = &self.fixed;
-        if found.capacity != asked.capacity {
-            return Err(TableError::OtherCapacity);
-        }
-        if (found.on_full, found.clock, found.missing) != (asked.on_full, asked.clock, asked.missing) {
-            return Err(TableError::OtherOptions);
-        }
-        for (n, current) in self.header().current.iter().enumerate() {
-            let found = match current.load(Ordering::Acquire) {
-                0 => None,
-                stamp => Some(self.versions.get(self.records(), stamp)?.terms),
-            };
-            if found.as_ref() != policies.get(n) {
-                return Err(TableError::OtherPolicies);
-            }
-        }
-        Ok(())
     }
 
     /// Lets the table's time go on from the last boot: by as much as the wall clock has since it was noted.
@@ -410,7 +350,7 @@ impl Buckets {
 }
 
 /// What is decided when a table is made, but for its seed.
-fn fixed(options: &Options, policies: &[Policy], file: bool) -> Result<Fixed, TableError> {
+pub(super) fn fixed(options: &Options, policies: &[Policy], file: bool) -> Result<Fixed, TableError> {
     if policies.is_empty() || policies.len() > POLICIES_MOST {
         return Err(TableError::Policies);
     }
@@ -445,15 +385,13 @@ fn side_words(policies: &[Policy], clock: Source) -> Result<u64, TableError> {
 }
 
 /// Writes a table's beginning into zeroed memory that nobody else sees yet.
-fn begin(memory: &Region, fixed: &Fixed, policies: &[Policy]) -> Result<(), TableError> {
+pub(super) fn begin(memory: &Region, fixed: &Fixed, policies: &[Policy]) -> Result<(), TableError> {
     let at = memory.base().cast::<Header>();
     // SAFETY: the region is longer than the buckets' offset and aligned to 64 bytes; zeroes are a Header.
-    let header = unsafe { at.as_ptr().as_mut() }.ok_or(TableError::NoMemory)?;
-    header.fixed = *fixed;
-    header.check = Header::check_of(fixed);
-    header.layout = LAYOUT;
+    let header = unsafe { at.as_ref() };
+    header.begin(fixed);
     let clock = clock(fixed.clock).ok_or(TableError::Corrupt)?;
-    header.offset = AtomicU64::new(Utc::new(clock).offset());
+    header.offset.store(Utc::new(clock).offset(), Ordering::Relaxed);
     if fixed.file != 0 {
         name_boot(header, boot_id().ok_or(TableError::Boot)?);
     }
@@ -462,7 +400,7 @@ fn begin(memory: &Region, fixed: &Fixed, policies: &[Policy]) -> Result<(), Tabl
     for policy in policies {
         versions::add(header, records, policy)?;
     }
-    header.magic = MAGIC;
+    header.magic.store(MAGIC, Ordering::Release);
     Ok(())
 }
 
@@ -474,7 +412,7 @@ fn name_boot(header: &Header, boot: [u64; 2]) {
     }
 }
 
-fn seed(options: &Options) -> Result<u64, TableError> {
+pub(super) fn seed(options: &Options) -> Result<u64, TableError> {
     match options.seed {
         Some(seed) => Ok(seed),
         None => random_u64(),
@@ -491,10 +429,4 @@ fn missing(number: u64) -> Option<Missing> {
 
 fn clock(number: u64) -> Option<Source> {
     Source::ALL.into_iter().find(|&clock| clock as u64 == number)
-}
-
-#[cfg(feature = "std")]
-fn c_path(path: &std::path::Path) -> Result<std::ffi::CString, TableError> {
-    use std::os::unix::ffi::OsStrExt;
-    std::ffi::CString::new(path.as_os_str().as_bytes()).map_err(|_| TableError::System(super::Call::Open, libc::ENOENT))
 }

@@ -4,6 +4,7 @@ mod file;
 mod system;
 #[cfg(test)]
 mod tests;
+mod trust;
 
 use super::{Call, TableError};
 use core::ffi::{c_int, CStr};
@@ -15,9 +16,11 @@ pub(crate) use system::{again, errno};
 #[cfg(not(feature = "redis"))]
 use system::{again, errno};
 pub(crate) use system::{boot_id, random_u64};
+pub(crate) use trust::Access;
+pub use trust::Trust;
 
-/// What is read of an existing file before it is mapped.
-pub(crate) const HEAD: usize = 4096;
+/// What is read of an existing file before it is mapped: a table's header and its policies.
+pub(crate) const HEAD: usize = 36 << 10;
 
 /// What the memory is aligned to at least: a cache line.
 const ALIGN: usize = 64;
@@ -79,7 +82,7 @@ impl Region {
         Ok(Region { base: memory, len, kind: Kind::Borrowed })
     }
 
-    /// Opens the table at `path`, or makes one of `len` bytes with the permissions `mode`.
+    /// Opens the table at `path`, or makes one of `len` bytes.
     ///
     /// `inspect` is given the first [`HEAD`] bytes of an existing file, fewer if it has fewer, and says how
     /// long the whole must be. `fill` is given the zeroed memory of a new one before anybody else can see
@@ -88,16 +91,36 @@ impl Region {
     pub(crate) fn open_or_create(
         path: &CStr,
         len: usize,
-        mode: u32,
+        access: Access,
         inspect: impl Fn(&[u8]) -> Result<u64, TableError>,
         fill: impl Fn(&Region) -> Result<(), TableError>,
     ) -> Result<(Region, Opened), TableError> {
-        file::open_or_create(path, len, mode, Way::Unnamed, &inspect, &fill)
+        file::open_or_create(path, len, access, Way::Unnamed, &inspect, &fill)
     }
 
     /// Opens the table at `path`, which must exist.
-    pub(crate) fn open(path: &CStr, inspect: impl Fn(&[u8]) -> Result<u64, TableError>) -> Result<Region, TableError> {
-        file::open(path, &inspect)
+    pub(crate) fn open(
+        path: &CStr,
+        access: Access,
+        inspect: impl Fn(&[u8]) -> Result<u64, TableError>,
+    ) -> Result<Region, TableError> {
+        file::open(path, access, &inspect)
+    }
+
+    /// Zeroed memory of `len` bytes, shared with whoever gets the descriptor, which is the caller's to close. It is sealed:
+    /// nobody can ever cut it off or let it grow.
+    pub(crate) fn sealed(len: usize) -> Result<(Region, c_int), TableError> {
+        let fd = system::sealed(u64::try_from(len).map_err(|_| TableError::Capacity)?)?;
+        let region = Region::map(len, libc::MAP_SHARED, fd.raw(), Kind::Anonymous)?;
+        Ok((region, fd.into_raw()))
+    }
+
+    /// The memory behind the caller's descriptor, which must be sealed against being cut off.
+    pub(crate) fn of_descriptor(
+        fd: c_int,
+        inspect: impl Fn(&[u8]) -> Result<u64, TableError>,
+    ) -> Result<Region, TableError> {
+        file::of_descriptor(fd, &inspect)
     }
 
     /// Where the memory begins: aligned to a cache line, to a page if it was mapped here.

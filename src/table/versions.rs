@@ -11,14 +11,16 @@
 
 use super::error::TableError;
 use super::home::TAG_BITS;
-use super::layout::{fold, mix, Header, Record, RECORD_WORDS, VERSIONS};
+use super::layout::{fold, mix, word_of, Header, Record, RECORD_WORDS, VERSIONS, VERSIONS_AT};
 use super::request::ROUNDS;
 use super::wide::Wide;
+use super::POLICIES_MOST;
 use crate::algorithm::gcra::Plain;
 use crate::algorithm::Rule;
 use crate::policy::{Anchor, Kind, Mode, Policy, Unit};
 use crate::sync::{boxed, AtomicU64, Ordering};
 use alloc::boxed::Box;
+use core::mem::{offset_of, size_of};
 use core::ptr;
 use core::sync::atomic::AtomicPtr;
 
@@ -344,6 +346,31 @@ pub(super) fn former(header: &Header, records: &[Record; VERSIONS]) -> [u64; VER
         }
     }
     former
+}
+
+/// Whether a table that begins with these bytes has other policies for certain. They are read from a file that others may be
+/// changing: where they do not fit together, the answer is no, and who has mapped the file looks again.
+pub(super) fn differ(head: &[u8], policies: &[Policy]) -> bool {
+    (0..POLICIES_MOST).any(|number| {
+        // A file that ends before is refused for its length.
+        let Some(stamp) = word_of(head, offset_of!(Header, current) / 8 + number) else { return false };
+        match policies.get(number) {
+            None => stamp != 0,
+            Some(_) if stamp == 0 => true,
+            Some(asked) => policy_in(head, stamp).is_some_and(|found| found != *asked),
+        }
+    })
+}
+
+/// The policy of that version in a table's first bytes.
+fn policy_in(head: &[u8], stamp: u64) -> Option<Policy> {
+    let at = (VERSIONS_AT + version_of(stamp) * size_of::<Record>()) / 8;
+    let mut words = [0; RECORD_WORDS];
+    for (n, word) in words.iter_mut().enumerate() {
+        *word = word_of(head, at + offset_of!(Record, words) / 8 + n)?;
+    }
+    let whole = word_of(head, at)? == stamp && word_of(head, at + 1)? == fold(&words);
+    whole.then(|| decode(&words)).flatten()
 }
 
 /// Whether there is a version that a slot with this key word can be under.

@@ -212,7 +212,7 @@ def test_the_configuration_of_the_readme(launch, path):
     """As a reader would take it, but for where things are."""
     text = (ROOT / "bindings" / "lua" / "README.md").read_text()
     block = re.search(r"```nginx\n(.*?)```", text, re.S)[1]
-    block = block.replace("/usr/local/share/lua/5.1", f"{ROOT}/bindings/lua").replace("/dev/shm/clients", path)
+    block = block.replace("/usr/local/share/lua/5.1", f"{ROOT}/bindings/lua").replace("/run/nginx/clients", path)
     http, server = re.fullmatch(r"(.*?)server \{\n(.*)\}\n", block, re.S).groups()
     server = server.replace("location / {", "location / { empty_gif;")
     nginx = launch(modules=MODULES, main="env TOLLBAR_LIBRARY;", workers=2, http=http, server=server)

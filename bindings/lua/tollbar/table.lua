@@ -259,12 +259,12 @@ local MISSING = {
 }
 local COMMON = { capacity = true, on_full = true, missing = true, clock = true, seed = true, small_pages = true }
 local IN_MEMORY = setmetatable({ shared = true }, { __index = COMMON })
-local IN_FILE = setmetatable({ mode = true }, { __index = COMMON })
+local IN_FILE = setmetatable({ mode = true, trust_anyone = true }, { __index = COMMON })
 local new_options = core.struct("tollbar_table_options")
 
-local function how(options)
+local function how(options, any)
     local o = new_options()
-    o.capacity = count(options.capacity, 3)
+    o.capacity = any and options.capacity == nil and 0 or count(options.capacity, 3)
     o.on_full = core.choice("on_full", options.on_full or "evict-nearest", ON_FULL, 4)
     o.missing_key = core.choice("missing", options.missing or "deny", MISSING, 4)
     o.clock = core.choice("clock", options.clock or "tsc", core.CLOCKS, 4)
@@ -275,6 +275,9 @@ local function how(options)
     end
     if options.small_pages then
         o.flags = o.flags + lib.TOLLBAR_TABLE_SMALL_PAGES
+    end
+    if options.trust_anyone then
+        o.flags = o.flags + lib.TOLLBAR_TABLE_TRUST_ANYONE
     end
     return o
 end
@@ -322,8 +325,10 @@ function keyed.new(policies, options)
 end
 
 --- The table in that file, made if there is none, for all processes that open it, of any language. Without policies and
--- options it must be there. In /dev/shm it lasts as long as the machine runs, on a disk longer. `mode` is a file's
--- permissions, 0600 unless said, as a number: tonumber("0640", 8).
+-- capacity it must be there. In /run and /dev/shm it lasts as long as the machine runs, on a disk longer. `mode` is a file's
+-- permissions, 0600 unless said, as a number: tonumber("0640", 8). Give it a directory of the service's own, such as
+-- /run/SERVICE: a file that another user than this one and root made, or that others may write or replace, is refused unless
+-- `trust_anyone` is true.
 function keyed.open(path, policies, options)
     text("a path", path)
     if path:find("\0", 1, true) then
@@ -331,7 +336,7 @@ function keyed.open(path, policies, options)
     end
     local given
     if policies ~= nil or options ~= nil then
-        given = how(core.options(options, IN_FILE))
+        given = how(core.options(options, IN_FILE), policies == nil)
     end
     return made(function(o, pointers, n, out)
         return lib.tollbar_table_open(path, o, n > 0 and pointers or nil, n, out)

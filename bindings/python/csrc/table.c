@@ -44,7 +44,13 @@ static int32_t make(int kind, const char *path, const tollbar_table_options *opt
         return tollbar_table_new(options, list, (size_t)count, out);
     if (kind == SHARED)
         return tollbar_table_shared(options, list, (size_t)count, out);
-    return tollbar_table_open(path, count == 0 ? NULL : options, list, (size_t)count, out);
+    if (count == 0) {
+        /* Whatever table is there. */
+        tollbar_table_options any = TOLLBAR_TABLE_OPTIONS_INIT(0);
+        any.flags = options->flags & TOLLBAR_TABLE_TRUST_ANYONE;
+        return tollbar_table_open(path, &any, NULL, 0, out);
+    }
+    return tollbar_table_open(path, options, list, (size_t)count, out);
 }
 
 /* Table(texts, names, capacity, on_full, missing, clock, seed, flags, mode, kind, path) */

@@ -3,8 +3,9 @@
 
 use super::super::{Call, TableError};
 use super::system::{errno, random_u64, Fd, Status, Text};
-use super::{Kind, Opened, Region, HEAD};
+use super::{Access, Kind, Opened, Region, HEAD};
 use core::ffi::{c_char, c_int, CStr};
+use core::mem::ManuallyDrop;
 use core::ptr::{null_mut, NonNull};
 
 /// How often another process may make the file and remove it again, each time just before this one looks.
@@ -14,8 +15,12 @@ const ROUNDS: u32 = 64;
 /// becoming the terminal of the process.
 const EXISTING: c_int = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
 
-pub(super) fn open(path: &CStr, inspect: &impl Fn(&[u8]) -> Result<u64, TableError>) -> Result<Region, TableError> {
-    match attach(&Place::of(path)?, inspect)? {
+pub(super) fn open(
+    path: &CStr,
+    access: Access,
+    inspect: &impl Fn(&[u8]) -> Result<u64, TableError>,
+) -> Result<Region, TableError> {
+    match attach(&Place::of(path)?, access, inspect)? {
         Some(region) => Ok(region),
         None => Err(TableError::System(Call::Open, libc::ENOENT)),
     }
@@ -24,21 +29,22 @@ pub(super) fn open(path: &CStr, inspect: &impl Fn(&[u8]) -> Result<u64, TableErr
 pub(super) fn open_or_create(
     path: &CStr,
     len: usize,
-    mode: u32,
+    access: Access,
     first: Way,
     inspect: &impl Fn(&[u8]) -> Result<u64, TableError>,
     fill: &impl Fn(&Region) -> Result<(), TableError>,
 ) -> Result<(Region, Opened), TableError> {
     let place = Place::of(path)?;
+    access.of_directory(&place.status()?)?;
     for _ in 0..ROUNDS {
-        if let Some(region) = attach(&place, inspect)? {
+        if let Some(region) = attach(&place, access, inspect)? {
             return Ok((region, Opened::Attached));
         }
         // What stops the way without a name (an old kernel, the filesystem, no /proc) has many errnos; what
         // would stop both, the second way reports.
-        let made = match create(&place, len, mode, fill, first) {
+        let made = match create(&place, len, access.mode, fill, first) {
             Err(TableError::System(Call::Open | Call::Link, _)) if first == Way::Unnamed => {
-                create(&place, len, mode, fill, Way::Named)?
+                create(&place, len, access.mode, fill, Way::Named)?
             }
             made => made?,
         };
@@ -52,6 +58,7 @@ pub(super) fn open_or_create(
 /// The table that is there; `None` where nothing is.
 fn attach(
     place: &Place<'_>,
+    access: Access,
     inspect: &impl Fn(&[u8]) -> Result<u64, TableError>,
 ) -> Result<Option<Region>, TableError> {
     let fd = match Fd::open(place.directory.raw(), place.name, EXISTING) {
@@ -69,22 +76,51 @@ fn attach(
         return Err(TableError::NotATable);
     }
 
-    let mut head = [0_u8; HEAD];
-    let got = fd.read(&mut head).map_err(read)?;
-    let len = inspect(head.get(..got).unwrap_or(&[]))?;
-    if len != status.len {
-        return Err(TableError::Truncated);
-    }
+    // Of the file that is open here, whatever its name leads to by now.
+    let directory = place.status()?;
+    access.of_directory(&directory)?;
+    access.of_file(&directory, &status)?;
+    let len = inspected(&fd, &status, inspect)?;
 
     // A copy may have lost the blocks in which there were only zeroes. A full disk may refuse even what the
     // file has already, which is then no matter. Where the filesystem cannot reserve, the file is taken as it
     // is: writing to the blocks could undo what the processes that use the table are writing.
-    match fd.reserve(len) {
+    let missing = len.saturating_sub(status.allocated);
+    match fd.has_room(missing).and_then(|()| fd.reserve(len)) {
         Ok(_) => {}
-        Err(_) if status.allocated >= len => {}
+        Err(_) if missing == 0 => {}
         Err(errno) => return Err(TableError::System(Call::Allocate, errno)),
     }
-    map(&fd, len, Named::new(place, &status)?).map(Some)
+    map(&fd, len, Kind::File(Named::new(place, &status)?)).map(Some)
+}
+
+/// [`Region::of_descriptor`].
+pub(super) fn of_descriptor(
+    fd: c_int,
+    inspect: &impl Fn(&[u8]) -> Result<u64, TableError>,
+) -> Result<Region, TableError> {
+    // The caller's to close.
+    let fd = ManuallyDrop::new(Fd::borrowed(fd));
+    let status = fd.status().map_err(|errno| TableError::System(Call::Read, errno))?;
+    if !status.regular {
+        return Err(TableError::NotATable);
+    }
+    if !fd.keeps_its_length() {
+        return Err(TableError::Unsealed);
+    }
+    let len = inspected(&fd, &status, inspect)?;
+    map(&fd, len, Kind::Anonymous)
+}
+
+/// The length of a table's file, which is the one that its header says.
+fn inspected(fd: &Fd, status: &Status, inspect: &impl Fn(&[u8]) -> Result<u64, TableError>) -> Result<u64, TableError> {
+    let mut head = [0_u8; HEAD];
+    let got = fd.read(&mut head).map_err(|errno| TableError::System(Call::Read, errno))?;
+    let len = inspect(head.get(..got).unwrap_or(&[]))?;
+    match len == status.len {
+        true => Ok(len),
+        false => Err(TableError::Truncated),
+    }
 }
 
 /// How a new file is kept out of sight until it is whole.
@@ -122,7 +158,7 @@ fn create(
     if !fd.reserve(bytes).map_err(allocate)? {
         fd.write_zeroes(bytes).map_err(allocate)?;
     }
-    let region = map(fd, bytes, Named::new(place, &status)?)?;
+    let region = map(fd, bytes, Kind::File(Named::new(place, &status)?))?;
     fill(&region)?;
 
     // The permissions before the name, so that it is never open to more; and on the disk before the name, so
@@ -136,9 +172,9 @@ fn create(
     }
 }
 
-fn map(fd: &Fd, len: u64, named: Named) -> Result<Region, TableError> {
+fn map(fd: &Fd, len: u64, kind: Kind) -> Result<Region, TableError> {
     let len = usize::try_from(len).map_err(|_| TableError::Capacity)?;
-    Region::map(len, libc::MAP_SHARED, fd.raw(), Kind::File(named))
+    Region::map(len, libc::MAP_SHARED, fd.raw(), kind)
 }
 
 /// A path: a directory that is open, so that it stays the same one, and a name in it.
@@ -172,6 +208,10 @@ impl<'a> Place<'a> {
             absolute: Owned::absolute(parent).map_err(open)?,
             name,
         })
+    }
+
+    fn status(&self) -> Result<Status, TableError> {
+        self.directory.status().map_err(|errno| TableError::System(Call::Open, errno))
     }
 }
 

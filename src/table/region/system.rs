@@ -15,6 +15,12 @@ pub(super) struct Status {
     pub(super) allocated: u64,
     /// The device and the inode: two descriptors of which these are equal are of one file.
     pub(super) identity: (u64, u64),
+    /// The user whose it is.
+    pub(super) owner: u32,
+    /// Its permissions.
+    pub(super) mode: u32,
+    /// Its names.
+    pub(super) links: u64,
 }
 
 impl Fd {
@@ -27,8 +33,18 @@ impl Fd {
         Ok(Fd(fd))
     }
 
+    /// A descriptor of the caller's, to be forgotten and not dropped.
+    pub(super) fn borrowed(fd: c_int) -> Fd {
+        Fd(fd)
+    }
+
     pub(super) fn raw(&self) -> c_int {
         self.0
+    }
+
+    /// Leaves the closing to the caller.
+    pub(super) fn into_raw(self) -> c_int {
+        core::mem::ManuallyDrop::new(self).0
     }
 
     pub(super) fn status(&self) -> Result<Status, i32> {
@@ -43,8 +59,9 @@ impl Fd {
     pub(super) fn read(&self, buffer: &mut [u8]) -> Result<usize, i32> {
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            // At an offset: a descriptor that was passed on shares its position with its other holders.
             // SAFETY: `rest` is writable for its length.
-            let n = unsafe { libc::read(self.0, rest.as_mut_ptr().cast(), rest.len()) };
+            let n = unsafe { libc::pread(self.0, rest.as_mut_ptr().cast(), rest.len(), done as libc::off_t) };
             match n {
                 0 => break,
                 n if n > 0 => done = done.saturating_add(n as usize),
@@ -88,23 +105,54 @@ impl Fd {
     /// Never libc's own imitation of it, which reads a byte and writes it back: beside a process that uses
     /// the table, that byte might be an old one.
     pub(super) fn reserve(&self, len: u64) -> Result<bool, i32> {
-        // In parts: one that a signal interrupts may be undone, and a process that is sent signals all the
-        // time would otherwise never see the end of a large one.
+        // All at once at first: where there is no room after all, a filesystem in memory takes nothing then. Once a signal has
+        // interrupted that, which may undo it, in parts: a process that is sent signals all the time would otherwise never see
+        // the end of a large one.
         const PART: u64 = 16 << 20;
+        let mut most = len;
         let mut at = 0_u64;
         while at < len {
-            let part = (len - at).min(PART);
+            let part = (len - at).min(most);
             let (Ok(offset), Ok(bytes)) = (libc::off_t::try_from(at), libc::off_t::try_from(part)) else {
                 return Err(libc::EFBIG);
             };
             match fallocate(self.0, offset, bytes) {
                 0 => at += part,
-                libc::EINTR => {}
+                libc::EINTR => most = PART,
                 libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL => return Ok(false),
                 errno => return Err(errno),
             }
         }
         Ok(true)
+    }
+
+    /// Whether the filesystem has so many bytes left, for those who would rather not find out by taking them. ENOSPC if not;
+    /// where it does not say, it has.
+    pub(super) fn has_room(&self, bytes: u64) -> Result<(), i32> {
+        // SAFETY: a statvfs is numbers, of which all may be 0.
+        let mut system: libc::statvfs = unsafe { core::mem::zeroed() };
+        // SAFETY: `system` is writable for the call.
+        if again(|| unsafe { libc::fstatvfs(self.0, &mut system) }).is_err() || system.f_blocks == 0 {
+            return Ok(());
+        }
+        // Some blocks are kept for root.
+        // SAFETY: takes nothing and cannot fail.
+        let blocks = if unsafe { libc::geteuid() } == 0 { system.f_bfree } else { system.f_bavail };
+        let unit = if system.f_frsize == 0 { system.f_bsize } else { system.f_frsize };
+        #[allow(clippy::unnecessary_cast)] // narrower on some systems
+        match bytes <= (blocks as u64).saturating_mul(unit as u64) {
+            true => Ok(()),
+            false => Err(libc::ENOSPC),
+        }
+    }
+
+    /// Whether nobody can cut the file off.
+    pub(super) fn keeps_its_length(&self) -> bool {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        // SAFETY: numbers only. Files without seals have an error, which has all bits but means none.
+        return matches!(unsafe { libc::fcntl(self.0, libc::F_GET_SEALS) }, seals if seals != -1 && seals & libc::F_SEAL_SHRINK != 0);
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        false
     }
 
     /// Gives the file the permissions `mode`, whatever the umask is.
@@ -154,6 +202,8 @@ impl Status {
         Ok(Status::of(&stat))
     }
 
+    // Types that are narrower on some systems.
+    #[allow(clippy::unnecessary_cast)]
     fn of(stat: &libc::stat) -> Status {
         Status {
             regular: stat.st_mode & libc::S_IFMT == libc::S_IFREG,
@@ -161,6 +211,9 @@ impl Status {
             allocated: u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512),
             // Signed on some systems; only compared.
             identity: (stat.st_dev as _, stat.st_ino as _),
+            owner: stat.st_uid as _,
+            mode: stat.st_mode as u32 & 0o7777,
+            links: stat.st_nlink as _,
         }
     }
 }
@@ -213,6 +266,31 @@ impl Text {
     pub(super) fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
     }
+}
+
+/// A new file in memory without a name, of `len` bytes that are all there, and whose length nobody can change any more.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn sealed(len: u64) -> Result<Fd, TableError> {
+    let open = |errno| TableError::System(Call::Open, errno);
+    let allocate = |errno| TableError::System(Call::Allocate, errno);
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // Through `syscall`, since older libcs have no function for it.
+    // SAFETY: the name ends with a 0; the arguments are of the widths the call has.
+    let fd = again(|| unsafe { libc::syscall(libc::SYS_memfd_create, c"tollbar".as_ptr(), flags) as c_int })
+        .map_err(open)?;
+    let fd = Fd(fd);
+    fd.resize(len).map_err(allocate)?;
+    fd.reserve(len).map_err(allocate)?;
+    // The last: nor can anybody add a seal that would keep others from writing.
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: numbers only.
+    again(|| unsafe { libc::fcntl(fd.0, libc::F_ADD_SEALS, seals) }).map_err(open)?;
+    Ok(fd)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn sealed(_: u64) -> Result<Fd, TableError> {
+    Err(TableError::System(Call::Open, libc::ENOSYS))
 }
 
 /// A random number that nobody outside can foretell.

@@ -5,6 +5,7 @@ mod making;
 mod memory;
 mod opening;
 mod places;
+mod trust;
 
 use super::file::{self, Way};
 use super::*;
@@ -16,7 +17,7 @@ use std::vec::Vec;
 use std::{format, fs};
 
 /// Not a multiple of a page, and more than the part that is read before mapping.
-const LEN: usize = 3 * 4096 + 64;
+const LEN: usize = 10 * 4096 + 64;
 const MAGIC: u64 = 0x7461_626c_6521;
 
 /// A directory of the test's own.
@@ -102,15 +103,20 @@ fn resident(base: *mut u8, len: usize) -> Option<usize> {
     (failed == 0).then(|| pages.iter().filter(|&&page| page & 1 != 0).count())
 }
 
+/// Files of that mode, and nobody else's.
+fn owners(mode: u32) -> Access {
+    Access::new(mode, Trust::Owner)
+}
+
 /// Both ways to make a file must do everything that either does.
 const WAYS: [Way; 2] = [Way::Unnamed, Way::Named];
 
 fn make(path: &Path, len: usize, mode: u32, way: Way) -> Result<(Region, Opened), TableError> {
-    file::open_or_create(&c(path), len, mode, way, &inspect, &fill)
+    file::open_or_create(&c(path), len, owners(mode), way, &inspect, &fill)
 }
 
 fn attach(path: &Path) -> Result<Region, TableError> {
-    Region::open(&c(path), inspect)
+    Region::open(&c(path), owners(0), inspect)
 }
 
 fn refused(call: Call, errno: i32) -> TableError {

@@ -32,7 +32,7 @@ class LeaseError(Error, ValueError):
 
 # The ranges that tollbar.h gives the codes of policies, tables and leases, and two codes by name.
 _POLICY = range(-29, -9)
-_TABLE = range(-77, -49)
+_TABLE = range(-79, -49)
 _LEASE = range(-89, -79)
 _NO_MEMORY = -40
 

@@ -16,7 +16,7 @@ Policies = Union[str, Policy, Sequence[Union[str, Policy]], Mapping[str, Union[s
 ON_FULL = {"evict-nearest": 0, "inherit": 1, "allow": 2, "deny": 3}
 MISSING = {"deny": 0, "allow": 1, "report": 2}
 _PRIVATE, _SHARED, _FILE = 0, 1, 2
-_SEEDED, _SMALL_PAGES = 1, 2
+_SEEDED, _SMALL_PAGES, _TRUST_ANYONE = 1, 2, 4
 
 
 class Stats(NamedTuple):
@@ -98,15 +98,18 @@ class Table(_core.Table):
         seed: int | None = None,
         huge_pages: bool = True,
         mode: int = 0o600,
+        trust_anyone: bool = False,
     ) -> Table:
         """The table in that file, made if there is none. Without policies and capacity it must be there.
 
-        In /dev/shm a table lasts as long as the machine runs, on a disk longer. A file that is another table, or none,
-        is refused with TableError and stays as it is.
+        In /run and /dev/shm a table lasts as long as the machine runs, on a disk longer. A file that is another table, or
+        none, is refused with TableError and stays as it is. So is one that another user than this one and root made, that
+        others may write, or that others may replace, unless trust_anyone is true: who may write a table decides who is
+        admitted, and its owner can end this process. Use a directory of the service's own, such as /run/SERVICE.
         """
         if (policies is None) != (capacity is None):
             raise TypeError("policies and capacity: both, or neither")
-        return cls._make(policies or (), capacity or 0, on_full, missing, clock, seed, huge_pages, mode, _FILE, path)
+        return cls._make(policies or (), capacity or 0, on_full, missing, clock, seed, huge_pages, mode, _FILE, path, trust_anyone)
 
     @classmethod
     def _make(
@@ -121,9 +124,10 @@ class Table(_core.Table):
         mode: int,
         kind: int,
         path: object,
+        trust_anyone: bool = False,
     ) -> Table:
         texts, names = _list(policies)
-        flags = (0 if seed is None else _SEEDED) | (0 if huge_pages else _SMALL_PAGES)
+        flags = (0 if seed is None else _SEEDED) | (0 if huge_pages else _SMALL_PAGES) | (_TRUST_ANYONE if trust_anyone else 0)
         return super().__new__(
             cls,
             texts,

@@ -34,7 +34,7 @@ fn nobody_sees_it_before_it_is_whole() {
     for way in WAYS {
         let dir = Dir::new();
         let path = dir.path("t");
-        let (region, how) = file::open_or_create(&c(&path), LEN, 0o600, way, &inspect, &|region: &Region| {
+        let (region, how) = file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &|region: &Region| {
             assert!(!path.exists());
             assert_eq!(dir.names().len(), usize::from(way == Way::Named));
             fill(region)
@@ -53,7 +53,7 @@ fn nothing_is_left_of_one_that_cannot_be_filled() {
     for way in WAYS {
         let dir = Dir::new();
         let refuse = |_: &Region| Err(TableError::Versions);
-        let made = file::open_or_create(&c(dir.path("t")), LEN, 0o600, way, &inspect, &refuse);
+        let made = file::open_or_create(&c(dir.path("t")), LEN, owners(0o600), way, &inspect, &refuse);
         assert_eq!(made.err(), Some(TableError::Versions));
         assert_eq!(dir.names(), [""; 0]);
     }
@@ -64,7 +64,7 @@ fn a_killed_maker_leaves_nothing() {
     let dir = Dir::new();
     let path = dir.path("t");
     let killed = Child::new(|| {
-        let _ = file::open_or_create(&c(&path), LEN, 0o600, Way::Unnamed, &inspect, &|region: &Region| {
+        let _ = file::open_or_create(&c(&path), LEN, owners(0o600), Way::Unnamed, &inspect, &|region: &Region| {
             fill(region)?;
             // SAFETY: numbers only; does not return.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
@@ -88,7 +88,7 @@ fn who_comes_second_takes_the_first_ones() {
             word(&first, 5).store(55, Ordering::Relaxed);
             fill(region)
         };
-        let (region, how) = file::open_or_create(&c(&path), LEN, 0o644, way, &inspect, &late).unwrap();
+        let (region, how) = file::open_or_create(&c(&path), LEN, owners(0o644), way, &inspect, &late).unwrap();
         assert_eq!((how, region.len()), (Opened::Attached, 2 * LEN));
         assert_eq!(word(&region, 5).load(Ordering::Relaxed), 55);
         assert_eq!((dir.names(), mode(&path)), (Vec::from(["t".to_string()]), 0o600));
@@ -99,7 +99,7 @@ fn who_comes_second_takes_the_first_ones() {
             fs::write(&path, b"letters").unwrap();
             fill(region)
         };
-        let made = file::open_or_create(&c(&path), LEN, 0o644, way, &inspect, &late);
+        let made = file::open_or_create(&c(&path), LEN, owners(0o644), way, &inspect, &late);
         assert_eq!(made.err(), Some(TableError::NotATable));
         assert_eq!(fs::read(&path).unwrap(), b"letters");
         assert_eq!(dir.names(), ["t", "u"]);
@@ -176,13 +176,13 @@ fn descriptors_are_for_this_program_only_and_none_is_kept() {
         };
         for way in WAYS {
             let seen = |region: &Region| if inherited() { Err(TableError::Corrupt) } else { fill(region) };
-            let made = file::open_or_create(&c(&path), LEN, 0o600, way, &inspect, &seen);
+            let made = file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &seen);
             same!(made.as_ref().map(|(_, how)| *how), Ok(Opened::Created));
             let made = made.map_err(|error| error.to_string())?.0;
-            let opened = Region::open(&c(&path), |head| if inherited() { Ok(0) } else { inspect(head) });
+            let opened = Region::open(&c(&path), owners(0), |head| if inherited() { Ok(0) } else { inspect(head) });
             same!(opened.is_ok(), true);
             same!(made.exclusively(inherited), Ok(false));
-            same!(Region::open(&c(&path), |_| Ok(1)).err(), Some(TableError::Truncated));
+            same!(Region::open(&c(&path), owners(0), |_| Ok(1)).err(), Some(TableError::Truncated));
             same!(random_u64().is_ok(), true);
             boot_id();
             same!(descriptors(), before);

@@ -40,7 +40,7 @@ fn the_room_is_taken_when_it_is_made() {
             word(region, 1).store(region.len() as u64, Ordering::Relaxed);
             Ok(())
         };
-        file::open_or_create(&c(&path), len, 0o600, way, &inspect, &untouched).unwrap();
+        file::open_or_create(&c(&path), len, owners(0o600), way, &inspect, &untouched).unwrap();
         assert!(allocated(&path) >= len as u64);
         fs::remove_file(&path).unwrap();
     }
@@ -128,17 +128,19 @@ fn mount(kind: &str, options: &str, on: &Path) -> bool {
 fn a_full_disk_is_an_error_at_once() {
     let dir = Dir::new();
     in_child(|| {
-        if !mount("tmpfs", "size=1m", &dir.0) {
+        if !mount("tmpfs", "size=20m", &dir.0) {
             return Ok(());
         }
         let full = Some(refused(Call::Allocate, libc::ENOSPC));
         for way in WAYS {
-            same!(make(&dir.path("t"), 2 * MIB, 0o600, way).err(), full);
+            same!(make(&dir.path("t"), 40 * MIB, 0o600, way).err(), full);
             same!(dir.names(), Vec::<String>::new());
         }
         // A file that says more than the disk has.
-        sparse(&dir.path("t"), 2 * MIB);
+        sparse(&dir.path("t"), 40 * MIB);
+        let before = allocated(&dir.path("t"));
         same!(attach(&dir.path("t")).err(), full);
+        same!(allocated(&dir.path("t")), before);
         fs::remove_file(dir.path("t")).map_err(|error| error.to_string())?;
 
         // One that has its room is no matter of what is free, and every byte of it can be written.
@@ -172,7 +174,7 @@ fn a_filesystem_that_cannot_reserve() {
                     Err(TableError::Room)
                 }
             };
-            let made = file::open_or_create(&c(&path), LEN, 0o600, way, &inspect, &here);
+            let made = file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &here);
             same!(made.map(|(_, how)| how), Ok(Opened::Created));
             same!(attach(&path).map(|region| is_whole(&region)), Ok(true));
             fs::remove_file(&path).map_err(|error| error.to_string())?;

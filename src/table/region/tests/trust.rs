@@ -1,0 +1,154 @@
+//! Whose file is taken: what a stranger may have put where a service looks for its table.
+
+use super::*;
+use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
+
+const STRANGER: u32 = 65534;
+
+fn anyone(path: &Path) -> Result<Region, TableError> {
+    Region::open(&c(path), Access::new(0, Trust::Anyone), inspect)
+}
+
+fn permit(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// What both ways to come to a file say of it; that it stays as it is; and that who trusts anyone takes it.
+#[track_caller]
+fn strange(path: &Path) {
+    let seen = |path: &Path| {
+        let status = fs::metadata(path).unwrap();
+        (status.ino(), status.mode(), status.uid(), status.mtime_nsec(), status.blocks(), fs::read(path).unwrap())
+    };
+    let before = seen(path);
+    assert_eq!(attach(path).err(), Some(TableError::Owner));
+    assert_eq!(make(path, LEN, 0o600, Way::Unnamed).err(), Some(TableError::Owner));
+    assert!(seen(path) == before);
+    assert_eq!(anyone(path).err(), None);
+}
+
+#[test]
+fn a_file_of_another_user_is_refused() {
+    if !is_root() {
+        return std::println!("needs root, to give a file away");
+    }
+    let dir = Dir::new();
+    permit(&dir.0, 0o1777);
+    let path = dir.path("t");
+    make(&path, LEN, 0o600, Way::Unnamed).unwrap();
+    assert_eq!(attach(&path).err(), None);
+    chown(&path, Some(STRANGER), None).unwrap();
+    strange(&path);
+
+    // A user takes its own, and what root has made for it to write.
+    let owned = dir.path("owned");
+    make(&owned, LEN, 0o666, Way::Unnamed).unwrap();
+    permit(&owned, 0o660);
+    chown(&owned, Some(0), Some(STRANGER)).unwrap();
+    in_child(|| {
+        become_nobody();
+        same!(attach(&path).err(), None);
+        same!(attach(&owned).err(), Some(TableError::Owner));
+        same!(make(&owned, LEN, 0o660, Way::Unnamed).err(), None);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_file_that_others_may_write_is_refused_unless_the_mode_says_so() {
+    let dir = Dir::new();
+    let path = dir.path("t");
+    make(&path, LEN, 0o600, Way::Unnamed).unwrap();
+    for mode in [0o620, 0o602, 0o622, 0o660, 0o666] {
+        permit(&path, mode);
+        strange(&path);
+        assert_eq!(make(&path, LEN, mode, Way::Unnamed).err(), None);
+    }
+    permit(&path, 0o660);
+    assert_eq!(make(&path, LEN, 0o606, Way::Unnamed).err(), Some(TableError::Owner));
+    for mode in [0o600, 0o640, 0o644] {
+        permit(&path, mode);
+        assert_eq!(attach(&path).err(), None);
+    }
+}
+
+#[test]
+fn a_directory_in_which_others_may_replace_the_file_is_refused() {
+    let dir = Dir::new();
+    let path = dir.path("t");
+    make(&path, LEN, 0o600, Way::Unnamed).unwrap();
+    permit(&dir.0, 0o777);
+    strange(&path);
+    assert_eq!(make(&dir.path("new"), LEN, 0o600, Way::Unnamed).err(), Some(TableError::Owner));
+    permit(&dir.0, 0o1777);
+    assert_eq!(attach(&path).err(), None);
+    if is_root() {
+        chown(&dir.0, Some(STRANGER), None).unwrap();
+        strange(&path);
+        permit(&dir.0, 0o755);
+        strange(&path);
+        assert_eq!(make(&dir.path("new"), LEN, 0o600, Way::Unnamed).err(), Some(TableError::Owner));
+        chown(&dir.0, Some(0), None).unwrap();
+    }
+    permit(&dir.0, 0o755);
+    assert_eq!(dir.names(), ["t"]);
+}
+
+#[test]
+fn another_table_that_was_linked_where_strangers_may_make_names_is_refused() {
+    let dir = Dir::new();
+    let path = dir.path("t");
+    make(&path, LEN, 0o600, Way::Unnamed).unwrap();
+    fs::hard_link(&path, dir.path("copy")).unwrap();
+    // In the service's own directory it is the administrator's link.
+    assert_eq!(attach(&path).err(), None);
+    permit(&dir.0, 0o1777);
+    strange(&path);
+    fs::remove_file(dir.path("copy")).unwrap();
+    assert_eq!(attach(&path).err(), None);
+}
+
+#[test]
+fn sealed_memory_is_shared_by_its_descriptor_and_nobody_cuts_it_off() {
+    let (region, fd) = Region::sealed(LEN).unwrap();
+    fill(&region).unwrap();
+    let status = |fd| {
+        // SAFETY: a stat is numbers, of which all may be 0.
+        let mut stat: libc::stat = unsafe { core::mem::zeroed() };
+        // SAFETY: `stat` is writable.
+        assert_eq!(unsafe { libc::fstat(fd, &mut stat) }, 0);
+        (stat.st_size, stat.st_blocks * 512)
+    };
+    let (size, blocks) = status(fd);
+    assert_eq!(size, LEN as i64);
+    assert!(blocks >= size, "all of it is there, so that no touch of it fails later");
+
+    in_child(|| {
+        become_nobody();
+        // SAFETY: numbers only.
+        unsafe {
+            same!(libc::ftruncate(fd, 0), -1);
+            same!(libc::ftruncate(fd, 2 * LEN as i64), -1);
+            same!(libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_WRITE), -1);
+        }
+        let other = Region::of_descriptor(fd, inspect).map_err(|error| error.to_string())?;
+        same!(other.len(), LEN);
+        word(&other, 900).store(7, Ordering::Relaxed);
+        Ok(())
+    });
+    assert_eq!(word(&region, 900).load(Ordering::Relaxed), 7);
+
+    // The descriptor is still the caller's, and at its beginning.
+    assert!(is_whole(&Region::of_descriptor(fd, inspect).unwrap()));
+    assert!(is_whole(&Region::of_descriptor(fd, inspect).unwrap()));
+    // SAFETY: from `sealed`, and closed once.
+    unsafe { libc::close(fd) };
+    assert!(is_whole(&region));
+
+    let dir = Dir::new();
+    make(&dir.path("t"), LEN, 0o600, Way::Unnamed).unwrap();
+    let file = fs::File::options().read(true).write(true).open(dir.path("t")).unwrap();
+    let raw = std::os::fd::AsRawFd::as_raw_fd(&file);
+    assert_eq!(Region::of_descriptor(raw, inspect).err(), Some(TableError::Unsealed));
+    assert_eq!(Region::of_descriptor(-1, inspect).err(), Some(refused(Call::Read, libc::EBADF)));
+}
