@@ -1391,7 +1391,7 @@ typedef struct tollbar_lease_options {
     uint32_t nodes;
     /* Keys of this machine that are to have a place at one time. */
     uint64_t capacity;
-    /* How long a lease may be spent, 1 ms to 10 min; 0: chosen for the policy, 50 ms at most. */
+    /* How long a lease may be spent, 1 ms to 10 min; 0: chosen for the policy, a sixteenth of the time of its burst and 4 s at most. */
     uint64_t life_ns;
     /* Permits that a machine admits of a key before the store has been asked, if TOLLBAR_LEASE_OVERDRAFT. */
     uint64_t overdraft;

@@ -54,7 +54,8 @@ type LeaseOptions struct {
 	URL string
 	// Capacity is how many keys of this machine are to have a place at one time; 0 is 4096.
 	Capacity uint64
-	// Life is how long a lease may be spent, 1 ms to 10 min; 0: chosen for the policy, 50 ms at most.
+	// Life is how long a lease may be spent, 1 ms to 10 min; 0: chosen for the policy, a sixteenth of the time of its
+	// burst and 4 s at most.
 	Life time.Duration
 	// Overdraft is the permits of a key that a machine admits before the store has been asked; nil: chosen for the policy.
 	Overdraft *uint64

@@ -50,7 +50,7 @@ struct lease_options {
     std::uint32_t nodes;
     /// Keys of this machine that are to have a place at one time.
     std::uint64_t capacity = 4096;
-    /// How long a lease may be spent, 1 ms to 10 min; 0: chosen for the policy, 50 ms at most.
+    /// How long a lease may be spent, 1 ms to 10 min; 0: chosen for the policy, a sixteenth of the time of its burst and 4 s at most.
     nanoseconds life{0};
     /// Permits that a machine admits of a key before the store has been asked; by_policy: chosen for the policy.
     std::uint64_t overdraft = by_policy;

@@ -47,7 +47,7 @@ pub struct tollbar_lease_options {
     pub nodes: u32,
     /// Keys of this machine that are to have a place at one time.
     pub capacity: u64,
-    /// How long a lease may be spent, 1 ms to 10 min; 0: chosen for the policy, 50 ms at most.
+    /// How long a lease may be spent, 1 ms to 10 min; 0: chosen for the policy, a sixteenth of the time of its burst and 4 s at most.
     pub life_ns: u64,
     /// Permits that a machine admits of a key before the store has been asked, if TOLLBAR_LEASE_OVERDRAFT.
     pub overdraft: u64,

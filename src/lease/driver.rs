@@ -28,6 +28,8 @@ pub struct Driver {
     watchdog: Watchdog,
     /// Whether stricter terms than this node's are in force.
     mixed: bool,
+    /// When it last closed.
+    closed_at: u64,
     /// When the store last answered, or was asked in vain.
     answered_at: u64,
     probe_at: u64,
@@ -57,10 +59,6 @@ const FREQUENT: u64 = 8;
 const DEAD: u64 = 1_000_000_000;
 /// The shortest time between two questions about a key that has nothing.
 const RETRY_LEAST: u64 = 200_000;
-/// Answers that come later than this are not waited for, however long a lease lives...
-const DEADLINE_MOST: u64 = 1_000_000_000;
-/// ...and those that come sooner always are.
-const DEADLINE_LEAST: u64 = 5_000_000;
 
 impl Driver {
     /// For so many keys at one time; `None` if there is no memory.
@@ -77,6 +75,7 @@ impl Driver {
             circuit: Circuit::Unknown,
             watchdog: Watchdog::default(),
             mixed: false,
+            closed_at: 0,
             answered_at: 0,
             probe_at: 0,
             random: seed | 1,
@@ -113,7 +112,7 @@ impl Driver {
                 },
             }
         }
-        if self.flight.front().is_some_and(|(_, at)| now.saturating_sub(at) > self.deadline(node)) {
+        if self.flight.front().is_some_and(|(_, at)| now.saturating_sub(at) > node.terms.patience()) {
             self.open(node, now);
         }
         if header.circuit.load(Ordering::Relaxed) != self.circuit as u64 {
@@ -181,11 +180,13 @@ impl Driver {
         let least = self.entry(number).map_or(0, |entry| entry.ask(node).least);
         self.watchdog.heard(&node.terms, least, grant, sent_at, now);
         match self.watchdog.trouble() {
-            None => self.close(node),
+            None => self.close(node, now),
             Some(_) => self.open(node, now),
         }
         let Some(entry) = self.entry(number) else { return };
         let told = core::mem::take(&mut entry.told);
+        // What is still owed was said after the question was put.
+        entry.owed_since = sent_at;
         entry.hint = grant.tat;
         if grant.permits != 0 {
             entry.want = 0;
@@ -274,7 +275,13 @@ impl Driver {
             self.stalled = Some(message);
             return;
         };
+        let (closed, closed_at) = (self.circuit == Circuit::Closed, self.closed_at);
         let Some(entry) = self.keys.get_mut(number) else { return };
+        if entry.debt == 0 && entry.told == 0 {
+            entry.owed_since = now;
+        }
+        // What was owed when the circuit closed does not count: no bound was promised for it.
+        let overdue = message.debt != 0 && now.saturating_sub(entry.owed_since.max(closed_at)) > node.terms.patience();
         entry.debt = entry.debt.saturating_add(message.debt);
         entry.want = entry.want.max(message.want);
         // A lease that is wanted along with a debt is for the next request, which may be long in coming.
@@ -290,6 +297,10 @@ impl Driver {
         if entry.state == Phase::Idle {
             entry.state = Phase::Queued;
             self.queue.push(number as u32, now);
+        }
+        // A key goes on overdrawing while the store is not told of it: it does not answer in time, or not enough.
+        if closed && overdue {
+            self.open(node, now);
         }
     }
 
@@ -327,16 +338,12 @@ impl Driver {
         self.probe_at = now.saturating_add(PROBES);
     }
 
-    fn close(&mut self, node: &Node) {
+    fn close(&mut self, node: &Node, now: u64) {
         if self.circuit != Circuit::Closed {
+            self.closed_at = now;
             self.circuit = Circuit::Closed;
             node.header().circuit.store(Circuit::Closed as u64, Ordering::Relaxed);
         }
-    }
-
-    /// How long an answer may take: half a lease.
-    fn deadline(&self, node: &Node) -> u64 {
-        (node.terms.life / 2).clamp(DEADLINE_LEAST, DEADLINE_MOST)
     }
 
     fn entry(&mut self, number: u32) -> Option<&mut Entry> {
@@ -392,42 +399,4 @@ impl Entry {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lease::Options;
-
-    /// The sum that is kept is the sum of the keys' debts, whatever becomes of the questions.
-    #[test]
-    fn what_is_owed() {
-        let policy = "1000/s burst 1000".parse().expect("a policy");
-        let options = Options { overdraft: 50, capacity: 64, ..Options::new(1) };
-        let node = Node::private("owed", &policy, &options).expect("a node");
-        let mut driver = Driver::new(64, 7).expect("memory");
-        let (mut now, mut most) = (node.now(), 0);
-        // In the last hundred turns nobody comes, and every question is answered.
-        for turn in 0_u64..500 {
-            now += 1_000_000;
-            for key in 0..if turn < 400 { 8_u64 } else { 0 } {
-                node.check_at(&(turn * key % 97).to_le_bytes(), now, 1);
-            }
-            driver.collect(&node, now);
-            while driver.next(&node, now).is_some() {
-                driver.sent(&node, now);
-                match if turn < 400 { turn % 5 } else { 3 } {
-                    0 => driver.refused(&node, false, now),
-                    1 => driver.dropped(&node, now),
-                    2 => driver.answered(&node, &Grant { permits: 1, ..Grant::default() }, now),
-                    _ => driver.answered(&node, &Grant { retry: 500, ..Grant::default() }, now),
-                }
-                assert_eq!(driver.owed(), driver.keys.owed());
-                if turn < 400 && turn % 5 < 2 {
-                    break;
-                }
-            }
-            assert_eq!(driver.owed(), driver.keys.owed());
-            most = most.max(driver.owed());
-        }
-        assert!(most > 8, "{most}");
-        assert_eq!((driver.owed(), driver.has_told()), (0, true));
-    }
-}
+mod tests;

@@ -12,6 +12,8 @@ pub(super) struct Entry {
     pub(super) debt: u64,
     /// and those of the question that is on its way.
     pub(super) told: u64,
+    /// Since when there have been debts of which the store has not been told.
+    pub(super) owed_since: u64,
     /// The cost that a lease is waited for with; 0: no lease is wanted.
     pub(super) want: u64,
     /// What was wanted when the question on its way was put: what was said later is not answered by it.
@@ -53,6 +55,7 @@ impl Entry {
         state: Phase::Vacant,
         debt: 0,
         told: 0,
+        owed_since: 0,
         want: 0,
         asked: 0,
         hot: false,

@@ -177,6 +177,60 @@ fn live(slot: &Slot, hash: u64, now: u64) -> u64 {
     }
 }
 
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const KEY: u64 = 0x1111;
+    const OTHER: u64 = 0x2222;
+
+    fn line() -> Line {
+        // SAFETY: words, of which all may be 0: as a node's memory begins.
+        unsafe { core::mem::zeroed() }
+    }
+
+    /// A line is its key's while that waits for an answer, or has something to spend. Then it is anybody's.
+    #[test]
+    fn a_line_is_given_up_when_its_key_is_done() {
+        let line = line();
+        assert_eq!(line.ask(KEY, 10, 20), Some(true));
+        assert_eq!((line.ask(KEY, 19, 29), line.ask(OTHER, 19, 29)), (Some(false), None));
+        let until = 5 << word::UNIT_BITS;
+        line.install(KEY, word::lease(2, until), until, 15);
+        line.answered(KEY, None);
+        assert_eq!((line.ask(OTHER, 19, 29), line.is_of(KEY)), (None, true));
+        // What another key is told is not this one's.
+        line.answered(OTHER, Some(99));
+        assert_eq!((line.dry_until(KEY), line.left(KEY, 19), line.left(OTHER, 19)), (0, 2, 0));
+        assert!(line.take(KEY, 19, 2).is_some());
+        assert_eq!(line.ask(OTHER, 19, 29), Some(true));
+        assert!(line.is_of(OTHER) && !line.is_of(KEY));
+        // A lease of another key that is over is no obstacle, either.
+        line.install(OTHER, word::lease(2, until), until, 19);
+        line.answered(OTHER, None);
+        assert_eq!((line.ask(KEY, until - 1, until), line.ask(KEY, until, until + 9)), (None, Some(true)));
+    }
+
+    /// That there is nothing is one key's answer. It stands until there is another, also while the next question is on its way.
+    #[test]
+    fn dryness_is_one_keys_until_it_is_answered() {
+        let line = line();
+        assert_eq!(line.ask(KEY, 10, 20), Some(true));
+        line.answered(KEY, Some(100));
+        assert_eq!((line.dry_until(KEY), line.dry_until(OTHER)), (100 | DRY, 0));
+        assert!(line.was_dry(KEY) && !line.was_dry(OTHER));
+        assert_eq!((line.ask(KEY, 99, 199), line.ask(OTHER, 99, 199)), (Some(false), None));
+        assert_eq!(line.ask(KEY, 102, 200), Some(true));
+        assert!(line.was_dry(KEY));
+        line.answered(KEY, None);
+        assert!(!line.was_dry(KEY));
+        // Nor does it go over to who has the line next.
+        line.answered(KEY, Some(300));
+        assert_eq!(line.ask(OTHER, 302, 400), Some(true));
+        assert!(!line.was_dry(OTHER) && line.dry_until(OTHER) == 0);
+    }
+}
+
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
@@ -251,6 +305,31 @@ mod models {
             let (a, b) = (asker(line.clone()), asker(line.clone()));
             let asked = [a.join().expect("a"), b.join().expect("b")];
             assert_eq!(asked.iter().filter(|asked| **asked == Some(true)).count(), 1);
+        });
+    }
+
+    /// Two keys want one line: one has it and asks, and the other neither spends what that is granted nor changes what it is told.
+    #[test]
+    fn one_of_two_keys_has_the_line() {
+        model(|| {
+            let line = Arc::new(line(Pair { key: 0, state: 0 }, Pair { key: 0, state: 0 }));
+            let wants = |key: u64, line: Arc<Line>| {
+                thread::spawn(move || {
+                    let asked = line.ask(key, 10, 20) == Some(true);
+                    if asked {
+                        line.install(key, lease(1), 0, 10);
+                    }
+                    line.answered(key, if asked { None } else { Some(99) });
+                    asked
+                })
+            };
+            let (a, b) = (wants(KEY, line.clone()), wants(OTHER, line.clone()));
+            let asked = [a.join().expect("a"), b.join().expect("b")];
+            // One after the other both may: the first is done when it is answered, but has its permit.
+            assert_eq!(asked.iter().filter(|asked| **asked).count(), 1);
+            let (has, other) = if asked[0] { (KEY, OTHER) } else { (OTHER, KEY) };
+            assert!(line.is_of(has) && !line.was_dry(has));
+            assert_eq!((line.left(has, 10), line.left(other, 10)), (1, 0));
         });
     }
 }

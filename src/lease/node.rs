@@ -288,7 +288,9 @@ impl Node {
     /// those that have waited.
     fn may_overdraw(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> bool {
         let overdraft = self.terms.overdraft;
-        if overdraft == 0 {
+        // A client that is silent tells no debts. The bound allows for a patience of it.
+        let silent = now.abs_diff(self.header().beat.load(Ordering::Relaxed));
+        if overdraft == 0 || silent > self.patience() {
             return false;
         }
         let hot = self.line_of(hash).filter(|line| line.is_hot(hash, now));
@@ -333,7 +335,7 @@ impl Node {
 
     /// How long an answer may take before the next one asks again.
     fn patience(&self) -> u64 {
-        self.terms.life / 2
+        self.terms.patience()
     }
 
     /// How long it takes until an answer is there: the client's pause and a round trip, as far as it is known.
@@ -427,3 +429,6 @@ fn denied(reason: Reason, remaining: u64, retry_after: u64) -> Decision {
 fn never(remaining: u64) -> Decision {
     Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining, retry_after: NEVER, reset_after: 0 }
 }
+
+#[cfg(test)]
+mod tests;

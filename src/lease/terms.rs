@@ -24,7 +24,8 @@ pub enum Rescue {
 pub struct Options {
     /// Machines that share the limit, at most: 1 to 65,535. A node without the store has `1 / nodes` of it.
     pub nodes: u32,
-    /// How long a lease may be spent, in nanoseconds from before it was asked for. 0: chosen for the policy, 50 ms at most.
+    /// How long a lease may be spent, in nanoseconds from before it was asked for. 0: chosen for the policy: a sixteenth of the
+    /// time in which its burst comes back, 4 s at most.
     pub life: u64,
     /// Permits of a key that a node admits before the store has been asked: what cold keys live on. They are charged
     /// afterwards. [`Options::OVERDRAFT_DEFAULT`]: chosen for the policy.
@@ -39,7 +40,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The overdraft is chosen for the policy: an eighth of a node's share of the burst, 64 at most.
+    /// The overdraft is chosen for the policy: an eighth of a node's share of the burst, 64 at most; 0 where the burst is too
+    /// short-lived for it.
     pub const OVERDRAFT_DEFAULT: u64 = u64::MAX;
 
     /// For a limit that `nodes` machines share, everything else as is usual.
@@ -138,8 +140,14 @@ pub struct Terms {
 const EXACT: u128 = 1 << 53;
 /// Permits that a lease can hold.
 pub(super) const PERMITS_MOST: u64 = (1 << 24) - 1;
-/// The longest life of a lease that is chosen for a policy.
-const LIFE_USUAL: u64 = 50_000_000;
+/// The life of a lease that is chosen for a policy is a sixteenth of the burst's time, so that exactness costs an eighth of the
+/// burst, but at most this: it is for so long that a killed machine's leases are lost...
+const LIFE_LONG: u64 = 4_000_000_000;
+/// ...and not less than this or a quarter of the burst's time: a shorter one hardly outlives its question.
+const LIFE_SHORT: u64 = 50_000_000;
+/// The longest and the shortest time that an answer may take.
+const PATIENCE_MOST: u64 = 250_000_000;
+const PATIENCE_LEAST: u64 = 5_000_000;
 const MILLISECOND: u64 = 1_000_000;
 const LIFE_MOST: u64 = 600_000 * MILLISECOND;
 const SLACK_LEAST: u64 = 10_000;
@@ -163,24 +171,28 @@ impl Terms {
         }
         let (num, den) = ratio(policy.limit, policy.period).ok_or(TermsError::TooLarge)?;
         let nodes = u64::from(options.nodes);
-        let overdraft = match options.overdraft {
-            Options::OVERDRAFT_DEFAULT => quotient(policy.burst, 8 * nodes).min(64),
-            given => given,
-        };
-        // What leases may carry on for their life, an exact bound takes off the burst at once. With overdrafts also half a life
-        // more (a debt that has not been delivered by then opens the circuit, and there are no more) and two overdrafts of each node: one
-        // charged ahead, one not charged yet.
         let refill = micros(policy.burst, num, den);
-        let owed = micros(overdraft.saturating_mul(nodes), num, den);
         let life = match options.life {
-            0 => (quotient128(refill, 4) * 1000).min(u128::from(LIFE_USUAL)).max(u128::from(MILLISECOND)) as u64,
+            0 => chosen_life(refill),
             life if (MILLISECOND..=LIFE_MOST).contains(&life) => life,
             _ => return Err(TermsError::Life),
         };
-        let undelivered = if overdraft == 0 { 0 } else { life / 2 };
-        let correction = u128::from(life.saturating_add(undelivered) / 1000 + 1) + 2 * owed;
+        let overdraft = match options.overdraft {
+            Options::OVERDRAFT_DEFAULT => {
+                let usual = quotient(policy.burst, 8 * nodes).min(64);
+                // None where it would leave less than an eighth of the burst to leases.
+                let costs = correction(life, micros(usual.saturating_mul(nodes), num, den), usual);
+                if costs * 8 <= refill * 7 {
+                    usual
+                } else {
+                    0
+                }
+            }
+            given => given,
+        };
+        let owed = micros(overdraft.saturating_mul(nodes), num, den);
         let cap = match options.exact {
-            true => refill.checked_sub(correction).ok_or(TermsError::BurstTooSmall)?,
+            true => refill.checked_sub(correction(life, owed, overdraft)).ok_or(TermsError::BurstTooSmall)?,
             false => refill,
         };
         let most = quotient128(cap * u128::from(num), den);
@@ -207,6 +219,12 @@ impl Terms {
             nodes,
             rescue: options.rescue as u64,
         })
+    }
+
+    /// Nanoseconds that an answer may take before the circuit opens, and a debt before it is told: half a lease's life, within bounds
+    /// that do not depend on it.
+    pub fn patience(&self) -> u64 {
+        patience(self.life)
     }
 
     /// The node's own bucket: its share of the rate, with a burst of the overdraft. Without an overdraft it begins empty.
@@ -252,6 +270,25 @@ impl Terms {
 /// Permits that fit into so many microseconds, at `num` permits in `den` of them.
 pub(super) fn fitting(micros: u64, num: u64, den: u64) -> u64 {
     quotient128(u128::from(micros) * u128::from(num), den) as u64
+}
+
+/// Nanoseconds of a lease, for a burst that comes back in `refill` microseconds.
+fn chosen_life(refill: u128) -> u64 {
+    let nanos = refill.saturating_mul(1000);
+    let short = quotient128(nanos, 4).min(u128::from(LIFE_SHORT));
+    quotient128(nanos, 16).max(short).clamp(u128::from(MILLISECOND), u128::from(LIFE_LONG)) as u64
+}
+
+fn patience(life: u64) -> u64 {
+    (life / 2).clamp(PATIENCE_LEAST, PATIENCE_MOST)
+}
+
+/// Microseconds of the burst that an exact bound takes off at once: what leases may carry on for their life. With overdrafts also
+/// twice the patience, for which a debt may be untold (a client is silent for so long, or a debt waits so long), and two overdrafts of
+/// each node, `owed`: one charged ahead, one not charged yet. The proof is in docs/distributed.md.
+fn correction(life: u64, owed: u128, overdraft: u64) -> u128 {
+    let untold = if overdraft == 0 { 0 } else { 2 * patience(life) };
+    u128::from(life.saturating_add(untold) / 1000 + 1) + 2 * owed
 }
 
 /// `permits * den / num`, rounded up.

@@ -29,7 +29,8 @@ pub struct Site {
 impl Site {
     pub fn new(policy: &Policy, options: &Options) -> Site {
         let node = Node::private("site", policy, options).expect("a node");
-        let now = node.now();
+        // Any time will do, and the same makes the same figures.
+        let now = 1 << 50;
         let mut site = Site {
             node,
             driver: Driver::new(options.capacity as usize * 8, 7).expect("memory"),
