@@ -206,13 +206,15 @@ def test_reset_and_exemption():
 
 def test_a_full_table():
     seen = Table("1/h", capacity=1, seed=7).stats().slots
-    table = Table("1/h", capacity=1, seed=7)
+    table = Table("1/h", capacity=1, seed=7, on_full="deny")
     passed = sum(table.check_many(array.array("Q", range(3 * seen))))
     assert 1 < passed <= seen
     told = table.check(b"newcomer")
     assert not told and told.reason == "table full"
     assert Table("1/h", capacity=1).check(b"a").reason == "admitted"
-    assert sum(Table("1/h", capacity=1, on_full="allow").check_many(array.array("Q", range(3 * seen)))) == 3 * seen
+    # By default newcomers are let in: see docs/table.md.
+    for options in ({"on_full": "allow"}, {"on_full": "evict-nearest"}, {}):
+        assert sum(Table("1/h", capacity=1, **options).check_many(array.array("Q", range(3 * seen)))) == 3 * seen
 
 
 def test_wait():
