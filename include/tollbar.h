@@ -1375,7 +1375,8 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 /* The store answers. */
 #define TOLLBAR_CIRCUIT_CLOSED 1u
 
-/* The store does not answer: the node is on its own. */
+/* The store does not answer, or its clock stands still, or it grants nothing for longer than the limit explains: the node is on its own.
+ * tollbar_client_error says which. */
 #define TOLLBAR_CIRCUIT_OPEN 2u
 
 /* This machine's part of a limit. All calls but tollbar_lease_free may be made by any number of threads at
@@ -1383,7 +1384,8 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 typedef struct tollbar_lease tollbar_lease;
 
 /* How a limit is shared between machines. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit say
- * the same, but for `capacity`. */
+ * the same, but for `capacity`. While a change is rolled out the stricter is in force, and tollbar_client_error says so; there may never be
+ * more machines than the smallest `nodes` that one of them has. */
 typedef struct tollbar_lease_options {
     /* sizeof(tollbar_lease_options), as the caller's compiler sees it. */
     uint32_t struct_size;

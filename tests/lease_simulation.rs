@@ -295,12 +295,46 @@ fn steps_to_and_fro() {
 #[test]
 fn a_clock_that_stands_still_is_a_fault() {
     let (world, tenths) = flooded(20, |world, at| match at / 1_000_000_000 {
-        3..=12 => world.store.frozen = 1_700_000_000_000_000,
+        3..=12 => {
+            world.store.frozen = 1_700_000_000_000_000;
+            if at == 12_000_000_000 {
+                assert_eq!(
+                    (world.closed(), world.notices()),
+                    (0, vec!["the server answers, but its clock stands still"; 3])
+                );
+            }
+        }
         _ => world.store.frozen = 0,
     });
     let rescued: u64 = tenths[60..130].iter().sum();
     assert!((6_000..=7_100).contains(&rescued), "{rescued} of 7000 at their shares");
     assert!(world.worst() <= 500.0 + 30.0, "{}", world.worst());
     whole(&tenths, 15, 0);
+    assert_eq!((world.closed(), world.notices().len()), (3, 0));
+}
+
+/// A name behind which there are ever other servers with the same data. Each takes them for data that have been lost: all keys are empty for
+/// ever. Nothing in an answer is wrong, only that there is never anything.
+#[test]
+fn a_store_that_never_grants_is_a_fault() {
+    let (mut opened, mut said) = (None, 0);
+    let (world, tenths) = flooded(30, |world, at| {
+        if (3_000_000_000..20_000_000_000).contains(&at) {
+            world.store.run += 1;
+            if world.closed() == 0 {
+                opened = opened.or(Some(at));
+                let text = "the server answers, but has granted nothing for longer than the limit explains";
+                said += u64::from(world.notices() == [text; 3]);
+            }
+        }
+    });
+    // A second, a refill of half of one, a life, and sixteen shares of what a machine asks for.
+    let after = opened.expect("a fault").saturating_sub(3_000_000_000) / 1_000_000;
+    assert!((1_500..=8_000).contains(&after) && said > 1000, "after {after} ms, said {said} times");
+    let rescued: u64 = tenths[120..200].iter().sum();
+    println!("after {after} ms; {rescued} of 8000 at their shares");
+    assert!((6_000..=8_000).contains(&rescued), "{rescued} of 8000 at their shares, but for the trials");
+    assert!(world.worst() <= 500.0 + 30.0, "{}", world.worst());
+    whole(&tenths, 25, 0);
     assert_eq!((world.closed(), world.notices().len()), (3, 0));
 }

@@ -27,7 +27,8 @@ pub const TOLLBAR_LEASE_OVERDRAFT: u32 = 2;
 pub const TOLLBAR_CIRCUIT_UNKNOWN: u32 = 0;
 /// The store answers.
 pub const TOLLBAR_CIRCUIT_CLOSED: u32 = 1;
-/// The store does not answer: the node is on its own.
+/// The store does not answer, or its clock stands still, or it grants nothing for longer than the limit explains: the node is on its own.
+/// tollbar_client_error says which.
 pub const TOLLBAR_CIRCUIT_OPEN: u32 = 2;
 
 /// This machine's part of a limit. All calls but tollbar_lease_free may be made by any number of threads at
@@ -37,7 +38,8 @@ pub struct tollbar_lease {
 }
 
 /// How a limit is shared between machines. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit say
-/// the same, but for `capacity`.
+/// the same, but for `capacity`. While a change is rolled out the stricter is in force, and tollbar_client_error says so; there may never be
+/// more machines than the smallest `nodes` that one of them has.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_lease_options {

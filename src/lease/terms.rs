@@ -19,7 +19,8 @@ pub enum Rescue {
     Allow = 2,
 }
 
-/// How one limit is shared between machines. All nodes of a limit must say the same, but for `capacity`.
+/// How one limit is shared between machines. All nodes of a limit say the same, but for `capacity`; while a change is rolled out the stricter
+/// is in force, and there may never be more machines than the smallest `nodes` that one of them has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Machines that share the limit, at most: 1 to 65,535. A node without the store has `1 / nodes` of it.
