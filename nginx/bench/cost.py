@@ -121,4 +121,5 @@ def main():
             print(f"{case:26}" + "".join(f"{cost:12.0f}" for cost in costs), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

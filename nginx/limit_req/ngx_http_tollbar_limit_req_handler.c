@@ -6,10 +6,11 @@ typedef ngx_http_tollbar_limit_req_limit_t limit_t;
 typedef ngx_http_tollbar_limit_req_conf_t conf_t;
 typedef ngx_http_tollbar_limit_req_outcome_t outcome_t;
 
-/* A limit that is to be charged for a request, and the key. */
+/* A limit that is to be charged for a request, the key, and the time by the table's clock at which it was looked at. */
 typedef struct {
     limit_t *limit;
     ngx_str_t key;
+    uint64_t now;
 } charge_t;
 
 /* So many limits need no memory of their own for a request. */
@@ -20,8 +21,11 @@ typedef struct {
 static ngx_inline ngx_int_t ask_one(ngx_http_request_t *r, limit_t *limit, outcome_t *out);
 static ngx_int_t ask_several(ngx_http_request_t *r, ngx_array_t *limits, outcome_t *out);
 static ngx_inline ngx_int_t take(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt);
+static ngx_inline ngx_int_t take_at(charge_t *charge, ngx_log_t *log, uint64_t *debt);
+static ngx_inline ngx_flag_t would_pass(const charge_t *charge);
 static ngx_int_t refused(limit_t *limit, ngx_str_t *key, ngx_log_t *log, int32_t verdict, uint64_t *debt);
 static ngx_int_t take_known(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt);
+static ngx_int_t take_known_at(limit_t *limit, ngx_str_t *key, uint64_t now, ngx_log_t *log, uint64_t *debt);
 static ngx_int_t look(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt);
 static ngx_int_t failed(limit_t *limit, ngx_log_t *log, int32_t error);
 
@@ -58,10 +62,11 @@ static ngx_inline ngx_int_t ask_one(ngx_http_request_t *r, limit_t *limit, outco
     return rc == NGX_OK ? take(limit, &key, r->connection->log, &out->debt) : rc;
 }
 
-/* All limits are looked at before any is charged. The last one need not be: for it, looking and charging are one. Between the
- * look at another and its charge somebody else may have taken its permit; then the request is refused, and what has
- * been charged to the others stays so. That can cost a key a permit; it never lets a request through that any limit
- * refuses. */
+/* All limits are looked at before any is charged. The last one need not be: for it, looking and charging are one. If another request
+ * takes the permit between the look at a limit and its charge, the request is refused, and what has been charged to the others stays
+ * so. That can cost a key a permit; no request passes that a limit refuses.
+ *
+ * A table's clock is read once for both steps; every table has its own. */
 static ngx_int_t ask_several(ngx_http_request_t *r, ngx_array_t *limits, outcome_t *out)
 {
     ngx_log_t *log = r->connection->log;
@@ -86,7 +91,10 @@ static ngx_int_t ask_several(ngx_http_request_t *r, ngx_array_t *limits, outcome
         if (rc == NGX_DECLINED) {
             continue;
         }
-        if (rc == NGX_OK && n + 1 < limits->nelts) {
+        if (rc == NGX_OK) {
+            rc = tollbar_table_now(all[n]->zone->zone.table, &charges[charges_n].now) == 0 ? NGX_OK : NGX_ABORT;
+        }
+        if (rc == NGX_OK && (n + 1 < limits->nelts || all[n]->narrow) && !would_pass(&charges[charges_n])) {
             out->limit = all[n];
             rc = look(all[n], &charges[charges_n].key, log, &out->debt);
         }
@@ -104,12 +112,12 @@ static ngx_int_t ask_several(ngx_http_request_t *r, ngx_array_t *limits, outcome
     while (charges_n-- > 0) {
         one.limit = charges[charges_n].limit;
         one.debt = 0;
-        rc = take(one.limit, &charges[charges_n].key, log, &one.debt);
+        rc = take_at(&charges[charges_n], log, &one.debt);
         if (rc != NGX_OK) {
             *out = one;
             return rc;
         }
-        wait = ngx_http_tollbar_limit_req_wait(&one);
+        wait = one.debt != 0 ? ngx_http_tollbar_limit_req_wait(&one) : 0;
         if (wait > longest) {
             longest = wait;
             *out = one;
@@ -131,6 +139,30 @@ static ngx_inline ngx_int_t take(limit_t *limit, ngx_str_t *key, ngx_log_t *log,
     return verdict == TOLLBAR_ALLOWED ? NGX_OK : refused(limit, key, log, verdict, debt);
 }
 
+/* The same of a limit beside others, which has been looked at. */
+static ngx_inline ngx_int_t take_at(charge_t *charge, ngx_log_t *log, uint64_t *debt)
+{
+    limit_t *limit = charge->limit;
+    ngx_str_t *key = &charge->key;
+    int32_t verdict;
+
+    if (limit->narrow || limit->delays) {
+        return take_known_at(limit, key, charge->now, log, debt);
+    }
+    verdict = tollbar_table_check_at(limit->zone->zone.table, 0, key->data, key->len, charge->now, 1, NULL);
+    return verdict == TOLLBAR_ALLOWED ? NGX_OK : refused(limit, key, log, verdict, debt);
+}
+
+/* The shorter question, of a limit as large as its zone's: whether the table would let the request through. */
+static ngx_inline ngx_flag_t would_pass(const charge_t *charge)
+{
+    limit_t *limit = charge->limit;
+
+    return !limit->narrow
+           && tollbar_table_peek_at(limit->zone->zone.table, 0, charge->key.data, charge->key.len, charge->now, 1, NULL)
+              == TOLLBAR_ALLOWED;
+}
+
 /* What the key owes is for the log alone, so it is asked for afterwards: a moment has passed, but the message is not to say that
  * the request could have been let through. */
 static ngx_int_t refused(limit_t *limit, ngx_str_t *key, ngx_log_t *log, int32_t verdict, uint64_t *debt)
@@ -146,18 +178,22 @@ static ngx_int_t refused(limit_t *limit, ngx_str_t *key, ngx_log_t *log, int32_t
 /* Charges one request, where how much is owed then decides on more: on a delay, or a smaller burst than the table's. */
 static ngx_int_t take_known(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt)
 {
-    tollbar_decision decision = TOLLBAR_DECISION_INIT;
-    tollbar_table *table = limit->zone->zone.table;
-    ngx_int_t rc;
-    int32_t verdict;
+    uint64_t now;
+    ngx_int_t rc = limit->narrow ? look(limit, key, log, debt) : NGX_OK;
+    int32_t error;
 
-    if (limit->narrow) {
-        rc = look(limit, key, log, debt);
-        if (rc != NGX_OK) {
-            return rc;
-        }
+    if (rc != NGX_OK) {
+        return rc;
     }
-    verdict = tollbar_table_check(table, 0, key->data, key->len, 1, &decision);
+    error = tollbar_table_now(limit->zone->zone.table, &now);
+    return error == 0 ? take_known_at(limit, key, now, log, debt) : failed(limit, log, error);
+}
+
+static ngx_int_t take_known_at(limit_t *limit, ngx_str_t *key, uint64_t now, ngx_log_t *log, uint64_t *debt)
+{
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    int32_t verdict = tollbar_table_check_at(limit->zone->zone.table, 0, key->data, key->len, now, 1, &decision);
+
     if (verdict < 0) {
         return failed(limit, log, verdict);
     }
@@ -165,7 +201,7 @@ static ngx_int_t take_known(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint
     if (verdict != TOLLBAR_ALLOWED) {
         return NGX_BUSY;
     }
-    /* Somebody was faster than this request's second step: what it has been charged is lost. */
+    /* Another request was charged after the look: what this one has been charged is lost. */
     if (limit->narrow && decision.reset_after_ns > limit->debt_after) {
         *debt = limit->debt_most;
         return NGX_BUSY;

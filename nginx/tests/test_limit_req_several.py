@@ -56,6 +56,20 @@ def test_what_one_refuses_costs_the_others_nothing(launch, limits):
     assert count(nginx.volley("/a?a=1", 20)) == 4
 
 
+@pytest.mark.parametrize("limits", [
+    "limit_req zone=a burst=9 nodelay; limit_req zone=b burst=1 nodelay;",
+    "limit_req zone=b burst=1 nodelay; limit_req zone=a burst=9 nodelay;",
+])
+def test_what_one_refuses_costs_its_own_key_nothing(launch, limits):
+    """Also where another limit of its zone has a larger burst."""
+    nginx = launch(http=ZONES, server=f"""
+        location / {{ {limits} {CONTENT} }}
+        location /b {{ limit_req zone=b burst=9 nodelay; {CONTENT} }}""")
+    assert count(nginx.volley("/?a=1&b=1", 8)) == 2
+    # Two of ten are spent.
+    assert count(nginx.volley("/b?b=1", 20)) == 8
+
+
 def test_a_limit_whose_key_is_empty_is_left_out(launch):
     nginx = launch(http=ZONES, server=f"""location / {{
         limit_req zone=a burst=4 nodelay; limit_req zone=b burst=2 nodelay; limit_req zone=c burst=3 nodelay;
