@@ -73,9 +73,9 @@ done
 if chosen pure 'src/algorithm/*.rs' src/units.rs 'src/policy/*.rs' src/decision.rs; then
     without_unix
     mutate pure --lib windows invariants policy
-    mutate pure expiry traps state_word rates
+    mutate pure expiry traps state_word rates order waiting
     copy
-    mutate pure buckets oracle_buckets oracle_windows
+    mutate pure buckets reasons pacing oracle_buckets oracle_windows
 fi
 if chosen table 'src/table/**/*.rs'; then
     copy
@@ -84,8 +84,8 @@ if chosen table 'src/table/**/*.rs'; then
 fi
 if chosen lease 'src/lease/**/*.rs'; then
     copy
-    mutate lease --features=redis --lib lease_simulation
-    mutate lease --features=redis redis_lease_keys
+    mutate lease --features=redis --lib lease_simulation lease_terms
+    mutate lease --features=redis redis_lease_keys redis_clock
 fi
 
 set +f
