@@ -38,9 +38,10 @@
  *      that is not what the call says is undefined, as everywhere in C.
  * [C5] Any number of threads may call at once, but for _free, _close, _init_in and _new's own output.
  *      No call locks; none but _wait and those that make or end things allocates, blocks or enters
- *      the kernel (reading the system's clock aside, which all calls do in a process's first
- *      millisecond; and a process allocates once more for a policy that another has changed in a
- *      table they share). All may be used on both sides of a fork.
+ *      the kernel, but for these: reading the system's clock, which all calls do in a process's first
+ *      millisecond; a process allocates once more for a policy that another has changed in a table
+ *      they share; and the first decision of a thread under a policy of a table asks the system for the
+ *      process's number and whether up to 32 others live. All may be used on both sides of a fork.
  * [C6] Structs that start with `struct_size` may grow. Initialise them with their _INIT macro; a
  *      library of another version reads and writes only what both know, and refuses with
  *      TOLLBAR_E_RESERVED what it would have to ignore.
@@ -1194,6 +1195,12 @@ typedef struct tollbar_table_stats {
     uint64_t retries;
     /* Requests that came with an older time than one before them, by a microsecond or more. */
     uint64_t backward_steps;
+    /* Decisions under all policies that were TOLLBAR_ALLOWED; see tollbar_table_get_counts. */
+    uint64_t allowed;
+    /* That were TOLLBAR_DENIED. */
+    uint64_t denied;
+    /* That were TOLLBAR_NEVER. */
+    uint64_t never;
 } tollbar_table_stats;
 
 /* What is in a table's slots. The 64-bit numbers add up to those of its slots while nobody else uses it. */
@@ -1745,6 +1752,52 @@ int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
                                   size_t length,
                                   uint64_t now_ns,
                                   uint64_t cost);
+
+/* --------------------------------------------------------------------------------------------
+ * 17. Counts of decisions
+ * -------------------------------------------------------------------------------------------- */
+
+/*
+ * Each call that decides counts once, under the verdict that it returns: a check, each request of a batch,
+ * a check by hot keys, whatever the cost. A call that takes what there is counts as allowed if it took
+ * any, and as denied if not. In a table the count is under the policy that was asked for, and these are
+ * decisions, too:
+ *
+ * - a request without a key, unless it is an error (TOLLBAR_MISSING_...): allowed or denied, as returned;
+ * - an exempt key: allowed;
+ * - a newcomer that is refused because the table is full: denied. The statistics' `refused` has it, too.
+ *
+ * A peek and an error do not count. A cell is one word of the caller's and cannot count.
+ *
+ * A thread counts on lines that it alone writes, so a count costs one plain instruction, and the sum of
+ * all lines is exact at any time at which no call is under way. A table has 512 lines, one for each pair
+ * of a thread and a policy; those of dead processes are used again. Threads that find none count by a
+ * locked addition, which takes some nanoseconds. In a child after a fork, and once for each thread and
+ * policy, the first decision looks for a line and asks the system which processes live.
+ */
+
+/* Decisions by verdict. */
+typedef struct tollbar_counts {
+    /* sizeof(tollbar_counts), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* 0. */
+    uint32_t reserved;
+    /* Decisions that were TOLLBAR_ALLOWED. */
+    uint64_t allowed;
+    /* Decisions that were TOLLBAR_DENIED. */
+    uint64_t denied;
+    /* Decisions that were TOLLBAR_NEVER. */
+    uint64_t never;
+} tollbar_counts;
+
+/* Decisions under policy number `policy` since the table was made, of all threads and processes that use it. Changing a
+ * policy leaves its counts. A process that is killed loses only those of the call that it is in. */
+int32_t tollbar_table_get_counts(const tollbar_table *table,
+                                 uint32_t policy,
+                                 tollbar_counts *out);
+
+/* Counts to be filled in. */
+#define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -57,6 +57,17 @@ impl Reason {
     }
 }
 
+/// Decisions by verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Counts {
+    /// [`Verdict::Allowed`].
+    pub allowed: u64,
+    /// [`Verdict::Denied`].
+    pub denied: u64,
+    /// [`Verdict::Never`].
+    pub never: u64,
+}
+
 /// An answer with everything a caller may want to pass on to its own client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Decision {

@@ -76,7 +76,7 @@ mod sync;
 pub mod table;
 pub mod units;
 
-pub use decision::{Decision, Reason, Verdict};
+pub use decision::{Counts, Decision, Reason, Verdict};
 pub use limiter::{Limiter, Shared, Snapshot, State};
 pub use policy::{Anchor, Kind, Mode, Policy, PolicyError, SyntaxError, Unit};
 pub use units::NEVER;

@@ -105,7 +105,7 @@ HTTP = [
     ("two limits", "{{tollbar_zone $arg_k zone=z:1m rate=1r/s policy=1/s;}}", "",
      'a zone must have one "rate" or "policy", and "policy=1/s" is the second'),
     ("another parameter", "{{tollbar_zone $arg_k zone=z:1m speed=1r/s;}}", "", f'invalid parameter "speed=1r/s", it must be {PARAMETERS}'),
-    ("too small for a table", "{{tollbar_zone $arg_k zone=z:159k rate=1r/s;}}", "", 'zone "z" is too small, it must have at least 160k'),
+    ("too small for a table", "{{tollbar_zone $arg_k zone=z:203k rate=1r/s;}}", "", 'zone "z" is too small, it must have at least 204k'),
     *[(rate, f"{{{{tollbar_zone $arg_k zone=z:1m {rate};}}}}", "", f'invalid rate "{rate}", {expected}') for rate, expected in RATES],
     ("burst=0", "{{tollbar_zone $arg_k zone=z:1m rate=1r/s burst=0;}}", "", f'invalid burst value "burst=0", {AMOUNT}'),
     ("burst of a policy's zone", "{{tollbar_zone $arg_k zone=z:1m policy=1/s burst=1;}}", "",

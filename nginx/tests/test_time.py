@@ -61,7 +61,7 @@ def launch(tmp_path, clock):
     subprocess.run([os.environ.get("CC", "cc"), "-std=gnu99", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", library,
                     places.ROOT / "nginx" / "tests" / "time" / "stand_still.c"], check=True)
 
-    def start(flavour, zone, limit="nodelay", size="160k", more=""):
+    def start(flavour, zone, limit="nodelay", size="204k", more=""):
         modules, word = FLAVOURS[flavour]
         # Connections have timers, too.
         patience = "client_header_timeout 10d; keepalive_timeout 10d; keepalive_time 10d; send_timeout 10d;"

@@ -10,6 +10,7 @@ mod boundary;
 pub mod cell;
 pub mod client;
 pub mod clock;
+pub mod counts;
 pub mod decide;
 pub mod hot_keys;
 pub mod keyed;

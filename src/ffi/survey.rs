@@ -4,6 +4,7 @@ use super::boundary::*;
 use super::policy::{describe, policy, tollbar_policy_spec};
 use super::status::*;
 use super::table::{table_code, tollbar_table};
+use crate::decision::Counts;
 use crate::table::{Health, PolicyId, Stats};
 use core::mem::size_of;
 
@@ -94,14 +95,20 @@ pub struct tollbar_table_stats {
     pub retries: u64,
     /// Requests that came with an older time than one before them, by a microsecond or more.
     pub backward_steps: u64,
+    /// Decisions under all policies that were TOLLBAR_ALLOWED; see tollbar_table_get_counts.
+    pub allowed: u64,
+    /// That were TOLLBAR_DENIED.
+    pub denied: u64,
+    /// That were TOLLBAR_NEVER.
+    pub never: u64,
 }
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
 unsafe impl Growable for tollbar_table_stats {
-    const FIRST_SIZE: usize = 120;
+    const FIRST_SIZE: usize = 144;
 }
 
-const _: () = assert!(size_of::<tollbar_table_stats>() == 120);
+const _: () = assert!(size_of::<tollbar_table_stats>() == 144);
 
 /// What is in a table's slots. The 64-bit numbers add up to those of its slots while nobody else uses it.
 #[repr(C)]
@@ -297,6 +304,7 @@ pub unsafe extern "C" fn tollbar_table_get_stats(table: *const tollbar_table, ou
                 slots,
                 bytes,
                 keys,
+                decisions: Counts { allowed, denied, never },
                 inserted,
                 reclaimed,
                 vacated,
@@ -325,6 +333,9 @@ pub unsafe extern "C" fn tollbar_table_get_stats(table: *const tollbar_table, ou
                 evicted,
                 retries,
                 backward_steps,
+                allowed,
+                denied,
+                never,
             };
             // SAFETY: by the caller's promise.
             unsafe { write(out, &stats) }.map(|()| TOLLBAR_ALLOWED)

@@ -8,9 +8,8 @@
 //! Where the policy is a plain one there are two ways that are shorter still ([`Table::arrive_shortly`]): where a candidate is empty, whoever
 //! has the others, since no word but that of an empty slot expires at the beginning of time; and where none is.
 
-use super::counts::Count;
 use super::home::{Home, TAG_BITS};
-use super::protocol::Event;
+use super::lines::Of;
 use super::quick::Course;
 use super::slot::{Bucket, Pair, Slot, SLOTS};
 use super::twelve::{first_empty, foremost, is_strange, least};
@@ -22,7 +21,7 @@ use crate::decision::Verdict;
 
 impl Table {
     /// [`Table::arrive`] under a plain policy, as far as most newcomers go: into a table that has room, or that floods of their own have
-    /// filled. The state after it. `None`: nothing has been changed, and the key may be there.
+    /// filled; it is counted. The state after it. `None`: nothing has been changed, and the key may be there.
     #[inline(always)]
     pub(super) fn arrive_shortly(
         &self,
@@ -35,7 +34,7 @@ impl Table {
         let state = version.plain.step(0, now, cost)??;
         // The last that is taken of all slots: empty in a table that is not as full as it was made for.
         let (slot, was, count) = if home.spare.0.last()?.key() == 0 {
-            (first_empty(home, key)?, Pair::EMPTY, Count::Inserted)
+            (first_empty(home, key)?, Pair::EMPTY, Of::Inserted)
         } else {
             let buckets = [home.first, home.second, home.spare];
             let (place, word) = foremost(buckets, key, version.plain.apart())?;
@@ -46,10 +45,10 @@ impl Table {
             if !kin || !version.plain.expired_before(word, now) {
                 return None;
             }
-            (slot, Pair { key: was, state: word }, Count::Reclaimed)
+            (slot, Pair { key: was, state: word }, Of::Reclaimed)
         };
         slot.swap(was, Pair { key, state }).ok()?;
-        self.shard().add(count, 1);
+        self.count_newcomer(version.policy, count);
         Some(state)
     }
 
@@ -59,7 +58,7 @@ impl Table {
         first_empty(&self.home_with(key, second), key).is_some()
     }
 
-    /// Admits a key that was in none of its buckets and puts it there; or nothing has been changed.
+    /// Admits a key that was in none of its buckets, puts it there and counts it; or nothing has been changed.
     #[inline(never)]
     pub(super) fn arrive(&self, version: &Version, home: &Home<'_>, now: u64, cost: u64) -> (Course, u64) {
         let Rule::Gcra(gcra) = &version.rule else { return (Course::Absent, 0) };
@@ -75,7 +74,7 @@ impl Table {
         if slot.swap(seen, Pair { key, state }).is_err() {
             return (Course::Unusual, 0);
         }
-        self.count_event(if seen.key == 0 { Event::Inserted } else { Event::Reclaimed }, 0);
+        self.count_newcomer(version.policy, if seen.key == 0 { Of::Inserted } else { Of::Reclaimed });
         (Course::Decided(Verdict::Allowed), state)
     }
 }

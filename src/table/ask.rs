@@ -6,7 +6,7 @@
 use super::answer::{full, Answer, Skipped};
 use super::error::TableError;
 use super::home::{find_in, Home};
-use super::layout::Shard;
+use super::lines::Line;
 use super::protocol::{Event, Outcome};
 use super::quick::{Course, Left};
 use super::request::{prefetch, Sought};
@@ -24,8 +24,6 @@ impl Table {
     /// One request, the short way if it will do.
     #[inline(always)]
     pub(crate) fn ask<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
-        // Before anything that may end the request: a loop of them so finds it once.
-        let shard = self.shard();
         // Without combinators: compiled for size they are calls, with all this in memory.
         let Some(version) = self.hot(policy) else {
             return match now {
@@ -39,12 +37,18 @@ impl Table {
                 None => self.ask_long(version, key, cost),
             };
         }
-        self.ask_hash(version, self.hash_bytes(key) ^ version.salt, shard, now, cost)
+        let Some(line) = self.line(policy.0) else {
+            return match now {
+                Some(now) => self.ask_long_at(version, key, now, cost),
+                None => self.ask_long(version, key, cost),
+            };
+        };
+        self.ask_hash(version, self.hash_bytes(key) ^ version.salt, line, now, cost)
     }
 
-    /// [`Table::ask`] of a key's hash under its policy.
+    /// [`Table::ask`] of a key's hash under its policy, counted on the thread's own `line`.
     #[inline(always)]
-    fn ask_hash<A: Answer>(&self, version: &Version, hash: u64, shard: &Shard, now: Option<u64>, cost: u64) -> A {
+    fn ask_hash<A: Answer>(&self, version: &Version, hash: u64, line: &Line, now: Option<u64>, cost: u64) -> A {
         let quick = self.quick_of(version, hash);
         let now = match now {
             Some(now) => now,
@@ -58,9 +62,12 @@ impl Table {
                 }
             }
         };
-        shard.look(now);
+        self.look_by(line, now);
         match self.decide(&quick, now, cost) {
-            Ok((verdict, state)) => A::known(&version.rule, verdict, state, now, cost),
+            Ok((verdict, state)) => {
+                line.count(verdict);
+                A::known(&version.rule, verdict, state, now, cost)
+            }
             Err(left) => self.left(left, version, quick.key, now, cost),
         }
     }
@@ -74,16 +81,29 @@ impl Table {
     /// [`Table::ask_hash`], once for all who need not have it in line.
     #[inline(never)]
     pub(super) fn ask_apart<A: Answer>(&self, version: &Version, hash: u64, cost: u64) -> A {
-        self.ask_hash(version, hash, self.shard(), None, cost)
+        match self.line_or_claim(version.policy) {
+            Some(line) => self.ask_hash(version, hash, line, None, cost),
+            None => self.ask_unowned(version, hash, self.now(), cost),
+        }
     }
 
     /// [`Table::ask_apart`] at the caller's time.
     #[inline(never)]
     pub(super) fn ask_apart_at<A: Answer>(&self, version: &Version, hash: u64, now: u64, cost: u64) -> A {
-        self.ask_hash(version, hash, self.shard(), Some(now), cost)
+        match self.line_or_claim(version.policy) {
+            Some(line) => self.ask_hash(version, hash, line, Some(now), cost),
+            None => self.ask_unowned(version, hash, now, cost),
+        }
     }
 
-    /// Of a key that takes a call to hash, or of none.
+    /// Where the thread owns no line.
+    #[inline(never)]
+    fn ask_unowned<A: Answer>(&self, version: &Version, hash: u64, now: u64, cost: u64) -> A {
+        self.look(now);
+        self.long(Sought { version, home: self.home(hash), hash }, now, cost, false)
+    }
+
+    /// Of a key that takes a call to hash, or of none, or of a thread whose line must be looked for.
     #[inline(never)]
     fn ask_long<A: Answer>(&self, version: &Version, key: &[u8], cost: u64) -> A {
         match key {
@@ -119,7 +139,13 @@ impl Table {
     pub(super) fn ask_unprepared<A: Answer>(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> A {
         match self.start(policy, key) {
             Ok(sought) => self.long(sought, now, cost, false),
-            Err(skipped) => skipped.decision().map_or_else(A::failed, A::told),
+            Err(skipped) => {
+                let decision = skipped.decision();
+                if let Ok(decision) = &decision {
+                    self.count_unasked(policy, decision.verdict);
+                }
+                decision.map_or_else(A::failed, A::told)
+            }
         }
     }
 
@@ -137,6 +163,7 @@ impl Table {
     fn rest<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, now: u64, cost: u64) -> A {
         let course = self.decide_in(version, slot, key, now, cost);
         if let (Course::Decided(verdict), state) = course {
+            self.count_decision(version.policy, verdict);
             return A::known(&version.rule, verdict, state, now, cost);
         }
         let Some(hash) = self.hash_at(key, slot) else { return A::failed(TableError::Corrupt) };
@@ -173,9 +200,13 @@ impl Table {
     /// The long way; `absent`: the key was not found just now.
     #[inline]
     fn long<A: Answer>(&self, sought: Sought<'_>, now: u64, cost: u64, absent: bool) -> A {
+        let policy = sought.version.policy;
         match self.outcome(sought, now, cost, absent) {
-            Ok((outcome, _)) if outcome.event == Event::Refused => A::told(full(outcome.until, now)),
             Ok((outcome, version)) => {
+                self.count_decision(policy, outcome.verdict);
+                if outcome.event == Event::Refused {
+                    return A::told(full(outcome.until, now));
+                }
                 let answer = A::known(&version.rule, outcome.verdict, outcome.state, now, cost);
                 match outcome.event {
                     Event::Unremembered => answer.because(Reason::TableFull),
@@ -183,7 +214,13 @@ impl Table {
                     _ => answer,
                 }
             }
-            Err(skipped) => skipped.decision().map_or_else(A::failed, A::told),
+            Err(skipped) => {
+                let decision = skipped.decision();
+                if let Ok(decision) = &decision {
+                    self.count_decision(policy, decision.verdict);
+                }
+                decision.map_or_else(A::failed, A::told)
+            }
         }
     }
 

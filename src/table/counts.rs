@@ -1,7 +1,7 @@
-//! Counters, off the lines that decide.
+//! Counters of what happens seldom, in shards that threads share.
 //!
-//! What happens all the time is not counted: a request for a known key writes its slot and nothing else. The
-//! counters are in shards, so that threads do not meet; a shard is chosen by where a thread's stack is.
+//! A shard is chosen by where the calling thread's stack is, so that threads seldom meet. What happens with every request is
+//! counted on lines that threads own ([`super::lines`]).
 
 use super::layout::{Shard, SHARDS};
 use super::protocol::Event;
@@ -28,16 +28,21 @@ pub(super) enum Count {
 const _: () = assert!(SHARDS.is_power_of_two());
 
 /// Steps shorter than this go unnoticed, and the newest time is written no more often.
-const GRAIN: u64 = 1_000;
+pub(super) const GRAIN: u64 = 1_000;
 
 /// The shard of the calling thread.
 #[inline(always)]
 pub(super) fn shard(shards: &[Shard; SHARDS]) -> &Shard {
+    // SAFETY: a number of so many bits is below their number, which is a power of two.
+    unsafe { shards.get_unchecked(number()) }
+}
+
+/// The number of the calling thread's shard.
+#[inline(always)]
+pub(super) fn number() -> usize {
     // Stacks are at least some pages apart; the multiplier spreads them.
     let page = stack() >> 14;
-    let number = (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SHARDS.ilog2())) as usize;
-    // SAFETY: a number of so many bits is below their number, which is a power of two.
-    unsafe { shards.get_unchecked(number) }
+    (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SHARDS.ilog2())) as usize
 }
 
 /// An address on the thread's stack.

@@ -5,7 +5,9 @@
 //!   4 Ki  versions   256 records of 128 bytes: every policy that a slot may be under
 //!  36 Ki  counters   64 shards of 128 bytes
 //!  44 Ki  exempt     2,048 hashes of keys that are never charged
-//!  64 Ki  buckets    64 bytes each
+//!  60 Ki  decisions  4 times 128 policies' counters of threads that own none
+//!  76 Ki  lines      512 lines of 64 bytes: counters that one thread owns
+//! 108 Ki  buckets    64 bytes each
 //!         side       words of rings and logs, a fixed number for each slot; mostly none
 //! ```
 //!
@@ -14,6 +16,7 @@
 
 use super::error::TableError;
 use super::home::{Homes, BUCKETS_LEAST, BUCKETS_MOST};
+use super::lines::Line;
 use super::slot::{Bucket, SLOTS};
 use super::POLICIES_MOST;
 use crate::sync::{AtomicU64, Ordering};
@@ -23,7 +26,7 @@ use core::num::NonZeroU64;
 /// The first eight bytes of every table of every version: "tollbar" and a line feed.
 pub(super) const MAGIC: u64 = u64::from_ne_bytes(*b"tollbar\n");
 /// Raised with every change of what is where, of the hash, or of what a state word means.
-pub(super) const VERSION: u64 = 4;
+pub(super) const VERSION: u64 = 5;
 
 pub(super) const VERSIONS: usize = 256;
 pub(super) const SHARDS: usize = 64;
@@ -32,11 +35,17 @@ pub(super) const EXEMPT: usize = 2048;
 pub(super) const RECORD_WORDS: usize = 14;
 /// Words of [`Fixed`].
 pub(super) const FIXED_WORDS: usize = 9;
+/// Threads and policies that may own counters at one time.
+pub(super) const LINES: usize = 512;
+/// What decisions are counted for the threads that own none: each policy has as many counters of a verdict.
+pub(super) const PARTS: usize = 4;
 
 pub(super) const VERSIONS_AT: usize = 4 << 10;
 pub(super) const COUNTERS_AT: usize = 36 << 10;
 pub(super) const EXEMPT_AT: usize = 44 << 10;
-pub(super) const BUCKETS_AT: usize = 64 << 10;
+pub(super) const DECISIONS_AT: usize = 60 << 10;
+pub(super) const LINES_AT: usize = 76 << 10;
+pub(super) const BUCKETS_AT: usize = 108 << 10;
 
 /// A fingerprint of everything that two builds must agree on beside [`VERSION`].
 pub(super) const LAYOUT: u64 = fold(&[
@@ -47,6 +56,7 @@ pub(super) const LAYOUT: u64 = fold(&[
     size_of::<Shard>() as u64,
     size_of::<Bucket>() as u64,
     EXEMPT as u64,
+    size_of::<Line>() as u64,
     BUCKETS_AT as u64,
     // Whether this machine's numbers are as the others'.
     u64::from_ne_bytes([1, 2, 3, 4, 5, 6, 7, 8]),
@@ -116,10 +126,16 @@ pub(super) struct Shard {
     pub(super) counts: [AtomicU64; COUNTERS],
 }
 
+/// Decisions by policy and verdict, of threads that own no line; the last word is spare.
+pub(super) type Decisions = [[AtomicU64; 4]; POLICIES_MOST];
+
 const _: () = assert!(size_of::<Header>() <= VERSIONS_AT);
 const _: () = assert!(VERSIONS_AT + VERSIONS * size_of::<Record>() == COUNTERS_AT);
 const _: () = assert!(COUNTERS_AT + SHARDS * size_of::<Shard>() == EXEMPT_AT);
-const _: () = assert!(EXEMPT_AT + EXEMPT * 8 <= BUCKETS_AT);
+const _: () = assert!(EXEMPT_AT + EXEMPT * 8 == DECISIONS_AT);
+const _: () = assert!(DECISIONS_AT + PARTS * size_of::<Decisions>() == LINES_AT);
+const _: () = assert!(LINES_AT + LINES * size_of::<Line>() == BUCKETS_AT);
+const _: () = assert!(size_of::<Line>() == 64 && LINES.is_power_of_two());
 
 /// The sizes of a table for `capacity` keys whose slots have `side` further words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,6 +24,7 @@
 
 mod error;
 mod home;
+mod lines;
 #[cfg(all(loom, test))]
 mod models;
 mod protocol;
@@ -40,6 +41,8 @@ mod batch;
 #[cfg(not(loom))]
 mod counts;
 #[cfg(not(loom))]
+mod decisions;
+#[cfg(not(loom))]
 mod exempt;
 #[cfg(not(loom))]
 mod files;
@@ -49,6 +52,8 @@ mod health;
 mod hot_keys;
 #[cfg(not(loom))]
 mod layout;
+#[cfg(not(loom))]
+mod mine;
 #[cfg(not(loom))]
 mod open;
 #[cfg(not(loom))]
@@ -129,4 +134,6 @@ pub struct Table {
     offset: u64,
     secrets: rapidhash::v3::RapidSecrets,
     versions: versions::Versions,
+    /// Where this process's threads find the counters that they own.
+    mine: mine::Mine,
 }

@@ -9,6 +9,7 @@
 //! A thread that loom stops between two of its steps while the others run to their end is also what a killed thread
 //! looks like to them: that every model ends says that nobody waits for anybody.
 
+mod lines;
 mod rules;
 
 use super::home::{Home, TAG, TAG_BITS};

@@ -3,6 +3,8 @@
 use super::error::TableError;
 use super::home::Homes;
 use super::layout::*;
+use super::lines::Line;
+use super::mine::Mine;
 use super::protocol::OnFull;
 use super::region::{boot_id, random_u64, Region, Trust};
 use super::slot::{Bucket, Slot};
@@ -192,6 +194,7 @@ impl Table {
             offset: 0,
             secrets: RapidSecrets::seed(fixed.seed),
             versions: Versions::new(),
+            mine: Mine::new()?,
         };
         // Now, and not when the first request comes: that does not allocate.
         for current in &table.header().current {
@@ -286,6 +289,18 @@ impl Table {
     #[inline(always)]
     pub(super) fn shard(&self) -> &Shard {
         super::counts::shard(self.shards())
+    }
+
+    #[inline(always)]
+    pub(super) fn lines(&self) -> &[Line; LINES] {
+        // SAFETY: as `records`.
+        unsafe { self.memory.base().byte_add(LINES_AT).cast().as_ref() }
+    }
+
+    #[inline(always)]
+    pub(super) fn unowned_decisions(&self) -> &[Decisions; PARTS] {
+        // SAFETY: as `records`.
+        unsafe { self.memory.base().byte_add(DECISIONS_AT).cast().as_ref() }
     }
 
     #[inline(always)]

@@ -73,12 +73,6 @@ impl Table {
         Quick { version, first, second, key: version.key | tag(hash) }
     }
 
-    /// Looks at the callers' clock.
-    #[inline(always)]
-    pub(super) fn look(&self, now: u64) {
-        self.shard().look(now);
-    }
-
     /// Decides on it: how, and the state after it. If this is not the plain case nothing has been charged, and [`Table::left`] is
     /// to be asked.
     #[inline(always)]

@@ -15,7 +15,7 @@ use file::{Named, Way};
 pub(crate) use system::{again, errno};
 #[cfg(not(feature = "redis"))]
 use system::{again, errno};
-pub(crate) use system::{boot_id, random_u64};
+pub(crate) use system::{boot_id, is_no_more, process, random_u64};
 pub(crate) use trust::Access;
 pub use trust::Trust;
 

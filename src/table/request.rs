@@ -193,11 +193,17 @@ impl Table {
     ) -> Result<u64, TableError> {
         let sought = match self.start(policy, key) {
             Ok(sought) => sought,
-            Err(skipped) => return skipped.decision().map(|free| if free.is_allowed() { most } else { 0 }),
+            Err(skipped) => {
+                let taken = skipped.decision().map(|free| if free.is_allowed() { most } else { 0 })?;
+                self.count_unasked(policy, verdict_of(taken));
+                return Ok(taken);
+            }
         };
         let now = self.time(now);
         if self.fixed.side != 0 {
-            return self.ask_wide(sought, now, Ask::TakeUpTo(most)).map(|told| told.taken);
+            let taken = self.ask_wide(sought, now, Ask::TakeUpTo(most))?.taken;
+            self.count_decision(policy.0, verdict_of(taken));
+            return Ok(taken);
         }
         self.look(now);
         let mut taken = 0;
@@ -213,7 +219,9 @@ impl Table {
                 taken => rule.step(state, now, taken),
             }
         })?;
-        Ok(if outcome.verdict == Verdict::Allowed { taken } else { 0 })
+        let taken = if outcome.verdict == Verdict::Allowed { taken } else { 0 };
+        self.count_decision(policy.0, verdict_of(taken));
+        Ok(taken)
     }
 
     /// Asks the table; `absent`: the key was not found just now. Its policy may change meanwhile: then it is asked under
@@ -325,6 +333,14 @@ impl Table {
     #[cold]
     pub(super) fn count(&self, what: Count) {
         self.shard().add(what, 1);
+    }
+}
+
+/// How a call that takes what there is counts.
+fn verdict_of(taken: u64) -> Verdict {
+    match taken {
+        0 => Verdict::Denied,
+        _ => Verdict::Allowed,
     }
 }
 

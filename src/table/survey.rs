@@ -4,6 +4,7 @@ use super::counts::{sum, Count};
 use super::error::TableError;
 use super::home::TAG;
 use super::layout::SLOTS_A_BUCKET;
+use super::lines::{self, Of};
 use super::protocol::Terms;
 use super::request::ROUNDS;
 use super::slot::{Pair, Slot};
@@ -11,11 +12,12 @@ use super::versions;
 use super::wide::Wide;
 use super::{PolicyId, Table};
 use crate::algorithm::Algorithm;
+use crate::decision::Counts;
 use crate::policy::Policy;
 use crate::sync::Ordering;
 use crate::units::NEVER;
 
-/// Counters and sizes of a table. Counts are since it was made, of all processes; one that is killed may miss its last.
+/// Counters and sizes of a table. Counts are since it was made, of all processes; one that is killed may miss its last: of an insertion, or of one decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stats {
     /// The keys it was made for.
@@ -26,6 +28,8 @@ pub struct Stats {
     pub bytes: u64,
     /// Slots that hold a key, expired or not.
     pub keys: u64,
+    /// Decisions under all policies ([`Table::counts`]).
+    pub decisions: Counts,
     /// Keys that were put into an empty or vacant slot.
     pub inserted: u64,
     /// Expired keys whose slot was given to another.
@@ -104,14 +108,17 @@ impl Table {
     /// Counters and sizes.
     pub fn stats(&self) -> Stats {
         let count = |what| sum(self.shards(), what);
-        let (inserted, vacated) = (count(Count::Inserted), count(Count::Vacated));
+        let owned = |of| lines::sum(self.lines().iter(), of);
+        let inserted = count(Count::Inserted).wrapping_add(owned(Of::Inserted));
+        let vacated = count(Count::Vacated);
         Stats {
             capacity: self.capacity(),
             slots: self.slots(),
             bytes: self.bytes(),
             keys: inserted.saturating_sub(vacated),
+            decisions: self.counts_of_all(),
             inserted,
-            reclaimed: count(Count::Reclaimed),
+            reclaimed: count(Count::Reclaimed).wrapping_add(owned(Of::Reclaimed)),
             vacated,
             resets: count(Count::Resets),
             refused: count(Count::Refused),

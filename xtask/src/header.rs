@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// Source file and banner of each section, in the header's order.
-const SECTIONS: [(&str, &str); 16] = [
+const SECTIONS: [(&str, &str); 17] = [
     ("status", "1. Results and errors"),
     ("version", "2. Version"),
     ("policy", "3. Policies"),
@@ -21,6 +21,7 @@ const SECTIONS: [(&str, &str); 16] = [
     ("prefix", "14. Keys made of network addresses"),
     ("striped", "15. Striped limiters: one key that every thread asks for"),
     ("hot_keys", "16. Hot keys: keys of a table that many threads ask for"),
+    ("counts", "17. Counts of decisions"),
 ];
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
@@ -155,6 +156,7 @@ fn extras(file: &str) -> String {
         "prefix" => include_str!("header/prefix.h").to_owned(),
         "striped" => include_str!("header/striped.h").to_owned(),
         "hot_keys" => include_str!("header/hot_keys.h").to_owned(),
+        "counts" => include_str!("header/counts.h").to_owned(),
         _ => String::new(),
     }
 }
@@ -172,6 +174,7 @@ fn inits(file: &str) -> String {
         "transfer" => include_str!("header/transfer_init.h").to_owned(),
         "lease" => include_str!("header/lease_init.h").to_owned(),
         "prefix" => include_str!("header/prefix_init.h").to_owned(),
+        "counts" => include_str!("header/counts_init.h").to_owned(),
         _ => String::new(),
     }
 }

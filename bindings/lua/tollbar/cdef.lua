@@ -443,6 +443,9 @@ typedef struct tollbar_table_stats {
     uint64_t evicted;
     uint64_t retries;
     uint64_t backward_steps;
+    uint64_t allowed;
+    uint64_t denied;
+    uint64_t never;
 } tollbar_table_stats;
 typedef struct tollbar_table_health {
     uint32_t struct_size;
@@ -628,6 +631,16 @@ int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
                                   size_t length,
                                   uint64_t now_ns,
                                   uint64_t cost);
+typedef struct tollbar_counts {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t allowed;
+    uint64_t denied;
+    uint64_t never;
+} tollbar_counts;
+int32_t tollbar_table_get_counts(const tollbar_table *table,
+                                 uint32_t policy,
+                                 tollbar_counts *out);
 ]]
 
 return {

@@ -36,12 +36,11 @@
 mod seat;
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod thread;
 
 #[cfg(all(test, loom))]
 mod models;
 
-use super::Watch;
+use super::{thread, Watch};
 use crate::algorithm::gcra::Gcra;
 use crate::algorithm::{Algorithm, Step};
 use crate::clock::{Clock, Tsc};

@@ -3,9 +3,10 @@
 mod purses;
 
 use super::answer::{free, Answer};
+use super::lines::{Asker, Line};
 use super::region::Region;
 use super::versions::Version;
-use super::{PolicyId, Table, TableError};
+use super::{PolicyId, Table, TableError, POLICIES_MOST};
 use crate::decision::{Reason, Verdict};
 use purses::Purses;
 
@@ -112,7 +113,12 @@ impl<'a> HotKeys<'a> {
             return self.ask_table(version, hash, now, cost);
         };
         let now = self.table.time(now);
-        if purse.spend(now, cost) || self.charge(version, hash, now, cost) {
+        if purse.spend(now, cost) {
+            // SAFETY: `hot` has found the policy. There is credit, and so a line had been claimed: no place is null.
+            unsafe { &*self.purses.line(policy.number()) }.count(Verdict::Allowed);
+            return A::told(free(Reason::Admitted));
+        }
+        if self.charge(version, hash, now, cost) {
             return A::told(free(Reason::Admitted));
         }
         self.ask_table(version, hash, Some(now), cost)
@@ -132,14 +138,50 @@ impl<'a> HotKeys<'a> {
         if cost == 0 {
             return false;
         }
+        // Before there is credit, so that who spends it need not look.
+        let Some(line) = self.claim_line(version.policy) else { return false };
         let id = id(version, hash);
         let most = self.purses.grade(id, now);
         match self.table.lease(&self.table.quick_of(version, hash), now, cost, most) {
             Some((credit, until)) => {
                 self.purses.fill(id, credit, until);
+                line.count(Verdict::Allowed);
                 true
             }
             None => false,
+        }
+    }
+
+    /// The line under `policy` that this owns, whichever thread uses it.
+    fn claim_line(&mut self, policy: u32) -> Option<&'a Line> {
+        let (table, asker) = (self.table, self.asker(policy));
+        if policy >= POLICIES_MOST as u32 {
+            return None;
+        }
+        // SAFETY: the policy has just been looked at; a place is null or one of the table's lines.
+        match unsafe { self.purses.line(policy).as_ref() } {
+            Some(line) if line.is_of(table.mine.process(), asker) => Some(line),
+            _ => {
+                let line = table.mine.take(asker, table.lines())?;
+                self.purses.own(policy, line);
+                Some(line)
+            }
+        }
+    }
+
+    fn asker(&self, policy: u32) -> Asker {
+        Asker { pointer: self.purses.address(), policy }
+    }
+}
+
+impl Drop for HotKeys<'_> {
+    /// Gives its lines back.
+    fn drop(&mut self) {
+        let process = self.table.mine.process();
+        for policy in 0..POLICIES_MOST as u32 {
+            // SAFETY: as in `claim_line`.
+            let Some(line) = (unsafe { self.purses.line(policy).as_ref() }) else { return };
+            line.release(process, self.asker(policy));
         }
     }
 }

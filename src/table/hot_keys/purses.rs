@@ -12,7 +12,8 @@
 //! any more leaves. Only one miss in sixteen brings a newcomer into a set that is full, so that those who are asked for once mostly
 //! pass by; into one that is not, each.
 
-use super::{Region, TableError};
+use super::super::lines::Line;
+use super::{Region, TableError, POLICIES_MOST};
 use core::mem::size_of;
 
 const WAYS: usize = 4;
@@ -39,10 +40,16 @@ struct Set {
     purses: [Purse; WAYS],
 }
 
+/// Each policy's line, or another one of this owner's where it has none; all null as long as it has no line at all. A child that is
+/// forked finds nulls here, and no credit.
+type Places = [*const Line; POLICIES_MOST];
+
+const SETS_AT: usize = size_of::<Places>();
+
 /// One thread's.
 #[derive(Debug)]
 pub(super) struct Purses {
-    /// `sets` sets, and then as many times [`WAYS`] grades.
+    /// Where the line of each policy is, `sets` sets, and as many times [`WAYS`] grades.
     memory: Region,
     sets: usize,
     /// Its upper bits are thrown anew with every miss: to count them would meet those who ask in turn always at the same one.
@@ -110,7 +117,7 @@ impl Purses {
         // Twice as many places as keys: with as many as keys, more than half of the keys would share a set with four others or more,
         // of which one at a time has no place.
         let sets = (keys.clamp(64, 65_536) as usize * 2 / WAYS).next_power_of_two();
-        let memory = Region::private(sets * (size_of::<Set>() + WAYS))?;
+        let memory = Region::private(sets * (size_of::<Set>() + WAYS) + size_of::<Places>())?;
         let is_wiped = memory.wipe_in_children();
         Ok(Purses { memory, sets, dice: 0, is_wiped })
     }
@@ -194,15 +201,51 @@ impl Purses {
     #[inline(always)]
     fn set(&mut self, id: u64) -> &mut Set {
         let set = self.number(id);
-        // SAFETY: one of the `sets` at the beginning of the memory, which only this thread uses, through `self`. It is aligned, and
+        // SAFETY: one of the `sets` behind the places, which only this thread uses, through `self`. It is aligned, and
         // every bit pattern is a set.
-        unsafe { &mut *self.memory.base().as_ptr().cast::<Set>().add(set) }
+        unsafe { &mut *self.memory.base().as_ptr().byte_add(SETS_AT).cast::<Set>().add(set) }
     }
 
     fn grades(&mut self, id: u64) -> &mut [u8; WAYS] {
         let set = self.number(id);
         // SAFETY: as `set`; the grades come after the sets.
-        unsafe { &mut *self.memory.base().as_ptr().cast::<Set>().add(self.sets).cast::<[u8; WAYS]>().add(set) }
+        unsafe {
+            &mut *self
+                .memory
+                .base()
+                .as_ptr()
+                .byte_add(SETS_AT)
+                .cast::<Set>()
+                .add(self.sets)
+                .cast::<[u8; WAYS]>()
+                .add(set)
+        }
+    }
+
+    /// Where the line of `policy` is.
+    ///
+    /// # Safety
+    /// `policy` is less than [`POLICIES_MOST`].
+    #[inline(always)]
+    pub(super) unsafe fn line(&self, policy: u32) -> *const Line {
+        // SAFETY: as `set`; the places come first, and there are more than `policy`.
+        unsafe { *self.memory.base().as_ptr().cast::<*const Line>().add(policy as usize) }
+    }
+
+    /// Lets that be the line of `policy`, and of those that have none.
+    pub(super) fn own(&mut self, policy: u32, line: &Line) {
+        // SAFETY: as `line`; nobody else uses the memory.
+        let places = unsafe { &mut *self.memory.base().as_ptr().cast::<Places>() };
+        for (place, number) in places.iter_mut().zip(0..) {
+            if place.is_null() || number == policy {
+                *place = line;
+            }
+        }
+    }
+
+    /// An address that nobody else has.
+    pub(super) fn address(&self) -> u64 {
+        self.memory.base().as_ptr() as u64
     }
 
     /// By the lowest bits of the hash, which is as good as any.

@@ -419,3 +419,32 @@ use libc::__errno as errno_address;
 use libc::__errno_location as errno_address;
 #[cfg(any(target_vendor = "apple", target_os = "freebsd"))]
 use libc::__error as errno_address;
+
+/// This process in an owner's name: its PID namespace and its number there. A namespace of 0 is unknown.
+pub(crate) fn process() -> u64 {
+    // SAFETY: it takes nothing and cannot fail.
+    let number = unsafe { libc::getpid() } as u32;
+    u64::from(namespace()) << 32 | u64::from(number)
+}
+
+#[cfg(target_os = "linux")]
+fn namespace() -> u32 {
+    let status = Fd::open(libc::AT_FDCWD, c"/proc/self/ns/pid", libc::O_RDONLY).and_then(|fd| fd.status());
+    // The kernel numbers namespaces in 32 bits.
+    status.map_or(0, |status| status.identity.1 as u32)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn namespace() -> u32 {
+    0
+}
+
+/// Whether the system knows no process of that number. False where it does not say.
+pub(crate) fn is_no_more(number: u32) -> bool {
+    match libc::pid_t::try_from(number) {
+        // Others than these are no single process's.
+        // SAFETY: a number; signal 0 is sent to nobody.
+        Ok(pid @ 1..) => unsafe { libc::kill(pid, 0) != 0 && errno() == libc::ESRCH },
+        _ => false,
+    }
+}

@@ -38,9 +38,10 @@
  *      that is not what the call says is undefined, as everywhere in C.
  * [C5] Any number of threads may call at once, but for _free, _close, _init_in and _new's own output.
  *      No call locks; none but _wait and those that make or end things allocates, blocks or enters
- *      the kernel (reading the system's clock aside, which all calls do in a process's first
- *      millisecond; and a process allocates once more for a policy that another has changed in a
- *      table they share). All may be used on both sides of a fork.
+ *      the kernel, but for these: reading the system's clock, which all calls do in a process's first
+ *      millisecond; a process allocates once more for a policy that another has changed in a table
+ *      they share; and the first decision of a thread under a policy of a table asks the system for the
+ *      process's number and whether up to 32 others live. All may be used on both sides of a fork.
  * [C6] Structs that start with `struct_size` may grow. Initialise them with their _INIT macro; a
  *      library of another version reads and writes only what both know, and refuses with
  *      TOLLBAR_E_RESERVED what it would have to ignore.

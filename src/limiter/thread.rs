@@ -12,7 +12,7 @@ const NUMBERS: u64 = 1 << 44;
 /// threads whose pointers differ differ without the last six bits.
 #[cfg(not(loom))]
 #[inline(always)]
-pub(super) fn current() -> u64 {
+pub(crate) fn current() -> u64 {
     let number = pointer() >> 6;
     // Addresses of 51 bits and more are not given to programs unless they ask.
     if number < NUMBERS {
@@ -24,13 +24,13 @@ pub(super) fn current() -> u64 {
 
 /// Loom's threads share one of the system's; models say who asks.
 #[cfg(loom)]
-pub(super) fn current() -> u64 {
+pub(crate) fn current() -> u64 {
     0
 }
 
 #[cfg(all(not(loom), target_os = "linux", target_arch = "x86_64", target_pointer_width = "64"))]
 #[inline(always)]
-fn pointer() -> u64 {
+pub(crate) fn pointer() -> u64 {
     let pointer: u64;
     // SAFETY: the x86-64 TLS ABI has the thread pointer at fs:0 ("ELF Handling For Thread-Local Storage",
     // 3.4.6), in each thread that a C library has made. Not `pure`: what runs a stack on another thread after
@@ -43,7 +43,7 @@ fn pointer() -> u64 {
 
 #[cfg(all(not(loom), target_os = "linux", target_arch = "aarch64"))]
 #[inline(always)]
-fn pointer() -> u64 {
+pub(crate) fn pointer() -> u64 {
     let pointer: u64;
     // SAFETY: user code may read the thread pointer, which the C library has set.
     unsafe { core::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem, preserves_flags)) };
@@ -56,7 +56,7 @@ fn pointer() -> u64 {
     not(all(target_os = "linux", target_arch = "aarch64"))
 ))]
 #[inline(always)]
-fn pointer() -> u64 {
+pub(crate) fn pointer() -> u64 {
     // SAFETY: it takes nothing and cannot fail.
     unsafe { libc::pthread_self() as u64 }
 }
