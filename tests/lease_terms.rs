@@ -109,7 +109,7 @@ fn rolling_changes_keep_the_bound() {
     let schedules = std::env::var("TOLLBAR_SCHEDULES").ok().and_then(|n| n.parse::<u64>().ok()).unwrap_or(3_000) / 6;
     let changes = [
         ("N from 3 to 12", kind("1000/s burst 400", 2, 3, 4), kind("1000/s burst 400", 1, 12, 4)),
-        ("N from 2 to 6", kind("100/min burst 100", 1, 2, 0), kind("100/min burst 100", 1, 6, 0)),
+        ("N from 2 to 6", kind("100/min burst 100", 1, 2, 50), kind("100/min burst 100", 1, 6, 50)),
         ("the burst, 400 and 100", kind("1000/s burst 400", 0, 3, 2), kind("1000/s burst 100", 0, 3, 2)),
         ("the burst, 100 and 60", kind("100/min burst 100", 0, 3, 0), kind("100/min burst 60", 1, 3, 0)),
         ("the life, 2 and 20 ms", kind("1000/s burst 400", 0, 3, 2), kind("1000/s burst 400", 0, 3, 20)),
