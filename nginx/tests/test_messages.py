@@ -165,7 +165,7 @@ SYNC = [
     ("burst", SHARED, "{{tollbar zone=z burst=5 nodelay;}}", 'with "sync", "burst" must stand in the directive of zone "z"'),
     ("delay", SHARED, "{{tollbar zone=z delay=5;}}", 'with "sync", nobody is delayed: "nodelay" must stand instead of "delay" for zone "z"'),
     ("a cost too high", SHARED, "{{tollbar zone=z nodelay cost=10;}}",
-     'invalid cost 10 in "tollbar" directive, it must be at most 9, which is all that zone "z" allows at once'),
+     'invalid cost 10 in "tollbar" directive, it must be at most {cost}, which is all that zone "z" allows at once'),
 ]
 
 CONN = "tollbar_conn_zone $arg_k zone=z:1m;"
@@ -226,7 +226,7 @@ def pattern(expected, home, text):
 
     found = re.escape(expected)
     for name, value in {"first": re.escape(line("# first")) if "# first" in text else "", "burst": r"\d{9,19}", "rate": r"\d{10,12}",
-                        "size": r"\d+", "any": ".+"}.items():
+                        "size": r"\d+", "cost": r"\d", "any": ".+"}.items():
         found = found.replace(re.escape(f"{{{name}}}"), value)
     return rf"(?:nginx: )?\[emerg\] {found} in {re.escape(line('# fault'))}"
 

@@ -91,9 +91,9 @@ CASES = [
     ("a burst of a limit of a policy", f'tollbar_zone $arg_k zone=z:1m policy="100/s burst 20" {STORE} nodes=2;',
      "tollbar zone=z burst=5;", 'with "sync", "burst" must stand in the directive of zone "z" in '),
     ("a delay", SHARED, "tollbar zone=z delay=5;", '"nodelay" must stand instead of "delay" for zone "z" in '),
-    ("the largest cost", SHARED, "tollbar zone=z nodelay cost=9;", None),
-    ("a cost no lease can have", SHARED, "tollbar zone=z nodelay cost=10;",
-     'invalid cost 10 in "tollbar" directive, it must be at most 9, '),
+    ("the largest cost", SHARED, "tollbar zone=z nodelay cost=6;", None),
+    ("a cost no lease can have", SHARED, "tollbar zone=z nodelay cost=7;",
+     'invalid cost 7 in "tollbar" directive, it must be at most 6, '),
 ]
 
 
