@@ -1295,7 +1295,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
 
 /* Statistics to be filled in. */
 #define TOLLBAR_TABLE_STATS_INIT                                                                     \
-    { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
  * 11. From one table into another

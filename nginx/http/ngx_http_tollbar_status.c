@@ -48,6 +48,9 @@ static const metric_t metrics[] = {
       offsetof(seen_t, stats.retries), TABLE },
     { "backward_steps", "counter", "Requests with an older time than one before them.",
       offsetof(seen_t, stats.backward_steps), TABLE },
+    { "allowed", "counter", "Requests that the table let pass and charged.", offsetof(seen_t, stats.allowed), TABLE },
+    { "denied", "counter", "Requests refused by the table, or by the node.", offsetof(seen_t, stats.denied), TABLE|NODE },
+    { "never", "counter", "Requests refused because they cost more than the burst.", offsetof(seen_t, stats.never), TABLE },
     { "circuit", "gauge", "Whether the store answers: 0 nobody knows yet, 1 yes, 2 no.", offsetof(seen_t, circuit), NODE },
     { "granted", "counter", "Permits that the store has granted.", offsetof(seen_t, leases.granted), NODE },
     { "asked", "counter", "Questions that the store was asked.", offsetof(seen_t, leases.asked), NODE },
@@ -56,7 +59,6 @@ static const metric_t metrics[] = {
       offsetof(seen_t, leases.rescued), NODE },
     { "uncounted", "counter", "Permits admitted uncounted while the store did not answer.",
       offsetof(seen_t, leases.uncounted), NODE },
-    { "denied", "counter", "Requests refused.", offsetof(seen_t, leases.denied), NODE },
     { "crowded", "counter", "Messages to the one that asks the store that found no room.",
       offsetof(seen_t, leases.crowded), NODE },
     { "opened", "counter", "Times that the store was lost.", offsetof(seen_t, leases.opened), NODE },
@@ -215,6 +217,7 @@ static int32_t ask(seen_t *seen)
     seen->stats.capacity = sync->node->capacity;
     error = tollbar_lease_get_stats(sync->lease, &seen->leases);
     seen->circuit = seen->leases.circuit;
+    seen->stats.denied = seen->leases.denied;
     return error;
 }
 

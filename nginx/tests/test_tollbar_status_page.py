@@ -1,12 +1,15 @@
 """tollbar_status_page: valid JSON and Prometheus' text, and the numbers in them."""
 
 import json
+import os
 import re
+import signal
 
 import pytest
 
 from harness.client import Kept
 from harness.config import CONTENT
+from harness.server import wait_until
 from harness.tollbar import Tollbar, launcher
 
 launch = launcher(Tollbar)
@@ -113,6 +116,25 @@ def test_prometheus(launch):
     by_json = zones(nginx)
     for (name, zone), number in found.items():
         assert number == by_json[zone][name.removeprefix("tollbar_zone_").removesuffix("_total")]
+
+
+def test_ten_refusals_raise_one_series_by_ten(launch):
+    """Counts are the zone's: of all workers, and of one that was killed."""
+    nginx = launch(**parts())
+    look = lambda: metrics(nginx.get("/metrics").body.decode())
+    while nginx.get("/?k=1").status == 200:
+        pass
+    for _ in range(2):
+        before = look()
+        assert [nginx.get("/?k=1").status for _ in range(10)] == [429] * 10
+        after = look()
+        assert {name: after[name] - before[name] for name in after if after[name] != before[name]} == {
+            ("tollbar_zone_denied_total", "first"): 10}
+        workers = nginx.workers()
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: len(nginx.workers()) == len(workers) and not set(workers) & set(nginx.workers()), "workers are back")
+        assert look()["tollbar_zone_denied_total", "first"] == after["tollbar_zone_denied_total", "first"]
 
 
 def test_names_that_are_no_text(launch, tmp_path):
