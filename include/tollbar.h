@@ -1173,7 +1173,8 @@ typedef struct tollbar_table_stats {
     uint64_t slots;
     /* The bytes it takes. */
     uint64_t bytes;
-    /* Slots that hold a key, expired or not. */
+    /* Slots that hold a key, expired or not. A slot that waits after a reset until its key's debt would have been paid holds none,
+     * and is given to nobody: tollbar_table_validate counts those. */
     uint64_t keys;
     /* Keys that were put into an empty or vacant slot. */
     uint64_t inserted;

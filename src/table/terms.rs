@@ -35,7 +35,8 @@ impl Terms for Table {
             return Kin::Stranger;
         }
         let current = self.header().current.get(asked.policy as usize).map_or(0, |c| c.load(Ordering::Acquire));
-        if current == asked.stamp && found.stamp != asked.stamp {
+        let asked = asked.stamp.load(Ordering::Relaxed);
+        if current == asked && found.stamp.load(Ordering::Relaxed) != asked {
             Kin::Former
         } else {
             Kin::Later

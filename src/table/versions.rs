@@ -5,7 +5,8 @@
 //! next asked for. A stamp is `generation : policy : version`; no two are ever equal.
 //!
 //! A version's record is shared and holds the policy as plain numbers. What a decision needs is compiled from it once in
-//! each process, and never freed while the table is open: references to it are good for as long.
+//! each process, and never freed while the table is open: references to it are good for as long. A policy that comes back under the
+//! same version's number is not compiled again: a process keeps one for each number and each policy that it has met there.
 //!
 //! A process that is killed between claiming a record and publishing it costs the table that record, one of 255.
 
@@ -27,7 +28,8 @@ use core::sync::atomic::AtomicPtr;
 /// A version of a policy as decisions need it.
 #[derive(Debug)]
 pub(super) struct Version {
-    pub(super) stamp: u64,
+    /// Of the last change that made its policy current. The rest never changes.
+    pub(super) stamp: AtomicU64,
     /// The version's number where a key word has it.
     pub(super) key: u64,
     /// The number of the policy.
@@ -43,15 +45,17 @@ pub(super) struct Version {
     pub(super) words_are_times: bool,
     /// For those of more.
     pub(super) wide: Option<Wide>,
-    /// Of the list of those that have been replaced.
+    /// Of the list that it is in.
     next: *mut Version,
 }
 
 /// This process's compiled versions.
 #[derive(Debug)]
 pub(super) struct Versions {
+    /// The one of each number that was asked for last.
     compiled: [AtomicPtr<Version>; VERSIONS],
-    replaced: AtomicPtr<Version>,
+    /// All of them by a hash of number and policy, in lists that only grow: other threads may be using any of them.
+    made: [AtomicPtr<Version>; LISTS],
 }
 
 // SAFETY: the pointers own `Version`s, which are plain data behind shared references until the drop.
@@ -61,6 +65,11 @@ unsafe impl Sync for Versions {}
 
 /// A stamp that is being written.
 const CLAIMED: u64 = 1;
+
+/// Lists of the versions that have been compiled.
+const LISTS: usize = 1024;
+/// So many of one list are compared with a new version before it is compiled once more.
+const REMEMBERED: u32 = 1024;
 
 pub(super) const fn version_of(stamp: u64) -> usize {
     (stamp & 0xff) as usize
@@ -74,7 +83,7 @@ impl Versions {
     pub(super) const fn new() -> Versions {
         #[allow(clippy::declare_interior_mutable_const)] // only ever the initial value of the array's places
         const NONE: AtomicPtr<Version> = AtomicPtr::new(ptr::null_mut());
-        Versions { compiled: [NONE; VERSIONS], replaced: NONE }
+        Versions { compiled: [NONE; VERSIONS], made: [NONE; LISTS] }
     }
 
     /// [`Versions::get`] of one that has been compiled already. A stamp of 0 is none's.
@@ -83,7 +92,7 @@ impl Versions {
         // Acquire: the version was written before its pointer.
         let version = self.compiled.get(version_of(stamp))?.load(Ordering::Acquire);
         // SAFETY: null, or a version that is not freed before `self` is dropped.
-        unsafe { version.as_ref() }.filter(|version| version.stamp == stamp)
+        unsafe { version.as_ref() }.filter(|version| version.stamp.load(Ordering::Relaxed) == stamp)
     }
 
     /// The version that has `stamp`: [`TableError::NoMemory`], or [`TableError::Corrupt`] if the record is damaged or has been
@@ -98,56 +107,70 @@ impl Versions {
 
     #[cold]
     fn compile(&self, records: &[Record; VERSIONS], stamp: u64) -> Result<&Version, TableError> {
-        let place = self.compiled.get(version_of(stamp)).ok_or(TableError::Corrupt)?;
-        let version = Version::of(records, stamp).ok_or(TableError::Corrupt)?;
-        let new = Box::into_raw(boxed(version).ok_or(TableError::NoMemory)?);
-        let mut old = place.load(Ordering::Acquire);
-        // Whoever reads the pointer reads what it points to: Release. Of two that compile at once the later replaces the
-        // earlier, which is as good.
-        while let Err(seen) = place.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire) {
-            old = seen;
+        let number = version_of(stamp);
+        let policy = records.get(number).and_then(|record| record.read(stamp)).ok_or(TableError::Corrupt)?;
+        let list = mix(fold(&encode(&policy)) ^ number as u64) as usize % LISTS;
+        let (Some(place), Some(made)) = (self.compiled.get(number), self.made.get(list)) else {
+            return Err(TableError::Corrupt);
+        };
+        if let Some(version) = self.made_before(made, stamp, &policy) {
+            // Relaxed: whoever reads the pointer that is stored next reads this stamp or a later one. With another stamp than the one
+            // that is asked for, the version is looked for again, here.
+            version.stamp.store(stamp, Ordering::Relaxed);
+            place.store(ptr::from_ref(version).cast_mut(), Ordering::Release);
+            return Ok(version);
         }
-        self.retire(old);
+        let version = Version::of(&policy, stamp).ok_or(TableError::Corrupt)?;
+        let new = Box::into_raw(boxed(version).ok_or(TableError::NoMemory)?);
+        let mut head = made.load(Ordering::Acquire);
+        loop {
+            // SAFETY: nobody else has `new` before it is in the list.
+            unsafe { ptr::addr_of_mut!((*new).next).write(head) };
+            // Release: with what it points to.
+            match made.compare_exchange(head, new, Ordering::Release, Ordering::Acquire) {
+                Ok(_) => break,
+                Err(seen) => head = seen,
+            }
+        }
+        place.store(new, Ordering::Release);
         // SAFETY: written above, and not freed before `self` is dropped.
         Ok(unsafe { &*new })
     }
 
-    /// Keeps a replaced version: other threads may be using it.
-    fn retire(&self, version: *mut Version) {
-        if version.is_null() {
-            return;
-        }
-        let mut head = self.replaced.load(Ordering::Relaxed);
-        loop {
-            // SAFETY: this thread took `version` out of its place, so only it writes `next`, which nobody reads before the drop.
-            unsafe { ptr::addr_of_mut!((*version).next).write(head) };
-            // Release: for the drop, which is ordered after by whatever ends the sharing.
-            match self.replaced.compare_exchange(head, version, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(seen) => head = seen,
+    /// A version of that number that this process has compiled of the same policy for an earlier stamp. It differs in nothing but
+    /// its stamp, so a thread that still has it decides as it would have.
+    fn made_before(&self, made: &AtomicPtr<Version>, stamp: u64, policy: &Policy) -> Option<&Version> {
+        let mut at = made.load(Ordering::Acquire);
+        for _ in 0..REMEMBERED {
+            // SAFETY: null, or in the list, from which nothing is taken before `self` is dropped.
+            let version = unsafe { at.as_ref() }?;
+            let same_number = version.key == (version_of(stamp) as u64) << TAG_BITS;
+            if same_number && version.policy == policy_of(stamp) && version.terms == *policy {
+                return Some(version);
             }
+            at = version.next;
         }
+        None
     }
 }
 
 impl Version {
-    /// What the record of `stamp` says.
-    fn of(records: &[Record; VERSIONS], stamp: u64) -> Option<Version> {
-        let policy = records.get(version_of(stamp))?.read(stamp)?;
-        let wide = Wide::new(&policy).ok()?;
+    /// The version of that stamp and policy.
+    fn of(policy: &Policy, stamp: u64) -> Option<Version> {
+        let wide = Wide::new(policy).ok()?;
         // A limit of 0 is closed whatever its algorithm.
-        let rule = if wide.is_some() || policy.limit == 0 { Rule::Closed } else { Rule::new(&policy).ok()? };
+        let rule = if wide.is_some() || policy.limit == 0 { Rule::Closed } else { Rule::new(policy).ok()? };
         let plain = match &rule {
             Rule::Gcra(gcra) => *gcra.plain(),
             _ => Plain::NONE,
         };
         let number = policy_of(stamp);
         Some(Version {
-            stamp,
+            stamp: AtomicU64::new(stamp),
             key: (version_of(stamp) as u64) << TAG_BITS,
             policy: number,
             salt: if number == 0 { 0 } else { mix(u64::from(number)) },
-            terms: policy,
+            terms: *policy,
             rule,
             plain,
             words_are_times: matches!(rule, Rule::Gcra(_) | Rule::Pacer(_)),
@@ -159,18 +182,13 @@ impl Version {
 
 impl Drop for Versions {
     fn drop(&mut self) {
-        for place in &self.compiled {
-            let version = place.load(Ordering::Relaxed);
-            if !version.is_null() {
-                // SAFETY: from Box::into_raw, in one place only, and nobody else has `self` any more.
-                drop(unsafe { Box::from_raw(version) });
+        for made in &self.made {
+            let mut version = made.load(Ordering::Relaxed);
+            while !version.is_null() {
+                // SAFETY: from Box::into_raw, in one list only, and nobody else has `self` any more.
+                let owned = unsafe { Box::from_raw(version) };
+                version = owned.next;
             }
-        }
-        let mut version = self.replaced.load(Ordering::Relaxed);
-        while !version.is_null() {
-            // SAFETY: as above; those on the list are in no other place.
-            let replaced = unsafe { Box::from_raw(version) };
-            version = replaced.next;
         }
     }
 }
@@ -378,7 +396,7 @@ pub(super) fn is_known(records: &[Record; VERSIONS], key: u64) -> bool {
     let version = (key >> TAG_BITS) as usize;
     records.get(version).is_some_and(|record| {
         let stamp = record.stamp.load(Ordering::Acquire);
-        version_of(stamp) == version && Version::of(records, stamp).is_some()
+        version_of(stamp) == version && record.read(stamp).is_some_and(|policy| Version::of(&policy, stamp).is_some())
     })
 }
 

@@ -189,5 +189,6 @@ impl Drop for HotKeys<'_> {
 /// What a purse is known by: the key's hash, which tells its policy too, and the policy's version.
 #[inline(always)]
 fn id(version: &Version, hash: u64) -> u64 {
-    hash ^ version.stamp
+    // Relaxed: a version that is current has its stamp.
+    hash ^ version.stamp.load(core::sync::atomic::Ordering::Relaxed)
 }
