@@ -84,6 +84,24 @@ fn a_roll_out_ends() {
     assert!(bucket.ask(&great, SECOND + 23 * SECOND / 10).mixed);
 }
 
+/// What was used of a greater burst is not forgiven when a machine with a smaller one asks.
+#[test]
+fn a_smaller_burst_forgives_nothing() {
+    let (small, great) = (kind("10/s burst 50", 0, 2, 1), kind("10/s burst 500", 0, 2, 1));
+    let mut bucket = Bucket { record: None, tat: None, granted: 0 };
+    bucket.ask(&great, SECOND);
+    let most = Terms::new(&great.0, &great.1).expect("terms").most;
+    let mut drain = |kind: &Kind, at: u64| {
+        for turn in 0..20 {
+            bucket.ask(kind, at + turn);
+        }
+    };
+    drain(&great, 100 * SECOND);
+    drain(&small, 101 * SECOND);
+    drain(&great, 104 * SECOND);
+    assert!((most..=most + 40).contains(&bucket.granted), "{} of {most} and 40", bucket.granted);
+}
+
 /// The slower rate is in force at once, the faster when nobody has asked by the slower for two seconds; what keys have used is not
 /// forgotten on the way.
 #[test]
