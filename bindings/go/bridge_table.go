@@ -210,7 +210,8 @@ func tableStats(table uintptr) (TableStats, Code) {
 		Keys: uint64(s.keys), Inserted: uint64(s.inserted), Reclaimed: uint64(s.reclaimed), Vacated: uint64(s.vacated),
 		Resets: uint64(s.resets), Refused: uint64(s.refused), Inherited: uint64(s.inherited),
 		Unremembered: uint64(s.unremembered), Evicted: uint64(s.evicted), Retries: uint64(s.retries),
-		BackwardSteps: uint64(s.backward_steps),
+		BackwardSteps: uint64(s.backward_steps), Allowed: uint64(s.allowed), Denied: uint64(s.denied),
+		Never: uint64(s.never),
 	}, Code(code)
 }
 

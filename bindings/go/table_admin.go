@@ -65,6 +65,8 @@ type TableStats struct {
 	Retries uint64
 	// BackwardSteps counts requests with an older time than one before them, by a microsecond or more.
 	BackwardSteps uint64
+	// Allowed, Denied and Never count decisions by verdict, over all policies, threads and processes. Peeks and errors do not count.
+	Allowed, Denied, Never uint64
 }
 
 // TableHealth is what is in a table's slots.

@@ -26,6 +26,16 @@ func mustTable(t testing.TB, options tollbar.TableOptions, policies ...string) *
 	return table
 }
 
+func TestTenRefusalsRaiseOneCountByTen(t *testing.T) {
+	table := mustTable(t, tollbar.TableOptions{Capacity: 100}, "3/day")
+	for range 13 {
+		table.Allow("a")
+	}
+	if s, err := table.Stats(); err != nil || s.Allowed != 3 || s.Denied != 10 || s.Never != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 func TestEachKeyHasItsOwn(t *testing.T) {
 	table := mustTable(t, tollbar.TableOptions{Capacity: 100}, "2/day", "1/day")
 	for i, want := range []bool{true, true, false} {

@@ -39,6 +39,15 @@ local function admitted(table, key, tries)
     return passed
 end
 
+test("ten refusals raise one count by ten", function()
+    local table = assert(tollbar.table("3/day", { capacity = 100 }))
+    equal(admitted(table, "a", 13), 3)
+    local stats = table:stats()
+    equal(tonumber(stats.allowed), 3)
+    equal(tonumber(stats.denied), 10)
+    equal(tonumber(stats.never), 0)
+end)
+
 test("each key by itself", function()
     local table = assert(tollbar.table("3/day", { capacity = 1000 }))
     for _, key in ipairs { "a", "b", "\0", "\0\0", ("x"):rep(5000) } do

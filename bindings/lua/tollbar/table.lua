@@ -196,7 +196,7 @@ function Table:stats()
         return failure(code, "the table")
     end
     return fields(stats, "policies capacity slots bytes keys inserted reclaimed vacated resets refused inherited "
-        .. "unremembered evicted retries backward_steps")
+        .. "unremembered evicted retries backward_steps allowed denied never")
 end
 
 local function look(call, self)

@@ -24,6 +24,16 @@ def test_each_key_by_itself():
     assert table.stats().keys == 3 and table.stats().capacity >= 1000
 
 
+def test_ten_refusals_raise_one_count_by_ten():
+    table = Table("3/min", capacity=1000)
+    before = table.stats()
+    assert [table.allow("192.0.2.1", at=SECOND) for _ in range(13)] == [True] * 3 + [False] * 10
+    after = table.stats()
+    assert (after.allowed - before.allowed, after.denied - before.denied, after.never - before.never) == (3, 10, 0)
+    table.peek("192.0.2.1", at=SECOND)
+    assert table.stats() == after
+
+
 def test_keys_of_many_types_that_are_the_same_bytes():
     table = Table("6/h", capacity=10)
     for key in ("schlüssel", "schlüssel".encode(), bytearray("schlüssel".encode()), memoryview("schlüssel".encode())):

@@ -37,6 +37,9 @@ class Stats(NamedTuple):
     evicted: int
     retries: int
     backward_steps: int
+    allowed: int
+    denied: int
+    never: int
 
 
 class Health(NamedTuple):
