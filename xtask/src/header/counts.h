@@ -8,7 +8,8 @@
  * - an exempt key: allowed;
  * - a newcomer that is refused because the table is full: denied. The statistics' `refused` has it, too.
  *
- * A peek and an error do not count. A cell is one word of the caller's and cannot count.
+ * A peek and an error do not count. Only tables count: a cell is one word of the caller's and has no room
+ * for it, and limiters and striped limiters keep no counts of decisions.
  *
  * A thread counts on lines that it alone writes, so a count costs one plain instruction, and the sum of
  * all lines is exact at any time at which no call is under way. A table has 512 lines, one for each pair
