@@ -1128,6 +1128,13 @@ int32_t tollbar_table_now(const tollbar_table *table,
  * 10. Entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
+/* When a table's policy changes, a key keeps its permits as a number: what it has left, up to the new burst. No
+ * wait is longer than the new policy refills, and no refused key is admitted by the change. */
+#define TOLLBAR_KEEP_COUNT 0
+
+/* A key keeps its debt as the time until it is paid. */
+#define TOLLBAR_KEEP_TIME 1
+
 /* One key of a table. */
 typedef struct tollbar_table_entry {
     /* sizeof(tollbar_table_entry), as the caller's compiler sees it. */
@@ -1251,12 +1258,20 @@ int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
                                          const tollbar_policy_spec *spec,
                                          uint32_t *number);
 
-/* Changes a policy while the table is in use, in all processes at once. Each key keeps its debt: counts
- * where both count alike, else as the time until it is paid. In a time with one change no more is admitted
- * than the two policies' bounds together; with several, than those of all. Once in some hundred changes this call looks at every slot. */
+/* tollbar_table_set_policy_keeping with TOLLBAR_KEEP_COUNT. */
 int32_t tollbar_table_set_policy(const tollbar_table *table,
                                  uint32_t number,
                                  const tollbar_policy_spec *spec);
+
+/* Changes a policy while the table is in use, in all processes at once. Each key is carried over when it is next
+ * asked for, and keeps what `keep`, a TOLLBAR_KEEP_ number, says; windows of one length keep what has been used.
+ * In a time with one change no more is admitted than the two policies' bounds together; with several, than those
+ * of all. A key that would expire sooner takes another slot, and where all its places are taken it keeps the time
+ * of its debt. Once in some hundred changes this call looks at every slot. */
+int32_t tollbar_table_set_policy_keeping(const tollbar_table *table,
+                                         uint32_t number,
+                                         const tollbar_policy_spec *spec,
+                                         uint32_t keep);
 
 /* The policy of that number as it is now. */
 int32_t tollbar_table_get_policy(const tollbar_table *table,

@@ -196,8 +196,8 @@ static inline int32_t go_table_add_policy(uintptr_t table, const tollbar_policy_
 static inline int32_t go_table_find_or_add_policy(uintptr_t table, const tollbar_policy_spec *spec, uint32_t *number) {
     return tollbar_table_find_or_add_policy(GO_TABLE(table), spec, number);
 }
-static inline int32_t go_table_set_policy(uintptr_t table, uint32_t number, const tollbar_policy_spec *spec) {
-    return tollbar_table_set_policy(GO_TABLE(table), number, spec);
+static inline int32_t go_table_set_policy(uintptr_t table, uint32_t number, const tollbar_policy_spec *spec, uint32_t keep) {
+    return tollbar_table_set_policy_keeping(GO_TABLE(table), number, spec, keep);
 }
 static inline int32_t go_table_get_policy(uintptr_t table, uint32_t number, tollbar_policy_spec *out) {
     return tollbar_table_get_policy(GO_TABLE(table), number, out);

@@ -185,12 +185,12 @@ func tableFindOrAddPolicy(table uintptr, policy string) (uint32, error) {
 	return uint32(number), nil
 }
 
-func tableSetPolicy(table uintptr, number uint32, policy string) error {
+func tableSetPolicy(table uintptr, number uint32, policy string, keep Keep) error {
 	spec, err := parse(policy)
 	if err != nil {
 		return err
 	}
-	if code := C.go_table_set_policy(C.uintptr_t(table), C.uint32_t(number), &spec); code != 0 {
+	if code := C.go_table_set_policy(C.uintptr_t(table), C.uint32_t(number), &spec, C.uint32_t(keep)); code != 0 {
 		return refused(policy, Code(code))
 	}
 	return nil

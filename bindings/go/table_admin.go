@@ -151,10 +151,25 @@ func (t *Table) FindOrAddPolicy(policy string) (number uint32, err error) {
 	return number, err
 }
 
-// SetPolicy changes the policy of that number while the table is in use, in all processes at once. Each key keeps its
-// debt. The error is a [*PolicyError].
+// Keep is what a key keeps of its debt when its policy is changed.
+type Keep uint32
+
+const (
+	// KeepCount: the permits that it has left, up to the new burst. No wait is longer than the new policy refills.
+	KeepCount Keep = iota
+	// KeepTime: the time until the debt is paid.
+	KeepTime
+)
+
+// SetPolicy changes the policy of that number while the table is in use, in all processes at once. Each key keeps the
+// permits that it has left, up to the new burst. The error is a [*PolicyError].
 func (t *Table) SetPolicy(number uint32, policy string) error {
-	return t.with(func(table uintptr) error { return tableSetPolicy(table, number, policy) })
+	return t.SetPolicyKeeping(number, policy, KeepCount)
+}
+
+// SetPolicyKeeping is SetPolicy with the choice of what keys keep of their debts.
+func (t *Table) SetPolicyKeeping(number uint32, policy string, keep Keep) error {
+	return t.with(func(table uintptr) error { return tableSetPolicy(table, number, policy, keep) })
 }
 
 // Policy is the policy of that number as it is now.

@@ -399,3 +399,28 @@ func TestCloseATableAmidCalls(t *testing.T) {
 		all.Wait()
 	}
 }
+
+// A raised rate shortens the wait, unless the time is to be kept.
+func TestAChangedPolicyKeepsPermitsOrTime(t *testing.T) {
+	for keep, most := range map[tollbar.Keep]time.Duration{tollbar.KeepCount: time.Millisecond, tollbar.KeepTime: time.Minute} {
+		table, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 10}, "3/min")
+		if err != nil {
+			t.Fatal(err)
+		}
+		const now = uint64(1e12)
+		keys := table.Under(0)
+		for range 3 {
+			if decision, err := keys.CheckAt("k", now, 1); err != nil || !decision.Allowed() {
+				t.Fatalf("%+v, %v", decision, err)
+			}
+		}
+		if err := table.SetPolicyKeeping(0, "1000/s burst 1000", keep); err != nil {
+			t.Fatal(err)
+		}
+		decision, err := keys.CheckAt("k", now, 1)
+		if err != nil || decision.Allowed() || decision.RetryAfter > most || decision.RetryAfter < most*9/10 {
+			t.Fatalf("%d: %+v, %v", keep, decision, err)
+		}
+		table.Close()
+	}
+}

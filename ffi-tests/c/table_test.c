@@ -408,10 +408,32 @@ static void policies_change_while_keys_keep_their_debt(void **state) {
     }
     assert_int_equal(stats_of(table).policies, 4);
     assert_int_equal(tollbar_table_set_policy(table, 4, &hourly), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_set_policy_keeping(table, 0, &hourly, 2), TOLLBAR_E_CHOICE);
+    assert_int_equal(tollbar_table_set_policy_keeping(table, 4, &hourly, TOLLBAR_KEEP_TIME), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(tollbar_table_set_policy(table, UINT32_MAX, &hourly), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(tollbar_table_get_policy(table, 4, &got), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(got.limit, 5);
     tollbar_table_free(table);
+}
+
+/* Permits left are kept as a number, or the debt as a time. */
+static void a_changed_policy_keeps_what_is_asked_for(void **state) {
+    uint32_t keep;
+    (void)state;
+    for (keep = TOLLBAR_KEEP_COUNT; keep <= TOLLBAR_KEEP_TIME; keep++) {
+        tollbar_table *table = table_of(1000, "3/min", NULL);
+        tollbar_policy_spec raised = spec_of("1000/s burst 1000");
+        tollbar_decision decision = TOLLBAR_DECISION_INIT;
+        const uint64_t key = 1;
+        assert_int_equal(take(table, 0, key, HOUR, 3), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_set_policy_keeping(table, 0, &raised, keep), 0);
+        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, HOUR, 1, &decision), TOLLBAR_DENIED);
+        if (keep == TOLLBAR_KEEP_COUNT)
+            assert_int_equal(decision.retry_after_ns, MS);
+        else
+            assert_in_range(decision.retry_after_ns, 59 * SEC - 2 * MS, 59 * SEC + 2 * MS);
+        tollbar_table_free(table);
+    }
 }
 
 static void a_table_has_128_policies_at_most(void **state) {
@@ -1092,6 +1114,7 @@ int main(void) {
         cmocka_unit_test(exempt_keys_are_never_charged),
         cmocka_unit_test(so_many_keys_may_be_exempt),
         cmocka_unit_test(policies_change_while_keys_keep_their_debt),
+        cmocka_unit_test(a_changed_policy_keeps_what_is_asked_for),
         cmocka_unit_test(a_table_has_128_policies_at_most),
         cmocka_unit_test(stats_count_what_happened),
         cmocka_unit_test(next_finds_each_key_exactly_once),

@@ -231,10 +231,13 @@ public:
         const std::int32_t code = tollbar_table_find_or_add_policy(get(), of.get(), &id);
         return detail::done(code, static_cast<policy_id>(id));
     }
-    /// Changes a policy while the table is in use, in all processes at once. Each key keeps its debt.
-    void set_policy(policy_id id, const spec &to) const { try_set_policy(id, to).value(); }
-    result<void> try_set_policy(policy_id id, const spec &to) const noexcept {
-        return detail::done(tollbar_table_set_policy(get(), static_cast<std::uint32_t>(id), to.get()));
+    /// Changes a policy while the table is in use, in all processes at once. Each key keeps the permits that it has left,
+    /// up to the new burst, or by choice (TOLLBAR_KEEP_TIME) the time until its debt is paid.
+    void set_policy(policy_id id, const spec &to, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const {
+        try_set_policy(id, to, keep).value();
+    }
+    result<void> try_set_policy(policy_id id, const spec &to, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const noexcept {
+        return detail::done(tollbar_table_set_policy_keeping(get(), static_cast<std::uint32_t>(id), to.get(), keep));
     }
 
     /// Counters and sizes.

@@ -25,6 +25,8 @@ pub struct Pacer {
     slack: u64,
     /// What of it a fresh state has.
     initial: u64,
+    /// The burst in units.
+    burst: u64,
     /// The last clock reading that admits anything.
     last: u64,
 }
@@ -43,12 +45,33 @@ impl Pacer {
         let units = |permits: u64| permits.checked_mul(permit.get()).ok_or(PolicyError::BurstTooLarge);
         let most = if policy.borrow { u64::MAX / permit } else { policy.burst };
         let last = grid.max_now().min(LAST);
-        Ok(Pacer { grid, most, slack: units(slack)?, initial: units(initial)?, last })
+        Ok(Pacer { grid, most, slack: units(slack)?, initial: units(initial)?, burst: units(policy.burst)?, last })
     }
 
     /// The units that its state is counted in.
     pub const fn grid(&self) -> &Grid {
         &self.grid
+    }
+
+    /// Permits that were taken and are not paid for yet, rounded up.
+    pub(super) fn owed(&self, state: u64, now: u64) -> u64 {
+        let units = state.saturating_sub(self.grid.units(now));
+        let permit = self.grid.per_permit();
+        units / permit + u64::from(units % permit != 0)
+    }
+
+    /// Permits that are to be paid for before the last one before the next departure.
+    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
+        state.saturating_sub(self.clock(now)).saturating_sub(1) / self.grid.per_permit()
+    }
+
+    /// The word of a fresh state from which `permits` have been taken, or as many as the burst is; 0 for none.
+    pub(super) fn charged(&self, permits: u64, now: u64) -> u64 {
+        let charge = permits.saturating_mul(self.grid.per_permit().get()).min(self.burst);
+        match permits {
+            0 => 0,
+            _ => self.grid.units(now).saturating_add(charge),
+        }
     }
 
     /// The clock on the word's scale.

@@ -83,15 +83,74 @@ impl Rule {
         if state == 0 || self == old {
             return state;
         }
-        let alike = match (self, old) {
+        match self.adopt_alike(old, state) {
+            Some(word) if word != 0 => word,
+            _ => self.owing(old.expires_at(state)),
+        }
+    }
+
+    fn adopt_alike(&self, old: &Rule, state: u64) -> Option<u64> {
+        match (self, old) {
             (Rule::Interval(new), Rule::Interval(old)) => new.adopt(old, state),
             (Rule::FixedWindow(new), Rule::FixedWindow(old)) => new.adopt(old, state),
             (Rule::WeightedWindow(new), Rule::WeightedWindow(old)) => new.adopt(old, state),
             _ => None,
-        };
-        match alike {
+        }
+    }
+
+    /// The state of a key under a changed policy that keeps its permits as a number: `state` belongs to `old`, the result to
+    /// this rule, which takes over at `now`.
+    ///
+    /// The result has as many permits left as `state`, rounded down, and no more than a fresh state; a debt (pacer, borrow,
+    /// warm-up) stays as many permits, up to this rule's burst. So no wait is longer than this rule refills, and what was
+    /// refused is not admitted by the change. Where the two count alike ([`Rule::adopt`]) the permits used are kept, and where
+    /// one is closed, which counts nothing, the time. It is 0 for a fresh state. Unlike [`Rule::adopt`]'s it may expire earlier
+    /// than `state` did.
+    pub fn convert(&self, old: &Rule, state: u64, now: u64) -> u64 {
+        if state == 0 || self == old {
+            return state;
+        }
+        match self.adopt_alike(old, state) {
             Some(word) if word != 0 => word,
-            _ => self.owing(old.expires_at(state)),
+            _ if matches!((self, old), (Rule::Closed, _) | (_, Rule::Closed)) => self.owing(old.expires_at(state)),
+            _ => {
+                let lacking = self.available(0, now).saturating_sub(old.available(state, now));
+                self.charged(lacking.saturating_add(old.debt(state, now)), now)
+            }
+        }
+    }
+
+    /// The permits that must come back before the first one of a state does.
+    fn debt(&self, state: u64, now: u64) -> u64 {
+        match self {
+            Rule::Pacer(pacer) => pacer.debt(state, now),
+            Rule::WarmUp(warm_up) => warm_up.debt(state, now),
+            _ => 0,
+        }
+    }
+
+    /// The permits that a state lacks to a fresh one at `now`, rounded up. For those that can be in debt (pacer, borrow,
+    /// warm-up) the debt is among them.
+    pub fn owed(&self, state: u64, now: u64) -> u64 {
+        match self {
+            _ if state == 0 => 0,
+            Rule::Pacer(pacer) => pacer.owed(state, now),
+            Rule::WarmUp(warm_up) => warm_up.owed(state, now),
+            _ => self.available(0, now).saturating_sub(self.available(state, now)),
+        }
+    }
+
+    /// A state that lacks `permits` to a fresh one at `now`, or as many as the burst is; 0 for none.
+    pub fn charged(&self, permits: u64, now: u64) -> u64 {
+        let most = match self {
+            Rule::Pacer(pacer) => return pacer.charged(permits, now),
+            Rule::WarmUp(warm_up) => warm_up.most(),
+            _ => self.available(0, now),
+        };
+        match permits {
+            0 => 0,
+            // A bucket that starts empty begins to fill.
+            _ => self.step(0, now, permits.min(most).max(1)).next.unwrap_or(0),
         }
     }
 

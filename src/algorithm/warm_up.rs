@@ -118,6 +118,24 @@ impl WarmUp {
         &self.grid
     }
 
+    /// The largest cost.
+    pub(super) const fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// Permits at the full rate until a state is free, rounded up; 1 for one that is free and not cold.
+    pub(super) fn owed(&self, state: u64, now: u64) -> u64 {
+        let (next, _) = self.unpack(state);
+        let units = next.saturating_sub(self.grid.units(now));
+        let permit = self.grid.per_permit();
+        (units / permit + u64::from(units % permit != 0)).max(1)
+    }
+
+    /// [`WarmUp::owed`] without the last permit, which the next take waits for in any case.
+    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
+        self.owed(state, now) - 1
+    }
+
     /// Permits stored at `now`, times `2^10`: 0 is warm.
     pub fn stored(&self, state: u64, now: u64) -> u64 {
         let (_, level) = self.here(state, now, self.grid.units(now));

@@ -5,7 +5,7 @@ use super::policy::{describe, policy, tollbar_policy_spec};
 use super::status::*;
 use super::table::{table_code, tollbar_table};
 use crate::decision::Counts;
-use crate::table::{Health, PolicyId, Stats};
+use crate::table::{Health, Keep, PolicyId, Stats};
 use core::mem::size_of;
 
 /// One key of a table.
@@ -247,9 +247,13 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
     })
 }
 
-/// Changes a policy while the table is in use, in all processes at once. Each key keeps its debt: counts
-/// where both count alike, else as the time until it is paid. In a time with one change no more is admitted
-/// than the two policies' bounds together; with several, than those of all. Once in some hundred changes this call looks at every slot.
+/// When a table's policy changes, a key keeps its permits as a number: what it has left, up to the new burst. No
+/// wait is longer than the new policy refills, and no refused key is admitted by the change.
+pub const TOLLBAR_KEEP_COUNT: u32 = 0;
+/// A key keeps its debt as the time until it is paid.
+pub const TOLLBAR_KEEP_TIME: u32 = 1;
+
+/// tollbar_table_set_policy_keeping with TOLLBAR_KEEP_COUNT.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -259,11 +263,35 @@ pub unsafe extern "C" fn tollbar_table_set_policy(
     number: u32,
     spec: *const tollbar_policy_spec,
 ) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { tollbar_table_set_policy_keeping(table, number, spec, TOLLBAR_KEEP_COUNT) }
+}
+
+/// Changes a policy while the table is in use, in all processes at once. Each key is carried over when it is next
+/// asked for, and keeps what `keep`, a TOLLBAR_KEEP_ number, says; windows of one length keep what has been used.
+/// In a time with one change no more is admitted than the two policies' bounds together; with several, than those
+/// of all. A key that would expire sooner takes another slot, and where all its places are taken it keeps the time
+/// of its debt. Once in some hundred changes this call looks at every slot.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_set_policy_keeping(
+    table: *const tollbar_table,
+    number: u32,
+    spec: *const tollbar_policy_spec,
+    keep: u32,
+) -> i32 {
     guard(|| {
         code((|| {
             // SAFETY: by the caller's promise.
             let (table, policy) = unsafe { (reference(table)?, policy(spec)?) };
-            table.table.set_policy(PolicyId::new(number), &policy).map_err(table_code)?;
+            let keep = match keep {
+                TOLLBAR_KEEP_COUNT => Keep::Count,
+                TOLLBAR_KEEP_TIME => Keep::Time,
+                _ => return Err(TOLLBAR_E_CHOICE),
+            };
+            table.table.set_policy_keeping(PolicyId::new(number), &policy, keep).map_err(table_code)?;
             Ok(TOLLBAR_ALLOWED)
         })())
     })

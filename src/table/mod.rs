@@ -43,6 +43,8 @@ mod counts;
 #[cfg(not(loom))]
 mod decisions;
 #[cfg(not(loom))]
+mod encoding;
+#[cfg(not(loom))]
 mod exempt;
 #[cfg(not(loom))]
 mod files;
@@ -98,6 +100,17 @@ pub use transfer::Copied;
 
 /// The policies that a table may have.
 pub const POLICIES_MOST: usize = 128;
+
+/// What a key keeps of its debt when its policy is changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Keep {
+    /// The permits that it has taken, up to the new burst: no wait is longer than the new policy refills.
+    #[default]
+    Count = 0,
+    /// The time until they are paid for.
+    Time = 1,
+}
 
 /// One of a table's policies, by its number: the first is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

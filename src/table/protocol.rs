@@ -70,11 +70,23 @@ pub(super) trait Terms {
     /// The state of `pair` under the version of `key`, expiring no earlier.
     fn adopt(&self, key: u64, pair: Pair) -> u64;
 
+    /// The state at `now` of the key of `pair` under the version of `key`, as that version wants debts to be kept. It may
+    /// expire earlier than `pair`. 0: it owes nothing.
+    fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
+        let _ = now;
+        self.adopt(key, pair)
+    }
+
     /// A state of `key` that owes until `until` at least.
     fn owing(&self, key: u64, until: u64) -> u64;
 
     /// Told of a key that was taken out of its slot, for those who count.
     fn vacated(&self) {}
+
+    /// Told of a key that has moved to another slot.
+    fn moved(&self, event: Event) {
+        let _ = event;
+    }
 }
 
 /// What a key word with the same tag is.
@@ -251,6 +263,8 @@ pub(super) fn first_to_expire<'a>(
     now: u64,
 ) -> Result<Option<Candidate<'a>>, Again> {
     let mut first: Option<Candidate<'a>> = None;
+    // The key itself under a former version of its policy.
+    let mut former: Option<Candidate<'a>> = None;
     for n in 0..CANDIDATES {
         let Some(slot) = home.candidate(n) else { continue };
         // Both words at one instant: the time of a torn pair could be later than the slot ever had.
@@ -260,17 +274,8 @@ pub(super) fn first_to_expire<'a>(
                 Kin::Stranger => {}
                 Kin::Later => return Err(Again),
                 Kin::Former => {
-                    let expires = terms.expires_at(pair);
-                    let new = match expires <= now {
-                        // It owes nothing, and may not be made to.
-                        true => Pair { key: 0, state: expires },
-                        false => Pair { key, state: terms.adopt(key, pair) },
-                    };
-                    // Failing, somebody else has changed it; either way it is looked up again.
-                    if slot.swap(pair, new).is_ok() && new.key == 0 {
-                        terms.vacated();
-                    }
-                    return Err(Again);
+                    former = Some(Candidate { slot, pair, expires: terms.expires_at(pair) });
+                    continue;
                 }
             }
         }
@@ -283,7 +288,42 @@ pub(super) fn first_to_expire<'a>(
             first = Some(Candidate { slot, pair, expires });
         }
     }
-    Ok(first)
+    match former {
+        None => Ok(first),
+        Some(former) => {
+            bring_over(terms, key, now, former, first);
+            Err(Again)
+        }
+    }
+}
+
+/// Brings a key to the current version of its policy, `key`, from `former`. `first` is the first to expire of its other candidates.
+/// Whether it succeeds or not, the key is to be looked up again.
+fn bring_over(terms: &impl Terms, key: u64, now: u64, former: Candidate<'_>, first: Option<Candidate<'_>>) {
+    let Candidate { slot, pair, expires } = former;
+    let vacant = Pair { key: 0, state: expires };
+    // What has expired owes nothing, and may not be made to.
+    let state = if expires <= now { 0 } else { terms.convert(key, pair, now) };
+    let new = match (state, first) {
+        (0, _) => vacant,
+        _ if terms.expires_at(Pair { key, state }) >= expires => Pair { key, state },
+        // A slot's time may not fall: the key moves to a slot that has expired, and its old one stays taken until its time.
+        // The new slot is the first to expire as for any newcomer, so the key gets no second one: its old slot would not have
+        // been chosen, since that has not expired. A thread that is killed between the two swaps leaves the old slot to expire.
+        (_, Some(first)) if first.expires <= now => {
+            if first.slot.swap(first.pair, Pair { key, state }).is_err() {
+                return;
+            }
+            terms.moved(if first.pair.key == 0 { Event::Inserted } else { Event::Reclaimed });
+            vacant
+        }
+        // There is no place for it: it owes as long as it did, which is longer.
+        _ => Pair { key, state: terms.adopt(key, pair) },
+    };
+    // Failing, somebody else has changed it.
+    if slot.swap(pair, new).is_ok() && new.key == 0 {
+        terms.vacated();
+    }
 }
 
 #[inline(always)]

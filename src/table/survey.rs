@@ -3,14 +3,14 @@
 use super::counts::{sum, Count};
 use super::error::TableError;
 use super::home::TAG;
-use super::layout::SLOTS_A_BUCKET;
+use super::layout::{Shard, SLOTS_A_BUCKET};
 use super::lines::{self, Of};
 use super::protocol::Terms;
 use super::request::ROUNDS;
 use super::slot::{Pair, Slot};
 use super::versions;
 use super::wide::Wide;
-use super::{PolicyId, Table};
+use super::{Keep, PolicyId, Table};
 use crate::algorithm::Algorithm;
 use crate::decision::Counts;
 use crate::policy::Policy;
@@ -166,21 +166,26 @@ impl Table {
 
     /// Makes slots vacant whose keys have expired by `now`: `most` slots from number `from` on. The table does without; it is
     /// for those who want to know how many keys have a debt, or do not want to keep the hashes of others. Keys under a
-    /// version of their policy that has been replaced are brought to the current one.
+    /// version of their policy that has been replaced are brought to the current one, where they need no other slot for that.
     pub fn sweep(&self, from: u64, most: u64, now: u64) -> Sweep {
+        self.sweep_slots(from, most, now, false)
+    }
+
+    /// [`Table::sweep`]. `all`: every key under a former version is brought over, and none made vacant.
+    fn sweep_slots(&self, from: u64, most: u64, now: u64, all: bool) -> Sweep {
         let mut swept = Sweep::default();
         let end = from.saturating_add(most);
         let mut n = from;
         while n < end {
             let Some((slot, _)) = self.slot(n) else { return swept };
             n += 1;
-            self.sweep_slot(slot, now, &mut swept);
+            self.sweep_slot(slot, now, all, &mut swept);
         }
         swept.next = (n < self.slots()).then_some(n);
         swept
     }
 
-    fn sweep_slot(&self, slot: &Slot, now: u64, swept: &mut Sweep) {
+    fn sweep_slot(&self, slot: &Slot, now: u64, all: bool, swept: &mut Sweep) {
         let mut pair = slot.pair();
         // Only in damaged memory, or in memory that a process writes to without end, does a slot change at each look.
         for _ in 0..ROUNDS {
@@ -188,11 +193,19 @@ impl Table {
                 return;
             }
             let expires = self.expires_at(pair);
-            let new = if expires <= now {
+            let new = if expires <= now && !all {
                 self.vacant(pair, expires)
             } else {
-                match self.current_key(pair.key) {
-                    Some(key) if key != pair.key => Pair { key, state: self.adopt(key, pair) },
+                let brought = self.current_key(pair.key).filter(|key| *key != pair.key).map(|key| {
+                    let new = Pair { key, state: self.convert(key, pair, now) };
+                    // A slot's time may not fall, and a key may not leave its slot here.
+                    let falls = new.state == 0 || self.expires_at(new) < expires;
+                    (new, falls)
+                });
+                match brought {
+                    Some((new, false)) => new,
+                    Some((new, true)) if all => Pair { state: self.adopt(new.key, pair), ..new },
+                    // It is under the current version, or a request brings it there.
                     _ => {
                         swept.live += 1;
                         return;
@@ -256,17 +269,32 @@ impl Table {
         self.free_versions(|| versions::find_or_add(self.header(), self.records(), policy)).map(PolicyId::new)
     }
 
-    /// Changes a policy while the table is in use, in all processes at once. Each key's debt is carried over when it is
-    /// next asked for: counts where both count alike, else as the time until it is paid. In any window of time with one
-    /// change no more is admitted than the two policies' bounds together; with several, than those of all.
+    /// Changes a policy while the table is in use, in all processes at once. A key keeps the permits that it has taken, up to
+    /// the new burst ([`Keep::Count`]): it is carried over when it is next asked for. In any window of time with one change no
+    /// more is admitted than the two policies' bounds together; with several, than those of all.
     ///
-    /// Once in some hundred changes this looks at every slot.
+    /// Where the new policy would forget a key's debt sooner, the key moves to another slot, and its old one stays taken until
+    /// its time, as after a reset. If all its other places are taken, its debt stays what it was in time.
+    ///
+    /// Once in some hundred changes this looks at every slot, and what it finds under former versions keeps its time, too.
     pub fn set_policy(&self, id: PolicyId, policy: &Policy) -> Result<(), TableError> {
+        self.set_policy_keeping(id, policy, Keep::Count)
+    }
+
+    /// [`Table::set_policy`] with the choice of what keys keep of their debts.
+    pub fn set_policy_keeping(&self, id: PolicyId, policy: &Policy, keep: Keep) -> Result<(), TableError> {
         if self.policy(id)? == *policy {
             return Ok(());
         }
         self.check_policy(policy)?;
-        self.free_versions(|| versions::change(self.header(), self.records(), id.number(), policy))
+        self.free_versions(|| versions::change(self.header(), self.records(), id.number(), policy, keep))
+    }
+
+    /// The newest time that a caller has come with.
+    fn newest(&self) -> u64 {
+        let of =
+            |shard: &Shard| shard.counts.get(Count::Newest as usize).map_or(0, |newest| newest.load(Ordering::Relaxed));
+        self.shards().iter().map(of).max().unwrap_or(0)
     }
 
     /// Whether keys of this table can be under this policy, too.
@@ -283,10 +311,9 @@ impl Table {
         match change() {
             Err(TableError::Versions) => {
                 let former = versions::former(self.header(), self.records());
-                // At time 0 nothing has expired: it only brings slots over.
                 let mut from = Some(0);
                 while let Some(next) = from {
-                    from = self.sweep(next, 4096, 0).next;
+                    from = self.sweep_slots(next, 4096, self.newest(), true).next;
                 }
                 let older = versions::older(self.header(), &former);
                 versions::free_former(self.header(), self.records(), &older);

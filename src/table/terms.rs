@@ -1,10 +1,10 @@
 //! What states mean to the protocol: when they expire, and how they pass from one version of a policy to another.
 
 use super::home::{TAG, TAG_BITS};
-use super::protocol::{Kin, Terms};
+use super::protocol::{Event, Kin, Terms};
 use super::slot::Pair;
 use super::versions::{version_of, Version};
-use super::Table;
+use super::{Keep, Table};
 use crate::algorithm::Algorithm;
 use crate::sync::Ordering;
 use crate::units::NEVER;
@@ -51,12 +51,23 @@ impl Terms for Table {
         }
     }
 
+    fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
+        match (self.named(key), self.named(pair.key)) {
+            (Some(new), Some(old)) if new.keep == Keep::Count => new.rule.convert(&old.rule, pair.state, now),
+            _ => self.adopt(key, pair),
+        }
+    }
+
     fn owing(&self, key: u64, until: u64) -> u64 {
         self.named(key).map_or(NEVER, |version| version.rule.owing(until))
     }
 
     fn vacated(&self) {
         self.count_vacated();
+    }
+
+    fn moved(&self, event: Event) {
+        self.count_event(event, 0);
     }
 }
 
@@ -94,11 +105,19 @@ impl Terms for Near<'_> {
         self.table.adopt(key, pair)
     }
 
+    fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
+        self.table.convert(key, pair, now)
+    }
+
     fn owing(&self, key: u64, until: u64) -> u64 {
         self.table.owing(key, until)
     }
 
     fn vacated(&self) {
         self.table.count_vacated();
+    }
+
+    fn moved(&self, event: Event) {
+        self.table.count_event(event, 0);
     }
 }

@@ -6,7 +6,7 @@ use super::protocol::{self, Event, OnFull, Terms};
 use super::request::ROUNDS;
 use super::terms::Near;
 use super::versions::Version;
-use super::{PolicyId, Table};
+use super::{Keep, PolicyId, Table};
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::sync::Ordering;
 
@@ -24,8 +24,7 @@ impl Table {
     /// the same seed and clock, this one must have a policy of each number that `from` has, and all are of one word.
     ///
     /// Where the policy of a number is another one, a key has as many permits less than a fresh one as it had before, if so
-    /// many there are; what has been paid of a permit is lost. ([`Table::set_policy`] keeps the *time* until a debt is paid, since
-    /// in one table that may not become earlier. Who raises a limit rather wants this.)
+    /// many there are; what has been paid of a permit is lost. [`Table::set_policy`] does the same within one table.
     ///
     /// Both may be in use. What `from` is charged later is not here; to copy again brings it over. Of a key that this table
     /// has, too, the state that owes longer stays: nobody is forgiven and nobody charged twice.
@@ -87,7 +86,10 @@ impl Table {
         let id = PolicyId::new(old.policy);
         // As the other table would take it: under what is its policy now.
         let last = from.current(id)?;
-        let state = last.rule.adopt(&old.rule, state);
+        let state = match last.keep {
+            Keep::Count => last.rule.convert(&old.rule, state, now.there),
+            Keep::Time => last.rule.adopt(&old.rule, state),
+        };
         for _ in 0..ROUNDS {
             let version = self.current(id)?;
             let rule = &version.rule;
@@ -121,10 +123,9 @@ impl Table {
 
 /// The state under `new` that has as many permits less than a fresh one as `state` has under `old`; `None` for a fresh one.
 fn convert(old: &Rule, state: u64, new: &Rule, now: Times) -> Option<u64> {
-    let taken = old.available(0, now.there).saturating_sub(old.available(state, now.there));
-    match taken.min(new.available(0, now.here)) {
+    match new.charged(old.owed(state, now.there), now.here) {
         0 => None,
-        cost => new.step(0, now.here, cost).next,
+        word => Some(word),
     }
 }
 

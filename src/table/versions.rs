@@ -10,15 +10,17 @@
 //!
 //! A process that is killed between claiming a record and publishing it costs the table that record, one of 255.
 
+use super::encoding::{decode, encode};
 use super::error::TableError;
 use super::home::TAG_BITS;
 use super::layout::{fold, mix, word_of, Header, Record, RECORD_WORDS, VERSIONS, VERSIONS_AT};
 use super::request::ROUNDS;
 use super::wide::Wide;
+use super::Keep;
 use super::POLICIES_MOST;
 use crate::algorithm::gcra::Plain;
 use crate::algorithm::Rule;
-use crate::policy::{Anchor, Kind, Mode, Policy, Unit};
+use crate::policy::Policy;
 use crate::sync::{boxed, AtomicU64, Ordering};
 use alloc::boxed::Box;
 use core::mem::{offset_of, size_of};
@@ -37,6 +39,8 @@ pub(super) struct Version {
     /// What sets this policy's hash of a key apart from the others'.
     pub(super) salt: u64,
     pub(super) terms: Policy,
+    /// How the debts of keys under former versions are brought to this one.
+    pub(super) keep: Keep,
     /// For states of one word.
     pub(super) rule: Rule,
     /// Of a token bucket, what it is mostly asked.
@@ -108,19 +112,20 @@ impl Versions {
     #[cold]
     fn compile(&self, records: &[Record; VERSIONS], stamp: u64) -> Result<&Version, TableError> {
         let number = version_of(stamp);
-        let policy = records.get(number).and_then(|record| record.read(stamp)).ok_or(TableError::Corrupt)?;
-        let list = mix(fold(&encode(&policy)) ^ number as u64) as usize % LISTS;
+        let (policy, keep) =
+            records.get(number).and_then(|record| record.read_kept(stamp)).ok_or(TableError::Corrupt)?;
+        let list = mix(fold(&encode(&policy, keep)) ^ number as u64) as usize % LISTS;
         let (Some(place), Some(made)) = (self.compiled.get(number), self.made.get(list)) else {
             return Err(TableError::Corrupt);
         };
-        if let Some(version) = self.made_before(made, stamp, &policy) {
+        if let Some(version) = self.made_before(made, stamp, &policy, keep) {
             // Relaxed: whoever reads the pointer that is stored next reads this stamp or a later one. With another stamp than the one
             // that is asked for, the version is looked for again, here.
             version.stamp.store(stamp, Ordering::Relaxed);
             place.store(ptr::from_ref(version).cast_mut(), Ordering::Release);
             return Ok(version);
         }
-        let version = Version::of(&policy, stamp).ok_or(TableError::Corrupt)?;
+        let version = Version::of(&policy, keep, stamp).ok_or(TableError::Corrupt)?;
         let new = Box::into_raw(boxed(version).ok_or(TableError::NoMemory)?);
         let mut head = made.load(Ordering::Acquire);
         loop {
@@ -139,13 +144,13 @@ impl Versions {
 
     /// A version of that number that this process has compiled of the same policy for an earlier stamp. It differs in nothing but
     /// its stamp, so a thread that still has it decides as it would have.
-    fn made_before(&self, made: &AtomicPtr<Version>, stamp: u64, policy: &Policy) -> Option<&Version> {
+    fn made_before(&self, made: &AtomicPtr<Version>, stamp: u64, policy: &Policy, keep: Keep) -> Option<&Version> {
         let mut at = made.load(Ordering::Acquire);
         for _ in 0..REMEMBERED {
             // SAFETY: null, or in the list, from which nothing is taken before `self` is dropped.
             let version = unsafe { at.as_ref() }?;
             let same_number = version.key == (version_of(stamp) as u64) << TAG_BITS;
-            if same_number && version.policy == policy_of(stamp) && version.terms == *policy {
+            if same_number && version.policy == policy_of(stamp) && version.terms == *policy && version.keep == keep {
                 return Some(version);
             }
             at = version.next;
@@ -155,8 +160,8 @@ impl Versions {
 }
 
 impl Version {
-    /// The version of that stamp and policy.
-    fn of(policy: &Policy, stamp: u64) -> Option<Version> {
+    /// The version of that stamp and policy, to which debts are brought as `keep` says.
+    fn of(policy: &Policy, keep: Keep, stamp: u64) -> Option<Version> {
         let wide = Wide::new(policy).ok()?;
         // A limit of 0 is closed whatever its algorithm.
         let rule = if wide.is_some() || policy.limit == 0 { Rule::Closed } else { Rule::new(policy).ok()? };
@@ -171,6 +176,7 @@ impl Version {
             policy: number,
             salt: if number == 0 { 0 } else { mix(u64::from(number)) },
             terms: *policy,
+            keep,
             rule,
             plain,
             words_are_times: matches!(rule, Rule::Gcra(_) | Rule::Pacer(_)),
@@ -196,6 +202,11 @@ impl Drop for Versions {
 impl Record {
     /// The policy of the version `stamp`, if it is that version's record and whole.
     pub(super) fn read(&self, stamp: u64) -> Option<Policy> {
+        self.read_kept(stamp).map(|(policy, _)| policy)
+    }
+
+    /// [`Record::read`], and how debts are brought to this version.
+    fn read_kept(&self, stamp: u64) -> Option<(Policy, Keep)> {
         // Acquire: the words were written before the stamp.
         if stamp <= CLAIMED || self.stamp.load(Ordering::Acquire) != stamp {
             return None;
@@ -219,8 +230,8 @@ impl Record {
     }
 
     /// Writes a claimed record and publishes it.
-    fn publish(&self, policy: &Policy, stamp: u64) {
-        let words = encode(policy);
+    fn publish(&self, policy: &Policy, keep: Keep, stamp: u64) {
+        let words = encode(policy, keep);
         for (to, word) in self.words.iter().zip(words) {
             to.store(word, Ordering::Relaxed);
         }
@@ -264,7 +275,7 @@ fn add_unless(
         if current.load(Ordering::Relaxed) == 0 {
             // The stamp names the policy's number, so it is written anew for each that is tried. Nobody knows it yet.
             let stamp = stamp(header, number as u32, version);
-            record.publish(policy, stamp);
+            record.publish(policy, Keep::Count, stamp);
             // Release: with the record.
             if current.compare_exchange(0, stamp, Ordering::Release, Ordering::Relaxed).is_ok() {
                 return Ok(number as u32);
@@ -302,6 +313,7 @@ pub(super) fn change(
     records: &[Record; VERSIONS],
     number: u32,
     policy: &Policy,
+    keep: Keep,
 ) -> Result<(), TableError> {
     let current = header.current.get(number as usize).ok_or(TableError::NoSuchPolicy)?;
     let mut seen = current.load(Ordering::Acquire);
@@ -313,7 +325,7 @@ pub(super) fn change(
     }
     let (version, record) = claim(header, records)?;
     let stamp = stamp(header, number, version);
-    record.publish(policy, stamp);
+    record.publish(policy, keep, stamp);
     // Generations of a policy only grow: of two that change it at once the later one stays, and what `former` finds is
     // never made current again.
     for _ in 0..ROUNDS {
@@ -388,7 +400,7 @@ fn policy_in(head: &[u8], stamp: u64) -> Option<Policy> {
         *word = word_of(head, at + offset_of!(Record, words) / 8 + n)?;
     }
     let whole = word_of(head, at)? == stamp && word_of(head, at + 1)? == fold(&words);
-    whole.then(|| decode(&words)).flatten()
+    whole.then(|| decode(&words)).flatten().map(|(policy, _)| policy)
 }
 
 /// Whether there is a version that a slot with this key word can be under.
@@ -396,7 +408,8 @@ pub(super) fn is_known(records: &[Record; VERSIONS], key: u64) -> bool {
     let version = (key >> TAG_BITS) as usize;
     records.get(version).is_some_and(|record| {
         let stamp = record.stamp.load(Ordering::Acquire);
-        version_of(stamp) == version && record.read(stamp).is_some_and(|policy| Version::of(&policy, stamp).is_some())
+        version_of(stamp) == version
+            && record.read_kept(stamp).is_some_and(|(policy, keep)| Version::of(&policy, keep, stamp).is_some())
     })
 }
 
@@ -429,73 +442,6 @@ fn claim<'a>(header: &Header, records: &'a [Record; VERSIONS]) -> Result<(usize,
 fn stamp(header: &Header, number: u32, version: usize) -> u64 {
     let generation = header.generation.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     generation << 16 | u64::from(number & 0xff) << 8 | version as u64
-}
-
-fn encode(policy: &Policy) -> [u64; RECORD_WORDS] {
-    let Policy {
-        limit,
-        period,
-        burst,
-        kind,
-        init,
-        borrow,
-        anchor,
-        segments,
-        mode,
-        slack,
-        warm_up,
-        cold,
-        count_rejected,
-        unit,
-    } = *policy;
-    [
-        limit,
-        period,
-        burst,
-        kind as u64,
-        init,
-        u64::from(borrow),
-        anchor as u64,
-        u64::from(segments),
-        mode as u64,
-        slack,
-        warm_up,
-        u64::from(cold),
-        u64::from(count_rejected),
-        unit as u64,
-    ]
-}
-
-/// The policy of these words; `None` if they are none's.
-fn decode(words: &[u64; RECORD_WORDS]) -> Option<Policy> {
-    let [limit, period, burst, kind, init, borrow, anchor, segments, mode, slack, warm_up, cold, count_rejected, unit] =
-        *words;
-    let flag = |word: u64| match word {
-        0 => Some(false),
-        1 => Some(true),
-        _ => None,
-    };
-    Some(Policy {
-        limit,
-        period,
-        burst,
-        kind: *Kind::ALL.get(usize::try_from(kind).ok()?)?,
-        init,
-        borrow: flag(borrow)?,
-        anchor: if flag(anchor)? { Anchor::First } else { Anchor::Epoch },
-        segments: u32::try_from(segments).ok()?,
-        mode: match mode {
-            0 => Mode::N,
-            1 => Mode::Strict,
-            2 => Mode::Interpolated,
-            _ => return None,
-        },
-        slack,
-        warm_up,
-        cold: u32::try_from(cold).ok()?,
-        count_rejected: flag(count_rejected)?,
-        unit: if flag(unit)? { Unit::Bytes } else { Unit::Permits },
-    })
 }
 
 const _: () = assert!(core::mem::size_of::<AtomicU64>() == 8);

@@ -113,6 +113,8 @@ enum {
     TOLLBAR_TABLE_SEEDED = 1,
     TOLLBAR_TABLE_SMALL_PAGES = 2,
     TOLLBAR_TABLE_TRUST_ANYONE = 4,
+    TOLLBAR_KEEP_COUNT = 0,
+    TOLLBAR_KEEP_TIME = 1,
     TOLLBAR_RESCUE_SHARE = 0,
     TOLLBAR_RESCUE_DENY = 1,
     TOLLBAR_RESCUE_ALLOW = 2,
@@ -475,6 +477,10 @@ int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
 int32_t tollbar_table_set_policy(const tollbar_table *table,
                                  uint32_t number,
                                  const tollbar_policy_spec *spec);
+int32_t tollbar_table_set_policy_keeping(const tollbar_table *table,
+                                         uint32_t number,
+                                         const tollbar_policy_spec *spec,
+                                         uint32_t keep);
 int32_t tollbar_table_get_policy(const tollbar_table *table,
                                  uint32_t number,
                                  tollbar_policy_spec *out);

@@ -145,13 +145,17 @@ function Table:policy(policy)
     return core.print_policy(spec)
 end
 
---- Changes a policy, in all processes at once; keys keep what they owe.
-function Table:set_policy(policy, to)
+local KEEPS = { count = lib.TOLLBAR_KEEP_COUNT, time = lib.TOLLBAR_KEEP_TIME }
+
+--- Changes a policy, in all processes at once. Keys keep the permits that they have left, up to the new burst; with `keep` "time"
+-- the time until their debts are paid.
+function Table:set_policy(policy, to, keep)
+    local kept = core.choice("keep", keep or "count", KEEPS)
     local spec, message, code = core.policy(to)
     if not spec then
         return nil, message, code
     end
-    return yes(lib.tollbar_table_set_policy(self.handle, number(policy), spec), "the table")
+    return yes(lib.tollbar_table_set_policy_keeping(self.handle, number(policy), spec, kept), "the table")
 end
 
 local function numbered(self, ask, policy)

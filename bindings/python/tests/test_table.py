@@ -118,6 +118,18 @@ def test_policies_by_name_and_number():
     assert Table(["1/h", "2/h"], capacity=5).check("k", policy=1).remaining == 1
 
 
+def test_a_changed_policy_keeps_permits_or_time():
+    at, waits = 10**12, {}
+    for keep in ("count", "time"):
+        table = Table("3/min", capacity=10)
+        assert table.take_up_to("k", 9, at=at) == 3
+        table.set_policy(0, "1000/s burst 1000", keep=keep)
+        waits[keep] = table.check("k", at=at).retry_after
+    assert waits["count"] == 0.001 and 58.9 < waits["time"] <= 59.01
+    with pytest.raises(ValueError, match="count"):
+        table.set_policy(0, "1/s", keep="sum")
+
+
 def test_tables_that_cannot_be_made():
     for policies in ([], {}, ["1/s"] * 129):
         with pytest.raises(tollbar.TableError):

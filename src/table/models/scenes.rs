@@ -307,6 +307,45 @@ fn a_policy_changes() {
     });
 }
 
+/// A change under which a key owes for a shorter time: it moves to another slot, once, and keeps its number of permits; its former slot
+/// stays taken until its time.
+#[test]
+fn a_key_moves_to_a_faster_policy() {
+    const OLD: u64 = 120;
+    let fast = |played: &Played| {
+        let is_fast = |pair: &&Pair| pair.key >> TAG_BITS == 6 && pair.key & TAG == K.0;
+        played.last().iter().filter(is_fast).map(|pair| pair.state).collect::<Vec<_>>()
+    };
+    // Empty at 100 under both versions; at 102 one permit has come back under the new one.
+    let asks: &[Act] = &[Ask(K, 100, 1), Ask(K, 102, 1)];
+    let changes: &[Act] = &[SetVersion(6), Ask(K, 100, 1), Ask(K, 102, 1)];
+    model("moves", 3, scene(Deny, &[held(K, OLD), EMPTY], &[changes, asks]), move |played| {
+        assert!(played.admitted(K) <= 1, "{:?}", played.changes);
+        assert_eq!(fast(played).len(), 1);
+        assert!(played.last().iter().any(|pair| expires(*pair) >= OLD), "{:?}", played.changes);
+    });
+    model(
+        "moves, 3 threads",
+        2,
+        scene(Deny, &[held(K, OLD), EMPTY], &[changes, asks, &[Ask(K, 102, 1)]]),
+        move |played| {
+            assert!(played.admitted(K) <= 1, "{:?}", played.changes);
+            assert_eq!(fast(played).len(), 1);
+        },
+    );
+    // A newcomer wants the slot too; with a clock that is ahead, the former one as well.
+    for now in [100, 130] {
+        let threads: &[&[Act]] = &[changes, asks, &[Ask(N, now, 1)]];
+        model("moves, newcomer", 2, scene(Deny, &[held(K, OLD), EMPTY], threads), move |played| {
+            assert!(played.admitted(K) <= 1 && fast(played).len() <= 1, "{:?}", played.changes);
+        });
+    }
+    // No place to move to: it keeps the time.
+    model("moves, full", 3, scene(Deny, &[held(K, OLD), other(0, 300)], &[changes, asks]), move |played| {
+        assert_eq!((played.admitted(K), fast(played)), (0, Vec::from([OLD])));
+    });
+}
+
 /// Requests that go the short way, and leases, which are such of a higher cost: beside each other, and beside everything that can become
 /// of their slot.
 #[test]

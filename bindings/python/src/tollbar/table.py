@@ -150,9 +150,12 @@ class Table(_core.Table):
         """That policy as it is now."""
         return Policy(self._text(policy))
 
-    def set_policy(self, policy: int | str, to: str | Policy) -> None:
-        """Changes a policy, in all processes at once; keys keep what they owe."""
-        self._set_policy(policy, _text(to))
+    def set_policy(self, policy: int | str, to: str | Policy, *, keep: str = "count") -> None:
+        """Changes a policy, in all processes at once. Keys keep the permits that they have left, up to the new burst;
+        with keep="time" the time until their debts are paid."""
+        if keep not in ("count", "time"):
+            raise ValueError(f'keep is "count" or "time", not {keep!r}')
+        self._set_policy(policy, _text(to), keep == "time")
 
     def add_policy(self, policy: str | Policy) -> int:
         """One more policy, in all processes; its number."""
