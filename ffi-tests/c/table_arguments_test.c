@@ -75,7 +75,7 @@ static void c4_arguments_of_making_one(void **state) {
         options->clock = TOLLBAR_CLOCK_WALL + 1;
         assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CHOICE);
         options->clock = 0;
-        options->flags |= 4;
+        options->flags |= 8;
         assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_RESERVED);
         options->flags = UINT32_C(1) << 31;
         assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_RESERVED);
