@@ -117,7 +117,8 @@ fn a_fresh_limiter_admits_until_the_last_time_and_not_after() {
         for now in times(last) {
             let state = State::new(&policy).expect("a state");
             if now <= last {
-                assert_eq!(state.peek_at(now, 1).verdict, Verdict::Allowed, "{text} at {now} of {last}");
+                let fresh = state.peek_at(now, 1);
+                assert!(fresh.is_allowed() && fresh.remaining >= 1, "{text} at {now} of {last}: {fresh:?}");
                 assert_eq!(state.admit_at(now, 1), Verdict::Allowed, "{text} at {now} of {last}");
             } else {
                 refuses(text, &state, now);
