@@ -450,7 +450,7 @@ int32_t tollbar_policy_spec_print(const tollbar_policy_spec *spec,
 /* Whether a limiter can be made of it: 0, or the error that making one would return. */
 int32_t tollbar_policy_spec_check(const tollbar_policy_spec *spec);
 
-/* The last clock reading, in nanoseconds, at which the policy admits anything: see [C3]. Returns 0, or the error that
+/* The last clock reading, in nanoseconds, at which the policy admits anything: see C3. Returns 0, or the error that
  * tollbar_policy_spec_check would return. */
 int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec,
                                       uint64_t *last_ns);

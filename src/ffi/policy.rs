@@ -196,7 +196,7 @@ pub unsafe extern "C" fn tollbar_policy_spec_check(spec: *const tollbar_policy_s
     })
 }
 
-/// The last clock reading, in nanoseconds, at which the policy admits anything: see [C3]. Returns 0, or the error that
+/// The last clock reading, in nanoseconds, at which the policy admits anything: see C3. Returns 0, or the error that
 /// tollbar_policy_spec_check would return.
 ///
 /// # Safety

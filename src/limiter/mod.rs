@@ -27,11 +27,12 @@ pub use watch::Watch;
 use crate::clock::Clock;
 #[cfg(not(unix))]
 use crate::clock::Manual as Usual;
-#[cfg(unix)]
-use crate::clock::Utc as Usual;
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Policy, PolicyError};
 use waiting::Waiters;
+
+#[cfg(unix)]
+type Usual = crate::clock::Utc<crate::clock::Tsc>;
 
 /// A state that threads share. All calls are lock-free, and none allocates or blocks.
 pub trait Shared: Sync {
