@@ -219,6 +219,16 @@ TEST(counters_and_health) {
     CHECK(logins.stats().keys == 0 && logins.stats().vacated == 2);
 }
 
+TEST(ten_refusals_raise_one_number_by_ten) {
+    const table logins(1000, {"2/min", "5/min"});
+    for (int i = 0; i < 12; i++)
+        CHECK(logins.check_at(1h, "ann").allowed() == (i < 2));
+    const auto counts = logins.counts();
+    CHECK(counts.allowed == 2 && counts.denied == 10 && counts.never == 0);
+    CHECK(logins.try_counts(1)->denied == 0 && logins.try_counts(2).error() == errc::no_such_policy);
+    CHECK(logins.stats().denied == 10 && logins.stats().allowed == 2);
+}
+
 TEST(damage_is_seen_and_repaired) {
     const tollbar::spec one("2/min");
     const auto size = static_cast<std::size_t>(table::bytes(seeded(100), {one}));

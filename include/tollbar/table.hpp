@@ -248,6 +248,14 @@ public:
         return detail::done(code, raw);
     }
 
+    /// Decisions by verdict under one policy, of all threads and processes that use the table. stats() has the sums of all policies.
+    decision_counts counts(std::uint32_t policy = 0) const { return try_counts(policy).value(); }
+    result<decision_counts> try_counts(std::uint32_t policy = 0) const noexcept {
+        auto raw = detail::blank<tollbar_counts>();
+        const std::int32_t code = tollbar_table_get_counts(get(), policy, &raw);
+        return detail::done(code, raw);
+    }
+
     /// Makes slots vacant whose keys have expired: `most` slots from number `from` on. The table does without; it is
     /// for those who want to know how many keys have a debt.
     sweep_result sweep(std::optional<instant> at = std::nullopt, std::uint64_t from = 0,
