@@ -45,8 +45,8 @@ func (c Circuit) String() string {
 	return "unknown"
 }
 
-// LeaseOptions say how a limit is shared. Nodes and URL are needed; all machines of a limit say the same, but for URL,
-// Capacity and OnChange.
+// LeaseOptions say how a limit is shared. Nodes and URL are needed. All machines of a limit should have the same options, but for
+// URL, Capacity and OnChange; while a change is rolled out, the stricter ones apply.
 type LeaseOptions struct {
 	// Nodes is how many machines share the limit, at most: 1 to 65,535.
 	Nodes uint32

@@ -67,7 +67,10 @@ impl Mine {
         let is_wiped = memory.wipe_in_children();
         // Now, so that no request of this process waits for a page.
         memory.populate();
-        Ok(Mine { memory, is_wiped })
+        let mine = Mine { memory, is_wiped };
+        // The name of the PID namespace is in a file: it is read here, and not by a decision. A child reads it for itself.
+        mine.process();
+        Ok(mine)
     }
 
     /// The calling thread's line under `policy`, if it is where most are.
