@@ -40,8 +40,9 @@
  *      No call locks; none but _wait and those that make or end things allocates, blocks or enters
  *      the kernel, but for these: reading the system's clock, which all calls do in a process's first
  *      millisecond; a process allocates once more for a policy that another has changed in a table
- *      they share; and the first decision of a thread under a policy of a table asks the system for the
- *      process's number and whether up to 32 others live. All may be used on both sides of a fork.
+ *      they share; the first decision of a thread under a policy of a table asks the system whether up
+ *      to 32 other processes live; and the first decision in a child after a fork asks for the child's
+ *      number and PID namespace. All may be used on both sides of a fork.
  * [C6] Structs that start with `struct_size` may grow. Initialise them with their _INIT macro; a
  *      library of another version reads and writes only what both know, and refuses with
  *      TOLLBAR_E_RESERVED what it would have to ignore.
@@ -1337,8 +1338,7 @@ typedef struct tollbar_table_copied {
  * TOLLBAR_E_MIXED. Then nothing has been copied.
  *
  * Where the policy of a number is another one, a key has as many permits less than a fresh one as it had before; what has
- * been paid of a permit is lost. (tollbar_table_set_policy keeps the time until a debt is paid. Where a rate is raised
- * and nobody is to wait by the old one any more, a copy is the way.)
+ * been paid of a permit is lost. (tollbar_table_set_policy keeps what a key has left instead.)
  *
  * Both may be in use meanwhile. What `from` is charged later is not in `table`, until it is copied again: of a key that is in
  * both, the state that owes longer stays. A key without a place drives out nobody, whatever `on_full` says; `out`, which may

@@ -295,6 +295,8 @@ fn a_change_of_policy_voids_credit() {
     let table = table("1000/s burst 1000");
     let mut keys = warm(&table, SEC);
     table.set_policy(FIRST, &policy("1/day burst 1")).unwrap();
+    // The key keeps as many permits as it has left in the table, cut to the new burst; the credit is not among them.
+    assert_eq!(keys.admit_at(FIRST, KEY, SEC, 1), Verdict::Allowed);
     assert_eq!(keys.admit_at(FIRST, KEY, SEC, 1), Verdict::Denied);
     assert_eq!(keys.admit_at(FIRST, KEY, SEC, 2), Verdict::Never);
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{policy, Rng, DAY, MS, SEC, US};
-use tollbar::table::{HotKeys, Options, PolicyId, Request, Table};
+use tollbar::table::{HotKeys, Keep, Options, PolicyId, Request, Table};
 use tollbar::{Policy, Verdict};
 
 const FIRST: PolicyId = PolicyId::FIRST;
@@ -25,7 +25,9 @@ fn a_change_of_policy_counts_what_it_vacates() {
             assert_eq!(table.admit_at(FIRST, key, now, 2), Verdict::Allowed);
         }
         inserted += keys.len() as u64;
-        table.set_policy(FIRST, &policy(["3/s burst 4", "1/s burst 2"][round as usize % 2])).unwrap();
+        // The time is kept, so no key moves to another slot because it owes for less time than before.
+        let next = policy(["3/s burst 4", "1/s burst 2"][round as usize % 2]);
+        table.set_policy_keeping(FIRST, &next, Keep::Time).unwrap();
         // After 1 ms all of them owe. After a minute none of them does.
         let owing = rng.below(keys.len() as u64) as usize;
         for key in &keys[..owing] {

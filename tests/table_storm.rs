@@ -16,7 +16,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
-use tollbar::table::{Options, PolicyId, Request, Table};
+use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
 use tollbar::{Policy, Verdict};
 
 /// Processes at a time.
@@ -42,8 +42,10 @@ fn kills() -> u64 {
 }
 
 fn options() -> Options {
-    // The smallest table there is, with 4,096 slots.
-    Options { clock: tollbar::clock::Source::Monotonic, ..Options::new(1).with_seed(6) }
+    // The smallest table there is, with 5,120 slots. Deny: what a key was charged is compared with what it was granted, so no key
+    // may be forgotten.
+    let options = Options::new(1).with_seed(6).with_on_full(OnFull::Deny);
+    Options { clock: tollbar::clock::Source::Monotonic, ..options }
 }
 
 /// Words that all processes see: each process's steps, whether it has seen something that must not be, and what it was

@@ -35,8 +35,7 @@ const _: () = assert!(size_of::<tollbar_table_copied>() == 24);
 /// TOLLBAR_E_MIXED. Then nothing has been copied.
 ///
 /// Where the policy of a number is another one, a key has as many permits less than a fresh one as it had before; what has
-/// been paid of a permit is lost. (tollbar_table_set_policy keeps the time until a debt is paid. Where a rate is raised
-/// and nobody is to wait by the old one any more, a copy is the way.)
+/// been paid of a permit is lost. (tollbar_table_set_policy keeps what a key has left instead.)
 ///
 /// Both may be in use meanwhile. What `from` is charged later is not in `table`, until it is copied again: of a key that is in
 /// both, the state that owes longer stays. A key without a place drives out nobody, whatever `on_full` says; `out`, which may

@@ -12,6 +12,7 @@ pub(crate) mod ring;
 mod state;
 #[cfg(unix)]
 pub mod striped;
+#[cfg(unix)]
 pub(crate) mod thread;
 mod waiting;
 mod watch;

@@ -101,14 +101,14 @@ pub use transfer::Copied;
 /// The policies that a table may have.
 pub const POLICIES_MOST: usize = 128;
 
-/// What a key keeps of its debt when its policy is changed.
+/// What a key keeps when its policy is changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Keep {
-    /// The permits that it has taken, up to the new burst: no wait is longer than the new policy refills.
+    /// The permits that it has left, cut to the new burst: no wait is longer than the new policy takes to refill.
     #[default]
     Count = 0,
-    /// The time until they are paid for.
+    /// The time until its debt is paid.
     Time = 1,
 }
 

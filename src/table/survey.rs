@@ -269,7 +269,7 @@ impl Table {
         self.free_versions(|| versions::find_or_add(self.header(), self.records(), policy)).map(PolicyId::new)
     }
 
-    /// Changes a policy while the table is in use, in all processes at once. A key keeps the permits that it has taken, up to
+    /// Changes a policy while the table is in use, in all processes at once. A key keeps the permits that it has left, cut to
     /// the new burst ([`Keep::Count`]): it is carried over when it is next asked for. In any window of time with one change no
     /// more is admitted than the two policies' bounds together; with several, than those of all.
     ///

@@ -24,7 +24,7 @@ impl Table {
     /// the same seed and clock, this one must have a policy of each number that `from` has, and all are of one word.
     ///
     /// Where the policy of a number is another one, a key has as many permits less than a fresh one as it had before, if so
-    /// many there are; what has been paid of a permit is lost. [`Table::set_policy`] does the same within one table.
+    /// many there are; what has been paid of a permit is lost. ([`Table::set_policy`] keeps what a key has left instead.)
     ///
     /// Both may be in use. What `from` is charged later is not here; to copy again brings it over. Of a key that this table
     /// has, too, the state that owes longer stays: nobody is forgiven and nobody charged twice.
