@@ -126,7 +126,8 @@ static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
     error = tollbar_table_get_stats(zone->table, &stats);
     for (n = 0; error == 0 && n < zone->policies_n; n++) {
         if (n < stats.policies) {
-            error = tollbar_table_set_policy(zone->table, n, &zone->policies[n]);
+            /* With nginx a key keeps its excess over a reload, so that a larger burst lets more pass at once. */
+            error = tollbar_table_set_policy_keeping(zone->table, n, &zone->policies[n], TOLLBAR_KEEP_TIME);
         } else {
             error = tollbar_table_add_policy(zone->table, &zone->policies[n], &number);
         }

@@ -154,7 +154,7 @@ SYNC = [
      '"on_full" must not stand beside "sync" in zone "z"'),
     ("variables", f"{{{{tollbar_zone $arg_k zone=z:1m rate=$arg_r {STORE};}}}}", "",
      '"rate" and "burst" must not hold variables beside "sync" in zone "z"'),
-    ("too small for a node", f"{{{{{SHARED.replace(':1m', ':100k')}}}}}", "", 'zone "z" is too small, with "sync" it must have at least 176k'),
+    ("too small for a node", f"{{{{{SHARED.replace(':1m', ':100k')}}}}}", "", 'zone "z" is too small, with "sync" it must have at least 220k'),
     ("one name of two zones", f"[[{SHARED}]] {{{{{SHARED.replace('=z:', '=y:').replace(';', ' name=z;')}}}}}", "",
      'zone "y" must have another "name" in the store than zone "z", which has it in {first}; declared'),
     ("a URL", "{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 nodes=2 sync=http://127.0.0.1;}}", "",

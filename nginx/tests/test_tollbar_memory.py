@@ -56,7 +56,7 @@ def test_an_odd_stream_of_requests(tmp_path):
         nginx.stop()
     # It has been everywhere.
     for words in ("limiting requests,", "limiting requests, dry run", "delaying request,", "is more than 65535 bytes",
-                  "invalid rate", "invalid cost", "is one too many"):
+                  "invalid rate", "invalid cost", "a table has 1 to 128 policies"):
         assert nginx.said(words), words
     assert memory.faults(report) == []
 

@@ -2,7 +2,7 @@
 
 use crate::keys::{Key, BATCH};
 use crate::limit::Limit;
-use tollbar::clock::{Clock, Tsc};
+use tollbar::clock::{Clock, Tsc, Utc};
 use tollbar::table::{HotKeys, Options, PolicyId, Request, Table};
 use tollbar::{Decision, Policy, Verdict};
 
@@ -77,7 +77,7 @@ impl Ours {
 
     /// The clock that `admit` reads.
     pub fn now() -> u64 {
-        Tsc.now()
+        Utc::<Tsc>::default().now()
     }
 }
 
