@@ -291,7 +291,7 @@ pub(super) fn first_to_expire<'a>(
     match former {
         None => Ok(first),
         Some(former) => {
-            bring_over(terms, key, now, former, first);
+            bring_over(terms, home, key, now, former, first);
             Err(Again)
         }
     }
@@ -299,7 +299,14 @@ pub(super) fn first_to_expire<'a>(
 
 /// Brings a key to the current version of its policy, `key`, from `former`. `first` is the first to expire of its other candidates.
 /// Whether it succeeds or not, the key is to be looked up again.
-fn bring_over(terms: &impl Terms, key: u64, now: u64, former: Candidate<'_>, first: Option<Candidate<'_>>) {
+fn bring_over<'a>(
+    terms: &impl Terms,
+    home: &Home<'a>,
+    key: u64,
+    now: u64,
+    former: Candidate<'_>,
+    first: Option<Candidate<'a>>,
+) {
     let Candidate { slot, pair, expires } = former;
     let vacant = Pair { key: 0, state: expires };
     // What has expired owes nothing, and may not be made to.
@@ -307,15 +314,14 @@ fn bring_over(terms: &impl Terms, key: u64, now: u64, former: Candidate<'_>, fir
     let new = match (state, first) {
         (0, _) => vacant,
         _ if terms.expires_at(Pair { key, state }) >= expires => Pair { key, state },
-        // A slot's time may not fall: the key moves to a slot that has expired, and its old one stays taken until its time.
-        // The new slot is the first to expire as for any newcomer, so the key gets no second one: its old slot would not have
-        // been chosen, since that has not expired. A thread that is killed between the two swaps leaves the old slot to expire.
+        // A slot's time may not fall: the key moves to a slot that has expired, and its old one stays taken until its time. The
+        // old slot is left first: another thread may bring the key over in place, and then the key would have two slots.
         (_, Some(first)) if first.expires <= now => {
-            if first.slot.swap(first.pair, Pair { key, state }).is_err() {
-                return;
+            if slot.swap(pair, vacant).is_ok() {
+                terms.vacated();
+                put(terms, home, key, state, now, first);
             }
-            terms.moved(if first.pair.key == 0 { Event::Inserted } else { Event::Reclaimed });
-            vacant
+            return;
         }
         // There is no place for it: it owes as long as it did, which is longer.
         _ => Pair { key, state: terms.adopt(key, pair) },
@@ -323,6 +329,24 @@ fn bring_over(terms: &impl Terms, key: u64, now: u64, former: Candidate<'_>, fir
     // Failing, somebody else has changed it.
     if slot.swap(pair, new).is_ok() && new.key == 0 {
         terms.vacated();
+    }
+}
+
+/// Puts a key that has just left its slot into `first`, or into what is first to expire by then, with `state`. A thread that is killed
+/// before, or that finds the key put in by another request, leaves the key as that request made it: a fresh key of the new policy.
+fn put<'a>(terms: &impl Terms, home: &Home<'a>, key: u64, state: u64, now: u64, mut first: Candidate<'a>) {
+    for _ in 0..TRIES {
+        if first.expires > now {
+            return;
+        }
+        if first.slot.swap(first.pair, Pair { key, state }).is_ok() {
+            terms.moved(if first.pair.key == 0 { Event::Inserted } else { Event::Reclaimed });
+            return;
+        }
+        match first_to_expire(terms, home, key, now) {
+            Ok(Some(next)) => first = next,
+            _ => return,
+        }
     }
 }
 
