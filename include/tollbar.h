@@ -888,7 +888,7 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
 /* The system is not advised to use huge pages. */
 #define TOLLBAR_TABLE_SMALL_PAGES 2u
 
-/* A file is taken whoever made it and whoever may write it. Who may write it decides who is admitted, and its owner can
+/* A file is opened whatever its owner and permissions are. Every user who may write it can admit or refuse keys, and its owner can
  * end this process by SIGBUS at any time. */
 #define TOLLBAR_TABLE_TRUST_ANYONE 4u
 
@@ -1181,8 +1181,8 @@ typedef struct tollbar_table_stats {
     uint64_t slots;
     /* The bytes it takes. */
     uint64_t bytes;
-    /* Slots that hold a key, expired or not. A slot that waits after a reset until its key's debt would have been paid holds none,
-     * and is given to nobody: tollbar_table_validate counts those. */
+    /* Slots that hold a key, expired or not. After a reset a slot stays empty until its key's debt would have been paid; no key
+     * may take it until then, and it is not counted here. tollbar_table_validate counts such slots. */
     uint64_t keys;
     /* Keys that were put into an empty or vacant slot. */
     uint64_t inserted;

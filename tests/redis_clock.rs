@@ -94,7 +94,8 @@ fn run(name: &str, first: i64, steps: impl FnOnce(&Fleet, &Shift)) -> Fleet {
     fleet
 }
 
-/// From a life and the grace after the step on. A fleet that has come back has more than half; one that has not had none.
+/// Measures the rate from one lease life and the grace after the step on. A fleet that has recovered admits more than half of the
+/// limit; before the mend it admitted nothing.
 fn back_again(fleet: &Fleet, from: Duration) {
     let rate = fleet.rate(from + Duration::from_millis(1050), length());
     assert!(rate >= 0.6 * LIMIT, "{rate:.0}/s after the step");

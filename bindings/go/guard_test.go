@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// No call is inside when close has returned: what Close gives back then is nobody's any more.
+// When close has returned, no call uses the C object, so Close may free it.
 //
 // In each round callers enter and leave until they are turned away, and close comes into the midst of it. A guard that
 // looks whether it is closed before it counts the caller is found out within some hundred rounds of the hundred thousand.

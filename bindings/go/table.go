@@ -50,8 +50,8 @@ type TableOptions struct {
 	Seed *uint64
 	// SmallPages: the system is not advised to use huge pages.
 	SmallPages bool
-	// TrustAnyone: a file is taken whoever made it and whoever may write it. Who may write it decides who is admitted, and its
-	// owner can end this process by SIGBUS.
+	// TrustAnyone opens a file whatever its owner and permissions are. Every user who may write the file can admit or refuse
+	// keys, and its owner can end this process by SIGBUS.
 	TrustAnyone bool
 }
 

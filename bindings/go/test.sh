@@ -100,7 +100,7 @@ installed() {
 reads() { (installed); }
 holds "the README's program, with an installed library" reads
 
-# What a reader is told whose build cannot work: what is missing, and what to do.
+# A build that cannot work fails with a message that says what is missing and what to do.
 says() {
     expected=$1
     shift

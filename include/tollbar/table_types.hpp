@@ -45,7 +45,7 @@ enum class missing_key : std::uint32_t {
 enum class trust : std::uint32_t {
     /// One of the caller's effective user or of root, which nobody else may write (but whom the mode names) or replace.
     owner,
-    /// Any. Who may write it decides who is admitted, and its owner can end this process by SIGBUS at any time.
+    /// Any file. Every user who may write it can admit or refuse keys, and its owner can end this process by SIGBUS at any time.
     anyone,
 };
 

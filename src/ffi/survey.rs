@@ -73,8 +73,8 @@ pub struct tollbar_table_stats {
     pub slots: u64,
     /// The bytes it takes.
     pub bytes: u64,
-    /// Slots that hold a key, expired or not. A slot that waits after a reset until its key's debt would have been paid holds none,
-    /// and is given to nobody: tollbar_table_validate counts those.
+    /// Slots that hold a key, expired or not. After a reset a slot stays empty until its key's debt would have been paid; no key
+    /// may take it until then, and it is not counted here. tollbar_table_validate counts such slots.
     pub keys: u64,
     /// Keys that were put into an empty or vacant slot.
     pub inserted: u64,

@@ -34,7 +34,7 @@ pub const TOLLBAR_MISSING_REPORT: u32 = 2;
 pub const TOLLBAR_TABLE_SEEDED: u32 = 1;
 /// The system is not advised to use huge pages.
 pub const TOLLBAR_TABLE_SMALL_PAGES: u32 = 2;
-/// A file is taken whoever made it and whoever may write it. Who may write it decides who is admitted, and its owner can
+/// A file is opened whatever its owner and permissions are. Every user who may write it can admit or refuse keys, and its owner can
 /// end this process by SIGBUS at any time.
 pub const TOLLBAR_TABLE_TRUST_ANYONE: u32 = 4;
 

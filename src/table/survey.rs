@@ -26,8 +26,8 @@ pub struct Stats {
     pub slots: u64,
     /// The bytes it takes.
     pub bytes: u64,
-    /// Slots that hold a key, expired or not. A slot that waits after a reset until its key's debt would have been paid holds none,
-    /// and is given to nobody: [`Table::validate`] counts those.
+    /// Slots that hold a key, expired or not. After a reset a slot stays empty until its key's debt would have been paid; no key
+    /// may take it until then, and it is not counted here. [`Table::validate`] counts such slots.
     pub keys: u64,
     /// Decisions under all policies ([`Table::counts`]).
     pub decisions: Counts,

@@ -88,7 +88,7 @@ type Limiter struct {
 type limit struct {
 	Limit
 	check, peek func(key string, cost uint64) (tollbar.Decision, error)
-	// Whether a request passes that costs more than what is left, and is paid for afterwards.
+	// The policy lends: a request may pass although it costs more than what is left, and later requests wait for it.
 	lends bool
 	// The name as a string of structured fields.
 	quoted string
@@ -245,7 +245,7 @@ func (l *limit) untilMore(key string, cost uint64, d tollbar.Decision) time.Dura
 	if !d.Allowed() && (l.Lease != nil || d.Remaining+1 == cost) {
 		return d.RetryAfter
 	}
-	// What lends passes more than what is left, so a peek does not say.
+	// A policy that lends admits more than what is left, so a peek cannot tell when what is left grows.
 	if l.Lease != nil || d.ResetAfter == 0 || (l.lends && d.Remaining != 0) {
 		return tollbar.Forever
 	}

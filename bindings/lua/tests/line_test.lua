@@ -78,7 +78,8 @@ test("of fifty that wait one asks, and they go in the order in which they came",
     for i = 1, 50 do
         equal(order[i], i)
     end
-    -- One nap for the turn and one or two, of whole milliseconds, for the permit. Who all ask nap some 1,200 times.
+    -- Each request sleeps once for its turn and once or twice, for whole milliseconds, for its permit. Without a line the
+    -- requests sleep some 1,200 times.
     assert(world.naps <= 250, world.naps)
 end)
 

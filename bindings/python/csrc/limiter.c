@@ -141,7 +141,7 @@ static PyObject *limiter_check_many(PyObject *self, PyObject *const *args, Py_ss
     return core_limiter_many(of(self)->handle, of(self)->state, given[0], now, timed);
 }
 
-/* _reserve(cost, patience_ns), by place. What a waiter has to do next:
+/* _reserve(cost, patience_ns), both positional. The answer tells a waiter what to do next:
  *     0           it has its permits and may use them now
  *     n > 0       it has its permits and may use them in n nanoseconds
  *     n < 0       it has nothing yet and may ask again in -n nanoseconds

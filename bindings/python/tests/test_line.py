@@ -67,7 +67,7 @@ def test_a_hundred_threads_make_two_checks_each(timeout):
     assert got == [True] * 100
     # 99 permits come back in 198 ms; not even one is taken that is not there.
     assert time.monotonic() - started >= 0.197
-    # The two of each that waits. On a busy machine some start so late that they need not wait.
+    # Each thread that waits checks twice. On a busy machine some threads start so late that they need not wait.
     # A sleep may end some nanoseconds early by the table's clock: then there is one more.
     assert 100 <= table.checks <= 230
     # Each that comes while others stand in line looks once whether it can be in time.

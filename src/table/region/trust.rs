@@ -16,7 +16,7 @@ pub enum Trust {
     /// [`Options::mode`]: crate::table::Options::mode
     #[default]
     Owner,
-    /// Any file. Who may write it decides who is admitted, and its owner can end this process by SIGBUS at any time.
+    /// Any file. Every user who may write it can admit or refuse keys, and its owner can end this process by SIGBUS at any time.
     Anyone,
 }
 

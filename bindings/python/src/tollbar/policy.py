@@ -94,7 +94,7 @@ class Policy:
 
     @property
     def _lends(self) -> bool:
-        """Whether a request passes that costs more than what is left, and is paid for afterwards."""
+        """The policy lends: a request may pass although it costs more than what is left, and later requests wait for it."""
         return self.algorithm in ("pacer", "warm-up") or bool(self._fields[12] & _BORROW)
 
     @property
