@@ -322,6 +322,52 @@ static void limiters_live_in_the_callers_memory(void **state) {
     free(block);
 }
 
+static void reservations_within_a_second(void **state) {
+    tollbar_limiter *limiter = limiter_of("1/100ms burst 10 init 0");
+    unsigned caller;
+    (void)state;
+    /* 15 callers at one instant, each with a second of patience; the bucket starts empty. */
+    for (caller = 0; caller < 15; caller++) {
+        uint64_t wait = 77;
+        int32_t verdict = tollbar_limiter_reserve_at(limiter, 0, 1, SEC, &wait);
+        assert_int_equal(verdict, caller < 10 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
+        assert_int_equal(wait, caller < 10 ? (caller + 1) * 100 * MS : 77);
+    }
+    tollbar_limiter_free(limiter);
+}
+
+static void reservations_of_a_lender(void **state) {
+    tollbar_limiter *lender = limiter_of("1/s borrow");
+    uint64_t wait = 77;
+    (void)state;
+    assert_int_equal(tollbar_limiter_reserve_at(lender, 0, 1000, UINT64_MAX, &wait), TOLLBAR_ALLOWED);
+    assert_int_equal(wait, 0);
+    assert_int_equal(tollbar_limiter_reserve_at(lender, 0, 1, UINT64_MAX, &wait), TOLLBAR_ALLOWED);
+    assert_int_equal(wait, 1000 * SEC);
+    tollbar_limiter_free(lender);
+}
+
+static void reservations_depart_at_the_pace(void **state) {
+    tollbar_limiter *pacer = limiter_of("100/s algo pacer"), *warm = limiter_of("100/s algo warm-up warm 2s");
+    uint64_t i, wait = 77, last = 0;
+    (void)state;
+    for (i = 0; i < 20; i++) {
+        assert_int_equal(tollbar_limiter_reserve_at(pacer, 0, 1, UINT64_MAX, &wait), TOLLBAR_ALLOWED);
+        assert_int_equal(wait, i * 10 * MS);
+    }
+    /* Gaps of 29.9, 29.7 ... 10.1 ms, then 10: 100 permits by 2 s, 200 by 3, 300 by 4. */
+    for (i = 0; i <= 300; i++) {
+        assert_int_equal(tollbar_limiter_reserve_at(warm, 0, 1, UINT64_MAX, &wait), TOLLBAR_ALLOWED);
+        if (i != 0)
+            assert_int_equal(wait - last, i <= 100 ? (301 - 2 * i) * 100 * US : 10 * MS);
+        last = wait;
+        if (i == 100 || i == 200 || i == 300)
+            assert_int_equal(wait, (1 + i / 100) * SEC);
+    }
+    tollbar_limiter_free(pacer);
+    tollbar_limiter_free(warm);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limiters_live_in_the_callers_memory),
@@ -338,6 +384,9 @@ int main(void) {
         cmocka_unit_test(c6_state_struct_sizes),
         cmocka_unit_test(c6_options_struct_sizes),
         cmocka_unit_test(s16_the_whole_life_of_a_limiter),
+        cmocka_unit_test(reservations_within_a_second),
+        cmocka_unit_test(reservations_of_a_lender),
+        cmocka_unit_test(reservations_depart_at_the_pace),
     };
     return cmocka_run_group_tests_name("limiters", tests, NULL, NULL);
 }

@@ -1,11 +1,11 @@
 # shellcheck shell=sh
 # The tests against the libraries as they are installed, with and without valgrind. Sourced.
-tests="first_call_test status_test policy_text_test policy_spec_test arguments_test cell_test limiter_test end_of_time_test traces_test wait_test fork_test striped_test hot_keys_test
+tests="first_call_test status_test policy_text_test policy_spec_test arguments_test cell_test limiter_test end_of_time_test vectors_test wait_test fork_test striped_test hot_keys_test
 table_test table_counts_test table_arguments_test table_file_test table_trust_test table_fork_test table_transfer_test prefix_test
 lease_test lease_arguments_test lease_redis_test lease_fork_test"
 # Programs of threads, which print TAP by themselves.
 threaded="threads lease_threads"
-c99="-std=c99 -g $strict -I$root/include"
+c99="-std=c99 -g $strict -I$root/include -DVECTORS=\"$root/tests/vectors/decisions.json\""
 
 # The library's own calls of these come to the test, which the linker can do for an archive only.
 wrapped=-Wl,--wrap=malloc,--wrap=calloc,--wrap=posix_memalign,--wrap=free,--wrap=nanosleep
@@ -25,7 +25,7 @@ compile_tests() {
     mkdir -p "$into"
     # shellcheck disable=SC2086
     for t in $tests; do
-        $compiler $c99 -o "$into/$t" "$here/$t.c" "$here/test.c" "$here/lease.c" "$here/redis.c" "$@" -lcmocka -lpthread || return 1
+        $compiler $c99 -o "$into/$t" "$here/$t.c" "$here/test.c" "$here/lease.c" "$here/redis.c" "$here/vectors.c" "$@" -lcmocka -lpthread || return 1
     done
     # shellcheck disable=SC2086
     for t in $threaded; do

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # The tests against the libraries as they are installed, under valgrind and under the sanitizers; the example. Sourced.
-cpp_tests="policy_test limiter_test table_test lease_test threads_test"
+cpp_tests="vectors_test policy_test limiter_test table_test lease_test threads_test"
 
 # DIRECTORY COMPILER-AND-FLAGS LIBRARIES...
 compile_cpp() {
@@ -8,9 +8,11 @@ compile_cpp() {
     shift 2
     mkdir -p "$into"
     gcc -std=c99 -g -O1 -c -o "$work/redis.o" "$root/ffi-tests/c/redis.c" || return 1
+    gcc -std=c99 -g -O1 -c -o "$work/vectors.o" "$root/ffi-tests/c/vectors.c" || return 1
     # shellcheck disable=SC2086
     for t in $cpp_tests; do
-        $compiler -g $cpp_strict -I"$root/include" -o "$into/$t" "$here/$t.cpp" "$work/redis.o" "$@" -lpthread || return 1
+        $compiler -g $cpp_strict -I"$root/include" -DVECTORS="\"$root/tests/vectors/decisions.json\"" -o "$into/$t" \
+            "$here/$t.cpp" "$work/redis.o" "$work/vectors.o" "$@" -lpthread || return 1
     done
 }
 
@@ -35,7 +37,7 @@ cpp_against_libraries() {
 cpp_under_valgrind() {
     [ -x "$work/so/table_test" ] || check "compile: g++ -std=c++17 -O2, shared library" \
         compile_cpp so "g++ -std=c++17 -O2" -L"$build" -ltollbar "-Wl,-rpath,$build"
-    run_cpp valgrind so "policy_test limiter_test table_test lease_test" \
+    run_cpp valgrind so "vectors_test policy_test limiter_test table_test lease_test" \
         valgrind --quiet --error-exitcode=1 --leak-check=full --child-silent-after-fork=yes
 }
 

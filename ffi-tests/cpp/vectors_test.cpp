@@ -1,0 +1,42 @@
+// The golden vectors: limiters and tables give the decisions of the oracle. VECTORS is the file.
+#include "test.hpp"
+
+#include <chrono>
+#include <memory>
+
+#include "tollbar.hpp"
+#include "../c/vectors.h"
+
+namespace {
+
+std::chrono::nanoseconds duration(std::uint64_t ns) { return std::chrono::nanoseconds(static_cast<std::int64_t>(ns)); }
+
+template <class Decide> bool repeats(const golden_vector &policy, const Decide &decide) {
+    for (std::size_t i = 0; i < policy.count; i++) {
+        const vector_step &step = policy.steps[i];
+        const bool is_allowed = step.verdict == TOLLBAR_ALLOWED, is_never = step.verdict == TOLLBAR_NEVER;
+        const tollbar::decision got = decide(duration(step.now), step.cost);
+        if (got.allowed() != is_allowed || got.never() != is_never || got.remaining() != step.remaining ||
+            (!is_never && got.retry_after() != duration(step.retry_after))) {
+            std::printf("# \"%s\", step %u\n", policy.policy, static_cast<unsigned>(i));
+            return false;
+        }
+    }
+    return true;
+}
+
+} // namespace
+
+TEST(limiters_and_tables_repeat_the_vectors) {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(VECTORS, "r"), std::fclose);
+    const auto policy = std::make_unique<golden_vector>();
+    int more = -1, count = 0;
+    while (file && (more = vector_read(file.get(), policy.get())) == 1) {
+        const tollbar::limiter limiter(policy->policy);
+        CHECK(repeats(*policy, [&](auto now, auto cost) { return limiter.decide_at(now, cost); }));
+        const tollbar::table table(100, {policy->policy});
+        CHECK(repeats(*policy, [&](auto now, auto cost) { return table.decide_at(now, "key", cost); }));
+        count++;
+    }
+    CHECK(more == 0 && count >= 29);
+}
