@@ -86,6 +86,12 @@ readme() {
     cat build/readme1.out
     test "$(grep -c passes build/readme1.out)" -eq 3 && test "$(grep -c again build/readme1.out)" -eq 2 || return 1
     echo "1 passed, 0 failed"
+    # The size that it tells is the library's, to 5 %.
+    told=$(sed -n 's/.*`libtollbar.so` is \([0-9]*\) KB.*/\1/p' README.md)
+    bytes=$(wc -c <build/libtollbar.so)
+    echo "README: libtollbar.so is ${told:-no} KB; expected: within 5 % of its $bytes bytes"
+    [ $((${told:-0} * 20000)) -ge $((bytes * 19)) ] && [ $((${told:-0} * 20000)) -le $((bytes * 21)) ] || return 1
+    echo "1 passed, 0 failed"
     # Two processes at once, one table.
     build/readme2 >build/readme2a.out &
     build/readme2 >build/readme2b.out
