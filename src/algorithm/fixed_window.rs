@@ -1,13 +1,17 @@
 //! Fixed windows: a counter that starts again with each window.
 //!
-//! The word is `start · (limit + 1) + used`. Aligned to time 0, `start` is the number of the window;
-//! aligned to the first request, it is that request's time, rounded up to a grid that leaves room
-//! for the counter (1 ns for limits up to 6, then the next of 2, 5, 10, 20, 50 … ns), so a window is
-//! never shorter than the period. There `start` counts from 1, as a word of 0 is the fresh state. A
-//! word of a later window than `now` says that the clock went back: the request is then judged in
-//! that later window.
+//! The word is `start · (limit + 1) + used`. `start` has two meanings:
 //!
-//! Most admitted in any window of one period: `2 · limit` (the end of one, the start of the next).
+//! - Aligned to time 0, it is the number of the window.
+//! - Aligned to the first request, it is that request's time in grains, rounded up, plus 1. (A word of 0 is the
+//!   fresh state.) The grain is 1 ns for limits up to 6. Above that it is the smallest of 2, 5, 10, 20, 50 … ns
+//!   that leaves room for the counter. A window is therefore up to a grain longer than the period, and never
+//!   shorter.
+//!
+//! A word whose window is later than `now` says that the clock went back. The request is then judged in the
+//! word's window.
+//!
+//! Most admitted in any window of one period: `2 · limit`, at the end of one window and the start of the next.
 
 use super::{until, Algorithm, Step};
 use crate::policy::{Anchor, Kind, Policy, PolicyError};
@@ -18,13 +22,13 @@ use core::num::NonZeroU64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FixedWindow {
     limit: u64,
-    /// `limit + 1`: the counter's values.
+    /// The number of values of `used`: `limit + 1`.
     radix: Divisor,
-    /// What `start` counts, in nanoseconds: the period, or the grid of an anchored start.
+    /// Nanoseconds per step of `start`: the period, or the grain of an anchored start.
     grain: Divisor,
     /// The length of a window in nanoseconds.
     period: u64,
-    /// The last `start` that a word can hold.
+    /// The largest `start` of a window that admits. A word can hold larger ones: `owing` uses `starts + 1`.
     starts: u64,
     /// The last clock reading that admits anything.
     last: u64,
@@ -32,7 +36,7 @@ pub struct FixedWindow {
     count_rejected: bool,
 }
 
-/// The window that a request falls into, and what of it is used.
+/// The window in which a request is judged, and the permits used in it.
 struct Here {
     start: u64,
     used: u64,
@@ -53,13 +57,13 @@ impl FixedWindow {
         Ok(FixedWindow { count_rejected: policy.count_rejected, ..window })
     }
 
-    /// Windows that start with the first request.
+    /// Compiles windows of `period` nanoseconds that start with the first request.
     pub(super) fn anchored(limit: u64, period: NonZeroU64) -> Result<FixedWindow, PolicyError> {
         let mut decade: u64 = 1;
         loop {
             for times in [1, 2, 5] {
                 let grain = decade.checked_mul(times).and_then(NonZeroU64::new).ok_or(PolicyError::RateTooHigh)?;
-                // A start rounded up by a grain may not double the window.
+                // Rounding a start up to the next grain must add less than a period.
                 if grain > period {
                     return Err(PolicyError::RateTooHigh);
                 }
@@ -74,12 +78,13 @@ impl FixedWindow {
     fn with(limit: u64, period: u64, grain: NonZeroU64, anchored: bool) -> Result<FixedWindow, PolicyError> {
         let radix = limit.checked_add(1).and_then(NonZeroU64::new).ok_or(PolicyError::RateTooHigh)?;
         let starts = (u64::MAX / radix).saturating_sub(2);
-        // The fastest epoch-aligned windows get half the horizon rather than a refusal.
+        // Epoch-aligned windows that are too fast for the whole horizon get half of it rather than a refusal.
         let needed = if anchored { HORIZON / grain + 2 } else { HORIZON / grain / 2 };
         if starts < needed.max(1) {
             return Err(PolicyError::RateTooHigh);
         }
-        // The last window begins at the last start. Anchored, a request after the last grain rounds up to more.
+        // Aligned to time 0, the last window ends before `starts + 1` grains. Anchored, a request after
+        // `starts - 1` grains would round up to a start above `starts`.
         let ahead = if anchored { starts - 1 } else { starts.saturating_add(1) };
         let last = ahead.saturating_mul(grain.get()).saturating_sub(u64::from(!anchored));
         Ok(FixedWindow {
@@ -94,7 +99,7 @@ impl FixedWindow {
         })
     }
 
-    /// `None` after the last time.
+    /// The window in which a request at `now` is judged; `None` after `last`.
     #[inline]
     fn here(&self, state: u64, now: u64) -> Option<Here> {
         if now > self.last {
@@ -116,26 +121,27 @@ impl FixedWindow {
         if state != 0 && now < self.end(start) {
             return Some(Here { start, used });
         }
-        // Until the last time a word can hold it.
+        // `now` is at most `last`, so this is at most `starts`.
         let start = grain + u64::from(rest != 0) + 1;
         Some(Here { start, used: 0 })
     }
 
-    /// When the window `start` is over.
+    /// The end of the window `start`, in nanoseconds.
     #[inline(always)]
     fn end(&self, start: u64) -> u64 {
         let from = start.saturating_sub(u64::from(self.anchored));
         from.saturating_mul(self.grain.get()).saturating_add(self.period)
     }
 
-    /// When the window `start` is over, or [`NEVER`] if nothing is admitted after it.
+    /// The end of the window `start`; [`NEVER`] if nothing is admitted after it.
     #[inline(always)]
     fn over(&self, start: u64) -> u64 {
         until(self.last, self.end(start))
     }
 
-    /// The word of a key whose rule changes from `old` to this one, if windows begin and end alike: what has
-    /// been used stays used. A start that this rule cannot say so finely is rounded up.
+    /// Moves a key's word from the policy `old` to this one: the permits used stay used, up to this limit. An
+    /// anchored start is rounded up to this policy's grain. `None` if the policies differ in period or
+    /// alignment.
     pub(super) fn adopt(&self, old: &FixedWindow, state: u64) -> Option<u64> {
         if (self.period, self.anchored) != (old.period, old.anchored) {
             return None;
@@ -155,7 +161,7 @@ impl FixedWindow {
     #[inline(always)]
     fn anchor(&self, from: u64) -> u64 {
         let (grain, rest) = self.grain.div_rem(from);
-        // Two more than a quotient of 2^64 − 1 by 1 would not fit; no word holds the one before it either.
+        // Saturating, because `from / 1 + 2` may exceed 64 bits. Callers compare the result with `starts`.
         grain.saturating_add(u64::from(rest != 0)).saturating_add(1)
     }
 
@@ -216,7 +222,7 @@ impl Algorithm for FixedWindow {
         }
     }
 
-    /// The end of the word's window, whatever of it is used.
+    /// The end of the word's window, however many permits are used in it.
     #[inline]
     fn expires_at(&self, state: u64) -> u64 {
         if state == 0 {
@@ -225,7 +231,8 @@ impl Algorithm for FixedWindow {
         self.over(self.radix.div_rem(state).0)
     }
 
-    /// The first window to end at or after `until`, full. The one after the last that admits is never over.
+    /// The first window that ends at or after `until`, with all permits used. After the last window that admits
+    /// it is the window `starts + 1`, which expires at [`NEVER`].
     fn owing(&self, until: u64) -> u64 {
         let start = if self.anchored {
             self.anchor(until.saturating_sub(self.period))

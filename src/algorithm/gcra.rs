@@ -1,9 +1,9 @@
 //! GCRA, the generic cell rate algorithm (ITU-T I.371): a token bucket, and a leaky bucket used as a
 //! meter, in one word.
 //!
-//! The word is the theoretical arrival time (TAT) in [`Grid`] units: the instant at which a bucket
-//! that is used no more is full again. A request of cost `n` moves it `n` permits ahead, and may do
-//! so if it stays within `burst` permits of the clock.
+//! The word is the theoretical arrival time (TAT) in [`Grid`] units: the instant at which the bucket is full
+//! again if nobody takes from it. A request of cost `n` moves the TAT `n` permits ahead. It is admitted if the
+//! new TAT is at most `burst` permits after the clock.
 //!
 //! Most admitted in any interval of length t: `burst + limit/period · t`, and so up to
 //! `burst + limit` in one period.
@@ -18,49 +18,52 @@ use core::num::NonZeroU64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gcra {
     grid: Grid,
-    /// What it is mostly asked.
+    /// The fields that the common case needs.
     plain: Plain,
     burst: u64,
     /// `burst` permits in units.
     tolerance: u64,
-    /// What a fresh state lacks to a full bucket, in units.
+    /// Units missing from a fresh bucket: `burst - init` permits.
     lacking: u64,
-    /// The last clock reading that admits anything. At it `tolerance` can be added twice without overflow.
+    /// The last clock reading that admits anything. Up to it `tolerance` can be added to the clock twice
+    /// without overflow.
     last: u64,
 }
 
-/// The case that is hot: whole units a nanosecond, a bucket that starts full, a time that is not the end of all times, and a cost
-/// that is neither 0 nor above the burst. What is needed for it and nothing else, so that one comparison tells most of that.
+/// The common case: whole units per nanosecond, a bucket that starts full, a time that is not after the last,
+/// and a cost from 1 to the burst. It holds only the fields that this case needs, and `end` stands for most of
+/// the conditions, so one comparison tests them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Plain {
-    /// Clock readings before this are the case; 0 if none is.
+    /// The case holds for clock readings below this; 0 if it holds for none.
     end: u64,
     burst: u64,
-    /// Units a nanosecond.
+    /// Units per nanosecond.
     units: u64,
-    /// Units a permit.
+    /// Units per permit.
     permit: u64,
     /// `burst` permits in units.
     tolerance: u64,
 }
 
-/// What [`Gcra::lease`] has charged.
+/// The outcome of [`Gcra::lease`].
 #[cfg(not(loom))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
-    /// The word after it.
+    /// The word to store.
     pub(crate) next: u64,
-    /// Permits that are charged beside what was asked for.
+    /// Permits charged in advance, beside the cost of the request.
     pub(crate) credit: u64,
-    /// The clock reading from which on they are not good any more.
+    /// The first clock reading, in nanoseconds, at which the credit is void.
     pub(crate) until: u64,
 }
 
 impl Gcra {
-    /// Nanoseconds for which a lease is good, at least, where the burst is large enough.
+    /// Credit is good for this many nanoseconds at least, or for the time in which an eighth of the burst comes
+    /// back if that is shorter.
     #[cfg(not(loom))]
     const LEASE: u64 = 1 << 27;
-    /// Of smaller bursts nothing is leased.
+    /// Buckets of a smaller burst give no credit.
     #[cfg(not(loom))]
     const LEAST_LEASED: u64 = 32;
 
@@ -84,14 +87,14 @@ impl Gcra {
         Ok(Gcra { grid, plain, burst: policy.burst, tolerance, lacking, last }.ending_at(last.min(LAST)))
     }
 
-    /// The same with a last time that is not after `last`.
+    /// Lowers the last time to `last`, if it is later.
     pub(crate) fn ending_at(mut self, last: u64) -> Gcra {
         self.last = self.last.min(last);
         self.plain.end = if self.plain.units == 0 { 0 } else { self.last + 1 };
         self
     }
 
-    /// The units that its state is counted in.
+    /// The units of the state word.
     pub const fn grid(&self) -> &Grid {
         &self.grid
     }
@@ -108,20 +111,26 @@ impl Gcra {
         }
     }
 
-    /// The case that is hot, for those who want it in registers and do the rest elsewhere.
+    /// The common case, for callers that keep its fields in registers and take [`Algorithm::step`] for all
+    /// others.
     #[cfg(not(loom))]
     pub(crate) const fn plain(&self) -> &Plain {
         &self.plain
     }
 
-    /// Charges `cost` permits and up to `most` more: credit, which is good while the bucket would not be full if it had not been
-    /// charged. If that would be too soon, the bucket is charged for more before, what comes back in [`Gcra::LEASE`]
-    /// or an eighth of the burst. Credit is a sixteenth of what then remains at most; `None` if that is nothing.
+    /// Charges `cost` permits and up to `most` more. The latter are *credit*: permits that a thread spends
+    /// later without the shared word. `None` if the request would be refused, or if there is no permit to give
+    /// as credit.
     ///
-    /// Why the bound holds with credit that is good: `table::hot_keys`.
+    /// Credit is good until the instant at which the bucket would be full if the credit had not been charged.
+    /// Where that is sooner than [`Gcra::LEASE`] or the refill of an eighth of the burst, whichever is shorter,
+    /// the bucket is charged for the difference first. Credit is at most a sixteenth of the permits that then
+    /// remain.
+    ///
+    /// Why the bound of the policy holds with credit: `table::hot_keys`.
     #[cfg(not(loom))]
     pub(crate) fn lease(&self, state: u64, now: u64, cost: u64, most: u64) -> Option<Lease> {
-        // Nothing after this can wrap: see `Plain::step`.
+        // No sum below can wrap: see `Plain::step`.
         if cost > self.burst || self.burst < Self::LEAST_LEASED || now > self.last {
             return None;
         }
@@ -134,27 +143,29 @@ impl Gcra {
         if credit == 0 {
             return None;
         }
-        // Nothing is admitted after `last`, credit neither.
+        // Nothing is admitted after `last`, so credit ends there too.
         let until = self.grid.nanos(charged).min(self.last + 1);
         Some(Lease { next: charged.wrapping_add(credit.wrapping_mul(permit.get())), credit, until })
     }
 
-    /// Words from [`Gcra::keeps_order`] on that are this far apart expire at different times, the greater one later.
+    /// Two words that both keep the order ([`Gcra::keeps_order`]) and differ by at least this many units expire
+    /// at different times, the greater one later.
     #[cfg(not(loom))]
     #[inline]
     pub(crate) fn apart(&self) -> u64 {
-        // As far as the clock moves in a nanosecond.
+        // The units that the clock moves in a nanosecond, rounded up.
         self.grid.units_up(1)
     }
 
-    /// Whether it is no word that is as good as fresh at the beginning of time.
+    /// Whether this word and all greater ones expire in their order. Words below `lacking` all expire at time
+    /// 0.
     #[cfg(not(loom))]
     #[inline]
     pub(crate) fn keeps_order(&self, state: u64) -> bool {
         state >= self.lacking
     }
 
-    /// The step in every case.
+    /// [`Algorithm::step`] in every case, the common one included.
     #[inline(never)]
     fn step_of_all(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 0 {
@@ -168,11 +179,11 @@ impl Gcra {
         }
         let clock = self.grid.units_in_time(now);
         let base = self.base(state, clock);
-        // cost <= burst: charge <= tolerance, and nothing here can wrap before `last`.
+        // cost <= burst, so charge <= tolerance, and no sum here wraps up to `last`.
         let charge = cost.wrapping_mul(self.grid.per_permit().get());
         match base.checked_add(charge) {
             Some(next) if next <= clock.wrapping_add(self.tolerance) => Step::allow(next),
-            // A bucket that starts without its burst must remember since when.
+            // A fresh bucket that is not full stores when it began to fill, although it refuses.
             _ if state == 0 && self.lacking != 0 => Step::deny_and(base),
             _ => Step::deny(),
         }
@@ -183,42 +194,44 @@ impl Gcra {
         describe(self, verdict, state, now, cost)
     }
 
-    /// The clock units at which a bucket at `base` admits `charge` more.
+    /// The clock, in units, at which a bucket with the TAT `base` admits `charge` units more.
     fn due(&self, base: u64, charge: u64) -> Option<u64> {
         Some(base.checked_add(charge)?.saturating_sub(self.tolerance))
     }
 }
 
 impl Plain {
-    /// Of what is no token bucket.
+    /// For other algorithms than the token bucket: the case never holds.
     #[cfg(not(loom))]
     pub(crate) const NONE: Plain = Plain { end: 0, burst: 0, units: 0, permit: 0, tolerance: 0 };
 
-    /// As [`Gcra::apart`].
+    /// [`Gcra::apart`] where units per nanosecond are whole.
     #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) fn apart(&self) -> u64 {
         self.units
     }
 
-    /// Whether `state`, below 2^63, expired some nanoseconds before `now`, a time for which [`Plain::step`] has an answer: then it has by
-    /// [`Algorithm::expires_at`] too, which is up to 5 ns late.
+    /// Whether `state` expired at least 8 ns before `now`. [`Algorithm::expires_at`], which is a few
+    /// nanoseconds late, is then at most `now` as well. `state` must be below 2^63, and `now` below `end`.
     #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) fn expired_before(&self, state: u64, now: u64) -> bool {
-        // The sum cannot wrap for what is below 2^63, as whoever asks has seen.
+        // The caller has checked that `state` is below 2^63, so the sum cannot wrap.
         state.wrapping_add(self.units.wrapping_mul(8)) <= now.wrapping_mul(self.units)
     }
 
-    /// The next word, or `Some(None)` for a refusal; `None` if this is another case, of which nothing is said.
+    /// `Some(Some(next))` for an admission, `Some(None)` for a refusal, and `None` if this is not the common
+    /// case.
     #[inline(always)]
     pub(crate) fn step(&self, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
-        // 0 and more than the burst in one comparison. Each a branch of its own: both are foreseen.
+        // `cost - 1 >= burst` is true for a cost of 0, where it wraps, and for one above the burst. The
+        // conditions are branches of their own because each is well predicted.
         if now >= self.end || (cost != 1 && cost.wrapping_sub(1) >= self.burst) {
             return None;
         }
         let clock = now.wrapping_mul(self.units);
-        // cost <= burst: charge <= tolerance, so nothing here can wrap before `end`.
+        // cost <= burst, so charge <= tolerance, and no sum here wraps before `end`.
         let charge = cost.wrapping_mul(self.permit);
         let latest = clock.wrapping_add(self.tolerance).wrapping_sub(charge);
         if state > latest {
@@ -276,7 +289,7 @@ impl Algorithm for Gcra {
         until(self.last, self.grid.nanos(state.saturating_sub(self.lacking)).max(now))
     }
 
-    /// After the last reading that admits anything it is [`NEVER`].
+    /// [`NEVER`] from the last clock reading that admits anything on.
     #[inline]
     fn expires_at(&self, state: u64) -> u64 {
         let at = self.grid.over(state.saturating_sub(self.lacking), self.last);
@@ -291,13 +304,14 @@ impl Algorithm for Gcra {
     fn owing(&self, until: u64) -> u64 {
         let word = self.grid.units_up(until).saturating_add(self.lacking).max(1);
         match self.expires_at(word) {
-            // A large burst would still have something to give.
+            // The word expires after the last time. With a large burst it could still admit before; this one
+            // cannot.
             NEVER => u64::MAX,
             _ => word,
         }
     }
 
-    /// The parts at once: they share most of their arithmetic.
+    /// Computes all fields together, because they share most of their arithmetic.
     #[inline]
     fn describe(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
         if verdict != Verdict::Allowed || now > self.last {
@@ -335,7 +349,7 @@ pub(super) fn grid(policy: &Policy, span: u64, bits: u32) -> Result<Grid, Policy
     let limit = NonZeroU64::new(policy.limit).ok_or(PolicyError::OptionMismatch)?;
     let period = NonZeroU64::new(policy.period).ok_or(PolicyError::PeriodZero)?;
     Grid::new(limit, period, span, bits).ok_or_else(|| {
-        // Whether it is the rate or the burst: would one permit's burst have fitted?
+        // If a burst of 1 fits, the burst is too large; otherwise the rate is too high.
         match Grid::new(limit, period, 1, bits) {
             Some(_) => PolicyError::BurstTooLarge,
             None => PolicyError::RateTooHigh,
@@ -351,7 +365,7 @@ mod tests {
         Gcra::new(&text.parse().expect("a policy")).expect("a bucket")
     }
 
-    /// Small buckets, costs that can never pass and times after the last give nothing in advance.
+    /// Small buckets, costs above the burst and times after the last get no credit.
     #[test]
     fn a_lease_is_refused_where_a_step_is() {
         let now = 1 << 40;

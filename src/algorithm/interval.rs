@@ -1,12 +1,12 @@
-//! Interval refill: nothing comes back during a period, `limit` permits at its end, up to `burst`.
+//! Interval refill: `limit` permits come back at the end of each period, up to `burst`, and none in between.
 //!
-//! Aligned to time 0 the word counts permits: those refilled since time 0 plus those lacking from a
-//! full bucket, so it is a token bucket on a clock that moves in steps. Aligned to the first request
-//! (`anchor first`, for `burst <= limit`) a period refills all, and the word is that of
+//! Aligned to time 0, the word counts permits: those refilled since time 0 plus those missing from a full
+//! bucket. So it is a token bucket on a clock that moves in steps. Aligned to the first request
+//! (`anchor first`, for `burst <= limit`), each period refills the whole bucket, and the word is that of
 //! [`super::fixed_window`].
 //!
-//! Most admitted in any window of one period: `burst + limit` aligned to time 0 (a full bucket, then
-//! a refill); `2 · burst` aligned to the first request.
+//! Most admitted in any window of one period: `burst + limit` aligned to time 0 (a full bucket, then a refill);
+//! `2 · burst` aligned to the first request.
 
 use super::fixed_window::FixedWindow;
 use super::{until, Algorithm, Reservation, Step};
@@ -29,7 +29,7 @@ struct Stepped {
     period: Divisor,
     limit: NonZeroU64,
     burst: u64,
-    /// The last clock reading that admits anything. Until then refills can be counted.
+    /// The last clock reading that admits anything. Up to it fewer than 2^63 permits have been refilled.
     last: u64,
 }
 
@@ -59,8 +59,8 @@ impl Interval {
         Ok(Interval(Shape::Stepped(Stepped { period: Divisor::new(period), limit, burst: policy.burst, last })))
     }
 
-    /// The word of a key whose rule changes from `old` to this one, if the two count alike: refills of as many
-    /// permits at the same times, or windows of the same length from the first request on.
+    /// Moves a key's word from the policy `old` to this one. `None` unless both refill as many permits at the
+    /// same times, or have windows of the same length from the first request on.
     pub(super) fn adopt(&self, old: &Interval, state: u64) -> Option<u64> {
         match (&self.0, &old.0) {
             (Shape::Stepped(new), Shape::Stepped(old)) => {
@@ -73,7 +73,7 @@ impl Interval {
 }
 
 impl Stepped {
-    /// Permits refilled since time 0; as many as there are numbers after the last time.
+    /// Permits refilled since time 0; `u64::MAX` after `last`.
     #[inline]
     fn clock(&self, now: u64) -> u64 {
         if now > self.last {
@@ -83,7 +83,7 @@ impl Stepped {
         interval.wrapping_mul(self.limit.get())
     }
 
-    /// The time at which `permits` have been refilled; [`NEVER`] if that is after the last.
+    /// The time at which `permits` have been refilled, in nanoseconds; [`NEVER`] if that is after `last`.
     fn nanos(&self, permits: u64) -> u64 {
         let interval = permits / self.limit + u64::from(permits % self.limit != 0);
         until(self.last, interval.saturating_mul(self.period.get()))
@@ -97,7 +97,7 @@ impl Stepped {
         if cost > self.burst {
             return Step::never();
         }
-        // At `u64::MAX`, after the last time, nothing can be added.
+        // After `last` the clock is `u64::MAX`: the addition overflows, and the request is refused.
         let clock = self.clock(now);
         match state.max(clock).checked_add(cost) {
             Some(next) if next <= clock.saturating_add(self.burst) => Step::allow(next),
@@ -110,13 +110,14 @@ impl Stepped {
         clock.saturating_add(self.burst).saturating_sub(state.max(clock))
     }
 
-    /// All that has been refilled by the interval that `until` falls into or is the start of.
+    /// The permits refilled by the first interval boundary that is at or after `until`.
     fn owing(&self, until: u64) -> u64 {
-        // No word but 0 expires before the end of interval 0.
+        // One interval at least: words other than 0 expire at its end or later.
         let (before, _) = self.period.div_rem(until.saturating_sub(1));
         let word = before.saturating_add(1).saturating_mul(self.limit.get());
         match self.nanos(word) {
-            // A large burst would still have something to give.
+            // The word expires after the last time. With a large burst it could still admit before; this one
+            // cannot.
             NEVER => u64::MAX,
             _ => word,
         }
@@ -128,7 +129,7 @@ impl Stepped {
         }
         let next = state.max(self.clock(now)).checked_add(cost)?;
         match self.nanos(next.saturating_sub(self.burst)) {
-            // A clock after the last time has given more than can be added to.
+            // The permits come back after `last`, or `now` is after it.
             NEVER => None,
             at => Some(Reservation { next, at: at.max(now) }),
         }

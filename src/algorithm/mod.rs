@@ -1,8 +1,8 @@
 //! The pure layer: each algorithm as a function on one state word.
 //!
-//! No atomics, no clock, no allocation. `0` is the fresh state of every algorithm. A file here is
-//! everything there is to say about its algorithm: the meaning of the word, the decision, and the
-//! most it can admit in any window of one period.
+//! No atomics, no clock, no allocation. `0` is the fresh state of every algorithm. Each file documents its
+//! algorithm in full: the meaning of the word, the decision, and the most it admits in any window of one
+//! period.
 //!
 //! [`sliding_window`] and [`sliding_log`] need more than a word; their arithmetic is here too, and
 //! the shared states that apply it are in [`crate::limiter`].
@@ -24,13 +24,13 @@ pub use rule::Rule;
 use crate::decision::{Decision, Reason, Verdict};
 use crate::units::NEVER;
 
-/// A verdict, and the state to store if it is another one. A refusal keeps the state, but where an
-/// algorithm's documentation says that it counts refusals or starts at the first touch.
+/// A verdict, and the state to store if it changes. A refusal keeps the state, except where the algorithm's
+/// documentation says that it counts refusals or starts at the first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The verdict.
     pub verdict: Verdict,
-    /// The state to store; `None`: it stays. Said rather than compared, since that is most of a refusal.
+    /// The state to store; `None` keeps the state, so that a refusal need not compare the two.
     pub next: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ impl Step {
         Step { verdict: Verdict::Denied, next: None }
     }
 
-    /// Refused for now, which is remembered.
+    /// Refused for now, with a new state to store.
     #[inline(always)]
     pub const fn deny_and(next: u64) -> Step {
         Step { verdict: Verdict::Denied, next: Some(next) }
@@ -75,8 +75,8 @@ pub struct Reservation {
     pub at: u64,
 }
 
-/// An algorithm whose state is one word. Times are nanoseconds of one clock; `now` may go back, and
-/// never gains anything by it.
+/// An algorithm whose state is one word. Times are nanoseconds of one clock. `now` may go back; going back
+/// never admits more.
 pub trait Algorithm: Copy + Send + Sync {
     /// The last time at which [`Algorithm::step`] admits a cost above 0, whatever the state: at most
     /// [`crate::units::LAST`].
@@ -95,37 +95,37 @@ pub trait Algorithm: Copy + Send + Sync {
     fn fresh_at(&self, state: u64, now: u64) -> u64;
 
     /// The time, in nanoseconds, from which `state` is as good as fresh: [`Algorithm::fresh_at`] without a
-    /// `now`, for those who keep many states and give the places of expired ones to others.
+    /// `now`. Tables use it to give the slot of an expired key to another key.
     ///
-    /// - It is 0 for the fresh word 0 and for no other that a state comes to, and depends on nothing but the policy and the
-    ///   state.
-    /// - It never falls: whatever `now` is (times that go back too), it is at least as late for the `next` of a
-    ///   step or of a reservation as for the state before.
-    /// - It is not before `now` for the `next` of a step from the fresh word, admitted or refused, nor for that
-    ///   of an admission of any state that is not better than a fresh one. States that were idle for long are
-    ///   better than fresh where a fresh one has not all that can be had at once (gcra with an `init` below its
-    ///   burst, with `borrow` or not; pacer with `slack`): theirs may stay in the past.
-    /// - It is never before `fresh_at(state, 0)`. For gcra and pacer it is at most 3 ns later, and a unit of the
-    ///   clock ([`crate::units::Grid`]) where that is a nanosecond or longer; for the others it is the same.
-    /// - It is [`NEVER`] where the state is not as good as fresh again before the end of the times at which
-    ///   anything is admitted.
+    /// - It depends on the policy and the state only. It is 0 for the fresh word 0, and for no other state that
+    ///   a step or a reservation stores.
+    /// - It never decreases: the `next` of a step or of a reservation expires no earlier than the state before
+    ///   it, whatever `now` is, also if `now` goes back.
+    /// - For the `next` of a step from the fresh word, admitted or refused, it is at least `now`. The same
+    ///   holds for the `next` of an admission from any state that is not better than fresh. An idle state is
+    ///   better than a fresh one if a fresh one does not hold all that can be had at once (gcra with an `init`
+    ///   below its burst, with `borrow` or not; pacer with `slack`). The `next` of such a state may expire
+    ///   before `now`.
+    /// - It is never before `fresh_at(state, 0)`. For gcra and pacer it is at most 3 ns later, plus one unit of
+    ///   the clock ([`crate::units::Grid`]) where a unit is a nanosecond or longer. For the others it is equal.
+    /// - It is [`NEVER`] if the state is as good as fresh only after the last time at which anything is
+    ///   admitted (gcra, pacer: or at that time).
     fn expires_at(&self, state: u64) -> u64 {
         self.fresh_at(state, 0)
     }
 
-    /// A state that owes everything until `until` (in nanoseconds), and is never 0. It is for a key that takes
-    /// over the place of another one's debt, and is one that a key could have come to by itself. Before `until`
-    /// it has at no instant more to give than a fresh state, and from [`Algorithm::expires_at`] on it is as good
-    /// as one.
+    /// A state, never 0, that owes everything until `until` (in nanoseconds). A key that takes over another
+    /// key's slot gets it, and so inherits that key's debt. A key could reach this state by itself. Before
+    /// `until` it has at no instant more to give than a fresh state, and from its [`Algorithm::expires_at`] on
+    /// it is as good as one.
     ///
-    /// [`Algorithm::expires_at`] of it is at least `until`: for gcra, pacer and warm-up later by some
-    /// nanoseconds (or units) at most, for the others by less than a period, and never before the end of the
-    /// first one. A time beyond what a state can say gives one that expires at [`NEVER`] and admits nothing.
+    /// It expires at or after `until`: for gcra, pacer and warm-up at most some nanoseconds (or units) later,
+    /// for the others less than a period later, and never before the end of the first period. If no state can
+    /// expire that late, the result expires at [`NEVER`] and admits nothing.
     fn owing(&self, until: u64) -> u64;
 
-    /// Takes `cost` permits ahead of time, for the earliest instant at which they may be used. It is
-    /// `None` if there is no such instant, or if this algorithm cannot book ahead
-    /// ([`Algorithm::BOOKS_AHEAD`]).
+    /// Takes `cost` permits ahead of time, for the earliest instant at which they may be used. `None` if there
+    /// is no such instant, or if the algorithm cannot book ahead ([`Algorithm::BOOKS_AHEAD`]).
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
         let _ = (state, now, cost);
         None
@@ -139,14 +139,14 @@ pub trait Algorithm: Copy + Send + Sync {
         Self::BOOKS_AHEAD
     }
 
-    /// The answer in full: `verdict` was given at `now`, and `state` is the state after it.
+    /// The full answer to a request that got `verdict` at `now` and left the state `state`.
     #[inline]
     fn describe(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
         describe(self, verdict, state, now, cost)
     }
 }
 
-/// [`Algorithm::describe`] from its parts.
+/// [`Algorithm::describe`], field by field.
 #[inline]
 fn describe(algorithm: &impl Algorithm, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
     let retry_after = match verdict {
@@ -173,7 +173,7 @@ pub(crate) const fn until(last: u64, at: u64) -> u64 {
     }
 }
 
-/// `at` as a wait from `now`.
+/// The wait from `now` to `at`, in nanoseconds; [`NEVER`] stays [`NEVER`].
 #[inline]
 pub(crate) fn after(at: u64, now: u64) -> u64 {
     if at == NEVER {

@@ -1,14 +1,14 @@
-//! Pacing: evenly spaced departures, and the bucket that lends ("borrow").
+//! Pacing: evenly spaced departures, and the token bucket that lends (`borrow`).
 //!
-//! The word is the next departure time in [`Grid`] units, plus what a fresh state has in store (so
-//! that a departure due before the clock's zero can be said). A take may go as soon as that time has
-//! come, whatever its cost; the cost decides when the one after it may go. After an idle time the
-//! departure lags behind the clock by at most `slack` permits, which then follow at once.
+//! The word is the next departure time in [`Grid`] units, plus the units that a fresh state has in store. The
+//! addition lets a word hold a departure that is due before the clock's zero. A request of any cost is admitted
+//! once the departure time has come. Its cost decides when the next one may depart. After an idle time the
+//! departure lags behind the clock by at most `slack` permits, which may then depart at once.
 //!
-//! A fresh state departs now and has no slack (with `init`, for the lending bucket, that much).
+//! A fresh state departs now and has no slack. With `borrow` it has `init` permits of slack.
 //!
-//! Most admitted in any interval of length t, with unit costs: `slack + 1 + limit/period · t`; in
-//! general `slack + (largest cost) + limit/period · t`.
+//! Most admitted in any interval of length t, with unit costs: `slack + 1 + limit/period · t`; in general
+//! `slack + (largest cost) + limit/period · t`.
 
 use super::gcra::grid;
 use super::{until, Algorithm, Reservation, Step};
@@ -23,7 +23,7 @@ pub struct Pacer {
     most: u64,
     /// How far a departure may lag behind the clock, in units.
     slack: u64,
-    /// What of it a fresh state has.
+    /// How far the departure of a fresh state lags behind the clock, in units.
     initial: u64,
     /// The burst in units.
     burst: u64,
@@ -48,24 +48,26 @@ impl Pacer {
         Ok(Pacer { grid, most, slack: units(slack)?, initial: units(initial)?, burst: units(policy.burst)?, last })
     }
 
-    /// The units that its state is counted in.
+    /// The units of the state word.
     pub const fn grid(&self) -> &Grid {
         &self.grid
     }
 
-    /// Permits that were taken and are not paid for yet, rounded up.
+    /// Permits by which a state falls short of a fresh one at `now`, rounded up.
     pub(super) fn owed(&self, state: u64, now: u64) -> u64 {
         let units = state.saturating_sub(self.grid.units(now));
         let permit = self.grid.per_permit();
         units / permit + u64::from(units % permit != 0)
     }
 
-    /// Permits that are to be paid for before the last one before the next departure.
+    /// The wait for the next departure in permits, rounded up, less 1. The 1 is the permit that
+    /// [`Algorithm::available`] already shows as missing.
     pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
         state.saturating_sub(self.clock(now)).saturating_sub(1) / self.grid.per_permit()
     }
 
-    /// The word of a fresh state from which `permits` have been taken, or as many as the burst is; 0 for none.
+    /// The word of a fresh state at `now` from which `permits` have been taken, the burst at most; 0 for no
+    /// permits.
     pub(super) fn charged(&self, permits: u64, now: u64) -> u64 {
         let charge = permits.saturating_mul(self.grid.per_permit().get()).min(self.burst);
         match permits {
@@ -74,17 +76,17 @@ impl Pacer {
         }
     }
 
-    /// The clock on the word's scale.
+    /// The clock in units, on the word's scale: `initial` more than [`Grid::units`].
     #[inline(always)]
     fn clock(&self, now: u64) -> u64 {
         self.grid.units(now).saturating_add(self.initial)
     }
 
-    /// The departure that a request at `clock` would have.
+    /// The departure time of a request at `clock`, both on the word's scale.
     #[inline]
     fn departure(&self, state: u64, clock: u64) -> u64 {
         if state == 0 {
-            // At least `initial`, by the scale.
+            // The scale makes `clock` at least `initial`.
             clock.saturating_sub(self.initial)
         } else {
             state.max(clock.saturating_sub(self.slack))
@@ -152,7 +154,7 @@ impl Algorithm for Pacer {
         }
     }
 
-    /// The departure of one that is first asked at `until`.
+    /// The word of a fresh state at `until`.
     fn owing(&self, until: u64) -> u64 {
         let word = self.grid.units_up(until).max(1);
         match self.expires_at(word) {

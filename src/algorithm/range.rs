@@ -1,8 +1,8 @@
 //! How long a policy's clock may run.
 //!
-//! A state word holds a time, so it has an end. Every policy has one last clock reading at which it admits,
-//! whatever applies it (cell, limiter, striped bucket, table, in batches or not), and refuses every cost above 0
-//! at all later readings, [`NEVER`](crate::NEVER) among them.
+//! A state word holds a time, so it has an end. Every policy has one last clock reading at which it admits. It
+//! is the same for cells, limiters, striped buckets and tables, one by one and in batches. All of them refuse
+//! every cost above 0 at all later readings, [`NEVER`](crate::NEVER) among them.
 
 use super::sliding_log::SlidingLog;
 use super::sliding_window::SlidingWindow;
@@ -14,11 +14,12 @@ impl Policy {
     /// The last clock reading, in nanoseconds, at which this policy admits anything. Later requests are refused
     /// for good: their `retry_after` is [`NEVER`](crate::NEVER).
     ///
-    /// It is [`LAST`], 73 years from the clock's zero, for every policy of up to 4·10⁹ permits a second whose burst
-    /// refills within two years and whose period is below 12 years. Others may end earlier, down to 2⁵⁸ ns (9 years).
+    /// It is [`LAST`], 73 years from the clock's zero, for every policy of at most 4·10⁹ permits per second
+    /// whose burst refills within two years and whose period is below 12 years. Other policies may end earlier,
+    /// down to 2⁵⁸ ns (9 years).
     ///
-    /// On a clock of Unix time [`LAST`] is in January 2043, and for some of those others the last time is over:
-    /// compare it with the clock before such a policy is used.
+    /// On a clock of Unix time [`LAST`] is in January 2043, and the last time of some of the other policies has
+    /// passed. Compare it with the clock before you use such a policy.
     ///
     /// ```
     /// use tollbar::Policy;
@@ -34,7 +35,7 @@ impl Policy {
     pub fn last_time(&self) -> Result<u64, PolicyError> {
         self.validate()?;
         match self.kind {
-            // It refuses everything, as long as there are times.
+            // A limit of 0 admits nothing at any time.
             _ if self.limit == 0 => Ok(LAST),
             Kind::SlidingWindow => SlidingWindow::new(self).map(|window| window.last_time()),
             Kind::SlidingLog => SlidingLog::new(self).map(|_| SlidingLog::LAST),

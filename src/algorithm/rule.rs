@@ -30,7 +30,7 @@ pub enum Rule {
     WarmUp(WarmUp),
 }
 
-/// The same call on whichever algorithm it is; `$closed` for a limit of 0.
+/// Calls the compiled algorithm; `$closed` is the result for a limit of 0.
 macro_rules! each {
     ($self:ident, $a:ident => $call:expr, $closed:expr) => {
         match $self {
@@ -68,17 +68,19 @@ impl Rule {
         })
     }
 
-    /// The state of a key under a changed policy: `state` belongs to `old`, the result to this rule.
+    /// Moves a key's state to a changed policy and keeps the time until which it owes: `state` belongs to
+    /// `old`, the result to this rule.
     ///
-    /// Where the two count alike, what has been used stays used, or as much of it as the new limit is: equal
-    /// rules, windows of the same length and alignment, refills of as many permits at the same times. Every
-    /// other pair keeps the time at which the old state would have been as good as fresh, and owes everything
-    /// until then ([`Algorithm::owing`]).
+    /// If the two rules count alike, the permits used stay used, up to the new limit. Rules count alike if they
+    /// are equal, have windows of the same length and alignment, or refill as many permits at the same times.
+    /// Every other pair keeps the time at which the old state would have been as good as fresh, and the result
+    /// owes everything until then ([`Algorithm::owing`]).
     ///
-    /// It is 0 only for 0; it expires no earlier than `state` did under `old`; and over a change no more is
-    /// admitted than `old` could have up to it, and this rule to a fresh state after it. A state that has
-    /// expired needs no adopting, and where this rule counts in windows one that has just done so may be taken
-    /// to owe the rest of a window: who knows the time puts the fresh word 0 in its place.
+    /// The result is 0 only for 0. It expires no earlier than `state` did under `old`. Over a change no more is
+    /// admitted than `old` could have admitted before it, plus what this rule admits to a fresh state after it.
+    ///
+    /// A caller that knows the time should put the fresh word 0 in place of an expired state. Where this rule
+    /// counts in windows, a state that has just expired may otherwise owe the rest of a window.
     pub fn adopt(&self, old: &Rule, state: u64) -> u64 {
         if state == 0 || self == old {
             return state;
@@ -98,14 +100,16 @@ impl Rule {
         }
     }
 
-    /// The state of a key under a changed policy that keeps its permits as a number: `state` belongs to `old`, the result to
-    /// this rule, which takes over at `now`.
+    /// Moves a key's state to a changed policy and keeps its permits as a number: `state` belongs to `old`, the
+    /// result to this rule, which takes over at `now`.
     ///
-    /// The result has as many permits left as `state`, rounded down, and no more than a fresh state; a debt (pacer, borrow,
-    /// warm-up) stays as many permits, up to this rule's burst. So no wait is longer than this rule refills, and what was
-    /// refused is not admitted by the change. Where the two count alike ([`Rule::adopt`]) the permits used are kept, and where
-    /// one is closed, which counts nothing, the time. It is 0 for a fresh state. Unlike [`Rule::adopt`]'s it may expire earlier
-    /// than `state` did.
+    /// The result has as many permits left as `state`, rounded down, and no more than a fresh state. A debt
+    /// (pacer, borrow, warm-up) stays as many permits, up to this rule's burst. So no wait is longer than this
+    /// rule takes to refill, and the change admits no request that was refused before it.
+    ///
+    /// If the two rules count alike ([`Rule::adopt`]), the permits used are kept. If one of them is closed,
+    /// which counts nothing, the time is kept. The result is 0 for a fresh state. Unlike the result of
+    /// [`Rule::adopt`] it may expire earlier than `state` did.
     pub fn convert(&self, old: &Rule, state: u64, now: u64) -> u64 {
         if state == 0 || self == old {
             return state;
@@ -120,7 +124,7 @@ impl Rule {
         }
     }
 
-    /// The permits that must come back before the first one of a state does.
+    /// For a state in debt, the wait for its next permit in permits, rounded up, less 1; 0 for all others.
     fn debt(&self, state: u64, now: u64) -> u64 {
         match self {
             Rule::Pacer(pacer) => pacer.debt(state, now),
@@ -129,8 +133,8 @@ impl Rule {
         }
     }
 
-    /// The permits that a state lacks to a fresh one at `now`, rounded up. For those that can be in debt (pacer, borrow,
-    /// warm-up) the debt is among them.
+    /// The permits by which a state falls short of a fresh one at `now`, rounded up. The debt of pacer, borrow
+    /// and warm-up is included.
     pub fn owed(&self, state: u64, now: u64) -> u64 {
         match self {
             _ if state == 0 => 0,
@@ -140,7 +144,7 @@ impl Rule {
         }
     }
 
-    /// A state that lacks `permits` to a fresh one at `now`, or as many as the burst is; 0 for none.
+    /// A state that falls short of a fresh one at `now` by `permits`, the burst at most; 0 for no permits.
     pub fn charged(&self, permits: u64, now: u64) -> u64 {
         let most = match self {
             Rule::Pacer(pacer) => return pacer.charged(permits, now),
@@ -149,7 +153,7 @@ impl Rule {
         };
         match permits {
             0 => 0,
-            // A bucket that starts empty begins to fill.
+            // At least 1: a bucket that starts empty refuses it, and stores when it began to fill.
             _ => self.step(0, now, permits.min(most).max(1)).next.unwrap_or(0),
         }
     }
@@ -183,7 +187,7 @@ impl Algorithm for Rule {
         each!(self, a => a.books_ahead(), false)
     }
 
-    /// The bucket is what nearly everybody uses: it is tried first, and inlined.
+    /// Most policies are token buckets: that case is tested first, and inlined.
     #[inline(always)]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         match self {
@@ -216,7 +220,7 @@ impl Algorithm for Rule {
         each!(self, a => a.fresh_at(state, now), now)
     }
 
-    /// A limit of 0 keeps in its word the time until which something was owed when it came.
+    /// Under a limit of 0 the word is itself a time: that until which the key owed when its policy became 0.
     #[inline(always)]
     fn expires_at(&self, state: u64) -> u64 {
         match self {

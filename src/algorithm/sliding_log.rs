@@ -1,17 +1,17 @@
-//! Sliding log: the time of each permit admitted in the last period, exact. The arithmetic; the
-//! shared state is [`crate::limiter::Log`].
+//! Sliding log: the time of each permit admitted in the last period, exact. The arithmetic is here; the shared
+//! state is [`crate::limiter::Log`].
 //!
-//! The log has one entry a permit and `limit` entries, used in turn. The permit with number k takes
-//! the place of number k − limit, and may do so when that one has left the window `(now − period, now]`.
+//! The log has `limit` entries, one for each permit, used in turn. Permit number k replaces permit number
+//! k − limit, and may do so when that one has left the window `(now − period, now]`.
 //!
-//! An entry is `time + 1 : lap` in one word: 61 bits of nanoseconds and the number of times that its
-//! place has been used, modulo 8. 0 is an empty entry.
+//! An entry is `time + 1 : lap` in one word: 61 bits of nanoseconds, and 3 bits that count how often its place
+//! has been used, modulo 8. 0 is an empty entry.
 //!
-//! The word that decides is the number of permits entered. In a table it must also say when the log has
-//! expired, whoever last wrote what, so there it is `time : head` ([`KeyedLog`]): the time of the newest
-//! permit in grains, rounded down, above the number of permits modulo a multiple of `8 · limit`, which
-//! leaves every permit its place and its lap. A grain is a power of two of nanoseconds, the largest that is a
-//! sixteenth of the period at most, or larger, up to the period, where the limit needs the bits.
+//! The word that decides is the number of permits entered. In a table the word must also say when the log has
+//! expired, so there it is `time : head` ([`KeyedLog`]). `time` is the time of the newest permit in grains,
+//! rounded down. `head` is the number of permits modulo a multiple of `8 · limit`, which leaves every permit
+//! its place and its lap. A grain is a power of two of nanoseconds: the largest that is at most a sixteenth of
+//! the period, or a larger one, up to the period, if the limit needs the bits.
 //!
 //! Most admitted in any window of one period: `limit`.
 
@@ -30,7 +30,7 @@ pub struct SlidingLog {
 /// One entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When, in nanoseconds; `None` if empty.
+    /// The time of the permit, in nanoseconds; `None` for an empty entry.
     pub at: Option<u64>,
     /// How often its place has been used, modulo 8.
     pub lap: u64,
@@ -76,20 +76,20 @@ impl SlidingLog {
         (lap + 1) % Self::LAPS
     }
 
-    /// As a word.
+    /// The word of an entry.
     #[inline(always)]
     pub const fn pack(at: u64, lap: u64) -> u64 {
         ((at + 1) << 3) | lap
     }
 
-    /// From a word.
+    /// The entry in a word.
     #[inline(always)]
     pub const fn unpack(word: u64) -> Entry {
         let at = word >> 3;
         Entry { at: if at == 0 { None } else { Some(at - 1) }, lap: word % Self::LAPS }
     }
 
-    /// When the entry leaves the window.
+    /// The time at which the entry leaves the window, in nanoseconds; 0 for an empty entry.
     #[inline(always)]
     pub const fn leaves(&self, entry: Entry) -> u64 {
         match entry.at {
@@ -104,9 +104,9 @@ impl SlidingLog {
     }
 }
 
-/// How the word that decides says how many permits have been entered, for one compiled log.
+/// How the deciding word of one compiled log holds the number of permits entered.
 pub(crate) trait Packing {
-    /// The log.
+    /// The compiled log.
     fn log(&self) -> &SlidingLog;
 
     /// The permits entered, or a smaller number of the same place and lap.
@@ -115,15 +115,15 @@ pub(crate) trait Packing {
     /// The word after `cost` permits more, entered at `at`.
     fn next(&self, word: u64, cost: u64, at: u64) -> u64;
 
-    /// A time that none of the permits entered is later than.
+    /// An upper bound of the times of all permits entered.
     fn ceiling(&self, word: u64) -> u64;
 
-    /// Whether permit number `k`, entered at `at` and before this word, is still the newest of its place. A yes
-    /// is certain; a no may also mean that it has left the window.
+    /// Whether permit number `k`, entered at `at` and before this word, is still the newest of its place.
+    /// `true` is certain. `false` may also mean that the permit has left the window.
     fn newest(&self, word: u64, k: u64, at: u64) -> bool;
 }
 
-/// A plain count: it is 64 bits, and never falls.
+/// The word is the count of permits, in 64 bits; it never decreases.
 impl Packing for SlidingLog {
     #[inline(always)]
     fn log(&self) -> &SlidingLog {
@@ -151,17 +151,19 @@ impl Packing for SlidingLog {
     }
 }
 
-/// A sliding log compiled for a table's keys, whose state is one word and [`KeyedLog::side_words`] beside it.
+/// A sliding log compiled for a table's keys. A key's state is one word and [`KeyedLog::side_words`] words
+/// beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyedLog {
     log: SlidingLog,
     /// The binary logarithm of a grain.
     grain: u32,
-    /// The largest multiple of `8 · limit` that the bits of the head hold. Heads are 0 for a fresh log only,
-    /// and from then on 1 to `turn`.
+    /// The largest multiple of `8 · limit` that the bits of the head hold. Only a fresh log has the head 0;
+    /// later heads run from 1 to `turn`.
     turn: u64,
-    /// How long after its admission a permit may be entered. Within this time of the word fewer permits than
-    /// `turn` are admitted, so that their number is known.
+    /// Nanoseconds after its admission in which a thread may still enter a permit. Fewer permits than `turn`
+    /// are admitted in that time, so heads tell them apart. Where refused requests count, that is likely but
+    /// not certain: see `crate::limiter::log`.
     patience: u64,
 }
 
@@ -175,16 +177,17 @@ impl KeyedLog {
         let grain = bits(log.period).saturating_sub(5).max(bits(log.limit()));
         let most = u64::MAX >> (64 - KeyedLog::head_bits(grain));
         let lap = NonZeroU64::new(log.limit() * SlidingLog::LAPS).ok_or(PolicyError::LogTooLarge)?;
-        // Refused requests that count may be any number in a period.
+        // Any number of refused requests may be counted in a period.
         let patience = if log.count_rejected { 1 << grain } else { log.period };
         Ok(KeyedLog { log, grain, turn: most - most % lap, patience })
     }
 
     /// The most entries that a key's log can have with this period in nanoseconds: the largest power of two in
-    /// it, less 1. So 4096 from 8.2 us on, and as many as any log from 34 ms on.
+    /// it, less 1. So 4096 entries fit periods from 8.2 us on, and the largest log fits periods from 34 ms on.
     pub const fn most(period: u64) -> u64 {
         match period.checked_ilog2() {
-            // With a grain of 2^grain, the largest there may be, the head has 3 bits more: 8 laps of less.
+            // The largest grain is 2^grain ns. It gives the head grain + 3 bits: 8 laps of up to 2^grain − 1
+            // entries.
             Some(grain) => (1 << grain) - 1,
             None => 0,
         }
@@ -200,11 +203,11 @@ impl KeyedLog {
         self.log.limit() + 1
     }
 
-    /// When a state with this word has expired: from then on every permit in it has left the window, however
-    /// late its entry is written, and the state is as good as fresh. 0 for the fresh word. At most a grain
-    /// later than it could be.
+    /// The time at which a state with this word has expired, in nanoseconds; 0 for the fresh word. From then on
+    /// every permit in it has left the window, however late its entry is written, and the state is as good as
+    /// fresh. The time is at most a grain later than it could be.
     ///
-    /// It never falls from one word of a state to the next.
+    /// It never decreases from one word of a state to the next.
     pub const fn expires_at(&self, word: u64) -> u64 {
         if word == 0 {
             return 0;
@@ -218,7 +221,7 @@ impl KeyedLog {
         (((word >> KeyedLog::head_bits(self.grain)) + 1) << self.grain) - 1
     }
 
-    /// What 61 bits of nanoseconds leave for the head.
+    /// The bits of a word that 61 bits of nanoseconds, counted in grains, leave for the head.
     #[inline(always)]
     const fn head_bits(grain: u32) -> u32 {
         grain + 3
@@ -240,8 +243,8 @@ impl Packing for KeyedLog {
     fn next(&self, word: u64, cost: u64, at: u64) -> u64 {
         let head = self.head(word) + cost;
         let head = if head > self.turn { head - self.turn } else { head };
-        // Requests are judged at the newest time, so the time does not fall; said here once more, because
-        // who has expired depends on it.
+        // Requests are judged at the newest time, so `at` is no older than the word's time. `max` enforces that
+        // here too, because a word must never expire earlier than the one before.
         let time = (at >> self.grain).max(word >> KeyedLog::head_bits(self.grain));
         (time << KeyedLog::head_bits(self.grain)) | head
     }
@@ -254,7 +257,7 @@ impl Packing for KeyedLog {
     #[inline(always)]
     fn newest(&self, word: u64, k: u64, at: u64) -> bool {
         let late = word >> KeyedLog::head_bits(self.grain) > at.saturating_add(self.patience) >> self.grain;
-        // Permits entered from k on.
+        // `since` is the number of permits entered from `k` on.
         let k = if k >= self.turn { k - self.turn } else { k };
         let head = self.head(word);
         let since = if head >= k { head - k } else { head + (self.turn - k) };

@@ -1,7 +1,7 @@
 //! Sliding window over a ring of segments: the arithmetic. The shared state is [`crate::limiter::Ring`].
 //!
-//! The period is cut into `segments`. All permits ever admitted are counted (modulo a power of two),
-//! and the count at the start of each recent segment is kept, so what a window holds is a difference:
+//! The period is cut into `segments`. One running count holds all permits ever admitted, modulo a power of two.
+//! The ring keeps the count at the start of each recent segment, so the permits in a window are a difference:
 //!
 //! ```text
 //!            start(s−3)   start(s−2)   start(s−1)   start(s)    count
@@ -28,8 +28,8 @@ pub struct SlidingWindow {
     segments: u64,
     mode: Mode,
     count_bits: u32,
-    /// The last clock reading that admits anything: later segments can be held by a word, and that many
-    /// more than a decision looks at.
+    /// The last clock reading that admits anything. A word can also hold the later segments that a decision at
+    /// that time looks at.
     last: u64,
 }
 
@@ -80,9 +80,11 @@ impl SlidingWindow {
         })
     }
 
-    /// The same for a table's keys, whose state is one word and [`SlidingWindow::side_words`] beside it. A
-    /// window that starts at a key's first request is refused: that time is in neither, and is not forgotten
-    /// when the slot goes to another key.
+    /// Compiles a policy for a table's keys. A key's state is one word and [`SlidingWindow::side_words`] words
+    /// beside it.
+    ///
+    /// Windows that start at a key's first request are refused. Neither the word nor the side words hold the
+    /// time of that request, and nobody would clear it when the slot goes to another key.
     pub fn keyed(policy: &Policy) -> Result<SlidingWindow, PolicyError> {
         match policy.anchor {
             Anchor::Epoch => SlidingWindow::new(policy),
@@ -97,20 +99,21 @@ impl SlidingWindow {
 
     /// Places that the ring of starts needs.
     pub const fn places(&self) -> u64 {
-        // One for each segment looked at, one to write the next start beside them.
+        // One for each segment that a decision looks at, and one for the next start.
         (self.segments + 2).next_power_of_two()
     }
 
-    /// Words beside the state word: the starts.
+    /// Words beside the state word: the counts at the starts of segments.
     pub const fn side_words(&self) -> u64 {
         self.places()
     }
 
-    /// When a state with this word (of a window aligned to time 0) has expired: from then on all that has been
-    /// admitted has left, in part too, and the state is as good as fresh. 0 for the fresh word; [`NEVER`] if
-    /// that is after the last segment, when nothing is admitted any more.
+    /// The time at which a state with this word has expired, in nanoseconds, for windows aligned to time 0; 0
+    /// for the fresh word. From then on all permits have left the window, those that `interpolated` counts in
+    /// part too, and the state is as good as fresh. [`NEVER`] if that is after the last segment in which
+    /// anything is admitted.
     ///
-    /// It never falls from one word of a state to the next, since segments do not.
+    /// It never decreases from one word of a state to the next, because segments never do.
     pub fn expires_at(&self, word: u64) -> u64 {
         if word == 0 {
             return 0;
@@ -124,8 +127,8 @@ impl SlidingWindow {
         self.last
     }
 
-    /// The segment of a time and how far into it that is, the time since the window's origin: time 0, or the first
-    /// admission. `None` after the last time.
+    /// The segment at a time, and the nanoseconds since that segment began. `since` is the time since the
+    /// window's origin, which is time 0 or the first admission. `None` after the last time.
     #[inline]
     pub fn segment(&self, since: u64) -> Option<(u64, u64)> {
         (since <= self.last).then(|| self.segment_in_time(since))
@@ -152,19 +155,19 @@ impl SlidingWindow {
         matches!(self.mode, Mode::Interpolated)
     }
 
-    /// As a word.
+    /// The word of a mark.
     #[inline]
     pub const fn pack(&self, mark: Mark) -> u64 {
         (mark.segment << self.count_bits) | (mark.count & self.mask())
     }
 
-    /// From a word.
+    /// The mark in a word.
     #[inline]
     pub const fn unpack(&self, word: u64) -> Mark {
         Mark { segment: word >> self.count_bits, count: word & self.mask() }
     }
 
-    /// How far `to` is after `from`; 0 if it is before.
+    /// The permits between the counts `from` and `to`; 0 if `to` is the earlier one.
     #[inline]
     pub const fn ahead(&self, from: u64, to: u64) -> u64 {
         let distance = to.wrapping_sub(from) & self.mask();
@@ -182,13 +185,14 @@ impl SlidingWindow {
         if self.partial() {
             let old = u128::from(self.ahead(starts.partial, starts.whole));
             let rest = old * u128::from(self.segment.get() - elapsed);
-            // Rounded up: what is left is rounded down.
+            // Rounded up, so that the permits left are rounded down.
             used = used.saturating_add(div_up(rest, NonZeroU128::from(self.segment.by())) as u64);
         }
         self.limit.saturating_sub(used)
     }
 
-    /// The first instant of `segment` at which `cost` permits are left, if there is one.
+    /// The first instant of `segment`, in nanoseconds, at which `cost` permits are left; `None` if there is
+    /// none.
     pub fn fits_in(&self, segment: u64, count: u64, starts: Starts, cost: u64) -> Option<u64> {
         let used = self.ahead(starts.whole, count).checked_add(cost)?;
         let room = self.limit.checked_sub(used)?;

@@ -1,7 +1,8 @@
-//! Warm-up: a rate that grows from cold to its limit while it is used, and cools while it is not.
+//! Warm-up: a rate that grows from cold to its limit while it is used, and cools while it is idle.
 //!
-//! The curve is that of Guava's `SmoothWarmingUp`: permits stored while idle cost more to take, the
-//! more are stored. With the interval `T = period / limit`, warm-up time `P` and cold factor `c`,
+//! The curve is that of Guava's `SmoothWarmingUp`: permits are stored while the limiter is idle, and the more
+//! are stored, the more one of them costs. With the interval `T = period / limit`, warm-up time `P` and cold
+//! factor `c`,
 //!
 //! ```text
 //! threshold = P / 2T      most = threshold + 2P / (T · (1 + c))      one permit is stored in P / most
@@ -10,18 +11,18 @@
 //!                                   T + (c − 1) · T · (x − threshold) / (most − threshold)   above
 //! ```
 //!
-//! and a take pays the integral over what it draws from the store, then `T` for each further permit.
-//! A take may go when all before it have been paid; it is the next one that waits.
+//! A take pays the integral over the permits that it draws from the store, then `T` for each further permit. It
+//! is admitted once all takes before it are paid for. Its own price delays the next take.
 //!
-//! One thing is different: idleness is counted from one interval after the last take was paid, not
-//! from that instant. A caller that polls a little slower than the limit would otherwise cool the
-//! limiter as fast as it warms it, and stay cold for ever.
+//! One thing differs from Guava: idleness begins one interval after the last take was paid, not at that
+//! instant. Otherwise a caller that polls a little slower than the limit would cool the limiter as fast as it
+//! warms it, and find it cold for ever.
 //!
-//! The word is `next free time : stored`, both in units chosen for the policy. Integrals are rounded
-//! as whole curves (difference of two rounded values), so nothing accumulates.
+//! The word is `next free time : stored`, both in units chosen for the policy. Each integral is the difference
+//! of two rounded values of one curve, so rounding errors do not add up.
 //!
-//! Most admitted in any interval of length t, with unit costs: `1 + limit/period · (t + u)`, where u is
-//! one unit of the clock ([`WarmUp::grid`]). The store takes its bits from the clock, so a unit is longer
+//! Most admitted in any interval of length t, with unit costs: `1 + limit/period · (t + u)`, where u is one
+//! unit of the clock ([`WarmUp::grid`]). The store takes its bits from the clock, so a unit is longer
 //! here than elsewhere: 100 ns at 100 per second and a warm-up of 2 s.
 
 use super::gcra::grid;
@@ -36,7 +37,7 @@ pub struct WarmUp {
     grid: Grid,
     /// The largest cost.
     most: u64,
-    /// Levels of the store per permit: a power of two.
+    /// Levels of the store per permit, as a binary logarithm.
     fine: u32,
     /// Levels of a full (cold) store.
     full: u64,
@@ -48,16 +49,16 @@ pub struct WarmUp {
     flatten: NonZeroU128,
     level_bits: u32,
     warm_up: NonZeroU64,
-    /// Nanoseconds after being paid at which idleness begins.
+    /// Nanoseconds from the time at which the last take is paid for until idleness begins.
     grace: u64,
     /// The last clock reading that admits anything.
     last: u64,
 }
 
 impl WarmUp {
-    /// A store is kept in this many levels at least, if it is smaller.
+    /// A store of fewer permits than this is divided into at least this many levels, as far as `FINEST` allows.
     const LEVELS: u64 = 1 << 8;
-    /// Finest level: 1/1024 permit.
+    /// The binary logarithm of the finest levels per permit: 1/1024 permit each.
     const FINEST: u32 = 10;
 
     /// Compiles a policy of kind [`Kind::WarmUp`] whose limit is not 0.
@@ -106,14 +107,15 @@ impl WarmUp {
         };
         // The integral's terms must fit 128 bits for a full store.
         warm.price(full).ok_or(PolicyError::RateTooHigh)?;
-        // The last time from which the largest cost still has an end that the word can say.
+        // The last time at which the largest cost, taken from a full store, is paid for at a time that the word
+        // can hold.
         let largest = warm.wait(full, policy.burst).ok_or(PolicyError::BurstTooLarge)?;
         let last = warm.grid.nanos((u64::MAX >> level_bits).saturating_sub(largest));
         warm.last = last.min(warm.grid.max_now()).saturating_sub(1).min(LAST);
         Ok(warm)
     }
 
-    /// The units that the next free time is counted in.
+    /// The units of the word's next free time.
     pub const fn grid(&self) -> &Grid {
         &self.grid
     }
@@ -123,7 +125,7 @@ impl WarmUp {
         self.most
     }
 
-    /// Permits at the full rate until a state is free, rounded up; 1 for one that is free and not cold.
+    /// The wait until a state is free, in permits at the full rate, rounded up; at least 1.
     pub(super) fn owed(&self, state: u64, now: u64) -> u64 {
         let (next, _) = self.unpack(state);
         let units = next.saturating_sub(self.grid.units(now));
@@ -131,7 +133,7 @@ impl WarmUp {
         (units / permit + u64::from(units % permit != 0)).max(1)
     }
 
-    /// [`WarmUp::owed`] without the last permit, which the next take waits for in any case.
+    /// [`WarmUp::owed`] less 1: that permit is the one that [`Algorithm::available`] shows as missing.
     pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
         self.owed(state, now) - 1
     }
@@ -156,15 +158,15 @@ impl WarmUp {
             return (next, level);
         }
         let idle = now.saturating_sub(self.grid.nanos(next)).saturating_sub(self.grace);
-        // A full store takes the warm-up time to fill.
+        // The warm-up time fills the store from empty to full.
         let gained = u128::from(idle.min(self.warm_up.get())) * u128::from(self.full) / NonZeroU128::from(self.warm_up);
         (clock, (level + gained as u64).min(self.full))
     }
 
-    /// When a state that is paid at `next` and has `level` stored is cold again.
+    /// The time, in nanoseconds, at which a state that is free at `next` with `level` stored is cold again.
     fn cold_at(&self, next: u64, level: u64) -> u64 {
         if next >= u64::MAX >> self.level_bits {
-            // There is no later time that a word could say, so it admits nothing.
+            // The largest time that a word can hold: such a state admits nothing.
             return NEVER;
         }
         let paid = self.grid.nanos(next);
@@ -185,12 +187,12 @@ impl WarmUp {
         flat.checked_add(slope)
     }
 
-    /// The units that a take of `cost` from a store of `level` levels is to be paid for.
+    /// The price, in units, of a take of `cost` from a store of `level` levels; at least 1.
     fn wait(&self, level: u64, cost: u64) -> Option<u64> {
         let wanted = cost.checked_mul(1 << self.fine)?;
         let drawn = wanted.min(level);
         let wait = self.price(level)?.checked_sub(self.price(level - drawn)?)?;
-        // The part that was not stored is charged at T; the store's own part is whole with it.
+        // Permits beyond the store cost `T` each, rounded up.
         let unit = u128::from(self.grid.per_permit().get());
         let beyond = (u128::from(wanted - drawn) * unit + (1 << self.fine) - 1) >> self.fine;
         Some(u64::try_from(wait + beyond).ok()?.max(1))
@@ -267,7 +269,7 @@ impl Algorithm for WarmUp {
         self.cold_at(next, level)
     }
 
-    /// Cold, and free at `until`.
+    /// The word of a cold state that is free at `until`.
     fn owing(&self, until: u64) -> u64 {
         let mut next = self.grid.units(until);
         if self.grid.nanos(next) < until {

@@ -1,18 +1,19 @@
-//! Two windows, weighted: the last window's count fades out linearly while the running one grows.
+//! Weighted window: the previous window's count fades out linearly while the current one's grows.
 //!
 //! ```text
 //! estimate = previous · (period − elapsed) / period + current        admitted: estimate + cost <= limit
 //! ```
 //!
-//! The comparison is made in whole numbers (everything times `period`), never rounded. The word is
-//! `window : previous : current` in bit fields. `current` is exact; `previous` is too while both
-//! counters fit beside the window's number (limits up to 65,535 at a period of 1 s, more at longer
-//! ones), and beyond that it is rounded up to a multiple of a power of two, which can only refuse
-//! more. A word of a later window than `now` says that the clock went back: the request is then
-//! judged at the start of that later window.
+//! The comparison is made in whole numbers (both sides times `period`), without rounding. The word is
+//! `window : previous : current` in bit fields. `current` is exact. `previous` is exact while both counters fit
+//! beside the window's number: for limits up to 65,535 at a period of 1 s, and larger ones at longer periods.
+//! Beyond that it is rounded up to a multiple of a power of two, which can only refuse more.
 //!
-//! Most admitted in any window of one period: below `2 · limit` (an estimate cannot tell when in the
-//! last window its count arose).
+//! A word whose window is later than `now` says that the clock went back. The request is then judged at the
+//! start of the word's window.
+//!
+//! Most admitted in any window of one period: below `2 · limit`. (The estimate does not know when in the
+//! previous window its permits were taken.)
 
 use super::{until, Algorithm, Step};
 use crate::policy::{Kind, Policy, PolicyError};
@@ -28,13 +29,13 @@ pub struct WeightedWindow {
     previous_bits: u32,
     /// `previous` is kept in multiples of `2^coarse`.
     coarse: u32,
-    /// The last window that a word can hold.
+    /// The largest window that admits. A word can hold larger ones: `owing` uses `windows + 1`.
     windows: u64,
     /// The last clock reading that admits anything.
     last: u64,
 }
 
-/// What counts at one instant.
+/// The window in which a request is judged, the nanoseconds since it began, and both counts.
 struct Here {
     window: u64,
     elapsed: u64,
@@ -43,7 +44,8 @@ struct Here {
 }
 
 impl WeightedWindow {
-    /// Fewer bits than this for `previous` would be a bad estimate.
+    /// `previous` gets this many bits at least, or as many as the limit has. A policy that leaves fewer is
+    /// refused.
     const LEAST_BITS: u32 = 8;
 
     /// Compiles a policy of kind [`Kind::WeightedWindow`] whose limit is not 0.
@@ -60,7 +62,7 @@ impl WeightedWindow {
         if previous_bits < current_bits.min(Self::LEAST_BITS) {
             return Err(PolicyError::RateTooHigh);
         }
-        // Rounding `limit` itself up must still fit: coarse until it does.
+        // The limit, rounded up, must itself fit.
         let mut coarse = current_bits - previous_bits;
         if bits(round_up(policy.limit, coarse) >> coarse) > previous_bits {
             coarse += 1;
@@ -78,7 +80,7 @@ impl WeightedWindow {
         })
     }
 
-    /// The estimate at `now`, as a numerator over the period.
+    /// The estimate at `now` times the period; `u128::MAX` after the last time.
     pub fn estimate(&self, state: u64, now: u64) -> u128 {
         self.here(state, now).map_or(u128::MAX, |here| self.weight(&here))
     }
@@ -97,7 +99,7 @@ impl WeightedWindow {
         high | (previous << self.current_bits) | here.current
     }
 
-    /// `None` after the last time.
+    /// The counts as a request at `now` finds them; `None` after `last`.
     fn here(&self, state: u64, now: u64) -> Option<Here> {
         if now > self.last {
             return None;
@@ -115,7 +117,7 @@ impl WeightedWindow {
         })
     }
 
-    /// When the window that comes `more` after `window` begins; [`NEVER`] if nothing is admitted then.
+    /// The start of window number `window + more`, in nanoseconds; [`NEVER`] if nothing is admitted then.
     fn start(&self, window: u64, more: u64) -> u64 {
         until(self.last, window.saturating_add(more).saturating_mul(self.period.get()))
     }
@@ -129,8 +131,8 @@ impl WeightedWindow {
         u128::from(self.limit) * u128::from(self.period.get())
     }
 
-    /// The first instant from `here` on, within its window, at which `previous` weighs no more than
-    /// what `taken` permits leave of the limit. `None` if there is none.
+    /// The first instant from `here` on, within its window, at which `taken` permits fit beside the weight of
+    /// `previous`. `None` if there is none.
     fn fits_in(&self, here: &Here, taken: u64) -> Option<u64> {
         let room = self.limit.checked_sub(taken)?;
         let period = self.period.get();
@@ -149,8 +151,8 @@ impl WeightedWindow {
         here.window.checked_mul(period)?.checked_add(elapsed)
     }
 
-    /// The word of a key whose rule changes from `old` to this one, if their windows are the same: both counts
-    /// stay, or become the limit if they are above it.
+    /// Moves a key's word from the policy `old` to this one: both counts stay, up to this limit. `None` if the
+    /// policies differ in period.
     pub(super) fn adopt(&self, old: &WeightedWindow, state: u64) -> Option<u64> {
         let (window, previous, current) = old.unpack(state);
         if self.period != old.period || window > self.windows.min(old.windows) {
@@ -162,7 +164,6 @@ impl WeightedWindow {
 
     fn next(&self, here: &Here) -> Option<Here> {
         let window = here.window + 1;
-        // What a word would keep of it.
         let previous = here.current;
         (window <= self.windows).then_some(Here { window, elapsed: 0, previous, current: 0 })
     }
@@ -236,12 +237,13 @@ impl Algorithm for WeightedWindow {
         self.start(window, 1 + u64::from(current != 0))
     }
 
-    /// A last window that used up everything fades out until `until`, or until the end of the window then. The
-    /// window after the last that admits is never over.
+    /// The window that `until` ends or falls into, with a previous count of the whole limit. It expires at the
+    /// end of that window. After the last window that admits it is the window `windows + 1`, which expires at
+    /// [`NEVER`].
     fn owing(&self, until: u64) -> u64 {
         let (window, _) = self.period.div_rem(until.saturating_sub(1));
         let here = match self.start(window, 1) {
-            // Both counts, as the one may be for a window that does come.
+            // With both counts at the limit it admits nothing at any time.
             NEVER => Here { window: self.windows + 1, elapsed: 0, previous: self.limit, current: self.limit },
             _ => Here { window, elapsed: 0, previous: self.limit, current: 0 },
         };
