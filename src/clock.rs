@@ -1,7 +1,8 @@
 //! Where `now` comes from.
 //!
 //! A [`Source`] is one of the system's clocks. A limiter or a table reads its source through [`Utc`], which counts from
-//! [`TIME_ZERO`], so that windows begin at full minutes, hours and days of UTC. Sources never mix in one limiter.
+//! [`TIME_ZERO`], so that windows begin at full minutes, hours and days of UTC. One limiter never mixes
+//! sources.
 //!
 //! The system's clocks need a Unix. Elsewhere there are [`Manual`] and the caller's own [`Clock`].
 
@@ -19,7 +20,7 @@ pub trait Clock {
     /// Nanoseconds since a zero of the source's own.
     fn now(&self) -> u64;
 
-    /// Returns at `at` or a little later.
+    /// Returns when the clock has reached `at`, or a little later.
     fn sleep_until(&self, at: u64);
 }
 
@@ -37,17 +38,18 @@ pub struct Coarse;
 /// The processor's time-stamp counter, kept on `CLOCK_MONOTONIC`'s scale (the same zero) by
 /// comparing the two when it is first used, a millisecond later, and then at growing intervals up to once a second.
 ///
-/// It reads `CLOCK_MONOTONIC` instead during that first millisecond, on other architectures than x86-64, where the processor
-/// does not say that the counter is invariant, and where Linux does not list `tsc` among the clock sources that it would use
-/// (the kernel strikes out a counter that it has seen to be unstable). No thread ever waits for another here: one that meets an
-/// adjustment in progress reads `CLOCK_MONOTONIC` for once.
+/// It reads `CLOCK_MONOTONIC` instead during that first millisecond, on other architectures than x86-64, where
+/// the processor does not say that the counter is invariant, and where Linux does not list `tsc` among the
+/// clock sources that it would use. (The kernel strikes out a counter that it has seen to be unstable.) A
+/// thread that meets an adjustment in progress reads `CLOCK_MONOTONIC` for that call, so no thread ever waits
+/// for another.
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tsc;
 
 #[cfg(unix)]
 impl Tsc {
-    /// Whether the counter is used, rather than `CLOCK_MONOTONIC` in its place.
+    /// Whether the counter is used. `false`: `CLOCK_MONOTONIC` is read in its place.
     pub fn is_counter(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(loom)))]
         return tsc::usable();
@@ -56,8 +58,8 @@ impl Tsc {
     }
 }
 
-/// `CLOCK_REALTIME`: nanoseconds since 1970 UTC. It follows every step of the system's clock, so a step back by an hour
-/// refuses for up to an hour whatever was admitted up to its limit before the step. About 25 ns a call.
+/// `CLOCK_REALTIME`: nanoseconds since 1970 UTC. About 25 ns a call. It follows every step of the system's
+/// clock: after a step back by an hour, a limit that was used up before the step refuses for up to an hour.
 ///
 /// [`Utc`] is the clock for windows that begin at full hours: it does not step.
 #[cfg(unix)]
@@ -71,16 +73,17 @@ pub struct Wall;
 /// to Unix time. Counting from 2025 leaves the 73 years that a state word can tell (`docs/state-word.md`) to the future.
 pub const TIME_ZERO: u64 = 20_160 * 86_400 * 1_000_000_000;
 
-/// What the system's clock may say and be believed: 40 years from [`TIME_ZERO`] on.
+/// The span after [`TIME_ZERO`], in nanoseconds, in which the system's clock is believed: 40 years.
 #[cfg(unix)]
 const BELIEVED: u64 = 40 * 365 * 86_400 * 1_000_000_000;
 
 /// A [`Source`] that counts from [`TIME_ZERO`]: the default clock of limiters and tables.
 ///
-/// A process takes the distance to UTC from `CLOCK_REALTIME` once and keeps it. So this clock never steps, however the
-/// system's clock is set later: where that is corrected by an hour, daily windows begin an hour off until the process is started
-/// anew. On a machine whose clock is before 2025-03-13, or 40 years after it, the distance is 0 and windows are aligned to the
-/// machine's start. To [`Source::Wall`] nothing is added: its times stay Unix nanoseconds.
+/// A process reads its distance to UTC from `CLOCK_REALTIME` once and keeps it. So this clock never steps,
+/// however the system's clock is set later. If that is corrected by an hour, daily windows begin an hour off
+/// until the process is restarted. On a machine whose clock is before 2025-03-13, or 40 years or more after it,
+/// the distance is 0 and windows are aligned to the machine's start. Nothing is added to [`Source::Wall`]: its
+/// times stay Unix nanoseconds.
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug)]
 pub struct Utc<C = Source> {
@@ -92,7 +95,7 @@ pub struct Utc<C = Source> {
 impl Utc {
     /// `source`, moved to UTC.
     pub fn new(source: Source) -> Utc {
-        // The first reading opens a file: when something is made, and not when it decides.
+        // The first reading of the counter opens a file. It happens here, so that no decision does it.
         source.now();
         let offset = match source {
             Source::Wall => 0,
@@ -119,9 +122,9 @@ impl Default for Utc<Tsc> {
 /// This process's distance from `CLOCK_MONOTONIC` to UTC. Children of a fork keep their parent's.
 #[cfg(unix)]
 fn offset() -> u64 {
-    // std's: a loom model may not have statics. 0: not known yet.
+    // core's atomic, because loom's cannot be in a static. 0: not known yet.
     static OFFSET: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
-    // Relaxed throughout: the number is all there is to see.
+    // Relaxed throughout: no other data is published with the number.
     let known = OFFSET.load(Ordering::Relaxed);
     if known != 0 {
         return known;
@@ -133,7 +136,8 @@ fn offset() -> u64 {
     }
 }
 
-/// The distance to UTC since [`TIME_ZERO`] when `CLOCK_MONOTONIC` says `now` and the system's clock says `wall`.
+/// What to add to `CLOCK_MONOTONIC` to count from [`TIME_ZERO`], if it says `now` while the system's clock says
+/// `wall`; 0 if `wall` is not believed.
 #[cfg(unix)]
 fn offset_at(now: u64, wall: u64) -> u64 {
     match wall.checked_sub(TIME_ZERO) {
@@ -242,7 +246,7 @@ impl<C: Clock + ?Sized> Clock for &C {
 
 #[cfg(all(unix, not(loom)))]
 impl Source {
-    /// The time, if it can be read without a call.
+    /// The time in nanoseconds, if it can be read without a call.
     #[inline(always)]
     pub(crate) fn at_once(self) -> Option<u64> {
         #[cfg(target_arch = "x86_64")]
@@ -287,7 +291,8 @@ impl Source {
 
 #[cfg(unix)]
 impl Clock for Source {
-    // One comparison for the usual source: a table of jumps costs every reading eight instructions.
+    // One comparison finds the usual source. A jump table over all sources would cost every reading eight
+    // instructions.
     #[inline]
     fn now(&self) -> u64 {
         match self {

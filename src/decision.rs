@@ -6,11 +6,12 @@ use crate::units::NEVER;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Verdict {
-    /// It may, and its cost has been charged.
+    /// The request may pass, and its cost has been charged.
     Allowed = 0,
-    /// Not now. Nothing has been charged.
+    /// The request may not pass now. Nothing has been charged, unless the policy counts rejected requests.
     Denied = 1,
-    /// Not at any time: the cost is more than the policy can ever have at once. Nothing has been charged.
+    /// The request may not pass at any time: its cost is more than the policy can ever have at once. Nothing
+    /// has been charged.
     Never = 2,
 }
 
@@ -32,13 +33,14 @@ pub enum Reason {
     MissingKey = 5,
     /// Allowed and not charged: the key is exempt.
     Exempt = 6,
-    /// Denied: the permits would have come within the caller's patience, but as many callers as may are asleep already.
+    /// Denied: the permits would have come within the caller's patience, but the limiter's maximum of callers
+    /// is asleep already.
     QueueFull = 7,
     /// Denied: the table is damaged, or has no policy of that number.
     Fault = 8,
     /// Denied for now: the store has been asked and has not answered yet.
     Pending = 9,
-    /// Denied: the store's last answer was that the limit is used up.
+    /// Denied: the store's last answer said that the limit is used up.
     StoreDenied = 10,
     /// The store does not answer: the options of the lease decided.
     StoreDown = 11,
@@ -68,20 +70,21 @@ pub struct Counts {
     pub never: u64,
 }
 
-/// An answer with everything a caller may want to pass on to its own client.
+/// A verdict with everything that a caller may want to pass on to its own client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Decision {
     /// Whether the request may pass.
     pub verdict: Verdict,
     /// Why.
     pub reason: Reason,
-    /// Permits that could be taken at this instant, after this decision.
+    /// Permits that could be taken at this instant, after this decision. Other threads may have taken some
+    /// since.
     pub remaining: u64,
-    /// Nanoseconds after which the same request would be admitted if nobody else came between, and
-    /// one nanosecond before which it would still be refused. 0 when it was admitted,
-    /// [`NEVER`] when waiting would not help.
+    /// Nanoseconds after which the same request would be admitted if no other came between. One nanosecond
+    /// earlier it would still be refused. 0 if it was admitted; [`NEVER`] if waiting does not help.
     pub retry_after: u64,
-    /// Nanoseconds until the state is as good as fresh, if nobody comes between.
+    /// Nanoseconds until the state is as good as fresh, if no request comes between; [`NEVER`] if that is after
+    /// the last time at which anything is admitted.
     pub reset_after: u64,
 }
 
@@ -92,7 +95,7 @@ impl Decision {
         matches!(self.verdict, Verdict::Allowed)
     }
 
-    /// The same answer for another reason.
+    /// This decision with another reason.
     #[inline(always)]
     pub(crate) const fn because(self, reason: Reason) -> Decision {
         Decision { reason, ..self }

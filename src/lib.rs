@@ -24,7 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Where the algorithm is known when compiling, nothing is chosen at run time:
+//! If the algorithm is known at compile time, nothing is chosen at run time:
 //!
 //! ```
 //! use tollbar::algorithm::gcra::Gcra;
@@ -39,11 +39,11 @@
 //! # Ok::<(), tollbar::PolicyError>(())
 //! ```
 
-//! Without a Unix, as on `x86_64-unknown-none`, there are the algorithms, policies and states on the caller's own
-//! [`clock::Clock`]. Tables, [`limiter::Striped`] and the system's clocks need a Unix.
+//! Targets without a Unix, such as `x86_64-unknown-none`, have the algorithms, policies and states, on the caller's
+//! own [`clock::Clock`]. Tables, [`limiter::Striped`] and the system's clocks need a Unix.
 
 #![no_std]
-// Without a Unix nobody uses what the pure layer has for tables and leases.
+// Without a Unix the parts of the pure layer that serve tables and leases are unused.
 #![cfg_attr(not(unix), allow(dead_code, unused_imports))]
 
 #[cfg(all(feature = "redis", not(unix)))]

@@ -1,8 +1,8 @@
 //! Keys made of network addresses: one key for a whole prefix.
 //!
-//! A host of the IPv6 internet usually has a /64 to itself and can change its address with every request, so a
-//! limit by address is none; by /64, or by /56 or /48 for customers' networks, it is. For IPv4 it is mostly the
-//! address, /32.
+//! A host on the IPv6 internet usually has a /64 to itself and can change its address with every request, so a
+//! limit per IPv6 address limits nobody. Limit per /64, or per /56 or /48 for customers' networks. For IPv4 the
+//! address itself, /32, mostly serves.
 //!
 //! ```
 //! use tollbar::prefix::Prefix;
@@ -10,7 +10,7 @@
 //! let key = |address: &str| Prefix::parse(address.as_bytes(), 32, 64).unwrap();
 //! assert_eq!(key("2001:db8:1:2::1"), key("2001:db8:1:2:ffff::9")); // one /64
 //! assert_ne!(key("2001:db8:1:2::1"), key("2001:db8:1:3::1"));
-//! assert_eq!(key("192.0.2.1"), key("::ffff:192.0.2.1")); // an IPv4 address in IPv6's clothes
+//! assert_eq!(key("192.0.2.1"), key("::ffff:192.0.2.1")); // IPv4-mapped
 //! assert_eq!(key("192.0.2.1").as_bytes(), [4, 32, 192, 0, 2, 1]);
 //! ```
 
@@ -18,8 +18,8 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A network prefix as a key's bytes: the family (4 or 6), the bits that count, and the address up to them. So
-/// prefixes of different length or family are different keys.
+/// A network prefix as a key's bytes: the family (4 or 6), the length of the prefix in bits, and the address up
+/// to it. Prefixes of different length or family are different keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Prefix {
     bytes: [u8; Prefix::MOST],
@@ -27,7 +27,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The bytes of the longest one.
+    /// The bytes of the longest prefix, a whole IPv6 address.
     pub const MOST: usize = 18;
 
     /// The first `bits` bits of an IPv4 address; `None` for more than 32.
@@ -40,8 +40,8 @@ impl Prefix {
         Prefix::new(6, &address.octets(), bits)
     }
 
-    /// The prefix of an address of either family, with so many bits of each. An IPv4 address that is mapped into IPv6
-    /// (`::ffff:a.b.c.d`) is what it is for.
+    /// The first `ipv4_bits` or `ipv6_bits` bits of an address, by its family; `None` if it has fewer.
+    /// IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`) are treated as IPv4.
     pub fn of(address: IpAddr, ipv4_bits: u32, ipv6_bits: u32) -> Option<Prefix> {
         match address.to_canonical() {
             IpAddr::V4(address) => Prefix::ipv4(address, ipv4_bits),
@@ -49,7 +49,8 @@ impl Prefix {
         }
     }
 
-    /// The prefix of an address as people write it; a zone (`%eth0`) does not count. `None` if it is no address.
+    /// The prefix of an address in its text form. A zone (`%eth0`) is ignored. `None` if the text is no
+    /// address, or the address has fewer bits.
     pub fn parse(text: &[u8], ipv4_bits: u32, ipv6_bits: u32) -> Option<Prefix> {
         let end = text.iter().position(|&byte| byte == b'%').unwrap_or(text.len());
         Prefix::of(address(text.get(..end)?)?, ipv4_bits, ipv6_bits)
@@ -67,7 +68,7 @@ impl Prefix {
         let mut prefix = Prefix { bytes: [0; Prefix::MOST], length: 2 + bits.div_ceil(8) as u8 };
         let mut left = bits;
         let kept = address.iter().map(|byte| {
-            // What of this byte is beyond the prefix is 0.
+            // Bits beyond the prefix are 0.
             let keep = 0xffu32 << (8 - left.min(8));
             left = left.saturating_sub(8);
             byte & keep as u8
@@ -79,8 +80,8 @@ impl Prefix {
     }
 }
 
-/// What the system's own reader of addresses makes of it. (The standard library's can panic as far as its compiler
-/// knows, and so it may not be in the C artefacts.)
+/// Parses an address with `inet_pton`. The standard library's parser has panic paths, which the C artefacts may
+/// not have.
 #[cfg(unix)]
 fn address(text: &[u8]) -> Option<IpAddr> {
     extern "C" {
@@ -103,7 +104,7 @@ fn address(text: &[u8]) -> Option<IpAddr> {
     found(libc::AF_INET6, ipv6.as_mut_ptr()).then(|| IpAddr::from(ipv6))
 }
 
-/// What the standard library's reader of addresses makes of it: without a Unix there is no other.
+/// Parses an address with the standard library, because there is no `inet_pton` without a Unix.
 #[cfg(not(unix))]
 fn address(text: &[u8]) -> Option<IpAddr> {
     core::str::from_utf8(text).ok()?.parse().ok()

@@ -9,9 +9,9 @@ pub(crate) use crossbeam_utils::CachePadded;
 
 use alloc::boxed::Box;
 
-/// `len` zeroes on the heap; `None` where there is no memory.
+/// `len` zeroes on the heap; `None` if there is no memory, or `len` is 0.
 ///
-/// Not through `Vec`: its ways to grow bring code that can panic into the C artefacts, and memory that
+/// Not through `Vec`: the paths by which it grows bring code that can panic into the C artefacts. Memory that
 /// the system gives zeroed is not touched before it is used.
 #[cfg(not(loom))]
 pub(crate) fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
@@ -29,13 +29,13 @@ pub(crate) fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(words, len)) })
 }
 
-/// The same of loom's atomics.
+/// [`zeroed`] with loom's atomics.
 #[cfg(loom)]
 pub(crate) fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
     Some((0..len).map(|_| AtomicU64::new(0)).collect())
 }
 
-/// `value` on the heap; `None` where there is no memory.
+/// `value` on the heap; `None` if there is no memory, or `T` has no size.
 #[cfg(not(loom))]
 pub(crate) fn boxed<T>(value: T) -> Option<Box<T>> {
     let layout = core::alloc::Layout::new::<T>();
@@ -54,7 +54,8 @@ pub(crate) fn boxed<T>(value: T) -> Option<Box<T>> {
     }
 }
 
-/// `len` times `value` on the heap; `None` where there is no memory. Not through `Vec`, as [`zeroed`].
+/// `len` times `value` on the heap; `None` if there is no memory, or nothing to store. Not through `Vec`, as
+/// [`zeroed`].
 #[cfg(all(feature = "redis", not(loom)))]
 pub(crate) fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
     let layout = core::alloc::Layout::array::<T>(len).ok()?;
@@ -67,21 +68,22 @@ pub(crate) fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
         return None;
     }
     for n in 0..len {
-        // SAFETY: within the block, which is aligned for T; nothing is there that would have to be dropped.
+        // SAFETY: within the block, which is aligned for T. T is Copy, so nothing needs to be dropped.
         unsafe { block.add(n).write(value) };
     }
     // SAFETY: a block of that layout, all of it written, from the allocator that Box frees with.
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(block, len)) })
 }
 
-/// Explores `f`, with so many preemptions at the most unless the environment says another number; how many executions that took.
+/// Explores `f` with at most `preemptions` preemptions, or as many as LOOM_MAX_PREEMPTIONS says. Returns the
+/// number of executions.
 #[cfg(all(test, loom))]
 pub(crate) fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) -> usize {
     use std::sync::atomic::AtomicUsize;
 
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
-    // Far more steps than any model takes: to reach it is to loop without an end.
+    // Far more steps than any model takes: one that reaches it loops without end.
     builder.max_branches = 3_000;
     let executions = std::sync::Arc::new(AtomicUsize::new(0));
     let count = executions.clone();

@@ -2,26 +2,27 @@
 //!
 //! # The grid
 //!
-//! At a rate of `limit / period`, one permit takes `T = period / limit` nanoseconds, which is
-//! rarely whole. Keeping `T` rounded makes the rate wrong for ever (43 % at 7·10⁸ per second);
-//! keeping it in floating point makes it wrong once the clock is large. So states are kept in
-//! *units* of `1/S` permit, where `S` is a whole number chosen for the policy:
+//! At a rate of `limit / period`, one permit takes `T = period / limit` nanoseconds, which is rarely whole. A
+//! rounded `T` makes the rate wrong for ever (by 43 % at 7·10⁸ per second). A floating-point `T` makes it wrong
+//! once the clock is large. So states are kept in *units* of `1/S` permit, where `S` is a whole number chosen
+//! for the policy:
 //!
 //! ```text
 //! a permit          = S units                            exactly
 //! the clock         = floor(now · S · limit / period)    units, computed exactly
 //! ```
 //!
-//! Nothing accumulates: charges are whole units, and the clock is converted from its absolute
-//! value each time, so the long-run rate is exactly `limit / period`.
+//! Rounding errors do not add up: charges are whole units, and the clock is converted from its absolute value
+//! each time. So the long-run rate is exactly `limit / period`.
 //!
-//! With `S · limit / period` whole (it is for every rate where `limit / gcd(limit, period)` is at
-//! most 7, such as 3, 7, 3·10⁸ or 7·10⁸ per second and all whole-nanosecond intervals) the clock
-//! conversion is not rounded either, and every decision equals that of exact rational arithmetic.
-//! Otherwise `S` is chosen so that it is not rounded at multiples of the smallest possible power
-//! of ten nanoseconds ([`Grid::exact_step`]), and in between a decision can be early by less than
-//! one unit ([`Grid::per_permit`] units make a permit; a unit is less than a third of a nanosecond
-//! for every burst that refills within a year, where the state has a whole word for it).
+//! If `S · limit / period` is whole, the clock conversion is not rounded, and every decision equals that of
+//! exact rational arithmetic. That is so for every rate where `limit / gcd(limit, period)` is at most 7: for 3,
+//! 7, 3·10⁸ or 7·10⁸ per second, and for all intervals of whole nanoseconds.
+//!
+//! For other rates `S` is chosen so that the conversion is exact at multiples of the smallest possible power of
+//! ten nanoseconds ([`Grid::exact_step`]). Between these a decision can be early by less than one unit. A
+//! permit is [`Grid::per_permit`] units. There a unit is less than a third of a nanosecond, for every burst
+//! that refills within a year and a state that has the whole word for it.
 
 use core::num::{NonZeroU128, NonZeroU64};
 
@@ -31,28 +32,30 @@ pub const NEVER: u64 = u64::MAX;
 /// The span of clock readings that state words are laid out for: 2⁶¹ ns, 73 years from the clock's zero.
 pub const HORIZON: u64 = 1 << 61;
 
-/// The last clock reading at which any policy admits anything, 2⁶¹ − 2 ns: an entry of a sliding log holds its time
-/// plus 1 in 61 bits. All but the fastest policies admit until then: see [`crate::Policy::last_time`].
+/// The last clock reading at which any policy admits anything, 2⁶¹ − 2 ns, because an entry of a sliding log
+/// holds its time plus 1 in 61 bits. All but the fastest policies admit until then: see
+/// [`crate::Policy::last_time`].
 pub const LAST: u64 = HORIZON - 2;
 
 /// Maps nanoseconds to units of `1/per_permit` permit and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grid {
-    /// Units per nanosecond, as `hi.lo` scaled by `2^shift`, rounded up in the last place.
+    /// Units per nanosecond: `(hi + lo / 2^64) / 2^shift`, rounded up in the last bit of `lo`. If they are
+    /// whole, `lo` and `shift` are 0.
     hi: u64,
     lo: u64,
     shift: u32,
     per_permit: NonZeroU64,
-    /// The largest `now` that still has a representable unit.
+    /// The last clock reading, in nanoseconds, whose units a word can hold.
     max_now: u64,
     exact_step: u64,
     unit: UnitLength,
 }
 
 impl Grid {
-    /// The grid of `limit` permits per `period` nanoseconds for a word of `bits` bits that must
-    /// also hold `span` permits beyond the clock. `None` if no such grid exists: the rate is
-    /// above 16 permits per nanosecond (for 64 bits), or `span` permits do not fit.
+    /// The grid of `limit` permits per `period` nanoseconds for a word of `bits` bits, with room for `2 · span`
+    /// permits beyond the clock. `None` if there is no such grid: the rate is 16 permits per nanosecond or more
+    /// (for 64 bits), or `2 · span` permits do not fit.
     pub fn new(limit: NonZeroU64, period: NonZeroU64, span: u64, bits: u32) -> Option<Grid> {
         let (l, p) = (wide(limit), wide(period));
         let room = 1u128.checked_shl(bits)?.checked_sub(1)?;
@@ -61,7 +64,7 @@ impl Grid {
         let permits = horizon_permits.checked_add(2 * u128::from(span))?;
         let mut most = room / NonZeroU128::new(permits.max(1))?;
         if most == 0 {
-            // The fastest rates get half the horizon rather than a refusal.
+            // The fastest rates get half of the horizon rather than a refusal.
             let permits = (horizon_permits / 2).checked_add(2 * u128::from(span))?;
             most = room / NonZeroU128::new(permits)?;
         }
@@ -90,7 +93,7 @@ impl Grid {
         let (hi, lo, shift) = if den.get() == 1 { (u64::try_from(num).ok()?, 0, 0) } else { fixed_point(num, den)? };
         let unit = UnitLength::new(limit, period, per_permit)?;
         let mut grid = Grid { hi, lo, shift, per_permit, max_now: u64::MAX, exact_step, unit };
-        // The first reading past the end, less one.
+        // The first reading whose units exceed the word, less one.
         let limit_now = mul_div_ceil(u128::from(room) + 1, den, NonZeroU128::new(num)?)?;
         grid.max_now = u64::try_from(limit_now).map_or(u64::MAX, |n| n.saturating_sub(1));
         Some(grid)
@@ -102,7 +105,7 @@ impl Grid {
         self.per_permit
     }
 
-    /// Units per nanosecond, where that is a whole number.
+    /// Units per nanosecond; `None` if that is not a whole number.
     pub const fn whole(&self) -> Option<u64> {
         match self.shift {
             0 => Some(self.hi),
@@ -110,13 +113,13 @@ impl Grid {
         }
     }
 
-    /// Clock readings that are multiples of this many nanoseconds are converted without rounding.
-    /// 1 means always.
+    /// Clock readings that are multiples of this many nanoseconds are converted without rounding. 1: all of
+    /// them.
     pub const fn exact_step(&self) -> u64 {
         self.exact_step
     }
 
-    /// The last clock reading, in nanoseconds, that this grid represents. Later ones saturate.
+    /// The last clock reading, in nanoseconds, that this grid represents. [`Grid::units`] saturates after it.
     pub const fn max_now(&self) -> u64 {
         self.max_now
     }
@@ -143,18 +146,19 @@ impl Grid {
         ((u128::from(now) * u128::from(self.hi) + low) >> self.shift) as u64
     }
 
-    /// Units that are not yet over at `now`: at least `now · units per nanosecond`, and at most one more;
-    /// `u64::MAX` after [`Grid::max_now`].
+    /// An upper bound of `now · units per nanosecond`, at most one unit above it; `u64::MAX` after
+    /// [`Grid::max_now`].
     pub fn units_up(&self, now: u64) -> u64 {
-        // Whole units a nanosecond are not rounded.
+        // Whole units per nanosecond need no rounding.
         self.units(now).saturating_add(u64::from(self.shift != 0))
     }
 
-    /// The smallest `now` whose [`Grid::units`] is at least `target`; [`NEVER`] if there is none.
+    /// The smallest `now`, in nanoseconds, whose [`Grid::units`] is at least `target`; [`NEVER`] if there is
+    /// none.
     #[inline]
     pub fn nanos(&self, target: u64) -> u64 {
         match NonZeroU64::new(self.hi) {
-            // Whole units a nanosecond.
+            // Whole units per nanosecond.
             Some(hi) if self.shift == 0 => {
                 let at = target / hi + u64::from(target % hi != 0);
                 if at > self.max_now {
@@ -175,7 +179,7 @@ impl Grid {
 
     #[inline(never)]
     fn nanos_between(&self, target: u64) -> u64 {
-        // A guess that is off by a nanosecond or two; step to the exact one.
+        // `about` is off by a nanosecond or two: step to the exact one.
         let mut now = self.unit.about(target).min(self.max_now);
         while now > 0 && self.units(now - 1) >= target {
             now -= 1;
@@ -190,38 +194,40 @@ impl Grid {
     }
 }
 
-/// How long a unit is: what [`Grid::nanos`] says exactly, without a division and a little late.
+/// The length of a unit. It converts units to nanoseconds without a division and a little late; [`Grid::nanos`]
+/// converts exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UnitLength {
-    /// Nanoseconds per unit, rounded up to a multiple of 2^-64: the whole ones,
+    /// The whole nanoseconds of a unit's length, which is rounded up to a multiple of 2^-64 ns.
     whole: u64,
-    /// and 2^64 times the rest.
+    /// The rest of that length, in 2^-64 ns.
     part: u64,
 }
 
 impl UnitLength {
     /// The length of a unit of `1/per_permit` permit at `limit` permits per `period` nanoseconds. `None` if
-    /// there is no such grid.
+    /// `limit · per_permit` does not fit 128 bits, which 64-bit numbers cannot reach.
     pub fn new(limit: NonZeroU64, period: NonZeroU64, per_permit: NonZeroU64) -> Option<UnitLength> {
         let permits = wide(limit).get().checked_mul(u128::from(per_permit.get()))?;
         let length = div_up(u128::from(period.get()) << 64, NonZeroU128::new(permits)?);
         Some(UnitLength { whole: (length >> 64) as u64, part: length as u64 })
     }
 
-    /// The time at which `units` are over, to a nanosecond; [`NEVER`] for one that does not fit.
+    /// The time, in nanoseconds, at which `units` have passed since time 0, give or take a nanosecond;
+    /// [`NEVER`] if it does not fit 64 bits.
     #[inline(always)]
     fn about(&self, units: u64) -> u64 {
         let part = (u128::from(units) * u128::from(self.part)) >> 64;
         u64::try_from(u128::from(units) * u128::from(self.whole) + part).unwrap_or(NEVER)
     }
 
-    /// A time at which `units` are over, in nanoseconds; [`NEVER`] from `end` on. It never falls as `units`
-    /// grows. It is not before the first such time, and after it by less than 4 ns (and a unit, where that is
-    /// a nanosecond or longer). It is not before any time whose [`Grid::units`] is `units`.
+    /// A time, in nanoseconds, at which `units` have passed since time 0; [`NEVER`] if it is not before `end`.
+    /// It never decreases as `units` grows. It is late by less than 4 ns, plus one unit where a unit is a
+    /// nanosecond or longer, and never early. It is at or after every time whose [`Grid::units`] is `units`.
     #[inline(always)]
     pub fn over(&self, units: u64, end: u64) -> u64 {
-        // The length is less than 2^-64 too large, so the product is less than 1 ns too late, and the
-        // nanosecond more makes a floor of it a ceiling. A unit of less than a nanosecond is over by then too.
+        // The length is less than 2^-64 too large, so the product is less than 1 ns too late. One nanosecond
+        // more makes a ceiling of the floor, and lets a unit pass that is shorter than a nanosecond.
         let units = units.saturating_add(u64::from(self.whole != 0));
         let part = (u128::from(units) * u128::from(self.part)) >> 64;
         let at = u128::from(units) * u128::from(self.whole) + part + 1;
@@ -242,18 +248,18 @@ pub struct Divisor {
 }
 
 impl Divisor {
-    /// A divisor.
+    /// Prepares divisions by `by`.
     pub const fn new(by: NonZeroU64) -> Divisor {
         Divisor { by, reciprocal: u64::MAX / by.get() }
     }
 
-    /// What it divides by.
+    /// The divisor.
     #[inline(always)]
     pub const fn get(&self) -> u64 {
         self.by.get()
     }
 
-    /// What it divides by, which is not 0.
+    /// The divisor, in a type that is never 0.
     pub(crate) const fn by(&self) -> NonZeroU64 {
         self.by
     }
@@ -275,7 +281,7 @@ impl Divisor {
     }
 }
 
-/// Tells the compiler which side of a branch is to be out of the way.
+/// Tells the compiler that a branch is rarely taken.
 #[cold]
 #[inline(always)]
 fn unlikely() {}
@@ -290,7 +296,7 @@ pub(crate) fn mul_div_ceil(a: u128, b: NonZeroU128, c: NonZeroU128) -> Option<u1
     Some(div_up(a.checked_mul(b.get())?, c))
 }
 
-/// `ceil(n / d)`. Unlike the one of the standard library it has no way to panic, in any build.
+/// `ceil(n / d)`. Unlike `u128::div_ceil` it cannot panic, in any build.
 #[inline]
 pub(crate) fn div_up(n: u128, d: NonZeroU128) -> u128 {
     n / d + u128::from(n % d != 0)
@@ -305,13 +311,13 @@ fn finest(limit: NonZeroU128, period: NonZeroU128, most: u128) -> Option<(u128, 
         let base = NonZeroU128::new(period.get() / g)?;
         if base.get() <= most {
             let times = most / base;
-            // Whole units per nanosecond need no more than one unit a nanosecond's fraction.
+            // At step 1 units per nanosecond are whole already, so a multiple of `base` would gain nothing.
             let times = if step == 1 { NonZeroU128::new(1)?.get() } else { times };
             return Some((base.get() * times, step));
         }
         step = match step.checked_mul(10) {
             Some(step) => step,
-            // A period with a large prime factor: exact at its multiples.
+            // No power of ten below 2^64 will do. The clock is then exact at multiples of the period.
             None => return Some((most, u64::try_from(period.get()).ok()?)),
         };
     }

@@ -1,4 +1,5 @@
-//! A straight line from a counter to nanoseconds, and when to draw it anew. Arithmetic only.
+//! A straight line from a counter's ticks to nanoseconds, and the rules for when to replace it. Arithmetic
+//! only.
 
 use core::num::NonZeroU128;
 
@@ -9,32 +10,33 @@ pub(super) struct Line {
     pub(super) base_ns: u64,
     pub(super) mul: u64,
     pub(super) due: u64,
-    /// Where the first comparison was made, for the slope: a longer line is a better one.
+    /// The first comparison, `(first_tsc, first_ns)`, from which the slope is measured. The further back it is,
+    /// the more exact the slope.
     pub(super) first_tsc: u64,
     pub(super) first_ns: u64,
 }
 
 /// How long the first slope is measured, in nanoseconds.
 pub(super) const CALIBRATION: u64 = 1_000_000;
-/// How long a line is good at first, and after the machine was suspended or moved,
+/// Nanoseconds for which a line is good at first, and after the machine was suspended or moved.
 const SHORTEST: u64 = 10 * CALIBRATION;
-/// and how long at most.
+/// Nanoseconds for which a line is good at most.
 pub(super) const LONGEST: u64 = 1_000_000_000;
 
-/// Nanoseconds in `past` ticks of a line that is not due: those that have a [`Line::due`] above `past` have spans of up to
-/// [`LONGEST`], so that the product is below 2^62.
+/// Nanoseconds in `past` ticks, for a `past` below [`Line::due`]. Such spans are at most [`LONGEST`], so the
+/// product is below 2^62.
 #[inline(always)]
 pub(super) fn passed(past: u64, mul: u64) -> u64 {
     past.wrapping_mul(mul) >> 32
 }
 
 impl Line {
-    /// After one comparison: no slope, and due at once.
+    /// The line after one comparison. It has no slope, and is due at once.
     pub(super) fn begun((tsc, ns): (u64, u64)) -> Line {
         Line { base_tsc: tsc, base_ns: ns, first_tsc: tsc, first_ns: ns, mul: 0, due: 0 }
     }
 
-    /// Through two comparisons, `(counter, nanoseconds)` each; `None` if there is no slope.
+    /// The line through two comparisons, `(counter, nanoseconds)` each; `None` if they give no slope.
     pub(super) fn first(first: (u64, u64), second: (u64, u64)) -> Option<Line> {
         Line { first_tsc: first.0, first_ns: first.1, ..Line::default() }.through(second, SHORTEST)
     }
@@ -43,17 +45,20 @@ impl Line {
     pub(super) fn again(&self, (tsc, ns): (u64, u64)) -> Option<Line> {
         let since = ns.saturating_sub(self.base_ns);
         let span = since.saturating_mul(4).clamp(SHORTEST, LONGEST);
-        // Off by more than 100 ppm: the machine was suspended or moved, or the system's clock is being slewed.
+        // Off by more than 100 us and 100 ppm: the machine was suspended or moved, or the system's clock is
+        // being slewed.
         let off = self.at(tsc).abs_diff(ns) > 100_000 + since / 10_000;
-        // Begun anew the last time: the slope is of before, and says nothing.
+        // The last comparison began a new line with the slope of the one before, so `off` says nothing about
+        // it.
         let anew = self.first_tsc == self.base_tsc;
-        // A core whose counter is a little behind asks at once: that is too short for a slope.
+        // A core whose counter is a little behind finds the line due at once. That is too soon to measure a
+        // slope.
         let line = if (off && !anew) || (anew && since < CALIBRATION) {
             None
         } else {
             self.through((tsc, ns), if anew { SHORTEST } else { span })
         };
-        // What was is void. The slope is kept until there is another, which is soon.
+        // Begin a new line here, with the old slope until the next comparison, which is due after `SHORTEST`.
         line.or(Some(Line {
             base_tsc: tsc,
             base_ns: ns,
@@ -64,14 +69,14 @@ impl Line {
         }))
     }
 
-    /// Nanoseconds at a value of the counter.
+    /// The line's nanoseconds at a value of the counter.
     #[inline(always)]
     pub(super) fn at(&self, tsc: u64) -> u64 {
         let past = tsc.wrapping_sub(self.base_tsc);
         self.base_ns.wrapping_add(((u128::from(past) * u128::from(self.mul)) >> 32) as u64)
     }
 
-    /// Through a comparison, with the slope from the first one, good for `span` nanoseconds.
+    /// The line through a comparison, with the slope measured from the first one, good for `span` nanoseconds.
     fn through(&self, (tsc, ns): (u64, u64), span: u64) -> Option<Line> {
         let ticks_since = NonZeroU128::new(u128::from(tsc.checked_sub(self.first_tsc)?))?;
         let time = u128::from(ns.checked_sub(self.first_ns)?);
@@ -80,7 +85,7 @@ impl Line {
     }
 }
 
-/// The ticks of `span` nanoseconds.
+/// The ticks in `span` nanoseconds; `None` for a slope of 0.
 fn ticks(span: u64, mul: u64) -> Option<u64> {
     let due = (u128::from(span) << 32) / NonZeroU128::new(u128::from(mul))?;
     Some(u64::try_from(due).unwrap_or(u64::MAX))

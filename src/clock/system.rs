@@ -9,7 +9,7 @@ pub(super) fn monotonic() -> u64 {
 #[inline]
 pub(super) fn wall() -> u64 {
     let now = read(libc::CLOCK_REALTIME);
-    // Seconds below zero wrap to the far end.
+    // Seconds below zero wrap to values above `i64::MAX`.
     if now < i64::MAX as u64 {
         now
     } else {
@@ -51,13 +51,13 @@ pub(super) fn counter_is_struck_out() -> bool {
     read.is_some_and(|list| !list.is_empty() && !names_counter(list))
 }
 
-/// Whether a list of clock sources, names with blanks between them, has the counter.
+/// Whether a list of clock sources, separated by blanks, names the counter.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 fn names_counter(list: &[u8]) -> bool {
     list.split(u8::is_ascii_whitespace).any(|name| name == b"tsc")
 }
 
-/// Sleeps until `now()` has reached `at`. Signals only make it look at the clock again.
+/// Sleeps until `now()` has reached `at`, in nanoseconds. A signal only makes it read the clock again.
 pub(super) fn sleep_until(at: u64, now: impl Fn() -> u64) {
     const SECOND: u64 = 1_000_000_000;
     loop {
@@ -76,8 +76,8 @@ pub(super) fn sleep_until(at: u64, now: impl Fn() -> u64) {
 #[inline]
 fn read(id: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is writable for the call. These clocks exist on every supported system; if the
-    // call failed all the same, time would stand at 0, which admits nothing more.
+    // SAFETY: `time` is writable for the call. These clocks exist on every supported system. If the call failed
+    // all the same, the time would stand at 0, and a limiter would admit its burst and no more.
     unsafe { libc::clock_gettime(id, &mut time) };
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }

@@ -1,17 +1,20 @@
 //! The time-stamp counter on CLOCK_MONOTONIC's scale.
 //!
-//! One straight line for the process ([`Line`]), kept in a sequence-locked record. The thread that finds it due for comparison tries to take the record; all
-//! others go on with the old line, or read the system's clock if they catch it half written.
+//! The process has one straight line ([`Line`]), in a record with a sequence lock. The first thread that finds
+//! the line due takes the record, compares the clocks and writes the new line. Until that line is complete, all
+//! other threads that find the old one due read the system's clock.
 //!
-//! A process that is killed takes its record with it; a child forked in the very moment of an
-//! adjustment finds the record taken for ever, and keeps reading the system's clock: slower, right.
+//! The record is the process's own, so a killed process leaves nothing behind. A child that is forked during an
+//! adjustment finds the record taken for ever. It keeps reading the system's clock, which is slower and
+//! correct.
 
 use super::line::{self, Line, CALIBRATION, LONGEST};
 use super::system;
 use core::arch::x86_64::{__cpuid, _rdtsc};
 use core::sync::atomic::{fence, AtomicU64, Ordering};
 
-/// The line and its lock, which every reading of the clock looks at: on one cache line, at one address.
+/// The line and its lock. Every reading of the clock loads them, so they share one cache line at a fixed
+/// address.
 #[repr(C, align(64))]
 struct Record {
     /// Odd while being written. 0: not calibrated yet. `NO_COUNTER`: cannot be used.
@@ -45,20 +48,19 @@ pub(super) fn now() -> u64 {
     }
 }
 
-/// The time, if the line is whole and not due: a few instructions, and no call among them.
+/// The time, if the line is complete and not due: a few instructions without a call.
 #[inline(always)]
 pub(super) fn at_once() -> Option<u64> {
     // Acquire: the record's words are read after it.
     let before = RECORD.sequence.load(Ordering::Acquire);
-    // Each a branch of its own: all are foreseen.
+    // The conditions are branches of their own because each is well predicted.
     if before & 1 == 1 {
         return None;
     }
     let past = counter().wrapping_sub(RECORD.base_tsc.load(Ordering::Relaxed));
     let mul = RECORD.mul.load(Ordering::Relaxed);
     let base = RECORD.base_ns.load(Ordering::Relaxed);
-    // A counter of another core that is a little behind makes `past` huge: it is due then too, and
-    // the system's clock is read instead.
+    // A core whose counter is a little behind finds `past` wrapped to a huge number, and so the line due.
     if past >= RECORD.due.load(Ordering::Relaxed) {
         return None;
     }
@@ -70,7 +72,8 @@ pub(super) fn at_once() -> Option<u64> {
     Some(base.wrapping_add(line::passed(past, mul)))
 }
 
-/// Whether the counter runs at one speed always, and is in use.
+/// Whether the counter is in use. It is not if the processor does not say that it is invariant, if Linux has
+/// struck it out, or if it has given no slope.
 pub(super) fn usable() -> bool {
     now();
     RECORD.sequence.load(Ordering::Relaxed) != NO_COUNTER
@@ -78,29 +81,31 @@ pub(super) fn usable() -> bool {
 
 #[inline(always)]
 fn counter() -> u64 {
-    // SAFETY: every x86-64 processor has it; user code may execute it, or the kernel (prctl
-    // PR_SET_TSC) kills the process by its own choice.
+    // SAFETY: every x86-64 processor has RDTSC. In a process that forbids it (prctl PR_SET_TSC) the kernel
+    // sends SIGSEGV before anything is read.
     unsafe { _rdtsc() }
 }
 
 #[cold]
 fn slow() -> u64 {
-    // Acquire: what is looked at below is that record's.
+    // Acquire: the words of the record that are read below are those of this sequence or newer.
     let sequence = RECORD.sequence.load(Ordering::Acquire);
     let ns = system::monotonic();
     if sequence == NO_COUNTER || sequence & 1 == 1 {
         return ns;
     }
-    // The first comparison is too recent for a slope: right after the start, and after the machine was suspended.
+    // The first comparison is too recent for a slope. That is so after the start and after the machine was
+    // suspended.
     if sequence != 0 && ns.wrapping_sub(RECORD.first_ns.load(Ordering::Relaxed)) < CALIBRATION {
         return ns;
     }
-    // Somebody else has drawn the line anew meanwhile.
+    // Another thread has renewed the line meanwhile.
     let past = counter().wrapping_sub(RECORD.base_tsc.load(Ordering::Relaxed));
     if past < RECORD.due.load(Ordering::Relaxed) {
         return ns;
     }
-    // Acquire/Release as a lock's; failing, somebody else is at it, and this call has its time.
+    // Acquire here and Release in the store below, as in a lock. If the swap fails, another thread adjusts the
+    // line, and this call has its time already.
     if RECORD.sequence.compare_exchange(sequence, sequence + 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return ns;
     }
@@ -111,8 +116,8 @@ fn slow() -> u64 {
     system::monotonic()
 }
 
-/// The first comparison. There is no slope yet, so the line is due at once, and every call reads the system's clock until
-/// [`CALIBRATION`] has passed: nobody waits for the second comparison.
+/// The first comparison. There is no slope yet, so the line is due at once, and every call reads the system's
+/// clock until [`CALIBRATION`] has passed. No thread waits for the second comparison.
 fn start() -> u64 {
     if !invariant() || system::counter_is_struck_out() {
         return NO_COUNTER;
@@ -121,8 +126,9 @@ fn start() -> u64 {
     2
 }
 
-/// The second comparison, a calibration after the first: from now on there is a line. A process that reads the clock so seldom
-/// that a machine may have been suspended in between begins again.
+/// The second comparison, at least [`CALIBRATION`] after the first, gives the line its slope. If it is more
+/// than [`LONGEST`] after the first, the machine may have been suspended between them: then it becomes the
+/// first.
 fn finish(first: &Line, sequence: u64) -> u64 {
     let second = pair();
     if second.1.saturating_sub(first.first_ns) > LONGEST {
@@ -152,7 +158,7 @@ fn adjust(sequence: u64) -> u64 {
     }
 }
 
-/// The record, for the one that has taken it.
+/// Reads the record, for the thread that has taken it.
 fn read() -> Line {
     Line {
         base_tsc: RECORD.base_tsc.load(Ordering::Relaxed),
@@ -173,7 +179,7 @@ fn write(line: &Line) {
     RECORD.first_ns.store(line.first_ns, Ordering::Relaxed);
 }
 
-/// The two clocks at one instant: the closest of a few readings.
+/// The two clocks at one instant, `(counter, nanoseconds)`: the closest of eight pairs of readings.
 fn pair() -> (u64, u64) {
     let mut best = (0, 0);
     let mut closest = u64::MAX;
@@ -189,7 +195,7 @@ fn pair() -> (u64, u64) {
     best
 }
 
-/// The processor's word that the counter runs at one speed in all power states (AMD APM volume 3 and
+/// Whether the processor says that the counter runs at one speed in all power states (AMD APM volume 3 and
 /// Intel SDM volume 2, CPUID leaf 8000_0007h, EDX bit 8).
 fn invariant() -> bool {
     // SAFETY: every x86-64 processor has CPUID; the leaf is read only if leaf 8000_0000h says it exists.

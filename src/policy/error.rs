@@ -2,17 +2,18 @@
 
 use core::ffi::CStr;
 
-/// A policy whose parts are each readable and together impossible.
+/// Why a policy is refused although each of its parts can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PolicyError {
     /// The period is 0.
     PeriodZero,
-    /// The burst is 0 (a limit of 0 is how to deny all).
+    /// The burst is 0 and the limit is not. (A limit of 0 denies all.)
     BurstZero,
-    /// More than 16 permits a nanosecond, or more than the algorithm can count at that period.
+    /// 16 permits per nanosecond or more, or more than the algorithm can count at that period.
     RateTooHigh,
-    /// The burst takes longer to refill than a state word can say.
+    /// The burst takes longer to refill than a state word can say. For `interval` with `anchor first`: it is
+    /// above the limit.
     BurstTooLarge,
     /// A fresh state would hold more than the burst.
     InitAboveBurst,
@@ -26,12 +27,12 @@ pub enum PolicyError {
     LogTooLarge,
     /// The algorithm needs more than one state word.
     NotOneWord,
-    /// No memory for the state.
+    /// There is no memory for the state.
     NoMemory,
 }
 
 impl PolicyError {
-    /// One line for people.
+    /// The error as one line of text.
     pub const fn message(self) -> &'static str {
         match self {
             PolicyError::PeriodZero => "the period is zero",
@@ -59,19 +60,19 @@ impl core::fmt::Display for PolicyError {
 
 impl core::error::Error for PolicyError {}
 
-/// Where a policy's text stops making sense, and what would have.
+/// Where a policy's text is wrong, and what was expected there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SyntaxError {
     /// Column of the first byte that is wrong, from 1; one past the end if the text stops early.
     pub column: usize,
-    /// What was expected there, as C reads it too.
+    /// What was expected there, NUL-terminated for C.
     pub(crate) expected: &'static CStr,
     /// Which kind of fault it is.
     pub fault: Fault,
 }
 
 impl SyntaxError {
-    /// What was expected at the column; empty where the text is readable and the policy refused.
+    /// What was expected at the column; empty if the text can be read but the policy is refused.
     pub fn expected(&self) -> &'static str {
         self.expected.to_str().unwrap_or_default()
     }
@@ -81,15 +82,16 @@ impl SyntaxError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Not the grammar.
+    /// The text does not follow the grammar.
     Syntax,
-    /// A number that does not fit 64 bits.
+    /// A number that does not fit 64 bits (32 bits for `segments` and `cold`).
     Overflow,
     /// No such algorithm.
     UnknownAlgorithm,
     /// An option given twice.
     Duplicate,
-    /// Readable, and refused by [`crate::Policy::validate`].
+    /// The text can be read, but [`crate::Policy::validate`] (or the check of
+    /// [`crate::policy::text::parse_checked`]) refuses the policy.
     Policy(PolicyError),
 }
 

@@ -15,7 +15,7 @@ pub enum Kind {
     Interval = 1,
     /// A counter for each window.
     FixedWindow = 2,
-    /// The last window's count fades out while this one's grows.
+    /// The previous window's count fades out while the current one's grows.
     WeightedWindow = 3,
     /// A ring of sub-windows.
     SlidingWindow = 4,
@@ -41,11 +41,12 @@ pub enum Anchor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Mode {
-    /// `segments` segments, the running one among them: the window is up to one segment short.
+    /// The window is `segments` segments, the running one included, so it is up to one segment short.
     N = 0,
-    /// One segment more: never more than `limit` in any window, and sometimes less.
+    /// The window is one segment more: never more than `limit` permits in any window of one period, and
+    /// sometimes fewer.
     Strict = 1,
-    /// The segment more counts by the part of it that is still inside.
+    /// The window is one segment more, of which only the share that is still inside counts.
     Interpolated = 2,
 }
 
@@ -89,25 +90,25 @@ pub struct Policy {
     pub limit: u64,
     /// The period in nanoseconds.
     pub period: u64,
-    /// The most permits at once, and so the largest cost that is not "never".
+    /// The most permits at once, and so the largest cost that can pass (with `borrow` a larger one can, too).
     pub burst: u64,
     /// The algorithm.
     pub kind: Kind,
-    /// gcra: permits a fresh state holds. `burst`, or 0 with `borrow`, unless said.
+    /// gcra: permits that a fresh state holds. The text form's default is `burst`, or 0 with `borrow`.
     pub init: u64,
-    /// gcra: the first take passes whatever its cost, and the next one pays for it.
+    /// gcra: a take that finds no debt passes whatever its cost, and later ones wait until it is paid for.
     pub borrow: bool,
     /// interval, fixed-window, sliding-window: the alignment.
     pub anchor: Anchor,
     /// sliding-window: how many segments a window has.
     pub segments: u32,
-    /// sliding-window: what counts of the oldest one.
+    /// sliding-window: how the oldest segment counts.
     pub mode: Mode,
-    /// pacer: departures that may follow at once after an idle time.
+    /// pacer: departures that may follow at once after an idle time, beside the one that is due.
     pub slack: u64,
     /// warm-up: nanoseconds from cold to warm.
     pub warm_up: u64,
-    /// warm-up: how many times slower it is when cold.
+    /// warm-up: how many times slower a cold limiter is than a warm one.
     pub cold: u32,
     /// fixed-window, sliding-log: refused requests count too.
     pub count_rejected: bool,
@@ -116,7 +117,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// `limit` permits per `period` nanoseconds, everything else as the text form has it by default.
+    /// `limit` permits per `period` nanoseconds by gcra, with the defaults of the text form.
     pub const fn new(limit: u64, period: u64) -> Policy {
         Policy {
             limit,
@@ -136,14 +137,14 @@ impl Policy {
         }
     }
 
-    /// The same with another burst (and a fresh state that holds it).
+    /// This policy with another burst, and a fresh state that holds all of it.
     pub const fn with_burst(mut self, burst: u64) -> Policy {
         self.burst = burst;
         self.init = burst;
         self
     }
 
-    /// The same by another algorithm, with that algorithm's defaults.
+    /// This policy by another algorithm, with the defaults of that algorithm's own options.
     pub const fn with_kind(mut self, kind: Kind) -> Policy {
         self.kind = kind;
         match kind {

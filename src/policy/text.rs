@@ -8,8 +8,8 @@
 //! 1000/day                 250000000/s burst 1mb unit bytes
 //! ```
 //!
-//! PERIOD is `s min h day` or such a name with a number before it (`ns us ms s min h d`). Options
-//! come in any order, each once:
+//! PERIOD is a unit of time (`ns us ms s sec min h d day`), alone or right after a whole number. Options come
+//! in any order, each once:
 //!
 //! | option | algorithms | |
 //! |---|---|---|
@@ -17,26 +17,27 @@
 //! | `algo NAME` | | `gcra` if not given; `token-bucket` and `leaky-bucket` are the same |
 //! | `init N` | gcra | permits of a fresh state; the burst if not given, 0 with `borrow` |
 //! | `borrow` | gcra | a take passes whatever its cost, the next one pays |
-//! | `anchor first\|epoch` | interval, fixed-window, sliding-window | |
+//! | `anchor first\|epoch` | interval, fixed-window, sliding-window | `epoch` |
 //! | `segments N`, `mode n\|strict\|interpolated` | sliding-window | 10, `n` |
 //! | `slack N` | pacer | 0 |
 //! | `warm TIME`, `cold N` | warm-up | required, 3 |
-//! | `count rejected` | fixed-window, sliding-log | |
+//! | `count rejected` | fixed-window, sliding-log | refused requests count too |
 //! | `unit bytes\|permits` | all | allows sizes such as `64kib`, `1mb` |
 
 use super::{Anchor, Fault, Kind, Mode, Policy, PolicyError, SyntaxError, Unit};
 use super::{COLD_DEFAULT, SEGMENTS_DEFAULT};
 use core::ffi::CStr;
 
-/// No text form is longer.
+/// The longest text, in bytes, that [`print`] writes for a valid policy. [`parse`] reads longer ones.
 pub const TEXT_MOST: usize = 256;
 
-/// Reads one policy. The whole text must be one.
+/// Reads one policy. The whole text must be that policy.
 pub fn parse(text: &[u8]) -> Result<Policy, SyntaxError> {
     parse_checked(text, &|policy| policy.validate())
 }
 
-/// [`parse`] with another check than [`Policy::validate`], so that whatever it refuses gets its column.
+/// [`parse`] with `check` in place of [`Policy::validate`]. The error for a policy that `check` refuses names
+/// the column of the option to blame.
 pub fn parse_checked(text: &[u8], check: &dyn Fn(&Policy) -> Result<(), PolicyError>) -> Result<Policy, SyntaxError> {
     let mut reader = Reader { text, at: 0 };
     let policy = reader.policy(check)?;
@@ -48,7 +49,8 @@ pub fn parse_checked(text: &[u8], check: &dyn Fn(&Policy) -> Result<(), PolicyEr
     }
 }
 
-/// Reads policies joined with `;`, calling `each` for every one, in order.
+/// Reads policies joined with `;` and calls `each` for every one, in order. On an error `each` has been called
+/// for the policies before it.
 pub fn parse_list(text: &[u8], mut each: impl FnMut(Policy)) -> Result<(), SyntaxError> {
     let mut reader = Reader { text, at: 0 };
     loop {
@@ -62,9 +64,9 @@ pub fn parse_list(text: &[u8], mut each: impl FnMut(Policy)) -> Result<(), Synta
     }
 }
 
-/// Writes the canonical text of `policy`, in which nothing is said that goes without saying, and
-/// returns its length. Reading it back gives the same policy. Stops at the end of `out`; no valid
-/// policy needs more than [`TEXT_MOST`] bytes.
+/// Writes the canonical text of `policy`, which leaves out defaults, and returns its length in bytes. [`parse`]
+/// reads a valid policy back as it was. The text stops at the end of `out`; no valid policy needs more than
+/// [`TEXT_MOST`] bytes.
 pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
     let mut w = Writer { out, len: 0 };
     w.number(policy.limit);
@@ -137,7 +139,7 @@ const SPAN: &CStr = c"a time such as `2s`, `100ms` or `1min`";
 const DAY: u64 = 86_400_000_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// The names of times, largest first: printing takes the first that divides.
+/// The units of time, in the order in which `print` tries them: it takes the first that divides.
 const TIMES: [(Name, u64); 9] = [
     (name("day"), DAY),
     (name("d"), DAY),
@@ -178,7 +180,7 @@ enum Opt {
 
 const ALL: u8 = 0xff;
 
-/// Each option's name and the algorithms that have it, a bit each.
+/// Each option's name, and the algorithms that have it: one bit for each [`Kind`].
 const NAMES: [(Name, Opt, u8); 12] = [
     (name("burst"), Opt::Burst, set(&[Kind::Gcra, Kind::Interval, Kind::Pacer, Kind::WarmUp])),
     (name("algo"), Opt::Algo, ALL),
@@ -209,7 +211,8 @@ const MODES: [(Name, Mode); 3] =
     [(name("n"), Mode::N), (name("strict"), Mode::Strict), (name("interpolated"), Mode::Interpolated)];
 const UNITS: [(Name, Unit); 2] = [(name("bytes"), Unit::Bytes), (name("permits"), Unit::Permits)];
 
-/// Columns (from 1; 0 = not given) at which the options stand, and the first number with a size.
+/// Where the text names each option, and where it first gives a number with a size: columns from 1, 0 for "not
+/// given".
 #[derive(Default)]
 struct Seen {
     options: [usize; NAMES.len()],
@@ -221,7 +224,7 @@ impl Seen {
         self.options.get(option as usize).copied().unwrap_or(0)
     }
 
-    /// The column to show for a policy that is readable and refused.
+    /// The column to blame for a policy that can be read but is refused.
     fn blame(&self, policy: &Policy, why: PolicyError, period: usize) -> usize {
         match why {
             PolicyError::PeriodZero => period,
@@ -237,7 +240,7 @@ impl Seen {
         .max(1)
     }
 
-    /// The first option that the algorithm does not have.
+    /// The column of the first option that the algorithm does not have.
     fn stranger(&self, kind: Kind) -> Option<usize> {
         let strange = |(column, name): (&usize, &(Name, Opt, u8))| {
             (*column != 0 && name.2 & (1 << kind as u32) == 0).then_some(*column)
@@ -312,8 +315,8 @@ impl<'a> Reader<'a> {
                 fault: Fault::Syntax,
             });
         }
-        // An option of another algorithm is wrong even where it says what goes without saying, but for
-        // a burst that repeats the limit.
+        // An option of another algorithm is refused even if it says that algorithm's default. A burst that
+        // repeats the limit is accepted.
         let stranger = seen
             .stranger(policy.kind)
             .filter(|column| *column != seen.column(Opt::Burst) || policy.burst != policy.limit);
@@ -341,7 +344,7 @@ impl<'a> Reader<'a> {
         SyntaxError { column: self.at + 1, expected, fault: Fault::Syntax }
     }
 
-    /// Letters, with `-` inside.
+    /// Letters, `-` and `_`.
     fn word(&mut self) -> &'a [u8] {
         let start = self.at;
         while matches!(self.peek(), Some(b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'_')) {
@@ -431,10 +434,10 @@ fn find<T: Copy>(from: &[(Name, T)], word: &[u8]) -> Option<T> {
     from.iter().find(|(name, _)| same(name, word)).map(|(_, value)| *value)
 }
 
-/// A name of the grammar. Tables of pointers would cost the shared library a relocation each.
+/// A name of the grammar. It is an array because the shared library would need a relocation for each pointer.
 type Name = [u8; 14];
 
-/// `text`, filled up with zeroes.
+/// `text`, padded with zeroes.
 const fn name(text: &str) -> Name {
     let bytes = text.as_bytes();
     let mut name = [0; 14];
@@ -481,7 +484,7 @@ impl Writer<'_> {
         self.number(value);
     }
 
-    /// The largest unit that divides; `bare` leaves out a number that is 1.
+    /// Writes a time in the first unit that divides it. `bare` leaves out a number that is 1.
     fn time(&mut self, nanos: u64, bare: bool) {
         for (name, unit) in TIMES {
             if nanos.checked_rem(unit) == Some(0) && (nanos != 0 || unit == SECOND) {
