@@ -1,7 +1,7 @@
 //! One word, one compare-and-swap.
 //!
-//! The functions here step a bare [`AtomicU64`] that anyone may own; [`Cell`] is such a word with its
-//! algorithm on a cache line of its own.
+//! The functions here step a bare [`AtomicU64`] that anyone may own. [`Cell`] is such a word on a cache line of
+//! its own, with its algorithm.
 //!
 //! All orderings are Relaxed: the word is the whole state, and nothing else is published through it.
 //! Two admissions are ordered by the word's own modification order, which is all that exactness needs.
@@ -11,22 +11,22 @@ use crate::algorithm::{Algorithm, Step};
 use crate::decision::{Decision, Verdict};
 use crate::sync::{AtomicU64, CachePadded, Ordering};
 
-/// Decides and applies; returns the verdict and the state after it. A refusal that leaves the state alone
-/// is a load and arithmetic.
+/// Decides on a request and stores the next state. Returns the verdict and the state after it. A refusal that
+/// keeps the state only loads it.
 #[inline(always)]
 #[cfg(feature = "capi")]
 pub(crate) fn step<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> (Verdict, u64) {
     apply(word, |state| algorithm.step(state, now, cost), |_| ())
 }
 
-/// [`step`] where a copy of its code would be one too many.
+/// [`step`] out of line, for callers that would otherwise each have a copy of its code.
 #[inline(never)]
 #[cfg(feature = "capi")]
 pub(crate) fn step_apart<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> (Verdict, u64) {
     apply(word, |state| apart(algorithm, state, now, cost), |_| ())
 }
 
-/// Applies `step` to the word, and then `changed` if it changed: a refusal does not even ask.
+/// Applies `step` to the word. Calls `changed` with the verdict if that changed the word.
 #[inline(always)]
 fn apply(word: &AtomicU64, step: impl Fn(u64) -> Step, changed: impl FnOnce(Verdict)) -> (Verdict, u64) {
     let mut state = word.load(Ordering::Relaxed);
@@ -43,7 +43,7 @@ fn apply(word: &AtomicU64, step: impl Fn(u64) -> Step, changed: impl FnOnce(Verd
     }
 }
 
-/// A step that is not worth a copy of its code where it is taken, in the artefacts that are to be small.
+/// A step that the freestanding artefacts, which are to be small, take out of line.
 #[cfg_attr(feature = "freestanding", inline(never))]
 #[cfg_attr(not(feature = "freestanding"), inline(always))]
 fn apart<A: Algorithm>(algorithm: &A, state: u64, now: u64, cost: u64) -> Step {
@@ -71,9 +71,9 @@ pub(crate) fn take_up_to<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64
     let mut state = word.load(Ordering::Relaxed);
     loop {
         let take = match algorithm.available(state, now).min(most) {
-            // A bucket that starts without permits begins to fill at its first touch, and this is one.
+            // A bucket that starts empty begins to fill at its first request. A cost of 1 makes this one.
             0 if state == 0 => most.min(1),
-            // No permits is a cost of 0, which changes nothing either.
+            // A cost of 0 changes nothing: the call returns 0 below.
             take => take,
         };
         let Step { verdict, next: Some(next) } = apart(algorithm, state, now, take) else {
@@ -106,7 +106,7 @@ pub(crate) fn reserve<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, c
     }
 }
 
-/// A one-word state with its algorithm, alone on its cache line.
+/// A one-word state on a cache line of its own, with its algorithm. Any number of threads may call at once.
 #[derive(Debug)]
 pub struct Cell<A> {
     line: CachePadded<Line>,

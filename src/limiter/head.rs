@@ -1,39 +1,39 @@
-//! The word that decides, wherever it is kept.
+//! The word that decides, and who owns it.
 //!
-//! The ring and the log are protocols around one word: an admission is a swap of it, and whatever they
-//! keep beside it (starts, entries) is written in its name. In a limiter that word is an atomic of its own.
-//! In a table it is half of a slot, whose other half is the key, and both change by one compare-and-swap of
-//! 16 bytes.
+//! The ring and the log are protocols around one word. An admission is a swap of that word, and what they keep
+//! beside it (starts, entries) belongs to admissions that the word holds. In a limiter the word is an atomic of
+//! its own. In a table it is half of a slot. The other half is the key, and one compare-and-swap of 16 bytes
+//! changes both.
 //!
 //! # A slot outlives its key
 //!
-//! What a key leaves behind is never cleared. **The ring, or the log, lives on, and the key is a label on
-//! it**: the newcomer that takes an expired slot makes an ordinary admission in the ring or log that it
-//! finds, by the swap (old key, word) → (own key, next word), and the running count goes on. So nothing has
-//! to be proved again: to the protocol there is one history of admissions, under changing labels, and a
-//! thread of the old key is one of the threads that sleep while others are admitted. Only three things have
-//! to be added.
+//! Nobody clears what a key leaves behind. **The ring, or the log, lives on, and the key is a label on it.** A
+//! newcomer that takes an expired slot makes an ordinary admission in the ring or log that it finds, by the
+//! swap (old key, word) → (own key, next word), and the running count goes on. So the protocol needs no second
+//! proof: it sees one history of admissions under changing labels, and a thread of the old key is one of the
+//! threads that sleep while others are admitted. Only three things have to be added.
 //!
-//! - *Nobody is charged for another.* A swap fails if the label has changed, whatever the word was, even for
-//!   a caller that has read its key before the change and the word after it. Whose swap fails for that reason
-//!   is told so, and has taken nothing.
-//! - *A newcomer finds nothing in its way.* The word alone says when its state has expired (`expires_at` of
-//!   [`crate::algorithm::sliding_window::SlidingWindow`] and of
-//!   [`crate::algorithm::sliding_log::KeyedLog`]), with the times of all permits in it, those of a killed
-//!   thread too. From then on the answers are those of a fresh state.
-//! - *A word never comes back.* It holds a segment, or the time, which never fall, and within one of them
-//!   fewer permits than its count can tell apart. (Logs that count rejected requests: see
+//! - *No key is charged for another.* A swap fails if the key has changed, whatever the word was. That holds
+//!   for a caller, too, that read its key before the change and the word after it. A caller whose swap fails
+//!   for that reason is told so, and has taken nothing.
+//! - *A newcomer finds a fresh state.* The word alone says when its state has expired (`expires_at` of
+//!   [`crate::algorithm::sliding_window::SlidingWindow`] and of [`crate::algorithm::sliding_log::KeyedLog`]).
+//!   That time covers all permits in the word, those of a killed thread included. From then on the answers are
+//!   those of a fresh state.
+//! - *A word never comes back.* It holds a segment, or a time, and those never decrease. Within one of them
+//!   there are fewer permits than its count can tell apart. (Logs that count rejected requests: see
 //!   [`super::log`].)
 
 use crate::decision::{Decision, Reason, Verdict};
 use crate::sync::{AtomicU64, Ordering};
 
-/// How often a loop over shared words goes round. It goes round again only because another caller has changed what it read,
-/// which does not happen many times in a row; damaged memory, or a process that writes there without end, could keep it going
-/// for ever. After so many rounds the answer is `None`, and nothing has been taken.
+/// The rounds of a loop over shared words. A loop repeats only because another caller has changed what it read,
+/// which does not happen many times in a row. Damaged memory, or a process that writes there without end, could
+/// keep it going for ever. So after this many rounds the answer is `None`, and nothing has been taken.
 pub(crate) const TRIES: u32 = 16;
 
-/// The answer of a state whose memory is its owner's alone: there, `None` means that others were faster [`TRIES`] times.
+/// Repeats `ask` until it answers. For states in memory that no other process writes: there `None` only means
+/// that other threads were faster [`TRIES`] times.
 #[inline(always)]
 pub(crate) fn insist<T>(ask: impl Fn() -> Option<T>) -> T {
     loop {
@@ -43,20 +43,21 @@ pub(crate) fn insist<T>(ask: impl Fn() -> Option<T>) -> T {
     }
 }
 
-/// The word that decides, for one caller.
+/// The word that decides, as one caller sees it.
 pub(crate) trait Head {
-    /// The word, read with Acquire. `None`: it is not this caller's any more.
+    /// Reads the word with Acquire. `None`: it is no longer this caller's.
     fn load(&self) -> Option<u64>;
 
-    /// The same read with Relaxed, for a second look: ordered after whatever was read with Acquire before it.
+    /// Reads the word with Relaxed, for a second look. The read is ordered after all that the caller has read
+    /// with Acquire before.
     fn glance(&self) -> Option<u64>;
 
-    /// Swaps the word if it is still `from` and still this caller's. Release: whoever reads `to` sees what
-    /// was written before. Acquire: what `from` stood for is seen. `Err` with the word seen, or with `None`
-    /// if it is not this caller's any more.
+    /// Swaps the word if it is still `from` and still this caller's. Release: a thread that reads `to` sees
+    /// what was written before the swap. Acquire: the caller sees what was written before `from`. `Err` has the
+    /// word that was there, or `None` if it is no longer this caller's.
     fn swap(&self, from: u64, to: u64) -> Result<(), Option<u64>>;
 
-    /// Whether a swap from this word would take it from another key.
+    /// Whether a swap from this word would take the slot from another key.
     #[inline(always)]
     fn takes_over(&self, word: u64) -> bool {
         let _ = word;
@@ -64,7 +65,7 @@ pub(crate) trait Head {
     }
 }
 
-/// A word of its own is nobody else's.
+/// A limiter's word has no key, so it is always the caller's.
 impl Head for AtomicU64 {
     #[inline(always)]
     fn load(&self) -> Option<u64> {
@@ -76,7 +77,7 @@ impl Head for AtomicU64 {
         Some(AtomicU64::load(self, Ordering::Relaxed))
     }
 
-    // Failure Relaxed: whoever tries again loads it again.
+    // Relaxed on failure, because a caller that tries again loads the word again.
     #[inline(always)]
     fn swap(&self, from: u64, to: u64) -> Result<(), Option<u64>> {
         self.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).map(drop).map_err(Some)
@@ -84,7 +85,7 @@ impl Head for AtomicU64 {
 }
 
 /// A key word and a state word that change together.
-#[allow(dead_code)] // until a table has such slots
+#[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
 pub(crate) trait Slot {
     /// The key word.
     fn key(&self, order: Ordering) -> u64;
@@ -92,20 +93,21 @@ pub(crate) trait Slot {
     /// The state word.
     fn state(&self, order: Ordering) -> u64;
 
-    /// Swaps both if both are as in `from` (key, state), with AcqRel; otherwise says what they are.
+    /// Swaps both with AcqRel if both are as in `from` (key, state). `Err` has the pair that was there.
     fn swap(&self, from: (u64, u64), to: (u64, u64)) -> Result<(), (u64, u64)>;
 }
 
-/// A slot as its key's callers have it: found with `key` in it.
-#[allow(dead_code)] // until a table has slots
+/// A slot that a caller has found with its own `key` in it.
+#[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
 pub(crate) struct Owner<'a, S> {
     pub(crate) slot: &'a S,
     pub(crate) key: u64,
 }
 
 impl<S: Slot> Head for Owner<'_, S> {
-    /// The key is looked at after the word, and it was the caller's before: so the word is, too, unless the
-    /// slot has gone to another key and come back in between. Then the word has moved on, and the swap fails.
+    /// Reads the key after the word. The key was the caller's when it found the slot, so the word is the
+    /// caller's, too. The exception is a slot that has gone to another key and come back in between. Then the
+    /// word has moved on, and the swap fails.
     #[inline(always)]
     fn load(&self) -> Option<u64> {
         let state = self.slot.state(Ordering::Acquire);
@@ -113,8 +115,8 @@ impl<S: Slot> Head for Owner<'_, S> {
         (self.slot.key(Ordering::Relaxed) == self.key).then_some(state)
     }
 
-    /// The two halves may be of two moments. That is enough: a word that has not moved has not changed
-    /// hands, since to change hands is an admission.
+    /// The two halves may be read at different moments. That is enough: a slot changes hands by an admission
+    /// only, and an admission moves the word.
     #[inline(always)]
     fn glance(&self) -> Option<u64> {
         let state = self.slot.state(Ordering::Relaxed);
@@ -128,18 +130,18 @@ impl<S: Slot> Head for Owner<'_, S> {
     }
 }
 
-/// A slot as a newcomer has it that has chosen it with `found` (key, state) in it: its first swap puts its
-/// own key there, and from then on it is the slot's owner. So it is if another caller of its key has been
-/// faster. Any other change takes the slot from it, an admission of the key that it would have replaced too:
-/// the state that was to be replaced is not there any more.
-#[allow(dead_code)] // until a table has slots
+/// A slot that a newcomer has chosen, with `found` (key, state) in it. The newcomer's first swap puts its own
+/// key there, and from then on it owns the slot. It also owns the slot if another caller of its key has been
+/// faster. Any other change takes the slot from it, even an admission of the key that it would have replaced,
+/// because the state to be replaced is gone.
+#[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
 pub(crate) struct Newcomer<'a, S> {
     pub(crate) slot: &'a S,
     pub(crate) found: (u64, u64),
     pub(crate) key: u64,
 }
 
-#[allow(dead_code)] // until a table has slots
+#[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
 impl<S: Slot> Newcomer<'_, S> {
     #[inline(always)]
     fn mine(&self, (key, state): (u64, u64)) -> Option<u64> {
@@ -162,7 +164,7 @@ impl<S: Slot> Head for Newcomer<'_, S> {
 
     #[inline(always)]
     fn swap(&self, from: u64, to: u64) -> Result<(), Option<u64>> {
-        // The word that was found is never there again once it has moved.
+        // A word never comes back, so the word found is still beside the key found.
         let key = if from == self.found.1 { self.found.0 } else { self.key };
         self.slot.swap((key, from), (self.key, to)).map_err(|seen| self.mine(seen))
     }
@@ -173,7 +175,8 @@ impl<S: Slot> Head for Newcomer<'_, S> {
     }
 }
 
-/// What to tell a caller whose slot has gone to another key: it had expired, so the state is as good as fresh.
+/// The answer for a caller that has been admitted and whose slot has gone to another key since. The slot had
+/// expired by then, so the state is as good as fresh.
 pub(crate) const fn given_up(verdict: Verdict, limit: u64) -> Decision {
     Decision { verdict, reason: Reason::of(verdict), remaining: limit, retry_after: 0, reset_after: 0 }
 }

@@ -1,61 +1,63 @@
-//! The sliding log's shared state: a counter that decides, and an entry a permit.
+//! The sliding log's shared state: a counter that decides, and an entry for each permit.
 //!
-//! `head` is the number of permits entered so far. Permit k goes to place k mod `limit`, where permit
-//! k − limit was. `time` is the newest time at which anything was judged that may have been entered. A
-//! request of cost n:
+//! `head` is the number of permits entered so far. Permit k goes to place k mod `limit`, where permit k − limit
+//! was. `time` is at least the time of every permit in `head`. A request of cost n takes three steps:
 //!
-//! 1. read `head` = h, then `time`: the request is judged at `time` if its own clock is older. Look at
-//!    the n entries that permits h … h+n−1 will replace. All must have left the window, or it is refused.
-//! 2. raise `time` to the time it was judged at; swap `head` from h to h+n. That is the admission.
-//! 3. swap each of the n entries from what it was to (time, next lap).
+//! 1. Read `head` = h, then `time`. The request is judged at its own clock or at `time`, whichever is later.
+//!    Read the n entries that permits h … h+n−1 will replace. If one of them is still in the window, refuse.
+//! 2. Raise `time` to the time of the judgement, and swap `head` from h to h+n. The swap is the admission.
+//! 3. Swap each of the n entries from its old word to (time, next lap).
 //!
-//! Whoever sees a permit in `head` sees its time in `time`, so later permits never have earlier times,
+//! A thread that sees a permit in `head` sees its time in `time`. So later permits never have earlier times,
 //! however much the threads' clocks differ.
 //!
-//! Between 2 and 3 an entry is *pending*: its lap is behind. Whoever needs it before its owner has
-//! written it does not wait: it writes it, with the time at which it judges its own request, which is no
-//! earlier than the owner's; the owner's swap then fails, and that is well. So a thread that is killed
-//! between 2 and 3 costs at most that its permits stay in the window somewhat longer.
+//! Between steps 2 and 3 an entry is *pending*: its lap is behind. A thread that needs a pending entry does not
+//! wait for the owner. It writes the entry, with the time at which it judges its own request, which is no
+//! earlier than the owner's. The owner's swap then fails, as it should. So a thread that is killed between
+//! steps 2 and 3 costs at most that its permits stay in the window somewhat longer.
 //!
-//! A thread may sleep anywhere here for many laps, and laps are known modulo 8 only. So nobody writes an
-//! entry on the strength of its lap alone: after the entry has been read, `head` must still be such that
-//! the entry cannot have been used again. Entries are written with Release and read with Acquire, so
-//! whoever has read one sees a `head` at least as new as its writer saw; and if the entry is used again
-//! after that, the swap fails. The one exception is an entry that comes back to the same time and the
-//! same lap while a thread sleeps between its look at `head` and its swap: 8 laps in one instant of the
-//! clock, which only refused requests that count, or resets, can make. The entry's lap is then wrong,
-//! behind or ahead. Either is taken for pending and written again, so it costs no more than that.
+//! A thread may sleep anywhere here for many laps, and laps are known modulo 8 only. So no thread writes an
+//! entry on the strength of its lap alone: after it has read the entry, `head` must still be such that the
+//! entry cannot have been used again. Entries are written with Release and read with Acquire, so a thread that
+//! has read one sees a `head` at least as new as its writer saw. If the entry is used again after that, the
+//! swap fails.
 //!
-//! What a concurrent observer may see: `head` ahead of the entries. It never takes a pending entry for
-//! an old one. A refusal writes nothing, unless rejected requests count or it meets a pending entry.
-//! Every loop here repeats only because `head` or an entry has been changed by another, [`TRIES`] times at most.
+//! There is one exception: an entry that comes back to the same time and the same lap while a thread sleeps
+//! between its look at `head` and its swap. That takes 8 laps in one instant of the clock, which only refused
+//! requests that count, or resets, can make. The entry's lap is then wrong, behind or ahead. Either way other
+//! threads take the entry for pending and write it again, so it costs no more than that.
+//!
+//! What a concurrent observer may see: `head` ahead of the entries. It never takes a pending entry for an old
+//! one. A refusal writes nothing, unless rejected requests count or it meets a pending entry. Every loop here
+//! repeats only because another thread has changed `head` or an entry, [`TRIES`] times at most.
 //!
 //! # In a table
 //!
-//! [`LogView`] is the protocol, [`Log`] a limiter's state that uses it. In a table the log belongs to the slot
-//! and the word to a key for as long as its state matters ([`super::head`]); to the protocol that is one log
-//! with one history. The word is `head` modulo a number and the time of the newest permit in grains
-//! ([`KeyedLog`]), which is what makes three things true:
+//! [`LogView`] is the protocol, [`Log`] a limiter's state that uses it. In a table the log belongs to the slot,
+//! and the word belongs to a key for as long as its state matters ([`super::head`]). To the protocol that is
+//! one log with one history. The word is `head` modulo a number, and the time of the newest permit in grains
+//! ([`KeyedLog`]). Three things follow from that:
 //!
-//! - *It has expired when the word says so*, whoever was killed where. All permits in `head` are in the time
-//!   beside it, entered or pending, and no entry is ever given a later time than that: what is pending is
-//!   settled with the end of the word's grain where that is earlier than the time at which the request is
-//!   judged. A newcomer settles all that is pending before its first swap, while the word still says so: it
-//!   looks at every entry once, and after that nothing of the old key's is pending any more. (`time` says less:
-//!   a thread that was killed between raising it and the swap may have left a later one. The next request is
-//!   then judged at that time, as after any step back of the clock.)
-//! - *A straggler's entry is written only while it is the newest of its place*, which a head known modulo a
-//!   number cannot say alone. The straggler looks at the time in the word as well, and within a period fewer
-//!   permits are admitted than `head` tells apart. After a period it gives up,
-//!   and its entry is settled by whoever needs it, as if it had been killed. It also gives up if the slot is
-//!   another key's, who has settled it.
-//! - *A word that has not moved is still the one that was read*, since within a grain there are fewer permits
-//!   than `head` tells apart.
+//! - *The state has expired when the word says so*, whichever thread was killed where. The time in the word
+//!   covers all permits in `head`, entered or pending, and no entry ever gets a later time: a thread settles a
+//!   pending entry with the end of the word's grain, if that is earlier than the time at which it judges its
+//!   request. A newcomer settles all pending entries before its first swap, while the word still holds the old
+//!   time. It looks at every entry once, and after that none of the old key's is pending any more. (`time` says
+//!   less: a thread that was killed between raising it and the swap may have left a later one. The next request
+//!   is then judged at that time, as after any step back of the clock.)
+//! - *A straggler's entry is written only while it is the newest of its place.* A head that is known modulo a
+//!   number cannot say that alone. So the straggler looks at the time in the word as well: within a period
+//!   fewer permits are admitted than `head` tells apart. After a period the straggler gives up, and a thread
+//!   that needs its entry settles it, as if the straggler had been killed. It also gives up if the slot is
+//!   another key's, because that key's newcomer has settled the entry.
+//! - *A word that has not moved is still the one that was read*, because within a grain fewer permits are
+//!   admitted than `head` tells apart.
 //!
-//! The last two need a bound of the permits that are entered in one grain or in a period, and refused requests
-//! that count have none. For those a straggler gives up in the second grain after its own. What is left is this:
-//! to be mistaken, a thread would have to sleep while a whole turn of `head` is entered in one or two grains,
-//! at least two permits for each nanosecond, and wake at the very one. Each of those permits is a swap of an entry.
+//! The last two need a bound on the permits that are entered in one grain or in a period, and refused requests
+//! that count have none. For those a straggler gives up in the second grain after its own. A mistake then takes
+//! a thread that sleeps while a whole turn of `head` is entered in one or two grains, which is at least two
+//! permits for each nanosecond, and that wakes at exactly that permit. Each of those permits is a swap of an
+//! entry.
 
 use super::head::{given_up, insist, Head, TRIES};
 use super::{Shared, Watch};
@@ -67,7 +69,7 @@ use crate::sync::{zeroed, AtomicU64, CachePadded, Ordering};
 use crate::units::NEVER;
 use alloc::boxed::Box;
 
-/// A sliding log that threads share.
+/// A sliding log that any number of threads share.
 #[derive(Debug)]
 pub struct Log {
     line: CachePadded<Line>,
@@ -82,18 +84,19 @@ struct Line {
     watch: Watch,
 }
 
-/// A log as one caller has it: the word that says `head`, `time`, the entries, and what they mean. All answers
-/// are `None` if the word is not the caller's any more, or after [`TRIES`] rounds; then nothing has been taken.
+/// A log as one caller sees it: the word that holds `head`, `time`, the entries, and how they are packed. All
+/// answers are `None` if the word is no longer the caller's, or after [`TRIES`] rounds; then nothing has been
+/// taken.
 pub(crate) struct LogView<'a, H, P> {
     head: &'a H,
     time: &'a AtomicU64,
-    /// As many as the limit.
+    /// One for each permit of the limit.
     entries: &'a [AtomicU64],
     packing: &'a P,
 }
 
 impl Log {
-    /// A fresh state. The only allocation is here: 8 bytes a permit.
+    /// A fresh state. It allocates 8 bytes for each permit of the limit; no later call allocates.
     pub fn new(policy: &Policy) -> Result<Log, PolicyError> {
         let log = SlidingLog::new(policy)?;
         let places = usize::try_from(log.limit()).map_err(|_| PolicyError::NoMemory)?;
@@ -105,7 +108,7 @@ impl Log {
         LogView { head: &self.line.head, time: &self.line.time, entries: &self.entries, packing: &self.log }
     }
 
-    // One copy is enough in the artefacts that are to be small.
+    // Out of line in the freestanding artefacts, which are to be small.
     #[cfg_attr(feature = "freestanding", inline(never))]
     fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
         insist(|| self.log().describe(verdict, now, cost))
@@ -113,8 +116,8 @@ impl Log {
 }
 
 impl<'a, H: Head> LogView<'a, H, KeyedLog> {
-    /// A log in a table: its word, and the slot's [`KeyedLog::side_words`]. `None` if there are none.
-    #[allow(dead_code)] // until a table has logs
+    /// A log in a table: its word, and the slot's [`KeyedLog::side_words`]. `None` if there are no side words.
+    #[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
     #[inline(always)]
     pub(crate) fn new(head: &'a H, side: &'a [AtomicU64], log: &'a KeyedLog) -> Option<Self> {
         let (time, entries) = side.split_first()?;
@@ -123,10 +126,9 @@ impl<'a, H: Head> LogView<'a, H, KeyedLog> {
 }
 
 impl<H: Head, P: Packing> LogView<'_, H, P> {
-    /// When permit number `k`'s predecessor leaves the window, once its entry is there: a pending one is
-    /// written with `now`, or with the time that no permit of `word` is later than. `None` if `word` is old, or others keep changing
-    /// the entry.
-    /// `k` is one of the `limit` permits from its head on.
+    /// The time at which permit number `k`'s predecessor leaves the window. A pending entry is written first,
+    /// with `now` or with the upper bound of the times in `word`, whichever is earlier. `k` is one of the
+    /// `limit` permits from the word's head on. `None` if `word` is old, or others keep changing the entry.
     #[inline]
     fn leaves(&self, word: u64, k: u64, now: u64) -> Option<u64> {
         let (place, lap) = self.compiled().place(k);
@@ -156,14 +158,14 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         let Some(entry) = self.entries.get(place as usize) else { return };
         let new = SlidingLog::pack(now, SlidingLog::next_lap(lap));
         let mut seen = entry.load(Ordering::Acquire);
-        // Until somebody has settled it. What is replaced may itself be pending (only where rejected
-        // requests count: an admission has looked at all of its predecessors).
+        // Repeats until another thread has settled the entry. The entry to be replaced may itself be pending,
+        // but only where rejected requests count: an admission has settled all of its predecessors.
         for _ in 0..TRIES {
             if SlidingLog::unpack(seen).lap == SlidingLog::next_lap(lap) {
                 return;
             }
-            // Relaxed, in `glance`: ordered after the entry by its Acquire. If it is no, permit k + limit
-            // has the place now, or the slot is another key's, who has settled this.
+            // Relaxed, in `glance`: ordered after the entry by its Acquire. If the answer is no, permit k +
+            // limit may have the place by now, or the slot is another key's, which has settled this entry.
             if !self.head.glance().is_some_and(|word| self.packing.newest(word, k, now)) {
                 return;
             }
@@ -180,22 +182,22 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         self.packing.log()
     }
 
-    /// The word, and the time at which a request that sees it is judged: a clock that went back is at the
-    /// newest time entered.
+    /// The word, and the time at which a request that sees it is judged: `now`, or the newest time if the clock
+    /// went back.
     #[inline(always)]
     fn look(&self, now: u64) -> Option<(u64, u64)> {
-        // By its Acquire the times of the permits in it are seen, and entries written before.
+        // Its Acquire makes the times of its permits visible, and the entries written before it.
         let word = self.head.load()?;
         // Only damage puts a later time there than the last that is ever entered.
         Some((word, now.max(self.time.load(Ordering::Relaxed).min(SlidingLog::LAST))))
     }
 
-    /// Whether the predecessors of `cost` permits from the word's head on have all left; `None` if `word` is
-    /// old.
+    /// Whether the predecessors of `cost` permits from the word's head on have all left the window; `None` if
+    /// `word` is old.
     #[inline]
     fn fits(&self, word: u64, now: u64, cost: u64) -> Option<bool> {
         let head = self.packing.head(word);
-        // The newest of them first: it is what refuses.
+        // The newest first: it is the one that refuses.
         for k in (head..head.saturating_add(cost)).rev() {
             if self.leaves(word, k, now)? > now {
                 return Some(false);
@@ -204,11 +206,13 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         Some(true)
     }
 
-    /// Permits that could be taken: how many predecessors, from the oldest on, have left.
+    /// Permits that could be taken: the number of predecessors, from the oldest on, that have left the window.
+    /// `None` if `word` is old.
     fn left(&self, word: u64, now: u64) -> Option<u64> {
         let head = self.packing.head(word);
         let (mut low, mut high) = (0, self.compiled().limit());
-        // Times are in order, but an entry that another settled may be later than its permit was.
+        // Permits' times are in order. Only an entry that another thread settled may be later than its permit
+        // was. If its successor has left, that permit has, too.
         while low < high {
             let middle = low + (high - low) / 2;
             if self.leaves(word, head.saturating_add(middle), now)? > now {
@@ -220,7 +224,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         Some(low)
     }
 
-    /// Steps 1 to 3 for what `choose` makes of the word; 0 takes nothing.
+    /// Steps 1 to 3. `choose` gets the word and the time of the judgement, and says how many permits to take.
     fn take(&self, now: u64, choose: impl Fn(u64, u64) -> Option<u64>) -> Option<u64> {
         if now > SlidingLog::LAST {
             return Some(0);
@@ -238,19 +242,19 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         None
     }
 
-    /// Before a newcomer's first permit: writes all that is pending, since a later word allows later times.
-    /// `None` if `word` is old.
+    /// Writes all pending entries before a newcomer's first permit, because a later word would allow later
+    /// times. `None` if `word` is old.
     fn settle(&self, word: u64, now: u64) -> Option<()> {
-        // In a fresh log nothing is.
+        // A fresh log has no pending entries.
         let most = if word == 0 { 0 } else { self.compiled().limit() };
         let head = self.packing.head(word);
         (head..head.saturating_add(most)).try_for_each(|k| self.leaves(word, k, now).map(drop))
     }
 
-    /// Steps 2 and 3.
+    /// Steps 2 and 3. `false` if `word` is old.
     fn book(&self, word: u64, cost: u64, now: u64) -> bool {
         if self.time.load(Ordering::Relaxed) < now {
-            // Relaxed: seen by whoever sees the word moved, by its Release.
+            // Relaxed: the Release of the swap below makes it visible with the new word.
             self.time.fetch_max(now, Ordering::Relaxed);
         }
         let booked = self.head.swap(word, self.packing.next(word, cost, now)).is_ok();
@@ -280,16 +284,16 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
     }
 
     /// [`Shared::check_at`].
-    #[allow(dead_code)] // until a table has logs
+    #[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
     pub(crate) fn check(&self, now: u64, cost: u64) -> Option<Decision> {
         let verdict = self.admit(now, cost)?;
         let told = self.describe(verdict, now, cost);
-        // What has been taken is not to be taken again because the slot has changed hands since.
+        // The permits have been taken. If the slot has changed hands since, the caller must not try again.
         told.or((verdict == Verdict::Allowed && cost != 0).then_some(given_up(verdict, self.compiled().limit())))
     }
 
     /// [`Shared::peek_at`].
-    #[allow(dead_code)] // until a table has logs
+    #[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
     pub(crate) fn peek(&self, now: u64, cost: u64) -> Option<Decision> {
         self.describe(self.weigh(now, cost)?, now, cost)
     }
@@ -320,7 +324,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
 
     fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Option<Decision> {
         if now > SlidingLog::LAST {
-            // Only a question, a cost of 0, is allowed here.
+            // After the last time only a cost of 0 is allowed.
             let retry_after = if verdict == Verdict::Allowed { 0 } else { NEVER };
             return Some(Decision {
                 verdict,
@@ -334,7 +338,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
             let (word, judged) = self.look(now)?;
             let Some(remaining) = self.left(word, judged) else { continue };
             let at = |permits: u64| match self.packing.head(word).checked_add(permits).and_then(|k| k.checked_sub(1)) {
-                // Judged at the newest entry's time, an entry that has left by then has left now.
+                // A request is judged at the newest time: an entry that has left by then has left now.
                 Some(k) => self.leaves(word, k, judged).map(|at| match at <= judged {
                     true => now,
                     false => until(SlidingLog::LAST, at),
@@ -401,7 +405,7 @@ impl Shared for Log {
         false
     }
 
-    /// Empties every entry, leaving its lap, and forgets the newest time.
+    /// Empties every entry, keeps its lap, and forgets the newest time.
     fn reset(&self) {
         self.line.time.store(0, Ordering::Relaxed);
         for entry in &self.entries {

@@ -57,10 +57,10 @@ pub trait Shared: Sync {
     /// Whether [`Shared::reserve_at`] works.
     fn books_ahead(&self) -> bool;
 
-    /// Back to fresh. Admissions of other threads in the same instant may survive it.
+    /// Makes the state fresh. Admissions of other threads in the same instant may survive it.
     fn reset(&self);
 
-    /// What has been seen of the callers' clock.
+    /// What was noticed of the callers' clock.
     fn watch(&self) -> &Watch;
 }
 
@@ -106,7 +106,7 @@ impl Limiter {
 }
 
 impl<S: Shared, C: Clock> Limiter<S, C> {
-    /// The callers that may sleep in [`Limiter::wait_until`] at one time, unless said.
+    /// The default maximum of callers asleep in [`Limiter::wait_until`] at one time.
     pub const WAITERS: u32 = 1024;
 
     /// Joins a state and a clock.
@@ -114,7 +114,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         Limiter { shared, clock, waiters: Waiters::new(Self::WAITERS) }
     }
 
-    /// The same with another bound on sleeping callers. 0: none may sleep.
+    /// Sets the maximum of callers asleep at one time. 0: none may sleep.
     pub fn with_waiters(mut self, most: u32) -> Limiter<S, C> {
         self.waiters = Waiters::new(most);
         self
@@ -165,18 +165,18 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.shared.take_up_to_at(self.clock.now(), most)
     }
 
-    /// Takes `cost` permits, sleeping until `deadline` (on the clock's scale) at the latest. What
-    /// cannot fit is refused at once, with nothing taken; so is a caller for whom there is no place
-    /// among the sleepers. The answer's times count from the return.
+    /// Takes `cost` permits, and sleeps for them until `deadline` (on the clock's scale) at the latest. A
+    /// request that cannot pass by then is refused at once, with nothing taken. So is a caller for whom there
+    /// is no place among the sleepers. The answer's times count from the return.
     ///
     /// Where the algorithm can book ahead (gcra, pacer, warm-up, interval aligned to time 0), permits
-    /// are taken before the sleep, so callers wake one after the other and none in vain. With windows
+    /// are taken before the sleep. So callers wake one after the other, and none in vain. With windows
     /// and logs a caller sleeps until a permit could be free and tries again.
     pub fn wait_until(&self, cost: u64, deadline: u64) -> Decision {
         waiting::wait(&self.shared, &self.clock, &self.waiters, cost, deadline)
     }
 
-    /// [`Limiter::wait_until`] `patience` nanoseconds from now.
+    /// [`Limiter::wait_until`] with a deadline `patience` nanoseconds from now.
     pub fn wait(&self, cost: u64, patience: u64) -> Decision {
         self.wait_until(cost, self.clock.now().saturating_add(patience))
     }
@@ -187,7 +187,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.shared.reserve_at(self.clock.now(), cost, until)
     }
 
-    /// Back to fresh.
+    /// Makes the state fresh. Admissions of other threads in the same instant may survive it.
     pub fn reset(&self) {
         self.shared.reset();
     }

@@ -1,32 +1,33 @@
 //! The sliding window's shared state: one word that decides, and a ring of counts.
 //!
 //! `word` holds the running segment and the running count of all permits admitted. An admission is one
-//! compare-and-swap on it, so there is nothing to confirm or undo: a request either moved the count or
-//! did nothing. `starts[s mod places]` holds the count at the start of segment s.
+//! compare-and-swap on it, so there is nothing to confirm or undo: a request either moved the count or did
+//! nothing. `starts[s mod places]` holds the count at the start of segment s.
 //!
-//! Whoever admits the first request of a segment first writes that segment's start, then moves the word:
+//! The thread that admits the first request of a segment writes that segment's start before it moves the word:
 //!
-//! 1. read `word` = (i, c). For each segment k in i+1 … j make `starts[k]` (k, c): read the place, see
-//!    that `word` has not moved, and swap the place from what was read.
-//! 2. swap `word` from (i, c) to (j, c + cost).
+//! 1. Read `word` = (i, c). For each segment k in i+1 … j make `starts[k]` (k, c): read the place, see that
+//!    `word` has not moved, and swap the place from what was read.
+//! 2. Swap `word` from (i, c) to (j, c + cost).
 //!
-//! A start written in 1 is too low if somebody is admitted in segment i meanwhile; then 2 fails, and the
-//! next to try writes it again. If 2 succeeds, the word was (i, c) all the time, and the start is final:
-//! a straggler that read an older word either finds the new start, and by its Acquire also the newer
-//! word, and gives up; or its swap of the place fails. No two counts are ever compared to find the
-//! newer one: they are known modulo a power of two only, and a start that a stopped thread left behind
-//! may be any number of permits old. A thread killed between 1 and 2 leaves starts of segments that have
-//! not begun, which whoever begins them writes again.
+//! A start written in step 1 is too low if another thread is admitted in segment i meanwhile. Then step 2
+//! fails, and the next thread that tries writes the start again. If step 2 succeeds, the word was (i, c) all
+//! the time, and the start is final. A straggler that read an older word cannot change it: it either reads the
+//! new start, by its Acquire also the newer word, and gives up, or its swap of the place fails.
 //!
-//! What a concurrent observer may see: a start of a segment beyond the word's. Where that start has
-//! taken the place of one that is still needed, or still to be written, some thread's clock has been
-//! there, and the observer judges its request at that later segment. A refusal writes nothing.
+//! No thread compares two counts to find the newer one. Counts are known modulo a power of two only, and a
+//! start that a stopped thread left behind may be any number of permits old. A thread killed between steps 1
+//! and 2 leaves starts of segments that have not begun; the thread that begins them writes them again.
 //!
-//! [`RingView`] is the protocol, [`Ring`] a limiter's state that uses it. In a table the word belongs to a
-//! key for as long as its state matters, and the places beside it to the slot ([`super::head`]). To the
+//! What a concurrent observer may see: a start of a segment beyond the word's. If that start has taken the
+//! place of one that is still needed, or still to be written, some thread's clock has reached that later
+//! segment, and the observer judges its request there. A refusal writes nothing.
+//!
+//! [`RingView`] is the protocol, [`Ring`] a limiter's state that uses it. In a table the word belongs to a key
+//! for as long as its state matters, and the places beside it belong to the slot ([`super::head`]). To the
 //! protocol that is one ring with one history: a newcomer's admission is the admission that follows an idle
-//! time. An old start is then a start of another key's time, and is told from a new one as ever, by its
-//! segment and by the word.
+//! time. Starts may then be from another key's time. Their segment and the word tell them from new ones, as
+//! ever.
 
 use super::head::{given_up, insist, Head, TRIES};
 use super::{Shared, Watch};
@@ -38,7 +39,7 @@ use crate::sync::{zeroed, AtomicU64, CachePadded, Ordering};
 use crate::units::NEVER;
 use alloc::boxed::Box;
 
-/// A sliding window that threads share.
+/// A sliding window that any number of threads share.
 #[derive(Debug)]
 pub struct Ring {
     line: CachePadded<Line>,
@@ -55,32 +56,34 @@ struct Line {
     watch: Watch,
 }
 
-/// A ring as one caller has it: the word, the places, and what they mean. All answers are `None` if the word
-/// is not the caller's any more, or after [`TRIES`] rounds; then nothing has been taken.
+/// A ring as one caller sees it: the word, the places, and the compiled window. All answers are `None` if the
+/// word is no longer the caller's, or after [`TRIES`] rounds; then nothing has been taken.
 pub(crate) struct RingView<'a, H> {
     head: &'a H,
     /// [`SlidingWindow::places`] of them.
     starts: &'a [AtomicU64],
-    /// [`Line::origin`], unless it is time 0.
+    /// [`Line::origin`]; `None` for windows aligned to time 0.
     origin: Option<&'a AtomicU64>,
     window: &'a SlidingWindow,
 }
 
-/// Everything a decision needs, as of one value of the word.
+/// All that a decision needs, as of one value of the word.
 struct View {
     /// The word that was read.
     word: u64,
     mark: Mark,
-    /// The window's origin in nanoseconds, plus 1. 0: none yet, it would be the request's time.
+    /// The window's origin in nanoseconds, plus 1. 0: there is none yet, and the request's own time would be
+    /// it.
     origin: u64,
-    /// The segment that the request is judged in, and how far into it.
+    /// The segment in which the request is judged.
     segment: u64,
+    /// Nanoseconds from the start of that segment to the request.
     elapsed: u64,
     starts: Starts,
 }
 
 impl Ring {
-    /// A fresh state. The only allocation is here.
+    /// A fresh state. It allocates 8 bytes for each of [`SlidingWindow::places`]; no later call allocates.
     pub fn new(policy: &Policy) -> Result<Ring, PolicyError> {
         let window = SlidingWindow::new(policy)?;
         let places = usize::try_from(window.places()).map_err(|_| PolicyError::NoMemory)?;
@@ -101,7 +104,7 @@ impl Ring {
         RingView { head: &self.line.word, starts: &self.starts, origin, window: &self.window }
     }
 
-    // One copy is enough in the artefacts that are to be small.
+    // Out of line in the freestanding artefacts, which are to be small.
     #[cfg_attr(feature = "freestanding", inline(never))]
     fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
         insist(|| self.ring().describe(verdict, now, cost))
@@ -110,19 +113,19 @@ impl Ring {
 
 impl<'a, H: Head> RingView<'a, H> {
     /// A ring in a table: its word, and the slot's [`SlidingWindow::side_words`].
-    #[allow(dead_code)] // until a table has rings
+    #[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
     #[inline(always)]
     pub(crate) fn new(head: &'a H, side: &'a [AtomicU64], window: &'a SlidingWindow) -> Self {
         RingView { head, starts: side, origin: None, window }
     }
 
-    /// [`View::origin`]; time 0 unless anchored.
+    /// [`View::origin`]; that of time 0 unless the window is anchored to its first request.
     #[inline]
     fn origin(&self) -> u64 {
         match self.origin {
             None => 1,
-            // Relaxed: a number that is written once, before the word is first moved. Read after the
-            // word (by Acquire), it is there if the word has moved.
+            // Relaxed: the origin is written once, before the word first moves. It is read after the word's
+            // Acquire, so a thread that has seen the word moved sees the origin.
             Some(origin) => origin.load(Ordering::Relaxed),
         }
     }
@@ -133,8 +136,9 @@ impl<'a, H: Head> RingView<'a, H> {
         self.starts.get((segment as usize) & self.starts.len().wrapping_sub(1))
     }
 
-    /// As of now, but no earlier than in segment `seen`. `Some(None)` after the last time.
-    // In place, so that it is not handed over through memory; where size matters more, once.
+    /// The view at `now`, but no earlier than in segment `seen`. `Some(None)` after the last time.
+    // Inlined, so that the view is not passed through memory. Out of line in the freestanding artefacts, which
+    // are to be small.
     #[cfg_attr(feature = "freestanding", inline(never))]
     #[cfg_attr(not(feature = "freestanding"), inline(always))]
     fn view(&self, now: u64, mut seen: u64) -> Option<Option<View>> {
@@ -142,25 +146,25 @@ impl<'a, H: Head> RingView<'a, H> {
             return Some(None);
         }
         for _ in 0..TRIES {
-            // By its Acquire the starts that were final when the word was written are seen.
+            // Its Acquire makes the starts visible that were final when the word was written.
             let word = self.head.load()?;
             let mark = self.window.unpack(word);
             let origin = self.origin();
             let (segment, elapsed) = self.window.segment_in_time(since(origin, now));
-            // A clock that went back is judged at the start of the latest segment known.
+            // A request whose clock went back is judged at the start of the latest segment known.
             let judged = segment.max(mark.segment).max(seen);
             let elapsed = if judged == segment { elapsed } else { 0 };
             match self.starts_of(judged, mark) {
                 Ok(starts) => return Some(Some(View { word, mark, origin, segment: judged, elapsed, starts })),
-                // Later than `judged`: places are more than a view looks back.
+                // There are more places than a view looks back, so this is later than `judged`.
                 Err(later) => seen = later.max(seen),
             }
         }
         None
     }
 
-    /// The starts that matter in `segment`, given the word's mark; `Err` with a later segment that has
-    /// taken the place of one.
+    /// The starts that count in `segment`, given the word's mark. `Err` has the later segment that has taken
+    /// the place of one of them.
     #[inline]
     fn starts_of(&self, segment: u64, mark: Mark) -> Result<Starts, u64> {
         let whole = self.start(segment.saturating_sub(self.window.whole()), mark)?;
@@ -185,8 +189,8 @@ impl<'a, H: Head> RingView<'a, H> {
         Ok(kept.count)
     }
 
-    /// Step 1: the starts of the segments after the word's up to `view.segment`. `Err` with the later
-    /// segment that a place has gone to, or with 0 if the word has moved.
+    /// Step 1: writes the starts of the segments after the word's, up to `view.segment`. `Err` has the later
+    /// segment that has taken a place, or 0 if the word has moved.
     #[cfg_attr(feature = "freestanding", inline(never))]
     fn begin(&self, view: &View) -> Result<(), u64> {
         let places = self.starts.len() as u64;
@@ -197,15 +201,16 @@ impl<'a, H: Head> RingView<'a, H> {
     fn write(&self, view: &View, segment: u64) -> Result<(), u64> {
         let Some(place) = self.place(segment) else { return Err(0) };
         let new = self.window.pack(Mark { segment, count: view.mark.count });
-        // Acquire, and Release below: whoever reads a start sees the word that its writer saw, or a
-        // newer one. So if the word is still the view's after this, what was read is no newer than it.
+        // Acquire, and Release below: a thread that reads a start sees the word that its writer saw, or a newer
+        // one. So if the word is still the view's after this load, the start was written under the view's word
+        // or an older one.
         let mut word = place.load(Ordering::Acquire);
         for _ in 0..TRIES {
             if word == new {
                 return Ok(());
             }
-            // A later segment of the same place is later than the view's by a round of the ring. One in between is damage, and is
-            // written over.
+            // A later segment of the same place is a round of the ring later, and so later than the view's. A
+            // segment between the two is damage, and is overwritten.
             let kept = self.window.unpack(word);
             if kept.segment > view.segment {
                 return Err(kept.segment);
@@ -221,7 +226,7 @@ impl<'a, H: Head> RingView<'a, H> {
         Err(0)
     }
 
-    /// Step 2. By its Release whoever reads the new word sees the starts below it.
+    /// Step 2. Its Release makes the starts visible to a thread that reads the new word.
     fn swap(&self, view: &View, cost: u64) -> bool {
         let next = Mark { segment: view.segment, count: view.mark.count.wrapping_add(cost) };
         self.head.swap(view.word, self.window.pack(next)).is_ok()
@@ -231,7 +236,8 @@ impl<'a, H: Head> RingView<'a, H> {
         self.window.left(view.mark.count, view.starts, view.elapsed)
     }
 
-    /// Takes as many permits as are left, up to `most`, or none if they are less than `least`.
+    /// Takes as many permits as are left, up to `most`, or none if fewer than `least` are left. Returns their
+    /// number.
     #[cfg_attr(feature = "freestanding", inline(never))]
     #[cfg_attr(not(feature = "freestanding"), inline)]
     fn take(&self, now: u64, least: u64, most: u64) -> Option<u64> {
@@ -248,7 +254,7 @@ impl<'a, H: Head> RingView<'a, H> {
             }
             if let (0, Some(origin)) = (view.origin, self.origin) {
                 let first = now.saturating_add(1);
-                // Losing the race means another origin, and perhaps another segment: again.
+                // Another thread has set the origin, so the request may be in another segment: look again.
                 if origin.compare_exchange(0, first, Ordering::Relaxed, Ordering::Relaxed).is_err() {
                     continue;
                 }
@@ -283,16 +289,16 @@ impl<'a, H: Head> RingView<'a, H> {
     }
 
     /// [`Shared::check_at`].
-    #[allow(dead_code)] // until a table has rings
+    #[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
     pub(crate) fn check(&self, now: u64, cost: u64) -> Option<Decision> {
         let verdict = self.admit(now, cost)?;
         let told = self.describe(verdict, now, cost);
-        // What has been taken is not to be taken again because the slot has changed hands since.
+        // The permits have been taken. If the slot has changed hands since, the caller must not try again.
         told.or((verdict == Verdict::Allowed && cost != 0).then_some(given_up(verdict, self.window.limit())))
     }
 
     /// [`Shared::peek_at`].
-    #[allow(dead_code)] // until a table has rings
+    #[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
     pub(crate) fn peek(&self, now: u64, cost: u64) -> Option<Decision> {
         self.describe(self.weigh(now, cost)?, now, cost)
     }
@@ -314,10 +320,10 @@ impl<'a, H: Head> RingView<'a, H> {
         self.take(now, 0, most)
     }
 
-    /// The earliest time at which `cost` permits are left; the view's own time if now.
+    /// The earliest time, in nanoseconds, at which `cost` permits are left: `now` if they are left in the view.
     fn admits_at(&self, view: &View, now: u64, cost: u64) -> u64 {
         let (mut segment, mut starts) = (view.segment, view.starts);
-        // One segment more than counts: then all that is known has left.
+        // By the last of these segments all permits that the view knows have left the window.
         for _ in 0..self.window.whole() + 3 {
             if let Some(at) = self.window.fits_in(segment, view.mark.count, starts, cost) {
                 let since = since(view.origin, now);
@@ -326,7 +332,8 @@ impl<'a, H: Head> RingView<'a, H> {
             segment += 1;
             match self.starts_of(segment, view.mark) {
                 Ok(next) => starts = next,
-                // Overtaken while looking: a later view would say more, this one says what is true now.
+                // Another thread has begun a later segment. The search goes on there, with what this view
+                // knows.
                 Err(later) => segment = later,
             }
         }
@@ -339,7 +346,7 @@ impl<'a, H: Head> RingView<'a, H> {
             Some(Some(view)) if verdict != Verdict::Never => view,
             Some(view) => {
                 let remaining = view.map_or(0, |view| self.left(&view));
-                // Only a question, a cost of 0, is allowed where there is no view.
+                // After the last time, without a view, only a cost of 0 is allowed.
                 let retry_after = if verdict == Verdict::Allowed { 0 } else { NEVER };
                 return Some(Decision {
                     verdict,
@@ -403,7 +410,7 @@ impl Shared for Ring {
         false
     }
 
-    /// Makes every start the running count, so that nothing counts any more.
+    /// Makes every start the running count, so that no permit counts any more.
     fn reset(&self) {
         for place in &self.starts {
             // Acquire: the word is read after the place, so its count is no older than the start.
@@ -426,7 +433,7 @@ impl Shared for Ring {
     }
 }
 
-/// The time since an origin ([`View::origin`]); a fresh state has its origin at the request.
+/// The nanoseconds since an origin ([`View::origin`]). A fresh state has its origin at the request.
 #[inline]
 fn since(origin: u64, now: u64) -> u64 {
     match origin {
@@ -435,7 +442,7 @@ fn since(origin: u64, now: u64) -> u64 {
     }
 }
 
-/// Back from [`since`].
+/// The clock's time at `at` nanoseconds since an origin: the inverse of [`since`].
 fn absolute(origin: u64, at: u64, now: u64) -> u64 {
     match origin {
         0 => at.saturating_add(now),

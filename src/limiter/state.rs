@@ -31,8 +31,9 @@ impl State {
         }
     }
 
-    /// [`State::check`], and whether `policy` admits for decades by `clock`. Unix time is in its 57th year, so the fastest policies,
-    /// which can count fewer years than 73 ([`Policy::last_time`]), are [`PolicyError::RateTooHigh`] on [`Source::Wall`].
+    /// [`State::check`], and whether `policy` admits for decades by `clock`. The fastest policies count fewer
+    /// than 73 years ([`Policy::last_time`]). Unix time has used most of those, so on [`Source::Wall`] they are
+    /// [`PolicyError::RateTooHigh`].
     #[cfg(unix)]
     pub fn check_on(policy: &Policy, clock: Source) -> Result<(), PolicyError> {
         State::check(policy)?;

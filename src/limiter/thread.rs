@@ -1,20 +1,20 @@
-//! Which thread is asking: a number that no other living thread of the process has.
+//! The calling thread's number, which no other living thread of the process has.
 //!
-//! It is the thread pointer of the platform's TLS, one load on x86-64 Linux, so it needs neither `std` nor a
-//! variable per thread, in a library that is loaded at run time as well. A thread that has ended leaves its
-//! number to a later one, and with it what it had: nothing here is tied to a thread's end.
+//! It is the thread pointer of the platform's TLS: one load on x86-64 Linux. It needs neither `std` nor a
+//! thread-local variable, in a library that is loaded at run time as well. A later thread may get the number of
+//! one that has ended, and with it that one's credit. No code runs when a thread ends.
 
-/// Numbers are below this (a seat's word has 44 bits for one); 0 stands for a thread without.
+/// Numbers are below this, because a seat's word has 44 bits for one. 0: a thread without a number.
 #[cfg(not(loom))]
 const NUMBERS: u64 = 1 << 44;
 
-/// Thread pointers are those of the C library's thread records, all of which are longer than 64 bytes: so
-/// threads whose pointers differ differ without the last six bits.
+/// The calling thread's number. A thread pointer is the address of the C library's record of the thread. Those
+/// records are longer than 64 bytes, so the pointers of two threads differ above the last six bits.
 #[cfg(not(loom))]
 #[inline(always)]
 pub(crate) fn current() -> u64 {
     let number = pointer() >> 6;
-    // Addresses of 51 bits and more are not given to programs unless they ask.
+    // Programs get addresses of 51 bits and more only if they ask for them.
     if number < NUMBERS {
         number
     } else {
@@ -22,7 +22,7 @@ pub(crate) fn current() -> u64 {
     }
 }
 
-/// Loom's threads share one of the system's; models say who asks.
+/// Loom runs all its threads on one of the system's. Its models pass numbers of their own.
 #[cfg(loom)]
 pub(crate) fn current() -> u64 {
     0
@@ -33,8 +33,8 @@ pub(crate) fn current() -> u64 {
 pub(crate) fn pointer() -> u64 {
     let pointer: u64;
     // SAFETY: the x86-64 TLS ABI has the thread pointer at fs:0 ("ELF Handling For Thread-Local Storage",
-    // 3.4.6), in each thread that a C library has made. Not `pure`: what runs a stack on another thread after
-    // a call must not find the former thread's kept.
+    // 3.4.6), in each thread that a C library has made. Not `pure`: a stack that goes on in another thread
+    // after a call must not keep the former thread's pointer.
     unsafe {
         core::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags))
     };

@@ -5,14 +5,14 @@ use crate::clock::Clock;
 use crate::decision::{Decision, Reason, Verdict};
 use crate::sync::{AtomicU32, CachePadded, Ordering};
 
-/// How many callers sleep, and how many may.
+/// The number of callers that sleep, and the most that may.
 #[derive(Debug)]
 pub(super) struct Waiters {
     asleep: CachePadded<AtomicU32>,
     most: u32,
 }
 
-/// A place among the sleepers; leaving is dropping it.
+/// A caller's place among the sleepers. Dropping it gives the place back.
 struct Place<'a>(&'a Waiters);
 
 impl Waiters {
@@ -24,8 +24,8 @@ impl Waiters {
         self.asleep.load(Ordering::Relaxed)
     }
 
-    /// A compare-and-swap, not an addition to be taken back: a refused caller never counts, not even
-    /// for a moment. Relaxed: the number is all there is to agree on.
+    /// Takes a place; `None` if all are taken. It is a compare-and-swap and not an addition that is taken back,
+    /// so that a refused caller is never counted. Relaxed: the number publishes no other data.
     fn enter(&self) -> Option<Place<'_>> {
         let mut asleep = self.asleep.load(Ordering::Relaxed);
         while asleep < self.most {
@@ -55,11 +55,12 @@ pub(super) fn wait<S: Shared, C: Clock>(
     loop {
         let now = clock.now();
         let decision = shared.check_at(now, cost);
-        // `None` too where waiting would not help (a limit of 0): that is later than any deadline.
+        // `retry` is `None` if the request was admitted, and if waiting does not help (a limit of 0).
         if decision.retry().map_or(true, |wait| now.saturating_add(wait) > deadline) {
             return decision;
         }
-        // It could pass in time. A place first, so that nothing is booked for a caller that is refused.
+        // The request could pass in time. The caller takes a place before it books, so that nothing is booked
+        // for a caller that is refused.
         if place.is_none() {
             place = waiters.enter();
         }
@@ -70,7 +71,8 @@ pub(super) fn wait<S: Shared, C: Clock>(
             clock.sleep_until(now.saturating_add(decision.retry_after));
             continue;
         }
-        // `None`: others booked in between and it does not fit any more; look again to say so.
+        // `None`: others have booked in between, and the request does not fit any more. The next round answers
+        // so.
         let Some(at) = shared.reserve_at(now, cost, deadline) else { continue };
         clock.sleep_until(at);
         let now = clock.now();

@@ -1,9 +1,9 @@
-//! Noticing that the callers' clock goes back.
+//! Counts the requests whose clock went back.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// The newest time admitted, and how many requests were older. It shares the state's cache line: an
-/// admission has that line anyway, and a refusal only looks.
+/// The newest time admitted, and the number of requests that were older. It shares the state's cache line,
+/// which an admission writes anyway. A refusal only reads it, unless its own time is older.
 #[derive(Debug, Default)]
 pub struct Watch {
     newest: AtomicU64,
@@ -11,8 +11,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Requests that came with an older time than one admitted before them. Exact for one thread; of
-    /// several at once some may be missed, never invented.
+    /// Requests that came with an older time than one admitted before them. Exact for one thread. With several
+    /// threads some steps may be missed, and none is invented.
     pub fn backward_steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }
@@ -25,7 +25,7 @@ impl Watch {
         }
     }
 
-    /// After an admission.
+    /// Records the time of an admission.
     #[inline(always)]
     pub(crate) fn admitted(&self, now: u64) {
         if now > self.newest.load(Ordering::Relaxed) {

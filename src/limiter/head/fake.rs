@@ -10,8 +10,8 @@ use crate::policy::{Kind, Policy};
 use crate::sync::{zeroed, AtomicU64, Ordering};
 use alloc::boxed::Box;
 
-/// The 16 bytes. In loom's models one word, since loom has no wider compare-and-swap: the key's number in the
-/// upper 8 bits, the state in the others, where those of small times fit.
+/// The 16 bytes of a slot. In loom's models they are one word, because loom has no wider compare-and-swap: the
+/// upper 8 bits are the key, the others the state, which fits them at small times.
 #[cfg(loom)]
 pub(super) struct Pair(AtomicU64);
 
@@ -86,7 +86,7 @@ impl Slot for Pair {
     }
 }
 
-/// What a table has for a policy.
+/// A compiled policy, as a table holds it.
 pub(super) enum Rule {
     Window(SlidingWindow),
     Log(KeyedLog),
@@ -116,7 +116,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Never used, but labelled: a table's is so only for as long as it takes to find it.
+    /// A fresh slot with a key in it. In a table a slot is so only until its first admission.
     pub(super) fn new(policy: &str, key: u64) -> Place {
         let policy = policy.parse::<Policy>().unwrap();
         let rule = Rule::new(&policy);
@@ -131,7 +131,7 @@ impl Place {
         Owner { slot: &self.pair, key }
     }
 
-    /// The slot for a key that is not in it, if it has expired.
+    /// The slot for a newcomer; `None` if the slot has not expired.
     pub(super) fn newcomer(&self, key: u64, now: u64) -> Option<Newcomer<'_, Pair>> {
         let found = self.pair.both();
         (self.rule.expires_at(found.1) <= now).then_some(Newcomer { slot: &self.pair, found, key })

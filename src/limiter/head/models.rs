@@ -22,10 +22,10 @@ const LIMIT: u64 = 2;
 const OLD: u64 = 1;
 const NEW: u64 = 2;
 const THIRD: u64 = 3;
-/// Later than whatever happened before 20 can matter.
+/// At this time nothing matters any more that happened before 20.
 const LATER: u64 = 65;
 
-/// An owner that looks at the key first and does not look again: the least that a table may do.
+/// An owner that reads the key before the word and not again after it: the weakest order that a table may use.
 struct Torn<'a>(Owner<'a, Pair>);
 
 impl Head for Torn<'_> {
@@ -52,8 +52,8 @@ fn taken(verdict: Option<Verdict>) -> bool {
     verdict == Some(Verdict::Allowed)
 }
 
-/// What is left to `key`, and what comes back to it, are those of a state that gave one permit at `LATER` and
-/// none before.
+/// Asserts that `key` has the permits of a state that gave one permit at `LATER` and none before: those that
+/// are left, and those that come back.
 fn as_if_fresh(place: &Place, key: u64) {
     let head = place.owner(key);
     assert_eq!(place.take_up_to(&head, LATER, 9), Some(LIMIT - 1));
@@ -61,8 +61,8 @@ fn as_if_fresh(place: &Place, key: u64) {
     assert_eq!(place.take_up_to(&head, LATER + 40, 9), Some(LIMIT));
 }
 
-/// Both threads start on the slot with one permit of the old key's in it, long ago, and each has its turn to be
-/// first. `check` is told what they returned.
+/// Runs `one` and `two` on two threads, each once as the thread that runs first. The slot holds one permit of
+/// the old key, taken long before. `check` gets what the two returned.
 fn race<T>(name: &str, one: fn(&Place) -> T, two: fn(&Place) -> T, check: fn(&Place, T, T))
 where
     T: Send + 'static,
@@ -87,18 +87,18 @@ where
     }
 }
 
-/// Whether a newcomer has been let in; `None`: the slot has gone.
+/// Takes the slot for a newcomer; `None`: the slot has gone to another.
 fn move_in(place: &Place, key: u64) -> Option<()> {
     let newcomer = place.newcomer(key, LATER)?;
     let verdict = place.admit(&newcomer, LATER, 1)?;
-    // Nothing is in a newcomer's way.
+    // The old key's permits are not in a newcomer's way.
     assert_eq!(verdict, Verdict::Allowed);
     assert_eq!(place.pair.both().0, key);
     Some(())
 }
 
-/// The old key's caller comes back as late as the newcomer: either it is admitted and the newcomer has no slot,
-/// or the other way round.
+/// The old key's caller comes back as late as the newcomer: one of the two is admitted, and the other has no
+/// slot.
 #[test]
 fn revival() {
     race(
@@ -125,7 +125,7 @@ fn straggler() {
             let old = place.admit(&Torn(place.owner(OLD)), 15, 1);
             old.map(|_| ())
         },
-        // Chosen again if it has been in the way: by 65 everything of 15 has left, too.
+        // The newcomer tries again if the old key's admission came between: by 65 a permit of 15 has left, too.
         |place| move_in(place, NEW).or_else(|| move_in(place, NEW)),
         |place, old, new| match new {
             Some(()) => as_if_fresh(place, NEW),
@@ -138,7 +138,7 @@ fn straggler() {
     );
 }
 
-/// Of two newcomers one has the slot, and the other is not charged to it.
+/// Of two newcomers one gets the slot, and the other is not charged to it.
 #[test]
 fn rivals() {
     race(
@@ -152,7 +152,7 @@ fn rivals() {
     );
 }
 
-/// Two callers of one new key have it twice, not two slots, and not more than its limit.
+/// Two callers of one new key share one slot and get no more than the limit.
 #[test]
 fn twins() {
     race(
@@ -160,7 +160,7 @@ fn twins() {
         |place| place.take_up_to(&place.newcomer(NEW, LATER)?, LATER, 1),
         |place| place.take_up_to(&place.newcomer(NEW, LATER)?, LATER, 1),
         |place, one, two| {
-            // Who chooses too late finds the slot in use, and would find its key.
+            // A caller that chooses too late finds the slot in use. In a table it would find its own key there.
             let given = one.unwrap_or(0) + two.unwrap_or(0);
             assert!(given >= 1);
             assert_eq!(place.take_up_to(&place.owner(NEW), LATER, 9), Some(LIMIT - given));

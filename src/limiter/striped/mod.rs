@@ -3,29 +3,30 @@
 //!
 //! # How
 //!
-//! A thread that has been admitted charges the shared word for up to [`Striped::credit_each`] permits more, with the same
-//! compare-and-swap, and keeps them as *credit* in a seat of its own. While it has credit a request is
-//! two loads, two comparisons and a store to a line that no other thread writes.
+//! A thread that has been admitted charges the shared word for up to [`Striped::credit_each`] permits more,
+//! with the same compare-and-swap, and keeps them as *credit* in a seat of its own. While it has credit, a
+//! request is three loads, a few comparisons, and a store to a line that no other thread writes.
 //!
 //! # What holds
 //!
 //! *At most `burst + rate · t` in every interval of length t*, the plain limiter's bound, however old credit is
-//! when it is spent. The word's bucket has only `burst − C` permits, where C = [`Striped::credit`] bounds all credit
-//! that there is at any instant. What passes in an interval is credit that was there when it began, at most
-//! C, or is charged to the word in it, at most `burst − C + rate · t`. C is at most an eighth of the burst, 65,536 permits at most, and
-//! 0 for bursts below 32.
+//! when it is spent. The word's bucket has only `burst − C` permits, where C = [`Striped::credit`] bounds all
+//! credit that there is at any instant. What passes in an interval was credit when the interval began, at most
+//! C permits, or is charged to the word in it, at most `burst − C + rate · t` permits. C is at most an eighth
+//! of the burst and at most 65,536 permits. It is 0 for bursts below 32.
 //!
-//! *A small limit is not starved.* What a thread keeps is at most a sixteenth of what remains, so nothing is kept of
-//! the last sixteen permits: near the limit, and always where C is 0, each request is decided as the plain limiter of
-//! `burst − C` decides it.
+//! *A small limit is not starved.* A thread keeps at most a sixteenth of the permits that remain, so it keeps
+//! none of the last sixteen. Near the limit, and everywhere if C is 0, each request is decided as the plain
+//! limiter of `burst − C` decides it.
 //!
-//! *What is not spent is bounded, and does not last.* Of the threads' credit at most C permits can lie idle. It
-//! expires when any thread takes credit in a later slice of time; a slice is the power of two of nanoseconds that is not below a
-//! second and 16 refills of the bucket. What expires is lost, less than one permit in a hundred and never while the bucket is nearly
-//! empty. A thread that ends leaves its credit to expire, and runs nothing when it does.
+//! *Unspent credit is bounded, and it expires.* At most C permits of credit can lie idle. They expire when any
+//! thread takes credit in a later slice of time. A slice is the smallest power of two of nanoseconds that is at
+//! least a second and at least 16 refills of the bucket. Credit that expires is lost: fewer than one permit in
+//! a hundred, and none while the bucket is nearly empty. A thread that ends leaves its credit to expire, and no
+//! code runs when it ends.
 //!
-//! *Any number of threads and limiters.* Nothing is kept outside the limiter. It has up to 64 seats; threads without one
-//! ask the word each time, and all compete for seats again in the next slice.
+//! *Any number of threads and limiters.* Nothing is kept outside the limiter. It has up to 64 seats. Threads
+//! without a seat ask the word each time, and all threads compete for seats again in the next slice.
 //!
 //! *Fork.* A child has a copy of the limiter, the credit of its thread included, as it has a copy of a plain limiter's
 //! state. A `Striped` must not lie in memory that processes share: their threads may have the same number.
@@ -49,9 +50,9 @@ use crate::policy::{Policy, PolicyError};
 use crate::sync::{AtomicU64, CachePadded, Ordering};
 use seat::{Seats, Spent};
 
-/// Of this part of the burst all credit is taken.
+/// Total credit is at most burst / 8.
 const PART_OF_BURST: u64 = 8;
-/// A thread keeps at most this part of what remains.
+/// A thread keeps at most a sixteenth of the permits that remain.
 const PART_OF_REST: u64 = 16;
 const MOST_SEATS: u64 = 64;
 
@@ -71,7 +72,8 @@ const MOST_SEATS: u64 = 64;
 #[derive(Debug)]
 pub struct Striped<C = Tsc> {
     line: CachePadded<Line>,
-    // From here on nothing is written but `slice` in the seats, rarely: threads share these lines as they are.
+    // Threads only read the fields from here on, but for `slice` in the seats, which rarely changes. So all
+    // processors keep these lines in their caches.
     seats: Seats,
     gcra: Gcra,
     burst: u64,
@@ -84,7 +86,7 @@ struct Line {
     watch: Watch,
 }
 
-/// How much credit there may be.
+/// The number of seats, and the most credit in each.
 #[derive(Clone, Copy)]
 struct Shape {
     seats: u64,
@@ -97,14 +99,14 @@ impl Shape {
     fn of(policy: &Policy) -> Shape {
         let room = policy.burst / PART_OF_BURST;
         let mut seats = 1;
-        // As many seats as permits in each, as near as powers of two come.
+        // About as many seats as permits in each, in powers of two.
         while seats < MOST_SEATS && seats * seats * 4 <= room {
             seats *= 2;
         }
         if seats == 1 {
             return Shape { seats: 0, each: 0, shift: Seats::MOST_SLICE };
         }
-        // More than a thread keeps of a full bucket would be reserved in vain.
+        // A thread keeps no more than this of a full bucket, so a larger reserve would be in vain.
         let each = (room / seats).min(policy.burst / 20).min(Seats::MOST_CREDIT);
         Shape { seats, each, shift: slice(policy) }
     }
@@ -114,9 +116,9 @@ impl Shape {
     }
 }
 
-/// The bits of nanoseconds that hold 16 refills.
+/// The binary logarithm of a slice in nanoseconds: at least 16 refills of the bucket.
 fn slice(policy: &Policy) -> u32 {
-    // More than 128 bits are longer than the longest slice.
+    // Saturating: a product of more than 128 bits is longer than the longest slice.
     let refills = (u128::from(policy.burst) * 16).saturating_mul(u128::from(policy.period));
     let nanos = refills / core::num::NonZeroU128::new(u128::from(policy.limit)).unwrap_or(core::num::NonZeroU128::MIN);
     (128 - nanos.leading_zeros()).clamp(Seats::LEAST_SLICE, Seats::MOST_SLICE)
@@ -132,13 +134,13 @@ impl Striped {
         Striped::with(policy, Tsc)
     }
 
-    /// Whether [`Striped::new`] would make one, memory aside.
+    /// Whether [`Striped::new`] would make a limiter of `policy`, memory aside.
     pub fn check_policy(policy: &Policy) -> Result<(), PolicyError> {
         compiled(policy, &Shape::of(policy)).map(|_| ())
     }
 }
 
-/// The word's bucket. It is smaller than the policy's, and its last time is the policy's all the same.
+/// Compiles the word's bucket. Its burst is smaller than the policy's, and its last time is the policy's.
 fn compiled(policy: &Policy, shape: &Shape) -> Result<Gcra, PolicyError> {
     policy.validate()?;
     let last = Gcra::new(policy)?.last_time();
@@ -147,10 +149,7 @@ fn compiled(policy: &Policy, shape: &Shape) -> Result<Gcra, PolicyError> {
 }
 
 impl<C: Clock> Striped<C> {
-    /// The same on another clock.
-    ///
-    /// # Errors
-    /// As [`Striped::new`].
+    /// A fresh bucket on `clock`.
     pub fn with(policy: &Policy, clock: C) -> Result<Striped<C>, PolicyError> {
         Striped::shaped(policy, clock, Shape::of(policy))
     }
@@ -168,8 +167,8 @@ impl<C: Clock> Striped<C> {
         &self.clock
     }
 
-    /// The burst of the shared bucket, `burst − C`: what a fresh limiter admits at one instant, and the largest cost
-    /// that is not [`Verdict::Never`].
+    /// The burst of the shared bucket, `burst − C`. That is what a fresh limiter admits at one instant, and the
+    /// largest cost that is not [`Verdict::Never`].
     pub fn burst(&self) -> u64 {
         self.burst
     }
@@ -179,38 +178,39 @@ impl<C: Clock> Striped<C> {
         self.seats.places().saturating_mul(self.seats.most())
     }
 
-    /// The most that one thread may have in advance: C in as many parts as there are seats, 1024 at most. 0: nothing is kept.
+    /// The most permits that one thread may have in advance: C divided by the number of seats, 1024 at most. 0:
+    /// no thread keeps credit.
     pub fn credit_each(&self) -> u64 {
         self.seats.most()
     }
 
-    /// Takes `cost` permits now. A cost of 0 asks without charging. The clock is read only where the thread has
-    /// not the credit.
+    /// Takes `cost` permits now. A cost of 0 asks without charging. The clock is read only if the thread's
+    /// credit is less than `cost`.
     #[inline]
     pub fn admit(&self, cost: u64) -> Verdict {
         self.admit_as(thread::current(), cost, || self.clock.now())
     }
 
-    /// [`Striped::admit`] at the caller's time, in nanoseconds on the clock's scale. Where the thread has the credit the time
-    /// matters only if it is after [`Policy::last_time`]: then nothing is admitted.
+    /// [`Striped::admit`] at the caller's time, in nanoseconds on the clock's scale. If the thread's credit is
+    /// enough, the time matters only if it is after [`Policy::last_time`]: then nothing is admitted.
     #[inline]
     pub fn admit_at(&self, now: u64, cost: u64) -> Verdict {
         self.admit_as(self.seated_at(now), cost, || now)
     }
 
-    /// [`Striped::admit`] with the answer in full. It reads the clock and the shared line always.
+    /// [`Striped::admit`] with the full answer. It always reads the clock and the shared line.
     pub fn check(&self, cost: u64) -> Decision {
         self.check_at(self.clock.now(), cost)
     }
 
-    /// [`Striped::check`] at the caller's time. `remaining` is of this thread, as of [`Striped::available_at`];
-    /// `retry_after` and `reset_after` are the shared bucket's.
+    /// [`Striped::check`] at the caller's time. `remaining` is what this thread could take, as in
+    /// [`Striped::available_at`]; `retry_after` and `reset_after` are the shared bucket's.
     pub fn check_at(&self, now: u64, cost: u64) -> Decision {
         self.check_as(self.seated_at(now), now, cost)
     }
 
     /// Permits that this thread could take now, one by one: those of the shared bucket and its own credit.
-    /// Other threads' credit, C at most, is not in it.
+    /// Other threads' credit, C at most, is not included.
     pub fn available(&self) -> u64 {
         self.available_at(self.clock.now())
     }
@@ -220,10 +220,10 @@ impl<C: Clock> Striped<C> {
         self.available_as(self.seated_at(now), now)
     }
 
-    /// The shared bucket back to fresh. Credit stays with its threads, which is within the bound. Admissions of
+    /// Makes the shared bucket fresh again. Threads keep their credit, which is within the bound. Admissions of
     /// other threads in the same instant may survive it.
     pub fn reset(&self) {
-        // A swap like every other change of the word: loom keeps the order of those.
+        // A swap like every other change of the word, because loom keeps the order of swaps.
         self.line.word.swap(0, Ordering::Relaxed);
     }
 
@@ -232,7 +232,7 @@ impl<C: Clock> Striped<C> {
         self.line.watch.backward_steps()
     }
 
-    /// The calling thread; after the last time a thread without a seat, for which there is no credit.
+    /// The calling thread's number; after the last time 0, the number of a thread without credit.
     #[inline(always)]
     fn seated_at(&self, now: u64) -> u64 {
         match now > self.gcra.last_time() {
@@ -249,7 +249,7 @@ impl<C: Clock> Striped<C> {
         }
     }
 
-    /// Apart, so that what is spent in a few instructions has the registers.
+    /// Out of line, so that the few instructions that spend credit spill no registers.
     #[inline(never)]
     fn admit_with_clock(&self, who: u64, spent: Spent, cost: u64, now: impl FnOnce() -> u64) -> Verdict {
         if spent == Spent::NotMine && self.seats.spend_second(who, cost) == Spent::Paid {
@@ -288,8 +288,8 @@ impl<C: Clock> Striped<C> {
         self.gcra.available(word, now).saturating_add(self.seats.credit(who))
     }
 
-    /// Asks the shared word: for `cost`, and for as much credit as may be kept. The verdict, and the state
-    /// after it.
+    /// Charges the shared word for `cost`, and for as much credit as the thread may keep. Returns the verdict
+    /// and the state after it.
     ///
     /// Relaxed as in [`super::cell`]: the word is the whole state of what has been charged.
     #[inline(never)]
@@ -305,7 +305,7 @@ impl<C: Clock> Striped<C> {
             if verdict == Verdict::Allowed && keep != 0 {
                 seat = seat.or_else(|| self.seats.take(who, now));
                 if let Some(held) = seat {
-                    // All of `cost` is charged, whatever credit there is: what is less than a cost stays.
+                    // All of `cost` is charged to the word. Credit that is less than `cost` stays in the purse.
                     let more = keep.saturating_sub(held.credit());
                     if let Step { verdict: Verdict::Allowed, next: Some(both) } =
                         self.gcra.step(state, now, cost.saturating_add(more))
@@ -330,13 +330,13 @@ impl<C: Clock> Striped<C> {
         }
     }
 
-    /// What a thread may keep beside `cost`.
+    /// The credit that a thread may keep after a request of `cost`.
     #[inline(always)]
     fn keeps(&self, state: u64, now: u64, cost: u64) -> u64 {
         if self.seats.most() == 0 {
             return 0;
         }
-        // Most who come here near the limit need no division to know.
+        // Near the limit a step tells without a division that nothing may be kept.
         let fits = |most: u64| self.gcra.step(state, now, cost.saturating_add(most)).verdict == Verdict::Allowed;
         if !fits(PART_OF_REST) {
             return 0;

@@ -2,8 +2,8 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --lib striped::models`
 //!
-//! The limiter has 20 permits and a day to refill: what has been charged is what has been taken. It has one seat mostly, so
-//! that all threads want the same one. What each model proves is in docs/verification.md.
+//! The limiter has 20 permits and a day to refill, so the permits charged are the permits taken. It mostly has
+//! one seat, so that all threads want the same one. What each model proves is in docs/verification.md.
 
 use super::seat::{Seats, Spent};
 use super::{Shape, Striped};
@@ -30,12 +30,12 @@ fn explore(name: &str, preemptions: usize, f: impl Fn() + Sync + Send + 'static)
     println!("{name}: {} executions", crate::sync::explore(preemptions, f));
 }
 
-/// `left` permits of the 20, nobody with credit.
+/// A limiter with `left` permits of the 20, and no credit.
 fn limiter(seats: u64, left: u64) -> Limiter {
     let policy = Policy::new(BURST, DAY).with_burst(BURST + seats * EACH);
     let shape = Shape { seats, each: EACH, shift: SHIFT };
     let limiter = Striped::shaped(&policy, Manual::new(0), shape).unwrap();
-    // By no thread in particular, which keeps nothing; a cost of 0 is allowed too.
+    // Thread 0 keeps no credit. A cost of 0 is allowed too.
     assert_eq!(limiter.admit_as(0, BURST - left, || EARLY), Verdict::Allowed);
     Arc::new(limiter)
 }
@@ -48,7 +48,7 @@ fn ask(limiter: &Striped<Manual>, requests: Requests) -> u64 {
     requests.iter().filter(admitted).count() as u64
 }
 
-/// All that these may still take at `now`.
+/// All permits that these threads may still take at `now`.
 fn drain(limiter: &Striped<Manual>, whos: &[u64], now: u64) -> u64 {
     let mut taken = 0;
     for &who in whos {
@@ -60,7 +60,7 @@ fn drain(limiter: &Striped<Manual>, whos: &[u64], now: u64) -> u64 {
     taken
 }
 
-/// What the threads were given, each having its turn to be the first that runs.
+/// The permits that the threads were given. Each has its turn to be the first that runs.
 fn race(name: &str, preemptions: usize, seats: u64, left: u64, threads: &'static [Requests], check: fn(&Limiter, u64)) {
     for first in 0..threads.len() {
         explore(&std::format!("{name} ({first})"), preemptions, move || {
@@ -81,7 +81,8 @@ fn race(name: &str, preemptions: usize, seats: u64, left: u64, threads: &'static
     }
 }
 
-/// Two lease where there is one permit to be kept, and none any more for the second: never more than there are.
+/// Two threads lease where one permit may be kept, and none any more for the second: together they never get
+/// more than there are.
 #[test]
 fn the_last_permits_are_leased_once() {
     let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY), (1, EARLY)], &[(2, EARLY), (2, EARLY)]];
@@ -94,7 +95,7 @@ fn the_last_permits_are_leased_once() {
     });
 }
 
-/// Two want the one seat in one slice: one gets it, and its credit is nobody else's.
+/// Two threads want the one seat in one slice: one gets it, and its credit is no other thread's.
 #[test]
 fn a_seat_is_taken_once() {
     let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY)], &[(2, EARLY), (2, EARLY)]];
@@ -104,21 +105,23 @@ fn a_seat_is_taken_once() {
     });
 }
 
-/// One spends while its credit expires and another takes its seat: what is void is lost, and no permit is
+/// One thread spends while its credit expires and another takes its seat: void credit is lost, and no permit is
 /// spent twice.
 #[test]
 fn credit_is_spent_or_expires() {
     let check = |limiter: &Limiter, given: u64| {
         let all = given + drain(limiter, &[1, 2, 3], LATE);
-        // Two who had credit in the older slice at most, and a purse that a late store has hit.
+        // Lost are at most the credit of two threads in the older slice, and a purse that a late store has
+        // overwritten.
         assert!(all <= BURST && all + 3 * EACH >= BURST, "{all}");
     };
     let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY)], &[(2, LATE), (2, LATE)]];
     race("striped expiry", 2, 1, BURST, threads, check);
 }
 
-/// One after the other: spends a permit, or takes the seat and, if there is none in it, puts one in; in the first slice it
-/// only takes the seat, so that no permit expires. Returns what was spent, and what was put in.
+/// Several turns, in each of which the thread spends a permit, or takes the seat and puts a permit in if it is
+/// empty. In the first slice it only takes the seat, so that no permit expires. Returns the permits spent, and
+/// the permits put in.
 fn sit_and_spend(seats: &Seats, requests: Requests) -> (u64, u64) {
     let (mut spent, mut filled) = (0, 0);
     for &(who, now) in requests {
@@ -156,8 +159,8 @@ fn what_is_spent_was_filled() {
     }
 }
 
-/// A reset gives back all that was charged before it, once, and no lease beside it takes that back: between 20, and
-/// the two more that were there before it.
+/// A reset gives back all that was charged before it, once, and no lease beside it takes that back: 20 to 22
+/// permits are given in all.
 #[test]
 fn a_reset_forgives_the_past() {
     for first in [true, false] {

@@ -17,20 +17,21 @@
 //!
 //! # Why no permit is spent twice
 //!
-//! A purse counts only together with the slice in which it was filled, and in that slice one thread has the seat:
-//! `owner` leaves (me, s) only for a later slice. A thread that was stopped in the middle of a spend stores a purse
-//! of its own, old slice, however late; if that hits a purse of a later owner, the later one's credit is void.
-//! Nothing that anybody stores raises a purse of a slice that is not the storer's.
+//! A purse counts only together with the slice in which it was filled, and in that slice one thread has the
+//! seat: `owner` leaves (me, s) only for a later slice. A thread that was stopped in the middle of a spend
+//! stores a purse of its own, old slice, however late. If that overwrites the purse of a later owner, the later
+//! owner's credit is void. No store raises a purse of a slice that is not the storing thread's.
 //!
 //! # Why there is never more credit than `places · most`
 //!
-//! At each instant only purses of the present slice count, one a seat. A spend that reads `slice` = s just before
-//! it grows was a spend of that instant: the credit was there.
+//! At each instant only purses of the present slice count, one for each seat. A spend that reads `slice` = s
+//! just before `slice` grows is a spend of that instant: the credit was there.
 //!
 //! # Orderings
 //!
-//! Spending is Relaxed throughout: owner and purse are the thread's own while they say what is asked for, and an
-//! old `slice` is an instant within the call. Taking a seat is ordered; see [`Seats::take`].
+//! Spending is Relaxed throughout. Owner and purse are the thread's own while they name it and the slice that
+//! it has read. An old `slice` stands for an earlier instant within the call. Taking a seat is ordered; see
+//! [`Seats::take`].
 
 use crate::sync::{AtomicU64, CachePadded, Ordering};
 use alloc::boxed::Box;
@@ -71,11 +72,11 @@ impl Seat {
     }
 }
 
-/// What came of a spend.
+/// The outcome of a spend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spent {
     Paid,
-    /// The seat is the thread's, and what is in it is not enough.
+    /// The seat is the thread's, and its credit is less than the cost.
     Short,
     /// The thread's credit, if it has any, is in its other seat.
     NotMine,
@@ -89,12 +90,12 @@ pub(super) struct Held<'a> {
 }
 
 impl Seats {
-    /// A slice is 2^this nanoseconds or more: a word of an owner comes back after 2^20 slices, so whoever is stopped between
-    /// two steps for twelve days exactly could take a seat twice.
+    /// A slice is 2^this nanoseconds or more. An owner's word comes back after 2^20 slices, so a thread that is
+    /// stopped between two steps for exactly that time, thirteen days, could take a seat twice.
     pub(super) const LEAST_SLICE: u32 = 30;
-    /// The longest.
+    /// A slice is 2^this nanoseconds at most.
     pub(super) const MOST_SLICE: u32 = 60;
-    /// A purse holds no more.
+    /// The most permits in a purse.
     pub(super) const MOST_CREDIT: u64 = 1024;
 
     /// `places` seats (a power of two, or 0) of up to `most` permits; slices of 2^`shift` ns. `None`: no memory.
@@ -111,17 +112,18 @@ impl Seats {
         self.most
     }
 
-    /// How many there are.
+    /// The number of seats.
     pub(super) fn places(&self) -> u64 {
         self.seats.len() as u64
     }
 
-    /// The two seats that a thread may have: the second if the first is another's.
+    /// The first of the two seats that a thread may have.
     #[inline(always)]
     fn first(&self, who: u64) -> Option<&Seat> {
         self.seats.get((scattered(who) >> 58) as usize & self.mask).map(|padded| &**padded)
     }
 
+    /// The second one, for a thread whose first seat is another's.
     #[inline(always)]
     fn second(&self, who: u64) -> Option<&Seat> {
         let scattered = scattered(who);
@@ -130,14 +132,14 @@ impl Seats {
         self.seats.get(second & self.mask).map(|padded| &**padded)
     }
 
-    /// Spends `cost` permits of the thread's own, where its seat is the first of its two. A cost of 0 may be
+    /// Spends `cost` permits of the thread's credit, if its seat is the first of its two. A cost of 0 may be
     /// answered either way.
     #[inline(always)]
     pub(super) fn spend(&self, who: u64, cost: u64) -> Spent {
         self.first(who).map_or(Spent::Short, |seat| self.spend_from(seat, who, cost))
     }
 
-    /// The same where it is the second.
+    /// [`Seats::spend`] if the thread's seat is its second.
     #[inline(always)]
     pub(super) fn spend_second(&self, who: u64, cost: u64) -> Spent {
         self.second(who).map_or(Spent::Short, |seat| self.spend_from(seat, who, cost))
@@ -147,7 +149,8 @@ impl Seats {
     fn spend_from(&self, seat: &Seat, who: u64, cost: u64) -> Spent {
         let slice = self.slice.load(Ordering::Relaxed);
         let found = seat.owner.load(Ordering::Relaxed);
-        // With its slice: mine since an older one may be another's by now, and the purse that is read next too.
+        // The comparison includes the slice: another thread may have a seat by now that was this one's in an
+        // older slice, and with it the purse that is read next.
         if found != owner(who, slice) {
             return if found >> SLICE_BITS == who { Spent::Short } else { Spent::NotMine };
         }
@@ -160,7 +163,7 @@ impl Seats {
         Spent::Paid
     }
 
-    /// The thread's credit.
+    /// The thread's credit; 0 if it has no seat in the present slice.
     pub(super) fn credit(&self, who: u64) -> u64 {
         let slice = self.slice.load(Ordering::Relaxed);
         let of = |seat: Option<&Seat>| match seat {
@@ -175,8 +178,8 @@ impl Seats {
         of(self.first(who)).max(of(self.second(who)))
     }
 
-    /// The thread's seat at `now`, of which all older credit expires with this: for threads that have just
-    /// seen permits at `now`. `None`: others have both.
+    /// Takes a seat for the thread in the slice of `now`. All credit of older slices expires with this, so a
+    /// caller must have seen permits at `now`. `None`: other threads have both seats.
     pub(super) fn take(&self, who: u64, now: u64) -> Option<Held<'_>> {
         if who == 0 {
             return None;
@@ -209,19 +212,19 @@ impl Seats {
         if self.slice.load(Ordering::Acquire) != slice {
             return None;
         }
-        // Release: see above. Failing, another has it.
+        // Release: see `take`. If the swap fails, another thread has the seat.
         seat.owner.compare_exchange(found, mine, Ordering::AcqRel, Ordering::Relaxed).ok()?;
         Some(Held { seat, slice })
     }
 }
 
 impl Held<'_> {
-    /// What is in it.
+    /// The permits in the purse.
     pub(super) fn credit(&self) -> u64 {
         credit(self.seat.purse.load(Ordering::Relaxed), self.slice)
     }
 
-    /// Makes it `credit` permits, all charged.
+    /// Stores `credit` permits, which have all been charged, in the purse.
     pub(super) fn fill(&self, credit: u64) {
         let purse = (self.slice << CREDIT_BITS) | (credit & CREDIT);
         self.seat.put(purse);
@@ -244,13 +247,13 @@ fn owner(who: u64, slice: u64) -> u64 {
     (who << SLICE_BITS) | (slice & ((1 << SLICE_BITS) - 1))
 }
 
-/// Thread pointers are a multiple of a stack apart: Fibonacci hashing spreads them, its upper bits best.
+/// Thread pointers are multiples of a stack apart. Fibonacci hashing spreads them, best in its upper bits.
 #[inline(always)]
 fn scattered(who: u64) -> u64 {
     who.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Free seats; `None` where there is no memory. Not through `Vec`, as [`crate::sync::zeroed`].
+/// Free seats; `None` if there is no memory. Not through `Vec`, as [`crate::sync::zeroed`].
 #[cfg(not(loom))]
 fn places_of(count: usize) -> Option<Box<[CachePadded<Seat>]>> {
     let layout = core::alloc::Layout::array::<CachePadded<Seat>>(count).ok()?;
@@ -267,7 +270,7 @@ fn places_of(count: usize) -> Option<Box<[CachePadded<Seat>]>> {
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(seats, count)) })
 }
 
-/// The same of loom's atomics.
+/// Free seats with loom's atomics.
 #[cfg(loom)]
 fn places_of(count: usize) -> Option<Box<[CachePadded<Seat>]>> {
     let free = || CachePadded::new(Seat { owner: AtomicU64::new(0), purse: AtomicU64::new(0) });

@@ -1,4 +1,4 @@
-//! Schedules of made-up threads in virtual time: who asks and when is the test's choice.
+//! Schedules of simulated threads in virtual time: the test chooses which thread asks, and when.
 
 #[path = "../../../tests/common/bound.rs"]
 mod bound;
@@ -37,7 +37,7 @@ fn outstanding(limiter: &Striped<Manual>, threads: u64) -> u64 {
     (1..=threads).map(|who| limiter.seats.credit(who)).sum()
 }
 
-/// Hoards, rests and bursts of up to `threads` threads at random, and one that is meant to hurt: all hoard,
+/// `threads` threads that hoard, rest and burst at random, and one schedule that is meant to hurt: all hoard,
 /// rest until the bucket is full, and spend everything at one instant.
 fn adversary(limiter: &Striped<Manual>, policy: &Policy, rng: &mut Rng) -> Vec<(u64, u64)> {
     let threads = rng.pick(&[1, 2, 3, 8, 40, 300]);
@@ -54,17 +54,17 @@ fn adversary(limiter: &Striped<Manual>, policy: &Policy, rng: &mut Rng) -> Vec<(
     };
     for _ in 0..rng.below(5) + 2 {
         match rng.below(4) {
-            // Each asks once, so that it has credit.
+            // Each thread asks once, so that it has credit.
             0 => (1..=threads).for_each(|who| {
                 take(who, now, 1, &mut got);
             }),
-            // All ask until they are refused.
+            // All threads ask until they are refused.
             1 => {
                 for who in 1..=threads {
                     while take(who, now, rng.pick(&[1, 1, 1, 2, 5]), &mut got) {}
                 }
             }
-            // Some ask at random, and time goes on.
+            // Some threads ask at random, and time goes on.
             2 => {
                 for _ in 0..200 {
                     now += rng.below(2 + refill / 100);
@@ -99,7 +99,7 @@ const EACH: [&str; 9] = [
     "10000000000/s burst 3000",
 ];
 
-/// Invariant 1, in every interval; and the search comes to the bound itself, so it is no other than that.
+/// Invariant 1, in every interval. The search reaches the bound, so no lower one holds.
 #[test]
 fn invariant_1_no_interval_admits_more_than_the_burst_and_the_rate() {
     let mut nearest = 0;
@@ -113,7 +113,7 @@ fn invariant_1_no_interval_admits_more_than_the_burst_and_the_rate() {
             assert!(excess <= 0, "{text}, seed {seed}: {excess} / period too many");
             worst = worst.max(excess);
         }
-        // Within C, and within a permit where every seat can be filled.
+        // The search comes within C + 1 permits of the bound.
         let limiter = striped(&policy);
         assert!(-worst <= i128::from(limiter.credit() + 1) * i128::from(policy.period), "{text}: {worst}");
         let missing = -worst * 100 / (i128::from(policy.burst) * i128::from(policy.period));
@@ -122,7 +122,7 @@ fn invariant_1_no_interval_admits_more_than_the_burst_and_the_rate() {
     assert_near("striped", nearest, 100);
 }
 
-/// All of the burst in one instant, when every seat is full and the bucket too.
+/// All of the burst passes in one instant if every seat and the bucket are full.
 #[test]
 fn the_bound_is_reached() {
     for text in ["1000/s burst 100", "1000000/s burst 1000", "1000000/s burst 100000"] {
@@ -160,14 +160,14 @@ fn credit_is_at_most_an_eighth_of_the_burst() {
         assert_eq!(limiter.burst() + all, burst);
         assert!(all <= burst / 8 && all <= 65_536 && each <= 1024, "{burst}: {all}");
         assert_eq!(all == 0, burst < 32, "{burst}");
-        // Not much less than may be, so that there is something to gain.
+        // Nearly as much credit as may be, so that there is something to gain.
         assert!(burst < 32 || all * 2 >= (burst / 8).min(65_536), "{burst}: {all}");
     }
     assert_eq!(Shape::of(&Policy::new(1000, SEC).with_burst(1000)).seats, 8);
 }
 
-/// At one instant all threads together get the shared bucket's burst, to the permit; threads that leave before
-/// they have spent all take with them what they have.
+/// At one instant all threads together get the shared bucket's burst, to the permit. Threads that leave before
+/// they have spent all take their credit with them.
 #[test]
 fn a_frozen_clock_admits_the_burst_without_what_is_left_behind() {
     for text in EACH.into_iter().filter(|text| !text.contains("init")) {
@@ -180,7 +180,7 @@ fn a_frozen_clock_admits_the_burst_without_what_is_left_behind() {
             }
             let left = outstanding(&limiter, leavers);
             assert!(left <= limiter.credit());
-            // From others than those who left.
+            // Threads that did not leave take the rest.
             for who in (1..=16).map(|n| leavers + n) {
                 while admit(&limiter, who, DAY, 1) {
                     taken += 1;
@@ -191,7 +191,7 @@ fn a_frozen_clock_admits_the_burst_without_what_is_left_behind() {
     }
 }
 
-/// Where nothing is kept, every answer is the plain limiter's, all fields of it.
+/// If no credit is kept, every answer is the plain limiter's, all fields of it.
 #[test]
 fn without_credit_it_is_the_plain_limiter() {
     for (n, text) in
@@ -222,7 +222,7 @@ fn without_credit_it_is_the_plain_limiter() {
     }
 }
 
-/// Of the last sixteen permits nothing is kept, and each answer is the one of a plain limiter of `burst − C`.
+/// No thread keeps credit of the last sixteen permits: each answer is that of a plain limiter of `burst − C`.
 #[test]
 fn near_the_limit_it_is_the_plain_limiter_of_its_own_burst() {
     let policy = policy("1000/s burst 1000");
@@ -231,7 +231,7 @@ fn near_the_limit_it_is_the_plain_limiter_of_its_own_burst() {
     let plain = Cell::new(Gcra::new(&own).unwrap());
     let mut rng = Rng(1);
     let mut now = DAY;
-    // All but fifteen in one, with which nothing is kept.
+    // One request takes all but fifteen, and keeps nothing.
     assert_eq!(limiter.check_as(1, now, own.burst - 15), plain.check_at(now, own.burst - 15));
     let (mut allowed, mut denied) = (0, 0);
     for _ in 0..100_000 {
@@ -256,26 +256,26 @@ fn near_the_limit_it_is_the_plain_limiter_of_its_own_burst() {
 fn credit_expires_with_its_slice() {
     let policy = policy("1000/s burst 1000");
     let limiter = striped(&policy);
-    // Two of two seats, or the rest of this says little.
+    // The two threads need two different seats, or the rest of this test says little.
     assert!(admit(&limiter, 1, 0, 1) && admit(&limiter, 2, 0, 1));
     let each = limiter.credit_each();
     assert_eq!((limiter.seats.credit(1), limiter.seats.credit(2)), (each, each));
     // 16 refills are 16 s; slices are powers of two.
     let slice = (16 * SEC).next_power_of_two();
-    // Credit is good as long as nobody takes any in a later slice; a refusal or a question is no such thing.
+    // Credit is good until a thread takes credit in a later slice. A refusal or a question takes none.
     assert!(admit(&limiter, 1, 5 * slice, 1));
     assert_eq!(limiter.seats.credit(1), each - 1);
     assert!(!admit(&limiter, 3, 5 * slice, 1000) && limiter.available_as(3, 5 * slice) == limiter.burst());
     assert_eq!(limiter.seats.credit(1), each - 1);
     assert!(admit(&limiter, 3, 5 * slice, 1));
     assert_eq!((limiter.seats.credit(1), limiter.seats.credit(2), limiter.seats.credit(3)), (0, 0, each));
-    // And then it is the word that is asked.
+    // Then the word is asked.
     let before = limiter.available_as(9, 5 * slice);
     assert!(admit(&limiter, 1, 5 * slice, 1));
     assert_eq!(limiter.available_as(9, 5 * slice), before - 1 - each);
 }
 
-/// More threads than seats: the others do without until the next slice, and then all may have them.
+/// More threads than seats: the others do without credit until the next slice, when all compete again.
 #[test]
 fn seats_are_for_any_number_of_threads() {
     let policy = policy("1000000/s burst 100000");
@@ -320,7 +320,7 @@ fn costs_and_times_at_the_edge() {
     assert_eq!(limiter.admit_as(1, 1, || u64::MAX), Verdict::Denied);
     assert_eq!(limiter.admit_as(1, most, || DAY), Verdict::Allowed);
     assert_eq!(limiter.admit_as(1, 0, || DAY), Verdict::Allowed);
-    // One nanosecond before it is refused, and then admitted.
+    // One nanosecond before `retry_after` the request is refused, and then admitted.
     let told = limiter.check_as(1, DAY, 20);
     assert_eq!(told.verdict, Verdict::Denied);
     assert!(!admit(&limiter, 1, DAY + told.retry_after - 1, 20) && admit(&limiter, 1, DAY + told.retry_after, 20));
