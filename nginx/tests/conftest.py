@@ -8,7 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from harness import places  # noqa: E402
-from harness.server import Nginx  # noqa: E402
+from harness.server import Nginx, end_all  # noqa: E402
 
 outcome = {"passed": 0, "failed": 0}
 
@@ -29,10 +29,7 @@ def launch(tmp_path, flavour):
         return one.start()
 
     yield start
-    for one in running:
-        one.stop()
-    for one in running:
-        assert one.complaints() == [], "the error log has what must not be there"
+    end_all(running)
 
 
 def pytest_runtest_logreport(report):

@@ -5,18 +5,16 @@ are what the test says, to the nanosecond. All else is nginx and the modules as 
 """
 
 import mmap
-import os
 import re
 import struct
-import subprocess
 import time
 
 import pytest
 
-from harness import places, tollbar
+from harness import places, preload, tollbar
 from harness.client import Kept
 from harness.config import CONTENT
-from harness.server import Nginx
+from harness.server import Nginx, end_all
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
@@ -57,15 +55,13 @@ def clock(tmp_path):
 @pytest.fixture
 def launch(tmp_path, clock):
     running = []
-    library = tmp_path / "stand_still.so"
-    subprocess.run([os.environ.get("CC", "cc"), "-std=gnu99", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", library,
-                    places.ROOT / "nginx" / "tests" / "time" / "stand_still.c"], check=True)
+    library = preload.library(tmp_path, "stand_still")
 
     def start(flavour, zone, limit="nodelay", size="204k", more=""):
         modules, word = FLAVOURS[flavour]
         # Connections have timers, too.
         patience = "client_header_timeout 10d; keepalive_timeout 10d; keepalive_time 10d; send_timeout 10d;"
-        one = Nginx(tmp_path / f"nginx{len(running)}", wrapper=["env", f"LD_PRELOAD={library}", f"CLOCK_FILE={clock.path}"],
+        one = Nginx(tmp_path / f"nginx{len(running)}", wrapper=preload.wrapper(library, CLOCK_FILE=clock.path),
                     modules=modules, main="master_process off;", log_level="crit",
                     http=f"access_log off; {patience} {word}_zone $arg_k zone=z:{size} {zone};",
                     server=f"location / {{ {word} zone=z {limit}; {CONTENT} }} {more}")
@@ -76,9 +72,7 @@ def launch(tmp_path, clock):
         return one
 
     yield start
-    for one in running:
-        one.stop()
-        assert one.complaints() == []
+    end_all(running)
 
 
 def answers(nginx, clock, times, path="/?k=key"):

@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from harness import preload
 from harness.client import Kept, count, statuses
 from harness.config import CONTENT
 from harness.server import alive, wait_until
@@ -146,3 +147,10 @@ def test_a_new_binary_takes_over(launch):
     assert count(nginx.volley("/?k=b&rate=1r/h", 9)) == 6
     assert nginx.reload()
     assert statuses(nginx.each("/?k=b&rate=1r/h", "/?k=c&rate=1r/h")) == [429, 200]
+
+
+def test_a_new_binary_takes_over_from_a_daemon_whose_parent_ends_late(launch, tmp_path):
+    """nginx ignores SIGUSR2 for so long, and says so as [crit]. A test that exchanges the binary must not meet that."""
+    nginx = launch(**parts(), daemon=True, wrapper=preload.wrapper(preload.library(tmp_path, "slow_end")))
+    old, new = nginx.exchange_binary()
+    assert old != new and nginx.get("/?k=a").status == 200

@@ -52,7 +52,7 @@ class Machines:
         if self.store:
             self.store.end()
         for nginx in self.nginxes:
-            assert nginx.complaints() == [], "the error log has what must not be there"
+            nginx.check_log()
 
 
 @pytest.fixture

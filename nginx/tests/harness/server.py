@@ -75,6 +75,14 @@ def prepare(home):
     (home / "html").mkdir(exist_ok=True)
 
 
+def end_all(running):
+    """Stops each nginx, then looks for what must never stand in its log."""
+    for one in running:
+        one.stop()
+    for one in running:
+        one.check_log()
+
+
 class Nginx:
     """One nginx. `parts` are those of config.text. It stays in the foreground and in a group of its own unless it is
     to be a daemon, which it must be to exchange its binary: in the foreground it takes itself for the new one."""
@@ -100,7 +108,7 @@ class Nginx:
                 self.wrapper + [places.program("nginx"), "-p", str(self.home), "-c", "nginx.conf", "-e", "error.log"],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 start_new_session=True)
-            wait_until(lambda: self.listens() or self.process.poll(), "nginx listens")
+            self.wait_until(lambda: self.ready() or self.process.poll(), "nginx listens")
             if not self.process.poll():
                 return self
             if "Address already in use" not in self.log_text():
@@ -111,6 +119,11 @@ class Nginx:
     def write(self, **parts):
         self.parts = parts
         (self.home / "nginx.conf").write_text(config.text(ports=self.ports, **parts))
+
+    def ready(self):
+        """Whether it serves and heeds signals. While the process that began a daemon has not ended, the daemon takes itself for a new
+        binary whose old one still runs, and ignores SIGUSR2."""
+        return self.listens() and not (self.parts.get("daemon") and self.process.poll() is None)
 
     def listens(self):
         # With several processes a connection is taken by the kernel before any worker is there.
@@ -154,7 +167,7 @@ class Nginx:
         before = self.workers()
         pid = pid or before[0]
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: pid not in self.workers() and len(self.workers()) >= len(before), "a worker is replaced")
+        self.wait_until(lambda: pid not in self.workers() and len(self.workers()) >= len(before), "a worker is replaced")
 
     def reload(self, **changes):
         """Reload with some parts of the configuration changed. True when nginx took it, False when it refused."""
@@ -168,13 +181,13 @@ class Nginx:
             now = self.workers()
             return self.complete(now) and not old & set(now) and "taken"
 
-        return wait_until(settled, "the new configuration is in use") == "taken"
+        return self.wait_until(settled, "the new configuration is in use") == "taken"
 
     def exchange_binary(self):
         """Start a second master on the same sockets. Gives the pids of both."""
         old = self.master()
         os.kill(old, signal.SIGUSR2)
-        wait_until(lambda: self.master() != old and self.complete(self.workers()), "the second master serves")
+        self.wait_until(lambda: self.master() != old and self.complete(self.workers()), "the second master serves")
         return old, self.master()
 
     def stop(self):
@@ -187,7 +200,7 @@ class Nginx:
                 os.kill(pid, signal.SIGTERM)
         try:
             self.process.wait(PATIENCE)
-            wait_until(lambda: not alive(master), "nginx has ended")
+            self.wait_until(lambda: not alive(master), "nginx has ended")
         finally:
             # What is left, if a test died half-way: the group holds nothing but this nginx.
             try:
@@ -197,6 +210,13 @@ class Nginx:
             self.process.wait()
 
     # What it says
+
+    def wait_until(self, condition, what):
+        """`wait_until` whose failure shows the end of the error log."""
+        try:
+            return wait_until(condition, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; error.log ends with:\n" + "\n".join(self.log_text().splitlines()[-40:])) from None
 
     def log_text(self):
         try:
@@ -213,6 +233,10 @@ class Nginx:
         """What nothing in these tests should bring about, unless a test says so."""
         bad = [line for line in self.log_text().splitlines() if re.search(r"\[(alert|emerg|crit)\]", line)]
         return [line for line in bad if not any(words in line for words in self.expected)]
+
+    def check_log(self):
+        found = self.complaints()
+        assert not found, "the error log has what must not be there:\n" + "\n".join(found)
 
     def access_log(self, lines=1):
         """The access log, when it has as many lines: they are written after the answer was sent."""

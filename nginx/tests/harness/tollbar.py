@@ -6,7 +6,7 @@ import pytest
 
 from . import config, places
 from .client import connect, request
-from .server import Nginx
+from .server import Nginx, end_all
 
 MODULE = "ngx_http_tollbar_module.so"
 
@@ -52,10 +52,7 @@ def launcher(kind):
             return one.start()
 
         yield start
-        for one in running:
-            one.stop()
-        for one in running:
-            assert one.complaints() == [], "the error log has what must not be there"
+        end_all(running)
 
     return launch
 
