@@ -26,6 +26,8 @@ typedef struct {
     /* NGX_CONF_UNSET: it is not said, or made of variables. */
     ngx_int_t number;
     ngx_http_complex_value_t *text;
+    /* That a request's value of `text` is no number. */
+    ngx_tollbar_seldom_t wrong;
 } ngx_http_tollbar_amount_t;
 
 /* The rates that this process has seen in a zone whose rate holds variables. */
@@ -40,8 +42,10 @@ struct ngx_http_tollbar_zone_s {
     ngx_http_tollbar_rates_t *rates;
     /* For limits that do not say theirs. */
     ngx_http_tollbar_amount_t burst;
-    /* That a variable held something else than a rate or a number, or a rate too many. */
-    ngx_tollbar_seldom_t wrong;
+    /* That a request's value of `rate` is no rate; that the table has no policy for one that is. Clients can often choose the value, so
+     * one kind must not keep the other out of the log. */
+    ngx_tollbar_seldom_t wrong_rate;
+    ngx_tollbar_seldom_t no_policy;
     /* The zone's name in quotes, as headers have it. */
     ngx_str_t quoted;
     /* NULL: the zone has a table. */

@@ -248,10 +248,10 @@ static ngx_int_t amount_of(ngx_http_request_t *r, limit_t *limit, ngx_http_tollb
         }
         value = text.len != 0 ? ngx_atoi(text.data, text.len) : otherwise;
         if (value < 0) {
-            if (ngx_tollbar_seldom(&limit->zone->wrong)) {
+            if (ngx_tollbar_seldom(&amount->wrong)) {
                 ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                               "invalid %s \"%V\" for zone \"%V\", it must be a whole number, in %V:%ui%s", name, &text,
-                              &limit->shm_zone->shm.name, &limit->where.file, limit->where.line, limit->zone->wrong.text);
+                              &limit->shm_zone->shm.name, &limit->where.file, limit->where.line, amount->wrong.text);
             }
             return NGX_ERROR;
         }

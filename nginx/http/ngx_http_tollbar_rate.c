@@ -48,6 +48,7 @@ const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, 
 {
     static const tollbar_policy_spec none = TOLLBAR_POLICY_SPEC_INIT;
     ngx_http_tollbar_zone_t *zone = shm_zone->data;
+    ngx_tollbar_seldom_t *message = &zone->wrong_rate;
     rates_t *rates = zone->rates;
     tollbar_policy_spec policy = none;
     ngx_uint_t n, at = rates->last;
@@ -70,11 +71,12 @@ const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, 
         ngx_http_tollbar_rate_widen(&policy);
         error = tollbar_table_find_or_add_policy(zone->zone.table, &policy, number);
         expected = error != 0 ? tollbar_strerror(error) : NULL;
+        message = &zone->no_policy;
     }
     if (expected != NULL) {
-        if (ngx_tollbar_seldom(&zone->wrong)) {
+        if (ngx_tollbar_seldom(message)) {
             ngx_log_error(NGX_LOG_ERR, log, 0, "invalid rate \"%V\" for zone \"%V\", %s, in %V:%ui%s", text, &shm_zone->shm.name,
-                          expected, &zone->zone.where.file, zone->zone.where.line, zone->wrong.text);
+                          expected, &zone->zone.where.file, zone->zone.where.line, message->text);
         }
         return NULL;
     }

@@ -63,7 +63,8 @@ ngx_int_t ngx_tollbar_conf_check_burst(ngx_conf_t *cf, const ngx_tollbar_where_t
 /* Nanoseconds in which so many permits are paid for, cut to what a timer could ever be told. */
 uint64_t ngx_tollbar_time_of(const tollbar_policy_spec *policy, uint64_t permits);
 
-/* A message that a fault could bring with every request. */
+/* One kind of message that a fault could bring with every request. Each kind has a record of its own: one that clients can bring about at
+ * will must not keep others out of the log. */
 typedef struct {
     time_t second;
     ngx_uint_t left_out;

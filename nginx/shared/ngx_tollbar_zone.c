@@ -96,10 +96,17 @@ void ngx_tollbar_zone_renew(ngx_shm_zone_t *shm_zone)
 void ngx_tollbar_zone_failed(ngx_shm_zone_t *shm_zone, ngx_log_t *log, int32_t error)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
+    ngx_tollbar_seldom_t *message;
+    ngx_uint_t n = 0;
 
-    if (ngx_tollbar_seldom(&zone->failed)) {
+    while (n < NGX_TOLLBAR_ZONE_ERRORS - 1 && zone->failed[n].error != error && zone->failed[n].error != 0) {
+        n++;
+    }
+    zone->failed[n].error = error;
+    message = &zone->failed[n].message;
+    if (ngx_tollbar_seldom(message)) {
         ngx_log_error(NGX_LOG_ALERT, log, 0, "zone \"%V\" cannot be asked: %s%s", &shm_zone->shm.name, tollbar_strerror(error),
-                      zone->failed.text);
+                      message->text);
     }
 }
 

@@ -26,6 +26,8 @@
 #include <tollbar.h>
 #include "ngx_tollbar_conf.h"
 
+#define NGX_TOLLBAR_ZONE_ERRORS 8
+
 /* Modules put this first in a struct of their own, which is their shm_zone->data. */
 typedef struct {
     /* The directive that declares it. */
@@ -42,8 +44,11 @@ typedef struct {
     /* What a table must have in common with one that takes over its entries. */
     uint64_t seed;
 
-    /* That it could not be asked. */
-    ngx_tollbar_seldom_t failed;
+    /* That it could not be asked, for each error that has occurred. The last place is for all errors that found no place of their own. */
+    struct {
+        int32_t error;
+        ngx_tollbar_seldom_t message;
+    } failed[NGX_TOLLBAR_ZONE_ERRORS];
 } ngx_tollbar_zone_t;
 
 /* Adds a zone, or finds that of the same name and tag. `size` is raised to what the smallest table of these policies needs:
@@ -74,7 +79,7 @@ void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone);
 void ngx_tollbar_zone_keep(ngx_shm_zone_t *shm_zone);
 void ngx_tollbar_zone_renew(ngx_shm_zone_t *shm_zone);
 
-/* Logs, at most once a second from this process, that a request could not be decided on. */
+/* Logs, for each error at most once a second from this process, that a request could not be decided on. */
 void ngx_tollbar_zone_failed(ngx_shm_zone_t *shm_zone, ngx_log_t *log, int32_t error);
 
 /* Makes the configured policies of each zone those of its table. `zones` are of ngx_shm_zone_t *. */

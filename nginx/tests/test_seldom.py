@@ -8,7 +8,7 @@ import pytest
 from harness import places, streams
 from harness.client import Kept
 from harness.config import CONTENT
-from harness.server import Nginx, wait_until
+from harness.server import Nginx, end_all, wait_until
 from harness.tollbar import MODULE
 
 SIZE = 1 << 20
@@ -67,9 +67,7 @@ def run(tmp_path):
         return nginx
 
     yield start
-    for nginx in running:
-        nginx.stop()
-        assert nginx.complaints() == []
+    end_all(running)
 
 
 @pytest.mark.parametrize("word, module, refused", [("tollbar", MODULE, 429), ("limit_req", places.DROPIN, 503)])
@@ -110,6 +108,28 @@ def test_a_variable_that_holds_something_else(run, limit, query, words):
             assert kept.read().status == 429
 
         all_are_told(nginx, ask, 200, words, f" in {nginx.home}/nginx.conf:")
+
+
+def test_one_kind_of_message_does_not_keep_another_out_of_the_log(run):
+    """A client that sends wrong rates all the time could hide that the table has no place for another right one."""
+    nginx = run(modules=[MODULE], http="tollbar_zone $remote_addr zone=z:1m rate=$arg_r;",
+                server=f"location / {{ tollbar zone=z burst=$arg_b cost=$arg_c nodelay; {CONTENT} }}\n"
+                       f"location /other {{ tollbar zone=z burst=$arg_b nodelay; {CONTENT} }}")
+    with Kept(nginx.port) as kept:
+        def ask(path):
+            kept.send(path)
+            return kept.read().status
+
+        assert {ask(f"/?r={n + 1}r/h") for n in range(127)} == {200}
+        # All in a moment. Each of the first kind's would hold back the next one of another kind, if they shared a second.
+        for _ in range(3):
+            for path in ("/?r=x", "/?r=129r/h", "/?r=1r/h&b=x", "/?r=1r/h&c=x", "/other?r=1r/h&b=x"):
+                assert ask(path) == 429
+    for words in ('invalid rate "x"', 'invalid rate "129r/h" for zone "z", a table has 1 to 128 policies', 'invalid cost "x"'):
+        assert nginx.said(words), words
+    # A line of the configuration has its own.
+    lines = {re.search(r"nginx.conf:(\d+)", line)[1] for _, line in nginx.said('invalid burst "x"')}
+    assert len(lines) == 2
 
 
 def test_workers_count_for_themselves(run):
