@@ -95,9 +95,9 @@ fn fixed_window(policy: &Policy, limit: u64, word: u128, now: u64, cost: u128) -
     let (limit, period, now) = (u128::from(limit), u128::from(policy.period), u128::from(now));
     let (stored, used) = (word / (limit + 1), word % (limit + 1));
     let (start, used) = if policy.anchor == Anchor::First {
-        let room = (1u128 << 64) / (limit + 1) - 2;
+        let starts = u128::from(u64::MAX) / (limit + 1) - 2;
         let grains = (0..).flat_map(|tens| [1, 2, 5].map(|times| times * 10u128.pow(tens)));
-        let grain = grains.into_iter().find(|grain| room >= H / grain).expect("there is one");
+        let grain = grains.into_iter().find(|grain| starts >= H / grain + 2).expect("there is one");
         if word != 0 && now < (stored - 1) * grain + period {
             (stored, used)
         } else {
@@ -140,8 +140,8 @@ fn weighted_window(policy: &Policy, word: u128, now: u64, cost: u128) -> Stepped
 fn step(policy: &Policy, word: u128, now: u64, cost: u64) -> Stepped {
     let wide = u128::from(cost);
     match policy.kind {
-        _ if cost > policy.burst && !policy.borrow => (Verdict::Never, word),
         _ if cost == 0 => (Verdict::Allowed, word),
+        _ if cost > policy.burst && !policy.borrow => (Verdict::Never, word),
         Kind::Pacer => pacer(policy, word, now, wide),
         Kind::Gcra if policy.borrow => pacer(policy, word, now, wide),
         Kind::Gcra => gcra(policy, word, now, wide),
