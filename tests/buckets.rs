@@ -14,7 +14,7 @@ fn s06_leaky_bucket_as_a_meter() {
     assert_eq!(answers(&meter, &[SEC; 4]), "TTFF");
 }
 
-/// Asked only for what there is, it begins to fill all the same: as a limiter and as a key.
+/// A bucket that starts empty begins to fill even if its first call is `take_up_to`: as a limiter and as a key.
 #[test]
 fn a_bucket_that_starts_empty_fills_whoever_asks_first() {
     let single = state("10/s burst 10 init 0");
@@ -73,12 +73,12 @@ fn s10_interval_refill() {
     assert_eq!(answers(&state("3/min algo interval anchor first"), &times), "TTTFT");
     assert_eq!(answers(&state("3/min"), &times), "TTTTT");
 
-    // Anchored: the same wherever on the clock it starts.
+    // Anchored to the first request, the answers are the same wherever on the clock it starts.
     let times = times.map(|t| t + 12_345_678_901);
     assert_eq!(answers(&state("3/min algo interval anchor first"), &times), "TTTFT");
 }
 
-/// A producer that really ticks: at each multiple of `period` it adds `limit` permits, up to `burst`.
+/// A producer that ticks: at each multiple of `period` it adds `limit` permits, up to `burst`.
 struct Producer {
     policy: Policy,
     next_tick: u64,
@@ -146,7 +146,7 @@ fn s13_borrow() {
 
 #[test]
 fn s13_borrow_stores_one_second_at_most_and_starts_with_nothing() {
-    // Idle for an hour, at 5/s: what was stored, and the one that the next caller pays for.
+    // Idle for an hour at 5/s: the stored permits pass, and one that the next caller pays for.
     let lender = state("5/s borrow");
     assert_eq!(answers(&lender, &[0, 0]), "TF");
     assert_eq!(answers(&lender, &[HOUR; 7]), "TTTTTTF");

@@ -1,6 +1,6 @@
-//! Invariant 4: a denial writes nothing. Not even the same value, and not by a compare-and-swap that
-//! fails: the states here lie in memory that is made read-only before they are asked, and any store or
-//! locked instruction would end the program.
+//! Invariant 4: a denial writes nothing, not even the same value, and it tries no compare-and-swap. The states
+//! here lie in memory that is made read-only before they are asked. Any store or locked instruction would end
+//! the program.
 #![cfg(unix)]
 
 mod common;
@@ -78,7 +78,7 @@ impl<T> Guarded<T> {
     }
 }
 
-/// Every algorithm. Those that count rejected requests write, as they say, and are not here.
+/// Every algorithm, but for policies that count rejected requests, which write on a denial.
 const EACH: [&str; 14] = [
     "10/s burst 7",
     "10/s burst 7 init 2",
@@ -108,7 +108,8 @@ fn invariant_4_denial_writes_nothing() {
         for _ in 0..2_000 {
             now += rng.below(SEC / 8);
             let cost = rng.within(1, 4);
-            // What a peek refuses, is refused without a store; so are the impossible and the question.
+            // What a peek refuses is refused without a store. A cost that can never pass and a cost of 0 store
+            // nothing either.
             let seen = guarded.read_only(|limiter| {
                 let seen = limiter.peek_at(now, cost);
                 if seen.verdict == Verdict::Denied {
@@ -132,7 +133,8 @@ fn invariant_4_denial_writes_nothing() {
     }
 }
 
-/// The same of a striped limiter, on a thread that has spent its credit and on one that never had any.
+/// A striped limiter, too, denies without a store, on a thread that has spent its credit and on one that never
+/// had any.
 #[test]
 fn invariant_4_a_striped_limiter_denies_without_a_store() {
     for text in ["1000/s burst 1000", "10/s burst 7", "1000/s burst 100 init 1"] {
@@ -156,7 +158,7 @@ fn invariant_4_a_striped_limiter_denies_without_a_store() {
     }
 }
 
-/// The same by value: the word, and everything that the state can show.
+/// A denial changes no value: neither the word, nor anything that the state can show.
 #[test]
 fn invariant_4_denial_changes_nothing() {
     let mut rng = Rng(44);

@@ -1,4 +1,4 @@
-//! Every policy has one last time, and nothing is admitted after it: by no algorithm, whatever applies it.
+//! Every policy has one last time, after which no algorithm admits anything, in whatever kind of state.
 
 mod common;
 
@@ -69,7 +69,7 @@ fn range(text: &str) -> (Policy, u64) {
     (policy, policy.last_time().unwrap_or_else(|why| panic!("{text}: {why}")))
 }
 
-/// No face of a limiter's state admits at `now`, and none of its answers has anything to hope for.
+/// No call of a limiter's state admits at `now`, and every answer says that waiting does not help.
 fn refuses(text: &str, state: &State, now: u64) {
     for cost in [1, 2, 3] {
         assert_eq!(state.admit_at(now, cost), Verdict::Denied, "{text}: {cost} at {now}");
@@ -99,7 +99,7 @@ fn the_last_time_is_one_for_all_but_the_fastest() {
     assert_eq!(shorter, 4);
     assert_eq!(policy("0/s").last_time(), Ok(LAST));
     assert_eq!(policy("0/s algo sliding-window").last_time(), Ok(LAST));
-    // Windows that a word can count but few of.
+    // A word can count only few of these windows.
     let long = Policy::new((1 << 31) - 1, HORIZON / 3).with_kind(Kind::WeightedWindow);
     assert_eq!(long.last_time(), Ok(HORIZON / 3 * 2 - 1));
     assert!(Policy { burst: 0, ..policy("5/s") }.last_time().is_err());
@@ -127,7 +127,7 @@ fn a_fresh_limiter_admits_until_the_last_time_and_not_after() {
     }
 }
 
-/// What has been seen after the end makes nothing before it richer, and what has been taken before it nothing after.
+/// Requests after the end give nothing more to earlier times, and requests before it nothing to later ones.
 #[test]
 fn a_used_limiter_admits_nothing_after_the_last_time() {
     for text in TEXTS {
@@ -138,7 +138,7 @@ fn a_used_limiter_admits_nothing_after_the_last_time() {
             for now in times(last).into_iter().filter(|now| *now > last) {
                 refuses(text, &state, now);
             }
-            // And all the rest at once.
+            // Then all the rest at once.
             let mut rest = 0;
             while state.admit_at(start, 1) == Verdict::Allowed {
                 rest += 1;
@@ -147,14 +147,14 @@ fn a_used_limiter_admits_nothing_after_the_last_time() {
                     state.take_up_to_at(start, u64::MAX);
                 }
             }
-            // A window that began may be over at once, where it is shorter than a grain of time.
+            // A window that is shorter than a grain of time may be over as soon as it has begun.
             refuses(text, &state, last + 1);
             assert_eq!(state.admit_at(start, 1), Verdict::Denied, "{text} at {start}");
         }
     }
 }
 
-/// Permits are promised for times at which they can be used.
+/// `reserve` promises permits only for times at which they can be used.
 #[test]
 fn no_wait_ends_after_the_last_time() {
     for text in TEXTS {
@@ -178,7 +178,7 @@ fn no_wait_ends_after_the_last_time() {
     }
 }
 
-/// A wait that ends at the last time is told, and one that ends a nanosecond later is not.
+/// `retry_after` tells a wait that ends at the last time, and not one that ends a nanosecond later.
 #[test]
 fn a_wait_may_end_at_the_last_time() {
     let waits = [
@@ -210,7 +210,7 @@ fn a_striped_bucket_admits_nothing_after_the_last_time() {
     for text in plain.chain(["1000000000/s burst 1000000", "15900000000/s burst 400000000"]) {
         let (policy, last) = range(text);
         let limiter = Striped::new(&policy).expect("a striped bucket");
-        // With credit, where it keeps any.
+        // With credit, if the limiter keeps any.
         assert_eq!(limiter.admit_at(last - SEC, 1), Verdict::Allowed, "{text}");
         assert!(limiter.credit() == 0 || limiter.available_at(last) > 0, "{text}");
         for now in times(last).into_iter().filter(|now| *now > last) {
@@ -224,7 +224,7 @@ fn a_striped_bucket_admits_nothing_after_the_last_time() {
     }
 }
 
-/// The extremes of what a policy may be, whose slices do not fit 128 bits.
+/// The extremes of policies, whose slices do not fit 128 bits.
 #[test]
 fn a_striped_bucket_of_any_policy_is_made_or_refused() {
     for limit in [1, u64::MAX] {
@@ -253,7 +253,7 @@ fn table_refuses(text: &str, table: &Table, hot: &mut HotKeys<'_>, key: &[u8], n
     assert_eq!(verdicts, [Verdict::Denied; 3], "{}", told());
 }
 
-/// In a table with room and in one that is full, keys that are there and newcomers.
+/// In a table with room and in a full one, for known keys and for newcomers.
 #[test]
 fn a_table_admits_nothing_after_the_last_time() {
     for text in TEXTS {
@@ -262,19 +262,19 @@ fn a_table_admits_nothing_after_the_last_time() {
         for on_full in ON_FULL {
             let options = Options { on_full, seed: Some(7), ..Options::new(1000) };
             let Ok(table) = Table::private(&options, &[policy]) else {
-                // Windows whose start no word could hand on.
+                // Windows whose start no word can hold.
                 assert!(text.contains("sliding-window") && text.contains("anchor first"), "{text}");
                 continue;
             };
             let mut hot = HotKeys::new(&table, 64).expect("memory");
-            // Known, and with credit where there is any; at the end of the clock nothing expires any more.
+            // A known key, with credit if there is any. At the end of the clock nothing expires any more.
             assert_eq!(hot.admit_at(PolicyId::FIRST, b"known", last - 1, 1), Verdict::Allowed, "{text}");
             hot.admit_at(PolicyId::FIRST, b"known", last, 1);
             for now in ends.clone() {
                 table_refuses(text, &table, &mut hot, b"known", now);
                 table_refuses(text, &table, &mut hot, b"new", now);
             }
-            // Full.
+            // The table is full.
             for n in 0u32..12_000 {
                 table.admit_at(PolicyId::FIRST, &n.to_ne_bytes(), last, 1);
             }
@@ -288,7 +288,7 @@ fn a_table_admits_nothing_after_the_last_time() {
     }
 }
 
-/// Arithmetic that wraps where nobody means it ends a test of this suite: the profile has overflow checks.
+/// The profile of these tests checks overflow, so an addition that wraps by mistake fails a test.
 #[test]
 #[should_panic(expected = "overflow")]
 fn overflow_is_checked() {

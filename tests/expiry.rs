@@ -1,8 +1,8 @@
-//! When a state expires, what owes until a given time, and how a state moves to another rule: what whoever
-//! gives the place of one key to another relies on.
+//! Expiry of states, states that owe until a given time, and the move of a state to another rule: a table
+//! relies on all three when it gives one key's slot to another.
 //!
-//! An idle state is *better* than a fresh one where a fresh one has not all that can be had at once: gcra
-//! with an `init` below its burst, with `borrow` or not, and pacer with `slack`. Everywhere else an expired
+//! An idle state is *better* than a fresh one if a fresh one does not hold all that can be had at once: gcra
+//! with an `init` below its burst, with `borrow` or not, and pacer with `slack`. In all other cases an expired
 //! state and a fresh one answer alike.
 
 mod common;
@@ -67,7 +67,7 @@ const EACH: [&str; 49] = [
     "1/365d algo warm-up warm 1s",
 ];
 
-/// Times that every policy here can say; the fastest have half the horizon.
+/// The end of the times that every policy here can hold; the fastest have half the horizon.
 const END: u64 = HORIZON / 2;
 
 fn rule(policy: &Policy) -> Rule {
@@ -83,7 +83,7 @@ fn idle_is_better(policy: &Policy) -> bool {
     policy.init < policy.burst || policy.borrow || policy.slack > 0
 }
 
-/// How much later than exactly a bucket may expire, in nanoseconds; `None` for what is no bucket.
+/// The nanoseconds by which a bucket's expiry may be late; `None` for what is no bucket.
 fn slop(policy: &Policy) -> Option<u64> {
     let per_permit = match policy.kind {
         _ if policy.limit == 0 => return None,
@@ -121,7 +121,7 @@ impl Walk {
         }
     }
 
-    /// A time after or, once in three times, before the last.
+    /// A time after the last one or, once in three times, before it.
     fn anywhere(&mut self, rng: &mut Rng) -> u64 {
         let jump = self.jump(rng);
         self.now = if rng.one_in(3) { self.now.saturating_sub(jump) } else { self.now.saturating_add(jump) };
@@ -129,7 +129,7 @@ impl Walk {
         self.now
     }
 
-    /// A time not before the last.
+    /// A time at or after the last one.
     fn onward(&mut self, rng: &mut Rng) -> u64 {
         let jump = self.jump(rng);
         self.now = self.now.saturating_add(jump);
@@ -145,7 +145,7 @@ fn cost(policy: &Policy, rng: &mut Rng) -> u64 {
     }
 }
 
-/// What the state is after a step or a booking, if it is another one; and whether it was a step.
+/// The new state after a step or a booking, if it changed, and whether it was a step.
 fn touch(rule: &Rule, state: u64, now: u64, cost: u64, rng: &mut Rng) -> Option<(u64, bool)> {
     if rng.one_in(5) && cost != 0 {
         return rule.reserve(state, now, cost).map(|booked| (booked.next, false));
@@ -153,7 +153,7 @@ fn touch(rule: &Rule, state: u64, now: u64, cost: u64, rng: &mut Rng) -> Option<
     rule.step(state, now, cost).next.map(|next| (next, true))
 }
 
-/// A state after up to `most` touches, and the time then.
+/// A state after up to `most` steps or bookings, and the time then.
 fn used(policy: &Policy, rule: &Rule, most: u64, rng: &mut Rng) -> (u64, u64) {
     let mut walk = Walk::new(policy, rng);
     let (mut state, mut now) = (0, walk.now);
@@ -218,7 +218,7 @@ fn the_time_of_expiry_never_falls() {
     }
 }
 
-/// A bucket's time of expiry, for any word: never early, hardly late, and never falling with the word.
+/// For any word a bucket's time of expiry is never early, hardly late, and never falls as the word grows.
 #[test]
 fn a_bucket_expires_when_it_is_full_for_any_word() {
     let mut rng = Rng(2);
@@ -236,8 +236,8 @@ fn a_bucket_expires_when_it_is_full_for_any_word() {
     }
 }
 
-/// From `state`, at times from `from` on, against a fresh state: answer by answer, or permit by permit where
-/// an idle state is better. Never is the fresh one more generous.
+/// Compares `state` with a fresh one at times from `from` on: answer by answer, or permit by permit where an
+/// idle state is better. The fresh state never gives more.
 fn as_good_as_fresh(policy: &Policy, rule: &Rule, state: u64, from: u64, rng: &mut Rng) {
     let better = idle_is_better(policy);
     let mut walk = Walk { now: from, ..Walk::new(policy, rng) };
@@ -276,13 +276,13 @@ fn an_expired_state_is_as_good_as_fresh() {
     }
 }
 
-/// The other side: a bucket is not fresh long before, nor is a window.
+/// A state is not as good as fresh long before it expires.
 #[test]
 fn before_it_expires_a_state_is_worse_than_fresh() {
     let mut rng = Rng(4);
     let (mut seen, mut worse) = (0, 0);
     for (policy, rule) in each() {
-        // A warm-up that is paid and warm is better than a cold one.
+        // A warm-up that is paid for and warm gives more than a cold one.
         if policy.kind == Kind::WarmUp {
             continue;
         }
@@ -301,19 +301,19 @@ fn before_it_expires_a_state_is_worse_than_fresh() {
     assert!(worse > seen / 3, "{worse} of {seen}");
 }
 
-/// Whether windows start with a first request, so that those of two states differ.
+/// Whether windows start with the first request, so that those of two states differ.
 fn anchored(policy: &Policy) -> bool {
     policy.anchor == Anchor::First
 }
 
-/// Whether what comes after depends on when the first request came, so that two traces cannot be compared
-/// permit by permit: windows of two starts, or a price by how warm it is.
+/// Whether later answers depend on the time of the first request, through the start of windows or the warmth of
+/// a store. Then two traces cannot be compared permit by permit.
 fn depends_on_the_first(policy: &Policy) -> bool {
     anchored(policy) || policy.kind == Kind::WarmUp
 }
 
-/// That `state` gives no more than a fresh one in any of a trace from `from` on; or, where that depends on
-/// the first request, no more than what is left until it expires, from when on it is a fresh one's.
+/// Asserts that `state` gives no more than a fresh one on a trace from `from` on. Where answers depend on the
+/// first request, it gives no more than it has left until it expires.
 fn no_more_than_fresh(policy: &Policy, rule: &Rule, state: u64, from: u64, rng: &mut Rng) {
     let mut walk = Walk { now: from, ..Walk::new(policy, rng) };
     let (mut mine, mut fresh, mut lead) = (state, 0, 0i64);
@@ -353,14 +353,14 @@ fn what_owes_expires_then_and_gives_no_more_than_a_fresh_state() {
             if policy.limit != 0 && until <= END {
                 assert!(rule.fresh_at(word, 0) >= until, "{policy}, {until}");
             }
-            // Of a window longer than the clock none comes after the first.
+            // No window comes after the first if it is longer than the clock.
             if until <= END / 2 && policy.period <= HORIZON {
                 assert_ne!(at, NEVER, "{policy}, {until}");
                 let late = at - until;
                 match (policy.kind, slop(&policy)) {
                     _ if policy.limit == 0 => assert_eq!(at, until.max(1)),
                     (_, Some(slop)) => assert!(late <= 2 * slop, "{policy}, {until}: {late}"),
-                    // A unit of its clock, which shares its word.
+                    // One unit of its clock, which shares the word with the store.
                     (Kind::WarmUp, _) => assert!(late <= YEAR.min(policy.period / 8), "{policy}, {until}: {late}"),
                     _ => assert!(late < policy.period || at == policy.period, "{policy}, {until}: {late}"),
                 }
@@ -378,7 +378,7 @@ fn what_owes_expires_then_and_gives_no_more_than_a_fresh_state() {
     }
 }
 
-/// A debt that is taken over again and again grows by the few nanoseconds of its rounding only.
+/// A debt that is taken over many times grows only by the few nanoseconds of each rounding.
 #[test]
 fn a_debt_that_is_passed_on_stays_what_it_is() {
     let mut rng = Rng(6);
@@ -393,7 +393,7 @@ fn a_debt_that_is_passed_on_stays_what_it_is() {
     }
 }
 
-/// A time that no word can say.
+/// A debt until a time that no word can hold admits nothing.
 #[test]
 fn what_owes_for_ever_admits_nothing() {
     let mut rng = Rng(7);
@@ -411,7 +411,7 @@ fn what_owes_for_ever_admits_nothing() {
     }
 }
 
-/// No word that owes, and no time or cost, makes anything overflow or fall.
+/// `owing` and the calls on its words neither overflow nor decrease at the edges of times and costs.
 #[test]
 fn the_edges_of_what_owes() {
     let mut rng = Rng(8);
@@ -443,7 +443,7 @@ fn adopts(new: (&Policy, &Rule), old: (&Policy, &Rule), rng: &mut Rng) {
         return;
     }
     let another = old.1 != new.1;
-    // A state that has expired, and whose word is not the rest of a window that is still running.
+    // A state that has expired, and is not the rest of a window that still runs, is as good as fresh.
     let long_after = expires.max(at);
     if long_after < END {
         as_good_as_fresh(new.0, new.1, word, long_after + rng.below(DAY), rng);
@@ -452,7 +452,7 @@ fn adopts(new: (&Policy, &Rule), old: (&Policy, &Rule), rng: &mut Rng) {
         let most = expires.max(new.0.period) + 2 * new.0.period + slop(new.0).unwrap_or(0) * 2;
         assert!(at <= most, "{}: {expires} to {at}", told());
     }
-    // Before that, it gives no more than a fresh one: what both gave is at most the sum of their bounds.
+    // Before that it gives no more than a fresh one: what both gave is at most the sum of their bounds.
     if another && now <= at && (!idle_is_better(new.0) || now <= expires) {
         no_more_than_fresh(new.0, new.1, word, now, rng);
     }
@@ -471,7 +471,7 @@ fn a_state_moves_to_another_rule() {
     }
 }
 
-/// Only the limit changes, of windows of one length.
+/// Between windows of one length only the limit changes, and the permits used stay used.
 #[test]
 fn what_has_been_used_stays_used() {
     let limits = [1, 2, 3, 10, 11, 100, 70_000, 1_000_000];
@@ -510,7 +510,7 @@ fn what_has_been_used_stays_used() {
     assert_eq!(to.available(to.adopt(&from, state), SEC + SEC / 2), 13);
 }
 
-/// A bucket's debt is carried over in time: 10 permits of a second's debt are 100 of another's.
+/// `adopt` carries a bucket's debt over as a time: a second's debt of 10 permits becomes one of 100.
 #[test]
 fn a_buckets_debt_is_a_time() {
     let (from, to) = (rule(&policy("10/s")), rule(&policy("100/s burst 150")));
@@ -521,7 +521,7 @@ fn a_buckets_debt_is_a_time() {
     assert_eq!(to.available(word, DAY + SEC + MS), 150);
 }
 
-/// Through any rules, a limit of 0 among them, nothing is forgotten on the way.
+/// Through any sequence of rules, a limit of 0 among them, no debt is forgotten.
 #[test]
 fn through_many_changes_nothing_is_forgotten() {
     let mut rng = Rng(11);
@@ -556,7 +556,7 @@ fn sized(most: u32) -> impl Strategy<Value = u64> {
     (0..most).prop_flat_map(|bits| (1u64 << bits)..=(2u64 << bits))
 }
 
-/// Any policy of one word; not all can be compiled.
+/// Any policy with a state of one word; some of them do not compile.
 fn any_policy() -> impl Strategy<Value = Policy> {
     let numbers = (sized(34), sized(55), sized(45), any::<u64>(), sized(40));
     (numbers, 0..6usize, any::<[bool; 3]>()).prop_map(|((limit, period, burst, part, warm_up), kind, flags)| {

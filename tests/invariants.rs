@@ -1,5 +1,5 @@
-//! What holds for every algorithm: never over-admits, says exactly when, survives a clock that lies,
-//! and answers the edges of cost and limit.
+//! What holds for every algorithm: it never over-admits, it says exactly when to retry, it survives a clock
+//! that goes back, and it answers the edges of cost and limit.
 
 mod common;
 
@@ -33,7 +33,8 @@ const EACH: [&str; 18] = [
     "10/s burst 4 algo warm-up warm 2s",
 ];
 
-/// What a fresh state, and one that was idle for long after its first use, admits in one instant.
+/// The permits that a fresh state admits in one instant, and those of a state that was idle for long after its
+/// first use.
 fn at_once(text: &str) -> (u64, u64) {
     let policy = policy(text);
     match policy.kind {
@@ -68,7 +69,7 @@ fn invariant_1_a_frozen_clock_admits_exactly_the_burst() {
     }
 }
 
-/// The same with enough permits for the threads to meet while there are some.
+/// Invariant 1, with enough permits for the threads to meet while there are some.
 #[test]
 fn invariant_1_a_frozen_clock_loses_no_update() {
     const BURST: u64 = 40_000;
@@ -93,13 +94,13 @@ fn invariant_1_a_frozen_clock_loses_no_update() {
     }
 }
 
-/// The times of all permits that an adversary gets who idles and hammers at random, in nanoseconds.
+/// The times, in nanoseconds, of all permits that an adversary gets who idles and hammers at random.
 fn adversary(policy: &Policy, rng: &mut Rng) -> Vec<u64> {
     let limiter = State::new(policy).unwrap();
     let mut now = rng.below(3 * policy.period);
     let mut got = Vec::new();
     for _ in 0..rng.within(2, 8) {
-        // All at one instant, or each nanosecond for a while; then a rest, often just up to an edge.
+        // Requests at one instant, or at each nanosecond for a while; then a rest, often just up to an edge.
         let burst = rng.pick(&[1, policy.limit, 1_000]);
         for _ in 0..rng.pick(&[1, 1, 2, policy.period / 2, policy.period]) {
             let taken = limiter.take_up_to_at(now, burst);
@@ -107,7 +108,7 @@ fn adversary(policy: &Policy, rng: &mut Rng) -> Vec<u64> {
             now += 1;
         }
         now = match rng.below(5) {
-            // Later by all of a period but the first instants, so that both ends are in one window.
+            // Not quite a period later, so that both ends are in one window.
             4 => now + policy.period - rng.within(1, 3),
             0 => (now / policy.period + 1) * policy.period - 1,
             1 => (now / policy.period + 1) * policy.period,
@@ -118,14 +119,14 @@ fn adversary(policy: &Policy, rng: &mut Rng) -> Vec<u64> {
     got
 }
 
-/// Invariant 1. The documented worst case over a window of one period is never exceeded, and the search comes near it, so that the
-/// documentation is not far too careful either.
+/// Invariant 1. The documented worst case over a window of one period is never exceeded. The search comes near
+/// it, so the documentation does not overstate it by much.
 #[test]
 fn invariant_1_no_window_admits_more_than_documented() {
     let rows = [
         // (policy, documented most in (t − W, t])
         ("10/120ns algo fixed-window", 20),
-        // The first of a window's permits starts it, and so is a period away from the next window's.
+        // The first permit of a window starts it, and so is a period away from the next window's first.
         ("5/120ns algo fixed-window anchor first", 9),
         ("40/4800ns algo weighted-window", 79),
         ("10/120ns algo sliding-window segments 4", 20),
@@ -133,7 +134,7 @@ fn invariant_1_no_window_admits_more_than_documented() {
         ("10/120ns algo sliding-window segments 4 mode strict", 10),
         ("10/120ns algo sliding-window segments 1 mode strict", 10),
         ("10/120ns algo sliding-log", 10),
-        // Each interval brings as many permits as there is room for.
+        // Each interval refills as many permits as there is room for.
         ("10/120ns burst 7 algo interval", 14),
         ("10/120ns burst 15 algo interval", 25),
         ("5/120ns burst 4 algo interval anchor first", 7),
@@ -161,8 +162,8 @@ fn invariant_1_no_interval_admits_more_than_the_burst_and_the_rate() {
         ("3/1200ns algo warm-up warm 3us", 1),
     ] {
         let policy = policy(text);
-        // Warm-up shares its word with its store: its clock goes in units of many nanoseconds, and it may
-        // be early by less than one.
+        // The clock of a warm-up shares its word with the store. It goes in units of many nanoseconds, so a
+        // decision may be early by less than one unit.
         let unit = match Rule::new(&policy) {
             Ok(Rule::WarmUp(rule)) => policy.period / policy.limit / rule.grid().per_permit(),
             _ => 0,
@@ -227,7 +228,7 @@ fn invariant_3_retry_after_is_exact() {
                     assert!(limiter.peek_at(now + wait, cost).is_allowed(), "refused then: {}", told());
                     let earlier = limiter.peek_at(now + wait - 1, cost);
                     assert_eq!((earlier.verdict, earlier.retry_after), (Verdict::Denied, 1), "{}", told());
-                    // Booking ahead means the same instant.
+                    // A booking is for the same instant.
                     if limiter.books_ahead() {
                         assert_eq!(limiter.reserve_at(now, cost, now + wait - 1), None, "{}", told());
                         if rng.one_in(8) {
@@ -246,7 +247,7 @@ fn invariant_3_retry_after_is_exact() {
     }
 }
 
-/// Invariant 6. Once all is taken at some instant, no earlier one has anything to give.
+/// Invariant 6. Once all permits are taken at some instant, no earlier instant has any to give.
 #[test]
 fn invariant_6_going_back_grants_nothing() {
     let mut rng = Rng(6);
@@ -274,7 +275,7 @@ fn invariant_6_going_back_grants_nothing() {
     }
 }
 
-/// Invariant 6. In whatever order the instants of an interval come, they give no more than in order.
+/// Invariant 6. The instants of an interval give no more in any other order than in theirs.
 #[test]
 fn invariant_6_no_order_of_times_grants_more() {
     let mut rng = Rng(66);
@@ -292,14 +293,14 @@ fn invariant_6_no_order_of_times_grants_more() {
             let (from, span) = (HOUR + rng.below(DAY), rng.within(1, 990 * MS));
             // An hour of rest after the first use, with which a bucket that starts empty has filled.
             limiter.admit_at(from - HOUR, 1);
-            // And half a minute of use, where rest makes it slow.
+            // And half a minute of use, for algorithms that rest makes slow.
             if text.contains("warm-up") {
                 for n in 0..300 {
                     limiter.admit_at(from - 30 * SEC + n * 100 * MS, 1);
                 }
             }
             let mut times: Vec<u64> = (0..200).map(|_| from + rng.below(span)).collect();
-            // In half of the rounds few of them are out of order, which gives the most.
+            // In half of the rounds only few instants are out of order, which gives the most.
             if rng.one_in(2) {
                 times.sort_unstable();
                 let (a, b) = (rng.below(200) as usize, rng.below(200) as usize);
@@ -367,14 +368,15 @@ fn invariant_6_extreme_times_never_panic() {
     }
 }
 
-/// Invariant 6. After the last instant that a state can say, it admits nothing, or no more than at once.
+/// Invariant 6. After the last instant that a state can hold, it admits no more than it does at once. (That it
+/// admits nothing is tested in tests/end_of_time.rs.)
 #[test]
 fn invariant_6_the_end_of_time_has_nothing_to_give() {
     for text in EACH {
         let limiter = state(text);
         let all: u64 = (0..100).map(|_| limiter.take_up_to_at(u64::MAX, 1)).sum();
         assert!(all <= at_once(text).1, "{text}: {all}");
-        // And what it saw there makes no earlier instant richer.
+        // Requests there give nothing more to any earlier instant.
         let limiter = state(text);
         while limiter.admit_at(DAY, 1) == Verdict::Allowed {}
         limiter.take_up_to_at(u64::MAX, 100);
@@ -406,7 +408,7 @@ fn invariant_10_costs_at_the_edge() {
                 assert_eq!(limiter.reserve_at(now, cost, NEVER), None, "{text}");
             }
             assert_eq!(format!("{limiter:?}"), before, "{text}");
-            // The burst itself is no edge.
+            // A cost of the burst itself can pass.
             if let Some(most) = most.filter(|most| *most <= left) {
                 assert_eq!(limiter.peek_at(now, most).verdict, Verdict::Allowed, "{text}");
             }
@@ -415,7 +417,7 @@ fn invariant_10_costs_at_the_edge() {
     }
 }
 
-/// Invariant 10. A limit of 0 denies all, by whatever algorithm.
+/// Invariant 10. A limit of 0 denies all requests, by every algorithm.
 #[test]
 fn invariant_10_limit_zero_denies_all() {
     let texts = Kind::ALL.map(|kind| match kind {
@@ -437,8 +439,8 @@ fn invariant_10_limit_zero_denies_all() {
     }
 }
 
-/// Invariant 10. Policies at the ends of their types either compile or say why not, and then bear
-/// every call.
+/// Invariant 10. Policies at the ends of their types either compile or say why they do not. Those that compile
+/// survive every call.
 #[test]
 fn invariant_10_extreme_policies_never_panic() {
     let mut rng = Rng(10);
@@ -465,7 +467,7 @@ fn invariant_10_extreme_policies_never_panic() {
     assert!(compiled > 5_000, "{compiled}");
 }
 
-/// Invariant 10. Any state word, as shared memory may hold one, is borne too.
+/// Invariant 10. Every call survives any state word, since shared memory may hold any.
 #[test]
 fn invariant_10_any_state_word_never_panics() {
     let mut rng = Rng(100);

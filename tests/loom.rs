@@ -2,9 +2,9 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --test loom`
 //!
-//! A thread that loom stops between two of its steps while the others run to their end is also what a
-//! killed thread looks like to them: that every model ends says that nobody waits for anybody.
-//! What each model proves is in docs/verification.md.
+//! To the others, a thread that loom stops between two steps while they run to their end looks like a killed
+//! one. Every model ends, so no thread ever waits for another. What each model proves is in
+//! docs/verification.md.
 #![cfg(loom)]
 
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use tollbar::{Limiter, Policy, Shared, State, Verdict};
 fn explore(name: &str, preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
-    // Far more steps than any model takes: to reach it is to loop without an end.
+    // Far more steps than any model takes: one that reaches it loops without end.
     builder.max_branches = 3_000;
     let executions = std::sync::Arc::new(AtomicUsize::new(0));
     let count = executions.clone();
@@ -55,11 +55,11 @@ fn left(state: &State, now: u64) -> u64 {
 /// One thread's requests `(now, cost)`, one after the other.
 type Requests = &'static [(u64, u64)];
 
-/// Explores a race on a fresh state. `check` is told what each request of each thread was given.
+/// Explores a race on a fresh state. `check` gets what each request of each thread was given.
 ///
-/// Loom looks for another order only where an access meets the last one of another thread, so it can
-/// miss that a thread which only reads could have come later than one that reads and then swaps. So each
-/// thread has its turn to be the first, the one that runs until it is preempted.
+/// Loom tries another order only where an access meets the last one of another thread. So it can miss that a
+/// thread which only reads could have come later than one that reads and then swaps. So each thread has its
+/// turn to be the first, the one that runs until it is preempted.
 fn model<C>(name: &str, preemptions: usize, policy: &'static str, threads: &'static [Requests], check: C)
 where
     C: Fn(&State, &[Vec<u64>]) + Copy + Send + Sync + 'static,
@@ -97,7 +97,8 @@ fn race(state: &Arc<State>, first: usize, threads: &[Requests]) -> Vec<Vec<u64>>
         .collect()
 }
 
-/// Two threads that do different things. Neither is the one that the model began in: of that one loom tries fewer orders.
+/// Two threads that do different things. Neither is the thread in which the model began, because loom tries
+/// fewer orders of that one.
 fn beside<A: 'static, B: 'static>(
     state: &Arc<State>,
     one: impl FnOnce(&State) -> A + 'static,
@@ -112,7 +113,7 @@ fn sum(given: &[Vec<u64>]) -> u64 {
     given.iter().flatten().sum()
 }
 
-/// At one time and with more asked than there is, exactly `limit` is given, and all of it is back when
+/// At one time, with more asked for than there is, exactly `limit` permits are given. All of them are back when
 /// two periods have passed.
 fn exact(name: &str, preemptions: usize, policy: &'static str, threads: &'static [Requests]) {
     let parsed: Policy = policy.parse().unwrap();
@@ -177,12 +178,12 @@ fn ring_gives_the_last_permit_once() {
     exact("ring next", 2, "2/20ns algo sliding-window segments 2", &[&[(15, 1)], &[(15, 1)], &[(15, 1)]]);
 }
 
-/// One admits in segment 0 while two begin segment 1, all in one window.
+/// One thread admits in segment 0 while two begin segment 1, all in one window.
 #[test]
 fn ring_begins_a_segment_once() {
     let threads: &[Requests] = &[&[(9, 1)], &[(10, 1)], &[(10, 1)]];
-    // The start of segment 1 is what was given before it, or less if a late clock was judged in it: the
-    // permits of the two who were there already have not left when segment 0 has.
+    // The start of segment 1 is the count given before it, or less if a request with a late clock was judged in
+    // it. So the permits of the two in segment 1 have not left when segment 0 has.
     model("ring begins, n", 2, "2/20ns algo sliding-window segments 2", threads, |state, given| {
         assert_eq!(sum(given), 2);
         assert!(left(state, 20) <= 2 - given[1][0] - given[2][0], "{given:?}");
@@ -203,7 +204,7 @@ fn ring_begins_a_segment_once() {
     });
 }
 
-/// The start that the others are about to write is of one permit less than there are by then.
+/// The start that one thread is about to write is one permit short of the count by then.
 #[test]
 fn ring_start_counts_the_straggler() {
     model(
@@ -213,7 +214,7 @@ fn ring_start_counts_the_straggler() {
         &[&[(9, 1), (10, 1)], &[(11, 1)]],
         |state, given| {
             assert_eq!(sum(given), 3);
-            // Judged in segment 0, or in 1 by a clock that was late.
+            // A request is judged in segment 0, or in 1 if its clock was late.
             let late = left(state, 20);
             assert!(late <= 1);
             assert_eq!(drain(state, 20), late);
@@ -230,8 +231,8 @@ fn ring_is_strict_in_every_window() {
         "1/20ns algo sliding-window segments 2 mode strict",
         &[&[(9, 1), (29, 1)], &[(19, 1), (39, 1)], &[(28, 1)]],
         |state, given| {
-            // No thread's clock is late by a window, so whatever was judged in one of them shares it with
-            // its neighbours: of times less than 20 apart one is given.
+            // No thread's clock is late by a whole window, so a request shares its window with its neighbours:
+            // of times less than 20 apart one is given.
             let at = [(9, given[0][0]), (19, given[1][0]), (28, given[2][0]), (29, given[0][1]), (39, given[1][1])];
             for (i, &(from, _)) in at.iter().enumerate() {
                 let within: u64 = at[i..].iter().filter(|(t, _)| t - from < 20).map(|(_, n)| n).sum();
@@ -242,7 +243,7 @@ fn ring_is_strict_in_every_window() {
     );
 }
 
-/// A jump takes the places of starts that a thread with an older clock is to look at, or to write.
+/// A jump takes the places of starts that a thread with an older clock is about to read or to write.
 #[test]
 fn ring_jumps_over_an_older_clock() {
     let threads: &[Requests] = &[&[(20, 1)], &[(55, 1)]];
@@ -253,14 +254,14 @@ fn ring_jumps_over_an_older_clock() {
     ] {
         model(name, 3, policy, threads, |state, given| {
             assert!(sum(given) >= 1);
-            // Whoever took it, the permit of segment 5 is taken.
+            // One of the threads has taken the permit of segment 5.
             assert_eq!(drain(state, 55), 0);
             assert_eq!(drain(state, 85), 1);
         });
     }
 }
 
-/// A jump takes the place of a start that says what is still in the window.
+/// A jump takes the place of a start that a window still needs.
 #[test]
 fn ring_sees_that_a_start_has_gone() {
     model(
@@ -269,7 +270,7 @@ fn ring_sees_that_a_start_has_gone() {
         "1/20ns algo sliding-window segments 2",
         &[&[(10, 1), (20, 1)], &[(55, 1)]],
         |state, given| {
-            // One in segment 1 and one in 5; in 2 there is none.
+            // One permit in segment 1 and one in 5; segment 2 has none.
             assert!(sum(given) <= 2, "{given:?}");
             assert_eq!(drain(state, 55), 0);
             assert_eq!(drain(state, 70), 1);
@@ -277,7 +278,7 @@ fn ring_sees_that_a_start_has_gone() {
     );
 }
 
-/// A start written for a segment far ahead is older than counts (modulo 4 here) can tell.
+/// A start that was written for a segment far ahead is further behind than counts (modulo 4 here) can tell.
 #[test]
 fn ring_start_left_behind_is_written_again() {
     model(
@@ -286,7 +287,7 @@ fn ring_start_left_behind_is_written_again() {
         "1/20ns algo sliding-window segments 2",
         &[&[(0, 1), (20, 1), (40, 1), (40, 1)], &[(30, 1)]],
         |state, given| {
-            // The other is given its permit before, between or not at all; at 40 there is never a second.
+            // The other thread gets its permit before, between or not at all; at 40 there is never a second.
             assert!(given[0][2] + given[0][3] <= 1, "{given:?}");
             assert!(given[0][2] + given[0][3] + given[1][0] >= 1, "{given:?}");
             assert_eq!(drain(state, 40) + given[0][2] + given[0][3], if given[1][0] == 1 { 0 } else { 1 });
@@ -300,14 +301,14 @@ fn ring_has_one_first_request() {
     let policy = "1/20ns algo sliding-window segments 2 anchor first";
     model("ring anchor", 3, policy, &[&[(100, 1)], &[(205, 1)]], |state, given| {
         assert!(sum(given) >= 1);
-        // Whichever was first, the later one's window is used up.
+        // Whichever was first, the later one's window is full.
         assert_eq!(drain(state, 205), 0, "{given:?}");
         assert_eq!(drain(state, 245), 1);
     });
     exact("ring anchor 3×1", 3, policy, &[&[(7, 1)], &[(7, 1)], &[(7, 1)]]);
 }
 
-/// The answer in full counts its own permit, and never promises what another has.
+/// A full answer counts its own permit, and never promises a permit that another thread has.
 #[test]
 fn ring_and_log_show_no_phantom_room() {
     for policy in ["2/20ns algo sliding-window segments 2", "2/20ns algo sliding-log"] {
@@ -361,7 +362,7 @@ fn log_gives_the_last_permit_once() {
     exact("log 2 against 2", 3, "3/20ns algo sliding-log", &[&[(5, 2), (5, 1)], &[(5, 2), (5, 1)]]);
 }
 
-/// A permit whose entry is not written yet is in the window, whoever looks.
+/// A permit whose entry is not written yet counts in the window, for every thread.
 #[test]
 fn log_counts_a_pending_entry() {
     model("log wraps", 2, "1/100ns algo sliding-log", &[&[(100, 1)], &[(199, 1)], &[(150, 1)]], |state, given| {
@@ -382,7 +383,7 @@ fn log_counts_a_pending_entry() {
     );
 }
 
-/// A thread with an older clock writes the pending entry of one with a newer.
+/// A thread with an older clock settles the pending entry of one with a newer clock, at the newer time.
 #[test]
 fn log_keeps_the_later_time() {
     model("log late clock", 4, "1/100ns algo sliding-log", &[&[(100, 1), (250, 1)], &[(199, 1)]], |state, given| {
@@ -411,19 +412,19 @@ fn log_outlives_laps_of_rejected_requests() {
     }
 }
 
-/// One request is stopped once, at each of its steps, while another thread does all it has to do.
+/// Stops one request once, at each of its steps, while another thread does all that it has to do.
 fn explore_sleeper(name: &str, policy: &'static str, asleep: (u64, u64), awake: Requests) {
     let period = policy.parse::<Policy>().unwrap().period;
     let last = awake[awake.len() - 1].0;
     let frozen = last == asleep.0;
-    // Asked once each: to look at an entry that is taken for pending is to write it.
+    // Each execution is asked once, because a question settles the entries that it takes for pending.
     for (later, there) in [(period - 1, 0), (period, 1)] {
         explore(&format!("{name} laps, {later} later"), 1, move || {
             let state = state(policy);
             let other = state.clone();
             let thread = thread::spawn(move || awake.iter().map(|&(now, cost)| admit(&other, now, cost)).sum::<u64>());
             let given = admit(&state, asleep.0, asleep.1) + thread.join().unwrap();
-            // In its turn, judged at a later one's time, or refused.
+            // The stopped request is admitted in its turn, judged at a later one's time, or refused.
             assert!(if frozen { given == 1 } else { given >= awake.len() as u64 }, "{given}");
             assert_eq!(drain(&state, last + later), there);
         });
@@ -439,7 +440,7 @@ fn log_counts_rejected_requests() {
         &[&[(5, 1)], &[(5, 1)], &[(5, 1)]],
         |state, given| {
             assert_eq!(sum(given), 1);
-            // Each that was refused starts the window again.
+            // Each refused request starts the window again.
             assert_eq!(admit(state, 14, 1), 0);
             assert_eq!(admit(state, 20, 1), 0);
             assert_eq!(drain(state, 40), 1);
@@ -449,7 +450,7 @@ fn log_counts_rejected_requests() {
 
 // Waiting, watching.
 
-/// A clock that says how many sleep by it, and how many ever did at once.
+/// A clock that says how many threads sleep by it, and how many ever did at once.
 struct Beds {
     now: AtomicU64,
     asleep: AtomicU64,
@@ -486,7 +487,8 @@ fn waiters_are_bounded() {
             for thread in threads {
                 allowed += u64::from(thread.join().unwrap());
             }
-            // Whoever found a permit or a bed; a bed is free again once its sleeper has left.
+            // Every thread is allowed that found a permit or a place to sleep. A place is free again once its
+            // sleeper has left.
             assert!(allowed >= 2, "{allowed}");
             assert!(limiter.clock().most.load(Ordering::Relaxed) <= 1);
             assert_eq!(limiter.snapshot().waiting, 0);
@@ -497,7 +499,7 @@ fn waiters_are_bounded() {
 #[test]
 fn watch_invents_no_step() {
     model("watch", 3, "9/90ns", &[&[(5, 1), (7, 1)], &[(7, 1)]], |state, _| {
-        // Of the three only the first can have come after a newer one.
+        // Of the three requests only the first can have come after a newer one.
         assert!(state.watch().backward_steps() <= 1);
     });
     model("watch, one time", 3, "9/90ns", &[&[(5, 1), (5, 1)], &[(5, 1)]], |state, _| {

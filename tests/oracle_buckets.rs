@@ -27,8 +27,8 @@ fn unit(policy: &Policy) -> Q {
     Q::new(policy.period.into(), policy.limit.into()) / q(grid(policy).per_permit().get())
 }
 
-/// Policies whose clock is not rounded are compared without any tolerance at any time. For the others
-/// that holds at multiples of the grid's exact step; at other times it is "up to one unit".
+/// Policies whose clock is not rounded are compared exactly at any time. The others are compared exactly at
+/// multiples of the grid's exact step, and elsewhere up to one unit.
 fn compare_rates(traces: u64, texts: &[&str], make: impl Fn(&Policy, Q) -> Box<dyn oracle::Model>) {
     let each = traces / texts.len() as u64 + 1;
     for text in texts {

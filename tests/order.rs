@@ -1,5 +1,5 @@
 //! Windows under times in any order, and the weighted window where its counter is coarse: bounds that need a
-//! model of what was admitted, not of how.
+//! model of the admissions.
 
 mod common;
 
@@ -9,7 +9,7 @@ use tollbar::algorithm::weighted_window::WeightedWindow;
 use tollbar::limiter::Cell;
 use tollbar::{Shared, Verdict};
 
-/// Times that jump about over some periods, back as often as forward.
+/// Times that jump over some periods, back as often as forward.
 fn about(rng: &mut Rng, period: u64, at: u64) -> u64 {
     match rng.below(4) {
         0 => at,
@@ -19,8 +19,8 @@ fn about(rng: &mut Rng, period: u64, at: u64) -> u64 {
     }
 }
 
-/// A window is that of the newest admission if the clock is behind it, so each window of the clock holds at
-/// most the limit, whatever order the times come in.
+/// A request whose clock went back is judged in the window of the newest admission. So each window of the clock
+/// holds at most the limit, in whatever order the times come.
 #[test]
 fn invariant_6_windows_hold_the_limit_in_any_order() {
     for (text, most) in [("5/s algo fixed-window", 5), ("5/s algo interval", 5), ("5/s algo weighted-window", 5)] {
@@ -45,13 +45,13 @@ fn invariant_6_windows_hold_the_limit_in_any_order() {
     }
 }
 
-/// Beyond 65,535 per second the last window's count is kept rounded up. It may refuse what the exact count
-/// would admit, by no more than that rounding, and never the other way round.
+/// Above 65,535 per second the previous window's count is rounded up. The limiter may refuse what the exact
+/// count would admit, by no more than that rounding, and never admits what it would refuse.
 #[test]
 fn s04_a_coarse_weighted_window_errs_by_its_rounding_and_to_the_safe_side() {
     let policy = policy("1000000/s algo weighted-window");
     let (limit, period) = (u128::from(policy.limit), u128::from(policy.period));
-    // 20 bits of count and 32 of window leave 12: multiples of 2^8.
+    // 20 bits of count and 32 of window number leave 12 bits: multiples of 2^8.
     let grain = 1 << 8;
     let mut rng = Rng(4);
     let mut differing = 0;

@@ -1,4 +1,4 @@
-//! Pacing and warm-up: when requests depart. Virtual time, but for one test.
+//! Pacing and warm-up: when requests depart. All but one test run in virtual time.
 
 mod common;
 
@@ -59,8 +59,8 @@ impl Clock for Late {
     }
 }
 
-/// A sleeper that wakes late delays itself and nobody behind it: the n-th departure is n intervals after the first, and as much later as its own
-/// sleep was. No departure is early.
+/// A sleeper that wakes late delays itself and no sleeper behind it: the n-th departure is n intervals after
+/// the first, plus the delay of its own sleep. No departure is early.
 #[test]
 fn s08_pacing_with_late_sleepers() {
     for (text, interval) in [("100/s algo pacer", 10 * MS), ("100/s burst 1", 10 * MS), ("7/s algo pacer", 142_857_143)]
@@ -80,8 +80,9 @@ fn s08_pacing_with_late_sleepers() {
     }
 }
 
-/// The real clock shows the one thing that virtual time cannot: that the system sleeps as long as it is asked to. It never sleeps shorter. It sleeps longer
-/// on a busy machine, so that side is the best of 20 runs, and generous: a sleep of twice the time would fail in each of them.
+/// The real clock shows the one thing that virtual time cannot: that the system sleeps as long as it is asked
+/// to. It never sleeps shorter. It sleeps longer on a busy machine, so the upper bound is taken from the best
+/// of 20 runs, and it is generous: a sleep of twice the time would fail in each of them.
 #[test]
 fn s08_pacing_on_the_real_clock() {
     const DEPARTURES: u32 = 10;
@@ -144,7 +145,7 @@ fn s14_warm_up_threshold() {
     assert_eq!(cell.peek_at(0, 1).retry_after, 2 * SEC + 10 * MS);
 }
 
-/// Tries every `step` until `tries` in a row have passed; returns how many were needed before.
+/// Tries every `step` until `tries` in a row have passed. Returns the number of tries before those.
 fn warms(text: &str, step: u64, tries: u32) -> Option<u32> {
     let limiter = state(text);
     let mut row = 0;
@@ -174,7 +175,7 @@ fn s14_warm_up_at_slow_rates() {
         ("1/s algo warm-up warm 500ms", SEC),
         ("2/s algo warm-up warm 500ms", SEC / 2),
     ] {
-        // The first one passes; polled at just its rate it comes to pass each time.
+        // The first request passes. Polled at exactly its rate, the limiter comes to admit each time.
         assert_eq!(state(text).admit_at(0, 1), Verdict::Allowed, "{text}");
         let before = warms(text, interval, 1_000);
         assert!(before.is_some_and(|n| n < 100), "{text}: {before:?}");

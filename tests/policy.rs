@@ -131,7 +131,7 @@ fn error_messages() {
     assert_eq!(refused("1/s burst 1 burst 1").to_string(), "column 13: given twice, expected each option once");
 }
 
-/// What no text can say, or only a compiled policy can tell.
+/// Errors that no text can cause, and those that only a compiled policy shows.
 #[test]
 fn every_policy_error() {
     let compile = |policy: Policy| State::new(&policy).map(drop).expect_err("impossible");
@@ -246,7 +246,7 @@ proptest! {
         bears(&text);
     }
 
-    /// Pieces of the grammar in any order come further than bytes do.
+    /// Pieces of the grammar in any order reach more code than random bytes do.
     #[test]
     fn any_pieces_are_read_or_refused_within_them(pieces in prop::collection::vec(prop::sample::select(PIECES.to_vec()), 0..12)) {
         bears(pieces.concat().as_bytes());

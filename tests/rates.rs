@@ -20,7 +20,7 @@ fn earned(limit: u64, period: u64, time: u64) -> u128 {
 #[test]
 fn invariant_2_a_bucket_is_exact_over_a_billion_seconds() {
     for (limit, period) in RATES {
-        // More than refills in two hours, so that it is never full between two visits.
+        // More than refills in two hours, so that the bucket is never full between two visits.
         let burst = earned(limit, period, 2 * HOUR) as u64 + 1;
         let policy = Policy::new(limit, period).with_burst(burst);
         let bucket = State::new(&policy).unwrap();
@@ -36,8 +36,7 @@ fn invariant_2_a_bucket_is_exact_over_a_billion_seconds() {
     }
 }
 
-/// The same asked for one by one at just the time that is told: departures of 10⁵ takes, which between
-/// them cost all of 10⁹ s (or as many as the rate has in it).
+/// 10⁵ takes that are booked ahead depart at exact times. Together they cost all that the rate has in 10⁹ s.
 #[test]
 fn invariant_2_departures_are_exact_over_a_billion_seconds() {
     for (limit, period) in RATES {
@@ -46,7 +45,7 @@ fn invariant_2_departures_are_exact_over_a_billion_seconds() {
             let takes = all.min(100_000) as u64;
             let mut cost = (all / u128::from(takes)) as u64;
             if kind == Kind::WarmUp {
-                // Its store and its clock share a word, which leaves no room for such takes.
+                // The store and the clock of a warm-up share a word, which leaves no room for such takes.
                 if limit > 7 {
                     continue;
                 }
@@ -55,7 +54,7 @@ fn invariant_2_departures_are_exact_over_a_billion_seconds() {
             let mut policy = Policy::new(limit, period).with_kind(kind).with_burst(cost);
             policy.warm_up = if kind == Kind::WarmUp { 10 * period.min(MS) } else { 0 };
             let state = State::new(&policy).unwrap_or_else(|why| panic!("{policy}: {why}"));
-            // A warm-up is warm after these, and at its limit from there on.
+            // After these a warm-up is warm, and departs at its limit from then on.
             let warm = if kind == Kind::WarmUp { takes.min(20) } else { 0 };
             let mut first = 0;
             for k in 0..=takes {
@@ -83,7 +82,7 @@ fn invariant_2_windows_are_exact_over_a_billion_seconds() {
         let days = LONG / DAY;
         let taken: u64 = (0..days).map(|d| window.take_up_to_at(d * DAY, NEVER)).sum();
         let want = match algorithm {
-            // The last window's count still weighs in full at the start of the next.
+            // The previous window's count still weighs in full at the start of the next.
             "weighted-window" => days.div_ceil(2) * day,
             _ => days * day,
         };
@@ -141,7 +140,7 @@ fn invariant_2_the_start_of_the_clock_does_not_matter() {
     }
 }
 
-/// Where the clock is documented to be converted without rounding, and where it cannot be.
+/// The clock conversion is exact where it is documented to be, and cannot be elsewhere.
 #[test]
 fn invariant_2_the_grid_is_exact_where_it_says() {
     let step = |limit, period| {

@@ -19,7 +19,7 @@ fn full(text: &str, on_full: OnFull) -> Table {
     table
 }
 
-/// Keys that have no slot in a full table: what is told of each, by a peek and then by a check.
+/// Keys that have no slot in a full table: the reasons that a peek and then a check give for each.
 fn newcomers(table: &Table) -> Vec<(Verdict, Reason)> {
     let mut told = Vec::new();
     for key in 100_000u64..100_050 {

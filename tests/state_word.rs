@@ -1,5 +1,5 @@
-//! docs/state-word.md, followed to the letter in another hand: the words must be the library's own, bit for
-//! bit. What that page promises another language may rely on.
+//! A second implementation, written from docs/state-word.md alone. Its words must equal the library's, bit for
+//! bit, because other languages rely on that page.
 
 mod common;
 
@@ -11,7 +11,7 @@ use tollbar::{Anchor, Kind, Policy, Shared, Verdict};
 
 const H: u128 = 1 << 61;
 
-/// What a step makes of a word: the verdict and the word after it.
+/// The outcome of a step: the verdict and the word after it.
 type Stepped = (Verdict, u128);
 
 fn gcd(a: u128, b: u128) -> u128 {
@@ -22,7 +22,7 @@ fn gcd(a: u128, b: u128) -> u128 {
     }
 }
 
-/// The section "The grid": S, and the clock in units.
+/// The page's section "The grid": S, and the clock in units.
 struct Grid {
     s: u128,
     limit: u128,
@@ -117,7 +117,7 @@ fn fixed_window(policy: &Policy, limit: u64, word: u128, now: u64, cost: u128) -
     }
 }
 
-/// With limits whose two counters fit as they are.
+/// For limits whose two counters fit without rounding.
 fn weighted_window(policy: &Policy, word: u128, now: u64, cost: u128) -> Stepped {
     let bits = 64 - policy.limit.leading_zeros();
     let (limit, period, now) = (u128::from(policy.limit), u128::from(policy.period), u128::from(now));

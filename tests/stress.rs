@@ -1,5 +1,5 @@
-//! Real threads on the shared states. What loom proves of two or three threads and a few steps is
-//! looked at here with sixteen, millions of times.
+//! Sixteen real threads on the shared states, for millions of steps. Loom proves the same properties for two or
+//! three threads and a few steps.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,7 +65,7 @@ fn a_frozen_clock_gives_exactly_the_burst() {
 fn stale_clocks_gain_nothing() {
     const FROM: u64 = 10_000 * MS;
     const LENGTH: u64 = 1_000 * MS;
-    // At most so many over the whole of the time, from the stalest clock on: 1,010 ms.
+    // The most permits over the whole time, counted from the stalest clock on: 1,010 ms.
     for (policy, most) in [
         ("10000/s burst 50", 50 + 10_100),
         ("100/10ms algo interval", 100 * 101 + 100),
@@ -93,7 +93,8 @@ fn stale_clocks_gain_nothing() {
             }
         });
         assert!(given <= most, "{policy}: {given} > {most}");
-        // Not those whose windows end while a clock is stale, and a strict window, which counts a segment too much.
+        // Without policies whose windows end while a clock is stale, and without a strict window, which counts
+        // a segment too much.
         if !policy.contains("us ") && !policy.contains("strict") {
             assert!(given * 100 >= most * 95, "{policy}: only {given} of {most}");
         }
@@ -124,7 +125,7 @@ fn edges_are_crossed_exactly() {
                 let now = 5 * MS + n as u64 * step;
                 let given: u64 = (0..EACH).map(|_| admit(&shared, now)).sum();
                 count.fetch_add(given, Ordering::Relaxed);
-                // Nobody is still in this step when the next one begins.
+                // No thread is still in this step when the next one begins.
                 edge.wait();
             }
             0

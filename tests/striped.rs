@@ -38,7 +38,7 @@ fn together(f: impl Fn(u64) -> u64 + Sync) -> u64 {
     })
 }
 
-/// Sixteen threads that all ask until they are refused: the burst without the credit, to the permit.
+/// Sixteen threads ask until they are refused: together they get the shared burst, to the permit.
 #[test]
 fn invariant_1_a_frozen_clock_admits_exactly_the_shared_burst() {
     for (text, rounds) in [("1000/s burst 1000000", 3), ("1000/s burst 1000", 100), ("1000/s burst 40", 100)] {
@@ -53,7 +53,7 @@ fn invariant_1_a_frozen_clock_admits_exactly_the_shared_burst() {
     }
 }
 
-/// Threads that stop early leave what they have in advance, and it is no more than C, for nobody.
+/// Threads that stop early leave their credit unused, and it is at most C.
 #[test]
 fn threads_that_end_leave_no_more_than_the_credit() {
     let mut least = u64::MAX;
@@ -64,12 +64,12 @@ fn threads_that_end_leave_no_more_than_the_credit() {
         assert!(taken <= limiter.burst() && taken + limiter.credit() >= limiter.burst(), "{most}: {taken}");
         least = least.min(taken);
     }
-    // It does happen.
+    // The case does happen.
     assert!(least < striped("1000/s burst 1000").burst(), "{least}");
 }
 
-/// Time that goes on under them, each thread's off by up to 10 ms, with slices that end and resets of nothing:
-/// what all are given is within the bound of the whole time.
+/// Threads stay within the bound of the whole time while time goes on, each thread's clock is off by up to 10
+/// ms, and slices end.
 #[test]
 fn invariant_1_threads_stay_within_the_bound_while_time_goes_on() {
     const STEPS: u64 = 150_000;
@@ -93,13 +93,13 @@ fn invariant_1_threads_stay_within_the_bound_while_time_goes_on() {
         let length = STEPS * step + 10 * MS;
         let rate = (u128::from(length) * u128::from(policy.limit) / u128::from(policy.period)) as u64;
         assert!(taken <= policy.burst + rate + 1, "{text}: {taken} > {rate}");
-        // What expires is less than a hundredth of what comes in.
+        // Credit that expires is less than a hundredth of the permits that the rate brings.
         let asked = STEPS * 29 / 2;
         assert!(taken >= asked.min(rate) / 100 * 95, "{text}: {taken} of {rate}, {asked} asked");
     }
 }
 
-/// A reset gives the shared burst again, credit stays: each is at most the burst.
+/// A reset gives the shared burst again, and threads keep their credit: each reset adds a burst at most.
 #[test]
 fn resets_beside_threads_give_at_most_a_burst_each() {
     const RESETS: u64 = 200;
@@ -125,7 +125,8 @@ fn resets_beside_threads_give_at_most_a_burst_each() {
     assert_eq!(drain(&limiter, HOUR, 1), 0);
 }
 
-/// A thread's credit belongs to one limiter: thousands of them, also where others have been, are each a whole one.
+/// A thread's credit belongs to one limiter. Each of thousands of limiters gives its whole burst, also one that
+/// lies where another has been.
 #[test]
 fn limiters_come_and_go() {
     for _ in 0..5 {
@@ -141,13 +142,13 @@ fn limiters_come_and_go() {
     }
 }
 
-/// The clock is asked for what is not in the purse, and for nothing else.
+/// The clock is read only if the thread's credit does not pay for the request.
 #[test]
 fn credit_is_spent_without_the_clock() {
     let clock = Manual::new(HOUR);
     let limiter = Striped::with(&policy("1000/s burst 1000"), &clock).unwrap();
     assert_eq!(limiter.admit(1), Verdict::Allowed);
-    // After this time nothing is admitted any more; credit is.
+    // After this time the shared word admits nothing any more; credit is still spent.
     clock.set(u64::MAX);
     let mut without = 0;
     while limiter.admit(1) == Verdict::Allowed {

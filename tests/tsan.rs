@@ -1,7 +1,7 @@
 //! The shared states and the clock under the thread sanitizer: see tests/tsan.sh.
 //!
-//! No test harness, leaked states, and a barrier of its own: the standard library is not built with the
-//! sanitizer, so what it synchronises with inside would be reported as races.
+//! The standard library is not built with the sanitizer, so its own synchronisation would be reported as races.
+//! Hence no test harness, leaked states, and a barrier of this file's own.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,7 +28,7 @@ fn leak<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))
 }
 
-/// What the threads' calls of `f(thread)` add up to.
+/// The sum of the results of `f(thread)`.
 fn together(f: impl Fn(u32) -> u64 + Copy + Send + 'static) -> u64 {
     let gate = leak(Gate(AtomicU32::new(0)));
     let run = move |n| {
@@ -53,7 +53,7 @@ fn main() {
         let given = together(move |thread| {
             let mut given = 0;
             for round in 0..ROUNDS {
-                // Time goes on, and each thread's is a little off.
+                // Time goes on, and each thread's clock is a little off.
                 let now = 1_000_000 + round * 50 + u64::from(thread) * 20;
                 given += u64::from(state.admit_at(now, 1) == Verdict::Allowed);
                 given += match round % 64 {
@@ -94,7 +94,7 @@ fn main() {
         let given = together(move |thread| {
             let mut given = 0;
             for round in 0..ROUNDS {
-                // Slices of a second end in between, so that seats change hands.
+                // Slices of a second end meanwhile, so that seats change hands.
                 let now = 1_000_000 + round * 1_000_000 + u64::from(thread) * 20;
                 given += u64::from(limiter.admit_at(now, 1) == Verdict::Allowed);
                 given += match round % 64 {

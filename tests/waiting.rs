@@ -1,4 +1,5 @@
-//! Waiting for permits: what cannot fit is refused at once, and sleepers are bounded.
+//! Waiting for permits: a request that cannot pass in time is refused at once, and the number of sleepers is
+//! bounded.
 
 mod common;
 
@@ -13,7 +14,7 @@ use tollbar::clock::{Clock, Manual};
 use tollbar::limiter::Cell;
 use tollbar::{Limiter, Verdict};
 
-/// Counts the allocations of each thread, so that "memory is flat" can be said of the calls alone.
+/// Counts the allocations of each thread, so that a test can assert that a call allocates nothing.
 struct Counting;
 
 thread_local! {
@@ -43,7 +44,7 @@ fn s17_a_wait_that_cannot_fit_is_refused_at_once() {
     assert!(limiter.check(1).is_allowed());
     let word = limiter.shared().word();
 
-    // The least of many: the others measure the machine's load.
+    // The shortest of many calls: the longer ones measure the machine's load.
     let mut least = Duration::MAX;
     for _ in 0..100 {
         let begun = Instant::now();
@@ -59,7 +60,7 @@ fn s17_a_wait_that_cannot_fit_is_refused_at_once() {
 
 #[test]
 fn s17_a_wait_that_fits_sleeps_just_as_long_as_it_must() {
-    // The last one fits exactly; a nanosecond less does not.
+    // The last wait fits exactly; with a nanosecond less it does not.
     for (patience, passes) in [(200 * MS, true), (200 * MS - 1, false)] {
         for algorithm in ["gcra", "interval", "fixed-window", "sliding-log", "pacer"] {
             let limiter = Limiter::with(state(&format!("1/200ms algo {algorithm}")), Manual::new(SEC));
@@ -82,7 +83,7 @@ fn s17_sleepers_wake_one_after_the_other() {
     assert_eq!(woken, [0, 100 * MS, 200 * MS, 300 * MS, 400 * MS]);
 }
 
-/// Time that stands still, and sleepers that sleep until the test lets them go.
+/// A clock that stands still, whose sleepers sleep until the test lets them go.
 #[derive(Default)]
 struct Gate {
     open: Mutex<bool>,
@@ -103,9 +104,8 @@ impl Clock for &Gate {
     }
 }
 
-/// 10⁵ callers with a cap of 100. A hundred of them are threads that fall asleep and stay so until the
-/// rest is over; the rest are 99,900 calls made by eight more threads, each of which is in the position
-/// of a caller that finds the sleepers' places taken.
+/// 10⁵ callers with a cap of 100. A hundred of them are threads that fall asleep and stay so until the rest is
+/// over. The others are 99,900 calls made by eight more threads, all of which find the sleepers' places taken.
 #[test]
 fn s21_callers_cannot_pile_up() {
     const CAP: u32 = 100;
@@ -138,7 +138,7 @@ fn s21_callers_cannot_pile_up() {
                     let before = ALLOCATED.with(ThreadCell::get);
                     let begun = Instant::now();
                     for _ in 0..calls {
-                        // There is time enough for it to pass: what is missing is a place to sleep.
+                        // The request could pass in time, but there is no place to sleep.
                         let answer = limiter.wait(1, HOUR);
                         assert_eq!((answer.verdict, answer.retry_after), (Verdict::Denied, u64::from(CAP + 1) * MS));
                         refused.fetch_add(1, Relaxed);

@@ -1,5 +1,5 @@
-//! What a table needs to know of a sliding window or log before any key has one: its side words, its limits,
-//! and when a state word has expired. How slots change hands is tested in src/limiter/head.
+//! Sliding windows and logs as a table's keys have them: their side words, their limits, and when a state word
+//! has expired. Tests of slots that change hands are in src/limiter/head.
 
 use tollbar::algorithm::sliding_log::KeyedLog;
 use tollbar::algorithm::sliding_window::{Mark, SlidingWindow};
@@ -42,7 +42,7 @@ fn a_window_expires_when_its_ring_is_fresh() {
             let expires = window.expires_at(window.pack(Mark { segment, count: 1 }));
             assert_eq!(ring.peek_at(expires, 1).reset_after, 0, "{text}, {at}");
             assert!(ring.peek_at(expires - 1, 1).reset_after > 0, "{text}, {at}");
-            // And the count, which says what all keys before have had, does not matter.
+            // The count, which includes the permits of all keys before, does not matter.
             assert_eq!(window.expires_at(window.pack(Mark { segment, count: 2 })), expires);
         }
     }
@@ -79,7 +79,7 @@ fn a_window_anchored_to_a_first_request_is_not_keyed() {
     let anchored = policy("5/60s algo sliding-window segments 6 anchor first");
     assert!(SlidingWindow::new(&anchored).is_ok());
     assert_eq!(SlidingWindow::keyed(&anchored), Err(PolicyError::OptionMismatch));
-    // What is wrong with it anyway is said first.
+    // An error that has nothing to do with the anchor comes first.
     let segments = policy("5/60s algo sliding-window segments 7 anchor first");
     assert_eq!(SlidingWindow::keyed(&segments), Err(PolicyError::Segments));
 }
@@ -109,15 +109,15 @@ fn a_log_has_as_many_entries_as_its_period_allows() {
     assert_eq!(log(1, 0), Err(PolicyError::PeriodZero));
 }
 
-/// The grain's end and a period: at most a sixteenth later than the newest entry has left, where the limit
-/// leaves room for that.
+/// A log expires a period after the end of its newest entry's grain: at most a sixteenth of the period late, if
+/// the limit leaves room for that.
 #[test]
 fn a_log_expires_with_its_newest_entry() {
     for (limit, period) in [(1, 1_000), (100, 1_000_000), (4_096, 1_000_000_000), (5, 60_000_000_000)] {
         let keyed = log(limit, period).unwrap();
         let mut before = 0;
         let mut steps = 0;
-        // Whatever the word: its time is in the upper bits.
+        // For any word: its time is in the upper bits.
         for n in 0..=u64::MAX >> 54 {
             let expires = keyed.expires_at(n << 54);
             assert!(expires >= before);

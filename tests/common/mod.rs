@@ -1,5 +1,5 @@
-//! What the integration tests share: names for times, the golden traces, and a small generator of
-//! numbers that look random and are the same in every run.
+//! What the integration tests share: names for times, the golden traces, and a small generator of pseudo-random
+//! numbers that are the same in every run.
 #![allow(dead_code)] // each test program uses a part of it
 
 mod bound;
@@ -57,12 +57,12 @@ fn steps(length: u64, counts: &[u64]) -> Vec<u64> {
     parts.flat_map(|(n, i)| evenly(*n, i * length, (i + 1) * length)).collect()
 }
 
-/// Which of the requests at `times`, each for one permit, are admitted.
+/// Admissions of requests for one permit each at `times`.
 pub fn admitted(state: &impl Shared, times: &[u64]) -> Vec<u64> {
     times.iter().copied().filter(|now| state.check_at(*now, 1).is_allowed()).collect()
 }
 
-/// The answers to requests for one permit, as `T` and `F`.
+/// Admissions of requests for one permit each, as `T` and `F`.
 pub fn answers(state: &impl Shared, times: &[u64]) -> String {
     times.iter().map(|now| if state.check_at(*now, 1).is_allowed() { 'T' } else { 'F' }).collect()
 }

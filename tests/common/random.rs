@@ -1,4 +1,4 @@
-//! Numbers that look random.
+//! Pseudo-random numbers.
 
 /// SplitMix64: the same numbers from the same seed.
 pub struct Rng(pub u64);

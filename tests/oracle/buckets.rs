@@ -68,7 +68,7 @@ impl Model for Bucket {
     }
 }
 
-/// Departures: each take goes when the ones before are paid, if they are not paid by then.
+/// Departures: a take goes once all takes before it are paid for.
 pub struct Departures {
     interval: Q,
     slack: Q,
@@ -148,7 +148,7 @@ impl Refill {
         refill
     }
 
-    /// The level in an interval; before the one it is known for, what comes between has not come yet.
+    /// The level in an interval. For an interval before `at`, the refills between the two are taken off.
     fn level(&self, interval: i128) -> i128 {
         (self.level + (interval - self.at) * self.limit).min(self.burst.into())
     }
@@ -183,17 +183,17 @@ impl Model for Refill {
     }
 }
 
-/// Guava's `SmoothWarmingUp`, with what is documented of ours: times in units of `1/unit` permit, the
-/// store in `2^fine` levels a permit, integrals rounded as whole curves, idleness counted from one
-/// interval after the last take was paid.
+/// Guava's `SmoothWarmingUp` with our documented differences: times in units of `1/unit` permit, the store in
+/// `2^fine` levels per permit, integrals as differences of rounded curves, and idleness from one interval after
+/// the last take was paid.
 pub struct Trapezoid {
     policy: Policy,
-    /// Units of a permit, and in a nanosecond.
+    /// Units per permit, and per nanosecond.
     unit: u64,
     rate: Q,
     fine: u32,
     full: u64,
-    /// The price of emptying a store of so many levels.
+    /// The price of emptying a store of `level` levels.
     prices: Vec<u64>,
     next_and_level: Option<(u64, u64)>,
 }

@@ -1,5 +1,5 @@
-//! The oracle: each algorithm once more, from its definition, in exact rational arithmetic and
-//! without a thought for speed or size; and the comparison of the two on random traces.
+//! The oracle: each algorithm a second time, written from its definition in exact rational arithmetic, without
+//! regard to speed or size; and the comparison of the two on random traces.
 #![allow(dead_code)] // each test program uses a part of it
 
 pub mod buckets;
@@ -17,7 +17,7 @@ pub fn q(n: impl Into<BigInt>) -> Q {
     Q::from_integer(n.into())
 }
 
-/// Rounded up, as a clock reading; what lies before the clock's zero is its zero.
+/// Rounds up to a clock reading; times before the clock's zero become 0.
 pub fn ceil(x: &Q) -> u64 {
     if x.is_negative() {
         return 0;
@@ -25,7 +25,7 @@ pub fn ceil(x: &Q) -> u64 {
     x.ceil().to_integer().to_u64().expect("a time in range")
 }
 
-/// Rounded down; 0 if negative.
+/// Rounds down; 0 if negative.
 pub fn floor(x: &Q) -> u64 {
     if x.is_negative() {
         return 0;
@@ -33,12 +33,12 @@ pub fn floor(x: &Q) -> u64 {
     x.floor().to_integer().to_u64().expect("a number in range")
 }
 
-/// Which answer is asked for, where the clock's conversion is documented to be rounded.
+/// Which of two answers the oracle gives, where the clock's conversion is documented to be rounded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The exact one.
+    /// The exact answer.
     Exact,
-    /// With one unit less of debt: what a limiter may answer at the most.
+    /// The answer with one unit less of debt: the most that a limiter may admit.
     Lenient,
 }
 
@@ -54,7 +54,7 @@ pub trait Model {
     fn fits(&self, now: u64, cost: u64, side: Side) -> bool;
     /// The largest cost that is not "never".
     fn most(&self) -> u64;
-    /// Notes a request and what became of it.
+    /// Records a request and its verdict.
     fn settle(&mut self, now: u64, cost: u64, passed: bool);
     /// Permits left.
     fn remaining(&self, now: u64, side: Side) -> u64;
@@ -71,7 +71,7 @@ pub trait Model {
     }
 }
 
-/// What the clock readings of a trace are multiples of.
+/// The nanoseconds of which a trace's clock readings are multiples.
 #[derive(Clone, Copy)]
 pub struct Step(pub u64);
 

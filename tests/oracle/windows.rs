@@ -86,8 +86,8 @@ impl Weighted {
         self.counts.get(&window).copied().unwrap_or(0)
     }
 
-    /// The window of a request and the time since its start: the start of the latest known, if the
-    /// clock is before it.
+    /// The window in which a request is judged, and the time since its start. If the clock is before the latest
+    /// known window, it is the start of that window.
     fn at(&self, now: u64) -> (u64, u64) {
         if now / self.period < self.latest {
             (self.latest, 0)
@@ -124,7 +124,7 @@ impl Model for Weighted {
     fn remaining(&self, now: u64, _: Side) -> u64 {
         floor(&(q(self.limit) - self.estimate(now)))
     }
-    /// The estimate never rises while nobody is admitted: halve the time until the first that fits.
+    /// The estimate never rises while no request is admitted: halve the time until the first that fits.
     fn admits_at(&self, now: u64, cost: u64, side: Side) -> u64 {
         let (mut fails, mut fits) = (now, (self.at(now).0 + 2) * self.period);
         if self.fits(now, cost, side) {
@@ -183,7 +183,7 @@ impl Segments {
         }
     }
 
-    /// What counts at a time since the origin.
+    /// The permits that count at a time since the origin.
     fn used(&self, since: u64) -> Q {
         let (segment, elapsed) = self.at(since);
         let whole = if self.mode == Mode::Strict { self.segments } else { self.segments - 1 };
@@ -231,7 +231,7 @@ impl Model for Segments {
         }
         let origin = self.origin(now);
         let since = now.saturating_sub(origin);
-        // The first segment at whose end it fits, then the first instant of it.
+        // The first segment at whose end the cost fits, then the first instant of that segment.
         let (first, _) = self.at(since);
         let segment = (first..).find(|s| self.fits_since((s + 1) * self.length - 1, cost)).unwrap();
         let (mut low, mut high) = (max(since, segment * self.length), (segment + 1) * self.length - 1);
@@ -265,7 +265,7 @@ impl Times {
         }
     }
 
-    /// A clock that went back is at the newest entry's time.
+    /// A request whose clock went back is judged at the newest entry's time.
     fn judged(&self, now: u64) -> u64 {
         max(now, self.entries.back().copied().unwrap_or(0))
     }
@@ -300,7 +300,7 @@ impl Model for Times {
         if self.fits(now, cost, side) {
             return now;
         }
-        // It can only change when an entry leaves.
+        // The answer can only change when an entry leaves.
         let mut leave: Vec<u64> = self.entries.iter().map(|t| t + self.period).filter(|t| *t > now).collect();
         leave.dedup();
         leave.into_iter().find(|t| self.fits(*t, cost, side)).unwrap()
