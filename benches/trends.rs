@@ -1,6 +1,6 @@
-//! Criterion's trends: each algorithm, allowed and denied, at the caller's time and on the TSC clock, by
-//! one thread and by two on one limiter, in Rust and, where TOLLBAR_LIBRARY names the C library, through it.
-//! The figures that are promised are ratios of one run: `benches/ratios`.
+//! Criterion's trends: each algorithm, allowed and denied, at the caller's time and on the TSC clock, by one
+//! thread and by two on one limiter. In Rust and, if TOLLBAR_LIBRARY names the C library, through C. The
+//! promised figures are ratios of one run: `benches/ratios`.
 
 // For the group that criterion's macro makes.
 #![allow(missing_docs)]
@@ -28,7 +28,7 @@ const OPEN: [(&str, &str); 8] = [
     ("warm-up", "20000000/s algo warm-up warm 1us"),
 ];
 
-/// Policies that admit one request a day.
+/// Policies that admit one request per day.
 fn shut(name: &str) -> String {
     let warm = if name == "warm-up" { " warm 1h" } else { "" };
     format!("1/day algo {name}{warm}")
@@ -39,7 +39,7 @@ fn state(text: &str) -> State {
     State::new(&policy).unwrap_or_else(|wrong| panic!("{text}: {wrong}"))
 }
 
-/// One call, at a time of the caller's that the clock's users ignore.
+/// One call at a caller's time, which callers that read a clock ignore.
 type Call = Box<dyn Fn(u64) + Sync>;
 
 fn rust(text: &str) -> [(&'static str, Call); 2] {
@@ -53,7 +53,7 @@ fn rust(text: &str) -> [(&'static str, Call); 2] {
     ]
 }
 
-/// A limiter of the C library, for any number of threads as its header says.
+/// A limiter of the C library, which any number of threads may call.
 #[derive(Clone, Copy)]
 struct Handle(*const c_void);
 // SAFETY: tollbar.h [C5].
@@ -94,7 +94,7 @@ fn c(library: &Library, text: &str) -> [(&'static str, Call); 2] {
 
 const START: u64 = 1_000_000_000_000;
 
-/// `operations` calls by each of `threads`, at times that go on; the time of the slowest.
+/// Each of `threads` makes `operations` calls at growing times. Returns the time of the slowest.
 fn run(call: &Call, threads: u64, operations: u64, from: &AtomicU64) -> Duration {
     let start = from.fetch_add(operations * 100, Ordering::Relaxed);
     let work = || (0..operations).for_each(|i| call(start + i * 100));
@@ -128,7 +128,7 @@ fn algorithms(criterion: &mut Criterion) {
 
 criterion_group! {
     name = trends;
-    // 128 rows: short ones.
+    // Short measurements, because there are 128 rows.
     config = Criterion::default().warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(1)).sample_size(20);
     targets = algorithms
 }

@@ -1,19 +1,19 @@
-//! The C library that `make lib` builds, loaded as a program would.
+//! The C library that `make lib` builds, loaded as a C program would load it.
 
 use std::ffi::{c_char, c_void, CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 
 type FromText = unsafe extern "C" fn(*const c_char, *mut *mut c_void, *mut c_void) -> i32;
-/// tollbar_limiter_check_at.
+/// The type of `tollbar_limiter_check_at`.
 pub type LimiterCheckAt = unsafe extern "C" fn(*const c_void, u64, u64, *mut c_void) -> i32;
-/// tollbar_limiter_check.
+/// The type of `tollbar_limiter_check`.
 pub type LimiterCheck = unsafe extern "C" fn(*const c_void, u64, *mut c_void) -> i32;
 
 /// A loaded libtollbar.so.
 pub struct Library(*mut c_void);
 
 impl Library {
-    /// Loads it; a benchmark without it has nothing to say.
+    /// Loads the library; panics if that fails.
     pub fn open(path: &OsStr) -> Library {
         let name = CString::new(path.as_bytes()).expect("no NUL in a path");
         // SAFETY: a NUL-terminated path; the library's constructors do nothing.
@@ -22,7 +22,7 @@ impl Library {
         Library(handle)
     }
 
-    /// An exported function.
+    /// The address of an exported function; panics if there is none.
     pub fn symbol(&self, name: &str) -> *mut c_void {
         let c_name = CString::new(name).expect("no NUL in a name");
         // SAFETY: the handle is open for the life of the program.
@@ -31,7 +31,7 @@ impl Library {
         symbol
     }
 
-    /// What one of the `_from_text` functions makes.
+    /// The object that one of the `_from_text` functions makes from `text`.
     pub fn made(&self, with: &str, text: &str) -> *mut c_void {
         let text = CString::new(text).expect("no NUL in a policy");
         let mut out = std::ptr::null_mut();

@@ -15,7 +15,7 @@ type HotKeysNew = unsafe extern "C" fn(*const c_void, u32, *mut *mut c_void) -> 
 type HotKeysCheckAt = unsafe extern "C" fn(*mut c_void, u32, *const u8, usize, u64, u64) -> i32;
 type TableCheckManyAt = unsafe extern "C" fn(*const c_void, u64, *const Request, usize, *mut i32) -> i32;
 
-/// tollbar_policy_spec.
+/// `tollbar_policy_spec`.
 #[repr(C)]
 struct Spec {
     struct_size: u32,
@@ -24,7 +24,7 @@ struct Spec {
     narrow: [u32; 6],
 }
 
-/// tollbar_table_options.
+/// `tollbar_table_options`.
 #[repr(C)]
 struct Options {
     struct_size: u32,
@@ -40,7 +40,7 @@ struct Options {
 /// TOLLBAR_TABLE_SEEDED.
 const SEEDED: u32 = 1;
 
-/// tollbar_decision.
+/// `tollbar_decision`.
 #[repr(C)]
 struct Decision {
     struct_size: u32,
@@ -50,7 +50,7 @@ struct Decision {
     reserved: u32,
 }
 
-/// tollbar_request.
+/// `tollbar_request`.
 #[repr(C)]
 struct Request {
     key: *const u8,
@@ -60,7 +60,7 @@ struct Request {
     reserved: u32,
 }
 
-/// All of them.
+/// All hot calls of the C library.
 pub fn all(path: &OsStr) -> Vec<Call> {
     let library = Library::open(path);
     // SAFETY: the symbols have these signatures in tollbar.h.
@@ -97,7 +97,7 @@ pub fn all(path: &OsStr) -> Vec<Call> {
         (0..WARM).for_each(|_| assert_eq!(hot_at(hot, 0, key[0].as_ptr(), 8, START - 1, 1), 0));
         hot_at
     };
-    // A call that is meant to pass must, and the other way round: what is refused may be cheaper.
+    // Each call asserts its verdict, because a refusal may cost less than an admission.
     let expect = |wanted: i32, code: i32| assert!(code == wanted, "{code}");
     vec![
         call("C tollbar_cell_check_at", 1, move |now| {
@@ -180,11 +180,12 @@ fn table(library: &Library, check_at: TableCheckAt) -> *mut c_void {
     table
 }
 
-/// One of which every slot has been used, and what is in them has expired.
+/// A table of which every slot has been used by a key that has expired since.
 fn flooded(library: &Library, check_at: TableCheckAt) -> *mut c_void {
     let table = empty(library);
     for index in 0..8 * CAPACITY {
-        // Ten milliseconds apart, and the last some minutes ago. One in some hundreds finds no place, which is as good.
+        // The keys come ten milliseconds apart, the last some minutes before `START`. About one in some
+        // hundreds finds no slot; the others fill the table as well.
         let now = START / 5 + index * 10_000_000;
         // SAFETY: a live table and key.
         assert!(matches!(unsafe { check_at(table, 0, key(index).as_ptr(), 8, now, 1, null_mut()) }, 0 | 1));

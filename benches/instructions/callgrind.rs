@@ -1,21 +1,21 @@
-//! callgrind, asked from within the program that it runs.
+//! Requests to callgrind from within the program that it runs.
 
 use std::path::{Path, PathBuf};
 
 /// The environment variable with the file that callgrind writes to.
 pub const OUT: &str = "TOLLBAR_CALLGRIND_OUT";
 
-// Of valgrind.h and callgrind.h, which promise that they stay.
+// The numbers of valgrind.h and callgrind.h, which promise that they stay.
 const RUNNING_ON_VALGRIND: u64 = 0x1001;
 const DUMP_STATS: u64 = 0x4354_0000;
 const ZERO_STATS: u64 = DUMP_STATS + 1;
 
-/// Whether it does.
+/// Whether the program runs under callgrind.
 pub fn runs() -> bool {
     request(RUNNING_ON_VALGRIND) != 0
 }
 
-/// The instructions that `work` takes, with a few of the counting's own.
+/// The instructions of `work`, and a few that the counting itself takes.
 pub fn counted(work: impl FnOnce()) -> u64 {
     let out = PathBuf::from(std::env::var_os(OUT).expect("started by this program"));
     request(ZERO_STATS);
@@ -27,7 +27,7 @@ pub fn counted(work: impl FnOnce()) -> u64 {
     line.and_then(|count| count.trim().parse().ok()).expect("a total")
 }
 
-/// Removes its files.
+/// Removes callgrind's files.
 pub fn clean(out: &Path) {
     for (_, file) in dumps(out) {
         let _ = std::fs::remove_file(file);
@@ -46,7 +46,8 @@ fn dumps(out: &Path) -> impl Iterator<Item = (u64, PathBuf)> {
     })
 }
 
-/// A request of valgrind's: instructions that do nothing on a processor. The answer, 0 on a processor.
+/// Makes a request to valgrind, by instructions that do nothing on a processor. Returns the answer, 0 on a
+/// processor.
 #[cfg(target_arch = "x86_64")]
 fn request(what: u64) -> u64 {
     let arguments = [what, 0, 0, 0, 0, 0];

@@ -1,6 +1,6 @@
 //! `tools/instructions.sh`: the instructions of the hot calls, counted by callgrind and compared with those in
-//! `benches/instructions.txt`. Counts do not depend on what else the machine does, so a call that has become dearer
-//! shows here even where times are too noisy to say so.
+//! `benches/instructions.txt`. Counts do not depend on what else the machine does, so they show a call that has
+//! become dearer even where times are too noisy.
 //!
 //! The program starts itself again under valgrind. With `--record` it writes the file anew.
 
@@ -15,20 +15,20 @@ use std::process::{Command, ExitCode};
 
 /// One hot call.
 pub struct Call {
-    /// What it is called in the file.
+    /// The call's name in the file.
     pub name: &'static str,
-    /// Makes it once, at a time of the caller's that goes on.
+    /// Makes the call once, at a caller's time that grows from call to call.
     pub once: Box<dyn FnMut(u64)>,
-    /// Requests that it decides about.
+    /// The requests that one call decides.
     pub requests: u64,
 }
 
-/// Calls that are counted together: enough that a tenth of an instruction shows.
+/// Calls that are counted together: enough to show a tenth of an instruction.
 const CALLS: u64 = 256;
-/// The least of so many counts: now and then the time-stamp clock compares itself with the system's, by the time
-/// that goes by and not by the calls.
+/// The number of counts, of which the least is taken. Now and then the time-stamp clock compares itself with
+/// the system's clock, whenever the time for it has come, and that costs instructions which are not the call's.
 const TRIES: usize = 5;
-/// Where the caller's time starts, and how it goes on.
+/// The caller's first time, in nanoseconds.
 pub const START: u64 = 1_000_000_000_000;
 const STEP: u64 = 100;
 
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     calls.extend(c_calls::all(&library));
     calls.extend(rust_calls::all());
     let mut counts: Vec<_> = calls.iter_mut().map(|call| (call.name, count(call))).collect();
-    // What the loop and the call of the closure take is nobody's.
+    // The instructions of the loop and of the call of the closure belong to no call.
     let (_, nothing) = counts.remove(0);
     for ((_, count), call) in counts.iter_mut().zip(&calls[1..]) {
         *count = (*count - nothing) / call.requests as f64;
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     record::compare(&counts)
 }
 
-/// Instructions of a call.
+/// The instructions of one `once`.
 fn count(call: &mut Call) -> f64 {
     let mut now = START;
     let mut some = |call: &mut Call| {
@@ -79,8 +79,8 @@ fn under_valgrind() -> ExitCode {
         .arg(here)
         .args(std::env::args().skip(1))
         .env(callgrind::OUT, &out)
-        // The processor's extensions choose among libc's copies of memory, which some calls make: without
-        // them every processor has the same ones.
+        // libc chooses its copies of memory, which some calls make, by the processor's extensions. Without
+        // these extensions it chooses the same on every processor.
         .env("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-ERMS,-FSRM,-SSSE3,-SSE4_1,-SSE4_2")
         .status();
     callgrind::clean(&out);

@@ -1,15 +1,15 @@
-//! `benches/instructions.txt`: what the calls took when it was recorded.
+//! `benches/instructions.txt`: the recorded counts.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// A count may differ by so much before anything is said.
+/// The share by which a count may differ from the recorded one.
 const TOLERANCE: f64 = 0.03;
 
 const HEAD: &str = "\
-# Instructions of a call, counted by callgrind at the caller's time unless the clock is named: the call itself, of keys
-# of 8 bytes, in a table of which half is taken. Written by `tools/instructions.sh --record`, compared in `make test`.
-# They are the compiler's as much as ours: the comparison fails under another rustc, until they are recorded with that one.
+# Instructions of a call, counted by callgrind, at the caller's time unless a clock is named. Keys have 8 bytes, and half
+# of the table's slots are taken. Written by `tools/instructions.sh --record`, compared in `make test`.
+# Counts depend on the compiler, too: the comparison fails under another rustc until counts are recorded with that one.
 ";
 
 /// Writes the file anew.
@@ -22,8 +22,8 @@ pub fn write(counts: &[(&str, f64)]) {
     print!("{text}");
 }
 
-/// Prints both, and fails if one is dearer by more than the tolerance, or if another rustc recorded them; closes with the numbers
-/// of those that passed and failed.
+/// Prints both counts of each call. Fails if a call is dearer by more than the tolerance, or if another rustc
+/// recorded the counts. The last line has the numbers of calls that passed and failed.
 pub fn compare(counts: &[(&str, f64)]) -> ExitCode {
     let text = std::fs::read_to_string(path()).expect("benches/instructions.txt; tools/instructions.sh --record");
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -60,7 +60,7 @@ pub fn compare(counts: &[(&str, f64)]) -> ExitCode {
     }
 }
 
-/// No fault; but until it is recorded, as much could be lost again and nobody would know.
+/// Not a failure. But until the lower count is recorded, the gain could be lost again and no test would notice.
 const CHEAPER: &str = "cheaper: record it with tools/instructions.sh --record";
 
 fn verdict(before: Option<f64>, now: f64) -> &'static str {
@@ -77,7 +77,7 @@ fn line(line: &str) -> Option<(&str, f64)> {
     Some((name, count.parse().ok()?))
 }
 
-/// What the counts depend on besides the sources.
+/// The compiler's version: the counts depend on it as well as on the sources.
 fn compiler() -> String {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let said = Command::new(rustc).arg("--version").output().expect("rustc").stdout;

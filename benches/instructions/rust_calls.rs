@@ -7,27 +7,28 @@ use tollbar::limiter::{Cell, Striped};
 use tollbar::table::{HotKeys, Options, PolicyId, Request, Table};
 use tollbar::{Limiter, Policy, Shared, State, Verdict};
 
-/// So fast, and with so large a burst, that nothing is refused.
+/// A policy so fast, and with so large a burst, that it refuses nothing.
 pub const OPEN: &str = "1000000000/s burst 1000000000000";
-/// A permit of a key comes back each minute: keys that have been asked about owe for the whole run.
+/// A policy under which a permit comes back each minute: a key that has been asked for owes for the whole run.
 pub const KEYED: &str = "1/min burst 1000000";
-/// Refuses all but the first.
+/// A policy that refuses all requests but the first.
 pub const SHUT: &str = "1/day burst 1";
-/// Of a batch.
+/// The requests of a batch.
 pub const BATCH: usize = 32;
-/// Of a table that is neither empty nor full: half of the keys are put in, the others are fresh.
+/// The capacity of a table that is neither empty nor full: half as many keys are put in, and other keys are
+/// newcomers.
 pub const CAPACITY: u64 = 8_000;
-/// Requests until a hot key is sure to have credit.
+/// The requests after which a hot key is sure to have credit.
 pub const WARM: usize = 5_000;
-/// Any: the same in every run.
+/// An arbitrary seed, the same in every run.
 pub const SEED: u64 = 0x746f_6c6c_6261_7273;
 
-/// The `index`-th key: a word that looks random.
+/// The `index`-th key, a pseudo-random word.
 pub fn key(index: u64) -> [u8; 8] {
     (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// All of them.
+/// All hot calls of the crate.
 pub fn all() -> Vec<Call> {
     let cell = Cell::new(Gcra::new(&policy(OPEN)).expect("compiles"));
     let open = State::new(&policy(OPEN)).expect("compiles");
@@ -48,12 +49,12 @@ pub fn all() -> Vec<Call> {
         }),
         call("Rust State::admit_at, denied", 1, move |now| _ = black_box(black_box(&shut).admit_at(now, black_box(1)))),
         call("Rust Limiter::admit, TSC", 1, move |_| _ = black_box(black_box(&clocked).admit(black_box(1)))),
-        // One that spends credit: in the least of the tries none is taken.
+        // A call that spends credit. In the least of the counts no credit is taken.
         call("Rust Striped::admit", 1, move |_| _ = black_box(black_box(&striped).admit(black_box(1)))),
         call("Rust Table::admit_at, known key", 1, move |now| {
             black_box(black_box(&known).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
         }),
-        // As with credit above.
+        // Spends credit, as above.
         call("Rust HotKeys::admit_at", 1, move |now| {
             black_box(black_box(&mut hot).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
         }),
@@ -66,7 +67,7 @@ pub fn all() -> Vec<Call> {
     ]
 }
 
-/// A call that decides about so many requests.
+/// A call that decides `requests` requests.
 pub fn call(name: &'static str, requests: u64, once: impl FnMut(u64) + 'static) -> Call {
     Call { name, once: Box::new(once), requests }
 }

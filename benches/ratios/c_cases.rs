@@ -1,4 +1,4 @@
-//! The same through the C library.
+//! The cases through the C library.
 
 use crate::cases::{case, timeline, OPEN, SHUT, START};
 use crate::library::{Library, LimiterCheck, LimiterCheckAt};
@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 type CellCheckAt = unsafe extern "C" fn(*mut u64, *const c_void, u64, u64, *mut c_void) -> i32;
 
-/// All of them.
+/// All cases of the C library.
 pub fn all(path: &OsStr) -> Vec<Case> {
     let library = Library::open(path);
     // SAFETY: the symbols have these signatures in tollbar.h.

@@ -1,4 +1,4 @@
-//! What is measured in Rust, and the floors it is measured against.
+//! The cases in Rust, and the floors beside which they are measured.
 
 use crate::{Case, Goal, Most};
 use std::cell::Cell as Local;
@@ -9,12 +9,12 @@ use tollbar::clock::{Clock, Tsc};
 use tollbar::limiter::{Cell, Log, Ring};
 use tollbar::{Limiter, Policy, Shared, State};
 
-/// So fast, and with so large a burst, that a loop is never refused.
+/// A policy so fast, and with so large a burst, that a loop is never refused.
 pub const OPEN: &str = "1000000000/s burst 1000000000000";
-/// Refuses all but the first.
+/// A policy that refuses all requests but the first.
 pub const SHUT: &str = "1/day burst 1";
 
-/// Where the caller's time starts, and how it goes on.
+/// The caller's first time, in nanoseconds, and its step.
 pub const START: u64 = 1_000_000_000_000;
 pub const STEP: u64 = 100;
 
@@ -120,7 +120,7 @@ fn swap(word: &AtomicU64) {
     }
 }
 
-/// A shared state at the caller's time. What is meant to be allowed must be, and the other way round.
+/// A shared state at the caller's time. It asserts that requests are allowed, or denied, as the case says.
 fn at(name: &'static str, shared: impl Shared + 'static, allowed: bool) -> Case {
     if !allowed {
         shared.admit_at(START, 1);
@@ -132,7 +132,7 @@ fn at(name: &'static str, shared: impl Shared + 'static, allowed: bool) -> Case 
     })
 }
 
-/// Operations at a time of the caller's that goes on from round to round, kept in a register.
+/// Operations at a caller's time that grows from round to round and is kept in a register.
 pub fn timeline(name: &'static str, once: impl Fn(u64) + 'static) -> Case {
     let last = Local::new(START);
     let run = move |operations| {
@@ -150,7 +150,7 @@ pub fn case(name: &'static str, once: impl Fn() + 'static) -> Case {
     Case { name, run: Box::new(move |operations| (0..operations).for_each(|_| once())), rounds: Vec::new() }
 }
 
-/// Each of two threads does all the operations: the figure is per operation of one thread.
+/// Each of two threads does all the operations. The figure is the time per operation of one thread.
 fn two_threads(name: &'static str, once: impl Fn(u64) + Sync + 'static) -> Case {
     let run = move |operations: u64| {
         let work = || (0..operations).for_each(|i| once(START + i * STEP));

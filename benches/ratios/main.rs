@@ -1,8 +1,8 @@
 //! `make bench`: what tollbar costs, as ratios of one run.
 //!
-//! All cases are run in turn, round after round, so that what the machine does besides falls on all of
-//! them; a case's figure is the median of its rounds, a ratio is the median of the rounds' ratios.
-//! `--smoke` runs a few rounds, to see that every case works.
+//! All cases are run in turn, round after round, so that what else the machine does falls on all of them. A
+//! case's figure is the median of its rounds, a ratio is the median of the rounds' ratios. `--smoke` runs a few
+//! rounds, to see that every case works.
 
 mod c_cases;
 mod cases;
@@ -13,11 +13,11 @@ mod table;
 
 use std::time::Instant;
 
-/// Nanoseconds per operation of each case, one entry a round.
+/// A case, with its nanoseconds per operation, one figure for each round.
 pub struct Case {
-    /// What it is called in the table and by goals.
+    /// The case's name in the table and in goals.
     pub name: &'static str,
-    /// Runs so many operations.
+    /// Runs that many operations.
     pub run: Box<dyn Fn(u64)>,
     /// The figures.
     pub rounds: Vec<f64>,
@@ -25,21 +25,21 @@ pub struct Case {
 
 /// A required relation between two cases.
 pub struct Goal {
-    /// In words.
+    /// The goal in words.
     pub what: &'static str,
     /// The case that is judged.
     pub of: &'static str,
     /// The case it is compared with.
     pub to: &'static str,
-    /// What is required.
+    /// The requirement.
     pub most: Most,
 }
 
 /// The most that a case may cost.
 pub enum Most {
-    /// Times the other's time.
+    /// At most this many times the other's time.
     Ratio(f64),
-    /// Nanoseconds above the other's time.
+    /// At most this many nanoseconds more than the other.
     Above(f64),
 }
 

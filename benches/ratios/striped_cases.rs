@@ -11,7 +11,8 @@ use tollbar::clock::{Clock, Tsc};
 use tollbar::limiter::{Cell, Striped};
 use tollbar::{Limiter, Policy, Verdict};
 
-/// A thread's start costs as much as thousands of requests, so that many are behind each one that is counted.
+/// Each started thread runs this many times the counted operations, because its start costs as much as
+/// thousands of requests.
 const MANY: u64 = 50;
 
 pub fn goals() -> Vec<Goal> {
@@ -20,7 +21,7 @@ pub fn goals() -> Vec<Goal> {
         goal("striped allowed : thread-local increment", "striped allowed", "floor: thread-local increment", 2.0),
         goal("gcra denied, TSC : TSC read", "gcra denied, TSC", "floor: TSC", 1.05),
         goal("striped denied, TSC : TSC read", "striped denied, TSC", "floor: TSC", 1.05),
-        // Throughput of 1.8 and 1.95 times one thread's.
+        // These mean a throughput of 1.8 and 1.95 times one thread's.
         goal("striped allowed, 2 threads : 1 (time a thread)", "striped allowed, 2", "striped allowed, 1", 2.0 / 1.8),
         goal("gcra denied, 2 threads : 1 (time a thread)", "gcra denied, 2", "gcra denied, 1", 2.0 / 1.95),
         goal("striped denied, 2 threads : 1 (time a thread)", "striped denied, 2", "striped denied, 1", 2.0 / 1.95),
@@ -91,7 +92,7 @@ pub fn all() -> Vec<Case> {
     cases
 }
 
-/// The same by one started thread, and by it and the one that has started it. Figures are of `MANY` requests of
+/// The same by one started thread, and by it and the thread that started it. Figures are of `MANY` requests of
 /// each thread.
 fn both<F: Fn() + Sync + 'static>(names: [&'static str; 2], make: impl Fn() -> F) -> [Case; 2] {
     [(names[0], false), (names[1], true)].map(|(name, two)| {
@@ -109,7 +110,7 @@ fn both<F: Fn() + Sync + 'static>(names: [&'static str; 2], make: impl Fn() -> F
     })
 }
 
-/// Through the C library.
+/// The cases through the C library.
 pub fn c(path: &OsStr) -> Case {
     let library = Library::open(path);
     // SAFETY: the symbol has this signature in tollbar.h, but for the name of the first argument's type.

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The macros of a header, by what becomes of them.
+/// The macros of a header, by what Lua makes of them.
 #[derive(Default)]
 struct Macros {
-    /// Numbers of 32 bits, which an enum can have.
+    /// Numbers of 32 bits, which become members of an enum.
     numbers: Vec<(String, String)>,
-    /// What only Lua has a literal for.
+    /// Numbers of 64 bits and texts, which become Lua literals.
     values: Vec<(String, String)>,
 }
 
@@ -48,7 +48,8 @@ fn without_comments(header: &str) -> Result<String, String> {
     Ok(out.replace("\\\n", ""))
 }
 
-/// Macros and declarations. What stands between `#ifdef __cplusplus` and its end is for others.
+/// Splits a header into macros and declarations. Lines between `#ifdef __cplusplus` and its `#endif` are left
+/// out.
 fn split(code: &str) -> Result<(Macros, String), String> {
     let mut macros = Macros::default();
     let mut declarations = String::new();
@@ -69,13 +70,13 @@ fn split(code: &str) -> Result<(Macros, String), String> {
     Ok((macros, declarations))
 }
 
-/// A macro that is neither a number, a text nor an initialiser is one that this does not know how to say.
+/// Sorts a macro by its kind. A macro that is neither a number, a text nor an initialiser is an error.
 fn sort(text: &str, macros: &mut Macros) -> Result<(), String> {
     let (name, value) = text.split_once(' ').unwrap_or((text, ""));
     let value = value.trim();
     let short = name.strip_prefix("TOLLBAR_").unwrap_or(name);
     if value.is_empty() || value.starts_with('{') {
-        // The include guard; `_INIT`, for which the module has its own functions.
+        // The include guard, and `_INIT` macros, for which the Lua module has functions of its own.
     } else if value == "UINT64_MAX" {
         macros.values.push((short.to_owned(), "0xffffffffffffffffULL".to_owned()));
     } else if let Some(number) = value.strip_prefix("UINT64_C(").and_then(|rest| rest.strip_suffix(')')) {

@@ -38,7 +38,7 @@ pub fn run(root: &Path, check: bool) -> Result<String, String> {
     Ok(format!("include/tollbar.h: {} lines", text.lines().count()))
 }
 
-/// The version's macros are those of the library's own manifest.
+/// The macros of the version, from the library's own manifest.
 fn fill(top: &str, root: &Path) -> Result<String, String> {
     let manifest = std::fs::read_to_string(root.join("Cargo.toml")).map_err(|e| format!("Cargo.toml: {e}"))?;
     let version = manifest
@@ -63,8 +63,8 @@ fn section(root: &Path, file: &str) -> Result<String, String> {
     Ok(polish(&text))
 }
 
-/// What cbindgen cannot know: Rust's safety sections say nothing to a C reader, comments are to be
-/// blocks (C90 compilers in pedantic mode read the header too), and constants need their C types.
+/// Does what cbindgen cannot. Rust's safety sections go, because they say nothing to a C reader. Comments
+/// become blocks, because C90 compilers in pedantic mode read the header too. Constants get their C types.
 fn polish(text: &str) -> String {
     let mut out = String::new();
     let mut said: Vec<&str> = Vec::new();
@@ -99,7 +99,7 @@ fn block(lines: &[&str], indent: &str) -> String {
     text
 }
 
-/// `#define X 1` of a u64 gets UINT64_C, a u32 its suffix; an i32 below 0 its parentheses.
+/// Gives a `#define` of a u64 UINT64_C, of a u32 its suffix, and of an i32 below 0 its parentheses.
 fn constant(line: &str) -> String {
     let Some(rest) = line.strip_prefix("#define ") else { return typedefs(line) };
     let Some((name, value)) = rest.split_once(' ') else { return line.to_owned() };
@@ -131,7 +131,7 @@ fn constant(line: &str) -> String {
     }
 }
 
-/// Every struct has a typedef of its own name, and the header uses that.
+/// Replaces `struct tollbar_x` by its typedef, which has the same name.
 fn typedefs(line: &str) -> String {
     if line.starts_with("typedef") {
         return line.to_owned();
@@ -144,7 +144,7 @@ fn banner(title: &str) -> String {
     format!("/* {rule}\n * {title}\n * {rule} */\n\n")
 }
 
-/// What comes before a section's declarations.
+/// The hand-written text before a section's declarations.
 fn extras(file: &str) -> String {
     match file {
         "policy" => include_str!("header/policy.h").to_owned(),
@@ -161,7 +161,7 @@ fn extras(file: &str) -> String {
     }
 }
 
-/// Initialisers of growable structs, after the structs.
+/// The initialisers of growable structs, which follow the structs.
 fn inits(file: &str) -> String {
     match file {
         "policy" => include_str!("header/policy_init.h").to_owned(),

@@ -1,5 +1,6 @@
-//! What a decision costs where a limit is shared through Redis: by leases, by tollbar's direct mode, and by a script call a
-//! request with the `redis` crate. One run, one `redis-server`, started and stopped here. `--smoke`: short, judging nothing.
+//! The cost of a decision on a limit that is shared through Redis: by leases, by tollbar's direct mode, and by
+//! one script call for each request with the `redis` crate. One run starts and stops one `redis-server`.
+//! `--smoke`: short, judging nothing.
 
 mod peer;
 mod server;
@@ -13,10 +14,10 @@ use tollbar::redis::Url;
 use tollbar::store::{RedisStore, Store};
 use tollbar::Policy;
 
-/// More than a core can ask for, so that what is measured is the way and not the limit.
+/// More permits than a core can ask for, so that the limit refuses nothing.
 const POLICY: &str = "100000000/s burst 16000000";
 
-/// What was seen of one way.
+/// The figures of one way.
 struct Seen {
     way: &'static str,
     admitted: f64,
@@ -62,7 +63,7 @@ fn main() {
     judge("decisions that touch Redis, in percent", share * 100.0, false, 0.1, smoke);
 }
 
-/// A hundred decisions at a time are timed: a clock costs as much as some of them.
+/// A hundred decisions are timed together, because reading the clock costs as much as some of them.
 const TIMED: usize = 100;
 
 fn leased(way: &'static str, url: &Url, policy: &Policy, keys: &[Vec<u8>], each: Duration) -> Seen {
@@ -82,7 +83,7 @@ fn leased(way: &'static str, url: &Url, policy: &Policy, keys: &[Vec<u8>], each:
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Leases grow to what is used; the first second of a new limit counts as empty.
+        // Leases grow to what is used. In the first second a new limit counts as empty.
         let warm = if each < Duration::from_secs(1) { each } else { Duration::from_millis(1500) };
         run(warm, keys, |key| node.check(key, 1).is_allowed());
         let before = node.stats().asked;
@@ -123,7 +124,8 @@ fn per_request(server: &Server, each: Duration) -> Seen {
     }
 }
 
-/// Asks for `each`; what was admitted, how many were asked, the median of a decision, and how long it took.
+/// Asks for `each`. Returns the permits admitted, the number of requests, the median time of a decision, and
+/// the time of the whole.
 fn run(each: Duration, keys: &[Vec<u8>], mut check: impl FnMut(&[u8]) -> bool) -> (u64, u64, Duration, Duration) {
     let begin = Instant::now();
     let (mut admitted, mut decisions) = (0, 0);

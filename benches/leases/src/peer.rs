@@ -1,9 +1,10 @@
-//! What programs do without leases: one GCRA script a request, called through the `redis` crate on one connection.
+//! What a program does without leases: one GCRA script for each request, called through the `redis` crate on
+//! one connection.
 
 use super::server::Server;
 use redis::{Connection, RedisResult, Script};
 
-/// Time of the server in microseconds, one key, a TAT as a string.
+/// GCRA in the server's time in microseconds, with one key whose value is the TAT as a string.
 const GCRA: &str = r"
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -28,7 +29,7 @@ impl PerRequest {
     }
 
     pub fn check(&mut self, key: &[u8]) -> RedisResult<bool> {
-        // As the others: 10 ns a permit, 160 ms of them.
+        // The limit of the other ways: 10 ns a permit, and a burst of 160 ms.
         self.script.key(key).arg(0.01).arg(160_000).invoke(&mut self.connection)
     }
 }

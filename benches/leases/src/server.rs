@@ -1,4 +1,4 @@
-//! A `redis-server` of this run's own, on a unix socket.
+//! A `redis-server` of this run's own, on a Unix socket.
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What has been measured, as it is printed and as the document is made of it.
+//! The figures of a run, which are printed as they come and from which the document is made.
 
 use crate::measure::{median, Contender};
 use crate::who::{Side, Who};
@@ -15,12 +15,12 @@ impl Row {
         median(self.rounds.clone())
     }
 
-    /// The other's time over this one's, round by round: how many times as fast this one is.
+    /// The other's time divided by this one's, the median of the rounds: how many times as fast this one is.
     pub fn faster_than(&self, other: &Row) -> f64 {
         median(other.rounds.iter().zip(&self.rounds).map(|(other, own)| other / own).collect())
     }
 
-    /// This one's time less the other's, round by round.
+    /// This one's time less the other's, in nanoseconds, the median of the rounds.
     pub fn more_than(&self, other: &Row) -> f64 {
         median(self.rounds.iter().zip(&other.rounds).map(|(own, other)| own - other).collect())
     }
@@ -38,16 +38,16 @@ impl Group {
         self.rows.iter().find(|row| row.who.name == who.name)
     }
 
-    /// The fastest of a side, among those that are told the time or among those that read a clock.
+    /// The fastest of a side, among contenders that are told the time or among those that read a clock.
     pub fn best(&self, side: Side, told: bool) -> Option<&Row> {
         let rows = self.rows.iter().filter(|row| row.who.side == side && row.who.is_told_the_time() == told);
         rows.min_by(|one, other| one.nanoseconds().total_cmp(&other.nanoseconds()))
     }
 }
 
-/// A figure by itself.
+/// A single figure.
 pub struct Figure {
-    /// What it is about: figures of one topic stand together.
+    /// The topic; figures of one topic stand together.
     pub topic: &'static str,
     pub what: String,
     pub who: Option<Who>,
@@ -55,7 +55,7 @@ pub struct Figure {
     pub unit: &'static str,
 }
 
-/// All of it.
+/// All figures of a run.
 #[derive(Default)]
 pub struct Book {
     pub groups: Vec<Group>,
@@ -69,7 +69,7 @@ impl Book {
         self.put(Group { work: work.to_owned(), threads, rows });
     }
 
-    /// The same from figures.
+    /// Keeps and prints a group of figures that are there already.
     pub fn put(&mut self, group: Group) {
         println!("\n{:<52} {:>10}  {:>10}", format!("{}, {}", group.work, of_threads(group.threads)), "ns", "governor");
         let governor = group.row(crate::who::GOVERNOR);

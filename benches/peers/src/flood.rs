@@ -15,9 +15,9 @@ const LOOK: usize = 256;
 /// How large a flood.
 #[derive(Clone, Copy)]
 pub struct Size {
-    /// Of our table, in keys.
+    /// The capacity of our table, in keys.
     pub capacity: usize,
-    /// In turns.
+    /// The turns of each side.
     pub rounds: usize,
     pub keys_a_round: usize,
 }
@@ -33,7 +33,7 @@ struct Seen {
     refused: usize,
     worst: Duration,
     grown_kib: i64,
-    /// Nanoseconds a key, one figure a round.
+    /// Nanoseconds per key, one figure for each round.
     rounds: Vec<f64>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Both sides in turns, after as many keys as fill the table twice.
+/// Floods both sides in turns, after twice as many keys as the table has slots.
 pub fn flood(book: &mut Book, size: Size) {
     let table = Ours::new(BRIEF, size.capacity);
     let default = governor::Default::new(BRIEF);
@@ -86,9 +86,9 @@ pub fn flood(book: &mut Book, size: Size) {
     book.put(Group { work: WORK.into(), threads: 1, rows });
 }
 
-/// The title of its group.
+/// The title of the flood's group.
 pub const WORK: &str = "fresh keys without end";
-/// The topic of its figures, and they.
+/// The topic of the flood's figures.
 pub const TOPIC: &str = "fresh keys without end";
 pub const GREW: &str = "resident memory more after it";
 pub const WORST: &str = "the slowest 256 keys";

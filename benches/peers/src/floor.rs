@@ -1,14 +1,14 @@
-//! What no table can be faster than: lines of memory that are fetched ahead, and one locked instruction on each.
+//! The floor of a table: lines of memory that are fetched ahead, and one locked instruction on each.
 
 use crate::keys::{word, Key, BATCH};
 use core::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A cache line, of which one word is used.
+/// A cache line; one word of it is used.
 #[repr(align(64))]
 struct Line(AtomicU64);
 
-/// As many bytes as a table has, advised as a table is: huge pages where the system has them.
+/// Memory of as many bytes as a table has, with a table's advice: huge pages if the system has them.
 pub struct Floor {
     lines: &'static [Line],
     bytes: usize,
@@ -39,15 +39,15 @@ impl Floor {
         Floor { lines, bytes }
     }
 
-    /// One line for each key, all fetched before the first is changed. The change is `lock xadd` of 64 bits,
-    /// the cheapest of the locked instructions: a table's own may have to be the 16-byte one.
+    /// One line for each key, all of them fetched before the first is changed. The change is `lock xadd` of 64
+    /// bits, the cheapest locked instruction. A table's own may have to be the 16-byte one.
     #[inline(always)]
     pub fn batch(&self, keys: &[Key<8>; BATCH]) -> u64 {
         let lines = keys.each_ref().map(|key| {
             // Keys look random: a multiplication spreads them over any number of lines.
             let at = (u128::from(word(key)) * self.lines.len() as u128) >> 64;
             let line = &self.lines[at as usize];
-            // SAFETY: a hint; every x86-64 processor has it.
+            // SAFETY: a prefetch is a hint, which every x86-64 processor has.
             unsafe { _mm_prefetch::<_MM_HINT_T0>((&raw const *line).cast()) };
             line
         });

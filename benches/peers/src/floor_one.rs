@@ -1,4 +1,4 @@
-//! What no limiter of one key can be faster than.
+//! The floors of a limiter of one key.
 
 use crate::peers::One;
 use std::cell::Cell;
@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollbar::clock::{Clock, Tsc};
 
-/// Reading the clock that tollbar reads, and nothing else.
+/// Only reads the clock that tollbar reads.
 pub struct ReadTsc;
 
 impl One for ReadTsc {
@@ -33,7 +33,7 @@ impl One for BareCas {
     }
 }
 
-/// The cheapest way to hand a line from core to core: one locked addition, which never fails.
+/// One locked addition, which never fails: the cheapest way to hand a line from core to core.
 #[derive(Default)]
 pub struct FetchAdd(AtomicU64);
 
@@ -48,7 +48,7 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A counter of the thread's own, which no other thread sees.
+/// A counter of the thread's own.
 pub struct Local;
 
 impl One for Local {

@@ -9,10 +9,10 @@ use crate::rows::of_keys;
 use crate::who::GOVERNOR_FASTEST;
 use std::hash::BuildHasher;
 
-/// Asks one of them for the keys of a batch.
+/// Asks one set-up for the keys of a batch.
 type Asks = Box<dyn Fn(&[Key<8>; 32], u64) -> usize + Sync>;
 
-/// All hashers and some numbers of shards, with so many keys.
+/// All hashers and some numbers of shards, with `keys` keys.
 pub fn compare(keys: usize, length: usize, amount: Amount) {
     let mut tried: Vec<(String, Asks)> = Vec::new();
     for shards in [8, 64, 1024] {
@@ -50,7 +50,7 @@ struct Fx(rustc_hash::FxSeededState);
 
 impl Default for Fx {
     fn default() -> Fx {
-        // Any unpredictable word: what it costs is measured, not how hard it is to guess.
+        // Any unpredictable word will do: the cost is measured, and not how hard the word is to guess.
         let seed = std::hash::RandomState::new().hash_one(0);
         Fx(rustc_hash::FxSeededState::with_seed(seed as usize))
     }

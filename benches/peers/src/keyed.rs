@@ -1,4 +1,4 @@
-//! Every set of keys, asked for in every order, by those in this process and those in programs of their own.
+//! Every set of keys in every order, for contenders in this process and in programs of their own.
 
 use crate::book::Book;
 use crate::keys::{key, Key, Order, Spread};
@@ -53,7 +53,7 @@ struct Keyed<'a> {
     files: Files,
 }
 
-/// A peer of another program that has keys.
+/// A keyed peer in a program of its own.
 struct Other<'a> {
     who: Who,
     peer: &'a str,
@@ -67,7 +67,7 @@ impl<'a> Keyed<'a> {
             Other { who: who::X_TIME, peer: "x-time", program: &programs.go },
             Other { who: who::GUAVA, peer: "guava", program: &programs.java },
         ];
-        // Python would take minutes to put more in, and has nothing to tell about caches.
+        // Python would take minutes to insert more, and is too slow to show effects of caches.
         if keys <= PYTHON_MOST && work == Work::Allowed {
             all.push(Other { who: who::LIMITS, peer: "limits", program: &programs.python });
             all.push(Other { who: who::PYRATE, peer: "pyrate", program: &programs.python });

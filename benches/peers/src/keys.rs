@@ -1,9 +1,9 @@
 //! The keys and the order in which they are asked for: made before anything is measured, the same in every run.
 
-/// As many keys as go into one batch; sequences are read in runs of this length.
+/// The keys of a batch; orders are read in runs of this length.
 pub const BATCH: usize = 32;
 
-/// A key of `N` bytes, where a caller's would be: in memory.
+/// A key of `N` bytes in memory, where a caller's key would be.
 pub type Key<const N: usize> = [u8; N];
 
 /// Steele, Lea and Flood's splitmix64: enough for keys and orders, and needs no crate.
@@ -32,8 +32,8 @@ fn mix(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// The `index`-th key of a set: a word that looks random, so that no hash profits from keys in a row, and in
-/// longer keys something readable before it, as in an address or an API key.
+/// The `index`-th key of a set: a pseudo-random word, so that no hash profits from keys in a row. Longer keys
+/// have readable text before it, as in an address or an API key.
 pub fn key<const N: usize>(index: usize) -> Key<N> {
     let word = mix(index as u64 ^ 0x746f_6c6c_6261_7200).to_ne_bytes();
     let mut key = [b'k'; N];
@@ -50,9 +50,9 @@ pub fn word(key: &Key<8>) -> u64 {
 /// How often each key of a set is asked for.
 #[derive(Clone, Copy)]
 pub enum Spread {
-    /// All alike.
+    /// All keys alike.
     Uniform,
-    /// The n-th most popular 1/n as often as the first.
+    /// The n-th most popular key is asked for 1/n as often as the first.
     Zipf,
 }
 
@@ -80,7 +80,7 @@ impl<const N: usize> Order<N> {
         Order { round }
     }
 
-    /// How many requests until it repeats itself.
+    /// The number of requests after which the order repeats itself.
     pub fn len(&self) -> usize {
         self.round.len()
     }
@@ -90,7 +90,7 @@ impl<const N: usize> Order<N> {
         &self.round
     }
 
-    /// The batch with this number; numbers go on for ever.
+    /// The batch with this number; after the last one the round begins again.
     #[inline(always)]
     pub fn batch(&self, number: usize) -> &[Key<N>; BATCH] {
         // The length is a multiple of the batch, so that a batch never wraps.

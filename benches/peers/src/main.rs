@@ -1,8 +1,8 @@
 //! tollbar beside its peers, in one run: `cargo run --release -p tollbar-peers`, or `make bench-peers` for all of them.
 //!
-//! All contenders of a row are run in turn, round after round; a figure is the median of its rounds, a ratio the
-//! median of the rounds' ratios. With two threads each does all the requests on the shared limiter or table, in a
-//! part of the order of its own, and a figure is the time of a request of one thread.
+//! All contenders of a row are run in turn, round after round. A figure is the median of its rounds, a ratio
+//! the median of the rounds' ratios. With two threads each does all the requests on the shared limiter or
+//! table, in a part of the order of its own. A figure is then the time of a request of one thread.
 //!
 //! Without arguments: the peers that are crates, as text. `--all BUILT`: those of other languages too, which
 //! `tools/bench-peers.sh` has built there. `--document DOCS`: writes `benchmarks.md` and its charts there; `--nginx
@@ -44,22 +44,22 @@ use process::Programs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How large everything is.
+/// The sizes of a run.
 pub struct Sizes {
     small: usize,
     medium: usize,
     large: usize,
     order: usize,
-    /// Of one limit: rounds, and about how long each contender's turn is.
+    /// For one limit: the rounds, and the approximate time of each contender's turn.
     one: (usize, Duration),
     /// For sets that fit into the caches.
     cached: Amount,
-    /// For those that may fit into the last one: the turns before must be driven out again.
+    /// For sets that may fit into the last cache: the contenders before must be driven out of it again.
     middling: Amount,
-    /// For those that do not.
+    /// For sets that fit into no cache.
     cold: Amount,
     isolated: Amount,
-    /// So that governor's maps are about as full as they can be, which is when they are smallest.
+    /// As many keys as make governor's maps about as full as they can be, which is when they are smallest.
     full: usize,
     flood: flood::Size,
 }

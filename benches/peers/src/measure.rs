@@ -1,4 +1,4 @@
-//! Contenders in turn, round after round, so that what the machine does besides falls on all of them.
+//! Contenders run in turn, round after round, so that what else the machine does falls on all of them.
 
 use crate::keys::{Key, Order, BATCH};
 use crate::ours::Ours;
@@ -7,31 +7,31 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// The caller's time goes on once a batch, by less than a batch can take: it never runs ahead of the clock,
-/// which the same table may read in the next turn.
+/// Nanoseconds by which the caller's time grows with each batch, which is less than a batch can take. So it
+/// never runs ahead of the clock, which the same table may read in the next turn.
 const STEP: u64 = 32;
 
-/// What one turn is about. Numbers of requests are each thread's, and multiples of a batch.
+/// The requests of one turn. Numbers of requests are each thread's, and multiples of a batch.
 #[derive(Clone, Copy)]
 pub struct Part {
     pub threads: usize,
-    /// Where in the order it begins.
+    /// Where in the order the turn begins.
     pub at: usize,
-    /// Requests before those that count, to have again in the caches what the others have driven out.
+    /// Requests before those that count, which bring back into the caches what the other contenders drove out.
     pub warm: usize,
     pub count: usize,
 }
 
-/// Does a part; nanoseconds a request of one thread.
+/// Does a part. Returns nanoseconds per request of one thread.
 type Turn<'a> = Box<dyn FnMut(Part) -> f64 + 'a>;
 
 /// One way to decide about a sequence of requests.
 pub struct Contender<'a> {
     pub who: Who,
     turn: Turn<'a>,
-    /// It does so many times fewer requests in a turn: it takes that much longer for one.
+    /// This contender does a turn with this many times fewer requests, because each takes that much longer.
     slower: usize,
-    /// Nanoseconds a request, one figure a round.
+    /// Nanoseconds per request, one figure for each round.
     pub rounds: Vec<f64>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Contender<'a> {
         Contender::of_threads(who, order, || (), move |(), keys, now| batch(keys, now))
     }
 
-    /// The same with something that each thread makes for itself before it begins.
+    /// [`Contender::batches`] with a value that each thread makes for itself before it begins.
     pub fn of_threads<const N: usize, S, T>(
         who: Who,
         order: &'a Order<N>,
@@ -83,8 +83,8 @@ impl<'a> Contender<'a> {
         Contender::here(who, 0, || (), run)
     }
 
-    /// In this process: `run` does the requests from one number to another. Each thread has a part of the
-    /// `length` of an order for itself.
+    /// A contender in this process: `run` does the requests from one number to another. Each thread has a part
+    /// of the `length` of an order for itself.
     fn here<S>(
         who: Who,
         length: usize,
@@ -112,7 +112,7 @@ impl<'a> Contender<'a> {
         Contender::by(who, 1, turn)
     }
 
-    /// Whoever does a part somewhere.
+    /// A contender whose `turn` does a part in any way.
     pub fn by(who: Who, slower: usize, turn: impl FnMut(Part) -> f64 + 'a) -> Contender<'a> {
         Contender { who, turn: Box::new(turn), slower, rounds: Vec::new() }
     }
@@ -123,17 +123,17 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// How much is measured.
+/// The amount of work of a measurement.
 #[derive(Clone, Copy)]
 pub struct Amount {
     pub rounds: usize,
     /// Requests of each contender in a round, by each thread.
     pub requests: usize,
-    /// Requests before those.
+    /// Requests before those that count.
     pub warm: usize,
 }
 
-/// Runs all of them on so many requests.
+/// Runs all contenders on `amount`.
 pub fn measure(contenders: &mut [Contender], threads: usize, amount: Amount) {
     let Amount { rounds, requests: count, warm } = amount;
     for round in 0..rounds {
@@ -144,8 +144,8 @@ pub fn measure(contenders: &mut [Contender], threads: usize, amount: Amount) {
     }
 }
 
-/// Runs all of them, each on as many requests as take it about `turn`: for work of which the number of requests is
-/// no matter, and contenders of which one is a thousand times slower than another.
+/// Runs all contenders, each on as many requests as take it about `turn`. For work where the number of requests
+/// does not matter, and contenders of which one is a thousand times slower than another.
 pub fn measure_for(contenders: &mut [Contender], threads: usize, rounds: usize, turn: Duration) {
     let counts: Vec<_> = contenders.iter_mut().map(|contender| calibrated(contender, threads, turn)).collect();
     for _ in 0..rounds {
@@ -156,7 +156,8 @@ pub fn measure_for(contenders: &mut [Contender], threads: usize, rounds: usize, 
     }
 }
 
-/// Requests that take about `turn`, found by asking for more and more, which warms up whoever compiles as it runs.
+/// The number of requests that take about `turn`. It is found by asking for more and more, which also warms up
+/// peers that compile while they run.
 fn calibrated(contender: &mut Contender, threads: usize, turn: Duration) -> usize {
     let mut count = BATCH;
     loop {
@@ -168,7 +169,7 @@ fn calibrated(contender: &mut Contender, threads: usize, turn: Duration) -> usiz
     }
 }
 
-/// Every key once, so that no measurement inserts. The share that was admitted.
+/// Asks for every key once, so that no measurement inserts. Returns the share that was admitted.
 pub fn fill<const N: usize>(keys: usize, admit: impl Fn(&Key<N>) -> bool) -> f64 {
     (0..keys).filter(|&index| admit(&crate::keys::key(index))).count() as f64 / keys as f64
 }

@@ -1,4 +1,4 @@
-//! What the process holds in memory, and what a table that is 80 % full holds and refuses.
+//! The memory of the process, and the memory and the refusals of a table that is 80 % full.
 
 use crate::book::Book;
 use crate::keys::{key, Key};
@@ -8,15 +8,16 @@ use crate::ours::Ours;
 use crate::peers::governor;
 use crate::who;
 
-/// What the process has in memory.
+/// Resident memory of the process.
 #[derive(Clone, Copy)]
 pub struct Resident {
     pub kib: i64,
-    /// Of it, in huge pages.
+    /// The part of it that is in huge pages.
     pub huge_kib: i64,
 }
 
-/// From smaps_rollup, which walks the page tables: statm's counters may lag behind by some pages a processor.
+/// Reads smaps_rollup, which walks the page tables. The counters of statm may lag behind by some pages per
+/// processor.
 pub fn resident() -> Resident {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("Linux 4.14 or later");
     let field = |name: &str| {
@@ -26,10 +27,10 @@ pub fn resident() -> Resident {
     Resident { kib: field("Rss:"), huge_kib: field("AnonHugePages:") }
 }
 
-/// What making something adds to the memory in use.
+/// Makes a value. Returns it with the resident memory that making it added.
 pub fn weighed<T>(make: impl FnOnce() -> T) -> (T, Resident) {
     let settled = || {
-        // What has been freed and is kept for later would be taken for the new thing's, or hide it.
+        // malloc may keep freed memory, which would hide the new value's or be taken for it.
         // SAFETY: a call of libc without conditions.
         unsafe { libc::malloc_trim(0) };
         resident()
@@ -41,27 +42,27 @@ pub fn weighed<T>(make: impl FnOnce() -> T) -> (T, Resident) {
 }
 
 impl Resident {
-    /// Bytes of each of so many keys.
+    /// Bytes per key.
     pub fn a_key(self, keys: usize) -> f64 {
         self.kib as f64 * 1024.0 / keys as f64
     }
 }
 
-/// The topic of what a full table takes, and its figures.
+/// The topic of the figures of a full table.
 pub const FULL: &str = "a table that is 80 % full of keys that owe";
 pub const BYTES: &str = "bytes a key";
 pub const HOMELESS: &str = "keys that find no place";
 
-/// Keys that all owe, in 80 % of the slots: bytes a key, and how many find no place.
+/// Measures a table with keys that all owe in 80 % of its slots: bytes per key, and the keys that find no slot.
 pub fn full(book: &mut Book, keys: usize) {
     let now = Ours::now();
-    // A key that has never been seen has its permit: it is refused only if there is no place for it.
+    // A new key has its permit, so it is refused only if there is no slot for it.
     let ((ours, placed), grown) = weighed(|| {
         let ours = Ours::new(SHUT, keys);
         let placed = fill(keys, |key: &Key<8>| ours.admit_at(key, now));
         (ours, placed)
     });
-    // Those that have a place are refused now, as they owe; those that have none are refused as ever.
+    // Keys that have a slot owe, and so are refused now. Those that have none are refused again.
     assert!((0..keys).all(|index| !ours.admit_at(&key::<8>(index), now)), "a key that owes was admitted");
     let bytes = ours.bytes() as f64 / keys as f64;
     book.figure(FULL, BYTES, Some(who::TABLE), bytes, "B");
@@ -69,7 +70,7 @@ pub fn full(book: &mut Book, keys: usize) {
     let huge = grown.huge_kib as f64 / (grown.kib as f64).max(1.0) * 100.0;
     book.figure(FULL, "of it in huge pages", Some(who::TABLE), huge, "%");
     book.figure(FULL, HOMELESS, Some(who::TABLE), (1.0 - placed) * 100.0, "%");
-    // DashMap's shards double: as many keys as fit before they do, and a quarter more.
+    // DashMap's shards double in size: measure as many keys as fit before they do, and a quarter more.
     for (keys, what) in [(keys, BYTES), (keys * 5 / 4, "bytes a key, with a quarter more of them")] {
         let (_default, grown) = weighed(|| {
             let default = governor::Default::new(SHUT);

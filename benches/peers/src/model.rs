@@ -1,16 +1,17 @@
 //! How throughput grows with processors: a model, fitted to what one thread and two have taken.
 //!
-//! A request takes `a` where nobody disturbs it. What it shares with others is lines of memory, which one processor at
-//! a time can change: handing one over takes `L`, which is measured by itself, and a request waits for `s` of
-//! those for each other processor that is at it:
+//! A request takes `a` if no other processor disturbs it. Processors share lines of memory, which one of them
+//! at a time can change. Handing a line over takes `L`, which is measured by itself, and a request waits for
+//! `s` hand-overs for each other processor that makes requests:
 //!
 //! ```text
 //! T(n) = a + (n - 1) s L      nanoseconds a request of one of n threads
 //! X(n) = n / T(n)             requests a nanosecond of all of them; 1 / (s L) at most
 //! ```
 //!
-//! `a = T(1)`, `L` is what a fetch-and-add takes more with a second processor at it, and `s = (T(2) - T(1)) / L`. Nothing here knows
-//! of a second socket, of processors that share a core, or of a memory bus that is busy.
+//! `a = T(1)`, `L` is the time by which a second processor slows a fetch-and-add down, and
+//! `s = (T(2) - T(1)) / L`. The model knows nothing of a second socket, of processors that share a core, or of
+//! a memory bus that is busy.
 
 use crate::book::{of_threads, Book};
 use crate::keyed::CACHED_ORDER;
@@ -21,7 +22,7 @@ use crate::rows::Set;
 use crate::who::{self, Who};
 use std::time::Duration;
 
-/// Of one contender at one work.
+/// The model of one contender at one work.
 #[derive(Clone, Copy)]
 pub struct Model {
     /// `a`, in nanoseconds.
@@ -32,15 +33,16 @@ pub struct Model {
     pub hand_over: f64,
 }
 
-/// Nanoseconds.
+/// The least hand-over, in nanoseconds: a divisor.
 const LEAST: f64 = 0.1;
 
 impl Model {
-    /// Of what is in the book for one thread and for two.
+    /// Fits the model to the book's figures for one thread and for two.
     pub fn of(book: &Book, work: &str, who: Who) -> Option<Model> {
         let time = |work: &str, threads, who| Some(book.row(work, threads, who)?.nanoseconds());
         let allowed = one::title(Work::Allowed);
-        // On a machine that is too busy to run two threads at once nothing is handed over: not less than nothing.
+        // On a machine that is too busy to run two threads at once no line is handed over, and the difference
+        // may be negative.
         let hand_over = (time(&allowed, 2, who::FETCH_ADD)? - time(&allowed, 1, who::FETCH_ADD)?).max(LEAST);
         let alone = time(work, 1, who)?;
         let lines = ((time(work, 2, who)? - alone) / hand_over).max(0.0);
@@ -58,12 +60,12 @@ impl Model {
     }
 }
 
-/// Requests of so many threads in a second, in millions.
+/// Requests per second of `threads` threads, in millions.
 pub fn millions(nanoseconds: f64, threads: usize) -> f64 {
     threads as f64 / nanoseconds * 1e3
 }
 
-/// One thread, two, and so on to all processors: what was measured beside what the model says.
+/// Measured figures beside the model's, for one thread, two, and so on to all processors.
 pub fn cores(book: &mut Book, keys: usize, amount: Amount, rounds: usize, turn: Duration) {
     let most = std::thread::available_parallelism().map_or(2, |threads| threads.get().max(2));
     let threads: Vec<usize> = (1..=most).collect();

@@ -17,7 +17,7 @@ use crate::who::{self, Who};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What becomes of the requests.
+/// The verdicts of the requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     Allowed,
@@ -30,7 +30,7 @@ pub enum Work {
 pub const WORKS: [Work; 3] = [Work::Allowed, Work::Denied, Work::Mixed];
 
 impl Work {
-    /// As the programs of other languages know it.
+    /// The name of the work in the programs of other languages.
     pub fn name(self) -> &'static str {
         match self {
             Work::Allowed => "allowed",
@@ -39,7 +39,7 @@ impl Work {
         }
     }
 
-    /// As the tables say it.
+    /// The name of the work in tables.
     pub fn words(self) -> &'static str {
         match self {
             Work::Mixed => "50:50",
@@ -64,7 +64,7 @@ pub fn title(work: Work) -> String {
     format!("one key, {}", work.words())
 }
 
-/// Those in this process.
+/// The contenders in this process.
 pub fn contenders(work: Work, library: Option<&Library>) -> Vec<Contender<'static>> {
     let mut all = vec![
         asked(who::TOLLBAR, work, Ours::new),
@@ -93,7 +93,7 @@ pub fn contenders(work: Work, library: Option<&Library>) -> Vec<Contender<'stati
     all
 }
 
-/// Those in programs of their own.
+/// The contenders in programs of their own.
 fn others(programs: &Programs, work: Work) -> Vec<Contender<'_>> {
     let name = work.name();
     let mut all = vec![

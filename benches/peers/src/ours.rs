@@ -1,4 +1,4 @@
-//! tollbar's table, as the rows use it: the one file that knows its interface.
+//! tollbar's table, as the rows use it. Only this file knows its interface.
 
 use crate::keys::{Key, BATCH};
 use crate::limit::Limit;
@@ -6,11 +6,11 @@ use tollbar::clock::{Clock, Tsc, Utc};
 use tollbar::table::{HotKeys, Options, PolicyId, Request, Table};
 use tollbar::{Decision, Policy, Verdict};
 
-/// What happens to a key for which there is no place: what `Options::new` says.
+/// What happens to a key for which there is no slot: the default of `Options::new`.
 pub const ON_FULL: &str =
     "on_full = evict-nearest (a key for which there is no place takes that of the key that owes least)";
 
-/// As many keys as a thread has credit for.
+/// The keys for which a thread may have credit.
 pub const HOT_KEYS: u32 = 1024;
 
 /// Reads the table's clock.
@@ -29,7 +29,7 @@ pub fn admit_hot_at(keys: &mut HotKeys, key: &[u8], now: u64) -> bool {
 pub struct Ours(Table);
 
 impl Ours {
-    /// For so many keys: with all of them it is 80 % full.
+    /// A table for this many keys, with which it is 80 % full.
     pub fn new(limit: Limit, keys: usize) -> Ours {
         let policy: Policy = limit.text.parse().expect("a policy");
         let table = Table::private(&Options::new(keys as u64), &[policy]).expect("memory");
@@ -54,7 +54,8 @@ impl Ours {
         HotKeys::new(&self.0, HOT_KEYS).expect("memory")
     }
 
-    /// A batch at the caller's time; the making of the requests is part of what it costs. How many pass.
+    /// Decides a batch at the caller's time and returns the number admitted. Making the requests is part of the
+    /// cost.
     #[inline(always)]
     pub fn admit_many_at<const N: usize>(&self, keys: &[Key<N>; BATCH], now: u64) -> usize {
         let mut verdicts = [Verdict::Denied; BATCH];
@@ -62,7 +63,7 @@ impl Ours {
         verdicts.iter().filter(|&&verdict| verdict == Verdict::Allowed).count()
     }
 
-    /// The same with all that a decision says.
+    /// The same with full decisions.
     #[inline(always)]
     pub fn check_many_at<const N: usize>(&self, keys: &[Key<N>; BATCH], now: u64) -> usize {
         let mut decisions = [NOTHING; BATCH];
@@ -70,7 +71,7 @@ impl Ours {
         decisions.iter().filter(|decision| decision.is_allowed()).count()
     }
 
-    /// All memory of the table.
+    /// The bytes of the table.
     pub fn bytes(&self) -> u64 {
         self.0.bytes()
     }

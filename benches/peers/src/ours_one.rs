@@ -35,7 +35,7 @@ impl One for Ours {
     }
 }
 
-/// The one for a hot key: threads take permits in advance.
+/// `Striped`, the limiter for a hot key: threads take permits in advance.
 pub struct Striped(tollbar::limiter::Striped);
 
 impl Striped {
@@ -67,7 +67,7 @@ impl One for OursAt {
     }
 }
 
-/// At the caller's time, and the algorithm known to the compiler.
+/// `Cell<Gcra>` at the caller's time: the compiler knows the algorithm.
 pub struct GcraAt(Cell<Gcra>);
 
 impl GcraAt {
@@ -117,7 +117,7 @@ impl One for Through {
     }
 }
 
-/// The same at the caller's time.
+/// A limiter of the loaded C library at the caller's time.
 pub struct ThroughAt {
     limiter: *mut c_void,
     check: LimiterCheckAt,

@@ -1,5 +1,5 @@
-//! Peers of other languages: a program each, which is started once and asked for each of its turns, so that they take
-//! turns with everybody else. A question is a line, and so is the answer.
+//! Peers in other languages. Each language has one program, which is started once and asked for each of its
+//! turns, so that it takes turns with all other contenders. A question is a line, and so is the answer.
 
 use crate::measure::{Contender, Part};
 use crate::who::Who;
@@ -8,17 +8,17 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Requests of Go's and Java's peers take so many times longer than those of crates, about, and Python's so many: they
-/// are asked for so many times fewer.
+/// How many times longer a request takes in Go and Java, and in Python, than in a crate, roughly. These peers
+/// are asked for so many times fewer requests.
 pub const SLOWER: [usize; 2] = [16, 128];
 
 /// A running program.
 pub struct Program {
     name: &'static str,
     pipes: RefCell<Pipes>,
-    /// Requests of its take so many times longer than those of a crate.
+    /// A request takes this many times longer than one of a crate.
     slower: usize,
-    /// What it says about itself: its language's version and its peers'.
+    /// The versions that the program reports, of its language and of its peers.
     pub versions: String,
 }
 
@@ -56,14 +56,14 @@ impl Program {
         answer.parse().unwrap_or_else(|_| panic!("{}: {question}: {answer}", self.name))
     }
 
-    /// One limit, under which requests are `allowed`, `denied`, or `mixed`.
+    /// A contender with one limit, under which requests are `allowed`, `denied`, or `mixed`.
     pub fn one<'a>(&'a self, who: Who, peer: &'a str, work: &'a str) -> Contender<'a> {
         Contender::by(who, self.slower, move |part: Part| {
             self.figure(&format!("one {peer} {work} {} {}", part.threads, part.count))
         })
     }
 
-    /// The keys that have been filled in.
+    /// A contender on the keys that have been filled in.
     pub fn keyed<'a>(&'a self, who: Who, peer: &'a str, work: &'a str) -> Contender<'a> {
         Contender::by(who, self.slower, move |part: Part| {
             let Part { threads, at, warm, count } = part;
@@ -71,12 +71,12 @@ impl Program {
         })
     }
 
-    /// Puts the keys of the file into the peer; bytes of its heap that each has taken.
+    /// Puts the keys of the file into the peer. Returns the bytes of its heap that each has taken.
     pub fn fill(&self, peer: &str, work: &str, keys: &Path) -> f64 {
         self.figure(&format!("fill {peer} {work} {}", keys.display()))
     }
 
-    /// The order in which keys are asked for from now on.
+    /// Sets the order in which keys are asked for from now on.
     pub fn order(&self, order: &Path) {
         assert_eq!(self.ask(&format!("order {}", order.display())), "ok", "{}", self.name);
     }
@@ -89,14 +89,14 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // At the end of its questions it ends.
+        // The program ends at the end of its questions.
         let pipes = self.pipes.get_mut();
         pipes.questions = None;
         let _ = pipes.child.wait();
     }
 }
 
-/// All of them.
+/// The programs of all languages.
 pub struct Programs {
     pub go: Program,
     pub java: Program,
@@ -104,7 +104,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// From the directory where `tools/bench-peers.sh` has built them.
+    /// Starts the programs in the directory where `tools/bench-peers.sh` has built them.
     pub fn start(built: &Path) -> Programs {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let jars = format!("{0}/java:{0}/jars/*", built.display());

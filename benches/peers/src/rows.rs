@@ -1,4 +1,4 @@
-//! Decisions about keys that are all known, by sets of keys and orders.
+//! Decisions about known keys, by sets of keys and by orders.
 
 use crate::book::Book;
 use crate::floor::Floor;
@@ -17,7 +17,7 @@ use core::arch::x86_64::_mm_lfence;
 /// The topic of figures about memory.
 pub const MEMORY: &str = "bytes a key";
 
-/// Sets of fewer keys are not weighed: what else a program does would be more than they are.
+/// Sets of fewer keys are not weighed, because other memory of the program would outweigh them.
 pub const WEIGHED: usize = 2_000;
 
 /// A set of keys in each of the tables, each under a limit of its own.
@@ -29,7 +29,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// With every key inserted. `weigh`: says what memory that took.
+    /// Tables with every key inserted. With `weigh`, also records the memory that each took.
     pub fn new(book: &mut Book, keys: usize, limit: Limit, weigh: bool) -> Tables {
         let start = Ours::now();
         set_now(start);
@@ -66,7 +66,7 @@ impl Tables {
                 book.figure(MEMORY, &of_keys(keys), Some(who), grown.a_key(keys), "B");
             }
         }
-        // The limit decides what is measured: nearly all pass, or nearly none.
+        // The limit decides which path is measured: nearly all requests pass, or nearly none.
         let again = fill(keys.min(10_000), |key: &Key<8>| ours.admit_at(key, start + 1));
         let batch = ours.admit_many_at::<8>(&std::array::from_fn(|at| key(at % keys)), start + 1) as f64 / BATCH as f64;
         for passed in [again, batch] {
@@ -76,7 +76,8 @@ impl Tables {
     }
 }
 
-/// Tables under a limit that nobody reaches and, where requests are to be refused, under one that everybody has.
+/// Tables under a limit that no key reaches and, where requests are to be refused, under one that every key has
+/// reached.
 pub struct Set {
     pub keys: usize,
     pub name: String,
@@ -98,7 +99,7 @@ impl Set {
         title(self.keys, spread, work)
     }
 
-    /// An order of the keys, by each number of threads. `others` are asked about the same.
+    /// Measures an order of the keys, by each number of threads. `others` are asked for the same keys.
     #[allow(clippy::too_many_arguments)]
     pub fn row<'a>(
         &'a self,
@@ -154,7 +155,8 @@ impl Set {
         }
     }
 
-    /// One request at a time: what came before is over before the next begins, so that misses do not overlap.
+    /// Measures one request at a time: each begins when the one before has completed, so that cache misses do
+    /// not overlap.
     pub fn isolated(&self, book: &mut Book, order: &Order<8>, amount: Amount) {
         let Tables { ours, default, tuned, .. } = &self.yes;
         for threads in [1, 2] {
@@ -173,7 +175,7 @@ impl Set {
     }
 }
 
-/// What keys of 24 bytes cost above keys of 8.
+/// Measures keys of 24 bytes beside keys of 8.
 pub fn strings(book: &mut Book, keys: usize, length: usize, amount: Amount) {
     let (short, long) = (Ours::new(OPEN, keys), Ours::new(OPEN, keys));
     let start = Ours::now();
@@ -191,8 +193,8 @@ pub fn strings(book: &mut Book, keys: usize, length: usize, amount: Amount) {
 
 #[inline(always)]
 fn alone(admit: impl Fn() -> bool) -> bool {
-    // SAFETY: every x86-64 processor has it. It waits until all instructions before it have completed, loads
-    // and locked ones among them.
+    // SAFETY: every x86-64 processor has LFENCE. It waits until all instructions before it have completed,
+    // loads and locked ones among them.
     unsafe { _mm_lfence() };
     admit()
 }

@@ -1,4 +1,4 @@
-//! What is asked of tollbar, beside what was measured.
+//! The targets of tollbar, beside the measured figures.
 
 use crate::book::Book;
 use crate::flood;
@@ -9,25 +9,25 @@ use crate::rows::{of_keys, title};
 use crate::who::{self, Who};
 use crate::Sizes;
 
-/// One of them.
+/// One target.
 pub struct Target {
     pub what: String,
     pub measured: Option<f64>,
     pub least: bool,
     pub goal: f64,
     pub unit: &'static str,
-    /// What stands between it and tollbar, for where it is missed.
+    /// The reason that the document gives if the target is missed.
     pub why: String,
 }
 
 impl Target {
-    /// As precise as it is shown.
+    /// Whether the measured figure meets the target, with the digits that are shown.
     pub fn met(&self) -> Option<bool> {
         let measured = (self.measured? * 100.0).round() / 100.0;
         Some(if self.least { measured >= self.goal } else { measured <= self.goal })
     }
 
-    /// "≥ 7 ×".
+    /// The target as text, such as "≥ 7 ×".
     pub fn asked(&self) -> String {
         format!("{} {} {}", if self.least { "≥" } else { "≤" }, self.goal, self.unit)
     }
@@ -36,7 +36,7 @@ impl Target {
         self.measured.map_or("not run".into(), |measured| format!("{measured:.2} {}", self.unit))
     }
 
-    /// "met", or by what share it was missed.
+    /// "met", or the share by which it was missed.
     pub fn verdict(&self) -> String {
         match (self.met(), self.measured) {
             (Some(true), _) => "met".into(),
@@ -59,21 +59,21 @@ impl Targets<'_> {
         self.all.push(Target { what: what.to_owned(), measured, least, goal, unit, why: why(what).to_owned() });
     }
 
-    /// So many times as fast as another.
+    /// Target: at least `goal` times as fast as another.
     fn faster(&mut self, what: &str, work: &str, threads: usize, of: Who, than: Who, goal: f64) {
         let (of, than) = (self.book.row(work, threads, of), self.book.row(work, threads, than));
         let ratio = of.zip(than).map(|(of, than)| of.faster_than(than));
         self.add(what, ratio, true, goal, "×");
     }
 
-    /// At most so many times a floor's time.
+    /// Target: at most `goal` times a floor's time.
     fn above(&mut self, what: &str, work: &str, threads: usize, of: Who, floor: Who, goal: f64) {
         let (of, floor) = (self.book.row(work, threads, of), self.book.row(work, threads, floor));
         let ratio = of.zip(floor).map(|(of, floor)| floor.faster_than(of));
         self.add(what, ratio, false, goal, "×");
     }
 
-    /// Says beside the last one how much faster than the same peer the floor itself is.
+    /// Adds to the last target's reason how much faster than the same peer the floor itself is.
     fn even_the_floor(&mut self, work: &str, floor: Who, than: Who) {
         let (of, than) = (self.book.row(work, 1, floor), self.book.row(work, 1, than));
         if let (Some((of, than)), Some(target)) = (of.zip(than), self.all.last_mut()) {
@@ -81,13 +81,13 @@ impl Targets<'_> {
         }
     }
 
-    /// At most so many nanoseconds more than another.
+    /// Target: at most `goal` nanoseconds more than another.
     fn more(&mut self, what: &str, work: &str, of: Who, than: Who, goal: f64) {
         let (of, than) = (self.book.row(work, 1, of), self.book.row(work, 1, than));
         self.add(what, of.zip(than).map(|(of, than)| of.more_than(than)), false, goal, "ns");
     }
 
-    /// Requests of two threads in a second, over those of one.
+    /// Target: two threads make at least `goal` times the requests per second of one.
     fn scales(&mut self, what: &str, work: &str, of: Who, goal: f64) {
         let (one, two) = (self.book.row(work, 1, of), self.book.row(work, 2, of));
         let ratio = one.zip(two).map(|(one, two)| 2.0 * one.nanoseconds() / two.nanoseconds());
@@ -95,7 +95,7 @@ impl Targets<'_> {
     }
 }
 
-/// Of the design.
+/// The targets of the design.
 pub fn design(book: &Book, sizes: &Sizes) -> Vec<Target> {
     let mut all = Targets { book, all: Vec::new() };
     let [allowed, denied] = [Work::Allowed, Work::Denied].map(one::title);
@@ -131,7 +131,7 @@ pub fn design(book: &Book, sizes: &Sizes) -> Vec<Target> {
     all.all
 }
 
-/// Of the keyed table, from when it was made: that nothing of it is lost.
+/// The keyed table's ratios from when it was made, as targets that keep them.
 pub fn kept(book: &Book, sizes: &Sizes) -> Vec<Target> {
     let mut all = Targets { book, all: Vec::new() };
     for (keys, spread, own, given, batch, floor) in [
@@ -148,7 +148,7 @@ pub fn kept(book: &Book, sizes: &Sizes) -> Vec<Target> {
             all.faster(&what("caller's time, times its fastest"), &work, threads, who::TABLE_AT, fastest, given);
             all.faster(&what("batches, times its fastest"), &work, threads, who::TABLE_MANY, fastest, batch);
             if keys == sizes.small {
-                // So few keys are what credit is for.
+                // Credit is meant for few keys like these.
                 all.faster(
                     &what("hot keys leased, times governor"),
                     &work,
@@ -189,7 +189,7 @@ pub fn kept(book: &Book, sizes: &Sizes) -> Vec<Target> {
     all.all
 }
 
-/// Reasons, by words of what is asked: from how the code works, not from measurements.
+/// The reason for a target, by words in its text. Reasons come from how the code works, not from measurements.
 const WHY: [(&str, &str); 15] = [
     ("thread-local increment", "a thread finds its seat and compares whose it is before it spends"),
     (

@@ -1,11 +1,11 @@
-//! Who is measured. The names are those in the tables.
+//! The contenders. The names are those in the tables.
 
-/// Which side a contender is on.
+/// The side of a contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Ours,
     Peer,
-    /// Nothing that decides: what a decision cannot be faster than.
+    /// A floor: it decides nothing, and no decision can be faster.
     Floor,
 }
 
@@ -17,7 +17,7 @@ pub struct Who {
 }
 
 impl Who {
-    /// Whether it is told the time, and so reads no clock.
+    /// Whether the caller tells it the time, so that it reads no clock.
     pub fn is_told_the_time(&self) -> bool {
         self.name.contains("caller's time") || self.name.contains("batches")
     }
@@ -40,7 +40,7 @@ pub const TOLLBAR_C: Who = ours("tollbar through C");
 pub const TOLLBAR_C_AT: Who = ours("tollbar through C, caller's time");
 pub const STRIPED: Who = ours("tollbar `Striped`");
 pub const STRIPED_C: Who = ours("tollbar `Striped` through C");
-/// Of the limiters, the one that is made for a hot key: what the targets for one are measured on.
+/// The limiter that is made for a hot key, on which the targets for one are measured.
 pub const HOT: Who = STRIPED;
 
 pub const TABLE: Who = ours("tollbar table");

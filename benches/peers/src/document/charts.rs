@@ -65,7 +65,7 @@ pub fn dots(path: &Path, title: &str, unit: &str, series: &[&str], mut rows: Vec
     });
 }
 
-/// Decades, and in few of them the numbers between.
+/// The ticks of an axis: decades, and the numbers between if there are few decades.
 fn ticks(range: &std::ops::Range<f64>) -> Vec<f64> {
     let (from, to) = (range.start.log10().floor() as i32, range.end.log10().ceil() as i32);
     let steps: &[f64] = if to - from <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -77,7 +77,8 @@ fn ticks(range: &std::ops::Range<f64>) -> Vec<f64> {
 pub struct Line {
     pub name: String,
     pub points: Vec<(f64, f64)>,
-    /// With its points: what was measured; without: what a model says.
+    /// The number of points, from the first on, that were measured. They are drawn as points; the others are
+    /// the model's.
     pub measured: usize,
 }
 
@@ -109,7 +110,7 @@ pub fn lines(path: &Path, title: &str, (x_unit, y_unit): (&str, &str), x_labels:
         let axis = vec![(left, height - bottom), (width - right, height - bottom)];
         area.draw(&PathElement::new(axis, INK)).expect("into memory");
         say(area, x_unit, ((left + width - right) / 2, height - 14), 13, INK, Side::Middle);
-        // Names keep apart: from the lowest end upwards, each at least a line above the one below.
+        // Keeps names apart: from the lowest end upwards, each is at least a line above the one below.
         let mut ends: Vec<_> =
             lines.iter().enumerate().filter_map(|(at, line)| Some((at, line.points.last()?.1))).collect();
         ends.sort_by(|(_, one), (_, other)| one.total_cmp(other));

@@ -31,7 +31,7 @@ pub fn table(document: &Document) -> String {
     table.text()
 }
 
-/// The load of the last minute: what else wanted the processors.
+/// The load average of the last minute, which shows what else wanted the processors.
 pub fn load() -> String {
     read("/proc/loadavg").split(' ').next().unwrap_or_default().to_owned()
 }

@@ -21,7 +21,7 @@ use std::time::Instant;
 
 pub use machine::load;
 
-/// All that it is made of.
+/// The parts of the document.
 pub struct Document<'a> {
     pub book: &'a Book,
     pub sizes: &'a Sizes,
@@ -29,7 +29,7 @@ pub struct Document<'a> {
     pub design: Vec<Target>,
     pub kept: Vec<Target>,
     pub begun: Instant,
-    /// Before the run.
+    /// The load before the run.
     pub load: String,
     /// What the programs in `nginx/bench` have printed.
     pub nginx: Vec<String>,
@@ -38,7 +38,7 @@ pub struct Document<'a> {
 const TEMPLATE: &str = include_str!("template.md");
 
 impl Document<'_> {
-    /// Writes it and its charts.
+    /// Writes the document and its charts.
     pub fn write(&self, docs: &Path) {
         let charts = docs.join("benchmarks");
         std::fs::create_dir_all(&charts).expect("a directory");

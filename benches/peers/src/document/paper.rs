@@ -1,13 +1,14 @@
-//! What charts are drawn on: SVG that a light page and a dark one can show.
+//! SVG on which charts are drawn, for light and for dark pages.
 
 use plotters::prelude::*;
 use std::path::Path;
 
-/// Text and axes.
+/// The colour of text and axes.
 pub const INK: RGBColor = RGBColor(0x1f, 0x23, 0x28);
-/// Lines that guide the eye.
+/// The colour of grid lines.
 pub const GRID: RGBColor = RGBColor(0xd0, 0xd7, 0xde);
-/// Of series: to be told apart on white, on near-black, and by those who do not see red and green as two.
+/// The colours of series, to be told apart on white, on near-black, and by readers who do not tell red from
+/// green.
 pub const COLOURS: [RGBColor; 9] = [
     RGBColor(0x2f, 0x81, 0xf7),
     RGBColor(0xe3, 0x7a, 0x1e),
@@ -24,7 +25,7 @@ pub const FONT: &str = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sa
 
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-/// The background stays the page's, and where the page is dark, ink and grid change their colours.
+/// The background is the page's. On a dark page, text and grid change their colours.
 const STYLE: &str = "<style>@media (prefers-color-scheme: dark) {\
 [fill=\"#1F2328\"] { fill: #e6edf3 } [stroke=\"#1F2328\"] { stroke: #e6edf3 } [stroke=\"#D0D7DE\"] { stroke: #3d444d } \
 }</style>\n";
@@ -51,12 +52,12 @@ pub fn say(area: &Area, text: &str, at: (i32, i32), size: u32, colour: RGBColor,
         Side::Right => HPos::Right,
         Side::Middle => HPos::Center,
     };
-    // plotters takes the height of a line, which it holds to be so much more than the size of its letters.
+    // plotters takes a line to be this many times as high as its letters.
     let style = (FONT, f64::from(size) * 1.24).into_font().color(&colour).pos(Pos::new(horizontal, VPos::Center));
     area.draw(&Text::new(text.to_owned(), at, style)).expect("into memory");
 }
 
-/// Where the text is, as seen from its place.
+/// Where the text stands, as seen from its point.
 #[derive(Clone, Copy)]
 pub enum Side {
     Left,
@@ -73,7 +74,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// Two digits that count, or all before the point.
+/// Two significant digits, or all digits before the point.
 fn trimmed(value: f64) -> String {
     if value >= 10.0 {
         format!("{value:.0}")

@@ -18,7 +18,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// The first column is of words, the others of figures.
+    /// The first column holds words, the others figures.
     pub fn new(heads: &[&str]) -> Table {
         let mut table = Table { columns: heads.len(), text: String::new() };
         table.row(heads);
@@ -37,12 +37,12 @@ impl Table {
     }
 }
 
-/// All works of which there are both.
+/// All works with figures for one thread and for two.
 fn both<'a>(book: &'a Book, work: &str) -> Option<(&'a Group, &'a Group)> {
     book.group(work, 1).zip(book.group(work, 2))
 }
 
-/// One work: everybody by one thread and by two.
+/// One work: every contender by one thread and by two.
 pub fn work(book: &Book, work: &str) -> String {
     let Some((one, two)) = both(book, work) else { return String::new() };
     let mut table = Table::new(&[work, "1 thread, ns", "2 threads, ns", "times governor", "by 2 threads", "M/s of 2"]);
@@ -67,7 +67,7 @@ pub fn work(book: &Book, work: &str) -> String {
     table.text()
 }
 
-/// tollbar's own stand out; what decides nothing is set apart.
+/// tollbar's names are bold; contenders that decide nothing are in italics.
 fn name(who: Who) -> String {
     match who.side {
         Side::Ours => format!("**{}**", who.name),
@@ -84,7 +84,7 @@ pub fn keys(document: &Document) -> String {
     document.key_works().iter().map(|title| work(document.book, title)).collect::<Vec<_>>().join("\n")
 }
 
-/// The fastest of ours beside the fastest peer: of those that read a clock, or of those that are told the time.
+/// Our fastest beside the fastest peer: of contenders that read a clock, or of those that are told the time.
 pub fn glance(document: &Document, told: bool) -> String {
     let mut table = Table::new(&["", "tollbar", "ns", "fastest peer", "ns", "times as fast"]);
     let mut works: Vec<String> = one::WORKS.map(one::title).into();
@@ -107,7 +107,7 @@ pub fn glance(document: &Document, told: bool) -> String {
     table.text()
 }
 
-/// Reasons for what is missed.
+/// The reasons for missed targets.
 pub fn reasons(targets: &[Target]) -> String {
     let missed = targets.iter().filter(|target| target.met() == Some(false) && !target.why.is_empty());
     let lines: Vec<_> = missed.map(|target| format!("- {}: {}", target.what, target.why)).collect();
@@ -138,7 +138,7 @@ pub fn memory(document: &Document) -> String {
     table.text()
 }
 
-/// Bytes a key at the two larger sets, the least first.
+/// Bytes per key at the two larger sets, smallest first.
 pub fn memory_rows(document: &Document) -> Vec<(Who, [Option<f64>; 2])> {
     let keys = [document.sizes.medium, document.sizes.large].map(of_keys);
     let known = document.book.figures.iter().filter(|figure| figure.topic == MEMORY && figure.what == keys[0]);
@@ -150,7 +150,7 @@ pub fn memory_rows(document: &Document) -> Vec<(Who, [Option<f64>; 2])> {
     rows
 }
 
-/// Figures of one topic, as they are.
+/// The figures of one topic.
 pub fn figures(document: &Document, topic: &str) -> String {
     let mut table = Table::new(&[topic, "", ""]);
     for found in document.book.figures.iter().filter(|figure| figure.topic == topic) {
@@ -177,7 +177,7 @@ pub fn flood(document: &Document) -> String {
     text + &figures(document, flood::TOPIC)
 }
 
-/// Who is modelled, at what.
+/// The contenders and works that are modelled.
 pub fn modelled(document: &Document) -> Vec<(String, Model)> {
     let [allowed, denied] = [Work::Allowed, Work::Denied].map(one::title);
     let [uniform, zipf] = [Uniform, Zipf].map(|spread| title(document.sizes.medium, spread, Work::Allowed));
@@ -200,7 +200,7 @@ pub fn modelled(document: &Document) -> Vec<(String, Model)> {
     works.into_iter().filter_map(model).collect()
 }
 
-/// Processors that the model is asked about.
+/// The numbers of processors for which the model is asked.
 pub const PROCESSORS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 
 pub fn model(document: &Document) -> String {
@@ -216,7 +216,7 @@ pub fn model(document: &Document) -> String {
     table.text()
 }
 
-/// As many digits as mean something.
+/// A figure with its significant digits.
 pub fn figure(value: f64) -> String {
     match value.abs() {
         100.0.. => format!("{value:.0}"),

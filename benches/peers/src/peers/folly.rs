@@ -1,5 +1,6 @@
 //! The token bucket of folly, written from its published formula: the one word is the time at which the bucket was
-//! empty, in seconds, as a double. What is in the bucket is `min((now - empty) * rate, burst)`; who takes moves `empty` forward.
+//! empty, in seconds, as a double. The bucket holds `min((now - empty) * rate, burst)`; a request moves `empty`
+//! forward.
 
 use super::{One, Says};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +17,7 @@ impl Bucket {
         Bucket { empty: AtomicU64::new(0f64.to_bits()), rate, burst }
     }
 
-    /// Takes that many, or none.
+    /// Takes that many permits, or none.
     #[inline(always)]
     pub fn consume(&self, permits: f64, now: f64) -> bool {
         let mut seen = self.empty.load(Ordering::Relaxed);
@@ -36,7 +37,7 @@ impl Bucket {
 
     fn of(says: Says) -> Bucket {
         match says {
-            // Not more than the doubles of a long uptime tell apart.
+            // A rate that the doubles of a long uptime can still tell apart.
             Says::Yes => Bucket::new(1e8, 1e12),
             Says::No => Bucket::new(1.0 / 86_400.0, 1.0),
         }

@@ -1,4 +1,5 @@
-//! governor: one limit, and keyed on DashMap in two set-ups: as it comes, and as fast as its interface lets it be.
+//! governor: one limit, and keyed limits on DashMap in two set-ups: its default, and the fastest that its
+//! interface allows.
 
 use super::{One, Says};
 use crate::keys::{word, Key};
@@ -17,7 +18,7 @@ use std::time::Duration;
 /// A seeded hasher than which none was found faster for eight bytes: ahash, rapidhash and a seeded FxHash are about
 /// as fast in DashMap, and std's takes twice as long. `--hashers` measures them all.
 pub type Fastest = foldhash::fast::RandomState;
-/// Its name, for the table.
+/// The hasher's name, for the table.
 pub const FASTEST: &str = "foldhash";
 /// DashMap's shards in the fast set-up: more than its default of 4 a processor, so that threads meet on a
 /// shard's lock less often.
@@ -27,8 +28,8 @@ thread_local! {
     static NOW: Cell<u64> = const { Cell::new(1) };
 }
 
-/// Governor takes no time from its caller, but a clock of any type. The cheapest one that threads can share:
-/// a word of the thread's own, that the caller has set. One load, no line that cores pass around.
+/// Governor takes no time from its caller, but it takes a clock of any type. This is the cheapest clock that
+/// threads can share: one load of a word of the thread's own, which the caller has set.
 #[derive(Clone, Copy)]
 pub struct CallersTime;
 
@@ -41,7 +42,7 @@ impl Clock for CallersTime {
     }
 }
 
-/// What a `CallersTime` of this thread says from now on.
+/// Sets what a `CallersTime` of this thread says from now on.
 #[inline(always)]
 pub fn set_now(now: u64) {
     NOW.set(now);
@@ -101,7 +102,7 @@ impl One for Direct {
     }
 }
 
-/// The same at the caller's time.
+/// `RateLimiter::direct` at the caller's time.
 pub struct DirectAt(RateLimiter<NotKeyed, InMemoryState, CallersTime, NoOpMiddleware<Nanos>>);
 
 impl DirectAt {

@@ -1,4 +1,5 @@
-//! The peers that are crates, and one whose formula is published: each in a file, as its own documentation uses it.
+//! The peers that are crates, and one whose formula is published. Each file uses its peer as the peer's own
+//! documentation does.
 
 pub mod folly;
 pub mod governor;
@@ -8,19 +9,19 @@ pub mod ratelimit;
 
 /// One limit without keys.
 pub trait One: Sync {
-    /// At the caller's time, by those that take it.
+    /// Decides at the caller's time, if the peer takes one.
     fn admit(&self, now: u64) -> bool;
 }
 
-/// What its limit says to all requests.
+/// The verdict of a limit for all requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Says {
-    /// Far above what can be asked for: the path of an admission.
+    /// Allowed: the limit is far above what can be asked for, so this is the path of an admission.
     Yes,
-    /// One permit a day, which has been taken.
+    /// Denied: one permit a day, which has been taken.
     No,
 }
 
-/// On cache lines of its own.
+/// A value on cache lines of its own.
 #[repr(align(128))]
 pub struct Apart<T>(pub T);

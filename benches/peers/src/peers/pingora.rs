@@ -1,5 +1,5 @@
-//! pingora-limits: events counted in a sketch of hashes, a window at a time. It counts what is refused too, and keys
-//! that meet in the sketch are counted together.
+//! pingora-limits: events counted in a sketch of hashes, one window at a time. It counts refused requests too,
+//! and keys that collide in the sketch are counted together.
 
 use super::{One, Says};
 use crate::keys::{word, Key};
@@ -12,12 +12,12 @@ pub struct Pingora {
 }
 
 impl Pingora {
-    /// Of one key, with the sketch as it comes.
+    /// A limit of one key, with the default sketch.
     pub fn new(says: Says) -> Pingora {
         Pingora { rate: Rate::new(Duration::from_secs(86_400)), limit: limit(says) }
     }
 
-    /// With as many columns as there are keys.
+    /// Keyed limits, with as many columns as there are keys.
     pub fn keyed(says: Says, keys: usize) -> Pingora {
         let rate = Rate::new_with_estimator_config(Duration::from_secs(86_400), 4, keys);
         Pingora { rate, limit: limit(says) }
