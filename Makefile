@@ -1,4 +1,4 @@
-# tollbar: `make demo`, `make test`, `make nginx`, `make valkey`, `make arm64`, `make soak`, `make bench`,
+# tollbar: `make demo`, `make check`, `make test`, `make nginx`, `make valkey`, `make arm64`, `make soak`, `make bench`,
 # `make bench-peers`, `make bench-cores`, `make install PREFIX=/usr/local`.
 # The work of each target is in tools/*.sh or in a Makefile beside the tests it runs.
 
@@ -15,7 +15,7 @@ SOURCES := $(shell find src -name '*.rs' -o -name '*.lua') Cargo.toml Cargo.lock
 CFLAGS ?= -O2 -g
 WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
 
-.PHONY: all lib demo test nginx valkey arm64 soak bench bench-peers bench-cores install clean
+.PHONY: all lib demo check test nginx valkey arm64 soak bench bench-peers bench-cores install clean
 
 all: lib
 
@@ -36,6 +36,10 @@ demo:
 
 test:
 	tools/test.sh
+
+# Two minutes of it: what to run after each change.
+check:
+	TOLLBAR_QUICK=1 ONLY="$(or $(ONLY),lint header rust loom c)" tools/test.sh
 
 # The nginx modules, for the nginx that is installed, or for the source tree NGINX_SRC.
 nginx:

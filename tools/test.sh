@@ -1,6 +1,8 @@
 #!/bin/sh
 # `make test`: everything, in the order in which a fault is cheapest to find (tools/steps.sh runs and counts the steps).
 # `make test ONLY="lint rust"` runs those steps.
+# `make check`: what a contributor runs every few minutes. It sets TOLLBAR_QUICK, by which searches make a tenth of their rounds, loom tries
+# one preemption a thread, and the C tests run once, and chooses lint, header, rust, c and loom.
 set -u
 cd "$(dirname "$0")/.."
 logs=build/test-logs
@@ -46,6 +48,7 @@ redis() {
     cargo test --features capi --no-fail-fast $(targets redis)
 }
 loom() {
+    [ -z "${TOLLBAR_QUICK:-}" ] || export LOOM_MAX_PREEMPTIONS=1
     RUSTFLAGS="--cfg loom" \
         cargo test --release --target-dir target/loom --test loom &&
         RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --features redis --lib models
@@ -101,7 +104,7 @@ readme() {
     test "$(cat build/readme2?.out | grep -c passes)" -eq 3 && test "$(cat build/readme2?.out | grep -c refused)" -eq 3 &&
         echo "1 passed, 0 failed"
 }
-c() { make --silent lib && ffi-tests/c/run.sh build; }
+c() { make --silent lib && ffi-tests/c/run.sh build ${TOLLBAR_QUICK:+libraries}; }
 cpp() { make --silent lib && ffi-tests/cpp/run.sh build; }
 replay() { make --silent lib build/tollbar-replay && examples/c/test.sh build; }
 # The modules in a real nginx.

@@ -22,6 +22,20 @@ pub const YEAR: u64 = 365 * DAY;
 /// A reading of the Unix clock in nanoseconds: late 2026.
 pub const UNIX_NOW: u64 = 1_795_000_000_000_000_000;
 
+/// Whether this is `make check`, whose searches make a tenth of their rounds.
+pub fn is_quick() -> bool {
+    std::env::var_os("TOLLBAR_QUICK").is_some()
+}
+
+/// `full` rounds of a search, or a tenth of them in `make check`.
+pub fn rounds(full: u64) -> u64 {
+    if is_quick() {
+        full.div_ceil(10)
+    } else {
+        full
+    }
+}
+
 /// A policy from its text.
 pub fn policy(text: &str) -> Policy {
     text.parse().unwrap_or_else(|why| panic!("{text:?}: {why}"))

@@ -81,7 +81,7 @@ pub fn compare(text: &str, traces: u64, step: Step, make: impl Fn(&Policy) -> Bo
     let mut rng = Rng(text.bytes().fold(7, |seed, byte| seed * 31 % 1_000_003 + u64::from(byte)));
     let mut model = make(&policy);
     let lenient = if model.exact() { Side::Exact } else { Side::Lenient };
-    for trace in 0..traces {
+    for trace in 0..rounds(traces) {
         let state = State::new(&policy).unwrap_or_else(|why| panic!("{text}: {why}"));
         model.reset();
         let mut said = Vec::new();
