@@ -44,6 +44,10 @@ struct Here {
 
 impl FixedWindow {
     /// Compiles a policy of kind [`Kind::FixedWindow`] whose limit is not 0.
+    ///
+    /// # Errors
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the word cannot
+    /// hold the counter beside the window, and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<FixedWindow, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::FixedWindow || policy.limit == 0 {

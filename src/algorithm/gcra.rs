@@ -68,6 +68,11 @@ impl Gcra {
     const LEAST_LEASED: u64 = 32;
 
     /// Compiles a policy of kind [`Kind::Gcra`] without `borrow`, whose limit is not 0.
+    ///
+    /// # Errors
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] from 16 permits per
+    /// nanosecond on, [`PolicyError::BurstTooLarge`] if the word cannot hold twice the burst beside the clock,
+    /// and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<Gcra, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::Gcra || policy.borrow {

@@ -35,6 +35,11 @@ struct Stepped {
 
 impl Interval {
     /// Compiles a policy of kind [`Kind::Interval`] whose limit is not 0.
+    ///
+    /// # Errors
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the word cannot
+    /// count the refills, [`PolicyError::BurstTooLarge`] for a burst of 2^63 or more, or above the limit with
+    /// `anchor first`, and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<Interval, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::Interval {

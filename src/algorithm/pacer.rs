@@ -32,7 +32,10 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// Compiles a policy of kind [`Kind::Pacer`], or of [`Kind::Gcra`] with `borrow`.
+    /// Compiles a policy of kind [`Kind::Pacer`], or of [`Kind::Gcra`] with `borrow`, whose limit is not 0.
+    ///
+    /// # Errors
+    /// As [`super::gcra::Gcra::new`]; for the pacer the larger of burst and slack takes the burst's place.
     pub fn new(policy: &Policy) -> Result<Pacer, PolicyError> {
         policy.validate()?;
         let (slack, initial, span) = match policy.kind {

@@ -46,8 +46,10 @@ macro_rules! each {
 }
 
 impl Rule {
-    /// Compiles a policy. [`PolicyError::NotOneWord`] if its algorithm is the sliding window or the
-    /// sliding log.
+    /// Compiles a policy. A limit of 0 gives [`Rule::Closed`].
+    ///
+    /// # Errors
+    /// [`PolicyError::NotOneWord`] for the sliding window and the sliding log, and those of the algorithm.
     pub fn new(policy: &Policy) -> Result<Rule, PolicyError> {
         policy.validate()?;
         if matches!(policy.kind, Kind::SlidingWindow | Kind::SlidingLog) {

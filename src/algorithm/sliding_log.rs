@@ -42,6 +42,9 @@ impl SlidingLog {
     const LAPS: u64 = 8;
 
     /// Compiles a policy of kind [`Kind::SlidingLog`] whose limit is not 0.
+    ///
+    /// # Errors
+    /// [`PolicyError::OptionMismatch`] for any other policy, and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<SlidingLog, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::SlidingLog {
@@ -168,7 +171,10 @@ pub struct KeyedLog {
 }
 
 impl KeyedLog {
-    /// Compiles a policy of kind [`Kind::SlidingLog`] whose limit is at most [`KeyedLog::most`].
+    /// Compiles a policy of kind [`Kind::SlidingLog`] whose limit is not 0.
+    ///
+    /// # Errors
+    /// [`PolicyError::LogTooLarge`] for a limit above [`KeyedLog::most`], and those of [`SlidingLog::new`].
     pub fn new(policy: &Policy) -> Result<KeyedLog, PolicyError> {
         let log = SlidingLog::new(policy)?;
         if log.limit() > KeyedLog::most(log.period) {

@@ -53,6 +53,11 @@ pub struct Starts {
 
 impl SlidingWindow {
     /// Compiles a policy of kind [`Kind::SlidingWindow`] whose limit is not 0.
+    ///
+    /// # Errors
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::Segments`] if the segments do not
+    /// divide the period, [`PolicyError::RateTooHigh`] if the word cannot hold the count beside the segment,
+    /// and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<SlidingWindow, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::SlidingWindow || policy.limit == 0 {

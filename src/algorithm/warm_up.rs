@@ -62,6 +62,11 @@ impl WarmUp {
     const FINEST: u32 = 10;
 
     /// Compiles a policy of kind [`Kind::WarmUp`] whose limit is not 0.
+    ///
+    /// # Errors
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] or
+    /// [`PolicyError::BurstTooLarge`] if the word cannot hold the store beside the clock, and those of
+    /// [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<WarmUp, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::WarmUp {

@@ -49,6 +49,10 @@ impl WeightedWindow {
     const LEAST_BITS: u32 = 8;
 
     /// Compiles a policy of kind [`Kind::WeightedWindow`] whose limit is not 0.
+    ///
+    /// # Errors
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the word cannot
+    /// hold both counts beside the window, and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<WeightedWindow, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::WeightedWindow || policy.limit == 0 {

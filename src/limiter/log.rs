@@ -1,7 +1,8 @@
 //! The sliding log's shared state: a counter that decides, and an entry for each permit.
 //!
 //! `head` is the number of permits entered so far. Permit k goes to place k mod `limit`, where permit k − limit
-//! was. `time` is at least the time of every permit in `head`. A request of cost n takes three steps:
+//! was. `time` is at least the time of every permit in `head`. (A reset empties the entries and makes `time`
+//! 0.) A request of cost n takes three steps:
 //!
 //! 1. Read `head` = h, then `time`. The request is judged at its own clock or at `time`, whichever is later.
 //!    Read the n entries that permits h … h+n−1 will replace. If one of them is still in the window, refuse.
@@ -97,6 +98,9 @@ pub(crate) struct LogView<'a, H, P> {
 
 impl Log {
     /// A fresh state. It allocates 8 bytes for each permit of the limit; no later call allocates.
+    ///
+    /// # Errors
+    /// [`PolicyError::NoMemory`], and those of [`SlidingLog::new`].
     pub fn new(policy: &Policy) -> Result<Log, PolicyError> {
         let log = SlidingLog::new(policy)?;
         let places = usize::try_from(log.limit()).map_err(|_| PolicyError::NoMemory)?;

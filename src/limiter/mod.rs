@@ -100,6 +100,9 @@ pub struct Snapshot {
 #[cfg(unix)]
 impl Limiter {
     /// A limiter of any algorithm on the default clock: UTC, read from the processor's counter, never stepping.
+    ///
+    /// # Errors
+    /// As [`State::new`].
     pub fn new(policy: &Policy) -> Result<Limiter, PolicyError> {
         Ok(Limiter::with(State::new(policy)?, Usual::default()))
     }

@@ -84,6 +84,9 @@ struct View {
 
 impl Ring {
     /// A fresh state. It allocates 8 bytes for each of [`SlidingWindow::places`]; no later call allocates.
+    ///
+    /// # Errors
+    /// [`PolicyError::NoMemory`], and those of [`SlidingWindow::new`].
     pub fn new(policy: &Policy) -> Result<Ring, PolicyError> {
         let window = SlidingWindow::new(policy)?;
         let places = usize::try_from(window.places()).map_err(|_| PolicyError::NoMemory)?;

@@ -44,6 +44,9 @@ impl State {
     }
 
     /// A fresh state for `policy`.
+    ///
+    /// # Errors
+    /// [`PolicyError::NoMemory`], and those of the algorithm.
     pub fn new(policy: &Policy) -> Result<State, PolicyError> {
         policy.validate()?;
         Ok(match policy.kind {

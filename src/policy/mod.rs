@@ -155,8 +155,11 @@ impl Policy {
         self
     }
 
-    /// Whether every option is in range and belongs to the algorithm. Limits that depend on the
-    /// size of a state word are checked when the policy is compiled.
+    /// Whether every option is in range and belongs to the algorithm. Limits that depend on the size of a state
+    /// word are checked when the policy is compiled.
+    ///
+    /// # Errors
+    /// The first rule that the policy breaks.
     pub const fn validate(&self) -> Result<(), PolicyError> {
         if self.period == 0 {
             return Err(PolicyError::PeriodZero);

@@ -32,6 +32,9 @@ use core::ffi::CStr;
 pub const TEXT_MOST: usize = 256;
 
 /// Reads one policy. The whole text must be that policy.
+///
+/// # Errors
+/// [`SyntaxError`]: the column, what was expected there, and the kind of fault.
 pub fn parse(text: &[u8]) -> Result<Policy, SyntaxError> {
     parse_checked(text, &|policy| policy.validate())
 }
