@@ -95,7 +95,7 @@ fn ticks(span: u64, mul: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A counter and a system's clock, each with a speed of its own, in simulated time.
+    /// A counter and a system's clock in simulated time, each with a speed of its own.
     struct Machine {
         /// Ticks of the counter in a nanosecond of the system's clock, times 2^20.
         speed: u64,
@@ -103,8 +103,9 @@ mod tests {
         ns: u64,
         line: Line,
         random: u64,
-        /// The furthest that the line was off, and the furthest that a reading went back behind the one before.
+        /// The most nanoseconds by which the line was off.
         off: u64,
+        /// The most nanoseconds by which a reading was behind the one before.
         back: u64,
         last: u64,
         drawn: u64,
@@ -134,7 +135,7 @@ mod tests {
                 assert_eq!(told, self.line.at(self.tsc), "the short product");
                 told
             } else {
-                // The two are never read at one instant.
+                // The two clocks are never read at one instant.
                 let apart = self.random() % 60;
                 self.line = self.line.again((self.tsc, self.ns + apart)).expect("a slope");
                 self.drawn += 1;
@@ -185,7 +186,8 @@ mod tests {
             }
             machine.pass(MILLISECOND);
         }
-        // The slope is the whole time's; a second at another one is off by their difference.
+        // The slope is the mean of the whole time. A second at another speed is off by the difference of the
+        // two.
         assert!(machine.off < 100_000 + 1_000, "{} ns off", machine.off);
     }
 
@@ -200,12 +202,12 @@ mod tests {
             }
             machine.pass(MILLISECOND);
         }
-        // From one end to the other, for a second.
+        // The worst is 1000 ppm, from one end of the range to the other, for a second.
         assert!(machine.off < 1_000_000 + 1_000, "{} ns off", machine.off);
     }
 
-    /// Suspended: the counter stands still or begins anew, the system's clock does what it likes. Moved: another counter, of
-    /// another speed. At the first reading after it the line is right again, and within 20 ms its slope is.
+    /// Suspended: the counter stands still or begins anew, and the system's clock may leap. Moved: another
+    /// counter, of another speed. From 1.14 s after it the line is within 20 us again.
     #[test]
     fn suspended_and_moved() {
         let mut machine = Machine::new();
@@ -226,7 +228,7 @@ mod tests {
                     machine.speed = (TICKS / 2) + machine.random() % TICKS;
                 }
             }
-            // A leap of the system's clock alone shows when the line is due, and not before: a second at most.
+            // A leap of the system's clock alone shows when the line is due, after a second at most.
             for _ in 0..1_100 {
                 machine.pass(MILLISECOND);
             }
@@ -241,7 +243,7 @@ mod tests {
         }
     }
 
-    /// Asked again at once after it has begun anew, it does not take two readings' distance for a slope.
+    /// A new line that is asked again at once does not take the two readings' distance for a slope.
     #[test]
     fn a_moment_is_no_slope() {
         let line = Line::first((0, 0), (3 * CALIBRATION, CALIBRATION)).expect("a slope");

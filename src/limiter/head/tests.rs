@@ -55,8 +55,8 @@ fn both(place: &Place, head: &impl Head, own: &State, dice: &mut Dice, now: u64,
     }
 }
 
-/// From the time that the slot's word names on, its state is as good as fresh; an instant before, or for a log a
-/// grain before, it is not.
+/// Asserts that the state is as good as fresh at the slot's time of expiry, and is not an instant before (for a
+/// log, a grain before).
 fn expiry(place: &Place, policy: &str) {
     let (key, word) = place.pair.both();
     let expires = place.rule.expires_at(word);
@@ -69,14 +69,14 @@ fn expiry(place: &Place, policy: &str) {
     assert_eq!(peek(expires).reset_after, 0);
     let grain = match &place.rule {
         Rule::Window(_) => 1,
-        // A sixteenth of the period, or all of it in those with more entries than that allows.
+        // A sixteenth of the period, or all of it in logs with more entries than a sixteenth allows.
         Rule::Log(_) if period(policy) < 100 => period(policy),
         Rule::Log(_) => period(policy) / 16,
     };
     assert!(peek(expires - grain).reset_after > 0);
 }
 
-/// Several keys want one slot, at times that mostly go on, rest and step back.
+/// Several keys want one slot, at times that mostly advance, and also rest and step back.
 #[test]
 fn answers_are_those_of_a_state_of_its_own() {
     for policy in POLICIES {
@@ -155,13 +155,14 @@ impl Head for Stopped<'_> {
     }
 }
 
-/// More steps than an admission has here.
+/// More steps than an admission takes here.
 const STEPS: u32 = 40;
 const OLD: u64 = 1;
 const NEW: u64 = 2;
 
-/// An old key's admission is stopped between any two of its steps, and the slot handed on; it goes on when the
-/// newcomer has made `laps` admissions, or has been killed. The newcomer is answered as by a state of its own.
+/// An old key's admission is stopped between any two of its steps, and the slot goes to a newcomer. The
+/// admission goes on when the newcomer has made `laps` admissions, or is killed. The newcomer gets the answers
+/// of a state of its own.
 #[test]
 fn stragglers_of_an_old_key_are_harmless() {
     for policy in POLICIES {
@@ -169,7 +170,8 @@ fn stragglers_of_an_old_key_are_harmless() {
             let text = format!("{policy}, {steps} steps, {laps} laps, killed: {killed}");
             let (place, own, period) = (Place::new(policy, OLD), fresh(policy), period(policy));
             let limit = policy.parse::<Policy>().unwrap().limit;
-            // One long ago, one as long before the newcomer as it takes.
+            // The old key takes all permits long ago. The stopped admission comes late enough for them to have
+            // left, and early enough for the slot to expire before the newcomer.
             assert_eq!(place.admit(&place.owner(OLD), 3 * period, limit), Some(Verdict::Allowed));
             let (late, mut now) = (7 * period + 3, 10 * period);
             let (before, stopped, charged) = (place.pair.both(), Cell::new(false), Cell::new(false));
@@ -195,14 +197,14 @@ fn stragglers_of_an_old_key_are_harmless() {
                 assert_eq!(given.unwrap().unwrap().verdict, Verdict::Allowed);
                 continue;
             }
-            // Whoever has lost the slot has been told so, or has been admitted before.
+            // The old key's caller was admitted before it lost the slot, or was told that it had lost it.
             if !killed {
                 let expected = if charged.get() { Some(Verdict::Allowed) } else { None };
                 assert_eq!(given.unwrap().map(|told| told.verdict), expected, "{text}");
             }
             assert_eq!(place.pair.both().0, NEW);
             now += 2 * period * (laps - 1);
-            // Everything that can be seen of the state, and used, for three periods.
+            // Compares all answers of the two states for three periods.
             for quarter in 0..12 {
                 let at = now + quarter * period / 4 + quarter % 3;
                 let head = place.owner(NEW);
@@ -219,8 +221,9 @@ fn product() -> impl Iterator<Item = (u32, u64, bool)> {
     (0..STEPS).flat_map(|steps| (1..20).flat_map(move |laps| [(steps, laps, false), (steps, laps, true)]))
 }
 
-/// Two admissions whose permits differ by a whole turn of the head, and so have one place and one lap, are both
-/// stopped before their entries are written, the second for ever. The first must not write its time for it.
+/// Two admissions are both stopped before their entries are written, the second for ever. Their permits differ
+/// by a whole turn of the head, so they have one place and one lap. The first must not write its time into the
+/// second's entry.
 #[test]
 fn a_turn_of_the_head_is_noticed() {
     let mut seen = 0;
@@ -244,7 +247,7 @@ fn a_turn_of_the_head_is_noticed() {
     assert!(seen > 0);
 }
 
-/// An admission that is killed between any two of its steps has had its permits for a period, or none.
+/// An admission that is killed between any two of its steps has taken its permits for a period, or none.
 #[test]
 fn what_a_killed_admission_took_is_taken() {
     for policy in POLICIES {
@@ -272,11 +275,11 @@ fn what_a_killed_admission_took_is_taken() {
     }
 }
 
-/// Refused requests that count go round the log while an admission sleeps, all at one time.
+/// While an admission sleeps, refused requests that count go round the log, all at one time.
 #[test]
 fn laps_of_refused_requests_are_noticed() {
     for (steps, laps) in (0..STEPS).flat_map(|steps| (1..8).map(move |laps| (steps, laps))) {
-        // A turn is 8 permits, and no time that is asked for is the end of a grain.
+        // A turn is 8 permits, and no request comes at the end of a grain.
         let place = Place::new("1/10ns algo sliding-log count rejected", OLD);
         let first = Stopped::new(place.owner(OLD), steps, || {
             for _ in 0..laps {
@@ -290,7 +293,7 @@ fn laps_of_refused_requests_are_noticed() {
     }
 }
 
-/// A log that has gone round is not a fresh one, in the first grain of the clock either.
+/// A log whose head has gone round does not look fresh, in the first grain of the clock either.
 #[test]
 fn a_turn_at_the_clocks_zero_has_not_expired() {
     let place = Place::new("1/10ns algo sliding-log count rejected", OLD);

@@ -204,7 +204,7 @@ impl Seats {
         if found == mine {
             return Some(Held { seat, slice });
         }
-        // 0 is a seat that nobody has had.
+        // 0: no thread has had the seat.
         if found != 0 && found & owner(0, u64::MAX) == owner(0, slice) {
             return None;
         }
