@@ -6,7 +6,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// A limiter a key in a sync.Map: what x/time/rate leaves to its users.
+// One limiter for each key in a sync.Map: x/time/rate leaves the map to its users.
 type limiters struct {
 	keys   sync.Map
 	allows bool
@@ -22,7 +22,7 @@ func (l *limiters) allow(key uint64) bool {
 	return found.(*rate.Limiter).Allow()
 }
 
-// Bytes of the heap that each key has taken.
+// Fills in the keys and returns the bytes of the heap that each has taken.
 func fill(work string, keys []uint64) float64 {
 	filled := &limiters{allows: work == "allowed"}
 	before := heap()

@@ -1,4 +1,4 @@
-// The peers in Go, for ../src/process.rs: a question a line on the standard input, an answer a line on the output.
+// The peers in Go, for ../src/process.rs: each line of standard input is a question, each line of output its answer.
 package main
 
 import (

@@ -72,7 +72,7 @@ func newOne(peer, work string) runner {
 			return passed
 		}
 	case "uber":
-		// So fast that it never has to wait.
+		// A rate so high that it never has to wait.
 		limiter := uber.New(1_000_000_000)
 		return func(from, to int) (passed int) {
 			for i := from; i < to; i++ {

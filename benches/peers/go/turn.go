@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// What does the requests from one number to another; the number of those that were allowed, so that no call can be left out.
+// Does the requests from one number to another. Returns the number allowed, so that the compiler can leave no call out.
 type runner func(from, to int) int
 
 var total int
 
-// Nanoseconds a request of one thread: each does `count` of them at once, after `warm` that do not count.
+// Nanoseconds per request of one thread. All threads do `count` requests at once, after `warm` that do not count.
 func (run runner) turn(threads, at, warm, count int) float64 {
 	runtime.GC()
 	var ready, done sync.WaitGroup
@@ -42,7 +42,7 @@ func (run runner) turn(threads, at, warm, count int) float64 {
 	return sum / float64(threads) / float64(count)
 }
 
-// Keys in the order in which they are asked for, again and again: as many as a power of two.
+// Keys in the order in which they are asked for, again and again. Their number is a power of two.
 var order []uint64
 
 func readKeys(path string) []uint64 {

@@ -12,9 +12,9 @@ import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CyclicBarrier;
 
-/** Guava's RateLimiter, for ../src/process.rs: a question a line on the standard input, an answer a line on the output. */
+/** Guava's RateLimiter, for ../src/process.rs: each line of standard input is a question, each line of output its answer. */
 public final class Peers {
-    /** Does the requests from one number to another; how many were allowed, so that no call can be left out. */
+    /** Does the requests from one number to another. Returns the number allowed, so that the compiler can leave no call out. */
     interface Runner {
         int run(int from, int to);
     }
@@ -23,7 +23,7 @@ public final class Peers {
     private static Limiters yes;
     private static Limiters no;
     private static final Map<String, Runner> ONES = new HashMap<>();
-    /** What no compiler can leave out. */
+    /** A result that no compiler can leave out. */
     private static volatile int sink;
 
     public static void main(String[] arguments) throws Exception {
@@ -92,7 +92,7 @@ public final class Peers {
         };
     }
 
-    /** A limiter a key in a concurrent map: what Guava leaves to its users. */
+    /** One limiter for each key in a concurrent map: Guava leaves the map to its users. */
     private static final class Limiters {
         final ConcurrentHashMap<Long, RateLimiter> keys = new ConcurrentHashMap<>();
         final boolean allows;
@@ -141,7 +141,7 @@ public final class Peers {
         };
     }
 
-    /** Nanoseconds a request of one thread: each does `count` of them at once, after `warm` that do not count. */
+    /** Nanoseconds per request of one thread. All threads do `count` requests at once, after `warm` that do not count. */
     private static double turn(Runner runner, int threads, int at, int warm, int count) throws InterruptedException {
         CyclicBarrier ready = new CyclicBarrier(threads);
         long[] took = new long[threads];

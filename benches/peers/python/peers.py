@@ -1,4 +1,4 @@
-"""The peers in Python, for ../src/process.rs: a question a line on the standard input, an answer a line on the output."""
+"""The peers in Python, for ../src/process.rs: each line of standard input is a question, each line of output its answer."""
 
 import array
 import gc
@@ -29,12 +29,12 @@ class Limits:
         return self.strategy.hit(self.item, key)
 
     def settle(self):
-        """Its timer goes through all keys after a turn: that is not to fall on the next one's."""
+        """Waits for the timer of limits, which goes through all keys after a turn and must not run in the next one."""
         self.storage.timer.join()
 
 
 class Buckets(BucketFactory):
-    """A bucket a key, as pyrate-limiter's documentation has it; the state of one number."""
+    """One bucket for each key, as in pyrate-limiter's documentation; a state is one number."""
 
     def __init__(self, rate):
         self.rate = rate
@@ -126,7 +126,7 @@ def words(path):
 
 
 def resident():
-    """Bytes of memory, by the kernel."""
+    """Resident bytes of the process, as the kernel counts them."""
     for line in Path("/proc/self/smaps_rollup").read_text().splitlines():
         if line.startswith("Rss:"):
             return int(line.split()[1]) * 1024
@@ -134,7 +134,7 @@ def resident():
 
 
 def turn(run, threads, at, warm, count, apart):
-    """Nanoseconds a request of one thread: each does `count` of them at once, after `warm` that do not count."""
+    """Nanoseconds per request of one thread. All threads do `count` requests at once, after `warm` that do not count."""
     took = []
     ready = threading.Barrier(threads)
 
