@@ -179,18 +179,15 @@ impl Grid {
 
     #[inline(never)]
     fn nanos_between(&self, target: u64) -> u64 {
-        // `about` is off by a nanosecond or two: step to the exact one.
-        let mut now = self.unit.about(target).min(self.max_now);
-        while now > 0 && self.units(now - 1) >= target {
-            now -= 1;
+        // The estimate is less than a nanosecond above the exact time before it is rounded down, so it is the answer or a nanosecond before it.
+        let now = self.unit.about(target).min(self.max_now);
+        if self.units(now) >= target {
+            now
+        } else if now < self.max_now {
+            now + 1
+        } else {
+            NEVER
         }
-        while self.units(now) < target {
-            if now >= self.max_now {
-                return NEVER;
-            }
-            now += 1;
-        }
-        now
     }
 }
 
@@ -213,7 +210,7 @@ impl UnitLength {
         Some(UnitLength { whole: (length >> 64) as u64, part: length as u64 })
     }
 
-    /// The time, in nanoseconds, at which `units` have passed since time 0, give or take a nanosecond;
+    /// The time, in nanoseconds, at which `units` have passed since time 0, rounded down or up;
     /// [`NEVER`] if it does not fit 64 bits.
     #[inline(always)]
     fn about(&self, units: u64) -> u64 {
@@ -408,5 +405,24 @@ mod tests {
             (whole, broken) = (whole + u32::from(grid.whole().is_some()), broken + u32::from(grid.whole().is_none()));
         }
         assert!(whole > 0 && broken > 0 && ends > 0, "{whole} {broken} {ends}");
+    }
+
+    /// The last reading is the last whose units, by definition, fit the bits of the word.
+    #[test]
+    fn a_grid_ends_where_its_bits_do() {
+        for (limit, period) in [(1, 120), (10, 1_000_000_000), (3, 700), (999_983, 1_000_000_000), (7, 1 << 50)] {
+            for bits in [55, 60, 63, 64] {
+                let (l, p) = (NonZeroU64::new(limit).expect("a limit"), NonZeroU64::new(period).expect("a period"));
+                let grid = Grid::new(l, p, 10, bits).expect("a grid");
+                let a_nanosecond = u128::from(limit) * u128::from(grid.per_permit().get());
+                let fits = |now: u64| u128::from(now) * a_nanosecond / u128::from(period) < 1 << bits;
+                let last = grid.max_now();
+                assert!(fits(last), "{limit} in {period}, {bits} bits: {last}");
+                assert!(
+                    last.checked_add(1).map_or(true, |after| !fits(after)),
+                    "{limit} in {period}, {bits} bits: {last}"
+                );
+            }
+        }
     }
 }

@@ -309,3 +309,37 @@ fn bears(text: &[u8]) {
     }
     let _ = parse_list(text, drop);
 }
+
+/// Each option alone, by each algorithm: it is accepted by those that have it and by no other.
+#[test]
+fn every_option_belongs_to_its_algorithms() {
+    type Change = fn(&mut Policy);
+    use Kind::*;
+    let options: [(&str, Change, &[Kind]); 9] = [
+        ("borrow", |p| p.borrow = true, &[Gcra]),
+        ("init", |p| p.init = 1, &[Gcra]),
+        ("burst", |p| (p.burst, p.init) = (5, 5), &[Gcra, Interval, Pacer, WarmUp]),
+        ("anchor", |p| p.anchor = Anchor::First, &[Interval, FixedWindow, SlidingWindow]),
+        ("segments", |p| p.segments = 4, &[SlidingWindow]),
+        ("mode", |p| p.mode = Mode::Strict, &[SlidingWindow]),
+        ("slack", |p| p.slack = 1, &[Pacer]),
+        ("count rejected", |p| p.count_rejected = true, &[FixedWindow, SlidingLog]),
+        ("cold", |p| p.cold = 7, &[WarmUp]),
+    ];
+    for kind in Kind::ALL {
+        let mut plain = Policy::new(9, SEC).with_kind(kind);
+        assert_eq!(plain.segments, if kind == SlidingWindow { 10 } else { 0 });
+        assert_eq!(plain.cold, if kind == WarmUp { 3 } else { 0 });
+        for (name, change, takers) in options {
+            plain.warm_up = if kind == WarmUp { SEC } else { 0 };
+            assert_eq!(plain.validate(), Ok(()), "{kind:?}");
+            let mut policy = plain;
+            change(&mut policy);
+            let want = if takers.contains(&kind) { Ok(()) } else { Err(PolicyError::OptionMismatch) };
+            assert_eq!(policy.validate(), want, "{kind:?} with {name}");
+        }
+        plain.warm_up = SEC;
+        let want = if kind == WarmUp { Ok(()) } else { Err(PolicyError::OptionMismatch) };
+        assert_eq!(plain.validate(), want, "{kind:?} with a warm-up time");
+    }
+}

@@ -110,9 +110,7 @@ pub trait Algorithm: Copy + Send + Sync {
     ///   the clock ([`crate::units::Grid`]) where a unit is a nanosecond or longer. For the others it is equal.
     /// - It is [`NEVER`] if the state is as good as fresh only after the last time at which anything is
     ///   admitted (gcra, pacer: or at that time).
-    fn expires_at(&self, state: u64) -> u64 {
-        self.fresh_at(state, 0)
-    }
+    fn expires_at(&self, state: u64) -> u64;
 
     /// A state, never 0, that owes everything until `until` (in nanoseconds). A key that takes over another
     /// key's slot gets it, and so inherits that key's debt. A key could reach this state by itself. Before
