@@ -112,11 +112,9 @@ impl FixedWindow {
         let (grain, rest) = self.grain.div_rem(now);
         if !self.anchored {
             let from = grain.wrapping_mul(self.radix.get());
-            if state < from {
-                return Some(Here { start: grain, used: 0 });
-            }
-            if state - from <= self.limit {
-                return Some(Here { start: grain, used: state - from });
+            let Some(used) = state.checked_sub(from) else { return Some(Here { start: grain, used: 0 }) };
+            if used <= self.limit {
+                return Some(Here { start: grain, used });
             }
             let (start, used) = self.radix.div_rem(state);
             return Some(Here { start, used });

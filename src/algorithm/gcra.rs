@@ -363,31 +363,4 @@ pub(super) fn grid(policy: &Policy, span: u64, bits: u32) -> Result<Grid, Policy
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    fn gcra(text: &str) -> Gcra {
-        Gcra::new(&text.parse().expect("a policy")).expect("a bucket")
-    }
-
-    /// Small buckets, costs above the burst and times after the last get no credit.
-    #[test]
-    fn a_lease_is_refused_where_a_step_is() {
-        let now = 1 << 40;
-        assert_eq!(gcra("1000/s burst 31").lease(0, now, 1, 4), None);
-        let bucket = gcra("1000/s burst 32");
-        assert!(bucket.lease(0, now, 1, 4).is_some());
-        // A cost whose charge wraps to that of one permit.
-        let permit = bucket.grid().per_permit().get();
-        let wraps = (u64::MAX / (permit & permit.wrapping_neg())).wrapping_add(2);
-        assert_eq!(wraps.wrapping_mul(permit), permit, "{permit}");
-        for cost in [33, wraps, u64::MAX] {
-            assert_eq!(bucket.lease(0, now, cost, 4), None, "{cost}");
-        }
-        let last = bucket.last_time();
-        let lease = bucket.lease(0, last, 1, 4).expect("a lease at the last time");
-        assert_eq!(lease.until, last + 1);
-        assert_eq!(bucket.lease(0, last + 1, 1, 4), None);
-        assert_eq!(bucket.lease(0, u64::MAX, 1, 4), None);
-    }
-}
+mod tests;
