@@ -236,11 +236,12 @@ impl UnitLength {
     }
 }
 
-/// Division by a number known beforehand: a multiplication and two corrections.
+/// Division by a number known beforehand: a multiplication and a correction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Divisor {
     by: NonZeroU64,
-    /// `floor((2^64 - 1) / by)`: the quotient it gives is at most 2 too small.
+    /// `floor((2^64 - 1) / by)`, at least `(2^64 - by) / by`. For `n < 2^64` that makes `n · reciprocal / 2^64` less than 1 below
+    /// `n / by`, so the quotient is at most 1 too small.
     reciprocal: u64,
 }
 
@@ -264,17 +265,13 @@ impl Divisor {
     /// Quotient and remainder.
     #[inline]
     pub const fn div_rem(&self, n: u64) -> (u64, u64) {
-        let mut q = ((n as u128 * self.reciprocal as u128) >> 64) as u64;
-        let mut r = n.wrapping_sub(q.wrapping_mul(self.by.get()));
+        let q = ((n as u128 * self.reciprocal as u128) >> 64) as u64;
+        let r = n.wrapping_sub(q.wrapping_mul(self.by.get()));
         if r >= self.by.get() {
-            q += 1;
-            r -= self.by.get();
+            (q + 1, r - self.by.get())
+        } else {
+            (q, r)
         }
-        if r >= self.by.get() {
-            q += 1;
-            r -= self.by.get();
-        }
-        (q, r)
     }
 }
 

@@ -146,7 +146,7 @@ proptest! {
             return Ok(());
         };
         let per_permit = big(grid.per_permit().get());
-        prop_assert!(case.fits(per_permit.clone(), part));
+        prop_assert!(case.fits(per_permit.clone(), part) && grid.per_permit().get() <= u64::MAX >> 1);
         let (period, step) = (case.period.get(), grid.exact_step());
         let exact = |step: u64| (big(step) * case.limit.get() * &per_permit % period) == big(0u32);
         prop_assert!(exact(step), "{step}");
