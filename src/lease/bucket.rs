@@ -1,47 +1,49 @@
-//! The store's side of a lease, as arithmetic: what `lease.lua` computes, line for line. What all keys have together is in
-//! [`super::record`].
+//! How the store answers one question: the arithmetic of `lease.lua`, line for line. The record that all keys of a limit share
+//! is in [`super::record`].
 //!
-//! The simulator searches it for violations, and a test asks a real Redis and this the same questions. Times are microseconds
-//! of the data's time.
+//! The simulator (tests/lease_simulation.rs) searches this arithmetic for violations of the bound. tests/redis_lease_script.rs
+//! asks it and a real Redis the same questions. Times are microseconds of the data's time ([`super::record`]).
 
 use super::record::{Met, Record, Visitor};
 use super::terms::Terms;
 
-/// What a node asks of a key's bucket.
+/// A node's question about one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
-    /// Permits that it would like.
+    /// Permits that the node would like; 0: no lease is wanted.
     pub want: u64,
-    /// Fewer are of no use to it.
+    /// The smallest grant that is of use to the node.
     pub least: u64,
-    /// The latest TAT of this key that it has seen: what a store that has lost the key is told.
+    /// The latest TAT of this key that the node has seen. It restores the TAT in a store that has lost the key.
     pub hint: u64,
-    /// Permits that it has admitted without a lease.
+    /// Permits that the node has admitted without a lease, to be charged now.
     pub debt: u64,
-    /// The store's time when the question was put, by the node's steady clock and earlier answers; 0: it has had none.
+    /// The store's time when the question was sent, as the node works it out from its steady clock and earlier answers.
+    /// 0: the node has had no answer.
     pub at: u64,
-    /// By how much the store's time may be beyond `at` when the question arrives.
+    /// How far the store's time may be beyond `at` when the question arrives, in microseconds.
     pub slack: u64,
 }
 
-/// What it is told.
+/// The store's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// Permits; they have been charged.
+    /// Permits granted. The store has charged them.
     pub permits: u64,
-    /// If there are none: microseconds until there could be `least`.
+    /// Microseconds until `least` permits could be granted, if none were.
     pub retry: u64,
-    /// The bucket's TAT now.
+    /// The key's TAT after this question.
     pub tat: u64,
-    /// The name of the data that the store has: another one has forgotten.
+    /// The name of the store's data. A changed name means that the store lost the data the node knew.
     pub epoch: u64,
-    /// The store's time.
+    /// The data's time.
     pub now: u64,
     /// Whether stricter terms than the node's are in force.
     pub mixed: bool,
 }
 
-/// The whole script: the limit's record and a key's TAT, as they are stored, and a question, at `raw` by the server's clock.
+/// What the script does: answers `ask` from the stored record and TAT when the server's clock says `raw` microseconds. Returns
+/// the record to be stored and the answer.
 pub fn execute(
     record: Option<Record>,
     stored: Option<u64>,
@@ -54,8 +56,8 @@ pub fn execute(
     (met, Grant { mixed: met.mixed, ..grant(&met.record, stored, ask) })
 }
 
-/// Grants a lease from the bucket whose TAT is `stored`. `None` stands for a TAT that is not there; a damaged one counts as an
-/// empty bucket.
+/// Charges the debt and grants a lease from the bucket whose TAT is `stored`. `None`: the store has no TAT, so the bucket is full
+/// but for the question's hint and the record's floor. A TAT beyond the farthest that debts can reach is cut to it.
 fn grant(record: &Record, stored: Option<u64>, ask: &Ask) -> Grant {
     let Record { now, cap, id, .. } = *record;
     let furthest = now.saturating_add(record.wide);
@@ -72,7 +74,7 @@ fn grant(record: &Record, stored: Option<u64>, ask: &Ask) -> Grant {
         let retry = record.charge(least).saturating_add(tat).saturating_sub(now.saturating_add(cap));
         return Grant { retry, ..told };
     }
-    // Half of what is there, so that one node does not take it from all others.
+    // At most half of what is left, unless `least` is more: the other nodes get the rest.
     let permits = ask.want.max(least).min((room - room / 2).max(least));
     Grant { permits, tat: tat.saturating_add(record.charge(permits)), ..told }
 }

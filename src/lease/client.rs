@@ -1,4 +1,4 @@
-//! Who asks the store, with input and output: a [`Driver`], a conversation and a socket that never waits.
+//! The client: a [`Driver`], a [`Session`] and a non-blocking socket.
 
 use super::driver::Driver;
 use super::node::{Node, PAUSE};
@@ -9,45 +9,53 @@ use crate::redis::{Fault, Link, LinkError, Session, Url, Wants};
 use crate::sync::{AtomicU32, Ordering};
 use crate::table::region::random_u64;
 
-/// Asks the store for a [`Node`]. Of all the clients that the processes of a machine have for one node, one asks at a time; when
-/// it ends, however it ends, another takes its place within a second.
+/// Asks the store for a [`Node`]. Each process of a machine may have a client for the same node; one of them asks at a time. When
+/// it ends, by `kill -9` too, another takes over within a second.
 ///
-/// It is driven by [`Client::tick`], from an event loop that watches [`Client::fd`] or from a thread of its own ([`Client::run`]).
+/// [`Client::tick`] drives it, from an event loop that watches [`Client::fd`] or from a thread of its own ([`Client::run`]). One
+/// thread at a time may use a client.
 pub struct Client {
     driver: Driver,
     link: Link,
     session: Session,
     keys: usize,
-    /// The process that made it, and a number of its own.
+    /// This client's name as [`Header::owner`](super::layout::Header): the process's id and a random number.
     me: u64,
-    /// When to connect (again).
+    /// When to begin the next connection. Times are nanoseconds of the node's clock.
     connect_at: u64,
-    /// When connecting began, and whether the conversation has.
+    /// When the current connection was begun.
     connecting_since: u64,
+    /// Whether the handshake has begun on the current connection.
     greeted: bool,
-    /// When something was last said or waited for.
+    /// When the driver was last busy.
     active_at: u64,
+    /// Why the store last refused a question; cleared by the next answer.
     fault: Option<Fault>,
     /// Why there is no connection.
     broken: Option<LinkError>,
     random: u64,
 }
 
-/// Between two attempts to connect.
+/// The longest pause after a broken connection, in nanoseconds. A random pause of half of it to all of it is taken.
 const RECONNECT: u64 = 50_000_000;
-/// A connection that is not made, or does not answer, for so long is given up.
+/// A connection that is not made, or has not answered a question, for this many nanoseconds is closed.
 const PATIENCE: u64 = 1_000_000_000;
-/// After so long without a sign of life another client takes over.
+/// A client that has taken no turn for this many nanoseconds loses its node to another client.
 const LEADER: u64 = 500_000_000;
-/// Milliseconds until the next call: while there is something to do, soon after, and of one that does not lead.
+/// Milliseconds between ticks while the driver is busy, for [`ACTIVE`] after that, and while the circuit is not closed.
 const BUSY: u32 = 1;
+/// Milliseconds between ticks of an idle client that leads.
 const IDLE: u32 = (PAUSE / 1_000_000) as u32;
+/// Milliseconds between ticks of a client that does not lead.
 const FOLLOWER: u32 = 100;
+/// Nanoseconds after the driver was last busy for which ticks stay [`BUSY`].
 const ACTIVE: u64 = 100_000_000;
+/// Bytes of each of a connection's two buffers.
 const BUFFER: usize = 64 << 10;
 
 impl Client {
-    /// A client for the store at `url`. It takes its memory, and does not connect yet.
+    /// Makes a client for the store at `url`. It takes its memory, and does not connect yet. Errors: [`NodeError::NoMemory`], or
+    /// the system has no random numbers.
     pub fn new(node: &Node, url: &Url) -> Result<Client, NodeError> {
         let (keys, random) = (node.capacity(), random_u64()?);
         Ok(Client {
@@ -66,11 +74,11 @@ impl Client {
         })
     }
 
-    /// Does what there is to do and never waits, for the network or for a name server; returns the milliseconds after which it has to
-    /// be called again, sooner if [`Client::fd`] is ready for what [`Client::wants`] says.
+    /// Takes one turn and returns the milliseconds until the next: 1, 4 or 100. Call it sooner if [`Client::fd`] is ready for what
+    /// [`Client::wants`] says. A tick never waits, neither for the network nor for a name server.
     ///
-    /// A tick takes in what callers have said, reads and writes a socket, and at most every 25 ms begins a connection. To
-    /// begin one to a host's name it reads /etc/hosts and /etc/resolv.conf, 64 KiB of each at most, and sends a question.
+    /// A tick takes in the callers' messages, reads and writes the socket, and begins a connection at most every 25 ms. To connect
+    /// to a host by name it reads /etc/hosts and /etc/resolv.conf, at most 64 KiB of each, and sends a question to a name server.
     pub fn tick(&mut self, node: &Node) -> u32 {
         self.turn(node, true)
     }
@@ -103,17 +111,17 @@ impl Client {
         }
     }
 
-    /// The descriptor to watch; -1 while there is none. It may be another one after each [`Client::tick`].
+    /// The descriptor to watch; -1 while there is none. It may change with each [`Client::tick`].
     pub fn fd(&self) -> i32 {
         self.link.fd()
     }
 
-    /// What to watch it for.
+    /// What to watch [`Client::fd`] for.
     pub fn wants(&self) -> Wants {
         self.link.wants(!self.session.output().is_empty())
     }
 
-    /// Drives it until `stop` is not 0. For a thread of its own, which sleeps most of the time.
+    /// Ticks until `stop` is not 0, and sleeps in between. It blocks, so give it a thread of its own.
     pub fn run(&mut self, node: &Node, stop: &AtomicU32) {
         while stop.load(Ordering::Acquire) == 0 {
             let millis = self.tick(node);
@@ -121,7 +129,7 @@ impl Client {
         }
     }
 
-    /// Waits for the socket, `millis` at most.
+    /// Waits until the socket is ready, or `millis` milliseconds.
     pub fn wait(&mut self, millis: u32) {
         let nanos = u64::from(millis) * 1_000_000;
         if self.link.wait(!self.session.output().is_empty(), nanos).is_err() {
@@ -129,19 +137,20 @@ impl Client {
         }
     }
 
-    /// Tells the store what it has not been told, waiting `millis` for it at most, and lets another client take over. Whether all was told.
-    /// What is left of leases is lost: the store hears nothing of it.
+    /// Tells the store the debts that it does not know, and lets another client take over. It waits at most `millis` milliseconds;
+    /// with 0 it begins no connection. Returns whether the store has confirmed all debts. The node's leases stay until they end;
+    /// what is left of them then is not given back.
     pub fn close(&mut self, node: &Node, millis: u32) -> bool {
         let end = node.now().saturating_add(u64::from(millis) * 1_000_000);
         if self.pid_changed() {
             return false;
         }
-        // A connection that is begun now would come too late.
+        // A connection that is begun within 0 ms would come too late.
         let may_connect = millis != 0;
         let told = loop {
             let wait = self.turn(node, may_connect);
             let told = self.driver.has_told();
-            // One that does not lead has nobody to tell.
+            // A client that does not lead must not ask the store.
             if told || node.now() >= end || wait == FOLLOWER {
                 break told;
             }
@@ -149,7 +158,7 @@ impl Client {
         };
         if self.is_leader(node) {
             self.hang_up(node, node.now());
-            // The last answers came after it was last said.
+            // The last answers came after `collect` published the debts.
             node.header().owed.store(self.driver.owed(), Ordering::Relaxed);
         } else {
             self.let_go(node, node.now());
@@ -158,32 +167,33 @@ impl Client {
         told
     }
 
-    /// Whether this client is the one that asks.
+    /// Whether this client is the one that asks the store.
     pub fn is_leader(&self, node: &Node) -> bool {
         node.header().owner.load(Ordering::Relaxed) == self.me
     }
 
-    /// Why the store last refused, if it did.
+    /// Why the store refused the last question; `None` after an answer.
     pub fn fault(&self) -> Option<Fault> {
         self.fault
     }
 
-    /// The store's own words for it; empty if it had none.
+    /// The text of the store's last error; empty if there was none on this connection.
     pub fn fault_text(&self) -> &str {
         self.session.error_text()
     }
 
-    /// Why there is no connection to the store, if there is none.
+    /// Why the last attempt to connect failed; `None` if it did not.
     pub fn broken(&self) -> Option<LinkError> {
         self.broken
     }
 
-    /// What is to be said of a store that answers, if something is: that it grants nothing, or that machines disagree about the limit.
+    /// A text for the operator about a store that answers: its clock stands still, it grants nothing, or machines disagree about
+    /// the limit.
     pub fn notice(&self) -> Option<&'static str> {
         self.driver.notice()
     }
 
-    /// Moves bytes and deals with what they say; `None` if the connection is over.
+    /// Connects, reads answers and sends questions; `None` if the connection is over.
     fn exchange(&mut self, node: &Node, now: u64) -> Option<()> {
         if !self.greeted {
             let connected = self.link.advance();
@@ -224,7 +234,7 @@ impl Client {
             }
             self.session.read(n);
             loop {
-                // An answer that is none is as good as no answer.
+                // A reply of another form counts as a refusal.
                 let answer = match self.session.next() {
                     Some(Ok(answer)) => wire::grant(&answer).ok_or(Fault::Protocol),
                     Some(Err(fault)) => Err(fault),
@@ -258,13 +268,13 @@ impl Client {
     fn hang_up(&mut self, node: &Node, now: u64) {
         self.link.close();
         self.driver.dropped(node, now);
-        // Not all machines at the same time.
+        // The pause is random, so that machines which lost the store together do not return together.
         let jitter = (RECONNECT / 64).saturating_mul(self.random() >> 58);
         self.connect_at = now.saturating_add(RECONNECT / 2).saturating_add(jitter / 2);
     }
 
-    /// Another asks now. A connection that nobody reads would wake who watches it for ever; and whether the store answers is the
-    /// other's to say.
+    /// Gives up the connection, because another client asks now. An event loop would wake for ever on a connection that nobody
+    /// reads. The circuit stays as it is: the other client sets it.
     fn let_go(&mut self, node: &Node, now: u64) {
         if self.link.fd() >= 0 {
             self.link.close();
@@ -273,15 +283,15 @@ impl Client {
         }
     }
 
-    /// Whether this client is the one that asks, or becomes it.
+    /// Whether this client is the one that asks, or now becomes it.
     fn leads(&mut self, node: &Node, now: u64) -> bool {
         let header = node.header();
-        // Acquire and release: with what the one before has left in the ring.
+        // Acquire and Release: the ring's tail, which the last owner wrote, is visible to the next.
         let owner = header.owner.load(Ordering::Acquire);
         if owner == self.me {
             return true;
         }
-        // A beat of the future is damage, and as good as none.
+        // abs_diff: a beat in the future is damage, and counts as no beat.
         let quiet = now.abs_diff(header.beat.load(Ordering::Relaxed)) > LEADER;
         if owner != 0 && is_alive(owner) && !quiet {
             return false;
@@ -293,7 +303,7 @@ impl Client {
         true
     }
 
-    /// A child has a copy of its parent's client: the conversation and what is owed are the parent's, not its own.
+    /// After a fork the child starts with an empty client: the connection and the debts belong to its parent.
     fn after_fork(&mut self, node: &Node) {
         if !self.pid_changed() {
             return;
@@ -317,21 +327,21 @@ impl Client {
     }
 }
 
-/// The process, and what tells its clients apart.
+/// A client's name: the process's id in the upper half, a random number in the lower. It is never 0.
 fn name(random: u64) -> u64 {
     pid() << 32 | random >> 32 | 1
 }
 
 fn pid() -> u64 {
-    // SAFETY: a number only.
+    // SAFETY: getpid takes nothing and cannot fail.
     u64::from(unsafe { libc::getpid() } as u32)
 }
 
-/// Whether the process of this name may still be there.
+/// Whether the owner's process may still run.
 fn is_alive(owner: u64) -> bool {
-    // SAFETY: signal 0 is sent to nobody; it asks whether there is somebody.
+    // SAFETY: numbers only; signal 0 checks whether the process exists and is never delivered.
     let gone = unsafe { libc::kill((owner >> 32) as libc::pid_t, 0) } != 0;
-    // A process in another namespace, or another user's, cannot be asked: its silence tells.
+    // Only ESRCH proves death. EPERM is a process of another user; it loses the node by its silence (LEADER).
     !(gone && crate::table::region::errno() == libc::ESRCH)
 }
 
@@ -340,7 +350,7 @@ fn sleep(nanos: u64) {
         tv_sec: (nanos / 1_000_000_000) as libc::time_t,
         tv_nsec: (nanos % 1_000_000_000) as libc::c_long,
     };
-    // SAFETY: `time` can be read; what is left of an interrupted sleep nobody asks for.
+    // SAFETY: `time` is readable for the call, and a null second argument is allowed: the remaining time is not wanted.
     unsafe { libc::nanosleep(&time, core::ptr::null_mut()) };
 }
 
@@ -356,7 +366,7 @@ mod tests {
     use crate::lease::Options;
     use std::net::UdpSocket;
 
-    /// The name server never answers. A tick that waited for it would not come back for an hour, nor would the end.
+    /// The name server never answers. A tick or a close that waited for it would take an hour.
     #[test]
     fn nothing_waits_for_a_name_server() {
         let node =
@@ -369,9 +379,9 @@ mod tests {
         }
         let mut question = [0; 512];
         assert!(server.recv(&mut question).expect("a question") > 12);
-        assert!(node.check(b"k", 1).is_allowed(), "the node goes on by itself");
-        assert!(!client.close(&node, 0), "what it owes is not told");
+        assert!(node.check(b"k", 1).is_allowed(), "the reserve admits while there is no store");
+        assert!(!client.close(&node, 0), "the store was not told the debt");
         let mut other = Client::new(&node, &Url::parse("redis://store.example").expect("a URL")).expect("a client");
-        assert!(other.close(&node, 0), "it owes nothing, and connects to nobody");
+        assert!(other.close(&node, 0), "this client took in no debt");
     }
 }

@@ -1,7 +1,8 @@
-//! Who asks the store, without input and output: what callers said goes in, questions come out, answers go in.
+//! The driver decides what to ask the store, without any input or output: messages of callers go in, questions come out, answers
+//! go in.
 //!
-//! One question a key is on its way at a time, many keys at once. While the store does not answer there is one question at all,
-//! and a real one, so that it is known to work when the circuit closes again.
+//! At most one question about a key is in flight, and questions about many keys at once. While the store does not answer, at most
+//! one question in all is in flight. It is a real question, so the circuit closes only when the store's script works.
 
 use super::bucket::{Ask, Grant};
 use super::keys::{Entry, Fifo, Keys, Phase};
@@ -11,57 +12,59 @@ use super::stats::{Circuit, Count};
 use super::watchdog::{Trouble, Watchdog};
 use crate::sync::Ordering;
 
-/// The state of the one who asks for a [`Node`].
+/// The state of the client that asks the store for a [`Node`]. Times are nanoseconds of the node's clock.
 #[derive(Debug)]
 pub struct Driver {
     keys: Keys,
     queue: Fifo,
-    /// Questions on their way, in the order in which they will be answered, with the times they were put.
+    /// Questions in flight, in the order in which the store answers them, with the times they were sent.
     flight: Fifo,
-    /// The debts of all keys, told or not. The loop asks for it each time, and there are thousands of keys.
+    /// The sum of all keys' debts, in flight or not. It is kept, because each turn reads it and there are thousands of keys.
     owed: u64,
-    /// A message whose key has no place yet.
+    /// A message whose key has no entry yet, because its set is full of busy keys.
     stalled: Option<Message>,
-    /// A place of the ring that was claimed and not published, and since when.
+    /// The number of the ring's message that is claimed and not published, and when the driver first saw it so.
     claimed: Option<(u64, u64)>,
     circuit: Circuit,
     watchdog: Watchdog,
-    /// Whether stricter terms than this node's are in force.
+    /// Whether the store's last answer said that stricter terms than this node's are in force.
     mixed: bool,
-    /// When it last closed.
+    /// When the circuit last closed.
     closed_at: u64,
-    /// When the store last answered, or was asked in vain.
+    /// When the store last answered.
     answered_at: u64,
+    /// The earliest time of the next question while the circuit is not closed.
     probe_at: u64,
     random: u64,
 }
 
-/// A question to be put to the store.
+/// A question to be sent to the store.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// The key's bytes as the store has them.
+    /// The key's name in the store (`node::store_key`).
     pub key: &'a [u8],
-    /// What is asked.
+    /// The question about it.
     pub ask: Ask,
 }
 
-/// Questions on their way at most.
+/// The most questions in flight.
 const FLIGHT_MOST: usize = 256;
 /// The number of a question that is about no key.
 const PROBE: u32 = u32::MAX;
-/// An idle node lets itself be heard so often: new data must meet those who knew the old ones (`record::GRACE`).
+/// Nanoseconds after which an idle node asks about no key. A store with new data must hear of the old data from a node within
+/// `record::GRACE`.
 const HEARTBEAT: u64 = 400_000_000;
-/// So often a store that does not answer is tried.
+/// Nanoseconds between two questions to a store that does not answer.
 const PROBES: u64 = 50_000_000;
-/// A key that overdraws so many permits in a lease's life is to have a lease.
+/// Permits of debt in a lease's life that make a key hot.
 const FREQUENT: u64 = 8;
-/// After so long a writer that has claimed a place is taken for dead.
+/// Nanoseconds after which a writer that has claimed a message and not published it is taken for dead.
 const DEAD: u64 = 1_000_000_000;
-/// The shortest time between two questions about a key that has nothing.
+/// The shortest wait before the next question about a key for which the store had nothing, in nanoseconds.
 const RETRY_LEAST: u64 = 200_000;
 
 impl Driver {
-    /// For so many keys at one time; `None` if there is no memory.
+    /// A driver with room for at least `keys` keys, at most 32,768; `seed` spreads its retries. `None` if there is no memory.
     pub fn new(keys: usize, seed: u64) -> Option<Driver> {
         let keys = Keys::new(keys.min(1 << 15))?;
         let queue = Fifo::new(keys.len())?;
@@ -82,15 +85,16 @@ impl Driver {
         })
     }
 
-    /// Takes in what callers have said, and lets them know that somebody is there.
+    /// Takes in the callers' messages and publishes the driver's beat, circuit and debts. Opens the circuit if the oldest question
+    /// has been in flight for longer than the patience.
     pub fn collect(&mut self, node: &Node, now: u64) {
         let header = node.header();
-        // Relaxed: words for themselves.
+        // Relaxed, here and below: no word of the header publishes another.
         header.beat.store(now, Ordering::Relaxed);
         if let Some(message) = self.stalled.take() {
             self.note(node, message, now);
         }
-        // A ring's worth at a time: writers that never stop do not keep the driver from its questions.
+        // At most one ring of messages a turn, so that writers who never stop cannot keep the driver from its questions.
         for _ in 0..node.ring().len() {
             if self.stalled.is_some() {
                 break;
@@ -121,19 +125,20 @@ impl Driver {
         header.owed.store(self.owed(), Ordering::Relaxed);
     }
 
-    /// The next question, if it is time for one. It has to be [`Driver::sent`], or it comes again.
+    /// The next question, if it is time for one. The caller sends it and calls [`Driver::sent`]; until then the same question comes
+    /// again.
     pub fn next(&mut self, node: &Node, now: u64) -> Option<Question<'_>> {
         if self.flight.is_full() {
             return None;
         }
-        // A store that answers, but not as it should, is told all debts.
+        // A store that answers wrongly (the watchdog's trouble) is still told all debts, not one at a time.
         let probes = self.circuit != Circuit::Closed && (self.watchdog.trouble().is_none() || self.queue.len() == 0);
         if probes && (self.flight.len() != 0 || now < self.probe_at) {
             return None;
         }
         let slack = node.terms.slack();
         let Some((number, _)) = self.queue.front() else {
-            // Nothing to ask: is it still there?
+            // No key to ask about: a probe or a heartbeat.
             return match self.circuit != Circuit::Closed || now.saturating_sub(self.answered_at) > HEARTBEAT {
                 true if self.flight.len() == 0 => {
                     Some(Question { key: b"", ask: Ask { at: node.store_time(now), slack, ..Ask::default() } })
@@ -149,7 +154,7 @@ impl Driver {
         Some(Question { key: entry.key(), ask: Ask { at: node.store_time(now), slack, ..entry.ask(node) } })
     }
 
-    /// The question that [`Driver::next`] gave is on its way since `now`, a time before it could have been read.
+    /// The question of [`Driver::next`] was sent. `now` must be before the store could have read it: leases live from then.
     pub fn sent(&mut self, node: &Node, now: u64) {
         node.count(Count::Asked, 1);
         let number = match self.queue.pop() {
@@ -164,12 +169,12 @@ impl Driver {
         self.flight.push(number, now);
     }
 
-    /// Whether answers are waited for.
+    /// Whether a question is in flight.
     pub fn is_waiting(&self) -> bool {
         self.flight.len() != 0
     }
 
-    /// The answer to the question that has been on its way the longest.
+    /// Takes in the answer to the oldest question in flight.
     pub fn answered(&mut self, node: &Node, grant: &Grant, now: u64) {
         let Some((number, sent_at)) = self.flight.pop() else { return };
         let jitter = self.random();
@@ -185,19 +190,19 @@ impl Driver {
         }
         let Some(entry) = self.entry(number) else { return };
         let told = core::mem::take(&mut entry.told);
-        // What is still owed was said after the question was put.
+        // A debt that remains was written after the question was sent.
         entry.owed_since = sent_at;
         entry.hint = grant.tat;
         if grant.permits != 0 {
             entry.want = 0;
             entry.granted_at = now;
-            // Counted from before it was asked for: no clock and no delay of the network is in it.
+            // The life counts from before the question was sent, so neither the store's clock nor the network's delay prolongs it.
             let until = sent_at.saturating_add(node.terms.life);
             node.install(entry.hash, grant.permits, until, now, core::mem::take(&mut entry.hot));
             node.count(Count::Granted, grant.permits);
         } else if entry.asked != 0 {
             let wait = grant.retry.saturating_mul(1000).max(RETRY_LEAST);
-            // Whoever asks for a saturated key comes back at a time of its own.
+            // A random part of up to a quarter spreads the machines that ask about one exhausted key.
             let wait = wait.saturating_add((wait / 256).saturating_mul(jitter >> 58));
             entry.want = 0;
             node.dry(entry.hash, now.saturating_add(wait));
@@ -206,8 +211,8 @@ impl Driver {
         self.requeue(number, now);
     }
 
-    /// The store has refused the question that has been on its way the longest: it has not been executed. `gone`: nor will others
-    /// be for now.
+    /// The store refused the oldest question in flight without executing it. `gone`: it would refuse others, too, so the circuit
+    /// opens.
     pub fn refused(&mut self, node: &Node, gone: bool, now: u64) {
         let Some((number, _)) = self.flight.pop() else { return };
         self.give_back(node, number, now);
@@ -216,31 +221,32 @@ impl Driver {
         }
     }
 
-    /// The connection is gone. Nobody knows what has been executed: debts are told again.
+    /// The connection is gone. The store may have executed any question in flight, so their debts are told again: some may be
+    /// charged twice, none is forgotten.
     pub fn dropped(&mut self, node: &Node, now: u64) {
         self.forget_questions(node, now);
         self.watchdog = Watchdog::default();
         self.open(node, now);
     }
 
-    /// Another asks in its place. What is owed here is told if this one is to ask again.
+    /// Another client asks in place of this one. This driver keeps its debts and tells them when it asks again.
     pub fn displaced(&mut self, node: &Node, now: u64) {
         self.forget_questions(node, now);
         self.watchdog = Watchdog::default();
         self.circuit = Circuit::Unknown;
     }
 
-    /// A connection is there: it is tried at once.
+    /// A connection has been made: the next question may be sent at once.
     pub fn connected(&mut self) {
         self.probe_at = 0;
     }
 
-    /// Whether the store is answering.
+    /// Whether the store answers this driver.
     pub fn circuit(&self) -> Circuit {
         self.circuit
     }
 
-    /// What is to be said of a store that answers.
+    /// A text for the operator about a store that answers: it answers wrongly, or machines disagree about the limit.
     pub fn notice(&self) -> Option<&'static str> {
         Some(match self.watchdog.trouble() {
             Some(Trouble::Standing) => "the server answers, but its clock stands still",
@@ -250,22 +256,22 @@ impl Driver {
         })
     }
 
-    /// How long the oldest question has been on its way.
+    /// Nanoseconds that the oldest question has been in flight; 0 if there is none.
     pub fn waiting_for(&self, now: u64) -> u64 {
         self.flight.front().map_or(0, |(_, at)| now.saturating_sub(at))
     }
 
-    /// Questions that are to be put, or whose keys have no place yet.
+    /// Whether a question is queued or in flight, or a message waits for an entry.
     pub fn is_busy(&self) -> bool {
         self.queue.len() != 0 || self.flight.len() != 0 || self.stalled.is_some()
     }
 
-    /// Permits taken without a lease of which the store has not been told, as far as callers have said so.
+    /// Permits of debt in the messages taken in so far that the store has not confirmed.
     pub fn owed(&self) -> u64 {
         self.owed
     }
 
-    /// Whether the store knows of all that callers have said to have taken without a lease.
+    /// Whether the store has confirmed every debt in the messages taken in so far.
     pub fn has_told(&self) -> bool {
         self.owed() == 0 && self.stalled.as_ref().map_or(0, |message| message.debt) == 0
     }
@@ -280,11 +286,12 @@ impl Driver {
         if entry.debt == 0 && entry.told == 0 {
             entry.owed_since = now;
         }
-        // What was owed when the circuit closed does not count: no bound was promised for it.
+        // Time before the circuit closed does not count: debts of an outage are outside the bound.
         let overdue = message.debt != 0 && now.saturating_sub(entry.owed_since.max(closed_at)) > node.terms.patience();
         entry.debt = entry.debt.saturating_add(message.debt);
         entry.want = entry.want.max(message.want);
-        // A lease that is wanted along with a debt is for the next request, which may be long in coming.
+        // A want beside a debt is for the next request, which may never come, so it does not make the key hot. A want alone is a
+        // denied request or a lease running low.
         entry.hot |= message.want != 0 && message.debt == 0;
         if entry.frequents(message.debt, now, node.terms.life) {
             entry.hot = true;
@@ -298,13 +305,14 @@ impl Driver {
             entry.state = Phase::Queued;
             self.queue.push(number as u32, now);
         }
-        // A key goes on overdrawing while the store is not told of it: it does not answer in time, or not enough.
+        // The key still overdraws, and an earlier debt of it has been unconfirmed for longer than the patience: the store does not
+        // keep up.
         if closed && overdue {
             self.open(node, now);
         }
     }
 
-    /// What has been said meanwhile.
+    /// Queues the key again if callers wrote a debt or a want while its question was in flight.
     fn requeue(&mut self, number: u32, now: u64) {
         let Some(entry) = self.entry(number) else { return };
         let more = entry.debt != 0 || entry.want != 0;
@@ -353,7 +361,7 @@ impl Driver {
         }
     }
 
-    /// xorshift: for spreading, not for secrets.
+    /// xorshift64: spreads retries, and is no source of secrets.
     fn random(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -366,14 +374,15 @@ impl Entry {
     fn ask(&self, node: &Node) -> Ask {
         let least = match self.want {
             0 => 0,
-            // A quarter of a chunk is worth a question.
+            // A grant below a quarter of a chunk is not worth its question.
             cost => cost.max(self.chunk / 4).min(node.terms.most),
         };
         let want = if self.want == 0 { 0 } else { self.asked_for() };
         Ask { want, least, hint: self.hint, debt: self.debt, ..Ask::default() }
     }
 
-    /// Whether so much is overdrawn that a lease would serve it better: one question in place of many.
+    /// Counts a debt; whether the key now has [`FREQUENT`] permits of debt within a lease's life. A lease would then replace many
+    /// questions by one.
     fn frequents(&mut self, debt: u64, now: u64, life: u64) -> bool {
         if now.saturating_sub(self.counted_since) > life {
             (self.counted, self.counted_since) = (0, now);
@@ -386,7 +395,8 @@ impl Entry {
         self.chunk.max(self.want)
     }
 
-    /// The chunk is what is spent in half a lease's life: doubled if it was gone sooner, halved if it ran out.
+    /// Adapts the chunk to what is spent in half a lease's life. The chunk doubles if the last lease lasted less than half a life,
+    /// and halves if it lasted longer than a life.
     fn adapt(&mut self, now: u64, life: u64, most: u64) {
         let lasted = now.saturating_sub(self.granted_at);
         if lasted < life / 2 {

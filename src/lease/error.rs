@@ -1,20 +1,20 @@
-//! Why a node cannot be made.
+//! Errors of making a node and of attaching to one.
 
 use super::terms::TermsError;
 use crate::table::TableError;
 use core::fmt;
 
-/// Why a node cannot be made or found.
+/// Why a node cannot be made or attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeError {
-    /// The limit cannot be leased, or not so.
+    /// The policy, the options or the name cannot be leased.
     Terms(TermsError),
-    /// Its memory.
+    /// The node's memory or its reserve table cannot be made or attached to.
     Table(TableError),
-    /// What is in the memory is no node, or one of another version.
+    /// The memory holds no node, a damaged one, or one of another version.
     NotANode,
-    /// Out of memory.
+    /// The allocator has no memory for a client.
     NoMemory,
 }
 

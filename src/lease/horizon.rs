@@ -1,41 +1,43 @@
-//! What time it is at the store, by the node's own steady clock.
+//! Estimates the store's time from the node's steady clock.
 //!
-//! Each answer has the store's time when the question was executed, which was between its being put and its being answered. So the
-//! store's time is ahead of the node's by no more than the answer's time less the time the question was put. The least such number
-//! is kept: with it a question says how late it can be at the store ([`Ask::at`](super::bucket::Ask::at)), and a store's clock that
-//! has jumped ahead is not believed.
+//! An answer carries the store's time when the store executed the question, which was after the node sent it. So the store's time
+//! is ahead of the node's by at most (the answer's time − the time of sending). The node keeps the least such difference. With it
+//! a question says how late it can be at the store ([`Ask::at`](super::bucket::Ask::at)), and the store does not follow its
+//! server's clock further ahead than that and a slack.
 //!
-//! The number may rise by a thousandth of the time that passes, since no two clocks run alike. And it is raised at once when an answer
-//! proves that the store's time is further ahead than the node would have allowed: others have allowed more.
+//! Two exceptions raise the difference:
+//! - It grows by 1/1024 of the time that passes, because no two clocks run at one speed.
+//! - An answer may prove that the store's time is further ahead than this node's questions allow, because another node's questions
+//!   allowed more. The difference then rises at once to what the answer proves.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// How far the store's time is ahead of the node's. Words for themselves in shared memory: a torn pair is off by what a thousandth of the
-/// time between two answers is.
+/// How far the store's time is ahead of the node's. The two words are in shared memory and are not read as a pair: a reader that
+/// sees one old and one new word is off by 1/1024 of the time between two answers.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Horizon {
-    /// Microseconds, as a signed number; 0: there has been no answer.
+    /// The difference in microseconds, an `i64`; 0: there has been no answer.
     ahead: AtomicU64,
-    /// When the last answer's question was put, in nanoseconds.
+    /// When the last answer's question was sent, in nanoseconds of the node's clock.
     heard: AtomicU64,
 }
 
-/// The store's time fits into so much: Lua counts exactly below 2^53.
+/// The store's times are below this many microseconds. Lua counts exactly below 2^53, so a sum of two of them is exact.
 const TIME_MOST: u64 = 1 << 52;
-/// One in so many is how much faster the store's clock may run.
+/// The store's clock may run faster than the node's by one part in this many.
 const DRIFT: u64 = 1024;
 
-// Relaxed throughout: nothing else is published by these words.
+// Relaxed throughout: no other memory is published by these words.
 impl Horizon {
-    /// The store's time at `now`, in microseconds, or later; 0 if it is not known.
+    /// An upper bound of the store's time at `now`, in microseconds; 0 if it is not known.
     pub(super) fn estimate(&self, now: u64) -> u64 {
         let time = self.ahead(now).map_or(0, |ahead| micros(now).saturating_add(ahead));
         u64::try_from(time).ok().filter(|time| *time < TIME_MOST).unwrap_or(0)
     }
 
-    /// An answer has come at `received`, to a question put at `sent`: then it was `store` there. `slack` is how far beyond the
-    /// estimate questions allow.
+    /// Takes in an answer: the question was sent at `sent` and answered at `received` (nanoseconds), and the store's time was
+    /// `store` (microseconds) in between. `slack` is by how many microseconds questions allow more than the estimate.
     pub(super) fn heard(&self, store: u64, sent: u64, received: u64, slack: u64) {
         let store = i64::try_from(store).unwrap_or(i64::MAX);
         let most = store.saturating_sub(micros(sent));
@@ -50,7 +52,7 @@ impl Horizon {
         self.heard.store(sent, Ordering::Relaxed);
     }
 
-    /// The store has other data, with a time of their own.
+    /// Forgets the estimate: the store has other data, which have a time of their own.
     pub(super) fn forget(&self) {
         self.ahead.store(0, Ordering::Relaxed);
     }
@@ -82,13 +84,13 @@ mod tests {
     fn the_least_is_kept_and_may_drift() {
         let horizon = horizon();
         assert_eq!(horizon.estimate(SECOND), 0);
-        // Put at 1 s, executed 4 ms later, when it is 50 s there.
+        // Sent at 1 s, executed within 9 ms, when the store's time is 50 s.
         horizon.heard(50_000_000, SECOND, SECOND + 9_000_000, 10_000);
         assert_eq!(horizon.estimate(SECOND), 50_000_000);
-        // Executed after 1 ms.
+        // 3 ms nearer than the first answer: the estimate falls.
         horizon.heard(50_097_000, SECOND + 100_000_000, SECOND + 110_000_000, 10_000);
         assert_eq!(horizon.estimate(SECOND + 100_000_000), 50_097_000);
-        // 6 ms late, which says nothing, but for the drift.
+        // Farther than the last answer, so only the drift of 100 ms / 1024 raises the estimate.
         horizon.heard(50_206_000, SECOND + 200_000_000, SECOND + 210_000_000, 10_000);
         assert_eq!(horizon.estimate(SECOND + 200_000_000), 50_197_097);
         horizon.forget();
@@ -99,10 +101,10 @@ mod tests {
     fn others_may_have_allowed_more() {
         let horizon = horizon();
         horizon.heard(50_000_000, SECOND, SECOND, 10_000);
-        // An hour ahead: 10 ms less than that is proved.
+        // The store's time is an hour ahead. The answer proves all of it but the way back (1 ms) and the slack (10 ms).
         horizon.heard(3_650_100_000, SECOND + 100_000_000, SECOND + 101_000_000, 10_000);
         assert_eq!(horizon.estimate(SECOND + 100_000_000), 3_650_089_000);
-        // And back, as another server's data may be.
+        // The store's time is back. The smaller difference counts at once.
         horizon.heard(50_200_000, SECOND + 200_000_000, SECOND + 201_000_000, 10_000);
         assert_eq!(horizon.estimate(SECOND + 200_000_000), 50_200_000);
     }

@@ -1,51 +1,57 @@
-//! What the one who asks the store knows of each key. Fixed memory: eight places a set, and a key without a place waits.
+//! The driver's record of each key, in memory of a fixed size: sets of eight entries. A key whose set is full of busy keys waits.
 
 use super::ring::{Message, KEY_MOST};
 use alloc::boxed::Box;
 
-/// A key that has been asked about, or is to be.
+/// A key that the driver has asked about, or has to. Times are nanoseconds of the node's clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) hash: u64,
     pub(super) state: Phase,
-    /// Permits admitted without a lease, of which the store has not been told;
+    /// Permits that the reserve admitted and no question has carried to the store yet.
     pub(super) debt: u64,
-    /// and those of the question that is on its way.
+    /// Permits of debt in the question that is in flight.
     pub(super) told: u64,
-    /// Since when there have been debts of which the store has not been told.
+    /// Since when the key has had a debt that the store has not confirmed.
     pub(super) owed_since: u64,
-    /// The cost that a lease is waited for with; 0: no lease is wanted.
+    /// The largest cost that waits for a lease; 0: no lease is wanted.
     pub(super) want: u64,
-    /// What was wanted when the question on its way was put: what was said later is not answered by it.
+    /// `want` when the question in flight was sent. A cost that a caller wrote later is not answered by it.
     pub(super) asked: u64,
-    /// Whether it is asked for so often as to live on leases.
+    /// Whether the next lease makes the key hot (`Node::install`).
     pub(super) hot: bool,
-    /// How many permits to ask for: as many as are used up in a lease's life.
+    /// Permits to ask for: about what is spent in half a lease's life (`Entry::adapt`).
     pub(super) chunk: u64,
-    /// The TAT that the store last told.
+    /// The TAT of the store's last answer, in microseconds of the store's time.
     pub(super) hint: u64,
-    /// When the last lease came; 0: never.
+    /// When the last lease came; 0: never, or `chunk` has been adapted to it.
     pub(super) granted_at: u64,
-    /// Permits that were overdrawn since a time.
+    /// Permits of debt since `counted_since`.
     pub(super) counted: u64,
+    /// When the current count of debts began.
     pub(super) counted_since: u64,
+    /// When the last message about the key was read. The entry that was touched longest ago is replaced first.
     touched: u64,
     length: u32,
     bytes: [u8; KEY_MOST],
 }
 
-/// Where a key is on its way to the store.
+/// What the driver does with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
+    /// The entry has no key.
     Vacant,
+    /// The driver has nothing to ask about the key.
     Idle,
+    /// The key waits for its question.
     Queued,
+    /// The key's question is in flight.
     Asked,
 }
 
 const WAYS: usize = 8;
 
-/// All of them.
+/// All entries, in sets of [`WAYS`].
 #[derive(Debug)]
 pub(super) struct Keys(Box<[Entry]>);
 
@@ -74,7 +80,7 @@ impl Entry {
         self.bytes.get(..self.length as usize).unwrap_or_default()
     }
 
-    /// Whether nothing would be lost with it but its history.
+    /// Whether the entry may be replaced: only its chunk, hint and counts are lost.
     fn is_done(&self) -> bool {
         match self.state {
             Phase::Vacant => true,
@@ -85,7 +91,7 @@ impl Entry {
 }
 
 impl Keys {
-    /// With room for at least `keys`; `None` if there is no memory.
+    /// Room for at least `keys` keys; `None` if there is no memory.
     pub(super) fn new(keys: usize) -> Option<Keys> {
         let len = keys.max(WAYS).checked_next_power_of_two()?;
         crate::sync::filled(len, Entry::VACANT).map(Keys)
@@ -103,7 +109,8 @@ impl Keys {
         self.0.get_mut(n)
     }
 
-    /// The number of the message's key, which is given the place of one that is done if it has none.
+    /// The index of the message's key. A new key replaces the entry of its set that is done and was touched longest ago. `None`:
+    /// no entry of the set is done.
     pub(super) fn place(&mut self, message: &Message, now: u64) -> Option<usize> {
         let first = (message.hash as usize & self.0.len().wrapping_sub(1)) & !(WAYS - 1);
         let set = self.0.get(first..first.checked_add(WAYS)?)?;
@@ -129,14 +136,14 @@ impl Keys {
         Some(number)
     }
 
-    /// Permits of which the store has not been told.
+    /// Permits of debt that the store has not confirmed.
     #[cfg(test)]
     pub(super) fn owed(&self) -> u64 {
         self.0.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.debt).saturating_add(entry.told))
     }
 }
 
-/// Numbers of keys, first in first out. It has room for all of them.
+/// A queue of key indices, each with a time in nanoseconds.
 #[derive(Debug)]
 pub(super) struct Fifo {
     numbers: Box<[(u32, u64)]>,
@@ -158,7 +165,7 @@ impl Fifo {
         self.len == self.numbers.len()
     }
 
-    /// Puts a number and a time at the end; not if it is full.
+    /// Appends a number and a time. A full queue drops them.
     pub(super) fn push(&mut self, number: u32, time: u64) {
         let at = self.head.wrapping_add(self.len) & self.numbers.len().wrapping_sub(1);
         if self.is_full() {

@@ -1,4 +1,4 @@
-//! What is where in a node's memory.
+//! The layout of a node's memory.
 
 use super::horizon::Horizon;
 use super::line::Line;
@@ -17,7 +17,8 @@ const SHARDS: usize = 16;
 /// The longest name of a limit.
 const NAME_MOST: usize = 64;
 
-/// The few words that change, and the many that do not.
+/// The node's header. `magic`, `version` and `fixed` never change after the node is made. All other words are atomic. Times are
+/// nanoseconds of the node's clock.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Header {
@@ -26,17 +27,17 @@ pub(super) struct Header {
     pub(super) fixed: Fixed,
     /// [`Circuit`](super::Circuit).
     pub(super) circuit: AtomicU64,
-    /// When the one who asks the store was last seen.
+    /// When the client that asks the store last took its turn.
     pub(super) beat: AtomicU64,
-    /// The process that asks it; 0: none.
+    /// The client that asks the store: its process's id in the upper half, a random number in the lower; 0: none.
     pub(super) owner: AtomicU64,
-    /// The name of the store's data as this node knows them; 0: none yet.
+    /// The name of the store's data in the last answer; 0: there has been none.
     pub(super) epoch: AtomicU64,
-    /// What time it is there.
+    /// The estimate of the store's time.
     pub(super) horizon: Horizon,
-    /// Permits admitted without a lease that are not charged yet, as far as the owner knows.
+    /// [`Stats::owed`](super::Stats::owed).
     pub(super) owed: AtomicU64,
-    /// Nanoseconds that answers take on average; 0: none has come.
+    /// The moving average of round trips, in nanoseconds; 0: no answer has come.
     pub(super) round_trip: AtomicU64,
     counts: [Shard; SHARDS],
 }
@@ -45,7 +46,7 @@ pub(super) struct Header {
 #[derive(Debug)]
 struct Shard([AtomicU64; COUNTS]);
 
-/// What never changes.
+/// The part of the header that never changes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fixed {
@@ -58,7 +59,7 @@ pub(super) struct Fixed {
     pub(super) name: [u8; NAME_MOST],
 }
 
-/// Offsets and sizes.
+/// The sizes from which all offsets follow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) bytes: u64,
@@ -70,7 +71,7 @@ impl Layout {
     pub(super) const RING_AT: usize = 4096;
     const PLACES_AT: usize = Layout::RING_AT + size_of::<Ends>();
 
-    /// For `capacity` keys, with a table of so many bytes.
+    /// The layout for `capacity` keys, with a reserve table of `table_bytes`.
     pub(super) fn new(capacity: u64, table_bytes: u64) -> Result<Layout, TermsError> {
         let lines = capacity.max(64).checked_next_power_of_two().ok_or(TermsError::Capacity)?;
         let places = (lines / 4).clamp(64, 8192);
@@ -79,7 +80,7 @@ impl Layout {
         Ok(Layout { bytes, ..layout })
     }
 
-    /// Of a node that is there; `None` if its numbers do not fit together.
+    /// The layout of an existing node; `None` if its sizes contradict each other.
     pub(super) fn of(fixed: &Fixed) -> Option<Layout> {
         let within = |n: u64, most: u64| if n.is_power_of_two() && n <= most { usize::try_from(n).ok() } else { None };
         let layout = Layout {
@@ -95,7 +96,8 @@ impl Layout {
     }
 
     pub(super) fn ring(&self, base: NonNull<u8>) -> (NonNull<Ends>, NonNull<Place>) {
-        // SAFETY: the callers' memory is `bytes` long, which is more than these offsets.
+        // SAFETY: `base` is a node's memory of `self.bytes` bytes, and `new` and `of` make that more than `table_at`, the largest
+        // offset.
         unsafe { (base.byte_add(Layout::RING_AT).cast(), base.byte_add(Layout::PLACES_AT).cast()) }
     }
 
@@ -124,14 +126,14 @@ impl Layout {
 }
 
 impl Fixed {
-    /// `None` for a name that cannot be one.
+    /// `None` if the name is empty, longer than 64 bytes, or has a brace or a byte that is not visible ASCII.
     pub(super) fn new(name: &str, terms: &Terms, layout: &Layout, seed: u64) -> Option<Fixed> {
         let mut bytes = [0; NAME_MOST];
         if name.is_empty() || name.len() > NAME_MOST {
             return None;
         }
         for (to, byte) in bytes.iter_mut().zip(name.bytes()) {
-            // Braces are how a cluster finds the part of a key that it is placed by.
+            // A cluster places a key by the part in braces, and the store's keys have the name in braces.
             if !byte.is_ascii_graphic() || matches!(byte, b'{' | b'}') {
                 return None;
             }
@@ -157,7 +159,7 @@ impl Header {
         self.magic = MAGIC;
     }
 
-    /// What is fixed, if this is a node's header.
+    /// The fixed part, if this is the header of a node of this version.
     pub(super) fn inspect(&self) -> Option<Fixed> {
         match self.magic == MAGIC && self.version == VERSION && self.fixed.name_length <= NAME_MOST as u64 {
             true => Some(self.fixed),
@@ -168,7 +170,7 @@ impl Header {
     // Relaxed: no decision depends on counts.
     pub(super) fn add(&self, what: usize, n: u64) {
         let here = 0u8;
-        // By the thread's stack, as the table's counters are.
+        // The address of the thread's stack picks the shard, as for the table's counters.
         let page = (core::ptr::from_ref(&here) as u64) >> 14;
         let shard = self.counts.get((page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize);
         if let Some(count) = shard.and_then(|shard| shard.0.get(what)) {

@@ -1,5 +1,6 @@
--- A lease from one key's bucket. KEYS: the limit's record, the key. record.rs and bucket.rs compute the same in Rust, line for
--- line, and say why. Times are microseconds; all numbers stay below 2^53, where Lua's are exact.
+-- Charges a debt to one key's bucket and grants a lease from it. KEYS: the limit's record, the key's TAT. record.rs and bucket.rs
+-- compute the same in Rust, line for line, and say why. Times are microseconds. All numbers stay below 2^53, up to which Lua's are
+-- exact.
 local own_num, own_den, own_cap, own_wide = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local want, least, hint, debt = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local run, seen, fresh, grace = ARGV[9], ARGV[10], ARGV[11], tonumber(ARGV[12])
@@ -8,14 +9,14 @@ local at, slack, hold = tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15
 local time = redis.call('TIME')
 local raw = time[1] * 1000000 + time[2]
 
--- The record: whose data these are, what time it is by them, and the terms in force.
+-- The record: the data's name, their time, and the terms in force.
 local record = redis.pcall('GET', KEYS[1])
 local id, ran, born, empty, lost, now, was, low, margin, num, den, rate_until, cap, cap_until, wide, wide_until
 if type(record) == 'string' then
   id, ran, born, empty, lost, now, was, low, margin, num, den, rate_until, cap, cap_until, wide, wide_until = string.match(record,
     '^(%x+) (%x*) (%d+) (%d+) ([01]) (%d+) (%d+) (%-?%d+) (%d+) ([1-9]%d*) ([1-9]%d*) (%d+) (%d+) (%d+) (%d+) (%d+)$')
 end
--- A question about nothing is a probe, and finds out whether this server can be written to.
+-- A question without want and debt is a probe. It writes the record, so that a server which refuses writes refuses the probe.
 local write, mixed = want + debt == 0, 0
 if not id then
   now = at > 0 and at or raw
@@ -28,7 +29,7 @@ else
   born, empty, now, was, low, margin = tonumber(born), tonumber(empty), tonumber(now), tonumber(was), tonumber(low), tonumber(margin)
   num, den, rate_until = tonumber(num), tonumber(den), tonumber(rate_until)
   cap, cap_until, wide, wide_until = tonumber(cap), tonumber(cap_until), tonumber(wide), tonumber(wide_until)
-  -- The time of these data goes on by what the server's clock has, not back, and not further than the asker allows.
+  -- The data's time advances by what the server's clock advanced, never back, and no further than the asker allows.
   local before = now
   now = now + math.max(raw - was, 0)
   if at > 0 and seen == id then
@@ -48,13 +49,13 @@ else
     end
     lost, write = '1', true
   end
-  -- The server forgets keys by its own clock: one that jumped ahead by more than the margin may have forgotten debts.
+  -- The server expires keys by its own clock. A jump ahead by more than the margin may have expired TATs too early.
   if offset - low > margin then
     margin = math.min(2 * (offset - low), 86400000000)
     empty, lost, low, write = now, '1', offset, true
   end
   low = math.min(low, offset)
-  -- The slower rate and the smaller cap are in force as long as anybody asks by them, and the farther end of debts.
+  -- The slower rate, the smaller cap and the farther end of debts are in force as long as a machine asks by them.
   if own_num == num and own_den == den then
     rate_until = now + hold
   else
@@ -108,7 +109,7 @@ local tat = 0
 if type(stored) == 'string' then
   tat = string.match(stored, '^%d+$') and tonumber(stored) or furthest
 elseif stored then
-  -- Not a string: somebody else's. Nobody knows what has been taken, so the bucket is empty.
+  -- Another type, so this script did not write it. How much was taken is unknown, so the bucket counts as empty.
   tat = furthest
 end
 tat = math.min(math.max(tat, hint, floor, now), furthest)
@@ -126,7 +127,7 @@ if want > 0 then
   end
 end
 if tat > now then
-  -- At a time, and not after one, which would count from before this script's clock was read.
+  -- PXAT, not PX: PX would count from the time at which the script began, which may be before TIME was read.
   local expires = math.ceil((tat - now + raw + margin) / 1000)
   redis.call('SET', KEYS[2], string.format('%.0f', tat), 'PXAT', string.format('%.0f', expires))
 end

@@ -1,4 +1,4 @@
-//! A key's line: what a node's threads and processes spend from, without asking anybody.
+//! A key's line: the leases that a node's threads and processes spend.
 //!
 //! ```text
 //!  one cache line, four slots of two words that change together ({ hash, word }, crate::table::slot)
@@ -11,9 +11,11 @@
 //! └──────┴───────────┴──────┴───────────┴──────┴────────────┴──────┴────────────┘
 //! ```
 //!
-//! Two leases, since a new one comes before the old one is spent, and nothing prolongs a lease. Each slot carries its
-//! key's hash and changes by one swap, so a straggler never spends another key's permits. Nothing here is needed for the bound: permits
-//! that are lost, or a key that has two lines, cost the node some of what it was granted, and no more was granted than that.
+//! There is room for two leases, because a new lease comes before the old one is spent, and nothing prolongs a lease. Each slot
+//! holds its key's hash and changes by one swap of both words, so a straggler never spends another key's permits.
+//!
+//! The bound does not depend on a line. The store charged every permit before it granted it, so a lost lease, or a key with two
+//! lines, costs the node permits and never adds any.
 
 use super::word;
 use crate::table::slot::{Pair, Slot};
@@ -26,27 +28,27 @@ pub(super) struct Line(pub(super) [Slot; 4]);
 const LEASES: [usize; 2] = [0, 1];
 const CONTROL: usize = 2;
 
-/// What the control word says.
+/// The lowest bit of the control word: the store's last answer was "nothing left" until the word's time. Times lose that bit.
 const DRY: u64 = 1;
 
-/// So often a swap is tried. Where that is not enough the request is decided without the lease, and a lease that came is lost.
+/// The most tries of one swap. After them a request is decided without the lease, and a lease to be installed is lost.
 const TRIES: u32 = if cfg!(loom) { 16 } else { 1 << 10 };
 
-/// How taking went.
+/// The outcome of a request that a lease covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     /// Permits left in the key's leases.
     pub(super) left: u64,
-    /// Whether it is time for the next lease.
+    /// Whether at most a quarter of the last grant is left, so that the next lease should be asked for.
     pub(super) low: bool,
 }
 
 impl Line {
-    /// Spends `cost` permits.
+    /// Spends `cost` permits of one lease. `None`: neither lease covers it, or [`TRIES`] swaps failed.
     #[inline(always)]
     pub(super) fn take(&self, hash: u64, now: u64, cost: u64) -> Option<Taken> {
         let [first, second, _, size] = &self.0;
-        // Each try that fails is another's success.
+        // A try fails because another thread's swap succeeded.
         for _ in 0..TRIES {
             let (mut slot, mut other) = (first, second);
             let mut old = Pair { key: slot.key(), state: slot.state() };
@@ -57,37 +59,37 @@ impl Line {
                 next = spend(old, hash, now, cost);
             }
             let state = next?;
-            // A pair that was read in two parts and never was fails here.
+            // `old` was read as two words. If they were never a pair, the swap fails.
             if slot.swap(old, Pair { key: hash, state }).is_err() {
                 continue;
             }
             let left = word::permits(state, now).saturating_add(live(other, hash, now));
-            // At a quarter of the last grant the next one is fetched.
             let low = left.saturating_mul(4) <= live(size, hash, now);
             return Some(Taken { left, low });
         }
         None
     }
 
-    /// Permits that could be spent.
+    /// Permits that both leases have left at `now`. One cost can be spent of one lease only.
     #[inline]
     pub(super) fn left(&self, hash: u64, now: u64) -> u64 {
         LEASES.iter().filter_map(|&n| self.0.get(n)).fold(0, |sum: u64, slot| sum.saturating_add(live(slot, hash, now)))
     }
 
-    /// Whether this is the key's line.
+    /// Whether this line's control slot has the key: only then the line records answers about it.
     #[inline]
     pub(super) fn is_of(&self, hash: u64) -> bool {
         self.0.get(CONTROL).is_some_and(|slot| slot.key() == hash)
     }
 
-    /// Whether it has had leases lately, and so lives on them.
+    /// Whether the key is hot: its `hot until` has not passed.
     #[inline]
     pub(super) fn is_hot(&self, hash: u64, now: u64) -> bool {
         self.0.last().is_some_and(|size| live(size, hash, now) != 0)
     }
 
-    /// The time up to which the store has said that there is nothing; 0 if it has not.
+    /// The time until which the store has nothing for the key, in nanoseconds; 0 if its last answer was another one. The time may
+    /// have passed: the answer stands until the next one.
     #[inline]
     pub(super) fn dry_until(&self, hash: u64) -> u64 {
         match self.0.get(CONTROL).map(Slot::pair) {
@@ -96,14 +98,14 @@ impl Line {
         }
     }
 
-    /// Whether the store's last answer was that there is nothing.
+    /// Whether the store's last answer about the key was "nothing left".
     #[inline]
     pub(super) fn was_dry(&self, hash: u64) -> bool {
         self.dry_until(hash) != 0
     }
 
-    /// Whether the caller is the one to ask the store: nobody else is before `until`. `None`: the line is another key's, which
-    /// is not done with it.
+    /// Claims the question about the key. `Some(true)`: the caller asks the store, and no other caller does so before `until`.
+    /// `Some(false)`: another caller has asked. `None`: the line belongs to another key, which waits for an answer or has permits.
     pub(super) fn ask(&self, hash: u64, now: u64, until: u64) -> Option<bool> {
         let slot = self.0.get(CONTROL)?;
         let old = slot.pair();
@@ -113,29 +115,30 @@ impl Line {
         if old.key == hash && old.state > now {
             return Some(false);
         }
-        // A key that was dry stays so until it is answered otherwise.
+        // "Nothing left" stands while the next question is on its way.
         let dry = if old.key == hash { old.state & DRY } else { 0 };
         Some(slot.swap(old, Pair { key: hash, state: until & !DRY | dry }).is_ok())
     }
 
-    /// The store has answered: nothing before `at` (`None`: there was something).
+    /// Records an answer about the key: nothing left before `at`, or `None`, which also ends the wait after a question without
+    /// an answer.
     pub(super) fn answered(&self, hash: u64, at: Option<u64>) {
         let Some(slot) = self.0.get(CONTROL) else { return };
         let old = slot.pair();
         if old.key == hash {
-            // If another has changed it in the meantime it asks once more, or once less.
+            // A failed swap may cost a question more or a question less, and no permits.
             let _ = slot.swap(old, Pair { key: hash, state: at.map_or(0, |at| at | DRY) });
         }
     }
 
-    /// Puts a granted lease where there is nothing left to spend, or else where there is less. The key is hot until `hot`.
+    /// Installs a granted lease in the slot where the key has fewer permits left, and keeps the key hot until `hot`.
     pub(super) fn install(&self, hash: u64, lease: u64, hot: u64, now: u64) {
         let [first, second, ..] = &self.0;
         let (a, b) = (live(first, hash, now), live(second, hash, now));
         let slot = if a <= b { first } else { second };
         for _ in 0..TRIES {
             let old = slot.pair();
-            // Somebody else's lease that came here meanwhile is not worth less than this one.
+            // Another key owns the line and has a live lease here. Drop this lease rather than that one.
             if old.key != hash && word::permits(old.state, now) != 0 && !self.is_of(hash) {
                 return;
             }
@@ -146,7 +149,7 @@ impl Line {
         self.heat(hash, word::permits(lease, now), hot);
     }
 
-    /// The key lives on leases until `hot`; the last had so many permits.
+    /// Records that the key is hot until `hot` and that its last grant had `permits`.
     pub(super) fn heat(&self, hash: u64, permits: u64, hot: u64) {
         if let Some(size) = self.0.last() {
             let old = size.pair();
@@ -154,7 +157,7 @@ impl Line {
         }
     }
 
-    /// Whether its key has something to spend.
+    /// Whether `key` has permits to spend here.
     fn busy(&self, key: u64, now: u64) -> bool {
         self.left(key, now) != 0
     }
@@ -170,7 +173,7 @@ fn spend(pair: Pair, hash: u64, now: u64, cost: u64) -> Option<u64> {
 
 #[inline(always)]
 fn live(slot: &Slot, hash: u64, now: u64) -> u64 {
-    // Only told: whether the two words belong together does not matter.
+    // The two words may not be a pair. The result is a hint or a report; only a swap spends.
     match slot.key() == hash {
         true => word::permits(slot.state(), now),
         false => 0,
@@ -185,11 +188,11 @@ mod tests {
     const OTHER: u64 = 0x2222;
 
     fn line() -> Line {
-        // SAFETY: words, of which all may be 0: as a node's memory begins.
+        // SAFETY: a line is atomic words, for which all zeroes are valid; a node's memory begins so.
         unsafe { core::mem::zeroed() }
     }
 
-    /// A line is its key's while that waits for an answer, or has something to spend. Then it is anybody's.
+    /// A key keeps its line while it waits for an answer or has permits to spend. After that another key may claim the line.
     #[test]
     fn a_line_is_given_up_when_its_key_is_done() {
         let line = line();
@@ -199,19 +202,19 @@ mod tests {
         line.install(KEY, word::lease(2, until), until, 15);
         line.answered(KEY, None);
         assert_eq!((line.ask(OTHER, 19, 29), line.is_of(KEY)), (None, true));
-        // What another key is told is not this one's.
+        // An answer about another key changes nothing here.
         line.answered(OTHER, Some(99));
         assert_eq!((line.dry_until(KEY), line.left(KEY, 19), line.left(OTHER, 19)), (0, 2, 0));
         assert!(line.take(KEY, 19, 2).is_some());
         assert_eq!(line.ask(OTHER, 19, 29), Some(true));
         assert!(line.is_of(OTHER) && !line.is_of(KEY));
-        // A lease of another key that is over is no obstacle, either.
+        // A lease that has ended does not keep the line.
         line.install(OTHER, word::lease(2, until), until, 19);
         line.answered(OTHER, None);
         assert_eq!((line.ask(KEY, until - 1, until), line.ask(KEY, until, until + 9)), (None, Some(true)));
     }
 
-    /// That there is nothing is one key's answer. It stands until there is another, also while the next question is on its way.
+    /// "Nothing left" is an answer about one key. It stands until the next answer, also while the next question is on its way.
     #[test]
     fn dryness_is_one_keys_until_it_is_answered() {
         let line = line();
@@ -224,7 +227,7 @@ mod tests {
         assert!(line.was_dry(KEY));
         line.answered(KEY, None);
         assert!(!line.was_dry(KEY));
-        // Nor does it go over to who has the line next.
+        // The key that claims the line next does not inherit it.
         line.answered(KEY, Some(300));
         assert_eq!(line.ask(OTHER, 302, 400), Some(true));
         assert!(!line.was_dry(OTHER) && line.dry_until(OTHER) == 0);
@@ -254,7 +257,7 @@ mod models {
         word::lease(permits, 50_000_000)
     }
 
-    /// Two that spend, one that installs: no permit is spent twice, and none that was not granted.
+    /// Two threads spend while one installs: each granted permit is spent once at most.
     #[test]
     fn permits_are_spent_once() {
         model(|| {
@@ -267,12 +270,12 @@ mod models {
             };
             granter.join().expect("the granter");
             let spent = a.join().expect("a") + b.join().expect("b");
-            assert!(spent >= 1, "a permit was there");
-            assert_eq!(spent + line.left(KEY, 0), 2, "what was granted");
+            assert!(spent >= 1, "one permit was there before the grant");
+            assert_eq!(spent + line.left(KEY, 0), 2, "spent and left are the permits granted");
         });
     }
 
-    /// A slot that changes hands: a straggler's swap fails, and each key spends its own permits only.
+    /// A slot passes to another key: the straggler's swap fails, and each key spends only its own permits.
     #[test]
     fn a_straggler_does_not_spend_anothers_permits() {
         model(|| {
@@ -281,7 +284,7 @@ mod models {
                 let line = line.clone();
                 thread::spawn(move || u64::from(line.take(KEY, 0, 1).is_some()))
             };
-            // The key's lease is over for the other, whose clock is ahead.
+            // For this thread, whose clock is ahead, KEY's lease has ended.
             let other = {
                 let line = line.clone();
                 thread::spawn(move || {
@@ -296,7 +299,7 @@ mod models {
         });
     }
 
-    /// Of two that meet an answer that is over, one asks.
+    /// Two callers find no question pending: exactly one asks.
     #[test]
     fn one_asks() {
         model(|| {
@@ -308,7 +311,7 @@ mod models {
         });
     }
 
-    /// Two keys want one line: one has it and asks, and the other neither spends what that is granted nor changes what it is told.
+    /// Two keys claim one line: one gets it and asks. The other spends none of its permits and changes none of its answers.
     #[test]
     fn one_of_two_keys_has_the_line() {
         model(|| {
@@ -325,7 +328,7 @@ mod models {
             };
             let (a, b) = (wants(KEY, line.clone()), wants(OTHER, line.clone()));
             let asked = [a.join().expect("a"), b.join().expect("b")];
-            // One after the other both may: the first is done when it is answered, but has its permit.
+            // One also if they run one after the other: the first key's permit keeps the line after its answer.
             assert_eq!(asked.iter().filter(|asked| **asked).count(), 1);
             let (has, other) = if asked[0] { (KEY, OTHER) } else { (OTHER, KEY) };
             assert!(line.is_of(has) && !line.was_dry(has));

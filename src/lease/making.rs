@@ -1,4 +1,4 @@
-//! Making nodes, and coming to one that is there.
+//! Making a node, and attaching to an existing one.
 
 use super::layout::{Fixed, Header, Layout};
 use super::node::Node;
@@ -12,27 +12,33 @@ use core::ptr::NonNull;
 use rapidhash::v3::RapidSecrets;
 
 impl Node {
-    /// The bytes that a node takes.
+    /// The bytes of memory that a node takes. Errors: as [`Node::init_in`], but for the name and the memory.
     pub fn bytes_for(policy: &Policy, options: &Options) -> Result<u64, NodeError> {
         let terms = Terms::new(policy, options)?;
         Ok(Layout::new(options.capacity, Table::bytes_for(&reserve_options(options), &reserves(policy, &terms)?)?)?
             .bytes)
     }
 
-    /// A node of this process alone.
+    /// Makes a node that only this process uses.
     pub fn private(name: &str, policy: &Policy, options: &Options) -> Result<Node, NodeError> {
         Node::make(name, policy, options, Region::private)
     }
 
-    /// A node that processes forked later share.
+    /// Makes a node that this process shares with the processes it forks later.
     pub fn shared(name: &str, policy: &Policy, options: &Options) -> Result<Node, NodeError> {
         Node::make(name, policy, options, Region::shared)
     }
 
-    /// A new node in the caller's memory, of which it takes [`Node::bytes_for`] bytes.
+    /// Makes a node in the first [`Node::bytes_for`] bytes of the caller's memory.
+    ///
+    /// `name` is the limit's name in the store: 1 to 64 visible ASCII characters without braces. All machines of a limit use the
+    /// same name.
+    ///
+    /// Errors: [`NodeError::Terms`] for a policy, options or a name that cannot be leased; [`NodeError::Table`] for memory that
+    /// is too short or not aligned to a cache line.
     ///
     /// # Safety
-    /// `memory` is valid for reads and writes of `length` bytes as long as the node lives, and is touched by nobody but nodes.
+    /// `memory` is valid for reads and writes of `length` bytes as long as the node lives, and only nodes access it.
     pub unsafe fn init_in(
         memory: NonNull<u8>,
         length: usize,
@@ -44,15 +50,18 @@ impl Node {
             if length < needed {
                 return Err(table::TableError::Room);
             }
-            // SAFETY: by the caller's promise.
+            // SAFETY: the caller promises `length` valid bytes, and `needed` is at most that.
             let region = unsafe { Region::borrowed(memory, needed) }?;
-            // SAFETY: `needed` of the caller's bytes, which nobody else looks at before the node is made.
+            // SAFETY: the first `needed` of the caller's `length` bytes; only nodes access them, and none is made yet.
             unsafe { memory.as_ptr().write_bytes(0, needed) };
             Ok(region)
         })
     }
 
-    /// The node that is in the caller's memory, which another process may have made.
+    /// Attaches to the node in the caller's memory, which another process may have made.
+    ///
+    /// Errors: [`NodeError::NotANode`] if the memory holds no node of this version or is too short for it; [`NodeError::Table`] if
+    /// it is not aligned to a cache line or the reserve's table is damaged.
     ///
     /// # Safety
     /// As [`Node::init_in`].
@@ -60,17 +69,17 @@ impl Node {
         if length < Layout::RING_AT {
             return Err(NodeError::NotANode);
         }
-        // Also says whether it is aligned.
-        // SAFETY: by the caller's promise.
+        // Refuses memory that is not aligned.
+        // SAFETY: the caller promises `length` valid bytes, and RING_AT is at most that.
         unsafe { Region::borrowed(memory, Layout::RING_AT) }?;
-        // SAFETY: the header's bytes are within `length`, and aligned; what others change of it is atomic.
+        // SAFETY: a header fits into RING_AT bytes, `memory` is aligned, and the words that others change are atomic.
         let header = unsafe { memory.cast::<Header>().as_ref() };
         let fixed = header.inspect().ok_or(NodeError::NotANode)?;
         let needed = usize::try_from(fixed.bytes).map_err(|_| NodeError::NotANode)?;
         if length < needed {
             return Err(NodeError::NotANode);
         }
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller promises `length` valid bytes, and `needed` is at most that.
         let region = unsafe { Region::borrowed(memory, needed) }?;
         let layout = Layout::of(&fixed).ok_or(NodeError::NotANode)?;
         // SAFETY: the layout's table is within the memory, which lives as long as the node.
@@ -91,7 +100,7 @@ impl Node {
         let region = memory(usize::try_from(layout.bytes).map_err(|_| TermsError::Capacity)?)?;
         // SAFETY: the layout's table is within the memory, which lives as long as the node.
         let reserve = unsafe { Table::init_in(layout.table(region.base()), layout.table_bytes(), &own, &reserves) }?;
-        // SAFETY: fresh zeroed memory, longer than a header, which nobody else sees yet.
+        // SAFETY: the memory is zeroed, longer than a header and aligned, and no other node uses it yet.
         if let Some(header) = unsafe { region.base().cast::<Header>().as_ptr().as_mut() } {
             header.begin(&fixed);
         }
@@ -120,7 +129,7 @@ fn reserves(policy: &Policy, terms: &Terms) -> Result<[Policy; 2], TermsError> {
 
 fn reserve_options(options: &Options) -> table::Options {
     table::Options {
-        // A debtor that is forgotten would have its overdraft twice, and the bound counts it once.
+        // The bound counts each key's overdraft once. A key that is evicted while it owes could overdraw a second time.
         on_full: table::OnFull::Deny,
         clock: Source::Tsc,
         huge_pages: false,

@@ -1,12 +1,17 @@
-//! One limit over many machines, without waiting for the network.
+//! One limit over many machines. No request waits for the network.
 //!
-//! A machine's [`Node`] takes permits from a store (Redis, Valkey) some at a time and spends them by itself: a *lease* may be spent for
-//! a short life, and what is granted has been charged before. What the bound is, and why, is in docs/distributed.md.
+//! A machine's [`Node`] takes permits from a store (Redis, Valkey) in batches and spends them by itself. Such a batch is a
+//! *lease*: the store charges its permits before it grants them, and the node may spend them for a short life. The bound and
+//! its proof are in docs/distributed.md.
 //!
-//! Data flows one way round: callers spend and say what they lack ([`Node`]); one process collects that and puts questions
-//! ([`Driver`]), which the store answers ([`bucket`], in the store's own language `lease.lua`); the answers become leases.
+//! Data flows in a circle:
+//!
+//! 1. Callers spend leases, and write into the node's ring what they lack ([`Node`]).
+//! 2. One process reads the ring and asks the store ([`Driver`], driven by [`Client`]).
+//! 3. The store answers by `lease.lua`; [`bucket`] and [`record`] are the same arithmetic in Rust.
+//! 4. The driver installs the answers as leases.
 
-// Without tests loom has only the modules that its models are of, and nobody to call them.
+// Under loom only the modules that have models are compiled, and nothing calls most of their functions.
 #![cfg_attr(loom, allow(dead_code))]
 
 pub mod bucket;

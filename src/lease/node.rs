@@ -1,11 +1,11 @@
-//! What the threads and processes of one machine share: leases to spend, the node's own bucket, and messages to the one of them that
-//! asks the store.
+//! A machine's part of a limit, in memory that its threads and processes share: leases to spend, a small bucket for each key (the
+//! *reserve*), and the ring of messages to the client that asks the store.
 //!
 //! ```text
 //!   0     header   name, terms; circuit, epoch, beat, owner; counts
 //!   4 Ki  ring     ends, then places of 128 bytes
-//!         lines    a cache line a key, as many as the capacity rounded up to a power of two
-//!         table    the node's own bucket of each key (crate::table)
+//!         lines    64 bytes a key, as many as the capacity rounded up to a power of two
+//!         table    the reserve of each key (crate::table)
 //! ```
 
 use super::bucket::Grant;
@@ -21,10 +21,10 @@ use crate::table::{PolicyId, Table};
 use crate::units::NEVER;
 use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
 
-/// One machine's part of a limit. Every call may be made by any number of threads and processes at once, and none of them waits for
-/// another, for the network, or for memory.
+/// A machine's part of a limit. Any number of threads and processes may make any call at once. No call waits for another thread,
+/// for the network, or for memory.
 ///
-/// Somebody has to ask the store: a `Client` that one process drives.
+/// A `Client` asks the store. Without one a node has no leases and follows [`Rescue`].
 #[derive(Debug)]
 pub struct Node {
     pub(super) memory: Region,
@@ -35,26 +35,30 @@ pub struct Node {
     pub(super) secrets: RapidSecrets,
 }
 
-/// The bucket of a key, and of the key of no bytes: a limit that is for everybody.
+/// The reserve's policy of a non-empty key.
 const KEYED: PolicyId = PolicyId::new(0);
+/// The reserve's policy of the empty key, which stands for one limit for all.
 const SINGLE: PolicyId = PolicyId::new(1);
 
-/// A key lives on leases for so many of their lives after the last.
+/// A key stays hot for this many lives of a lease after its last lease or refusal.
 const HOT_LIVES: u64 = 8;
-/// So long the one who asks the store may be silent before the others go on without it.
+/// A client that has taken no turn for this many nanoseconds counts as gone: callers then see an open circuit.
 const SILENCE: u64 = 250_000_000;
-/// The longest pause between two turns of a client that asks, while nothing hinders it.
+/// The longest pause between two turns of a client that runs undisturbed and leads, in nanoseconds.
 pub(super) const PAUSE: u64 = 4_000_000;
 
 impl Node {
-    /// Takes `cost` permits of `key` (of no bytes: of the one limit for all). It answers from what the node has; `retry_after`
-    /// is an estimate, and `reset_after`, which only the store knows, 0.
+    /// Takes `cost` permits of `key`, from a lease or else from the reserve. The empty key is one limit for all. A cost of 0 is
+    /// [`Node::peek_at`].
+    ///
+    /// `remaining` is what this node has left for the key. `retry_after` is an estimate in nanoseconds. `reset_after` is 0,
+    /// because only the store knows it.
     #[inline]
     pub fn check(&self, key: &[u8], cost: u64) -> Decision {
         self.check_at(key, self.now(), cost)
     }
 
-    /// [`Node::check`] at the caller's time, on [`Node::now`]'s scale.
+    /// [`Node::check`] at the caller's time: nanoseconds on the scale of [`Node::now`].
     #[inline]
     pub fn check_at(&self, key: &[u8], now: u64, cost: u64) -> Decision {
         let hash = self.hash(key);
@@ -72,7 +76,8 @@ impl Node {
         }
     }
 
-    /// What [`Node::check`] could answer from the leases and the node's own bucket. It takes nothing and asks nobody.
+    /// Whether the leases or the reserve hold `cost` permits of `key` at `now`. It takes nothing and sends no message. A check may
+    /// still be denied: it does not draw all of the reserve while the store answers.
     pub fn peek_at(&self, key: &[u8], now: u64, cost: u64) -> Decision {
         let hash = self.hash(key);
         let left = self.lines_of(hash).into_iter().flatten().map(|line| line.left(hash, now)).max().unwrap_or(0);
@@ -97,7 +102,7 @@ impl Node {
         }
     }
 
-    /// The node's time in nanoseconds.
+    /// The node's steady time in nanoseconds.
     #[inline(always)]
     pub fn now(&self) -> u64 {
         self.reserve.now()
@@ -114,12 +119,12 @@ impl Node {
         &self.terms
     }
 
-    /// Whether the store is answering, as of `now`.
+    /// Whether the store answers, as of `now`. The circuit is open, too, if the client took no turn for 250 ms.
     pub fn circuit(&self, now: u64) -> Circuit {
         let header = self.header();
-        // Relaxed: each word is for itself, and a moment sooner or later does not matter.
+        // Relaxed: the two words are not read as a pair. A caller that sees one a moment late decides as it would have before.
         match header.circuit.load(Ordering::Relaxed) {
-            // A beat of the future is damage, and as good as none.
+            // abs_diff: a beat in the future is damage, and counts as no beat.
             1 if now.abs_diff(header.beat.load(Ordering::Relaxed)) > SILENCE => Circuit::Open,
             1 => Circuit::Closed,
             2 => Circuit::Open,
@@ -127,7 +132,7 @@ impl Node {
         }
     }
 
-    /// What has happened.
+    /// The node's counters. They are read one by one, not at one instant.
     pub fn stats(&self) -> Stats {
         let header = self.header();
         let sum = |what: Count| header.sum(what as usize);
@@ -144,14 +149,15 @@ impl Node {
         }
     }
 
-    /// Keys that may have a lease at one time.
+    /// The number of lines: at most this many keys have leases at one time. It is `Options::capacity`, rounded up to a power of
+    /// two of at least 64. Each key has a choice of two lines, so fewer may fit.
     pub fn capacity(&self) -> usize {
         self.layout.line_count
     }
 
     pub(super) fn header(&self) -> &Header {
-        // SAFETY: the memory is longer than a header, aligned to a cache line, and has been inspected or written; what others
-        // change of it is atomic.
+        // SAFETY: the memory is longer than a header and aligned to a cache line, `make` wrote or `attach_in` inspected the header,
+        // and the words that others change are atomic.
         unsafe { self.memory.base().cast().as_ref() }
     }
 
@@ -168,10 +174,10 @@ impl Node {
         self.header().horizon.estimate(now)
     }
 
-    /// Takes note of an answer's data and time.
+    /// Records an answer's epoch and time.
     pub(super) fn heard(&self, grant: &Grant, sent: u64, received: u64) {
         let header = self.header();
-        // Relaxed: words for themselves.
+        // Relaxed: the epoch publishes no other memory.
         if header.epoch.load(Ordering::Relaxed) != grant.epoch {
             header.horizon.forget();
         }
@@ -179,7 +185,8 @@ impl Node {
         header.epoch.store(grant.epoch, Ordering::Relaxed);
     }
 
-    /// Gives a key what the store has granted until `until`. A key that is `hot` lives on leases after that, too.
+    /// Installs a lease of `permits` until `until`. With `hot` the key stays hot for [`HOT_LIVES`] after that, otherwise only until
+    /// the lease ends.
     pub(super) fn install(&self, hash: u64, permits: u64, until: u64, now: u64, hot: bool) {
         if let Some(line) = self.line_of(hash) {
             let hot = if hot { self.hot(until) } else { until };
@@ -188,7 +195,7 @@ impl Node {
         }
     }
 
-    /// Tells a key's callers that there is nothing before `at`.
+    /// Records that the store has nothing for the key before `at`. The key becomes hot.
     pub(super) fn dry(&self, hash: u64, at: u64) {
         if let Some(line) = self.line_of(hash) {
             line.heat(hash, 1, self.hot(at));
@@ -196,10 +203,10 @@ impl Node {
         }
     }
 
-    /// Takes note of how long an answer took.
+    /// Adds a round trip of `took` nanoseconds to the moving average, with a weight of 1/8.
     pub(super) fn timed(&self, took: u64) {
         let known = &self.header().round_trip;
-        // Relaxed: a word for itself, which only the one who asks writes.
+        // Relaxed: only the client that asks writes this word, and it publishes no other memory.
         let mean = match known.load(Ordering::Relaxed) {
             0 => took,
             mean => mean.saturating_sub(mean / 8).saturating_add(took / 8),
@@ -207,14 +214,14 @@ impl Node {
         known.store(mean.max(1), Ordering::Relaxed);
     }
 
-    /// Tells them that there was no answer.
+    /// Ends the wait of a key's callers after a question without an answer.
     pub(super) fn unanswered(&self, hash: u64) {
         if let Some(line) = self.line_of(hash) {
             line.answered(hash, None);
         }
     }
 
-    /// Makes room for a lease that no caller has asked for.
+    /// Claims a line for a lease that the driver asks for by itself.
     pub(super) fn expect(&self, hash: u64, now: u64) {
         let until = now.saturating_add(self.patience());
         let _ = self.lines_of(hash).into_iter().flatten().find(|line| line.ask(hash, now, until).is_some());
@@ -237,7 +244,7 @@ impl Node {
         }
     }
 
-    /// No lease covers it: the node's own bucket, if it may.
+    /// Decides a request that no lease covers: by the reserve, as far as the circuit and [`Rescue`] allow it.
     #[inline(never)]
     fn without_lease(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> Decision {
         if cost > self.terms.most {
@@ -267,10 +274,10 @@ impl Node {
         if !closed || self.may_overdraw(hash, key, now, cost) {
             let (policy, bytes) = reserve_key(key);
             let own = self.reserve.check_at(policy, bytes, now, cost);
-            // The next request like this would find too little of it: a lease is asked for in the same message.
+            // The reserve has too little left for another request of this cost, so the same message asks for a lease.
             let low = closed && own.is_allowed() && !self.suffices(own.remaining, cost);
             let want = if low && self.may_ask(hash, now) { cost } else { 0 };
-            // What is taken and cannot be told is lost: the request is refused.
+            // If the ring has no room for the debt, the request is denied, and the permits drawn from the reserve are lost.
             if own.is_allowed() && self.say(hash, key, cost, want) {
                 self.count(if closed { Count::Overdrawn } else { Count::Rescued }, cost);
                 let told = allowed(own.remaining);
@@ -283,12 +290,12 @@ impl Node {
         denied(if closed { Reason::Pending } else { Reason::StoreDown }, 0, self.retry(hash, now, retry))
     }
 
-    /// Whether the store, which answers, may be told afterwards. Who comes so often as to live on leases is to wait for them: it has
-    /// the own bucket only when that is full, and not while there is nothing to be had. Of others the lower half is for
-    /// those that have waited.
+    /// Whether the key may draw on its reserve while the circuit is closed, to be charged afterwards. Cold keys may draw it down
+    /// to half. Hot keys wait for leases: they may use the reserve only when it is full and the store's last answer was not
+    /// "nothing left". A cost that needs the lower half passes only when the reserve is full.
     fn may_overdraw(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> bool {
         let overdraft = self.terms.overdraft;
-        // A client that is silent tells no debts. The bound allows for a patience of it.
+        // A silent client tells the store no debts. The bound allows for debts that wait for one patience of silence.
         let silent = now.abs_diff(self.header().beat.load(Ordering::Relaxed));
         if overdraft == 0 || silent > self.patience() {
             return false;
@@ -302,12 +309,12 @@ impl Node {
         left == overdraft || hot.is_none() && self.suffices(left, cost)
     }
 
-    /// Whether a key that is not hot may take `cost` of the own bucket's `left`. Half of it is for those that have waited.
+    /// Whether a cold key may take `cost` of the `left` permits in its reserve: the lower half stays.
     fn suffices(&self, left: u64, cost: u64) -> bool {
         left >= cost.saturating_add(self.terms.overdraft / 2)
     }
 
-    /// Has the store asked for `want` permits, unless it is being asked already.
+    /// Asks the client for a lease of at least `want` permits, unless another caller has done so within the patience.
     #[inline(never)]
     fn nudge(&self, hash: u64, key: &[u8], now: u64, want: u64) {
         if self.may_ask(hash, now) {
@@ -315,13 +322,13 @@ impl Node {
         }
     }
 
-    /// Whether the caller is the one to ask for a lease of the key, which then has a line for it.
+    /// Whether the caller is the one to ask for a lease of the key. It then has claimed a line for the key.
     fn may_ask(&self, hash: u64, now: u64) -> bool {
         let until = now.saturating_add(self.patience());
         self.lines_of(hash).into_iter().flatten().find_map(|line| line.ask(hash, now, until)).unwrap_or(false)
     }
 
-    /// Writes a message. A debt that is not told must not be admitted.
+    /// Writes a message to the client; `false` if the ring had no room. The caller must not admit a debt that was not written.
     fn say(&self, hash: u64, key: &[u8], debt: u64, want: u64) -> bool {
         let mut bytes = [0; KEY_MOST];
         let length = store_key(key, &mut bytes);
@@ -333,12 +340,13 @@ impl Node {
         said
     }
 
-    /// How long an answer may take before the next one asks again.
+    /// Nanoseconds for which callers wait for an answer before one of them asks again: [`Terms::patience`].
     fn patience(&self) -> u64 {
         self.terms.patience()
     }
 
-    /// How long it takes until an answer is there: the client's pause and a round trip, as far as it is known.
+    /// Nanoseconds until an answer is likely: the client's pause and the mean round trip, at most the patience. The patience if no
+    /// answer has come yet.
     fn answer_takes(&self) -> u64 {
         match self.header().round_trip.load(Ordering::Relaxed) {
             0 => self.patience(),
@@ -361,7 +369,7 @@ impl Node {
         self.lines_of(hash).into_iter().flatten().find(|line| line.is_of(hash))
     }
 
-    /// The two lines that a key may have.
+    /// The two lines that a key may claim, by the lower and the upper half of its hash.
     #[inline(always)]
     fn lines_of(&self, hash: u64) -> [Option<&Line>; 2] {
         let lines = self.lines();
@@ -371,24 +379,27 @@ impl Node {
 
     #[inline(always)]
     fn lines(&self) -> &[Line] {
-        // SAFETY: the layout's lines are within the memory, aligned to a cache line; zeroes are lines, and all access is atomic.
+        // SAFETY: the layout's lines are within the memory and aligned to a cache line; every bit pattern is a line, and all access
+        // is atomic.
         unsafe { core::slice::from_raw_parts(self.layout.lines(self.memory.base()).as_ptr(), self.layout.line_count) }
     }
 
     pub(super) fn ring(&self) -> Ring<'_> {
         let (ends, places) = self.layout.ring(self.memory.base());
-        // SAFETY: as `lines`.
+        // SAFETY: the layout's ends and places are within the memory and aligned; every bit pattern is valid for them, and all
+        // access is atomic.
         unsafe { Ring::new(ends.as_ref(), core::slice::from_raw_parts(places.as_ptr(), self.layout.place_count)) }
     }
 
-    /// Never 0, which is nobody's.
+    /// The key's hash in this node. It is never 0, which marks a slot without a key.
     #[inline(always)]
     fn hash(&self, key: &[u8]) -> u64 {
         rapidhash_v3_inline::<true, true, false>(key, &self.secrets).max(1)
     }
 }
 
-/// A key as the store has it: itself, or if it is too long `#` and two hashes of it, which every node makes alike.
+/// Writes the key's name in the store and returns its length. A key of at most [`KEY_MOST`] bytes is its own name. The name of a
+/// longer key is `#` and two 64-bit hashes in hexadecimal, with fixed seeds, so that all machines use the same name.
 fn store_key(key: &[u8], bytes: &mut [u8; KEY_MOST]) -> usize {
     const SECRETS: [RapidSecrets; 2] = [RapidSecrets::seed(0x746f_6c6c), RapidSecrets::seed(0x6261_7231)];
     if key.len() <= KEY_MOST {
@@ -408,7 +419,7 @@ fn store_key(key: &[u8], bytes: &mut [u8; KEY_MOST]) -> usize {
     33
 }
 
-/// The table does not take keys of no bytes.
+/// The reserve's policy and key. The table refuses empty keys, so the empty key is `*` under a policy of its own.
 fn reserve_key(key: &[u8]) -> (PolicyId, &[u8]) {
     if key.is_empty() {
         (SINGLE, b"*")

@@ -1,87 +1,90 @@
-//! What the store keeps for all keys of a limit together, as `lease.lua` computes it, line for line: whose data these are, what
-//! time it is by them, and the terms in force.
+//! The record that the store keeps for all keys of a limit: the data's name, their time, and the terms in force. `lease.lua`
+//! computes the same, line for line.
 //!
-//! **Time.** The server's clock may step. The time of the data goes on by what the clock advances between two questions, never
-//! goes back, and goes no further than the asker allows, which counts on its own steady clock from the store's earlier
-//! answers ([`Ask::at`]). A machine that has had no answer yet allows everything.
+//! **Time.** The server's clock may step, so the data have a time of their own. Between two questions it advances by what the
+//! server's clock advanced, and never goes back. It goes no further than the asker allows: the asker works out the store's time
+//! from its own steady clock and earlier answers ([`Ask::at`]). A machine that has had no answer yet allows any step.
 //!
-//! **Loss.** After data were lost every key counts as empty at a time ([`Record::floor`]).
+//! **Loss.** After a loss of data every key counts as empty at one time ([`Record::floor`]).
 //!
-//! **Terms.** Machines may disagree while a change is rolled out. The slower rate and the smaller cap are in force until nobody has asked
-//! by them for [`Terms::hold`].
+//! **Terms.** Machines may have different terms while a change is rolled out. The slower rate and the smaller cap are in force
+//! until no machine has asked by them for [`Terms::hold`].
 
 use super::bucket::Ask;
 use super::terms::{fitting, micros, Terms};
 
-/// The record of a limit. Times are microseconds of the data's time.
+/// The record of a limit. Times are microseconds of the data's time, but for `raw`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The name of the data.
+    /// The name of the data (the epoch): a random number.
     pub id: u64,
-    /// The server process that has them. A restart or a failover may have lost the last of them.
+    /// The server process that holds the data. Another process may have lost the last writes in a restart or a failover.
     pub run: u64,
     /// When the data began.
     pub born: u64,
-    /// Every key counts as empty at this time...
+    /// The time at which every key counts as empty.
     pub empty: u64,
-    /// ...for good, or only until the data are [`GRACE`] old.
+    /// Whether `empty` holds for good (data were lost). Otherwise it holds until the data are [`GRACE`] old.
     pub lost: bool,
-    /// The time of the data,
+    /// The data's time at the last written question.
     pub now: u64,
-    /// and what the server's clock said then.
+    /// The server's clock at `now`, in microseconds since 1970.
     pub raw: u64,
-    /// The least that the server's clock has been ahead of the data's time. Keys were written to expire by it.
+    /// The least difference of the server's clock and the data's time since the last jump beyond `margin`. The server expires keys
+    /// by its own clock.
     pub low: i64,
-    /// How much longer than needed keys are kept, so that a step ahead of the server's clock does not expire them.
+    /// How much longer than needed keys are kept, so that a step ahead of the server's clock expires none too early.
     pub margin: u64,
-    /// The rate in force: so many permits
+    /// The rate in force is `num` permits in `den` microseconds.
     pub num: u64,
-    /// in so many microseconds,
+    /// See `num`.
     pub den: u64,
-    /// until when at least,
+    /// The rate in force stands until this time at least.
     pub rate_until: u64,
-    /// the cap in force,
+    /// The cap in force: how far ahead of `now` grants may drive a key's TAT.
     pub cap: u64,
-    /// until when at least,
+    /// The cap in force stands until this time at least.
     pub cap_until: u64,
-    /// how far ahead debts may have driven a key,
+    /// How far ahead of `now` debts may have driven a key's TAT.
     pub wide: u64,
-    /// and until when such keys may be there.
+    /// Until when keys that `wide` was needed for may exist.
     pub wide_until: u64,
 }
 
 /// What an asker says about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Visitor {
-    /// The data that it knows; 0: none yet.
+    /// The name of the data in its last answer; 0: it has had none.
     pub seen: u64,
-    /// The process that its connection leads to; 0: unknown.
+    /// The server process that its connection leads to; 0: unknown.
     pub run: u64,
-    /// The name for new data, should there be none.
+    /// The name for new data, if the store has no record.
     pub fresh: u64,
 }
 
-/// The record as an asker finds it.
+/// The record after a question, before it is written back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Met {
-    /// The record, brought up to now.
+    /// The record, brought up to the question's time.
     pub record: Record,
-    /// Whether it has to be written back.
+    /// Whether the record has to be written back.
     pub write: bool,
     /// Whether stricter terms than the asker's are in force.
     pub mixed: bool,
 }
 
-/// How long new data wait for somebody who knew others, in microseconds.
+/// For how long new data count as empty while a node that knew other data may still ask, in microseconds.
 pub const GRACE: u64 = 1_000_000;
-/// [`Record::margin`] of new data, and the largest: a day.
+/// [`Record::margin`] of new data, in microseconds.
 const MARGIN: u64 = 1_000_000;
+/// The largest [`Record::margin`]: a day, in microseconds.
 const MARGIN_MOST: u64 = 86_400_000_000;
-/// An unchanged record is written again when its time is so old.
+/// An unchanged record is written again when it is this many microseconds old.
 const STALE: u64 = 1000;
 
 impl Record {
-    /// The record that is in force when `visitor` asks at `raw` by the server's clock.
+    /// Brings the stored record up to a question that `visitor` asks when the server's clock says `raw` microseconds, or begins a
+    /// record.
     pub fn meet(stored: Option<Record>, terms: &Terms, ask: &Ask, visitor: &Visitor, raw: u64) -> Met {
         let Some(mut record) = stored else {
             return Met { record: Record::new(terms, ask, visitor, raw), write: true, mixed: false };
@@ -94,7 +97,7 @@ impl Record {
         Met { record, write: write | changed, mixed }
     }
 
-    /// Where no key's TAT is below.
+    /// The least TAT that any key counts with: an empty bucket at `empty`, or 0 if no data were lost.
     pub fn floor(&self) -> u64 {
         match self.lost || self.now < self.born.saturating_add(GRACE) {
             true => self.empty.saturating_add(self.cap),
@@ -107,13 +110,13 @@ impl Record {
         u64::try_from(micros(permits, self.num, self.den)).unwrap_or(u64::MAX)
     }
 
-    /// Permits that fit into so many microseconds.
+    /// Whole permits that fit into `micros` microseconds.
     pub fn fitting(&self, micros: u64) -> u64 {
         fitting(micros, self.num, self.den)
     }
 
     fn new(terms: &Terms, ask: &Ask, visitor: &Visitor, raw: u64) -> Record {
-        // The asker's times go on if it has any, so that what it knows of the keys still holds.
+        // If the asker knows an earlier time, new data go on from it, so that its hints and estimates still hold.
         let now = if ask.at > 0 { ask.at } else { raw };
         Record {
             id: visitor.fresh,
@@ -135,11 +138,11 @@ impl Record {
         }
     }
 
-    /// Brings the time up to now. Whether it has to be written.
+    /// Advances the data's time; whether the record has to be written.
     fn advance(&mut self, ask: &Ask, visitor: &Visitor, raw: u64) -> bool {
         let (before, was) = (self.now, self.raw);
         self.now = before.saturating_add(raw.saturating_sub(was));
-        // An asker's time is that of the data that it knows.
+        // The asker's time limits only the data that the asker knows: other data have another time.
         if ask.at > 0 && visitor.seen == self.id {
             self.now = self.now.min(ask.at.saturating_add(ask.slack).max(before));
         }
@@ -147,14 +150,15 @@ impl Record {
         raw >= was.saturating_add(STALE) || difference(raw, self.now) != difference(was, before)
     }
 
-    /// Whether data have been lost, by what the asker knows.
+    /// Whether this question shows for the first time that data were lost: the server runs as another process, or the asker knows
+    /// other data.
     fn suspect(&mut self, visitor: &Visitor) -> bool {
         if visitor.run != 0 && visitor.run != self.run {
             *self = Record { run: visitor.run, empty: self.now, lost: true, ..*self };
             return true;
         }
         if visitor.seen != 0 && visitor.seen != self.id && !self.lost {
-            // Up to here every key has counted as empty at the birth: so it goes on.
+            // Within GRACE every key has counted as empty at `born`, and goes on so.
             self.empty = if self.now > self.born.saturating_add(GRACE) { self.now } else { self.born };
             self.lost = true;
             return true;
@@ -162,8 +166,8 @@ impl Record {
         false
     }
 
-    /// The server forgets keys by its own clock: one that jumped ahead by more than the margin may have forgotten debts. After that the margin
-    /// covers twice the jump.
+    /// Whether the server's clock jumped ahead by more than the margin. The server expires keys by that clock, so it may have
+    /// dropped TATs; every key counts as empty now, and the margin becomes twice the jump, at most a day.
     fn expire(&mut self) -> bool {
         let offset = difference(self.raw, self.now);
         let jumped = offset.saturating_sub(self.low);
@@ -176,7 +180,8 @@ impl Record {
         lost
     }
 
-    /// The terms in force, now that somebody has asked by `terms`: whether they have changed, and whether they are stricter.
+    /// Merges the asker's `terms` into those in force. Returns whether the terms in force have changed, and whether they are
+    /// stricter than the asker's.
     fn agree(&mut self, terms: &Terms) -> (bool, bool) {
         let until = self.now.saturating_add(terms.hold());
         let (mut cap, mut wide) = (terms.cap, terms.debt_cap);
@@ -186,7 +191,7 @@ impl Record {
         } else {
             let (own, agreed) = (terms.num as f64 / terms.den as f64, self.num as f64 / self.den as f64);
             if own < agreed || self.now > self.rate_until {
-                // What keys have used was counted at another rate, so all of them begin empty.
+                // A TAT counts time. At another rate it would be another number of permits, so every key counts as empty.
                 self.cap = least(self.cap as f64 * agreed / own, cap);
                 (self.num, self.den, self.rate_until) = (terms.num, terms.den, until);
                 (self.wide, self.wide_until) = (wide, self.now.saturating_add(wide));
@@ -209,7 +214,7 @@ impl Record {
     }
 }
 
-/// The lesser of the two, in whole microseconds.
+/// The lesser of the two, in microseconds, rounded down.
 fn least(converted: f64, own: u64) -> u64 {
     match converted < own as f64 {
         true => converted as u64,

@@ -1,31 +1,34 @@
-//! Messages from those who take to the one who asks the store: which key, how much it owes, how much it wants.
+//! Messages from callers to the client that asks the store: a key, the permits it owes, the permits it wants.
 //!
-//! A bounded ring in the node's shared memory, many writers, one reader. A writer claims a place by moving the head, writes
-//! it, and publishes it by the place's turn. Nobody waits: a full ring is said so, and a writer that was killed
-//! between claim and publication costs its message, once the reader has seen the place unpublished for a second. Should such a
-//! writer only have slept, its publication fails and it knows; what it wrote into somebody else's message the
-//! checksum finds.
+//! A bounded ring in the node's shared memory with many writers and one reader. A writer claims a place by advancing the head,
+//! writes the message, and publishes it through the place's turn. No side waits for the other:
 //!
-//! Any word may be damaged. Then a writer finds no room, and the reader finds the place claimed and gives up on it after the same second.
+//! - A writer that finds the ring full is told so.
+//! - A writer that is killed between claim and publication costs its message. The reader skips a place that stays unpublished for
+//!   a second.
+//! - A writer that was skipped but still runs fails to publish, and is told so. If it wrote into the next message at that place,
+//!   the message's checksum shows it.
+//! - Any word may be damaged. Writers then find no room, and the reader sees a claimed place and skips it after the same second.
 
 use crate::sync::{AtomicU64, Ordering};
 use core::num::NonZeroU64;
 
-/// Bytes of a key that fit. Longer keys go by their hash.
+/// The longest key that a message holds, in bytes. A longer key is replaced by a hash (`store_key`).
 pub(super) const KEY_MOST: usize = if cfg!(loom) { 8 } else { 96 };
 const WORDS: usize = KEY_MOST / 8;
 
-/// A message.
+/// A message about one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
-    /// The key's hash, as its lines know it.
+    /// The key's hash in this node, by which its lines are found.
     pub(super) hash: u64,
-    /// Permits that were admitted without a lease.
+    /// Permits that the reserve admitted and the store has to charge.
     pub(super) debt: u64,
-    /// Permits that were asked for and not there; 0: nothing is wanted.
+    /// The cost that a lease is wanted for; 0: no lease is wanted.
     pub(super) want: u64,
-    /// The key's bytes, as many as `length`.
+    /// The key's bytes; the first `length` count.
     pub(super) bytes: [u8; KEY_MOST],
+    /// The key's length in bytes.
     pub(super) length: usize,
 }
 
@@ -33,25 +36,27 @@ pub(super) struct Message {
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Place {
-    /// The number of the message that may be written here; one more: of the one that may be read.
+    /// `n`: message number `n` may be written here. `n + 1`: message number `n` may be read here.
     turn: AtomicU64,
+    /// The checksum of the message and its number.
     check: AtomicU64,
     hash: AtomicU64,
-    /// length 8, debt 28, want 28
+    /// From the highest bit: length 8, debt 28, want 28.
     numbers: AtomicU64,
     key: [AtomicU64; WORDS],
 }
 
-/// The ring's ends.
+/// The ring's ends, as message numbers.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(super) struct Ends {
+    /// The next message to be written. Writers advance it.
     head: AtomicU64,
-    /// The reader's, which only one process is at a time.
+    /// The next message to be read. Only the reader writes it; one process at a time is the reader.
     tail: AtomicU64,
 }
 
-/// A ring in memory that others hold too.
+/// A ring in memory shared with other processes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ring<'a> {
     ends: &'a Ends,
@@ -59,19 +64,19 @@ pub(super) struct Ring<'a> {
 }
 
 const NUMBER_BITS: u32 = 28;
-/// Larger debts are several messages.
+/// The largest debt and want of a message, in permits. A cost is at most 2^24 - 1 (`PERMITS_MOST`), so every one fits.
 pub(super) const NUMBER_MOST: u64 = (1 << NUMBER_BITS) - 1;
 
-/// So often a writer tries to claim a place.
+/// The most tries of a writer to claim a place.
 const TRIES: u32 = 1 << 10;
 
 /// What the reader found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Message(Message),
-    /// It was damaged: another place may have a message.
+    /// A damaged message, which was dropped. The next place may have a message.
     Lost,
-    /// A place has been claimed and not published; its number.
+    /// The message of this number is claimed and not published.
     Claimed(u64),
     Empty,
 }
@@ -81,30 +86,30 @@ impl<'a> Ring<'a> {
         Ring { ends, places }
     }
 
-    /// Makes fresh, zeroed memory a ring: every place waits for its first message.
+    /// Makes a ring of zeroed memory: each place waits for its first message.
     pub(super) fn begin(&self) {
         for (n, place) in self.places.iter().enumerate() {
             place.turn.store(n as u64, Ordering::Relaxed);
         }
     }
 
-    /// Says it; whether there was room, and nobody took this writer for dead.
+    /// Writes a message. `false`: the ring is full or damaged, or the reader skipped this writer; the message is lost.
     pub(super) fn push(&self, message: &Message) -> bool {
-        // Relaxed: only a guess to begin with.
+        // Relaxed: the first guess. The exchange of the head decides.
         let mut number = self.ends.head.load(Ordering::Relaxed);
         let mut tries = 0_u32;
         let place = loop {
             let Some(place) = self.place(number) else { return false };
-            // Each try that fails is another writer's success, unless somebody damages the head all the time.
+            // A try fails because another writer claimed the place. The bound is for a head that is damaged over and over.
             if tries == TRIES {
                 return false;
             }
             tries += 1;
-            // Acquire: the reader's copy of what was here before is done.
+            // Acquire pairs with the Release in `free`: the reader has copied the last message before this writer overwrites it.
             let turn = place.turn.load(Ordering::Acquire);
             let late = number.wrapping_sub(turn);
             if late != 0 && late < u64::MAX / 2 {
-                // The message of a round before is still there.
+                // Full: the message of the round before is still here.
                 return false;
             }
             let next = number.wrapping_add(1);
@@ -114,12 +119,13 @@ impl<'a> Ring<'a> {
             };
             match moved {
                 Ok(_) => break place,
-                // A turn that is ahead was published after the head had moved on, and the Acquire above has seen both.
+                // The turn is ahead of the head: damage. A writer moves the head before it publishes a turn, and the Acquire above
+                // would have made that move visible.
                 Err(seen) if seen == number => return false,
                 Err(seen) => number = seen,
             }
         };
-        // Relaxed: published by the turn.
+        // Relaxed: the exchange of the turn below publishes these words.
         let numbers = (message.length as u64) << (2 * NUMBER_BITS) | message.debt << NUMBER_BITS | message.want;
         place.hash.store(message.hash, Ordering::Relaxed);
         place.numbers.store(numbers, Ordering::Relaxed);
@@ -129,18 +135,19 @@ impl<'a> Ring<'a> {
             check = fold(check, word);
         }
         place.check.store(check, Ordering::Relaxed);
-        // Release: with the words. It fails if the reader has given up on this writer.
+        // Release publishes the words above to the Acquire in `pop`. The exchange fails if the reader has skipped this writer.
         place.turn.compare_exchange(number, number.wrapping_add(1), Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
-    /// The oldest message. Only for the one reader.
+    /// Takes the oldest message. Only the one reader may call it.
     pub(super) fn pop(&self) -> Found {
         let number = self.ends.tail.load(Ordering::Relaxed);
         let Some(place) = self.place(number) else { return Found::Empty };
-        // Acquire: with the words.
+        // Acquire pairs with the Release in `push`: a published turn makes the message's words visible.
         let turn = place.turn.load(Ordering::Acquire);
         if turn != number.wrapping_add(1) {
-            // Relaxed: if it is not seen now it is the next time. No writer could claim an empty place with another turn.
+            // Relaxed: a head that is not seen now is seen at the next call. An empty place with a turn other than its number is
+            // damaged: no writer could claim it, so it counts as claimed and is skipped.
             return match self.ends.head.load(Ordering::Relaxed) == number && turn == number {
                 true => Found::Empty,
                 false => Found::Claimed(number),
@@ -165,7 +172,8 @@ impl<'a> Ring<'a> {
         Found::Message(Message { hash, debt, want, bytes, length })
     }
 
-    /// Gives up on message `number`, which is the oldest: its writer is dead, or the place is damaged.
+    /// Gives up on message `number`, if it is the oldest: its writer is dead, or the place is damaged. Only the one reader may
+    /// call it.
     pub(super) fn skip(&self, number: u64) {
         let (len, head) = (self.places.len() as u64, self.ends.head.load(Ordering::Relaxed));
         let (Some(place), true) = (self.place(number), self.ends.tail.load(Ordering::Relaxed) == number) else {
@@ -173,13 +181,14 @@ impl<'a> Ring<'a> {
         };
         let claimed = head.wrapping_sub(number);
         if claimed > len {
-            // An end is damaged, so nobody knows which places have messages: the ring begins anew, here.
+            // An end is damaged, so the reader cannot know which places hold messages. The ring starts again, empty, at `number`.
             for n in (0..len).map(|n| number.wrapping_add(n)) {
                 if let Some(place) = self.place(n) {
                     place.turn.store(n, Ordering::Relaxed);
                 }
             }
-            // Release: a writer that sees this head sees the turns, too.
+            // Release orders the turns before the head. Writers load the head Relaxed, so one may still see an old turn: it then
+            // finds no room, or fails to publish.
             self.ends.head.store(number, Ordering::Release);
             return;
         }
@@ -193,13 +202,13 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// How many messages it holds.
+    /// How many messages the ring can hold.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
 
     fn free(&self, place: &Place, number: u64) {
-        // Release: the words have been read before another writes them.
+        // Release pairs with the Acquire in `push`: the reader's copy is done before a writer overwrites the words.
         place.turn.store(number.wrapping_add(self.places.len() as u64), Ordering::Release);
         self.ends.tail.store(number.wrapping_add(1), Ordering::Relaxed);
     }
@@ -218,7 +227,7 @@ fn words(bytes: &[u8; KEY_MOST]) -> impl Iterator<Item = u64> + '_ {
     })
 }
 
-/// Of what was so far and a word more: it is to find torn messages, not forged ones.
+/// Adds a word to a checksum. It finds torn messages; it does not withstand forgery.
 fn fold(sum: u64, word: u64) -> u64 {
     (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
@@ -272,7 +281,7 @@ pub(super) mod tests {
         ring.skip(0);
         assert_eq!(ring.pop(), Found::Message(message(2)));
         assert_eq!(ring.pop(), Found::Empty);
-        // Its place is used again.
+        // The skipped place is used again.
         assert!((0..4).all(|n| ring.push(&message(n))));
     }
 }
@@ -285,7 +294,7 @@ mod models {
     use alloc::sync::Arc;
     use loom::thread;
 
-    /// Two writers and the reader: what was said to be pushed arrives, once and whole.
+    /// Two writers and the reader: each message whose push returned true arrives once and whole.
     #[test]
     fn what_is_pushed_arrives() {
         model(|| {
@@ -317,7 +326,7 @@ mod models {
         });
     }
 
-    /// A writer that the reader takes for dead: either its message arrives or it is told that it did not.
+    /// The reader skips a writer that still runs: either its message arrives or its push returns false.
     #[test]
     fn a_writer_taken_for_dead_is_told() {
         model(|| {
@@ -327,7 +336,7 @@ mod models {
                 let memory = memory.clone();
                 thread::spawn(move || Ring::new(&memory.0, &memory.1).push(&message(1)))
             };
-            // Not this thread, whose steps loom tries in fewer orders.
+            // The reader has a thread of its own, because loom tries fewer orders of the main thread's steps.
             let reader = {
                 let memory = memory.clone();
                 thread::spawn(move || {

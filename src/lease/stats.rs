@@ -1,42 +1,42 @@
-//! What is told of a node.
+//! A node's circuit and counters.
 
-/// Whether the store is answering.
+/// Whether the store answers this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u64)]
 pub enum Circuit {
-    /// Nobody has reached it yet.
+    /// No client of this node has asked it yet.
     Unknown = 0,
-    /// It answers in time.
+    /// The store answers in time.
     Closed = 1,
-    /// It does not: the node is on its own.
+    /// The store does not answer in time, or a watchdog distrusts its answers. The node follows [`super::Rescue`].
     Open = 2,
 }
 
-/// What has happened on this node.
+/// Counters of a node, over all its threads and processes, since it was made. All but `owed` only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Stats {
-    /// Permits that the store has granted.
+    /// Permits that the store granted as leases.
     pub granted: u64,
-    /// Requests made of the store.
+    /// Questions sent to the store, probes included.
     pub asked: u64,
-    /// Permits admitted from the node's own bucket while the store answered.
+    /// Permits that the reserve admitted while the circuit was closed.
     pub overdrawn: u64,
-    /// Permits admitted from it while it did not.
+    /// Permits that the reserve admitted while the circuit was not closed.
     pub rescued: u64,
-    /// Permits admitted uncounted ([`super::Rescue::Allow`]).
+    /// Permits that [`super::Rescue::Allow`] admitted without a charge.
     pub uncounted: u64,
-    /// Requests refused.
+    /// Requests denied. A cost that no lease can hold ("never") is not counted.
     pub denied: u64,
-    /// Messages that found no room: their requests were refused, or their lease came later.
+    /// Messages that callers could not write into the ring. The request was denied, or its lease came later.
     pub crowded: u64,
     /// Times that the circuit opened.
     pub opened: u64,
-    /// Permits admitted without a lease of which the store has not been told yet.
+    /// Permits that the reserve admitted and the store has not charged yet, as of the client's last turn.
     pub owed: u64,
 }
 
-/// What is counted, by its place in the header's counts: [`Stats`]' order.
+/// The index of each count in the header's shards.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 pub(super) enum Count {

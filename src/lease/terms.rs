@@ -1,51 +1,51 @@
-//! What a leased limit is made of: options, and the numbers that follow from them and the policy.
+//! The options of a leased limit, and the terms: the numbers that follow from options and policy.
 //!
-//! The store counts in microseconds of its own clock. One permit takes `den / num` of them, both whole and without a common
-//! divisor. Everything that the script multiplies stays below 2^53, where Lua's numbers are exact.
+//! The store counts in microseconds. One permit takes `den / num` of them; both are whole and have no common divisor. Every
+//! product that the script makes stays below 2^53, up to which Lua's numbers are exact.
 
 use crate::policy::{Kind, Policy, PolicyError};
 use core::fmt;
 
-/// What a node does while the store does not answer.
+/// What a node does with requests that no lease covers while the store does not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Rescue {
-    /// It goes on by itself at its share, `limit / nodes`; what it admits is charged when the store is back.
+    /// The node admits its share of the rate, `limit / nodes`, and charges it when the store is back.
     #[default]
     Share = 0,
-    /// It refuses what no lease covers.
+    /// The node denies them.
     Deny = 1,
-    /// It admits what no lease covers, uncounted.
+    /// The node admits them and charges nothing.
     Allow = 2,
 }
 
-/// How one limit is shared between machines. All nodes of a limit say the same, but for `capacity`; while a change is rolled out the stricter
-/// is in force, and there may never be more machines than the smallest `nodes` that one of them has.
+/// How machines share one limit. All machines of a limit have the same options, but for `capacity` and `rescue`. While a change is
+/// rolled out the stricter options are in force, and there may never be more machines than the smallest `nodes` of any of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Machines that share the limit, at most: 1 to 65,535. A node without the store has `1 / nodes` of it.
+    /// The most machines that share the limit: 1 to 65,535. Without the store a node has `1 / nodes` of the rate.
     pub nodes: u32,
-    /// How long a lease may be spent, in nanoseconds from before it was asked for. 0: chosen for the policy: a sixteenth of the
-    /// time in which its burst comes back, 4 s at most.
+    /// How long a lease may be spent, in nanoseconds from before it was asked for: 1 ms to 10 minutes. 0 (the default): a
+    /// sixteenth of the time in which the burst refills, at most 4 s, and at least the lesser of 50 ms and a quarter of that time.
     pub life: u64,
-    /// Permits of a key that a node admits before the store has been asked: what cold keys live on. They are charged
-    /// afterwards. [`Options::OVERDRAFT_DEFAULT`]: chosen for the policy.
+    /// The reserve's burst: permits of a key that a node may admit before it asks the store. The store is charged afterwards.
+    /// At most 16,777,215. [`Options::OVERDRAFT_DEFAULT`] (the default) chooses it for the policy.
     pub overdraft: u64,
-    /// Whether the bound is the policy's own: the store gives out less than the burst, by what leases and overdrafts could
-    /// add to it. Otherwise it gives out the whole burst and the bound is the greater one.
+    /// `true` (the default): all machines together keep the policy's own bound, because the store grants less than the burst, by
+    /// what leases and overdrafts could add. `false`: the store grants the whole burst, and the bound is greater by that much.
     pub exact: bool,
     /// What a node does while the store does not answer.
     pub rescue: Rescue,
-    /// Keys of this node that are to have a lease at one time.
+    /// Keys of this node that have leases or a reserve in use at one time: 1 to 16,777,216. The default is 4096.
     pub capacity: u64,
 }
 
 impl Options {
-    /// The overdraft is chosen for the policy: an eighth of a node's share of the burst, 64 at most; 0 where the burst is too
-    /// short-lived for it.
+    /// The overdraft is an eighth of a node's share of the burst, at most 64. It is 0 if, with it, less than an eighth of the burst
+    /// would be left for leases.
     pub const OVERDRAFT_DEFAULT: u64 = u64::MAX;
 
-    /// For a limit that `nodes` machines share, everything else as is usual.
+    /// The default options for a limit that `nodes` machines share.
     pub const fn new(nodes: u32) -> Options {
         Options {
             nodes,
@@ -62,22 +62,22 @@ impl Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TermsError {
-    /// A policy that no state can be made of.
+    /// The policy is invalid.
     Policy(PolicyError),
-    /// Only gcra (token bucket, leaky bucket) can be leased, without `borrow`, and with a full bucket to begin with.
+    /// The policy is not gcra (token bucket, leaky bucket), has `borrow`, has an `init` other than its burst, or a limit of 0.
     Algorithm,
-    /// 0 machines, or more than 65,535.
+    /// `nodes` is 0 or more than 65,535.
     Nodes,
-    /// The life of a lease is below 1 ms or above 10 minutes.
+    /// `life` is below 1 ms or above 10 minutes.
     Life,
-    /// Nothing of the burst is left for leases once the exact bound's reserve is taken off: a greater burst, a shorter life,
-    /// a smaller overdraft or fewer nodes would do, or a bound that is not exact.
+    /// The exact bound takes off the whole burst, so the store could grant nothing. A greater burst, a shorter life, a smaller
+    /// overdraft, fewer nodes or `exact: false` would do.
     BurstTooSmall,
-    /// burst and period are too large to be counted in microseconds exactly.
+    /// The burst, the period or the overdraft is too large to be counted exactly in microseconds below 2^53.
     TooLarge,
-    /// A capacity of 0, or above 16,777,216.
+    /// `capacity` is 0 or above 16,777,216.
     Capacity,
-    /// The name is empty, longer than 64 bytes, or has a brace, a space or a byte that is no visible ASCII character.
+    /// The name is empty, longer than 64 bytes, or has a brace, a space or another byte that is not visible ASCII.
     Name,
 }
 
@@ -117,36 +117,37 @@ impl From<PolicyError> for TermsError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Terms {
-    /// Permits in `den` microseconds.
+    /// The rate is `num` permits in `den` microseconds.
     pub num: u64,
-    /// Microseconds.
+    /// See `num`.
     pub den: u64,
-    /// How far ahead of its clock the store charges for grants, in microseconds: the burst, less what exactness costs.
+    /// How far ahead of the store's time grants may drive a key's TAT, in microseconds: the burst, less what exactness costs.
     pub cap: u64,
-    /// How far ahead debts may drive it.
+    /// How far ahead of the store's time debts may drive a key's TAT, in microseconds.
     pub debt_cap: u64,
-    /// The largest grant, and so the largest cost.
+    /// The largest grant in permits, and so the largest cost.
     pub most: u64,
-    /// Nanoseconds of a lease.
+    /// The life of a lease in nanoseconds.
     pub life: u64,
-    /// Permits a node admits of a cold key.
+    /// The reserve's burst in permits.
     pub overdraft: u64,
-    /// Machines.
+    /// The most machines that share the limit.
     pub nodes: u64,
-    /// A [`Rescue`].
+    /// A [`Rescue`] as a number.
     pub rescue: u64,
 }
 
-/// Below this numbers are exact in the script.
+/// Lua's numbers are exact below this.
 const EXACT: u128 = 1 << 53;
-/// Permits that a lease can hold.
+/// The most permits of a lease: 24 bits of its word.
 pub(super) const PERMITS_MOST: u64 = (1 << 24) - 1;
-/// The life of a lease that is chosen for a policy is a sixteenth of the burst's time, so that exactness costs an eighth of the
-/// burst, but at most this: it is for so long that a killed machine's leases are lost...
+/// The longest default life, in nanoseconds. A killed machine's leases are lost for their life. Below this the default is a
+/// sixteenth of the burst's refill time, so that life and patience take an eighth of the burst.
 const LIFE_LONG: u64 = 4_000_000_000;
-/// ...and not less than this or a quarter of the burst's time: a shorter one hardly outlives its question.
+/// The shortest default life in nanoseconds, unless a quarter of the burst's refill time is shorter. A shorter lease would hardly
+/// outlive its question.
 const LIFE_SHORT: u64 = 50_000_000;
-/// The longest and the shortest time that an answer may take.
+/// The most and the least of [`Terms::patience`], in nanoseconds.
 const PATIENCE_MOST: u64 = 250_000_000;
 const PATIENCE_LEAST: u64 = 5_000_000;
 const MILLISECOND: u64 = 1_000_000;
@@ -154,11 +155,11 @@ const LIFE_MOST: u64 = 600_000 * MILLISECOND;
 const SLACK_LEAST: u64 = 10_000;
 const SLACK_MOST: u64 = 1_000_000;
 const HOLD_LEAST: u64 = 2_000_000;
-/// The longest time that is ahead of the store's clock: 35 years.
+/// Times ahead of the store's clock are below this many microseconds: 35 years.
 const AHEAD_MOST: u128 = 1 << 50;
 
 impl Terms {
-    /// For `policy` under `options`.
+    /// The terms of `policy` under `options`. Refuses what [`TermsError`] lists.
     pub fn new(policy: &Policy, options: &Options) -> Result<Terms, TermsError> {
         policy.validate()?;
         if policy.kind != Kind::Gcra || policy.borrow || policy.init != policy.burst || policy.limit == 0 {
@@ -181,7 +182,7 @@ impl Terms {
         let overdraft = match options.overdraft {
             Options::OVERDRAFT_DEFAULT => {
                 let usual = quotient(policy.burst, 8 * nodes).min(64);
-                // None where it would leave less than an eighth of the burst to leases.
+                // An overdraft only if it leaves at least an eighth of the burst for leases.
                 let costs = correction(life, micros(usual.saturating_mul(nodes), num, den), usual);
                 if costs * 8 <= refill * 7 {
                     usual
@@ -200,7 +201,7 @@ impl Terms {
         if most == 0 {
             return Err(TermsError::BurstTooSmall);
         }
-        // The greatest products: (cap + owed + a life's jitter) * num, and permits * den.
+        // The greatest products of the script: (cap + owed, rounded up) * num, and permits * den.
         let ahead = cap + owed;
         if ahead >= AHEAD_MOST || (ahead + 1) * u128::from(num) >= EXACT || most * u128::from(den) >= EXACT {
             return Err(TermsError::TooLarge);
@@ -222,20 +223,21 @@ impl Terms {
         })
     }
 
-    /// Nanoseconds that an answer may take before the circuit opens, and a debt before it is told: half a lease's life, within bounds
-    /// that do not depend on it.
+    /// Nanoseconds that a question may be in flight, or a debt unconfirmed, before the circuit opens: half a lease's life, at least
+    /// 5 ms and at most 250 ms.
     pub fn patience(&self) -> u64 {
         patience(self.life)
     }
 
-    /// The node's own bucket: its share of the rate, with a burst of the overdraft. Without an overdraft it begins empty.
+    /// The policy of a node's reserve: the node's share of the rate, and a burst of the overdraft. Without an overdraft the burst is
+    /// 1 and the reserve begins empty.
     pub(super) fn reserve(&self, policy: &Policy) -> Result<Policy, TermsError> {
         let period = policy.period.checked_mul(self.nodes).ok_or(TermsError::TooLarge)?;
         let mut reserve = Policy::new(policy.limit, period).with_burst(self.overdraft.max(1));
         if self.overdraft == 0 {
             reserve.init = 0;
         }
-        // A rate that is exact for the limit may need other units for its share.
+        // The limit's rate may be exact and its share not: refuse it here.
         crate::algorithm::Rule::new(&reserve)?;
         Ok(reserve)
     }
@@ -245,35 +247,35 @@ impl Terms {
         u64::try_from(micros(permits, self.num, self.den)).unwrap_or(u64::MAX)
     }
 
-    /// Permits that fit into so many microseconds.
+    /// Whole permits that fit into `micros` microseconds.
     pub fn fitting(&self, micros: u64) -> u64 {
         fitting(micros, self.num, self.den)
     }
 
-    /// Microseconds in which the store's bucket fills up, from as far ahead as it can be.
+    /// Microseconds in which a key's bucket in the store refills after the largest possible debt.
     pub fn refill(&self) -> u64 {
         self.debt_cap
     }
 
-    /// Microseconds by which the store's time may be beyond what a node has worked out when its question arrives: a lease's
-    /// life, 10 ms at least and 1 s at most. What comes later opens the circuit anyway.
+    /// Microseconds by which the store's time may be beyond a node's estimate when the node's question arrives: a lease's life, at
+    /// least 10 ms and at most 1 s. A later answer finds the circuit open anyway.
     pub fn slack(&self) -> u64 {
         quotient(self.life, 1000).clamp(SLACK_LEAST, SLACK_MOST)
     }
 
-    /// Microseconds for which terms stay in force after the last question by them: nodes ask every 0.4 s, and two lives of a
-    /// lease cover what was granted.
+    /// Microseconds for which terms stay in force after the last question by them: two lives of a lease, at least 2 s. An idle node
+    /// asks every 0.4 s, and leases granted by the old terms end within a life.
     pub fn hold(&self) -> u64 {
         quotient(self.life, 500).max(HOLD_LEAST)
     }
 }
 
-/// Permits that fit into so many microseconds, at `num` permits in `den` of them.
+/// Whole permits that fit into `micros` microseconds, at `num` permits in `den` microseconds.
 pub(super) fn fitting(micros: u64, num: u64, den: u64) -> u64 {
     quotient128(u128::from(micros) * u128::from(num), den) as u64
 }
 
-/// Nanoseconds of a lease, for a burst that comes back in `refill` microseconds.
+/// The default life of a lease in nanoseconds, for a burst that refills in `refill` microseconds.
 fn chosen_life(refill: u128) -> u64 {
     let nanos = refill.saturating_mul(1000);
     let short = quotient128(nanos, 4).min(u128::from(LIFE_SHORT));
@@ -284,9 +286,10 @@ fn patience(life: u64) -> u64 {
     (life / 2).clamp(PATIENCE_LEAST, PATIENCE_MOST)
 }
 
-/// Microseconds of the burst that an exact bound takes off at once: what leases may carry on for their life. With overdrafts also
-/// twice the patience, for which a debt may be untold (a client is silent for so long, or a debt waits so long), and two overdrafts of
-/// each node, `owed`: one charged ahead, one not charged yet. The proof is in docs/distributed.md.
+/// Microseconds of the burst that an exact bound takes off. The life of a lease: a lease may be spent so long after its charge.
+/// With overdrafts also twice the patience, for which a debt may stay unconfirmed (one patience of a silent client, one of a
+/// waiting debt), and twice `owed`, the overdrafts of all nodes in microseconds (once charged ahead, once not charged yet). The
+/// proof is in docs/distributed.md, "The bound".
 fn correction(life: u64, owed: u128, overdraft: u64) -> u128 {
     let untold = if overdraft == 0 { 0 } else { 2 * patience(life) };
     u128::from(life.saturating_add(untold) / 1000 + 1) + 2 * owed
@@ -338,7 +341,7 @@ mod tests {
         let options = Options { overdraft: 0, life: 50_000_000, ..Options::new(4) };
         let terms = terms("20000/s burst 2000", options).expect("terms");
         assert_eq!((terms.num, terms.den), (1, 50));
-        // The burst's 100 ms, less the lease's 50.
+        // The burst's 100 ms, less the lease's 50 ms and a microsecond of rounding.
         assert_eq!(terms.cap, 100_000 - 50_001);
         assert_eq!(terms.most, 999);
         assert_eq!((terms.charge(3), terms.fitting(149)), (150, 2));

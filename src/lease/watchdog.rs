@@ -1,5 +1,5 @@
-//! Whether a store that answers still does its work: one whose time stands still, or that grants nothing for longer than the limit
-//! explains, counts as one that does not answer.
+//! Finds stores that answer in time but wrongly. A store whose clock stands still, or that grants nothing for longer than the
+//! limit explains, is treated as one that does not answer.
 
 use super::bucket::Grant;
 use super::terms::Terms;
@@ -7,44 +7,48 @@ use super::terms::Terms;
 /// What is wrong with a store that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// Its time has gone on by less than a quarter of the node's.
+    /// The store's time advanced by less than a quarter of the node's.
     Standing,
-    /// It has granted nothing for longer than the limit explains.
+    /// The store has granted this node nothing for longer than [`explained`].
     Starved,
 }
 
 /// Watches the answers of one store.
 #[derive(Debug, Default)]
 pub(super) struct Watchdog {
-    /// An answer's data, its time there, and when it came; 0: none yet.
+    /// An answer to compare with: its epoch, its store time in microseconds, and when it came in nanoseconds. All 0: none yet.
     sample: (u64, u64, u64),
     standing: bool,
-    /// When the first of the answers came that granted nothing, and how many there have been since the last that did.
+    /// When the first empty answer since the last grant came, in nanoseconds.
     since: u64,
+    /// Empty answers since the last grant.
     nothings: u64,
-    /// Since when that is too long; 0: it is not. And whether the store is being tried again.
+    /// When the store became [`Trouble::Starved`], in nanoseconds; 0: it is not.
     starved_since: u64,
+    /// Whether this is the turn in [`TURNS`] in which the node relies on a starved store again.
     trying: bool,
 }
 
-/// So long a time is looked at, in nanoseconds.
+/// The time over which the two clocks are compared, in nanoseconds.
 const SAMPLE: u64 = 1_000_000_000;
-/// One node of N has every Nth permit on average; that so many shares in a row go to others does not happen by chance.
+/// One node of N gets every Nth permit on average. That this many of its shares in a row go to others is no chance. It is also
+/// the least number of empty answers in a row that count as starved.
 const SHARES: u64 = 16;
-/// What nodes admit by themselves is charged, and may be all that there is: so one that gets nothing refuses for one turn in so many, in
-/// which a store that works again has something for it.
+/// One turn in this many, a node with a starved store stops admitting from its reserve. What the nodes admit by themselves is
+/// charged to the store and may be all that it has; in that turn a working store has permits to grant again.
 const TURNS: u64 = 8;
 /// The shortest turn, in nanoseconds.
 const TURN_LEAST: u64 = 100_000_000;
 
 impl Watchdog {
-    /// An answer has come at `now` to a question that was put at `sent`, to which fewer than `least` permits would have been of no use.
+    /// Looks at an answer that came at `now` to a question sent at `sent`, both in nanoseconds. `least` is the question's
+    /// [`Ask::least`](super::bucket::Ask::least).
     pub(super) fn heard(&mut self, terms: &Terms, least: u64, grant: &Grant, sent: u64, now: u64) {
         self.clock(grant, sent, now);
         if grant.permits != 0 {
             (self.nothings, self.starved_since) = (0, 0);
         } else if grant.retry != 0 && least <= (terms.most / 8).max(1) {
-            // A cost that needs most of the bucket may wait for ever while others take a permit at a time.
+            // A cost above an eighth of the bucket is left out: it may wait for ever while others take a permit at a time.
             if self.nothings == 0 {
                 self.since = now;
             }
@@ -61,7 +65,7 @@ impl Watchdog {
         }
     }
 
-    /// What is wrong, if something is.
+    /// The trouble, if there is one. None during a trial turn of a starved store.
     pub(super) fn trouble(&self) -> Option<Trouble> {
         match (self.standing, self.starved_since) {
             (true, _) => Some(Trouble::Standing),
@@ -72,7 +76,7 @@ impl Watchdog {
 
     fn clock(&mut self, grant: &Grant, sent: u64, now: u64) {
         let (data, store, heard) = self.sample;
-        // At least so long was between the two answers' questions.
+        // The old answer came before the new question was sent, so the store executed the two at least this far apart.
         let passed = sent.saturating_sub(heard);
         if data != grant.epoch {
             self.standing = false;
@@ -85,14 +89,15 @@ impl Watchdog {
     }
 }
 
-/// For how long, in nanoseconds, a node may get nothing: an empty bucket fills, and then the permits of some shares go to others.
+/// Nanoseconds for which a working store may grant a node nothing: an empty bucket refills, then [`SHARES`] of the node's shares
+/// go to others, and a lease's life and a second of margin.
 fn explained(terms: &Terms, least: u64) -> u64 {
     let share = terms.charge(least.max(1)).saturating_mul(terms.nodes);
     let micros = terms.debt_cap.saturating_add(share.saturating_mul(SHARES));
     micros.saturating_mul(1000).saturating_add(terms.life).saturating_add(SAMPLE)
 }
 
-/// A turn, in nanoseconds: twice the time in which a node's share is `least` permits.
+/// The length of a turn in nanoseconds: twice the time in which a node's share of the rate is `least` permits, and [`TURN_LEAST`].
 fn turn(terms: &Terms, least: u64) -> u64 {
     let share = terms.charge(least.max(1)).saturating_mul(terms.nodes);
     share.saturating_mul(2000).saturating_add(TURN_LEAST).min(1 << 60)
@@ -110,7 +115,8 @@ mod tests {
         Terms::new(&"1000/s burst 500".parse().expect("a policy"), &Options::new(4)).expect("terms")
     }
 
-    /// Asks every 10 ms of a store whose time is `time` of the milliseconds, which grants `permits`; when it was troubled.
+    /// Asks every 10 ms for 6 s. At millisecond `at` the store grants `permits(at)` and its clock says `time(at)` milliseconds.
+    /// Returns each millisecond with a trouble.
     fn troubles(permits: impl Fn(u64) -> u64, time: impl Fn(u64) -> u64) -> Vec<(u64, Trouble)> {
         let (mut watchdog, mut found) = (Watchdog::default(), Vec::new());
         for at in (0..6000).step_by(10) {
@@ -131,7 +137,7 @@ mod tests {
         assert_eq!(found.last(), Some(&(5000, Trouble::Starved)), "until there is something");
     }
 
-    /// A few questions over a long time prove nothing, nor do costs that need most of the bucket.
+    /// Fifteen empty answers prove nothing, however long they take. Nor do costs above an eighth of the bucket.
     #[test]
     fn few_or_great() {
         let (mut watchdog, nothing) = (Watchdog::default(), Grant { retry: 1, ..Grant::default() });

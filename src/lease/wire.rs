@@ -1,4 +1,4 @@
-//! Questions and answers as the store's protocol has them.
+//! Encodes questions as calls of `lease.lua`, and decodes its answers.
 
 use super::bucket::Grant;
 use super::driver::Question;
@@ -9,14 +9,14 @@ use crate::redis::resp::Full;
 use crate::redis::{Answer, Arg, Script, Session};
 use crate::sync::Ordering;
 
-/// The scripts of a connection that leases.
+/// The scripts that a client loads into the store.
 pub(super) const SCRIPTS: &[Script] = &[Script { name: "lease", source: include_str!("lease.lua") }];
 const LEASE: usize = 0;
 
 const PREFIX: &[u8] = b"tollbar:{";
 const NAME_MOST: usize = 64;
 
-/// A key of the store. Its part in braces is the limit's name: a cluster has all keys of a limit in one place.
+/// A key's name in the store. The limit's name is in braces, so a cluster places all keys of a limit in one slot.
 struct StoreKey {
     bytes: [u8; PREFIX.len() + NAME_MOST + 8 + KEY_MOST],
     length: usize,
@@ -25,7 +25,7 @@ struct StoreKey {
 impl StoreKey {
     fn new(parts: &[&[u8]]) -> StoreKey {
         let mut key = StoreKey { bytes: [0; PREFIX.len() + NAME_MOST + 8 + KEY_MOST], length: 0 };
-        // Everything fits: names and keys have been measured.
+        // Nothing is cut: `Fixed::new` refuses names above NAME_MOST bytes, and the ring holds at most KEY_MOST bytes of a key.
         for (place, byte) in key.bytes.iter_mut().zip(parts.iter().flat_map(|part| part.iter())) {
             *place = *byte;
             key.length += 1;
@@ -38,7 +38,7 @@ impl StoreKey {
     }
 }
 
-/// Queues a question. `fresh` is the name for data that the store turns out to have begun anew.
+/// Queues a question. `fresh` becomes the data's name if the store has no record of the limit. `Full`: nothing was queued.
 pub(super) fn put(session: &mut Session, node: &Node, question: &Question<'_>, fresh: u64) -> Result<(), Full> {
     let epoch = StoreKey::new(&[PREFIX, node.name(), b"}:epoch"]);
     let key = StoreKey::new(&[PREFIX, node.name(), b"}:k:", question.key]);
@@ -74,7 +74,7 @@ pub(super) fn put(session: &mut Session, node: &Node, question: &Question<'_>, f
     )
 }
 
-/// What the script has returned; `None` if it is not that.
+/// Decodes the script's return value; `None` if it has another form.
 pub(super) fn grant(answer: &Answer<'_>) -> Option<Grant> {
     let number = |n| answer.int(n).and_then(|number| u64::try_from(number).ok());
     Some(Grant {
@@ -87,7 +87,7 @@ pub(super) fn grant(answer: &Answer<'_>) -> Option<Grant> {
     })
 }
 
-/// Of its digits, without leading zeroes.
+/// `number` in lower-case hexadecimal without leading zeroes, at the end of `digits`.
 fn hex(mut number: u64, digits: &mut [u8; 16]) -> &[u8] {
     let mut length = 0;
     for place in digits.iter_mut().rev() {

@@ -1,19 +1,20 @@
-//! The lease word: permits that may be spent until a time.
+//! The lease word: permits, and the time until which they may be spent.
 //!
 //! ```text
-//!  permits 24 | until 40     until in units of 2^17 ns (131 us) of the node's clock; 4.5 years of it
+//!  permits 24 | until 40     until in units of 2^17 ns (131 us) of the node's clock; 40 bits last 4.5 years
 //! ```
 //!
-//! 0 is no lease. Spending only lowers the permits; nothing ever prolongs a lease.
+//! The word 0 is no lease. Spending lowers the permits and keeps `until`; nothing prolongs a lease.
 
 use super::terms::PERMITS_MOST;
 
 const UNTIL_BITS: u32 = 40;
 const UNTIL: u64 = (1 << UNTIL_BITS) - 1;
-/// Nanoseconds of a unit, as a power of two.
+/// The binary logarithm of a unit of `until`, in nanoseconds.
 pub(super) const UNIT_BITS: u32 = 17;
 
-/// A lease of `permits` that is over at `until` nanoseconds or up to a unit before. 0 if there would be nothing to spend.
+/// A lease of `permits`, at most [`PERMITS_MOST`]. It ends at `until` nanoseconds rounded down to a unit. 0 (no lease) if
+/// `permits` is 0 or `until` is more than 40 bits of units.
 #[inline]
 pub fn lease(permits: u64, until: u64) -> u64 {
     let until = until >> UNIT_BITS;
@@ -33,7 +34,7 @@ pub fn permits(word: u64, now: u64) -> u64 {
     }
 }
 
-/// The word after `cost` permits have been spent at `now`.
+/// The word after `cost` permits have been spent at `now`; `None` if fewer are left or the lease has ended.
 #[inline(always)]
 pub fn spend(word: u64, now: u64, cost: u64) -> Option<u64> {
     match permits(word, now) >= cost && cost <= PERMITS_MOST {
@@ -42,7 +43,7 @@ pub fn spend(word: u64, now: u64, cost: u64) -> Option<u64> {
     }
 }
 
-/// The time in nanoseconds at which it is over.
+/// The time at which the lease ends, in nanoseconds.
 #[inline]
 pub fn until(word: u64) -> u64 {
     (word & UNTIL) << UNIT_BITS

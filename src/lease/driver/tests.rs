@@ -1,9 +1,9 @@
-//! A driver without a store, at made-up times.
+//! A driver without a store, in virtual time.
 
 use super::*;
 use crate::lease::Options;
 
-/// The sum that is kept is the sum of the keys' debts, whatever becomes of the questions.
+/// `Driver::owed` is the sum of the keys' debts, whether questions are answered, refused or lost.
 #[test]
 fn what_is_owed() {
     let policy = "1000/s burst 1000".parse().expect("a policy");
@@ -11,7 +11,7 @@ fn what_is_owed() {
     let node = Node::private("owed", &policy, &options).expect("a node");
     let mut driver = Driver::new(64, 7).expect("memory");
     let (mut now, mut most) = (node.now(), 0);
-    // In the last hundred turns nobody comes, and every question is answered.
+    // In the last hundred turns there are no requests, and every question is answered.
     for turn in 0_u64..500 {
         now += 1_000_000;
         for key in 0..if turn < 400 { 8_u64 } else { 0 } {
@@ -51,7 +51,7 @@ fn patient() -> (Node, Driver, u64) {
     (node, driver, now)
 }
 
-/// However long a lease lives, a question without an answer opens the circuit after the patience.
+/// A question without an answer opens the circuit after the patience, even if leases live for ten minutes.
 #[test]
 fn a_question_has_a_deadline_of_its_own() {
     let (node, mut driver, now) = patient();
@@ -88,7 +88,7 @@ fn a_debt_has_a_deadline_too() {
     panic!("nobody has noticed");
 }
 
-/// While the client is silent no debts are made: it could not tell them.
+/// Callers make no debts once the client has been silent for the patience: nobody would tell the store.
 #[test]
 fn a_silent_client_ends_overdrafts() {
     let node = Node::private(

@@ -1,4 +1,4 @@
-//! A node without a client, at made-up times.
+//! A node without a client, in virtual time.
 
 use super::*;
 use crate::lease::Options;
@@ -7,7 +7,7 @@ use std::vec::Vec;
 
 const OVERDRAFT: u64 = 8;
 
-/// A node whose store answers, as its callers know it; and a time.
+/// A node with a closed circuit, and a time.
 fn node() -> (Node, u64) {
     let policy = "1000/s burst 1000".parse().expect("a policy");
     let options = Options { overdraft: OVERDRAFT, nodes: 2, ..Options::new(2) };
@@ -22,13 +22,13 @@ fn beat(node: &Node, now: u64) {
     node.header().beat.store(now, Ordering::Relaxed);
 }
 
-/// How many of ten requests pass.
+/// How many of ten requests of cost 1 are allowed.
 fn passed(node: &Node, key: &[u8], now: u64) -> usize {
     beat(node, now);
     (0..10).filter(|_| node.check_at(key, now, 1).is_allowed()).count()
 }
 
-/// Makes the key one with leases, of which it has spent the last.
+/// Makes the key hot: it gets a lease of one permit and spends it.
 fn heat(node: &Node, key: &[u8], now: u64) {
     let hash = node.hash(key);
     assert!(node.may_ask(hash, now));
@@ -36,14 +36,14 @@ fn heat(node: &Node, key: &[u8], now: u64) {
     assert!(node.check_at(key, now, 1).is_allowed());
 }
 
-/// A cold key may take the upper half of the reserve: the lower is for those that have waited.
+/// A cold key may draw its reserve down to half.
 #[test]
 fn a_cold_key_has_half_of_the_reserve() {
     let (node, now) = node();
     assert_eq!(passed(&node, b"cold", now), OVERDRAFT as usize / 2);
 }
 
-/// A hot key has the reserve only when that is full: a permit, and not again before it is full again.
+/// A hot key may use its reserve only when that is full: for one permit, and not again before it is full again.
 #[test]
 fn a_hot_key_has_the_reserve_when_it_is_full() {
     let (node, now) = node();
@@ -52,12 +52,12 @@ fn a_hot_key_has_the_reserve_when_it_is_full() {
     // A permit of the reserve takes 2 ms.
     assert_eq!(passed(&node, b"hot", now + 1_000_000), 0);
     assert_eq!(passed(&node, b"hot", now + 2_000_000), 1);
-    // And when it has not had leases for long it is a cold key.
+    // Without leases for HOT_LIVES the key is cold again.
     let later = now + (HOT_LIVES + 2) * node.terms.life;
     assert_eq!(passed(&node, b"hot", later), OVERDRAFT as usize / 2);
 }
 
-/// A hot key whose last answer was that there is nothing has no reserve, full or not, until it is answered otherwise.
+/// A hot key whose last answer was "nothing left" may not use its reserve, full or not, until the next answer.
 #[test]
 fn a_dry_key_has_no_reserve() {
     let (node, now) = node();
@@ -72,7 +72,7 @@ fn a_dry_key_has_no_reserve() {
     assert_eq!(passed(&node, b"hot", dry + 2), 1);
 }
 
-/// While a key is dry its callers put nothing into the ring; after that one of them does.
+/// While the store has nothing for a key, its callers write no message. After that time exactly one of them does.
 #[test]
 fn a_dry_key_asks_once() {
     let (node, now) = node();
@@ -86,7 +86,7 @@ fn a_dry_key_asks_once() {
     assert_eq!(node.pop(), Found::Empty);
 }
 
-/// Machines of different versions must agree on a long key's name in the store. A change here is a change of that name.
+/// Machines of different versions must agree on a long key's name in the store, so these names must never change.
 #[test]
 fn the_name_of_a_long_key_never_changes() {
     let name = |key: &[u8]| {
