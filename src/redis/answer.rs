@@ -1,8 +1,8 @@
-//! What a script returns.
+//! The return value of a script.
 
 use super::resp::{Items, Reply};
 
-/// What a script has returned: an array's items, or one value as an array of one.
+/// The return value of a script: the items of an array. One value counts as an array of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer<'a>(Reply<'a>);
 
@@ -11,7 +11,7 @@ impl<'a> Answer<'a> {
         Answer(reply)
     }
 
-    /// Number `n` of the items, from 0, if it is an integer.
+    /// Item `n`, from 0, if it is an integer.
     pub fn int(&self, n: usize) -> Option<i64> {
         match self.item(n)? {
             Reply::Int(value) => Some(value),
@@ -19,7 +19,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Number `n` of the items, from 0, if it is a string.
+    /// Item `n`, from 0, if it is a string.
     pub fn bytes(&self, n: usize) -> Option<&'a [u8]> {
         match self.item(n)? {
             Reply::Bulk(bytes) | Reply::Simple(bytes) => Some(bytes),
@@ -27,7 +27,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Number `n` of the items, from 0.
+    /// Item `n`, from 0.
     pub fn item(&self, n: usize) -> Option<Reply<'a>> {
         match self.items() {
             Some(mut items) => items.nth(n),

@@ -1,4 +1,4 @@
-//! A fixed block of bytes, filled at one end and emptied at the other.
+//! A block of bytes of fixed size, filled at one end and emptied at the other.
 
 use alloc::boxed::Box;
 
@@ -14,7 +14,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// `None` where there is no memory.
+    /// A buffer of `len` bytes, at least 1; `None` if there is no memory.
     pub(super) fn new(len: usize) -> Option<Buffer> {
         Some(Buffer { bytes: zeroed(len.max(1))?, start: 0, end: 0 })
     }
@@ -24,7 +24,7 @@ impl Buffer {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// All the room there is, made one piece.
+    /// All free bytes as one slice. It moves the bytes in use to the front.
     pub(super) fn room(&mut self) -> &mut [u8] {
         let used = self.used().len();
         if self.start > 0 {
@@ -36,17 +36,17 @@ impl Buffer {
         self.bytes.get_mut(used..).unwrap_or_default()
     }
 
-    /// `n` bytes of the room have been filled.
+    /// Takes the first `n` bytes of the room into use.
     pub(super) fn filled(&mut self, n: usize) {
         self.end = self.end.saturating_add(n).min(self.bytes.len());
     }
 
-    /// The first `n` bytes in use have been dealt with.
+    /// Frees the first `n` bytes in use.
     pub(super) fn taken(&mut self, n: usize) {
         self.start = self.start.saturating_add(n).min(self.end);
     }
 
-    /// What was in use before the last `taken`, if nothing has been moved since: its last `n` bytes.
+    /// The last `n` bytes that `taken` freed. They are valid until the next `room`.
     pub(super) fn last_taken(&self, n: usize) -> &[u8] {
         self.start.checked_sub(n).and_then(|from| self.bytes.get(from..self.start)).unwrap_or_default()
     }
@@ -61,7 +61,7 @@ impl Buffer {
     }
 }
 
-/// `len` zeroes, `len` not being 0. Not through `Vec`, whose ways to grow bring code that can panic.
+/// `len` zero bytes; `None` if `len` is 0 or there is no memory. Not through `Vec`, whose growth brings code that can panic.
 fn zeroed(len: usize) -> Option<Box<[u8]>> {
     let layout = core::alloc::Layout::array::<u8>(len).ok()?;
     if len == 0 {
@@ -72,6 +72,6 @@ fn zeroed(len: usize) -> Option<Box<[u8]>> {
     if block.is_null() {
         return None;
     }
-    // SAFETY: a fresh block of that layout, all of it written, from the allocator that Box frees with.
+    // SAFETY: the block has `layout`, is zeroed, and comes from the allocator that Box frees with.
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(block, len)) })
 }

@@ -1,19 +1,19 @@
-//! Messages of the domain name system: one question a message, and what of an answer a stub resolver needs.
+//! Messages of the domain name system (RFC 1035): a question in each message, and the part of an answer that a stub resolver needs.
 //!
-//! The server recurses, so an answer has the addresses at the end of its aliases, and the names before them do not matter.
-//! What comes from the network is read once, forwards: no compression pointer is followed.
+//! The server recurses, so its answer has the addresses at the end of all aliases, and the aliases' names do not matter. The reader
+//! goes through a message once, forwards, and follows no compression pointer, so it always ends.
 
-/// A question takes at most a header, a name of 255 bytes with its lengths, a type and a class.
+/// The longest question in bytes: a header, a name of 255 bytes with its lengths, a type and a class.
 pub(super) const QUESTION_MOST: usize = HEADER + 257 + 4;
-/// Answers are cut to this by servers that were not told otherwise.
+/// The longest answer in bytes: servers cut answers to this unless a question allows more, and ours do not.
 pub(super) const ANSWER_MOST: usize = 512;
 
 const HEADER: usize = 12;
 const CLASS_IN: u16 = 1;
-/// "I want you to recurse."
+/// The header's flag "recursion desired".
 const RECURSE: u16 = 0x0100;
 
-/// The kind of address that is asked for.
+/// The kind of address to ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(super) enum Kind {
@@ -23,14 +23,14 @@ pub(super) enum Kind {
     Aaaa = 28,
 }
 
-/// What a datagram was.
+/// The outcome of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// No answer to this question.
+    /// The datagram does not answer this question.
     Foreign,
-    /// The server cannot say, or what it says cannot be read.
+    /// The server reports a failure, or its answer is malformed.
     Failed,
-    /// There is no such name.
+    /// The name does not exist.
     Absent,
     /// The name exists. It may have no address of this kind.
     Addresses,
@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// Writes the question for `name`; its length, or `None` if no name server can be asked for such a name.
+/// Writes the question for `name` and returns its length. `None`: the name is empty, too long, or has an empty or too long label.
 pub(super) fn question(name: &[u8], kind: Kind, id: u16, into: &mut [u8; QUESTION_MOST]) -> Option<usize> {
     let name = name.strip_suffix(b".").unwrap_or(name);
     if name.is_empty() || name.len() > 253 {
@@ -83,7 +83,7 @@ pub(super) fn answer(message: &[u8], question: &[u8], kind: Kind, mut found: imp
     }
     for _ in 0..answers {
         let Some((record, data)) = reader.record() else {
-            // A server cuts an answer that is too long, and says so. What came before the cut is good.
+            // The server cut a long answer and set the flag "truncated". The records before the cut are valid.
             return if flags & 0x0200 != 0 { Answer::Addresses } else { Answer::Failed };
         };
         if record == [kind as u16, CLASS_IN] && data.len() == kind.octets() {
@@ -142,12 +142,12 @@ impl<'a> Reader<'a> {
         Some((kind, self.take(usize::from(length))?))
     }
 
-    /// Each turn takes a byte at least, so it ends.
+    /// Skips a name. Each turn consumes at least a byte, so the loop ends.
     fn skip_name(&mut self) -> Option<()> {
         loop {
             match self.take(1)? {
                 [0] => return Some(()),
-                // The rest of the name is elsewhere in the message.
+                // A compression pointer of two bytes ends the name here.
                 [0xc0..=0xff] => return self.take(1).map(drop),
                 &[length @ ..=63] => drop(self.take(usize::from(length))?),
                 _ => return None,

@@ -1,15 +1,17 @@
-//! The queue of replies to come has a byte for each.
+//! The kinds of replies that a session expects, each as one byte of its queue.
 
-/// What a reply belongs to.
+/// The command that a reply belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expect {
-    /// Whatever it is.
+    /// A command whose reply does not matter, not even an error.
     Anything,
-    /// No error.
+    /// A command whose error ends the conversation.
     Fine,
-    /// The server's description of itself.
+    /// INFO server.
     Info,
+    /// SCRIPT LOAD of the script with this index, below 64.
     Load(u8),
+    /// A call of the script with this index, below 128.
     Call(u8),
 }
 

@@ -1,52 +1,52 @@
-//! What an error reply means for the caller.
+//! Error replies of a server, sorted by what a caller can do about them.
 
 /// Why a call has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// The server has forgotten the script. It is being loaded again: make the same call once more.
+    /// The server has forgotten the script. The session loads it again, and the caller may repeat the call.
     NoScript,
-    /// The server cannot do it now. Later it may.
+    /// The server cannot serve now. The caller may try later.
     Unavailable(Why),
-    /// The server does not let this user in, or do this. It will not by itself.
+    /// The server refuses this user, or a command of this user. Somebody has to change the server's configuration.
     Refused,
-    /// A cluster, in which the key is at another node; the error text names it. Clusters are not supported.
+    /// The server is part of a cluster, and another node holds the key. The error text names the node. Clusters are not supported.
     Moved,
-    /// The script failed, or the server knows no such command.
+    /// The script failed, or the server does not know the command.
     Script,
-    /// What came is not a reply, or not one to what was asked. The connection is of no more use.
+    /// The server sent no reply of RESP2, or an unexpected one. The caller closes the connection.
     Protocol,
 }
 
-/// What a server that is there says when it cannot serve.
+/// Why a server that answers cannot serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// A replica.
+    /// The server is a replica.
     ReadOnly,
-    /// It is reading its data from the disk.
+    /// The server is reading its data from the disk.
     Loading,
-    /// The cluster has no quorum or not all slots.
+    /// The cluster has no quorum, or does not serve all slots.
     ClusterDown,
     /// `maxmemory` is reached and nothing may be evicted.
     OutOfMemory,
-    /// Another script has been running for long.
+    /// Another script has run for longer than the server's limit.
     Busy,
-    /// A replica without its master.
+    /// The server is a replica that has lost its master.
     MasterDown,
-    /// Fewer replicas than it must have to accept writes.
+    /// The server has fewer replicas than it needs to accept writes.
     NoReplicas,
-    /// A slot is being moved.
+    /// The cluster is moving the key's slot.
     TryAgain,
-    /// It could not save its data and accepts no writes.
+    /// The server could not save its data and accepts no writes.
     NotSaved,
-    /// It has as many clients as it may have.
+    /// The server has as many clients as it may have.
     TooManyClients,
 }
 
 impl Fault {
-    /// Of an error reply's text, without the `-`.
+    /// The fault of an error reply, given its text without the `-`.
     pub fn of(text: &[u8]) -> Fault {
         match code(text) {
-            // Up to version 6 an error within a script is told inside another one.
+            // Up to version 6 the server wraps a script's error in another one.
             b"ERR" => inner(text).map_or_else(|| plain(text), |inner| named(code(inner)).unwrap_or(Fault::Script)),
             name => named(name).unwrap_or(Fault::Script),
         }
@@ -55,7 +55,7 @@ impl Fault {
     /// One line for people.
     pub const fn message(self) -> &'static str {
         match self {
-            Fault::NoScript => "the server had forgotten the script",
+            Fault::NoScript => "the server has forgotten the script",
             Fault::Unavailable(why) => why.message(),
             Fault::Refused => "the server refuses this user",
             Fault::Moved => "the server is part of a cluster, which is not supported",
@@ -106,14 +106,14 @@ fn named(code: &[u8]) -> Option<Fault> {
         b"NOREPLICAS" => Fault::Unavailable(Why::NoReplicas),
         b"TRYAGAIN" => Fault::Unavailable(Why::TryAgain),
         b"MISCONF" => Fault::Unavailable(Why::NotSaved),
-        // DENIED is protected mode: no password, and a client from elsewhere.
+        // DENIED is protected mode: the server has no password, and the client is on another machine.
         b"NOAUTH" | b"WRONGPASS" | b"NOPERM" | b"DENIED" => Fault::Refused,
         b"MOVED" | b"ASK" | b"CROSSSLOT" => Fault::Moved,
         _ => return None,
     })
 }
 
-/// `ERR` is all sorts of things; these are told apart by their texts.
+/// Sorts errors with the code `ERR` by their texts.
 fn plain(text: &[u8]) -> Fault {
     if text.starts_with(b"ERR max number of clients reached") {
         return Fault::Unavailable(Why::TooManyClients);
@@ -123,7 +123,7 @@ fn plain(text: &[u8]) -> Fault {
         b"ERR invalid password",
         b"ERR Client sent AUTH",
         b"ERR The user executing the script can't",
-        // The same of newer servers: Valkey 8 says it so.
+        // Valkey 8 and newer servers.
         b"ERR ACL failure in script",
     ];
     if refused.iter().any(|start| text.starts_with(start)) {
@@ -132,7 +132,7 @@ fn plain(text: &[u8]) -> Fault {
     Fault::Script
 }
 
-/// `ERR Error running script (call to f_…): @user_script:1: -READONLY …`: from `READONLY` on.
+/// The inner error of `ERR Error running script (call to f_…): @user_script:1: -READONLY …`: the text from `READONLY` on.
 fn inner(text: &[u8]) -> Option<&[u8]> {
     if !text.starts_with(b"ERR Error running script") {
         return None;

@@ -1,20 +1,21 @@
-//! What the machine says about names: /etc/hosts and /etc/resolv.conf.
+//! Reads /etc/hosts and /etc/resolv.conf.
 
 use super::socket::{Place, Places};
 use super::text::Text;
 use crate::table::again;
 use core::ffi::{c_int, CStr};
 
-/// Which name servers are asked, and for what: resolv.conf(5).
+/// The settings of resolv.conf(5) that this resolver heeds.
 #[derive(Clone, Copy)]
 pub(super) struct Settings {
+    /// The name servers; the first `count` are set.
     pub(super) servers: [Place; Settings::SERVERS],
     pub(super) count: usize,
-    /// Domains in which a short name is looked for, with spaces between them.
+    /// The search list: domains with a space after each.
     pub(super) search: Text<255>,
-    /// A name with so many dots is tried as it is before the domains are.
+    /// A name with at least this many dots is tried as it is before the search list.
     pub(super) dots: usize,
-    /// Nanoseconds that one server has for an answer.
+    /// Nanoseconds that one server has for an answer. The default is a second, less than resolv.conf(5)'s five.
     pub(super) timeout: u64,
     /// How often each server is asked.
     pub(super) attempts: usize,
@@ -23,14 +24,15 @@ pub(super) struct Settings {
 const HOSTS: &CStr = c"/etc/hosts";
 const RESOLV_CONF: &CStr = c"/etc/resolv.conf";
 const SECOND: u64 = 1_000_000_000;
-/// Bytes of a file that are read, and of a line.
+/// The most bytes that are read of a file.
 const FILE_MOST: usize = 64 << 10;
+/// The longest line in bytes.
 const LINE_MOST: usize = 4096;
 
 impl Settings {
     const SERVERS: usize = 3;
 
-    /// As they are now.
+    /// Reads /etc/resolv.conf.
     pub(super) fn read() -> Settings {
         let mut settings = Settings::new();
         each_line(RESOLV_CONF, |line| settings.line(line));
@@ -38,7 +40,7 @@ impl Settings {
         settings
     }
 
-    /// Before the first line.
+    /// The defaults, before the first line.
     pub(super) fn new() -> Settings {
         Settings {
             servers: [Place::none(); Settings::SERVERS],
@@ -62,7 +64,7 @@ impl Settings {
                 }
             }
             Some(b"search" | b"domain") => {
-                // Of several lines the last counts.
+                // The last such line counts.
                 self.search = Text::new();
                 for domain in words {
                     for &byte in domain.iter().chain(b" ") {
@@ -75,7 +77,7 @@ impl Settings {
         }
     }
 
-    /// After the last line: without a server the machine itself is asked.
+    /// Ends the reading. Without a name server the one on this machine is asked.
     pub(super) fn finish(&mut self) {
         if let (0, Some(to), Some(here)) = (self.count, self.servers.first_mut(), Place::of_text(b"127.0.0.1", 53)) {
             (*to, self.count) = (here, 1);
@@ -101,7 +103,7 @@ impl Settings {
     }
 }
 
-/// The addresses that /etc/hosts has for `host`. `localhost` is this machine whatever is in the file.
+/// The addresses that /etc/hosts has for `host`. If it has none for `localhost`, they are 127.0.0.1 and ::1.
 pub(super) fn known(host: &[u8], port: u16) -> Places {
     let mut places = Places::new();
     each_line(HOSTS, |line| {
@@ -130,11 +132,11 @@ fn words<'a>(line: &'a [u8], comment: &'static [u8]) -> impl Iterator<Item = &'a
     line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
-/// Gives each line of a file to `line`. A file that cannot be read has no lines; of a long one the first 64 KiB count, and a
-/// line of more than 4 KiB is read as several.
+/// Calls `line` with each line of a file. A file that cannot be read has no lines. Only the first 64 KiB of a file are read, and a
+/// line of more than 4 KiB counts as several.
 fn each_line(path: &CStr, mut line: impl FnMut(&[u8])) {
     let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
-    // SAFETY: the path ends with a 0.
+    // SAFETY: a CStr ends with a zero byte.
     let Ok(fd) = again(|| unsafe { libc::openat(libc::AT_FDCWD, path.as_ptr(), flags) }) else { return };
     let mut buffer = [0_u8; LINE_MOST];
     let (mut held, mut total) = (0_usize, 0_usize);
@@ -148,7 +150,7 @@ fn each_line(path: &CStr, mut line: impl FnMut(&[u8])) {
             line(rest.get(..at).unwrap_or_default());
             rest = rest.get(at.saturating_add(1)..).unwrap_or_default();
         }
-        // The last line needs no end, and a line that fills the buffer ends here.
+        // The last line may lack its newline, and a line that fills the buffer is cut here.
         held = rest.len();
         if is_end || held == LINE_MOST {
             line(rest);

@@ -1,7 +1,7 @@
-//! A stream socket that never waits unless it is told to.
+//! A non-blocking stream socket. Only [`Link::wait`] blocks.
 //!
-//! Linux, Android, the BSDs and macOS. A server that is given by name is looked up each time a connection is begun, without waiting:
-//! by /etc/hosts and the name servers of /etc/resolv.conf ([`super::lookup`]).
+//! It runs on Linux, Android, the BSDs and macOS. Each new connection looks up the server's name again, in /etc/hosts and at the name
+//! servers of /etc/resolv.conf, without blocking ([`super::lookup`]).
 
 use super::lookup::Lookup;
 use super::socket::{self, Places};
@@ -13,38 +13,38 @@ use core::ffi::c_int;
 /// A connection, or none yet.
 #[derive(Debug)]
 pub struct Link {
-    /// The path's only place; of a host none.
+    /// The address of a unix socket; `None` for a host.
     path: Option<Places>,
     pub(super) lookup: Lookup,
     fd: c_int,
     state: State,
     /// Addresses that have not been tried for this connection.
     places: Places,
-    /// What the name last stood for: tried while no name server answers.
+    /// The addresses that the last successful lookup found. They are tried while no name server answers.
     known: Places,
-    /// Whether the connection before this one was tried at `known` because the lookup had not ended.
+    /// Whether this connection is tried at `known` because the lookup had not ended.
     fell_back: bool,
 }
 
-/// What the event loop is to wait for.
+/// What an event loop waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
-    /// That there is something to read.
+    /// The descriptor is readable.
     pub readable: bool,
-    /// That something can be written, or the connection has been made.
+    /// The descriptor is writable, or the connection has been made.
     pub writable: bool,
 }
 
-/// Why there is no connection (any more).
+/// Why there is no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkError {
     /// The host's name could not be looked up.
     Name(NameFault),
-    /// The system refused; the number is its errno.
+    /// A system call failed; the number is its errno.
     System(Operation, i32),
-    /// The server has closed the connection.
+    /// The server closed the connection.
     Ended,
-    /// There is no connection, and none is being made.
+    /// There is no connection, and none has been begun.
     Closed,
 }
 
@@ -53,11 +53,11 @@ pub enum LinkError {
 pub enum NameFault {
     /// Neither /etc/hosts nor a name server knows an address for it.
     Absent,
-    /// No name server of /etc/resolv.conf has answered in its time.
+    /// No name server of /etc/resolv.conf gave a usable answer in its time.
     NoAnswer,
 }
 
-/// What the system refused.
+/// The system call that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Making a socket.
@@ -80,11 +80,11 @@ enum State {
     Open,
 }
 
-/// A wait for name servers is cut into pieces so long: their time ends while nothing is heard.
+/// A wait during a lookup returns after this many milliseconds, because a name server's time may end without any event.
 const LOOKUP_SLICE: c_int = 20;
 
 impl Link {
-    /// No connection yet; asks the system for nothing.
+    /// Makes a link without a connection. It makes no system call.
     pub fn new(url: &Url) -> Link {
         let (path, host, port) = match url.address {
             Address::Unix(path) => (Some(Places::of_path(path.as_bytes())), Text::new(), 0),
@@ -101,13 +101,13 @@ impl Link {
         }
     }
 
-    /// Begins to connect, and closes what was there; it never waits. [`Link::advance`] says when the connection is there.
+    /// Closes the current connection and begins another, without blocking. [`Link::advance`] tells when the connection is made.
     ///
-    /// A host's name is looked up anew. If the lookup before was closed without an answer, every other connection is tried at
-    /// the addresses that the name last had.
+    /// It looks up a host's name again. If the lookup before was closed without an answer, every second connection is tried at the
+    /// addresses that the name last had.
     pub fn connect(&mut self) -> Result<(), LinkError> {
         self.close();
-        // What was left of the last time's addresses first: the ones before it did not answer.
+        // First the remaining addresses of the last attempt: the ones before them did not answer.
         if self.places.has_next() {
             return self.next_place();
         }
@@ -124,7 +124,7 @@ impl Link {
         self.looked_up(began)
     }
 
-    /// Goes on with connecting; whether the connection is there.
+    /// Goes on with connecting, without blocking. Returns whether the connection is made.
     pub fn advance(&mut self) -> Result<bool, LinkError> {
         loop {
             match self.state {
@@ -158,8 +158,8 @@ impl Link {
         }
     }
 
-    /// The descriptor; -1 if there is none. It changes with each [`Link::connect`], and with [`Link::advance`] where a name is
-    /// looked up or has several addresses. A descriptor that takes another's place has another number.
+    /// The descriptor; -1 if there is none. Each [`Link::connect`] changes it. [`Link::advance`] changes it, too, if a name is looked
+    /// up or has several addresses. A new descriptor never has the number of the one it replaces.
     pub fn fd(&self) -> c_int {
         match self.state {
             State::LookingUp => self.lookup.fd(),
@@ -167,12 +167,12 @@ impl Link {
         }
     }
 
-    /// Whether the connection is there.
+    /// Whether the connection is made.
     pub fn is_open(&self) -> bool {
         self.state == State::Open
     }
 
-    /// What to wait for; `output` says that there is something to be written.
+    /// What to wait for. `output`: the caller has bytes to write.
     pub fn wants(&self, output: bool) -> Wants {
         match self.state {
             State::Closed => Wants::default(),
@@ -182,7 +182,7 @@ impl Link {
         }
     }
 
-    /// Reads what there is; 0 if that is nothing now.
+    /// Reads the bytes that have come and returns how many; 0 if there are none now.
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize, LinkError> {
         if self.state != State::Open {
             return Err(LinkError::Closed);
@@ -200,7 +200,7 @@ impl Link {
         }
     }
 
-    /// Writes as much as there is room for, which may be nothing.
+    /// Writes as many bytes as the socket has room for and returns how many, which may be 0.
     pub fn write(&mut self, from: &[u8]) -> Result<usize, LinkError> {
         if self.state != State::Open {
             return Err(LinkError::Closed);
@@ -211,8 +211,9 @@ impl Link {
         socket::send(self.fd, from).or_else(|errno| self.failed(Operation::Write, errno))
     }
 
-    /// Waits for what [`Link::wants`] says, `timeout` nanoseconds at most (rounded up to milliseconds), and says what of it is there: both
-    /// for a connection that has failed, which the next read or [`Link::advance`] tells.
+    /// Waits for what [`Link::wants`] says, at most `timeout` nanoseconds rounded up to milliseconds, and at most 20 ms during a
+    /// lookup. Returns what is ready. A failed connection counts as readable and writable; the next read or [`Link::advance`] returns
+    /// its error.
     pub fn wait(&self, output: bool, timeout: u64) -> Result<Wants, LinkError> {
         if self.state == State::Closed {
             return Err(LinkError::Closed);
@@ -230,7 +231,7 @@ impl Link {
         self.state = State::Closed;
     }
 
-    /// What the name stands for is known, is not known yet, or cannot be known.
+    /// Takes in the state of the lookup: addresses, not over yet (`None`), or failed. After a failure the last known addresses serve.
     fn looked_up(&mut self, found: Result<Option<Places>, LinkError>) -> Result<(), LinkError> {
         self.places = match found {
             Ok(Some(places)) => {
@@ -252,14 +253,14 @@ impl Link {
 
     fn replace(&mut self, fd: c_int) {
         if self.fd >= 0 {
-            // Not again where it was interrupted: the descriptor is gone by then.
+            // An interrupted close is not repeated: the descriptor is gone by then, and its number may be another thread's.
             // SAFETY: the descriptor is this value's own.
             unsafe { libc::close(self.fd) };
         }
         self.fd = fd;
     }
 
-    /// For tests: the name server is at this port of this machine, and has an hour to answer.
+    /// For tests: the only name server is at this port of 127.0.0.1, and has an hour to answer.
     #[cfg(test)]
     pub(crate) fn ask_only(&mut self, port: u16) {
         let mut settings = super::hosts::Settings::new();
@@ -277,11 +278,11 @@ impl Link {
         Err(LinkError::System(operation, errno))
     }
 
-    /// Begins to connect to the next address that does not fail at once.
+    /// Begins to connect to the next address, and passes over those that fail at once.
     fn next_place(&mut self) -> Result<(), LinkError> {
         let mut last = LinkError::System(Operation::Connect, libc::EADDRNOTAVAIL);
         while let Some(place) = self.places.next() {
-            // Opened before the one that it replaces is closed: who watches a descriptor sees another number.
+            // The new socket is opened before the old one is closed, so it has another number, and an event loop notices the change.
             let fd = match socket::open(place.family()) {
                 Ok(fd) => fd,
                 Err(errno) => {
@@ -297,7 +298,7 @@ impl Link {
                     self.places.forget();
                     return Ok(());
                 }
-                // An interrupted connect goes on by itself.
+                // An interrupted connect goes on in the background.
                 libc::EINPROGRESS | libc::EINTR => {
                     self.state = State::Connecting;
                     return Ok(());
@@ -322,12 +323,12 @@ impl core::fmt::Display for LinkError {
             LinkError::Name(NameFault::Absent) => return f.write_str("the host's name is unknown"),
             LinkError::Name(NameFault::NoAnswer) => return f.write_str("no name server answers for the host's name"),
             LinkError::Ended => return f.write_str("the server closed the connection"),
-            LinkError::Closed => return f.write_str("not connected"),
-            LinkError::System(Operation::Open, errno) => ("no socket", *errno),
-            LinkError::System(Operation::Connect, errno) => ("could not connect", *errno),
-            LinkError::System(Operation::Read, errno) => ("could not read", *errno),
-            LinkError::System(Operation::Write, errno) => ("could not write", *errno),
-            LinkError::System(Operation::Wait, errno) => ("could not wait", *errno),
+            LinkError::Closed => return f.write_str("not connected to the server"),
+            LinkError::System(Operation::Open, errno) => ("could not open a socket", *errno),
+            LinkError::System(Operation::Connect, errno) => ("could not connect to the server", *errno),
+            LinkError::System(Operation::Read, errno) => ("could not read from the server", *errno),
+            LinkError::System(Operation::Write, errno) => ("could not write to the server", *errno),
+            LinkError::System(Operation::Wait, errno) => ("could not wait for the server", *errno),
         };
         let why = match errno {
             libc::ECONNREFUSED => "refused",

@@ -1,10 +1,9 @@
-//! Looks a host's name up without waiting: /etc/hosts, then the name servers of /etc/resolv.conf.
+//! Looks up a host's name without blocking: in /etc/hosts, then at the name servers of /etc/resolv.conf.
 //!
-//! The system's resolver (getaddrinfo) waits for as long as its name servers like, and a thread to do the waiting is more than a
-//! library that needs libc only can ask for: docs/decisions/0019-names-without-waiting.md. What only the name service switch
-//! knows (mDNS, LDAP, NIS) is not found here.
+//! The system's resolver (getaddrinfo) blocks until its name servers answer, and this library starts no threads:
+//! docs/decisions/0019-names-without-waiting.md. Names that only the name service switch knows (mDNS, LDAP, NIS) are not found here.
 //!
-//! IPv4 addresses come before IPv6 ones: a machine without the one kind refuses it at once, and the other is tried.
+//! IPv4 addresses come before IPv6 addresses. A machine without one kind refuses it at once, and the link tries the next address.
 
 use super::dns::{self, Answer, Kind};
 use super::hosts::{self, Settings};
@@ -14,35 +13,36 @@ use super::text::Text;
 use crate::table::region::random_u64;
 use core::ffi::c_int;
 
-/// The lookup of one name. It may be begun again when it is over.
+/// The lookup of one name, which may be begun any number of times.
 pub(super) struct Lookup {
     host: Text<255>,
     port: u16,
     settings: Settings,
-    /// Tests have settings and name servers of their own.
+    /// A test's settings in place of /etc/resolv.conf.
     #[cfg(test)]
     pub(super) given: Option<Settings>,
     fd: c_int,
     is_running: bool,
-    /// Which of the names that the search list makes of the host.
+    /// The index of the current name: the search list makes several names of a host.
     candidate: usize,
-    /// How many servers have been asked for it.
+    /// How many servers have been asked for the current name.
     turn: usize,
+    /// When the current question was sent, in nanoseconds.
     asked_at: u64,
     ids: [u16; 2],
-    /// Whether the answer of each kind is missing.
+    /// For each kind, whether its answer is missing.
     pending: [bool; 2],
     found: [Places; 2],
 }
 
 const KINDS: [Kind; 2] = [Kind::A, Kind::Aaaa];
-/// Datagrams that are looked at in one call.
+/// The most datagrams read in one call.
 const DATAGRAMS: usize = 16;
-/// A name of the search list: the host's, a dot, a domain's.
+/// The longest name of the search list: the host's name (255), a dot and a domain (255), and one more.
 const NAME_MOST: usize = 512;
 
 impl Lookup {
-    /// Nothing is asked yet.
+    /// A lookup that has not begun.
     pub(super) fn new(host: Text<255>, port: u16) -> Lookup {
         Lookup {
             host,
@@ -61,8 +61,8 @@ impl Lookup {
         }
     }
 
-    /// Begins, or goes on with the next server where [`Lookup::pause`] has stopped it. The addresses, if they are known without a
-    /// name server.
+    /// Begins a lookup, or goes on with the next server after [`Lookup::pause`]. Returns the addresses if they are known without a
+    /// name server, otherwise `None` after it has sent a question.
     pub(super) fn begin(&mut self, now: u64) -> Result<Option<Places>, LinkError> {
         if let Some(place) = Place::of_text(self.host.as_bytes(), self.port) {
             let mut places = Places::new();
@@ -81,14 +81,14 @@ impl Lookup {
         self.ask(now).map(|()| None)
     }
 
-    /// Looks what has been answered; the addresses when they are there.
+    /// Reads the answers that have come. Returns the addresses when the lookup is over.
     pub(super) fn advance(&mut self, now: u64) -> Result<Option<Places>, LinkError> {
         let mut message = [0; dns::ANSWER_MOST];
         for _ in 0..DATAGRAMS {
             let went_on = match socket::receive(self.fd, &mut message) {
                 Ok(n) => self.hear(message.get(..n).unwrap_or_default(), now)?,
                 Err(libc::EAGAIN) => break,
-                // Nobody listens there.
+                // The server's machine refused the datagram: no process listens there.
                 Err(_) => self.next_server(now).map(|()| true)?,
             };
             if !went_on && self.pending == [false; 2] {
@@ -98,19 +98,19 @@ impl Lookup {
         if now.saturating_sub(self.asked_at) <= self.settings.timeout {
             return Ok(None);
         }
-        // One kind is missing: some servers never answer for it.
+        // Some servers never answer for one kind, so the other kind's addresses are enough.
         if self.found.iter().any(Places::has_next) {
             return Ok(Some(self.finish()));
         }
         self.next_server(now).map(|()| None)
     }
 
-    /// Whether it has been begun and is not over.
+    /// Whether the lookup has begun and is not over.
     pub(super) fn is_running(&self) -> bool {
         self.is_running
     }
 
-    /// The socket that answers come to; -1 if nothing is asked.
+    /// The socket for answers; -1 if no question was sent.
     pub(super) fn fd(&self) -> c_int {
         self.fd
     }
@@ -123,7 +123,7 @@ impl Lookup {
         self.replace(-1);
     }
 
-    /// Takes in a datagram; whether something else has been asked because of it.
+    /// Takes in a datagram. Returns whether it made the lookup ask again, of another server or for another name.
     fn hear(&mut self, message: &[u8], now: u64) -> Result<bool, LinkError> {
         for (n, kind) in KINDS.into_iter().enumerate() {
             let (Some(pending), Some(found), Some(id)) =
@@ -157,7 +157,7 @@ impl Lookup {
         Ok(false)
     }
 
-    /// The socket stays open until [`Lookup::pause`], so that the connection's has another number.
+    /// Ends the lookup. The socket stays open until [`Lookup::pause`], so that the connection's descriptor has another number.
     fn finish(&mut self) -> Places {
         self.is_running = false;
         let [mut all, others] = self.found;
@@ -175,7 +175,7 @@ impl Lookup {
         self.ask(now)
     }
 
-    /// Asks the next server that can be asked for the next name that can be asked for.
+    /// Sends the questions for the current name to the next server, and passes over names and servers that cannot be used.
     fn ask(&mut self, now: u64) -> Result<(), LinkError> {
         let most = self.settings.count.saturating_mul(self.settings.attempts);
         self.found = [Places::new(); 2];
@@ -213,7 +213,7 @@ impl Lookup {
                     continue;
                 }
             };
-            // The socket before is open until now: who watches a descriptor sees another number.
+            // The old socket was open until here, so the new descriptor has another number, and an event loop notices the change.
             self.replace(fd);
             let sent = questions
                 .iter()
@@ -241,7 +241,7 @@ impl Lookup {
         self.fd = fd;
     }
 
-    /// Writes the question about the current name.
+    /// Writes the question for the current name and returns its length.
     fn question(&self, kind: Kind, id: u16, into: &mut [u8; dns::QUESTION_MOST]) -> Option<usize> {
         let mut name = [0; NAME_MOST];
         let host = self.host.as_bytes();
@@ -256,7 +256,7 @@ impl Lookup {
         self.domain().is_some()
     }
 
-    /// The domain that the current name is in, `None` for the host's name as it is. No value at all: there are no more names.
+    /// The domain that is appended for the current name. `Some(None)`: the host's name as it is. `None`: there are no more names.
     fn domain(&self) -> Option<Option<&[u8]>> {
         let host = self.host.as_bytes();
         if host.ends_with(b".") {
@@ -296,7 +296,7 @@ impl core::fmt::Debug for Lookup {
     }
 }
 
-/// A datagram socket that hears this server only.
+/// A datagram socket that receives from this server only.
 fn connected(server: &Place) -> Result<c_int, i32> {
     let fd = socket::open_datagram(server.family())?;
     match socket::connect(fd, server) {

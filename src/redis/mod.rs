@@ -1,12 +1,12 @@
-//! A connection to a Redis or Valkey server: URL, socket and conversation, each usable without the others.
+//! A connection to a Redis or Valkey server in three parts: URL, socket and session.
 //!
 //! ```text
-//! Url ──▶ Link (a non-blocking socket) ◀──bytes──▶ Session (scripts called, replies in order; no input or output)
+//! Url ──▶ Link (a non-blocking socket) ◀──bytes──▶ Session (calls of scripts, replies in order; no input or output)
 //! ```
 //!
-//! [`Session`] never touches the socket and [`Link`] never looks at the bytes, so one conversation can be driven by
-//! a blocking caller ([`crate::store::RedisStore`]), by a thread, or by somebody else's event loop. Memory is taken when
-//! something is opened and never after that, and nothing here can panic: it is part of the freestanding C library.
+//! [`Session`] never touches the socket and [`Link`] never interprets the bytes. So a blocking caller
+//! ([`crate::store::RedisStore`]), a thread, or the caller's event loop can drive a session. Each part allocates when it is made and
+//! never after that. Nothing here can panic, because it is part of the freestanding C library.
 
 mod answer;
 mod buffer;

@@ -1,21 +1,21 @@
-//! RESP2, the protocol's bytes: commands written into a block that does not grow, and replies read out of one.
+//! The protocol RESP2: writes commands into a block of fixed size, and reads replies from one.
 //!
-//! A reply is looked at only when all of it is there, so a reader has no state of its own: give [`decode`] what has come so
-//! far, again after every read. What is told apart is `+ - : $ *`; anything else, numbers that are not, lengths beyond
-//! [`BULK_MOST`] and arrays deeper than [`DEPTH_MOST`] are [`Malformed`], and always were: no more bytes would make them right.
+//! The reader is stateless: the caller gives [`decode`] all bytes that have come so far, again after each read, and gets a reply when
+//! it is complete. Replies begin with one of `+ - : $ *`. Any other beginning, a malformed number, a length beyond [`BULK_MOST`] or
+//! [`ITEMS_MOST`], and an array deeper than [`DEPTH_MOST`] are [`Malformed`], whatever bytes follow.
 
-/// The longest string a server sends.
+/// The longest string that is accepted, in bytes: 512 MiB, a server's default limit.
 pub const BULK_MOST: usize = 512 << 20;
-/// The most items of an array.
+/// The most items of an array that is accepted.
 pub const ITEMS_MOST: usize = 1 << 20;
-/// Arrays within arrays: the outermost is the first.
+/// The deepest nesting of arrays; an array without arrays in it has depth 1.
 pub const DEPTH_MOST: u32 = 4;
 
-/// No room. Nothing has been written.
+/// There is no room. Nothing was written or queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// Not RESP2.
+/// The bytes are not RESP2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -36,14 +36,14 @@ pub enum Reply<'a> {
     Array(Items<'a>),
 }
 
-/// The items of an array, in order. All of them are there.
+/// The items of a complete array, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Items<'a> {
     left: usize,
     bytes: &'a [u8],
 }
 
-/// The first reply in `bytes` and how many bytes it has; `None` if not all of it has come.
+/// The first reply in `bytes` and its length in bytes; `None` if it is not complete.
 pub fn decode(bytes: &[u8]) -> Result<Option<(Reply<'_>, usize)>, Malformed> {
     match measure(bytes, DEPTH_MOST)? {
         Some(len) => Ok(bytes.get(..len).and_then(measured).map(|reply| (reply, len))),
@@ -51,7 +51,7 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Reply<'_>, usize)>, Malformed> {
     }
 }
 
-/// Writes commands one after the other into a block. What has not been finished has not been written.
+/// Writes commands one after the other into a block. They count as written when [`Writer::finish`] returns their length.
 #[derive(Debug)]
 pub struct Writer<'a> {
     into: &'a mut [u8],
@@ -65,24 +65,24 @@ impl<'a> Writer<'a> {
         Writer { into, at: 0, full: false }
     }
 
-    /// Begins a command of `parts` strings, the name being the first.
+    /// Begins a command of `parts` strings. The first is the command's name.
     pub fn command(&mut self, parts: usize) -> &mut Self {
         self.header(b'*', parts)
     }
 
-    /// The next string.
+    /// Writes the command's next string.
     pub fn bulk(&mut self, bytes: &[u8]) -> &mut Self {
         self.header(b'$', bytes.len()).put(bytes).put(b"\r\n")
     }
 
-    /// The next string: a number in decimal.
+    /// Writes a decimal number as the command's next string.
     pub fn int(&mut self, number: i64) -> &mut Self {
         let mut digits = [0_u8; 20];
         let text = decimal(number, &mut digits);
         self.bulk(text)
     }
 
-    /// How many bytes have been written, if all has found room.
+    /// The number of bytes written; [`Full`] if anything did not fit.
     pub fn finish(&self) -> Result<usize, Full> {
         if self.full {
             return Err(Full);
@@ -100,7 +100,7 @@ impl<'a> Writer<'a> {
         let end = self.at.saturating_add(bytes.len());
         match self.into.get_mut(self.at..end) {
             Some(place) => {
-                // Not copy_from_slice, which compares lengths and can panic as far as a compiler can see.
+                // Not copy_from_slice: the compiler would keep its panic for unequal lengths.
                 place.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
                 self.at = end;
             }
@@ -115,7 +115,7 @@ impl<'a> Iterator for Items<'a> {
 
     fn next(&mut self) -> Option<Reply<'a>> {
         self.left = self.left.checked_sub(1)?;
-        // Measured with the whole, so neither fails.
+        // `measure` accepted the whole array, so it accepts each item.
         let len = measure(self.bytes, DEPTH_MOST).ok()??;
         let reply = measured(self.bytes.get(..len)?);
         self.bytes = self.bytes.get(len..)?;
@@ -139,7 +139,7 @@ impl Items<'_> {
     }
 }
 
-/// How many bytes the first reply has.
+/// The length of the first reply in bytes; `None` if it is not complete. It accepts arrays nested at most `depth` deep.
 fn measure(bytes: &[u8], depth: u32) -> Result<Option<usize>, Malformed> {
     let Some((&kind, rest)) = bytes.split_first() else { return Ok(None) };
     let line = match kind {
@@ -148,7 +148,7 @@ fn measure(bytes: &[u8], depth: u32) -> Result<Option<usize>, Malformed> {
         _ => return Err(Malformed),
     };
     let Some(line) = line else {
-        // A number that is wrong already will not be right when the rest of it is there.
+        // More bytes cannot mend a number that is malformed already.
         return if matches!(kind, b'+' | b'-') || begins_a_number(rest) { Ok(None) } else { Err(Malformed) };
     };
     let head = line.len().saturating_add(3);
@@ -181,7 +181,7 @@ fn measure(bytes: &[u8], depth: u32) -> Result<Option<usize>, Malformed> {
     }
 }
 
-/// The reply that `bytes` are, exactly.
+/// Decodes `bytes`, which are exactly one reply that `measure` accepted.
 fn measured(bytes: &[u8]) -> Option<Reply<'_>> {
     let (&kind, rest) = bytes.split_first()?;
     let line = line(rest, usize::MAX).ok()??;
@@ -201,10 +201,10 @@ fn measured(bytes: &[u8]) -> Option<Reply<'_>> {
     })
 }
 
-/// A sign, 19 digits and a `\r`.
+/// The longest number in bytes: a sign, 19 digits and a `\r`.
 const NUMBER_MOST: usize = 21;
 
-/// The bytes before the first `\r\n`; `None` if it has not come. A `\r` or `\n` alone, or more than `most` bytes, are
+/// The bytes before the first `\r\n`; `None` if it has not come. A `\r` or `\n` alone, and a line of more than `most` bytes, are
 /// malformed.
 fn line(bytes: &[u8], most: usize) -> Result<Option<&[u8]>, Malformed> {
     match bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n')) {
@@ -238,7 +238,7 @@ fn number(line: &[u8]) -> Result<i64, Malformed> {
     if digits.is_empty() {
         return Err(Malformed);
     }
-    // Downwards, where there is one number more.
+    // Counts downwards, because i64 has one more negative number.
     let mut value = 0_i64;
     for &digit in digits {
         let digit = char::from(digit).to_digit(10).ok_or(Malformed)?;
@@ -250,7 +250,7 @@ fn number(line: &[u8]) -> Result<i64, Malformed> {
     value.checked_neg().ok_or(Malformed)
 }
 
-/// `number` as text at the end of `digits`.
+/// Writes `number` in decimal at the end of `digits`, and returns that part.
 pub(super) fn decimal(number: i64, digits: &mut [u8; 20]) -> &[u8] {
     let mut rest = number.unsigned_abs();
     let mut at = digits.len();

@@ -1,7 +1,7 @@
-//! One connection's conversation, without the connection.
+//! A session: the conversation of one connection, without the connection.
 //!
-//! The caller moves bytes: [`Session::output`] to the socket, what the socket has to [`Session::input`]. In between the session
-//! writes commands and tells replies apart by the order in which they come, which is that of the commands.
+//! The caller moves the bytes: from [`Session::output`] to the socket, and from the socket to [`Session::input`]. The session
+//! writes commands, and matches replies to them by their order: a server replies in the order of the commands.
 //!
 //! ```text
 //! begin ─▶ AUTH, SELECT, CLIENT SETNAME, INFO server, SCRIPT LOAD … ─▶ is_ready ─▶ call … next …
@@ -16,51 +16,53 @@ use super::resp::{decode, Reply, Writer};
 use super::text::Text;
 use super::url::Url;
 
-/// The most scripts that a session may have.
+/// The most scripts of a session.
 pub const SCRIPTS_MOST: usize = 16;
 
 /// A Lua script.
 #[derive(Debug)]
 pub struct Script {
-    /// For messages.
+    /// The script's name, for debugging.
     pub name: &'static str,
-    /// What is sent to the server, once for each connection.
+    /// The source, which the session sends to the server once for each connection.
     pub source: &'static str,
 }
 
 /// An argument of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arg<'a> {
-    /// In decimal.
+    /// A number, sent in decimal.
     Int(i64),
-    /// As it is.
+    /// Bytes, sent as they are.
     Bytes(&'a [u8]),
 }
 
-/// No memory for the buffers.
+/// The allocator has no memory for the buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoMemory;
 
-/// A conversation. See the module.
+/// A conversation with a server. It does no input or output and never blocks; see the module.
 pub struct Session {
     out: Buffer,
     input: Buffer,
-    /// What the replies to come belong to, a byte each: see [`Expect`].
+    /// The expected replies in order, each a byte of [`Expect`].
     expected: Buffer,
     scripts: &'static [Script],
-    /// Names that the server has given the scripts, in the same order.
+    /// The digests by which the server calls the scripts, in the scripts' order.
     shas: [[u8; SHA]; SCRIPTS_MOST],
     loads: [Load; SCRIPTS_MOST],
     /// Replies to the handshake that have not come.
     greeting: usize,
+    /// Calls without a reply.
     calls: usize,
     run_id: Text<40>,
     user: Text<128>,
     password: Text<512>,
     db: u32,
     begun: bool,
-    /// Why the conversation is over.
+    /// Why the conversation is over; `None` while it is not.
     over: Option<Fault>,
+    /// Whether [`Session::next`] has returned `over`.
     told: bool,
     error: Text<200>,
 }
@@ -69,23 +71,24 @@ const SHA: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
+    /// The server has the script, as far as the session knows.
     Done,
-    /// Asked for, and not answered.
+    /// SCRIPT LOAD is queued or sent, and not answered.
     Asked,
-    /// To be asked for when there is room.
+    /// SCRIPT LOAD had no room. The next call queues it first.
     Needed,
 }
 
 impl Session {
-    /// A conversation that has not begun. Takes its memory: `out_bytes` for commands (more, if the handshake needs it), `in_bytes` for
-    /// replies (16 KiB at least, which the server's description of itself can need). A single reply that is longer than that
-    /// ends the conversation. Of `scripts` the first [`SCRIPTS_MOST`] count.
+    /// Makes a session that has not begun, and takes its memory: `out_bytes` for commands, or more if the handshake needs it, and
+    /// `in_bytes` for replies, at least 16 KiB for the reply to INFO. A longer reply ends the conversation. Only the first
+    /// [`SCRIPTS_MOST`] of `scripts` are used.
     ///
-    /// At most as many calls as `out_bytes / 16`, and 64 at least, can be without a reply at a time.
+    /// At most `out_bytes / 16` calls, and at least 64, can be without a reply at a time.
     pub fn new(url: &Url, scripts: &'static [Script], out_bytes: usize, in_bytes: usize) -> Result<Session, NoMemory> {
         const INPUT_LEAST: usize = 16 << 10;
         let scripts = scripts.get(..SCRIPTS_MOST).unwrap_or(scripts);
-        // Each script with its command's frame; names, passwords and the rest.
+        // 64 bytes frame each script's command; 2 KiB hold user, password and the other commands.
         let greeting =
             scripts.iter().fold(2048_usize, |sum, script| sum.saturating_add(script.source.len()).saturating_add(64));
         Ok(Session {
@@ -108,8 +111,8 @@ impl Session {
         })
     }
 
-    /// A fresh connection: forgets everything, calls without a reply too, and queues the handshake. Each script's name is learned from
-    /// the reply that loads it.
+    /// Begins a conversation on a new connection. It drops all buffered bytes and outstanding calls, and queues the handshake, which
+    /// loads the scripts.
     pub fn begin(&mut self) {
         self.out.clear();
         self.input.clear();
@@ -129,7 +132,7 @@ impl Session {
             let db = super::resp::decimal(i64::from(self.db), &mut digits);
             room &= self.send(Expect::Fine, &[b"SELECT", db]);
         }
-        // Neither is needed, and a user may not be allowed to do them.
+        // An error to either command is ignored: an ACL user may lack the right to it.
         room &= self.send(Expect::Anything, &[b"CLIENT", b"SETNAME", b"tollbar"]);
         room &= self.send(Expect::Info, &[b"INFO", b"server"]);
         for number in 0..self.scripts.len() {
@@ -137,7 +140,7 @@ impl Session {
         }
         self.greeting = self.expected.used().len();
         if !room {
-            // The buffers are made large enough for it; said rather than waited for.
+            // `new` made the buffers large enough, so this does not happen. An error is better than a handshake that never ends.
             self.over = Some(Fault::Protocol);
         }
     }
@@ -147,24 +150,24 @@ impl Session {
         self.begun && self.greeting == 0 && self.over.is_none()
     }
 
-    /// Why the conversation is over: the handshake was refused, or what came was no reply. The connection is to be closed; [`Session::begin`]
-    /// begins again.
+    /// Why the conversation is over: the server refused the handshake, or sent something that is no reply. The caller closes the
+    /// connection; [`Session::begin`] begins again on a new one.
     pub fn fault(&self) -> Option<Fault> {
         self.over
     }
 
-    /// The 40 hexadecimal digits by which the server tells its starts apart; empty if it does not say.
+    /// The server's `run_id`, 40 hexadecimal digits that change with each start of the server; empty if it is unknown.
     pub fn run_id(&self) -> &[u8] {
         self.run_id.as_bytes()
     }
 
-    /// The server's text of the last error, printable and cut at 200 bytes; empty if there was none.
+    /// The text of the server's last error: at most 200 printable bytes; empty if there was none since [`Session::begin`].
     pub fn error_text(&self) -> &str {
         self.error.as_str()
     }
 
-    /// Queues a call of script number `script`. `Full`: not now, for want of room or because the session is not ready; nothing
-    /// has been queued.
+    /// Queues a call of the script with index `script`. [`Full`]: there is no room, no such script, or the session is not ready; the
+    /// call was not queued.
     pub fn call(&mut self, script: usize, keys: &[&[u8]], args: &[Arg<'_>]) -> Result<(), Full> {
         if !self.is_ready() {
             return Err(Full);
@@ -198,34 +201,35 @@ impl Session {
         Ok(())
     }
 
-    /// The bytes to be sent.
+    /// The bytes to send.
     pub fn output(&self) -> &[u8] {
         self.out.used()
     }
 
-    /// The first `n` bytes of [`Session::output`] have been sent.
+    /// Removes the first `n` bytes of [`Session::output`], which the caller has sent.
     pub fn wrote(&mut self, n: usize) {
         self.out.taken(n);
     }
 
-    /// Where to put received bytes. It is empty only if [`Session::next`] has not been called until it had no more.
+    /// The room for received bytes. It is empty only if the caller has not called [`Session::next`] until it returned `None`.
     pub fn input(&mut self) -> &mut [u8] {
         self.input.room()
     }
 
-    /// The first `n` bytes of [`Session::input`] have been received.
+    /// Takes in the first `n` bytes of [`Session::input`], which the caller has received.
     pub fn read(&mut self, n: usize) {
         self.input.filled(n);
     }
 
-    /// The reply to the oldest call that has none, or why there will be none. `None`: nothing more has come.
+    /// The reply to the oldest outstanding call, or why it has none. `None`: no whole reply has come.
     ///
-    /// [`Fault::NoScript`] is dealt with as far as it can be: the script is being loaded again, and the same call may be made again at once.
-    /// A conversation that is over is told once here, whatever number of calls is lost with it; from then on ask [`Session::fault`].
+    /// After [`Fault::NoScript`] the session loads the script again by itself, and the caller may repeat the call at once. When the
+    /// conversation is over, this returns the fault once, however many calls are lost, and `None` after that; [`Session::fault`]
+    /// keeps it.
     #[allow(clippy::should_implement_trait)] // its items borrow from it
     pub fn next(&mut self) -> Option<Result<Answer<'_>, Fault>> {
         match self.step()? {
-            // Decoded once more, since only now it may be borrowed. It stays where it is until there is more input.
+            // Decoded a second time, because `step` could not keep the borrow. The bytes stay in place until `input` is called.
             Ok(len) => match decode(self.input.last_taken(len)) {
                 Ok(Some((reply, _))) => Some(Ok(Answer::new(reply))),
                 _ => None,
@@ -239,7 +243,8 @@ impl Session {
         self.calls
     }
 
-    /// Takes all up to and with the next reply to a call. If that is an answer, it is how many bytes of it were taken last.
+    /// Consumes replies up to and including the next reply to a call. Returns that reply's length in bytes, which are the last bytes
+    /// consumed, or its fault.
     fn step(&mut self) -> Option<Result<usize, Fault>> {
         loop {
             if let Some(fault) = self.over {
@@ -247,7 +252,7 @@ impl Session {
             }
             let (reply, len) = match decode(self.input.used()) {
                 Ok(Some(found)) => found,
-                // A reply that does not fit.
+                // The reply is longer than the buffer.
                 Ok(None) if self.input.is_full() => {
                     self.over = Some(Fault::Protocol);
                     continue;
@@ -275,7 +280,7 @@ impl Session {
                     over = learn(self.shas.get_mut(number), self.loads.get_mut(number), reply);
                 }
                 (Some(Expect::Fine | Expect::Load(_)), Some(fault)) => over = Some(fault),
-                // Before the first command: too many clients, protected mode.
+                // An error before any command: too many clients, or protected mode.
                 (None, Some(fault)) => over = Some(fault),
                 (None, None) => over = Some(Fault::Protocol),
                 _ => {}
@@ -296,7 +301,7 @@ impl Session {
     }
 
     fn reload(&mut self, number: usize) {
-        // Calls that were sent with it fail the same way, and one load is enough for all.
+        // Other calls of the script in flight fail alike. Only the first of them finds `Done` and loads it.
         if self.loads.get(number) == Some(&Load::Done) && !self.load(number) {
             if let Some(load) = self.loads.get_mut(number) {
                 *load = Load::Needed;
@@ -331,7 +336,7 @@ impl Session {
         true
     }
 
-    /// There is room for it.
+    /// Appends an expected reply. The callers have checked that there is room.
     fn expect(&mut self, expect: Expect) {
         if let Some(place) = self.expected.room().first_mut() {
             *place = expect.byte();
@@ -340,7 +345,7 @@ impl Session {
     }
 }
 
-/// Without what is said in it, since that has passwords and keys.
+/// The buffers are left out, because they hold passwords and keys.
 impl core::fmt::Debug for Session {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let Session { calls, over, error, .. } = self;
@@ -348,7 +353,7 @@ impl core::fmt::Debug for Session {
     }
 }
 
-/// Keeps what a SCRIPT LOAD has returned, or says that it is not what it returns.
+/// Stores the digest that SCRIPT LOAD returned; a fault if the reply is no digest.
 fn learn(sha: Option<&mut [u8; SHA]>, load: Option<&mut Load>, reply: Reply<'_>) -> Option<Fault> {
     let (Some(sha), Some(load), Reply::Bulk(name)) = (sha, load, reply) else { return Some(Fault::Protocol) };
     if name.len() != SHA {
@@ -359,7 +364,7 @@ fn learn(sha: Option<&mut [u8; SHA]>, load: Option<&mut Load>, reply: Reply<'_>)
     None
 }
 
-/// `run_id:0123…` of the server's description; empty if there is none.
+/// The `run_id` in the reply to INFO; empty if there is none.
 fn run_id(reply: Reply<'_>) -> Text<40> {
     let mut found = Text::new();
     let Reply::Bulk(text) = reply else { return found };

@@ -1,4 +1,4 @@
-//! The system calls of a link, and addresses as the system has them.
+//! The system calls of a link, and socket addresses.
 
 use super::link::{LinkError, Operation, Wants};
 use crate::table::{again, errno};
@@ -6,7 +6,7 @@ use core::ffi::c_int;
 use core::mem::{size_of, zeroed};
 use core::ptr::{addr_of, addr_of_mut};
 
-/// The addresses of one server that have not been tried yet.
+/// A list of one server's addresses, and the index of the next to try.
 #[derive(Clone, Copy)]
 pub(super) struct Places {
     list: [Place; Places::MOST],
@@ -14,7 +14,7 @@ pub(super) struct Places {
     next: usize,
 }
 
-/// An address as the system has it.
+/// A socket address.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     address: libc::sockaddr_storage,
@@ -24,19 +24,19 @@ pub(super) struct Place {
 impl Places {
     const MOST: usize = 8;
 
-    /// None.
+    /// No address.
     pub(super) fn new() -> Places {
         Places { list: [Place::none(); Places::MOST], len: 0, next: 0 }
     }
 
-    /// The one of a socket in the file system.
+    /// The address of a socket in the file system.
     pub(super) fn of_path(path: &[u8]) -> Places {
         let mut places = Places::new();
         places.push(Place::of_path(path));
         places
     }
 
-    /// Adds a place, while there is room: the first eight count.
+    /// Adds an address. From the ninth on they are dropped.
     pub(super) fn push(&mut self, place: Place) {
         if let Some(to) = self.list.get_mut(self.len) {
             *to = place;
@@ -44,14 +44,14 @@ impl Places {
         }
     }
 
-    /// Adds what another has left.
+    /// Adds the addresses that `other` has left.
     pub(super) fn append(&mut self, mut other: Places) {
         while let Some(place) = other.next() {
             self.push(place);
         }
     }
 
-    /// The next one to try.
+    /// The next address to try.
     pub(super) fn next(&mut self) -> Option<Place> {
         let place = self.list.get(self.next).copied().filter(|_| self.has_next())?;
         self.next = self.next.saturating_add(1);
@@ -62,7 +62,7 @@ impl Places {
         self.next < self.len
     }
 
-    /// The others are not to be tried.
+    /// Drops the addresses that have not been tried.
     pub(super) fn forget(&mut self) {
         self.next = self.len;
     }
@@ -75,9 +75,9 @@ impl core::fmt::Debug for Places {
 }
 
 impl Place {
-    /// No address: a value to fill a list with.
+    /// No address: the filler of a list.
     pub(super) const fn none() -> Place {
-        // SAFETY: a sockaddr_storage is numbers, of which all may be 0.
+        // SAFETY: a sockaddr_storage consists of integers, for which zeroes are valid.
         Place { address: unsafe { zeroed() }, len: 0 }
     }
 
@@ -86,7 +86,7 @@ impl Place {
         extern "C" {
             fn inet_pton(family: c_int, text: *const core::ffi::c_char, address: *mut core::ffi::c_void) -> c_int;
         }
-        // The longest address has 45 bytes, and a 0 is at the end.
+        // The longest textual address has 45 bytes; the array ends with a zero byte for C.
         let mut name = [0_u8; 64];
         if text.len() >= name.len() || text.contains(&0) {
             return None;
@@ -95,7 +95,7 @@ impl Place {
         let mut octets = [0_u8; 16];
         let families = [(libc::AF_INET, 4), (libc::AF_INET6, 16)];
         let (_, length) = families.into_iter().find(|(family, _)| {
-            // SAFETY: the text ends with a 0, and there are 16 bytes for the address.
+            // SAFETY: the text ends with a zero byte, and `octets` has 16 bytes, enough for either family.
             unsafe { inet_pton(*family, name.as_ptr().cast(), octets.as_mut_ptr().cast()) == 1 }
         })?;
         Place::of_octets(octets.get(..length)?, port)
@@ -106,7 +106,7 @@ impl Place {
         let mut place = Place::none();
         let storage = addr_of_mut!(place.address);
         if let Ok(octets) = <[u8; 4]>::try_from(octets) {
-            // SAFETY: a sockaddr_in is numbers, of which all may be 0.
+            // SAFETY: a sockaddr_in consists of integers, for which zeroes are valid.
             let mut name: libc::sockaddr_in = unsafe { zeroed() };
             name.sin_family = libc::AF_INET as libc::sa_family_t;
             name.sin_port = port.to_be();
@@ -115,12 +115,12 @@ impl Place {
             unsafe { storage.cast::<libc::sockaddr_in>().write(name) };
             place.len = size_of::<libc::sockaddr_in>() as libc::socklen_t;
         } else {
-            // SAFETY: as above.
+            // SAFETY: a sockaddr_in6 consists of integers, for which zeroes are valid.
             let mut name: libc::sockaddr_in6 = unsafe { zeroed() };
             name.sin6_family = libc::AF_INET6 as libc::sa_family_t;
             name.sin6_port = port.to_be();
             name.sin6_addr.s6_addr = <[u8; 16]>::try_from(octets).ok()?;
-            // SAFETY: as above.
+            // SAFETY: a sockaddr_storage has room for, and the alignment of, every kind of address.
             unsafe { storage.cast::<libc::sockaddr_in6>().write(name) };
             place.len = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
         }
@@ -129,10 +129,10 @@ impl Place {
 
     fn of_path(path: &[u8]) -> Place {
         let mut place = Place::none();
-        // SAFETY: a sockaddr_un is numbers, of which all may be 0.
+        // SAFETY: a sockaddr_un consists of integers, for which zeroes are valid.
         let mut name: libc::sockaddr_un = unsafe { zeroed() };
         name.sun_family = libc::AF_UNIX as libc::sa_family_t;
-        // A 0 stays at the end: paths have 107 bytes at most (103 count where the system's place is smaller).
+        // A zero byte stays at the end. `Url` allows 107 bytes, which Linux has room for; Apple's systems cut the path at 103.
         let room = name.sun_path.len().saturating_sub(1);
         name.sun_path.iter_mut().zip(path).take(room).for_each(|(to, from)| *to = *from as libc::c_char);
         // SAFETY: a sockaddr_storage has room for, and the alignment of, every kind of address.
@@ -146,16 +146,17 @@ impl Place {
     }
 }
 
-/// A non-blocking datagram socket for this program only.
+/// A non-blocking datagram socket that is closed on exec.
 pub(super) fn open_datagram(family: c_int) -> Result<c_int, i32> {
     create(family, libc::SOCK_DGRAM)
 }
 
-/// A non-blocking socket for this program only, that does not hold small writes back.
+/// A non-blocking stream socket that is closed on exec and sends small writes at once.
 pub(super) fn open(family: c_int) -> Result<c_int, i32> {
     let fd = create(family, libc::SOCK_STREAM)?;
     if family != libc::AF_UNIX {
-        // Without it a call could wait for the acknowledgement of the one before; a system that refuses is slower, not wrong.
+        // Without TCP_NODELAY a call could wait for the acknowledgement of the call before. If the system refuses the option, calls
+        // are slower and still correct, so the result is ignored.
         let _ = set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY);
     }
     Ok(fd)
@@ -183,23 +184,23 @@ fn create(family: c_int, kind: c_int) -> Result<c_int, i32> {
     Ok(fd)
 }
 
-/// Sets an option to 1.
+/// Sets a socket option to 1.
 fn set(fd: c_int, level: c_int, option: c_int) -> Result<c_int, i32> {
     let on: c_int = 1;
     // SAFETY: the value is an int, readable for the call.
     again(|| unsafe { libc::setsockopt(fd, level, option, addr_of!(on).cast(), size_of::<c_int>() as libc::socklen_t) })
 }
 
-/// 0, or an errno.
+/// Begins to connect; 0 or an errno.
 pub(super) fn connect(fd: c_int, place: &Place) -> i32 {
-    // SAFETY: the place has an address of so many bytes.
+    // SAFETY: `place.address` is readable for `place.len` bytes, at most its size.
     match unsafe { libc::connect(fd, addr_of!(place.address).cast(), place.len) } {
         0 => 0,
         _ => errno(),
     }
 }
 
-/// How connecting has ended: 0, or an errno.
+/// The outcome of connecting: 0 or an errno.
 pub(super) fn pending_error(fd: c_int) -> i32 {
     let mut error: c_int = 0;
     let mut len = size_of::<c_int>() as libc::socklen_t;
@@ -210,15 +211,15 @@ pub(super) fn pending_error(fd: c_int) -> i32 {
     }
 }
 
-/// How many bytes came: 0 at the end.
+/// Receives bytes and returns how many; 0: the peer closed the connection.
 pub(super) fn receive(fd: c_int, into: &mut [u8]) -> Result<usize, i32> {
     // SAFETY: `into` is writable for its length.
     retried(|| unsafe { libc::recv(fd, into.as_mut_ptr().cast(), into.len(), 0) })
 }
 
-/// How many bytes went.
+/// Sends bytes and returns how many.
 pub(super) fn send(fd: c_int, from: &[u8]) -> Result<usize, i32> {
-    // Apple's systems have an option of the socket instead.
+    // No SIGPIPE. Apple's systems have the socket option SO_NOSIGPIPE instead, which `create` sets.
     #[cfg(target_vendor = "apple")]
     const FLAGS: c_int = 0;
     #[cfg(not(target_vendor = "apple"))]
@@ -227,7 +228,7 @@ pub(super) fn send(fd: c_int, from: &[u8]) -> Result<usize, i32> {
     retried(|| unsafe { libc::send(fd, from.as_ptr().cast(), from.len(), FLAGS) })
 }
 
-/// Waits `millis` at most for what is wanted. A descriptor that has failed is both.
+/// Waits at most `millis` milliseconds until the descriptor is readable or writable, as wanted. A failed descriptor counts as both.
 pub(super) fn poll(fd: c_int, wants: Wants, millis: c_int) -> Result<Wants, LinkError> {
     let mut events = 0;
     if wants.readable {
@@ -240,7 +241,7 @@ pub(super) fn poll(fd: c_int, wants: Wants, millis: c_int) -> Result<Wants, Link
     // SAFETY: one entry, writable for the call.
     match unsafe { libc::poll(&mut entry, 1, millis) } {
         -1 => match errno() {
-            // The caller looks at its clock and comes again.
+            // The caller reads its clock and calls again.
             libc::EINTR => Ok(Wants::default()),
             errno => Err(LinkError::System(Operation::Wait, errno)),
         },
@@ -254,7 +255,7 @@ pub(super) fn poll(fd: c_int, wants: Wants, millis: c_int) -> Result<Wants, Link
     }
 }
 
-/// Made again as long as signals interrupt it.
+/// Repeats a system call as long as signals interrupt it.
 pub(super) fn retried(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
     loop {
         match usize::try_from(call()) {

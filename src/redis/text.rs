@@ -1,6 +1,6 @@
-//! A short text in a fixed place.
+//! A short text that is stored in place.
 
-/// At most `N` bytes of text. What does not fit is left out.
+/// At most `N` bytes of text. Further bytes are dropped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Text<const N: usize> {
     bytes: [u8; N],
@@ -8,12 +8,12 @@ pub struct Text<const N: usize> {
 }
 
 impl<const N: usize> Text<N> {
-    /// An empty one.
+    /// An empty text.
     pub const fn new() -> Self {
         Text { bytes: [0; N], len: 0 }
     }
 
-    /// The bytes `of`, each that is not printable ASCII as `?`: what a server sends ends in logs and terminals.
+    /// The bytes `of`, with `?` for each byte that is not printable ASCII, because a server's text ends in logs and terminals.
     pub fn printable(of: &[u8]) -> Self {
         let mut text = Text::new();
         for &byte in of {
@@ -22,7 +22,7 @@ impl<const N: usize> Text<N> {
         text
     }
 
-    /// `false` if there is no room.
+    /// Appends a byte; `false` if there is no room.
     pub(crate) fn push(&mut self, byte: u8) -> bool {
         match self.bytes.get_mut(self.len) {
             Some(place) => {
@@ -44,7 +44,7 @@ impl<const N: usize> Text<N> {
         core::str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -1,44 +1,44 @@
-//! Where a server is and who is asking, as one line of text.
+//! A server's address, user and database, as one line of text.
 //!
 //! ```text
 //! redis://[user[:password]@]host[:port][/db]        valkey:// is the same
 //! unix:/path/to.sock[?db=N&user=NAME&password=SECRET]
 //! ```
 //!
-//! The port is 6379 and the database 0 unless said. A host is a name, an IPv4 address or an IPv6 address in brackets. In user,
+//! The default port is 6379 and the default database 0. A host is a name, an IPv4 address or an IPv6 address in brackets. In user,
 //! password, path and values `%xx` stands for a byte.
 
 use super::text::Text;
 use core::fmt;
 
-/// A server's address, and what to say to it first.
+/// A server's address, and the user and database for the handshake.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Url {
-    /// Where.
+    /// The address to connect to.
     pub address: Address,
-    /// The ACL user; empty for the default one.
+    /// The ACL user; empty for the default user.
     pub user: Text<128>,
-    /// Empty if there is none.
+    /// The password; empty if there is none.
     pub password: Text<512>,
     /// The database's number.
     pub db: u32,
 }
 
-/// What to connect to.
+/// The address to connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A host's name or address, and a port.
     Tcp(Text<255>, u16),
-    /// The path of a socket.
+    /// The path of a unix socket.
     Unix(Text<107>),
 }
 
-/// Where the text stops making sense, and why.
+/// The first fault of a text, and its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UrlError {
     /// Column of the first byte that is wrong, from 1; one past the end if the text stops early.
     pub column: usize,
-    /// What is wrong there.
+    /// The kind of fault.
     pub fault: UrlFault,
 }
 
@@ -46,36 +46,36 @@ pub struct UrlError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UrlFault {
-    /// None of `redis:// valkey:// unix:`.
+    /// The text begins with none of `redis:// valkey:// unix:`.
     Scheme,
-    /// `rediss://` or `valkeys://`.
+    /// `rediss://` or `valkeys://`: TLS is not supported.
     Tls,
-    /// `redis-sentinel://` or the like.
+    /// `redis-sentinel://` or `valkey-sentinel://`: Sentinel is not supported.
     Sentinel,
-    /// `redis-cluster://` or the like.
+    /// `redis-cluster://` or `valkey-cluster://`: Cluster is not supported.
     Cluster,
-    /// No host.
+    /// The host is missing.
     Host,
-    /// A byte that no host has, or a bracket without its other.
+    /// A byte that no host has, or a bracket that is not closed.
     HostByte,
-    /// Not a port from 1 to 65535.
+    /// The port is not 1 to 65535.
     Port,
-    /// Not the number of a database.
+    /// The database is not a number of 32 bits.
     Db,
-    /// `%` without two hexadecimal digits, or what they make is not UTF-8 or is a 0.
+    /// `%` without two hexadecimal digits, or decoded text that is not UTF-8 or has a zero byte.
     Escape,
-    /// Longer than a user (128), a password (512), a host (255) or a path (107) may be.
+    /// A user of more than 128 bytes, a password of more than 512, a host of more than 255 or a path of more than 107.
     TooLong,
-    /// Not an absolute path.
+    /// The path of the socket is not absolute.
     Path,
-    /// No such option, or one given twice.
+    /// An unknown option, or one given twice.
     Option,
-    /// More after what should have been the end.
+    /// Text after the end of the URL.
     End,
 }
 
 impl Url {
-    /// Reads a URL.
+    /// Parses a URL. The error names the first column that is wrong.
     pub fn parse(text: &str) -> Result<Url, UrlError> {
         let text = text.as_bytes();
         let plain: [&[u8]; 2] = [b"redis://", b"valkey://"];
@@ -115,17 +115,17 @@ impl UrlFault {
             UrlFault::Host => "expected a host",
             UrlFault::HostByte => "expected a host's name, an IPv4 address, or an IPv6 address in brackets",
             UrlFault::Port => "expected a port from 1 to 65535",
-            UrlFault::Db => "expected the number of a database",
+            UrlFault::Db => "expected the number of a database, 0 to 4294967295",
             UrlFault::Escape => "expected % and two hexadecimal digits that make text without a zero byte",
-            UrlFault::TooLong => "too long",
+            UrlFault::TooLong => "too long: a user has at most 128 bytes, a password 512, a host 255, a path 107",
             UrlFault::Path => "expected an absolute path",
             UrlFault::Option => "expected db=, user= or password=, each once",
-            UrlFault::End => "expected the end",
+            UrlFault::End => "expected the end of the URL",
         }
     }
 }
 
-/// Without the password, since this is what ends in logs.
+/// The password is left out, because this text ends in logs.
 impl fmt::Debug for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Url")
@@ -153,7 +153,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn tcp(mut self) -> Result<Url, UrlError> {
         let mut url = Url::of(Address::Tcp(Text::new(), 6379));
-        // An @ before the path ends the user and password; those within them are written %40.
+        // An @ before the path ends user and password. An @ within them is written %40.
         let rest = self.text.get(self.at..).unwrap_or_default();
         let authority = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
         if rest.get(..authority).unwrap_or_default().contains(&b'@') {
@@ -175,7 +175,7 @@ impl Reader<'_> {
     }
 
     fn unix(mut self) -> Result<Url, UrlError> {
-        // unix:///path is unix:/path: an authority with nothing in it.
+        // unix:///path has an empty authority and means unix:/path.
         if starts(self.text.get(self.at..).unwrap_or_default(), b"///") {
             self.at = self.at.saturating_add(2);
         }
@@ -247,7 +247,7 @@ impl Reader<'_> {
         self.number().ok_or(UrlError { column: start.saturating_add(1), fault: UrlFault::Db })
     }
 
-    /// Digits; `None` if there are none, or too many.
+    /// A decimal number; `None` if there is no digit, or the number does not fit into 32 bits.
     fn number(&mut self) -> Option<u32> {
         let start = self.at;
         let mut value = 0_u32;
@@ -258,7 +258,7 @@ impl Reader<'_> {
         (self.at > start).then_some(value)
     }
 
-    /// What is before the first of `stops`, or all.
+    /// Decodes the text up to the first of `stops`, or to the end.
     fn decoded<const N: usize>(&mut self, stops: &[u8]) -> Result<Text<N>, UrlError> {
         let start = self.at;
         let mut text = Text::new();

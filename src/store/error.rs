@@ -1,11 +1,11 @@
-//! Why a limit cannot be made, and why there is no decision.
+//! Errors of making a limit, and of deciding.
 
 use crate::policy::{Kind, PolicyError};
 use crate::redis::{Fault, LinkError, Text, Why};
 use crate::table::TableError;
 use core::fmt;
 
-/// What a server said, or a key's name: printable, and cut at its length.
+/// A server's text or a key's name: at most 96 printable ASCII bytes.
 pub type Message = Text<96>;
 
 /// Why a policy is refused when a limit is made of it.
@@ -14,7 +14,7 @@ pub type Message = Text<96>;
 pub enum LimitError {
     /// The name is empty, longer than [`super::NAME_MOST`], or has bytes other than letters, digits and `_ - . : /`.
     Name,
-    /// The policy is refused everywhere.
+    /// The policy is invalid.
     Policy(PolicyError),
     /// This store does not have the algorithm.
     Unsupported(Kind),
@@ -22,10 +22,10 @@ pub enum LimitError {
     Borrow,
     /// The period is not a whole number of microseconds, which is what the server's clock counts.
     Fraction,
-    /// The policy's numbers are beyond 2^53, up to which the server's are exact: a smaller burst or limit, or a period with
-    /// which the rate has a common divisor, will do.
+    /// The policy's numbers exceed 2^53, up to which the server's are exact. A smaller burst or limit would do, or a limit and a
+    /// period with a greater common divisor.
     TooLarge,
-    /// The memory for it.
+    /// The limit's table cannot be made.
     Table(TableError),
 }
 
@@ -33,32 +33,34 @@ pub enum LimitError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A key of no bytes, or of more than [`super::KEY_MOST`].
+    /// The key is empty or longer than [`super::KEY_MOST`].
     Key,
     /// There is no connection, or it broke.
     Unreachable(LinkError),
-    /// No answer within the time allowed.
+    /// The server did not answer within the store's timeout.
     TimedOut,
-    /// The server is there and cannot serve now.
+    /// The server answered that it cannot serve now.
     Unavailable(Why),
-    /// The server does not let this user in, or do this.
+    /// The server refused this user, or a command of this user. The message is the server's.
     Refused(Message),
-    /// The server is part of a cluster and the key elsewhere: at the node in the message. Not supported.
+    /// The server is part of a cluster, and another node holds the key. The server's message names the node. Clusters are not
+    /// supported.
     Moved(Message),
-    /// At the key, which is named, is something that this store did not put there. Nothing is admitted.
+    /// The named key holds a value that this store did not write. Nothing is admitted or overwritten.
     Foreign(Message),
-    /// The server's script failed.
+    /// The script failed; the message is the server's.
     Script(Message),
-    /// What came is not a server's answer.
+    /// The server's reply is not one of this store's scripts.
     Protocol,
-    /// The command does not fit the connection's memory.
+    /// The command does not fit into the connection's buffer.
     NoRoom,
-    /// The table that keeps the keys.
+    /// The table refused the call.
     Table(TableError),
 }
 
 impl StoreError {
-    /// Whether the request may have been charged: it was sent, and its answer did not come. It is then charged once at most.
+    /// Whether the request may have been charged, once at most: the connection broke, or no proper answer came. `false`: nothing was
+    /// charged.
     pub const fn may_have_charged(&self) -> bool {
         matches!(self, StoreError::Unreachable(_) | StoreError::TimedOut | StoreError::Protocol)
     }
@@ -86,11 +88,17 @@ impl fmt::Display for LimitError {
         match self {
             LimitError::Name => f.write_str("a limit's name is 1 to 64 letters, digits and _ - . : /"),
             LimitError::Policy(why) => f.write_str(why.message()),
-            LimitError::Unsupported(kind) => write!(f, "this store does not have {}", kind.name()),
-            LimitError::Borrow => f.write_str("this store does not have borrow"),
-            LimitError::Fraction => f.write_str("the period is not a whole number of microseconds"),
+            LimitError::Unsupported(kind) => write!(
+                f,
+                "the Redis store does not have algo {}; expected gcra, interval, fixed-window, weighted-window or sliding-log",
+                kind.name()
+            ),
+            LimitError::Borrow => f.write_str("the Redis store does not have borrow"),
+            LimitError::Fraction => {
+                f.write_str("the period is not a whole number of microseconds, which the server's clock counts")
+            }
             LimitError::TooLarge => {
-                f.write_str("the policy's numbers are larger than the server counts exactly (2^53)")
+                f.write_str("the policy's numbers exceed 2^53, up to which the server counts exactly")
             }
             LimitError::Table(why) => write!(f, "{why}"),
         }
@@ -102,14 +110,14 @@ impl fmt::Display for StoreError {
         match self {
             StoreError::Key => f.write_str("a key has 1 to 512 bytes"),
             StoreError::Unreachable(why) => write!(f, "{why}"),
-            StoreError::TimedOut => f.write_str("no answer in time"),
+            StoreError::TimedOut => f.write_str("the server did not answer in time"),
             StoreError::Unavailable(why) => f.write_str(why.message()),
             StoreError::Refused(said) => write!(f, "{}: {said}", Fault::Refused),
             StoreError::Moved(said) => write!(f, "{}: {said}", Fault::Moved),
-            StoreError::Foreign(key) => write!(f, "the key {key} holds something else"),
+            StoreError::Foreign(key) => write!(f, "the key {key} holds a value that tollbar did not write"),
             StoreError::Script(said) => write!(f, "{}: {said}", Fault::Script),
             StoreError::Protocol => write!(f, "{}", Fault::Protocol),
-            StoreError::NoRoom => f.write_str("the command does not fit the connection's memory"),
+            StoreError::NoRoom => f.write_str("the command does not fit into the connection's buffer"),
             StoreError::Table(why) => write!(f, "{why}"),
         }
     }

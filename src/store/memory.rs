@@ -7,7 +7,7 @@ use crate::policy::Policy;
 use crate::table::{Options, PolicyId, Table, TableError};
 use crate::units::NEVER;
 
-/// Limits in this process's memory, each with a table of its own. All algorithms, decided to the nanosecond.
+/// Limits in this process's memory, each with a table of its own. It has all algorithms and decides to the nanosecond.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryStore {
     options: Options,
@@ -16,17 +16,17 @@ pub struct MemoryStore {
 /// A limit and its keys.
 #[derive(Debug)]
 pub struct MemoryLimit {
-    /// `None`: a limit of 0, which needs no states.
+    /// `None`: the limit is 0, which needs no states.
     table: Option<Table>,
 }
 
 impl MemoryStore {
-    /// Each limit has places for `capacity` keys with something to remember at one time; a newcomer that finds none is refused.
+    /// Each limit's table has slots for `capacity` keys that are in use at one time, and the defaults of [`Options::new`].
     pub const fn new(capacity: u64) -> MemoryStore {
         MemoryStore { options: Options::new(capacity) }
     }
 
-    /// The same with tables made in another way.
+    /// Each limit's table is made with `options`.
     pub const fn with(options: Options) -> MemoryStore {
         MemoryStore { options }
     }
@@ -72,7 +72,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// What a limit of 0 answers.
+/// The decision of a limit of 0: never, but for a cost of 0.
 pub(super) fn closed(cost: u64) -> Decision {
     let (verdict, retry_after) = if cost == 0 { (Verdict::Allowed, 0) } else { (Verdict::Never, NEVER) };
     Decision { verdict, reason: Reason::of(verdict), remaining: 0, retry_after, reset_after: 0 }

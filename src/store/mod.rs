@@ -1,4 +1,4 @@
-//! Where limits are kept: one interface over this process's memory and a Redis server.
+//! One interface to keyed limits in this process's memory and in a Redis server.
 //!
 //! ```
 //! use tollbar::store::{MemoryStore, Store};
@@ -13,8 +13,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`RedisStore`] asks the server for each decision, and the server's clock and state are the only ones: so any number of machines share
-//! a limit exactly, at the price of a round trip a decision. What does not wait for the network is [`crate::lease`].
+//! [`RedisStore`] asks the server for each decision. The server's clock and state are the only ones, so any number of machines share
+//! a limit exactly, at the price of a round trip for each decision. [`crate::lease`] decides without waiting for the network.
 
 mod error;
 mod memory;
@@ -33,29 +33,31 @@ pub const NAME_MOST: usize = 64;
 /// The longest key, in bytes.
 pub const KEY_MOST: usize = 512;
 
-/// Keyed limits, wherever they are kept. An error has charged nothing, unless it is one after which nobody knows
-/// ([`StoreError::may_have_charged`]); it never means that the request may pass.
+/// A store of keyed limits. A key has 1 to [`KEY_MOST`] bytes; any other is [`StoreError::Key`].
+///
+/// A call that fails has charged nothing, unless [`StoreError::may_have_charged`] says that it may have. An error never admits the
+/// request.
 pub trait Store {
     /// A policy as this store applies it, with the limit's name.
     type Limit;
 
-    /// Compiles `policy` for this store. `name` tells limits apart: 1 to [`NAME_MOST`] of the letters, digits and `_ - . : /`.
+    /// Compiles `policy` for this store. `name` tells limits apart: 1 to [`NAME_MOST`] letters, digits and `_ - . : /`.
     fn limit(&self, name: &str, policy: &Policy) -> Result<Self::Limit, LimitError>;
 
-    /// Takes `cost` permits of `key` now, or says when. A key has 1 to [`KEY_MOST`] bytes. A cost of 0 asks without charging.
+    /// Takes `cost` permits of `key` now, or says when they could be taken. A cost of 0 charges nothing.
     fn check(&mut self, limit: &Self::Limit, key: &[u8], cost: u64) -> Result<Decision, StoreError>;
 
-    /// What [`Store::check`] would answer. Takes nothing.
+    /// The decision that [`Store::check`] would make now. It takes nothing.
     fn peek(&mut self, limit: &Self::Limit, key: &[u8], cost: u64) -> Result<Decision, StoreError>;
 
-    /// Takes as many permits as there are, up to `most`, and returns how many: exactly those are charged.
+    /// Takes as many permits of `key` as are left, up to `most`, and returns how many it took.
     fn take_up_to(&mut self, limit: &Self::Limit, key: &[u8], most: u64) -> Result<u64, StoreError>;
 
-    /// Forgets `key`: it is as a new one.
+    /// Forgets `key`, which is then as a new key.
     fn reset(&mut self, limit: &Self::Limit, key: &[u8]) -> Result<(), StoreError>;
 }
 
-/// Whether `name` can be a limit's.
+/// Refuses a name that cannot be a limit's.
 fn check_name(name: &str) -> Result<(), LimitError> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/');
     if name.is_empty() || name.len() > NAME_MOST || !name.bytes().all(good) {
@@ -64,7 +66,7 @@ fn check_name(name: &str) -> Result<(), LimitError> {
     Ok(())
 }
 
-/// Whether `key` can be a key.
+/// Refuses an empty key, and one of more than [`KEY_MOST`] bytes.
 fn check_key(key: &[u8]) -> Result<(), StoreError> {
     if key.is_empty() || key.len() > KEY_MOST {
         return Err(StoreError::Key);

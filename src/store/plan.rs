@@ -1,9 +1,10 @@
-//! A policy as the server's scripts have it: whole numbers below 2^53, in microseconds, and what their replies mean.
+//! Compiles a policy to the arguments of the server's scripts (whole numbers below 2^53, times in microseconds), and their replies
+//! to decisions.
 //!
-//! The scripts decide and say what the state is afterwards; the rest of the answer is worked out here, in integers.
+//! A script decides and returns the state after its decision. This module computes the rest of the answer, in integers.
 //!
-//! A bucket is counted in *units*, chosen so that nothing is ever rounded: `rate` of them come with each microsecond and `permit`
-//! of them are a permit, `rate / permit` being the limit over the period in lowest terms.
+//! A bucket counts in *units*, chosen so that nothing is rounded: each step adds `rate` units, and a permit is `permit` units. For
+//! gcra a step is a microsecond, and `rate / permit` is the limit over the period (in microseconds), in lowest terms.
 
 use super::LimitError;
 use crate::decision::{Decision, Reason, Verdict};
@@ -21,20 +22,21 @@ pub(super) static SCRIPTS: [Script; 5] = [
     Script { name: "log", source: include_str!("scripts/log.lua") },
     Script { name: "reset", source: include_str!("scripts/reset.lua") },
 ];
-/// The number of the script that forgets a key.
+/// The index in [`SCRIPTS`] of the script that forgets a key.
 pub(super) const RESET: usize = 4;
-/// Up to here a double counts every whole number.
+/// Up to here every whole number is a double, as Lua's numbers are.
 const EXACT: u64 = 1 << 53;
-/// What is added to the server's clock must leave room for it: 71 years.
+/// The most microseconds that a script adds to the server's clock: 71 years. The sum stays below [`EXACT`].
 const AHEAD_MOST: u64 = 1 << 51;
-/// The most numbers that a script is given after the mode and the cost.
+/// The most arguments of a script after the mode and the cost.
 const NUMBERS: usize = 5;
 
-/// A policy for the scripts. Times in microseconds.
+/// A policy as the scripts take it. Times are microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// A limit of 0.
+    /// A limit of 0, which needs no script.
     Closed,
+    /// scripts/bucket.lua. `tolerance` is the burst and `lacking` what a new key's bucket lacks, both in units.
     Bucket {
         step: NonZeroU64,
         rate: NonZeroU64,
@@ -59,17 +61,20 @@ pub(super) enum Plan {
     },
 }
 
-/// What a script has returned.
+/// What a script returned.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Told {
+    /// 0 allowed, 1 denied, 2 never.
     pub(super) verdict: u64,
+    /// Permits taken.
     pub(super) taken: u64,
     /// The server's time, in microseconds since 1970.
     pub(super) now: u64,
+    /// The state after the decision, as each script's last line says.
     pub(super) state: [u64; 3],
 }
 
-/// What a script is to do.
+/// The mode argument of a script.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Mode {
     Check = 0,
@@ -99,7 +104,7 @@ impl Plan {
         Plan::windows(policy, period).ok_or(LimitError::TooLarge)
     }
 
-    /// The script's number.
+    /// The script's index in [`SCRIPTS`].
     pub(super) fn script(&self) -> usize {
         match self {
             Plan::Closed | Plan::Bucket { .. } => 0,
@@ -124,11 +129,11 @@ impl Plan {
             Plan::Log { period, limit, count_rejected } => [period, limit, u64::from(count_rejected), 0, 0],
         };
         let [a, b, c, d, e] = numbers;
-        // What is more than 2^53 is more than any burst too.
+        // No burst is above 2^53, so a greater cost is denied alike.
         [int(mode as u64), int(cost.min(EXACT)), int(a), int(b), int(c), int(d), int(e)]
     }
 
-    /// The answer in full. `retry_after` and `reset_after` are whole microseconds, rounded up.
+    /// The decision. `retry_after` and `reset_after` are whole microseconds, rounded up.
     pub(super) fn describe(&self, told: &Told, cost: u64) -> Decision {
         let verdict = match told.verdict {
             0 => Verdict::Allowed,
@@ -176,7 +181,7 @@ impl Plan {
         Plan::bucket(NonZeroU64::new(1)?, rate, permit, policy.burst, lacking)
     }
 
-    /// The sums that the script makes must be exact: a debt and a charge, and the clock with the time to fill the bucket.
+    /// `None` if a sum of the script would not be exact: a debt and a charge, or the clock and the time to fill the bucket.
     fn bucket(step: NonZeroU64, rate: NonZeroU64, permit: NonZeroU64, burst: u64, lacking: u64) -> Option<Plan> {
         let tolerance = burst.checked_mul(permit.get())?;
         let sums = tolerance.checked_mul(2)?.checked_add(rate.get())?.checked_add(permit.get())?;
@@ -199,7 +204,7 @@ impl Plan {
                 Plan::Window { period: micros, limit, anchored: policy.anchor == Anchor::First, count_rejected }
             }
             Kind::WeightedWindow => {
-                // The three terms of the comparison.
+                // The script adds up three products of this size at most.
                 let weights = limit.checked_mul(micros)?.checked_mul(3)?;
                 return (exact && weights <= EXACT).then_some(Plan::Weighted { period, limit });
             }
@@ -209,17 +214,20 @@ impl Plan {
     }
 }
 
-/// A weighted window's state.
+/// A weighted window's state. Times are microseconds.
 struct Weighted {
     period: NonZeroU64,
     limit: u64,
+    /// When the running window began.
     start: u64,
+    /// Permits taken in the window before.
     previous: u64,
+    /// Permits taken in the running window.
     current: u64,
 }
 
 impl Weighted {
-    /// Of the limit, times the period.
+    /// What is left of the limit at `now`, in permits times the period.
     fn room(&self, now: u64) -> u64 {
         let period = self.period.get();
         let left = period.saturating_sub(now.saturating_sub(self.start));
@@ -227,7 +235,8 @@ impl Weighted {
         self.limit.saturating_mul(period).saturating_sub(weight)
     }
 
-    /// In this window, or in the next, where what counts now is the last window's; or in the one after, where nothing counts.
+    /// Microseconds until `cost` fits: in this window; or in the next, where this window's count weighs as the previous one; or at
+    /// the start of the one after, where nothing weighs.
     fn retry(&self, now: u64, cost: u64) -> u64 {
         let elapsed = now.saturating_sub(self.start);
         let period = self.period.get();
@@ -241,8 +250,8 @@ impl Weighted {
         at.saturating_sub(now)
     }
 
-    /// How much of the window is over when `previous` weighs no more than what `taken` leaves of the limit, from `elapsed` on;
-    /// `None` if it is over by then.
+    /// The earliest time in the window, in microseconds since its start and not before `elapsed`, at which `previous` weighs no more
+    /// than what `taken` leaves of the limit. `None` if that is not within the window.
     fn fits(&self, previous: u64, taken: u64, elapsed: u64) -> Option<u64> {
         let room = self.limit.checked_sub(taken)?;
         let period = self.period.get();

@@ -1,22 +1,25 @@
 //! Limits in a Redis or Valkey server, one script for each decision.
 //!
-//! The clock is the server's (`TIME`, whole microseconds) and the state the server's, and a script runs alone: so any number of clients
-//! admit together exactly what one limiter would, whatever their own clocks say. A decision is that of the local core
-//! ([`crate::limiter`]) at the server's time, with two differences: `retry_after` and `reset_after` are rounded up to whole
-//! microseconds; and where the local core rounds to fit a word of 64 bits nothing is rounded here (gcra by less than a third of a
-//! nanosecond, where the rate in lowest terms has more than 3,000 permits; the last window's count of a weighted window, where two of
-//! the limit's size do not fit beside the window's number; the start of windows from the first request on, for limits above 8,000).
+//! The server has the clock (`TIME`, whole microseconds) and the state, and runs one script at a time. So any number of clients
+//! together admit exactly what one limiter would, whatever their own clocks say. A decision is that of the local core
+//! ([`crate::limiter`]) at the server's time, with two differences:
+//!
+//! - `retry_after` and `reset_after` are rounded up to whole microseconds.
+//! - Nothing is rounded here where the local core rounds to fit a word of 64 bits. The core rounds gcra by less than a third of a
+//!   nanosecond, if the rate in lowest terms has more than 3,000 permits. It rounds the last window's count of a weighted window, if
+//!   two counts of the limit's size do not fit beside the window's number. It rounds the start of windows anchored at the first
+//!   request, for limits above 8,000.
 //!
 //! | | |
 //! |---|---|
-//! | algorithms | gcra, interval, fixed-window, weighted-window, sliding-log; the others are refused, and `borrow` |
-//! | key | `tollbar:{NAME}:KEY`, the braces being a cluster's hash tag; one key for each decision |
-//! | expiry | not before the key is as good as new, by the clock that the script read (and a millisecond or two after) |
-//! | gcra with `init` | a key is remembered until its bucket is full, and starts with `init` again when it is idle for longer |
-//! | clock set back | waits for it to catch up, but no longer than if all had been used just now: a period, for a weighted window two, or the time in which a bucket fills |
-//! | something else at the key | an error that names it; nothing is admitted, nothing overwritten |
-//! | memory of the server | about 100 bytes a key; a sliding log as much again for each admission in the window |
-//! | needs | Redis 6.2 or any Valkey; an ACL user needs `~tollbar:*`, EVALSHA, SCRIPT LOAD, TIME, and what the scripts in `scripts/` call |
+//! | algorithms | gcra, interval, fixed-window, weighted-window, sliding-log; `limit` refuses the others and `borrow` |
+//! | key | `tollbar:{NAME}:KEY`; the braces are a cluster's hash tag; each decision uses one key |
+//! | expiry | at most about two milliseconds after the key is as good as new, by the clock that the script read; never before |
+//! | gcra with `init` | a key is remembered until its bucket is full; an idle key starts with `init` again after that |
+//! | clock set back | a key waits for the clock to catch up, but no longer than if all its permits had been used just now: a period, for a weighted window two, for a bucket the time to fill |
+//! | another value at the key | an error that names the key; nothing is admitted or overwritten |
+//! | memory of the server | about 100 bytes for each key; a sliding log as much again for each admission in the window |
+//! | needs | Redis 6.2 or any Valkey; an ACL user needs `~tollbar:*`, EVALSHA, SCRIPT LOAD, TIME, and the commands that the scripts in `scripts/` call |
 
 use super::memory::closed;
 use super::plan::{Mode, Plan, Told, RESET, SCRIPTS};
@@ -26,20 +29,21 @@ use crate::decision::Decision;
 use crate::policy::Policy;
 use crate::redis::{Answer, Arg, Fault, Link, LinkError, NoMemory, Session, Url};
 
-/// One connection to a server, made when it is needed, and again when it broke. Calls wait for the answer, [`RedisStore::TIMEOUT`] at most
-/// unless said. For each thread one.
+/// One connection to a server. A call connects if there is no connection, and waits for its answer, by default at most
+/// [`RedisStore::TIMEOUT`]. One thread at a time may use it, so make one for each thread.
 #[derive(Debug)]
 pub struct RedisStore {
     link: Link,
     session: Session,
     /// Nanoseconds that a call may take.
     timeout: u64,
-    /// Who made the connection: a process that was forked from it must not speak on it.
+    /// The process that made the connection. A process forked from it must not use the connection.
     process: libc::pid_t,
+    /// Nanoseconds since 1970 at the last decision; 0: none yet.
     server_time: u64,
 }
 
-/// A policy as the scripts have it, and the beginning of its keys' names.
+/// A policy as the scripts take it, and the prefix of its keys' names.
 #[derive(Clone, Copy, Debug)]
 pub struct RedisLimit {
     plan: Plan,
@@ -49,28 +53,28 @@ pub struct RedisLimit {
 const PREFIX_MOST: usize = NAME_MOST + 16;
 
 impl RedisStore {
-    /// What a call may take unless said: a second.
+    /// The default of [`RedisStore::with_timeout`]: a second, in nanoseconds.
     pub const TIMEOUT: u64 = 1_000_000_000;
 
-    /// Takes the memory for a connection; asks the network for nothing.
+    /// Takes the memory for a connection. It does not connect yet.
     pub fn new(url: &Url) -> Result<RedisStore, NoMemory> {
         let session = Session::new(url, &SCRIPTS, 4096, 0)?;
         Ok(RedisStore { link: Link::new(url), session, timeout: Self::TIMEOUT, process: 0, server_time: 0 })
     }
 
-    /// The same with another time that a call may take at most, looking up a host's name and connecting included, in
-    /// nanoseconds.
+    /// Sets the longest time of a call in nanoseconds, the lookup of the host's name and connecting included. A call that takes
+    /// longer fails with [`StoreError::TimedOut`].
     pub fn with_timeout(mut self, nanos: u64) -> RedisStore {
         self.timeout = nanos;
         self
     }
 
-    /// The server's time at which the last decision was made, in nanoseconds since 1970; 0 before the first.
+    /// The server's time at the last decision, in nanoseconds since 1970; 0 before the first.
     pub fn server_time(&self) -> u64 {
         self.server_time
     }
 
-    /// Closes the connection, if there is one. The next call makes another.
+    /// Closes the connection, if there is one. The next call connects again.
     pub fn close(&mut self) {
         self.link.close();
     }
@@ -80,7 +84,7 @@ impl RedisStore {
         self.call(limit.plan.script(), limit, key, &args)
     }
 
-    /// One script, once.
+    /// Runs one script on one key.
     fn call(&mut self, script: usize, limit: &RedisLimit, key: &[u8], args: &[Arg<'_>]) -> Result<Told, StoreError> {
         check_key(key)?;
         let mut name = Bytes::<{ PREFIX_MOST + KEY_MOST }>::new();
@@ -90,7 +94,7 @@ impl RedisStore {
         if told.is_err()
             && !matches!(told, Err(StoreError::Foreign(_) | StoreError::Unavailable(_) | StoreError::Script(_)))
         {
-            // A late answer must not be taken for the next call's.
+            // The answer may still come. On this connection the next call would take it for its own.
             self.link.close();
         }
         let told = told?;
@@ -106,23 +110,23 @@ impl RedisStore {
             self.session.call(script, &[name], args).map_err(|_| StoreError::NoRoom)?;
             match self.answer(deadline, name)? {
                 Ok(told) => return Ok(told),
-                // Loaded again by now; a server that keeps forgetting is flushed all the time.
+                // The session is loading the script again. A server that forgets it three times more is flushed all the time.
                 Err(Fault::NoScript) if tries < 3 => tries = tries.saturating_add(1),
                 Err(fault) => return Err(StoreError::of(fault, self.session.error_text())),
             }
         }
     }
 
-    /// Makes sure of a connection on which calls can be made.
+    /// Makes a connection that is ready for calls, unless there is one.
     fn connected(&mut self, deadline: u64) -> Result<(), StoreError> {
-        // SAFETY: takes nothing and cannot fail.
+        // SAFETY: getpid takes nothing and cannot fail.
         let process = unsafe { libc::getpid() };
         if self.process != process {
-            // Closes this process's copy of the descriptor, and leaves the other's connection alone.
+            // This closes the child's copy of the descriptor. The parent's connection stays.
             self.link.close();
             self.process = process;
         }
-        // A server that has closed the connection meanwhile is noticed before anything is asked of it.
+        // The read finds out, before anything is sent, that the server has closed the connection.
         if self.link.is_open() && self.session.is_ready() && self.receive().is_ok() && self.session.next().is_none() {
             return Ok(());
         }
@@ -144,7 +148,7 @@ impl RedisStore {
         }
     }
 
-    /// The answer to the one call that has none.
+    /// Waits for the answer to the one outstanding call.
     fn answer(&mut self, deadline: u64, name: &[u8]) -> Result<Result<Told, Fault>, StoreError> {
         loop {
             match self.session.next() {
@@ -156,7 +160,7 @@ impl RedisStore {
         }
     }
 
-    /// Moves bytes, waiting for the socket once.
+    /// Writes, waits for the socket once, and reads.
     fn turn(&mut self, deadline: u64) -> Result<(), StoreError> {
         if !self.session.output().is_empty() {
             let n = self.link.write(self.session.output())?;
@@ -224,7 +228,7 @@ impl Store for RedisStore {
     }
 }
 
-/// What a script has returned: 3 for a key that holds something else.
+/// Decodes what a script returned. Its first number is the verdict: 0 allowed, 1 denied, 2 never, 3 another value at the key.
 fn told(answer: &Answer<'_>, name: &[u8]) -> Result<Told, StoreError> {
     let number = |n: usize| answer.int(n).and_then(|value| u64::try_from(value).ok());
     let verdict = number(0).ok_or(StoreError::Protocol)?;
@@ -236,7 +240,7 @@ fn told(answer: &Answer<'_>, name: &[u8]) -> Result<Told, StoreError> {
     Ok(Told { verdict, taken, now, state })
 }
 
-/// Bytes in a fixed place. What does not fit is left out; the places here are as large as what may come.
+/// At most `N` bytes. Further bytes are dropped; each `N` here is the longest name or key.
 #[derive(Clone, Copy, Debug)]
 struct Bytes<const N: usize> {
     bytes: [u8; N],

@@ -1,6 +1,6 @@
--- A token bucket, and one that is refilled in steps. KEYS: the key. A step is so many microseconds of this server's clock (1 for
--- gcra, the period for interval) and brings `rate` units; a permit is `permit` units. The value is "step debt": what was
--- lacking from a full bucket, in units, at that step. All numbers stay below 2^53, where Lua's are exact.
+-- A token bucket (gcra), and a bucket that is refilled in steps (interval). KEYS: the key. A step is `step` microseconds of this
+-- server's clock (1 for gcra, the period for interval) and adds `rate` units; a permit is `permit` units. The value is "step debt":
+-- the units that a full bucket lacked at that step. All numbers stay below 2^53, up to which Lua's are exact.
 local mode, cost = ARGV[1], tonumber(ARGV[2])
 local step, rate, permit = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local tolerance, lacking = tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -16,7 +16,7 @@ if type(value) == 'string' then
   if not at or #value > 33 then
     return { 3 }
   end
-  -- A key of a greater burst before: it is empty, not more than that.
+  -- A debt under a former, greater burst counts as an empty bucket at most.
   debt = math.min(tonumber(owed), tolerance)
   local gone = clock - tonumber(at)
   if gone * rate < debt then
@@ -25,7 +25,7 @@ if type(value) == 'string' then
     debt = 0
   end
   if debt > tolerance then
-    -- The clock was set back by more than it takes to fill the bucket. It is empty, and fills from now on.
+    -- The clock was set back, so the stored step is ahead of it. The bucket counts as empty, and fills from now on.
     debt, write = tolerance, true
   end
 elseif value then
@@ -34,7 +34,7 @@ elseif value then
   end
   return value
 else
-  -- A bucket that starts without its burst begins to fill with the first request, admitted or not.
+  -- A bucket that does not start full begins to fill with the first request, allowed or denied.
   write = lacking > 0 and cost > 0
 end
 
@@ -61,7 +61,7 @@ if write and mode ~= '1' then
   if over > 0 then
     full = full + 1
   end
-  -- By the clock that was read here, since the one that PX counts from may be older. Whole milliseconds, and one more.
+  -- PXAT by the clock read above: PX would count from an older time. Rounded up to milliseconds, and one more.
   redis.call('SET', KEYS[1], string.format('%.0f %.0f', clock, debt), 'PXAT', string.format('%.0f', math.ceil(full * step / 1000) + 1))
 end
 return { verdict, taken, now, debt }

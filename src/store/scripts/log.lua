@@ -1,6 +1,7 @@
--- The time of each admission in the last period. KEYS: the key. A sorted set: the score is when, in microseconds of this
--- server's clock; the member is "total permits": all permits entered so far, to 16 digits, and this admission's. So what is in the
--- window is the newest total less the oldest one's. All numbers stay below 2^53, where Lua's are exact.
+-- A log of the admissions in the last period. KEYS: the key, a sorted set with an entry for each admission. The score is its time
+-- in microseconds of this server's clock. The member is "total permits": all permits entered so far, to 16 digits, and this
+-- admission's. So the permits in the window are the newest total less the oldest total, and the oldest's permits. All numbers stay
+-- below 2^53, up to which Lua's are exact.
 local mode, cost = ARGV[1], tonumber(ARGV[2])
 local period, limit, count_rejected = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
 local key = KEYS[1]
@@ -24,8 +25,8 @@ if newest.err then
   end
   return newest
 end
--- A clock that was set back is at the newest time entered. Where that is more than a period, all that is in the window is
--- taken to have been entered now.
+-- If the clock was set back, the request is judged at the newest time entered. If that is more than a period ahead, all permits in
+-- the window count as entered now.
 local total, judged, used, lost, latest = 0, now, 0, false, now
 if newest[1] then
   local last = tonumber(newest[2])
@@ -83,7 +84,7 @@ if mode ~= '1' and enter then
   end
   redis.call('ZREMRANGEBYSCORE', key, '-inf', whole(judged - period))
   if count_rejected then
-    -- No more than the newest of them count.
+    -- Refused requests can make the window hold more than the limit. Only the newest `limit` permits count.
     local first = redis.call('ZRANGE', key, 0, 0)
     while first[1] and parse(first[1]) <= total - limit do
       redis.call('ZREMRANGEBYRANK', key, 0, 0)
@@ -92,7 +93,7 @@ if mode ~= '1' and enter then
   end
 end
 
--- When the permits have left that are in the way.
+-- The request fits when the first entry whose total is at least total + cost - limit has left the window. Binary search finds it.
 local retry = 0
 if verdict == 1 then
   if lost then
@@ -115,8 +116,8 @@ if used > 0 then
   reset = latest + period - now
 end
 if mode ~= '1' and enter then
-  -- By the clock that was read here. Whole milliseconds, and one more. Last of all: should that time have come by now, the key is
-  -- gone with this.
+  -- By the clock read above, rounded up to milliseconds, and one more. It is the last command on the key, because it deletes the key
+  -- if that time has passed.
   redis.call('PEXPIREAT', key, whole(math.ceil((judged + period) / 1000) + 1))
 end
 return { verdict, taken, now, math.min(used, limit), retry, reset }

@@ -1,5 +1,5 @@
--- Two windows, weighted. KEYS: the key. The value is "start previous current": when the running window began, in microseconds
--- of this server's clock, and the permits taken in the one before it and in it. All numbers stay below 2^53, where Lua's are exact.
+-- A weighted window. KEYS: the key. The value is "start previous current": when the running window began, in microseconds of this
+-- server's clock, and the permits taken in the window before it and in it. All numbers stay below 2^53, up to which Lua's are exact.
 local mode, cost = ARGV[1], tonumber(ARGV[2])
 local period, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
 
@@ -22,13 +22,13 @@ if type(value) == 'string' then
   elseif began + period == start then
     previous = since
   elseif began > start + period then
-    -- The clock was set back by more than a period: it is this window that has been used, not one to come.
+    -- The clock was set back by more than a period: the counts are taken for the running window's, and not for a future one's.
     previous, current, write = before, since, true
   elseif began > start then
-    -- It was set back by less: judged at the start of the later window.
+    -- The clock was set back by less: the request is judged at the start of the stored window.
     start, elapsed, previous, current = began, 0, before, since
   elseif began + 2 * period > now then
-    -- Of another period before. What it counted counts in full.
+    -- The stored window began under a former policy, with another period. Its counts weigh in full.
     current = math.min(before + since, limit)
   end
 elseif value then
@@ -59,7 +59,7 @@ if write and mode ~= '1' then
   if current > 0 then
     over = over + period
   end
-  -- By the clock that was read here. Whole milliseconds, and one more.
+  -- PXAT by the clock read above, rounded up to milliseconds, and one more.
   redis.call('SET', KEYS[1], string.format('%.0f %.0f %.0f', start, previous, current), 'PXAT', string.format('%.0f', math.ceil(over / 1000) + 1))
 end
 return { verdict, taken, now, start, previous, current }

@@ -1,5 +1,5 @@
--- A fixed window. KEYS: the key. The value is "start used": when the window began, in microseconds of this server's clock, and
--- how many permits of it have been taken. All numbers stay below 2^53, where Lua's are exact.
+-- A fixed window. KEYS: the key. The value is "start used": when the window began, in microseconds of this server's clock, and the
+-- permits taken in it. All numbers stay below 2^53, up to which Lua's are exact.
 local mode, cost = ARGV[1], tonumber(ARGV[2])
 local period, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
 local anchored, count_rejected = ARGV[5] == '1', ARGV[6] == '1'
@@ -19,7 +19,7 @@ if type(value) == 'string' then
   end
   began, taken = tonumber(began), math.min(tonumber(taken), limit)
   if began > now + period then
-    -- The clock was set back by more than a period: it is this window that has been used, not one to come.
+    -- The clock was set back by more than a period: the count is taken for the running window's, and not for a future one's.
     used, write = taken, true
   elseif now < began + period then
     start, used = began, taken
@@ -49,7 +49,7 @@ elseif count_rejected and mode ~= '1' and used < limit then
 end
 
 if write and mode ~= '1' then
-  -- By the clock that was read here. Whole milliseconds, and one more.
+  -- PXAT by the clock read above, rounded up to milliseconds, and one more.
   redis.call('SET', KEYS[1], string.format('%.0f %.0f', start, used), 'PXAT', string.format('%.0f', math.ceil((start + period) / 1000) + 1))
 end
 return { verdict, taken, now, start, used }
