@@ -1,7 +1,7 @@
-//! A node whose memory somebody scribbles on: whatever is in it, every call comes back, and none panics or leaves the memory. What
-//! it answers may be wrong then.
+//! Overwrites words of a node's memory at random. Every call must return, none may panic or leave the memory. Its answers may be
+//! wrong then.
 //!
-//! `LEASE_ROUNDS=n` makes it n times as long. The seeds are fixed; a failure tells its round.
+//! `LEASE_ROUNDS=n` runs n times as many rounds. The seeds are fixed, and a failure names its round.
 
 mod common;
 
@@ -16,14 +16,14 @@ use tollbar::lease::bucket::{Ask, Grant};
 use tollbar::lease::{Client, Driver, Node, NodeError, Options};
 use tollbar::redis::Url;
 
-/// Keys that the node knows.
+/// The number of keys in use.
 const KEYS: u64 = 300;
-/// The calls of a round are few enough for some milliseconds. An idle machine is a thousand times faster than this.
+/// A round takes some milliseconds on an idle machine. After this time it counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Words that nobody may touch, before and after the node's.
+/// Guard words before and after the node's memory, which no call may write.
 const GUARD: usize = 1024;
 const UNTOUCHED: u64 = 0x5eed_5eed_5eed_5eed;
-/// Where a node's header, ring and lines are, in words: see src/lease/layout.rs. The first 29 words are what never changes.
+/// The header, ring and lines of a node, in words (src/lease/layout.rs). The first 29 words are the part that never changes.
 const FIXED: std::ops::Range<u64> = 0..29;
 const HEADER: std::ops::Range<u64> = 29..192;
 const RING: std::ops::Range<u64> = 512..512 + 8 + 64 * 16;
@@ -33,7 +33,7 @@ fn rounds() -> u64 {
     10_000 * std::env::var("LEASE_ROUNDS").map_or(1, |n| n.parse::<u64>().unwrap())
 }
 
-/// Ends the program if a round does not end: a thread that spins cannot be ended by itself.
+/// Aborts the program if a round hangs, because a spinning thread cannot be stopped alone.
 struct Watchdog(Arc<Mutex<(u64, String)>>);
 
 impl Watchdog {
@@ -127,7 +127,7 @@ fn options() -> Options {
     Options { capacity: 256, ..Options::new(2) }
 }
 
-/// A node in use: leases, dry keys, messages that nobody has read.
+/// A node in use: with leases, exhausted keys, and messages that the client has not read.
 fn used() -> (Memory, Vec<u64>) {
     let policy = policy("100/s burst 50");
     let memory = Memory::new(Node::bytes_for(&policy, &options()).unwrap() as usize);
@@ -139,15 +139,15 @@ fn used() -> (Memory, Vec<u64>) {
     (memory, image)
 }
 
-/// Damages some words. Most new values are such as could be there: other words of the node, and what is near.
+/// Damages some words. Most new values are plausible: other words of the node, and values near the old one.
 fn scribble(memory: &Memory, image: &[u64], rng: &mut Rng) -> String {
     let mut told = String::new();
-    // One word mostly, so that what goes wrong is not hidden by another.
+    // Mostly one word, so that one damage does not hide another.
     let words = rng.pick(&[1, 1, 1, 2, 3, 10, 100, 2000]);
     let area = rng.below(8);
     for n in 0..words {
         let range = match if rng.one_in(4) { rng.below(8) } else { area } {
-            // Read once, when a node is attached: damaged less often.
+            // Only attaching reads this part, so it is damaged less often.
             0 if rng.one_in(8) => FIXED,
             0 | 1 => HEADER,
             2..=4 => RING,
@@ -175,7 +175,7 @@ fn scribble(memory: &Memory, image: &[u64], rng: &mut Rng) -> String {
     format!("{words} words:{told}")
 }
 
-/// Every call of callers and of the one who asks, at whatever time, with whatever answers.
+/// Makes every call of callers and of the driver, at random times and with random answers.
 fn every_call(node: &Node, driver: &mut Driver, rng: &mut Rng, calls: u64) {
     let mut now = node.now() | 1 << 40;
     for _ in 0..calls {
@@ -211,7 +211,7 @@ fn every_call(node: &Node, driver: &mut Driver, rng: &mut Rng, calls: u64) {
         (node.stats(), node.circuit(now), node.capacity(), node.name().len(), node.terms().charge(3), Ask::default());
 }
 
-/// A client ticks: its store is not there.
+/// Ticks a client whose store does not exist.
 fn ticks(node: &Node) {
     if let Ok(mut client) = Client::new(node, &Url::parse("unix:/nonexistent/redis.sock").unwrap()) {
         for _ in 0..3 {
@@ -236,7 +236,7 @@ fn whatever_is_in_its_memory_every_call_comes_back() {
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             every_call(&node, &mut driver, &mut rng, 40);
             ticks(&node);
-            // And for one who comes to it as it is then.
+            // The same for a node that is attached to the damaged memory.
             match memory.attach() {
                 Ok(node) => {
                     attached += 1;
@@ -252,7 +252,7 @@ fn whatever_is_in_its_memory_every_call_comes_back() {
     assert!(attached > 0 && refused > 0);
 }
 
-/// Threads use the node while its words change under them: also between two looks of one call.
+/// Threads use the node while its words change, also between two reads of one call.
 #[test]
 fn whatever_changes_in_its_memory_meanwhile_every_call_comes_back() {
     let (memory, image) = used();
@@ -284,7 +284,7 @@ fn whatever_changes_in_its_memory_meanwhile_every_call_comes_back() {
     assert!(memory.guards_are_whole());
 }
 
-/// A ring with a damaged word loses messages for a time, not for ever: after some seconds what callers say arrives again.
+/// A ring with a damaged word loses messages for some seconds and then works again.
 #[test]
 fn a_damaged_ring_is_used_again() {
     let policy = policy("100/s burst 50");
@@ -294,11 +294,11 @@ fn a_damaged_ring_is_used_again() {
             // SAFETY: as `attach`.
             let node =
                 unsafe { Node::init_in(memory.node(), memory.words * 8, "scribbled", &policy, &options()) }.unwrap();
-            // With room for keys whose debts nobody is told.
+            // Room for keys whose debts no store is told.
             let mut driver = Driver::new(8192, 5).unwrap();
             memory.word(at).store(value, Ordering::Relaxed);
             let mut now = node.now();
-            // Each of the 64 places may be taken for one of a dead writer's, for a second.
+            // The reader may wait a second for each of the 64 places, as for a dead writer.
             for turn in 0..90_u64 {
                 node.check_at(&turn.to_le_bytes(), now, 1);
                 driver.collect(&node, now);

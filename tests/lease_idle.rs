@@ -1,4 +1,4 @@
-//! Keys that were idle: what is refused before the store has answered, and what it is called.
+//! Idle keys: how many of the first requests are denied before the store has answered, and with which reason.
 
 mod common;
 #[path = "lease/site.rs"]
@@ -11,13 +11,13 @@ use tollbar::Reason;
 
 const KEYS: u64 = 500;
 
-/// Of six requests of each idle key, one every `gap`: how many of the first, second, ... were refused, and for another reason than
-/// that the answer was missing.
+/// Makes six requests of each idle key, one every `gap`. Returns how many of the first, second, … requests were denied, and how many
+/// denials had another reason than `Pending`.
 fn refused(text: &str, nodes: u32, gap: u64) -> ([u64; 6], u64) {
     let mut site = Site::new(&policy(text), &Options::new(nodes));
     let (mut refused, mut otherwise, mut rng) = ([0; 6], 0, Rng(5));
     for key in 0..KEYS {
-        // Long enough for the client to tick slowly again, at any moment between two ticks.
+        // Long enough for the client to tick slowly again; the request comes at a random time between two ticks.
         site.pass(200 * MS + rng.below(4 * MS));
         for refused in &mut refused {
             let told = site.check(key);
@@ -29,8 +29,8 @@ fn refused(text: &str, nodes: u32, gap: u64) -> ([u64; 6], u64) {
     (refused, otherwise)
 }
 
-/// The store has the whole burst, so a request passes as soon as an answer can have come: within the client's pause of 4 ms and a round
-/// trip of 1 ms. Who is refused before that is told that the answer is missing.
+/// The store has the whole burst, so a request is allowed once an answer can have come: after the client's pause of 4 ms and a round
+/// trip of 1 ms. A request that is denied before that gets the reason `Pending`.
 #[test]
 fn an_idle_key_waits_for_one_answer_at_most() {
     println!("per cent refused, 1st to 6th request of an idle key, round trip 1 ms");
@@ -41,8 +41,8 @@ fn an_idle_key_waits_for_one_answer_at_most() {
             let (counts, otherwise) = refused(text, nodes, gap);
             let cents = counts.map(|count| count * 100 / KEYS);
             println!("{text}, {nodes} nodes, every {:.1} ms: {cents:?}", gap as f64 / 1e6);
-            assert_eq!(otherwise, 0, "the store has never said no");
-            assert_eq!(counts[0], 0, "the node's own bucket has the first");
+            assert_eq!(otherwise, 0, "the store never refused");
+            assert_eq!(counts[0], 0, "the reserve admits the first request");
             if gap > 5 * MS {
                 assert_eq!(counts, [0; 6]);
             }
@@ -50,7 +50,7 @@ fn an_idle_key_waits_for_one_answer_at_most() {
     }
 }
 
-/// Who waits as long as is told passes: one round trip, and not the policy's time.
+/// A caller that waits for `retry_after` is allowed then. The wait is one round trip, and not the policy's time.
 #[test]
 fn waiting_as_told_is_enough() {
     let mut site = Site::new(&policy("100/min burst 100"), &Options::new(10));

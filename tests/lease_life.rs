@@ -1,4 +1,4 @@
-//! What the life of a lease costs and brings, in virtual time: questions to the store for each decision.
+//! What the life of a lease costs: questions to the store for each decision, in virtual time.
 
 mod common;
 #[path = "lease/site.rs"]
@@ -8,8 +8,8 @@ use common::{policy, Rng, MS, SEC};
 use site::Site;
 use tollbar::lease::{Options, Terms};
 
-/// Questions for a hundred decisions about 1,000 keys that come with equal chance, 50,000 a second for ten seconds; and how many
-/// were refused.
+/// Questions for a hundred decisions about 1,000 keys of equal chance, at 50,000 decisions a second for ten seconds; and how many
+/// were denied.
 fn questions(text: &str, life: u64) -> (f64, u64) {
     const DECISIONS: u64 = 500_000;
     let mut site = Site::new(&policy(text), &Options { life, capacity: 1 << 16, ..Options::new(1) });
@@ -22,7 +22,7 @@ fn questions(text: &str, life: u64) -> (f64, u64) {
     (site.asked as f64 * 100.0 / DECISIONS as f64, refused * 100 / DECISIONS)
 }
 
-/// The life that is chosen is long enough for leases to save questions, where the burst has room for it.
+/// The default life is long enough for leases to save questions, if the burst has room for it.
 #[test]
 fn the_chosen_life_spares_the_store() {
     println!("100/s burst 1000, 1,000 keys, 50 requests a second and key");
@@ -36,7 +36,8 @@ fn the_chosen_life_spares_the_store() {
     assert!(tried[4].0 * 4.0 < tried[0].0 && tried[4].1 <= tried[0].1, "{tried:?}");
 }
 
-/// A sixteenth of the time in which the burst comes back, 4 s at most; for bursts that come back within 0.8 s what it costs less.
+/// The default life is a sixteenth of the time in which the burst refills, at most 4 s. For bursts that refill within 0.8 s it is
+/// 50 ms or a quarter of that time, whichever is shorter.
 #[test]
 fn the_life_that_is_chosen() {
     for (text, millis) in [
@@ -53,7 +54,7 @@ fn the_life_that_is_chosen() {
     }
 }
 
-/// What exactness takes off the burst: the life, twice the patience where there are debts, and two overdrafts of each machine.
+/// Exactness takes off the burst: the life; with overdrafts also twice the patience, and two overdrafts of each machine.
 #[test]
 fn what_exactness_costs() {
     for (text, life, overdraft, patience, micros) in [
@@ -66,7 +67,7 @@ fn what_exactness_costs() {
         let burst = policy(text).burst * policy(text).period / policy(text).limit / 1000;
         assert_eq!((terms.patience(), burst - terms.cap), (patience, micros + 1), "{text}, overdraft {overdraft}");
     }
-    // A burst that comes back in 10 ms has no room for debts: none are made unless they are asked for, and then it is refused.
+    // A burst that refills in 10 ms has no room for debts. The default overdraft is 0, and a given overdraft is refused.
     let brief = policy("10000/s burst 100");
     assert_eq!(Terms::new(&brief, &Options::new(2)).expect("terms").overdraft, 0);
     assert!(Terms::new(&brief, &Options { overdraft: 6, ..Options::new(2) }).is_err());

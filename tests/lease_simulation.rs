@@ -1,11 +1,10 @@
-//! Leases under an adversary, in virtual time: the bound is searched for violations.
+//! Searches the bound of leases for violations, under an adversary in virtual time.
 //!
-//! The nodes and the arithmetic of the store are the ones that are shipped; simulated are the clock, the network and the
-//! faults: lost and late messages, cut connections, killed nodes, a store that is flushed, restarted empty or with an old file, stopped,
-//! or finds a strange value, and whose clock steps.
+//! The nodes and the store's arithmetic are the shipped ones. The clock, the network and the faults are simulated: lost and late
+//! messages, cut connections, killed nodes; a store that is flushed, restarted empty or with an old file, stopped, or finds a foreign
+//! value; and steps of the store's clock.
 //!
-//! A search that comes nowhere near the bound would not see it broken, so every search says how near it came, and must
-//! come near enough.
+//! A search that stays far below the bound would not see a small violation. So every search must come to 95 % of the bound.
 
 mod common;
 #[path = "lease/store.rs"]
@@ -29,7 +28,7 @@ fn kind(policy: &str, overdraft: u64, nodes: u32, life: u64) -> Kind {
     (policy.parse().expect("a policy"), options)
 }
 
-/// Policies by what a search of them is about. Each list has one at least of which nearly the whole burst can be had at once.
+/// Policies, grouped by what a search of them is about. In each group at least one policy allows nearly the whole burst at once.
 fn cases() -> [(&'static str, Vec<Kind>); 5] {
     [
         (
@@ -66,10 +65,10 @@ fn cases() -> [(&'static str, Vec<Kind>); 5] {
     ]
 }
 
-/// What the adversary usually may do.
+/// The adversary's powers in most searches.
 const USUAL: Powers = Powers { clock: false, kills: true, losses: true };
 
-/// How a search went.
+/// The outcome of a search.
 struct Found {
     /// The schedule that broke the bound, if one did.
     violation: Option<String>,
@@ -77,7 +76,7 @@ struct Found {
     worst: f64,
 }
 
-/// Runs schedules until one breaks the bound, which `bound` gives for a world's schedule.
+/// Runs schedules until one breaks the bound. `bound` gives the bound of a world's schedule.
 fn search(kinds: &[Kind], powers: Powers, schedules: u64, bound: &dyn Fn(&World) -> f64, seed: u64) -> Found {
     const EACH: u64 = 250;
     let (mut worst, mut admitted) = (0.0_f64, 0);
@@ -85,7 +84,7 @@ fn search(kinds: &[Kind], powers: Powers, schedules: u64, bound: &dyn Fn(&World)
         let seed = seed << 32 | world;
         let (tried, broken) = live(kinds, powers, EACH.min(schedules), bound, seed, false);
         if let Some(most) = broken {
-            // Once more, to tell what happened.
+            // Repeats the schedule with a log.
             let log = live(kinds, powers, EACH, bound, seed, true).0.log.join("\n");
             let violation = Some(format!("{kinds:?}\nseed {seed:#x}: {} above {most}\n{log}", tried.worst()));
             return Found { violation, worst: tried.worst() };
@@ -97,7 +96,7 @@ fn search(kinds: &[Kind], powers: Powers, schedules: u64, bound: &dyn Fn(&World)
     Found { violation: None, worst }
 }
 
-/// The schedules of one world, up to the first that breaks the bound, with the bound.
+/// Runs the schedules of one world, up to the first that breaks the bound. Returns the world and the broken bound.
 fn live(
     kinds: &[Kind],
     powers: Powers,
@@ -126,7 +125,7 @@ fn search_all(powers: Powers, each: u64, bound: impl Fn(&Kind, &World) -> f64, s
     for (what, kinds) in cases() {
         let mut nearest = 0.0_f64;
         for kind in kinds {
-            // A machine alone brings back a key that the store has evicted; one that comes in its place cannot.
+            // A machine that runs alone restores a key that the store has evicted. A machine that replaces it cannot.
             let powers = Powers { kills: powers.kills && kind.1.nodes > 1, ..powers };
             let found = search(&[kind], powers, each, &|world| bound(&kind, world), seed);
             if let Some(violation) = found.violation {
@@ -153,7 +152,7 @@ fn exact_mode_is_never_above_the_policy() {
     println!("{} schedules, no violation", each * 16);
 }
 
-/// The correction is needed, and the search would see it missing.
+/// Without the correction the search finds a violation: the correction is needed, and the search is strong enough.
 #[test]
 fn without_the_correction_a_violation_is_found_at_once() {
     for (_, kinds) in &cases()[..2] {
@@ -165,7 +164,7 @@ fn without_the_correction_a_violation_is_found_at_once() {
     }
 }
 
-/// Without it the bound is greater, by what leases and overdrafts carry.
+/// Without the correction a greater bound holds: the burst and what leases and overdrafts carry.
 #[test]
 fn without_the_correction_the_greater_bound_holds() {
     for (what, kinds) in &cases()[..2] {
@@ -186,9 +185,8 @@ fn without_the_correction_the_greater_bound_holds() {
     }
 }
 
-/// Whatever the server's clock does, the time of the data is never further ahead of the true one than it was by a lease's life, the time
-/// that a question takes and a thousandth of what has passed, and what is admitted follows it. Time that was withheld may be given back:
-/// `rise` has it, too.
+/// Whatever the server's clock does, the data's time gains on the true time at most a lease's life, the way of a question and a
+/// thousandth of the time that passes, and what is admitted follows it. Time that was withheld may come back; `rise` includes it.
 #[test]
 fn a_clock_that_lies_gives_a_lifes_worth_once() {
     let powers = Powers { clock: true, kills: false, losses: false };
@@ -209,7 +207,7 @@ fn a_clock_that_lies_gives_a_lifes_worth_once() {
     assert!(farthest.get() >= 95, "the clock was ahead by {} % of a life only", farthest.get());
 }
 
-/// Machines of which all take what there is, at 1000/s, for so many seconds; what was admitted in each tenth of a second.
+/// Runs machines that all take whatever they can, at 1000/s, for so many seconds. Returns what was admitted in each tenth of a second.
 fn flooded(seconds: u64, step: impl FnMut(&mut World, u64)) -> (World, Vec<u64>) {
     let kind = kind("1000/s burst 500", 10, 3, 0);
     let kind = (kind.0, Options { rescue: Rescue::Share, ..kind.1 });
@@ -219,15 +217,16 @@ fn flooded(seconds: u64, step: impl FnMut(&mut World, u64)) -> (World, Vec<u64>)
     (world, tenths)
 }
 
-/// All of the rate after second `from`, but for `but` in a hundred; in each second some leases' worth may be lacking that the next has.
+/// Checks that after second `from` the full rate was admitted, but for `but` in a hundred. A second may lack some leases' worth that
+/// the next second has.
 fn whole(tenths: &[u64], from: usize, but: u64) {
     let each: Vec<u64> = tenths[from * 10..].chunks_exact(10).map(|second| second.iter().sum()).collect();
     assert!(each.iter().all(|second| *second >= 950 - 10 * but), "{each:?}");
     assert!(each.iter().sum::<u64>() >= (990 - 10 * but) * each.len() as u64, "{each:?}");
 }
 
-/// Whatever befalls the store, all of the rate a second after it is over, and never more than the policy; and a store that answers
-/// again is taken up within a probe's interval, the question's and the answer's way, and a turn of the driver.
+/// A second after each fault of the store the machines admit the full rate, and never more than the policy. They use a store that
+/// answers again within a probe's interval, the question's and the answer's way, and a turn of the driver.
 #[test]
 fn after_every_fault_all_of_the_rate() {
     type Fault = (&'static str, fn(&mut World));
@@ -239,7 +238,7 @@ fn after_every_fault_all_of_the_rate() {
         ("a machine replaced", |world| world.replace(0, 0)),
     ];
     for (what, fault) in faults {
-        // Twice, a second apart: what was stopped goes on.
+        // Twice, a second apart: the second fault continues a stopped store.
         let (mut done, mut back) = (0, None);
         let (world, tenths) = flooded(10, |world, at| {
             if at / 1_000_000_000 == 3 + done && done < 2 {
@@ -258,7 +257,7 @@ fn after_every_fault_all_of_the_rate() {
     }
 }
 
-/// One step back, after three seconds: the fleet is at its full rate after a life and the grace at the latest, and nothing is admitted
+/// One step back, after three seconds: the fleet is at its full rate again after at most a life and the grace, and admits nothing
 /// beyond the burst.
 #[test]
 fn after_a_step_back_all_of_the_rate() {
@@ -276,7 +275,7 @@ fn after_a_step_back_all_of_the_rate() {
     }
 }
 
-/// Steps to and fro, ten times a second: nearly all of the rate, and a life's worth more at most.
+/// Steps to and fro, ten times a second: the fleet admits nearly its full rate, and at most a life's worth more.
 #[test]
 fn steps_to_and_fro() {
     for by in [200_000, 2_000_000, 3_600_000_000_i64] {
@@ -291,7 +290,7 @@ fn steps_to_and_fro() {
     }
 }
 
-/// A server whose clock stands still answers "nothing" without end. The nodes go on at their shares, and say why.
+/// A server whose clock stands still grants nothing without end. The nodes go on at their shares, and their clients say why.
 #[test]
 fn a_clock_that_stands_still_is_a_fault() {
     let (world, tenths) = flooded(20, |world, at| match at / 1_000_000_000 {
@@ -313,8 +312,8 @@ fn a_clock_that_stands_still_is_a_fault() {
     assert_eq!((world.closed(), world.notices().len()), (3, 0));
 }
 
-/// A name behind which there are ever other servers with the same data. Each takes them for data that have been lost: all keys are empty for
-/// ever. Nothing in an answer is wrong, only that there is never anything.
+/// A name that always leads to another server with the same data. Each server takes its data for lost, so all keys stay empty. Each
+/// answer by itself is right, but none grants anything.
 #[test]
 fn a_store_that_never_grants_is_a_fault() {
     let (mut opened, mut said) = (None, 0);

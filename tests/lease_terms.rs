@@ -1,4 +1,5 @@
-//! Machines that disagree about a limit while a change is rolled out: never more than by one of their terms alone, in virtual time.
+//! Machines with different terms of one limit, during a roll-out, in virtual time. Together they never admit more than the stricter
+//! terms allow.
 
 mod common;
 #[path = "lease/store.rs"]
@@ -20,7 +21,7 @@ fn kind(policy: &str, overdraft: u64, nodes: u32, life: u64) -> Kind {
     (policy.parse().expect("a policy"), options)
 }
 
-/// A store with one key, asked at times of the test's.
+/// A store with one key, asked at times that the test chooses.
 struct Bucket {
     record: Option<Record>,
     tat: Option<u64>,
@@ -43,7 +44,7 @@ impl Bucket {
 
 const SECOND: u64 = 1_000_000;
 
-/// Two machines ask in turn, two thousand times in a second, one of which knows a smaller burst.
+/// Two machines ask in turn, two thousand times in a second. One of them has a smaller burst.
 #[test]
 fn two_bursts_in_turn_admit_the_smaller() {
     for (one, other) in [("1000/s burst 900", "1000/s burst 500"), ("1000/s burst 500", "1000/s burst 900")] {
@@ -56,7 +57,7 @@ fn two_bursts_in_turn_admit_the_smaller() {
         let full = begin + 5 * SECOND;
         let mut mixed = 0;
         for turn in 0..2000 {
-            // The smaller one first, which is heard of then.
+            // The machine with the smaller burst asks first, so the store knows of it.
             let asker = if (turn % 2 == 0) == (other.0.burst < one.0.burst) { &other } else { &one };
             mixed += u64::from(bucket.ask(asker, full + turn * 500).mixed);
         }
@@ -64,11 +65,11 @@ fn two_bursts_in_turn_admit_the_smaller() {
             Terms::new(if one.0.burst < other.0.burst { &one.0 } else { &other.0 }, &one.1).expect("terms").most;
         assert!(bucket.granted <= least + 1000, "{} of {}", bucket.granted, least + 1000);
         assert!(bucket.granted >= least + 950, "{} of {}", bucket.granted, least + 1000);
-        assert_eq!(mixed, 1000, "who has the greater is told so");
+        assert_eq!(mixed, 1000, "each answer to the machine with the greater burst says so");
     }
 }
 
-/// The greater burst is in force when nobody has asked by the smaller for two seconds, and the smaller at once.
+/// A smaller burst is in force at once. The greater one is in force when no machine has asked by the smaller for two seconds.
 #[test]
 fn a_roll_out_ends() {
     let (small, great) = (kind("100/s burst 50", 0, 2, 1), kind("100/s burst 500", 0, 2, 1));
@@ -84,7 +85,7 @@ fn a_roll_out_ends() {
     assert!(bucket.ask(&great, SECOND + 23 * SECOND / 10).mixed);
 }
 
-/// What was used of a greater burst is not forgiven when a machine with a smaller one asks.
+/// A machine with a smaller burst does not forgive what was used of a greater one.
 #[test]
 fn a_smaller_burst_forgives_nothing() {
     let (small, great) = (kind("10/s burst 50", 0, 2, 1), kind("10/s burst 500", 0, 2, 1));
@@ -102,8 +103,8 @@ fn a_smaller_burst_forgives_nothing() {
     assert!((most..=most + 40).contains(&bucket.granted), "{} of {most} and 40", bucket.granted);
 }
 
-/// The slower rate is in force at once, the faster when nobody has asked by the slower for two seconds; what keys have used is not
-/// forgotten on the way.
+/// A slower rate is in force at once, the faster one when no machine has asked by the slower for two seconds. No change forgives what
+/// keys have used.
 #[test]
 fn a_rate_is_rolled_out() {
     let (slow, fast) = (kind("10/s burst 50", 0, 2, 1), kind("1000/s burst 50", 0, 2, 1));
@@ -121,7 +122,7 @@ fn a_rate_is_rolled_out() {
     assert!((950..=1000).contains(&bucket.granted), "{} in a second at 1000/s, from an empty bucket", bucket.granted);
 }
 
-/// Machines of two kinds come and go under the adversary. Never more of them than the smaller N.
+/// Machines of two kinds come and go under the adversary, never more of them than the smaller N.
 #[test]
 fn rolling_changes_keep_the_bound() {
     let schedules = std::env::var("TOLLBAR_SCHEDULES").ok().and_then(|n| n.parse::<u64>().ok()).unwrap_or(3_000) / 6;

@@ -1,7 +1,7 @@
-//! Leases from a real Redis whose wall clock steps: machines that share a limit keep its rate, and add a stated amount once.
+//! Leases from a real Redis whose wall clock steps. The machines keep the limit's rate, and admit a stated amount more once.
 //!
-//! The sharp bounds are those of `tests/lease_simulation.rs`, in virtual time. Here the server, its expiry of keys and its clock are real, and
-//! the machine that the test runs on has other things to do, so rates have much room.
+//! `tests/lease_simulation.rs` has the sharp bounds, in virtual time. Here the server, its expiry of keys and its clock are real, and
+//! the tests share their machine with others, so rates have generous bounds.
 
 #[path = "lease/fleet.rs"]
 mod fleet;
@@ -16,7 +16,7 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Not a test of its own: what the processes of a fleet run.
+/// The program of a fleet's processes. It is no test by itself.
 #[test]
 fn a_machine() {
     fleet::be_a_machine();
@@ -28,7 +28,7 @@ const LIMIT: f64 = 1000.0;
 const NODES: u32 = 3;
 const SECOND: i64 = 1_000_000;
 
-/// A server's clock: what is added to the true one, in microseconds.
+/// A server's clock: microseconds that are added to the true time.
 struct Shift {
     directory: PathBuf,
     file: std::fs::File,
@@ -65,12 +65,12 @@ impl Drop for Shift {
     }
 }
 
-/// Long in a soak.
+/// How long a fleet runs: longer in a soak.
 fn length() -> Duration {
     Duration::from_millis(if std::env::var_os("TOLLBAR_SOAK").is_some() { 20_000 } else { 3_000 })
 }
 
-/// A fleet while `steps` happens to the server's clock, which begins at `first`.
+/// Runs a fleet while `steps` change the server's clock, which begins `first` microseconds off.
 fn run(name: &str, first: i64, steps: impl FnOnce(&Fleet, &Shift)) -> Fleet {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +95,7 @@ fn run(name: &str, first: i64, steps: impl FnOnce(&Fleet, &Shift)) -> Fleet {
 }
 
 /// Measures the rate from one lease life and the grace after the step on. A fleet that has recovered admits more than half of the
-/// limit; before the mend it admitted nothing.
+/// limit; one that has not admits nothing.
 fn back_again(fleet: &Fleet, from: Duration) {
     let rate = fleet.rate(from + Duration::from_millis(1050), length());
     assert!(rate >= 0.6 * LIMIT, "{rate:.0}/s after the step");

@@ -1,4 +1,4 @@
-//! Leases from a real Redis: machines that share a limit while Redis fails in every way.
+//! Leases from a real Redis: machines that share a limit through each kind of failure of Redis.
 
 #[path = "lease/fleet.rs"]
 mod fleet;
@@ -9,7 +9,7 @@ use fleet::Fleet;
 use redis::Server;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-/// Not a test of its own: what the processes of a fleet run.
+/// The program of a fleet's processes. It is no test by itself.
 #[test]
 fn a_machine() {
     fleet::be_a_machine();
@@ -20,14 +20,14 @@ const BURST: f64 = 2000.0;
 const LIMIT: f64 = 20_000.0;
 const NODES: u32 = 4;
 
-/// Long in a soak: with `TOLLBAR_SOAK` ten seconds each, as many as a machine needs to be called busy.
+/// How long a fleet runs: longer in a soak (`TOLLBAR_SOAK`).
 fn length() -> Duration {
     Duration::from_millis(if is_soak() { 10_000 } else { 2_000 })
 }
 
-/// One fleet while `fault` happens to the server; what it did.
+/// Runs one fleet while `fault` happens to the server, and returns its record.
 fn run(name: &str, fault: impl FnOnce(&mut Fleet, &mut Server)) -> Fleet {
-    // One fleet at a time: together they would want more processors than there are.
+    // One fleet at a time, because several would need more processors than there are.
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut server = Server::start();
@@ -42,15 +42,15 @@ fn run(name: &str, fault: impl FnOnce(&mut Fleet, &mut Server)) -> Fleet {
     println!("{name}: {rate:.0}/s, worst {worst:.0} of {BURST} above the rate, {stolen} ms stolen, {totals:?}");
     assert!(fleet.worst() <= BURST, "{name}: the bound");
     assert_eq!(totals.slept, 0, "{name}: no call waits");
-    // A call that waits is put to sleep, which the kernel counts. One that takes long without sleeping is the host's doing on a machine
-    // with other things to do: the host takes a guest's processor away now and then, which is no switch of the guest's threads.
+    // A call that waits is put to sleep, which the kernel counts above. A call that is slow without sleeping lost its processor: on a
+    // virtual machine the host takes processors away without any switch of the guest's threads.
     if is_soak() {
         assert!(totals.slow <= 4 + stolen / 100, "{name}: {} calls of more than a millisecond", totals.slow);
     }
     fleet
 }
 
-/// Milliseconds of all processors that, by the kernel, the host has given to others; 0 where nobody says.
+/// Milliseconds of all processors that the host has given to others ("steal"); 0 if the kernel does not say.
 fn stolen() -> u64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     // "cpu", then user, nice, system, idle, iowait, irq, softirq, steal: in hundredths of a second (`man 5 proc_stat`).
@@ -59,19 +59,19 @@ fn stolen() -> u64 {
     ticks.unwrap_or(0) * 10
 }
 
-/// The machine that the tests run on has other things to do; a soak has it for itself.
+/// The tests share their machine with others; a soak has it alone.
 fn is_soak() -> bool {
     std::env::var_os("TOLLBAR_SOAK").is_some()
 }
 
-/// What comes through at the least. All of the rate after each of these faults is proved in virtual time, `after_every_fault_all_of_the_rate` in
-/// tests/lease_simulation.rs; here it is told apart from a fleet that has not come back, which has a fifth of it at most.
+/// The least rate that must come through. `after_every_fault_all_of_the_rate` in tests/lease_simulation.rs tests for the full rate, in
+/// virtual time. This bound only tells a recovered fleet from one that has not recovered, which has at most a fifth of the rate.
 fn least() -> f64 {
     LIMIT * if is_soak() { 0.95 } else { 0.60 }
 }
 
 fn whole(fleet: &Fleet) -> f64 {
-    // The first tenth fills the leases, and a new limit begins empty.
+    // A new limit begins empty, and the first tenth of the time fills the leases.
     fleet.rate(length() / 10, length())
 }
 
@@ -91,7 +91,7 @@ fn killed_and_restarted_empty() {
         fleet.until(length() / 2);
         server.restart();
     });
-    assert!(fleet.totals().rescued > 0, "the nodes went on by themselves");
+    assert!(fleet.totals().rescued > 0, "the nodes went on at their shares");
     assert!(fleet.rate(length() * 2 / 3, length()) >= least(), "and came back");
 }
 
@@ -142,7 +142,7 @@ fn paused_clients() {
 fn another_type_at_the_key() {
     let fleet = run("planted", |fleet, server| {
         fleet.until(length() / 3);
-        // At once: the machines put theirs back as soon as they can.
+        // In one command, because the machines restore their keys as soon as they can.
         let set = "redis.call('DEL', KEYS[1]) return redis.call('SADD', KEYS[1], 'x')";
         server.command(&["EVAL", set, "1", "tollbar:{planted}:k:"]);
         fleet.until(length() / 2);

@@ -1,4 +1,4 @@
-//! Leases of many keys from a real Redis, and what a node does without it.
+//! Leases of many keys from a real Redis, and a node without a store.
 
 #[path = "common/redis.rs"]
 mod redis;
@@ -12,7 +12,7 @@ use tollbar::lease::{Circuit, Client, Node, Options, Rescue};
 use tollbar::redis::Url;
 use tollbar::{Policy, Verdict};
 
-/// A node with a thread that asks for it.
+/// A node, and a thread that runs its client.
 struct Machine {
     node: Arc<Node>,
     stop: Arc<AtomicU32>,
@@ -39,7 +39,7 @@ impl Machine {
         self.node.check(key, cost).is_allowed()
     }
 
-    /// Waits for it, ten seconds at most: the machine may be busy.
+    /// Waits for the circuit, at most ten seconds: the machine may be busy.
     fn until(&self, circuit: Circuit) -> Duration {
         let since = Instant::now();
         while self.node.circuit(self.node.now()) != circuit {
@@ -64,11 +64,11 @@ impl Drop for Machine {
     }
 }
 
-/// Each of many keys has a limit of its own, over two machines; hot ones by leases, cold ones by what is charged afterwards.
+/// Each of many keys has its own limit over two machines: hot keys by leases, cold keys by debts.
 #[test]
 fn every_key_has_its_own_limit() {
     let server = Server::start();
-    // So many that a client's thread may be kept from a processor for a second before what it is told has no place.
+    // Large enough that the ring does not fill while the client's thread gets no processor for a second.
     let options = Options { capacity: 32_768, overdraft: 2, ..Options::new(2) };
     let machines = [0, 1].map(|_| Machine::new(&server.unix(), "keys", "50/s burst 40", &options));
     machines.iter().for_each(|machine| {
@@ -79,7 +79,7 @@ fn every_key_has_its_own_limit() {
     let mut attempts = 0_u64;
     while since.elapsed() < Duration::from_millis(1500) {
         for (key, count) in admitted.iter_mut().enumerate() {
-            // The first few are asked for all the time, the others now and then.
+            // The first ten keys are requested all the time, the others now and then.
             if key < 10 || attempts % 50 == key as u64 % 50 {
                 let bytes = format!("192.0.2.{key}");
                 *count += machines.iter().map(|machine| u64::from(machine.check(bytes.as_bytes(), 1))).sum::<u64>();
@@ -91,13 +91,13 @@ fn every_key_has_its_own_limit() {
     let most = 40 + (since.elapsed().as_secs_f64() * 50.0) as u64 + 1;
     println!("hot {:?} of {most}, cold {:?}", &admitted[..10], &admitted[10..20]);
     assert!(admitted.iter().all(|count| *count <= most), "{admitted:?} above {most}");
-    // Hot ones live near the rate: a machine that runs other tests too is given half.
+    // Hot keys come near the rate. On a machine that runs other tests, too, a quarter of it is enough.
     assert!(admitted[..10].iter().all(|count| *count >= most / 4), "{admitted:?}");
     assert!(admitted[10..].iter().all(|count| *count > 0), "{admitted:?}");
     assert_eq!(machines.iter().map(|machine| machine.node.stats().crowded).sum::<u64>(), 0);
 }
 
-/// Without any server three nodes admit together what one limit would, not three.
+/// Without any server three nodes together admit what one limit would.
 #[test]
 fn three_nodes_in_an_outage() {
     let options = Options { overdraft: 1, ..Options::new(3) };
@@ -109,7 +109,7 @@ fn three_nodes_in_an_outage() {
     while since.elapsed() < Duration::from_millis(1000) {
         admitted += machines.iter().map(|machine| u64::from(machine.check(b"", 1))).sum::<u64>();
         std::thread::sleep(Duration::from_micros(300));
-        // A node keeps one permit: what comes in while nobody asks is lost.
+        // The reserve holds one permit, so permits that refill while no request comes are lost.
         let now = Instant::now();
         ran += (now - last).min(Duration::from_millis(10));
         last = now;
@@ -121,7 +121,7 @@ fn three_nodes_in_an_outage() {
     assert!(machines.iter().all(|machine| machine.node.circuit(machine.node.now()) != Circuit::Closed));
 }
 
-/// What the policy says of the time without a store.
+/// Without a store `Deny` denies and `Allow` admits.
 #[test]
 fn deny_and_allow() {
     let make = |rescue| {
@@ -135,7 +135,7 @@ fn deny_and_allow() {
     assert_eq!((denied.denied, denied.rescued, uncounted.uncounted), (50, 0, 50));
 }
 
-/// A server that is killed and comes back is used again, by itself and soon.
+/// The client uses a server again soon after it was killed and started again.
 #[test]
 fn back_by_itself() {
     let mut server = Server::start();
@@ -150,18 +150,19 @@ fn back_by_itself() {
         times.push(machine.until(Circuit::Closed));
         println!("noticed after {noticed:?}, back after {:?}", times.last().expect("one"));
     }
-    // How soon the node takes up a store that answers again is proved in virtual time (tests/lease_simulation.rs). This is the connection's part,
-    // 50 ms and some, and the best of five: the others may have had to wait for a processor.
+    // tests/lease_simulation.rs tests in virtual time how soon a node uses a store that answers again. Here it is the connection's part,
+    // some 50 ms. The best of five counts, because the others may have waited for a processor.
     assert!(times.iter().min().expect("five") < &Duration::from_millis(200), "{times:?}");
 }
 
-/// Nobody waits for a server that has been stopped in the middle of it, and the answers that come late are not used.
+/// No call waits for a server that is stopped while questions are in flight.
 #[test]
 fn a_stopped_server_costs_nobody_a_wait() {
     let server = Server::start();
     let machine = Machine::new(&server.unix(), "stopped", "100000/s burst 20000", &Options::new(2));
     machine.until(Circuit::Closed);
-    // Of half a million calls some meet the scheduler, so this is again if one was long; to wait for the server would be 400 ms each time.
+    // The scheduler delays some of half a million calls, so a long call leads to another try. A wait for the server would take 400 ms in
+    // each try.
     let none_was_long = |_| {
         server.pause();
         let since = Instant::now();
@@ -180,7 +181,7 @@ fn a_stopped_server_costs_nobody_a_wait() {
     assert!((0..5).any(none_was_long));
 }
 
-/// What was admitted in an outage is charged when the store is back: the bucket is as empty as it would have been.
+/// When the store is back, it is charged for what was admitted in the outage.
 #[test]
 fn debts_are_charged() {
     let mut server = Server::start();
@@ -205,11 +206,11 @@ fn debts_are_charged() {
         .map(|part| part.text().parse::<u64>().expect("a time"))
         .collect::<Vec<_>>();
     let now = time[0] * 1_000_000 + time[1];
-    // 100 ms a permit; a store that has lost its data counts as empty on top of it.
+    // A permit takes 100 ms. A store that has lost its data counts as empty as well.
     assert!(tat >= now + admitted.saturating_sub(2) * 100_000, "{tat} at {now} for {admitted}");
 }
 
-/// A peek takes nothing, however often: at one time, and with nobody who asks the store, it says the same for ever.
+/// A peek takes nothing: at one time and without a client it always gives the same answer.
 #[test]
 fn peeks() {
     let options = Options { overdraft: 40, ..Options::new(2) };
@@ -222,7 +223,7 @@ fn peeks() {
     assert!(node.check_at(b"k", now, 33).is_allowed() && !node.check_at(b"k", now, 1).is_allowed());
 }
 
-/// A cost that no lease can have is never admitted, and keys of any length are told apart.
+/// A cost that no lease can hold is never admitted, and keys of any length are told apart.
 #[test]
 fn costs_and_keys() {
     let server = Server::start();
@@ -246,8 +247,8 @@ fn costs_and_keys() {
     }
 }
 
-/// Two clients of one node: one that has been silent is displaced, and does not keep a connection whose answers nobody reads. When
-/// the other ends it asks again. Whoever does not ask may end without a change in what is said of the store.
+/// Two clients of one node. A silent client is displaced, and closes its connection when it runs again. When the other client ends, it
+/// asks again. A client that does not lead may end without a change of the circuit.
 #[test]
 fn one_that_is_displaced_lets_go() {
     let server = Server::start();
@@ -255,7 +256,7 @@ fn one_that_is_displaced_lets_go() {
         Node::private("displaced", &"1000/s burst 200".parse().expect("a policy"), &Options::new(2)).expect("a node");
     let client = || Client::new(&node, &Url::parse(&server.unix()).expect("a URL")).expect("a client");
     let connections = || server.command(&["CLIENT", "LIST"]).text().matches("name=tollbar").count();
-    // Ten seconds at most: the machine may be busy.
+    // At most ten seconds: the machine may be busy.
     let until = |what: &str, done: &mut dyn FnMut() -> bool| {
         let since = Instant::now();
         while !done() {
@@ -292,12 +293,12 @@ fn one_that_is_displaced_lets_go() {
     until("there is none", &mut || connections() == 0);
 }
 
-/// A server that refuses is not a server that is gone, and is said so.
+/// A server that refuses is reported as refusing, and not as gone.
 #[test]
 fn a_refusal_is_told() {
     let server = Server::with(&["--requirepass", "secret"]);
     let options = Options::new(2);
-    // Until its thread has come so far, ten seconds at most.
+    // Waits for the client's thread, at most ten seconds.
     let told = (0..100).find_map(|_| {
         let mut machine = Machine::new(&server.unix(), "refused", "10/s burst 20", &options);
         std::thread::sleep(Duration::from_millis(100));

@@ -1,5 +1,5 @@
-//! The script of leases in a real Redis and the same arithmetic in Rust are asked the same questions and say the same, at times that
-//! the test invents.
+//! Asks the script of leases in a real Redis and its arithmetic in Rust the same questions, at times that the test chooses. The
+//! answers must be equal.
 
 #[path = "common/random.rs"]
 mod random;
@@ -13,8 +13,8 @@ use tollbar::lease::record::{Record, Visitor, GRACE};
 use tollbar::lease::{Options, Terms};
 use tollbar::Policy;
 
-/// The script with the test's clock in place of the server's. Keys live an hour longer, so that the server's own clock, which goes
-/// on meanwhile, takes none of them away.
+/// The script with the test's clock in place of the server's. Keys live an hour longer, so that the server does not expire any by its
+/// own clock.
 fn script() -> String {
     let replaced = |text: String, from: &str, to: &str| {
         assert_eq!(text.matches(from).count(), 1, "{from}");
@@ -27,7 +27,7 @@ fn script() -> String {
 
 const LONGER: i64 = 3_600_000;
 
-/// A limit, its script, and what the server is expected to have.
+/// A limit, its script, and the values that the server is expected to hold.
 struct Limit<'a> {
     server: &'a Server,
     script: &'a str,
@@ -35,12 +35,12 @@ struct Limit<'a> {
     epoch: String,
     stored: Option<u64>,
     record: Option<Record>,
-    /// What its server's clock says, in microseconds.
+    /// The server's clock, in microseconds.
     clock: u64,
 }
 
 impl Limit<'_> {
-    /// Asks both. The arithmetic's answer, which was the server's.
+    /// Asks both and compares the answers. Returns the arithmetic's.
     fn ask(&mut self, terms: &Terms, ask: &Ask, visitor: &Visitor) -> Grant {
         let hex = |n: u64| if n == 0 { String::new() } else { format!("{n:x}") };
         let real = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time").as_millis();
@@ -139,7 +139,7 @@ fn the_script_is_the_arithmetic() {
                 7 => kind = random.below(3) as usize,
                 _ => limit.clock += random.skewed(2_000_000),
             }
-            // Now and then another machine asks, of another kind.
+            // Now and then a machine with other terms asks.
             let terms = &terms[if random.one_in(8) { random.below(3) as usize } else { kind }];
             let around =
                 |random: &mut Rng, time: u64, by: u64| (time + random.skewed(by)).saturating_sub(random.skewed(by));

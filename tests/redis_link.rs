@@ -1,4 +1,4 @@
-//! The socket and the conversation against a real server.
+//! Link and session against a real server.
 
 #[path = "common/redis.rs"]
 mod server;
@@ -12,7 +12,7 @@ static SCRIPTS: [Script; 2] = [
     Script { name: "set", source: "return redis.call('SET', KEYS[1], ARGV[1])" },
 ];
 
-/// A connection that is driven to its end by waiting.
+/// A link and a session, driven by blocking waits.
 struct Talk {
     link: Link,
     session: Session,
@@ -40,7 +40,7 @@ impl Talk {
         Ok(())
     }
 
-    /// Moves what there is to be moved, waiting for it.
+    /// Moves bytes in both directions, and waits for the socket.
     fn turn(&mut self) -> Result<(), LinkError> {
         let output = !self.session.output().is_empty();
         let ready = self.link.wait(output, 1_000_000_000)?;
@@ -64,7 +64,7 @@ impl Talk {
         }
     }
 
-    /// The next reply, and what `look` sees in it.
+    /// Waits for the next reply and gives it to `look`.
     fn answer<T>(&mut self, look: impl Fn(Result<Answer<'_>, Fault>) -> T) -> T {
         let start = Instant::now();
         loop {
@@ -107,7 +107,7 @@ fn a_database_has_its_own_keys() {
     talk.answer(|answer| assert_eq!(answer.unwrap().bytes(0), Some(&b"OK"[..])));
     assert_eq!(server.keys(), 0);
     assert!(server.command(&["INFO", "keyspace"]).text().contains("db3:keys=1"));
-    // A database that there is not.
+    // A database that does not exist.
     let mut talk = Talk::new(&format!("{}/99", server.tcp()));
     talk.connect().unwrap();
     talk.answer(|answer| assert_eq!(answer, Err(Fault::Script)));
@@ -147,7 +147,7 @@ fn an_acl_user_may_do_no_more_than_is_needed() {
         "+set",
     ]);
     let mut talk = Talk::open(&format!("redis://limiter:secret@127.0.0.1:{}", server.port()));
-    // It may not ask for the server's description.
+    // This user may not call INFO.
     assert_eq!(talk.session.run_id(), b"");
     talk.session.call(1, &[b"tollbar:key"], &[Arg::Int(1)]).unwrap();
     talk.answer(|answer| assert_eq!(answer.unwrap().bytes(0), Some(&b"OK"[..])));

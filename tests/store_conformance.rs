@@ -1,4 +1,4 @@
-//! What every store does, run on each of them: this process's memory, and a real server by TCP and by unix socket.
+//! The behaviour of every store, tested on each: this process's memory, and a real server by TCP and by unix socket.
 
 mod common;
 #[path = "common/redis.rs"]
@@ -10,7 +10,7 @@ use tollbar::redis::Url;
 use tollbar::store::{LimitError, MemoryStore, RedisStore, Store, StoreError, KEY_MOST, NAME_MOST};
 use tollbar::{PolicyError, Verdict, NEVER};
 
-/// All policies here refill so slowly that a test sees none of it.
+/// All these policies refill so slowly that no permit comes back during a test.
 const POLICIES: [&str; 6] = [
     "5/day burst 5",
     "5/day burst 5 algo interval",
@@ -67,7 +67,7 @@ fn the_burst_and_no_more(mut store: impl Store) {
         }
         let told = store.check(&limit, key, 2).unwrap();
         assert_eq!((told.verdict, told.remaining), (Verdict::Denied, 1), "{text}");
-        // What is in a weighted window weighs on the next one too: early in the day it is longer than a day.
+        // A weighted window's count weighs on the next window, too, so early in the day the wait is longer than a day.
         let most = if text.contains("weighted") { 2 * DAY } else { DAY };
         assert!(told.retry_after > 0 && told.retry_after <= most, "{text}: {told:?}");
         assert!(store.check(&limit, key, 1).unwrap().is_allowed(), "{text}");
@@ -175,7 +175,7 @@ fn a_limit_of_nothing_refuses(mut store: impl Store) {
     }
 }
 
-/// A refusal's wait is long enough, and not much longer.
+/// A denial's `retry_after` is long enough, and not much longer.
 fn what_is_used_comes_back(mut store: impl Store) {
     for text in [
         "5/100ms burst 5",
@@ -188,7 +188,7 @@ fn what_is_used_comes_back(mut store: impl Store) {
     ] {
         let limit = store.limit("test", &policy(text)).unwrap();
         let key = text.as_bytes();
-        // Until the five are taken within one window, however slow this machine is.
+        // Repeats until the five are taken within one window, because the machine may be slow.
         let refused = loop {
             assert!(store.check(&limit, key, 5).is_ok());
             let told = store.check(&limit, key, 5).unwrap();
@@ -197,7 +197,7 @@ fn what_is_used_comes_back(mut store: impl Store) {
             }
         };
         assert!(refused.retry_after > 0 && refused.retry_after <= 200_000_000, "{text}: {refused:?}");
-        // The server's clock is another one than that of a sleep: what they differ in such a time is far below a millisecond.
+        // A sleep has another clock than the server. In such a time they differ by far less than a millisecond.
         std::thread::sleep(std::time::Duration::from_nanos(refused.retry_after + 1_000_000));
         assert!(store.check(&limit, key, 5).unwrap().is_allowed(), "{text}: {refused:?}");
     }

@@ -286,7 +286,7 @@ fn patience(life: u64) -> u64 {
     (life / 2).clamp(PATIENCE_LEAST, PATIENCE_MOST)
 }
 
-/// Microseconds of the burst that an exact bound takes off. The life of a lease: a lease may be spent so long after its charge.
+/// Microseconds of the burst that an exact bound takes off. The life of a lease, because a lease may be spent until then after its charge.
 /// With overdrafts also twice the patience, for which a debt may stay unconfirmed (one patience of a silent client, one of a
 /// waiting debt), and twice `owed`, the overdrafts of all nodes in microseconds (once charged ahead, once not charged yet). The
 /// proof is in docs/distributed.md, "The bound".

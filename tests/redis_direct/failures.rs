@@ -7,7 +7,7 @@ use tollbar::redis::{LinkError, Operation, Why};
 use tollbar::store::{RedisStore, Store, StoreError};
 use tollbar::Verdict;
 
-/// A key's request for one permit, whatever comes of it.
+/// Requests one permit of a key.
 fn ask(store: &mut RedisStore, key: &str) -> Result<Verdict, StoreError> {
     let limit = limit(store, "5/day");
     store.check(&limit, key.as_bytes(), 1).map(|told| told.verdict)
@@ -70,12 +70,12 @@ fn what_others_put_at_a_key_admits_nothing_and_stays() {
             }
             assert!(matches!(store.take_up_to(&limit, b"key", 1), Err(StoreError::Foreign(_))));
             assert_eq!(server.command(&["DUMP", key]), before, "{text}: {plant:?}");
-            // What it takes to get rid of it.
+            // `reset` removes the foreign value.
             store.reset(&limit, b"key").unwrap();
             assert!(store.check(&limit, b"key", 5).unwrap().is_allowed(), "{text}");
         }
     }
-    // A sorted set of others.
+    // A sorted set that the store did not write.
     let limit = limit(&store, "5/day algo sliding-log");
     for (score, member) in [("1", "x"), ("+inf", "0000000000000001 1"), ("99999999999999999", "0000000000000001 1")] {
         server.command(&["DEL", key]);
@@ -84,7 +84,7 @@ fn what_others_put_at_a_key_admits_nothing_and_stays() {
     }
 }
 
-/// Values in the right form with any numbers in them: never more than a new key has, and no error of the script.
+/// Values of the right form with any numbers: a key never has more than a new key, and the script never fails.
 #[test]
 fn planted_numbers_never_admit_more() {
     let server = Server::start();
@@ -119,7 +119,7 @@ fn a_clock_set_back_waits_no_longer_than_what_is_used() {
     let mut store = store(&server.tcp());
     let key = "tollbar:{test}:key";
     let Raw::Array(time) = server.command(&["TIME"]) else { panic!() };
-    // What a server would have written whose clock was a year ahead.
+    // Values as a server would have written them whose clock was a year ahead.
     let ahead = (time[0].text().parse::<u64>().unwrap() + 365 * 86_400) * 1_000_000;
     let day = ahead - ahead % 86_400_000_000;
     for (text, value) in [
@@ -140,7 +140,7 @@ fn a_clock_set_back_waits_no_longer_than_what_is_used() {
         for _ in 0..2 {
             let told = store.check(&limit, b"key", 4).unwrap();
             assert_eq!(told.verdict, Verdict::Denied, "{text}");
-            // What is in the current window weighs on the next one too, by the time of day less or more.
+            // The current window's count weighs on the next window, too, depending on the time of day.
             let most = if text.contains("weighted") { 2 * crate::common::DAY } else { crate::common::DAY };
             assert!(told.retry_after <= most && told.remaining <= 2, "{text}: {told:?}");
         }
@@ -159,7 +159,7 @@ fn a_killed_server_is_an_error_at_once_and_back_when_it_is() {
             let why = ask(&mut store, &url).unwrap_err();
             assert!(matches!(why, StoreError::Unreachable(LinkError::System(Operation::Connect, _))), "{why:?}");
         }
-        // Three refused connections; to wait for an answer would have been three seconds.
+        // Three refused connections. Waiting for answers would have taken three seconds.
         assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
         server.restart();
         assert_eq!(ask(&mut store, &url), Ok(Verdict::Allowed));
@@ -185,20 +185,20 @@ fn a_server_that_hangs_is_waited_for_until_the_deadline() {
     assert_eq!(ask(&mut ready, "key"), Ok(Verdict::Allowed));
     let mut ready = ready.with_timeout(100_000_000);
     server.pause();
-    // The first of these has a connection; the system still accepts those of the others.
+    // The first store has a connection. For the others the kernel accepts one while the server is stopped.
     for store in [&mut ready, &mut store(&server.tcp()).with_timeout(100_000_000)] {
         for _ in 0..2 {
             let start = Instant::now();
             let why = ask(store, "key").unwrap_err();
             assert!(why == StoreError::TimedOut && why.may_have_charged());
             let took = start.elapsed();
-            // A busy machine wakes it late. Without a deadline the answer never comes.
+            // A busy machine wakes the thread late. Without a deadline the call would never return.
             assert!(took >= Duration::from_millis(100) && took < Duration::from_secs(5), "{took:?}");
         }
     }
     server.resume();
     let mut ready = ready.with_timeout(10_000_000_000);
-    // The answer to what was asked before is not taken for that of this.
+    // The late answer to the last call is not taken for this call's.
     let limit = limit(&ready, "5/day");
     let told = ready.check(&limit, b"another", 5).unwrap();
     assert_eq!((told.verdict, told.remaining), (Verdict::Allowed, 0));
@@ -220,7 +220,7 @@ fn a_default_deadline_is_a_second() {
 #[test]
 fn users_and_what_they_may_do() {
     let server = Server::start();
-    // What is said in the documentation to be needed, and nothing else.
+    // The rights that src/store/redis.rs documents, and no others.
     let allowed = "-@all +auth +evalsha +script|load +time +get +set +zrange +zrangebyscore +zadd +zremrangebyscore +zremrangebyrank \
                    +zcard +pexpireat +del +unlink";
     let mut acl = vec!["ACL", "SETUSER", "limiter", "on", ">p@ss", "~tollbar:*"];
@@ -305,7 +305,7 @@ fn a_server_that_cannot_serve_says_why() {
             assert!(start.elapsed() < Duration::from_secs(10));
         }
         assert_eq!(ask(&mut store, "key"), Err(StoreError::Unavailable(Why::Busy)));
-        // And for one that only now comes.
+        // The same for a store that connects only now.
         let fresh = ask(&mut crate::store(&server.tcp()), "key");
         assert_eq!(fresh, Err(StoreError::Unavailable(Why::Busy)));
         server.command(&["SCRIPT", "KILL"]);
@@ -358,11 +358,11 @@ fn a_forked_process_makes_its_own_connection() {
     let mut store = store(&server.tcp());
     let limit = limit(&store, "5/day");
     store.check(&limit, b"key", 1).unwrap();
-    // SAFETY: the child makes the calls below, of which none takes a lock of this process, and ends without unwinding.
+    // SAFETY: the child makes only the calls below. None takes a lock that another thread may have held, and it ends without unwinding.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let fine = (0..200).all(|_| store.peek(&limit, b"key", 0).is_ok_and(|told| told.remaining == 4));
-        // SAFETY: ends the child, without what Rust or libc would do at the end.
+        // SAFETY: ends the child at once, without destructors and exit handlers.
         unsafe { libc::_exit(if fine { 0 } else { 1 }) };
     }
     assert!(child > 0);
@@ -370,7 +370,7 @@ fn a_forked_process_makes_its_own_connection() {
         assert_eq!(store.peek(&limit, b"key", 0).unwrap().remaining, 4);
     }
     let mut status = 0;
-    // SAFETY: the child's number, and a place for its status.
+    // SAFETY: `child` is this process's child, and the status is writable for the call.
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     assert_eq!(status, 0);
 }

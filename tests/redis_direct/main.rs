@@ -1,4 +1,4 @@
-//! Direct mode against a real server: equal to the local core, exact over many clients, and what happens when things break.
+//! `RedisStore` against a real server: equal to the local core, exact over many clients, and safe in each failure.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -20,7 +20,7 @@ fn limit(store: &RedisStore, text: &str) -> RedisLimit {
     store.limit("test", &common::policy(text)).unwrap_or_else(|why| panic!("{text}: {why}"))
 }
 
-/// One of each algorithm, five at once and then nothing for a long time.
+/// A policy of each algorithm: five permits at once, and then none for a long time.
 const SLOW: [&str; 6] = [
     "5/day",
     "5/day algo interval",

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tollbar::store::{RedisStore, Store};
 use tollbar::Verdict;
 
-/// Four clients at once, until all have been refused; how many were admitted.
+/// Runs four clients at once until each has been denied. Returns how many requests were admitted.
 fn rush(server: &Server, text: &str, key: &str) -> u64 {
     let start = Barrier::new(4);
     std::thread::scope(|scope| {
@@ -22,7 +22,7 @@ fn rush(server: &Server, text: &str, key: &str) -> u64 {
                     let limit = limit(&store, text);
                     start.wait();
                     let mut admitted = 0;
-                    // A store that never refuses is to fail here, not to keep us.
+                    // Fails if the store never denies, instead of looping for ever.
                     while admitted < 10_000 && store.check(&limit, key.as_bytes(), 1).unwrap().is_allowed() {
                         admitted += 1;
                     }
@@ -76,11 +76,11 @@ fn clients_at_once_get_the_burst_and_the_rate() {
         assert!(admitted <= most, "{admitted} of {most}");
         admitted
     };
-    // Again where a busy machine has let the half second pass.
+    // Repeats if the machine was so busy that the half second passed.
     assert!((0..20).any(|_| round() > 50));
 }
 
-/// Ten commands for a limit of five, half of them held up for a second on their way: with the clients' clocks both halves would pass.
+/// Ten commands for a limit of five. Half of them are delayed by a second on their way: by the clients' clocks both halves would pass.
 #[test]
 fn a_command_that_comes_late_is_judged_when_it_comes() {
     let server = Server::start();
@@ -114,13 +114,13 @@ fn a_command_that_comes_late_is_judged_when_it_comes() {
             times.push(time);
         }
     });
-    // 200 ms bring another permit, should this machine take that long for ten commands.
+    // Each 200 ms add a permit, if this machine takes that long for ten commands.
     let spread = times.iter().max().unwrap() - times.iter().min().unwrap();
     let grants: u64 = granted.iter().sum();
     assert!(grants >= 5 && grants <= 5 + spread / 200_000_000, "{grants} in {spread} ns");
 }
 
-/// What is sent for the same request is the same at any time.
+/// The command for a request is the same at any time: it has no client's clock in it.
 #[test]
 fn nothing_of_the_clients_clock_is_sent() {
     let server = Server::start();
@@ -145,7 +145,7 @@ fn nothing_of_the_clients_clock_is_sent() {
     }
 }
 
-/// A burst below half the rate is a policy like any other, and a rate below one a second too.
+/// Bursts below half the rate and rates below one a second work as any other policy.
 #[test]
 fn small_bursts_and_slow_rates_are_no_errors() {
     let server = Server::start();
@@ -159,7 +159,7 @@ fn small_bursts_and_slow_rates_are_no_errors() {
         assert!(store.check(&limit, text.as_bytes(), 1).unwrap().is_allowed(), "{text}");
         let start = store.server_time();
         let admitted = (0..20).filter(|_| store.check(&limit, text.as_bytes(), 1).unwrap().is_allowed()).count() as u64;
-        // With what has flowed in meanwhile.
+        // And the permits that refilled meanwhile.
         let most = burst - 1 + (store.server_time() - start) / interval;
         assert!(admitted >= burst - 1 && admitted <= most, "{text}: {admitted} of {most}");
     }
@@ -177,14 +177,14 @@ fn a_part_of_a_permit_is_not_charged() {
     let taken = store.take_up_to(&limit, b"key", 5).unwrap();
     let whole = (store.server_time() - empty) / 100_000_000;
     assert_eq!(taken, whole.min(5));
-    // What is owed since is exactly what was taken: the next permit is there when one more has flowed in since `empty`.
+    // The debt is exactly what was taken: the next permit is there when one more has refilled since `empty`.
     let told = store.peek(&limit, b"key", 1).unwrap();
     if whole < 5 && !told.is_allowed() {
         assert_eq!(store.server_time() + told.retry_after, empty + (whole + 1) * 100_000_000);
     }
 }
 
-/// A rule that changes under its keys never gives a key more than a new one has.
+/// A key under a changed policy never gets more than a new key.
 #[test]
 fn a_changed_policy_gives_no_more_than_a_new_key() {
     let server = Server::start();
@@ -197,7 +197,7 @@ fn a_changed_policy_gives_no_more_than_a_new_key() {
             let most = crate::common::policy(after).limit;
             let got = store.take_up_to(&other, b"key", 1000).unwrap();
             assert!(got <= most, "{before} to {after} {kind}: {got}");
-            // And it is all used then.
+            // After that the key has no permits left.
             assert!(store.take_up_to(&other, b"key", 1000).unwrap() <= 1, "{before} to {after} {kind}");
         }
     }

@@ -1,5 +1,5 @@
-//! The same requests to the server and, at the server's time, to the local core: equal answers, but that the waits are whole
-//! microseconds.
+//! Makes the same requests of the server and, at the server's time, of the local core. The decisions must be equal, with waits
+//! rounded up to whole microseconds.
 
 use crate::common::{policy, Rng};
 use crate::server::Server;
@@ -7,13 +7,13 @@ use crate::{limit, store};
 use tollbar::store::{LimitError, RedisStore, Store};
 use tollbar::{Decision, Kind, PolicyError, Shared, State, NEVER};
 
-/// In whole microseconds, rounded up.
+/// Rounds the waits up to whole microseconds.
 fn coarse(decision: Decision) -> Decision {
     let up = |nanos: u64| if nanos == NEVER { NEVER } else { nanos.div_ceil(1000) * 1000 };
     Decision { retry_after: up(decision.retry_after), reset_after: up(decision.reset_after), ..decision }
 }
 
-/// Makes `requests` requests of every sort on a new key, some of them after a while; returns how many were admitted and refused.
+/// Makes `requests` requests of every sort on a new key, with pauses. Returns how many checks were allowed and denied.
 fn compare(store: &mut RedisStore, key: &str, text: &str, requests: u32, random: &mut Rng) -> (u32, u32) {
     let policy = policy(text);
     let limit = limit(store, text);
@@ -40,7 +40,7 @@ fn compare(store: &mut RedisStore, key: &str, text: &str, requests: u32, random:
                 *if told.is_allowed() { &mut admitted } else { &mut refused } += 1;
             }
         }
-        // A round trip takes some 50 us, and a few periods are to pass now and then.
+        // A round trip takes some 50 us. Pauses let whole periods pass now and then.
         if random.below(16) == 0 {
             let micros = random.below(policy.period / 1000 * 2).min(3_000);
             std::thread::sleep(std::time::Duration::from_micros(micros));
@@ -49,7 +49,7 @@ fn compare(store: &mut RedisStore, key: &str, text: &str, requests: u32, random:
     (admitted, refused)
 }
 
-/// Several policies of one algorithm: those named, and as many random ones.
+/// Compares several policies of one algorithm: the named ones, and random ones.
 fn algorithm(named: &[&str], options: &[&str], bursts: bool) {
     let server = Server::start();
     let mut store = store(&server.unix());
@@ -71,7 +71,7 @@ fn algorithm(named: &[&str], options: &[&str], bursts: bool) {
         let (admitted, refused) = compare(&mut store, &n.to_string(), text, 400, &mut random);
         sums = (sums.0 + admitted, sums.1 + refused);
     }
-    // A trace that is all of one kind compares little. A slow machine is refused less: then by slower policies.
+    // A trace with only one verdict compares little. On a slow machine fewer requests are denied, so slower policies follow.
     let mut slow = 1_u64;
     while sums.0 <= 500 || sums.1 <= 500 {
         slow *= 4;
@@ -121,7 +121,7 @@ fn sliding_log() {
     algorithm(&named, &["algo sliding-log", "algo sliding-log count rejected"], false);
 }
 
-/// Every state is kept at least until it is as good as new, and not for long after.
+/// The server keeps each key until it is as good as new, and not much longer.
 #[test]
 fn keys_expire_when_they_are_as_good_as_new() {
     let server = Server::start();
@@ -153,17 +153,17 @@ fn keys_expire_when_they_are_as_good_as_new() {
                 continue;
             }
             seen += 1;
-            // On a busy machine it may be gone already, and then it was as good as new.
+            // On a busy machine the key may have expired already; then it was as good as new.
             let gone = expires == -2;
             let expires = if gone { now } else { u64::try_from(expires).expect("an expiry") * 1_000_000 };
             assert!(expires >= fresh, "{text}: gone at {expires}, fresh at {fresh}");
-            // A bucket that starts with less is kept until it is full.
+            // A bucket that does not start full is kept until it is full.
             let more = if text.contains("init") { 3_000_000_000 / 7000 } else { 0 };
             assert!(gone || expires <= fresh + more + 2_000_000, "{text}: kept until {expires}, fresh at {fresh}");
         }
         assert!(seen > 2, "{text}");
     }
-    // All but the ones of a second and more.
+    // All keys have expired but those of policies of a second and more.
     std::thread::sleep(std::time::Duration::from_millis(250));
     let left = server.command(&["KEYS", "*90ms*"]);
     assert_eq!(left.items(), [], "{left:?}");
@@ -181,7 +181,7 @@ fn what_the_server_cannot_count_exactly_is_refused() {
         ("10/1500ns algo fixed-window", LimitError::Fraction),
         ("10/999ns algo interval", LimitError::Fraction),
         ("10/1ns algo sliding-log", LimitError::Fraction),
-        // Permits of 8.64·10^10 units each: beyond 2^53, and beyond 64 bits.
+        // A permit is 8.64·10^10 units, so these bursts exceed 2^53 units, or 64 bits.
         ("1000003/day burst 1000000", LimitError::TooLarge),
         ("1000003/day burst 1000000000", LimitError::TooLarge),
         ("1000000/day algo weighted-window", LimitError::TooLarge),

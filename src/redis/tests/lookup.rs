@@ -1,4 +1,4 @@
-//! Names without waiting, against name servers of the test's own. Every wait has a bound of ten seconds, because the machine may be busy.
+//! Lookups against name servers that the tests run. Every wait is bounded by ten seconds, because the machine may be busy.
 
 use crate::clock::{Clock, Monotonic};
 use crate::redis::dns::{self, Answer, Kind};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A name server: what it answers to a question for a name and a kind.
+/// A name server's behaviour: its answer to a question for a name and a kind.
 struct Server {
     place: Place,
     asked: Arc<Mutex<Vec<String>>>,
@@ -94,7 +94,7 @@ fn settings(servers: &[&Server], lines: &str) -> Settings {
     settings
 }
 
-/// For servers that are silent on purpose.
+/// Settings with a short timeout, for servers that are silent on purpose.
 fn impatient(servers: &[&Server], lines: &str) -> Settings {
     Settings { timeout: SECOND / 5, ..settings(servers, lines) }
 }
@@ -105,7 +105,7 @@ fn link(url: &str, settings: Settings) -> Link {
     link
 }
 
-/// Advances until it is connected or over.
+/// Advances until the link is connected or has failed.
 fn through(link: &mut Link) -> Result<(), LinkError> {
     link.connect()?;
     let since = Instant::now();
@@ -120,14 +120,14 @@ fn v4(last: u8) -> Option<Says> {
     Some((0, vec![vec![127, 0, 0, last]]))
 }
 
-/// One port on two addresses of this machine.
+/// Listeners at one port of two addresses of this machine.
 fn listeners() -> (TcpListener, TcpListener, u16) {
     let first = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = first.local_addr().expect("an address").port();
     (first, TcpListener::bind(("127.0.0.2", port)).expect("the same port"), port)
 }
 
-/// Each connection asks anew, so a name that is moved is followed; while no server answers it is where it was.
+/// Each connection looks the name up again, so the link follows a name that moves. While no name server answers, it uses the last address.
 #[test]
 fn a_name_that_moves_is_followed() {
     let (first, second, port) = listeners();
@@ -153,8 +153,8 @@ fn a_name_that_moves_is_followed() {
     assert_eq!(server.names(), ["store.example"]);
 }
 
-/// While a server is silent nothing waits for it: connecting, advancing and closing come back while the question is open. A link
-/// that is closed meanwhile goes on with the next server, and has one socket at most.
+/// No call waits for a silent name server: connecting, advancing and closing return at once. A link that is closed meanwhile goes on
+/// with the next server, and has one socket at most.
 #[test]
 fn a_silent_name_server_costs_no_wait() {
     let (first, _second, port) = listeners();
@@ -202,7 +202,7 @@ fn names_with_dots_are_tried_as_they_are_first() {
     }
 }
 
-/// Servers that refuse, that are silent about one kind, and that do not listen.
+/// Name servers that refuse, that answer only one kind, and that do not listen.
 #[test]
 fn the_next_server_is_asked() {
     let (first, _second, port) = listeners();
@@ -283,7 +283,7 @@ fn messages_from_anybody() {
         let (answer, found) = read(&whole[..end]);
         assert!(answer != Answer::Addresses && found.len() < 2);
     }
-    // Cut by the server: what is there counts.
+    // The server cut the answer: its whole records count.
     let mut cut = whole[..whole.len() - 5].to_vec();
     cut[2] |= 2;
     assert_eq!(read(&cut), (Answer::Addresses, vec![vec![192, 0, 2, 1]]));

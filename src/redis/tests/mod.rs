@@ -1,4 +1,4 @@
-//! The connection without a server: texts, bytes and conversations.
+//! Tests of URLs, RESP2, sessions and lookups without a Redis server.
 
 mod lookup;
 mod resp;
@@ -42,7 +42,7 @@ fn error_replies_are_told_apart() {
     for (text, fault) in cases {
         assert_eq!(Fault::of(text.as_bytes()), fault, "{text}");
     }
-    // Not even the beginning of one is enough.
+    // A prefix of a code, or a text without an inner error, is no known error.
     for text in ["", "READONLYX", "ERR", "ERR Error running script (call to f_0a): @user_script:1: oops"] {
         assert_eq!(Fault::of(text.as_bytes()), Fault::Script, "{text}");
     }

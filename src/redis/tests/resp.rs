@@ -5,7 +5,7 @@ use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-/// A reply that owns what it has.
+/// A reply that owns its bytes.
 #[derive(Clone, Debug, PartialEq)]
 enum Owned {
     Simple(String),
@@ -57,7 +57,7 @@ fn replies() -> impl Strategy<Value = Owned> {
     leaf.prop_recursive(DEPTH_MOST, 20, 5, |inner| vec(inner, 0..5).prop_map(Owned::Array))
 }
 
-/// All replies in `bytes`, given in pieces of these sizes.
+/// Decodes all replies in `bytes`, given in pieces of these sizes.
 fn read_in_pieces(bytes: &[u8], sizes: &[usize]) -> Result<Vec<Owned>, Malformed> {
     let (mut seen, mut found) = (Vec::new(), Vec::new());
     let (mut rest, mut sizes) = (bytes, sizes.iter().copied().cycle());
@@ -83,7 +83,7 @@ proptest! {
         prop_assert_eq!(read_in_pieces(&bytes, &[1]), Ok(sent));
     }
 
-    /// Neither a panic, nor more bytes than there are, nor another verdict when more come.
+    /// Random bytes cause no panic, no length beyond the input, and no other result when more bytes follow.
     #[test]
     fn any_bytes_are_a_reply_or_not(bytes in vec(prop_oneof![Just(b'\r'), Just(b'\n'), Just(b'$'), Just(b'*'), Just(b':'),
             Just(b'-'), Just(b'+'), b'0'..=b'9', any::<u8>()], 0..60)) {

@@ -12,7 +12,7 @@ fn session(url: &str) -> Session {
     Session::new(&Url::parse(url).unwrap(), &SCRIPTS, 2048, 0).unwrap()
 }
 
-/// Gives the session bytes, in pieces of seven.
+/// Gives the session bytes, seven at a time.
 fn give(session: &mut Session, bytes: &str) {
     for piece in bytes.as_bytes().chunks(7) {
         session.input()[..piece.len()].copy_from_slice(piece);
@@ -20,7 +20,7 @@ fn give(session: &mut Session, bytes: &str) {
     }
 }
 
-/// What it sends, the words of all commands, and forgets it.
+/// Takes the session's output, and returns the words of all commands.
 fn sent(session: &mut Session) -> String {
     let bytes = session.output().to_vec();
     session.wrote(bytes.len());
@@ -38,7 +38,7 @@ fn info() -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
 
-/// Through with the handshake.
+/// A session after its handshake.
 fn ready(url: &str) -> Session {
     let mut session = session(url);
     session.begin();
@@ -59,7 +59,7 @@ fn the_handshake_is_what_the_url_says() {
         let rest = "CLIENT SETNAME tollbar INFO server SCRIPT LOAD return 1 SCRIPT LOAD return 2";
         assert_eq!(sent(&mut session), format!("{greeting}{rest}"));
         assert_eq!(session.call(0, &[b"k"], &[]), Err(Full), "before the handshake is done");
-        // The answers to AUTH and SELECT, and an error to SETNAME, which does not matter.
+        // The replies to AUTH and SELECT, and an error to SETNAME, which is ignored.
         give(
             &mut session,
             &"+OK\r\n".repeat(greeting.split(' ').filter(|word| ["AUTH", "SELECT"].contains(word)).count()),
@@ -98,7 +98,7 @@ fn a_refused_handshake_is_told_once() {
         assert_eq!(session.next(), None);
         assert_eq!((session.fault(), session.is_ready()), (Some(fault), false));
         assert_eq!(session.call(0, &[], &[]), Err(Full));
-        // And begins again.
+        // A new connection begins again.
         session.begin();
         assert_eq!((session.fault(), session.error_text()), (None, ""));
     }
@@ -118,7 +118,7 @@ fn answers_come_in_the_order_of_the_calls() {
     assert_eq!(session.next(), Some(Err(Fault::Script)));
     assert_eq!((session.error_text(), session.outstanding()), ("ERR oops: bad", 0));
     assert_eq!(session.next(), None);
-    // A reply that nobody asked for.
+    // A reply without a command.
     give(&mut session, "\r\n");
     assert_eq!(session.next(), Some(Err(Fault::Protocol)));
 }
@@ -154,7 +154,7 @@ fn a_load_waits_for_room() {
     let mut session = ready("redis://h");
     session.call(0, &[], &[]).unwrap();
     let _ = sent(&mut session);
-    // The output is filled to the brim and not sent.
+    // The output is full and not sent.
     let filling = [b'x'; 900];
     while session.call(1, &[&filling], &[]).is_ok() {}
     while session.call(1, &[], &[]).is_ok() {}
