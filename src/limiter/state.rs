@@ -68,10 +68,21 @@ macro_rules! each {
     };
 }
 
+impl State {
+    #[inline(never)]
+    fn admit_in_many_words(&self, now: u64, cost: u64) -> Verdict {
+        each!(self, s => s.admit_at(now, cost))
+    }
+}
+
 impl Shared for State {
     #[inline]
     fn admit_at(&self, now: u64, cost: u64) -> Verdict {
-        each!(self, s => s.admit_at(now, cost))
+        match self {
+            State::Cell(cell) => cell.admit_at(now, cost),
+            // Out of line, so that the registers of a window or a log are not saved for a cell.
+            _ => self.admit_in_many_words(now, cost),
+        }
     }
     #[inline]
     fn check_at(&self, now: u64, cost: u64) -> Decision {
