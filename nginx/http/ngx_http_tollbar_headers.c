@@ -14,6 +14,7 @@ static ngx_int_t add_draft(ngx_http_request_t *r, const asked_t *asked);
 static u_char *print_policy(u_char *to, const charge_t *charge);
 static u_char *print_state(u_char *to, const charge_t *charge);
 static uint64_t more_after(const charge_t *charge);
+static ngx_flag_t lends(const tollbar_policy_spec *policy);
 static ngx_int_t add_number(ngx_http_request_t *r, const char *name, uint64_t number);
 static ngx_int_t add(ngx_http_request_t *r, const char *name, u_char *value, size_t length);
 
@@ -110,7 +111,7 @@ static u_char *print_state(u_char *to, const charge_t *charge)
     return more == TOLLBAR_NO_TIME ? to : ngx_sprintf(to, ";t=%uL", ngx_http_tollbar_seconds(more));
 }
 
-/* Nanoseconds until `remaining` grows. TOLLBAR_NO_TIME: it does not, or only the store knows when. */
+/* Nanoseconds until `remaining` grows. TOLLBAR_NO_TIME: it does not, or only the store knows when, or the policy lends. */
 static uint64_t more_after(const charge_t *charge)
 {
     const ngx_http_tollbar_terms_t *terms = charge->terms;
@@ -123,6 +124,9 @@ static uint64_t more_after(const charge_t *charge)
     if (terms->leased || charge->remaining >= terms->capacity) {
         return TOLLBAR_NO_TIME;
     }
+    if (charge->remaining != 0 && lends(terms->policy)) {
+        return TOLLBAR_NO_TIME;
+    }
     /* A request for one permit more than there is would have to wait as long. */
     if (tollbar_table_peek(charge->limit->zone->zone.table, terms->number, charge->key.data, charge->key.len,
                            terms->spare + charge->remaining + 1, &decision) < 0)
@@ -132,6 +136,13 @@ static uint64_t more_after(const charge_t *charge)
     /* A moment has passed, and it may have been the one that was missing. */
     decision.retry_after_ns = ngx_max(decision.retry_after_ns, 1);
     return refused ? ngx_min(decision.retry_after_ns, charge->retry_ns) : decision.retry_after_ns;
+}
+
+/* Whether a request may pass although it costs more than what is left: then a peek cannot tell when what is left grows. */
+static ngx_flag_t lends(const tollbar_policy_spec *policy)
+{
+    return policy->algorithm == TOLLBAR_ALGORITHM_PACER || policy->algorithm == TOLLBAR_ALGORITHM_WARM_UP
+           || (policy->flags & TOLLBAR_POLICY_BORROW) != 0;
 }
 
 static ngx_int_t add_number(ngx_http_request_t *r, const char *name, uint64_t number)

@@ -168,6 +168,18 @@ def test_t_is_when_there_is_more_to_use(launch, clock, policy, states):
         assert ask(t * SECOND)[0] == 200
 
 
+@pytest.mark.parametrize("policy", ["10/min burst 4 borrow", "10/min algo pacer slack 3", "10/min algo warm-up warm 2min"])
+def test_what_lends_has_no_t_while_some_is_left(launch, clock, policy):
+    """A request may then cost more than what is left, so nobody can ask when there is more. Python and Go say none, too."""
+    nginx = launch("tollbar", f'policy="{policy}"', HEADERS.replace("@", "nodelay"))
+    for _ in answers(nginx, clock, [0], "/?k=key&cost=1"):
+        pass
+    found = [told(answer) for cost in (0, 1, 0) for _, answer in answers(nginx, clock, [20 * SECOND], f"/?k=key&cost={cost}")]
+    found += [told(answer) for _, answer in answers(nginx, clock, [20 * SECOND] * 4, "/?k=key&cost=1")]
+    assert [t is None for _, t, _ in found] == [r > 0 for r, _, _ in found]
+    assert found[0][0] > 0 and found[-1][0] == 0 and found[-1][1] == found[-1][2]
+
+
 def test_all_of_a_quota_has_no_t(launch, clock):
     nginx = launch("tollbar", "rate=1r/m", HEADERS.replace("@", "burst=3 nodelay"))
     [(_, answer)] = answers(nginx, clock, [0], "/?k=key&cost=0")
