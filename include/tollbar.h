@@ -582,7 +582,7 @@ int32_t tollbar_clock_is_counter(void);
 
 /* A state word. All-zero is fresh: `= {0}`, .bss, calloc and a fresh mapping will do. It may lie
  * anywhere, also in memory shared by processes; it must be aligned to 8 bytes and, while threads
- * use it, touched by these calls only. What the word means is in docs/state-word.md. */
+ * use it, touched by these calls only. Decisions of cells are not counted: there is no room for that in a word. What the word means is in docs/state-word.md. */
 typedef struct tollbar_cell {
     /* The state. */
     uint64_t word;
@@ -674,7 +674,8 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
  */
 
 /* A limiter. All calls but tollbar_limiter_free may be made by any number of threads at once, on
- * either side of a fork (each side goes on with its own copy). */
+ * either side of a fork (each side goes on with its own copy). It must not lie in memory that processes share, where their threads
+ * would count decisions over each other. 1 KiB of it are the counts: 16 threads have a cache line each, and the others share those. */
 typedef struct tollbar_limiter tollbar_limiter;
 
 /* How a limiter is made. All zero but `struct_size` is the default. */
@@ -752,6 +753,13 @@ typedef struct tollbar_limiter_state {
     uint64_t reset_after_ns;
     /* Requests that came with an older time than one admitted before them. */
     uint64_t backward_steps;
+    /* Decisions since the limiter was made that were TOLLBAR_ALLOWED, of all threads. Each call counts once, by what it returned, and
+     * each request of a batch; a peek and an error do not count. tollbar_limiter_reset leaves the counts. */
+    uint64_t allowed;
+    /* Decisions that were TOLLBAR_DENIED. */
+    uint64_t denied;
+    /* Decisions that were TOLLBAR_NEVER. */
+    uint64_t never;
 } tollbar_limiter_state;
 
 /* Takes `cost` permits now. A cost of 0 asks without charging.
@@ -833,7 +841,7 @@ int32_t tollbar_limiter_get_state(const tollbar_limiter *limiter,
 int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_policy_spec *out);
 
 /* A state to be filled in. */
-#define TOLLBAR_LIMITER_STATE_INIT { (uint32_t)sizeof(tollbar_limiter_state), 0, 0, 0, 0, 0, 0 }
+#define TOLLBAR_LIMITER_STATE_INIT { (uint32_t)sizeof(tollbar_limiter_state), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
  * 8. Tables: millions of keys in memory that processes share
@@ -1812,6 +1820,11 @@ typedef struct tollbar_counts {
 int32_t tollbar_table_get_counts(const tollbar_table *table,
                                  uint32_t policy,
                                  tollbar_counts *out);
+
+/* Decisions since the limiter was made, of all threads. Each call counts once, by what it returned; errors do not count.
+ * tollbar_striped_reset leaves the counts. */
+int32_t tollbar_striped_get_counts(const tollbar_striped *striped,
+                                   tollbar_counts *out);
 
 /* Counts to be filled in. */
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }

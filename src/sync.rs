@@ -9,6 +9,28 @@ pub(crate) use crossbeam_utils::CachePadded;
 
 use alloc::boxed::Box;
 
+/// Adds one to a word that only the caller writes. It is one instruction, so that a signal's handler that interrupts the caller and
+/// adds to the same word loses nothing.
+#[cfg(all(target_arch = "x86_64", not(loom), not(tollbar_tsan)))]
+#[inline(always)]
+pub(crate) fn bump(word: &AtomicU64) {
+    // SAFETY: an aligned word of an atomic, which only the caller writes; others load it.
+    unsafe { core::arch::asm!("inc qword ptr [{}]", in(reg) word.as_ptr(), options(nostack)) };
+}
+
+/// Adds one to a word that only the caller writes. A signal's handler that interrupts the caller here and adds to the same word may
+/// lose the one. (The thread sanitizer sees this, and not an instruction that is written out.)
+#[cfg(any(not(target_arch = "x86_64"), loom, tollbar_tsan))]
+#[inline(always)]
+pub(crate) fn bump(word: &AtomicU64) {
+    let next = word.load(Ordering::Relaxed).wrapping_add(1);
+    #[cfg(not(loom))]
+    word.store(next, Ordering::Relaxed);
+    // Loom (0.7) keeps no order among plain stores to one atomic, so that one who has joined the thread may read an older one.
+    #[cfg(loom)]
+    word.swap(next, Ordering::Relaxed);
+}
+
 /// `len` zeroes on the heap; `None` if there is no memory, or `len` is 0.
 ///
 /// Not through `Vec`: the paths by which it grows bring code that can panic into the C artefacts. Memory that

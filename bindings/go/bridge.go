@@ -321,6 +321,7 @@ func (l *Limiter) state() (LimiterState, Code) {
 	return LimiterState{
 		Now: uint64(s.now_ns), Remaining: uint64(s.remaining), RetryAfter: duration(uint64(s.retry_after_ns)),
 		ResetAfter: duration(uint64(s.reset_after_ns)), BackwardSteps: uint64(s.backward_steps),
+		Allowed: uint64(s.allowed), Denied: uint64(s.denied), Never: uint64(s.never),
 	}, Code(code)
 }
 

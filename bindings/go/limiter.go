@@ -86,6 +86,8 @@ type LimiterState struct {
 	ResetAfter time.Duration
 	// BackwardSteps counts requests that came with an older time than one admitted before them.
 	BackwardSteps uint64
+	// Allowed, Denied and Never count decisions by verdict, of all threads. Peeks and errors do not count, and Reset leaves them.
+	Allowed, Denied, Never uint64
 }
 
 // NewLimiter makes a limiter of a policy such as "100/s burst 20" (see [ParsePolicy]), by [ClockCounter]. The error is a

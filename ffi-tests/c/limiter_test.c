@@ -234,7 +234,7 @@ struct newer_state {
 };
 
 static void c6_state_struct_sizes(void **state) {
-    static const uint32_t garbage[] = {0, 47, 4097, UINT32_MAX};
+    static const uint32_t garbage[] = {0, 71, 4097, UINT32_MAX};
     tollbar_limiter *limiter = limiter_of("5/s");
     struct newer_state newer;
     size_t i;

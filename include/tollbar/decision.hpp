@@ -269,6 +269,9 @@ inline std::int32_t *codes(span<verdict> results) noexcept {
 
 } // namespace detail
 
+/// Decisions by verdict: `allowed`, `denied` and `never`.
+using decision_counts = tollbar_counts;
+
 } // namespace tollbar
 
 #endif // TOLLBAR_DECISION_HPP

@@ -40,6 +40,10 @@ struct limiter_state {
     nanoseconds reset_after;
     /// Requests that came with an older time than one admitted before them.
     std::uint64_t backward_steps;
+    /// Decisions since the limiter was made, by verdict, of all threads; reset() leaves them.
+    std::uint64_t allowed;
+    std::uint64_t denied;
+    std::uint64_t never;
 };
 
 /// One limit, shared by whoever calls: any algorithm, alone on its cache line.
@@ -170,7 +174,7 @@ public:
         const std::int32_t code = tollbar_limiter_get_state(get(), &raw);
         return detail::done(code, limiter_state{raw.waiting, detail::from_c(raw.now_ns), raw.remaining,
                                                 detail::if_any(raw.retry_after_ns), detail::from_c(raw.reset_after_ns),
-                                                raw.backward_steps});
+                                                raw.backward_steps, raw.allowed, raw.denied, raw.never});
     }
 
     /// The policy that it was made of.

@@ -66,6 +66,14 @@ public:
         return detail::done(code, permits);
     }
 
+    /// Decisions since the limiter was made, by verdict, of all threads; reset() leaves them.
+    decision_counts counts() const { return try_counts().value(); }
+    result<decision_counts> try_counts() const noexcept {
+        auto raw = detail::blank<tollbar_counts>();
+        const std::int32_t code = tollbar_striped_get_counts(get(), &raw);
+        return detail::done(code, raw);
+    }
+
     /// Back to fresh, but for what threads have in advance.
     void reset() const { try_reset().value(); }
     result<void> try_reset() const noexcept { return detail::done(tollbar_striped_reset(get())); }

@@ -216,7 +216,6 @@ using policy_range = detail::sequence<numbered_policy, detail::next_policy>;
 
 /// Counters and sizes, and what came of a sweep or a copy: the C structs, whose fields are explained in tollbar.h.
 using table_stats = tollbar_table_stats;
-using decision_counts = tollbar_counts;
 using sweep_result = tollbar_table_sweep_result;
 using table_copied = tollbar_table_copied;
 

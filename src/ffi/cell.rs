@@ -12,7 +12,7 @@ use core::mem::size_of;
 
 /// A state word. All-zero is fresh: `= {0}`, .bss, calloc and a fresh mapping will do. It may lie
 /// anywhere, also in memory shared by processes; it must be aligned to 8 bytes and, while threads
-/// use it, touched by these calls only. What the word means is in docs/state-word.md.
+/// use it, touched by these calls only. Decisions of cells are not counted: there is no room for that in a word. What the word means is in docs/state-word.md.
 #[repr(C)]
 pub struct tollbar_cell {
     /// The state.

@@ -2,6 +2,7 @@
 
 use super::boundary::*;
 use super::status::*;
+use super::striped::tollbar_striped;
 use super::table::{table_code, tollbar_table};
 use crate::decision::Counts;
 use crate::table::PolicyId;
@@ -48,6 +49,23 @@ pub unsafe extern "C" fn tollbar_table_get_counts(
             let counts = table.counts(PolicyId::new(policy)).map_err(table_code)?;
             // SAFETY: by the caller's promise.
             unsafe { tell(counts, out) }
+        })())
+    })
+}
+
+/// Decisions since the limiter was made, of all threads. Each call counts once, by what it returned; errors do not count.
+/// tollbar_striped_reset leaves the counts.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_striped_get_counts(striped: *const tollbar_striped, out: *mut tollbar_counts) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let striped = &unsafe { reference(striped) }?.striped;
+            // SAFETY: by the caller's promise.
+            unsafe { tell(striped.counts(), out) }
         })())
     })
 }

@@ -5,9 +5,8 @@ use super::cell::{answer, tollbar_decision};
 use super::limiter::tollbar_limiter;
 use super::policy::{describe, tollbar_policy_spec};
 use super::status::*;
-use crate::clock::Clock;
-use crate::decision::Verdict;
-use crate::limiter::{Shared, State};
+use crate::clock::{Clock, Utc};
+use crate::limiter::{Limiter, Shared, State};
 use core::mem::size_of;
 
 /// A limiter's state, for people and metrics.
@@ -28,14 +27,21 @@ pub struct tollbar_limiter_state {
     pub reset_after_ns: u64,
     /// Requests that came with an older time than one admitted before them.
     pub backward_steps: u64,
+    /// Decisions since the limiter was made that were TOLLBAR_ALLOWED, of all threads. Each call counts once, by what it returned, and
+    /// each request of a batch; a peek and an error do not count. tollbar_limiter_reset leaves the counts.
+    pub allowed: u64,
+    /// Decisions that were TOLLBAR_DENIED.
+    pub denied: u64,
+    /// Decisions that were TOLLBAR_NEVER.
+    pub never: u64,
 }
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
 unsafe impl Growable for tollbar_limiter_state {
-    const FIRST_SIZE: usize = 48;
+    const FIRST_SIZE: usize = 72;
 }
 
-const _: () = assert!(size_of::<tollbar_limiter_state>() == 48);
+const _: () = assert!(size_of::<tollbar_limiter_state>() == 72);
 
 /// Takes `cost` permits now. A cost of 0 asks without charging.
 ///
@@ -77,11 +83,11 @@ pub unsafe extern "C" fn tollbar_limiter_check_at(
     guard(|| {
         code((|| {
             // SAFETY: by the caller's promise.
-            let shared = unsafe { reference(limiter) }?.limiter.shared();
+            let limiter = &unsafe { reference(limiter) }?.limiter;
             if out.is_null() {
-                return Ok(shared.admit_at(now_ns, cost) as i32);
+                return Ok(limiter.admit_at(now_ns, cost) as i32);
             }
-            answer(out, || shared.check_at(now_ns, cost))
+            answer(out, || limiter.check_at(now_ns, cost))
         })())
     })
 }
@@ -133,7 +139,7 @@ pub unsafe extern "C" fn tollbar_limiter_check_many(
             // SAFETY: by the caller's promise.
             let limiter = &unsafe { reference(limiter) }?.limiter;
             // SAFETY: by the caller's promise.
-            unsafe { check_many(limiter.shared(), limiter.clock().now(), costs, count, results) }
+            unsafe { check_many(limiter, limiter.clock().now(), costs, count, results) }
         })())
     })
 }
@@ -155,7 +161,7 @@ pub unsafe extern "C" fn tollbar_limiter_check_many_at(
             // SAFETY: by the caller's promise.
             let limiter = &unsafe { reference(limiter) }?.limiter;
             // SAFETY: by the caller's promise.
-            unsafe { check_many(limiter.shared(), now_ns, costs, count, results) }
+            unsafe { check_many(limiter, now_ns, costs, count, results) }
         })())
     })
 }
@@ -229,17 +235,12 @@ pub unsafe extern "C" fn tollbar_limiter_reserve_at(
         code((|| {
             // SAFETY: by the caller's promise.
             let (limiter, wait_ns) = unsafe { (reference(limiter)?, place(wait_ns)?) };
-            let shared = limiter.limiter.shared();
-            match shared.reserve_at(now_ns, cost, now_ns.saturating_add(patience_ns)) {
-                Some(at) => {
+            match limiter.limiter.reserve_at(now_ns, cost, now_ns.saturating_add(patience_ns)) {
+                Ok(at) => {
                     wait_ns.write(at.saturating_sub(now_ns));
                     Ok(TOLLBAR_ALLOWED)
                 }
-                // Whether it is the cost that is too large.
-                None => Ok(match shared.peek_at(now_ns, cost).verdict {
-                    Verdict::Never => TOLLBAR_NEVER,
-                    _ => TOLLBAR_DENIED,
-                }),
+                Err(verdict) => Ok(verdict as i32),
             }
         })())
     })
@@ -283,6 +284,9 @@ pub unsafe extern "C" fn tollbar_limiter_get_state(
                 retry_after_ns: view.decision.retry_after,
                 reset_after_ns: view.decision.reset_after,
                 backward_steps: view.backward_steps,
+                allowed: view.decisions.allowed,
+                denied: view.decisions.denied,
+                never: view.decisions.never,
             };
             // SAFETY: by the caller's promise; size_at has checked it.
             unsafe { write(out, &state) }.map(|()| TOLLBAR_ALLOWED)
@@ -311,7 +315,13 @@ pub unsafe extern "C" fn tollbar_limiter_get_policy(
 
 /// # Safety
 /// `costs` is null or has `count` entries; `results` is null or has `count` places.
-unsafe fn check_many(shared: &State, now: u64, costs: *const u64, count: usize, results: *mut i32) -> Result<i32, i32> {
+unsafe fn check_many(
+    limiter: &Limiter<State, Utc>,
+    now: u64,
+    costs: *const u64,
+    count: usize,
+    results: *mut i32,
+) -> Result<i32, i32> {
     array(results, count)?;
     if !costs.is_null() {
         array(costs, count)?;
@@ -320,7 +330,7 @@ unsafe fn check_many(shared: &State, now: u64, costs: *const u64, count: usize, 
         // SAFETY: `i` is below the count that the caller vouches for, in both arrays.
         unsafe {
             let cost = if costs.is_null() { 1 } else { costs.add(i).read() };
-            results.add(i).write(shared.admit_at(now, cost) as i32);
+            results.add(i).write(limiter.admit_at(now, cost) as i32);
         }
     }
     Ok(TOLLBAR_ALLOWED)
@@ -336,7 +346,7 @@ unsafe fn take_up_to(
 ) -> Result<i32, i32> {
     // SAFETY: by the caller's promise.
     let (limiter, taken) = unsafe { (&reference(limiter)?.limiter, place(taken)?) };
-    let permits = limiter.shared().take_up_to_at(now.unwrap_or_else(|| limiter.clock().now()), most);
+    let permits = limiter.take_up_to_at(now.unwrap_or_else(|| limiter.clock().now()), most);
     taken.write(permits);
     Ok(if permits == 0 { TOLLBAR_DENIED } else { TOLLBAR_ALLOWED })
 }

@@ -12,7 +12,8 @@ use core::ffi::{c_char, c_void};
 use core::mem::{align_of, size_of};
 
 /// A limiter. All calls but tollbar_limiter_free may be made by any number of threads at once, on
-/// either side of a fork (each side goes on with its own copy).
+/// either side of a fork (each side goes on with its own copy). It must not lie in memory that processes share, where their threads
+/// would count decisions over each other. 1 KiB of it are the counts: 16 threads have a cache line each, and the others share those.
 pub struct tollbar_limiter {
     pub(super) limiter: Limiter<State, Utc>,
     pub(super) policy: Policy,
@@ -36,6 +37,7 @@ pub struct tollbar_limiter_options {
 unsafe impl Growable for tollbar_limiter_options {
     const FIRST_SIZE: usize = 16;
 }
+
 /// Makes a limiter. `options` may be NULL. On success `*out` is to be freed with
 /// tollbar_limiter_free; otherwise it is left alone.
 ///

@@ -14,7 +14,7 @@ use core::ffi::c_char;
 /// either side of a fork (each side goes on with its own copy), but not by a signal handler that may have
 /// interrupted one of them on its thread.
 pub struct tollbar_striped {
-    striped: Striped<Source>,
+    pub(super) striped: Striped<Source>,
 }
 
 /// Makes a striped limiter on a TOLLBAR_CLOCK_. On success `*out` is to be freed with

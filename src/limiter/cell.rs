@@ -7,6 +7,8 @@
 //! Two admissions are ordered by the word's own modification order, which is all that exactness needs.
 
 use super::{Shared, Watch};
+#[cfg(not(loom))]
+use crate::algorithm::gcra::Plain;
 use crate::algorithm::{Algorithm, Step};
 use crate::decision::{Decision, Verdict};
 use crate::sync::{AtomicU64, CachePadded, Ordering};
@@ -138,6 +140,21 @@ impl<A: Algorithm> Cell<A> {
     /// Sets the state word to one that [`Cell::word`] returned for the same policy and clock.
     pub fn set_word(&self, word: u64) {
         self.line.word.store(word, Ordering::Relaxed);
+    }
+
+    /// [`Shared::admit_quickly_at`] of a token bucket: its usual case, and one attempt to swap.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(super) fn admit_quickly_at(&self, plain: &Plain, now: u64, cost: u64) -> Option<Verdict> {
+        let Line { word, watch } = &*self.line;
+        if watch.is_newer_than(now) {
+            return None;
+        }
+        let state = word.load(Ordering::Relaxed);
+        let Some(next) = plain.step(state, now, cost)? else { return Some(Verdict::Denied) };
+        word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        watch.admitted(now);
+        Some(Verdict::Allowed)
     }
 
     #[inline(always)]

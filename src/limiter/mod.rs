@@ -12,6 +12,7 @@ pub(crate) mod ring;
 mod state;
 #[cfg(unix)]
 pub mod striped;
+mod tally;
 #[cfg(unix)]
 pub(crate) mod thread;
 mod waiting;
@@ -28,8 +29,9 @@ pub use watch::Watch;
 use crate::clock::Clock;
 #[cfg(not(unix))]
 use crate::clock::Manual as Usual;
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Counts, Decision, Verdict};
 use crate::policy::{Policy, PolicyError};
+use tally::Tally;
 use waiting::Waiters;
 
 #[cfg(unix)]
@@ -39,6 +41,14 @@ type Usual = crate::clock::Utc<crate::clock::Tsc>;
 pub trait Shared: Sync {
     /// Decides and charges, without the rest of the answer. A cost of 0 is always allowed.
     fn admit_at(&self, now: u64, cost: u64) -> Verdict;
+
+    /// [`Shared::admit_at`] where that is a few instructions and no second try. `None`: nothing has been decided, and
+    /// [`Shared::admit_at`] is to be asked.
+    #[inline(always)]
+    fn admit_quickly_at(&self, now: u64, cost: u64) -> Option<Verdict> {
+        let _ = (now, cost);
+        None
+    }
 
     /// Decides and charges.
     fn check_at(&self, now: u64, cost: u64) -> Decision;
@@ -77,11 +87,15 @@ pub trait Shared: Sync {
 /// assert!(refused.retry_after <= 20_000_000_000); // nanoseconds: the bucket refills one every 20 s
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// Each call counts the decision that it returns ([`Limiter::counts`]), in 1 KiB of the limiter's own: 16 threads have a cache line
+/// each, and the others share those.
 #[derive(Debug)]
 pub struct Limiter<S = State, C = Usual> {
     shared: S,
     clock: C,
     waiters: Waiters,
+    tally: Tally,
 }
 
 /// A view of a limiter for people and metrics.
@@ -95,6 +109,8 @@ pub struct Snapshot {
     pub waiting: u32,
     /// Requests that came with an older time than one admitted before them.
     pub backward_steps: u64,
+    /// [`Limiter::counts`].
+    pub decisions: Counts,
 }
 
 #[cfg(unix)]
@@ -114,7 +130,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     /// Joins a state and a clock.
     pub fn with(shared: S, clock: C) -> Limiter<S, C> {
-        Limiter { shared, clock, waiters: Waiters::new(Self::WAITERS) }
+        Limiter { shared, clock, waiters: Waiters::new(Self::WAITERS), tally: Tally::default() }
     }
 
     /// Sets the maximum of callers asleep at one time. 0: none may sleep.
@@ -128,7 +144,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         &self.clock
     }
 
-    /// The state.
+    /// The state. What it is asked directly is not counted.
     pub fn shared(&self) -> &S {
         &self.shared
     }
@@ -142,20 +158,37 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// Takes `cost` permits now, or says when.
     #[inline]
     pub fn check(&self, cost: u64) -> Decision {
-        self.shared.check_at(self.clock.now(), cost)
+        self.check_at(self.clock.now(), cost)
     }
 
-    /// Takes `cost` permits now. The shortest call: no times, no counts.
+    /// Takes `cost` permits now. The shortest call: its answer has no times and no rest.
     #[inline]
     pub fn admit(&self, cost: u64) -> Verdict {
-        self.shared.admit_at(self.clock.now(), cost)
+        self.admit_at(self.clock.now(), cost)
     }
 
     /// [`Limiter::check`] at the caller's time, on the scale of [`Limiter::now`], or on another that all callers of this
     /// limiter share.
     #[inline]
     pub fn check_at(&self, now: u64, cost: u64) -> Decision {
-        self.shared.check_at(now, cost)
+        let decision = self.shared.check_at(now, cost);
+        self.tally.count(decision.verdict);
+        decision
+    }
+
+    /// [`Limiter::admit`] at the caller's time.
+    #[inline]
+    pub fn admit_at(&self, now: u64, cost: u64) -> Verdict {
+        match self.shared.admit_quickly_at(now, cost) {
+            Some(verdict) => self.tally.count(verdict),
+            None => self.admit_slowly_at(now, cost),
+        }
+    }
+
+    /// Out of line and called last, so that the usual call saves no registers.
+    #[inline(never)]
+    fn admit_slowly_at(&self, now: u64, cost: u64) -> Verdict {
+        self.tally.count(self.shared.admit_at(now, cost))
     }
 
     /// What [`Limiter::check`] would answer; takes nothing.
@@ -165,7 +198,14 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     /// Takes as many permits as there are, up to `most`; returns how many.
     pub fn take_up_to(&self, most: u64) -> u64 {
-        self.shared.take_up_to_at(self.clock.now(), most)
+        self.take_up_to_at(self.clock.now(), most)
+    }
+
+    /// [`Limiter::take_up_to`] at the caller's time.
+    pub fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
+        let taken = self.shared.take_up_to_at(now, most);
+        self.tally.count_taken(taken);
+        taken
     }
 
     /// Takes `cost` permits, and sleeps for them until `deadline` (on the clock's scale) at the latest. A
@@ -176,7 +216,9 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// are taken before the sleep. So callers wake one after the other, and none in vain. With windows
     /// and logs a caller sleeps until a permit could be free and tries again.
     pub fn wait_until(&self, cost: u64, deadline: u64) -> Decision {
-        waiting::wait(&self.shared, &self.clock, &self.waiters, cost, deadline)
+        let decision = waiting::wait(&self.shared, &self.clock, &self.waiters, cost, deadline);
+        self.tally.count(decision.verdict);
+        decision
     }
 
     /// [`Limiter::wait_until`] with a deadline `patience` nanoseconds from now.
@@ -187,7 +229,31 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// Takes `cost` permits ahead for the earliest instant they may be used, which it returns, if that
     /// is `until` at the latest. The caller is bound to that instant. `None` takes nothing.
     pub fn reserve(&self, cost: u64, until: u64) -> Option<u64> {
-        self.shared.reserve_at(self.clock.now(), cost, until)
+        self.reserve_at(self.clock.now(), cost, until).ok()
+    }
+
+    /// [`Limiter::reserve`] at the caller's time.
+    ///
+    /// # Errors
+    /// [`Verdict::Never`] if the cost is above the burst, otherwise [`Verdict::Denied`]. Nothing has been taken.
+    pub fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Result<u64, Verdict> {
+        let booked = self.shared.reserve_at(now, cost, until).ok_or_else(|| {
+            // Allowed: the algorithm cannot book ahead.
+            match self.shared.peek_at(now, cost).verdict {
+                Verdict::Never => Verdict::Never,
+                _ => Verdict::Denied,
+            }
+        });
+        self.tally.count(booked.err().unwrap_or(Verdict::Allowed));
+        booked
+    }
+
+    /// Decisions since the limiter was made, by verdict, of all threads.
+    ///
+    /// A call counts once, by the verdict that it returns. [`Limiter::take_up_to`] and [`Limiter::reserve`] count as allowed if they took
+    /// permits, and as refused if not; a cost of 0 is allowed. A peek is not a decision. [`Limiter::reset`] leaves the counts.
+    pub fn counts(&self) -> Counts {
+        self.tally.counts()
     }
 
     /// Makes the state fresh. Admissions of other threads in the same instant may survive it.
@@ -203,6 +269,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
             decision: self.shared.peek_at(now, 1),
             waiting: self.waiters.asleep(),
             backward_steps: self.shared.watch().backward_steps(),
+            decisions: self.counts(),
         }
     }
 }

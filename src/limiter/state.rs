@@ -84,6 +84,17 @@ impl Shared for State {
             _ => self.admit_in_many_words(now, cost),
         }
     }
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn admit_quickly_at(&self, now: u64, cost: u64) -> Option<Verdict> {
+        match self {
+            State::Cell(cell) => match cell.algorithm() {
+                Rule::Gcra(gcra) => cell.admit_quickly_at(gcra.plain(), now, cost),
+                _ => None,
+            },
+            State::Ring(_) | State::Log(_) => None,
+        }
+    }
     #[inline]
     fn check_at(&self, now: u64, cost: u64) -> Decision {
         each!(self, s => s.check_at(now, cost))

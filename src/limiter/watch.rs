@@ -20,9 +20,15 @@ impl Watch {
     // Relaxed throughout: a statistic; no decision depends on it.
     #[inline(always)]
     pub(crate) fn look(&self, now: u64) {
-        if now < self.newest.load(Ordering::Relaxed) {
+        if self.is_newer_than(now) {
             self.step_back();
         }
+    }
+
+    /// Whether a later time has been admitted.
+    #[inline(always)]
+    pub(crate) fn is_newer_than(&self, now: u64) -> bool {
+        now < self.newest.load(Ordering::Relaxed)
     }
 
     /// Records the time of an admission.

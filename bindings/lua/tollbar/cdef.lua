@@ -250,6 +250,9 @@ typedef struct tollbar_limiter_state {
     uint64_t retry_after_ns;
     uint64_t reset_after_ns;
     uint64_t backward_steps;
+    uint64_t allowed;
+    uint64_t denied;
+    uint64_t never;
 } tollbar_limiter_state;
 int32_t tollbar_limiter_check(const tollbar_limiter *limiter, uint64_t cost, tollbar_decision *out);
 int32_t tollbar_limiter_check_at(const tollbar_limiter *limiter,
@@ -647,6 +650,8 @@ typedef struct tollbar_counts {
 int32_t tollbar_table_get_counts(const tollbar_table *table,
                                  uint32_t policy,
                                  tollbar_counts *out);
+int32_t tollbar_striped_get_counts(const tollbar_striped *striped,
+                                   tollbar_counts *out);
 ]]
 
 return {

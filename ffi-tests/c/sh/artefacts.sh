@@ -2,7 +2,7 @@
 # What the built libraries are made of, and what they get along with. Sourced.
 
 # The stripped shared library may have this many bytes: why, is in docs/decisions/0003-small-artefacts.md.
-size_limit=286720
+size_limit=290816
 # The oldest C library that it runs with.
 glibc_limit=2.17
 

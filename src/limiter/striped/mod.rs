@@ -28,6 +28,9 @@
 //! *Any number of threads and limiters.* Nothing is kept outside the limiter. It has up to 64 seats. Threads
 //! without a seat ask the word each time, and all threads compete for seats again in the next slice.
 //!
+//! *Each decision is counted once*, by the verdict that the call returns ([`Striped::counts`]). A thread counts what it pays with credit
+//! in its seat, and everything else as [`super::Limiter`]'s do, in 1 KiB of the limiter's own.
+//!
 //! *Fork.* A child has a copy of the limiter, the credit of its thread included, as it has a copy of a plain limiter's
 //! state. A `Striped` must not lie in memory that processes share: their threads may have the same number.
 //!
@@ -41,11 +44,12 @@ mod tests;
 #[cfg(all(test, loom))]
 mod models;
 
+use super::tally::Tally;
 use super::{thread, Watch};
 use crate::algorithm::gcra::Gcra;
 use crate::algorithm::{Algorithm, Step};
 use crate::clock::{Clock, Tsc};
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Counts, Decision, Verdict};
 use crate::policy::{Policy, PolicyError};
 use crate::sync::{AtomicU64, CachePadded, Ordering};
 use seat::{Seats, Spent};
@@ -78,6 +82,7 @@ pub struct Striped<C = Tsc> {
     gcra: Gcra,
     burst: u64,
     clock: C,
+    tally: Tally,
 }
 
 #[derive(Debug, Default)]
@@ -159,7 +164,7 @@ impl<C: Clock> Striped<C> {
         let places = usize::try_from(shape.seats).map_err(|_| PolicyError::NoMemory)?;
         let seats = Seats::new(places, shape.each, shape.shift).ok_or(PolicyError::NoMemory)?;
         let burst = policy.burst.saturating_sub(shape.credit());
-        Ok(Striped { line: CachePadded::default(), seats, gcra, burst, clock })
+        Ok(Striped { line: CachePadded::default(), seats, gcra, burst, clock, tally: Tally::default() })
     }
 
     /// The clock.
@@ -232,6 +237,12 @@ impl<C: Clock> Striped<C> {
         self.line.watch.backward_steps()
     }
 
+    /// Decisions since the limiter was made, by verdict, of all threads. A cost of 0 is allowed. [`Striped::reset`] leaves them.
+    pub fn counts(&self) -> Counts {
+        let counts = self.tally.counts();
+        Counts { allowed: counts.allowed.wrapping_add(self.seats.paid()), ..counts }
+    }
+
     /// The calling thread's number; after the last time 0, the number of a thread without credit.
     #[inline(always)]
     fn seated_at(&self, now: u64) -> u64 {
@@ -252,10 +263,18 @@ impl<C: Clock> Striped<C> {
     /// Out of line, so that the few instructions that spend credit spill no registers.
     #[inline(never)]
     fn admit_with_clock(&self, who: u64, spent: Spent, cost: u64, now: impl FnOnce() -> u64) -> Verdict {
-        if spent == Spent::NotMine && self.seats.spend_second(who, cost) == Spent::Paid {
-            return Verdict::Allowed;
-        }
-        let now = now();
+        let spent = if spent == Spent::NotMine { self.seats.spend_second(who, cost) } else { spent };
+        let verdict = match spent {
+            Spent::Paid => return Verdict::Allowed,
+            Spent::PaidUncounted => Verdict::Allowed,
+            Spent::Short | Spent::NotMine => self.ask(who, now(), cost),
+        };
+        self.tally.count(verdict)
+    }
+
+    /// Asks the shared word.
+    #[inline(always)]
+    fn ask(&self, who: u64, now: u64, cost: u64) -> Verdict {
         // A refusal is decided here, by loads and arithmetic only.
         if self.gcra.step(self.line.word.load(Ordering::Relaxed), now, cost) == Step::deny() {
             self.line.watch.look(now);
@@ -264,21 +283,21 @@ impl<C: Clock> Striped<C> {
         self.lease(who, now, cost).0
     }
 
-    #[inline(always)]
-    fn spend(&self, who: u64, cost: u64) -> bool {
-        match self.seats.spend(who, cost) {
-            Spent::Paid => true,
-            Spent::Short => false,
-            Spent::NotMine => self.seats.spend_second(who, cost) == Spent::Paid,
-        }
-    }
-
     fn check_as(&self, who: u64, now: u64, cost: u64) -> Decision {
-        let (verdict, state) = if cost != 0 && self.spend(who, cost) {
-            (Verdict::Allowed, self.line.word.load(Ordering::Relaxed))
-        } else {
-            self.lease(who, now, cost)
+        let spent = match cost {
+            0 => Spent::Short,
+            _ => match self.seats.spend(who, cost) {
+                Spent::NotMine => self.seats.spend_second(who, cost),
+                spent => spent,
+            },
         };
+        let (verdict, state) = match spent {
+            Spent::Paid | Spent::PaidUncounted => (Verdict::Allowed, self.line.word.load(Ordering::Relaxed)),
+            Spent::Short | Spent::NotMine => self.lease(who, now, cost),
+        };
+        if spent != Spent::Paid {
+            self.tally.count(verdict);
+        }
         let told = self.gcra.describe(verdict, state, now, cost);
         Decision { remaining: told.remaining.saturating_add(self.seats.credit(who)), ..told }
     }

@@ -1,11 +1,13 @@
 //! Seats: where threads keep credit that is charged already.
 //!
 //! Time is cut into *slices* of [`Seats::LEAST_SLICE`] at least. The number of the newest slice in which credit has been taken is
-//! `slice`; it only grows. A seat has two words:
+//! `slice`; it only grows. A seat has four words:
 //!
 //! ```text
-//! owner   thread:44 | slice:20     who may spend from it, and since which slice
-//! purse   slice:48  | credit:16    permits there are, and the slice in which they are good
+//! owner    thread:44 | slice:20     who may spend from it, and since which slice
+//! purse    slice:48  | credit:16    permits there are, and the slice in which they are good
+//! counter  thread + 1               who may add to `paid`: the first thread that had the seat; 0: none yet
+//! paid     number                   requests of that thread that were paid from the purse
 //! ```
 //!
 //! - *Take a seat*: swap `owner` from one of an older slice to (me, `slice`). In one slice a seat has one owner.
@@ -22,6 +24,12 @@
 //! stores a purse of its own, old slice, however late. If that overwrites the purse of a later owner, the later
 //! owner's credit is void. No store raises a purse of a slice that is not the storing thread's.
 //!
+//! # Why no request is counted twice, or lost
+//!
+//! `counter` never changes once it is set, so `paid` has one writer. A seat's later owners do not write there: one of them could
+//! add at the instant at which a thread that was stopped in the middle of an older spend adds, too. They are counted elsewhere
+//! ([`Spent::PaidUncounted`]).
+//!
 //! # Why there is never more credit than `places · most`
 //!
 //! At each instant only purses of the present slice count, one for each seat. A spend that reads `slice` = s
@@ -33,24 +41,28 @@
 //! it has read. An old `slice` stands for an earlier instant within the call. Taking a seat is ordered; see
 //! [`Seats::take`].
 
-use crate::sync::{AtomicU64, CachePadded, Ordering};
+use crate::sync::{bump, AtomicU64, CachePadded, Ordering};
 use alloc::boxed::Box;
 
 const SLICE_BITS: u32 = 20;
 const CREDIT_BITS: u32 = 16;
 const CREDIT: u64 = (1 << CREDIT_BITS) - 1;
+/// Not 0: a seat that nobody has had is not that of a thread without a number.
+const FIRST_SLICE: u64 = 1;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Seat {
     owner: AtomicU64,
     purse: AtomicU64,
+    counter: AtomicU64,
+    paid: AtomicU64,
 }
 
 /// Seats of one limiter.
 #[derive(Debug)]
 pub(super) struct Seats {
     slice: AtomicU64,
-    /// A power of two of them, or none.
+    /// A power of two of them.
     seats: Box<[CachePadded<Seat>]>,
     mask: usize,
     most: u64,
@@ -75,7 +87,10 @@ impl Seat {
 /// The outcome of a spend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spent {
+    /// It is counted.
     Paid,
+    /// The caller has to count it.
+    PaidUncounted,
     /// The seat is the thread's, and its credit is less than the cost.
     Short,
     /// The thread's credit, if it has any, is in its other seat.
@@ -98,12 +113,13 @@ impl Seats {
     /// The most permits in a purse.
     pub(super) const MOST_CREDIT: u64 = 1024;
 
-    /// `places` seats (a power of two, or 0) of up to `most` permits; slices of 2^`shift` ns. `None`: no memory.
+    /// `places` seats of up to `most` permits; slices of 2^`shift` ns. Where `places` is no power of two there is one seat, in which
+    /// nothing is kept. `None`: no memory.
     pub(super) fn new(places: usize, most: u64, shift: u32) -> Option<Seats> {
+        let (places, most) = if places.is_power_of_two() { (places, most.min(Self::MOST_CREDIT)) } else { (1, 0) };
         let seats = places_of(places)?;
-        let most = if places == 0 { 0 } else { most.min(Self::MOST_CREDIT) };
         let shift = shift.clamp(Self::LEAST_SLICE, Self::MOST_SLICE);
-        Some(Seats { slice: AtomicU64::new(0), seats, mask: places.saturating_sub(1), most, shift })
+        Some(Seats { slice: AtomicU64::new(FIRST_SLICE), seats, mask: places - 1, most, shift })
     }
 
     /// The most permits in one purse; 0: there are no seats.
@@ -112,37 +128,44 @@ impl Seats {
         self.most
     }
 
-    /// The number of seats.
+    /// How many there are, 1 at least.
     pub(super) fn places(&self) -> u64 {
         self.seats.len() as u64
     }
 
     /// The first of the two seats that a thread may have.
     #[inline(always)]
-    fn first(&self, who: u64) -> Option<&Seat> {
-        self.seats.get((scattered(who) >> 58) as usize & self.mask).map(|padded| &**padded)
+    fn first(&self, who: u64) -> &Seat {
+        self.seat((scattered(who) >> 58) as usize)
     }
 
     /// The second one, for a thread whose first seat is another's.
     #[inline(always)]
-    fn second(&self, who: u64) -> Option<&Seat> {
+    fn second(&self, who: u64) -> &Seat {
         let scattered = scattered(who);
         let (first, second) = ((scattered >> 58) as usize & self.mask, (scattered >> 52) as usize & self.mask);
         let second = if first == second { second ^ 1 } else { second };
-        self.seats.get(second & self.mask).map(|padded| &**padded)
+        self.seat(second)
+    }
+
+    /// The seat of this number, modulo their number.
+    #[inline(always)]
+    fn seat(&self, number: usize) -> &Seat {
+        // SAFETY: `mask` is their number, a power of two and not 0, less one.
+        unsafe { self.seats.get_unchecked(number & self.mask) }
     }
 
     /// Spends `cost` permits of the thread's credit, if its seat is the first of its two. A cost of 0 may be
     /// answered either way.
     #[inline(always)]
     pub(super) fn spend(&self, who: u64, cost: u64) -> Spent {
-        self.first(who).map_or(Spent::Short, |seat| self.spend_from(seat, who, cost))
+        self.spend_from(self.first(who), who, cost)
     }
 
     /// [`Seats::spend`] if the thread's seat is its second.
     #[inline(always)]
     pub(super) fn spend_second(&self, who: u64, cost: u64) -> Spent {
-        self.second(who).map_or(Spent::Short, |seat| self.spend_from(seat, who, cost))
+        self.spend_from(self.second(who), who, cost)
     }
 
     #[inline(always)]
@@ -160,17 +183,24 @@ impl Seats {
             return Spent::Short;
         }
         seat.put(purse.wrapping_sub(cost));
+        if seat.counter.load(Ordering::Relaxed) != counter(who) {
+            return Spent::PaidUncounted;
+        }
+        bump(&seat.paid);
         Spent::Paid
+    }
+
+    /// Requests that were paid and counted.
+    pub(super) fn paid(&self) -> u64 {
+        self.seats.iter().map(|seat| seat.paid.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
     }
 
     /// The thread's credit; 0 if it has no seat in the present slice.
     pub(super) fn credit(&self, who: u64) -> u64 {
         let slice = self.slice.load(Ordering::Relaxed);
-        let of = |seat: Option<&Seat>| match seat {
-            Some(seat) if seat.owner.load(Ordering::Relaxed) == owner(who, slice) => {
-                credit(seat.purse.load(Ordering::Relaxed), slice)
-            }
-            _ => 0,
+        let of = |seat: &Seat| match seat.owner.load(Ordering::Relaxed) == owner(who, slice) {
+            true => credit(seat.purse.load(Ordering::Relaxed), slice),
+            false => 0,
         };
         if who == 0 {
             return 0;
@@ -184,7 +214,7 @@ impl Seats {
         if who == 0 {
             return None;
         }
-        let present = (now >> self.shift).saturating_add(1);
+        let present = (now >> self.shift).saturating_add(FIRST_SLICE);
         // Relaxed, both: `sit` orders this by `owner`. The thread that takes a seat has read or written `slice` here before it swaps `owner`
         // with Release; a thread that reads this `owner` with Acquire reads the same `slice` or a later one after that.
         let mut slice = self.slice.load(Ordering::Relaxed);
@@ -194,7 +224,7 @@ impl Seats {
                 Err(seen) => slice = seen,
             }
         }
-        [self.first(who), self.second(who)].into_iter().flatten().find_map(|seat| self.sit(seat, who, slice))
+        [self.first(who), self.second(who)].into_iter().find_map(|seat| self.sit(seat, who, slice))
     }
 
     fn sit<'a>(&self, seat: &'a Seat, who: u64, slice: u64) -> Option<Held<'a>> {
@@ -214,6 +244,8 @@ impl Seats {
         }
         // Release: see `take`. If the swap fails, another thread has the seat.
         seat.owner.compare_exchange(found, mine, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        // Relaxed: a count publishes nothing. Failing, an earlier owner counts here.
+        let _ = seat.counter.compare_exchange(0, counter(who), Ordering::Relaxed, Ordering::Relaxed);
         Some(Held { seat, slice })
     }
 }
@@ -242,6 +274,12 @@ fn credit(purse: u64, slice: u64) -> u64 {
     }
 }
 
+/// Not 0 for a thread without a number, which is never a counter.
+#[inline(always)]
+fn counter(who: u64) -> u64 {
+    who.wrapping_add(1)
+}
+
 #[inline(always)]
 fn owner(who: u64, slice: u64) -> u64 {
     (who << SLICE_BITS) | (slice & ((1 << SLICE_BITS) - 1))
@@ -257,15 +295,15 @@ fn scattered(who: u64) -> u64 {
 #[cfg(not(loom))]
 fn places_of(count: usize) -> Option<Box<[CachePadded<Seat>]>> {
     let layout = core::alloc::Layout::array::<CachePadded<Seat>>(count).ok()?;
-    if count == 0 {
-        return Some(Box::default());
+    if layout.size() == 0 {
+        return None;
     }
     // SAFETY: the layout's size is not 0.
     let seats = unsafe { alloc::alloc::alloc_zeroed(layout) }.cast::<CachePadded<Seat>>();
     if seats.is_null() {
         return None;
     }
-    // SAFETY: a fresh block of that layout from the allocator that Box frees with; zero bytes are two atomics
+    // SAFETY: a fresh block of that layout from the allocator that Box frees with; zero bytes are atomics
     // of 0 and padding.
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(seats, count)) })
 }
@@ -273,6 +311,6 @@ fn places_of(count: usize) -> Option<Box<[CachePadded<Seat>]>> {
 /// Free seats with loom's atomics.
 #[cfg(loom)]
 fn places_of(count: usize) -> Option<Box<[CachePadded<Seat>]>> {
-    let free = || CachePadded::new(Seat { owner: AtomicU64::new(0), purse: AtomicU64::new(0) });
+    let free = || CachePadded::new(Seat::default());
     Some((0..count).map(|_| free()).collect())
 }

@@ -137,9 +137,8 @@ fn the_bound_is_reached() {
         let now = 2 * refill;
         let mut taken = 0;
         for who in 1..=threads {
-            while limiter.seats.spend(who, 1) == super::Spent::Paid
-                || limiter.seats.spend_second(who, 1) == super::Spent::Paid
-            {
+            let paid = |spent| matches!(spent, super::Spent::Paid | super::Spent::PaidUncounted);
+            while paid(limiter.seats.spend(who, 1)) || paid(limiter.seats.spend_second(who, 1)) {
                 taken += 1;
             }
         }
@@ -345,4 +344,31 @@ fn a_reset_leaves_credit_within_the_bound() {
     }
     assert_eq!(taken, limiter.burst() + credit);
     assert!(taken <= policy.burst);
+}
+
+/// Each call is counted once: what is paid with credit, what the word decides, and what a seat's second owner pays.
+#[test]
+fn each_decision_is_counted_once() {
+    for policy in [policy("1000/s burst 1000"), policy("5/s burst 5")] {
+        let (mut rng, limiter) = (Rng(7), striped(&policy));
+        let mut told = crate::decision::Counts::default();
+        for n in 0..100_000u64 {
+            let (who, now, cost) = (rng.below(20), n * SEC / 3_000, rng.pick(&[1, 1, 1, 1, 1, 1, 2, 0, 5_000]));
+            let verdict = match rng.below(8) {
+                0 => limiter.check_as(who, now, cost).verdict,
+                _ => limiter.admit_as(who, cost, || now),
+            };
+            match verdict {
+                Verdict::Allowed => told.allowed += 1,
+                Verdict::Denied => told.denied += 1,
+                Verdict::Never => told.never += 1,
+            }
+            if n == 50_000 {
+                limiter.reset();
+            }
+        }
+        assert_eq!(limiter.counts(), told);
+        assert!(told.allowed > 100 && told.denied > 100 && told.never > 100, "{told:?}");
+        assert!(limiter.credit() == 0 || limiter.seats.paid() > 100);
+    }
 }

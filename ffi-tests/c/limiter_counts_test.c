@@ -1,0 +1,176 @@
+/* What a limiter says of its decisions, by verdict: of all calls and threads. */
+#define _POSIX_C_SOURCE 200809L /* fork */
+#include "test.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define assert_counts(counts, a, d, n) \
+    do { \
+        assert_int_equal((counts).allowed, a); \
+        assert_int_equal((counts).denied, d); \
+        assert_int_equal((counts).never, n); \
+    } while (0)
+
+static tollbar_limiter_state state_of(const tollbar_limiter *limiter) {
+    tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
+    assert_int_equal(tollbar_limiter_get_state(limiter, &view), 0);
+    return view;
+}
+
+static tollbar_striped *striped_of(const char *text) {
+    tollbar_striped *striped = NULL;
+    assert_int_equal(tollbar_striped_from_text(text, &striped, NULL), 0);
+    return striped;
+}
+
+static tollbar_counts counts_of(const tollbar_striped *striped) {
+    tollbar_counts counts = TOLLBAR_COUNTS_INIT;
+    assert_int_equal(tollbar_striped_get_counts(striped, &counts), 0);
+    assert_int_equal(counts.struct_size, sizeof counts);
+    return counts;
+}
+
+/* Every way to a decision, under every algorithm: each call counts once, by what it returned. */
+static void each_call_counts_once(void **state) {
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(every_algorithm); i++) {
+        tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
+        uint64_t told[3] = {0, 0, 0}, permits, wait, n;
+        tollbar_decision out = TOLLBAR_DECISION_INIT;
+        int32_t results[3], code;
+        for (n = 0; n < 300; n++) {
+            const uint64_t now = HOUR + n * 20 * MS, cost = n % 7 == 0 ? 6 : n % 7 == 1 ? 0 : 1;
+            switch (n % 6) {
+            case 0: code = tollbar_limiter_check_at(limiter, now, cost, NULL); break;
+            case 1: code = tollbar_limiter_check_at(limiter, now, cost, &out); break;
+            case 2: code = tollbar_limiter_take_up_to_at(limiter, now, 2, &permits); break;
+            case 3: code = tollbar_limiter_reserve_at(limiter, now, cost, 0, &wait); break;
+            case 4: code = tollbar_limiter_check(limiter, cost, NULL); break;
+            default:
+                assert_int_equal(tollbar_limiter_check_many_at(limiter, now, NULL, 3, results), 0);
+                told[results[0]]++;
+                told[results[1]]++;
+                code = results[2];
+            }
+            assert_in_range(code, 0, 2);
+            told[code]++;
+            /* A peek is no decision, and neither is an error. */
+            assert_in_range(tollbar_limiter_peek_at(limiter, now, cost, NULL), 0, 2);
+            assert_int_equal(tollbar_limiter_take_up_to_at(limiter, now, 2, NULL), TOLLBAR_E_NULL);
+            assert_counts(state_of(limiter), told[0], told[1], told[2]);
+        }
+        assert_true(told[0] > 0 && told[1] > 0 && told[2] > 0);
+        assert_int_equal(tollbar_limiter_reset(limiter), 0);
+        assert_counts(state_of(limiter), told[0], told[1], told[2]);
+        tollbar_limiter_free(limiter);
+    }
+}
+
+static void ten_refusals_raise_one_number_by_ten(void **state) {
+    tollbar_limiter *limiter = limiter_of("3/h");
+    tollbar_striped *striped = striped_of("3/h");
+    int i;
+    (void)state;
+    for (i = 0; i < 13; i++) {
+        const int32_t want = i < 3 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED;
+        assert_int_equal(tollbar_limiter_check_at(limiter, HOUR, 1, NULL), want);
+        assert_int_equal(tollbar_striped_check_at(striped, HOUR, 1, NULL), want);
+    }
+    assert_counts(state_of(limiter), 3, 10, 0);
+    assert_counts(counts_of(striped), 3, 10, 0);
+    assert_int_equal(tollbar_striped_check_at(striped, HOUR, 4, NULL), TOLLBAR_NEVER);
+    assert_counts(counts_of(striped), 3, 10, 1);
+    assert_int_equal(tollbar_limiter_wait(limiter, 4, MIN, NULL), TOLLBAR_NEVER);
+    assert_int_equal(tollbar_limiter_wait(limiter, 0, MIN, NULL), TOLLBAR_ALLOWED);
+    assert_counts(state_of(limiter), 4, 10, 1);
+    tollbar_striped_free(striped);
+    tollbar_limiter_free(limiter);
+}
+
+enum { THREADS = 40, CALLS = 20000 };
+
+struct both {
+    tollbar_limiter *limiter;
+    tollbar_striped *striped;
+    pthread_barrier_t all_are_there;
+};
+
+static void *ask_both(void *arg) {
+    struct both *both = arg;
+    int i;
+    pthread_barrier_wait(&both->all_are_there);
+    for (i = 0; i < CALLS; i++) {
+        tollbar_limiter_check_at(both->limiter, HOUR, i % 4 == 0 ? 2001 : 1, NULL);
+        tollbar_striped_check_at(both->striped, HOUR, 1, NULL);
+    }
+    return NULL;
+}
+
+/* More threads than have a line of their own. Time stands still: the burst is admitted, and nothing more. */
+static void counts_of_threads_are_exact(void **state) {
+    struct both both;
+    pthread_t threads[THREADS];
+    tollbar_counts counts;
+    int i;
+    (void)state;
+    both.limiter = limiter_of("2000/h");
+    both.striped = striped_of("2000/h");
+    assert_int_equal(pthread_barrier_init(&both.all_are_there, NULL, THREADS), 0);
+    for (i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_both, &both), 0);
+    for (i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_counts(state_of(both.limiter), 2000, THREADS * CALLS / 4 * 3 - 2000, THREADS * CALLS / 4);
+    counts = counts_of(both.striped);
+    assert_int_equal(counts.allowed + counts.denied, THREADS * CALLS);
+    assert_in_range(counts.allowed, 1, 2000);
+    assert_int_equal(counts.never, 0);
+    pthread_barrier_destroy(&both.all_are_there);
+    tollbar_striped_free(both.striped);
+    tollbar_limiter_free(both.limiter);
+}
+
+/* A child counts on from its parent's counts, in its own copy. */
+static void a_child_counts_for_itself(void **state) {
+    tollbar_limiter *limiter = limiter_of("3/h");
+    pid_t child;
+    int status;
+    (void)state;
+    assert_int_equal(tollbar_limiter_check_at(limiter, HOUR, 1, NULL), TOLLBAR_ALLOWED);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
+        tollbar_limiter_check_at(limiter, HOUR, 1, NULL);
+        _exit(tollbar_limiter_get_state(limiter, &view) != 0 || view.allowed != 2 || view.denied != 0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_counts(state_of(limiter), 1, 0, 0);
+    tollbar_limiter_free(limiter);
+}
+
+static void c4_arguments(void **state) {
+    tollbar_striped *striped = striped_of("3/h");
+    tollbar_counts counts = TOLLBAR_COUNTS_INIT;
+    (void)state;
+    assert_int_equal(tollbar_striped_get_counts(NULL, &counts), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_striped_get_counts(striped, NULL), TOLLBAR_E_NULL);
+    counts.struct_size = 31;
+    assert_int_equal(tollbar_striped_get_counts(striped, &counts), TOLLBAR_E_STRUCT_SIZE);
+    tollbar_striped_free(striped);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_call_counts_once),
+        cmocka_unit_test(ten_refusals_raise_one_number_by_ten),
+        cmocka_unit_test(counts_of_threads_are_exact),
+        cmocka_unit_test(a_child_counts_for_itself),
+        cmocka_unit_test(c4_arguments),
+    };
+    return cmocka_run_group_tests_name("a limiter's decisions counted", tests, NULL, NULL);
+}

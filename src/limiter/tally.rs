@@ -1,0 +1,230 @@
+//! Decisions of one limiter, counted by verdict.
+//!
+//! ```text
+//!  seat, one cache line
+//! ┌───────┬─────────────────────────┬─────────────────────────┬───┐
+//! │ owner │ allowed │ denied │ never │ allowed │ denied │ never │ 0 │
+//! │       │ the owner's decisions   │ decisions of the others │   │
+//! └───────┴─────────────────────────┴─────────────────────────┴───┘
+//!   owner = a thread pointer; 0: free
+//! ```
+//!
+//! A thread claims a free seat by one compare-and-swap and keeps it as long as the limiter lives. Only the owner adds to the
+//! owner's words, so a plain instruction is exact. A thread that finds no free seat adds to the others' words by a locked
+//! instruction.
+//!
+//! A thread that ends leaves its seat to the next thread with its thread pointer. The C library gives the memory at that address
+//! to a new thread only after the old one has ended, so a seat still has one writer.
+//!
+//! A child of a fork counts on in its own copy of the limiter. Two processes must not count in the same memory: a child's thread has
+//! the thread pointer of the parent's thread that forked, and one of two plain additions could be lost.
+
+use crate::decision::{Counts, Verdict};
+use crate::sync::{bump, AtomicU64, Ordering};
+
+/// Threads beyond these share. A power of two.
+pub(super) const SEATS: usize = if cfg!(loom) { 2 } else { 16 };
+/// A thread looks for a seat in so many places.
+const PROBES: usize = if cfg!(loom) { 2 } else { 4 };
+/// Verdicts.
+const WORDS: usize = 3;
+
+const FREE: u64 = 0;
+/// Stands for a thread without a pointer. Never an owner: pointers are aligned.
+const NOBODY: u64 = 1;
+
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct Seat {
+    owner: AtomicU64,
+    own: [AtomicU64; WORDS],
+    others: [AtomicU64; WORDS],
+}
+
+/// Decisions by verdict.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    seats: [Seat; SEATS],
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(SEATS.is_power_of_two() && size_of::<Seat>() == 64);
+
+// Relaxed throughout: a count is read by whoever sums, and publishes nothing.
+impl Tally {
+    /// Counts a decision of the calling thread, and returns it.
+    #[inline(always)]
+    pub(super) fn count(&self, verdict: Verdict) -> Verdict {
+        self.count_as(pointer(), verdict)
+    }
+
+    /// Counts what a call for some permits took.
+    pub(super) fn count_taken(&self, permits: u64) {
+        self.count(if permits == 0 { Verdict::Denied } else { Verdict::Allowed });
+    }
+
+    /// The sums.
+    pub(super) fn counts(&self) -> Counts {
+        let of = |verdict: Verdict| {
+            let words = |seat: &Seat| {
+                let words = [&seat.own, &seat.others].map(|words| words.get(verdict as usize));
+                words.into_iter().flatten().map(|word| word.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
+            };
+            self.seats.iter().map(words).fold(0, u64::wrapping_add)
+        };
+        Counts { allowed: of(Verdict::Allowed), denied: of(Verdict::Denied), never: of(Verdict::Never) }
+    }
+
+    #[inline(always)]
+    fn count_as(&self, who: u64, verdict: Verdict) -> Verdict {
+        let seat = self.seat(place(who));
+        if seat.owner.load(Ordering::Relaxed) != who {
+            // Called last, with the verdict for its answer: the caller saves no register for this.
+            return self.count_apart(who, verdict);
+        }
+        seat.add(verdict);
+        verdict
+    }
+
+    /// Where the thread's first place is not its own, or not yet.
+    #[inline(never)]
+    fn count_apart(&self, who: u64, verdict: Verdict) -> Verdict {
+        let claimed = |seat: &&Seat| match seat.owner.load(Ordering::Relaxed) {
+            owner if owner == who => true,
+            FREE if who != NOBODY => {
+                seat.owner.compare_exchange(FREE, who, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            }
+            _ => false,
+        };
+        let first = place(who);
+        match (0..PROBES).map(|n| self.seat(first.wrapping_add(n))).find(claimed) {
+            Some(seat) => seat.add(verdict),
+            None => {
+                if let Some(word) = self.seat(first).others.get(verdict as usize) {
+                    word.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        verdict
+    }
+
+    /// The seat of this number, modulo their number.
+    #[inline(always)]
+    fn seat(&self, number: usize) -> &Seat {
+        // SAFETY: below their number, which is a power of two.
+        unsafe { self.seats.get_unchecked(number & (SEATS - 1)) }
+    }
+}
+
+impl Seat {
+    /// Adds one. Only the owner may.
+    #[inline(always)]
+    fn add(&self, verdict: Verdict) {
+        // SAFETY: there is a word for each of the three verdicts, 0 to 2.
+        bump(unsafe { self.own.get_unchecked(verdict as usize) });
+    }
+}
+
+const _: () =
+    assert!(Verdict::Allowed as usize == 0 && Verdict::Denied as usize == 1 && Verdict::Never as usize == WORDS - 1);
+
+/// A thread's first place. Thread pointers mostly differ by the size of a stack, a multiple of 4096: the upper bits of the product
+/// depend on all of those.
+#[inline(always)]
+fn place(who: u64) -> usize {
+    ((who as u32).wrapping_mul(0x9e37_79b1) >> (32 - SEATS.trailing_zeros())) as usize
+}
+
+#[cfg(all(unix, not(loom)))]
+use super::thread::pointer;
+
+/// Loom's threads share one of the system's, and without a Unix there is no telling.
+#[cfg(not(all(unix, not(loom))))]
+#[inline(always)]
+fn pointer() -> u64 {
+    NOBODY
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn counts_of_many_threads_add_up() {
+        // More than there are seats, so that some share; twice, so that seats go on to later threads.
+        const THREADS: u64 = 3 * SEATS as u64;
+        const EACH: u64 = 20_000;
+        let tally = Tally::default();
+        let all_are_there = std::sync::Barrier::new(THREADS as usize);
+        for round in 1..=2 {
+            std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..THREADS)
+                    .map(|n| {
+                        let (tally, all_are_there) = (&tally, &all_are_there);
+                        scope.spawn(move || {
+                            all_are_there.wait();
+                            for i in 0..EACH {
+                                tally.count(match (i + n) % 4 {
+                                    0 => Verdict::Allowed,
+                                    1 => Verdict::Never,
+                                    _ => Verdict::Denied,
+                                });
+                            }
+                        })
+                    })
+                    .collect();
+                threads.into_iter().for_each(|thread| thread.join().expect("ends"));
+            });
+            let all = round * THREADS * EACH;
+            assert_eq!(tally.counts(), Counts { allowed: all / 4, denied: all / 2, never: all / 4 });
+        }
+        let shared = |seat: &Seat| seat.others.iter().any(|word| word.load(Ordering::Relaxed) != 0);
+        assert!(tally.seats.iter().any(shared), "{THREADS} threads on {SEATS} seats");
+    }
+
+    /// A thread's place differs from those of most others, whatever the size of the stacks.
+    #[test]
+    fn places_are_spread() {
+        for stack in [64 << 10, 256 << 10, 2 << 20, (2 << 20) + 4096, 8 << 20, (8 << 20) + 4096] {
+            let mut seen = [0; SEATS];
+            for n in 0..64 {
+                seen[place(0x7f12_3456_7640 + n * stack)] += 1;
+            }
+            assert!(seen.iter().all(|&n| (1..=12).contains(&n)), "{stack}: {seen:?}");
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::{sync::Arc, thread};
+    use std::{println, vec::Vec};
+
+    /// Two threads that want the same seat, and a third that finds none.
+    #[test]
+    fn no_count_is_lost() {
+        const WHO: [u64; 3] = [0x1000, 0x1000_0000_1000, 0x2000_0000_1000];
+        assert!(WHO.iter().all(|&who| place(who) == place(WHO[0])));
+        let executions = crate::sync::explore(2, || {
+            let tally = Arc::new(Tally::default());
+            let count = |tally: &Tally, who| {
+                tally.count_as(who, Verdict::Denied);
+                tally.count_as(who, Verdict::Allowed);
+                tally.count_as(who, Verdict::Denied);
+            };
+            let threads: Vec<_> = WHO[1..]
+                .iter()
+                .map(|&who| {
+                    let tally = tally.clone();
+                    thread::spawn(move || count(&tally, who))
+                })
+                .collect();
+            count(&tally, WHO[0]);
+            threads.into_iter().for_each(|thread| thread.join().expect("ends"));
+            assert_eq!(tally.counts(), Counts { allowed: 3, denied: 6, never: 0 });
+        });
+        println!("limiter's counts: {executions} executions");
+    }
+}

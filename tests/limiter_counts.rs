@@ -1,0 +1,122 @@
+//! Decisions of a limiter are counted: by verdict, each call once, exactly.
+
+use std::sync::Barrier;
+use std::thread;
+use tollbar::clock::Manual;
+use tollbar::limiter::Striped;
+use tollbar::{Counts, Limiter, Policy, State, Verdict};
+
+const SEC: u64 = 1_000_000_000;
+/// Each kind of state, and the usual case of a token bucket beside its rare ones.
+const POLICIES: [&str; 9] = [
+    "5/s burst 3",
+    "5/s burst 3 borrow",
+    "0/s",
+    "5/s algo pacer",
+    "5/s algo interval",
+    "5/s algo fixed-window",
+    "5/s algo sliding-window segments 4",
+    "5/s algo sliding-log",
+    "5/s algo sliding-log count rejected",
+];
+
+fn limiter(text: &str) -> Limiter<State, Manual> {
+    let policy: Policy = text.parse().expect("a policy");
+    Limiter::with(State::new(&policy).expect("compiles"), Manual::new(SEC))
+}
+
+fn plus(counts: Counts, verdict: Verdict) -> Counts {
+    let one = |of| u64::from(verdict == of);
+    Counts {
+        allowed: counts.allowed + one(Verdict::Allowed),
+        denied: counts.denied + one(Verdict::Denied),
+        never: counts.never + one(Verdict::Never),
+    }
+}
+
+#[test]
+fn each_call_counts_once_by_its_answer() {
+    for text in POLICIES {
+        let limiter = limiter(text);
+        assert_eq!(limiter.counts(), Counts::default(), "{text}");
+        let mut told = Counts::default();
+        let taken = |permits: u64| if permits == 0 { Verdict::Denied } else { Verdict::Allowed };
+        for round in 0..400u64 {
+            // Times that go back, too.
+            let now = SEC + round * SEC / 20 - (round % 3) * SEC / 100;
+            let cost = [1, 1, 0, 2, 1_000_000][round as usize % 5];
+            let verdict = match round % 9 {
+                0 => limiter.check(cost).verdict,
+                1 => limiter.admit(cost),
+                2 => limiter.check_at(now, cost).verdict,
+                3 => taken(limiter.take_up_to(2)),
+                4 => taken(limiter.take_up_to_at(now, 2)),
+                5 => limiter.wait(cost, 0).verdict,
+                6 => limiter.reserve_at(now, cost, now + SEC).err().unwrap_or(Verdict::Allowed),
+                _ => limiter.admit_at(now, cost),
+            };
+            told = plus(told, verdict);
+            limiter.peek(cost);
+            assert_eq!(limiter.counts(), told, "{text}, round {round}");
+            limiter.clock().advance(SEC / 20);
+        }
+        limiter.reset();
+        assert_eq!((limiter.counts(), limiter.snapshot().decisions), (told, told), "{text}");
+        assert!(told.denied > 0 && (told.allowed > 0 || text == "0/s"), "{text}: {told:?}");
+        // Who lends, lends any number; a limit of 0 has no burst to be above.
+        assert!(told.never > 0 || text == "0/s" || text.ends_with("borrow"), "{text}: {told:?}");
+    }
+}
+
+/// `calls` of each of more threads than have a seat, all at once: what they were told is what is counted.
+fn together(call: impl Fn(u64) -> Verdict + Sync) -> Counts {
+    const THREADS: usize = 40;
+    let barrier = Barrier::new(THREADS);
+    let each = || {
+        barrier.wait();
+        (0..10_000).fold(Counts::default(), |told, n| plus(told, call(n)))
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(each)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("ends")).fold(Counts::default(), |all, told| Counts {
+            allowed: all.allowed + told.allowed,
+            denied: all.denied + told.denied,
+            never: all.never + told.never,
+        })
+    })
+}
+
+#[test]
+fn counts_of_all_threads_are_exact() {
+    for text in POLICIES {
+        let limiter = limiter(text);
+        // The burst, and nothing more: time stands still.
+        let first = together(|n| limiter.admit_at(SEC, if n % 100 == 99 { 1_000_000 } else { 1 }));
+        let second = together(|_| limiter.check_at(SEC, 1).verdict);
+        let all = limiter.counts();
+        assert_eq!(all.allowed, first.allowed + second.allowed, "{text}");
+        assert_eq!(all.denied, first.denied + second.denied, "{text}");
+        assert_eq!(all.never, first.never + second.never, "{text}");
+        assert_eq!(all.allowed + all.denied + all.never, 800_000, "{text}");
+    }
+}
+
+#[test]
+fn a_striped_limiter_s_counts_are_exact() {
+    for text in ["1000000/s burst 200000", "1000/s burst 1000", "5/s burst 5"] {
+        let policy: Policy = text.parse().expect("a policy");
+        let striped = Striped::with(&policy, Manual::new(SEC)).expect("compiles");
+        let never = policy.burst + 1;
+        let told = together(|n| match n % 100 {
+            99 => striped.admit(never),
+            98 => striped.check(1).verdict,
+            // Slices of time end in between, so that seats change hands.
+            97 => striped.admit_at(SEC + n * SEC, 1),
+            _ => striped.admit(1),
+        });
+        assert_eq!(striped.counts(), told, "{text}");
+        striped.reset();
+        assert_eq!(striped.counts(), told, "{text}");
+        assert!(told.allowed > 0 && told.never == 4_000, "{text}: {told:?}");
+    }
+}
