@@ -7,7 +7,8 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use tollbar::limiter::Striped;
-use tollbar::{Limiter, Policy, Shared, State, Verdict};
+use tollbar::table::{Options, PolicyId, Table};
+use tollbar::{Counts, Limiter, Policy, Shared, State, Verdict};
 
 const THREADS: u32 = 3;
 const ROUNDS: u64 = 20_000;
@@ -37,6 +38,38 @@ fn together(f: impl Fn(u32) -> u64 + Copy + Send + 'static) -> u64 {
     };
     let threads: Vec<_> = (0..THREADS).map(|n| thread::spawn(move || run(n))).collect();
     threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+}
+
+/// Each decision is counted once, by threads with a line of their own and by those that share.
+fn counting() {
+    let policy: Policy = "100/us burst 5".parse().unwrap();
+    let limiter = leak(Limiter::new(&policy).unwrap());
+    let striped = leak(Striped::new(&"1000000/s burst 10000".parse().unwrap()).unwrap());
+    let table = leak(Table::private(&Options::new(1000), &[policy, policy]).unwrap());
+    // New threads each time, which take over lines of those that have ended.
+    for round in 1..=8 {
+        let allowed = together(move |thread| {
+            let mut allowed = 0;
+            for n in 0..ROUNDS / 4 {
+                let now = 1_000_000 + n * 50;
+                allowed += u64::from(limiter.admit_at(now, 1) == Verdict::Allowed);
+                striped.admit_at(now, 1);
+                let key = (n % 10 + u64::from(thread)).to_le_bytes();
+                table.admit_at(PolicyId::new(thread % 2), &key, now, 1);
+                if n % 512 == 0 {
+                    black_box((limiter.counts(), striped.counts(), table.counts(PolicyId::FIRST).unwrap()));
+                }
+            }
+            allowed
+        });
+        assert!(allowed > 0);
+        let asked = round * u64::from(THREADS) * (ROUNDS / 4);
+        let sum = |counts: Counts| counts.allowed + counts.denied + counts.never;
+        assert_eq!((sum(limiter.counts()), sum(striped.counts())), (asked, asked));
+        let of = |policy| sum(table.counts(PolicyId::new(policy)).unwrap());
+        // Threads 0 and 2 are under the first policy.
+        assert_eq!((of(0), of(1)), (asked / 3 * 2, asked / 3));
+    }
 }
 
 fn main() {
@@ -111,6 +144,7 @@ fn main() {
         });
         assert!(given > 0);
     }
+    counting();
     // The line that `make test` counts.
     println!("1 passed, 0 failed");
 }

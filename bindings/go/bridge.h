@@ -202,6 +202,9 @@ static inline int32_t go_table_set_policy(uintptr_t table, uint32_t number, cons
 static inline int32_t go_table_get_policy(uintptr_t table, uint32_t number, tollbar_policy_spec *out) {
     return tollbar_table_get_policy(GO_TABLE(table), number, out);
 }
+static inline int32_t go_table_counts(uintptr_t table, uint32_t policy, tollbar_counts *out) {
+    return tollbar_table_get_counts(GO_TABLE(table), policy, out);
+}
 static inline int32_t go_table_stats(uintptr_t table, tollbar_table_stats *out) {
     return tollbar_table_get_stats(GO_TABLE(table), out);
 }

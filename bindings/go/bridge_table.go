@@ -215,6 +215,12 @@ func tableStats(table uintptr) (TableStats, Code) {
 	}, Code(code)
 }
 
+func tableCounts(table uintptr, policy uint32) (Counts, Code) {
+	c := C.tollbar_counts{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_counts{}))}
+	code := C.go_table_counts(C.uintptr_t(table), C.uint32_t(policy), &c)
+	return Counts{Allowed: uint64(c.allowed), Denied: uint64(c.denied), Never: uint64(c.never)}, Code(code)
+}
+
 func tableSync(table uintptr) error {
 	if code, err := C.go_table_sync(C.uintptr_t(table)); code != 0 {
 		return &TableError{Code: Code(code), Errno: errnoOf(Code(code), err)}

@@ -90,6 +90,11 @@ func TestByTheClock(t *testing.T) {
 		if err != nil || state.Remaining != 0 || state.Now == 0 || state.Now > now+1e9 || now > state.Now+1e9 {
 			t.Errorf("clock %d: %+v at %d, %v", clock, state, now, err)
 		}
+		limiter.Allow()
+		limiter.AllowN(3)
+		if s, _ := limiter.State(); s.Allowed != 1 || s.Denied != 1 || s.Never != 1 {
+			t.Errorf("clock %d: %+v", clock, s)
+		}
 	}
 	if _, err := tollbar.NewLimiterClock("2/min", 9); !errors.Is(err, tollbar.ErrChoice) {
 		t.Error(err)

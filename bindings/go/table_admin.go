@@ -69,6 +69,13 @@ type TableStats struct {
 	Allowed, Denied, Never uint64
 }
 
+// Counts are decisions by verdict.
+type Counts struct {
+	Allowed, Denied uint64
+	// Never counts requests that cost more than the burst.
+	Never uint64
+}
+
 // TableHealth is what is in a table's slots.
 type TableHealth struct {
 	// Claimed records of policies were begun and not finished.
@@ -179,6 +186,16 @@ func (t *Table) Policy(number uint32) (policy Policy, err error) {
 		return code
 	})
 	return policy, err
+}
+
+// Counts are the decisions under the policy since the table was made, of all threads and processes. [Table.Stats] has the sums
+// of all policies.
+func (k Keys) Counts() (counts Counts, err error) {
+	err = k.call(func(table uintptr) (code Code) {
+		counts, code = tableCounts(table, k.policy)
+		return code
+	})
+	return counts, err
 }
 
 // Stats are the table's counters and sizes.

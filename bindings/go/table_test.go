@@ -36,6 +36,24 @@ func TestTenRefusalsRaiseOneCountByTen(t *testing.T) {
 	}
 }
 
+func TestCountsAreByPolicy(t *testing.T) {
+	table := mustTable(t, tollbar.TableOptions{Capacity: 100}, "3/day", "5/day")
+	for range 13 {
+		table.Allow("a")
+	}
+	for range 2 {
+		table.Under(1).AllowN("a", 6)
+	}
+	for policy, want := range []tollbar.Counts{{Allowed: 3, Denied: 10}, {Never: 2}} {
+		if got, err := table.Under(uint32(policy)).Counts(); err != nil || got != want {
+			t.Errorf("policy %d: %+v, %v", policy, got, err)
+		}
+	}
+	if _, err := table.Under(2).Counts(); !errors.Is(err, tollbar.ErrNoSuchPolicy) {
+		t.Error(err)
+	}
+}
+
 func TestEachKeyHasItsOwn(t *testing.T) {
 	table := mustTable(t, tollbar.TableOptions{Capacity: 100}, "2/day", "1/day")
 	for i, want := range []bool{true, true, false} {

@@ -94,7 +94,7 @@ impl Line {
 
     /// Adds one. Only the owner may. It is one instruction, so that a signal's handler that interrupts the owner and counts on
     /// the same line loses nothing.
-    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    #[cfg(all(target_arch = "x86_64", not(loom), not(tollbar_tsan)))]
     #[inline(always)]
     pub(super) fn add(&self, of: Of) {
         macro_rules! add {
@@ -120,7 +120,7 @@ impl Line {
     }
 
     /// Adds one. Only the owner may. A signal's handler that interrupts it here and counts on the same line may lose the one.
-    #[cfg(any(not(target_arch = "x86_64"), loom))]
+    #[cfg(any(not(target_arch = "x86_64"), loom, tollbar_tsan))]
     #[inline(always)]
     pub(super) fn add(&self, of: Of) {
         self.add_many(of, 1);

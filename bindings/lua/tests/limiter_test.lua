@@ -23,6 +23,16 @@ test("a limiter gives what its policy says, and the rest is refused", function()
     equal(limiter:allow(), false)
 end)
 
+test("decisions are counted", function()
+    local limiter = assert(tollbar.limiter("3/day"))
+    for _ = 1, 13 do
+        limiter:allow()
+    end
+    limiter:allow(4)
+    local counts = limiter:counts()
+    equal(counts.allowed .. " " .. counts.denied .. " " .. counts.never, "3 10 1")
+end)
+
 test("a policy's last time, after which nothing passes", function()
     local last = assert(tollbar.last_time("3/min algo interval anchor first"))
     equal(last, 2305843009213693950ULL)

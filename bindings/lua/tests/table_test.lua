@@ -48,6 +48,16 @@ test("ten refusals raise one count by ten", function()
     equal(tonumber(stats.never), 0)
 end)
 
+test("counts are by policy", function()
+    local table = assert(tollbar.table({ "3/day", "5/day" }, { capacity = 100 }))
+    equal(admitted(table, "a", 13), 3)
+    table:allow("a", 6, 1)
+    local first, second = table:counts(), table:counts(1)
+    equal(first.allowed .. " " .. first.denied .. " " .. first.never, "3 10 0")
+    equal(second.allowed .. " " .. second.denied .. " " .. second.never, "0 0 1")
+    fails("the table has no policy of that number", C.TOLLBAR_E_NO_SUCH_POLICY, table:counts(2))
+end)
+
 test("each key by itself", function()
     local table = assert(tollbar.table("3/day", { capacity = 1000 }))
     for _, key in ipairs { "a", "b", "\0", "\0\0", ("x"):rep(5000) } do
@@ -194,6 +204,7 @@ test("a closed table is an error, whatever is asked of it", function()
         "repair" } do
         raises("the table is closed", function() local _ = table[method](table, method ~= "policy" and "a" or nil) end)
     end
+    raises("the table is closed", function() local _ = table:counts() end)
     raises("the table is closed", function() local _ = table:sync() end)
     raises("the table is closed", function() local _ = table:take_up_to("a", 1) end)
     raises("the table is closed", function() local _ = table:check_many({ "a" }) end)

@@ -170,6 +170,18 @@ function Limiter:wait(timeout, cost)
     return code == ALLOWED
 end
 
+local new_state = core.struct("tollbar_limiter_state")
+
+--- Decisions of all threads: allowed, denied, never. Each time that a waiter asks is one.
+function Limiter:counts()
+    local state = new_state()
+    local code = lib.tollbar_limiter_get_state(self.handle, state)
+    if code < 0 then
+        return failure(code, "the limiter")
+    end
+    return { allowed = tonumber(state.allowed), denied = tonumber(state.denied), never = tonumber(state.never) }
+end
+
 --- Back to fresh.
 function Limiter:reset()
     return core.yes(lib.tollbar_limiter_reset(self.handle), "the limiter")

@@ -203,6 +203,18 @@ function Table:stats()
         .. "unremembered evicted retries backward_steps allowed denied never")
 end
 
+local new_counts = core.struct("tollbar_counts")
+
+--- Decisions under a policy, of all threads and processes: allowed, denied, never. stats() has the sums of all policies.
+function Table:counts(policy)
+    local counts = new_counts()
+    local code = lib.tollbar_table_get_counts(self.handle, policy == nil and 0 or count(policy), counts)
+    if code ~= ALLOWED then
+        return failure(code, "the table")
+    end
+    return fields(counts, "allowed denied never")
+end
+
 local function look(call, self)
     local code = lib.tollbar_table_now(self.handle, word)
     local health = new_health()

@@ -105,6 +105,7 @@ PyObject *core_table_add_policy(PyObject *self, PyObject *text);
 PyObject *core_table_find_or_add_policy(PyObject *self, PyObject *text);
 PyObject *core_table_get_policy(PyObject *self, PyObject *policy);
 PyObject *core_table_stats(PyObject *self, PyObject *unused);
+PyObject *core_table_counts(PyObject *self, PyObject *policy);
 PyObject *core_table_validate(PyObject *self, PyObject *repair);
 PyObject *core_table_sync(PyObject *self, PyObject *unused);
 PyObject *core_table_copy_from(PyObject *self, PyObject *other);

@@ -189,6 +189,15 @@ static PyObject *limiter_reset(PyObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+static PyObject *limiter_counts(PyObject *self, PyObject *unused) {
+    (void)unused;
+    tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
+    int32_t code = tollbar_limiter_get_state(of(self)->handle, &view);
+    if (code < 0)
+        return core_raise(of(self)->state, code, NULL);
+    return Py_BuildValue("KKK", (unsigned long long)view.allowed, (unsigned long long)view.denied, (unsigned long long)view.never);
+}
+
 /* The text of the policy. */
 static PyObject *limiter_text(PyObject *self, PyObject *unused) {
     (void)unused;
@@ -209,6 +218,7 @@ static PyMethodDef limiter_methods[] = {
               "costs is how many requests of 1, or a cost for each."),
     CORE_METHOD("_reserve", (PyCFunction)(void (*)(void))limiter_reserve, METH_FASTCALL, "($self, cost, patience, /)",
                 "What a waiter has to do next."),
+    CORE_METHOD("_counts", limiter_counts, METH_NOARGS, "($self, /)", "Decisions that were allowed, denied, never."),
     CORE_METHOD("_text", limiter_text, METH_NOARGS, "($self, /)", "The text of the policy."),
     CORE_METHOD("now", limiter_now, METH_NOARGS, "($self, /)",
                 "The time that calls without `at` read: nanoseconds of UTC since 2025-03-13."),

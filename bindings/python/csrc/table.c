@@ -297,6 +297,7 @@ static PyMethodDef table_methods[] = {
     CORE_METHOD("_find_or_add_policy", core_table_find_or_add_policy, METH_O, "($self, text, /)",
                 "The number of a policy, added if there is none."),
     CORE_METHOD("_text", core_table_get_policy, METH_O, "($self, policy, /)", "The text of a policy."),
+    CORE_METHOD("_counts", core_table_counts, METH_O, "($self, policy, /)", "Decisions that were allowed, denied, never."),
     CORE_METHOD("_stats", core_table_stats, METH_NOARGS, "($self, /)", "Counters and sizes."),
     CORE_METHOD("_health", core_table_validate, METH_O, "($self, repair, /)",
                 "What is in the slots; repaired if the argument is true."),

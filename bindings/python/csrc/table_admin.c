@@ -99,6 +99,20 @@ PyObject *core_table_stats(PyObject *self, PyObject *unused) {
     return tuple;
 }
 
+PyObject *core_table_counts(PyObject *self, PyObject *policy) {
+    uint32_t number;
+    if (core_table_policy(of(self), policy, &number) != 0)
+        return NULL;
+    const tollbar_table *table = core_table_handle(of(self));
+    if (table == NULL)
+        return NULL;
+    tollbar_counts counts = TOLLBAR_COUNTS_INIT;
+    int32_t code = tollbar_table_get_counts(table, number, &counts);
+    return code != 0 ? core_raise(of(self)->state, code, NULL)
+                     : Py_BuildValue("KKK", (unsigned long long)counts.allowed, (unsigned long long)counts.denied,
+                                     (unsigned long long)counts.never);
+}
+
 PyObject *core_table_validate(PyObject *self, PyObject *repair) {
     int mend = PyObject_IsTrue(repair);
     if (mend < 0)

@@ -15,6 +15,14 @@ from tollbar import Limiter, Policy
 SECOND = 1_000_000_000
 
 
+def test_decisions_are_counted():
+    limiter = Limiter("10/s burst 3")
+    assert sum(limiter.allow(at=SECOND) for _ in range(13)) == 3
+    limiter.check(4, at=SECOND)
+    limiter.peek(at=SECOND)
+    assert limiter.counts() == tollbar.Counts(allowed=3, denied=10, never=1)
+
+
 def test_a_bucket():
     limiter = Limiter("10/s burst 3")
     answers = [limiter.check(at=SECOND) for _ in range(4)]

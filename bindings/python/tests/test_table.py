@@ -34,6 +34,22 @@ def test_ten_refusals_raise_one_count_by_ten():
     assert table.stats() == after
 
 
+def test_counts_are_by_policy():
+    table = Table({"hits": "3/min", "logins": "5/min"}, capacity=1000)
+    for _ in range(13):
+        table.allow("a", at=SECOND)
+    table.allow("a", 6, "logins", at=SECOND)
+    assert table.counts() == table.counts("hits") == tollbar.Counts(allowed=3, denied=10, never=0)
+    assert table.counts(1) == (0, 0, 1)
+    with pytest.raises(tollbar.Error):
+        table.counts(2)
+    with pytest.raises(KeyError):
+        table.counts("nobody")
+    table.close()
+    with pytest.raises(ValueError, match="closed"):
+        table.counts()
+
+
 def test_keys_of_many_types_that_are_the_same_bytes():
     table = Table("6/h", capacity=10)
     for key in ("schlüssel", "schlüssel".encode(), bytearray("schlüssel".encode()), memoryview("schlüssel".encode())):

@@ -16,7 +16,7 @@ from . import _core
 from ._core import Decision
 from ._errors import Error, LeaseError, PolicyError, TableError
 from .lease import Lease, LeaseStats
-from .limiter import Limiter
+from .limiter import Counts, Limiter
 from .policy import Policy
 from .table import Health, Stats, Table
 
@@ -29,6 +29,7 @@ def address_key(text: str, ipv4_bits: int = 32, ipv6_bits: int = 64) -> bytes:
 
 
 __all__ = [
+    "Counts",
     "Decision",
     "Error",
     "Health",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from . import _core, _line, _time
 from .policy import Policy, _text
 
@@ -13,6 +15,14 @@ def choice(what: str, value: str, among: dict[str, int]) -> int:
         return among[value]
     except (KeyError, TypeError):
         raise ValueError(f"{what} must be one of {', '.join(among)}, not {value!r}") from None
+
+
+class Counts(NamedTuple):
+    """Decisions by verdict. never: the cost is above the burst."""
+
+    allowed: int
+    denied: int
+    never: int
 
 
 class Limiter(_core.Limiter):
@@ -29,6 +39,10 @@ class Limiter(_core.Limiter):
     @property
     def policy(self) -> Policy:
         return Policy(self._text())
+
+    def counts(self) -> Counts:
+        """Decisions since the limiter was made, of all threads. A peek is none. A waiter counts once each time that it asks."""
+        return Counts(*self._counts())
 
     def wait(self, timeout: _time.Time | None = None, cost: int = 1) -> bool:
         """Takes cost permits, sleeping up to timeout for them; other threads run meanwhile.

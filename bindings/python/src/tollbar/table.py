@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import NamedTuple, Union
 
 from . import _core, _line, _time
-from .limiter import CLOCKS, choice
+from .limiter import CLOCKS, Counts, choice
 from .policy import Policy, _text
 
 Policies = Union[str, Policy, Sequence[Union[str, Policy]], Mapping[str, Union[str, Policy]]]
@@ -169,6 +169,10 @@ class Table(_core.Table):
     def stats(self) -> Stats:
         """Counters and sizes, of all processes."""
         return Stats(*self._stats())
+
+    def counts(self, policy: int | str = 0) -> Counts:
+        """Decisions under that policy since the table was made, of all threads and processes. stats() has the sums of all policies."""
+        return Counts(*self._counts(policy))
 
     def validate(self) -> Health:
         """Looks at every slot."""
