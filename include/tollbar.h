@@ -39,8 +39,8 @@
  * [C5] Any number of threads may call at once, but for _free, _close, _init_in and _new's own output.
  *      No call locks; none but _wait and those that make or end things allocates, blocks or enters
  *      the kernel, but for these: reading the system's clock, which all calls do in a process's first
- *      millisecond; a process allocates once more for a policy that another has changed in a table
- *      they share; the first decision of a thread under a policy of a table asks the system whether up
+ *      millisecond; a process allocates for a policy that it meets in a table for the first time, up to
+ *      4,096 times a table; the first decision of a thread under a policy of a table asks the system whether up
  *      to 32 other processes live; and the first decision in a child after a fork asks for the child's
  *      number and PID namespace. All may be used on both sides of a fork.
  * [C6] Structs that start with `struct_size` may grow. Initialise them with their _INIT macro; a

@@ -10,6 +10,9 @@ struct Counting;
 
 static IN_USE: AtomicIsize = AtomicIsize::new(0);
 
+/// What a process keeps of versions for all its threads: 4,096 of less than 512 bytes.
+const MOST: isize = 4_096 * 512;
+
 // SAFETY: the system's allocator with a count beside it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -29,6 +32,38 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 const SEC: u64 = 1_000_000_000;
+
+/// Policies that are never the same: after 4,096 of them nothing more is allocated, by requests and by those who look at the table.
+fn policies_that_never_come_back_take_memory_to_a_bound() {
+    const KEY: &[u8] = b"a key";
+    let policy = |n: u64| Policy { limit: 100 + n, burst: 5 + n, init: 5 + n, ..Policy::new(100, SEC) };
+    let before = IN_USE.load(Ordering::Relaxed);
+    let table = Table::private(&Options::new(1), &[policy(0), policy(0)]).expect("a table");
+    let second = PolicyId::new(1);
+    let mut at = [0; 10];
+    for (round, in_use) in at.iter_mut().enumerate() {
+        for n in 0..5_000 {
+            let n = round as u64 * 5_000 + n + 1;
+            table.set_policy(PolicyId::FIRST, &policy(n)).expect("a record");
+            table.set_policy(second, &policy(n)).expect("a record");
+            let now = n * 1_000 * SEC;
+            // The key has expired, and has the whole burst of the policy that is current.
+            assert_eq!(table.admit_at(PolicyId::FIRST, KEY, now, 6 + n), Verdict::Never);
+            assert_eq!(table.admit_at(second, KEY, now, 5 + n), Verdict::Allowed);
+            assert_eq!(table.check_at(second, KEY, now, 1).remaining, 0);
+            assert!(table.peek_at(second, b"another", now, 5 + n).is_allowed());
+        }
+        let now = (round as u64 * 5_000 + 5_000) * 1_000 * SEC;
+        assert_eq!((table.validate(now).unknown, table.entries(now).count()), (0, 1));
+        *in_use = IN_USE.load(Ordering::Relaxed) - before;
+    }
+    assert!(at[9] <= MOST, "{at:?} bytes after each 10,000 policies");
+    assert!(at[0] == at[9], "{at:?}: it still grows");
+    drop(table);
+    let left = IN_USE.load(Ordering::Relaxed) - before;
+    assert!(left < 1_000, "{left} bytes are left of a table that is closed");
+    println!("{} bytes for 100,000 policies", at[9]);
+}
 
 /// One test, since others would allocate beside it.
 #[test]
@@ -57,6 +92,8 @@ fn policies_that_come_back_take_no_more_memory_and_decide_as_new_ones() {
     // 255 numbers, each with each policy, of some 430 bytes.
     assert!(at[2] - at[1] < 20_000 * 430 / 20, "{at:?}: it still grows");
     assert!(at[2] < 255 * AMONG as isize * 600 + 1_000_000, "{at:?}");
+
+    policies_that_never_come_back_take_memory_to_a_bound();
 
     // A slot that waits after a reset holds no key.
     let table = Table::private(&Options::new(100), &[policy(0)]).expect("a table");

@@ -37,6 +37,7 @@ pub fn all() -> Vec<Call> {
     let striped = Striped::new(&policy(OPEN)).expect("compiles");
     let clocked = Limiter::new(&policy(OPEN)).expect("compiles");
     let [known, batched] = [0, 1].map(|_| table());
+    let changed = changed();
     let keys: [_; BATCH] = std::array::from_fn(|index| key(index as u64));
     let mut hot = HotKeys::new(Box::leak(Box::new(table())), 256).expect("memory");
     for _ in 0..WARM {
@@ -53,6 +54,9 @@ pub fn all() -> Vec<Call> {
         call("Rust Striped::admit", 1, move |_| _ = black_box(black_box(&striped).admit(black_box(1)))),
         call("Rust Table::admit_at, known key", 1, move |now| {
             black_box(black_box(&known).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
+        }),
+        call("Rust Table::admit_at, after 4,096 changes", 1, move |now| {
+            black_box(black_box(&changed).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
         }),
         // Spends credit, as above.
         call("Rust HotKeys::admit_at", 1, move |now| {
@@ -76,6 +80,17 @@ fn table() -> Table {
     let table = Table::private(&Options::new(CAPACITY).with_seed(SEED), &[policy(KEYED)]).expect("memory");
     for index in 0..CAPACITY / 2 {
         assert_eq!(table.admit_at(PolicyId::FIRST, &key(index), START - 1, 1), Verdict::Allowed);
+    }
+    table
+}
+
+/// A table whose policy has been changed, and asked for, more often than a process keeps versions for all its threads.
+fn changed() -> Table {
+    let table = table();
+    for change in 1..=4_200 {
+        let policy = Policy { burst: 1_000_000 + change, init: 1_000_000 + change, ..policy(KEYED) };
+        table.set_policy(PolicyId::FIRST, &policy).expect("a record");
+        assert_eq!(table.admit_at(PolicyId::FIRST, &key(0), START - 1, 1), Verdict::Allowed);
     }
     table
 }

@@ -240,11 +240,10 @@ static void c5_no_decision_of_a_table_allocates(void **state) {
     }
 }
 
-/* A policy that is new is put to work when it is first asked for. Without memory for that the request is refused
- * with an error, and the next one finds it as it was. */
-static void without_memory_a_policy_is_put_to_work_later(void **state) {
+/* A policy that is new is put to work when it is first asked for. Without memory for that the request puts it to work on its stack. */
+static void without_memory_a_policy_is_put_to_work_on_the_stack(void **state) {
     tollbar_table *table = table_of(100, "5/s", NULL);
-    tollbar_policy_spec spec = spec_of("7/s");
+    tollbar_policy_spec spec = spec_of("3/s");
     tollbar_request request = {"k", 1, 1, 1, 0};
     uint32_t number = 0;
     int32_t result = 77;
@@ -252,13 +251,35 @@ static void without_memory_a_policy_is_put_to_work_later(void **state) {
     assert_int_equal(tollbar_table_add_policy(table, &spec, &number), 0);
     assert_int_equal(number, 1);
     on(1);
-    assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, SEC, 1, NULL), TOLLBAR_E_NO_MEMORY);
+    assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, SEC, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(seen.allocations, 1);
     on(1);
     assert_int_equal(tollbar_table_check_many_at(table, SEC, &request, 1, &result), 0);
     off();
-    assert_int_equal(result, TOLLBAR_E_NO_MEMORY);
-    assert_int_equal(stats_of(table).inserted, 0);
+    assert_int_equal(result, TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, SEC, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, SEC, 1, NULL), TOLLBAR_DENIED);
+    tollbar_table_free(table);
+}
+
+/* A process allocates for the first 4,096 policies that it meets, and for none after. */
+static void policies_that_never_come_back_take_memory_to_a_bound(void **state) {
+    tollbar_table *table = table_of(100, "5/s", NULL);
+    tollbar_policy_spec spec = spec_of("5/s");
+    unsigned n, allocations = 0;
+    (void)state;
+    for (n = 1; n <= 10000; n++) {
+        spec.limit = 5 + n;
+        spec.burst = 5 + n;
+        on(0);
+        assert_int_equal(tollbar_table_set_policy(table, 0, &spec), 0);
+        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, n * 1000 * SEC, 5 + n, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, n * 1000 * SEC, 1, NULL), TOLLBAR_DENIED);
+        off();
+        allocations += seen.allocations;
+    }
+    /* The table's first policy was one of them. */
+    assert_int_equal(allocations, 4095);
     tollbar_table_free(table);
 }
 
@@ -355,7 +376,8 @@ int main(void) {
         cmocka_unit_test(without_memory_it_is_an_error),
         cmocka_unit_test(policies_too),
         cmocka_unit_test(c5_no_decision_of_a_table_allocates),
-        cmocka_unit_test(without_memory_a_policy_is_put_to_work_later),
+        cmocka_unit_test(without_memory_a_policy_is_put_to_work_on_the_stack),
+        cmocka_unit_test(policies_that_never_come_back_take_memory_to_a_bound),
         cmocka_unit_test(without_memory_there_is_no_table),
     };
     return cmocka_run_group_tests_name("allocations", tests, NULL, NULL);

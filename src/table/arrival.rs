@@ -8,12 +8,12 @@
 //! Where the policy is a plain one there are two ways that are shorter still ([`Table::arrive_shortly`]): where a candidate is empty, whoever
 //! has the others, since no word but that of an empty slot expires at the beginning of time; and where none is.
 
+use super::compiled::Version;
 use super::home::{Home, TAG_BITS};
 use super::lines::Of;
 use super::quick::Course;
 use super::slot::{Bucket, Pair, Slot, SLOTS};
 use super::twelve::{first_empty, foremost, is_strange, least};
-use super::versions::Version;
 use super::Table;
 use crate::algorithm::gcra::Gcra;
 use crate::algorithm::{Algorithm, Rule, Step};
@@ -98,6 +98,7 @@ fn first_by_word<'a>(home: &Home<'a>, key: u64, gcra: &Gcra) -> Option<(&'a Slot
 mod tests {
     use super::super::home::CANDIDATES;
     use super::super::layout::mix;
+    use super::super::local::Scratch;
     use super::super::protocol;
     use super::super::terms::Near;
     use super::super::twelve::{first_empty_in_turn, foremost_in_turn, least_in_turn};
@@ -110,7 +111,9 @@ mod tests {
         for policy in ["1000/s burst 1", "7/min burst 3", "3/s burst 5 init 2", "10000000000/s burst 100", "1/day"] {
             let policy = policy.parse().expect("a policy");
             let table = super::super::Table::private(&Options::new(4096), &[policy, policy]).expect("memory");
-            let (version, other) = (table.current(PolicyId(0)), table.current(PolicyId(1)));
+            let (mut scratch, mut second) = (Scratch::new(), Scratch::new());
+            let version = table.current(PolicyId(0), &mut scratch);
+            let other = table.current(PolicyId(1), &mut second);
             let (version, other) = (version.expect("a policy"), other.expect("a policy"));
             let Rule::Gcra(gcra) = &version.rule else { panic!("a token bucket") };
             let plain = gcra.plain();

@@ -4,17 +4,18 @@
 //! needs in registers. So nothing is kept in memory across a call that is hardly ever made.
 
 use super::answer::{full, Answer, Skipped};
+use super::compiled::Version;
 use super::error::TableError;
 use super::home::{find_in, Home};
 use super::lines::Line;
+use super::local::Scratch;
 use super::protocol::{Event, Outcome};
 use super::quick::{Course, Left};
 use super::request::{prefetch, Sought};
 use super::slot::{Bucket, Slot};
-use super::versions::Version;
 use super::wide::Ask;
 use super::{PolicyId, Table};
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Rule};
 use crate::decision::{Reason, Verdict};
 
 /// Keys of up to so many bytes are hashed in line.
@@ -130,23 +131,34 @@ impl Table {
     /// [`Table::begin`] at the caller's time.
     #[inline(never)]
     fn begin_at<A: Answer>(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> A {
-        self.look(now);
-        self.ask_unprepared(policy, key, now, cost)
-    }
-
-    /// One request of which nothing is known.
-    #[inline]
-    pub(super) fn ask_unprepared<A: Answer>(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> A {
-        match self.start(policy, key) {
-            Ok(sought) => self.long(sought, now, cost, false),
+        let mut scratch = Scratch::new();
+        match self.start(policy, key, &mut scratch) {
+            Ok(sought) => self.ask_apart_at(sought.version, sought.hash, now, cost),
             Err(skipped) => {
-                let decision = skipped.decision();
-                if let Ok(decision) = &decision {
-                    self.count_unasked(policy, decision.verdict);
-                }
-                decision.map_or_else(A::failed, A::told)
+                self.look(now);
+                self.skip(policy, skipped)
             }
         }
+    }
+
+    /// One request of a batch, of which nothing is known.
+    #[inline(never)]
+    pub(super) fn ask_unprepared<A: Answer>(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> A {
+        let mut scratch = Scratch::new();
+        match self.start(policy, key, &mut scratch) {
+            Ok(sought) => self.long(sought, now, cost, false),
+            Err(skipped) => self.skip(policy, skipped),
+        }
+    }
+
+    /// Counts a request that ended before the table was asked.
+    #[cold]
+    fn skip<A: Answer>(&self, policy: PolicyId, skipped: Skipped) -> A {
+        let decision = skipped.decision();
+        if let Ok(decision) = &decision {
+            self.count_unasked(policy, decision.verdict);
+        }
+        decision.map_or_else(A::failed, A::told)
     }
 
     /// What to tell of a request that [`Table::decide`] has left, with the key's word.
@@ -201,19 +213,23 @@ impl Table {
     #[inline]
     fn long<A: Answer>(&self, sought: Sought<'_>, now: u64, cost: u64, absent: bool) -> A {
         let policy = sought.version.policy;
-        match self.outcome(sought, now, cost, absent) {
-            Ok((outcome, version)) => {
-                self.count_decision(policy, outcome.verdict);
-                if outcome.event == Event::Refused {
-                    return A::told(full(outcome.until, now));
-                }
-                let answer = A::known(&version.rule, outcome.verdict, outcome.state, now, cost);
-                match outcome.event {
-                    Event::Unremembered => answer.because(Reason::TableFull),
-                    Event::RefusedByDebt => answer.because(Reason::InheritedDebt),
-                    _ => answer,
-                }
+        let mut answer = None;
+        let tell = &mut |rule: &Rule, outcome: Outcome| {
+            self.count_decision(policy, outcome.verdict);
+            if outcome.event == Event::Refused {
+                answer = Some(A::told(full(outcome.until, now)));
+                return;
             }
+            let known = A::known(rule, outcome.verdict, outcome.state, now, cost);
+            answer = Some(match outcome.event {
+                Event::Unremembered => known.because(Reason::TableFull),
+                Event::RefusedByDebt => known.because(Reason::InheritedDebt),
+                _ => known,
+            });
+        };
+        match self.outcome(sought, now, cost, absent, tell) {
+            // It has told.
+            Ok(()) => answer.unwrap_or_else(|| A::failed(TableError::Corrupt)),
             Err(skipped) => {
                 let decision = skipped.decision();
                 if let Ok(decision) = &decision {
@@ -225,17 +241,18 @@ impl Table {
     }
 
     #[inline(never)]
-    fn outcome<'a>(
-        &'a self,
-        sought: Sought<'a>,
+    fn outcome(
+        &self,
+        sought: Sought<'_>,
         now: u64,
         cost: u64,
         absent: bool,
-    ) -> Result<(Outcome, &'a Version), Skipped> {
+        tell: &mut dyn FnMut(&Rule, Outcome),
+    ) -> Result<(), Skipped> {
         if self.fixed.side != 0 {
             let told = self.ask_wide(sought, now, Ask::Check(cost)).map_err(Skipped::Failed)?;
             return Err(Skipped::Told(told.decision));
         }
-        self.request(sought, now, absent, &mut |rule, state| rule.step(state, now, cost)).map_err(Skipped::Failed)
+        self.request(sought, now, absent, &mut |rule, state| rule.step(state, now, cost), tell).map_err(Skipped::Failed)
     }
 }

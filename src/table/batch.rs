@@ -1,9 +1,9 @@
 //! Many requests at once: one reading of the clock, and the lines of all keys are asked for before the first is needed.
 
 use super::answer::Answer;
+use super::compiled::Version;
 use super::quick::Quick;
 use super::request::prefetch_one_of_many;
-use super::versions::Version;
 use super::{PolicyId, Table};
 use crate::decision::{Decision, Verdict};
 

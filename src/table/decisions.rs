@@ -33,7 +33,7 @@ impl Table {
         }
     }
 
-    fn has_policy(&self, policy: PolicyId) -> bool {
+    pub(super) fn has_policy(&self, policy: PolicyId) -> bool {
         let current = self.header().current.get(policy.0 as usize);
         current.is_some_and(|stamp| stamp.load(Ordering::Relaxed) != 0)
     }

@@ -100,7 +100,7 @@ impl Table {
         for (n, current) in self.header().current.iter().enumerate() {
             let found = match current.load(Ordering::Acquire) {
                 0 => None,
-                stamp => Some(self.versions.get(self.records(), stamp)?.terms),
+                _ => Some(versions::current_policy(self.records(), current).ok_or(TableError::Corrupt)?),
             };
             if found.as_ref() != policies.get(n) {
                 return Err(TableError::OtherPolicies);

@@ -4,6 +4,7 @@
 //! nobody knows, and a damaged one may hold a key that is in another slot already.
 
 use super::home::{tag, Home, CANDIDATES, TAG};
+use super::local::Scratch;
 use super::protocol::Terms;
 use super::slot::{Bucket, Pair, Slot};
 use super::versions;
@@ -39,16 +40,18 @@ impl Table {
     /// Looks at every slot, as of `now`.
     pub fn validate(&self, now: u64) -> Health {
         let mut health = Health { claimed: versions::claimed(self.records()), ..Health::default() };
+        let mut scratch = Scratch::new();
         let mut n = 0;
         while let Some((slot, bucket)) = self.slot(n) {
             n += 1;
             let pair = slot.pair();
-            let expired = self.expires_at(pair) <= now;
-            let count = match (pair.key, self.named(pair.key)) {
+            let expired = self.expires_at_by(pair, &mut scratch) <= now;
+            let is_known = self.named(pair.key, &mut scratch).is_some();
+            let count = match (pair.key, is_known) {
                 (0, _) if expired => &mut health.vacant,
                 (0, _) => &mut health.waiting,
-                (_, None) => &mut health.unknown,
-                _ if self.is_elsewhere(pair, slot, bucket) => &mut health.twice,
+                (_, false) => &mut health.unknown,
+                _ if self.is_elsewhere(pair, slot, bucket, &mut scratch) => &mut health.twice,
                 _ if expired => &mut health.expired,
                 _ => &mut health.live,
             };
@@ -63,6 +66,7 @@ impl Table {
     pub fn repair(&self, now: u64) -> Health {
         let health = self.validate(now);
         versions::free_claimed(self.records());
+        let mut scratch = Scratch::new();
         let mut n = 0;
         while let Some((slot, bucket)) = self.slot(n) {
             n += 1;
@@ -74,7 +78,7 @@ impl Table {
             if !versions::is_known(self.records(), pair.key) {
                 // Nothing is known of when it expires.
                 let _ = slot.swap(pair, Pair { key: 0, state: 0 });
-            } else if self.is_elsewhere(pair, slot, bucket) {
+            } else if self.is_elsewhere(pair, slot, bucket, &mut scratch) {
                 let _ = slot.swap(pair, self.vacant(pair, self.expires_at(pair)));
             }
         }
@@ -83,12 +87,13 @@ impl Table {
 
     /// Whether another slot holds the key of this one, and is the one to keep: it expires later or, of equals, comes
     /// first in the key's order.
-    fn is_elsewhere(&self, pair: Pair, slot: &Slot, bucket: u64) -> bool {
-        let (Some(version), Some(hash)) = (self.named(pair.key), self.homes.hash_of(pair.key & TAG, bucket)) else {
+    fn is_elsewhere<'t>(&'t self, pair: Pair, slot: &Slot, bucket: u64, scratch: &mut Scratch<'t>) -> bool {
+        let named = self.named(pair.key, scratch);
+        let (Some(version), Some(hash)) = (named, self.homes.hash_of(pair.key & TAG, bucket)) else {
             return false;
         };
-        let home = self.home(hash);
-        let expires = self.expires_at(pair);
+        let (home, policy) = (self.home(hash), version.policy);
+        let expires = self.expires_at_by(pair, scratch);
         let mut before = true;
         for n in 0..CANDIDATES {
             let Some(other) = home.candidate(n) else { continue };
@@ -98,8 +103,8 @@ impl Table {
             }
             let seen = other.pair();
             let same = seen.key != 0 && (seen.key ^ pair.key) & TAG == 0;
-            if same && self.named(seen.key).is_some_and(|named| named.policy == version.policy) {
-                let other_expires = self.expires_at(seen);
+            if same && self.named(seen.key, scratch).is_some_and(|named| named.policy == policy) {
+                let other_expires = self.expires_at_by(seen, scratch);
                 if other_expires > expires || other_expires == expires && before {
                     return true;
                 }

@@ -18,7 +18,7 @@ use core::ptr::{null_mut, NonNull};
 use core::sync::atomic::AtomicPtr;
 
 /// As many as there are lines: more than that no process can have.
-const ENTRIES: usize = LINES;
+pub(super) const ENTRIES: usize = LINES;
 /// Places of the map where an id may be.
 const PROBES: usize = 8;
 /// An entry that is being written.
@@ -98,6 +98,14 @@ impl Mine {
             }
         }
         self.claim(id, policy, lines)
+    }
+
+    /// The number of the entry that has the calling thread's line under `policy`, if it has one.
+    pub(super) fn number(&self, policy: u32) -> Option<usize> {
+        let (id, place) = (id(pointer(), policy), place(pointer(), policy));
+        let at = |n: usize| place.wrapping_add(n * size_of::<Entry>());
+        let n = (0..PROBES).find(|n| self.entry(at(*n)).id.load(Ordering::Relaxed) == id)?;
+        Some(at(n) / size_of::<Entry>() % ENTRIES)
     }
 
     #[cold]

@@ -39,6 +39,8 @@ mod ask;
 #[cfg(not(loom))]
 mod batch;
 #[cfg(not(loom))]
+mod compiled;
+#[cfg(not(loom))]
 mod counts;
 #[cfg(not(loom))]
 mod decisions;
@@ -54,6 +56,8 @@ mod health;
 mod hot_keys;
 #[cfg(not(loom))]
 mod layout;
+#[cfg(not(loom))]
+mod local;
 #[cfg(not(loom))]
 mod mine;
 #[cfg(not(loom))]
@@ -146,7 +150,8 @@ pub struct Table {
     /// What is added to the clock.
     offset: u64,
     secrets: rapidhash::v3::RapidSecrets,
-    versions: versions::Versions,
+    versions: compiled::Versions,
+    locals: local::Locals,
     /// Where this process's threads find the counters that they own.
     mine: mine::Mine,
 }

@@ -1,14 +1,16 @@
 //! Making tables, and coming to one that is there.
 
+use super::compiled::Versions;
 use super::error::TableError;
 use super::home::Homes;
 use super::layout::*;
 use super::lines::Line;
+use super::local::Locals;
 use super::mine::Mine;
 use super::protocol::OnFull;
 use super::region::{boot_id, random_u64, Region, Trust};
 use super::slot::{Bucket, Slot};
-use super::versions::{self, Versions};
+use super::versions;
 use super::wide::Wide;
 use super::{Table, POLICIES_MOST};
 use crate::clock::{Clock, Source, Utc, Wall};
@@ -194,13 +196,14 @@ impl Table {
             offset: 0,
             secrets: RapidSecrets::seed(fixed.seed),
             versions: Versions::new(),
+            locals: Locals::new()?,
             mine: Mine::new()?,
         };
         // Now, and not when the first request comes: that does not allocate.
         for current in &table.header().current {
             let stamp = current.load(Ordering::Acquire);
             // What is damaged is told when it is used.
-            if let Err(TableError::NoMemory) = table.versions.get(table.records(), stamp) {
+            if let Err(TableError::NoMemory) = table.versions.prepare(table.records(), stamp) {
                 return Err(TableError::NoMemory);
             }
         }

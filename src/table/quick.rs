@@ -6,11 +6,11 @@
 //! What is passed here fits registers: a reference to something that is otherwise in registers would put it into memory for
 //! everybody.
 
+use super::compiled::Version;
 use super::home::{find_in, find_in_two, tag, TAG};
 use super::layout::SLOTS_A_BUCKET;
 use super::protocol::once;
 use super::slot::{Bucket, Slot};
-use super::versions::Version;
 use super::{PolicyId, Table};
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::decision::Verdict;
@@ -50,12 +50,18 @@ impl Table {
     /// What is current for a policy. `None` where it must be looked for, or where there is more to look at than slots.
     #[inline(always)]
     pub(super) fn hot(&self, policy: PolicyId) -> Option<&Version> {
+        self.hot_with_stamp(policy).map(|(version, _)| version)
+    }
+
+    /// [`Table::hot`], and its stamp.
+    #[inline(always)]
+    pub(super) fn hot_with_stamp(&self, policy: PolicyId) -> Option<(&Version, u64)> {
         let header = self.header();
         // Acquire, as in `current` and `is_exempt`.
         let stamp = header.current.get(policy.0 as usize).map_or(0, |stamp| stamp.load(Ordering::Acquire));
         let version = self.versions.known(stamp)?;
         match header.exempt.load(Ordering::Acquire) {
-            0 => Some(version),
+            0 => Some((version, stamp)),
             _ => None,
         }
     }

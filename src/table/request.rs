@@ -1,18 +1,18 @@
 //! Requests: a key is hashed, found, stepped, described.
 
 use super::answer::{full, Answer, Skipped};
+use super::compiled::{salt, Version};
 use super::counts::Count;
 use super::error::TableError;
-use super::home::{Home, TAG, TAG_BITS};
+use super::home::Home;
+use super::local::Scratch;
 use super::open::Missing;
 use super::protocol::{self, Again, Event, Outcome, Terms};
 use super::terms::Near;
-use super::versions::Version;
 use super::wide::Ask;
 use super::{PolicyId, Table};
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::decision::{Decision, Reason, Verdict};
-use crate::sync::Ordering;
 use rapidhash::v3::rapidhash_v3_inline;
 
 /// A key, looked up as far as can be done before the time is known.
@@ -82,7 +82,8 @@ impl Table {
     /// takes some resets within the time of its debt, or a full table) nothing changes, and the answer is false.
     pub fn reset_at(&self, policy: PolicyId, key: &[u8], now: u64) -> Result<bool, TableError> {
         for _ in 0..ROUNDS {
-            let sought = self.seek(policy, key)?;
+            let mut scratch = Scratch::new();
+            let sought = self.seek(policy, key, &mut scratch)?;
             let Some(slot) = sought.home.find(sought.key()) else {
                 match protocol::first_to_expire(self, &sought.home, sought.key(), now) {
                     Err(Again) => continue,
@@ -112,7 +113,10 @@ impl Table {
     /// The hash that `key` is known by under `policy` in this table.
     #[inline]
     pub fn hash(&self, policy: PolicyId, key: &[u8]) -> Result<u64, TableError> {
-        Ok(self.hash_bytes(key) ^ self.current(policy)?.salt)
+        match self.has_policy(policy) {
+            true => Ok(self.hash_bytes(key) ^ salt(policy.0)),
+            false => Err(TableError::NoSuchPolicy),
+        }
     }
 
     #[cfg(feature = "capi")]
@@ -145,15 +149,19 @@ impl Table {
 
     #[inline(never)]
     fn peek_long(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Result<Decision, TableError> {
-        let mut sought = match self.start(policy, key) {
+        let mut scratch = Scratch::new();
+        let sought = match self.start(policy, key, &mut scratch) {
             Ok(sought) => sought,
             Err(skipped) => return skipped.decision(),
         };
         if self.fixed.side != 0 {
             return self.ask_wide(sought, now, Ask::Peek(cost)).map(|told| told.decision);
         }
-        for _ in 0..ROUNDS {
-            let version = sought.version;
+        for round in 0..ROUNDS {
+            let mut scratch = Scratch::new();
+            // After the first round others have changed the policy, or what was looked at.
+            let version = if round == 0 { sought.version } else { self.current(policy, &mut scratch)? };
+            let sought = Sought { version, ..sought };
             let about = |state| version.rule.describe(version.rule.step(state, now, cost).verdict, state, now, cost);
             let known = sought.home.find(sought.key()).map(|slot| slot.pair());
             match known {
@@ -179,7 +187,6 @@ impl Table {
                     Err(Again) => {}
                 },
             }
-            sought.version = self.current(policy)?;
         }
         Err(TableError::Corrupt)
     }
@@ -191,7 +198,8 @@ impl Table {
         now: Option<u64>,
         most: u64,
     ) -> Result<u64, TableError> {
-        let sought = match self.start(policy, key) {
+        let mut scratch = Scratch::new();
+        let sought = match self.start(policy, key, &mut scratch) {
             Ok(sought) => sought,
             Err(skipped) => {
                 let taken = skipped.decision().map(|free| if free.is_allowed() { most } else { 0 })?;
@@ -207,7 +215,8 @@ impl Table {
         }
         self.look(now);
         let mut taken = 0;
-        let (outcome, _) = self.request(sought, now, false, &mut |rule, state| {
+        let mut verdict = Verdict::Denied;
+        let mut step = |rule: &Rule, state| {
             taken = rule.available(state, now).min(most);
             // A bucket that starts without permits begins to fill at its first touch, and this is one.
             if taken == 0 && state == 0 {
@@ -218,48 +227,55 @@ impl Table {
                 0 => Step::deny(),
                 taken => rule.step(state, now, taken),
             }
-        })?;
-        let taken = if outcome.verdict == Verdict::Allowed { taken } else { 0 };
+        };
+        self.request(sought, now, false, &mut step, &mut |_, outcome| verdict = outcome.verdict)?;
+        let taken = if verdict == Verdict::Allowed { taken } else { 0 };
         self.count_decision(policy.0, verdict_of(taken));
         Ok(taken)
     }
 
-    /// Asks the table; `absent`: the key was not found just now. Its policy may change meanwhile: then it is asked under
-    /// the new one.
+    /// Asks the table, and tells `tell` what came of it, with the rule that decided; `absent`: the key was not found just now. Its
+    /// policy may change meanwhile: then it is asked under the new one.
     #[inline(never)]
-    pub(super) fn request<'a>(
-        &'a self,
-        mut sought: Sought<'a>,
+    pub(super) fn request(
+        &self,
+        sought: Sought<'_>,
         now: u64,
-        mut absent: bool,
+        absent: bool,
         step: &mut dyn FnMut(&Rule, u64) -> Step,
-    ) -> Result<(Outcome, &'a Version), TableError> {
-        for _ in 0..ROUNDS {
-            let version = sought.version;
+        tell: &mut dyn FnMut(&Rule, Outcome),
+    ) -> Result<(), TableError> {
+        let policy = PolicyId(sought.version.policy);
+        for round in 0..ROUNDS {
+            let mut scratch = Scratch::new();
+            let version = if round == 0 { sought.version } else { self.current(policy, &mut scratch)? };
+            let key = version.key | sought.home.tag;
             let terms = Near { table: self, version };
             let mut step = |state| step(&version.rule, state);
             // A newcomer's look at its candidates finds the key if it is there after all.
-            let asked = match absent {
-                true => protocol::newcomer(&terms, &sought.home, sought.key(), now, self.on_full, &mut step),
-                false => protocol::request(&terms, &sought.home, sought.key(), now, self.on_full, step),
+            let asked = match absent && round == 0 {
+                true => protocol::newcomer(&terms, &sought.home, key, now, self.on_full, &mut step),
+                false => protocol::request(&terms, &sought.home, key, now, self.on_full, step),
             };
-            absent = false;
-            match asked {
-                Ok(outcome) => {
-                    if outcome.event != Event::Known || outcome.retries != 0 {
-                        self.count_event(outcome.event, outcome.retries);
-                    }
-                    return Ok((outcome, version));
+            if let Ok(outcome) = asked {
+                if outcome.event != Event::Known || outcome.retries != 0 {
+                    self.count_event(outcome.event, outcome.retries);
                 }
-                Err(Again) => sought.version = self.current(PolicyId(version.policy))?,
+                tell(&version.rule, outcome);
+                return Ok(());
             }
         }
         Err(TableError::Corrupt)
     }
 
     /// Everything up to the clock: the key's lines are on their way while it is read.
-    #[inline(always)]
-    pub(super) fn start(&self, policy: PolicyId, key: &[u8]) -> Result<Sought<'_>, Skipped> {
+    #[inline(never)]
+    pub(super) fn start<'s, 't: 's>(
+        &'t self,
+        policy: PolicyId,
+        key: &[u8],
+        scratch: &'s mut Scratch<'t>,
+    ) -> Result<Sought<'s>, Skipped> {
         if key.is_empty() {
             return Err(match self.missing {
                 Missing::Deny => Skipped::Denied(Reason::MissingKey),
@@ -267,7 +283,7 @@ impl Table {
                 Missing::Report => Skipped::Failed(TableError::MissingKey),
             });
         }
-        let sought = self.seek(policy, key).map_err(Skipped::Failed)?;
+        let sought = self.seek(policy, key, scratch).map_err(Skipped::Failed)?;
         prefetch(sought.home.first);
         prefetch(sought.home.second);
         prefetch(sought.home.spare);
@@ -278,8 +294,13 @@ impl Table {
     }
 
     #[inline(always)]
-    pub(super) fn seek(&self, policy: PolicyId, key: &[u8]) -> Result<Sought<'_>, TableError> {
-        let version = self.current(policy)?;
+    fn seek<'s, 't: 's>(
+        &'t self,
+        policy: PolicyId,
+        key: &[u8],
+        scratch: &'s mut Scratch<'t>,
+    ) -> Result<Sought<'s>, TableError> {
+        let version = self.current(policy, scratch)?;
         let hash = self.hash_bytes(key) ^ version.salt;
         Ok(Sought { version, home: self.home(hash), hash })
     }
@@ -292,29 +313,10 @@ impl Table {
         }
     }
 
-    /// What is current for a policy.
-    #[inline(always)]
-    pub(super) fn current(&self, policy: PolicyId) -> Result<&Version, TableError> {
-        // Acquire: with the version's record.
-        let stamp = self.header().current.get(policy.0 as usize).map_or(0, |stamp| stamp.load(Ordering::Acquire));
-        if stamp == 0 {
-            return Err(TableError::NoSuchPolicy);
-        }
-        self.versions.get(self.records(), stamp)
-    }
-
     /// With the second mixing step: without it sequences of addresses are visibly uneven in some of the bits.
     #[inline(always)]
     pub(super) fn hash_bytes(&self, key: &[u8]) -> u64 {
         rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
-    }
-
-    /// The version that a key word names.
-    #[inline(always)]
-    pub(super) fn named(&self, key: u64) -> Option<&Version> {
-        let stamp = self.records().get((key >> TAG_BITS) as usize)?.stamp.load(Ordering::Acquire);
-        // A damaged stamp may be another version's.
-        self.versions.get(self.records(), stamp).ok().filter(|version| version.key == key & !TAG)
     }
 
     /// Whether another candidate than the one that holds `key` has expired.

@@ -2,13 +2,15 @@
 
 use super::counts::{sum, Count};
 use super::error::TableError;
-use super::home::TAG;
+use super::home::{TAG, TAG_BITS};
 use super::layout::{Shard, SLOTS_A_BUCKET};
 use super::lines::{self, Of};
+use super::local::Scratch;
 use super::protocol::Terms;
 use super::request::ROUNDS;
 use super::slot::{Pair, Slot};
-use super::versions;
+use super::terms::Scratches;
+use super::versions::{self, policy_of, version_of};
 use super::wide::Wide;
 use super::{Keep, PolicyId, Table};
 use crate::algorithm::Algorithm;
@@ -144,7 +146,9 @@ impl Table {
             n += 1;
             let pair = slot.pair();
             let tag = pair.key & TAG;
-            let (Some(version), Some(hash)) = (self.named(pair.key), self.homes.hash_of(tag, bucket)) else {
+            let mut scratch = Scratch::new();
+            let named = self.named(pair.key, &mut scratch);
+            let (Some(version), Some(hash)) = (named, self.homes.hash_of(tag, bucket)) else {
                 continue;
             };
             if pair.key == 0 {
@@ -175,36 +179,37 @@ impl Table {
     fn sweep_slots(&self, from: u64, most: u64, now: u64, all: bool) -> Sweep {
         let mut swept = Sweep::default();
         let end = from.saturating_add(most);
+        let mut scratches = Scratches::new();
         let mut n = from;
         while n < end {
             let Some((slot, _)) = self.slot(n) else { return swept };
             n += 1;
-            self.sweep_slot(slot, now, all, &mut swept);
+            self.sweep_slot(slot, now, all, &mut scratches, &mut swept);
         }
         swept.next = (n < self.slots()).then_some(n);
         swept
     }
 
-    fn sweep_slot(&self, slot: &Slot, now: u64, all: bool, swept: &mut Sweep) {
+    fn sweep_slot<'t>(&'t self, slot: &Slot, now: u64, all: bool, scratches: &mut Scratches<'t>, swept: &mut Sweep) {
         let mut pair = slot.pair();
         // Only in damaged memory, or in memory that a process writes to without end, does a slot change at each look.
         for _ in 0..ROUNDS {
             if pair.key == 0 {
                 return;
             }
-            let expires = self.expires_at(pair);
+            let expires = self.expires_at_by(pair, &mut scratches.old);
             let new = if expires <= now && !all {
                 self.vacant(pair, expires)
             } else {
-                let brought = self.current_key(pair.key).filter(|key| *key != pair.key).map(|key| {
-                    let new = Pair { key, state: self.convert(key, pair, now) };
+                let brought = self.current_key(pair.key, scratches).filter(|key| *key != pair.key).map(|key| {
+                    let new = Pair { key, state: self.convert_by(key, pair, now, scratches) };
                     // A slot's time may not fall, and a key may not leave its slot here.
-                    let falls = new.state == 0 || self.expires_at(new) < expires;
+                    let falls = new.state == 0 || self.expires_at_by(new, &mut scratches.new) < expires;
                     (new, falls)
                 });
                 match brought {
                     Some((new, false)) => new,
-                    Some((new, true)) if all => Pair { state: self.adopt(new.key, pair), ..new },
+                    Some((new, true)) if all => Pair { state: self.adopt_by(new.key, pair, scratches), ..new },
                     // It is under the current version, or a request brings it there.
                     _ => {
                         swept.live += 1;
@@ -230,9 +235,14 @@ impl Table {
     }
 
     /// The key word of the same key under its policy's current version.
-    fn current_key(&self, key: u64) -> Option<u64> {
-        let version = self.named(key)?;
-        Some(self.current(PolicyId::new(version.policy)).ok()?.key | key & TAG)
+    fn current_key<'t>(&'t self, key: u64, scratches: &mut Scratches<'t>) -> Option<u64> {
+        let stamp = self.stamp_of(key)?;
+        let current = self.header().current.get(policy_of(stamp) as usize)?.load(Ordering::Acquire);
+        if stamp == current && version_of(stamp) as u64 == key >> TAG_BITS {
+            return Some(key);
+        }
+        let version = self.named(key, &mut scratches.old)?;
+        Some(self.current(PolicyId::new(version.policy), &mut scratches.new).ok()?.key | key & TAG)
     }
 
     /// Slot number `n`, and its bucket's.
@@ -248,7 +258,12 @@ impl Table {
 
     /// The policy of that number, as it is now.
     pub fn policy(&self, policy: PolicyId) -> Result<Policy, TableError> {
-        self.current(policy).map(|version| version.terms)
+        match self.header().current.get(policy.0 as usize) {
+            Some(current) if current.load(Ordering::Acquire) != 0 => {
+                versions::current_policy(self.records(), current).ok_or(TableError::Corrupt)
+            }
+            _ => Err(TableError::NoSuchPolicy),
+        }
     }
 
     /// How many policies there are.
@@ -294,7 +309,8 @@ impl Table {
     fn newest(&self) -> u64 {
         let of =
             |shard: &Shard| shard.counts.get(Count::Newest as usize).map_or(0, |newest| newest.load(Ordering::Relaxed));
-        self.shards().iter().map(of).max().unwrap_or(0)
+        let shared = self.shards().iter().map(of).max().unwrap_or(0);
+        self.lines().iter().map(|line| line.get(Of::Newest)).fold(shared, u64::max)
     }
 
     /// Whether keys of this table can be under this policy, too.
@@ -342,5 +358,23 @@ impl Entry {
         } else {
             self.expires_at.saturating_sub(now)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Options;
+    use super::*;
+
+    /// A change of policy that looks at every slot does so as of the newest time that any caller came with, with a line of its own or without.
+    #[test]
+    fn the_newest_time_is_that_of_all_callers() {
+        let table = Table::private(&Options::new(1), &["5/s".parse().expect("a policy")]).expect("memory");
+        for now in [5_000_000_000, 9_000_000_000, 7_000_000_000] {
+            table.admit_at(PolicyId::FIRST, b"a client", now, 1);
+        }
+        assert_eq!(table.newest(), 9_000_000_000);
+        table.look(12_000_000_000);
+        assert_eq!(table.newest(), 12_000_000_000);
     }
 }

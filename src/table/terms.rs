@@ -1,9 +1,11 @@
 //! What states mean to the protocol: when they expire, and how they pass from one version of a policy to another.
 
+use super::compiled::Version;
 use super::home::{TAG, TAG_BITS};
+use super::local::Scratch;
 use super::protocol::{Event, Kin, Terms};
 use super::slot::Pair;
-use super::versions::{version_of, Version};
+use super::versions::version_of;
 use super::{Keep, Table};
 use crate::algorithm::Algorithm;
 use crate::sync::Ordering;
@@ -18,19 +20,23 @@ impl Terms for Table {
         if pair.key == 0 {
             return pair.state;
         }
-        // A slot whose version nobody knows is not given away: it may owe.
-        self.named(pair.key).map_or(NEVER, |version| version.rule.expires_at(pair.state))
+        match self.stamp_of(pair.key).and_then(|stamp| self.versions.known(stamp)) {
+            // A damaged stamp may be another version's.
+            Some(version) if version.key == pair.key & !TAG => version.rule.expires_at(pair.state),
+            _ => self.expires_at_apart(pair),
+        }
     }
 
     fn kin(&self, found: u64, key: u64) -> Kin {
         // A request that slept until its version's record was freed must not put its key beside the one that is there:
         // it is made again. A version that is current and cannot be read is damaged: that would not end.
-        let Some(asked) = self.named(key) else {
+        let (mut scratch, mut other) = (Scratch::new(), Scratch::new());
+        let Some(asked) = self.named(key, &mut scratch) else {
             let version = (key >> TAG_BITS) as usize;
             let known = self.header().current.iter().any(|stamp| version_of(stamp.load(Ordering::Acquire)) == version);
             return if known { Kin::Stranger } else { Kin::Later };
         };
-        let Some(found) = self.named(found) else { return Kin::Stranger };
+        let Some(found) = self.named(found, &mut other) else { return Kin::Stranger };
         if found.policy != asked.policy {
             return Kin::Stranger;
         }
@@ -44,22 +50,16 @@ impl Terms for Table {
     }
 
     fn adopt(&self, key: u64, pair: Pair) -> u64 {
-        let Some(new) = self.named(key) else { return 0 };
-        match self.named(pair.key) {
-            Some(old) if pair.key != 0 => new.rule.adopt(&old.rule, pair.state),
-            _ => new.rule.owing(self.expires_at(pair)),
-        }
+        self.adopt_by(key, pair, &mut Scratches::new())
     }
 
     fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
-        match (self.named(key), self.named(pair.key)) {
-            (Some(new), Some(old)) if new.keep == Keep::Count => new.rule.convert(&old.rule, pair.state, now),
-            _ => self.adopt(key, pair),
-        }
+        self.convert_by(key, pair, now, &mut Scratches::new())
     }
 
     fn owing(&self, key: u64, until: u64) -> u64 {
-        self.named(key).map_or(NEVER, |version| version.rule.owing(until))
+        let mut scratch = Scratch::new();
+        self.named(key, &mut scratch).map_or(NEVER, |version| version.rule.owing(until))
     }
 
     fn vacated(&self) {
@@ -68,6 +68,53 @@ impl Terms for Table {
 
     fn moved(&self, event: Event) {
         self.count_event(event, 0);
+    }
+}
+
+/// What two versions of a policy are held by. Who looks at many slots uses one for all of them.
+pub(super) struct Scratches<'t> {
+    pub(super) new: Scratch<'t>,
+    pub(super) old: Scratch<'t>,
+}
+
+impl Scratches<'_> {
+    pub(super) const fn new() -> Self {
+        Scratches { new: Scratch::new(), old: Scratch::new() }
+    }
+}
+
+impl Table {
+    /// [`Terms::expires_at`] of a slot whose version must be compiled.
+    #[cold]
+    #[inline(never)]
+    fn expires_at_apart(&self, pair: Pair) -> u64 {
+        self.expires_at_by(pair, &mut Scratch::new())
+    }
+
+    /// [`Terms::expires_at`].
+    pub(super) fn expires_at_by<'t>(&'t self, pair: Pair, scratch: &mut Scratch<'t>) -> u64 {
+        if self.fixed.side != 0 || pair.key == 0 {
+            return self.expires_at(pair);
+        }
+        // A slot whose version nobody knows is not given away: it may owe.
+        self.named(pair.key, scratch).map_or(NEVER, |version| version.rule.expires_at(pair.state))
+    }
+
+    /// [`Terms::adopt`].
+    pub(super) fn adopt_by<'t>(&'t self, key: u64, pair: Pair, scratches: &mut Scratches<'t>) -> u64 {
+        let Some(new) = self.named(key, &mut scratches.new) else { return 0 };
+        match self.named(pair.key, &mut scratches.old) {
+            Some(old) if pair.key != 0 => new.rule.adopt(&old.rule, pair.state),
+            _ => new.rule.owing(self.expires_at(pair)),
+        }
+    }
+
+    /// [`Terms::convert`].
+    pub(super) fn convert_by<'t>(&'t self, key: u64, pair: Pair, now: u64, scratches: &mut Scratches<'t>) -> u64 {
+        match (self.named(key, &mut scratches.new), self.named(pair.key, &mut scratches.old)) {
+            (Some(new), Some(old)) if new.keep == Keep::Count => new.rule.convert(&old.rule, pair.state, now),
+            _ => self.adopt_by(key, pair, scratches),
+        }
     }
 }
 

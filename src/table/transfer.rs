@@ -1,11 +1,12 @@
 //! Carrying the keys of one table over into another, of another size mostly.
 
+use super::compiled::Version;
 use super::error::TableError;
 use super::home::TAG;
-use super::protocol::{self, Event, OnFull, Terms};
+use super::local::Scratch;
+use super::protocol::{self, Event, OnFull};
 use super::request::ROUNDS;
 use super::terms::Near;
-use super::versions::Version;
 use super::{Keep, PolicyId, Table};
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::sync::Ordering;
@@ -36,16 +37,18 @@ impl Table {
             self.exempt_hash(exempt)?;
         }
         let mut copied = Copied::default();
+        let (mut old, mut last, mut here) = (Scratch::new(), Scratch::new(), Scratch::new());
         let mut n = 0;
         while let Some((slot, bucket)) = from.slot(n) {
             n += 1;
             let pair = slot.pair();
-            if pair.key == 0 || from.expires_at(pair) <= there {
+            if pair.key == 0 || from.expires_at_by(pair, &mut old) <= there {
                 continue;
             }
-            let carried = match (from.named(pair.key), from.homes.hash_of(pair.key & TAG, bucket)) {
+            let carried = match (from.named(pair.key, &mut old), from.homes.hash_of(pair.key & TAG, bucket)) {
                 (Some(version), Some(hash)) => {
-                    self.carry(from, version, hash, pair.state, Times { here: now, there })?
+                    let last = from.current(PolicyId::new(version.policy), &mut last)?;
+                    self.carry(version, last, hash, pair.state, Times { here: now, there }, &mut here)?
                 }
                 _ => false,
             };
@@ -79,19 +82,27 @@ impl Table {
         Ok(())
     }
 
-    /// Gives the key with that hash the state that it had under `old`, a version of the other table's; false if there is no place.
+    /// Gives the key with that hash the state that it had under `old`, a version of the other table's, whose policy there is `last` now;
+    /// false if there is no place.
     /// It is a request like any other, whose step yields that state instead of computing one.
-    fn carry(&self, from: &Table, old: &Version, hash: u64, state: u64, now: Times) -> Result<bool, TableError> {
+    fn carry<'t>(
+        &'t self,
+        old: &Version,
+        last: &Version,
+        hash: u64,
+        state: u64,
+        now: Times,
+        scratch: &mut Scratch<'t>,
+    ) -> Result<bool, TableError> {
         let home = self.home(hash);
         let id = PolicyId::new(old.policy);
         // As the other table would take it: under what is its policy now.
-        let last = from.current(id)?;
         let state = match last.keep {
             Keep::Count => last.rule.convert(&old.rule, state, now.there),
             Keep::Time => last.rule.adopt(&old.rule, state),
         };
         for _ in 0..ROUNDS {
-            let version = self.current(id)?;
+            let version = self.current(id, scratch)?;
             let rule = &version.rule;
             let carried = match version.terms == last.terms && now.here == now.there {
                 true => Some(state),

@@ -4,76 +4,25 @@
 //! and makes it current by one swap of the policy's stamp; slots under the old version are brought over when they are
 //! next asked for. A stamp is `generation : policy : version`; no two are ever equal.
 //!
-//! A version's record is shared and holds the policy as plain numbers. What a decision needs is compiled from it once in
-//! each process, and never freed while the table is open: references to it are good for as long. A policy that comes back under the
-//! same version's number is not compiled again: a process keeps one for each number and each policy that it has met there.
+//! A version's record is shared and holds the policy as plain numbers. What a decision needs is compiled from it in each process
+//! ([`super::compiled`]).
 //!
 //! A process that is killed between claiming a record and publishing it costs the table that record, one of 255.
 
+use super::compiled::Version;
 use super::encoding::{decode, encode};
 use super::error::TableError;
 use super::home::TAG_BITS;
-use super::layout::{fold, mix, word_of, Header, Record, RECORD_WORDS, VERSIONS, VERSIONS_AT};
+use super::layout::{fold, word_of, Header, Record, RECORD_WORDS, VERSIONS, VERSIONS_AT};
 use super::request::ROUNDS;
-use super::wide::Wide;
 use super::Keep;
 use super::POLICIES_MOST;
-use crate::algorithm::gcra::Plain;
-use crate::algorithm::Rule;
 use crate::policy::Policy;
-use crate::sync::{boxed, AtomicU64, Ordering};
-use alloc::boxed::Box;
+use crate::sync::{AtomicU64, Ordering};
 use core::mem::{offset_of, size_of};
-use core::ptr;
-use core::sync::atomic::AtomicPtr;
-
-/// A version of a policy as decisions need it.
-#[derive(Debug)]
-pub(super) struct Version {
-    /// Of the last change that made its policy current. The rest never changes.
-    pub(super) stamp: AtomicU64,
-    /// The version's number where a key word has it.
-    pub(super) key: u64,
-    /// The number of the policy.
-    pub(super) policy: u32,
-    /// What sets this policy's hash of a key apart from the others'.
-    pub(super) salt: u64,
-    pub(super) terms: Policy,
-    /// How the debts of keys under former versions are brought to this one.
-    pub(super) keep: Keep,
-    /// For states of one word.
-    pub(super) rule: Rule,
-    /// Of a token bucket, what it is mostly asked.
-    pub(super) plain: Plain,
-    /// Whether of two of its words the greater expires no sooner.
-    pub(super) words_are_times: bool,
-    /// For those of more.
-    pub(super) wide: Option<Wide>,
-    /// Of the list that it is in.
-    next: *mut Version,
-}
-
-/// This process's compiled versions.
-#[derive(Debug)]
-pub(super) struct Versions {
-    /// The one of each number that was asked for last.
-    compiled: [AtomicPtr<Version>; VERSIONS],
-    /// All of them by a hash of number and policy, in lists that only grow: other threads may be using any of them.
-    made: [AtomicPtr<Version>; LISTS],
-}
-
-// SAFETY: the pointers own `Version`s, which are plain data behind shared references until the drop.
-unsafe impl Send for Versions {}
-// SAFETY: as above; the pointers themselves are atomic.
-unsafe impl Sync for Versions {}
 
 /// A stamp that is being written.
 const CLAIMED: u64 = 1;
-
-/// Lists of the versions that have been compiled.
-const LISTS: usize = 1024;
-/// So many of one list are compared with a new version before it is compiled once more.
-const REMEMBERED: u32 = 1024;
 
 pub(super) const fn version_of(stamp: u64) -> usize {
     (stamp & 0xff) as usize
@@ -83,122 +32,6 @@ pub(super) const fn policy_of(stamp: u64) -> u32 {
     ((stamp >> 8) & 0xff) as u32
 }
 
-impl Versions {
-    pub(super) const fn new() -> Versions {
-        #[allow(clippy::declare_interior_mutable_const)] // only ever the initial value of the array's places
-        const NONE: AtomicPtr<Version> = AtomicPtr::new(ptr::null_mut());
-        Versions { compiled: [NONE; VERSIONS], made: [NONE; LISTS] }
-    }
-
-    /// [`Versions::get`] of one that has been compiled already. A stamp of 0 is none's.
-    #[inline(always)]
-    pub(super) fn known(&self, stamp: u64) -> Option<&Version> {
-        // Acquire: the version was written before its pointer.
-        let version = self.compiled.get(version_of(stamp))?.load(Ordering::Acquire);
-        // SAFETY: null, or a version that is not freed before `self` is dropped.
-        unsafe { version.as_ref() }.filter(|version| version.stamp.load(Ordering::Relaxed) == stamp)
-    }
-
-    /// The version that has `stamp`: [`TableError::NoMemory`], or [`TableError::Corrupt`] if the record is damaged or has been
-    /// given away.
-    #[inline(always)]
-    pub(super) fn get(&self, records: &[Record; VERSIONS], stamp: u64) -> Result<&Version, TableError> {
-        match self.known(stamp) {
-            Some(version) => Ok(version),
-            None => self.compile(records, stamp),
-        }
-    }
-
-    #[cold]
-    fn compile(&self, records: &[Record; VERSIONS], stamp: u64) -> Result<&Version, TableError> {
-        let number = version_of(stamp);
-        let (policy, keep) =
-            records.get(number).and_then(|record| record.read_kept(stamp)).ok_or(TableError::Corrupt)?;
-        let list = mix(fold(&encode(&policy, keep)) ^ number as u64) as usize % LISTS;
-        let (Some(place), Some(made)) = (self.compiled.get(number), self.made.get(list)) else {
-            return Err(TableError::Corrupt);
-        };
-        if let Some(version) = self.made_before(made, stamp, &policy, keep) {
-            // Relaxed: whoever reads the pointer that is stored next reads this stamp or a later one. With another stamp than the one
-            // that is asked for, the version is looked for again, here.
-            version.stamp.store(stamp, Ordering::Relaxed);
-            place.store(ptr::from_ref(version).cast_mut(), Ordering::Release);
-            return Ok(version);
-        }
-        let version = Version::of(&policy, keep, stamp).ok_or(TableError::Corrupt)?;
-        let new = Box::into_raw(boxed(version).ok_or(TableError::NoMemory)?);
-        let mut head = made.load(Ordering::Acquire);
-        loop {
-            // SAFETY: nobody else has `new` before it is in the list.
-            unsafe { ptr::addr_of_mut!((*new).next).write(head) };
-            // Release: with what it points to.
-            match made.compare_exchange(head, new, Ordering::Release, Ordering::Acquire) {
-                Ok(_) => break,
-                Err(seen) => head = seen,
-            }
-        }
-        place.store(new, Ordering::Release);
-        // SAFETY: written above, and not freed before `self` is dropped.
-        Ok(unsafe { &*new })
-    }
-
-    /// A version of that number that this process has compiled of the same policy for an earlier stamp. It differs in nothing but
-    /// its stamp, so a thread that still has it decides as it would have.
-    fn made_before(&self, made: &AtomicPtr<Version>, stamp: u64, policy: &Policy, keep: Keep) -> Option<&Version> {
-        let mut at = made.load(Ordering::Acquire);
-        for _ in 0..REMEMBERED {
-            // SAFETY: null, or in the list, from which nothing is taken before `self` is dropped.
-            let version = unsafe { at.as_ref() }?;
-            let same_number = version.key == (version_of(stamp) as u64) << TAG_BITS;
-            if same_number && version.policy == policy_of(stamp) && version.terms == *policy && version.keep == keep {
-                return Some(version);
-            }
-            at = version.next;
-        }
-        None
-    }
-}
-
-impl Version {
-    /// The version of that stamp and policy, to which debts are brought as `keep` says.
-    fn of(policy: &Policy, keep: Keep, stamp: u64) -> Option<Version> {
-        let wide = Wide::new(policy).ok()?;
-        // A limit of 0 is closed whatever its algorithm.
-        let rule = if wide.is_some() || policy.limit == 0 { Rule::Closed } else { Rule::new(policy).ok()? };
-        let plain = match &rule {
-            Rule::Gcra(gcra) => *gcra.plain(),
-            _ => Plain::NONE,
-        };
-        let number = policy_of(stamp);
-        Some(Version {
-            stamp: AtomicU64::new(stamp),
-            key: (version_of(stamp) as u64) << TAG_BITS,
-            policy: number,
-            salt: if number == 0 { 0 } else { mix(u64::from(number)) },
-            terms: *policy,
-            keep,
-            rule,
-            plain,
-            words_are_times: matches!(rule, Rule::Gcra(_) | Rule::Pacer(_)),
-            wide,
-            next: ptr::null_mut(),
-        })
-    }
-}
-
-impl Drop for Versions {
-    fn drop(&mut self) {
-        for made in &self.made {
-            let mut version = made.load(Ordering::Relaxed);
-            while !version.is_null() {
-                // SAFETY: from Box::into_raw, in one list only, and nobody else has `self` any more.
-                let owned = unsafe { Box::from_raw(version) };
-                version = owned.next;
-            }
-        }
-    }
-}
-
 impl Record {
     /// The policy of the version `stamp`, if it is that version's record and whole.
     pub(super) fn read(&self, stamp: u64) -> Option<Policy> {
@@ -206,7 +39,7 @@ impl Record {
     }
 
     /// [`Record::read`], and how debts are brought to this version.
-    fn read_kept(&self, stamp: u64) -> Option<(Policy, Keep)> {
+    pub(super) fn read_kept(&self, stamp: u64) -> Option<(Policy, Keep)> {
         // Acquire: the words were written before the stamp.
         if stamp <= CLAIMED || self.stamp.load(Ordering::Acquire) != stamp {
             return None;
@@ -292,7 +125,7 @@ fn add_unless(
 }
 
 /// The policy of this place as it is now.
-fn current_policy(records: &[Record; VERSIONS], current: &AtomicU64) -> Option<Policy> {
+pub(super) fn current_policy(records: &[Record; VERSIONS], current: &AtomicU64) -> Option<Policy> {
     // Acquire: with the record.
     let mut stamp = current.load(Ordering::Acquire);
     for _ in 0..ROUNDS {

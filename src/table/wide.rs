@@ -14,7 +14,7 @@ use super::layout::SLOTS_A_BUCKET;
 use super::protocol::{first_to_expire, Again, Candidate, Event, OnFull};
 use super::request::{Sought, ROUNDS};
 use super::slot::{Pair, Slot};
-use super::{PolicyId, Table};
+use super::Table;
 use crate::algorithm::sliding_log::{KeyedLog, SlidingLog};
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::decision::{Decision, Reason, Verdict};
@@ -263,7 +263,8 @@ impl Table {
     pub(super) fn wide(&self) -> Option<&Wide> {
         match self.fixed.side {
             0 => None,
-            _ => self.current(PolicyId::FIRST).ok()?.wide.as_ref(),
+            // It is compiled when the table is opened.
+            _ => self.versions.known(self.header().current.first()?.load(Ordering::Acquire))?.wide.as_ref(),
         }
     }
 
