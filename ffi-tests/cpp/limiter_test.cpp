@@ -119,10 +119,10 @@ TEST(limiters_move) {
 }
 
 TEST(a_limiter_in_memory_of_the_callers) {
-    CHECK(limiter::size() <= 1024 && limiter::align() <= 256);
-    void *const memory = std::aligned_alloc(256, 1024);
+    CHECK(limiter::size() <= 2048 && limiter::align() <= 256);
+    void *const memory = std::aligned_alloc(256, 2048);
     {
-        auto placed = limiter::init_in(memory, 1024, "2/min algo sliding-log");
+        auto placed = limiter::init_in(memory, 2048, "2/min algo sliding-log");
         limiter moved = std::move(placed);
         CHECK(static_cast<void *>(moved.get()) == memory && moved.check_at(1h) && moved.check_at(1h) && !moved.check_at(1h));
         // One that is made elsewhere takes its place; the first is closed and not freed.
@@ -134,6 +134,15 @@ TEST(a_limiter_in_memory_of_the_callers) {
     std::free(memory);
 }
 
+TEST(decisions_are_counted) {
+    const limiter uploads("3/min");
+    for (int n = 0; n < 13; ++n)
+        CHECK(uploads.check_at(1h).allowed() == (n < 3));
+    CHECK(uploads.check_at(1h, 4).never() && uploads.peek_at(1h).denied());
+    const auto state = uploads.state();
+    CHECK(state.allowed == 3 && state.denied == 10 && state.never == 1);
+}
+
 TEST(a_striped_limiter) {
     using tollbar::striped;
     static_assert(!std::is_copy_constructible_v<striped> && std::is_nothrow_move_constructible_v<striped>);
@@ -142,6 +151,8 @@ TEST(a_striped_limiter) {
     striped all("3/min");
     CHECK(all.check_at(1h) && all.check_at(1h, 2) && !all.check_at(1h) && all.check_at(1h, 4).never());
     CHECK(all.decide_at(1h, 2).retry_after() == 40s && all.available_at(1h + 40s) == 2);
+    const tollbar::decision_counts counts = all.counts();
+    CHECK(counts.allowed == 2 && counts.denied == 2 && counts.never == 1 && all.try_counts());
     all.reset();
     CHECK(all.available_at(1h) == 3 && all.try_available_at(1h) && all.try_reset());
     // Of 800 permits an eighth is set aside.

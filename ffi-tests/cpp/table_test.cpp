@@ -1,6 +1,8 @@
 // Keys, prefixes and tables.
 #include "test.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -279,6 +281,33 @@ TEST(a_table_in_a_file) {
     CHECK(table::try_open(file.text(), 2000, {"2/min"}).error() == errc::other_capacity);
     CHECK_THROWS(tollbar::error, table::open(file.text(), 2000, {"2/min"}), e, e.code() == errc::other_capacity && e.why().system == 0);
     CHECK(table::try_open(nullptr).error() == errc::null && table::try_open(nullptr, 10, {"1/s"}).error() == errc::null);
+}
+
+TEST(a_table_in_sealed_memory) {
+    int fd = -1;
+    const table made = table::sealed(1000, {"2/min"}, fd);
+    CHECK(fd >= 0 && ftruncate(fd, 0) != 0 && errno == EPERM);
+    {
+        const table opened = table::open_fd(fd);
+        CHECK(made.check("ann") && opened.check("ann") && !made.check("ann"));
+    }
+    close(fd);
+    CHECK(!made.check("ann") && !table::try_open_fd(fd));
+    const path file;
+    { const table other = table::open(file.text(), 1000, {"2/min"}); }
+    const int unsealed = open(file.text(), O_RDWR);
+    CHECK_THROWS(tollbar::error, table::open_fd(unsealed), e, e.code() == errc::unsealed);
+    close(unsealed);
+}
+
+TEST(a_file_that_others_may_write) {
+    const path file;
+    { const table made = table::open(file.text(), 1000, {"2/min"}); }
+    CHECK(chmod(file.text(), 0666) == 0);
+    tollbar::table_options options(1000);
+    CHECK(table::try_open(file.text()).error() == errc::owner && table::try_open(file.text(), options, {"2/min"}).error() == errc::owner);
+    options.whose = tollbar::trust::anyone;
+    CHECK(table::try_open(file.text(), options, {"2/min"}) && table::open(file.text(), tollbar::trust::anyone).check("ann"));
 }
 
 TEST(a_table_shared_with_a_child) {
