@@ -51,7 +51,8 @@ fn counting() {
         let allowed = together(move |thread| {
             let mut allowed = 0;
             for n in 0..ROUNDS / 4 {
-                let now = 1_000_000 + n * 50;
+                // Later in each round, so that the bucket has filled again.
+                let now = round * 1_000_000 + n * 50;
                 allowed += u64::from(limiter.admit_at(now, 1) == Verdict::Allowed);
                 striped.admit_at(now, 1);
                 let key = (n % 10 + u64::from(thread)).to_le_bytes();
