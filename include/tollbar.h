@@ -1791,8 +1791,9 @@ int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
  * - an exempt key: allowed;
  * - a newcomer that is refused because the table is full: denied. The statistics' `refused` has it, too.
  *
- * A peek and an error do not count. Only tables count: a cell is one word of the caller's and has no room
- * for it, and limiters and striped limiters keep no counts of decisions.
+ * A peek and an error do not count. A caller that refuses a request because of a peek tells the table by
+ * tollbar_table_count. Limiters (tollbar_limiter_state) and striped limiters count by the same rules; a
+ * cell is one word of the caller's and has no room for counts.
  *
  * A thread counts on lines that it alone writes, so a count costs one plain instruction, and the sum of
  * all lines is exact at any time at which no call is under way. A table has 512 lines, one for each pair
@@ -1820,6 +1821,13 @@ typedef struct tollbar_counts {
 int32_t tollbar_table_get_counts(const tollbar_table *table,
                                  uint32_t policy,
                                  tollbar_counts *out);
+
+/* Counts a decision under policy number `policy` that the caller made itself, and charges nothing: for one that looks at several
+ * limits by tollbar_table_peek before it charges any, and refuses the request because of one of them. `verdict` is TOLLBAR_ALLOWED,
+ * TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call returns TOLLBAR_E_CHOICE. */
+int32_t tollbar_table_count(const tollbar_table *table,
+                            uint32_t policy,
+                            int32_t verdict);
 
 /* Decisions since the limiter was made, of all threads. Each call counts once, by what it returned; errors do not count.
  * tollbar_striped_reset leaves the counts. */

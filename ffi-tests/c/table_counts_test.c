@@ -42,6 +42,24 @@ static void ten_refusals_raise_one_number_by_ten(void **state) {
     tollbar_table_free(table);
 }
 
+/* A caller that refuses because of a peek counts that itself. */
+static void a_decision_of_the_callers(void **state) {
+    tollbar_table *table = table_of(1000, "3/h", "5/h");
+    (void)state;
+    assert_int_equal(tollbar_table_count(table, 1, TOLLBAR_DENIED), 0);
+    assert_int_equal(tollbar_table_count(table, 1, TOLLBAR_NEVER), 0);
+    assert_int_equal(tollbar_table_count(table, 0, TOLLBAR_ALLOWED), 0);
+    assert_counts(table, 0, 1, 0, 0);
+    assert_counts(table, 1, 0, 1, 1);
+    assert_int_equal(stats_of(table).keys, 0);
+    assert_int_equal(tollbar_table_count(table, 1, 3), TOLLBAR_E_CHOICE);
+    assert_int_equal(tollbar_table_count(table, 1, -1), TOLLBAR_E_CHOICE);
+    assert_int_equal(tollbar_table_count(table, 2, TOLLBAR_DENIED), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_count(NULL, 0, TOLLBAR_DENIED), TOLLBAR_E_NULL);
+    assert_counts(table, 1, 0, 1, 1);
+    tollbar_table_free(table);
+}
+
 static void c4_arguments(void **state) {
     tollbar_table *table = table_of(10, "3/h", NULL);
     tollbar_counts counts = TOLLBAR_COUNTS_INIT;
@@ -82,6 +100,7 @@ static void a_killed_process_is_counted(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ten_refusals_raise_one_number_by_ten),
+        cmocka_unit_test(a_decision_of_the_callers),
         cmocka_unit_test(c4_arguments),
         cmocka_unit_test(a_killed_process_is_counted),
     };

@@ -227,6 +227,8 @@ TEST(ten_refusals_raise_one_number_by_ten) {
         CHECK(logins.check_at(1h, "ann").allowed() == (i < 2));
     const auto counts = logins.counts();
     CHECK(counts.allowed == 2 && counts.denied == 10 && counts.never == 0);
+    logins.count(tollbar::outcome::never);
+    CHECK(logins.counts().never == 1 && logins.try_count(tollbar::outcome::failed).error() == errc::choice);
     CHECK(logins.try_counts(1)->denied == 0 && logins.try_counts(2).error() == errc::no_such_policy);
     CHECK(logins.stats().denied == 10 && logins.stats().allowed == 2);
 }

@@ -256,6 +256,12 @@ public:
         return detail::done(code, raw);
     }
 
+    /// Counts a decision that the caller made itself, because of a peek, and charges nothing.
+    void count(outcome decided, std::uint32_t policy = 0) const { try_count(decided, policy).value(); }
+    result<void> try_count(outcome decided, std::uint32_t policy = 0) const noexcept {
+        return detail::done(tollbar_table_count(get(), policy, static_cast<std::int32_t>(decided)));
+    }
+
     /// Makes slots vacant whose keys have expired: `most` slots from number `from` on. The table does without; it is
     /// for those who want to know how many keys have a debt.
     sweep_result sweep(std::optional<instant> at = std::nullopt, std::uint64_t from = 0,

@@ -29,6 +29,7 @@ static ngx_inline ngx_flag_t would_pass(const charge_t *charge);
 static ngx_int_t look(ngx_http_request_t *r, charge_t *charge, int32_t *verdict);
 static void know(charge_t *charge, const tollbar_decision *decision);
 static void know_refusal(charge_t *charge, int32_t verdict);
+static void count_refusal(ngx_http_request_t *r, const charge_t *charge);
 
 ngx_int_t ngx_http_tollbar_handler(ngx_http_request_t *r)
 {
@@ -122,6 +123,10 @@ static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked
             }
         }
         if (rc == NGX_BUSY) {
+            /* A request counts once, at the first limit that refuses it. A node has counted its own refusal. */
+            if (worst == NGX_OK && !charge->terms->leased) {
+                count_refusal(r, charge);
+            }
             if (worst == NGX_OK || charge->retry_ns > asked->binding->retry_ns) {
                 asked->binding = charge;
             }
@@ -314,6 +319,9 @@ static ngx_int_t take_known(ngx_http_request_t *r, charge_t *charge)
         rc = look(r, charge, &verdict);
         /* What the table refuses itself it is asked for nevertheless, since it counts the keys that it has no room for. */
         if (rc != NGX_OK && verdict != TOLLBAR_DENIED) {
+            if (rc == NGX_BUSY) {
+                count_refusal(r, charge);
+            }
             return rc;
         }
     }
@@ -379,6 +387,18 @@ static void know(charge_t *charge, const tollbar_decision *decision)
     charge->remaining = decision->remaining > spare ? decision->remaining - spare : 0;
     charge->reset_ns = decision->reset_after_ns;
     charge->retry_ns = decision->retry_after_ns;
+}
+
+/* The table counts what it refuses itself. Here a look, or the limit's own burst, has refused the request. */
+static void count_refusal(ngx_http_request_t *r, const charge_t *charge)
+{
+    const terms_t *terms = charge->terms;
+    int32_t error = tollbar_table_count(charge->limit->zone->zone.table, terms->number,
+                                        terms->cost > terms->capacity ? TOLLBAR_NEVER : TOLLBAR_DENIED);
+
+    if (error != 0) {
+        ngx_http_tollbar_failed(r, charge, error);
+    }
 }
 
 /* A limit with a smaller burst than the table's lets a key in again later than the table would: when what it owes has come down

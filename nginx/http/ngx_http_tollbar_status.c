@@ -5,6 +5,12 @@
 typedef ngx_http_tollbar_main_conf_t main_conf_t;
 typedef ngx_http_tollbar_zone_t zone_t;
 
+/* The decisions under one policy of a table. */
+typedef struct {
+    char policy[TOLLBAR_POLICY_TEXT_MAX];
+    tollbar_counts counts;
+} decided_t;
+
 /* A zone and what its table or its node says. */
 typedef struct {
     zone_t *zone;
@@ -13,6 +19,9 @@ typedef struct {
     tollbar_table_stats stats;
     tollbar_lease_stats leases;
     uint64_t circuit;
+    /* By policy; of a node none. */
+    decided_t *decided;
+    ngx_uint_t decided_n;
     ngx_str_t name;
     ngx_str_t key;
     /* The name in the store. */
@@ -28,41 +37,46 @@ typedef struct {
     const char *help;
     size_t offset;
     ngx_uint_t of;
+    /* Where tollbar_counts has it for one policy; 0 if it is not counted by policy. */
+    size_t counted;
 } metric_t;
 
 /* Names of counters get "_total" behind them for Prometheus. */
 static const metric_t metrics[] = {
-    { "bytes", "gauge", "Bytes of shared memory that the table or node takes.", offsetof(seen_t, stats.bytes), TABLE|NODE },
-    { "capacity", "gauge", "Keys that the zone has room for.", offsetof(seen_t, stats.capacity), TABLE|NODE },
-    { "slots", "gauge", "Slots of the table.", offsetof(seen_t, stats.slots), TABLE },
-    { "keys", "gauge", "Slots that hold a key, whether it still owes or not.", offsetof(seen_t, stats.keys), TABLE },
-    { "inserted", "counter", "Keys that were put into an empty slot.", offsetof(seen_t, stats.inserted), TABLE },
+    { "bytes", "gauge", "Bytes of shared memory that the table or node takes.", offsetof(seen_t, stats.bytes), TABLE|NODE, 0 },
+    { "capacity", "gauge", "Keys that the zone has room for.", offsetof(seen_t, stats.capacity), TABLE|NODE, 0 },
+    { "slots", "gauge", "Slots of the table.", offsetof(seen_t, stats.slots), TABLE, 0 },
+    { "keys", "gauge", "Slots that hold a key, whether it still owes or not.", offsetof(seen_t, stats.keys), TABLE, 0 },
+    { "inserted", "counter", "Keys that were put into an empty slot.", offsetof(seen_t, stats.inserted), TABLE, 0 },
     { "reclaimed", "counter", "Slots that went from a key that owed nothing to another.",
-      offsetof(seen_t, stats.reclaimed), TABLE },
-    { "refused", "counter", "New keys that were refused for want of a place.", offsetof(seen_t, stats.refused), TABLE },
-    { "inherited", "counter", "New keys that took over a slot and its debt.", offsetof(seen_t, stats.inherited), TABLE },
+      offsetof(seen_t, stats.reclaimed), TABLE, 0 },
+    { "refused", "counter", "New keys that were refused for want of a place.", offsetof(seen_t, stats.refused), TABLE, 0 },
+    { "inherited", "counter", "New keys that took over a slot and its debt.", offsetof(seen_t, stats.inherited), TABLE, 0 },
     { "unremembered", "counter", "New keys that were admitted and not remembered.",
-      offsetof(seen_t, stats.unremembered), TABLE },
-    { "evicted", "counter", "Keys that were forgotten though they owed.", offsetof(seen_t, stats.evicted), TABLE },
+      offsetof(seen_t, stats.unremembered), TABLE, 0 },
+    { "evicted", "counter", "Keys that were forgotten though they owed.", offsetof(seen_t, stats.evicted), TABLE, 0 },
     { "retries", "counter", "Steps that were taken again because another process came first.",
-      offsetof(seen_t, stats.retries), TABLE },
+      offsetof(seen_t, stats.retries), TABLE, 0 },
     { "backward_steps", "counter", "Requests with an older time than one before them.",
-      offsetof(seen_t, stats.backward_steps), TABLE },
-    { "allowed", "counter", "Requests that the table let pass and charged.", offsetof(seen_t, stats.allowed), TABLE },
-    { "denied", "counter", "Requests refused by the table, or by the node.", offsetof(seen_t, stats.denied), TABLE|NODE },
-    { "never", "counter", "Requests refused because they cost more than the burst.", offsetof(seen_t, stats.never), TABLE },
-    { "circuit", "gauge", "Whether the store answers: 0 nobody knows yet, 1 yes, 2 no.", offsetof(seen_t, circuit), NODE },
-    { "granted", "counter", "Permits that the store has granted.", offsetof(seen_t, leases.granted), NODE },
-    { "asked", "counter", "Questions that the store was asked.", offsetof(seen_t, leases.asked), NODE },
-    { "overdrawn", "counter", "Permits admitted ahead of the store's answer.", offsetof(seen_t, leases.overdrawn), NODE },
+      offsetof(seen_t, stats.backward_steps), TABLE, 0 },
+    { "allowed", "counter", "Requests that the table let pass and charged, by policy.", offsetof(seen_t, stats.allowed), TABLE,
+      offsetof(tollbar_counts, allowed) },
+    { "denied", "counter", "Requests refused by the limit, by policy, or by the node.", offsetof(seen_t, stats.denied), TABLE|NODE,
+      offsetof(tollbar_counts, denied) },
+    { "never", "counter", "Requests refused because they cost more than the burst, by policy.", offsetof(seen_t, stats.never), TABLE,
+      offsetof(tollbar_counts, never) },
+    { "circuit", "gauge", "Whether the store answers: 0 nobody knows yet, 1 yes, 2 no.", offsetof(seen_t, circuit), NODE, 0 },
+    { "granted", "counter", "Permits that the store has granted.", offsetof(seen_t, leases.granted), NODE, 0 },
+    { "asked", "counter", "Questions that the store was asked.", offsetof(seen_t, leases.asked), NODE, 0 },
+    { "overdrawn", "counter", "Permits admitted ahead of the store's answer.", offsetof(seen_t, leases.overdrawn), NODE, 0 },
     { "rescued", "counter", "Permits admitted at this machine's share while the store did not answer.",
-      offsetof(seen_t, leases.rescued), NODE },
+      offsetof(seen_t, leases.rescued), NODE, 0 },
     { "uncounted", "counter", "Permits admitted uncounted while the store did not answer.",
-      offsetof(seen_t, leases.uncounted), NODE },
+      offsetof(seen_t, leases.uncounted), NODE, 0 },
     { "crowded", "counter", "Messages to the one that asks the store that found no room.",
-      offsetof(seen_t, leases.crowded), NODE },
-    { "opened", "counter", "Times that the store was lost.", offsetof(seen_t, leases.opened), NODE },
-    { "owed", "gauge", "Permits admitted that the store has not been told of yet.", offsetof(seen_t, leases.owed), NODE },
+      offsetof(seen_t, leases.crowded), NODE, 0 },
+    { "opened", "counter", "Times that the store was lost.", offsetof(seen_t, leases.opened), NODE, 0 },
+    { "owed", "gauge", "Permits admitted that the store has not been told of yet.", offsetof(seen_t, leases.owed), NODE, 0 },
 };
 
 #define METRICS (sizeof(metrics) / sizeof(metrics[0]))
@@ -70,17 +84,22 @@ static const metric_t metrics[] = {
 /* What one number takes beside the zone's name, and what stands once for each of them. */
 #define NUMBER_MOST (sizeof("tollbar_zone_backward_steps_total{zone=\"\"} \n") + NGX_INT64_LEN)
 #define HEAD_MOST 256
+/* What the decisions under one policy take in JSON, and one of their numbers in Prometheus' text beside the zone's name. */
+#define DECIDED_MOST (sizeof("{\"policy\":\"\",\"allowed\":,\"denied\":,\"never\":},") + TOLLBAR_POLICY_TEXT_MAX + 3 * NGX_INT64_LEN)
+#define BY_POLICY_MOST (NUMBER_MOST + sizeof("policy=\"\",") + TOLLBAR_POLICY_TEXT_MAX)
 
 static ngx_int_t answer_json(ngx_http_request_t *r);
 static ngx_int_t answer_prometheus(ngx_http_request_t *r);
 static ngx_int_t begin(ngx_http_request_t *r);
-static seen_t *look(ngx_http_request_t *r, ngx_uint_t *count, size_t *names);
+static seen_t *look(ngx_http_request_t *r, ngx_uint_t *count, size_t *names, size_t *decided);
 static ngx_int_t look_at(ngx_http_request_t *r, ngx_shm_zone_t *shm_zone, seen_t *seen);
-static int32_t ask(seen_t *seen);
+static int32_t ask(ngx_pool_t *pool, seen_t *seen);
+static int32_t ask_by_policy(ngx_pool_t *pool, seen_t *seen);
 static ngx_int_t escape(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *escaped);
 static size_t sequence(const u_char *text, size_t length);
 static u_char *print_json_zone(u_char *to, const seen_t *zone);
 static u_char *print_kind(u_char *to, const seen_t *zone);
+static u_char *print_decided(u_char *to, const seen_t *zone);
 static u_char *print_metric(u_char *to, const metric_t *metric, const seen_t *zones, ngx_uint_t zones_n);
 static uint64_t value_of(const seen_t *zone, const metric_t *metric);
 static ngx_int_t send_page(ngx_http_request_t *r, ngx_buf_t *buffer, const char *type);
@@ -108,17 +127,18 @@ static ngx_int_t answer_json(ngx_http_request_t *r)
     ngx_uint_t n, zones_n;
     ngx_buf_t *buffer;
     seen_t *zones;
-    size_t names;
+    size_t names, decided;
 
     if (rc != NGX_OK) {
         return rc;
     }
-    zones = look(r, &zones_n, &names);
+    zones = look(r, &zones_n, &names, &decided);
     if (zones == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     buffer = ngx_create_temp_buf(
-        r->pool, HEAD_MOST + names + zones_n * (METRICS * NUMBER_MOST + HEAD_MOST + TOLLBAR_POLICY_TEXT_MAX));
+        r->pool, HEAD_MOST + names + decided * DECIDED_MOST
+                     + zones_n * (METRICS * NUMBER_MOST + HEAD_MOST + TOLLBAR_POLICY_TEXT_MAX));
     if (buffer == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -139,16 +159,17 @@ static ngx_int_t answer_prometheus(ngx_http_request_t *r)
     ngx_uint_t n, zones_n;
     ngx_buf_t *buffer;
     seen_t *zones;
-    size_t names;
+    size_t names, decided;
 
     if (rc != NGX_OK) {
         return rc;
     }
-    zones = look(r, &zones_n, &names);
+    zones = look(r, &zones_n, &names, &decided);
     if (zones == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-    buffer = ngx_create_temp_buf(r->pool, METRICS * (HEAD_MOST + names + zones_n * NUMBER_MOST));
+    buffer = ngx_create_temp_buf(r->pool, METRICS * (HEAD_MOST + names + zones_n * NUMBER_MOST)
+                                              + 3 * decided * (names + BY_POLICY_MOST));
     if (buffer == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -163,21 +184,22 @@ static ngx_int_t begin(ngx_http_request_t *r)
     return r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD) ? ngx_http_discard_request_body(r) : NGX_HTTP_NOT_ALLOWED;
 }
 
-/* The zones, and the bytes of all their names and keys as they are printed. */
-static seen_t *look(ngx_http_request_t *r, ngx_uint_t *count, size_t *names)
+/* The zones, the bytes of all their names and keys as they are printed, and how many policies they have. */
+static seen_t *look(ngx_http_request_t *r, ngx_uint_t *count, size_t *names, size_t *decided)
 {
     main_conf_t *main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
     ngx_shm_zone_t **all = main->zones.elts;
     seen_t *zones = ngx_pcalloc(r->pool, main->zones.nelts * sizeof(seen_t) + 1);
     ngx_uint_t n;
 
-    *names = 0;
+    *names = *decided = 0;
     *count = main->zones.nelts;
     for (n = 0; zones != NULL && n < main->zones.nelts; n++) {
         if (look_at(r, all[n], &zones[n]) != NGX_OK) {
             return NULL;
         }
         *names += zones[n].name.len + zones[n].key.len + zones[n].shared.len;
+        *decided += zones[n].decided_n;
     }
     return zones;
 }
@@ -188,7 +210,7 @@ static ngx_int_t look_at(ngx_http_request_t *r, ngx_shm_zone_t *shm_zone, seen_t
 
     seen->zone = shm_zone->data;
     seen->has = seen->zone->sync != NULL ? NODE : TABLE;
-    error = ask(seen);
+    error = ask(r->pool, seen);
     if (error != 0) {
         ngx_tollbar_zone_failed(shm_zone, r->connection->log, error);
         return NGX_ERROR;
@@ -201,7 +223,7 @@ static ngx_int_t look_at(ngx_http_request_t *r, ngx_shm_zone_t *shm_zone, seen_t
     return seen->has == NODE ? escape(r->pool, &seen->zone->sync->name, &seen->shared) : NGX_OK;
 }
 
-static int32_t ask(seen_t *seen)
+static int32_t ask(ngx_pool_t *pool, seen_t *seen)
 {
     static const tollbar_table_stats no_table = TOLLBAR_TABLE_STATS_INIT;
     static const tollbar_lease_stats no_node = TOLLBAR_LEASE_STATS_INIT;
@@ -211,13 +233,44 @@ static int32_t ask(seen_t *seen)
     seen->stats = no_table;
     seen->leases = no_node;
     if (sync == NULL) {
-        return tollbar_table_get_stats(seen->zone->zone.table, &seen->stats);
+        error = tollbar_table_get_stats(seen->zone->zone.table, &seen->stats);
+        return error == 0 ? ask_by_policy(pool, seen) : error;
     }
     seen->stats.bytes = sync->node->bytes;
     seen->stats.capacity = sync->node->capacity;
     error = tollbar_lease_get_stats(sync->lease, &seen->leases);
     seen->circuit = seen->leases.circuit;
     seen->stats.denied = seen->leases.denied;
+    return error;
+}
+
+/* Where the rate is a variable, the table's first policy is not in use, and the others have the largest burst that any limit may
+ * name: they are told by their rates alone. */
+static int32_t ask_by_policy(ngx_pool_t *pool, seen_t *seen)
+{
+    static const tollbar_counts none = TOLLBAR_COUNTS_INIT;
+    uint32_t number = seen->zone->rate != NULL, end = seen->stats.policies;
+    tollbar_table *table = seen->zone->zone.table;
+    decided_t *decided = ngx_palloc(pool, (end - number) * sizeof(decided_t) + 1);
+    int32_t error = decided != NULL ? 0 : TOLLBAR_E_NO_MEMORY;
+
+    seen->decided = decided;
+    for ( /* void */ ; error == 0 && number < end; number++, decided++) {
+        tollbar_policy_spec policy = TOLLBAR_POLICY_SPEC_INIT;
+
+        decided->counts = none;
+        error = tollbar_table_get_policy(table, number, &policy);
+        if (seen->zone->rate != NULL) {
+            policy.burst = policy.limit;
+        }
+        if (error == 0) {
+            error = tollbar_policy_spec_print(&policy, decided->policy, sizeof(decided->policy), NULL);
+        }
+        if (error == 0) {
+            error = tollbar_table_get_counts(table, number, &decided->counts);
+        }
+        seen->decided_n++;
+    }
     return error;
 }
 
@@ -280,7 +333,24 @@ static u_char *print_json_zone(u_char *to, const seen_t *zone)
             to = ngx_sprintf(to, ",\"%s\":%uL", metrics[n].name, value_of(zone, &metrics[n]));
         }
     }
+    if (zone->has == TABLE) {
+        to = print_decided(to, zone);
+    }
     *to++ = '}';
+    return to;
+}
+
+static u_char *print_decided(u_char *to, const seen_t *zone)
+{
+    const decided_t *decided = zone->decided;
+    ngx_uint_t n;
+
+    to = ngx_cpymem(to, ",\"decisions\":[", sizeof(",\"decisions\":[") - 1);
+    for (n = 0; n < zone->decided_n; n++, decided++) {
+        to = ngx_sprintf(to, "%s{\"policy\":\"%s\",\"allowed\":%uL,\"denied\":%uL,\"never\":%uL}", n != 0 ? "," : "",
+                         decided->policy, decided->counts.allowed, decided->counts.denied, decided->counts.never);
+    }
+    *to++ = ']';
     return to;
 }
 
@@ -301,7 +371,8 @@ static u_char *print_kind(u_char *to, const seen_t *zone)
 static u_char *print_metric(u_char *to, const metric_t *metric, const seen_t *zones, ngx_uint_t zones_n)
 {
     const char *end = metric->kind[0] == 'c' ? "_total" : "";
-    ngx_uint_t n, begun = 0;
+    ngx_uint_t n, m, begun = 0;
+    const decided_t *decided;
 
     for (n = 0; n <= zones_n; n++) {
         /* What no zone has is not spoken of; but an empty page would be none. */
@@ -310,7 +381,13 @@ static u_char *print_metric(u_char *to, const metric_t *metric, const seen_t *zo
             to = ngx_sprintf(to, "# HELP tollbar_zone_%s%s %s\n# TYPE tollbar_zone_%s%s %s\n", metric->name, end, metric->help,
                              metric->name, end, metric->kind);
         }
-        if (n < zones_n && (zones[n].has & metric->of)) {
+        if (n < zones_n && metric->counted != 0 && zones[n].has == TABLE) {
+            for (m = 0; m < zones[n].decided_n; m++) {
+                decided = &zones[n].decided[m];
+                to = ngx_sprintf(to, "tollbar_zone_%s%s{zone=\"%V\",policy=\"%s\"} %uL\n", metric->name, end, &zones[n].name,
+                                 decided->policy, *(const uint64_t *) ((const u_char *) &decided->counts + metric->counted));
+            }
+        } else if (n < zones_n && (zones[n].has & metric->of)) {
             to = ngx_sprintf(to, "tollbar_zone_%s%s{zone=\"%V\"} %uL\n", metric->name, end, &zones[n].name,
                              value_of(&zones[n], metric));
         }

@@ -33,11 +33,13 @@ def zones(nginx):
     return {zone["name"]: zone for zone in json.loads(nginx.get("/json").body)["zones"]}
 
 
-SAMPLE = re.compile(r'([a-z_:][a-z0-9_:]*)\{([a-z]+)="((?:[^"\\\n]|\\["\\n])*)"\} (\d+)', re.ASCII | re.IGNORECASE)
+SAMPLE = re.compile(
+    r'([a-z_:][a-z0-9_:]*)\{zone="((?:[^"\\\n]|\\["\\n])*)"(?:,policy="([^"\\\n]*)")?\} (\d+)', re.ASCII | re.IGNORECASE)
 
 
 def metrics(text):
-    """A small parser of the text format: {(name, zone): value}. Every sample stands below the help and type of its name."""
+    """A small parser of the text format: {(name, zone): value}, and {(name, zone, policy): value} for what is counted by policy. Every
+    sample stands below the help and type of its name."""
     assert text.endswith("\n")
     found, helped, typed = {}, set(), {}
     for line in text.splitlines():
@@ -52,11 +54,12 @@ def metrics(text):
             typed[name] = kind
             current = name
         else:
-            name, label, value, number = SAMPLE.fullmatch(line).groups()
-            assert (name, label) == (current, "zone")
+            name, value, policy, number = SAMPLE.fullmatch(line).groups()
+            assert name == current
             zone = re.sub(r"\\(.)", lambda m: {"n": "\n"}.get(m[1], m[1]), value)
-            assert (name, zone) not in found
-            found[name, zone] = int(number)
+            key = (name, zone) if policy is None else (name, zone, policy)
+            assert key not in found
+            found[key] = int(number)
     return found
 
 
@@ -110,11 +113,16 @@ def test_prometheus(launch):
     assert answer.status == 200 and answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert int(answer.headers["content-length"]) == len(answer.body)
     found = metrics(answer.body.decode())
-    assert {zone for _, zone in found} == {"first", 'sec"o\\nd\u00e9', "third"}
-    names = {name for name, _ in found}
-    assert len(found) == 3 * len(names)
+    assert {key[1] for key in found} == {"first", 'sec"o\\nd\u00e9', "third"}
+    # The third zone has seen no rate yet, so nothing of it is counted by policy.
+    decisions = {f"tollbar_zone_{verdict}_total" for verdict in ("allowed", "denied", "never")}
+    assert {key for key in found if len(key) == 3} == {
+        (name, zone, policy) for name in decisions
+        for zone, policy in [("first", "1/h burst 10"), ('sec"o\\nd\u00e9', "5/s algo fixed-window")]}
+    names = {key[0] for key in found} - decisions
+    assert len(found) == 3 * len(names) + 6
     by_json = zones(nginx)
-    for (name, zone), number in found.items():
+    for (name, zone, *_), number in found.items():
         assert number == by_json[zone][name.removeprefix("tollbar_zone_").removesuffix("_total")]
 
 
@@ -129,12 +137,70 @@ def test_ten_refusals_raise_one_series_by_ten(launch):
         assert [nginx.get("/?k=1").status for _ in range(10)] == [429] * 10
         after = look()
         assert {name: after[name] - before[name] for name in after if after[name] != before[name]} == {
-            ("tollbar_zone_denied_total", "first"): 10}
+            ("tollbar_zone_denied_total", "first", "1/h burst 10"): 10}
         workers = nginx.workers()
         for worker in workers:
             os.kill(worker, signal.SIGKILL)
         wait_until(lambda: len(nginx.workers()) == len(workers) and not set(workers) & set(nginx.workers()), "workers are back")
-        assert look()["tollbar_zone_denied_total", "first"] == after["tollbar_zone_denied_total", "first"]
+        series = ("tollbar_zone_denied_total", "first", "1/h burst 10")
+        assert look()[series] == after[series]
+
+
+def changes(nginx, ask):
+    """What `ask` adds to the decisions of the page: {(zone, policy, verdict): count}, which JSON and Prometheus agree about."""
+    def decisions():
+        by_json = {(zone["name"], one["policy"], verdict): one[verdict]
+                   for zone in zones(nginx).values() for one in zone["decisions"] for verdict in ("allowed", "denied", "never")}
+        by_prometheus = {(key[1], key[2], key[0].removeprefix("tollbar_zone_").removesuffix("_total")): number
+                         for key, number in metrics(nginx.get("/metrics").body.decode()).items() if len(key) == 3}
+        assert by_json == by_prometheus
+        return by_json
+    before = decisions()
+    ask()
+    after = decisions()
+    return {key: after[key] - before.get(key, 0) for key in after if after[key] != before.get(key, 0)}
+
+
+def test_each_rate_is_a_series(launch):
+    nginx = launch(**parts())
+    paths = ["/third?k=1&rate=1r/h", "/third?k=1&rate=2r/h", "/third?k=1&rate=2r/h", "/third?k=1&rate=2r/h"]
+    assert changes(nginx, lambda: nginx.each(*paths)) == {
+        ("third", "1/h", "allowed"): 1, ("third", "2/h", "allowed"): 1, ("third", "2/h", "denied"): 2}
+
+
+def test_a_refusal_at_a_look_is_one_series(launch):
+    """Limits before the last are looked at before any is charged. A refusal counts at the first limit that refuses, and once."""
+    nginx = launch(http="""
+        tollbar_zone $arg_a zone=a:1m rate=1r/h;
+        tollbar_zone $arg_b zone=b:1m rate=2r/h;
+        tollbar_zone $arg_c zone=c:1m rate=3r/h burst=9;""", server=f"""
+        location / {{ tollbar zone=a; tollbar zone=b; tollbar zone=c nodelay; {CONTENT} }}
+        location /quiet {{ tollbar zone=a; tollbar zone=b; tollbar zone=c nodelay; tollbar_headers both; {CONTENT} }}
+        {PAGES}""")
+    a, b, c = ("a", "1/h"), ("b", "2/h burst 1"), ("c", "3/h burst 10")
+    for path in ("/", "/quiet"):
+        def ask(n, path=path, **keys):
+            return [nginx.get(path + "?" + "&".join(f"{k}={path[1:]}{v}" for k, v in keys.items())).status for _ in range(n)]
+        assert changes(nginx, lambda: ask(1, a=1, b=1, c=1)) == {(*a, "allowed"): 1, (*b, "allowed"): 1, (*c, "allowed"): 1}
+        # The first two refuse; then the second alone.
+        assert changes(nginx, lambda: ask(10, a=1, b=1, c=1)) == {(*a, "denied"): 10}
+        assert changes(nginx, lambda: ask(10, a=2, b=1, c=1)) == {(*b, "denied"): 10}
+    # The last is charged without a look.
+    assert changes(nginx, lambda: [nginx.get("/?c=full") for _ in range(20)]) == {(*c, "allowed"): 10, (*c, "denied"): 10}
+
+
+def test_a_refusal_by_a_smaller_burst_is_one_series(launch):
+    """A limit whose burst is smaller than its zone's refuses what the table would let pass."""
+    nginx = launch(http="tollbar_zone $arg_k zone=z:1m rate=1r/h burst=9;", server=f"""
+        location / {{ tollbar zone=z burst=2 nodelay; {CONTENT} }}
+        location /cost {{ tollbar zone=z burst=2 cost=$arg_n nodelay; {CONTENT} }}
+        location /dry {{ tollbar_dry_run on; tollbar zone=z burst=2 nodelay; {CONTENT} }}
+        location /larger {{ tollbar zone=z nodelay; {CONTENT} }}
+        {PAGES}""")
+    z = ("z", "1/h burst 10")
+    assert changes(nginx, lambda: [nginx.get("/?k=1") for _ in range(13)]) == {(*z, "allowed"): 3, (*z, "denied"): 10}
+    assert changes(nginx, lambda: [nginx.get("/dry?k=1") for _ in range(10)]) == {(*z, "denied"): 10}
+    assert changes(nginx, lambda: [nginx.get("/cost?k=2&n=4") for _ in range(10)]) == {(*z, "never"): 10}
 
 
 def test_names_that_are_no_text(launch, tmp_path):

@@ -4,7 +4,7 @@ use super::boundary::*;
 use super::status::*;
 use super::striped::tollbar_striped;
 use super::table::{table_code, tollbar_table};
-use crate::decision::Counts;
+use crate::decision::{Counts, Verdict};
 use crate::table::PolicyId;
 use core::mem::size_of;
 
@@ -49,6 +49,30 @@ pub unsafe extern "C" fn tollbar_table_get_counts(
             let counts = table.counts(PolicyId::new(policy)).map_err(table_code)?;
             // SAFETY: by the caller's promise.
             unsafe { tell(counts, out) }
+        })())
+    })
+}
+
+/// Counts a decision under policy number `policy` that the caller made itself, and charges nothing: for one that looks at several
+/// limits by tollbar_table_peek before it charges any, and refuses the request because of one of them. `verdict` is TOLLBAR_ALLOWED,
+/// TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call returns TOLLBAR_E_CHOICE.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_count(table: *const tollbar_table, policy: u32, verdict: i32) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let table = &unsafe { reference(table) }?.table;
+            let verdict = match verdict {
+                TOLLBAR_ALLOWED => Verdict::Allowed,
+                TOLLBAR_DENIED => Verdict::Denied,
+                TOLLBAR_NEVER => Verdict::Never,
+                _ => return Err(TOLLBAR_E_CHOICE),
+            };
+            table.count_decided(PolicyId::new(policy), verdict).map_err(table_code)?;
+            Ok(TOLLBAR_ALLOWED)
         })())
     })
 }

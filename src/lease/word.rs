@@ -13,7 +13,7 @@ const UNTIL: u64 = (1 << UNTIL_BITS) - 1;
 /// The binary logarithm of a unit of `until`, in nanoseconds.
 pub(super) const UNIT_BITS: u32 = 17;
 
-/// A lease of `permits`, at most [`PERMITS_MOST`]. It ends at `until` nanoseconds rounded down to a unit. 0 (no lease) if
+/// A lease of `permits`, at most 2^24 - 1. It ends at `until` nanoseconds rounded down to a unit. 0 (no lease) if
 /// `permits` is 0 or `until` is more than 40 bits of units.
 #[inline]
 pub fn lease(permits: u64, until: u64) -> u64 {

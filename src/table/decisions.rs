@@ -97,6 +97,21 @@ impl Table {
         self.count_apart(policy, Verdict::Allowed);
     }
 
+    /// Counts a decision under a policy that the caller made itself: one that refuses a request because of a peek, so that no call has
+    /// counted it.
+    ///
+    /// # Errors
+    /// [`TableError::NoSuchPolicy`].
+    pub fn count_decided(&self, policy: PolicyId, verdict: Verdict) -> Result<(), TableError> {
+        match self.has_policy(policy) {
+            true => {
+                self.count_decision(policy.0, verdict);
+                Ok(())
+            }
+            false => Err(TableError::NoSuchPolicy),
+        }
+    }
+
     /// Counts a decision for which the table was not asked, if there is such a policy.
     #[cold]
     pub(super) fn count_unasked(&self, policy: PolicyId, verdict: Verdict) {

@@ -650,6 +650,9 @@ typedef struct tollbar_counts {
 int32_t tollbar_table_get_counts(const tollbar_table *table,
                                  uint32_t policy,
                                  tollbar_counts *out);
+int32_t tollbar_table_count(const tollbar_table *table,
+                            uint32_t policy,
+                            int32_t verdict);
 int32_t tollbar_striped_get_counts(const tollbar_striped *striped,
                                    tollbar_counts *out);
 ]]
