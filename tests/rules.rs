@@ -135,10 +135,26 @@ fn other_pairs_keep_permits_or_time() {
         let kept = new.convert(&old, old.charged(owed, NOW), NOW);
         assert_eq!(new.owed(kept, NOW), owed);
     }
+    let (old, new) = (rule("10/s burst 5 algo warm-up warm 2s cold 1"), rule("2/s burst 8 algo pacer"));
+    for owed in 1..=5 {
+        let kept = new.convert(&old, old.charged(owed, NOW), NOW);
+        assert_eq!(new.owed(kept, NOW), owed);
+    }
     let closed = rule("0/s");
     let state = used(&new, 3);
     for word in [closed.adopt(&new, state), closed.convert(&new, state, NOW)] {
         assert_eq!(closed.expires_at(word), new.expires_at(state));
         assert_eq!(closed.step(word, NOW, 1).verdict, Verdict::Denied);
     }
+}
+
+/// A weighted window counts a permit in its own window and in the next one.
+#[test]
+fn a_weighted_window_is_fresh_after_the_next_window() {
+    let rule = rule("10/s algo weighted-window");
+    let state = used(&rule, 3);
+    for at in [NOW, NOW + SEC - 1, NOW + SEC, NOW + 2 * SEC - 1] {
+        assert_eq!(rule.fresh_at(state, at), NOW + 2 * SEC, "{at}");
+    }
+    assert_eq!(rule.fresh_at(state, NOW + 2 * SEC), NOW + 2 * SEC);
 }

@@ -100,11 +100,6 @@ impl SlidingLog {
             None => 0,
         }
     }
-
-    /// The length of the window in nanoseconds.
-    pub const fn period(&self) -> u64 {
-        self.period
-    }
 }
 
 /// How the deciding word of one compiled log holds the number of permits entered.
