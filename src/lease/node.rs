@@ -283,7 +283,9 @@ impl Node {
                 let told = allowed(own.remaining);
                 return if closed { told } else { told.because(Reason::StoreDown) };
             }
-            retry = retry.min(own.retry_after.max(1));
+            if !own.is_allowed() {
+                retry = retry.min(own.retry_after);
+            }
         }
         self.nudge(hash, key, now, cost);
         self.count(Count::Denied, 1);

@@ -72,6 +72,19 @@ fn a_dry_key_has_no_reserve() {
     assert_eq!(passed(&node, b"hot", dry + 2), 1);
 }
 
+/// A request that the reserve admits and that finds no room for its message is denied, until the client has made room: after an answer's time,
+/// and not at once.
+#[test]
+fn a_full_ring_is_not_tried_again_at_once() {
+    let (node, now) = node();
+    while node.say(1, b"another", 1, 0) {}
+    let told = node.check_at(b"cold", now, 1);
+    assert!(!told.is_allowed());
+    assert!(told.retry_after >= node.answer_takes() / 2, "{told:?}");
+    while node.pop() != Found::Empty {}
+    assert!(node.check_at(b"cold", now, 1).is_allowed());
+}
+
 /// While the store has nothing for a key, its callers write no message. After that time exactly one of them does.
 #[test]
 fn a_dry_key_asks_once() {
