@@ -43,6 +43,8 @@ impl Limit<'_> {
     /// Asks both and compares the answers. Returns the arithmetic's.
     fn ask(&mut self, terms: &Terms, ask: &Ask, visitor: &Visitor) -> Grant {
         let hex = |n: u64| if n == 0 { String::new() } else { format!("{n:x}") };
+        // Before the time is read: a pause between the two counts as passed.
+        let asked = std::time::Instant::now();
         let real = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time").as_millis();
         let longer = real as i64 - self.clock as i64 / 1000 + LONGER;
         let args: Vec<String> =
@@ -55,7 +57,6 @@ impl Limit<'_> {
                 .collect();
         let mut command = vec!["EVAL", self.script, "2", &self.epoch, &self.key];
         command.extend(args.iter().map(String::as_str));
-        let asked = std::time::Instant::now();
         let reply = self.server.command(&command);
 
         let (met, grant) = bucket::execute(self.record, self.stored, terms, ask, visitor, self.clock);
