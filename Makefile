@@ -37,7 +37,7 @@ demo:
 test:
 	tools/test.sh
 
-# Two minutes of it: what to run after each change.
+# The fast tests (two minutes when everything is built), for a contributor to run after each change.
 check:
 	TOLLBAR_QUICK=1 ONLY="$(or $(ONLY),lint header rust loom c)" tools/test.sh
 

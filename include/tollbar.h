@@ -1394,7 +1394,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 /* It admits what no lease covers, uncounted. */
 #define TOLLBAR_RESCUE_ALLOW 2u
 
-/* The bound is not the policy's own but greater, by what leases and overdrafts carry; the store gives out the whole burst. */
+/* The store gives out the whole burst. The machines together may exceed the policy by the permits that they hold in leases and reserves. */
 #define TOLLBAR_LEASE_INEXACT 1u
 
 /* `overdraft` is used. Without it, it is chosen for the policy. */

@@ -24,7 +24,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! If the algorithm is known at compile time, nothing is chosen at run time:
+//! A program that knows its algorithm at compile time can name the type. The compiler then inlines that algorithm, and no call dispatches
+//! over all of them:
 //!
 //! ```
 //! use tollbar::algorithm::gcra::Gcra;

@@ -164,7 +164,8 @@ fn without_the_correction_a_violation_is_found_at_once() {
     }
 }
 
-/// Without the correction a greater bound holds: the burst and what leases and overdrafts carry.
+/// With `exact` off, the store gives out the whole burst, and the machines together may admit the burst and, on top, the permits that they
+/// hold in leases and reserves.
 #[test]
 fn without_the_correction_the_greater_bound_holds() {
     for (what, kinds) in &cases()[..2] {

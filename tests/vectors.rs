@@ -133,7 +133,7 @@ fn the_file_is_what_the_oracle_says() {
 fn the_vectors_have_every_verdict_of_every_policy() {
     for text in POLICIES {
         let steps = steps(text);
-        // A policy that lends admits any cost at some time.
+        // A lending policy admits any cost and makes later requests wait, so it never says `Never`.
         let lends = model(&policy(text)).most() > 1_000_000;
         for verdict in [Verdict::Allowed, Verdict::Denied, Verdict::Never] {
             if verdict == Verdict::Never && lends {

@@ -133,7 +133,7 @@ done
 never='--skip overflow_is_checked --skip on_the_real_clock --skip table::region'
 programs='units rules policy windows invariants expiry traps state_word rates order waiting buckets reasons pacing oracle_buckets oracle_windows end_of_time'
 # shellcheck disable=SC2086
-if chosen pure 'src/algorithm/*.rs' src/units.rs 'src/policy/*.rs' src/decision.rs; then
+if chosen pure 'src/algorithm/*.rs' src/units.rs 'src/policy/**/*.rs' src/decision.rs; then
     combine $programs
     tests="$never --skip table:: --skip limiter::striped --skip limiter::head --skip clock:: --skip windows_are_exact_over
         --skip a_full_table --skip a_table_admits --skip invariant_3_retry_after --skip no_window_admits_more --skip governor_rounds"

@@ -61,7 +61,8 @@ type LeaseOptions struct {
 	Overdraft *uint64
 	// Rescue is what happens while the store does not answer.
 	Rescue Rescue
-	// Inexact: the bound is greater than the policy's own, by what leases and overdrafts carry.
+	// Inexact lets the store give out the whole burst: the machines together may exceed the policy by the permits that they hold in leases
+	// and reserves.
 	Inexact bool
 	// OnChange is called when the store comes or goes, from the goroutine that asks it: it should not take long, and not
 	// call Close.

@@ -56,7 +56,7 @@ struct lease_options {
     std::uint64_t overdraft = by_policy;
     static constexpr std::uint64_t by_policy = UINT64_MAX;
     rescue without_store = rescue::share;
-    /// The bound is greater than the policy's own, by what leases and overdrafts carry; the store gives out the whole burst.
+    /// The store gives out the whole burst. The machines together may exceed the policy by the permits that they hold in leases and reserves.
     bool inexact = false;
 };
 

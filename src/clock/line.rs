@@ -31,7 +31,7 @@ pub(super) fn passed(past: u64, mul: u64) -> u64 {
 }
 
 impl Line {
-    /// The line after one comparison. It has no slope, and is due at once.
+    /// A line through the first comparison of the two clocks. One point gives no slope, so the next reading compares them again.
     pub(super) fn begun((tsc, ns): (u64, u64)) -> Line {
         Line { base_tsc: tsc, base_ns: ns, first_tsc: tsc, first_ns: ns, mul: 0, due: 0 }
     }

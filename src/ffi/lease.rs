@@ -18,7 +18,7 @@ pub const TOLLBAR_RESCUE_DENY: u32 = 1;
 /// It admits what no lease covers, uncounted.
 pub const TOLLBAR_RESCUE_ALLOW: u32 = 2;
 
-/// The bound is not the policy's own but greater, by what leases and overdrafts carry; the store gives out the whole burst.
+/// The store gives out the whole burst. The machines together may exceed the policy by the permits that they hold in leases and reserves.
 pub const TOLLBAR_LEASE_INEXACT: u32 = 1;
 /// `overdraft` is used. Without it, it is chosen for the policy.
 pub const TOLLBAR_LEASE_OVERDRAFT: u32 = 2;

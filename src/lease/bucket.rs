@@ -2,7 +2,7 @@
 //! is in [`super::record`].
 //!
 //! The simulator (tests/lease_simulation.rs) searches this arithmetic for violations of the bound. tests/redis_lease_script.rs
-//! asks it and a real Redis the same questions. Times are microseconds of the data's time ([`super::record`]).
+//! asks it and a real Redis the same questions. Times are microseconds on the record's own clock, which never goes back ([`super::record`]).
 
 use super::record::{Met, Record, Visitor};
 use super::terms::Terms;

@@ -13,7 +13,7 @@
 use super::bucket::Ask;
 use super::terms::{fitting, micros, Terms};
 
-/// The record of a limit. Times are microseconds of the data's time, but for `raw`.
+/// The record of a limit. Times are microseconds on the record's own clock (above). `raw` alone is on the server's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The name of the data (the epoch): a random number.

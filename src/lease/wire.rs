@@ -25,7 +25,7 @@ struct StoreKey {
 impl StoreKey {
     fn new(parts: &[&[u8]]) -> StoreKey {
         let mut key = StoreKey { bytes: [0; PREFIX.len() + NAME_MOST + 8 + KEY_MOST], length: 0 };
-        // Nothing is cut: `Fixed::new` refuses names above NAME_MOST bytes, and the ring holds at most KEY_MOST bytes of a key.
+        // The parts always fit: `Fixed::new` refuses a longer name than NAME_MOST, and the ring holds at most KEY_MOST bytes of a key.
         for (place, byte) in key.bytes.iter_mut().zip(parts.iter().flat_map(|part| part.iter())) {
             *place = *byte;
             key.length += 1;

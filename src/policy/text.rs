@@ -24,9 +24,14 @@
 //! | `count rejected` | fixed-window, sliding-log | refused requests count too |
 //! | `unit bytes\|permits` | all | allows sizes such as `64kib`, `1mb` |
 
-use super::{Anchor, Fault, Kind, Mode, Policy, PolicyError, SyntaxError, Unit};
-use super::{COLD_DEFAULT, SEGMENTS_DEFAULT};
+mod names;
+mod print;
+
+pub use print::print;
+
+use super::{Fault, Kind, Policy, PolicyError, SyntaxError, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT};
 use core::ffi::CStr;
+use names::{find, name, same, Name, Opt, ANCHORS, MODES, NAMES, SIZES, TIMES, UNITS};
 
 /// The longest text, in bytes, that [`print`] writes for a valid policy. [`parse`] reads longer ones.
 pub const TEXT_MOST: usize = 256;
@@ -67,58 +72,6 @@ pub fn parse_list(text: &[u8], mut each: impl FnMut(Policy)) -> Result<(), Synta
     }
 }
 
-/// Writes the canonical text of `policy`, which leaves out defaults, and returns its length in bytes. [`parse`]
-/// reads a valid policy back as it was. The text stops at the end of `out`; no valid policy needs more than
-/// [`TEXT_MOST`] bytes.
-pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
-    let mut w = Writer { out, len: 0 };
-    w.number(policy.limit);
-    w.text("/");
-    w.time(policy.period, true);
-    if policy.burst != policy.limit {
-        w.option("burst", policy.burst);
-    }
-    if policy.kind != Kind::Gcra {
-        w.text(" algo ");
-        w.text(policy.kind.name());
-    }
-    let init = if policy.borrow { 0 } else { policy.burst };
-    if policy.init != init {
-        w.option("init", policy.init);
-    }
-    if policy.borrow {
-        w.text(" borrow");
-    }
-    if policy.anchor == Anchor::First {
-        w.text(" anchor first");
-    }
-    if policy.kind == Kind::SlidingWindow && policy.segments != SEGMENTS_DEFAULT {
-        w.option("segments", u64::from(policy.segments));
-    }
-    match policy.mode {
-        Mode::N => {}
-        Mode::Strict => w.text(" mode strict"),
-        Mode::Interpolated => w.text(" mode interpolated"),
-    }
-    if policy.slack != 0 {
-        w.option("slack", policy.slack);
-    }
-    if policy.kind == Kind::WarmUp {
-        w.text(" warm ");
-        w.time(policy.warm_up, false);
-        if policy.cold != COLD_DEFAULT {
-            w.option("cold", u64::from(policy.cold));
-        }
-    }
-    if policy.count_rejected {
-        w.text(" count rejected");
-    }
-    if policy.unit == Unit::Bytes {
-        w.text(" unit bytes");
-    }
-    w.len
-}
-
 impl core::str::FromStr for Policy {
     type Err = SyntaxError;
     fn from_str(text: &str) -> Result<Policy, SyntaxError> {
@@ -139,81 +92,6 @@ const OPTIONS: &CStr =
 const ALGORITHMS: &CStr = c"`gcra`, `token-bucket`, `leaky-bucket`, `interval`, `fixed-window`, `weighted-window`, `sliding-window`, `sliding-log`, `pacer` or `warm-up`";
 const PERIOD: &CStr = c"a period such as `s`, `min`, `h`, `day` or `100ms`";
 const SPAN: &CStr = c"a time such as `2s`, `100ms` or `1min`";
-const DAY: u64 = 86_400_000_000_000;
-const SECOND: u64 = 1_000_000_000;
-
-/// The units of time, in the order in which `print` tries them: it takes the first that divides.
-const TIMES: [(Name, u64); 9] = [
-    (name("day"), DAY),
-    (name("d"), DAY),
-    (name("h"), 3_600_000_000_000),
-    (name("min"), 60_000_000_000),
-    (name("s"), 1_000_000_000),
-    (name("ms"), 1_000_000),
-    (name("us"), 1_000),
-    (name("ns"), 1),
-    (name("sec"), 1_000_000_000),
-];
-
-const SIZES: [(Name, u64); 6] = [
-    (name("kb"), 1_000),
-    (name("mb"), 1_000_000),
-    (name("gb"), 1_000_000_000),
-    (name("kib"), 1 << 10),
-    (name("mib"), 1 << 20),
-    (name("gib"), 1 << 30),
-];
-
-/// The options. The number of each is its place in [`NAMES`] and in [`Seen`].
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Opt {
-    Burst,
-    Algo,
-    Init,
-    Borrow,
-    Anchor,
-    Segments,
-    Mode,
-    Slack,
-    Warm,
-    Cold,
-    Count,
-    Unit,
-}
-
-const ALL: u8 = 0xff;
-
-/// Each option's name, and the algorithms that have it: one bit for each [`Kind`].
-const NAMES: [(Name, Opt, u8); 12] = [
-    (name("burst"), Opt::Burst, set(&[Kind::Gcra, Kind::Interval, Kind::Pacer, Kind::WarmUp])),
-    (name("algo"), Opt::Algo, ALL),
-    (name("init"), Opt::Init, set(&[Kind::Gcra])),
-    (name("borrow"), Opt::Borrow, set(&[Kind::Gcra])),
-    (name("anchor"), Opt::Anchor, set(&[Kind::Interval, Kind::FixedWindow, Kind::SlidingWindow])),
-    (name("segments"), Opt::Segments, set(&[Kind::SlidingWindow])),
-    (name("mode"), Opt::Mode, set(&[Kind::SlidingWindow])),
-    (name("slack"), Opt::Slack, set(&[Kind::Pacer])),
-    (name("warm"), Opt::Warm, set(&[Kind::WarmUp])),
-    (name("cold"), Opt::Cold, set(&[Kind::WarmUp])),
-    (name("count"), Opt::Count, set(&[Kind::FixedWindow, Kind::SlidingLog])),
-    (name("unit"), Opt::Unit, ALL),
-];
-
-const fn set(kinds: &[Kind]) -> u8 {
-    let mut set = 0;
-    let mut i = 0;
-    while i < kinds.len() {
-        set |= 1 << kinds[i] as u32;
-        i += 1;
-    }
-    set
-}
-
-const ANCHORS: [(Name, Anchor); 2] = [(name("first"), Anchor::First), (name("epoch"), Anchor::Epoch)];
-const MODES: [(Name, Mode); 3] =
-    [(name("n"), Mode::N), (name("strict"), Mode::Strict), (name("interpolated"), Mode::Interpolated)];
-const UNITS: [(Name, Unit); 2] = [(name("bytes"), Unit::Bytes), (name("permits"), Unit::Permits)];
-
 /// Where the text names each option, and where it first gives a number with a size: columns from 1, 0 for "not
 /// given".
 #[derive(Default)]
@@ -430,73 +308,5 @@ impl<'a> Reader<'a> {
             .copied()
             .or_else(|| find(&alias, word))
             .ok_or(SyntaxError { column, expected: ALGORITHMS, fault: Fault::UnknownAlgorithm })
-    }
-}
-
-fn find<T: Copy>(from: &[(Name, T)], word: &[u8]) -> Option<T> {
-    from.iter().find(|(name, _)| same(name, word)).map(|(_, value)| *value)
-}
-
-/// A name of the grammar. It is an array because the shared library would need a relocation for each pointer.
-type Name = [u8; 14];
-
-/// `text`, padded with zeroes.
-const fn name(text: &str) -> Name {
-    let bytes = text.as_bytes();
-    let mut name = [0; 14];
-    let mut i = 0;
-    while i < bytes.len() {
-        name[i] = bytes[i];
-        i += 1;
-    }
-    name
-}
-
-fn same(name: &Name, word: &[u8]) -> bool {
-    name.get(..word.len()) == Some(word) && name.get(word.len()).map_or(true, |end| *end == 0)
-}
-
-struct Writer<'a> {
-    out: &'a mut [u8],
-    len: usize,
-}
-
-impl Writer<'_> {
-    fn text(&mut self, text: &str) {
-        text.bytes().for_each(|byte| self.byte(byte));
-    }
-
-    fn byte(&mut self, byte: u8) {
-        if let Some(place) = self.out.get_mut(self.len) {
-            *place = byte;
-            self.len += 1;
-        }
-    }
-
-    fn number(&mut self, n: u64) {
-        if let Some(tens @ 1..) = n.checked_div(10) {
-            self.number(tens);
-        }
-        self.byte(b'0' + (n % 10) as u8);
-    }
-
-    fn option(&mut self, name: &str, value: u64) {
-        self.text(" ");
-        self.text(name);
-        self.text(" ");
-        self.number(value);
-    }
-
-    /// Writes a time in the first unit that divides it. `bare` leaves out a number that is 1.
-    fn time(&mut self, nanos: u64, bare: bool) {
-        for (name, unit) in TIMES {
-            if nanos.checked_rem(unit) == Some(0) && (nanos != 0 || unit == SECOND) {
-                if nanos != unit || !bare {
-                    self.number(nanos.checked_div(unit).unwrap_or(0));
-                }
-                name.iter().take_while(|byte| **byte != 0).for_each(|byte| self.byte(*byte));
-                return;
-            }
-        }
     }
 }

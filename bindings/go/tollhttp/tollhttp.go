@@ -88,7 +88,7 @@ type Limiter struct {
 type limit struct {
 	Limit
 	check, peek func(key string, cost uint64) (tollbar.Decision, error)
-	// The policy lends: a request may pass although it costs more than what is left, and later requests wait for it.
+	// The policy lends: it may admit a request that costs more permits than are left, and later requests wait until that debt is paid.
 	lends bool
 	// The name as a string of structured fields.
 	quoted string
@@ -245,7 +245,7 @@ func (l *limit) untilMore(key string, cost uint64, d tollbar.Decision) time.Dura
 	if !d.Allowed() && (l.Lease != nil || d.Remaining+1 == cost) {
 		return d.RetryAfter
 	}
-	// A policy that lends admits more than what is left, so a peek cannot tell when what is left grows.
+	// A lending policy admits a cost above the permits left, so a peek for one more permit than is left is allowed and says no time.
 	if l.Lease != nil || d.ResetAfter == 0 || (l.lends && d.Remaining != 0) {
 		return tollbar.Forever
 	}

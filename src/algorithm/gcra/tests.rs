@@ -99,7 +99,8 @@ fn cases() -> impl Strategy<Value = (Gcra, u64, u64, u64)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, max_global_rejects: 100_000, ..ProptestConfig::default() })]
 
-    /// The short ways answer as the long ones, and the plain case is what it is said to be.
+    /// `step`, `Plain::step` and `describe` have fast paths. Where they answer, they answer as the general code does, and `Plain::step` answers
+    /// exactly for whole-unit buckets that start full, times up to the last one, and costs from 1 to the burst.
     #[test]
     fn short_ways_are_right((bucket, state, now, cost) in cases()) {
         let step = bucket.step_of_all(state, now, cost);
@@ -125,7 +126,7 @@ proptest! {
         prop_assert_eq!(bucket.ending_at(u64::MAX), bucket);
     }
 
-    /// Words that are `apart` expire at different times, from those on that keep an order.
+    /// If `keeps_order` holds for a word, a word that is greater by `apart()` expires later.
     #[test]
     fn words_that_are_apart_expire_in_turn((bucket, state, now, _) in cases()) {
         let apart = bucket.apart();

@@ -61,7 +61,7 @@ if write and mode ~= '1' then
   if over > 0 then
     full = full + 1
   end
-  -- PXAT by the clock read above: PX would count from an older time. Rounded up to milliseconds, and one more.
+  -- PXAT takes an absolute time, so the expiry counts from the clock read above. It is rounded up to a millisecond, and one is added.
   redis.call('SET', KEYS[1], string.format('%.0f %.0f', clock, debt), 'PXAT', string.format('%.0f', math.ceil(full * step / 1000) + 1))
 end
 return { verdict, taken, now, debt }

@@ -59,7 +59,7 @@ if write and mode ~= '1' then
   if current > 0 then
     over = over + period
   end
-  -- PXAT by the clock read above, rounded up to milliseconds, and one more.
+  -- PXAT takes an absolute time, so the expiry counts from the clock read above. It is rounded up to a millisecond, and one is added.
   redis.call('SET', KEYS[1], string.format('%.0f %.0f %.0f', start, previous, current), 'PXAT', string.format('%.0f', math.ceil(over / 1000) + 1))
 end
 return { verdict, taken, now, start, previous, current }

@@ -49,7 +49,7 @@ elseif count_rejected and mode ~= '1' and used < limit then
 end
 
 if write and mode ~= '1' then
-  -- PXAT by the clock read above, rounded up to milliseconds, and one more.
+  -- PXAT takes an absolute time, so the expiry counts from the clock read above. It is rounded up to a millisecond, and one is added.
   redis.call('SET', KEYS[1], string.format('%.0f %.0f', start, used), 'PXAT', string.format('%.0f', math.ceil((start + period) / 1000) + 1))
 end
 return { verdict, taken, now, start, used }

@@ -94,7 +94,7 @@ class Policy:
 
     @property
     def _lends(self) -> bool:
-        """The policy lends: a request may pass although it costs more than what is left, and later requests wait for it."""
+        """The policy lends: it may admit a request that costs more permits than are left, and later requests wait until that debt is paid."""
         return self.algorithm in ("pacer", "warm-up") or bool(self._fields[12] & _BORROW)
 
     @property

@@ -1,0 +1,101 @@
+//! A policy written as text.
+
+use super::names::{SECOND, TIMES};
+use crate::policy::{Anchor, Kind, Mode, Policy, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT};
+
+/// Writes the canonical text of `policy`, which leaves out defaults, and returns its length in bytes. [`parse`](super::parse)
+/// reads a valid policy back as it was. The text stops at the end of `out`; no valid policy needs more than
+/// [`TEXT_MOST`](super::TEXT_MOST) bytes.
+pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
+    let mut w = Writer { out, len: 0 };
+    w.number(policy.limit);
+    w.text("/");
+    w.time(policy.period, true);
+    if policy.burst != policy.limit {
+        w.option("burst", policy.burst);
+    }
+    if policy.kind != Kind::Gcra {
+        w.text(" algo ");
+        w.text(policy.kind.name());
+    }
+    let init = if policy.borrow { 0 } else { policy.burst };
+    if policy.init != init {
+        w.option("init", policy.init);
+    }
+    if policy.borrow {
+        w.text(" borrow");
+    }
+    if policy.anchor == Anchor::First {
+        w.text(" anchor first");
+    }
+    if policy.kind == Kind::SlidingWindow && policy.segments != SEGMENTS_DEFAULT {
+        w.option("segments", u64::from(policy.segments));
+    }
+    match policy.mode {
+        Mode::N => {}
+        Mode::Strict => w.text(" mode strict"),
+        Mode::Interpolated => w.text(" mode interpolated"),
+    }
+    if policy.slack != 0 {
+        w.option("slack", policy.slack);
+    }
+    if policy.kind == Kind::WarmUp {
+        w.text(" warm ");
+        w.time(policy.warm_up, false);
+        if policy.cold != COLD_DEFAULT {
+            w.option("cold", u64::from(policy.cold));
+        }
+    }
+    if policy.count_rejected {
+        w.text(" count rejected");
+    }
+    if policy.unit == Unit::Bytes {
+        w.text(" unit bytes");
+    }
+    w.len
+}
+
+struct Writer<'a> {
+    out: &'a mut [u8],
+    len: usize,
+}
+
+impl Writer<'_> {
+    fn text(&mut self, text: &str) {
+        text.bytes().for_each(|byte| self.byte(byte));
+    }
+
+    fn byte(&mut self, byte: u8) {
+        if let Some(place) = self.out.get_mut(self.len) {
+            *place = byte;
+            self.len += 1;
+        }
+    }
+
+    fn number(&mut self, n: u64) {
+        if let Some(tens @ 1..) = n.checked_div(10) {
+            self.number(tens);
+        }
+        self.byte(b'0' + (n % 10) as u8);
+    }
+
+    fn option(&mut self, name: &str, value: u64) {
+        self.text(" ");
+        self.text(name);
+        self.text(" ");
+        self.number(value);
+    }
+
+    /// Writes a time in the first unit that divides it. `bare` leaves out a number that is 1.
+    fn time(&mut self, nanos: u64, bare: bool) {
+        for (name, unit) in TIMES {
+            if nanos.checked_rem(unit) == Some(0) && (nanos != 0 || unit == SECOND) {
+                if nanos != unit || !bare {
+                    self.number(nanos.checked_div(unit).unwrap_or(0));
+                }
+                name.iter().take_while(|byte| **byte != 0).for_each(|byte| self.byte(*byte));
+                return;
+            }
+        }
+    }
+}
