@@ -11,7 +11,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 ABI := 1
 
 B := build
-SOURCES := $(shell find src -name '*.rs' -o -name '*.lua') Cargo.toml Cargo.lock
+SOURCES := $(shell find crates -name '*.rs' -path '*/src/*' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CFLAGS ?= -O2 -g
 WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
 
@@ -19,9 +19,9 @@ WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
 
 all: lib
 
-lib: $(B)/libtollbar.so $(B)/libtollbar.a
+lib: $(B)/libtollbar.so $(B)/libtollbar.a $(B)/libtollbar-redis.so $(B)/libtollbar-redis.a
 
-$(B)/libtollbar.so $(B)/libtollbar.a &: $(SOURCES) tools/lib.sh abi/symbols.txt
+$(B)/libtollbar.so $(B)/libtollbar.a $(B)/libtollbar-redis.so $(B)/libtollbar-redis.a &: $(SOURCES) tools/lib.sh $(wildcard abi/*.symbols)
 	tools/setup.sh lib
 	tools/lib.sh $(B) $(ABI)
 
@@ -59,7 +59,7 @@ valkey:
 arm64:
 	tools/arm64.sh
 
-# The long forms of tests, and mutations of the sources: `make soak ONLY="storm flood"`, `make soak ONLY=mutants MUTANTS=src/units.rs`.
+# The long forms of tests, and mutations of the sources: `make soak ONLY="storm flood"`, `make soak ONLY=mutants MUTANTS=crates/tollbar/src/units.rs`.
 soak:
 	tools/soak.sh
 

@@ -22,7 +22,8 @@
  *     tollbar/limiter.hpp   limiter
  *     tollbar/key.hpp       key, bytes_of, prefix
  *     tollbar/table.hpp     table
- *     tollbar/lease.hpp     lease, client: one limit over many machines
+ *
+ * Limits that machines share through Redis or Valkey are in tollbar_redis.hpp.
  *
  * Conventions
  *
@@ -48,7 +49,6 @@
 #include "tollbar/error.hpp"
 #include "tollbar/hot_keys.hpp"
 #include "tollbar/key.hpp"
-#include "tollbar/lease.hpp"
 #include "tollbar/limiter.hpp"
 #include "tollbar/policy.hpp"
 #include "tollbar/striped.hpp"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A crate that depends on tollbar (tests/dependent) is built and run with and without tollbar's default features, and built for
-# x86_64-unknown-none, which has no operating system. The features that need a Unix are refused there by name.
+# A crate that depends on tollbar, and on tollbar-redis if it is asked to (tests/dependent), is built and run with and without tollbar's default features, and built for
+# x86_64-unknown-none, which has no operating system. tollbar-redis and tollbar-c need a Unix, and say so there.
 set -u
 cd "$(dirname "$0")/.."
 work=$PWD/build/dependent
@@ -16,16 +16,19 @@ cp -r tests/dependent/Cargo.toml tests/dependent/src Cargo.lock "$work"
 runs() { (cd "$work" && cargo run --quiet --target-dir target "$@") | grep -x decided; }
 # ARGUMENTS for cargo.
 builds_bare() { (cd "$work" && cargo build --quiet --target-dir target --lib --target "$bare" "$@"); }
-# FEATURE: why there is none on a bare machine is the first error.
-refused_bare() { builds_bare --features "tollbar/$1" 2>&1 | grep -m 1 '^error' | grep 'need a Unix'; }
+# CRATE: that it needs a Unix is among the errors. Others come before it, of crates that it uses.
+refused_bare() {
+    cargo build --quiet --package "$1" --target-dir "$work/target" --lib --no-default-features --target "$bare" >"$work/refused" 2>&1 && return 1
+    grep "^error: $1 needs a Unix" "$work/refused"
+}
 
 check "a dependent with tollbar's default features" runs --features std
 check "a dependent without" runs
 check "a dependent without, optimized" runs --release
-check "a dependent without, with redis" runs --features redis
+check "a dependent without, with tollbar-redis" runs --features redis
 check "a dependent with both" runs --features std,redis
 check "a dependent on $bare" builds_bare
 check "a dependent on $bare, optimized" builds_bare --release
-check "redis on $bare is refused by name" refused_bare redis
-check "capi on $bare is refused by name" refused_bare capi
+check "tollbar-redis on $bare is refused by name" refused_bare tollbar-redis
+check "tollbar-c on $bare is refused by name" refused_bare tollbar-c
 finish

@@ -58,14 +58,16 @@ decides_alike() {
 
 export CMOCKA_MESSAGE_OUTPUT=TAP
 check "the library is built" make -s lib B="$build" TARGET=$triple CROSS=$gnu-
-check "no panic can be reached" no_panic_symbol "$gnu-nm"
-check "the shared library needs libc only" needs_libc_only
-check "its soname" has_soname
-measure "old C libraries will do" old_glibc_will_do
-measure "the shared library is small" is_small "$gnu-strip"
-check "compile: the tests" compile_tests c "$gnu-gcc -O2" "$build/libtollbar.a"
+for library in tollbar tollbar-redis; do
+    check "lib$library: no panic can be reached" no_panic_symbol $library "$gnu-nm"
+    check "lib$library.so needs libc only" needs_libc_only $library
+    check "lib$library.so has its soname" has_soname $library
+    measure "lib$library.so runs with old C libraries" old_glibc_will_do $library
+    measure "lib$library.so is small" is_small $library "$gnu-strip"
+done
+check "compile: the tests" compile_tests c "$gnu-gcc -O2" "$build/libtollbar.a" "$build/libtollbar-redis.a"
 # shellcheck disable=SC2154
-for t in $tests $threaded; do
+for t in $tests $redis_tests $threaded $redis_threaded; do
     suite_there "$t" "$work/c/$t"
 done
 
@@ -86,7 +88,7 @@ done
 # Compiled for speed, with the assertions of a debug build.
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$gnu-gcc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$run CARGO_PROFILE_TEST_OPT_LEVEL=2
 # shellcheck disable=SC2046,SC2086
-cargo test --features capi --no-fail-fast --target $triple --target-dir "$build/cargo" --lib $(printf -- '--test %s ' $rust) -- $skips 2>&1 |
+cargo test --package tollbar --no-fail-fast --target $triple --target-dir "$build/cargo" --lib $(printf -- '--test %s ' $rust) -- $skips 2>&1 |
     tee "$work/cargo.log"
 good=$(sed -n 's/^test result: [^.]*\. \([0-9]*\) passed.*/\1/p' "$work/cargo.log" | awk '{ n += $1 } END { print n + 0 }')
 bad=$(sed -n 's/^test result: .* \([0-9]*\) failed.*/\1/p' "$work/cargo.log" | awk '{ n += $1 } END { print n + 0 }')

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 tools/setup.sh bench
 PATH=$PATH:/usr/local/go/bin
 make --silent lib
-TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --bench ratios
+TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --package tollbar --bench ratios
 # A directory of its own: the library would be built there with other flags than for benches, under one name.
 TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo run --quiet --release --package tollbar-peers --target-dir target/peers
 cargo run --quiet --release --package tollbar-leases --target-dir target/peers
@@ -17,5 +17,5 @@ bindings/python/install.sh
 build/python/bin/python bindings/python/bench.py
 bindings/lua/bench.sh
 if [ -n "${TRENDS:-}" ]; then
-    TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --bench trends
+    TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --package tollbar --bench trends
 fi

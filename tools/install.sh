@@ -1,20 +1,22 @@
 #!/bin/sh
 # install.sh DESTDIR PREFIX LIBDIR INCLUDEDIR BUILD VERSION ABI: what `make install` and `cmake --install` do.
-# Under DESTDIR (may be empty) go the headers, both libraries, tollbar.pc, and the CMake package, which name the others; and
-# the LuaJIT module.
+# Under DESTDIR (may be empty) go the headers, libtollbar and libtollbar-redis, shared and static, tollbar.pc, tollbar-redis.pc, and
+# the CMake package, which name the others; and the LuaJIT module.
 set -eu
 destdir=$1 prefix=$2 libdir=$3 includedir=$4 build=$5 version=$6 abi=$7
 root=$(cd "$(dirname "$0")/.." && pwd)
 package=$destdir$libdir/cmake/tollbar
 
 install -d "$destdir$libdir/pkgconfig" "$destdir$includedir/tollbar" "$package"
-install -m 644 "$root/include/tollbar.h" "$root/include/tollbar.hpp" "$destdir$includedir"
+install -m 644 "$root"/include/*.h "$root"/include/*.hpp "$destdir$includedir"
 install -m 644 "$root"/include/tollbar/*.hpp "$destdir$includedir/tollbar"
-install -m 644 "$build/libtollbar.a" "$destdir$libdir/libtollbar.a"
-install -m 755 "$build/libtollbar.so" "$destdir$libdir/libtollbar.so.$version"
-# Programs are linked through .so, and look for the ABI's name when they start.
-ln -sf "libtollbar.so.$version" "$destdir$libdir/libtollbar.so.$abi"
-ln -sf "libtollbar.so.$abi" "$destdir$libdir/libtollbar.so"
+for library in libtollbar libtollbar-redis; do
+    install -m 644 "$build/$library.a" "$destdir$libdir/$library.a"
+    install -m 755 "$build/$library.so" "$destdir$libdir/$library.so.$version"
+    # Programs are linked through .so, and look for the ABI's name when they start.
+    ln -sf "$library.so.$version" "$destdir$libdir/$library.so.$abi"
+    ln -sf "$library.so.$abi" "$destdir$libdir/$library.so"
+done
 
 # In /usr/local it is where Debian's luajit looks.
 install -d "$destdir$prefix/share/lua/5.1/tollbar"
@@ -30,5 +32,6 @@ fill_in() {
     chmod 644 "$2"
 }
 fill_in tollbar.pc.in "$destdir$libdir/pkgconfig/tollbar.pc"
+fill_in tollbar-redis.pc.in "$destdir$libdir/pkgconfig/tollbar-redis.pc"
 fill_in cmake/tollbarConfig.cmake.in "$package/tollbarConfig.cmake"
 fill_in cmake/tollbarConfigVersion.cmake.in "$package/tollbarConfigVersion.cmake"

@@ -5,4 +5,4 @@ set -eu
 cd "$(dirname "$0")/.."
 command -v valgrind >/dev/null 2>&1 || tools/setup.sh bench
 make --silent lib
-TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --bench instructions -- "$@"
+TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --package tollbar --bench instructions -- "$@"

@@ -1,13 +1,14 @@
 #!/bin/sh
-# Builds the C artefacts, freestanding, into $1: libtollbar.so (soname .$2), libtollbar-named.so (the
-# same with its symbols) and libtollbar.a. Both are linked from one object in which everything but
-# tollbar_* is local, so either may stand beside any other library.
+# Builds the C artefacts, freestanding, into $1. For libtollbar and for libtollbar-redis: the shared library (soname .$2), the
+# same with its symbols (-named.so), and the archive. Both are linked from one object in which everything but the names in
+# abi/*.symbols is local, so each may stand beside any other library, and the two beside each other
+# (docs/decisions/0029-two-libraries.md).
 #
 # Why not cargo's own: its .so carries unwinding tables that nothing here uses, and calls within the
 # library through the global offset table; together that is a third of the size.
 #
-# The package itself is a Rust library only: docs/decisions/0026-rust-library-only.md. The type rlib is named beside the static
-# library because rustc compiles the static library alone into slower calls.
+# The packages themselves are Rust libraries only: docs/decisions/0026-rust-library-only.md. The static library is the only type that
+# rustc is asked for: with rlib beside it rustc exports more of the crates below and inlines less of them.
 #
 # For another machine: TARGET as rustc names it, and the prefix of its tools, CROSS (`make lib B=build/arm64
 # TARGET=aarch64-unknown-linux-gnu CROSS=aarch64-linux-gnu-`).
@@ -24,28 +25,39 @@ x86_64*) pages=-Wl,-z,max-page-size=4096 ;;
 *) pages= ;;
 esac
 
+# PACKAGE: its Rust code and that of all crates below it, in one archive.
 # relro-level: with it rustc calls directly (the link below is full relro all the same).
-RUSTFLAGS="-Cforce-unwind-tables=no -Crelro-level=partial ${cross:+-Clinker=${cross}gcc}" \
-    cargo rustc --quiet --profile capi --lib --crate-type rlib,staticlib --no-default-features --features freestanding --target-dir "$target" \
-    ${TARGET:+--target "$TARGET"}
+compile() {
+    RUSTFLAGS="-Cforce-unwind-tables=no -Crelro-level=partial ${cross:+-Clinker=${cross}gcc}" \
+        cargo rustc --quiet --package "$1" --profile capi --lib --crate-type staticlib --features freestanding \
+        --target-dir "$target" ${TARGET:+--target "$TARGET"}
+}
 
-roots=$(sed 's/^/-u /' abi/symbols.txt)
-# shellcheck disable=SC2086
-"${cross}ld" -r --gc-sections -e tollbar_version $roots -o "$out/libtollbar.o" "$made/libtollbar.a"
-"${cross}objcopy" --wildcard --keep-global-symbol='tollbar_*' --strip-debug --remove-section=.comment \
-    --remove-section=.llvmbc --remove-section=.llvmcmd \
-    --remove-section='.eh_frame*' --remove-section='.rela.eh_frame*' \
-    --remove-section='.gcc_except_table*' --remove-section='.rela.gcc_except_table*' "$out/libtollbar.o"
+# NAME ARCHIVE SYMBOLS: libNAME.so and libNAME.a of what the symbols need of the archive.
+link() {
+    object=$out/lib$1.o
+    # shellcheck disable=SC2046
+    "${cross}ld" -r --gc-sections -e "$(head -n 1 "$3")" $(sed 's/^/-u /' "$3") -o "$object" "$2"
+    "${cross}objcopy" --keep-global-symbols="$3" --strip-debug --remove-section=.comment \
+        --remove-section=.llvmbc --remove-section=.llvmcmd \
+        --remove-section='.eh_frame*' --remove-section='.rela.eh_frame*' \
+        --remove-section='.gcc_except_table*' --remove-section='.rela.gcc_except_table*' "$object"
+
+    # shellcheck disable=SC2046,SC2086
+    "${CC:-cc}" -shared -nostartfiles -Wl,--gc-sections,-soname,lib"$1".so."$abi",-O1,--hash-style=gnu,--build-id=none \
+        -Wl,-z,relro,-z,now,-z,noseparate-code,--no-undefined $pages \
+        $(sed 's/^/-Wl,-u,/' "$3") -o "$out/lib$1-named.so" "$object"
+    "${cross}strip" -o "$out/lib$1.so" "$out/lib$1-named.so"
+    ln -sf "lib$1.so" "$out/lib$1.so.$abi"
+
+    "${cross}strip" --strip-unneeded "$object"
+    rm -f "$out/lib$1.a"
+    "${cross}ar" rcs "$out/lib$1.a" "$object"
+    rm "$object"
+}
 
 [ -z "$cross" ] || CC=${cross}gcc
-# shellcheck disable=SC2086
-"${CC:-cc}" -shared -nostartfiles -Wl,--gc-sections,-soname,libtollbar.so."$abi",-O1,--hash-style=gnu,--build-id=none \
-    -Wl,-z,relro,-z,now,-z,noseparate-code,--no-undefined $pages \
-    $(sed 's/^/-Wl,-u,/' abi/symbols.txt) -o "$out/libtollbar-named.so" "$out/libtollbar.o"
-"${cross}strip" -o "$out/libtollbar.so" "$out/libtollbar-named.so"
-ln -sf libtollbar.so "$out/libtollbar.so.$abi"
-
-"${cross}strip" --strip-unneeded "$out/libtollbar.o"
-rm -f "$out/libtollbar.a"
-"${cross}ar" rcs "$out/libtollbar.a" "$out/libtollbar.o"
-rm "$out/libtollbar.o"
+compile tollbar-c
+link tollbar "$made/libtollbar_c.a" abi/tollbar.symbols
+compile tollbar-redis-c
+link tollbar-redis "$made/libtollbar_redis_c.a" abi/tollbar-redis.symbols

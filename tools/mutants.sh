@@ -1,7 +1,7 @@
 #!/bin/sh
 # Changes the sources one place at a time with cargo-mutants and runs the tests of that layer, in a copy of the tree in build/mutants.
 # build/mutants/survivors lists the changes that no test noticed, one a line: file:line:column: change. build/mutants/counts has the sums.
-#   MUTANTS=src/units.rs tools/mutants.sh      files, by names or patterns of cargo-mutants
+#   MUTANTS=crates/tollbar/src/units.rs tools/mutants.sh      files, by names or patterns of cargo-mutants
 #   SHARD=3/8 tools/mutants.sh                 one eighth of each layer, the fourth: shards count from 0
 # A change takes some 4 seconds, because all tests of a layer are one program that ends at the first failure. The slow tests are run with those
 # changes that survive the quick ones. The script succeeds whatever survives: the list is what is asked for.
@@ -20,14 +20,19 @@ mkdir -p "$work/out"
 : >"$work/survivors"
 : >"$work/counts"
 
-# PROGRAM...: makes the tree whose library has these programs of tests/ among its unit tests. A change is compiled once for all of them, and
+# CRATE PROGRAM...: makes the tree in which the crate has these programs of its tests/ among its unit tests. A change is compiled once for all of them, and
 # incrementally: 2 s in place of a minute for a program each.
 combine() {
+    crate=$tree/crates/$1 crate_name=$(echo "$1" | tr - _)
+    shift
     rm -rf "$tree"
     mkdir -p "$tree"
-    cp -r Cargo.toml Cargo.lock README.md src tests "$tree"
+    mkdir -p "$tree/crates"
+    cp -r Cargo.lock README.md tests "$tree"
+    cp -r crates/tollbar crates/tollbar-redis "$tree/crates"
     # The library alone, optimized for a short time until the tests end: compiling is most of it, and the oracle's big numbers are compiled once.
-    sed -e 's/^members = .*/members = ["."]/' -e '/^\[\[bench\]\]/,/^$/d' -e '/^criterion /d' -e '/^\[profile\./,/^$/d' Cargo.toml >"$tree/Cargo.toml"
+    sed -e '/^members = \[/,/^\]/c members = ["crates/tollbar", "crates/tollbar-redis"]' -e '/^default-members/d' -e '/^\[profile\./,/^$/d' Cargo.toml >"$tree/Cargo.toml"
+    sed -i -e '/^\[\[bench\]\]/,/^$/d' -e '/^criterion /d' "$tree/crates/tollbar/Cargo.toml"
     cat >>"$tree/Cargo.toml" <<'PROFILE'
 
 [profile.test]
@@ -38,9 +43,9 @@ debug = 0
 opt-level = 3
 PROFILE
     # The programs are written for std's prelude.
-    sed -i 's/^#!\[no_std\]$//' "$tree/src/lib.rs"
+    sed -i 's/^#!\[no_std\]$//' "$crate/src/lib.rs"
     {
-        printf '#[cfg(test)]\nextern crate self as tollbar;\n'
+        printf '#[cfg(test)]\nextern crate self as %s;\n' "$crate_name"
         # Tests run in the order of their names.
         n=100
         for program; do
@@ -63,7 +68,7 @@ mod stop {
     static INSTALLED: extern "C" fn() = at_the_first_failure;
 }
 STOP
-    } >>"$tree/src/lib.rs"
+    } >>"$crate/src/lib.rs"
 }
 
 # OUT ARGUMENTS...: changes the tree's files one by one, as cargo-mutants is told by the arguments, and runs the tests that $tests leave. $options
@@ -115,7 +120,7 @@ chosen() {
     # shellcheck disable=SC2086
     for pattern in ${MUTANTS:-$*}; do
         case $layer:$pattern in
-        pure:src/algorithm* | pure:src/units.rs | pure:src/policy* | pure:src/decision.rs | table:src/table* | lease:src/lease*) files="$files --file $pattern" ;;
+        pure:crates/tollbar/src/algorithm* | pure:crates/tollbar/src/units.rs | pure:crates/tollbar/src/policy* | pure:crates/tollbar/src/decision.rs | table:crates/tollbar/src/table* | lease:crates/tollbar-redis/src/lease*) files="$files --file $pattern" ;;
         pure:* | table:* | lease:*) ;;
         esac
     done
@@ -125,21 +130,21 @@ chosen() {
 set -f
 for pattern in ${MUTANTS:-}; do
     case $pattern in
-    src/algorithm* | src/units.rs | src/policy* | src/decision.rs | src/table* | src/lease*) ;;
-    *) echo "MUTANTS: $pattern is in none of src/algorithm, src/units.rs, src/policy, src/decision.rs, src/table, src/lease" >&2 && exit 2 ;;
+    crates/tollbar/src/algorithm* | crates/tollbar/src/units.rs | crates/tollbar/src/policy* | crates/tollbar/src/decision.rs | crates/tollbar/src/table* | crates/tollbar-redis/src/lease*) ;;
+    *) echo "MUTANTS: $pattern is in none of crates/tollbar/src/algorithm, crates/tollbar/src/units.rs, crates/tollbar/src/policy, crates/tollbar/src/decision.rs, crates/tollbar/src/table, crates/tollbar-redis/src/lease" >&2 && exit 2 ;;
     esac
 done
 # A test that is to panic would end the process. Tests on the real clock may fail on a loaded machine.
 never='--skip overflow_is_checked --skip on_the_real_clock --skip table::region'
 programs='units rules policy windows invariants expiry traps state_word rates order waiting buckets reasons pacing oracle_buckets oracle_windows end_of_time'
 # shellcheck disable=SC2086
-if chosen pure 'src/algorithm/*.rs' src/units.rs 'src/policy/**/*.rs' src/decision.rs; then
-    combine $programs
+if chosen pure 'crates/tollbar/src/algorithm/*.rs' crates/tollbar/src/units.rs 'crates/tollbar/src/policy/**/*.rs' crates/tollbar/src/decision.rs; then
+    combine tollbar $programs
     tests="$never --skip table:: --skip limiter::striped --skip limiter::head --skip clock:: --skip windows_are_exact_over
         --skip a_full_table --skip a_table_admits --skip invariant_3_retry_after --skip no_window_admits_more --skip governor_rounds"
     TOLLBAR_TRACES=30 quick pure
     if survived pure; then
-        combine $programs striped table table_single table_change table_policies table_hot_keys
+        combine tollbar $programs striped table table_single table_change table_policies table_hot_keys
         tests=$never
         slow pure
     fi
@@ -147,14 +152,13 @@ if chosen pure 'src/algorithm/*.rs' src/units.rs 'src/policy/**/*.rs' src/decisi
 fi
 programs='lease_idle lease_life lease_simulation lease_terms lease_fuzz'
 # shellcheck disable=SC2086
-if chosen lease 'src/lease/**/*.rs'; then
-    combine $programs
-    options=-C=--features=redis
+if chosen lease 'crates/tollbar-redis/src/lease/**/*.rs'; then
+    combine tollbar-redis $programs
     tests="$never --skip table:: --skip limiter:: --skip clock:: --skip redis:: --skip store:: --skip algorithm:: --skip whatever_is_in_its_memory
         --skip the_greater_bound_holds --skip the_chosen_life"
     TOLLBAR_SCHEDULES=600 quick lease
     if survived lease; then
-        combine $programs redis_lease_keys redis_lease_script
+        combine tollbar-redis $programs redis_lease_keys redis_lease_script
         tests="$never --skip table:: --skip limiter:: --skip clock::"
         slow lease
     fi
@@ -162,14 +166,14 @@ if chosen lease 'src/lease/**/*.rs'; then
 fi
 programs='table table_single table_change table_policies table_hot_keys table_transfer table_counts table_statistics table_full wide'
 # shellcheck disable=SC2086
-if chosen table 'src/table/**/*.rs'; then
-    combine $programs
+if chosen table 'crates/tollbar/src/table/**/*.rs'; then
+    combine tollbar $programs
     tests="$never --skip limiter:: --skip clock:: --skip algorithm:: --skip slots_change_hands --skip no_more_passes_than --skip shuts_out_nobody
         --skip a_million_keys --skip how_many_are_homeless --skip a_busy_key_has --skip credit_ends_before --skip every_key_is_a_limiter
         --skip kills_lose_no_count --skip a_child_and_its_parent --skip a_fresh_state_is_never"
     quick table
     if survived table; then
-        combine $programs table_stress table_fuzz
+        combine tollbar $programs table_stress table_fuzz
         tests='--skip overflow_is_checked --skip on_the_real_clock'
         slow table
     fi

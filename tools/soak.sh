@@ -15,11 +15,11 @@ begin_steps
 tools/setup.sh soak || exit 1
 . tools/rust.sh
 
-storm() { TOLLBAR_SOAK=1000 cargo test --release --test table_storm -- --nocapture; }
-flood() { TOLLBAR_LONG=1 cargo test --release --test table_flood -- --nocapture; }
-redis() { TOLLBAR_SOAK=1 cargo test --release --features redis --test redis_lease -- --nocapture --test-threads 1; }
-clock() { TOLLBAR_SOAK=1 cargo test --release --features redis --test redis_clock -- --nocapture --test-threads 1; }
-leases() { TOLLBAR_SCHEDULES=1000000 cargo test --release --features redis --test lease_simulation --test lease_terms -- --nocapture; }
+storm() { TOLLBAR_SOAK=1000 cargo test --release --package tollbar --test table_storm -- --nocapture; }
+flood() { TOLLBAR_LONG=1 cargo test --release --package tollbar --test table_flood -- --nocapture; }
+redis() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_lease -- --nocapture --test-threads 1; }
+clock() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_clock -- --nocapture --test-threads 1; }
+leases() { TOLLBAR_SCHEDULES=1000000 cargo test --release --package tollbar-redis --test lease_simulation --test lease_terms -- --nocapture; }
 mutants() { tools/mutants.sh && echo "1 passed, 0 failed"; }
 
 for name in $steps; do step "$name" "$name"; done

@@ -14,26 +14,17 @@ tools/setup.sh test || exit 1
 . tools/rust.sh
 lint() {
     cargo fmt --all --check && echo "1 passed, 0 failed" &&
-        cargo clippy --quiet --workspace --all-targets --features capi -- -D warnings && echo "1 passed, 0 failed" &&
-        cargo clippy --quiet --lib --profile capi --no-default-features --features freestanding -- -D warnings && echo "1 passed, 0 failed" &&
-        RUSTFLAGS="--cfg loom" cargo clippy --quiet --test loom --target-dir target/loom -- -D warnings &&
-        RUSTFLAGS="--cfg loom" cargo clippy --quiet --lib --profile test --features redis --target-dir target/loom -- -D warnings &&
+        cargo clippy --quiet --workspace --all-targets -- -D warnings && echo "1 passed, 0 failed" &&
+        cargo clippy --quiet --package tollbar-redis-c --lib --profile capi --features freestanding -- -D warnings && echo "1 passed, 0 failed" &&
+        RUSTFLAGS="--cfg loom" cargo clippy --quiet --package tollbar --test loom --target-dir target/loom -- -D warnings &&
+        RUSTFLAGS="--cfg loom" cargo clippy --quiet --package tollbar-redis --lib --profile test --target-dir target/loom -- -D warnings &&
         echo "1 passed, 0 failed" &&
-        RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --lib --features capi && echo "1 passed, 0 failed"
-}
-# The tests of limits in Redis are a step of their own.
-targets() {
-    for at in tests/*.rs tests/*/main.rs; do
-        name=${at#tests/} name=${name%/main.rs} name=${name%.rs}
-        case $name in redis_* | store_* | lease_*) what=redis ;; *) what=rest ;; esac
-        [ $what != "$1" ] || echo "--test $name"
-    done
+        RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --lib && echo "1 passed, 0 failed"
 }
 rust() {
-    # shellcheck disable=SC2046
-    cargo test --features capi --no-fail-fast --lib $(targets rest)
+    cargo test --package tollbar --package tollbar-c --no-fail-fast --lib --tests
     one=$?
-    cargo test --features capi --no-fail-fast --doc && [ $one -eq 0 ]
+    cargo test --package tollbar --no-fail-fast --doc && [ $one -eq 0 ]
 }
 # The C library with overflow checks, and the C tests against it: arithmetic that wraps ends the test. (The Rust tests are built
 # with these checks anyway: `overflow_is_checked` in tests/end_of_time.rs.)
@@ -44,16 +35,15 @@ overflow() {
 }
 # Limits in Redis, against real servers that the tests start and stop, and in simulation.
 redis() {
-    # shellcheck disable=SC2046
-    cargo test --features capi --no-fail-fast $(targets redis)
+    cargo test --package tollbar-redis --no-fail-fast
 }
 loom() {
     [ -z "${TOLLBAR_QUICK:-}" ] || export LOOM_MAX_PREEMPTIONS=1
     RUSTFLAGS="--cfg loom" \
-        cargo test --release --target-dir target/loom --test loom &&
-        RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --features redis --lib models
+        cargo test --release --target-dir target/loom --package tollbar --test loom &&
+        RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --package tollbar --package tollbar-redis --lib models
 }
-tsan() { tests/tsan.sh; }
+tsan() { crates/tollbar/tests/tsan.sh; }
 # The runner itself, and what is said where something is missing.
 runner() { tests/steps.sh && tests/setup.sh; }
 # What others get who name this crate among their dependencies.
@@ -67,8 +57,8 @@ header() {
 bench() {
     make --silent lib || return 1
     export TOLLBAR_LIBRARY="$PWD/build/libtollbar.so"
-    cargo bench --bench ratios -- --smoke && echo "1 passed, 0 failed" &&
-        cargo bench --bench trends -- --test && echo "1 passed, 0 failed" &&
+    cargo bench --package tollbar --bench ratios -- --smoke && echo "1 passed, 0 failed" &&
+        cargo bench --package tollbar --bench trends -- --test && echo "1 passed, 0 failed" &&
         cargo run --quiet --release --package tollbar-leases --target-dir target/peers -- --smoke && echo "1 passed, 0 failed" &&
         PATH=$PATH:/usr/local/go/bin tools/bench-peers.sh --smoke
 }

@@ -2,12 +2,14 @@
 #
 # Go knows neither the library, its header nor the golden vectors as files that its results depend on. It does know its flags, so what they
 # contain is put there: a linker's note, and a macro that nobody reads.
-[ -f "$root/build/libtollbar.a" ] || {
-    echo "build/libtollbar.a is missing: make lib" >&2
-    exit 1
-}
-library=$(sha256sum "$root/build/libtollbar.a" | cut -c 1-32)
-header=$(cat "$root/include/tollbar.h" "$here/bridge.h" "$root/tests/vectors/decisions.json" | sha256sum | cut -c 1-16)
+for library in tollbar tollbar-redis; do
+    [ -f "$root/build/lib$library.a" ] || {
+        echo "build/lib$library.a is missing: make lib" >&2
+        exit 1
+    }
+done
+library=$(cat "$root/build/libtollbar.a" "$root/build/libtollbar-redis.a" | sha256sum | cut -c 1-32)
+header=$(cat "$root"/include/*.h "$here/bridge.h" "$here/redis/bridge.h" "$root/tests/vectors/decisions.json" | sha256sum | cut -c 1-16)
 # One Go that is newer than the package asks for is used as it is; an older one fetches what is asked for.
 toolchain=local
 least=$(sed -n 's/^go //p' "$here/go.mod")

@@ -126,7 +126,7 @@ const (
 	ErrUnsealed Code = -79
 )
 
-// Errors of leases. They come in a [LeaseError].
+// Errors of leases, which are in the package redis. They come in a [LeaseError].
 const (
 	// ErrLeaseAlgorithm: only gcra can be leased, without borrow and init.
 	ErrLeaseAlgorithm Code = -80

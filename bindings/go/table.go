@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"net/netip"
 	"runtime"
+
+	"tollbar/internal/guard"
 )
 
 // OnFull is what a newcomer gets when a table has no place for it.
@@ -63,7 +65,7 @@ type TableOptions struct {
 type Table struct {
 	handle  uintptr
 	path    string
-	guard   *guard
+	guard   *guard.Guard
 	cleanup runtime.Cleanup
 }
 
@@ -92,7 +94,7 @@ func newTable(path string, options TableOptions, policies []string) (*Table, err
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{handle: handle, path: path, guard: new(guard)}
+	t := &Table{handle: handle, path: path, guard: new(guard.Guard)}
 	t.cleanup = runtime.AddCleanup(t, freeTable, handle)
 	return t, nil
 }
@@ -100,7 +102,7 @@ func newTable(path string, options TableOptions, policies []string) (*Table, err
 // Close ends this process's view of the table and gives back its memory when the calls under way, which take
 // microseconds, are over. Later calls get [ErrClosed]. What is in a file stays. It returns nil, a second time too.
 func (t *Table) Close() error {
-	if t.guard.close() {
+	if t.guard.Close() {
 		t.cleanup.Stop()
 		freeTable(t.handle)
 	}
@@ -131,12 +133,12 @@ func (k Keys) Allow(key string) bool { return k.AllowN(key, 1) }
 
 // AllowN takes n permits of the key, or none. False: refused, or an error.
 func (k Keys) AllowN(key string, n uint64) bool {
-	c := k.table.guard.enter()
+	c := k.table.guard.Enter()
 	if c == nil {
 		return false
 	}
 	code := tableCheck(k.table.handle, k.policy, key, n, nil)
-	c.leave()
+	c.Leave()
 	runtime.KeepAlive(k.table)
 	return code == 0
 }
@@ -208,12 +210,12 @@ func (k Keys) call(f func(table uintptr) Code) error {
 func (k Keys) ask(f func(table uintptr) Code) (bool, error) { return k.table.ask(f) }
 
 func (t *Table) ask(f func(table uintptr) Code) (bool, error) {
-	c := t.guard.enter()
+	c := t.guard.Enter()
 	if c == nil {
 		return false, ErrClosed
 	}
 	code := f(t.handle)
-	c.leave()
+	c.Leave()
 	runtime.KeepAlive(t)
 	if code < 0 {
 		return false, code

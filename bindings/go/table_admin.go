@@ -258,12 +258,12 @@ func (t *Table) CopyFrom(other *Table) (copied, lost uint64, err error) {
 
 // with runs f unless the table is closed.
 func (t *Table) with(f func(table uintptr) error) error {
-	c := t.guard.enter()
+	c := t.guard.Enter()
 	if c == nil {
 		return ErrClosed
 	}
 	err := f(t.handle)
-	c.leave()
+	c.Leave()
 	runtime.KeepAlive(t)
 	return err
 }

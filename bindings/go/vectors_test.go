@@ -9,7 +9,7 @@ import (
 	"tollbar"
 )
 
-// The golden vectors: limiters and tables give the decisions of the oracle (tests/vectors.rs describes the file).
+// The golden vectors: limiters and tables give the decisions of the oracle (crates/tollbar/tests/vectors.rs describes the file).
 func TestTheOraclesDecisions(t *testing.T) {
 	text, err := os.ReadFile("../../tests/vectors/decisions.json")
 	if err != nil {

@@ -6,7 +6,6 @@
 local core = require "tollbar.core"
 local limiter = require "tollbar.limiter"
 local keyed = require "tollbar.table"
-local lease = require "tollbar.lease"
 
 local tollbar = {
     --- The functions and constants of tollbar.h, for what has no other name here.
@@ -15,7 +14,10 @@ local tollbar = {
     limiter = limiter.new,
     table = keyed.new,
     open = keyed.open,
-    lease = lease.new,
+    --- The module is loaded when the first lease is made, and with it libtollbar-redis.
+    lease = function(...)
+        return require("tollbar.lease").new(...)
+    end,
     prefix = core.prefix,
     prefix_of = core.prefix_of,
     now = core.now,

@@ -12,7 +12,7 @@ if ! command -v redis-server >/dev/null 2>&1; then
     exit 1
 fi
 [ -f "$build/libtollbar.a" ] || make --silent -C "$root" lib B="$build"
-"${CC:-cc}" -std=c99 -Wall -Wextra -Wpedantic -O2 -I"$root/include" -o "$build/share" "$here/share.c" "$build/libtollbar.a"
+"${CC:-cc}" -std=c99 -Wall -Wextra -Wpedantic -O2 -I"$root/include" -o "$build/share" "$here/share.c" "$build/libtollbar-redis.a" "$build/libtollbar.a"
 
 home=$(mktemp -d "${TMPDIR:-/tmp}/tollbar-redis.XXXXXX")
 redis= first= second=

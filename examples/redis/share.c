@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tollbar.h"
+#include "tollbar_redis.h"
 
 static void die(const char *what, int32_t code) {
     fprintf(stderr, "share: %s: %s\n", what, tollbar_strerror(code));

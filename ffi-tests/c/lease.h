@@ -4,6 +4,7 @@
 
 #include "redis.h"
 #include "test.h"
+#include "tollbar_redis.h"
 
 /* The server, which has nothing in it when a test begins, and is gone when it ends. */
 extern struct redis redis;

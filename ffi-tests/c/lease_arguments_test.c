@@ -1,6 +1,7 @@
 /* [C4] A NULL, misaligned or out-of-range argument of a lease's or client's call is an error, and [C2] then nothing is
  * written or taken. */
 #include "arguments.h"
+#include "tollbar_redis.h"
 
 #define NOWHERE "unix:/no-such-directory/redis.sock"
 
@@ -299,6 +300,20 @@ static void urls_that_cannot_be_read_say_where(void **state) {
     tollbar_lease_free(lease);
 }
 
+static void c7_numbers_of_choices_are_as_promised(void **state) {
+    (void)state;
+    assert_int_equal(TOLLBAR_RESCUE_SHARE, 0);
+    assert_int_equal(TOLLBAR_RESCUE_DENY, 1);
+    assert_int_equal(TOLLBAR_RESCUE_ALLOW, 2);
+    assert_int_equal(TOLLBAR_LEASE_INEXACT, 1);
+    assert_int_equal(TOLLBAR_LEASE_OVERDRAFT, 2);
+    assert_int_equal(TOLLBAR_CIRCUIT_UNKNOWN, 0);
+    assert_int_equal(TOLLBAR_CIRCUIT_CLOSED, 1);
+    assert_int_equal(TOLLBAR_CIRCUIT_OPEN, 2);
+    assert_int_equal(TOLLBAR_EVENT_READ, 1);
+    assert_int_equal(TOLLBAR_EVENT_WRITE, 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(c4_pointers_of_making_one, set_up, tear_down),
@@ -307,6 +322,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(c4_arguments_of_decisions, set_up, tear_down),
         cmocka_unit_test_setup_teardown(c4_arguments_of_clients, set_up, tear_down),
         cmocka_unit_test_setup_teardown(urls_that_cannot_be_read_say_where, set_up, tear_down),
+        cmocka_unit_test(c7_numbers_of_choices_are_as_promised),
     };
     return cmocka_run_group_tests_name("arguments of leases", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Nodes and clients without a store: what a machine does by itself. */
 #define _DEFAULT_SOURCE
 #include "test.h"
+#include "tollbar_redis.h"
 
 #include <pthread.h>
 #include <sys/mman.h>

@@ -2,7 +2,7 @@
  * library, so that it runs under ThreadSanitizer with nothing uninstrumented between the threads; it prints TAP itself. */
 #define _XOPEN_SOURCE 600
 #include "redis.h"
-#include "tollbar.h"
+#include "tollbar_redis.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -36,7 +36,7 @@ need redis-server redis-server
 need make make
 gcc -std=c99 -I"$root/include" -fsyntax-only "$here/test.c" 2> /dev/null ||
     missing cmocka.h libcmocka-dev
-for file in libtollbar.so libtollbar.a libtollbar-named.so; do
+for file in libtollbar.so libtollbar.a libtollbar-named.so libtollbar-redis.so libtollbar-redis.a libtollbar-redis-named.so; do
     [ -f "$build/$file" ] || missing "$build/$file" "(none: run make lib)"
 done
 if [ "$failed" -ne 0 ]; then

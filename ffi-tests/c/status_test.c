@@ -120,16 +120,6 @@ static void c7_numbers_of_choices_are_as_promised(void **state) {
     assert_int_equal(TOLLBAR_MISSING_REPORT, 2);
     assert_int_equal(TOLLBAR_TABLE_SEEDED, 1);
     assert_int_equal(TOLLBAR_TABLE_SMALL_PAGES, 2);
-    assert_int_equal(TOLLBAR_RESCUE_SHARE, 0);
-    assert_int_equal(TOLLBAR_RESCUE_DENY, 1);
-    assert_int_equal(TOLLBAR_RESCUE_ALLOW, 2);
-    assert_int_equal(TOLLBAR_LEASE_INEXACT, 1);
-    assert_int_equal(TOLLBAR_LEASE_OVERDRAFT, 2);
-    assert_int_equal(TOLLBAR_CIRCUIT_UNKNOWN, 0);
-    assert_int_equal(TOLLBAR_CIRCUIT_CLOSED, 1);
-    assert_int_equal(TOLLBAR_CIRCUIT_OPEN, 2);
-    assert_int_equal(TOLLBAR_EVENT_READ, 1);
-    assert_int_equal(TOLLBAR_EVENT_WRITE, 2);
 }
 
 static void errname_is_the_macro(void **state) {

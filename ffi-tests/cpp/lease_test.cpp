@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "../c/redis.h"
-#include "tollbar.hpp"
+#include "tollbar_redis.hpp"
 
 using namespace std::chrono_literals;
 using tollbar::circuit;

@@ -31,7 +31,7 @@ need readelf binutils
 need setarch util-linux
 need make make
 need redis-server redis-server
-for file in libtollbar.so libtollbar.a; do
+for file in libtollbar.so libtollbar.a libtollbar-redis.so libtollbar-redis.a; do
     [ -f "$build/$file" ] || missing "$build/$file" "(none: run make lib)"
 done
 if [ "$failed" -ne 0 ]; then

@@ -1,4 +1,4 @@
-/* tollbar/lease.hpp: one limit over many machines, through Redis or Valkey. Part of tollbar.hpp.
+/* tollbar/lease.hpp: one limit over many machines, through Redis or Valkey. Part of tollbar_redis.hpp.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -16,12 +16,18 @@
 #include <thread>
 #include <utility>
 
+#include "../tollbar_redis.h"
 #include "decision.hpp"
 #include "error.hpp"
 #include "key.hpp"
 #include "policy.hpp"
 
 namespace tollbar {
+
+/// The version of the linked libtollbar-redis as `major << 16 | minor << 8 | patch`, to be compared with TOLLBAR_VERSION.
+inline std::uint32_t redis_version_number() noexcept { return tollbar_redis_version(); }
+/// The ABI of the linked libtollbar-redis. A program that calls this neither links nor starts with another one.
+inline std::uint32_t redis_abi() noexcept { return tollbar_redis_abi_1; }
 
 /// What a machine does while the store does not answer.
 enum class rescue : std::uint32_t {

@@ -14,7 +14,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
-#include <tollbar.h>
+#include <tollbar_redis.h>
 
 /* Stands before the node in the zone's memory. */
 typedef struct {

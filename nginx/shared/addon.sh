@@ -1,19 +1,22 @@
 # shellcheck shell=sh
 # What the `config` files of all modules have in common; sourced by them in nginx's configure.
 #
-# TOLLBAR_BUILD is where `make lib` has put libtollbar.a; build/ of this project unless said.
+# TOLLBAR_BUILD is where `make lib` has put libtollbar.a and libtollbar-redis.a; build/ of this project unless said.
 
 # The same text for every module: nginx's configure builds a source that two of them have once, if it has one name.
 tollbar_root=$(cd "$ngx_addon_dir/../.." && pwd)
 tollbar_shared=$tollbar_root/nginx/shared
 tollbar_archive=${TOLLBAR_BUILD:-$tollbar_root/build}/libtollbar.a
 
-
 # nginx looks for the headers of all modules in all of these directories, before the system's: hence their long names.
 tollbar_srcs="$tollbar_shared/ngx_tollbar_zone.c $tollbar_shared/ngx_tollbar_conf.c $tollbar_shared/ngx_tollbar_rate.c"
 tollbar_incs="$tollbar_root/include $tollbar_shared"
 tollbar_deps="$tollbar_root/include/tollbar.h $tollbar_shared/ngx_tollbar_zone.h $tollbar_shared/ngx_tollbar_conf.h $tollbar_archive"
 tollbar_libs="$tollbar_archive -lpthread"
+
+# For modules whose zones may be shared with other machines; before the other libraries.
+tollbar_redis_archive=${tollbar_archive%.a}-redis.a
+tollbar_redis_deps="$tollbar_root/include/tollbar_redis.h $tollbar_redis_archive"
 
 # For modules that count what has a beginning and an end, beside or instead of those. They need nothing of the archive.
 tollbar_conn_srcs=

@@ -1,4 +1,4 @@
-//! `bindings/lua/tollbar/cdef.lua`: the header's declarations as LuaJIT's `ffi.cdef` reads them, which has no preprocessor.
+//! `bindings/lua/tollbar/cdef.lua` and `cdef_redis.lua`: the headers' declarations as LuaJIT's `ffi.cdef` reads them, which has no preprocessor.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,19 +12,28 @@ struct Macros {
     values: Vec<(String, String)>,
 }
 
+/// Each header, and the copy of it.
+const COPIES: [(&str, &str); 2] = [
+    ("include/tollbar.h", "bindings/lua/tollbar/cdef.lua"),
+    ("include/tollbar_redis.h", "bindings/lua/tollbar/cdef_redis.lua"),
+];
+
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
-    let header =
-        std::fs::read_to_string(root.join("include/tollbar.h")).map_err(|e| format!("include/tollbar.h: {e}"))?;
-    let text = lua(&header)?;
-    crate::settle(&root.join("bindings/lua/tollbar/cdef.lua"), &text, check)?;
-    Ok(format!("bindings/lua/tollbar/cdef.lua: {} lines", text.lines().count()))
+    let mut said = Vec::new();
+    for (from, to) in COPIES {
+        let header = std::fs::read_to_string(root.join(from)).map_err(|e| format!("{from}: {e}"))?;
+        let text = lua(from, &header)?;
+        crate::settle(&root.join(to), &text, check)?;
+        said.push(format!("{to}: {} lines", text.lines().count()));
+    }
+    Ok(said.join("\n"))
 }
 
-fn lua(header: &str) -> Result<String, String> {
-    let (macros, declarations) = split(&without_comments(header)?)?;
-    let mut out = String::from(
-        "-- Written by `cargo xtask cdef` from include/tollbar.h, which says what all of this means; changes belong there.\n\
-         require(\"ffi\").cdef [[\nenum {\n",
+fn lua(from: &str, header: &str) -> Result<String, String> {
+    let (macros, declarations) = split(&without_comments(from, header)?)?;
+    let mut out = format!(
+        "-- Written by `cargo xtask cdef` from {from}, which says what all of this means; changes belong there.\n\
+         require(\"ffi\").cdef [[\nenum {{\n",
     );
     for (name, value) in &macros.numbers {
         let _ = writeln!(out, "    {name} = {value},");
@@ -37,12 +46,12 @@ fn lua(header: &str) -> Result<String, String> {
     Ok(out)
 }
 
-fn without_comments(header: &str) -> Result<String, String> {
+fn without_comments(from: &str, header: &str) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = header;
     while let Some((code, comment)) = rest.split_once("/*") {
         out.push_str(code);
-        rest = comment.split_once("*/").ok_or("include/tollbar.h: a comment without an end")?.1;
+        rest = comment.split_once("*/").ok_or_else(|| format!("{from}: a comment without an end"))?.1;
     }
     out.push_str(rest);
     Ok(out.replace("\\\n", ""))

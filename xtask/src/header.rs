@@ -1,41 +1,70 @@
-//! `include/tollbar.h`: a hand-written frame around one cbindgen run for each section's source file.
+//! `include/tollbar.h` and `include/tollbar_redis.h`: hand-written frames around one cbindgen run for each section's source file.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Source file and banner of each section, in the header's order.
-const SECTIONS: [(&str, &str); 17] = [
-    ("status", "1. Results and errors"),
-    ("version", "2. Version"),
-    ("policy", "3. Policies"),
-    ("clock", "4. Clocks"),
-    ("cell", "5. Cells: a state word of the caller's own"),
-    ("limiter", "6. Limiters: any algorithm, with a clock"),
-    ("decide", "7. Decisions of limiters"),
-    ("table", "8. Tables: millions of keys in memory that processes share"),
-    ("keyed", "9. Decisions of tables"),
-    ("survey", "10. Entries, policies, counters and health of tables"),
-    ("transfer", "11. From one table into another"),
-    ("lease", "12. Leases: one limit over many machines"),
-    ("client", "13. Clients: who asks the store for leases"),
-    ("prefix", "14. Keys made of network addresses"),
-    ("striped", "15. Striped limiters: one key that every thread asks for"),
-    ("hot_keys", "16. Hot keys: keys of a table that many threads ask for"),
-    ("counts", "17. Counts of decisions"),
+/// A header: the crate whose files are its sections, each with its banner, and what stands before and after them.
+struct Header {
+    path: &'static str,
+    sources: &'static str,
+    top: &'static str,
+    bottom: &'static str,
+    sections: &'static [(&'static str, &'static str)],
+}
+
+const HEADERS: [Header; 2] = [
+    Header {
+        path: "include/tollbar.h",
+        sources: "crates/tollbar-c/src",
+        top: include_str!("header/top.h"),
+        bottom: include_str!("header/bottom.h"),
+        sections: &[
+            ("status", "1. Results and errors"),
+            ("version", "2. Version"),
+            ("policy", "3. Policies"),
+            ("clock", "4. Clocks"),
+            ("cell", "5. Cells: a state word of the caller's own"),
+            ("limiter", "6. Limiters: any algorithm, with a clock"),
+            ("decide", "7. Decisions of limiters"),
+            ("table", "8. Tables: millions of keys in memory that processes share"),
+            ("keyed", "9. Decisions of tables"),
+            ("survey", "10. Entries, policies, counters and health of tables"),
+            ("transfer", "11. From one table into another"),
+            ("prefix", "12. Keys made of network addresses"),
+            ("striped", "13. Striped limiters: one key that every thread asks for"),
+            ("hot_keys", "14. Hot keys: keys of a table that many threads ask for"),
+            ("counts", "15. Counts of decisions"),
+        ],
+    },
+    Header {
+        path: "include/tollbar_redis.h",
+        sources: "crates/tollbar-redis-c/src",
+        top: include_str!("header/redis_top.h"),
+        bottom: include_str!("header/redis_bottom.h"),
+        sections: &[
+            ("version", "1. Version"),
+            ("lease", "2. Leases: one limit over many machines"),
+            ("client", "3. Clients: who asks the store for leases"),
+        ],
+    },
 ];
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
-    let mut text = fill(include_str!("header/top.h"), root)?;
-    for (file, title) in SECTIONS {
-        text.push_str(&banner(title));
-        text.push_str(&extras(file));
-        text.push_str(&section(root, file)?);
-        text.push('\n');
-        text.push_str(&inits(file));
+    let mut said = Vec::new();
+    for header in &HEADERS {
+        let mut text = fill(header.top, root)?;
+        for (file, title) in header.sections {
+            text.push_str(&banner(title));
+            text.push_str(&extras(file));
+            text.push_str(&section(root, header.sources, file)?);
+            text.push('\n');
+            text.push_str(&inits(file));
+        }
+        text.push_str(header.bottom);
+        crate::settle(&root.join(header.path), &text, check)?;
+        said.push(format!("{}: {} lines", header.path, text.lines().count()));
     }
-    text.push_str(include_str!("header/bottom.h"));
-    crate::settle(&root.join("include/tollbar.h"), &text, check)?;
-    Ok(format!("include/tollbar.h: {} lines", text.lines().count()))
+    Ok(said.join("\n"))
 }
 
 /// The macros of the version, from the library's own manifest.
@@ -50,14 +79,14 @@ fn fill(top: &str, root: &Path) -> Result<String, String> {
     Ok(top.replace("@MAJOR@", major).replace("@MINOR@", minor).replace("@PATCH@", patch))
 }
 
-fn section(root: &Path, file: &str) -> Result<String, String> {
+fn section(root: &Path, sources: &str, file: &str) -> Result<String, String> {
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml"))?;
     let mut out = Vec::new();
     cbindgen::Builder::new()
         .with_config(config)
-        .with_src(root.join(format!("src/ffi/{file}.rs")))
+        .with_src(root.join(format!("{sources}/{file}.rs")))
         .generate()
-        .map_err(|e| format!("src/ffi/{file}.rs: {e}"))?
+        .map_err(|e| format!("{sources}/{file}.rs: {e}"))?
         .write(&mut out);
     let text = String::from_utf8(out).map_err(|e| e.to_string())?;
     Ok(polish(&text))

@@ -1,4 +1,4 @@
-//! The symbols that a shared library exports, as `abi/symbols.txt` promises them.
+//! The symbols that a shared library exports, as `abi/tollbar.symbols` and `abi/tollbar-redis.symbols` promise them.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,6 +21,8 @@ pub fn run(root: &Path, library: &Path, check: bool) -> Result<String, String> {
         return Err(format!("{} exports {stranger}", library.display()));
     }
     let text = names.join("\n") + "\n";
-    crate::settle(&root.join("abi/symbols.txt"), &text, check)?;
+    let name = library.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.strip_prefix("lib"));
+    let name = name.ok_or_else(|| format!("{}: not a lib*.so", library.display()))?;
+    crate::settle(&root.join(format!("abi/{name}.symbols")), &text, check)?;
     Ok(format!("{} symbols, all tollbar_", names.len()))
 }

@@ -9,10 +9,10 @@ use peer::PerRequest;
 use server::Server;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tollbar::lease::{Circuit, Client, Node, Options};
-use tollbar::redis::Url;
-use tollbar::store::{RedisStore, Store};
 use tollbar::Policy;
+use tollbar_redis::lease::{Circuit, Client, Node, Options};
+use tollbar_redis::redis::Url;
+use tollbar_redis::store::{RedisStore, Store};
 
 /// More permits than a core can ask for, so that the limit refuses nothing.
 const POLICY: &str = "100000000/s burst 16000000";

@@ -21,7 +21,7 @@ mod floor_one;
 mod hashers;
 mod keyed;
 mod keys;
-#[path = "../../common/library.rs"]
+#[path = "../../../crates/tollbar/benches/common/library.rs"]
 mod library;
 mod limit;
 mod measure;

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tollbar"
+	"tollbar/redis"
 )
 
 // untilMore where others come between the decision and the peek, and where a peek does not say.
@@ -25,8 +26,8 @@ func TestUntilMore(t *testing.T) {
 		"one is missing":           {limit{}, 2, denied, 3 * time.Second},
 		"full":                     {limit{}, 1, full, tollbar.Forever},
 		"lends":                    {limit{lends: true}, 1, allowed, tollbar.Forever},
-		"a lease":                  {limit{Limit: Limit{Lease: new(tollbar.Lease)}}, 1, allowed, tollbar.Forever},
-		"a lease that refuses":     {limit{Limit: Limit{Lease: new(tollbar.Lease)}}, 5, denied, 3 * time.Second},
+		"a lease":                  {limit{Limit: Limit{Lease: new(redis.Lease)}}, 1, allowed, tollbar.Forever},
+		"a lease that refuses":     {limit{Limit: Limit{Lease: new(redis.Lease)}}, 5, denied, 3 * time.Second},
 	} {
 		c.limit.peek = func(key string, permits uint64) (tollbar.Decision, error) {
 			if key != "key" || permits != 2 {

@@ -30,6 +30,12 @@ import (
 	"tollbar"
 )
 
+// Lease is a limit that is shared with other machines, such as a [tollbar/redis.Lease].
+type Lease interface {
+	Check(key string, n uint64) (tollbar.Decision, error)
+	Policy() tollbar.Policy
+}
+
 // Limit is one limit that requests have to keep.
 type Limit struct {
 	// Name in the header fields: printable ASCII, not empty. It is quoted as need be.
@@ -38,7 +44,7 @@ type Limit struct {
 	Table *tollbar.Table
 	// Lease in place of a table: a limit that is shared with other machines. When all of its permits are there again only the
 	// store knows, so the header does not say. Requests with an empty key share the limit that is for all.
-	Lease *tollbar.Lease
+	Lease Lease
 	// Policy is the number of the table's policy. What the header says of it is what it was when the handler was made.
 	Policy uint32
 	// Key says whose request it is, and whether this limit is for it at all: with false it is not counted. Nil is

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tollbar"
+	"tollbar/redis"
 	"tollbar/tollhttp"
 )
 
@@ -269,7 +270,7 @@ func TestExemptRefusedAndFailed(t *testing.T) {
 
 func TestALease(t *testing.T) {
 	// Without a store a machine has its share: of a burst of 64 among 4 an eighth of 16.
-	lease, err := tollbar.NewLease("x", "60/min burst 64", tollbar.LeaseOptions{Nodes: 4, URL: "redis://127.0.0.1:1"})
+	lease, err := redis.NewLease("x", "60/min burst 64", redis.LeaseOptions{Nodes: 4, URL: "redis://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,19 @@ local function until_true(what, holds)
     error(what, 2)
 end
 
+local function has_redis()
+    local maps = assert(io.open("/proc/self/maps")):read("*a")
+    return maps:find("libtollbar-redis.so", 1, true) ~= nil
+end
+
+-- The first test, since nothing unloads a library.
+test("only a lease loads libtollbar-redis", function()
+    assert(tollbar.table("1/s", { capacity = 10 }):allow("key"))
+    equal(has_redis(), false)
+    lease():close()
+    equal(has_redis(), true)
+end)
+
 test("without a store it lives on its share", function()
     local one = lease()
     equal(taken(one, "ann", 40), 18, "an eighth of its share of the burst")

@@ -4,26 +4,36 @@ local values = require "tollbar.cdef"
 
 local core = {}
 
---- The library: TOLLBAR_LIBRARY if that is set; that of the checkout which this file lies in, if `make lib` has been run
--- there; else the one that is installed.
-local function load()
-    local named = os.getenv("TOLLBAR_LIBRARY")
-    if named and named ~= "" then
-        return ffi.load(named)
+local function environment(name)
+    local value = os.getenv(name)
+    return value ~= "" and value or nil
+end
+
+--- The library of that name ("libtollbar"): `path` if that is given; that of the checkout which this file lies in, if `make lib` has
+-- been run there; else the one that is installed.
+function core.load(name, path)
+    if path then
+        return ffi.load(path)
     end
     local here = debug.getinfo(1, "S").source:match("^@(.*)bindings/lua/tollbar/core%.lua$")
     if here then
-        local built = (here == "" and "./" or here) .. "build/libtollbar.so"
+        local built = (here == "" and "./" or here) .. "build/" .. name .. ".so"
         local file = io.open(built, "rb")
         if file then
             file:close()
             return ffi.load(built)
         end
     end
-    return ffi.load("libtollbar.so.1")
+    return ffi.load(name .. ".so.1")
 end
 
-local lib = load()
+--- TOLLBAR_REDIS_LIBRARY, or libtollbar-redis beside TOLLBAR_LIBRARY, for whichever is set.
+function core.redis_path()
+    local beside = environment("TOLLBAR_LIBRARY")
+    return environment("TOLLBAR_REDIS_LIBRARY") or beside and (beside:gsub("libtollbar(%.so[^/]*)$", "libtollbar-redis%1"))
+end
+
+local lib = core.load("libtollbar", environment("TOLLBAR_LIBRARY"))
 core.lib = lib
 -- A library of another ABI does not have this symbol.
 assert(lib.tollbar_abi_1 == 1)

@@ -1,8 +1,11 @@
---- Lease: one limit over many machines, through Redis or Valkey.
+--- Lease: one limit over many machines, through Redis or Valkey. Loaded when a lease is made, since it loads libtollbar-redis.
 local ffi = require "ffi"
 local core = require "tollbar.core"
+require "tollbar.cdef_redis"
 
-local lib = core.lib
+local lib = core.load("libtollbar-redis", core.redis_path())
+-- A library of another ABI does not have this symbol.
+assert(lib.tollbar_redis_abi_1 == 1)
 local count, text, answer, failure = core.count, core.text, core.answer, core.failure
 local ALLOWED = lib.TOLLBAR_ALLOWED
 
@@ -48,7 +51,7 @@ end
 local new_stats = core.struct("tollbar_lease_stats")
 local COUNTS = { "granted", "asked", "overdrawn", "rescued", "uncounted", "denied", "crowded", "opened", "owed" }
 
---- What has happened on this machine, by the names in tollbar.h. `circuit` is "closed" if the store answers, "open" if not,
+--- What has happened on this machine, by the names in tollbar_redis.h. `circuit` is "closed" if the store answers, "open" if not,
 -- "unknown" if nobody has reached it yet.
 function Lease:stats()
     local stats = new_stats()

@@ -18,7 +18,6 @@
 typedef struct {
     PyTypeObject *decision;
     PyTypeObject *table;
-    PyTypeObject *lease;
     /* tollbar._errors.policy_error and .call_error, which make the exceptions. */
     PyObject *policy_error;
     PyObject *call_error;
@@ -28,8 +27,6 @@ extern struct PyModuleDef core_module;
 extern PyType_Spec core_decision_spec;
 extern PyType_Spec core_limiter_spec;
 extern PyType_Spec core_table_spec;
-extern PyType_Spec core_lease_spec;
-extern PyType_Spec core_client_spec;
 
 /* The state of the module that `type`, or what it inherits from, was defined in. */
 core_state *core_state_of(PyTypeObject *type);
@@ -110,26 +107,18 @@ PyObject *core_table_validate(PyObject *self, PyObject *repair);
 PyObject *core_table_sync(PyObject *self, PyObject *unused);
 PyObject *core_table_copy_from(PyObject *self, PyObject *other);
 
-/* lease.c */
-
-/* The library's lease, and how many objects have it: counted under the GIL. */
+/* What tollbar._redis uses of this module: the capsule tollbar._core._api. */
 typedef struct {
-    tollbar_lease *handle;
-    Py_ssize_t users;
-} core_node;
+    PyObject *(*raise)(core_state *state, int32_t code, PyObject *path);
+    int (*spec_parse)(core_state *state, PyObject *text, tollbar_policy_spec *spec);
+    core_decision *(*decision_new)(PyTypeObject *type);
+    int (*bind)(const char *function, const char *const *names, Py_ssize_t required, Py_ssize_t positional, PyObject *const *args,
+                Py_ssize_t nargs, PyObject *keywords, PyObject **out);
+    int (*uint64)(PyObject *object, const char *what, uint64_t *out);
+    int (*key_get)(PyObject *object, core_key *key);
+} core_api;
 
-void core_node_release(core_node *node);
-
-typedef struct {
-    PyObject_HEAD
-    /* NULL once closed. */
-    core_node *node;
-    core_state *state;
-    PyTypeObject *decision;
-} core_lease;
-
-/* The handle, or NULL with an error if the lease is closed. */
-const tollbar_lease *core_lease_handle(PyObject *self);
+#define CORE_API "tollbar._core._api"
 
 /* A method's documentation, with the arguments where inspect.signature looks for them: "(key, cost=1, *, at=None)". */
 #define CORE_DOC(name, arguments, text) name arguments "\n--\n\n" text

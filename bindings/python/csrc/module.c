@@ -23,6 +23,10 @@ static PyMethodDef core_methods[] = {
     { NULL, NULL, 0, NULL },
 };
 
+static const core_api core_functions = {
+    core_raise, core_spec_parse, core_decision_new, core_bind, core_uint64, core_key_get,
+};
+
 static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec) {
     PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
     if (type != NULL && PyModule_AddType(module, type) != 0)
@@ -49,19 +53,23 @@ static int core_exec(PyObject *module) {
     state->decision = add_type(module, &core_decision_spec);
     PyTypeObject *limiter = add_type(module, &core_limiter_spec);
     state->table = add_type(module, &core_table_spec);
-    state->lease = add_type(module, &core_lease_spec);
-    PyTypeObject *client = add_type(module, &core_client_spec);
-    int missing = state->decision == NULL || limiter == NULL || state->table == NULL || state->lease == NULL || client == NULL;
+    int missing = state->decision == NULL || limiter == NULL || state->table == NULL;
     Py_XDECREF((PyObject *)limiter);
-    Py_XDECREF((PyObject *)client);
-    return missing ? -1 : PyModule_AddStringConstant(module, "version", tollbar_version_string());
+    if (missing)
+        return -1;
+    /* A capsule's pointer is to memory that may be written; nobody writes to this. */
+    PyObject *api = PyCapsule_New((void *)&core_functions, CORE_API, NULL);
+    if (api == NULL)
+        return -1;
+    int added = PyModule_AddObjectRef(module, "_api", api);
+    Py_DECREF(api);
+    return added != 0 ? -1 : PyModule_AddStringConstant(module, "version", tollbar_version_string());
 }
 
 static int core_traverse(PyObject *module, visitproc visit, void *arg) {
     core_state *state = PyModule_GetState(module);
     Py_VISIT(state->decision);
     Py_VISIT(state->table);
-    Py_VISIT(state->lease);
     Py_VISIT(state->policy_error);
     Py_VISIT(state->call_error);
     return 0;
@@ -71,7 +79,6 @@ static int core_clear(PyObject *module) {
     core_state *state = PyModule_GetState(module);
     Py_CLEAR(state->decision);
     Py_CLEAR(state->table);
-    Py_CLEAR(state->lease);
     Py_CLEAR(state->policy_error);
     Py_CLEAR(state->call_error);
     return 0;

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import tollbar
-from tollbar import _core, asgi, wsgi
+from tollbar import _core, _redis, asgi, wsgi
 
 HERE = Path(__file__).resolve().parent.parent
 INSTALLED = Path(tollbar.__file__).parent
@@ -60,8 +60,14 @@ def test_users_are_checked_by_its_types(tmp_path):
 
 
 def test_the_stub_has_what_the_extension_has():
-    stub = (HERE / "src" / "tollbar" / "_core.pyi").read_text()
-    for thing in (_core.Limiter, _core.Table, _core.Decision):
+    core, redis = ((HERE / "src" / "tollbar" / f"{name}.pyi").read_text() for name in ("_core", "_redis"))
+    for stub, thing in (
+        (core, _core.Limiter),
+        (core, _core.Table),
+        (core, _core.Decision),
+        (redis, _redis.Lease),
+        (redis, _redis.Client),
+    ):
         for name, value in vars(thing).items():
             if not name.startswith("__") and (callable(value) or inspect.isdatadescriptor(value)):
                 assert f"def {name}(" in stub, f"{thing.__name__}.{name}"
@@ -92,16 +98,21 @@ def test_signatures_can_be_inspected(name, thing):
 
 def test_signatures_are_those_of_the_stub():
     """Of each method of the extension: the names and defaults that it has are those that mypy checks users by."""
-    stub = ast.parse((HERE / "src" / "tollbar" / "_core.pyi").read_text())
     seen = 0
-    for node in stub.body:
+    extensions = {"_core": _core, "_redis": _redis}
+    nodes = [
+        (extension, node)
+        for name, extension in extensions.items()
+        for node in ast.parse((HERE / "src" / "tollbar" / f"{name}.pyi").read_text()).body
+    ]
+    for extension, node in nodes:
         for function in node.body if isinstance(node, ast.ClassDef) else ():
             if not isinstance(function, ast.FunctionDef) or function.decorator_list or function.name.startswith("__"):
                 continue
             arguments = function.args
             wanted = [a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs]
             defaults = [ast.literal_eval(d) for d in arguments.defaults + [d for d in arguments.kw_defaults if d]]
-            is_ = inspect.signature(getattr(getattr(_core, node.name), function.name)).parameters.values()
+            is_ = inspect.signature(getattr(getattr(extension, node.name), function.name)).parameters.values()
             assert [p.name for p in is_] == wanted, (node.name, function.name)
             assert [p.default for p in is_ if p.default is not p.empty] == defaults, (node.name, function.name)
             positional = {p.name for p in is_ if p.kind is p.POSITIONAL_ONLY} - {"self"}
@@ -110,18 +121,35 @@ def test_signatures_are_those_of_the_stub():
     assert seen > 35
 
 
-def test_the_extension_is_of_the_stable_abi_and_exports_only_its_start():
-    path = Path(_core.__file__)
+@pytest.mark.parametrize("extension", [_core, _redis])
+def test_an_extension_is_of_the_stable_abi_and_exports_only_its_start(extension):
+    path = Path(extension.__file__)
+    name = extension.__name__.rpartition(".")[2]
     if hasattr(sys, "_is_gil_enabled") and not sys._is_gil_enabled():
         pytest.skip("a free-threaded interpreter has no stable ABI")
-    assert path.name == "_core.abi3.so"
+    assert path.name == f"{name}.abi3.so"
     symbols = subprocess.run(["nm", "-D", "--defined-only", str(path)], capture_output=True, text=True, check=True)
-    assert [line.split()[-1] for line in symbols.stdout.splitlines()] == ["PyInit__core"]
+    assert [line.split()[-1] for line in symbols.stdout.splitlines()] == [f"PyInit_{name}"]
 
 
 def test_importing_it_imports_no_event_loop():
     done = run("-c", "import sys, tollbar; print('asyncio' in sys.modules, 'numpy' in sys.modules)")
     assert done.stdout == "False False\n", done.stderr
+
+
+def test_only_a_lease_loads_libtollbar_redis():
+    program = """
+import sys, tollbar
+from tollbar import asgi, wsgi
+wsgi.RateLimit(lambda environ, start: [], "1/s")
+tollbar.Table("1/s", 10).allow("key")
+assert {"Lease", "LeaseStats"} <= set(dir(tollbar)) and not hasattr(tollbar, "Leese")
+print("tollbar._redis" in sys.modules)
+tollbar.Lease
+print("tollbar._redis" in sys.modules)
+"""
+    done = run("-c", program)
+    assert done.stdout == "False\nTrue\n", done.stderr
 
 
 def test_the_licences_are_with_it():

@@ -1,9 +1,9 @@
 #!/bin/sh
-# The ABI that the header describes, against abi/tollbar.abi.
+# The ABI that a library's header describes, against abi/LIBRARY.abi. LIBRARY is tollbar or tollbar-redis.
 #
-#   abi.sh WORK            compares
-#   abi.sh WORK --write    writes abi/tollbar.abi anew: for additions, or a new ABI
-#   abi.sh WORK --prove    shows that the comparison fails where it must
+#   abi.sh LIBRARY WORK            compares
+#   abi.sh LIBRARY WORK --write    writes abi/LIBRARY.abi anew: for additions, or a new ABI
+#   abi.sh LIBRARY WORK --prove    shows that the comparison fails where it must
 #
 # Rust libraries carry no C types. What C programs are compiled against is the header, so it is the header
 # that is dumped: every function in it gets an empty body, and the debug information of that says what
@@ -11,29 +11,36 @@
 # `cargo xtask header --check` and `cargo xtask symbols --check`.
 set -eu
 root=$(cd "$(dirname "$0")/../../.." && pwd)
-work=$1 mode=${2:-}
-kept=$root/abi/tollbar.abi
+library=$1 work=$2/$1 mode=${3:-}
+kept=$root/abi/$library.abi
+name=$(echo "$library" | tr - _).h
+header=$root/include/$name
 mkdir -p "$work"
 
-# HEADER OUT: a library of that header's functions.
-library() {
+# HEADER OUT: a library of that header's functions. Those of the headers that it includes are other libraries'.
+build_from() {
+    : > "$work/others"
+    : > "$work/own"
+    gcc -E -nostdinc -I"$work" -I"$root/include" "$1" 2> "$work/cpp.err" |
+        awk -v header="\"$1\"" -v own="$work/own" -v others="$work/others" \
+            '/^# [0-9]+ "/ { mine = index($0, header); next } { print > (mine ? own : others) }'
     {
         echo '#include <stddef.h>'
         echo '#include <stdint.h>'
-        gcc -E -P -nostdinc -I"$work" "$1" 2> "$work/cpp.err" |
-            awk 'BEGIN { RS = ";"; ORS = "" }
-                /extern const uint32_t tollbar_abi_1/ { sub(/extern /, ""); print $0 " = 1;"; next }
-                /tollbar_[a-z_0-9]*\([^;]*\)[ \n]*$/ && !/typedef/ { print $0 " { __builtin_trap(); }"; next }
-                /[^ \n]/ { print $0 ";" }'
+        cat "$work/others"
+        awk 'BEGIN { RS = ";"; ORS = "" }
+            /extern const uint32_t tollbar_(redis_)?abi_1/ { sub(/extern /, ""); print $0 " = 1;"; next }
+            /tollbar_[a-z_0-9]*\([^;]*\)[ \n]*$/ && !/typedef/ { print $0 " { __builtin_trap(); }"; next }
+            /[^ \n]/ { print $0 ";" }' "$work/own"
     } > "$2.c"
-    gcc -std=c99 -g -gdwarf-4 -O0 -fPIC -shared -w -Wl,-soname,libtollbar.so.1 -o "$2" "$2.c"
+    gcc -std=c99 -g -gdwarf-4 -O0 -fPIC -shared -w -Wl,-soname,lib"$library".so.1 -o "$2" "$2.c"
 }
 
 dump() {
     abidw --no-corpus-path --no-comp-dir-path --no-show-locs --no-architecture --no-elf-needed \
         --type-id-style hash --out-file "$work/dump" "$1"
     # Where it was compiled is no part of it.
-    sed "s| path='[^']*'| path='include/tollbar.h'|" "$work/dump" > "$2"
+    sed "s| path='[^']*'| path='include/$name'|" "$work/dump" > "$2"
 }
 
 # LIBRARY: not a change, not even one that old programs would survive.
@@ -43,12 +50,12 @@ compare() {
 
 # SED-EXPRESSION: the comparison must fail with a header so changed.
 sees() {
-    sed "$1" "$root/include/tollbar.h" > "$work/changed.h"
-    if cmp -s "$root/include/tollbar.h" "$work/changed.h"; then
+    sed "$1" "$header" > "$work/changed.h"
+    if cmp -s "$header" "$work/changed.h"; then
         echo "nothing changed by $1"
         exit 1
     fi
-    library "$work/changed.h" "$work/changed.so"
+    build_from "$work/changed.h" "$work/changed.so"
     if compare "$work/changed.so"; then
         echo "unseen: $1"
         exit 1
@@ -58,33 +65,45 @@ sees() {
 # The system's headers are not ours to dump; without them only their names stay.
 : > "$work/stddef.h"
 : > "$work/stdint.h"
-library "$root/include/tollbar.h" "$work/libtollbar-abi.so"
+build_from "$header" "$work/header.so"
 
 # Every promised symbol got its body.
-nm -D --defined-only "$work/libtollbar-abi.so" | awk '{ print $3 }' | sort | diff - "$root/abi/symbols.txt"
+nm -D --defined-only "$work/header.so" | awk '{ print $3 }' | sort | diff - "$root/abi/$library.symbols"
 
 case $mode in
 --write)
-    dump "$work/libtollbar-abi.so" "$kept"
+    dump "$work/header.so" "$kept"
     ;;
 --prove)
-    compare "$work/libtollbar-abi.so"
-    sees 's/uint32_t cold;/uint64_t cold;/'
-    sees 's/uint64_t remaining;/int64_t remaining;/'
-    sees 's/uint64_t slack;/uint64_t slack; uint64_t more;/'
-    sees 's/uint32_t clock;$/uint32_t clock2;/'
-    sees 's/uint64_t most,/uint32_t most,/'
-    sees 's/^int32_t tollbar_clock_is_counter/int64_t tollbar_clock_is_counter/'
-    sees 's/uint32_t missing_key;/uint64_t missing_key;/'
-    sees 's/uint64_t backward_steps;$/& uint64_t more;/'
-    sees 's/uint32_t reserved;$/&\n    uint32_t more;/'
-    sees 's/int32_t tollbar_table_sync(/int64_t tollbar_table_sync(/'
-    sees 's/tollbar_table_now(/tollbar_table_time(/'
-    sees 's/tollbar_cell_reset(/tollbar_cell_renew(/'
-    sees 's/^void tollbar_policy_free(tollbar_policy \*policy);/&\nvoid tollbar_policy_more(void);/'
+    compare "$work/header.so"
+    case $library in
+    tollbar)
+        sees 's/uint32_t cold;/uint64_t cold;/'
+        sees 's/uint64_t remaining;/int64_t remaining;/'
+        sees 's/uint64_t slack;/uint64_t slack; uint64_t more;/'
+        sees 's/uint32_t clock;$/uint32_t clock2;/'
+        sees 's/uint64_t most,/uint32_t most,/'
+        sees 's/^int32_t tollbar_clock_is_counter/int64_t tollbar_clock_is_counter/'
+        sees 's/uint32_t missing_key;/uint64_t missing_key;/'
+        sees 's/uint64_t backward_steps;$/& uint64_t more;/'
+        sees 's/uint32_t reserved;$/&\n    uint32_t more;/'
+        sees 's/int32_t tollbar_table_sync(/int64_t tollbar_table_sync(/'
+        sees 's/tollbar_table_now(/tollbar_table_time(/'
+        sees 's/tollbar_cell_reset(/tollbar_cell_renew(/'
+        sees 's/^void tollbar_policy_free(tollbar_policy \*policy);/&\nvoid tollbar_policy_more(void);/'
+        ;;
+    tollbar-redis)
+        sees 's/uint64_t life_ns;/int64_t life_ns;/'
+        sees 's/uint32_t nodes;/uint32_t machines;/'
+        sees 's/uint64_t owed;/& uint64_t more;/'
+        sees 's/uint32_t timeout_ms)/uint64_t timeout_ms)/'
+        sees 's/tollbar_lease_now(/tollbar_lease_time(/'
+        sees 's/^void tollbar_lease_free(tollbar_lease \*lease);/&\nvoid tollbar_lease_more(void);/'
+        ;;
+    esac
     ;;
 *)
-    if ! compare "$work/libtollbar-abi.so"; then
+    if ! compare "$work/header.so"; then
         cat "$work/diff"
         exit 1
     fi

@@ -1,56 +1,80 @@
 # shellcheck shell=sh
 # What the built libraries are made of, and what they get along with. Sourced.
 
-# The stripped shared library may have this many bytes: why, is in docs/decisions/0003-small-artefacts.md.
-size_limit=290816
-# The oldest C library that it runs with.
+# LIBRARY: the bytes that its stripped shared library may have: why, is in docs/decisions/0003-small-artefacts.md.
+size_limit_of() {
+    case $1 in
+    tollbar) echo 208896 ;;
+    tollbar-redis) echo 167936 ;;
+    esac
+}
+# The oldest C library that they run with.
 glibc_limit=2.17
 
-# The tools are those of the machine that the libraries are for: $1, or this machine's.
+# LIBRARY [NM]: the tools are those of the machine that the library is for, or this machine's.
 no_panic_symbol() {
-    "${1:-nm}" -a "$build/libtollbar-named.so" > "$work/names" || return 1
+    "${2:-nm}" -a "$build/lib$1-named.so" > "$work/names" || return 1
     # A stripped library would pass for nothing.
-    grep -q tollbar_limiter_check "$work/names" || return 1
+    grep -q "$(tail -n 1 "$root/abi/$1.symbols")" "$work/names" || return 1
     ! grep -i panic "$work/names"
 }
 
+# LIBRARY
 needs_libc_only() {
-    readelf -d "$build/libtollbar.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' > "$work/needed" || return 1
+    readelf -d "$build/lib$1.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' > "$work/needed" || return 1
     cat "$work/needed"
     [ "$(cat "$work/needed")" = libc.so.6 ]
 }
 
 # The system's resolver waits for name servers: a tick that called it would, too.
 asks_no_resolver() {
-    readelf -W --dyn-syms "$build/libtollbar.so" > "$work/dynamic" || return 1
+    readelf -W --dyn-syms "$build/libtollbar-redis.so" > "$work/dynamic" || return 1
     # A list without the library's own calls would pass for nothing.
     grep -q ' connect@' "$work/dynamic" || return 1
     ! grep -E ' (getaddrinfo|gethostbyname|res_n?query|res_n?search)' "$work/dynamic"
 }
 
-has_soname() {
-    readelf -d "$build/libtollbar.so" | grep -F 'soname: [libtollbar.so.1]'
+# Without Redis there is no network.
+has_no_sockets() {
+    readelf -W --dyn-syms "$build/libtollbar.so" > "$work/dynamic" || return 1
+    # A list without the library's own calls would pass for nothing.
+    grep -q ' mmap' "$work/dynamic" || return 1
+    ! grep -E ' (socket|connect|send|recv|poll|getaddrinfo)[a-z0-9]*(@|$)' "$work/dynamic"
 }
 
+# LIBRARY
+has_soname() {
+    readelf -d "$build/lib$1.so" | grep -F "soname: [lib$1.so.1]"
+}
+
+# LIBRARY
 old_glibc_will_do() {
-    highest=$(readelf -W --dyn-syms "$build/libtollbar.so" | sed -n 's/.*@GLIBC_\([0-9.]*\).*/\1/p' | sort -Vu | tail -n 1)
+    highest=$(readelf -W --dyn-syms "$build/lib$1.so" | sed -n 's/.*@GLIBC_\([0-9.]*\).*/\1/p' | sort -Vu | tail -n 1)
     echo "needs ${highest:-none}, may need $glibc_limit"
     [ -n "$highest" ] && [ "$(printf '%s\n%s\n' "$highest" $glibc_limit | sort -V | tail -n 1)" = $glibc_limit ]
 }
 
+# LIBRARY [STRIP]
 is_small() {
-    "${1:-strip}" -o "$work/stripped.so" "$build/libtollbar.so" || return 1
+    "${2:-strip}" -o "$work/stripped.so" "$build/lib$1.so" || return 1
     size=$(wc -c < "$work/stripped.so")
+    size_limit=$(size_limit_of "$1")
     # A gap of up to a page is between what may be written and what may not: of 64 KiB where pages may be as large.
-    readelf -lW "$build/libtollbar.so" | grep -q 'LOAD.* 0x10000$' && size_limit=$((size_limit + 65536 - 4096))
+    readelf -lW "$build/lib$1.so" | grep -q 'LOAD.* 0x10000$' && size_limit=$((size_limit + 65536 - 4096))
     echo "$size bytes, may have $size_limit"
-    [ "$size" -le $size_limit ]
+    [ "$size" -le "$size_limit" ]
 }
 
-# Every symbol of the archive but ours is local, so that it can be linked beside anything.
+# LIBRARY: every symbol of the archive but ours is local, so that it can be linked beside anything.
 archive_defines_ours_only() {
-    nm -g --defined-only "$build/libtollbar.a" | awk 'NF == 3 { print $3 }' | sort > "$work/defined" || return 1
-    diff "$work/defined" "$root/abi/symbols.txt"
+    nm -g --defined-only "$build/lib$1.a" | awk 'NF == 3 { print $3 }' | sort > "$work/defined" || return 1
+    diff "$work/defined" "$root/abi/$1.symbols"
+}
+
+# LIBRARIES...: a program that uses both, and looks whether they agree.
+links_both() {
+    # shellcheck disable=SC2086
+    gcc $c99 -o "$work/both" "$here/both.c" "$@" -lpthread && "$work/both"
 }
 
 links_static_with_musl() {
@@ -84,21 +108,30 @@ links_beside_rust() {
 }
 
 artefacts() {
-    check "no symbol of a panic in libtollbar-named.so" no_panic_symbol
-    measure "libtollbar.so needs libc only" needs_libc_only
-    check "libtollbar.so does not call the system's resolver" asks_no_resolver
-    check "libtollbar.so has its soname" has_soname
-    measure "libtollbar.so runs with an old glibc" old_glibc_will_do
-    measure "libtollbar.so is small" is_small
-    measure "exported symbols are those of abi/symbols.txt" in_root cargo xtask symbols "$build/libtollbar.so" --check
-    measure "include/tollbar.h is what src/ffi says" in_root cargo xtask header --check
-    check "libtollbar.a defines tollbar_ symbols only" archive_defines_ours_only
-    check "abi/tollbar.abi and abi/symbols.txt are what the header declares" "$here/sh/abi.sh" "$work/abi"
-    check "the comparison sees a changed field, signature, symbol" "$here/sh/abi.sh" "$work/abi" --prove
+    for library in tollbar tollbar-redis; do
+        check "no symbol of a panic in lib$library-named.so" no_panic_symbol $library
+        measure "lib$library.so needs libc only" needs_libc_only $library
+        check "lib$library.so has its soname" has_soname $library
+        measure "lib$library.so runs with an old glibc" old_glibc_will_do $library
+        measure "lib$library.so is small" is_small $library
+        measure "exported symbols are those of abi/$library.symbols" in_root cargo xtask symbols "$build/lib$library.so" --check
+        check "lib$library.a defines its own symbols only" archive_defines_ours_only $library
+        check "abi/$library.abi and abi/$library.symbols are what the header declares" "$here/sh/abi.sh" $library "$work/abi"
+        check "$library: the comparison sees a changed field, signature, symbol" "$here/sh/abi.sh" $library "$work/abi" --prove
+    done
+    check "libtollbar.so has no network" has_no_sockets
+    check "libtollbar-redis.so does not call the system's resolver" asks_no_resolver
+    measure "the headers are what the sources say" in_root cargo xtask header --check
     check "links statically with musl" links_static_with_musl
     check "build: a Rust library with std" neighbour
     check "links before a Rust library with std" links_beside_rust "$build/libtollbar.a" "$work/libneighbour.a"
     check "links after a Rust library with std" links_beside_rust "$work/libneighbour.a" "$build/libtollbar.a"
+    one=$build/libtollbar.a two=$build/libtollbar-redis.a
+    check "both archives in one program" links_both "$one" "$two"
+    check "both archives in one program, the other way round" links_both "$two" "$one"
+    check "both shared libraries in one program" links_both -L"$build" -ltollbar -ltollbar-redis "-Wl,-rpath,$build"
+    check "the one shared, the other static" links_both "$two" -L"$build" -ltollbar "-Wl,-rpath,$build"
+    check "the one static, the other shared" links_both "$one" -L"$build" -ltollbar-redis "-Wl,-rpath,$build"
 }
 
 in_root() {

@@ -7,16 +7,20 @@ knows() {
     echo 'int main(void) { return 0; }' | "$1" -x "$2" "-std=$3" -fsyntax-only - > /dev/null 2>&1
 }
 
-# COMPILER LANGUAGE STANDARD: the header alone, twice, and in two units of a program that is run.
+# COMPILER LANGUAGE STANDARD: each header alone, twice, and in two units of a program that is run.
+headers_in() {
+    header_in "$1 -x $2 -std=$3" header.c libtollbar.a && header_in "$1 -x $2 -std=$3" header_redis.c libtollbar-redis.a
+}
+
+# COMPILER-AND-FLAGS SOURCE ARCHIVE
 header_in() {
-    # shellcheck disable=SC2086
-    set -- "$1 -x $2 -std=$3 $strict -I$root/include"
+    compile="$1 $strict -I$root/include"
     rm -f "$work/a.o" "$work/b.o" "$work/header"
-    $1 -fsyntax-only "$here/header.c" || return 1
-    $1 -DTWICE -fsyntax-only "$here/header.c" || return 1
-    $1 -DLINKED -c -o "$work/a.o" "$here/header.c" || return 1
-    $1 -DSECOND -c -o "$work/b.o" "$here/header.c" || return 1
-    ${1%% *} -o "$work/header" "$work/a.o" "$work/b.o" "$build/libtollbar.a" || return 1
+    $compile -fsyntax-only "$here/$2" || return 1
+    $compile -DTWICE -fsyntax-only "$here/$2" || return 1
+    $compile -DLINKED -c -o "$work/a.o" "$here/$2" || return 1
+    $compile -DSECOND -c -o "$work/b.o" "$here/$2" || return 1
+    ${1%% *} -o "$work/header" "$work/a.o" "$work/b.o" "$build/$3" || return 1
     "$work/header"
 }
 
@@ -33,10 +37,10 @@ header_matrix() {
                 echo "      ($compiler does not know $standard)"
                 continue
             fi
-            check "header: $compiler -std=$standard, alone, twice, in two units" \
-                header_in $compiler $language $standard
-            combinations=$((combinations + 3))
+            check "headers: $compiler -std=$standard, alone, twice, in two units" \
+                headers_in $compiler $language $standard
+            combinations=$((combinations + 6))
         done
     done
-    echo "      $combinations combinations of compiler, standard and use"
+    echo "      $combinations combinations of header, compiler, standard and use"
 }

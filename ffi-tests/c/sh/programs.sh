@@ -1,10 +1,12 @@
 # shellcheck shell=sh
 # The tests against the libraries as they are installed, with and without valgrind. Sourced.
 tests="first_call_test status_test policy_text_test policy_spec_test arguments_test cell_test limiter_test limiter_counts_test end_of_time_test vectors_test wait_test fork_test striped_test hot_keys_test
-table_test table_counts_test table_arguments_test table_file_test table_trust_test table_fork_test table_transfer_test prefix_test
-lease_test lease_arguments_test lease_redis_test lease_fork_test"
+table_test table_counts_test table_arguments_test table_file_test table_trust_test table_fork_test table_transfer_test prefix_test"
+# Those of tollbar_redis.h, which are linked with both libraries.
+redis_tests="lease_test lease_arguments_test lease_redis_test lease_fork_test"
 # Programs of threads, which print TAP by themselves.
-threaded="threads lease_threads"
+threaded="threads"
+redis_threaded="lease_threads"
 c99="-std=c99 -g $strict -I$root/include -DVECTORS=\"$root/tests/vectors/decisions.json\""
 
 # The library's own calls of these come to the test, which the linker can do for an archive only.
@@ -18,24 +20,31 @@ compile_alloc() {
         "$build/libtollbar.a" -lcmocka $wrapped
 }
 
-# DIRECTORY COMPILER-AND-FLAGS LIBRARIES...: all the test programs.
+# DIRECTORY COMPILER-AND-FLAGS TOLLBAR TOLLBAR-REDIS: all the test programs, with the linker's words for each library.
 compile_tests() {
     into=$work/$1 compiler=$2
-    shift 2
     mkdir -p "$into"
     # shellcheck disable=SC2086
     for t in $tests; do
-        $compiler $c99 -o "$into/$t" "$here/$t.c" "$here/test.c" "$here/lease.c" "$here/redis.c" "$here/vectors.c" "$@" -lcmocka -lpthread || return 1
+        $compiler $c99 -o "$into/$t" "$here/$t.c" "$here/test.c" "$here/vectors.c" $3 -lcmocka -lpthread || return 1
+    done
+    # shellcheck disable=SC2086
+    for t in $redis_tests; do
+        $compiler $c99 -o "$into/$t" "$here/$t.c" "$here/test.c" "$here/lease.c" "$here/redis.c" $4 $3 -lcmocka -lpthread || return 1
     done
     # shellcheck disable=SC2086
     for t in $threaded; do
-        $compiler $c99 -o "$into/$t" "$here/$t.c" "$here/redis.c" "$@" -lpthread || return 1
+        $compiler $c99 -o "$into/$t" "$here/$t.c" $3 -lpthread || return 1
+    done
+    # shellcheck disable=SC2086
+    for t in $redis_threaded; do
+        $compiler $c99 -o "$into/$t" "$here/$t.c" "$here/redis.c" $4 $3 -lpthread || return 1
     done
 }
 
 # NAME DIRECTORY
 run_threaded() {
-    for t in $threaded; do
+    for t in $threaded $redis_threaded; do
         suite "$1: $t" "$work/$2/$t"
     done
 }
@@ -44,16 +53,17 @@ run_threaded() {
 run_tests() {
     run_name=$1 from=$work/$2
     shift 2
-    for t in $tests; do
+    for t in $tests $redis_tests; do
         suite "$run_name: $t" "$@" "$from/$t"
     done
 }
 
 against_libraries() {
-    check "compile: gcc -O2, shared library" compile_tests so "gcc -O2" -L"$build" -ltollbar "-Wl,-rpath,$build"
+    check "compile: gcc -O2, shared library" \
+        compile_tests so "gcc -O2" "-L$build -ltollbar -Wl,-rpath,$build" "-L$build -ltollbar-redis"
     run_tests "libtollbar.so" so
     run_threaded "libtollbar.so" so
-    check "compile: clang -O0, archive" compile_tests a "clang -O0" "$build/libtollbar.a"
+    check "compile: clang -O0, archive" compile_tests a "clang -O0" "$build/libtollbar.a" "$build/libtollbar-redis.a"
     run_tests "libtollbar.a" a
     run_threaded "libtollbar.a" a
     check "compile: allocations, archive" compile_alloc a "gcc -O2"

@@ -2,30 +2,30 @@
 # The tests under the compilers' sanitizers. Sourced.
 target=x86_64-unknown-linux-gnu
 
-# SANITIZER: the library instrumented, with std, as $work/$1.a. The flag that lets a stable compiler do
+# SANITIZER: both libraries in one archive, instrumented, with std, as $work/$1.a. The flag that lets a stable compiler do
 # so is meant for its own build, and is used for nothing that is shipped.
 instrumented_library() {
     (
         cd "$root" &&
             RUSTC_BOOTSTRAP=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=1 \
                 RUSTFLAGS="-Zsanitizer=$1 -Cunsafe-allow-abi-mismatch=sanitizer" \
-                cargo rustc --quiet --release --lib --crate-type staticlib --features capi \
+                cargo rustc --quiet --package tollbar-redis-c --release --lib --crate-type staticlib --features std \
                 --target $target --target-dir "$build/cargo-$1"
     ) || return 1
-    cp "$build/cargo-$1/$target/release/libtollbar.a" "$work/$1.a"
+    cp "$build/cargo-$1/$target/release/libtollbar_redis_c.a" "$work/$1.a"
 }
 
 # The C side instrumented against the archive as it is shipped, then both sides. In the first, what the
 # library reads and writes through libc (memcpy, strlen) and all of its heap blocks are watched.
 under_address_sanitizer() {
     asan="-O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
-    check "compile: gcc address,undefined, archive" compile_tests asan "gcc $asan" "$build/libtollbar.a"
+    check "compile: gcc address,undefined, archive" compile_tests asan "gcc $asan" "$build/libtollbar.a" "$build/libtollbar-redis.a"
     run_tests "address,undefined of C" asan
     check "compile: allocations, address,undefined" compile_alloc asan "gcc $asan"
     suite "address,undefined of C: alloc_test" "$work/asan/alloc_test"
     check "build: library with address sanitizer" instrumented_library address
     check "compile: gcc address,undefined, instrumented library" \
-        compile_tests asan-both "gcc $asan" "$work/address.a" -ldl -lm
+        compile_tests asan-both "gcc $asan" "$work/address.a -ldl -lm" ""
     run_tests "address of both sides" asan-both
 }
 
@@ -54,7 +54,7 @@ under_thread_sanitizer() {
     check "build: library with thread sanitizer" instrumented_library thread
     check "thread sanitizer reports a planted race" sees_planted_race
     # shellcheck disable=SC2154
-    for t in $threaded; do
+    for t in $threaded $redis_threaded; do
         check "compile: $t, both sides with thread sanitizer" link_threads "$t" -DNO_RACE
         suite "thread sanitizer of both sides: $t" setarch -R "$work/$t-tsan"
     done

@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# tollbar.hpp in every standard and compiler it promises, what must not compile, and that it has all of C. Sourced.
+# tollbar.hpp and tollbar_redis.hpp in every standard and compiler it promises, what must not compile, and that it has all of C. Sourced.
 cpp_strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Wold-style-cast -Werror"
 
 # COMPILER STANDARD HEADERS...: each alone and twice, the first without exceptions and run-time types, too.
@@ -16,7 +16,7 @@ compiles_alone() {
 links_twice() {
     # shellcheck disable=SC2086
     set -- "$1 -std=$2 $cpp_strict -I$root/include"
-    printf '#include "tollbar.hpp"\nint second() { return tollbar::limiter("1/h").check() ? 0 : 1; }\n' > "$work/second.cpp"
+    printf '#include "tollbar_redis.hpp"\nint second() { return tollbar::limiter("1/h").check() ? 0 : 1; }\n' > "$work/second.cpp"
     $1 -c -o "$work/second.o" "$work/second.cpp" || return 1
     printf '#include "tollbar.hpp"\nint second();\nint main() { return tollbar::limiter("1/h").check() ? second() : 1; }\n' > "$work/first.cpp"
     $1 -o "$work/twice" "$work/first.cpp" "$work/second.o" "$build/libtollbar.a" && "$work/twice"
@@ -43,19 +43,19 @@ says_what_it_needs() {
     sed -n 's/.*error: //p' "$work/old" | head -n 1 | grep 'needs C++17'
 }
 
-# Each error of tollbar.h is an errc.
+# Each error of the headers is an errc.
 has_every_error() {
-    grep -o 'TOLLBAR_E_[A-Z_]*' "$root/include/tollbar.h" | sort -u > "$work/errors"
+    grep -o 'TOLLBAR_E_[A-Z_]*' -h "$root/include/tollbar.h" "$root/include/tollbar_redis.h" | sort -u > "$work/errors"
     grep -o '= TOLLBAR_E_[A-Z_]*' "$root/include/tollbar/error.hpp" | sed 's/= //' | sort -u > "$work/errcs"
     # One is spoken of in the documentation of an accessor only: what it returns for numbers that are no errors.
     grep -vx 'TOLLBAR_E_UNKNOWN' "$work/errors" | diff - "$work/errcs"
 }
 
-# Each function of abi/symbols.txt is called, but for three that read a text and make something in one step, since texts of
+# Each function of abi/*.symbols is called, but for three that read a text and make something in one step, since texts of
 # C++ may have no NUL at the end, and for tollbar_table_set_policy, which is tollbar_table_set_policy_keeping with its default.
 has_every_function() {
     cat "$root"/include/tollbar/*.hpp | grep -o 'tollbar_[a-z_0-9]*' | sort -u > "$work/called"
-    for name in $(cat "$root/abi/symbols.txt"); do
+    for name in $(cat "$root"/abi/*.symbols); do
         case $name in tollbar_policy_from_text | tollbar_limiter_from_text | tollbar_striped_from_text | tollbar_table_set_policy) continue ;; esac
         grep -qx "$name" "$work/called" || echo "$name"
     done > "$work/uncalled"
@@ -66,15 +66,15 @@ has_every_function() {
 cpp_header() {
     for compiler in g++ clang++; do
         for standard in c++17 c++20 c++2b; do
-            check "header: $compiler -std=$standard, alone, twice, without exceptions" compiles_alone $compiler $standard tollbar.hpp
+            check "header: $compiler -std=$standard, alone, twice, without exceptions" compiles_alone $compiler $standard tollbar_redis.hpp tollbar.hpp
             check "header: $compiler -std=$standard, in two units" links_twice $compiler $standard
         done
     done
     # shellcheck disable=SC2046
     check "header: each of its parts" compiles_alone g++ c++17 $(cd "$root/include" && echo tollbar/*.hpp)
     check "header: C++14 is told what is needed" says_what_it_needs
-    check "header: every error of tollbar.h" has_every_error
-    check "header: every function of tollbar.h" has_every_function
+    check "header: every error of C" has_every_error
+    check "header: every function of C" has_every_function
     check "refused: a verdict that nobody looks at" refused 'l.check(); // if (l.check()) return;'
     check "refused: a verdict as a number" refused 'int i = l.check(); (void)i; // int i = l.check().get(); (void)i;'
     check "refused: a result that nobody looks at" refused 't.try_sync(); // if (t.try_sync()) return;'

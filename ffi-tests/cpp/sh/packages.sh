@@ -25,10 +25,10 @@ through_pkg_config() {
     g++ -std=c++17 ${2:-} -o "$work/installed" "$here/example.cpp" $flags && LD_LIBRARY_PATH=$1/lib "$work/installed"
 }
 
-# PROGRAM shared|static: it runs, and has or has not the library in it.
+# PROGRAM shared|static [LIBRARY]: it runs, and has or has not the library in it.
 is_linked() {
     "$1" || return 1
-    if readelf -d "$1" | grep -q 'libtollbar.so.1'; then [ "$2" = shared ]; else [ "$2" = static ]; fi
+    if readelf -d "$1" | grep -q "lib${3:-tollbar}.so.1"; then [ "$2" = shared ]; else [ "$2" = static ]; fi
 }
 
 # PROJECT DIRECTORY DEFAULT-LIBRARY CMAKE-FLAGS...: configures, builds and runs its programs.
@@ -38,6 +38,10 @@ cmake_project() {
     rm -rf "$into"
     cmake -S "$here/cmake/$project" -B "$into" "$@" && cmake --build "$into" || return 1
     is_linked "$into/with_shared" shared && is_linked "$into/with_static" static && is_linked "$into/with_tollbar" "$usual" || return 1
+    for library in tollbar tollbar-redis; do
+        is_linked "$into/both_with_shared" shared $library && is_linked "$into/both_with_static" static $library &&
+            is_linked "$into/both" "$usual" $library || return 1
+    done
     [ "$project" != find ] || is_linked "$into/in_c" "$usual"
 }
 
@@ -64,8 +68,11 @@ knows_versions() {
     ! finds_version "COMPONENTS wings" "$1" && grep -q 'no component wings' "$work/version/log"
 }
 
-# PREFIX: a file that has gone is missed by CMake, not by the linker.
+# PREFIX: a file that has gone is missed by CMake, not by the linker; libtollbar-redis's by those that ask for it.
 misses_a_file() {
+    rm "$1/lib/libtollbar-redis.a"
+    finds_version "" "$1" || return 1
+    ! finds_version "COMPONENTS redis" "$1" && grep -q 'libtollbar-redis.a is missing' "$work/version/log" || return 1
     rm "$1/lib/libtollbar.a"
     ! finds_version "" "$1" && grep -q 'libtollbar.a is missing' "$work/version/log"
 }
@@ -77,15 +84,17 @@ cmake_installs() {
     DESTDIR=$work/stage cmake --install "$work/own" --prefix /opt/tollbar || return 1
     stage=$work/stage/opt/tollbar
     diff -r "$root/include" "$stage/include" || return 1
-    grep -x 'libdir=/opt/tollbar/lib/some-linux' "$stage/lib/some-linux/pkgconfig/tollbar.pc" || return 1
-    cmp "$stage/lib/some-linux/libtollbar.so.1" "$work/own/lib/libtollbar.so" || return 1
+    for library in tollbar tollbar-redis; do
+        grep -x 'libdir=/opt/tollbar/lib/some-linux' "$stage/lib/some-linux/pkgconfig/$library.pc" || return 1
+        cmp "$stage/lib/some-linux/lib$library.so.1" "$work/own/lib/lib$library.so" || return 1
+    done
     cmake_project find staged static -Dtollbar_DIR="$stage/lib/some-linux/cmake/tollbar"
 }
 
 # A source that changes is a reason for CMake to build anew: each that is compiled in is one of its dependencies.
 cmake_knows_its_sources() {
     cmake -S "$root" -B "$work/knows" -G 'Unix Makefiles' || return 1
-    find "$root/src" -name '*.rs' -o -name '*.lua' | while read -r source; do
+    find "$root"/crates/*/src -name '*.rs' -o -name '*.lua' | while read -r source; do
         grep -qF "$source" "$work/knows/CMakeFiles/tollbar_libraries.dir/build.make" || { echo "not known: $source" && return 1; }
     done
 }

@@ -17,6 +17,6 @@ fn main() {
     let table = Table::private(&Options::new(100), &[policy]).expect("memory");
     assert_eq!((0..9).filter(|_| table.admit(PolicyId::FIRST, b"key", 1) == Verdict::Allowed).count(), 2);
     #[cfg(feature = "redis")]
-    assert!(tollbar::redis::Url::parse("redis://127.0.0.1:6379/0").is_ok());
+    assert!(tollbar_redis::redis::Url::parse("redis://127.0.0.1:6379/0").is_ok());
     println!("decided");
 }

@@ -1,7 +1,7 @@
 /* tollbar.h: rate limiting in nanoseconds, exact and lock-free.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
- * Written by `cargo xtask header` from src/ffi; changes belong there.
+ * Written by `cargo xtask header` from crates/tollbar-c/src; changes belong there.
  *
  * A limiter decides whether a request may pass:
  *

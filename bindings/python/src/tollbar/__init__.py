@@ -12,15 +12,32 @@
     if not lease.allow(): ...
 """
 
+from typing import TYPE_CHECKING
+
 from . import _core
 from ._core import Decision
 from ._errors import Error, LeaseError, PolicyError, TableError
-from .lease import Lease, LeaseStats
 from .limiter import Counts, Limiter
 from .policy import Policy
 from .table import Health, Stats, Table
 
+if TYPE_CHECKING:
+    from .lease import Lease, LeaseStats
+
 __version__ = _core.version
+
+
+def __getattr__(name: str) -> object:
+    # Only programs with a lease load libtollbar-redis, which is in tollbar._redis.
+    if name not in ("Lease", "LeaseStats"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import lease
+
+    return getattr(lease, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def address_key(text: str, ipv4_bits: int = 32, ipv6_bits: int = 64) -> bytes:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Container, Iterable
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Address
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, Union
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeGuard, TypeVar, Union, cast
 
 from . import address_key
 from ._core import Decision, key_bytes
 from ._errors import TableError
-from .lease import Lease
 from .policy import Policy
 from .table import Table
 
 if TYPE_CHECKING:
     from ._core import Key
+    from .lease import Lease
 
 Request = TypeVar("Request")
 Exempt = Union["Container[Key]", "Iterable[Key | IPv4Address | IPv6Address]"]
@@ -107,6 +108,12 @@ PASSES = Answer(None, [])
 TOO_MANY = HTTPStatus.TOO_MANY_REQUESTS
 
 
+def _is_lease(thing: object) -> TypeGuard[Lease]:
+    # As long as tollbar.lease, which loads libtollbar-redis, has not been imported there is none.
+    module = sys.modules.get(f"{__package__}.lease")
+    return module is not None and isinstance(thing, module.Lease)
+
+
 class Gate(Generic[Request]):
     """Decides on requests, and says what it decided in headers."""
 
@@ -123,7 +130,11 @@ class Gate(Generic[Request]):
         capacity: int = 100_000,
         headers: bool = True,
     ) -> None:
-        self.table = table if isinstance(table, (Table, Lease)) else Table(table, capacity)
+        self.table: Table | Lease
+        if isinstance(table, Table) or _is_lease(table):
+            self.table = table
+        else:
+            self.table = Table(cast("str | Policy", table), capacity)
         self.key = key
         self.policy = policy
         self.cost = cost
@@ -144,7 +155,7 @@ class Gate(Generic[Request]):
         key = key_bytes(made)
         if (made in self.exempt) if self._exempt is None else key in self._exempt:
             return PASSES
-        if isinstance(self.table, Lease):
+        if not isinstance(self.table, Table):
             # Those without a key share the limit that is for all.
             decision = self.table.check(key, self.cost)
         elif key is not None:
@@ -166,7 +177,7 @@ class Gate(Generic[Request]):
 
     def quota(self) -> str:
         """So many permits in so many seconds; of a period that is no whole number of seconds, what comes to as much."""
-        text = self.table._policy if isinstance(self.table, Lease) else self.table._text(self.policy)
+        text = self.table._text(self.policy) if isinstance(self.table, Table) else self.table._policy
         # The policy may have been changed, here or in another process.
         if text != self._text:
             policy = Policy(text)
@@ -193,7 +204,7 @@ class Gate(Generic[Request]):
 
     def _until_more(self, key: bytes | None, decision: Decision) -> int | None:
         table = self.table
-        if isinstance(table, Lease):
+        if not isinstance(table, Table):
             # When there is more to take only the store knows; a refusal has its estimate.
             return None if decision else decision.retry_after_ns
         return until_more(self._terms, decision, self.cost, lambda permits: table.peek(key, permits, self.policy))

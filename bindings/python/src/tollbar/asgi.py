@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from ._http import PASSES, Exempt, Gate, client_key
-from .lease import Lease
 from .policy import Policy
 from .table import Table
 
 if TYPE_CHECKING:
     from ._core import Key
+    from .lease import Lease
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

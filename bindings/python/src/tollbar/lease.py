@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import NamedTuple
 
-from . import _core, _time
+from . import _redis, _time
 from .limiter import choice
 from .policy import Policy, _text
 
@@ -20,7 +20,7 @@ _MOST_MS = 2**32 - 1
 
 
 class LeaseStats(NamedTuple):
-    """What has happened on this machine, as in tollbar.h."""
+    """What has happened on this machine, as in tollbar_redis.h."""
 
     circuit: str
     granted: int
@@ -37,8 +37,8 @@ class LeaseStats(NamedTuple):
 class _Driver:
     """A client of the store, and the thread that drives it. It does not know its lease, which can so be forgotten."""
 
-    def __init__(self, lease: _core.Lease, url: str, listener: Callable[[int], object] | None, threaded: bool) -> None:
-        self.client = _core.Client(lease, url, listener)
+    def __init__(self, lease: _redis.Lease, url: str, listener: Callable[[int], object] | None, threaded: bool) -> None:
+        self.client = _redis.Client(lease, url, listener)
         self.threaded = threaded
         self.thread: threading.Thread | None = None
 
@@ -59,7 +59,7 @@ class _Driver:
 _open: weakref.WeakSet[Lease] = weakref.WeakSet()
 
 
-class Lease(_core.Lease):
+class Lease(_redis.Lease):
     """Lease("100/s burst 50", name="logins", nodes=4, url="redis://127.0.0.1"): one limit over four machines.
 
     A machine takes permits from the store some at a time and spends them by itself: no call waits for the store. It

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ._http import Exempt, Gate, client_key
-from .lease import Lease
 from .policy import Policy
 from .table import Table
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
     from ._core import Key
+    from .lease import Lease
 
 
 def by_client(environ: WSGIEnvironment) -> Key:

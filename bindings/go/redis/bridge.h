@@ -1,0 +1,83 @@
+/* What stands between Go and tollbar_redis.h. Handles cross as numbers and bytes as uint8_t *, as in ../bridge.h. */
+#ifndef TOLLBAR_GO_REDIS_BRIDGE_H
+#define TOLLBAR_GO_REDIS_BRIDGE_H
+
+/* What else can be missing is said by ../bridge.h. */
+#if !__has_include("tollbar_redis.h")
+#error "tollbar/redis: tollbar_redis.h is not where tollbar.h is; `make install` puts both there"
+#elif !defined(TOLLBAR_GO_INSTALLED) && !__has_include("../build/libtollbar-redis.a")
+#error "tollbar/redis: build/libtollbar-redis.a of the repository is not there; run `make lib`, or, in a copy outside it, build with -tags tollbar_installed"
+#endif
+
+#include "tollbar_redis.h"
+
+/* Refers to the symbol that a library of another ABI does not have. */
+static inline uint32_t go_abi(void) { return tollbar_redis_abi_1; }
+
+/* A text that libtollbar has accepted before. */
+static inline int32_t go_spec(const uint8_t *policy, size_t length, tollbar_policy_spec *out) {
+    return tollbar_policy_spec_parse((const char *)policy, length, out, NULL);
+}
+
+#define GO_LEASE(handle) ((const tollbar_lease *)(handle))
+
+/* Of this process alone: Go does not fork. */
+static inline int32_t go_lease_new(const uint8_t *name, size_t length, const tollbar_policy_spec *spec,
+                                   const tollbar_lease_options *options, uintptr_t *out) {
+    tollbar_lease *lease = NULL;
+    int32_t code = tollbar_lease_new((const char *)name, length, spec, options, &lease);
+    *out = (uintptr_t)lease;
+    return code;
+}
+static inline void go_lease_free(uintptr_t lease) { tollbar_lease_free((tollbar_lease *)lease); }
+static inline int32_t go_lease_check(uintptr_t lease, const uint8_t *key, size_t length, uint64_t cost,
+                                     tollbar_decision *out) {
+    return tollbar_lease_check(GO_LEASE(lease), key, length, cost, out);
+}
+static inline int32_t go_lease_check_at(uintptr_t lease, const uint8_t *key, size_t length, uint64_t now, uint64_t cost,
+                                        tollbar_decision *out) {
+    return tollbar_lease_check_at(GO_LEASE(lease), key, length, now, cost, out);
+}
+static inline int32_t go_lease_peek(uintptr_t lease, const uint8_t *key, size_t length, uint64_t cost,
+                                    tollbar_decision *out) {
+    return tollbar_lease_peek(GO_LEASE(lease), key, length, cost, out);
+}
+static inline uint64_t go_lease_now(uintptr_t lease) { return tollbar_lease_now(GO_LEASE(lease)); }
+static inline int32_t go_lease_stats(uintptr_t lease, tollbar_lease_stats *out) {
+    return tollbar_lease_get_stats(GO_LEASE(lease), out);
+}
+
+static inline int32_t go_client_new(uintptr_t lease, const uint8_t *url, size_t length, size_t *column, uintptr_t *out) {
+    tollbar_client *client = NULL;
+    int32_t code = tollbar_client_new(GO_LEASE(lease), (const char *)url, length, column, &client);
+    *out = (uintptr_t)client;
+    return code;
+}
+static inline void go_client_stop(uintptr_t client) { tollbar_client_stop((tollbar_client *)client); }
+static inline int32_t go_client_close(uintptr_t client, uint32_t patience) {
+    return tollbar_client_close((tollbar_client *)client, patience);
+}
+
+typedef struct go_change {
+    tollbar_client *client;
+    uint32_t circuit;
+    uint32_t changed;
+} go_change;
+
+static void go_changed(void *argument, uint32_t circuit) {
+    go_change *change = (go_change *)argument;
+    change->circuit = circuit;
+    change->changed = 1;
+    tollbar_client_stop(change->client);
+}
+/* Drives the client until it is stopped, or the store has come or gone: then *circuit says which and the answer is 1. Go is
+ * not called from here. */
+static inline int go_client_run(uintptr_t client, uint32_t *circuit) {
+    go_change change = { (tollbar_client *)client, 0, 0 };
+    if (tollbar_client_on_change(change.client, go_changed, &change) != 0 || tollbar_client_run(change.client) != 0)
+        return -1;
+    *circuit = change.circuit;
+    return (int)change.changed;
+}
+
+#endif

@@ -1,0 +1,9 @@
+//go:build tollbar_installed
+
+package redis
+
+// The libraries that `make install` has installed, found by pkg-config.
+
+// #cgo pkg-config: tollbar-redis
+// #cgo CFLAGS: -DTOLLBAR_GO_INSTALLED
+import "C"

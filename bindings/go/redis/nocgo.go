@@ -1,0 +1,6 @@
+//go:build !cgo
+
+package redis
+
+// This package calls a C library; tollbar, which says so, does, too.
+import _ "tollbar"

@@ -1,0 +1,211 @@
+/* Client: who asks the store for a lease. An object of its own, so that a thread that drives it does not keep the lease. */
+
+#include <string.h>
+
+#include "redis.h"
+
+typedef struct {
+    PyObject_HEAD
+    redis_node *node;
+    core_state *state;
+    /* NULL once closed. */
+    tollbar_client *handle;
+    /* Called with the number of a circuit; or NULL. */
+    PyObject *listener;
+    /* Whether it is being driven. */
+    int running;
+} redis_client;
+
+static inline redis_client *of(PyObject *self) {
+    return (redis_client *)self;
+}
+
+/* From within tick or run, in whichever thread that is, with or without the GIL. */
+static void changed(void *argument, uint32_t circuit) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *listener = of(argument)->listener;
+    Py_INCREF(listener);
+    PyObject *answer = PyObject_CallFunction(listener, "I", circuit);
+    if (answer == NULL)
+        PyErr_WriteUnraisable(listener);
+    Py_XDECREF(answer);
+    Py_DECREF(listener);
+    PyGILState_Release(gil);
+}
+
+/* Client(lease, url, listener or None) */
+static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    (void)keywords;
+    PyObject *lease, *listener;
+    const char *url;
+    Py_ssize_t length;
+    size_t column = 0;
+    redis_state *module = redis_state_of(type);
+    if (module == NULL || !PyArg_ParseTuple(args, "O!s#O", module->lease, &lease, &url, &length, &listener))
+        return NULL;
+    if (redis_lease_handle(lease) == NULL)
+        return NULL;
+    allocfunc alloc = PyType_GetSlot(type, Py_tp_alloc);
+    PyObject *self = alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    redis_client *client = of(self);
+    client->state = module->core;
+    client->node = ((redis_lease *)lease)->node;
+    client->node->users++;
+    int32_t code = tollbar_client_new(client->node->handle, url, (size_t)length, &column, &client->handle);
+    if (code == 0 && listener != Py_None) {
+        Py_INCREF(listener);
+        client->listener = listener;
+        code = tollbar_client_on_change(client->handle, changed, client);
+    }
+    if (code == 0)
+        return self;
+    Py_DECREF(self);
+    if (code != TOLLBAR_E_URL)
+        return core->raise(module->core, code, NULL);
+    /* Without the URL itself, which may have a password in it. */
+    PyObject *where = PyUnicode_FromFormat("column %zu", column);
+    if (where != NULL) {
+        core->raise(module->core, code, where);
+        Py_DECREF(where);
+    }
+    return NULL;
+}
+
+static int client_traverse(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(of(self)->listener);
+    return 0;
+}
+
+static int client_clear(PyObject *self) {
+    /* What still runs may call it; then it is in use, and nobody's garbage. */
+    if (of(self)->handle != NULL && of(self)->listener != NULL)
+        tollbar_client_on_change(of(self)->handle, NULL, NULL);
+    Py_CLEAR(of(self)->listener);
+    return 0;
+}
+
+static void client_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    tollbar_client_close(of(self)->handle, 0);
+    of(self)->handle = NULL;
+    Py_CLEAR(of(self)->listener);
+    redis_node_release(of(self)->node);
+    freefunc release = PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+/* The handle, for a call that is to have it for itself. */
+static tollbar_client *mine(PyObject *self) {
+    if (of(self)->handle == NULL)
+        PyErr_SetString(PyExc_ValueError, "the lease is closed");
+    else if (of(self)->running)
+        core->raise(of(self)->state, TOLLBAR_E_RUNNING, NULL);
+    else
+        return of(self)->handle;
+    return NULL;
+}
+
+static PyObject *client_run(PyObject *self, PyObject *unused) {
+    (void)unused;
+    tollbar_client *handle = mine(self);
+    int32_t code;
+    if (handle == NULL)
+        return NULL;
+    of(self)->running = 1;
+    Py_BEGIN_ALLOW_THREADS
+    code = tollbar_client_run(handle);
+    Py_END_ALLOW_THREADS
+    of(self)->running = 0;
+    if (code != 0)
+        return core->raise(of(self)->state, code, NULL);
+    Py_RETURN_NONE;
+}
+
+static PyObject *client_stop(PyObject *self, PyObject *unused) {
+    (void)unused;
+    if (of(self)->handle != NULL)
+        tollbar_client_stop(of(self)->handle);
+    Py_RETURN_NONE;
+}
+
+static PyObject *client_tick(PyObject *self, PyObject *unused) {
+    (void)unused;
+    tollbar_client *handle = mine(self);
+    uint32_t wait = 0;
+    if (handle == NULL)
+        return NULL;
+    /* A listener may run Python code, which must not find the client free to be closed. */
+    of(self)->running = 1;
+    int32_t code = tollbar_client_tick(handle, &wait);
+    of(self)->running = 0;
+    return code != 0 ? core->raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLong(wait);
+}
+
+/* (descriptor or -1, what to watch it for) */
+static PyObject *client_fd(PyObject *self, PyObject *unused) {
+    (void)unused;
+    tollbar_client *handle = mine(self);
+    uint32_t events = 0;
+    if (handle == NULL)
+        return NULL;
+    int fd = tollbar_client_fd(handle, &events);
+    return Py_BuildValue("iI", fd, events);
+}
+
+static PyObject *client_error(PyObject *self, PyObject *unused) {
+    (void)unused;
+    tollbar_client *handle = mine(self);
+    if (handle == NULL)
+        return NULL;
+    const char *text = tollbar_client_error(handle);
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+/* close(milliseconds) -> whether the store has been told all */
+static PyObject *client_close(PyObject *self, PyObject *args) {
+    unsigned int patience;
+    if (!PyArg_ParseTuple(args, "I", &patience))
+        return NULL;
+    tollbar_client *handle = mine(self);
+    int32_t code;
+    if (handle == NULL)
+        return NULL;
+    of(self)->handle = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    code = tollbar_client_close(handle, patience);
+    Py_END_ALLOW_THREADS
+    if (code != 0 && code != TOLLBAR_E_UNTOLD)
+        return core->raise(of(self)->state, code, NULL);
+    return PyBool_FromLong(code == 0);
+}
+
+static PyMethodDef client_methods[] = {
+    CORE_METHOD("run", client_run, METH_NOARGS, "($self, /)", "Asks the store until stop, without the GIL."),
+    CORE_METHOD("stop", client_stop, METH_NOARGS, "($self, /)", "Lets run return."),
+    CORE_METHOD("tick", client_tick, METH_NOARGS, "($self, /)", "Does what there is to do; milliseconds until the next time."),
+    CORE_METHOD("fd", client_fd, METH_NOARGS, "($self, /)", "The descriptor, and what to watch it for."),
+    CORE_METHOD("error", client_error, METH_NOARGS, "($self, /)", "Why the store last refused."),
+    CORE_METHOD("close", client_close, METH_VARARGS, "($self, milliseconds, /)", "Tells the store what it has not been told."),
+    { NULL, NULL, 0, NULL },
+};
+
+static PyType_Slot client_slots[] = {
+    { Py_tp_new, client_new },
+    { Py_tp_dealloc, client_dealloc },
+    { Py_tp_traverse, client_traverse },
+    { Py_tp_clear, client_clear },
+    { Py_tp_methods, client_methods },
+    { 0, NULL },
+};
+
+PyType_Spec redis_client_spec = {
+    .name = "tollbar._redis.Client",
+    .basicsize = sizeof(redis_client),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .slots = client_slots,
+};

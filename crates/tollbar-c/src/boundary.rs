@@ -1,0 +1,230 @@
+//! What every call across the boundary does: guard, read growable structs, write them.
+
+use super::status::*;
+use core::mem::{size_of, MaybeUninit};
+use tollbar::policy::{Fault, PolicyError};
+
+/// Runs a call so that nothing unwinds into C.
+#[inline(always)]
+pub fn guard(call: impl FnOnce() -> i32) -> i32 {
+    #[cfg(feature = "std")]
+    return std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).unwrap_or(TOLLBAR_E_INTERNAL);
+    #[cfg(not(feature = "std"))]
+    call()
+}
+
+/// A struct that later versions may lengthen; its first field is `uint32_t struct_size`.
+///
+/// # Safety
+/// The type is `repr(C)`, starts with a `u32`, has no padding, and every bit pattern is a value.
+pub unsafe trait Growable: Copy {
+    /// Its size in the first version that had it.
+    const FIRST_SIZE: usize;
+    /// More than any version will have; a larger `struct_size` is garbage.
+    const MOST_SIZE: usize = 4096;
+}
+
+/// Reads a struct of any version: what an older caller does not know of is zero, and what a newer one
+/// does must be zero.
+///
+/// # Safety
+/// `from` is null, or points to a readable struct of `from.struct_size` bytes.
+pub unsafe fn read<T: Growable>(from: *const T) -> Result<T, i32> {
+    let size = size_at(from)?;
+    let mut value = MaybeUninit::<T>::zeroed();
+    let known = size.min(size_of::<T>());
+    // SAFETY: `known` bytes are readable by the caller's promise and fit in `value`; they cannot overlap.
+    unsafe { core::ptr::copy_nonoverlapping(from.cast::<u8>(), value.as_mut_ptr().cast::<u8>(), known) };
+    for offset in known..size {
+        // SAFETY: `offset` is below the size the caller vouches for.
+        if unsafe { from.cast::<u8>().add(offset).read() } != 0 {
+            return Err(TOLLBAR_E_RESERVED);
+        }
+    }
+    // SAFETY: every bit pattern of a Growable is a value, zero bytes among them.
+    Ok(unsafe { value.assume_init() })
+}
+
+/// Writes a struct of any version: an older caller gets the part it knows, a newer one zeroes in what
+/// this version does not know. `struct_size` stays the caller's.
+///
+/// # Safety
+/// `to` points to a writable struct of `to.struct_size` bytes.
+pub unsafe fn write<T: Growable>(to: *mut T, value: &T) -> Result<(), i32> {
+    let size = size_at(to)?;
+    let header = size_of::<u32>();
+    let known = size.min(size_of::<T>());
+    // SAFETY: `header..known` lies within both structs, which cannot overlap.
+    unsafe {
+        let from = core::ptr::from_ref(value).cast::<u8>().add(header);
+        // The usual case, of a length that the compiler knows: a few moves in place of two calls.
+        if size == size_of::<T>() {
+            core::ptr::copy_nonoverlapping(from, to.cast::<u8>().add(header), size_of::<T>() - header);
+            return Ok(());
+        }
+        core::ptr::copy_nonoverlapping(from, to.cast::<u8>().add(header), known - header);
+        core::ptr::write_bytes(to.cast::<u8>().add(known), 0, size - known);
+    }
+    Ok(())
+}
+
+/// Whether a struct can be written to, before anything is decided.
+pub fn size_at<T: Growable>(at: *const T) -> Result<usize, i32> {
+    if at.is_null() {
+        return Err(TOLLBAR_E_NULL);
+    }
+    if !at.is_aligned() {
+        return Err(TOLLBAR_E_MISALIGNED);
+    }
+    // SAFETY: not null, aligned, and a Growable starts with a u32 that the caller vouches for.
+    let size = unsafe { at.cast::<u32>().read() } as usize;
+    if size < T::FIRST_SIZE || size > T::MOST_SIZE {
+        return Err(TOLLBAR_E_STRUCT_SIZE);
+    }
+    Ok(size)
+}
+
+/// A reference from C, if there is one and it can be one.
+///
+/// # Safety
+/// `at` is null, or points to a live `T` that nobody writes to but through atomics.
+#[inline(always)]
+pub unsafe fn reference<'a, T>(at: *const T) -> Result<&'a T, i32> {
+    if !at.is_aligned() {
+        return Err(TOLLBAR_E_MISALIGNED);
+    }
+    // SAFETY: aligned; null becomes None; the rest is the caller's promise.
+    unsafe { at.as_ref() }.ok_or(TOLLBAR_E_NULL)
+}
+
+/// [`reference()`] to what nobody else uses meanwhile.
+///
+/// # Safety
+/// `at` is null, or points to a live `T` that only this call uses.
+#[inline(always)]
+pub unsafe fn exclusive<'a, T>(at: *mut T) -> Result<&'a mut T, i32> {
+    if !at.is_aligned() {
+        return Err(TOLLBAR_E_MISALIGNED);
+    }
+    // SAFETY: aligned; null becomes None; the rest is the caller's promise.
+    unsafe { at.as_mut() }.ok_or(TOLLBAR_E_NULL)
+}
+
+/// A place for something to be returned in.
+///
+/// # Safety
+/// `at` is null, or points to writable memory for a `T`.
+pub unsafe fn place<'a, T>(at: *mut T) -> Result<&'a mut MaybeUninit<T>, i32> {
+    if !at.is_aligned() {
+        return Err(TOLLBAR_E_MISALIGNED);
+    }
+    // SAFETY: aligned; null becomes None; MaybeUninit asks nothing of what is there.
+    unsafe { at.cast::<MaybeUninit<T>>().as_mut() }.ok_or(TOLLBAR_E_NULL)
+}
+
+/// Whether an array can be one; with no entries, it may be anything.
+pub fn array<T>(at: *const T, count: usize) -> Result<(), i32> {
+    if count == 0 {
+        return Ok(());
+    }
+    if at.is_null() {
+        return Err(TOLLBAR_E_NULL);
+    }
+    if !at.is_aligned() {
+        return Err(TOLLBAR_E_MISALIGNED);
+    }
+    Ok(())
+}
+
+/// A text from C. A null with length 0 is the empty text.
+///
+/// # Safety
+/// `text` is null, or points to `len` readable bytes.
+pub unsafe fn bytes<'a>(text: *const core::ffi::c_char, len: usize) -> Result<&'a [u8], i32> {
+    if text.is_null() {
+        return if len == 0 { Ok(&[]) } else { Err(TOLLBAR_E_NULL) };
+    }
+    if len > isize::MAX as usize {
+        return Err(TOLLBAR_E_BUFFER);
+    }
+    // SAFETY: not null, of `len` readable bytes by the caller's promise, no longer than isize::MAX.
+    Ok(unsafe { core::slice::from_raw_parts(text.cast::<u8>(), len) })
+}
+
+/// The caller's memory as a place for a `T`.
+pub fn room<T>(memory: *mut core::ffi::c_void, size: usize) -> Result<*mut T, i32> {
+    let at = memory.cast::<T>();
+    if at.is_null() {
+        return Err(TOLLBAR_E_NULL);
+    }
+    if !at.is_aligned() {
+        return Err(TOLLBAR_E_MISALIGNED);
+    }
+    if size < size_of::<T>() {
+        return Err(TOLLBAR_E_BUFFER);
+    }
+    Ok(at)
+}
+
+/// Moves `value` to the heap; an error where there is no memory.
+pub fn boxed<T>(value: T) -> Result<*mut T, i32> {
+    let layout = core::alloc::Layout::new::<T>();
+    // SAFETY: no type here has size 0.
+    let block = unsafe { alloc::alloc::alloc(layout) }.cast::<T>();
+    if block.is_null() {
+        return Err(TOLLBAR_E_NO_MEMORY);
+    }
+    // SAFETY: fresh memory of T's layout.
+    unsafe { block.write(value) };
+    Ok(block)
+}
+
+/// Drops and frees what [`boxed`] made; null is nothing.
+///
+/// # Safety
+/// `block` is null or came from [`boxed`] and has not been freed.
+pub unsafe fn unboxed<T>(block: *mut T) {
+    if !block.is_null() && block.is_aligned() {
+        // SAFETY: by the caller's promise a live value in memory of T's layout, from the same allocator.
+        unsafe {
+            block.drop_in_place();
+            alloc::alloc::dealloc(block.cast(), core::alloc::Layout::new::<T>());
+        }
+    }
+}
+
+/// `Ok(0)` is 0 and an error its code.
+#[inline(always)]
+pub fn code(result: Result<i32, i32>) -> i32 {
+    match result {
+        Ok(code) | Err(code) => code,
+    }
+}
+
+/// The code of a refused policy.
+pub fn policy_code(error: PolicyError) -> i32 {
+    match error {
+        PolicyError::PeriodZero => TOLLBAR_E_PERIOD_ZERO,
+        PolicyError::BurstZero => TOLLBAR_E_BURST_ZERO,
+        PolicyError::RateTooHigh => TOLLBAR_E_RATE_TOO_HIGH,
+        PolicyError::BurstTooLarge => TOLLBAR_E_BURST_TOO_LARGE,
+        PolicyError::InitAboveBurst => TOLLBAR_E_INIT_ABOVE_BURST,
+        PolicyError::OptionMismatch => TOLLBAR_E_OPTION_MISMATCH,
+        PolicyError::Segments => TOLLBAR_E_SEGMENTS,
+        PolicyError::WarmUp => TOLLBAR_E_WARM_UP,
+        PolicyError::LogTooLarge => TOLLBAR_E_LOG_TOO_LARGE,
+        PolicyError::NotOneWord => TOLLBAR_E_NOT_ONE_WORD,
+        PolicyError::NoMemory => TOLLBAR_E_NO_MEMORY,
+    }
+}
+
+/// The code of a text that cannot be read.
+pub fn fault_code(fault: Fault) -> i32 {
+    match fault {
+        Fault::Syntax => TOLLBAR_E_SYNTAX,
+        Fault::Overflow => TOLLBAR_E_NUMBER,
+        Fault::UnknownAlgorithm => TOLLBAR_E_ALGORITHM,
+        Fault::Duplicate => TOLLBAR_E_DUPLICATE,
+        Fault::Policy(why) => policy_code(why),
+    }
+}

@@ -1,0 +1,104 @@
+//! Decisions that were counted.
+
+use super::boundary::*;
+use super::status::*;
+use super::striped::tollbar_striped;
+use super::table::{table_code, tollbar_table};
+use core::mem::size_of;
+use tollbar::decision::{Counts, Verdict};
+use tollbar::table::PolicyId;
+
+/// Decisions by verdict.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_counts {
+    /// sizeof(tollbar_counts), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// 0.
+    pub reserved: u32,
+    /// Decisions that were TOLLBAR_ALLOWED.
+    pub allowed: u64,
+    /// Decisions that were TOLLBAR_DENIED.
+    pub denied: u64,
+    /// Decisions that were TOLLBAR_NEVER.
+    pub never: u64,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_counts {
+    const FIRST_SIZE: usize = 32;
+}
+
+const _: () = assert!(size_of::<tollbar_counts>() == 32);
+
+/// Decisions under policy number `policy` since the table was made, of all threads and processes that use it. Changing a
+/// policy leaves its counts. A process that is killed loses only those of the call that it is in.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_get_counts(
+    table: *const tollbar_table,
+    policy: u32,
+    out: *mut tollbar_counts,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let table = &unsafe { reference(table) }?.table;
+            let counts = table.counts(PolicyId::new(policy)).map_err(table_code)?;
+            // SAFETY: by the caller's promise.
+            unsafe { tell(counts, out) }
+        })())
+    })
+}
+
+/// Counts a decision under policy number `policy` that the caller made itself, and charges nothing: for one that looks at several
+/// limits by tollbar_table_peek before it charges any, and refuses the request because of one of them. `verdict` is TOLLBAR_ALLOWED,
+/// TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call returns TOLLBAR_E_CHOICE.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_count(table: *const tollbar_table, policy: u32, verdict: i32) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let table = &unsafe { reference(table) }?.table;
+            let verdict = match verdict {
+                TOLLBAR_ALLOWED => Verdict::Allowed,
+                TOLLBAR_DENIED => Verdict::Denied,
+                TOLLBAR_NEVER => Verdict::Never,
+                _ => return Err(TOLLBAR_E_CHOICE),
+            };
+            table.count_decided(PolicyId::new(policy), verdict).map_err(table_code)?;
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Decisions since the limiter was made, of all threads. Each call counts once, by what it returned; errors do not count.
+/// tollbar_striped_reset leaves the counts.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_striped_get_counts(striped: *const tollbar_striped, out: *mut tollbar_counts) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let striped = &unsafe { reference(striped) }?.striped;
+            // SAFETY: by the caller's promise.
+            unsafe { tell(striped.counts(), out) }
+        })())
+    })
+}
+
+/// # Safety
+/// `out` is null or writable.
+unsafe fn tell(counts: Counts, out: *mut tollbar_counts) -> Result<i32, i32> {
+    let Counts { allowed, denied, never } = counts;
+    let value = tollbar_counts { struct_size: 0, reserved: 0, allowed, denied, never };
+    // SAFETY: by the caller's promise.
+    unsafe { write(out, &value) }.map(|()| TOLLBAR_ALLOWED)
+}

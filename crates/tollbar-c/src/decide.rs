@@ -1,0 +1,352 @@
+//! Decisions of limiters.
+
+use super::boundary::*;
+use super::cell::{answer, tollbar_decision};
+use super::limiter::tollbar_limiter;
+use super::policy::{describe, tollbar_policy_spec};
+use super::status::*;
+use core::mem::size_of;
+use tollbar::clock::{Clock, Utc};
+use tollbar::limiter::{Limiter, Shared, State};
+
+/// A limiter's state, for people and metrics.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_limiter_state {
+    /// sizeof(tollbar_limiter_state), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// Callers asleep in tollbar_limiter_wait.
+    pub waiting: u32,
+    /// The time of the view on the limiter's clock.
+    pub now_ns: u64,
+    /// Permits that could be taken at that time.
+    pub remaining: u64,
+    /// Nanoseconds until one permit could be taken; 0 if one can.
+    pub retry_after_ns: u64,
+    /// Nanoseconds until the state is as good as fresh.
+    pub reset_after_ns: u64,
+    /// Requests that came with an older time than one admitted before them.
+    pub backward_steps: u64,
+    /// Decisions since the limiter was made that were TOLLBAR_ALLOWED, of all threads. Each call counts once, by what it returned, and
+    /// each request of a batch; a peek and an error do not count. tollbar_limiter_reset leaves the counts.
+    pub allowed: u64,
+    /// Decisions that were TOLLBAR_DENIED.
+    pub denied: u64,
+    /// Decisions that were TOLLBAR_NEVER.
+    pub never: u64,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_limiter_state {
+    const FIRST_SIZE: usize = 72;
+}
+
+const _: () = assert!(size_of::<tollbar_limiter_state>() == 72);
+
+/// Takes `cost` permits now. A cost of 0 asks without charging.
+///
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
+/// answer in full; it is cheaper without.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_check(
+    limiter: *const tollbar_limiter,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let limiter = &unsafe { reference(limiter) }?.limiter;
+            if out.is_null() {
+                return Ok(limiter.admit(cost) as i32);
+            }
+            answer(out, || limiter.check(cost))
+        })())
+    })
+}
+
+/// tollbar_limiter_check at the caller's time. All times given to one limiter are of one scale: tollbar_limiter_now's, which the
+/// calls without a time read, or another that all its callers use for all calls.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_check_at(
+    limiter: *const tollbar_limiter,
+    now_ns: u64,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let limiter = &unsafe { reference(limiter) }?.limiter;
+            if out.is_null() {
+                return Ok(limiter.admit_at(now_ns, cost) as i32);
+            }
+            answer(out, || limiter.check_at(now_ns, cost))
+        })())
+    })
+}
+
+/// What tollbar_limiter_check would answer; changes nothing.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_peek(
+    limiter: *const tollbar_limiter,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, || l.limiter.peek(cost)))))
+}
+
+/// tollbar_limiter_peek at the caller's time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_peek_at(
+    limiter: *const tollbar_limiter,
+    now_ns: u64,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, || l.limiter.shared().peek_at(now_ns, cost)))))
+}
+
+/// Decides on `count` requests with one reading of the clock; `results[i]` is what the call for
+/// `costs[i]` alone would return. `costs` may be NULL: 1 each. Returns 0, or an error that concerns all
+/// (then nothing has been charged).
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_check_many(
+    limiter: *const tollbar_limiter,
+    costs: *const u64,
+    count: usize,
+    results: *mut i32,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let limiter = &unsafe { reference(limiter) }?.limiter;
+            // SAFETY: by the caller's promise.
+            unsafe { check_many(limiter, limiter.clock().now(), costs, count, results) }
+        })())
+    })
+}
+
+/// tollbar_limiter_check_many at the caller's time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_check_many_at(
+    limiter: *const tollbar_limiter,
+    now_ns: u64,
+    costs: *const u64,
+    count: usize,
+    results: *mut i32,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let limiter = &unsafe { reference(limiter) }?.limiter;
+            // SAFETY: by the caller's promise.
+            unsafe { check_many(limiter, now_ns, costs, count, results) }
+        })())
+    })
+}
+
+/// Takes as many permits as there are, up to `most`; `*taken` says how many. Returns TOLLBAR_ALLOWED
+/// if that is not 0, else TOLLBAR_DENIED.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_take_up_to(
+    limiter: *const tollbar_limiter,
+    most: u64,
+    taken: *mut u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { take_up_to(limiter, None, most, taken) }))
+}
+
+/// tollbar_limiter_take_up_to at the caller's time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_take_up_to_at(
+    limiter: *const tollbar_limiter,
+    now_ns: u64,
+    most: u64,
+    taken: *mut u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { take_up_to(limiter, Some(now_ns), most, taken) }))
+}
+
+/// Takes `cost` permits, sleeping up to `patience_ns` for them.
+///
+/// What cannot fit into the patience is refused at once with nothing charged, and so is a caller for
+/// whom there is no place among the sleepers (tollbar_limiter_options). Where the algorithm can book
+/// ahead (gcra, pacer, warm-up, and interval aligned to time 0) callers wake one after the other, each
+/// with its permits; with windows and logs a caller sleeps until a permit could be free and tries again.
+/// Returns as tollbar_limiter_check.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_wait(
+    limiter: *const tollbar_limiter,
+    cost: u64,
+    patience_ns: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, || l.limiter.wait(cost, patience_ns)))))
+}
+
+/// Takes `cost` permits ahead of time: on TOLLBAR_ALLOWED the caller is bound to act `*wait_ns` after
+/// `now_ns` and not before. TOLLBAR_DENIED if that would be more than `patience_ns`, or if the algorithm
+/// cannot book ahead, TOLLBAR_NEVER if the cost is above the burst; then nothing has been charged.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_reserve_at(
+    limiter: *const tollbar_limiter,
+    now_ns: u64,
+    cost: u64,
+    patience_ns: u64,
+    wait_ns: *mut u64,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (limiter, wait_ns) = unsafe { (reference(limiter)?, place(wait_ns)?) };
+            match limiter.limiter.reserve_at(now_ns, cost, now_ns.saturating_add(patience_ns)) {
+                Ok(at) => {
+                    wait_ns.write(at.saturating_sub(now_ns));
+                    Ok(TOLLBAR_ALLOWED)
+                }
+                Err(verdict) => Ok(verdict as i32),
+            }
+        })())
+    })
+}
+
+/// Back to fresh. Safe beside other calls; admissions in the same instant may survive it.
+///
+/// # Safety
+/// `limiter` is NULL or live.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_reset(limiter: *const tollbar_limiter) -> i32 {
+    guard(|| {
+        // SAFETY: by the caller's promise.
+        code(unsafe { reference(limiter) }.map(|l| {
+            l.limiter.reset();
+            TOLLBAR_ALLOWED
+        }))
+    })
+}
+
+/// The state as of now; takes nothing.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_get_state(
+    limiter: *const tollbar_limiter,
+    out: *mut tollbar_limiter_state,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let limiter = unsafe { reference(limiter) }?;
+            size_at(out)?;
+            let view = limiter.limiter.snapshot();
+            let state = tollbar_limiter_state {
+                struct_size: 0,
+                waiting: view.waiting,
+                now_ns: view.now,
+                remaining: view.decision.remaining,
+                retry_after_ns: view.decision.retry_after,
+                reset_after_ns: view.decision.reset_after,
+                backward_steps: view.backward_steps,
+                allowed: view.decisions.allowed,
+                denied: view.decisions.denied,
+                never: view.decisions.never,
+            };
+            // SAFETY: by the caller's promise; size_at has checked it.
+            unsafe { write(out, &state) }.map(|()| TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// The policy that the limiter was made of.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_get_policy(
+    limiter: *const tollbar_limiter,
+    out: *mut tollbar_policy_spec,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let limiter = unsafe { reference(limiter) }?;
+            // SAFETY: by the caller's promise.
+            unsafe { write(out, &describe(&limiter.policy)) }.map(|()| TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// # Safety
+/// `costs` is null or has `count` entries; `results` is null or has `count` places.
+unsafe fn check_many(
+    limiter: &Limiter<State, Utc>,
+    now: u64,
+    costs: *const u64,
+    count: usize,
+    results: *mut i32,
+) -> Result<i32, i32> {
+    array(results, count)?;
+    if !costs.is_null() {
+        array(costs, count)?;
+    }
+    for i in 0..count {
+        // SAFETY: `i` is below the count that the caller vouches for, in both arrays.
+        unsafe {
+            let cost = if costs.is_null() { 1 } else { costs.add(i).read() };
+            results.add(i).write(limiter.admit_at(now, cost) as i32);
+        }
+    }
+    Ok(TOLLBAR_ALLOWED)
+}
+
+/// # Safety
+/// Pointers are null or live.
+unsafe fn take_up_to(
+    limiter: *const tollbar_limiter,
+    now: Option<u64>,
+    most: u64,
+    taken: *mut u64,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let (limiter, taken) = unsafe { (&reference(limiter)?.limiter, place(taken)?) };
+    let permits = limiter.take_up_to_at(now.unwrap_or_else(|| limiter.clock().now()), most);
+    taken.write(permits);
+    Ok(if permits == 0 { TOLLBAR_DENIED } else { TOLLBAR_ALLOWED })
+}

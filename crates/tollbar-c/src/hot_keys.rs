@@ -1,0 +1,99 @@
+//! A thread's credit for the hottest keys of a table.
+
+use super::boundary::*;
+use super::status::*;
+use super::table::{table_code, tollbar_table, Code};
+use core::ffi::{c_char, c_void};
+use tollbar::table::{HotKeys, PolicyId};
+
+/// What one thread has for the keys of a table that it asks for most often. No two threads may be in calls with the same one at
+/// once.
+pub struct tollbar_hot_keys {
+    keys: HotKeys<'static>,
+}
+
+/// Makes room for the credit of about `keys` keys, 64 to 65,536 of them (what is below or above is taken for that), 34
+/// bytes each. The table must outlive it. On success `*out` is to be freed with tollbar_hot_keys_free; otherwise
+/// it is left alone.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_hot_keys_new(
+    table: *const tollbar_table,
+    keys: u32,
+    out: *mut *mut tollbar_hot_keys,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise, which for the table is until after tollbar_hot_keys_free.
+            let (out, table) = unsafe { (place(out)?, reference::<'static>(table)?) };
+            let keys = HotKeys::new(&table.table, keys).map_err(table_code)?;
+            out.write(boxed(tollbar_hot_keys { keys })?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Frees it; what credit there was is lost. NULL is nothing.
+///
+/// # Safety
+/// `hot_keys` is NULL or has not been freed.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_hot_keys_free(hot_keys: *mut tollbar_hot_keys) {
+    // SAFETY: by the caller's promise.
+    unsafe { unboxed(hot_keys) };
+}
+
+/// tollbar_table_check, of the thread's credit where there is any. (What is left of a key tollbar_table_peek tells; credit, of this
+/// thread and of others, is not in it.)
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_hot_keys_check(
+    hot_keys: *mut tollbar_hot_keys,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    cost: u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { check(hot_keys, policy, key, length, None, cost) }))
+}
+
+/// tollbar_hot_keys_check at the caller's time, as tollbar_table_check_at.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_hot_keys_check_at(
+    hot_keys: *mut tollbar_hot_keys,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now_ns: u64,
+    cost: u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { check(hot_keys, policy, key, length, Some(now_ns), cost) }))
+}
+
+/// Once for both: it is long, since a key is hashed here.
+///
+/// # Safety
+/// As the callers'.
+#[inline(never)]
+unsafe fn check(
+    hot_keys: *mut tollbar_hot_keys,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now: Option<u64>,
+    cost: u64,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise; nobody else is in a call with it.
+    let (keys, key) = unsafe { (exclusive(hot_keys)?, bytes(key.cast::<c_char>(), length)?) };
+    let Code(code) = keys.keys.ask(PolicyId::new(policy), key, now, cost);
+    Ok(code)
+}

@@ -1,0 +1,487 @@
+//! Decisions of tables.
+
+use super::boundary::*;
+use super::cell::{answer, put, tollbar_decision};
+use super::status::*;
+use super::table::{table_code, tollbar_table, Code};
+use core::ffi::c_void;
+use core::mem::size_of;
+use tollbar::decision::Decision;
+use tollbar::table::{PolicyId, Request, Table, TableError};
+
+/// One request of a batch.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_request {
+    /// The key.
+    pub key: *const c_void,
+    /// Its bytes.
+    pub length: usize,
+    /// The permits asked for.
+    pub cost: u64,
+    /// The policy's number.
+    pub policy: u32,
+    /// Must be 0.
+    pub reserved: u32,
+}
+
+/// Takes `cost` permits of the key under policy number `policy`, now. A cost of 0 asks without charging.
+///
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
+/// answer in full; it is cheaper without.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_check(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { check(table, policy, key, length, None, cost, out) }))
+}
+
+/// tollbar_table_check at the caller's time: on the scale of tollbar_table_now, or another that all
+/// callers of this table share.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_check_at(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now_ns: u64,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { check(table, policy, key, length, Some(now_ns), cost, out) }))
+}
+
+/// What tollbar_table_check would answer; takes nothing, and puts no key into the table.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_peek(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { peek(table, policy, key, length, None, cost, out) }))
+}
+
+/// tollbar_table_peek at the caller's time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_peek_at(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now_ns: u64,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { peek(table, policy, key, length, Some(now_ns), cost, out) }))
+}
+
+/// Decides on `count` requests in turn with one reading of the clock; `results[i]` is what
+/// tollbar_table_check would have returned for the i-th. Faster by far than one call each, since the
+/// memory of all is asked for before the first is needed. Returns 0, or an error that concerns all (then
+/// nothing has been charged).
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_check_many(
+    table: *const tollbar_table,
+    requests: *const tollbar_request,
+    count: usize,
+    results: *mut i32,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { check_many(table, None, requests, count, results) }))
+}
+
+/// tollbar_table_check_many at the caller's time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_check_many_at(
+    table: *const tollbar_table,
+    now_ns: u64,
+    requests: *const tollbar_request,
+    count: usize,
+    results: *mut i32,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { check_many(table, Some(now_ns), requests, count, results) }))
+}
+
+/// Takes as many permits as there are, up to `most`; `*taken` says how many. Returns TOLLBAR_ALLOWED
+/// if that is not 0, else TOLLBAR_DENIED.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_take_up_to(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    most: u64,
+    taken: *mut u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { take_up_to(table, policy, key, length, None, most, taken) }))
+}
+
+/// tollbar_table_take_up_to at the caller's time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_take_up_to_at(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now_ns: u64,
+    most: u64,
+    taken: *mut u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { take_up_to(table, policy, key, length, Some(now_ns), most, taken) }))
+}
+
+/// Lets a key begin again. Its slot stays taken until its debt would have been paid, and the key gets
+/// another. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if all of the key's other places are taken (by
+/// some resets within the time of its debt, or in a full table): then nothing has changed.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_reset(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { reset(table, policy, key, length, None) }))
+}
+
+/// tollbar_table_reset at the caller's time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_reset_at(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now_ns: u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { reset(table, policy, key, length, Some(now_ns)) }))
+}
+
+/// Lets a key pass always under that policy and charges it nothing. Some 1,600 keys of a table may be so at a time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_exempt(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
+            table.exempt(PolicyId::new(policy), key).map_err(table_code)?;
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Takes that back. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if the key was not exempt.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_unexempt(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
+            let was = table.unexempt(PolicyId::new(policy), key).map_err(table_code)?;
+            Ok(if was { TOLLBAR_ALLOWED } else { TOLLBAR_DENIED })
+        })())
+    })
+}
+
+/// The hash by which the table knows a key: what tollbar_table_next shows.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_hash(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    hash: *mut u64,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (table, key, out) = unsafe { (table_of(table)?, bytes(key.cast(), length)?, place(hash)?) };
+            out.write(table.hash(PolicyId::new(policy), key).map_err(table_code)?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// The time that the calls without `_at` read: nanoseconds of UTC since TOLLBAR_TIME_ZERO, as CLOCK_REALTIME said when the process
+/// that made the table first needed it. It never steps, and a file's time goes on after the machine was started again. With
+/// TOLLBAR_CLOCK_WALL it is Unix time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_now(table: *const tollbar_table, now_ns: *mut u64) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (table, out) = unsafe { (table_of(table)?, place(now_ns)?) };
+            out.write(table.now());
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// # Safety
+/// As the public calls.
+#[inline(always)]
+unsafe fn check(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now: Option<u64>,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> Result<i32, i32> {
+    if !out.is_null() {
+        // First, and as a call like this one's own: so that those who want no answer in full save no registers for one.
+        // SAFETY: by the caller's promise.
+        return Ok(unsafe {
+            match now {
+                Some(now) => check_in_full_at(table, policy, key, length, now, cost, out),
+                None => check_in_full(table, policy, key, length, cost, out),
+            }
+        });
+    }
+    // SAFETY: by the caller's promise.
+    let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
+    let Code(code) = table.ask(PolicyId::new(policy), key, now, cost);
+    Ok(code)
+}
+
+/// # Safety
+/// As the public calls.
+#[inline(never)]
+unsafe fn check_in_full_at(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now: u64,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    code(unsafe { tell_in_full(table, policy, key, length, Some(now), cost, out) })
+}
+
+/// # Safety
+/// As the public calls.
+#[inline(never)]
+unsafe fn check_in_full(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    code(unsafe { tell_in_full(table, policy, key, length, None, cost, out) })
+}
+
+/// Once for both: the arithmetic of an answer in full is more than a call.
+///
+/// # Safety
+/// As the public calls.
+#[inline(never)]
+unsafe fn tell_in_full(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now: Option<u64>,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
+    let size = size_at(out)?;
+    match table.try_check(PolicyId::new(policy), key, now, cost) {
+        // SAFETY: size_at has inspected it; writable by the caller's promise.
+        Ok(decision) => unsafe { put(out, size, &decision) },
+        Err(error) => Err(table_code(error)),
+    }
+}
+
+/// # Safety
+/// As the public calls.
+unsafe fn peek(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now: Option<u64>,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
+    let policy = PolicyId::new(policy);
+    if out.is_null() {
+        let Code(code) = table.peek_for(policy, key, now, cost);
+        return Ok(code);
+    }
+    match peek_in_full(table, policy, key, now, cost) {
+        Ok(decision) => answer(out, || decision),
+        Err(error) => Err(table_code(error)),
+    }
+}
+
+#[inline(never)]
+fn peek_in_full(
+    table: &Table,
+    policy: PolicyId,
+    key: &[u8],
+    now: Option<u64>,
+    cost: u64,
+) -> Result<Decision, TableError> {
+    table.peek_for(policy, key, now, cost)
+}
+
+/// # Safety
+/// As the public calls.
+unsafe fn take_up_to(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now: Option<u64>,
+    most: u64,
+    taken: *mut u64,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let (table, key, taken) = unsafe { (table_of(table)?, bytes(key.cast(), length)?, place(taken)?) };
+    let permits = table.try_take_up_to(PolicyId::new(policy), key, now, most).map_err(table_code)?;
+    taken.write(permits);
+    Ok(if permits == 0 { TOLLBAR_DENIED } else { TOLLBAR_ALLOWED })
+}
+
+/// # Safety
+/// As the public calls.
+unsafe fn reset(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now: Option<u64>,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
+    let now = now.unwrap_or_else(|| table.now());
+    let done = table.reset_at(PolicyId::new(policy), key, now).map_err(table_code)?;
+    Ok(if done { TOLLBAR_ALLOWED } else { TOLLBAR_DENIED })
+}
+
+/// # Safety
+/// `requests` is null or has `count` entries whose keys are readable; `results` is null or has `count` places.
+unsafe fn check_many(
+    table: *const tollbar_table,
+    now: Option<u64>,
+    requests: *const tollbar_request,
+    count: usize,
+    results: *mut i32,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let table = unsafe { table_of(table) }?;
+    array(requests, count)?;
+    array(results, count)?;
+    if count == 0 {
+        return Ok(TOLLBAR_ALLOWED);
+    }
+    // SAFETY: both have `count` entries by the caller's promise.
+    let (requests, results) =
+        unsafe { (core::slice::from_raw_parts(requests, count), core::slice::from_raw_parts_mut(results, count)) };
+    for request in requests {
+        // SAFETY: only whether there can be such a key is asked.
+        unsafe { bytes(request.key.cast(), request.length) }?;
+        if request.reserved != 0 {
+            return Err(TOLLBAR_E_RESERVED);
+        }
+    }
+    table.batch(now, requests, results, view, |result, answer: Code| {
+        *result = answer.0;
+    });
+    Ok(TOLLBAR_ALLOWED)
+}
+
+/// A request that has been seen to be possible. What it gives is not kept.
+#[inline(always)]
+fn view(request: &tollbar_request) -> Request<'_> {
+    // SAFETY: readable by the caller's promise for the time of the call, which is longer than this reference is used.
+    let key = unsafe { bytes(request.key.cast(), request.length) }.unwrap_or_default();
+    Request { policy: PolicyId::new(request.policy), key, cost: request.cost }
+}
+
+/// # Safety
+/// `table` is null or live.
+#[inline(always)]
+unsafe fn table_of<'a>(table: *const tollbar_table) -> Result<&'a Table, i32> {
+    // SAFETY: by the caller's promise.
+    Ok(&unsafe { reference(table) }?.table)
+}
+
+const _: () = assert!(size_of::<TableError>() <= 12);

@@ -1,0 +1,34 @@
+//! The C face: the only `extern "C"`. One file a section of `include/tollbar.h`; the order of the sections is
+//! in `xtask/src/header.rs`.
+//!
+//! Every doc comment in the sections is printed into the header and speaks to a C reader.
+
+#![no_std]
+#![allow(non_camel_case_types)]
+
+#[cfg(not(unix))]
+compile_error!("tollbar-c needs a Unix: this target has no mmap");
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+pub mod boundary;
+#[cfg(all(feature = "freestanding", not(feature = "std"), not(test)))]
+mod freestanding;
+
+pub mod cell;
+pub mod clock;
+pub mod counts;
+pub mod decide;
+pub mod hot_keys;
+pub mod keyed;
+pub mod limiter;
+pub mod policy;
+pub mod prefix;
+pub mod status;
+pub mod striped;
+pub mod survey;
+pub mod table;
+pub mod transfer;
+pub mod version;

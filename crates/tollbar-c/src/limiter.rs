@@ -1,0 +1,191 @@
+//! Limiters: a state of any algorithm with a clock, for threads of one process. What they are asked is in
+//! [`super::decide`].
+
+use super::boundary::*;
+use super::clock::source;
+use super::policy::{length, parse, policy, report, tollbar_policy_error, tollbar_policy_spec};
+use super::status::*;
+use core::ffi::{c_char, c_void};
+use core::mem::{align_of, size_of};
+use tollbar::clock::{Source, Utc};
+use tollbar::limiter::{Limiter, State};
+use tollbar::policy::Policy;
+
+/// A limiter. All calls but tollbar_limiter_free may be made by any number of threads at once, on
+/// either side of a fork (each side goes on with its own copy). It must not lie in memory that processes share, where their threads
+/// would count decisions over each other. 1 KiB of it are the counts: 16 threads have a cache line each, and the others share those.
+pub struct tollbar_limiter {
+    pub(super) limiter: Limiter<State, Utc>,
+    pub(super) policy: Policy,
+}
+
+/// How a limiter is made. All zero but `struct_size` is the default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_limiter_options {
+    /// sizeof(tollbar_limiter_options), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_limiter_now).
+    pub clock: u32,
+    /// Callers that may sleep in tollbar_limiter_wait at one time; 0: 1024. More are refused at once.
+    pub waiters: u32,
+    /// Must be 0.
+    pub reserved: u32,
+}
+
+// SAFETY: repr(C), u32 first, u32 fields only.
+unsafe impl Growable for tollbar_limiter_options {
+    const FIRST_SIZE: usize = 16;
+}
+
+/// Makes a limiter. `options` may be NULL. On success `*out` is to be freed with
+/// tollbar_limiter_free; otherwise it is left alone.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_new(
+    spec: *const tollbar_policy_spec,
+    options: *const tollbar_limiter_options,
+    out: *mut *mut tollbar_limiter,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
+            // SAFETY: by the caller's promise.
+            out.write(boxed(unsafe { make(&policy, options) }?)?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Makes a limiter of a NUL-terminated text such as "100/s burst 20", with default options. `error`
+/// may be NULL.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_from_text(
+    text: *const c_char,
+    out: *mut *mut tollbar_limiter,
+    error: *mut tollbar_policy_error,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &State::check)?) };
+            // SAFETY: null options are the default; `error` by the caller's promise.
+            let made = unsafe { make(&policy, core::ptr::null()) }.and_then(boxed).inspect_err(|&code| {
+                // SAFETY: by the caller's promise.
+                unsafe { report(error, code, 1, tollbar_strerror(code)) };
+            })?;
+            out.write(made);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Frees a limiter that no call is using. NULL is nothing.
+///
+/// # Safety
+/// `limiter` is NULL or has not been freed.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_free(limiter: *mut tollbar_limiter) {
+    // SAFETY: by the caller's promise.
+    unsafe { unboxed(limiter) };
+}
+
+/// The bytes that tollbar_limiter_init_in needs.
+#[no_mangle]
+pub extern "C" fn tollbar_limiter_size() -> usize {
+    size_of::<tollbar_limiter>()
+}
+
+/// The alignment that tollbar_limiter_init_in needs: a cache line or two.
+#[no_mangle]
+pub extern "C" fn tollbar_limiter_align() -> usize {
+    align_of::<tollbar_limiter>()
+}
+
+/// Makes a limiter in the caller's memory of `size` bytes; `*out` is that memory. `options` may be NULL.
+///
+/// To be ended with tollbar_limiter_close, not with tollbar_limiter_free. The arrays of a sliding window
+/// or a sliding log are allocated beside it; limiters of the other algorithms allocate nothing.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_init_in(
+    memory: *mut c_void,
+    size: usize,
+    spec: *const tollbar_policy_spec,
+    options: *const tollbar_limiter_options,
+    out: *mut *mut tollbar_limiter,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
+            let memory = room::<tollbar_limiter>(memory, size)?;
+            // SAFETY: by the caller's promise.
+            let made = unsafe { make(&policy, options) }?;
+            // SAFETY: not null, aligned, large enough, and writable by the caller's promise.
+            unsafe { memory.write(made) };
+            out.write(memory);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Ends a limiter of tollbar_limiter_init_in that no call is using; its memory is the caller's again.
+/// NULL is nothing.
+///
+/// # Safety
+/// `limiter` is NULL or came from tollbar_limiter_init_in and has not been closed.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_close(limiter: *mut tollbar_limiter) {
+    if !limiter.is_null() && limiter.is_aligned() {
+        // SAFETY: by the caller's promise a live value.
+        unsafe { limiter.drop_in_place() };
+    }
+}
+
+/// The time that the calls without `_at` read: nanoseconds of UTC since TOLLBAR_TIME_ZERO, as CLOCK_REALTIME said when the process
+/// first needed it. It never steps. With TOLLBAR_CLOCK_WALL it is Unix time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_now(limiter: *const tollbar_limiter, now_ns: *mut u64) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (limiter, out) = unsafe { (reference(limiter)?, place(now_ns)?) };
+            out.write(limiter.limiter.now());
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// # Safety
+/// `options` is null or readable.
+unsafe fn make(policy: &Policy, options: *const tollbar_limiter_options) -> Result<tollbar_limiter, i32> {
+    let (clock, waiters) = if options.is_null() {
+        (Source::Tsc, 0)
+    } else {
+        // SAFETY: by the caller's promise.
+        let options = unsafe { read(options) }?;
+        if options.reserved != 0 {
+            return Err(TOLLBAR_E_RESERVED);
+        }
+        (source(options.clock)?, options.waiters)
+    };
+    State::check_on(policy, clock).map_err(policy_code)?;
+    let state = State::new(policy).map_err(policy_code)?;
+    let mut limiter = Limiter::with(state, Utc::new(clock));
+    if waiters != 0 {
+        limiter = limiter.with_waiters(waiters);
+    }
+    Ok(tollbar_limiter { limiter, policy: *policy })
+}

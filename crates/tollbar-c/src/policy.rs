@@ -1,0 +1,433 @@
+//! Policies: what is allowed.
+
+use super::boundary::*;
+use super::status::*;
+use core::ffi::{c_char, c_void};
+use core::mem::{align_of, size_of};
+use tollbar::algorithm::Rule;
+use tollbar::clock::Tsc;
+use tollbar::limiter::State;
+use tollbar::policy::{text, Anchor, Kind, Mode, Policy, PolicyError, Unit};
+
+/// GCRA: token bucket, leaky bucket as a meter. One word.
+pub const TOLLBAR_ALGORITHM_GCRA: u32 = 0;
+/// All permits of a period come back at its end. One word.
+pub const TOLLBAR_ALGORITHM_INTERVAL: u32 = 1;
+/// A counter for each window. One word.
+pub const TOLLBAR_ALGORITHM_FIXED_WINDOW: u32 = 2;
+/// Last window's count fades while this one's grows. One word.
+pub const TOLLBAR_ALGORITHM_WEIGHTED_WINDOW: u32 = 3;
+/// A ring of sub-windows.
+pub const TOLLBAR_ALGORITHM_SLIDING_WINDOW: u32 = 4;
+/// The time of every admission, exact. 8 bytes a permit.
+pub const TOLLBAR_ALGORITHM_SLIDING_LOG: u32 = 5;
+/// Evenly spaced departures. One word.
+pub const TOLLBAR_ALGORITHM_PACER: u32 = 6;
+/// A rate that grows from cold to its limit. One word.
+pub const TOLLBAR_ALGORITHM_WARM_UP: u32 = 7;
+
+/// Windows are aligned to time 0 of the clock: by the clocks of limiters and tables, to UTC.
+pub const TOLLBAR_ANCHOR_EPOCH: u32 = 0;
+/// Windows are aligned to the first request of a fresh state.
+pub const TOLLBAR_ANCHOR_FIRST: u32 = 1;
+
+/// Sliding window: `segments` segments, the running one among them.
+pub const TOLLBAR_MODE_N: u32 = 0;
+/// Sliding window: one more, a hard guarantee for every window.
+pub const TOLLBAR_MODE_STRICT: u32 = 1;
+/// Sliding window: the one more counts by its unexpired part.
+pub const TOLLBAR_MODE_INTERPOLATED: u32 = 2;
+
+/// A permit is a request, a call, a message.
+pub const TOLLBAR_UNIT_PERMITS: u32 = 0;
+/// A permit is a byte.
+pub const TOLLBAR_UNIT_BYTES: u32 = 1;
+
+/// gcra: a take passes whatever its cost, and the next one pays for it.
+pub const TOLLBAR_POLICY_BORROW: u32 = 1;
+/// fixed window, sliding log: refused requests count too.
+pub const TOLLBAR_POLICY_COUNT_REJECTED: u32 = 2;
+/// gcra: `init` is meant. Without it a fresh state holds the burst, or nothing with
+/// TOLLBAR_POLICY_BORROW.
+pub const TOLLBAR_POLICY_INIT: u32 = 4;
+
+/// A policy as plain data. Start from TOLLBAR_POLICY_SPEC_INIT and set `limit`, `period_ns` and
+/// `burst`; leave the options of other algorithms at 0.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_policy_spec {
+    /// sizeof(tollbar_policy_spec), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// A TOLLBAR_ALGORITHM_ number.
+    pub algorithm: u32,
+    /// Permits per period; 0 denies all.
+    pub limit: u64,
+    /// The period in nanoseconds, from 1 on.
+    pub period_ns: u64,
+    /// The most permits at once, from 1 on. Windows and logs: equal to `limit`. Pacer, warm-up: the
+    /// largest cost.
+    pub burst: u64,
+    /// gcra, with TOLLBAR_POLICY_INIT: permits of a fresh state, up to `burst`.
+    pub init: u64,
+    /// pacer: departures that may follow at once after an idle time.
+    pub slack: u64,
+    /// warm-up: nanoseconds from cold to warm.
+    pub warm_up_ns: u64,
+    /// warm-up: how many times slower when cold, 1 to 1000.
+    pub cold: u32,
+    /// sliding window: 1 to 1024.
+    pub segments: u32,
+    /// sliding window: a TOLLBAR_MODE_ number.
+    pub mode: u32,
+    /// interval, fixed window, sliding window: a TOLLBAR_ANCHOR_ number.
+    pub anchor: u32,
+    /// A TOLLBAR_UNIT_ number; it changes the text form only.
+    pub unit: u32,
+    /// TOLLBAR_POLICY_ flags.
+    pub flags: u32,
+}
+
+/// Why a policy's text was refused.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_policy_error {
+    /// sizeof(tollbar_policy_error), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// The result that the call returned.
+    pub code: i32,
+    /// The column of the first byte that is wrong, from 1; one past the end if the text stops early.
+    pub column: u64,
+    /// What was expected there, or why the policy is refused; static.
+    pub expected: *const c_char,
+}
+
+/// A compiled policy for cells: read-only, for any number of cells and threads.
+pub struct tollbar_policy {
+    pub(super) rule: Rule,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes (8-byte fields at multiples of 8).
+unsafe impl Growable for tollbar_policy_spec {
+    const FIRST_SIZE: usize = 80;
+}
+// SAFETY: repr(C), u32 first, without holes; null is a value of the pointer.
+unsafe impl Growable for tollbar_policy_error {
+    const FIRST_SIZE: usize = 16 + size_of::<usize>();
+}
+
+const _: () = assert!(size_of::<tollbar_policy_spec>() == 80);
+
+/// Reads one line of text such as "100/s burst 20" into `out`.
+///
+/// `text` has `len` bytes and needs no NUL. Returns 0, or an error from TOLLBAR_E_SYNTAX to
+/// TOLLBAR_E_LOG_TOO_LARGE; then `error`, unless NULL, says where and what was expected. `out` and
+/// `error` are growable structs: set their `struct_size` first.
+///
+/// # Safety
+/// Pointers are as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_policy_spec_parse(
+    text: *const c_char,
+    len: usize,
+    out: *mut tollbar_policy_spec,
+    error: *mut tollbar_policy_error,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            size_at(out)?;
+            // SAFETY: by the caller's promise.
+            let policy = unsafe { parse(text, len, error, &State::check) }?;
+            // SAFETY: size_at has checked it; by the caller's promise writable.
+            unsafe { write(out, &describe(&policy)) }.map(|()| TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Writes the canonical text of a policy, with a NUL, into `buffer` of `capacity` bytes.
+///
+/// Reading that text gives an equal policy. `length`, unless NULL, gets the text's length without the
+/// NUL. TOLLBAR_POLICY_TEXT_MAX bytes are always enough; TOLLBAR_E_BUFFER if there are too few, and
+/// then nothing is written but `length`.
+///
+/// # Safety
+/// Pointers are as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_policy_spec_print(
+    spec: *const tollbar_policy_spec,
+    buffer: *mut c_char,
+    capacity: usize,
+    length: *mut usize,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let policy = unsafe { policy(spec) }?;
+            if buffer.is_null() {
+                return Err(TOLLBAR_E_NULL);
+            }
+            let mut line = [0u8; text::TEXT_MOST];
+            let len = text::print(&policy, &mut line);
+            if !length.is_null() {
+                // SAFETY: writable by the caller's promise.
+                unsafe { place(length) }?.write(len);
+            }
+            if capacity <= len || len >= line.len() {
+                return Err(TOLLBAR_E_BUFFER);
+            }
+            // SAFETY: `len + 1` bytes fit in both; the byte after the text is still 0.
+            unsafe { core::ptr::copy_nonoverlapping(line.as_ptr(), buffer.cast::<u8>(), len + 1) };
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Whether a limiter can be made of it: 0, or the error that making one would return.
+///
+/// # Safety
+/// `spec` is NULL or points to a readable struct of its `struct_size`.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_policy_spec_check(spec: *const tollbar_policy_spec) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let policy = unsafe { policy(spec) }?;
+            State::check(&policy).map_err(policy_code).map(|()| TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// The last clock reading, in nanoseconds, at which the policy admits anything: see C3. Returns 0, or the error that
+/// tollbar_policy_spec_check would return.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_policy_spec_last_time(spec: *const tollbar_policy_spec, last_ns: *mut u64) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (last_ns, policy) = unsafe { (place(last_ns)?, policy(spec)?) };
+            last_ns.write(policy.last_time().map_err(policy_code)?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Compiles a policy. On success `*out` is to be freed with tollbar_policy_free.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_policy_new(spec: *const tollbar_policy_spec, out: *mut *mut tollbar_policy) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
+            out.write(boxed(compile(&policy)?)?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Reads and compiles a NUL-terminated text. On success `*out` is to be freed with
+/// tollbar_policy_free. `error` may be NULL.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_policy_from_text(
+    text: *const c_char,
+    out: *mut *mut tollbar_policy,
+    error: *mut tollbar_policy_error,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &one_word)?) };
+            let made = compile(&policy).and_then(boxed).inspect_err(|&code| {
+                // SAFETY: by the caller's promise.
+                unsafe { report(error, code, 1, tollbar_strerror(code)) };
+            })?;
+            out.write(made);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Frees a policy of tollbar_policy_new or tollbar_policy_from_text, which no call may be using.
+/// NULL is nothing. Cells outlive it.
+///
+/// # Safety
+/// `policy` is NULL or has not been freed.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_policy_free(policy: *mut tollbar_policy) {
+    // SAFETY: by the caller's promise.
+    unsafe { unboxed(policy) };
+}
+
+/// The bytes that tollbar_policy_init_in needs.
+#[no_mangle]
+pub extern "C" fn tollbar_policy_size() -> usize {
+    size_of::<tollbar_policy>()
+}
+
+/// The alignment that tollbar_policy_init_in needs.
+#[no_mangle]
+pub extern "C" fn tollbar_policy_align() -> usize {
+    align_of::<tollbar_policy>()
+}
+
+/// Compiles a policy into the caller's memory of `size` bytes; `*out` is that memory. It holds no
+/// pointers, may be copied or mapped, and is not to be freed.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_policy_init_in(
+    memory: *mut c_void,
+    size: usize,
+    spec: *const tollbar_policy_spec,
+    out: *mut *mut tollbar_policy,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
+            let memory = room::<tollbar_policy>(memory, size)?;
+            let compiled = compile(&policy)?;
+            // SAFETY: not null, aligned, large enough, and writable by the caller's promise.
+            unsafe { memory.write(compiled) };
+            out.write(memory);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// The policy that a struct from C describes.
+///
+/// # Safety
+/// `spec` is null or points to a readable struct of its `struct_size`.
+pub unsafe fn policy(spec: *const tollbar_policy_spec) -> Result<Policy, i32> {
+    // SAFETY: by the caller's promise.
+    let spec = unsafe { read(spec) }?;
+    let known = TOLLBAR_POLICY_BORROW | TOLLBAR_POLICY_COUNT_REJECTED | TOLLBAR_POLICY_INIT;
+    if spec.flags & !known != 0 {
+        return Err(TOLLBAR_E_RESERVED);
+    }
+    let borrow = spec.flags & TOLLBAR_POLICY_BORROW != 0;
+    let init = match (spec.flags & TOLLBAR_POLICY_INIT != 0, borrow) {
+        (true, _) => spec.init,
+        (false, _) if spec.init != 0 => return Err(TOLLBAR_E_RESERVED),
+        (false, true) => 0,
+        (false, false) => spec.burst,
+    };
+    let policy = Policy {
+        limit: spec.limit,
+        period: spec.period_ns,
+        burst: spec.burst,
+        kind: Kind::ALL.get(spec.algorithm as usize).copied().ok_or(TOLLBAR_E_CHOICE)?,
+        init,
+        borrow,
+        anchor: choose(spec.anchor, &[Anchor::Epoch, Anchor::First])?,
+        segments: spec.segments,
+        mode: choose(spec.mode, &[Mode::N, Mode::Strict, Mode::Interpolated])?,
+        slack: spec.slack,
+        warm_up: spec.warm_up_ns,
+        cold: spec.cold,
+        count_rejected: spec.flags & TOLLBAR_POLICY_COUNT_REJECTED != 0,
+        unit: choose(spec.unit, &[Unit::Permits, Unit::Bytes])?,
+    };
+    policy.validate().map_err(policy_code)?;
+    Ok(policy)
+}
+
+/// The struct that describes `policy`.
+pub(super) fn describe(policy: &Policy) -> tollbar_policy_spec {
+    let implied = if policy.borrow { 0 } else { policy.burst };
+    let explicit = policy.init != implied;
+    let flag = |on: bool, flag: u32| if on { flag } else { 0 };
+    tollbar_policy_spec {
+        struct_size: size_of::<tollbar_policy_spec>() as u32,
+        algorithm: policy.kind as u32,
+        limit: policy.limit,
+        period_ns: policy.period,
+        burst: policy.burst,
+        init: if explicit { policy.init } else { 0 },
+        slack: policy.slack,
+        warm_up_ns: policy.warm_up,
+        cold: policy.cold,
+        segments: policy.segments,
+        mode: policy.mode as u32,
+        anchor: policy.anchor as u32,
+        unit: policy.unit as u32,
+        flags: flag(policy.borrow, TOLLBAR_POLICY_BORROW)
+            | flag(policy.count_rejected, TOLLBAR_POLICY_COUNT_REJECTED)
+            | flag(explicit, TOLLBAR_POLICY_INIT),
+    }
+}
+
+/// Reads a text and checks the policy, telling `error` what is wrong with it.
+///
+/// # Safety
+/// `text` has `len` readable bytes; `error` is null or writable.
+pub(super) unsafe fn parse(
+    text: *const c_char,
+    len: usize,
+    error: *mut tollbar_policy_error,
+    check: &dyn Fn(&Policy) -> Result<(), PolicyError>,
+) -> Result<Policy, i32> {
+    if !error.is_null() {
+        size_at(error)?;
+    }
+    // SAFETY: by the caller's promise.
+    let bytes = unsafe { bytes(text, len) }?;
+    text::parse_checked(bytes, check).map_err(|wrong| {
+        let code = fault_code(wrong.fault);
+        let expected = match wrong.fault {
+            tollbar::policy::Fault::Policy(_) => tollbar_strerror(code),
+            _ => wrong.expected_c().as_ptr(),
+        };
+        // SAFETY: by the caller's promise; checked above.
+        unsafe { report(error, code, wrong.column, expected) };
+        code
+    })
+}
+
+/// Tells `error` unless it is null.
+///
+/// # Safety
+/// `error` is null or writable.
+pub(super) unsafe fn report(error: *mut tollbar_policy_error, code: i32, column: usize, expected: *const c_char) {
+    if !error.is_null() {
+        let value = tollbar_policy_error { struct_size: 0, code, column: column as u64, expected };
+        // A struct whose size is wrong has been refused before.
+        // SAFETY: by the caller's promise.
+        let _ = unsafe { write(error, &value) };
+    }
+}
+
+/// The length of a NUL-terminated text.
+///
+/// # Safety
+/// `text` is null or NUL-terminated.
+pub(super) unsafe fn length(text: *const c_char) -> Result<usize, i32> {
+    if text.is_null() {
+        return Err(TOLLBAR_E_NULL);
+    }
+    // SAFETY: by the caller's promise.
+    Ok(unsafe { libc::strlen(text) })
+}
+
+fn one_word(policy: &Policy) -> Result<(), PolicyError> {
+    Rule::new(policy).map(|_| ())
+}
+
+fn compile(policy: &Policy) -> Result<tollbar_policy, i32> {
+    // The clock's first reading opens a file: here, and not in the first tollbar_cell_check.
+    Tsc.is_counter();
+    Ok(tollbar_policy { rule: Rule::new(policy).map_err(policy_code)? })
+}
+
+fn choose<T: Copy>(number: u32, of: &[T]) -> Result<T, i32> {
+    of.get(number as usize).copied().ok_or(TOLLBAR_E_CHOICE)
+}

@@ -1,0 +1,454 @@
+//! Tables: keyed limits in memory that processes share. What they are asked is in [`super::keyed`].
+
+use super::boundary::*;
+use super::clock::source;
+use super::policy::{policy, tollbar_policy_spec};
+use super::status::*;
+use core::ffi::{c_char, c_int, c_void, CStr};
+use core::mem::size_of;
+use core::ptr::NonNull;
+use tollbar::algorithm::Rule;
+use tollbar::decision::{Decision, Reason, Verdict};
+use tollbar::policy::Policy;
+use tollbar::table::{Answer, Call, Missing, OnFull, Options, Table, TableError, Trust, POLICIES_MOST};
+
+/// The newcomer is admitted as a fresh key would be. It takes the slot that would have expired first and owes until then; the key
+/// that had the slot is forgotten.
+pub const TOLLBAR_ON_FULL_EVICT_NEAREST: u32 = 0;
+/// The newcomer takes over the slot that would have expired first, together with its debt.
+pub const TOLLBAR_ON_FULL_INHERIT: u32 = 1;
+/// The newcomer is admitted as a fresh key would be, and not remembered.
+pub const TOLLBAR_ON_FULL_ALLOW: u32 = 2;
+/// The newcomer is refused: no key is forgotten, none gets in uncounted. For keys that a stranger cannot invent: whoever can
+/// invent keys can fill the table and shut out all newcomers.
+pub const TOLLBAR_ON_FULL_DENY: u32 = 3;
+
+/// A request without a key (NULL, or of no bytes) is refused.
+pub const TOLLBAR_MISSING_DENY: u32 = 0;
+/// It is admitted and charged to nobody.
+pub const TOLLBAR_MISSING_ALLOW: u32 = 1;
+/// It gets TOLLBAR_E_MISSING_KEY.
+pub const TOLLBAR_MISSING_REPORT: u32 = 2;
+
+/// `seed` is used. Without it the seed is random.
+pub const TOLLBAR_TABLE_SEEDED: u32 = 1;
+/// The system is not advised to use huge pages.
+pub const TOLLBAR_TABLE_SMALL_PAGES: u32 = 2;
+/// A file is opened whatever its owner and permissions are. Every user who may write it can admit or refuse keys, and its owner can
+/// end this process by SIGBUS at any time.
+pub const TOLLBAR_TABLE_TRUST_ANYONE: u32 = 4;
+
+/// This process's view of a table. All calls but tollbar_table_free may be made by any number of threads
+/// at once, on either side of a fork.
+pub struct tollbar_table {
+    pub(super) table: Table,
+}
+
+/// How a table is made. Start from TOLLBAR_TABLE_OPTIONS_INIT.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_table_options {
+    /// sizeof(tollbar_table_options), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// A TOLLBAR_ON_FULL_ number: what a newcomer gets when there is no place. 0: TOLLBAR_ON_FULL_EVICT_NEAREST.
+    pub on_full: u32,
+    /// Keys that are to have a place at one time. Slots are made for a quarter more, at least 5,120.
+    pub capacity: u64,
+    /// What the hash is keyed with, if TOLLBAR_TABLE_SEEDED. Whoever knows it can choose keys that meet.
+    pub seed: u64,
+    /// A TOLLBAR_MISSING_ number: what a request without a key gets.
+    pub missing_key: u32,
+    /// A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_table_now).
+    pub clock: u32,
+    /// Permissions of a file that is made; 0: 0600. Of a file that is there, whom they let write may write it.
+    pub mode: u32,
+    /// TOLLBAR_TABLE_ flags.
+    pub flags: u32,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_table_options {
+    const FIRST_SIZE: usize = 40;
+}
+
+const _: () = assert!(size_of::<tollbar_table_options>() == 40);
+
+/// The bytes that a table of these options and policies takes, all told and for ever.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_bytes(
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+    bytes: *mut u64,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (out, asked) = unsafe { (place(bytes)?, asked(options, policies, count)?) };
+            out.write(Table::bytes_for(&asked.options, asked.policies()).map_err(table_code)?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128; a request
+/// names one by its place. On success `*out` is to be freed with tollbar_table_free.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_new(
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+    out: *mut *mut tollbar_table,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { make(options, policies, count, out, Table::private) }
+}
+
+/// tollbar_table_new in memory that is shared with the processes forked from this one later.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_shared(
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+    out: *mut *mut tollbar_table,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { make(options, policies, count, out, Table::shared) }
+}
+
+/// Opens the table in the file at `path`, or makes it if there is none: of several processes that do so
+/// at once one makes it and the others open that one. With `count` 0, and `options` NULL or of a capacity of 0, the
+/// table must be there, and may be any.
+///
+/// In /run and /dev/shm a table lasts as long as the machine runs; on a disk it survives that too, and its times
+/// go on by the wall clock. A file that is not this very table is refused with an error that says why,
+/// and stays as it is. All of its space is taken at once.
+///
+/// Give it a directory of the service's own, such as /run/SERVICE. A file of another user than the caller or root, one that
+/// others may write (but whom `mode` names), or one that others may replace is TOLLBAR_E_OWNER, unless the flags have
+/// TOLLBAR_TABLE_TRUST_ANYONE. Who shares a table with processes that it does not trust uses tollbar_table_new_sealed.
+///
+/// # Safety
+/// Pointers are NULL or as said; `path` is NUL-terminated.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_open(
+    path: *const c_char,
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+    out: *mut *mut tollbar_table,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let out = unsafe { place(out) }?;
+            if path.is_null() {
+                return Err(TOLLBAR_E_NULL);
+            }
+            // SAFETY: not null, and NUL-terminated by the caller's promise.
+            let path = unsafe { CStr::from_ptr(path) };
+            // SAFETY: by the caller's promise.
+            let table = if let (0, Some(trust)) = (count, unsafe { any_table(options) }?) {
+                Table::open_at(path, trust)
+            } else {
+                // SAFETY: by the caller's promise.
+                let asked = unsafe { asked(options, policies, count) }?;
+                Table::file_at(path, &asked.options, asked.policies())
+            };
+            out.write(boxed(tollbar_table { table: table.map_err(table_code)? })?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// tollbar_table_new in memory that is shared with whoever gets the descriptor `*fd`, by inheritance or through a socket, and
+/// opens it with tollbar_table_open_fd (Linux: a memfd). The descriptor is closed on exec and is the caller's to close; the table
+/// does without it.
+///
+/// The memory is sealed: nobody can cut it off and so end the others by SIGBUS, as the owner of a file can. Whoever has
+/// the descriptor can still write to the memory, and so grant permits.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_new_sealed(
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+    fd: *mut c_int,
+    out: *mut *mut tollbar_table,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (out, fd, asked) = unsafe { (place(out)?, place(fd)?, asked(options, policies, count)?) };
+            let (table, descriptor) = Table::sealed(&asked.options, asked.policies()).map_err(table_code)?;
+            match boxed(tollbar_table { table }) {
+                Ok(table) => out.write(table),
+                Err(error) => {
+                    // SAFETY: nobody else has it yet.
+                    unsafe { libc::close(descriptor) };
+                    return Err(error);
+                }
+            };
+            fd.write(descriptor);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// The table behind a descriptor that tollbar_table_new_sealed gave, here or in another process. The descriptor stays the
+/// caller's, who may close it afterwards. TOLLBAR_E_UNSEALED for a file that somebody could cut off.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_open_fd(fd: c_int, out: *mut *mut tollbar_table) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let out = unsafe { place(out) }?;
+            let table = Table::open_descriptor(fd).map_err(table_code)?;
+            out.write(boxed(tollbar_table { table })?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Makes a table in the caller's memory, which may be shared with other processes; of its `size` bytes
+/// it takes what tollbar_table_bytes says. `memory` is aligned to 64 bytes, stays the caller's and must
+/// outlive `*out`. What was in it is gone.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_init_in(
+    memory: *mut c_void,
+    size: usize,
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+    out: *mut *mut tollbar_table,
+) -> i32 {
+    let in_memory = |options: &Options, policies: &[Policy]| {
+        let memory = NonNull::new(memory.cast::<u8>()).ok_or(TableError::Room)?;
+        // SAFETY: by the caller's promise.
+        unsafe { Table::init_in(memory, size, options, policies) }
+    };
+    if memory.is_null() {
+        return TOLLBAR_E_NULL;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { make(options, policies, count, out, in_memory) }
+}
+
+/// A view of the table that is in the caller's memory, made by tollbar_table_init_in here or in another
+/// process, at this address or another.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_attach(memory: *mut c_void, size: usize, out: *mut *mut tollbar_table) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let out = unsafe { place(out) }?;
+            let memory = NonNull::new(memory.cast::<u8>()).ok_or(TOLLBAR_E_NULL)?;
+            // SAFETY: by the caller's promise.
+            let table = unsafe { Table::attach_in(memory, size) }.map_err(table_code)?;
+            out.write(boxed(tollbar_table { table })?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Ends this process's view of a table that no call is using. What is in a file, in the caller's memory or
+/// still used by other processes stays as it is. NULL is nothing.
+///
+/// # Safety
+/// `table` is NULL or has not been freed.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_free(table: *mut tollbar_table) {
+    // SAFETY: by the caller's promise.
+    unsafe { unboxed(table) };
+}
+
+/// What a call without an answer in full returns: all that is hot, and nothing that is taken apart again.
+pub(super) struct Code(pub(super) i32);
+
+impl Answer for Code {
+    #[inline(always)]
+    fn known(_: &Rule, verdict: Verdict, _: u64, _: u64, _: u64) -> Code {
+        Code(verdict as i32)
+    }
+
+    #[inline(always)]
+    fn told(decision: Decision) -> Code {
+        Code(decision.verdict as i32)
+    }
+
+    #[inline(always)]
+    fn because(self, _: Reason) -> Code {
+        self
+    }
+
+    #[inline(always)]
+    fn failed(error: TableError) -> Code {
+        Code(table_code(error))
+    }
+}
+
+/// The code of a table's error; what the system said is in `errno`.
+pub fn table_code(error: TableError) -> i32 {
+    match error {
+        TableError::Capacity => TOLLBAR_E_CAPACITY,
+        TableError::Policies => TOLLBAR_E_POLICIES,
+        TableError::NoSuchPolicy => TOLLBAR_E_NO_SUCH_POLICY,
+        TableError::Policy(error) => policy_code(error),
+        TableError::Mixed => TOLLBAR_E_MIXED,
+        TableError::Versions => TOLLBAR_E_VERSIONS,
+        TableError::Exempt => TOLLBAR_E_EXEMPT,
+        TableError::MissingKey => TOLLBAR_E_MISSING_KEY,
+        TableError::NoMemory => TOLLBAR_E_NO_MEMORY,
+        TableError::Room => TOLLBAR_E_BUFFER,
+        TableError::Misaligned => TOLLBAR_E_MISALIGNED,
+        TableError::Unsupported => TOLLBAR_E_UNSUPPORTED,
+        TableError::NotATable => TOLLBAR_E_NOT_A_TABLE,
+        TableError::Version => TOLLBAR_E_TABLE_VERSION,
+        TableError::Truncated => TOLLBAR_E_TRUNCATED,
+        TableError::Corrupt => TOLLBAR_E_CORRUPT,
+        TableError::OtherCapacity => TOLLBAR_E_OTHER_CAPACITY,
+        TableError::OtherPolicies => TOLLBAR_E_OTHER_POLICIES,
+        TableError::OtherOptions => TOLLBAR_E_OTHER_OPTIONS,
+        TableError::Boot => TOLLBAR_E_BOOT,
+        TableError::Owner => TOLLBAR_E_OWNER,
+        TableError::Unsealed => TOLLBAR_E_UNSEALED,
+        TableError::System(call, errno) => {
+            // SAFETY: the calling thread's own errno, always there.
+            unsafe { libc::__errno_location().write(errno) };
+            match call {
+                Call::Open => TOLLBAR_E_OPEN,
+                Call::Read => TOLLBAR_E_READ,
+                Call::Allocate => TOLLBAR_E_ALLOCATE,
+                Call::Map => TOLLBAR_E_MAP,
+                Call::Link => TOLLBAR_E_LINK,
+                Call::Lock => TOLLBAR_E_LOCK,
+                Call::Random => TOLLBAR_E_RANDOM,
+                Call::Sync => TOLLBAR_E_SYNC,
+            }
+        }
+    }
+}
+
+/// What a caller asks for. The policies are on the stack: making a table allocates nothing but the table.
+struct Asked {
+    options: Options,
+    policies: [Policy; POLICIES_MOST],
+    count: usize,
+}
+
+impl Asked {
+    fn policies(&self) -> &[Policy] {
+        self.policies.get(..self.count).unwrap_or_default()
+    }
+}
+
+fn trust(flags: u32) -> Trust {
+    if flags & TOLLBAR_TABLE_TRUST_ANYONE != 0 {
+        Trust::Anyone
+    } else {
+        Trust::Owner
+    }
+}
+
+/// Whose file is taken, where the options ask for whatever table is there: NULL, or no capacity and nothing else said.
+///
+/// # Safety
+/// `options` is null or readable.
+unsafe fn any_table(options: *const tollbar_table_options) -> Result<Option<Trust>, i32> {
+    if options.is_null() {
+        return Ok(Some(Trust::Owner));
+    }
+    // SAFETY: by the caller's promise.
+    let options = unsafe { read(options) }?;
+    let flags = options.flags;
+    let rest = tollbar_table_options { struct_size: 0, flags: 0, ..options };
+    let nothing = rest.capacity == 0
+        && (rest.on_full, rest.seed, rest.missing_key, rest.clock, rest.mode) == (0, 0, 0, 0, 0)
+        && flags & !TOLLBAR_TABLE_TRUST_ANYONE == 0;
+    Ok(nothing.then(|| trust(flags)))
+}
+
+/// # Safety
+/// `options` is null or readable; `policies` is null or has `count` entries, each null or readable.
+#[inline(never)]
+unsafe fn asked(
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+) -> Result<Asked, i32> {
+    // SAFETY: by the caller's promise.
+    let options = unsafe { read(options) }?;
+    if options.flags & !(TOLLBAR_TABLE_SEEDED | TOLLBAR_TABLE_SMALL_PAGES | TOLLBAR_TABLE_TRUST_ANYONE) != 0 {
+        return Err(TOLLBAR_E_RESERVED);
+    }
+    let seeded = options.flags & TOLLBAR_TABLE_SEEDED != 0;
+    if !seeded && options.seed != 0 {
+        return Err(TOLLBAR_E_RESERVED);
+    }
+    // Bits that are no permissions would have to be ignored.
+    if options.mode & !0o777 != 0 {
+        return Err(TOLLBAR_E_RESERVED);
+    }
+    let on_full = [OnFull::EvictNearest, OnFull::Inherit, OnFull::Allow, OnFull::Deny];
+    let missing = [Missing::Deny, Missing::Allow, Missing::Report];
+    let options = Options {
+        on_full: *on_full.get(options.on_full as usize).ok_or(TOLLBAR_E_CHOICE)?,
+        missing: *missing.get(options.missing_key as usize).ok_or(TOLLBAR_E_CHOICE)?,
+        clock: source(options.clock)?,
+        seed: seeded.then_some(options.seed),
+        huge_pages: options.flags & TOLLBAR_TABLE_SMALL_PAGES == 0,
+        trust: trust(options.flags),
+        mode: if options.mode == 0 { 0o600 } else { options.mode },
+        ..Options::new(options.capacity)
+    };
+    if count == 0 || count > POLICIES_MOST {
+        return Err(TOLLBAR_E_POLICIES);
+    }
+    array(policies, count)?;
+    let mut asked = Asked { options, policies: [Policy::new(0, 1); POLICIES_MOST], count };
+    for (n, place) in asked.policies.iter_mut().enumerate().take(count) {
+        // SAFETY: `n` is below the count that the caller vouches for.
+        *place = unsafe { policy(policies.add(n).read()) }?;
+    }
+    Ok(asked)
+}
+
+/// # Safety
+/// As the public calls.
+unsafe fn make(
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+    out: *mut *mut tollbar_table,
+    make: impl FnOnce(&Options, &[Policy]) -> Result<Table, TableError>,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (out, asked) = unsafe { (place(out)?, asked(options, policies, count)?) };
+            let table = make(&asked.options, asked.policies()).map_err(table_code)?;
+            out.write(boxed(tollbar_table { table })?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}

@@ -1,0 +1,347 @@
+//! Clients: who asks the store for a node's leases.
+
+use super::lease::{circuit_number, node_code, tollbar_lease, TOLLBAR_CIRCUIT_OPEN, TOLLBAR_CIRCUIT_UNKNOWN};
+use core::cell::UnsafeCell;
+use core::ffi::{c_char, c_void};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use tollbar_c::boundary::*;
+use tollbar_c::status::*;
+use tollbar_redis::lease::Client;
+use tollbar_redis::redis::{Fault, LinkError, NameFault, Url};
+
+/// tollbar_client_fd is to be watched for something to read,
+pub const TOLLBAR_EVENT_READ: u32 = 1;
+/// and for room to write.
+pub const TOLLBAR_EVENT_WRITE: u32 = 2;
+
+/// Who asks the store for a node. Its calls are for one thread at a time; tollbar_client_circuit and tollbar_client_stop are for
+/// all, and the only ones while tollbar_client_run has it.
+pub struct tollbar_client {
+    client: UnsafeCell<Client>,
+    lease: *const tollbar_lease,
+    stop: AtomicU32,
+    /// The process in which a thread drives it; 0: none.
+    running: AtomicU64,
+    /// The circuit as the listener knows it.
+    told: AtomicU32,
+    listener: UnsafeCell<Listener>,
+    /// Whether the listener is being called.
+    listening: AtomicU32,
+    error: UnsafeCell<[u8; 256]>,
+}
+
+#[derive(Clone, Copy)]
+struct Listener {
+    call: Option<unsafe extern "C" fn(*mut c_void, u32)>,
+    argument: *mut c_void,
+}
+
+// SAFETY: the client is used by one thread at a time, by the caller's promise or because that one has taken it; the rest is
+// atomic or does not change while there are several threads.
+unsafe impl Sync for tollbar_client {}
+
+/// Makes the client that asks the store at `url` for `lease`, which must outlive it: `redis://[user[:password]@]host[:port][/db]`,
+/// likewise `valkey://`, or `unix:/path[?db=N&user=...&password=...]`.
+///
+/// It does not connect yet. A host's name is looked up when a connection is begun, and again for each that follows, by /etc/hosts and
+/// the name servers of /etc/resolv.conf; what only another service knows (mDNS, LDAP) is not found. Then either tollbar_client_run in a thread, or tollbar_client_tick from an event loop. On a URL that
+/// cannot be read it is TOLLBAR_E_URL, and `*column`, unless `column` is NULL, the place of the fault, from 1.
+///
+/// Where several processes share a node (tollbar_lease_shared, tollbar_lease_init_in), each may have a client: one of them
+/// asks, and when it ends, however it ends, another goes on within a second.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_client_new(
+    lease: *const tollbar_lease,
+    url: *const c_char,
+    url_length: usize,
+    column: *mut usize,
+    out: *mut *mut tollbar_client,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let (out, node, text) = unsafe { (place(out)?, &reference(lease)?.node, bytes(url, url_length)?) };
+            let url = match core::str::from_utf8(text).map(Url::parse) {
+                Ok(Ok(url)) => url,
+                fault => {
+                    if !column.is_null() {
+                        let at = fault.map_or(1, |refused| refused.map_or_else(|error| error.column, |_| 1));
+                        // SAFETY: by the caller's promise.
+                        unsafe { place(column) }?.write(at);
+                    }
+                    return Err(TOLLBAR_E_URL);
+                }
+            };
+            let client = tollbar_client {
+                client: UnsafeCell::new(Client::new(node, &url).map_err(node_code)?),
+                lease,
+                stop: AtomicU32::new(0),
+                running: AtomicU64::new(0),
+                told: AtomicU32::new(TOLLBAR_CIRCUIT_UNKNOWN),
+                listening: AtomicU32::new(0),
+                listener: UnsafeCell::new(Listener { call: None, argument: core::ptr::null_mut() }),
+                error: UnsafeCell::new([0; 256]),
+            };
+            out.write(boxed(client)?);
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Has `listener` called with `argument` and a TOLLBAR_CIRCUIT_ number whenever the store comes or goes: from
+/// tollbar_client_tick or tollbar_client_run. NULL: nobody.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_client_on_change(
+    client: *mut tollbar_client,
+    listener: Option<unsafe extern "C" fn(argument: *mut c_void, circuit: u32)>,
+    argument: *mut c_void,
+) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise: no other thread is in a call.
+            let client = unsafe { exclusive(client) }?;
+            // SAFETY: `exclusive` has seen that no thread drives it.
+            unsafe { client.listener.get().write(Listener { call: listener, argument }) };
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Drives the client until tollbar_client_stop: for a thread of the caller's own, which sleeps most of the time.
+///
+/// # Safety
+/// `client` is NULL or a client.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_client_run(client: *mut tollbar_client) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let client = unsafe { reference(client) }?;
+            // Acquire: with what the one before has left.
+            let before = client.running.load(Ordering::Relaxed);
+            let taken = client.running.compare_exchange(before, pid(), Ordering::Acquire, Ordering::Relaxed);
+            // What a parent's thread was doing when it was forked goes on there only.
+            if before == pid() || taken.is_err() {
+                return Err(TOLLBAR_E_RUNNING);
+            }
+            // SAFETY: it has been taken, and the lease outlives it.
+            let result = unsafe { client.drive() };
+            client.stop.store(0, Ordering::Relaxed);
+            client.running.store(0, Ordering::Release);
+            result.map(|()| TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// Lets tollbar_client_run return, within some 10 ms; if it is called before, at once. From any thread, and from signal handlers.
+///
+/// # Safety
+/// `client` is NULL or a client.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_client_stop(client: *const tollbar_client) -> i32 {
+    // SAFETY: by the caller's promise.
+    match unsafe { reference(client) } {
+        Ok(client) => {
+            client.stop.store(1, Ordering::Release);
+            TOLLBAR_ALLOWED
+        }
+        Err(code) => code,
+    }
+}
+
+/// Does what there is to do, and never waits for the network or a name server. At most, where a connection to a host's name is
+/// begun, it reads 64 KiB each of /etc/hosts and /etc/resolv.conf. `*wait_ms`, unless NULL, gets the milliseconds after which it is to
+/// be called again, sooner if the descriptor is ready.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_client_tick(client: *mut tollbar_client, wait_ms: *mut u32) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let client = unsafe { exclusive(client) }?;
+            // SAFETY: by the caller's promise.
+            let wait = unsafe { client.turn() }?;
+            if !wait_ms.is_null() {
+                // SAFETY: by the caller's promise.
+                unsafe { place(wait_ms) }?.write(wait);
+            }
+            Ok(TOLLBAR_ALLOWED)
+        })())
+    })
+}
+
+/// The descriptor to watch until the next tollbar_client_tick, which may change it; -1 if there is none. One that takes another's place
+/// within a tick has another number. `*events`, unless NULL,
+/// gets the TOLLBAR_EVENT_ flags to watch it for.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_client_fd(client: *mut tollbar_client, events: *mut u32) -> i32 {
+    // SAFETY: by the caller's promise.
+    let Ok(client) = (unsafe { exclusive(client) }) else { return -1 };
+    // SAFETY: no thread drives it, and by the caller's promise no other is in a call.
+    let inner = unsafe { &*client.client.get() };
+    let wants = inner.wants();
+    if !events.is_null() && events.is_aligned() {
+        let read = if wants.readable { TOLLBAR_EVENT_READ } else { 0 };
+        let write = if wants.writable { TOLLBAR_EVENT_WRITE } else { 0 };
+        // SAFETY: not null, aligned, and writable by the caller's promise.
+        unsafe { events.write(read | write) };
+    }
+    inner.fd()
+}
+
+/// Whether the store answers: a TOLLBAR_CIRCUIT_ number. TOLLBAR_CIRCUIT_UNKNOWN for NULL.
+///
+/// # Safety
+/// `client` is NULL or a client.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_client_circuit(client: *const tollbar_client) -> u32 {
+    // SAFETY: by the caller's promise; the lease outlives the client.
+    let node = unsafe { reference(client).and_then(|client| reference(client.lease)) };
+    node.map_or(TOLLBAR_CIRCUIT_UNKNOWN, |lease| circuit_number(lease.node.circuit(lease.node.now())))
+}
+
+/// Why the store does not answer, or what is wrong with one that does (it grants nothing, or machines have different rates, bursts
+/// or options for the limit), in its own words or in ours; an empty text if all is well. It is the client's, and good until the next
+/// call. Never NULL. While tollbar_client_run has the client only its listener may ask, and others get an empty text.
+///
+/// # Safety
+/// `client` is NULL or a client.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_client_error(client: *mut tollbar_client) -> *const c_char {
+    // SAFETY: by the caller's promise.
+    let Ok(client) = (unsafe { reference(client) }) else { return c"".as_ptr() };
+    if client.running.load(Ordering::Acquire) == pid() && client.listening.load(Ordering::Relaxed) == 0 {
+        return c"".as_ptr();
+    }
+    // SAFETY: no thread drives it, or this one does and is in the listener; by the caller's promise no other is in a call.
+    let (inner, buffer) = unsafe { (&*client.client.get(), &mut *client.error.get()) };
+    // SAFETY: the lease outlives the client.
+    let away = unsafe { tollbar_client_circuit(client) } == TOLLBAR_CIRCUIT_OPEN;
+    let text = match (inner.fault(), inner.fault_text()) {
+        (None, _) if inner.notice().is_some() => inner.notice().unwrap_or_default(),
+        (None, _) if away => link_text(inner.broken()),
+        (None, _) => "",
+        (Some(fault), "") => fault_text(fault),
+        (Some(_), text) => text,
+    };
+    buffer.fill(0);
+    let room = buffer.len() - 1;
+    for (to, from) in buffer.iter_mut().zip(text.bytes().take(room)) {
+        *to = from;
+    }
+    buffer.as_ptr().cast()
+}
+
+/// Tells the store what it has not been told, waiting `timeout_ms` for it at most, and frees the client, also if that was not enough
+/// (TOLLBAR_E_UNTOLD). With 0 it begins no connection. While tollbar_client_run has it, it is TOLLBAR_E_RUNNING and nothing happens. NULL is nothing.
+///
+/// # Safety
+/// `client` is NULL or has not been closed.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_client_close(client: *mut tollbar_client, timeout_ms: u32) -> i32 {
+    if client.is_null() {
+        return TOLLBAR_ALLOWED;
+    }
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let handle = unsafe { reference(client) }?;
+            if handle.running.load(Ordering::Acquire) == pid() {
+                return Err(TOLLBAR_E_RUNNING);
+            }
+            // SAFETY: nobody drives it any more; the lease outlives the client.
+            let told = unsafe { (*handle.client.get()).close(&reference(handle.lease)?.node, timeout_ms) };
+            // SAFETY: by the caller's promise.
+            unsafe { unboxed(client) };
+            if told {
+                Ok(TOLLBAR_ALLOWED)
+            } else {
+                Err(TOLLBAR_E_UNTOLD)
+            }
+        })())
+    })
+}
+
+impl tollbar_client {
+    /// # Safety
+    /// As [`tollbar_client::turn`].
+    unsafe fn drive(&self) -> Result<(), i32> {
+        const SLICE: u32 = 10;
+        while self.stop.load(Ordering::Acquire) == 0 {
+            // SAFETY: by the caller's promise.
+            let wait = unsafe { self.turn() }?;
+            // SAFETY: as above.
+            unsafe { (*self.client.get()).wait(wait.min(SLICE)) };
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// The lease is alive, and the caller is the one that drives the client.
+    unsafe fn turn(&self) -> Result<u32, i32> {
+        // SAFETY: by the caller's promise.
+        let (node, client) = unsafe { (&reference(self.lease)?.node, &mut *self.client.get()) };
+        let wait = client.tick(node);
+        let circuit = circuit_number(node.circuit(node.now()));
+        if self.told.swap(circuit, Ordering::Relaxed) != circuit {
+            // SAFETY: it is only written while nobody drives the client; the function and its argument are the caller's own.
+            unsafe {
+                let Listener { call, argument } = self.listener.get().read();
+                if let Some(call) = call {
+                    self.listening.store(1, Ordering::Relaxed);
+                    call(argument, circuit);
+                    self.listening.store(0, Ordering::Relaxed);
+                }
+            }
+        }
+        Ok(wait)
+    }
+}
+
+/// The client, for one that is to drive it.
+///
+/// # Safety
+/// `client` is null or a client, in no other call.
+unsafe fn exclusive<'a>(client: *mut tollbar_client) -> Result<&'a tollbar_client, i32> {
+    // SAFETY: by the caller's promise.
+    let client = unsafe { reference(client) }?;
+    if client.running.load(Ordering::Acquire) == pid() {
+        return Err(TOLLBAR_E_RUNNING);
+    }
+    Ok(client)
+}
+
+fn pid() -> u64 {
+    // SAFETY: a number only.
+    u64::from(unsafe { libc::getpid() } as u32)
+}
+
+fn link_text(broken: Option<LinkError>) -> &'static str {
+    match broken {
+        Some(LinkError::Name(NameFault::Absent)) => "the server's name is unknown to /etc/hosts and the name servers",
+        Some(LinkError::Name(NameFault::NoAnswer)) => "no name server answers for the server's name",
+        _ => "the server cannot be reached",
+    }
+}
+
+fn fault_text(fault: Fault) -> &'static str {
+    match fault {
+        Fault::NoScript => "the server has forgotten its scripts",
+        Fault::Unavailable(_) => "the server is not available",
+        Fault::Refused => "the server refuses this user",
+        Fault::Moved => "the server is part of a cluster, and another node has this limit",
+        Fault::Script => "the server refuses the script",
+        Fault::Protocol => "what answers is not a Redis server",
+    }
+}

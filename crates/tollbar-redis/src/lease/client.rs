@@ -1,0 +1,387 @@
+//! The client: a [`Driver`], a [`Session`] and a non-blocking socket.
+
+use super::driver::Driver;
+use super::node::{Node, PAUSE};
+use super::stats::Circuit;
+use super::wire::{self, SCRIPTS};
+use super::NodeError;
+use crate::redis::{Fault, Link, LinkError, Session, Url, Wants};
+use tollbar::internal::random_u64;
+use tollbar::internal::sync::{AtomicU32, Ordering};
+
+/// Asks the store for a [`Node`]. Each process of a machine may have a client for the same node; one of them asks at a time. When
+/// it ends, by `kill -9` too, another takes over within a second.
+///
+/// [`Client::tick`] drives it, from an event loop that watches [`Client::fd`] or from a thread of its own ([`Client::run`]). One
+/// thread at a time may use a client.
+pub struct Client {
+    driver: Driver,
+    link: Link,
+    session: Session,
+    keys: usize,
+    /// This client's name as [`Header::owner`](super::layout::Header): the process's id and a random number.
+    me: u64,
+    /// When to begin the next connection. Times are nanoseconds of the node's clock.
+    connect_at: u64,
+    /// When the current connection was begun.
+    connecting_since: u64,
+    /// Whether the handshake has begun on the current connection.
+    greeted: bool,
+    /// When the driver was last busy.
+    active_at: u64,
+    /// Why the store last refused a question; cleared by the next answer.
+    fault: Option<Fault>,
+    /// Why there is no connection.
+    broken: Option<LinkError>,
+    random: u64,
+}
+
+/// The longest pause after a broken connection, in nanoseconds. A random pause of half of it to all of it is taken.
+const RECONNECT: u64 = 50_000_000;
+/// A connection that is not made, or has not answered a question, for this many nanoseconds is closed.
+const PATIENCE: u64 = 1_000_000_000;
+/// A client that has taken no turn for this many nanoseconds loses its node to another client.
+const LEADER: u64 = 500_000_000;
+/// Milliseconds between ticks while the driver is busy, for [`ACTIVE`] after that, and while the circuit is not closed.
+const BUSY: u32 = 1;
+/// Milliseconds between ticks of an idle client that leads.
+const IDLE: u32 = (PAUSE / 1_000_000) as u32;
+/// Milliseconds between ticks of a client that does not lead.
+const FOLLOWER: u32 = 100;
+/// Nanoseconds after the driver was last busy for which ticks stay [`BUSY`].
+const ACTIVE: u64 = 100_000_000;
+/// Bytes of each of a connection's two buffers.
+const BUFFER: usize = 64 << 10;
+
+impl Client {
+    /// Makes a client for the store at `url`. It takes its memory, and does not connect yet. Errors: [`NodeError::NoMemory`], or
+    /// the system has no random numbers.
+    pub fn new(node: &Node, url: &Url) -> Result<Client, NodeError> {
+        let (keys, random) = (node.capacity(), random_u64()?);
+        Ok(Client {
+            driver: Driver::new(keys, random).ok_or(NodeError::NoMemory)?,
+            link: Link::new(url),
+            session: Session::new(url, SCRIPTS, BUFFER, BUFFER).map_err(|_| NodeError::NoMemory)?,
+            keys,
+            me: name(random),
+            connect_at: 0,
+            connecting_since: 0,
+            greeted: false,
+            active_at: 0,
+            fault: None,
+            broken: None,
+            random,
+        })
+    }
+
+    /// Takes one turn and returns the milliseconds until the next: 1, 4 or 100. Call it sooner if [`Client::fd`] is ready for what
+    /// [`Client::wants`] says. A tick never waits, neither for the network nor for a name server.
+    ///
+    /// A tick takes in the callers' messages, reads and writes the socket, and begins a connection at most every 25 ms. To connect
+    /// to a host by name it reads /etc/hosts and /etc/resolv.conf, at most 64 KiB of each, and sends a question to a name server.
+    pub fn tick(&mut self, node: &Node) -> u32 {
+        self.turn(node, true)
+    }
+
+    fn turn(&mut self, node: &Node, may_connect: bool) -> u32 {
+        let now = node.now();
+        self.after_fork(node);
+        if !self.leads(node, now) {
+            self.let_go(node, now);
+            return FOLLOWER;
+        }
+        self.driver.collect(node, now);
+        if self.link.fd() >= 0 && self.exchange(node, now).is_none() {
+            self.hang_up(node, now);
+        }
+        if may_connect && self.link.fd() < 0 && now >= self.connect_at {
+            self.connect_at = now.saturating_add(RECONNECT);
+            (self.connecting_since, self.greeted) = (now, false);
+            if let Err(error) = self.link.connect() {
+                self.broken = Some(error);
+                self.hang_up(node, now);
+            }
+        }
+        if self.driver.is_busy() {
+            self.active_at = now;
+        }
+        match now.saturating_sub(self.active_at) < ACTIVE || self.driver.circuit() != Circuit::Closed {
+            true => BUSY,
+            false => IDLE,
+        }
+    }
+
+    /// The descriptor to watch; -1 while there is none. It may change with each [`Client::tick`].
+    pub fn fd(&self) -> i32 {
+        self.link.fd()
+    }
+
+    /// What to watch [`Client::fd`] for.
+    pub fn wants(&self) -> Wants {
+        self.link.wants(!self.session.output().is_empty())
+    }
+
+    /// Ticks until `stop` is not 0, and sleeps in between. It blocks, so give it a thread of its own.
+    pub fn run(&mut self, node: &Node, stop: &AtomicU32) {
+        while stop.load(Ordering::Acquire) == 0 {
+            let millis = self.tick(node);
+            self.wait(millis);
+        }
+    }
+
+    /// Waits until the socket is ready, or `millis` milliseconds.
+    pub fn wait(&mut self, millis: u32) {
+        let nanos = u64::from(millis) * 1_000_000;
+        if self.link.wait(!self.session.output().is_empty(), nanos).is_err() {
+            sleep(nanos);
+        }
+    }
+
+    /// Tells the store the debts that it does not know, and lets another client take over. It waits at most `millis` milliseconds;
+    /// with 0 it begins no connection. Returns whether the store has confirmed all debts. The node's leases stay until they end;
+    /// what is left of them then is not given back.
+    pub fn close(&mut self, node: &Node, millis: u32) -> bool {
+        let end = node.now().saturating_add(u64::from(millis) * 1_000_000);
+        if self.pid_changed() {
+            return false;
+        }
+        // A connection that is begun within 0 ms would come too late.
+        let may_connect = millis != 0;
+        let told = loop {
+            let wait = self.turn(node, may_connect);
+            let told = self.driver.has_told();
+            // A client that does not lead must not ask the store.
+            if told || node.now() >= end || wait == FOLLOWER {
+                break told;
+            }
+            self.wait(1);
+        };
+        if self.is_leader(node) {
+            self.hang_up(node, node.now());
+            // The last answers came after `collect` published the debts.
+            node.header().owed.store(self.driver.owed(), Ordering::Relaxed);
+        } else {
+            self.let_go(node, node.now());
+        }
+        let _ = node.header().owner.compare_exchange(self.me, 0, Ordering::AcqRel, Ordering::Relaxed);
+        told
+    }
+
+    /// Whether this client is the one that asks the store.
+    pub fn is_leader(&self, node: &Node) -> bool {
+        node.header().owner.load(Ordering::Relaxed) == self.me
+    }
+
+    /// Why the store refused the last question; `None` after an answer.
+    pub fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+
+    /// The text of the store's last error; empty if there was none on this connection.
+    pub fn fault_text(&self) -> &str {
+        self.session.error_text()
+    }
+
+    /// Why the last attempt to connect failed; `None` if it did not.
+    pub fn broken(&self) -> Option<LinkError> {
+        self.broken
+    }
+
+    /// A text for the operator about a store that answers: its clock stands still, it grants nothing, or machines disagree about
+    /// the limit.
+    pub fn notice(&self) -> Option<&'static str> {
+        self.driver.notice()
+    }
+
+    /// Connects, reads answers and sends questions; `None` if the connection is over.
+    fn exchange(&mut self, node: &Node, now: u64) -> Option<()> {
+        if !self.greeted {
+            let connected = self.link.advance();
+            self.broken = connected.err();
+            if !connected.ok()? {
+                return if now.saturating_sub(self.connecting_since) > PATIENCE { None } else { Some(()) };
+            }
+            self.session.begin();
+            self.greeted = true;
+            self.driver.connected();
+        }
+        self.receive(node, now)?;
+        if let Some(fault) = self.session.fault() {
+            self.fault = Some(fault);
+            return None;
+        }
+        let silent = self.driver.waiting_for(now) > PATIENCE
+            || !self.session.is_ready() && now.saturating_sub(self.connecting_since) > PATIENCE;
+        if silent {
+            return None;
+        }
+        while self.session.is_ready() {
+            let fresh = self.random();
+            let Some(question) = self.driver.next(node, now) else { break };
+            if wire::put(&mut self.session, node, &question, fresh).is_err() {
+                break;
+            }
+            self.driver.sent(node, now);
+        }
+        self.send()
+    }
+
+    fn receive(&mut self, node: &Node, now: u64) -> Option<()> {
+        loop {
+            let n = self.link.read(self.session.input()).ok()?;
+            if n == 0 {
+                return Some(());
+            }
+            self.session.read(n);
+            loop {
+                // A reply of another form counts as a refusal.
+                let answer = match self.session.next() {
+                    Some(Ok(answer)) => wire::grant(&answer).ok_or(Fault::Protocol),
+                    Some(Err(fault)) => Err(fault),
+                    None => break,
+                };
+                match answer {
+                    Ok(grant) => {
+                        self.fault = None;
+                        self.driver.answered(node, &grant, now);
+                    }
+                    Err(Fault::NoScript) => self.driver.refused(node, false, now),
+                    Err(fault) => {
+                        self.fault = Some(fault);
+                        self.driver.refused(node, true, now);
+                    }
+                }
+            }
+        }
+    }
+
+    fn send(&mut self) -> Option<()> {
+        while !self.session.output().is_empty() {
+            match self.link.write(self.session.output()).ok()? {
+                0 => break,
+                n => self.session.wrote(n),
+            }
+        }
+        Some(())
+    }
+
+    fn hang_up(&mut self, node: &Node, now: u64) {
+        self.link.close();
+        self.driver.dropped(node, now);
+        // The pause is random, so that machines which lost the store together do not return together.
+        let jitter = (RECONNECT / 64).saturating_mul(self.random() >> 58);
+        self.connect_at = now.saturating_add(RECONNECT / 2).saturating_add(jitter / 2);
+    }
+
+    /// Gives up the connection, because another client asks now. An event loop would wake for ever on a connection that nobody
+    /// reads. The circuit stays as it is: the other client sets it.
+    fn let_go(&mut self, node: &Node, now: u64) {
+        if self.link.fd() >= 0 {
+            self.link.close();
+            self.driver.displaced(node, now);
+            self.connect_at = now;
+        }
+    }
+
+    /// Whether this client is the one that asks, or now becomes it.
+    fn leads(&mut self, node: &Node, now: u64) -> bool {
+        let header = node.header();
+        // Acquire and Release: the ring's tail, which the last owner wrote, is visible to the next.
+        let owner = header.owner.load(Ordering::Acquire);
+        if owner == self.me {
+            return true;
+        }
+        // abs_diff: a beat in the future is damage, and counts as no beat.
+        let quiet = now.abs_diff(header.beat.load(Ordering::Relaxed)) > LEADER;
+        if owner != 0 && is_alive(owner) && !quiet {
+            return false;
+        }
+        if header.owner.compare_exchange(owner, self.me, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        header.beat.store(now, Ordering::Relaxed);
+        true
+    }
+
+    /// After a fork the child starts with an empty client: the connection and the debts belong to its parent.
+    fn after_fork(&mut self, node: &Node) {
+        if !self.pid_changed() {
+            return;
+        }
+        self.link.close();
+        self.random();
+        self.me = name(self.random);
+        if let Some(driver) = Driver::new(self.keys, self.random) {
+            self.driver = driver;
+        }
+        self.connect_at = node.now();
+    }
+
+    fn pid_changed(&self) -> bool {
+        self.me >> 32 != pid()
+    }
+
+    fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        self.random ^ self.random >> 29
+    }
+}
+
+/// A client's name: the process's id in the upper half, a random number in the lower. It is never 0.
+fn name(random: u64) -> u64 {
+    pid() << 32 | random >> 32 | 1
+}
+
+fn pid() -> u64 {
+    // SAFETY: getpid takes nothing and cannot fail.
+    u64::from(unsafe { libc::getpid() } as u32)
+}
+
+/// Whether the owner's process may still run.
+fn is_alive(owner: u64) -> bool {
+    // SAFETY: numbers only; signal 0 checks whether the process exists and is never delivered.
+    let gone = unsafe { libc::kill((owner >> 32) as libc::pid_t, 0) } != 0;
+    // Only ESRCH proves death. EPERM is a process of another user; it loses the node by its silence (LEADER).
+    !(gone && tollbar::internal::errno() == libc::ESRCH)
+}
+
+fn sleep(nanos: u64) {
+    let time = libc::timespec {
+        tv_sec: (nanos / 1_000_000_000) as libc::time_t,
+        tv_nsec: (nanos % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: `time` is readable for the call, and a null second argument is allowed: the remaining time is not wanted.
+    unsafe { libc::nanosleep(&time, core::ptr::null_mut()) };
+}
+
+impl core::fmt::Debug for Client {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Client").field("circuit", &self.driver.circuit()).field("fd", &self.link.fd()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::Options;
+    use std::net::UdpSocket;
+
+    /// The name server never answers. A tick or a close that waited for it would take an hour.
+    #[test]
+    fn nothing_waits_for_a_name_server() {
+        let node =
+            Node::private("names", &"1000/s burst 500".parse().expect("a policy"), &Options::new(1)).expect("a node");
+        let server = UdpSocket::bind("127.0.0.1:0").expect("a name server");
+        let mut client = Client::new(&node, &Url::parse("redis://store.example").expect("a URL")).expect("a client");
+        client.link.ask_only(server.local_addr().expect("its address").port());
+        for _ in 0..1000 {
+            assert_eq!(client.tick(&node), BUSY);
+        }
+        let mut question = [0; 512];
+        assert!(server.recv(&mut question).expect("a question") > 12);
+        assert!(node.check(b"k", 1).is_allowed(), "the reserve admits while there is no store");
+        assert!(!client.close(&node, 0), "the store was not told the debt");
+        let mut other = Client::new(&node, &Url::parse("redis://store.example").expect("a URL")).expect("a client");
+        assert!(other.close(&node, 0), "this client took in no debt");
+    }
+}

@@ -1,0 +1,412 @@
+//! The driver decides what to ask the store, without any input or output: messages of callers go in, questions come out, answers
+//! go in.
+//!
+//! At most one question about a key is in flight, and questions about many keys at once. While the store does not answer, at most
+//! one question in all is in flight. It is a real question, so the circuit closes only when the store's script works.
+
+use super::bucket::{Ask, Grant};
+use super::keys::{Entry, Fifo, Keys, Phase};
+use super::node::Node;
+use super::ring::{Found, Message};
+use super::stats::{Circuit, Count};
+use super::watchdog::{Trouble, Watchdog};
+use tollbar::internal::sync::Ordering;
+
+/// The state of the client that asks the store for a [`Node`]. Times are nanoseconds of the node's clock.
+#[derive(Debug)]
+pub struct Driver {
+    keys: Keys,
+    queue: Fifo,
+    /// Questions in flight, in the order in which the store answers them, with the times they were sent.
+    flight: Fifo,
+    /// The sum of all keys' debts, in flight or not. It is kept, because each turn reads it and there are thousands of keys.
+    owed: u64,
+    /// A message whose key has no entry yet, because its set is full of busy keys.
+    stalled: Option<Message>,
+    /// The number of the ring's message that is claimed and not published, and when the driver first saw it so.
+    claimed: Option<(u64, u64)>,
+    circuit: Circuit,
+    watchdog: Watchdog,
+    /// Whether the store's last answer said that stricter terms than this node's are in force.
+    mixed: bool,
+    /// When the circuit last closed.
+    closed_at: u64,
+    /// When the store last answered.
+    answered_at: u64,
+    /// The earliest time of the next question while the circuit is not closed.
+    probe_at: u64,
+    random: u64,
+}
+
+/// A question to be sent to the store.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The key's name in the store (`node::store_key`).
+    pub key: &'a [u8],
+    /// The question about it.
+    pub ask: Ask,
+}
+
+/// The most questions in flight.
+const FLIGHT_MOST: usize = 256;
+/// The number of a question that is about no key.
+const PROBE: u32 = u32::MAX;
+/// Nanoseconds after which an idle node asks about no key. A store with new data must hear of the old data from a node within
+/// `record::GRACE`.
+const HEARTBEAT: u64 = 400_000_000;
+/// Nanoseconds between two questions to a store that does not answer.
+const PROBES: u64 = 50_000_000;
+/// Permits of debt in a lease's life that make a key hot.
+const FREQUENT: u64 = 8;
+/// Nanoseconds after which a writer that has claimed a message and not published it is taken for dead.
+const DEAD: u64 = 1_000_000_000;
+/// The shortest wait before the next question about a key for which the store had nothing, in nanoseconds.
+const RETRY_LEAST: u64 = 200_000;
+
+impl Driver {
+    /// A driver with room for at least `keys` keys, at most 32,768; `seed` spreads its retries. `None` if there is no memory.
+    pub fn new(keys: usize, seed: u64) -> Option<Driver> {
+        let keys = Keys::new(keys.min(1 << 15))?;
+        let queue = Fifo::new(keys.len())?;
+        Some(Driver {
+            keys,
+            queue,
+            flight: Fifo::new(FLIGHT_MOST)?,
+            owed: 0,
+            stalled: None,
+            claimed: None,
+            circuit: Circuit::Unknown,
+            watchdog: Watchdog::default(),
+            mixed: false,
+            closed_at: 0,
+            answered_at: 0,
+            probe_at: 0,
+            random: seed | 1,
+        })
+    }
+
+    /// Takes in the callers' messages and publishes the driver's beat, circuit and debts. Opens the circuit if the oldest question
+    /// has been in flight for longer than the patience.
+    pub fn collect(&mut self, node: &Node, now: u64) {
+        let header = node.header();
+        // Relaxed, here and below: no word of the header publishes another.
+        header.beat.store(now, Ordering::Relaxed);
+        if let Some(message) = self.stalled.take() {
+            self.note(node, message, now);
+        }
+        // At most one ring of messages a turn, so that writers who never stop cannot keep the driver from its questions.
+        for _ in 0..node.ring().len() {
+            if self.stalled.is_some() {
+                break;
+            }
+            match node.pop() {
+                Found::Message(message) => self.note(node, message, now),
+                Found::Lost => {}
+                Found::Empty => {
+                    self.claimed = None;
+                    break;
+                }
+                Found::Claimed(number) => match self.claimed {
+                    Some((same, since)) if same == number && now.saturating_sub(since) > DEAD => node.skip(number),
+                    Some((same, _)) if same == number => break,
+                    _ => {
+                        self.claimed = Some((number, now));
+                        break;
+                    }
+                },
+            }
+        }
+        if self.flight.front().is_some_and(|(_, at)| now.saturating_sub(at) > node.terms.patience()) {
+            self.open(node, now);
+        }
+        if header.circuit.load(Ordering::Relaxed) != self.circuit as u64 {
+            header.circuit.store(self.circuit as u64, Ordering::Relaxed);
+        }
+        header.owed.store(self.owed(), Ordering::Relaxed);
+    }
+
+    /// The next question, if it is time for one. The caller sends it and calls [`Driver::sent`]; until then the same question comes
+    /// again.
+    pub fn next(&mut self, node: &Node, now: u64) -> Option<Question<'_>> {
+        if self.flight.is_full() {
+            return None;
+        }
+        // A store that answers wrongly (the watchdog's trouble) is still told all debts, not one at a time.
+        let probes = self.circuit != Circuit::Closed && (self.watchdog.trouble().is_none() || self.queue.len() == 0);
+        if probes && (self.flight.len() != 0 || now < self.probe_at) {
+            return None;
+        }
+        let slack = node.terms.slack();
+        let Some((number, _)) = self.queue.front() else {
+            // No key to ask about: a probe or a heartbeat.
+            return match self.circuit != Circuit::Closed || now.saturating_sub(self.answered_at) > HEARTBEAT {
+                true if self.flight.len() == 0 => {
+                    Some(Question { key: b"", ask: Ask { at: node.store_time(now), slack, ..Ask::default() } })
+                }
+                _ => None,
+            };
+        };
+        let entry = self.keys.get_mut(number as usize)?;
+        if entry.want != 0 && entry.granted_at != 0 {
+            entry.adapt(now, node.terms.life, node.terms.most);
+        }
+        let entry = self.keys.get(number as usize)?;
+        Some(Question { key: entry.key(), ask: Ask { at: node.store_time(now), slack, ..entry.ask(node) } })
+    }
+
+    /// The question of [`Driver::next`] was sent. `now` must be before the store could have read it: leases live from then.
+    pub fn sent(&mut self, node: &Node, now: u64) {
+        node.count(Count::Asked, 1);
+        let number = match self.queue.pop() {
+            Some((number, _)) => number,
+            None => PROBE,
+        };
+        if let Some(entry) = self.entry(number) {
+            entry.state = Phase::Asked;
+            entry.told = core::mem::take(&mut entry.debt);
+            entry.asked = entry.want;
+        }
+        self.flight.push(number, now);
+    }
+
+    /// Whether a question is in flight.
+    pub fn is_waiting(&self) -> bool {
+        self.flight.len() != 0
+    }
+
+    /// Takes in the answer to the oldest question in flight.
+    pub fn answered(&mut self, node: &Node, grant: &Grant, now: u64) {
+        let Some((number, sent_at)) = self.flight.pop() else { return };
+        let jitter = self.random();
+        self.answered_at = now;
+        node.timed(now.saturating_sub(sent_at));
+        self.mixed = grant.mixed;
+        node.heard(grant, sent_at, now);
+        let least = self.entry(number).map_or(0, |entry| entry.ask(node).least);
+        self.watchdog.heard(&node.terms, least, grant, sent_at, now);
+        match self.watchdog.trouble() {
+            None => self.close(node, now),
+            Some(_) => self.open(node, now),
+        }
+        let Some(entry) = self.entry(number) else { return };
+        let told = core::mem::take(&mut entry.told);
+        // A debt that remains was written after the question was sent.
+        entry.owed_since = sent_at;
+        entry.hint = grant.tat;
+        if grant.permits != 0 {
+            entry.want = 0;
+            entry.granted_at = now;
+            // The life counts from before the question was sent, so neither the store's clock nor the network's delay prolongs it.
+            let until = sent_at.saturating_add(node.terms.life);
+            node.install(entry.hash, grant.permits, until, now, core::mem::take(&mut entry.hot));
+            node.count(Count::Granted, grant.permits);
+        } else if entry.asked != 0 {
+            let wait = grant.retry.saturating_mul(1000).max(RETRY_LEAST);
+            // A random part of up to a quarter spreads the machines that ask about one exhausted key.
+            let wait = wait.saturating_add((wait / 256).saturating_mul(jitter >> 58));
+            entry.want = 0;
+            node.dry(entry.hash, now.saturating_add(wait));
+        }
+        self.owed = self.owed.saturating_sub(told);
+        self.requeue(number, now);
+    }
+
+    /// The store refused the oldest question in flight without executing it. `gone`: it would refuse others, too, so the circuit
+    /// opens.
+    pub fn refused(&mut self, node: &Node, gone: bool, now: u64) {
+        let Some((number, _)) = self.flight.pop() else { return };
+        self.give_back(node, number, now);
+        if gone {
+            self.open(node, now);
+        }
+    }
+
+    /// The connection is gone. The store may have executed any question in flight, so their debts are told again: some may be
+    /// charged twice, none is forgotten.
+    pub fn dropped(&mut self, node: &Node, now: u64) {
+        self.forget_questions(node, now);
+        self.watchdog = Watchdog::default();
+        self.open(node, now);
+    }
+
+    /// Another client asks in place of this one. This driver keeps its debts and tells them when it asks again.
+    pub fn displaced(&mut self, node: &Node, now: u64) {
+        self.forget_questions(node, now);
+        self.watchdog = Watchdog::default();
+        self.circuit = Circuit::Unknown;
+    }
+
+    /// A connection has been made: the next question may be sent at once.
+    pub fn connected(&mut self) {
+        self.probe_at = 0;
+    }
+
+    /// Whether the store answers this driver.
+    pub fn circuit(&self) -> Circuit {
+        self.circuit
+    }
+
+    /// A text for the operator about a store that answers: it answers wrongly, or machines disagree about the limit.
+    pub fn notice(&self) -> Option<&'static str> {
+        Some(match self.watchdog.trouble() {
+            Some(Trouble::Standing) => "the server answers, but its clock stands still",
+            Some(Trouble::Starved) => "the server answers, but has granted nothing for longer than the limit explains",
+            None if self.mixed && self.circuit == Circuit::Closed => "other machines have a lower rate, a smaller burst or other options for this limit: the stricter are in force",
+            None => return None,
+        })
+    }
+
+    /// Nanoseconds that the oldest question has been in flight; 0 if there is none.
+    pub fn waiting_for(&self, now: u64) -> u64 {
+        self.flight.front().map_or(0, |(_, at)| now.saturating_sub(at))
+    }
+
+    /// Whether a question is queued or in flight, or a message waits for an entry.
+    pub fn is_busy(&self) -> bool {
+        self.queue.len() != 0 || self.flight.len() != 0 || self.stalled.is_some()
+    }
+
+    /// Permits of debt in the messages taken in so far that the store has not confirmed.
+    pub fn owed(&self) -> u64 {
+        self.owed
+    }
+
+    /// Whether the store has confirmed every debt in the messages taken in so far.
+    pub fn has_told(&self) -> bool {
+        self.owed() == 0 && self.stalled.as_ref().map_or(0, |message| message.debt) == 0
+    }
+
+    fn note(&mut self, node: &Node, message: Message, now: u64) {
+        let Some(number) = self.keys.place(&message, now) else {
+            self.stalled = Some(message);
+            return;
+        };
+        let (closed, closed_at) = (self.circuit == Circuit::Closed, self.closed_at);
+        let Some(entry) = self.keys.get_mut(number) else { return };
+        if entry.debt == 0 && entry.told == 0 {
+            entry.owed_since = now;
+        }
+        // Time before the circuit closed does not count: debts of an outage are outside the bound.
+        let overdue = message.debt != 0 && now.saturating_sub(entry.owed_since.max(closed_at)) > node.terms.patience();
+        entry.debt = entry.debt.saturating_add(message.debt);
+        entry.want = entry.want.max(message.want);
+        // A want beside a debt is for the next request, which may never come, so it does not make the key hot. A want alone is a
+        // denied request or a lease running low.
+        entry.hot |= message.want != 0 && message.debt == 0;
+        if entry.frequents(message.debt, now, node.terms.life) {
+            entry.hot = true;
+            if entry.want == 0 {
+                entry.want = 1;
+                node.expect(entry.hash, now);
+            }
+        }
+        self.owed = self.owed.saturating_add(message.debt);
+        if entry.state == Phase::Idle {
+            entry.state = Phase::Queued;
+            self.queue.push(number as u32, now);
+        }
+        // The key still overdraws, and an earlier debt of it has been unconfirmed for longer than the patience: the store does not
+        // keep up.
+        if closed && overdue {
+            self.open(node, now);
+        }
+    }
+
+    /// Queues the key again if callers wrote a debt or a want while its question was in flight.
+    fn requeue(&mut self, number: u32, now: u64) {
+        let Some(entry) = self.entry(number) else { return };
+        let more = entry.debt != 0 || entry.want != 0;
+        entry.state = if more { Phase::Queued } else { Phase::Idle };
+        if more {
+            self.queue.push(number, now);
+        }
+    }
+
+    fn forget_questions(&mut self, node: &Node, now: u64) {
+        while let Some((number, _)) = self.flight.pop() {
+            self.give_back(node, number, now);
+        }
+    }
+
+    fn give_back(&mut self, node: &Node, number: u32, now: u64) {
+        let Some(entry) = self.entry(number) else { return };
+        entry.debt = entry.debt.saturating_add(core::mem::take(&mut entry.told));
+        entry.want = 0;
+        let hash = entry.hash;
+        node.unanswered(hash);
+        self.requeue(number, now);
+    }
+
+    fn open(&mut self, node: &Node, now: u64) {
+        if self.circuit != Circuit::Open {
+            self.circuit = Circuit::Open;
+            node.count(Count::Opened, 1);
+            node.header().circuit.store(Circuit::Open as u64, Ordering::Relaxed);
+        }
+        self.probe_at = now.saturating_add(PROBES);
+    }
+
+    fn close(&mut self, node: &Node, now: u64) {
+        if self.circuit != Circuit::Closed {
+            self.closed_at = now;
+            self.circuit = Circuit::Closed;
+            node.header().circuit.store(Circuit::Closed as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn entry(&mut self, number: u32) -> Option<&mut Entry> {
+        match number {
+            PROBE => None,
+            number => self.keys.get_mut(number as usize),
+        }
+    }
+
+    /// xorshift64: spreads retries, and is no source of secrets.
+    fn random(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random
+    }
+}
+
+impl Entry {
+    fn ask(&self, node: &Node) -> Ask {
+        let least = match self.want {
+            0 => 0,
+            // A grant below a quarter of a chunk is not worth its question.
+            cost => cost.max(self.chunk / 4).min(node.terms.most),
+        };
+        let want = if self.want == 0 { 0 } else { self.asked_for() };
+        Ask { want, least, hint: self.hint, debt: self.debt, ..Ask::default() }
+    }
+
+    /// Counts a debt; whether the key now has [`FREQUENT`] permits of debt within a lease's life. A lease would then replace many
+    /// questions by one.
+    fn frequents(&mut self, debt: u64, now: u64, life: u64) -> bool {
+        if now.saturating_sub(self.counted_since) > life {
+            (self.counted, self.counted_since) = (0, now);
+        }
+        self.counted = self.counted.saturating_add(debt);
+        debt != 0 && self.counted >= FREQUENT
+    }
+
+    fn asked_for(&self) -> u64 {
+        self.chunk.max(self.want)
+    }
+
+    /// Adapts the chunk to what is spent in half a lease's life. The chunk doubles if the last lease lasted less than half a life,
+    /// and halves if it lasted longer than a life.
+    fn adapt(&mut self, now: u64, life: u64, most: u64) {
+        let lasted = now.saturating_sub(self.granted_at);
+        if lasted < life / 2 {
+            self.chunk = self.chunk.saturating_mul(2).min(most / 2).max(1);
+        } else if lasted > life {
+            self.chunk = (self.chunk / 2).max(1);
+        }
+        self.granted_at = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! The driver's record of each key, in memory of a fixed size: sets of eight entries. A key whose set is full of busy keys waits.
+
+use super::ring::{Message, KEY_MOST};
+use alloc::boxed::Box;
+
+/// A key that the driver has asked about, or has to. Times are nanoseconds of the node's clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) hash: u64,
+    pub(super) state: Phase,
+    /// Permits that the reserve admitted and no question has carried to the store yet.
+    pub(super) debt: u64,
+    /// Permits of debt in the question that is in flight.
+    pub(super) told: u64,
+    /// Since when the key has had a debt that the store has not confirmed.
+    pub(super) owed_since: u64,
+    /// The largest cost that waits for a lease; 0: no lease is wanted.
+    pub(super) want: u64,
+    /// `want` when the question in flight was sent. A cost that a caller wrote later is not answered by it.
+    pub(super) asked: u64,
+    /// Whether the next lease makes the key hot (`Node::install`).
+    pub(super) hot: bool,
+    /// Permits to ask for: about what is spent in half a lease's life (`Entry::adapt`).
+    pub(super) chunk: u64,
+    /// The TAT of the store's last answer, in microseconds of the store's time.
+    pub(super) hint: u64,
+    /// When the last lease came; 0: never, or `chunk` has been adapted to it.
+    pub(super) granted_at: u64,
+    /// Permits of debt since `counted_since`.
+    pub(super) counted: u64,
+    /// When the current count of debts began.
+    pub(super) counted_since: u64,
+    /// When the last message about the key was read. The entry that was touched longest ago is replaced first.
+    touched: u64,
+    length: u32,
+    bytes: [u8; KEY_MOST],
+}
+
+/// What the driver does with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The entry has no key.
+    Vacant,
+    /// The driver has nothing to ask about the key.
+    Idle,
+    /// The key waits for its question.
+    Queued,
+    /// The key's question is in flight.
+    Asked,
+}
+
+const WAYS: usize = 8;
+
+/// All entries, in sets of [`WAYS`].
+#[derive(Debug)]
+pub(super) struct Keys(Box<[Entry]>);
+
+impl Entry {
+    const VACANT: Entry = Entry {
+        hash: 0,
+        state: Phase::Vacant,
+        debt: 0,
+        told: 0,
+        owed_since: 0,
+        want: 0,
+        asked: 0,
+        hot: false,
+        chunk: 1,
+        hint: 0,
+        granted_at: 0,
+        counted: 0,
+        counted_since: 0,
+        touched: 0,
+        length: 0,
+        bytes: [0; KEY_MOST],
+    };
+
+    /// The key's bytes as the store has them.
+    pub(super) fn key(&self) -> &[u8] {
+        self.bytes.get(..self.length as usize).unwrap_or_default()
+    }
+
+    /// Whether the entry may be replaced: only its chunk, hint and counts are lost.
+    fn is_done(&self) -> bool {
+        match self.state {
+            Phase::Vacant => true,
+            Phase::Idle => self.debt == 0 && self.want == 0,
+            Phase::Queued | Phase::Asked => false,
+        }
+    }
+}
+
+impl Keys {
+    /// Room for at least `keys` keys; `None` if there is no memory.
+    pub(super) fn new(keys: usize) -> Option<Keys> {
+        let len = keys.max(WAYS).checked_next_power_of_two()?;
+        tollbar::internal::sync::filled(len, Entry::VACANT).map(Keys)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn get(&self, n: usize) -> Option<&Entry> {
+        self.0.get(n)
+    }
+
+    pub(super) fn get_mut(&mut self, n: usize) -> Option<&mut Entry> {
+        self.0.get_mut(n)
+    }
+
+    /// The index of the message's key. A new key replaces the entry of its set that is done and was touched longest ago. `None`:
+    /// no entry of the set is done.
+    pub(super) fn place(&mut self, message: &Message, now: u64) -> Option<usize> {
+        let first = (message.hash as usize & self.0.len().wrapping_sub(1)) & !(WAYS - 1);
+        let set = self.0.get(first..first.checked_add(WAYS)?)?;
+        let known = set.iter().position(|entry| entry.state != Phase::Vacant && entry.hash == message.hash);
+        let way = match known {
+            Some(way) => way,
+            None => {
+                let done = set.iter().enumerate().filter(|(_, entry)| entry.is_done());
+                let (way, _) = done.min_by_key(|(_, entry)| entry.touched)?;
+                let entry = self.0.get_mut(first + way)?;
+                *entry = Entry {
+                    hash: message.hash,
+                    state: Phase::Idle,
+                    length: message.length as u32,
+                    bytes: message.bytes,
+                    ..Entry::VACANT
+                };
+                way
+            }
+        };
+        let number = first + way;
+        self.0.get_mut(number)?.touched = now;
+        Some(number)
+    }
+
+    /// Permits of debt that the store has not confirmed.
+    #[cfg(test)]
+    pub(super) fn owed(&self) -> u64 {
+        self.0.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.debt).saturating_add(entry.told))
+    }
+}
+
+/// A queue of key indices, each with a time in nanoseconds.
+#[derive(Debug)]
+pub(super) struct Fifo {
+    numbers: Box<[(u32, u64)]>,
+    head: usize,
+    len: usize,
+}
+
+impl Fifo {
+    pub(super) fn new(room: usize) -> Option<Fifo> {
+        let numbers = tollbar::internal::sync::filled(room.checked_next_power_of_two()?, (0, 0))?;
+        Some(Fifo { numbers, head: 0, len: 0 })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.len == self.numbers.len()
+    }
+
+    /// Appends a number and a time. A full queue drops them.
+    pub(super) fn push(&mut self, number: u32, time: u64) {
+        let at = self.head.wrapping_add(self.len) & self.numbers.len().wrapping_sub(1);
+        if self.is_full() {
+            return;
+        }
+        if let Some(place) = self.numbers.get_mut(at) {
+            *place = (number, time);
+            self.len += 1;
+        }
+    }
+
+    pub(super) fn front(&self) -> Option<(u32, u64)> {
+        match self.len {
+            0 => None,
+            _ => self.numbers.get(self.head).copied(),
+        }
+    }
+
+    pub(super) fn pop(&mut self) -> Option<(u32, u64)> {
+        let front = self.front()?;
+        self.head = self.head.wrapping_add(1) & self.numbers.len().wrapping_sub(1);
+        self.len -= 1;
+        Some(front)
+    }
+}

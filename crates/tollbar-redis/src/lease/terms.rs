@@ -1,0 +1,374 @@
+//! The options of a leased limit, and the terms: the numbers that follow from options and policy.
+//!
+//! The store counts in microseconds. One permit takes `den / num` of them; both are whole and have no common divisor. Every
+//! product that the script makes stays below 2^53, up to which Lua's numbers are exact.
+
+use core::fmt;
+use tollbar::policy::{Kind, Policy, PolicyError};
+
+/// What a node does with requests that no lease covers while the store does not answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Rescue {
+    /// The node admits its share of the rate, `limit / nodes`, and charges it when the store is back.
+    #[default]
+    Share = 0,
+    /// The node denies them.
+    Deny = 1,
+    /// The node admits them and charges nothing.
+    Allow = 2,
+}
+
+/// How machines share one limit. All machines of a limit have the same options, but for `capacity` and `rescue`. While a change is
+/// rolled out the stricter options are in force, and there may never be more machines than the smallest `nodes` of any of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The most machines that share the limit: 1 to 65,535. Without the store a node has `1 / nodes` of the rate.
+    pub nodes: u32,
+    /// How long a lease may be spent, in nanoseconds from before it was asked for: 1 ms to 10 minutes. 0 (the default): a
+    /// sixteenth of the time in which the burst refills, at most 4 s, and at least the lesser of 50 ms and a quarter of that time.
+    pub life: u64,
+    /// The reserve's burst: permits of a key that a node may admit before it asks the store. The store is charged afterwards.
+    /// At most 16,777,215. [`Options::OVERDRAFT_DEFAULT`] (the default) chooses it for the policy.
+    pub overdraft: u64,
+    /// `true` (the default): all machines together keep the policy's own bound, because the store grants less than the burst, by
+    /// what leases and overdrafts could add. `false`: the store grants the whole burst, and the bound is greater by that much.
+    pub exact: bool,
+    /// What a node does while the store does not answer.
+    pub rescue: Rescue,
+    /// Keys of this node that have leases or a reserve in use at one time: 1 to 16,777,216. The default is 4096.
+    pub capacity: u64,
+}
+
+impl Options {
+    /// The overdraft is an eighth of a node's share of the burst, at most 64. It is 0 if, with it, less than an eighth of the burst
+    /// would be left for leases.
+    pub const OVERDRAFT_DEFAULT: u64 = u64::MAX;
+
+    /// The default options for a limit that `nodes` machines share.
+    pub const fn new(nodes: u32) -> Options {
+        Options {
+            nodes,
+            life: 0,
+            overdraft: Options::OVERDRAFT_DEFAULT,
+            exact: true,
+            rescue: Rescue::Share,
+            capacity: 4096,
+        }
+    }
+}
+
+/// Why a limit cannot be leased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub enum TermsError {
+    /// The policy is invalid.
+    Policy(PolicyError),
+    /// The policy is not gcra (token bucket, leaky bucket), has `borrow`, has an `init` other than its burst, or a limit of 0.
+    Algorithm,
+    /// `nodes` is 0 or more than 65,535.
+    Nodes,
+    /// `life` is below 1 ms or above 10 minutes.
+    Life,
+    /// The exact bound takes off the whole burst, so the store could grant nothing. A greater burst, a shorter life, a smaller
+    /// overdraft, fewer nodes or `exact: false` would do.
+    BurstTooSmall,
+    /// The burst, the period or the overdraft is too large to be counted exactly in microseconds below 2^53.
+    TooLarge,
+    /// `capacity` is 0 or above 16,777,216.
+    Capacity,
+    /// The name is empty, longer than 64 bytes, or has a brace, a space or another byte that is not visible ASCII.
+    Name,
+}
+
+impl TermsError {
+    /// One line for people.
+    pub const fn message(self) -> &'static str {
+        match self {
+            TermsError::Policy(error) => error.message(),
+            TermsError::Algorithm => "only gcra can be leased, without `borrow` and `init`",
+            TermsError::Nodes => "nodes must be 1 to 65535",
+            TermsError::Life => "the life of a lease must be 1 ms to 10 minutes",
+            TermsError::BurstTooSmall => {
+                "the burst has no room for a lease: nodes, their overdraft and the life of a lease take it up"
+            }
+            TermsError::TooLarge => "burst and period are too large to be counted exactly in the store",
+            TermsError::Capacity => "the capacity must be 1 to 16777216 keys",
+            TermsError::Name => "a name is 1 to 64 visible ASCII characters without braces",
+        }
+    }
+}
+
+impl fmt::Display for TermsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl core::error::Error for TermsError {}
+
+impl From<PolicyError> for TermsError {
+    fn from(error: PolicyError) -> TermsError {
+        TermsError::Policy(error)
+    }
+}
+
+/// The numbers of one limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Terms {
+    /// The rate is `num` permits in `den` microseconds.
+    pub num: u64,
+    /// See `num`.
+    pub den: u64,
+    /// How far ahead of the store's time grants may drive a key's TAT, in microseconds: the burst, less what exactness costs.
+    pub cap: u64,
+    /// How far ahead of the store's time debts may drive a key's TAT, in microseconds.
+    pub debt_cap: u64,
+    /// The largest grant in permits, and so the largest cost.
+    pub most: u64,
+    /// The life of a lease in nanoseconds.
+    pub life: u64,
+    /// The reserve's burst in permits.
+    pub overdraft: u64,
+    /// The most machines that share the limit.
+    pub nodes: u64,
+    /// A [`Rescue`] as a number.
+    pub rescue: u64,
+}
+
+/// Lua's numbers are exact below this.
+const EXACT: u128 = 1 << 53;
+/// The most permits of a lease: 24 bits of its word.
+pub(super) const PERMITS_MOST: u64 = (1 << 24) - 1;
+/// The longest default life, in nanoseconds. A killed machine's leases are lost for their life. Below this the default is a
+/// sixteenth of the burst's refill time, so that life and patience take an eighth of the burst.
+const LIFE_LONG: u64 = 4_000_000_000;
+/// The shortest default life in nanoseconds, unless a quarter of the burst's refill time is shorter. A shorter lease would hardly
+/// outlive its question.
+const LIFE_SHORT: u64 = 50_000_000;
+/// The most and the least of [`Terms::patience`], in nanoseconds.
+const PATIENCE_MOST: u64 = 250_000_000;
+const PATIENCE_LEAST: u64 = 5_000_000;
+const MILLISECOND: u64 = 1_000_000;
+const LIFE_MOST: u64 = 600_000 * MILLISECOND;
+const SLACK_LEAST: u64 = 10_000;
+const SLACK_MOST: u64 = 1_000_000;
+const HOLD_LEAST: u64 = 2_000_000;
+/// Times ahead of the store's clock are below this many microseconds: 35 years.
+const AHEAD_MOST: u128 = 1 << 50;
+
+impl Terms {
+    /// The terms of `policy` under `options`. Refuses what [`TermsError`] lists.
+    pub fn new(policy: &Policy, options: &Options) -> Result<Terms, TermsError> {
+        policy.validate()?;
+        if policy.kind != Kind::Gcra || policy.borrow || policy.init != policy.burst || policy.limit == 0 {
+            return Err(TermsError::Algorithm);
+        }
+        if options.nodes == 0 || options.nodes > 65_535 {
+            return Err(TermsError::Nodes);
+        }
+        if options.capacity == 0 || options.capacity > 1 << 24 {
+            return Err(TermsError::Capacity);
+        }
+        let (num, den) = ratio(policy.limit, policy.period).ok_or(TermsError::TooLarge)?;
+        let nodes = u64::from(options.nodes);
+        let refill = micros(policy.burst, num, den);
+        let life = match options.life {
+            0 => chosen_life(refill),
+            life if (MILLISECOND..=LIFE_MOST).contains(&life) => life,
+            _ => return Err(TermsError::Life),
+        };
+        let overdraft = match options.overdraft {
+            Options::OVERDRAFT_DEFAULT => {
+                let usual = quotient(policy.burst, 8 * nodes).min(64);
+                // An overdraft only if it leaves at least an eighth of the burst for leases.
+                let costs = correction(life, micros(usual.saturating_mul(nodes), num, den), usual);
+                if costs * 8 <= refill * 7 {
+                    usual
+                } else {
+                    0
+                }
+            }
+            given => given,
+        };
+        let owed = micros(overdraft.saturating_mul(nodes), num, den);
+        let cap = match options.exact {
+            true => refill.checked_sub(correction(life, owed, overdraft)).ok_or(TermsError::BurstTooSmall)?,
+            false => refill,
+        };
+        let most = quotient128(cap * u128::from(num), den);
+        if most == 0 {
+            return Err(TermsError::BurstTooSmall);
+        }
+        // The greatest products of the script: (cap + owed, rounded up) * num, and permits * den.
+        let ahead = cap + owed;
+        if ahead >= AHEAD_MOST || (ahead + 1) * u128::from(num) >= EXACT || most * u128::from(den) >= EXACT {
+            return Err(TermsError::TooLarge);
+        }
+        let most = (most as u64).min(PERMITS_MOST);
+        if overdraft > PERMITS_MOST {
+            return Err(TermsError::TooLarge);
+        }
+        Ok(Terms {
+            num,
+            den,
+            cap: cap as u64,
+            debt_cap: ahead as u64,
+            most,
+            life,
+            overdraft,
+            nodes,
+            rescue: options.rescue as u64,
+        })
+    }
+
+    /// Nanoseconds that a question may be in flight, or a debt unconfirmed, before the circuit opens: half a lease's life, at least
+    /// 5 ms and at most 250 ms.
+    pub fn patience(&self) -> u64 {
+        patience(self.life)
+    }
+
+    /// The policy of a node's reserve: the node's share of the rate, and a burst of the overdraft. Without an overdraft the burst is
+    /// 1 and the reserve begins empty.
+    pub(super) fn reserve(&self, policy: &Policy) -> Result<Policy, TermsError> {
+        let period = policy.period.checked_mul(self.nodes).ok_or(TermsError::TooLarge)?;
+        let mut reserve = Policy::new(policy.limit, period).with_burst(self.overdraft.max(1));
+        if self.overdraft == 0 {
+            reserve.init = 0;
+        }
+        // The limit's rate may be exact and its share not: refuse it here.
+        tollbar::algorithm::Rule::new(&reserve)?;
+        Ok(reserve)
+    }
+
+    /// Microseconds that `permits` take, rounded up.
+    pub fn charge(&self, permits: u64) -> u64 {
+        u64::try_from(micros(permits, self.num, self.den)).unwrap_or(u64::MAX)
+    }
+
+    /// Whole permits that fit into `micros` microseconds.
+    pub fn fitting(&self, micros: u64) -> u64 {
+        fitting(micros, self.num, self.den)
+    }
+
+    /// Microseconds in which a key's bucket in the store refills after the largest possible debt.
+    pub fn refill(&self) -> u64 {
+        self.debt_cap
+    }
+
+    /// Microseconds by which the store's time may be beyond a node's estimate when the node's question arrives: a lease's life, at
+    /// least 10 ms and at most 1 s. A later answer finds the circuit open anyway.
+    pub fn slack(&self) -> u64 {
+        quotient(self.life, 1000).clamp(SLACK_LEAST, SLACK_MOST)
+    }
+
+    /// Microseconds for which terms stay in force after the last question by them: two lives of a lease, at least 2 s. An idle node
+    /// asks every 0.4 s, and leases granted by the old terms end within a life.
+    pub fn hold(&self) -> u64 {
+        quotient(self.life, 500).max(HOLD_LEAST)
+    }
+}
+
+/// Whole permits that fit into `micros` microseconds, at `num` permits in `den` microseconds.
+pub(super) fn fitting(micros: u64, num: u64, den: u64) -> u64 {
+    quotient128(u128::from(micros) * u128::from(num), den) as u64
+}
+
+/// The default life of a lease in nanoseconds, for a burst that refills in `refill` microseconds.
+fn chosen_life(refill: u128) -> u64 {
+    let nanos = refill.saturating_mul(1000);
+    let short = quotient128(nanos, 4).min(u128::from(LIFE_SHORT));
+    quotient128(nanos, 16).max(short).clamp(u128::from(MILLISECOND), u128::from(LIFE_LONG)) as u64
+}
+
+fn patience(life: u64) -> u64 {
+    (life / 2).clamp(PATIENCE_LEAST, PATIENCE_MOST)
+}
+
+/// Microseconds of the burst that an exact bound takes off. The life of a lease, because a lease may be spent until then after its charge.
+/// With overdrafts also twice the patience, for which a debt may stay unconfirmed (one patience of a silent client, one of a
+/// waiting debt), and twice `owed`, the overdrafts of all nodes in microseconds (once charged ahead, once not charged yet). The
+/// proof is in docs/distributed.md, "The bound".
+fn correction(life: u64, owed: u128, overdraft: u64) -> u128 {
+    let untold = if overdraft == 0 { 0 } else { 2 * patience(life) };
+    u128::from(life.saturating_add(untold) / 1000 + 1) + 2 * owed
+}
+
+/// `permits * den / num`, rounded up.
+pub(super) fn micros(permits: u64, num: u64, den: u64) -> u128 {
+    let product = u128::from(permits) * u128::from(den);
+    let whole = quotient128(product, num);
+    whole + u128::from(whole * u128::from(num) != product)
+}
+
+/// `limit` permits per `period` nanoseconds as permits per microseconds, without a common divisor.
+fn ratio(limit: u64, period: u64) -> Option<(u64, u64)> {
+    // limit / period ns = 1000 limit / period us
+    let num = u128::from(limit) * 1000;
+    let den = u128::from(period);
+    let divisor = gcd(num, den);
+    let num = u64::try_from(num.checked_div(divisor)?).ok()?;
+    let den = u64::try_from(den.checked_div(divisor)?).ok()?;
+    Some((num, den))
+}
+
+fn gcd(mut a: u128, mut b: u128) -> u128 {
+    while let Some(rest) = a.checked_rem(b) {
+        (a, b) = (b, rest);
+    }
+    a
+}
+
+fn quotient(a: u64, b: u64) -> u64 {
+    a.checked_div(b).unwrap_or(0)
+}
+
+fn quotient128(a: u128, b: u64) -> u128 {
+    a.checked_div(u128::from(b)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(text: &str, options: Options) -> Result<Terms, TermsError> {
+        Terms::new(&text.parse::<Policy>().expect("a policy"), &options)
+    }
+
+    #[test]
+    fn twenty_thousand_a_second() {
+        let options = Options { overdraft: 0, life: 50_000_000, ..Options::new(4) };
+        let terms = terms("20000/s burst 2000", options).expect("terms");
+        assert_eq!((terms.num, terms.den), (1, 50));
+        // The burst's 100 ms, less the lease's 50 ms and a microsecond of rounding.
+        assert_eq!(terms.cap, 100_000 - 50_001);
+        assert_eq!(terms.most, 999);
+        assert_eq!((terms.charge(3), terms.fitting(149)), (150, 2));
+    }
+
+    #[test]
+    fn rates_that_are_no_whole_microseconds() {
+        let terms = terms("3/s burst 300", Options { overdraft: 0, ..Options::new(2) }).expect("terms");
+        assert_eq!((terms.num, terms.den), (3, 1_000_000));
+        assert_eq!((terms.charge(1), terms.charge(3)), (333_334, 1_000_000));
+        assert_eq!(terms.fitting(999_999), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_leased_is_refused() {
+        let refused = |text, options, error| assert_eq!(terms(text, options), Err(error), "{text}");
+        refused("10/s algo fixed-window", Options::new(2), TermsError::Algorithm);
+        refused("10/s borrow", Options::new(2), TermsError::Algorithm);
+        refused("10/s init 0", Options::new(2), TermsError::Algorithm);
+        refused("0/s", Options::new(2), TermsError::Algorithm);
+        refused("10/s", Options::new(0), TermsError::Nodes);
+        refused("10/s", Options { life: 999_999, ..Options::new(1) }, TermsError::Life);
+        refused("10/s", Options { capacity: 0, ..Options::new(1) }, TermsError::Capacity);
+        refused("10/s burst 1", Options::new(2), TermsError::BurstTooSmall);
+        refused("10/s burst 10", Options { overdraft: 5, ..Options::new(2) }, TermsError::BurstTooSmall);
+        refused("7/day burst 1000000", Options::new(2), TermsError::TooLarge);
+        assert!(terms("7/day", Options::new(2)).is_ok());
+        assert!(terms("10000000000/s", Options::new(2)).is_ok());
+    }
+}

@@ -1,0 +1,347 @@
+//! A non-blocking stream socket. Only [`Link::wait`] blocks.
+//!
+//! It runs on Linux, Android, the BSDs and macOS. Each new connection looks up the server's name again, in /etc/hosts and at the name
+//! servers of /etc/resolv.conf, without blocking ([`super::lookup`]).
+
+use super::lookup::Lookup;
+use super::socket::{self, Places};
+use super::text::Text;
+use super::url::{Address, Url};
+use core::ffi::c_int;
+use tollbar::clock::{Clock, Monotonic};
+
+/// A connection, or none yet.
+#[derive(Debug)]
+pub struct Link {
+    /// The address of a unix socket; `None` for a host.
+    path: Option<Places>,
+    pub(super) lookup: Lookup,
+    fd: c_int,
+    state: State,
+    /// Addresses that have not been tried for this connection.
+    places: Places,
+    /// The addresses that the last successful lookup found. They are tried while no name server answers.
+    known: Places,
+    /// Whether this connection is tried at `known` because the lookup had not ended.
+    fell_back: bool,
+}
+
+/// What an event loop waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// The descriptor is readable.
+    pub readable: bool,
+    /// The descriptor is writable, or the connection has been made.
+    pub writable: bool,
+}
+
+/// Why there is no connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkError {
+    /// The host's name could not be looked up.
+    Name(NameFault),
+    /// A system call failed; the number is its errno.
+    System(Operation, i32),
+    /// The server closed the connection.
+    Ended,
+    /// There is no connection, and none has been begun.
+    Closed,
+}
+
+/// Why a name has no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameFault {
+    /// Neither /etc/hosts nor a name server knows an address for it.
+    Absent,
+    /// No name server of /etc/resolv.conf gave a usable answer in its time.
+    NoAnswer,
+}
+
+/// The system call that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Making a socket.
+    Open,
+    /// Connecting it.
+    Connect,
+    /// Reading.
+    Read,
+    /// Writing.
+    Write,
+    /// Waiting.
+    Wait,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Closed,
+    LookingUp,
+    Connecting,
+    Open,
+}
+
+/// A wait during a lookup returns after this many milliseconds, because a name server's time may end without any event.
+const LOOKUP_SLICE: c_int = 20;
+
+impl Link {
+    /// Makes a link without a connection. It makes no system call.
+    pub fn new(url: &Url) -> Link {
+        let (path, host, port) = match url.address {
+            Address::Unix(path) => (Some(Places::of_path(path.as_bytes())), Text::new(), 0),
+            Address::Tcp(host, port) => (None, host, port),
+        };
+        Link {
+            path,
+            lookup: Lookup::new(host, port),
+            fd: -1,
+            state: State::Closed,
+            places: Places::new(),
+            known: Places::new(),
+            fell_back: false,
+        }
+    }
+
+    /// Closes the current connection and begins another, without blocking. [`Link::advance`] tells when the connection is made.
+    ///
+    /// It looks up a host's name again. If the lookup before was closed without an answer, every second connection is tried at the
+    /// addresses that the name last had.
+    pub fn connect(&mut self) -> Result<(), LinkError> {
+        self.close();
+        // First the remaining addresses of the last attempt: the ones before them did not answer.
+        if self.places.has_next() {
+            return self.next_place();
+        }
+        if let Some(path) = self.path {
+            self.places = path;
+            return self.next_place();
+        }
+        self.fell_back = self.lookup.is_running() && self.known.has_next() && !self.fell_back;
+        if self.fell_back {
+            self.places = self.known;
+            return self.next_place();
+        }
+        let began = self.lookup.begin(Monotonic.now());
+        self.looked_up(began)
+    }
+
+    /// Goes on with connecting, without blocking. Returns whether the connection is made.
+    pub fn advance(&mut self) -> Result<bool, LinkError> {
+        loop {
+            match self.state {
+                State::Open => return Ok(true),
+                State::Closed => return Err(LinkError::Closed),
+                State::LookingUp => {
+                    let found = self.lookup.advance(Monotonic.now());
+                    self.looked_up(found)?;
+                    if self.state == State::LookingUp {
+                        return Ok(false);
+                    }
+                    continue;
+                }
+                State::Connecting => {}
+            }
+            if !socket::poll(self.fd, Wants { readable: false, writable: true }, 0)?.writable {
+                return Ok(false);
+            }
+            match socket::pending_error(self.fd) {
+                0 => {
+                    self.state = State::Open;
+                    // The next connection begins with the first address again.
+                    self.places.forget();
+                }
+                _ if self.places.has_next() => self.next_place()?,
+                errno => {
+                    self.close();
+                    return Err(LinkError::System(Operation::Connect, errno));
+                }
+            }
+        }
+    }
+
+    /// The descriptor; -1 if there is none. Each [`Link::connect`] changes it. [`Link::advance`] changes it, too, if a name is looked
+    /// up or has several addresses. A new descriptor never has the number of the one it replaces.
+    pub fn fd(&self) -> c_int {
+        match self.state {
+            State::LookingUp => self.lookup.fd(),
+            _ => self.fd,
+        }
+    }
+
+    /// Whether the connection is made.
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// What to wait for. `output`: the caller has bytes to write.
+    pub fn wants(&self, output: bool) -> Wants {
+        match self.state {
+            State::Closed => Wants::default(),
+            State::LookingUp => Wants { readable: true, writable: false },
+            State::Connecting => Wants { readable: false, writable: true },
+            State::Open => Wants { readable: true, writable: output },
+        }
+    }
+
+    /// Reads the bytes that have come and returns how many; 0 if there are none now.
+    pub fn read(&mut self, into: &mut [u8]) -> Result<usize, LinkError> {
+        if self.state != State::Open {
+            return Err(LinkError::Closed);
+        }
+        if into.is_empty() {
+            return Ok(0);
+        }
+        match socket::receive(self.fd, into) {
+            Ok(0) => {
+                self.close();
+                Err(LinkError::Ended)
+            }
+            Ok(n) => Ok(n),
+            Err(errno) => self.failed(Operation::Read, errno),
+        }
+    }
+
+    /// Writes as many bytes as the socket has room for and returns how many, which may be 0.
+    pub fn write(&mut self, from: &[u8]) -> Result<usize, LinkError> {
+        if self.state != State::Open {
+            return Err(LinkError::Closed);
+        }
+        if from.is_empty() {
+            return Ok(0);
+        }
+        socket::send(self.fd, from).or_else(|errno| self.failed(Operation::Write, errno))
+    }
+
+    /// Waits for what [`Link::wants`] says, at most `timeout` nanoseconds rounded up to milliseconds, and at most 20 ms during a
+    /// lookup. Returns what is ready. A failed connection counts as readable and writable; the next read or [`Link::advance`] returns
+    /// its error.
+    pub fn wait(&self, output: bool, timeout: u64) -> Result<Wants, LinkError> {
+        if self.state == State::Closed {
+            return Err(LinkError::Closed);
+        }
+        let millis = timeout / 1_000_000 + u64::from(timeout % 1_000_000 != 0);
+        let millis = c_int::try_from(millis).unwrap_or(c_int::MAX);
+        let millis = if self.state == State::LookingUp { millis.min(LOOKUP_SLICE) } else { millis };
+        socket::poll(self.fd(), self.wants(output), millis)
+    }
+
+    /// Closes the connection, if there is one.
+    pub fn close(&mut self) {
+        self.lookup.pause();
+        self.replace(-1);
+        self.state = State::Closed;
+    }
+
+    /// Takes in the state of the lookup: addresses, not over yet (`None`), or failed. After a failure the last known addresses serve.
+    fn looked_up(&mut self, found: Result<Option<Places>, LinkError>) -> Result<(), LinkError> {
+        self.places = match found {
+            Ok(Some(places)) => {
+                self.known = places;
+                places
+            }
+            Ok(None) => {
+                self.state = State::LookingUp;
+                return Ok(());
+            }
+            Err(_) if self.known.has_next() => self.known,
+            Err(error) => {
+                self.close();
+                return Err(error);
+            }
+        };
+        self.next_place()
+    }
+
+    fn replace(&mut self, fd: c_int) {
+        if self.fd >= 0 {
+            // An interrupted close is not repeated: the descriptor is gone by then, and its number may be another thread's.
+            // SAFETY: the descriptor is this value's own.
+            unsafe { libc::close(self.fd) };
+        }
+        self.fd = fd;
+    }
+
+    /// For tests: the only name server is at this port of 127.0.0.1, and has an hour to answer.
+    #[cfg(test)]
+    pub(crate) fn ask_only(&mut self, port: u16) {
+        let mut settings = super::hosts::Settings::new();
+        if let (Some(to), Some(place)) = (settings.servers.first_mut(), socket::Place::of_text(b"127.0.0.1", port)) {
+            (*to, settings.count, settings.timeout) = (place, 1, 3_600_000_000_000);
+        }
+        self.lookup.given = Some(settings);
+    }
+
+    fn failed(&mut self, operation: Operation, errno: i32) -> Result<usize, LinkError> {
+        if errno == libc::EAGAIN || errno == libc::EWOULDBLOCK {
+            return Ok(0);
+        }
+        self.close();
+        Err(LinkError::System(operation, errno))
+    }
+
+    /// Begins to connect to the next address, and passes over those that fail at once.
+    fn next_place(&mut self) -> Result<(), LinkError> {
+        let mut last = LinkError::System(Operation::Connect, libc::EADDRNOTAVAIL);
+        while let Some(place) = self.places.next() {
+            // The new socket is opened before the old one is closed, so it has another number, and an event loop notices the change.
+            let fd = match socket::open(place.family()) {
+                Ok(fd) => fd,
+                Err(errno) => {
+                    last = LinkError::System(Operation::Open, errno);
+                    continue;
+                }
+            };
+            self.close();
+            self.fd = fd;
+            match socket::connect(self.fd, &place) {
+                0 => {
+                    self.state = State::Open;
+                    self.places.forget();
+                    return Ok(());
+                }
+                // An interrupted connect goes on in the background.
+                libc::EINPROGRESS | libc::EINTR => {
+                    self.state = State::Connecting;
+                    return Ok(());
+                }
+                errno => last = LinkError::System(Operation::Connect, errno),
+            }
+        }
+        self.close();
+        Err(last)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl core::fmt::Display for LinkError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (did, errno) = match self {
+            LinkError::Name(NameFault::Absent) => return f.write_str("the host's name is unknown"),
+            LinkError::Name(NameFault::NoAnswer) => return f.write_str("no name server answers for the host's name"),
+            LinkError::Ended => return f.write_str("the server closed the connection"),
+            LinkError::Closed => return f.write_str("not connected to the server"),
+            LinkError::System(Operation::Open, errno) => ("could not open a socket", *errno),
+            LinkError::System(Operation::Connect, errno) => ("could not connect to the server", *errno),
+            LinkError::System(Operation::Read, errno) => ("could not read from the server", *errno),
+            LinkError::System(Operation::Write, errno) => ("could not write to the server", *errno),
+            LinkError::System(Operation::Wait, errno) => ("could not wait for the server", *errno),
+        };
+        let why = match errno {
+            libc::ECONNREFUSED => "refused",
+            libc::ENOENT => "no such socket",
+            libc::EACCES => "not permitted",
+            libc::ETIMEDOUT => "no answer",
+            libc::ENETUNREACH | libc::EHOSTUNREACH => "unreachable",
+            libc::ECONNRESET | libc::EPIPE => "reset",
+            libc::EMFILE | libc::ENFILE => "too many open files",
+            _ => return write!(f, "{did} (errno {errno})"),
+        };
+        write!(f, "{did}: {why} (errno {errno})")
+    }
+}
+
+impl core::error::Error for LinkError {}

@@ -1,0 +1,269 @@
+//! The system calls of a link, and socket addresses.
+
+use super::link::{LinkError, Operation, Wants};
+use core::ffi::c_int;
+use core::mem::{size_of, zeroed};
+use core::ptr::{addr_of, addr_of_mut};
+use tollbar::internal::{again, errno};
+
+/// A list of one server's addresses, and the index of the next to try.
+#[derive(Clone, Copy)]
+pub(super) struct Places {
+    list: [Place; Places::MOST],
+    len: usize,
+    next: usize,
+}
+
+/// A socket address.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    address: libc::sockaddr_storage,
+    len: libc::socklen_t,
+}
+
+impl Places {
+    const MOST: usize = 8;
+
+    /// No address.
+    pub(super) fn new() -> Places {
+        Places { list: [Place::none(); Places::MOST], len: 0, next: 0 }
+    }
+
+    /// The address of a socket in the file system.
+    pub(super) fn of_path(path: &[u8]) -> Places {
+        let mut places = Places::new();
+        places.push(Place::of_path(path));
+        places
+    }
+
+    /// Adds an address. From the ninth on they are dropped.
+    pub(super) fn push(&mut self, place: Place) {
+        if let Some(to) = self.list.get_mut(self.len) {
+            *to = place;
+            self.len = self.len.saturating_add(1);
+        }
+    }
+
+    /// Adds the addresses that `other` has left.
+    pub(super) fn append(&mut self, mut other: Places) {
+        while let Some(place) = other.next() {
+            self.push(place);
+        }
+    }
+
+    /// The next address to try.
+    pub(super) fn next(&mut self) -> Option<Place> {
+        let place = self.list.get(self.next).copied().filter(|_| self.has_next())?;
+        self.next = self.next.saturating_add(1);
+        Some(place)
+    }
+
+    pub(super) fn has_next(&self) -> bool {
+        self.next < self.len
+    }
+
+    /// Drops the addresses that have not been tried.
+    pub(super) fn forget(&mut self) {
+        self.next = self.len;
+    }
+}
+
+impl core::fmt::Debug for Places {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} of {}", self.next, self.len)
+    }
+}
+
+impl Place {
+    /// No address: the filler of a list.
+    pub(super) const fn none() -> Place {
+        // SAFETY: a sockaddr_storage consists of integers, for which zeroes are valid.
+        Place { address: unsafe { zeroed() }, len: 0 }
+    }
+
+    /// An address as text: IPv4, or IPv6 without brackets.
+    pub(super) fn of_text(text: &[u8], port: u16) -> Option<Place> {
+        extern "C" {
+            fn inet_pton(family: c_int, text: *const core::ffi::c_char, address: *mut core::ffi::c_void) -> c_int;
+        }
+        // The longest textual address has 45 bytes; the array ends with a zero byte for C.
+        let mut name = [0_u8; 64];
+        if text.len() >= name.len() || text.contains(&0) {
+            return None;
+        }
+        name.iter_mut().zip(text).for_each(|(to, from)| *to = *from);
+        let mut octets = [0_u8; 16];
+        let families = [(libc::AF_INET, 4), (libc::AF_INET6, 16)];
+        let (_, length) = families.into_iter().find(|(family, _)| {
+            // SAFETY: the text ends with a zero byte, and `octets` has 16 bytes, enough for either family.
+            unsafe { inet_pton(*family, name.as_ptr().cast(), octets.as_mut_ptr().cast()) == 1 }
+        })?;
+        Place::of_octets(octets.get(..length)?, port)
+    }
+
+    /// An address as bytes: 4 or 16.
+    pub(super) fn of_octets(octets: &[u8], port: u16) -> Option<Place> {
+        let mut place = Place::none();
+        let storage = addr_of_mut!(place.address);
+        if let Ok(octets) = <[u8; 4]>::try_from(octets) {
+            // SAFETY: a sockaddr_in consists of integers, for which zeroes are valid.
+            let mut name: libc::sockaddr_in = unsafe { zeroed() };
+            name.sin_family = libc::AF_INET as libc::sa_family_t;
+            name.sin_port = port.to_be();
+            name.sin_addr.s_addr = u32::from_ne_bytes(octets);
+            // SAFETY: a sockaddr_storage has room for, and the alignment of, every kind of address.
+            unsafe { storage.cast::<libc::sockaddr_in>().write(name) };
+            place.len = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        } else {
+            // SAFETY: a sockaddr_in6 consists of integers, for which zeroes are valid.
+            let mut name: libc::sockaddr_in6 = unsafe { zeroed() };
+            name.sin6_family = libc::AF_INET6 as libc::sa_family_t;
+            name.sin6_port = port.to_be();
+            name.sin6_addr.s6_addr = <[u8; 16]>::try_from(octets).ok()?;
+            // SAFETY: a sockaddr_storage has room for, and the alignment of, every kind of address.
+            unsafe { storage.cast::<libc::sockaddr_in6>().write(name) };
+            place.len = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
+        }
+        Some(place)
+    }
+
+    fn of_path(path: &[u8]) -> Place {
+        let mut place = Place::none();
+        // SAFETY: a sockaddr_un consists of integers, for which zeroes are valid.
+        let mut name: libc::sockaddr_un = unsafe { zeroed() };
+        name.sun_family = libc::AF_UNIX as libc::sa_family_t;
+        // A zero byte stays at the end. `Url` allows 107 bytes, which Linux has room for; Apple's systems cut the path at 103.
+        let room = name.sun_path.len().saturating_sub(1);
+        name.sun_path.iter_mut().zip(path).take(room).for_each(|(to, from)| *to = *from as libc::c_char);
+        // SAFETY: a sockaddr_storage has room for, and the alignment of, every kind of address.
+        unsafe { addr_of_mut!(place.address).cast::<libc::sockaddr_un>().write(name) };
+        place.len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+        place
+    }
+
+    pub(super) fn family(&self) -> c_int {
+        c_int::from(self.address.ss_family)
+    }
+}
+
+/// A non-blocking datagram socket that is closed on exec.
+pub(super) fn open_datagram(family: c_int) -> Result<c_int, i32> {
+    create(family, libc::SOCK_DGRAM)
+}
+
+/// A non-blocking stream socket that is closed on exec and sends small writes at once.
+pub(super) fn open(family: c_int) -> Result<c_int, i32> {
+    let fd = create(family, libc::SOCK_STREAM)?;
+    if family != libc::AF_UNIX {
+        // Without TCP_NODELAY a call could wait for the acknowledgement of the call before. If the system refuses the option, calls
+        // are slower and still correct, so the result is ignored.
+        let _ = set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY);
+    }
+    Ok(fd)
+}
+
+#[cfg(not(target_vendor = "apple"))]
+fn create(family: c_int, kind: c_int) -> Result<c_int, i32> {
+    let kind = kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: numbers only.
+    again(|| unsafe { libc::socket(family, kind, 0) })
+}
+
+#[cfg(target_vendor = "apple")]
+fn create(family: c_int, kind: c_int) -> Result<c_int, i32> {
+    // SAFETY: numbers only, here and below.
+    let fd = again(|| unsafe { libc::socket(family, kind, 0) })?;
+    let done = again(|| unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) })
+        .and_then(|_| again(|| unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) }))
+        .and_then(|_| set(fd, libc::SOL_SOCKET, libc::SO_NOSIGPIPE));
+    if let Err(errno) = done {
+        // SAFETY: the descriptor is this function's own.
+        unsafe { libc::close(fd) };
+        return Err(errno);
+    }
+    Ok(fd)
+}
+
+/// Sets a socket option to 1.
+fn set(fd: c_int, level: c_int, option: c_int) -> Result<c_int, i32> {
+    let on: c_int = 1;
+    // SAFETY: the value is an int, readable for the call.
+    again(|| unsafe { libc::setsockopt(fd, level, option, addr_of!(on).cast(), size_of::<c_int>() as libc::socklen_t) })
+}
+
+/// Begins to connect; 0 or an errno.
+pub(super) fn connect(fd: c_int, place: &Place) -> i32 {
+    // SAFETY: `place.address` is readable for `place.len` bytes, at most its size.
+    match unsafe { libc::connect(fd, addr_of!(place.address).cast(), place.len) } {
+        0 => 0,
+        _ => errno(),
+    }
+}
+
+/// The outcome of connecting: 0 or an errno.
+pub(super) fn pending_error(fd: c_int) -> i32 {
+    let mut error: c_int = 0;
+    let mut len = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: both are writable for the call, and the first has `len` bytes.
+    match unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, addr_of_mut!(error).cast(), &mut len) } {
+        0 => error,
+        _ => errno(),
+    }
+}
+
+/// Receives bytes and returns how many; 0: the peer closed the connection.
+pub(super) fn receive(fd: c_int, into: &mut [u8]) -> Result<usize, i32> {
+    // SAFETY: `into` is writable for its length.
+    retried(|| unsafe { libc::recv(fd, into.as_mut_ptr().cast(), into.len(), 0) })
+}
+
+/// Sends bytes and returns how many.
+pub(super) fn send(fd: c_int, from: &[u8]) -> Result<usize, i32> {
+    // No SIGPIPE. Apple's systems have the socket option SO_NOSIGPIPE instead, which `create` sets.
+    #[cfg(target_vendor = "apple")]
+    const FLAGS: c_int = 0;
+    #[cfg(not(target_vendor = "apple"))]
+    const FLAGS: c_int = libc::MSG_NOSIGNAL;
+    // SAFETY: `from` is readable for its length.
+    retried(|| unsafe { libc::send(fd, from.as_ptr().cast(), from.len(), FLAGS) })
+}
+
+/// Waits at most `millis` milliseconds until the descriptor is readable or writable, as wanted. A failed descriptor counts as both.
+pub(super) fn poll(fd: c_int, wants: Wants, millis: c_int) -> Result<Wants, LinkError> {
+    let mut events = 0;
+    if wants.readable {
+        events |= libc::POLLIN;
+    }
+    if wants.writable {
+        events |= libc::POLLOUT;
+    }
+    let mut entry = libc::pollfd { fd, events, revents: 0 };
+    // SAFETY: one entry, writable for the call.
+    match unsafe { libc::poll(&mut entry, 1, millis) } {
+        -1 => match errno() {
+            // The caller reads its clock and calls again.
+            libc::EINTR => Ok(Wants::default()),
+            errno => Err(LinkError::System(Operation::Wait, errno)),
+        },
+        _ => {
+            let failed = entry.revents & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0;
+            Ok(Wants {
+                readable: failed || entry.revents & libc::POLLIN != 0,
+                writable: failed || entry.revents & libc::POLLOUT != 0,
+            })
+        }
+    }
+}
+
+/// Repeats a system call as long as signals interrupt it.
+pub(super) fn retried(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
+    loop {
+        match usize::try_from(call()) {
+            Ok(n) => return Ok(n),
+            Err(_) => match errno() {
+                libc::EINTR => {}
+                errno => return Err(errno),
+            },
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Errors of making a limit, and of deciding.
+
+use crate::redis::{Fault, LinkError, Text, Why};
+use core::fmt;
+use tollbar::policy::{Kind, PolicyError};
+use tollbar::table::TableError;
+
+/// A server's text or a key's name: at most 96 printable ASCII bytes.
+pub type Message = Text<96>;
+
+/// Why a policy is refused when a limit is made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LimitError {
+    /// The name is empty, longer than [`super::NAME_MOST`], or has bytes other than letters, digits and `_ - . : /`.
+    Name,
+    /// The policy is invalid.
+    Policy(PolicyError),
+    /// This store does not have the algorithm.
+    Unsupported(Kind),
+    /// This store does not have `borrow`.
+    Borrow,
+    /// The period is not a whole number of microseconds, which is what the server's clock counts.
+    Fraction,
+    /// The policy's numbers exceed 2^53, up to which the server's are exact. A smaller burst or limit would do, or a limit and a
+    /// period with a greater common divisor.
+    TooLarge,
+    /// The limit's table cannot be made.
+    Table(TableError),
+}
+
+/// Why there is no decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The key is empty or longer than [`super::KEY_MOST`].
+    Key,
+    /// There is no connection, or it broke.
+    Unreachable(LinkError),
+    /// The server did not answer within the store's timeout.
+    TimedOut,
+    /// The server answered that it cannot serve now.
+    Unavailable(Why),
+    /// The server refused this user, or a command of this user. The message is the server's.
+    Refused(Message),
+    /// The server is part of a cluster, and another node holds the key. The server's message names the node. Clusters are not
+    /// supported.
+    Moved(Message),
+    /// The named key holds a value that this store did not write. Nothing is admitted or overwritten.
+    Foreign(Message),
+    /// The script failed; the message is the server's.
+    Script(Message),
+    /// The server's reply is not one of this store's scripts.
+    Protocol,
+    /// The command does not fit into the connection's buffer.
+    NoRoom,
+    /// The table refused the call.
+    Table(TableError),
+}
+
+impl StoreError {
+    /// Whether the request may have been charged, once at most: the connection broke, or no proper answer came. `false`: nothing was
+    /// charged.
+    pub const fn may_have_charged(&self) -> bool {
+        matches!(self, StoreError::Unreachable(_) | StoreError::TimedOut | StoreError::Protocol)
+    }
+
+    pub(super) fn of(fault: Fault, text: &str) -> StoreError {
+        let message = Message::printable(text.as_bytes());
+        match fault {
+            Fault::Unavailable(why) => StoreError::Unavailable(why),
+            Fault::Refused => StoreError::Refused(message),
+            Fault::Moved => StoreError::Moved(message),
+            Fault::Script | Fault::NoScript => StoreError::Script(message),
+            Fault::Protocol => StoreError::Protocol,
+        }
+    }
+}
+
+impl From<LinkError> for StoreError {
+    fn from(why: LinkError) -> StoreError {
+        StoreError::Unreachable(why)
+    }
+}
+
+impl fmt::Display for LimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LimitError::Name => f.write_str("a limit's name is 1 to 64 letters, digits and _ - . : /"),
+            LimitError::Policy(why) => f.write_str(why.message()),
+            LimitError::Unsupported(kind) => write!(
+                f,
+                "the Redis store does not have algo {}; expected gcra, interval, fixed-window, weighted-window or sliding-log",
+                kind.name()
+            ),
+            LimitError::Borrow => f.write_str("the Redis store does not have borrow"),
+            LimitError::Fraction => {
+                f.write_str("the period is not a whole number of microseconds, which the server's clock counts")
+            }
+            LimitError::TooLarge => {
+                f.write_str("the policy's numbers exceed 2^53, up to which the server counts exactly")
+            }
+            LimitError::Table(why) => write!(f, "{why}"),
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Key => f.write_str("a key has 1 to 512 bytes"),
+            StoreError::Unreachable(why) => write!(f, "{why}"),
+            StoreError::TimedOut => f.write_str("the server did not answer in time"),
+            StoreError::Unavailable(why) => f.write_str(why.message()),
+            StoreError::Refused(said) => write!(f, "{}: {said}", Fault::Refused),
+            StoreError::Moved(said) => write!(f, "{}: {said}", Fault::Moved),
+            StoreError::Foreign(key) => write!(f, "the key {key} holds a value that tollbar did not write"),
+            StoreError::Script(said) => write!(f, "{}: {said}", Fault::Script),
+            StoreError::Protocol => write!(f, "{}", Fault::Protocol),
+            StoreError::NoRoom => f.write_str("the command does not fit into the connection's buffer"),
+            StoreError::Table(why) => write!(f, "{why}"),
+        }
+    }
+}
+
+impl core::error::Error for LimitError {}
+impl core::error::Error for StoreError {}

@@ -1,0 +1,277 @@
+//! Compiles a policy to the arguments of the server's scripts (whole numbers below 2^53, times in microseconds), and their replies
+//! to decisions.
+//!
+//! A script decides and returns the state after its decision. This module computes the rest of the answer, in integers.
+//!
+//! A bucket counts in *units*, chosen so that nothing is rounded: each step adds `rate` units, and a permit is `permit` units. For
+//! gcra a step is a microsecond, and `rate / permit` is the limit over the period (in microseconds), in lowest terms.
+
+use super::LimitError;
+use crate::redis::{Arg, Script};
+use core::num::NonZeroU64;
+use tollbar::decision::{Decision, Reason, Verdict};
+use tollbar::limiter::State;
+use tollbar::policy::{Anchor, Kind, Policy};
+use tollbar::units::{gcd, NEVER};
+
+/// The scripts, by the numbers of [`Plan::script`].
+pub(super) static SCRIPTS: [Script; 5] = [
+    Script { name: "bucket", source: include_str!("scripts/bucket.lua") },
+    Script { name: "window", source: include_str!("scripts/window.lua") },
+    Script { name: "weighted", source: include_str!("scripts/weighted.lua") },
+    Script { name: "log", source: include_str!("scripts/log.lua") },
+    Script { name: "reset", source: include_str!("scripts/reset.lua") },
+];
+/// The index in [`SCRIPTS`] of the script that forgets a key.
+pub(super) const RESET: usize = 4;
+/// Up to here every whole number is a double, as Lua's numbers are.
+const EXACT: u64 = 1 << 53;
+/// The most microseconds that a script adds to the server's clock: 71 years. The sum stays below [`EXACT`].
+const AHEAD_MOST: u64 = 1 << 51;
+/// The most arguments of a script after the mode and the cost.
+const NUMBERS: usize = 5;
+
+/// A policy as the scripts take it. Times are microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// A limit of 0, which needs no script.
+    Closed,
+    /// scripts/bucket.lua. `tolerance` is the burst and `lacking` what a new key's bucket lacks, both in units.
+    Bucket {
+        step: NonZeroU64,
+        rate: NonZeroU64,
+        permit: NonZeroU64,
+        tolerance: u64,
+        lacking: u64,
+    },
+    Window {
+        period: u64,
+        limit: u64,
+        anchored: bool,
+        count_rejected: bool,
+    },
+    Weighted {
+        period: NonZeroU64,
+        limit: u64,
+    },
+    Log {
+        period: u64,
+        limit: u64,
+        count_rejected: bool,
+    },
+}
+
+/// What a script returned.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told {
+    /// 0 allowed, 1 denied, 2 never.
+    pub(super) verdict: u64,
+    /// Permits taken.
+    pub(super) taken: u64,
+    /// The server's time, in microseconds since 1970.
+    pub(super) now: u64,
+    /// The state after the decision, as each script's last line says.
+    pub(super) state: [u64; 3],
+}
+
+/// The mode argument of a script.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Mode {
+    Check = 0,
+    Peek = 1,
+    UpTo = 2,
+}
+
+impl Plan {
+    pub(super) fn new(policy: &Policy) -> Result<Plan, LimitError> {
+        State::check(policy).map_err(LimitError::Policy)?;
+        if matches!(policy.kind, Kind::SlidingWindow | Kind::Pacer | Kind::WarmUp) {
+            return Err(LimitError::Unsupported(policy.kind));
+        }
+        if policy.borrow {
+            return Err(LimitError::Borrow);
+        }
+        if policy.limit == 0 {
+            return Ok(Plan::Closed);
+        }
+        if policy.kind == Kind::Gcra {
+            return Plan::gcra(policy).ok_or(LimitError::TooLarge);
+        }
+        if policy.period % 1000 != 0 {
+            return Err(LimitError::Fraction);
+        }
+        let period = NonZeroU64::new(policy.period / 1000).ok_or(LimitError::Fraction)?;
+        Plan::windows(policy, period).ok_or(LimitError::TooLarge)
+    }
+
+    /// The script's index in [`SCRIPTS`].
+    pub(super) fn script(&self) -> usize {
+        match self {
+            Plan::Closed | Plan::Bucket { .. } => 0,
+            Plan::Window { .. } => 1,
+            Plan::Weighted { .. } => 2,
+            Plan::Log { .. } => 3,
+        }
+    }
+
+    /// The script's arguments.
+    pub(super) fn args(&self, mode: Mode, cost: u64) -> [Arg<'static>; 2 + NUMBERS] {
+        let int = |number: u64| Arg::Int(i64::try_from(number).unwrap_or(i64::MAX));
+        let numbers = match *self {
+            Plan::Closed => [0; NUMBERS],
+            Plan::Bucket { step, rate, permit, tolerance, lacking } => {
+                [step.get(), rate.get(), permit.get(), tolerance, lacking]
+            }
+            Plan::Window { period, limit, anchored, count_rejected } => {
+                [period, limit, u64::from(anchored), u64::from(count_rejected), 0]
+            }
+            Plan::Weighted { period, limit } => [period.get(), limit, 0, 0, 0],
+            Plan::Log { period, limit, count_rejected } => [period, limit, u64::from(count_rejected), 0, 0],
+        };
+        let [a, b, c, d, e] = numbers;
+        // No burst is above 2^53, so a greater cost is denied alike.
+        [int(mode as u64), int(cost.min(EXACT)), int(a), int(b), int(c), int(d), int(e)]
+    }
+
+    /// The decision. `retry_after` and `reset_after` are whole microseconds, rounded up.
+    pub(super) fn describe(&self, told: &Told, cost: u64) -> Decision {
+        let verdict = match told.verdict {
+            0 => Verdict::Allowed,
+            1 => Verdict::Denied,
+            _ => Verdict::Never,
+        };
+        let now = told.now;
+        let [first, second, third] = told.state;
+        let (remaining, retry, reset) = match *self {
+            Plan::Closed => (0, NEVER, 0),
+            Plan::Bucket { step, rate, permit, tolerance, lacking } => {
+                let room = tolerance.saturating_sub(first);
+                let until = |excess: u64| match div_up(excess, rate) {
+                    0 => 0,
+                    steps => (now / step).saturating_add(steps).saturating_mul(step.get()).saturating_sub(now),
+                };
+                let excess = first.saturating_add(cost.saturating_mul(permit.get())).saturating_sub(tolerance);
+                (room / permit, until(excess), until(first.saturating_sub(lacking)))
+            }
+            Plan::Window { period, limit, .. } => {
+                let end = first.saturating_add(period).saturating_sub(now);
+                (limit.saturating_sub(second), end, if second == 0 { 0 } else { end })
+            }
+            Plan::Weighted { period, limit } => {
+                let here = Weighted { period, limit, start: first, previous: second, current: third };
+                (here.room(now) / period, here.retry(now, cost), here.reset(now))
+            }
+            Plan::Log { limit, .. } => (limit.saturating_sub(first), second, third),
+        };
+        let nanos = |micros: u64| micros.checked_mul(1000).unwrap_or(NEVER);
+        let retry_after = match verdict {
+            Verdict::Allowed => 0,
+            Verdict::Denied => nanos(retry),
+            Verdict::Never => NEVER,
+        };
+        Decision { verdict, reason: Reason::of(verdict), remaining, retry_after, reset_after: nanos(reset) }
+    }
+
+    fn gcra(policy: &Policy) -> Option<Plan> {
+        let limit = u128::from(policy.limit).checked_mul(1000)?;
+        let divisor = gcd(limit, u128::from(policy.period));
+        let rate = NonZeroU64::new(u64::try_from(limit.checked_div(divisor)?).ok()?)?;
+        let permit = NonZeroU64::new(u64::try_from(u128::from(policy.period).checked_div(divisor)?).ok()?)?;
+        let lacking = policy.burst.checked_sub(policy.init)?.checked_mul(permit.get())?;
+        Plan::bucket(NonZeroU64::new(1)?, rate, permit, policy.burst, lacking)
+    }
+
+    /// `None` if a sum of the script would not be exact: a debt and a charge, or the clock and the time to fill the bucket.
+    fn bucket(step: NonZeroU64, rate: NonZeroU64, permit: NonZeroU64, burst: u64, lacking: u64) -> Option<Plan> {
+        let tolerance = burst.checked_mul(permit.get())?;
+        let sums = tolerance.checked_mul(2)?.checked_add(rate.get())?.checked_add(permit.get())?;
+        let ahead = div_up(tolerance, rate).checked_add(1)?.checked_mul(step.get())?;
+        (sums <= EXACT && ahead <= AHEAD_MOST).then_some(Plan::Bucket { step, rate, permit, tolerance, lacking })
+    }
+
+    fn windows(policy: &Policy, period: NonZeroU64) -> Option<Plan> {
+        let limit = policy.limit;
+        let (micros, count_rejected) = (period.get(), policy.count_rejected);
+        if policy.kind == Kind::Interval && policy.anchor == Anchor::Epoch {
+            return Plan::bucket(period, NonZeroU64::new(limit)?, NonZeroU64::new(1)?, policy.burst, 0);
+        }
+        let exact = micros.checked_mul(2)? <= AHEAD_MOST && limit <= EXACT / 4;
+        let plan = match policy.kind {
+            Kind::Interval => {
+                Plan::Window { period: micros, limit: policy.burst, anchored: true, count_rejected: false }
+            }
+            Kind::FixedWindow => {
+                Plan::Window { period: micros, limit, anchored: policy.anchor == Anchor::First, count_rejected }
+            }
+            Kind::WeightedWindow => {
+                // The script adds up three products of this size at most.
+                let weights = limit.checked_mul(micros)?.checked_mul(3)?;
+                return (exact && weights <= EXACT).then_some(Plan::Weighted { period, limit });
+            }
+            _ => Plan::Log { period: micros, limit, count_rejected },
+        };
+        exact.then_some(plan)
+    }
+}
+
+/// A weighted window's state. Times are microseconds.
+struct Weighted {
+    period: NonZeroU64,
+    limit: u64,
+    /// When the running window began.
+    start: u64,
+    /// Permits taken in the window before.
+    previous: u64,
+    /// Permits taken in the running window.
+    current: u64,
+}
+
+impl Weighted {
+    /// What is left of the limit at `now`, in permits times the period.
+    fn room(&self, now: u64) -> u64 {
+        let period = self.period.get();
+        let left = period.saturating_sub(now.saturating_sub(self.start));
+        let weight = self.previous.saturating_mul(left).saturating_add(self.current.saturating_mul(period));
+        self.limit.saturating_mul(period).saturating_sub(weight)
+    }
+
+    /// Microseconds until `cost` fits: in this window; or in the next, where this window's count weighs as the previous one; or at
+    /// the start of the one after, where nothing weighs.
+    fn retry(&self, now: u64, cost: u64) -> u64 {
+        let elapsed = now.saturating_sub(self.start);
+        let period = self.period.get();
+        let at = match self.fits(self.previous, self.current.saturating_add(cost), elapsed) {
+            Some(elapsed) => self.start.saturating_add(elapsed),
+            None => {
+                let next = self.start.saturating_add(period);
+                next.saturating_add(self.fits(self.current, cost, 0).unwrap_or(period))
+            }
+        };
+        at.saturating_sub(now)
+    }
+
+    /// The earliest time in the window, in microseconds since its start and not before `elapsed`, at which `previous` weighs no more
+    /// than what `taken` leaves of the limit. `None` if that is not within the window.
+    fn fits(&self, previous: u64, taken: u64, elapsed: u64) -> Option<u64> {
+        let room = self.limit.checked_sub(taken)?;
+        let period = self.period.get();
+        let needed = match NonZeroU64::new(previous) {
+            Some(previous) => period.saturating_sub(room.saturating_mul(period) / previous),
+            None => 0,
+        };
+        Some(needed.max(elapsed)).filter(|elapsed| *elapsed < period)
+    }
+
+    fn reset(&self, now: u64) -> u64 {
+        let windows = match (self.previous, self.current) {
+            (0, 0) => return 0,
+            (_, 0) => 1,
+            _ => 2,
+        };
+        self.start.saturating_add(self.period.get().saturating_mul(windows)).saturating_sub(now)
+    }
+}
+
+fn div_up(n: u64, d: NonZeroU64) -> u64 {
+    n / d + u64::from(n % d != 0)
+}

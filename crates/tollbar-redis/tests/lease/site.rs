@@ -1,0 +1,108 @@
+//! One machine of a limit in virtual time: callers, a client that ticks as the shipped one does, and a store a fixed way off that
+//! always answers.
+
+use std::collections::{HashMap, VecDeque};
+use tollbar::{Decision, Policy};
+use tollbar_redis::lease::bucket::{Ask, Grant};
+use tollbar_redis::lease::{Driver, Node, Options};
+
+/// The way to the store and back.
+pub const ROUND_TRIP: u64 = 1_000_000;
+/// The client's pauses: while there was something to do in the last 100 ms, and else.
+const BUSY: u64 = 1_000_000;
+const IDLE: u64 = 4_000_000;
+const ACTIVE: u64 = 100_000_000;
+
+pub struct Site {
+    pub node: Node,
+    driver: Driver,
+    pub now: u64,
+    tick_at: u64,
+    active_at: u64,
+    /// Questions on their way: when they are answered, and what.
+    flight: VecDeque<(u64, Grant)>,
+    /// The store's TATs in microseconds.
+    tats: HashMap<Vec<u8>, u64>,
+    pub asked: u64,
+}
+
+impl Site {
+    pub fn new(policy: &Policy, options: &Options) -> Site {
+        let node = Node::private("site", policy, options).expect("a node");
+        // Any time will do, and the same makes the same figures.
+        let now = 1 << 50;
+        let mut site = Site {
+            node,
+            driver: Driver::new(options.capacity as usize * 8, 7).expect("memory"),
+            now,
+            tick_at: now,
+            active_at: now,
+            flight: VecDeque::new(),
+            tats: HashMap::new(),
+            asked: 0,
+        };
+        site.pass(1_000_000_000);
+        site.asked = 0;
+        site
+    }
+
+    pub fn check(&mut self, key: u64) -> Decision {
+        self.node.check_at(&key.to_le_bytes(), self.now, 1)
+    }
+
+    /// Time passes for the client and the store.
+    pub fn pass(&mut self, by: u64) {
+        let end = self.now + by;
+        loop {
+            let answer_at = self.flight.front().map_or(u64::MAX, |(at, _)| *at);
+            let next = answer_at.min(self.tick_at);
+            if next > end {
+                break;
+            }
+            self.now = next;
+            self.tick();
+        }
+        self.now = end;
+    }
+
+    fn tick(&mut self) {
+        let now = self.now;
+        self.driver.collect(&self.node, now);
+        while let Some((at, grant)) = self.flight.front().copied() {
+            if at > now {
+                break;
+            }
+            self.flight.pop_front();
+            self.driver.answered(&self.node, &grant, now);
+        }
+        while let Some(question) = self.driver.next(&self.node, now) {
+            let (key, ask) = (question.key.to_vec(), question.ask);
+            self.driver.sent(&self.node, now);
+            self.asked += 1;
+            let grant = self.execute(key, &ask, now + ROUND_TRIP / 2);
+            self.flight.push_back((now + ROUND_TRIP, grant));
+        }
+        if self.driver.is_busy() {
+            self.active_at = now;
+        }
+        self.tick_at = now + if now - self.active_at < ACTIVE { BUSY } else { IDLE };
+    }
+
+    /// A store that never forgets: the arithmetic of src/lease/bucket.rs without its epochs.
+    fn execute(&mut self, key: Vec<u8>, ask: &Ask, at: u64) -> Grant {
+        let (terms, now) = (*self.node.terms(), at / 1000);
+        let tat = self.tats.entry(key).or_insert(0);
+        let (ceiling, furthest) = (now + terms.cap, now + terms.debt_cap);
+        *tat = ((*tat).max(now).min(furthest) + terms.charge(ask.debt)).min(furthest);
+        let (room, least) = (terms.fitting(ceiling.saturating_sub(*tat)), ask.least.max(1));
+        let mut grant = Grant { epoch: 1, tat: *tat, now, ..Grant::default() };
+        if ask.want != 0 && room < least {
+            grant.retry = terms.charge(least) + *tat - ceiling;
+        } else if ask.want != 0 {
+            grant.permits = ask.want.max(least).min((room - room / 2).max(least));
+            *tat += terms.charge(grant.permits);
+            grant.tat = *tat;
+        }
+        grant
+    }
+}

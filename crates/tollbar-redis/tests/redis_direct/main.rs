@@ -1,0 +1,31 @@
+//! `RedisStore` against a real server: equal to the local core, exact over many clients, and safe in each failure.
+
+#[path = "../../../tollbar/tests/common/mod.rs"]
+mod common;
+mod failures;
+#[path = "../common/redis.rs"]
+mod server;
+mod sharing;
+mod traces;
+
+use tollbar_redis::redis::Url;
+use tollbar_redis::store::{RedisLimit, RedisStore, Store};
+
+fn store(url: &str) -> RedisStore {
+    RedisStore::new(&Url::parse(url).unwrap()).unwrap()
+}
+
+/// A limit called `test`, whose keys are `tollbar:{test}:…`.
+fn limit(store: &RedisStore, text: &str) -> RedisLimit {
+    store.limit("test", &common::policy(text)).unwrap_or_else(|why| panic!("{text}: {why}"))
+}
+
+/// A policy of each algorithm: five permits at once, and then none for a long time.
+const SLOW: [&str; 6] = [
+    "5/day",
+    "5/day algo interval",
+    "5/day algo interval anchor first",
+    "5/day algo fixed-window",
+    "5/day algo weighted-window",
+    "5/day algo sliding-log",
+];

@@ -1,0 +1,169 @@
+//! Asks the script of leases in a real Redis and its arithmetic in Rust the same questions, at times that the test chooses. The
+//! answers must be equal.
+
+#[path = "../../tollbar/tests/common/random.rs"]
+mod random;
+#[path = "common/redis.rs"]
+mod redis;
+
+use random::Rng;
+use redis::{Raw, Server};
+use tollbar::Policy;
+use tollbar_redis::lease::bucket::{self, Ask, Grant};
+use tollbar_redis::lease::record::{Record, Visitor, GRACE};
+use tollbar_redis::lease::{Options, Terms};
+
+/// The script with the test's clock in place of the server's. Keys live an hour longer, so that the server does not expire any by its
+/// own clock.
+fn script() -> String {
+    let replaced = |text: String, from: &str, to: &str| {
+        assert_eq!(text.matches(from).count(), 1, "{from}");
+        text.replace(from, to)
+    };
+    let text = include_str!("../src/lease/lease.lua").to_string();
+    let text = replaced(text, "redis.call('TIME')", "{ARGV[16], ARGV[17]}");
+    replaced(text, "'PXAT', string.format('%.0f', expires)", "'PXAT', string.format('%.0f', expires + ARGV[18])")
+}
+
+const LONGER: i64 = 3_600_000;
+
+/// A limit, its script, and the values that the server is expected to hold.
+struct Limit<'a> {
+    server: &'a Server,
+    script: &'a str,
+    key: String,
+    epoch: String,
+    stored: Option<u64>,
+    record: Option<Record>,
+    /// The server's clock, in microseconds.
+    clock: u64,
+}
+
+impl Limit<'_> {
+    /// Asks both and compares the answers. Returns the arithmetic's.
+    fn ask(&mut self, terms: &Terms, ask: &Ask, visitor: &Visitor) -> Grant {
+        let hex = |n: u64| if n == 0 { String::new() } else { format!("{n:x}") };
+        // Before the time is read: a pause between the two counts as passed.
+        let asked = std::time::Instant::now();
+        let real = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time").as_millis();
+        let longer = real as i64 - self.clock as i64 / 1000 + LONGER;
+        let args: Vec<String> =
+            [terms.num, terms.den, terms.cap, terms.debt_cap, ask.want, ask.least, ask.hint, ask.debt]
+                .iter()
+                .map(u64::to_string)
+                .chain([hex(visitor.run), hex(visitor.seen), hex(visitor.fresh), GRACE.to_string()])
+                .chain([ask.at, ask.slack, terms.hold()].iter().map(u64::to_string))
+                .chain([(self.clock / 1_000_000).to_string(), (self.clock % 1_000_000).to_string(), longer.to_string()])
+                .collect();
+        let mut command = vec!["EVAL", self.script, "2", &self.epoch, &self.key];
+        command.extend(args.iter().map(String::as_str));
+        let reply = self.server.command(&command);
+
+        let (met, grant) = bucket::execute(self.record, self.stored, terms, ask, visitor, self.clock);
+        let said = |n: usize| match &reply.items()[n] {
+            Raw::Int(number) => *number as u64,
+            text => text.text().parse().expect("a number"),
+        };
+        assert_eq!(
+            (said(0), said(1), said(2), reply.items()[3].text(), said(4), said(5) != 0),
+            (grant.permits, grant.retry, grant.tat, hex(grant.epoch), grant.now, grant.mixed),
+            "{ask:?} {terms:?} {visitor:?} {:?} {:?} {met:?}",
+            self.stored,
+            self.record
+        );
+        if met.write {
+            self.record = Some(met.record);
+        }
+        if grant.tat > grant.now {
+            self.stored = Some(grant.tat);
+            let left = self.server.command(&["PTTL", &self.key]).int() - LONGER;
+            let needed = (grant.tat - grant.now + met.record.margin) as i64 / 1000;
+            let passed = asked.elapsed().as_millis() as i64 + 2;
+            assert!(left <= needed + 2 && left + passed >= needed, "it expires in {left} ms, not {needed}");
+        }
+        grant
+    }
+}
+
+#[test]
+fn the_script_is_the_arithmetic() {
+    let (server, script) = (Server::start(), script());
+    let policies = [
+        ["20000/s burst 2000", "20000/s burst 3000", "10000/s burst 2000"],
+        ["3/s burst 300", "3/s burst 200", "7/s burst 300"],
+        ["7/day", "8/day", "7/day burst 8"],
+        ["10000000000/s", "5000000000/s", "10000000000/s burst 8000000000"],
+        ["999999937/s burst 1000000", "999999937/s burst 1000001", "999999939/s burst 1000000"],
+        ["1000/day burst 40", "1000/day burst 50", "3/s burst 300"],
+    ];
+    let (mut mixed, mut hinted, mut cut) = (0, 0, 0);
+    for (number, texts) in policies.into_iter().enumerate() {
+        let mut random = Rng(7 + number as u64);
+        let terms = texts.map(|text| {
+            let policy: Policy = text.parse().expect("a policy");
+            let options = Options { overdraft: 1, exact: random.one_in(2), ..Options::new(2) };
+            let terms = Terms::new(&policy, &options);
+            terms.or_else(|_| Terms::new(&policy, &Options { exact: false, ..options })).expect("terms")
+        });
+        let mut limit = Limit {
+            server: &server,
+            script: &script,
+            key: format!("{{{number}}}:k"),
+            epoch: format!("{{{number}}}:epoch"),
+            stored: None,
+            record: None,
+            clock: 1_700_000_000_000_000,
+        };
+        let (mut last, mut kind) = (Grant::default(), 0);
+        for round in 0..700 {
+            match random.below(60) {
+                0 => {
+                    server.command(&["DEL", &limit.key]);
+                    limit.stored = None;
+                }
+                1 => {
+                    server.command(&["DEL", &limit.epoch]);
+                    limit.record = None;
+                }
+                2 => {
+                    server.command(&["SET", &limit.key, "-12"]);
+                    limit.stored = Some(u64::MAX);
+                }
+                3 => {
+                    server.command(&["DEL", &limit.key]);
+                    server.command(&["RPUSH", &limit.key, "1"]);
+                    limit.stored = Some(u64::MAX);
+                }
+                4 => limit.clock += random.skewed(3_600_000_000),
+                5 => limit.clock = limit.clock.saturating_sub(random.skewed(3_600_000_000)).max(1),
+                6 => limit.clock = 1 + random.below(1 << 40),
+                7 => kind = random.below(3) as usize,
+                _ => limit.clock += random.skewed(2_000_000),
+            }
+            // Now and then a machine with other terms asks.
+            let terms = &terms[if random.one_in(8) { random.below(3) as usize } else { kind }];
+            let around =
+                |random: &mut Rng, time: u64, by: u64| (time + random.skewed(by)).saturating_sub(random.skewed(by));
+            let ask = Ask {
+                want: if random.one_in(4) { 0 } else { 1 + random.below(terms.most.min(1000)) },
+                least: random.within(1, terms.most.min(20)),
+                hint: if random.one_in(2) { 0 } else { around(&mut random, last.tat, 2 * terms.debt_cap) },
+                debt: if random.one_in(3) { random.below(terms.most.min(50)) } else { 0 },
+                at: if random.one_in(3) { 0 } else { around(&mut random, last.now, 3_000_000) },
+                slack: terms.slack(),
+            };
+            let visitor = Visitor {
+                seen: if random.one_in(10) { random.pick(&[0, 0xdead, last.epoch]) } else { last.epoch },
+                run: if random.one_in(80) { 0xb } else { 0xa },
+                fresh: 0x1000 + round,
+            };
+            let before = limit.record;
+            last = limit.ask(terms, &ask, &visitor);
+            mixed += u64::from(last.mixed);
+            hinted += u64::from(ask.hint != 0 && ask.hint == last.tat);
+            cut += u64::from(before.is_some_and(|record| last.now == (ask.at + ask.slack).max(record.now)));
+        }
+    }
+    println!("{mixed} under other terms, {hinted} by the hint, {cut} at the time that the asker allowed");
+    assert!(mixed > 100 && hinted > 100 && cut > 100, "{mixed} {hinted} {cut}");
+}

@@ -1,0 +1,111 @@
+//! What a limiter answers.
+
+use crate::units::NEVER;
+
+/// Whether a request may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Verdict {
+    /// The request may pass, and its cost has been charged.
+    Allowed = 0,
+    /// The request may not pass now. Nothing has been charged, unless the policy counts rejected requests.
+    Denied = 1,
+    /// The request may not pass at any time: its cost is more than the policy can ever have at once. Nothing
+    /// has been charged.
+    Never = 2,
+}
+
+/// Why a request was decided as it was. The numbers are part of the C face and never change their meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Reason {
+    /// Admitted: the limit had the permits.
+    Admitted = 0,
+    /// Denied: the permits are spent and come back with time (with a limit of 0, never).
+    Rate = 1,
+    /// Never: the cost is above the burst.
+    Burst = 2,
+    /// The table has no free slot for a new key. Denied under `deny`; allowed, and not remembered, under `allow`.
+    TableFull = 3,
+    /// Denied: under `inherit` a new key took over the debt of the key whose slot it needs.
+    InheritedDebt = 4,
+    /// The request had an empty key; the table's options say whether it passes.
+    MissingKey = 5,
+    /// Allowed and not charged: the key is exempt.
+    Exempt = 6,
+    /// Denied: the permits would have come within the caller's patience, but the limiter's maximum of callers
+    /// is asleep already.
+    QueueFull = 7,
+    /// Denied: the table is damaged, or has no policy of that number.
+    Fault = 8,
+    /// Denied for now: the store has been asked and has not answered yet.
+    Pending = 9,
+    /// Denied: the store's last answer said that the limit is used up.
+    StoreDenied = 10,
+    /// The store does not answer: the options of the lease decided.
+    StoreDown = 11,
+}
+
+impl Reason {
+    /// The reason of a limit's own arithmetic. The numbers of the first three are those of [`Verdict`], so this compiles to a
+    /// copy.
+    #[inline(always)]
+    pub const fn of(verdict: Verdict) -> Reason {
+        match verdict {
+            Verdict::Allowed => Reason::Admitted,
+            Verdict::Denied => Reason::Rate,
+            Verdict::Never => Reason::Burst,
+        }
+    }
+}
+
+/// Decisions by verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Counts {
+    /// [`Verdict::Allowed`].
+    pub allowed: u64,
+    /// [`Verdict::Denied`].
+    pub denied: u64,
+    /// [`Verdict::Never`].
+    pub never: u64,
+}
+
+/// A verdict with everything that a caller may want to pass on to its own client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Decision {
+    /// Whether the request may pass.
+    pub verdict: Verdict,
+    /// Why.
+    pub reason: Reason,
+    /// Permits that could be taken at this instant, after this decision. Other threads may have taken some
+    /// since.
+    pub remaining: u64,
+    /// Nanoseconds after which the same request would be admitted if no other came between. One nanosecond
+    /// earlier it would still be refused. 0 if it was admitted; [`NEVER`] if waiting does not help.
+    pub retry_after: u64,
+    /// Nanoseconds until the state is as good as fresh, if no request comes between; [`NEVER`] if that is after
+    /// the last time at which anything is admitted.
+    pub reset_after: u64,
+}
+
+impl Decision {
+    /// Whether the request may pass.
+    #[inline(always)]
+    pub const fn is_allowed(&self) -> bool {
+        matches!(self.verdict, Verdict::Allowed)
+    }
+
+    /// This decision with another reason.
+    #[inline(always)]
+    pub const fn because(self, reason: Reason) -> Decision {
+        Decision { reason, ..self }
+    }
+
+    /// The nanoseconds to wait before the same request could pass; `None` if it passed or never will.
+    pub const fn retry(&self) -> Option<u64> {
+        match self.verdict {
+            Verdict::Denied if self.retry_after != NEVER => Some(self.retry_after),
+            _ => None,
+        }
+    }
+}

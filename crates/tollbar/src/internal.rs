@@ -1,0 +1,18 @@
+//! What tollbar-redis and tollbar-c use of this crate beyond its public interface, so that each is written once: memory that
+//! processes share, slots of two words, atomics that loom can model, and memory from the allocator without a panic.
+//! It is hidden because it promises nothing to others: any version may change it.
+
+/// Atomics that are loom's under `cfg(loom)`, and values on the heap.
+pub mod sync {
+    #[cfg(loom)]
+    pub use crate::sync::explore;
+    #[cfg(not(loom))]
+    pub use crate::sync::filled;
+    pub use crate::sync::{AtomicU32, AtomicU64, Ordering};
+}
+
+#[cfg(not(loom))]
+pub use crate::table::region::{again, errno, random_u64, Region};
+#[cfg(loom)]
+pub use crate::table::slot::Journal;
+pub use crate::table::slot::{Pair, Slot};

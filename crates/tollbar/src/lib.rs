@@ -1,0 +1,77 @@
+//! Rate limiting in nanoseconds: exact, lock-free, in process.
+//!
+//! A limiter is a pure function on a small state word, applied by one atomic compare-and-swap:
+//!
+//! ```text
+//! Clock ──now──▶ Algorithm::step(state, now, cost) ──▶ one CAS ──▶ Limiter ──▶ C ABI
+//! ```
+//!
+//! * [`Policy`]: what is allowed, as data or as one line of text (`"100/s burst 20"`).
+//! * [`algorithm`]: the eight algorithms, pure.
+//! * [`limiter`]: the states that threads share, and [`Limiter`], which gives one a clock.
+//! * [`clock`]: where the time comes from.
+//! * [`table`]: keyed limits in memory that processes share.
+//!
+//! Limits that machines share through Redis are in the crate `tollbar-redis`, which uses this one.
+//!
+//! ```
+//! use tollbar::{Limiter, Policy};
+//!
+//! let policy: Policy = "100/s burst 20".parse()?;
+//! let limiter = Limiter::new(&policy)?;
+//! if limiter.check(1).is_allowed() {
+//!     // serve
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A program that knows its algorithm at compile time can name the type. The compiler then inlines that algorithm, and no call dispatches
+//! over all of them:
+//!
+//! ```
+//! use tollbar::algorithm::gcra::Gcra;
+//! use tollbar::clock::Manual;
+//! use tollbar::limiter::Cell;
+//! use tollbar::{Limiter, Policy};
+//!
+//! let gcra = Gcra::new(&Policy::new(10, 1_000_000_000).with_burst(2))?;
+//! let limiter = Limiter::with(Cell::new(gcra), Manual::new(0));
+//! assert!(limiter.check(2).is_allowed());
+//! assert_eq!(limiter.check(1).retry_after, 100_000_000);
+//! # Ok::<(), tollbar::PolicyError>(())
+//! ```
+
+//! Targets without a Unix, such as `x86_64-unknown-none`, have the algorithms, policies and states, on the caller's
+//! own [`clock::Clock`]. Tables, [`limiter::Striped`] and the system's clocks need a Unix.
+
+#![no_std]
+// Without a Unix the parts of the pure layer that serve tables and leases are unused.
+#![cfg_attr(not(unix), allow(dead_code, unused_imports))]
+
+extern crate alloc;
+#[cfg(any(feature = "std", test, loom))]
+extern crate std;
+
+pub mod algorithm;
+pub mod clock;
+pub mod decision;
+#[cfg(unix)]
+#[doc(hidden)]
+pub mod internal;
+pub mod limiter;
+pub mod policy;
+pub mod prefix;
+mod sync;
+#[cfg(unix)]
+pub mod table;
+pub mod units;
+
+pub use decision::{Counts, Decision, Reason, Verdict};
+pub use limiter::{Limiter, Shared, Snapshot, State};
+pub use policy::{Anchor, Kind, Mode, Policy, PolicyError, SyntaxError, Unit};
+pub use units::NEVER;
+
+/// The README's programs, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}

@@ -1,0 +1,211 @@
+//! One word, one compare-and-swap.
+//!
+//! The functions here step a bare [`AtomicU64`] that anyone may own. [`Cell`] is such a word on a cache line of
+//! its own, with its algorithm.
+//!
+//! All orderings are Relaxed: the word is the whole state, and nothing else is published through it.
+//! Two admissions are ordered by the word's own modification order, which is all that exactness needs.
+
+use super::{Shared, Watch};
+#[cfg(not(loom))]
+use crate::algorithm::gcra::Plain;
+use crate::algorithm::{Algorithm, Step};
+use crate::decision::{Decision, Verdict};
+use crate::sync::{AtomicU64, CachePadded, Ordering};
+
+/// Decides on a request and stores the next state. Returns the verdict and the state after it. A refusal that
+/// keeps the state only loads it.
+#[inline(always)]
+pub fn step<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> (Verdict, u64) {
+    apply(word, |state| algorithm.step(state, now, cost), |_| ())
+}
+
+/// [`step`] out of line, for callers that would otherwise each have a copy of its code.
+#[doc(hidden)]
+#[inline(never)]
+pub fn step_apart<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> (Verdict, u64) {
+    apply(word, |state| apart(algorithm, state, now, cost), |_| ())
+}
+
+/// Applies `step` to the word. Calls `changed` with the verdict if that changed the word.
+#[inline(always)]
+fn apply(word: &AtomicU64, step: impl Fn(u64) -> Step, changed: impl FnOnce(Verdict)) -> (Verdict, u64) {
+    let mut state = word.load(Ordering::Relaxed);
+    loop {
+        let Step { verdict, next } = step(state);
+        let Some(next) = next else { return (verdict, state) };
+        match word.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => {
+                changed(verdict);
+                return (verdict, next);
+            }
+            Err(seen) => state = seen,
+        }
+    }
+}
+
+/// A step that the freestanding artefacts, which are to be small, take out of line.
+#[cfg_attr(feature = "small", inline(never))]
+#[cfg_attr(not(feature = "small"), inline(always))]
+fn apart<A: Algorithm>(algorithm: &A, state: u64, now: u64, cost: u64) -> Step {
+    algorithm.step(state, now, cost)
+}
+
+/// [`Shared::check_at`] on a bare word.
+#[inline(never)]
+pub fn check<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
+    let (verdict, state) = step_apart(word, algorithm, now, cost);
+    algorithm.describe(verdict, state, now, cost)
+}
+
+/// [`Shared::peek_at`] on a bare word.
+#[inline]
+pub fn peek<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
+    let state = word.load(Ordering::Relaxed);
+    algorithm.describe(apart(algorithm, state, now, cost).verdict, state, now, cost)
+}
+
+/// [`Shared::take_up_to_at`] on a bare word.
+#[inline]
+pub fn take_up_to<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, most: u64) -> u64 {
+    let mut state = word.load(Ordering::Relaxed);
+    loop {
+        let take = match algorithm.available(state, now).min(most) {
+            // A bucket that starts empty begins to fill at its first request. A cost of 1 makes this one.
+            0 if state == 0 => most.min(1),
+            // A cost of 0 changes nothing: the call returns 0 below.
+            take => take,
+        };
+        let Step { verdict, next: Some(next) } = apart(algorithm, state, now, take) else {
+            return 0;
+        };
+        match word.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) if verdict == Verdict::Allowed => return take,
+            Ok(_) => return 0,
+            Err(seen) => state = seen,
+        }
+    }
+}
+
+/// [`Shared::reserve_at`] on a bare word.
+#[inline]
+pub(crate) fn reserve<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64, until: u64) -> Option<u64> {
+    let mut state = word.load(Ordering::Relaxed);
+    loop {
+        let booked = algorithm.reserve(state, now, cost)?;
+        if booked.at > until {
+            return None;
+        }
+        if cost == 0 {
+            return Some(now);
+        }
+        match word.compare_exchange_weak(state, booked.next, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return Some(booked.at),
+            Err(seen) => state = seen,
+        }
+    }
+}
+
+/// A one-word state on a cache line of its own, with its algorithm. Any number of threads may call at once.
+#[derive(Debug)]
+pub struct Cell<A> {
+    line: CachePadded<Line>,
+    algorithm: A,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    word: AtomicU64,
+    watch: Watch,
+}
+
+impl<A: Algorithm> Cell<A> {
+    /// A fresh state.
+    pub fn new(algorithm: A) -> Cell<A> {
+        Cell { line: CachePadded::new(Line::default()), algorithm }
+    }
+
+    /// The algorithm.
+    pub fn algorithm(&self) -> &A {
+        &self.algorithm
+    }
+
+    /// The state word, for export; [`Cell::set_word`] puts it back.
+    pub fn word(&self) -> u64 {
+        self.line.word.load(Ordering::Relaxed)
+    }
+
+    /// Sets the state word to one that [`Cell::word`] returned for the same policy and clock.
+    pub fn set_word(&self, word: u64) {
+        self.line.word.store(word, Ordering::Relaxed);
+    }
+
+    /// [`Shared::admit_quickly_at`] of a token bucket: its usual case, and one attempt to swap.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(super) fn admit_quickly_at(&self, plain: &Plain, now: u64, cost: u64) -> Option<Verdict> {
+        let Line { word, watch } = &*self.line;
+        if watch.is_newer_than(now) {
+            return None;
+        }
+        let state = word.load(Ordering::Relaxed);
+        let Some(next) = plain.step(state, now, cost)? else { return Some(Verdict::Denied) };
+        word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        watch.admitted(now);
+        Some(Verdict::Allowed)
+    }
+
+    #[inline(always)]
+    fn watched(&self, now: u64, step: impl Fn(u64) -> Step) -> (Verdict, u64) {
+        self.line.watch.look(now);
+        apply(&self.line.word, step, |verdict| {
+            if verdict == Verdict::Allowed {
+                self.line.watch.admitted(now);
+            }
+        })
+    }
+}
+
+impl<A: Algorithm> Shared for Cell<A> {
+    #[inline]
+    fn admit_at(&self, now: u64, cost: u64) -> Verdict {
+        self.watched(now, |state| self.algorithm.step(state, now, cost)).0
+    }
+
+    #[inline]
+    fn check_at(&self, now: u64, cost: u64) -> Decision {
+        let (verdict, state) = self.watched(now, |state| apart(&self.algorithm, state, now, cost));
+        self.algorithm.describe(verdict, state, now, cost)
+    }
+
+    #[inline]
+    fn peek_at(&self, now: u64, cost: u64) -> Decision {
+        peek(&self.line.word, &self.algorithm, now, cost)
+    }
+
+    #[inline]
+    fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
+        self.line.watch.look(now);
+        let taken = take_up_to(&self.line.word, &self.algorithm, now, most);
+        if taken != 0 {
+            self.line.watch.admitted(now);
+        }
+        taken
+    }
+
+    fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Option<u64> {
+        reserve(&self.line.word, &self.algorithm, now, cost, until)
+    }
+
+    fn books_ahead(&self) -> bool {
+        self.algorithm.books_ahead()
+    }
+
+    fn reset(&self) {
+        self.line.word.store(0, Ordering::Relaxed);
+    }
+
+    fn watch(&self) -> &Watch {
+        &self.line.watch
+    }
+}

@@ -1,0 +1,117 @@
+//! Why a policy is refused.
+
+use core::ffi::CStr;
+
+/// Why a policy is refused although each of its parts can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub enum PolicyError {
+    /// The period is 0.
+    PeriodZero,
+    /// The burst is 0 and the limit is not. (A limit of 0 denies all.)
+    BurstZero,
+    /// 16 permits per nanosecond or more, or more than the algorithm can count at that period.
+    RateTooHigh,
+    /// The burst takes longer to refill than a state word can say. For `interval` with `anchor first`: it is
+    /// above the limit.
+    BurstTooLarge,
+    /// A fresh state would hold more than the burst.
+    InitAboveBurst,
+    /// An option that this algorithm does not have.
+    OptionMismatch,
+    /// A sliding window needs 1 to 1024 segments, each of a whole number of nanoseconds.
+    Segments,
+    /// A warm-up needs a time above 0 and a cold factor from 1 to 1000.
+    WarmUp,
+    /// A sliding log of more than 2^24 entries, or in a table of more than its period has room for.
+    LogTooLarge,
+    /// The algorithm needs more than one state word.
+    NotOneWord,
+    /// There is no memory for the state.
+    NoMemory,
+}
+
+impl PolicyError {
+    /// The error as one line of text.
+    pub const fn message(self) -> &'static str {
+        match self {
+            PolicyError::PeriodZero => "the period is zero",
+            PolicyError::BurstZero => "the burst is zero (limit 0 denies all)",
+            PolicyError::RateTooHigh => "the rate is higher than this algorithm can count exactly",
+            PolicyError::BurstTooLarge => "the burst is larger than a state word can hold at this rate",
+            PolicyError::InitAboveBurst => "init is larger than the burst",
+            PolicyError::OptionMismatch => "an option does not belong to this algorithm",
+            PolicyError::Segments => "segments must be 1 to 1024 and divide the period",
+            PolicyError::WarmUp => "warm-up needs `warm TIME` above zero and `cold` from 1 to 1000",
+            PolicyError::LogTooLarge => {
+                "a sliding log may have 16777216 entries at most, fewer in a table if its period is short"
+            }
+            PolicyError::NotOneWord => "this algorithm needs more than one state word",
+            PolicyError::NoMemory => "out of memory",
+        }
+    }
+}
+
+impl core::fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl core::error::Error for PolicyError {}
+
+/// Where a policy's text is wrong, and what was expected there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SyntaxError {
+    /// Column of the first byte that is wrong, from 1; one past the end if the text stops early.
+    pub column: usize,
+    /// What was expected there, NUL-terminated for C.
+    pub(crate) expected: &'static CStr,
+    /// Which kind of fault it is.
+    pub fault: Fault,
+}
+
+impl SyntaxError {
+    /// What was expected at the column; empty if the text can be read but the policy is refused.
+    pub fn expected(&self) -> &'static str {
+        self.expected.to_str().unwrap_or_default()
+    }
+
+    /// [`SyntaxError::expected`] as a C string.
+    pub fn expected_c(&self) -> &'static CStr {
+        self.expected
+    }
+}
+
+/// The kinds of fault a text can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub enum Fault {
+    /// The text does not follow the grammar.
+    Syntax,
+    /// A number that does not fit 64 bits (32 bits for `segments` and `cold`).
+    Overflow,
+    /// No such algorithm.
+    UnknownAlgorithm,
+    /// An option given twice.
+    Duplicate,
+    /// The text can be read, but [`crate::Policy::validate`] (or the check of
+    /// [`crate::policy::text::parse_checked`]) refuses the policy.
+    Policy(PolicyError),
+}
+
+impl core::fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.fault {
+            Fault::Syntax => write!(f, "column {}: expected {}", self.column, self.expected()),
+            Fault::Overflow => write!(f, "column {}: number too large, expected {}", self.column, self.expected()),
+            Fault::UnknownAlgorithm => {
+                write!(f, "column {}: unknown algorithm, expected {}", self.column, self.expected())
+            }
+            Fault::Duplicate => write!(f, "column {}: given twice, expected {}", self.column, self.expected()),
+            Fault::Policy(why) => write!(f, "column {}: {why}", self.column),
+        }
+    }
+}
+
+impl core::error::Error for SyntaxError {}

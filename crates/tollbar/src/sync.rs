@@ -1,0 +1,117 @@
+//! The one place that chooses between real atomics and loom's model of them.
+
+#[cfg(not(loom))]
+pub use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+#[cfg(loom)]
+pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+pub use crossbeam_utils::CachePadded;
+
+use alloc::boxed::Box;
+
+/// Adds one to a word that only the caller writes. It is one instruction, so that a signal's handler that interrupts the caller and
+/// adds to the same word loses nothing.
+#[cfg(all(target_arch = "x86_64", not(loom), not(tollbar_tsan)))]
+#[inline(always)]
+pub(crate) fn bump(word: &AtomicU64) {
+    // SAFETY: an aligned word of an atomic, which only the caller writes; others load it.
+    unsafe { core::arch::asm!("inc qword ptr [{}]", in(reg) word.as_ptr(), options(nostack)) };
+}
+
+/// Adds one to a word that only the caller writes. A signal's handler that interrupts the caller here and adds to the same word may
+/// lose the one. (The thread sanitizer sees this, and not an instruction that is written out.)
+#[cfg(any(not(target_arch = "x86_64"), loom, tollbar_tsan))]
+#[inline(always)]
+pub(crate) fn bump(word: &AtomicU64) {
+    let next = word.load(Ordering::Relaxed).wrapping_add(1);
+    #[cfg(not(loom))]
+    word.store(next, Ordering::Relaxed);
+    // Loom (0.7) keeps no order among plain stores to one atomic, so that one who has joined the thread may read an older one.
+    #[cfg(loom)]
+    word.swap(next, Ordering::Relaxed);
+}
+
+/// `len` zeroes on the heap; `None` if there is no memory, or `len` is 0.
+///
+/// Not through `Vec`: the paths by which it grows bring code that can panic into the C artefacts. Memory that
+/// the system gives zeroed is not touched before it is used.
+#[cfg(not(loom))]
+pub fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
+    let layout = core::alloc::Layout::array::<AtomicU64>(len).ok()?;
+    if len == 0 {
+        return None;
+    }
+    // SAFETY: the layout's size is not 0.
+    let words = unsafe { alloc::alloc::alloc_zeroed(layout) }.cast::<AtomicU64>();
+    if words.is_null() {
+        return None;
+    }
+    // SAFETY: a fresh block of that layout from the allocator that Box frees with; zero bytes are an
+    // AtomicU64 of 0.
+    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(words, len)) })
+}
+
+/// [`zeroed`] with loom's atomics.
+#[cfg(loom)]
+pub fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
+    Some((0..len).map(|_| AtomicU64::new(0)).collect())
+}
+
+/// `value` on the heap; `None` if there is no memory, or `T` has no size.
+#[cfg(not(loom))]
+pub fn boxed<T>(value: T) -> Option<Box<T>> {
+    let layout = core::alloc::Layout::new::<T>();
+    if layout.size() == 0 {
+        return None;
+    }
+    // SAFETY: the layout's size is not 0.
+    let block = unsafe { alloc::alloc::alloc(layout) }.cast::<T>();
+    if block.is_null() {
+        return None;
+    }
+    // SAFETY: fresh memory of T's layout from the allocator that Box frees with.
+    unsafe {
+        block.write(value);
+        Some(Box::from_raw(block))
+    }
+}
+
+/// `len` times `value` on the heap; `None` if there is no memory, or nothing to store. Not through `Vec`, as
+/// `zeroed`.
+#[cfg(not(loom))]
+pub fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
+    let layout = core::alloc::Layout::array::<T>(len).ok()?;
+    if layout.size() == 0 {
+        return None;
+    }
+    // SAFETY: the layout's size is not 0.
+    let block = unsafe { alloc::alloc::alloc(layout) }.cast::<T>();
+    if block.is_null() {
+        return None;
+    }
+    for n in 0..len {
+        // SAFETY: within the block, which is aligned for T. T is Copy, so nothing needs to be dropped.
+        unsafe { block.add(n).write(value) };
+    }
+    // SAFETY: a block of that layout, all of it written, from the allocator that Box frees with.
+    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(block, len)) })
+}
+
+/// Explores `f` with at most `preemptions` preemptions, or as many as LOOM_MAX_PREEMPTIONS says. Returns the
+/// number of executions.
+#[cfg(loom)]
+pub fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) -> usize {
+    use std::sync::atomic::AtomicUsize;
+
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+    // Far more steps than any model takes: one that reaches it loops without end.
+    builder.max_branches = 3_000;
+    let executions = std::sync::Arc::new(AtomicUsize::new(0));
+    let count = executions.clone();
+    builder.check(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        f();
+    });
+    executions.load(Ordering::Relaxed)
+}
