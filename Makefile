@@ -25,8 +25,8 @@ $(B)/libtollbar.so $(B)/libtollbar.a $(B)/libtollbar-redis.so $(B)/libtollbar-re
 	tools/setup.sh lib
 	tools/lib.sh $(B) $(ABI)
 
-$(B)/tollbar-replay: examples/c/replay.c $(wildcard examples/c/replay_*.[ch]) include/tollbar.h $(B)/libtollbar.a
-	$(CC) $(WARN) $(CFLAGS) -Iinclude -o $@ examples/c/replay.c $(wildcard examples/c/replay_*.c) $(B)/libtollbar.a -lpthread
+$(B)/tollbar-replay: programs/replay/replay.c $(wildcard programs/replay/replay_*.[ch]) include/tollbar.h $(B)/libtollbar.a
+	$(CC) $(WARN) $(CFLAGS) -Iinclude -o $@ programs/replay/replay.c $(wildcard programs/replay/replay_*.c) $(B)/libtollbar.a -lpthread
 
 # What is missing is installed first, so that `make demo` is all that a fresh machine needs.
 demo:

@@ -51,7 +51,7 @@ done
 # Configured anew only if anything that goes into it has changed.
 wanted=$(
     printf '%s\n' "$source" "$TOLLBAR_BUILD" "${CC:-cc}" "${NGX_CONF_FLAGS[@]}"
-    cksum "$here/build.sh" "$here"/*/config "$here/shared/addon.sh" "$source/src/core/nginx.h"
+    cksum "$here/build.sh" "$here"/*/config "$here/common/addon.sh" "$source/src/core/nginx.h"
 )
 if [ "$(cat "$out/configured" 2>/dev/null)" != "$wanted" ]; then
     rm -rf "$tree" "$objects" "$out/configured"

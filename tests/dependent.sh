@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 work=$PWD/build/dependent
 bare=x86_64-unknown-none
 mkdir -p "$work"
-. ffi-tests/c/sh/check.sh
+. tests/c/sh/check.sh
 log=$work/log
 tools/setup.sh dependent || { echo "0 passed, 1 failed" && exit 1; }
 # Two directories below the checkout, as tests/dependent is; the versions are those of the checkout's own lock file.

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 work=$PWD/build/setup
 rm -rf "$work"
 mkdir -p "$work/bin"
-. ffi-tests/c/sh/check.sh
+. tests/c/sh/check.sh
 log=$work/log
 for tool in sh dirname basename sed awk grep sort head tail tr cat cut uname rm mkdir; do
     ln -s "$(command -v "$tool")" "$work/bin/$tool"

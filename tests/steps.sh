@@ -4,7 +4,7 @@ set -u
 cd "$(dirname "$0")/.."
 work=$PWD/build/steps
 mkdir -p "$work"
-. ffi-tests/c/sh/check.sh
+. tests/c/sh/check.sh
 log=$work/log
 
 counts() { echo "3 passed, 0 failed"; }

@@ -9,7 +9,7 @@ triple=aarch64-unknown-linux-gnu
 gnu=aarch64-linux-gnu
 run=qemu-aarch64-static
 root=$PWD
-here=$root/ffi-tests/c
+here=$root/tests/c
 build=$root/build/arm64
 work=$build/tests
 mkdir -p "$work"
@@ -80,7 +80,7 @@ awk 'BEGIN {
     }
 }' >"$work/trace"
 check "compile: tollbar-replay, here" make -s build/tollbar-replay
-check "compile: tollbar-replay, there" $gnu-gcc -O2 -std=c99 -Iinclude -o "$build/tollbar-replay" examples/c/replay*.c "$build/libtollbar.a" -lpthread
+check "compile: tollbar-replay, there" $gnu-gcc -O2 -std=c99 -Iinclude -o "$build/tollbar-replay" programs/replay/replay*.c "$build/libtollbar.a" -lpthread
 for how in gcra interval fixed-window weighted-window sliding-window sliding-log pacer "warm-up warm 2s cold 3"; do
     check "decides alike: 7/s algo $how" decides_alike "7/s algo $how"
 done

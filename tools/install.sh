@@ -31,7 +31,7 @@ fill_in() {
         -e "s|@ABI@|$abi|" -e "s|@INCLUDE_FROM_LIB@|$include_from_lib|" "$root/$1" > "$2"
     chmod 644 "$2"
 }
-fill_in tollbar.pc.in "$destdir$libdir/pkgconfig/tollbar.pc"
-fill_in tollbar-redis.pc.in "$destdir$libdir/pkgconfig/tollbar-redis.pc"
-fill_in cmake/tollbarConfig.cmake.in "$package/tollbarConfig.cmake"
-fill_in cmake/tollbarConfigVersion.cmake.in "$package/tollbarConfigVersion.cmake"
+fill_in packaging/tollbar.pc.in "$destdir$libdir/pkgconfig/tollbar.pc"
+fill_in packaging/tollbar-redis.pc.in "$destdir$libdir/pkgconfig/tollbar-redis.pc"
+fill_in packaging/cmake/tollbarConfig.cmake.in "$package/tollbarConfig.cmake"
+fill_in packaging/cmake/tollbarConfigVersion.cmake.in "$package/tollbarConfigVersion.cmake"

@@ -31,7 +31,7 @@ rust() {
 overflow() {
     CARGO_PROFILE_CAPI_OVERFLOW_CHECKS=true make --silent lib B=build/overflow || return 1
     nm build/overflow/libtollbar-named.so | grep -q panic_const_add_overflow && echo "1 passed, 0 failed" || return 1
-    ffi-tests/c/run.sh build/overflow libraries
+    tests/c/run.sh build/overflow libraries
 }
 # Limits in Redis, against real servers that the tests start and stop, and in simulation.
 redis() {
@@ -94,15 +94,15 @@ readme() {
     test "$(cat build/readme2?.out | grep -c passes)" -eq 3 && test "$(cat build/readme2?.out | grep -c refused)" -eq 3 &&
         echo "1 passed, 0 failed"
 }
-c() { make --silent lib && ffi-tests/c/run.sh build ${TOLLBAR_QUICK:+libraries}; }
-cpp() { make --silent lib && ffi-tests/cpp/run.sh build; }
-replay() { make --silent lib build/tollbar-replay && examples/c/test.sh build; }
+c() { make --silent lib && tests/c/run.sh build ${TOLLBAR_QUICK:+libraries}; }
+cpp() { make --silent lib && tests/cpp/run.sh build; }
+replay() { make --silent lib build/tollbar-replay && programs/replay/test.sh build; }
 # The modules in a real nginx.
 nginx() { make --silent nginx && nginx/tests/run.sh; }
 python() { bindings/python/test.sh; }
 go_package() { make --silent lib && PATH=$PATH:/usr/local/go/bin bindings/go/test.sh; }
 lua() { make --silent lib && bindings/lua/test.sh; }
-together() { make --silent lib && PATH=$PATH:/usr/local/go/bin ffi-tests/together/run.sh build; }
+together() { make --silent lib && PATH=$PATH:/usr/local/go/bin tests/together/run.sh build; }
 
 step runner runner
 step lint lint

@@ -1,5 +1,5 @@
 //! The C face: the only `extern "C"`. One file a section of `include/tollbar.h`; the order of the sections is
-//! in `xtask/src/header.rs`.
+//! in `tools/xtask/src/header.rs`.
 //!
 //! Every doc comment in the sections is printed into the header and speaks to a C reader.
 

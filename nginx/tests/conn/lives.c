@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../shared/ngx_tollbar_conn.h"
+#include "../../common/ngx_tollbar_conn.h"
 
 static int wrong;
 

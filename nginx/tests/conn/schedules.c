@@ -17,7 +17,7 @@ static void step(void);
 #define NGX_TOLLBAR_CONN_STEP() step()
 #define NGX_TOLLBAR_CONN_OWNERS 4
 #define NGX_TOLLBAR_CONN_ATTEMPTS 2
-#include "../../shared/ngx_tollbar_conn.c"
+#include "../../common/ngx_tollbar_conn.c"
 
 #define ACTORS 3
 #define DEEPEST 4096

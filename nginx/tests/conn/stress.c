@@ -20,7 +20,7 @@
 static void step(void);
 
 #define NGX_TOLLBAR_CONN_STEP() step()
-#include "../../shared/ngx_tollbar_conn.c"
+#include "../../common/ngx_tollbar_conn.c"
 
 #define WORKERS_MOST 8
 #define KEYS 5

@@ -6,8 +6,8 @@ cpp_tests="vectors_test policy_test limiter_test table_test lease_test threads_t
 compile_cpp() {
     into=$work/$1 compiler=$2
     mkdir -p "$into"
-    gcc -std=c99 -g -O1 -c -o "$work/redis.o" "$root/ffi-tests/c/redis.c" || return 1
-    gcc -std=c99 -g -O1 -c -o "$work/vectors.o" "$root/ffi-tests/c/vectors.c" || return 1
+    gcc -std=c99 -g -O1 -c -o "$work/redis.o" "$root/tests/c/redis.c" || return 1
+    gcc -std=c99 -g -O1 -c -o "$work/vectors.o" "$root/tests/c/vectors.c" || return 1
     # shellcheck disable=SC2086
     for t in $cpp_tests; do
         case $t in lease_test) libraries="$work/redis.o $4 $3" ;; *) libraries=$3 ;; esac

@@ -45,5 +45,5 @@ fn settle(path: &Path, text: &str, check: bool) -> Result<(), String> {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the tree").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("xtask lies in the tree").to_owned()
 }

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # What `make install` and `cmake --install` put down, found through pkg-config and CMake; the source tree inside
-# another project. That a C program finds the library through pkg-config is for ffi-tests/c. Sourced.
+# another project. That a C program finds the library through pkg-config is for tests/c. Sourced.
 
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)
 

@@ -12,9 +12,9 @@ work=$build/cpp-tests
 mkdir -p "$work"
 unset RUSTFLAGS CFLAGS CXXFLAGS LDFLAGS DESTDIR
 
-. "$root/ffi-tests/c/sh/check.sh"
-. "$root/ffi-tests/c/sh/header.sh"
-. "$root/ffi-tests/c/sh/sanitizers.sh"
+. "$root/tests/c/sh/check.sh"
+. "$root/tests/c/sh/header.sh"
+. "$root/tests/c/sh/sanitizers.sh"
 . "$here/sh/header.sh"
 . "$here/sh/programs.sh"
 . "$here/sh/packages.sh"
