@@ -93,19 +93,19 @@ extern "C" {
 #define TOLLBAR_E_RESERVED (-4)
 
 /* A number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range. */
-#define TOLLBAR_E_CHOICE (-5)
+#define TOLLBAR_E_OUT_OF_RANGE (-5)
 
 /* The policy's text does not follow the grammar. */
 #define TOLLBAR_E_SYNTAX (-10)
 
 /* A number in the policy's text does not fit 64 bits. */
-#define TOLLBAR_E_NUMBER (-11)
+#define TOLLBAR_E_NUMBER_TOO_LARGE (-11)
 
 /* No algorithm of that name. */
 #define TOLLBAR_E_ALGORITHM (-12)
 
 /* An option given twice. */
-#define TOLLBAR_E_DUPLICATE (-13)
+#define TOLLBAR_E_DUPLICATE_OPTION (-13)
 
 /* The period is 0. */
 #define TOLLBAR_E_PERIOD_ZERO (-20)
@@ -141,25 +141,25 @@ extern "C" {
 #define TOLLBAR_E_NO_MEMORY (-40)
 
 /* The buffer is too small. */
-#define TOLLBAR_E_BUFFER (-41)
+#define TOLLBAR_E_BUFFER_TOO_SMALL (-41)
 
 /* A capacity of 0, or of more keys than a table can hold. */
 #define TOLLBAR_E_CAPACITY (-50)
 
 /* Not 1 to 128 policies. */
-#define TOLLBAR_E_POLICIES (-51)
+#define TOLLBAR_E_POLICY_COUNT (-51)
 
 /* The table has no policy of that number. */
 #define TOLLBAR_E_NO_SUCH_POLICY (-52)
 
 /* A sliding window or a sliding log has a table for itself. */
-#define TOLLBAR_E_MIXED (-53)
+#define TOLLBAR_E_MIXED_POLICIES (-53)
 
 /* The policies of the table cannot be changed any more: 255 versions are in use. */
-#define TOLLBAR_E_VERSIONS (-54)
+#define TOLLBAR_E_POLICY_VERSIONS (-54)
 
 /* The set of exempt keys is full. */
-#define TOLLBAR_E_EXEMPT (-55)
+#define TOLLBAR_E_EXEMPTIONS_FULL (-55)
 
 /* A request without a key, in a table that is to report them. */
 #define TOLLBAR_E_MISSING_KEY (-56)
@@ -192,10 +192,10 @@ extern "C" {
 #define TOLLBAR_E_OTHER_OPTIONS (-66)
 
 /* The system does not say which boot this is, so the times of a file cannot be continued. */
-#define TOLLBAR_E_BOOT (-67)
+#define TOLLBAR_E_BOOT_ID (-67)
 
 /* Slots of the table make no sense. */
-#define TOLLBAR_E_DAMAGED (-68)
+#define TOLLBAR_E_SLOTS_INVALID (-68)
 
 /* The file cannot be opened; errno says why, here and below. */
 #define TOLLBAR_E_OPEN (-70)
@@ -204,7 +204,7 @@ extern "C" {
 #define TOLLBAR_E_READ (-71)
 
 /* There is no room for the file. */
-#define TOLLBAR_E_ALLOCATE (-72)
+#define TOLLBAR_E_NO_SPACE (-72)
 
 /* The memory cannot be mapped. */
 #define TOLLBAR_E_MAP (-73)
@@ -256,7 +256,7 @@ extern "C" {
 #define TOLLBAR_E_RUNNING (-88)
 
 /* The client ended before the store had been told all. */
-#define TOLLBAR_E_UNTOLD (-89)
+#define TOLLBAR_E_UNREPORTED (-89)
 
 /* A fault of the library itself, stopped before it reached the caller. */
 #define TOLLBAR_E_INTERNAL (-90)
@@ -377,7 +377,7 @@ const char *tollbar_version_string(void);
 
 /* gcra: `init` is meant. Without it a fresh state holds the burst, or nothing with
  * TOLLBAR_POLICY_BORROW. */
-#define TOLLBAR_POLICY_INIT 4u
+#define TOLLBAR_POLICY_HAS_INIT 4u
 
 /* A compiled policy for cells: read-only, for any number of cells and threads. */
 typedef struct tollbar_policy tollbar_policy;
@@ -396,7 +396,7 @@ typedef struct tollbar_policy_spec {
     /* The most permits at once, from 1 on. Windows and logs: equal to `limit`. Pacer, warm-up: the
      * largest cost. */
     uint64_t burst;
-    /* gcra, with TOLLBAR_POLICY_INIT: permits of a fresh state, up to `burst`. */
+    /* gcra, with TOLLBAR_POLICY_HAS_INIT: permits of a fresh state, up to `burst`. */
     uint64_t init;
     /* pacer: departures that may follow at once after an idle time. */
     uint64_t slack;
@@ -441,7 +441,7 @@ int32_t tollbar_policy_spec_parse(const char *text,
 /* Writes the canonical text of a policy, with a NUL, into `buffer` of `capacity` bytes.
  *
  * Reading that text gives an equal policy. `length`, unless NULL, gets the text's length without the
- * NUL. TOLLBAR_POLICY_TEXT_MAX bytes are always enough; TOLLBAR_E_BUFFER if there are too few, and
+ * NUL. TOLLBAR_POLICY_TEXT_MAX bytes are always enough; TOLLBAR_E_BUFFER_TOO_SMALL if there are too few, and
  * then nothing is written but `length`. */
 int32_t tollbar_policy_spec_print(const tollbar_policy_spec *spec,
                                   char *buffer,
@@ -449,10 +449,10 @@ int32_t tollbar_policy_spec_print(const tollbar_policy_spec *spec,
                                   size_t *length);
 
 /* Whether a limiter can be made of it: 0, or the error that making one would return. */
-int32_t tollbar_policy_spec_check(const tollbar_policy_spec *spec);
+int32_t tollbar_policy_spec_validate(const tollbar_policy_spec *spec);
 
 /* The last clock reading, in nanoseconds, at which the policy admits anything: see C3. Returns 0, or the error that
- * tollbar_policy_spec_check would return. */
+ * tollbar_policy_spec_validate would return. */
 int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec,
                                       uint64_t *last_ns);
 
@@ -609,7 +609,7 @@ typedef struct tollbar_decision {
 
 /* A reason in a few English words, such as "over the rate". Static; "unknown reason" for numbers that this
  * version does not know. Never NULL. */
-const char *tollbar_reason_name(uint32_t reason);
+const char *tollbar_strreason(uint32_t reason);
 
 /* Takes `cost` permits now, by TOLLBAR_CLOCK_TSC. A cost of 0 asks without charging.
  *
@@ -891,7 +891,7 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
 #define TOLLBAR_MISSING_REPORT 2u
 
 /* `seed` is used. Without it the seed is random. */
-#define TOLLBAR_TABLE_SEEDED 1u
+#define TOLLBAR_TABLE_HAS_SEED 1u
 
 /* The system is not advised to use huge pages. */
 #define TOLLBAR_TABLE_SMALL_PAGES 2u
@@ -900,7 +900,7 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  * end this process by SIGBUS at any time. */
 #define TOLLBAR_TABLE_TRUST_ANYONE 4u
 
-/* This process's view of a table. All calls but tollbar_table_free may be made by any number of threads
+/* This process's view of a table. All calls but tollbar_table_close may be made by any number of threads
  * at once, on either side of a fork. */
 typedef struct tollbar_table tollbar_table;
 
@@ -912,7 +912,7 @@ typedef struct tollbar_table_options {
     uint32_t on_full;
     /* Keys that are to have a place at one time. Slots are made for a quarter more, at least 5,120. */
     uint64_t capacity;
-    /* What the hash is keyed with, if TOLLBAR_TABLE_SEEDED. Whoever knows it can choose keys that meet. */
+    /* What the hash is keyed with, if TOLLBAR_TABLE_HAS_SEED. Whoever knows it can choose keys that meet. */
     uint64_t seed;
     /* A TOLLBAR_MISSING_ number: what a request without a key gets. */
     uint32_t missing_key;
@@ -931,17 +931,17 @@ int32_t tollbar_table_bytes(const tollbar_table_options *options,
                             uint64_t *bytes);
 
 /* Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128; a request
- * names one by its place. On success `*out` is to be freed with tollbar_table_free. */
+ * names one by its place. On success `*out` is to be freed with tollbar_table_close. */
 int32_t tollbar_table_new(const tollbar_table_options *options,
                           const tollbar_policy_spec *const *policies,
                           size_t count,
                           tollbar_table **out);
 
 /* tollbar_table_new in memory that is shared with the processes forked from this one later. */
-int32_t tollbar_table_shared(const tollbar_table_options *options,
-                             const tollbar_policy_spec *const *policies,
-                             size_t count,
-                             tollbar_table **out);
+int32_t tollbar_table_new_shared(const tollbar_table_options *options,
+                                 const tollbar_policy_spec *const *policies,
+                                 size_t count,
+                                 tollbar_table **out);
 
 /* Opens the table in the file at `path`, or makes it if there is none: of several processes that do so
  * at once one makes it and the others open that one. With `count` 0, and `options` NULL or of a capacity of 0, the
@@ -995,7 +995,7 @@ int32_t tollbar_table_attach(void *memory,
 
 /* Ends this process's view of a table that no call is using. What is in a file, in the caller's memory or
  * still used by other processes stays as it is. NULL is nothing. */
-void tollbar_table_free(tollbar_table *table);
+void tollbar_table_close(tollbar_table *table);
 
 /* Options for a table of `keys` keys, everything else as is usual. */
 #define TOLLBAR_TABLE_OPTIONS_INIT(keys)                                                             \
@@ -1205,7 +1205,7 @@ typedef struct tollbar_table_stats {
     /* Newcomers that took over a slot and its debt. */
     uint64_t inherited;
     /* Newcomers admitted and not remembered. */
-    uint64_t unremembered;
+    uint64_t untracked;
     /* Keys with a debt that were forgotten. */
     uint64_t evicted;
     /* Swaps that were tried again because another thread came first. */
@@ -1237,7 +1237,7 @@ typedef struct tollbar_table_health {
     /* Slots under a version of a policy that nobody knows: they are never given away. */
     uint64_t unknown;
     /* Slots whose key another slot holds, too. */
-    uint64_t twice;
+    uint64_t duplicate;
 } tollbar_table_health;
 
 /* The key in the first slot from number `from` on that holds one, as of `now_ns`. Begin with 0, go on
@@ -1294,7 +1294,7 @@ int32_t tollbar_table_get_stats(const tollbar_table *table, tollbar_table_stats 
  * start. For the end of a program or now and then; as long as the machine runs nothing is lost without. */
 int32_t tollbar_table_sync(const tollbar_table *table);
 
-/* Looks at every slot, as of `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_DAMAGED if
+/* Looks at every slot, as of `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_SLOTS_INVALID if
  * there is anything to repair; `out` is filled in either way. */
 int32_t tollbar_table_validate(const tollbar_table *table,
                                uint64_t now_ns,
@@ -1327,8 +1327,8 @@ int32_t tollbar_table_repair(const tollbar_table *table,
  * -------------------------------------------------------------------------------------------- */
 
 /* What came of tollbar_table_copy. */
-typedef struct tollbar_table_copied {
-    /* sizeof(tollbar_table_copied), as the caller's compiler sees it. */
+typedef struct tollbar_table_copy_result {
+    /* sizeof(tollbar_table_copy_result), as the caller's compiler sees it. */
     uint32_t struct_size;
     /* 0. */
     uint32_t reserved;
@@ -1336,14 +1336,14 @@ typedef struct tollbar_table_copied {
     uint64_t copied;
     /* Keys with a debt that it has not: there was no place for them, or nobody knows what they owe. */
     uint64_t lost;
-} tollbar_table_copied;
+} tollbar_table_copy_result;
 
 /* Copies what the keys of `from` owe at `now_ns` (tollbar_table_now) into `table`, and who is exempt: to go on in a
  * table of another size.
  *
- * Both have the same seed (TOLLBAR_TABLE_SEEDED) and clock, or it is TOLLBAR_E_OTHER_OPTIONS; `table` has a policy of each
+ * Both have the same seed (TOLLBAR_TABLE_HAS_SEED) and clock, or it is TOLLBAR_E_OTHER_OPTIONS; `table` has a policy of each
  * number that `from` has, or it is TOLLBAR_E_OTHER_POLICIES; and none is a sliding window or log, or it is
- * TOLLBAR_E_MIXED. Then nothing has been copied.
+ * TOLLBAR_E_MIXED_POLICIES. Then nothing has been copied.
  *
  * Where the policy of a number is another one, a key has as many permits less than a fresh one as it had before; what has
  * been paid of a permit is lost. (tollbar_table_set_policy keeps what a key has left instead.)
@@ -1354,10 +1354,10 @@ typedef struct tollbar_table_copied {
 int32_t tollbar_table_copy(const tollbar_table *table,
                            const tollbar_table *from,
                            uint64_t now_ns,
-                           tollbar_table_copied *out);
+                           tollbar_table_copy_result *out);
 
 /* A copy's result to be filled in. */
-#define TOLLBAR_TABLE_COPIED_INIT { (uint32_t)sizeof(tollbar_table_copied), 0, 0, 0 }
+#define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
  * 12. Keys made of network addresses
@@ -1380,14 +1380,14 @@ typedef struct tollbar_prefix {
 
 /* The key of an address in network byte order: `length` 4 for IPv4, of which the first `ipv4_bits` bits
  * count, or 16 for IPv6, of which the first `ipv6_bits` do. An IPv4 address that is mapped into IPv6 is what
- * it is for. Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_CHOICE for more bits than there are. */
-int32_t tollbar_prefix_of(const void *address,
-                          size_t length,
-                          uint32_t ipv4_bits,
-                          uint32_t ipv6_bits,
-                          tollbar_prefix *out);
+ * it is for. Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more bits than there are. */
+int32_t tollbar_prefix_from_address(const void *address,
+                                    size_t length,
+                                    uint32_t ipv4_bits,
+                                    uint32_t ipv6_bits,
+                                    tollbar_prefix *out);
 
-/* tollbar_prefix_of for an address as people write it, `length` bytes of text: "192.0.2.1", "2001:db8::1".
+/* tollbar_prefix_from_address for an address as people write it, `length` bytes of text: "192.0.2.1", "2001:db8::1".
  * A zone ("%eth0") does not count. */
 int32_t tollbar_prefix_parse(const char *text,
                              size_t length,
@@ -1540,7 +1540,7 @@ int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
  * - a newcomer that is refused because the table is full: denied. The statistics' `refused` has it, too.
  *
  * A peek and an error do not count. A caller that refuses a request because of a peek tells the table by
- * tollbar_table_count. Limiters (tollbar_limiter_state) and striped limiters count by the same rules; a
+ * tollbar_table_count_verdict. Limiters (tollbar_limiter_state) and striped limiters count by the same rules; a
  * cell is one word of the caller's and has no room for counts.
  *
  * A thread counts on lines that it alone writes, so a count costs one plain instruction, and the sum of
@@ -1572,10 +1572,10 @@ int32_t tollbar_table_get_counts(const tollbar_table *table,
 
 /* Counts a decision under policy number `policy` that the caller made itself, and charges nothing: for one that looks at several
  * limits by tollbar_table_peek before it charges any, and refuses the request because of one of them. `verdict` is TOLLBAR_ALLOWED,
- * TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call returns TOLLBAR_E_CHOICE. */
-int32_t tollbar_table_count(const tollbar_table *table,
-                            uint32_t policy,
-                            int32_t verdict);
+ * TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call returns TOLLBAR_E_OUT_OF_RANGE. */
+int32_t tollbar_table_count_verdict(const tollbar_table *table,
+                                    uint32_t policy,
+                                    int32_t verdict);
 
 /* Decisions since the limiter was made, of all threads. Each call counts once, by what it returned; errors do not count.
  * tollbar_striped_reset leaves the counts. */

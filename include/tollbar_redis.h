@@ -38,13 +38,13 @@ uint32_t tollbar_redis_version(void);
  *
  *     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
  *     tollbar_lease *lease;
- *     tollbar_client *client;
+ *     tollbar_lease_client *client;
  *     int error = tollbar_lease_new("logins", 6, &policy, &options, &lease);
  *     if (!error)
- *         error = tollbar_client_new(lease, "redis://127.0.0.1", 17, NULL, &client);
+ *         error = tollbar_lease_client_new(lease, "redis://127.0.0.1", 17, NULL, &client);
  *
  *     (one thread)
- *     tollbar_client_run(client);
+ *     tollbar_lease_client_run(client);
  *
  *     (all others)
  *     if (tollbar_lease_check(lease, address, address_length, 1, NULL) != TOLLBAR_ALLOWED)
@@ -55,19 +55,19 @@ uint32_t tollbar_redis_version(void);
  */
 
 /* Without the store a node goes on by itself at its share; what it admits is charged when the store is back. */
-#define TOLLBAR_RESCUE_SHARE 0u
+#define TOLLBAR_FALLBACK_SHARE 0u
 
 /* It refuses what no lease covers. */
-#define TOLLBAR_RESCUE_DENY 1u
+#define TOLLBAR_FALLBACK_DENY 1u
 
 /* It admits what no lease covers, uncounted. */
-#define TOLLBAR_RESCUE_ALLOW 2u
+#define TOLLBAR_FALLBACK_ALLOW 2u
 
 /* The store gives out the whole burst. The machines together may exceed the policy by the permits that they hold in leases and reserves. */
 #define TOLLBAR_LEASE_INEXACT 1u
 
 /* `overdraft` is used. Without it, it is chosen for the policy. */
-#define TOLLBAR_LEASE_OVERDRAFT 2u
+#define TOLLBAR_LEASE_HAS_OVERDRAFT 2u
 
 /* Nobody has reached the store yet: a node is on its own. */
 #define TOLLBAR_CIRCUIT_UNKNOWN 0u
@@ -76,15 +76,15 @@ uint32_t tollbar_redis_version(void);
 #define TOLLBAR_CIRCUIT_CLOSED 1u
 
 /* The store does not answer, or its clock stands still, or it grants nothing for longer than the limit explains: the node is on its own.
- * tollbar_client_error says which. */
+ * tollbar_lease_client_error says which. */
 #define TOLLBAR_CIRCUIT_OPEN 2u
 
-/* This machine's part of a limit. All calls but tollbar_lease_free may be made by any number of threads at
+/* This machine's part of a limit. All calls but tollbar_lease_close may be made by any number of threads at
  * once, on either side of a fork. */
 typedef struct tollbar_lease tollbar_lease;
 
 /* How a limit is shared between machines. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit say
- * the same, but for `capacity`. While a change is rolled out the stricter is in force, and tollbar_client_error says so; there may never be
+ * the same, but for `capacity`. While a change is rolled out the stricter is in force, and tollbar_lease_client_error says so; there may never be
  * more machines than the smallest `nodes` that one of them has. */
 typedef struct tollbar_lease_options {
     /* sizeof(tollbar_lease_options), as the caller's compiler sees it. */
@@ -95,10 +95,10 @@ typedef struct tollbar_lease_options {
     uint64_t capacity;
     /* How long a lease may be spent, 1 ms to 10 min; 0: chosen for the policy, a sixteenth of the time of its burst and 4 s at most. */
     uint64_t life_ns;
-    /* Permits that a machine admits of a key before the store has been asked, if TOLLBAR_LEASE_OVERDRAFT. */
+    /* Permits that a machine admits of a key before the store has been asked, if TOLLBAR_LEASE_HAS_OVERDRAFT. */
     uint64_t overdraft;
-    /* A TOLLBAR_RESCUE_ number: what a machine does while the store does not answer. */
-    uint32_t rescue;
+    /* A TOLLBAR_FALLBACK_ number: what a machine does while the store does not answer. */
+    uint32_t fallback;
     /* TOLLBAR_LEASE_ flags. */
     uint32_t flags;
 } tollbar_lease_options;
@@ -116,13 +116,13 @@ typedef struct tollbar_lease_stats {
     /* Permits admitted from the machine's own bucket while the store answered, */
     uint64_t overdrawn;
     /* and while it did not; */
-    uint64_t rescued;
+    uint64_t fallback_permits;
     /* and those admitted uncounted. */
     uint64_t uncounted;
     /* Requests refused. */
     uint64_t denied;
     /* Messages to the client that found no room: their requests were refused, or their lease came later. */
-    uint64_t crowded;
+    uint64_t queue_full;
     /* Times that the store was lost. */
     uint64_t opened;
     /* Permits admitted without a lease of which the store has not been told yet. */
@@ -137,9 +137,9 @@ int32_t tollbar_lease_bytes(const tollbar_policy_spec *spec,
 /* Makes this process's part of the limit called `name`, 1 to 64 visible ASCII characters without braces. The policy
  * is gcra without `borrow` and `init`.
  *
- * It asks nobody: see tollbar_client_new. Without a client it lives on its own bucket, and on no more than some hundred to some
+ * It asks nobody: see tollbar_lease_client_new. Without a client it lives on its own bucket, and on no more than some hundred to some
  * thousand permits, since nobody takes note of them. A child that is forked has a copy of what is unspent: where parent and
- * child both go on, use tollbar_lease_shared. */
+ * child both go on, use tollbar_lease_new_shared. */
 int32_t tollbar_lease_new(const char *name,
                           size_t name_length,
                           const tollbar_policy_spec *spec,
@@ -148,11 +148,11 @@ int32_t tollbar_lease_new(const char *name,
 
 /* tollbar_lease_new in memory that is shared with the processes forked from this one later. Together they are one
  * machine of the limit, and one of them has the client. */
-int32_t tollbar_lease_shared(const char *name,
-                             size_t name_length,
-                             const tollbar_policy_spec *spec,
-                             const tollbar_lease_options *options,
-                             tollbar_lease **out);
+int32_t tollbar_lease_new_shared(const char *name,
+                                 size_t name_length,
+                                 const tollbar_policy_spec *spec,
+                                 const tollbar_lease_options *options,
+                                 tollbar_lease **out);
 
 /* The same in the caller's memory, which is aligned to 64 bytes, stays the caller's and must outlive `*out`; of its
  * `size` bytes it takes what tollbar_lease_bytes says. What was in it is gone. */
@@ -170,7 +170,7 @@ int32_t tollbar_lease_attach(void *memory,
                              tollbar_lease **out);
 
 /* Frees a node that no call and no client is using. NULL is nothing. */
-void tollbar_lease_free(tollbar_lease *lease);
+void tollbar_lease_close(tollbar_lease *lease);
 
 /* Takes `cost` permits of the key, now; with `length` 0, of the one limit for all. It never waits for the store: it is
  * answered from what this machine has been granted, or from its own bucket.
@@ -218,67 +218,67 @@ int32_t tollbar_lease_get_stats(const tollbar_lease *lease, tollbar_lease_stats 
  * 3. Clients: who asks the store for leases
  * -------------------------------------------------------------------------------------------- */
 
-/* tollbar_client_fd is to be watched for something to read, */
+/* tollbar_lease_client_fd is to be watched for something to read, */
 #define TOLLBAR_EVENT_READ 1u
 
 /* and for room to write. */
 #define TOLLBAR_EVENT_WRITE 2u
 
-/* Who asks the store for a node. Its calls are for one thread at a time; tollbar_client_circuit and tollbar_client_stop are for
- * all, and the only ones while tollbar_client_run has it. */
-typedef struct tollbar_client tollbar_client;
+/* Who asks the store for a node. Its calls are for one thread at a time; tollbar_lease_client_circuit and tollbar_lease_client_stop are for
+ * all, and the only ones while tollbar_lease_client_run has it. */
+typedef struct tollbar_lease_client tollbar_lease_client;
 
 /* Makes the client that asks the store at `url` for `lease`, which must outlive it: `redis://[user[:password]@]host[:port][/db]`,
  * likewise `valkey://`, or `unix:/path[?db=N&user=...&password=...]`.
  *
  * It does not connect yet. A host's name is looked up when a connection is begun, and again for each that follows, by /etc/hosts and
- * the name servers of /etc/resolv.conf; what only another service knows (mDNS, LDAP) is not found. Then either tollbar_client_run in a thread, or tollbar_client_tick from an event loop. On a URL that
+ * the name servers of /etc/resolv.conf; what only another service knows (mDNS, LDAP) is not found. Then either tollbar_lease_client_run in a thread, or tollbar_lease_client_tick from an event loop. On a URL that
  * cannot be read it is TOLLBAR_E_URL, and `*column`, unless `column` is NULL, the place of the fault, from 1.
  *
- * Where several processes share a node (tollbar_lease_shared, tollbar_lease_init_in), each may have a client: one of them
+ * Where several processes share a node (tollbar_lease_new_shared, tollbar_lease_init_in), each may have a client: one of them
  * asks, and when it ends, however it ends, another goes on within a second. */
-int32_t tollbar_client_new(const tollbar_lease *lease,
-                           const char *url,
-                           size_t url_length,
-                           size_t *column,
-                           tollbar_client **out);
+int32_t tollbar_lease_client_new(const tollbar_lease *lease,
+                                 const char *url,
+                                 size_t url_length,
+                                 size_t *column,
+                                 tollbar_lease_client **out);
 
 /* Has `listener` called with `argument` and a TOLLBAR_CIRCUIT_ number whenever the store comes or goes: from
- * tollbar_client_tick or tollbar_client_run. NULL: nobody. */
-int32_t tollbar_client_on_change(tollbar_client *client,
-                                 void (*listener)(void *argument, uint32_t circuit),
-                                 void *argument);
+ * tollbar_lease_client_tick or tollbar_lease_client_run. NULL: nobody. */
+int32_t tollbar_lease_client_on_change(tollbar_lease_client *client,
+                                       void (*listener)(void *argument, uint32_t circuit),
+                                       void *argument);
 
-/* Drives the client until tollbar_client_stop: for a thread of the caller's own, which sleeps most of the time. */
-int32_t tollbar_client_run(tollbar_client *client);
+/* Drives the client until tollbar_lease_client_stop: for a thread of the caller's own, which sleeps most of the time. */
+int32_t tollbar_lease_client_run(tollbar_lease_client *client);
 
-/* Lets tollbar_client_run return, within some 10 ms; if it is called before, at once. From any thread, and from signal handlers. */
-int32_t tollbar_client_stop(const tollbar_client *client);
+/* Lets tollbar_lease_client_run return, within some 10 ms; if it is called before, at once. From any thread, and from signal handlers. */
+int32_t tollbar_lease_client_stop(const tollbar_lease_client *client);
 
 /* Does what there is to do, and never waits for the network or a name server. At most, where a connection to a host's name is
  * begun, it reads 64 KiB each of /etc/hosts and /etc/resolv.conf. `*wait_ms`, unless NULL, gets the milliseconds after which it is to
  * be called again, sooner if the descriptor is ready. */
-int32_t tollbar_client_tick(tollbar_client *client,
-                            uint32_t *wait_ms);
+int32_t tollbar_lease_client_tick(tollbar_lease_client *client,
+                                  uint32_t *wait_ms);
 
-/* The descriptor to watch until the next tollbar_client_tick, which may change it; -1 if there is none. One that takes another's place
+/* The descriptor to watch until the next tollbar_lease_client_tick, which may change it; -1 if there is none. One that takes another's place
  * within a tick has another number. `*events`, unless NULL,
  * gets the TOLLBAR_EVENT_ flags to watch it for. */
-int32_t tollbar_client_fd(tollbar_client *client,
-                          uint32_t *events);
+int32_t tollbar_lease_client_fd(tollbar_lease_client *client,
+                                uint32_t *events);
 
 /* Whether the store answers: a TOLLBAR_CIRCUIT_ number. TOLLBAR_CIRCUIT_UNKNOWN for NULL. */
-uint32_t tollbar_client_circuit(const tollbar_client *client);
+uint32_t tollbar_lease_client_circuit(const tollbar_lease_client *client);
 
 /* Why the store does not answer, or what is wrong with one that does (it grants nothing, or machines have different rates, bursts
  * or options for the limit), in its own words or in ours; an empty text if all is well. It is the client's, and good until the next
- * call. Never NULL. While tollbar_client_run has the client only its listener may ask, and others get an empty text. */
-const char *tollbar_client_error(tollbar_client *client);
+ * call. Never NULL. While tollbar_lease_client_run has the client only its listener may ask, and others get an empty text. */
+const char *tollbar_lease_client_error(tollbar_lease_client *client);
 
 /* Tells the store what it has not been told, waiting `timeout_ms` for it at most, and frees the client, also if that was not enough
- * (TOLLBAR_E_UNTOLD). With 0 it begins no connection. While tollbar_client_run has it, it is TOLLBAR_E_RUNNING and nothing happens. NULL is nothing. */
-int32_t tollbar_client_close(tollbar_client *client,
-                             uint32_t timeout_ms);
+ * (TOLLBAR_E_UNREPORTED). With 0 it begins no connection. While tollbar_lease_client_run has it, it is TOLLBAR_E_RUNNING and nothing happens. NULL is nothing. */
+int32_t tollbar_lease_client_close(tollbar_lease_client *client,
+                                   uint32_t timeout_ms);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
  *     tollbar::lease logins("logins", "100/s burst 50", 4);     // machines
- *     tollbar::client client(logins, "redis://127.0.0.1");
+ *     tollbar::lease_client client(logins, "redis://127.0.0.1");
  *     client.start();                                           // a thread; or tick() from an event loop
  *     if (!logins.check(address))
  *         return try_later();
@@ -11,7 +11,7 @@
  * Everything here is inline over tollbar_redis.h, which is the manual. Its calls are libtollbar-redis's, and a program links both
  * libraries (`pkg-config --libs tollbar-redis`, tollbar::redis in CMake). The conventions are tollbar.hpp's.
  *
- *     tollbar/lease.hpp     lease, client
+ *     tollbar/lease.hpp     lease, lease_client
  */
 
 #ifndef TOLLBAR_REDIS_HPP

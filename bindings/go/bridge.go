@@ -138,7 +138,7 @@ func (p *Policy) spec() C.tollbar_policy_spec {
 	spec.limit, spec.period_ns, spec.burst = C.uint64_t(p.Limit), whole(p.Period), C.uint64_t(p.Burst)
 	if p.HasInit {
 		spec.init = C.uint64_t(p.Init)
-		spec.flags |= C.TOLLBAR_POLICY_INIT
+		spec.flags |= C.TOLLBAR_POLICY_HAS_INIT
 	}
 	if p.Borrow {
 		spec.flags |= C.TOLLBAR_POLICY_BORROW
@@ -160,7 +160,7 @@ func (p *Policy) spec() C.tollbar_policy_spec {
 func policyOf(spec *C.tollbar_policy_spec) Policy {
 	return Policy{
 		Algorithm: Algorithm(spec.algorithm), Limit: uint64(spec.limit), Period: duration(uint64(spec.period_ns)),
-		Burst: uint64(spec.burst), Init: uint64(spec.init), HasInit: spec.flags&C.TOLLBAR_POLICY_INIT != 0,
+		Burst: uint64(spec.burst), Init: uint64(spec.init), HasInit: spec.flags&C.TOLLBAR_POLICY_HAS_INIT != 0,
 		Borrow: spec.flags&C.TOLLBAR_POLICY_BORROW != 0, CountRejected: spec.flags&C.TOLLBAR_POLICY_COUNT_REJECTED != 0,
 		Bytes: spec.unit == C.TOLLBAR_UNIT_BYTES, AnchorFirst: spec.anchor == C.TOLLBAR_ANCHOR_FIRST,
 		Slack: uint64(spec.slack), WarmUp: duration(uint64(spec.warm_up_ns)), Cold: uint32(spec.cold),
@@ -170,7 +170,7 @@ func policyOf(spec *C.tollbar_policy_spec) Policy {
 
 func checkPolicy(p *Policy) Code {
 	spec := p.spec()
-	return Code(C.tollbar_policy_spec_check(&spec))
+	return Code(C.tollbar_policy_spec_validate(&spec))
 }
 
 func lastTime(p *Policy) (uint64, Code) {
@@ -329,7 +329,7 @@ func (l *Limiter) state() (LimiterState, Code) {
 
 func prefix(address []byte, ipv4Bits, ipv6Bits uint32) (key [20]byte, length int, code Code) {
 	var out C.tollbar_prefix
-	c := C.tollbar_prefix_of(unsafe.Pointer(unsafe.SliceData(address)), C.size_t(len(address)), C.uint32_t(ipv4Bits),
+	c := C.tollbar_prefix_from_address(unsafe.Pointer(unsafe.SliceData(address)), C.size_t(len(address)), C.uint32_t(ipv4Bits),
 		C.uint32_t(ipv6Bits), &out)
 	if c == 0 {
 		key, length = *(*[20]byte)(unsafe.Pointer(&out.bytes)), int(out.length)

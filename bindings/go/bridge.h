@@ -97,7 +97,7 @@ static inline int32_t go_table_open(const char *path, const tollbar_table_option
     int32_t code;
     size_t i;
     if (count > 128)
-        return TOLLBAR_E_POLICIES;
+        return TOLLBAR_E_POLICY_COUNT;
     for (i = 0; i < count; i++)
         policies[i] = &specs[i];
     if (path == NULL)
@@ -107,7 +107,7 @@ static inline int32_t go_table_open(const char *path, const tollbar_table_option
     *out = (uintptr_t)table;
     return code;
 }
-static inline void go_table_free(uintptr_t table) { tollbar_table_free((tollbar_table *)table); }
+static inline void go_table_free(uintptr_t table) { tollbar_table_close((tollbar_table *)table); }
 
 static inline int32_t go_table_check(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t cost,
                                      tollbar_decision *out) {
@@ -212,7 +212,7 @@ static inline int32_t go_table_sync(uintptr_t table) { return tollbar_table_sync
 static inline int32_t go_table_health(uintptr_t table, int repair, uint64_t now, tollbar_table_health *out) {
     return repair ? tollbar_table_repair(GO_TABLE(table), now, out) : tollbar_table_validate(GO_TABLE(table), now, out);
 }
-static inline int32_t go_table_copy(uintptr_t table, uintptr_t from, uint64_t now, tollbar_table_copied *out) {
+static inline int32_t go_table_copy(uintptr_t table, uintptr_t from, uint64_t now, tollbar_table_copy_result *out) {
     return tollbar_table_copy(GO_TABLE(table), GO_TABLE(from), now, out);
 }
 

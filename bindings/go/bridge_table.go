@@ -45,7 +45,7 @@ func openTable(path string, options *TableOptions, policies []string) (uintptr, 
 	}
 	if options.Seed != nil {
 		o.seed = C.uint64_t(*options.Seed)
-		o.flags |= C.TOLLBAR_TABLE_SEEDED
+		o.flags |= C.TOLLBAR_TABLE_HAS_SEED
 	}
 	if options.SmallPages {
 		o.flags |= C.TOLLBAR_TABLE_SMALL_PAGES
@@ -209,7 +209,7 @@ func tableStats(table uintptr) (TableStats, Code) {
 		Policies: int(s.policies), Capacity: uint64(s.capacity), Slots: uint64(s.slots), Bytes: uint64(s.bytes),
 		Keys: uint64(s.keys), Inserted: uint64(s.inserted), Reclaimed: uint64(s.reclaimed), Vacated: uint64(s.vacated),
 		Resets: uint64(s.resets), Refused: uint64(s.refused), Inherited: uint64(s.inherited),
-		Unremembered: uint64(s.unremembered), Evicted: uint64(s.evicted), Retries: uint64(s.retries),
+		Untracked: uint64(s.untracked), Evicted: uint64(s.evicted), Retries: uint64(s.retries),
 		BackwardSteps: uint64(s.backward_steps), Allowed: uint64(s.allowed), Denied: uint64(s.denied),
 		Never: uint64(s.never),
 	}, Code(code)
@@ -237,12 +237,12 @@ func tableHealth(table uintptr, repair bool, now uint64) (TableHealth, Code) {
 	code := C.go_table_health(C.uintptr_t(table), mend, C.uint64_t(now), &h)
 	return TableHealth{
 		Claimed: uint32(h.claimed), Vacant: uint64(h.vacant), Waiting: uint64(h.waiting), Expired: uint64(h.expired),
-		Live: uint64(h.live), Unknown: uint64(h.unknown), Twice: uint64(h.twice),
+		Live: uint64(h.live), Unknown: uint64(h.unknown), Duplicate: uint64(h.duplicate),
 	}, Code(code)
 }
 
 func tableCopy(table, from uintptr, now uint64) (copied, lost uint64, code Code) {
-	out := C.tollbar_table_copied{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_copied{}))}
+	out := C.tollbar_table_copy_result{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_copy_result{}))}
 	c := C.go_table_copy(C.uintptr_t(table), C.uintptr_t(from), C.uint64_t(now), &out)
 	return uint64(out.copied), uint64(out.lost), Code(c)
 }

@@ -27,20 +27,20 @@ const (
 const (
 	// ErrReserved: the library does not know an option that is set: it is older than this package.
 	ErrReserved Code = -4
-	// ErrChoice: a number that stands for a choice (an algorithm, a clock, what to do if a table is full) is out of range.
-	ErrChoice Code = -5
+	// ErrOutOfRange: a number that stands for a choice (an algorithm, a clock, what to do if a table is full) is out of range.
+	ErrOutOfRange Code = -5
 )
 
 // Errors of policies. They come in a [PolicyError], which says the column.
 const (
 	// ErrSyntax: the text does not follow the grammar.
 	ErrSyntax Code = -10
-	// ErrNumber: a number does not fit.
-	ErrNumber Code = -11
+	// ErrNumberTooLarge: a number does not fit.
+	ErrNumberTooLarge Code = -11
 	// ErrAlgorithm: no algorithm of that name.
 	ErrAlgorithm Code = -12
-	// ErrDuplicate: an option given twice.
-	ErrDuplicate Code = -13
+	// ErrDuplicateOption: an option given twice.
+	ErrDuplicateOption Code = -13
 	// ErrPeriodZero: the period is 0.
 	ErrPeriodZero Code = -20
 	// ErrBurstZero: the burst is 0. (A limit of 0 is how to deny all.)
@@ -69,16 +69,16 @@ const (
 const (
 	// ErrCapacity: a capacity of 0, or of more keys than a table can hold.
 	ErrCapacity Code = -50
-	// ErrPolicies: not 1 to 128 policies.
-	ErrPolicies Code = -51
+	// ErrPolicyCount: not 1 to 128 policies.
+	ErrPolicyCount Code = -51
 	// ErrNoSuchPolicy: the table has no policy of that number.
 	ErrNoSuchPolicy Code = -52
-	// ErrMixed: a sliding window or a sliding log has a table for itself.
-	ErrMixed Code = -53
-	// ErrVersions: the policies cannot be changed any more: 255 versions are in use.
-	ErrVersions Code = -54
-	// ErrExempt: the set of exempt keys is full.
-	ErrExempt Code = -55
+	// ErrMixedPolicies: a sliding window or a sliding log has a table for itself.
+	ErrMixedPolicies Code = -53
+	// ErrPolicyVersions: the policies cannot be changed any more: 255 versions are in use.
+	ErrPolicyVersions Code = -54
+	// ErrExemptionsFull: the set of exempt keys is full.
+	ErrExemptionsFull Code = -55
 	// ErrMissingKey: an empty key, in a table that is to report them.
 	ErrMissingKey Code = -56
 	// ErrUnsupported: the processor has no 16-byte compare-and-swap.
@@ -99,16 +99,16 @@ const (
 	ErrOtherPolicies Code = -65
 	// ErrOtherOptions: the file has a table with other options.
 	ErrOtherOptions Code = -66
-	// ErrBoot: the system does not say which boot this is, so the times of a file cannot be continued.
-	ErrBoot Code = -67
-	// ErrDamaged: slots of the table make no sense: [Table.Repair].
-	ErrDamaged Code = -68
+	// ErrBootId: the system does not say which boot this is, so the times of a file cannot be continued.
+	ErrBootId Code = -67
+	// ErrSlotsInvalid: slots of the table make no sense: [Table.Repair].
+	ErrSlotsInvalid Code = -68
 	// ErrOpen: the file cannot be opened; the error wraps the system's, here and below.
 	ErrOpen Code = -70
 	// ErrRead: the file cannot be read.
 	ErrRead Code = -71
-	// ErrAllocate: there is no room for the file.
-	ErrAllocate Code = -72
+	// ErrNoSpace: there is no room for the file.
+	ErrNoSpace Code = -72
 	// ErrMap: the memory cannot be mapped.
 	ErrMap Code = -73
 	// ErrLink: the new file cannot be given its name.
@@ -142,8 +142,8 @@ const (
 	ErrLeaseName Code = -85
 	// ErrURL: the store's URL cannot be read, or asks for what is not there (TLS, Sentinel, Cluster).
 	ErrURL Code = -87
-	// ErrUntold: the lease was closed before the store had been told all.
-	ErrUntold Code = -89
+	// ErrUnreported: the lease was closed before the store had been told all.
+	ErrUnreported Code = -89
 )
 
 // Errors that should not be.

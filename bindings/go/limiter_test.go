@@ -96,10 +96,10 @@ func TestByTheClock(t *testing.T) {
 			t.Errorf("clock %d: %+v", clock, s)
 		}
 	}
-	if _, err := tollbar.NewLimiterClock("2/min", 9); !errors.Is(err, tollbar.ErrChoice) {
+	if _, err := tollbar.NewLimiterClock("2/min", 9); !errors.Is(err, tollbar.ErrOutOfRange) {
 		t.Error(err)
 	}
-	if _, err := tollbar.Now(9); !errors.Is(err, tollbar.ErrChoice) {
+	if _, err := tollbar.Now(9); !errors.Is(err, tollbar.ErrOutOfRange) {
 		t.Error(err)
 	}
 }
@@ -171,9 +171,9 @@ func TestTheErrorSaysTheColumn(t *testing.T) {
 		{"100/x", tollbar.ErrSyntax, 5, "column 5: expected"},
 		{"", tollbar.ErrSyntax, 1, "column 1: expected"},
 		{"100/s algo fifo", tollbar.ErrAlgorithm, 12, "column 12: expected"},
-		{"100/s burst 1 burst 2", tollbar.ErrDuplicate, 15, "column 15"},
+		{"100/s burst 1 burst 2", tollbar.ErrDuplicateOption, 15, "column 15"},
 		{"100/s slack 3", tollbar.ErrOptionMismatch, 0, "100/s slack 3"},
-		{"99999999999999999999/s", tollbar.ErrNumber, 1, "column 1"},
+		{"99999999999999999999/s", tollbar.ErrNumberTooLarge, 1, "column 1"},
 		{"1/s burst 0", tollbar.ErrBurstZero, 0, "burst"},
 		{"100\x00/s", tollbar.ErrSyntax, 4, "column 4"},
 	} {
@@ -224,7 +224,7 @@ func TestPoliciesAsText(t *testing.T) {
 	if _, err := tollbar.NewLimiter(wrong.String()); err == nil {
 		t.Error("its String makes a limiter")
 	}
-	if _, err := tollbar.ParsePolicy("1/200000d"); !errors.Is(err, tollbar.ErrNumber) {
+	if _, err := tollbar.ParsePolicy("1/200000d"); !errors.Is(err, tollbar.ErrNumberTooLarge) {
 		t.Errorf("a period that Go has no number for: %v", err)
 	}
 }

@@ -99,7 +99,7 @@ func ParsePolicy(text string) (Policy, error) {
 		return Policy{}, err
 	}
 	if uint64(spec.period_ns) > uint64(Forever) {
-		return Policy{}, &PolicyError{Text: text, Code: ErrNumber, Expected: "a period of at most 292 years"}
+		return Policy{}, &PolicyError{Text: text, Code: ErrNumberTooLarge, Expected: "a period of at most 292 years"}
 	}
 	return policyOf(&spec), nil
 }

@@ -181,7 +181,7 @@ func (k Keys) Reset(key string) (bool, error) {
 }
 
 // Exempt lets a key pass always, and charges it nothing. Some 1,600 keys of a table may be so at a time; then it is
-// [ErrExempt].
+// [ErrExemptionsFull].
 func (k Keys) Exempt(key string) error {
 	return k.call(func(table uintptr) Code { return tableExempt(table, k.policy, key) })
 }
@@ -225,10 +225,10 @@ func (t *Table) ask(f func(table uintptr) Code) (bool, error) {
 
 // AddrKey is a key of a network address, of which the first ipv4Bits or ipv6Bits count. A limit by IPv6 address is none,
 // since a host can change its address with every request: 32 and 64 are usual. An IPv4 address that is mapped into IPv6
-// is what it is for; a zone does not count. [ErrAddress] for the zero Addr, [ErrChoice] for more bits than there are.
+// is what it is for; a zone does not count. [ErrAddress] for the zero Addr, [ErrOutOfRange] for more bits than there are.
 func AddrKey(addr netip.Addr, ipv4Bits, ipv6Bits int) (string, error) {
 	if ipv4Bits < 0 || ipv6Bits < 0 {
-		return "", ErrChoice
+		return "", ErrOutOfRange
 	}
 	key, length, code := prefix(addr.AsSlice(), uint32(ipv4Bits), uint32(ipv6Bits))
 	if code != 0 {

@@ -57,8 +57,8 @@ type TableStats struct {
 	Refused uint64
 	// Inherited: newcomers that took over a slot and its debt.
 	Inherited uint64
-	// Unremembered: newcomers admitted and not remembered.
-	Unremembered uint64
+	// Untracked: newcomers admitted and not remembered.
+	Untracked uint64
 	// Evicted keys had a debt and were forgotten.
 	Evicted uint64
 	// Retries of swaps because another thread came first.
@@ -86,8 +86,8 @@ type TableHealth struct {
 	Expired, Live uint64
 	// Unknown slots are under a version of a policy that nobody knows.
 	Unknown uint64
-	// Twice: slots whose key another slot holds, too.
-	Twice uint64
+	// Duplicate: slots whose key another slot holds, too.
+	Duplicate uint64
 }
 
 // Now is the time that calls without one read: nanoseconds of the table's clock.
@@ -218,7 +218,7 @@ func (t *Table) Sync() error {
 	return err
 }
 
-// Validate looks at every slot. The error is [ErrDamaged] if there is anything to repair; the health is given either way.
+// Validate looks at every slot. The error is [ErrSlotsInvalid] if there is anything to repair; the health is given either way.
 func (t *Table) Validate() (TableHealth, error) { return t.health(false) }
 
 // Repair empties slots that make no sense and frees what a killed process has begun. Only while nobody else uses the

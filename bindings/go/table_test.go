@@ -262,11 +262,11 @@ func TestWhatCannotBeATable(t *testing.T) {
 	}{
 		{tollbar.TableOptions{}, []string{"1/s"}, tollbar.ErrCapacity},
 		{tollbar.TableOptions{Capacity: 1 << 60}, []string{"1/s"}, tollbar.ErrCapacity},
-		{tollbar.TableOptions{Capacity: 1}, nil, tollbar.ErrPolicies},
+		{tollbar.TableOptions{Capacity: 1}, nil, tollbar.ErrPolicyCount},
 		{tollbar.TableOptions{Capacity: 1}, make([]string, 129), tollbar.ErrSyntax},
-		{tollbar.TableOptions{Capacity: 1}, strings.Split(strings.Repeat("1/s,", 128)+"1/s", ","), tollbar.ErrPolicies},
-		{tollbar.TableOptions{Capacity: 1, OnFull: 9}, []string{"1/s"}, tollbar.ErrChoice},
-		{tollbar.TableOptions{Capacity: 1}, []string{"1/s", "9/s algo sliding-log"}, tollbar.ErrMixed},
+		{tollbar.TableOptions{Capacity: 1}, strings.Split(strings.Repeat("1/s,", 128)+"1/s", ","), tollbar.ErrPolicyCount},
+		{tollbar.TableOptions{Capacity: 1, OnFull: 9}, []string{"1/s"}, tollbar.ErrOutOfRange},
+		{tollbar.TableOptions{Capacity: 1}, []string{"1/s", "9/s algo sliding-log"}, tollbar.ErrMixedPolicies},
 	} {
 		table, err := tollbar.NewTable(c.options, c.policies...)
 		if !errors.Is(err, c.code) || table != nil {
@@ -331,7 +331,7 @@ func TestAddressesAsKeys(t *testing.T) {
 	}
 	for _, bits := range [][2]int{{33, 129}, {-1, -1}} {
 		for _, address := range []string{"192.0.2.1", "2001:db8::1"} {
-			if _, err := tollbar.AddrKey(netip.MustParseAddr(address), bits[0], bits[1]); !errors.Is(err, tollbar.ErrChoice) {
+			if _, err := tollbar.AddrKey(netip.MustParseAddr(address), bits[0], bits[1]); !errors.Is(err, tollbar.ErrOutOfRange) {
 				t.Error(address, bits, err)
 			}
 		}

@@ -18,16 +18,16 @@ static const char *answers(uint32_t circuit) {
     return circuit == TOLLBAR_CIRCUIT_CLOSED ? "redis answers" : "redis is away";
 }
 
-/* From within tollbar_client_tick. */
+/* From within tollbar_lease_client_tick. */
 static void on_change(void *last, uint32_t circuit) {
     *(uint32_t *)last = circuit;
 }
 
 /* Waits for the client's descriptor, for what it is waiting for, `wait_ms` at most. */
-static void wait_for(tollbar_client *client, uint32_t wait_ms) {
+static void wait_for(tollbar_lease_client *client, uint32_t wait_ms) {
     struct pollfd redis = {-1, 0, 0};
     uint32_t events = 0;
-    redis.fd = tollbar_client_fd(client, &events);
+    redis.fd = tollbar_lease_client_fd(client, &events);
     if (events & TOLLBAR_EVENT_READ)
         redis.events |= POLLIN;
     if (events & TOLLBAR_EVENT_WRITE)
@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
     const tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(2);
     tollbar_lease_stats stats = TOLLBAR_LEASE_STATS_INIT;
     tollbar_lease *lease;
-    tollbar_client *client;
+    tollbar_lease_client *client;
     uint32_t circuit = TOLLBAR_CIRCUIT_UNKNOWN, wait_ms = 0;
     uint64_t start, tried = 0, second = 0, admitted = 0, own = 0;
     int32_t code = tollbar_policy_spec_parse(limit, sizeof limit - 1, &policy, NULL);
@@ -52,10 +52,10 @@ int main(int argc, char **argv) {
         code = tollbar_lease_new("demo", 4, &policy, &options, &lease);
     if (code != 0)
         die(limit, code);
-    code = tollbar_client_new(lease, url, strlen(url), NULL, &client);
+    code = tollbar_lease_client_new(lease, url, strlen(url), NULL, &client);
     if (code != 0)
         die(url, code);
-    tollbar_client_on_change(client, on_change, &circuit);
+    tollbar_lease_client_on_change(client, on_change, &circuit);
     setvbuf(stdout, NULL, _IOLBF, 0);
 
     for (start = tollbar_lease_now(lease); seconds == 0 || (long)second < seconds;) {
@@ -67,17 +67,17 @@ int main(int argc, char **argv) {
             second++;
             tollbar_lease_get_stats(lease, &stats);
             printf("%2u s %4u admitted, %3u alone  %s\n", (unsigned)second, (unsigned)admitted,
-                   (unsigned)(stats.rescued - own), answers(circuit));
-            own = stats.rescued;
+                   (unsigned)(stats.fallback_permits - own), answers(circuit));
+            own = stats.fallback_permits;
             admitted = 0;
         }
-        tollbar_client_tick(client, &wait_ms);
+        tollbar_lease_client_tick(client, &wait_ms);
         wait_for(client, wait_ms < 2 ? wait_ms : 2);
     }
 
-    code = tollbar_client_close(client, 1000);
+    code = tollbar_lease_client_close(client, 1000);
     if (code != 0)
         fprintf(stderr, "share: %s\n", tollbar_strerror(code));
-    tollbar_lease_free(lease);
+    tollbar_lease_close(lease);
     return 0;
 }

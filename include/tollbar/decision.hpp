@@ -159,7 +159,7 @@ enum class reason : std::uint32_t {
 };
 
 /// A reason in a few English words. Static.
-inline const char *name(reason why) noexcept { return tollbar_reason_name(static_cast<std::uint32_t>(why)); }
+inline const char *name(reason why) noexcept { return tollbar_strreason(static_cast<std::uint32_t>(why)); }
 
 /// Whether a request may pass. True if it was admitted and charged, false for everything else, errors among it:
 /// `if (limiter.check())` fails closed. It is one int32_t, and an array of them is what batches write.

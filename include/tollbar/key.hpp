@@ -69,7 +69,7 @@ template <class T> key bytes_of(const T &value, policy_id policy = policy_id::fi
 class prefix {
 public:
     /// Of an address as people write it: "192.0.2.1", "2001:db8::1%eth0" (the zone does not count), of which the first
-    /// so many bits count. Throws errc::address, and errc::choice for more bits than there are.
+    /// so many bits count. Throws errc::address, and errc::out_of_range for more bits than there are.
     explicit prefix(std::string_view text, std::uint32_t ipv4_bits = 32, std::uint32_t ipv6_bits = 64)
         : prefix(try_parse(text, ipv4_bits, ipv6_bits).value()) {}
     static result<prefix> try_parse(std::string_view text, std::uint32_t ipv4_bits = 32,
@@ -83,22 +83,22 @@ public:
     /// Of an address in network byte order, such as an in_addr or in6_addr: of 4 bytes for IPv4, 16 for IPv6. An IPv4
     /// address that is mapped into IPv6 is what it is for.
     template <class Address>
-    static prefix of(const Address &address, std::uint32_t ipv4_bits = 32, std::uint32_t ipv6_bits = 64) {
-        return try_of(address, ipv4_bits, ipv6_bits).value();
+    static prefix from_address(const Address &address, std::uint32_t ipv4_bits = 32, std::uint32_t ipv6_bits = 64) {
+        return try_from_address(address, ipv4_bits, ipv6_bits).value();
     }
     template <class Address>
-    static result<prefix> try_of(const Address &address, std::uint32_t ipv4_bits = 32,
+    static result<prefix> try_from_address(const Address &address, std::uint32_t ipv4_bits = 32,
                                  std::uint32_t ipv6_bits = 64) noexcept {
         static_assert(std::is_trivially_copyable_v<Address> && (sizeof(Address) == 4 || sizeof(Address) == 16) &&
                           !std::is_pointer_v<Address>,
-                      "an address of 4 or 16 bytes; try_of(data, size) takes bytes");
-        return try_of(&address, sizeof address, ipv4_bits, ipv6_bits);
+                      "an address of 4 or 16 bytes; try_from_address(data, size) takes bytes");
+        return try_from_address(&address, sizeof address, ipv4_bits, ipv6_bits);
     }
     /// The same for `size` bytes at `data`.
-    static result<prefix> try_of(const void *data, std::size_t size, std::uint32_t ipv4_bits,
+    static result<prefix> try_from_address(const void *data, std::size_t size, std::uint32_t ipv4_bits,
                                  std::uint32_t ipv6_bits) noexcept {
         prefix made;
-        return detail::done(tollbar_prefix_of(data, size, ipv4_bits, ipv6_bits, &made.raw_), made);
+        return detail::done(tollbar_prefix_from_address(data, size, ipv4_bits, ipv6_bits, &made.raw_), made);
     }
 
     /// The bytes of the key: the family (4 or 6), the bits that count, and the address up to them; then zeroes.

@@ -30,13 +30,13 @@ inline std::uint32_t redis_version_number() noexcept { return tollbar_redis_vers
 inline std::uint32_t redis_abi() noexcept { return tollbar_redis_abi_1; }
 
 /// What a machine does while the store does not answer.
-enum class rescue : std::uint32_t {
+enum class fallback : std::uint32_t {
     /// It goes on by itself at its share; what it admits is charged when the store is back.
-    share = TOLLBAR_RESCUE_SHARE,
+    share = TOLLBAR_FALLBACK_SHARE,
     /// It refuses what no lease covers.
-    deny = TOLLBAR_RESCUE_DENY,
+    deny = TOLLBAR_FALLBACK_DENY,
     /// It admits what no lease covers, uncounted.
-    allow = TOLLBAR_RESCUE_ALLOW,
+    allow = TOLLBAR_FALLBACK_ALLOW,
 };
 
 /// Whether the store answers.
@@ -48,7 +48,7 @@ enum class circuit : std::uint32_t {
     open = TOLLBAR_CIRCUIT_OPEN,
 };
 
-/// How a limit is shared: `tollbar::lease_options options(4); options.without_store = tollbar::rescue::deny;`
+/// How a limit is shared: `tollbar::lease_options options(4); options.without_store = tollbar::fallback::deny;`
 struct lease_options {
     /// Between so many machines at most, 1 to 65,535. Implicit: a number will do where nothing else is wanted.
     lease_options(std::uint32_t machines) noexcept : nodes(machines) {}
@@ -61,7 +61,7 @@ struct lease_options {
     /// Permits that a machine admits of a key before the store has been asked; by_policy: chosen for the policy.
     std::uint64_t overdraft = by_policy;
     static constexpr std::uint64_t by_policy = UINT64_MAX;
-    rescue without_store = rescue::share;
+    fallback without_store = fallback::share;
     /// The store gives out the whole burst. The machines together may exceed the policy by the permits that they hold in leases and reserves.
     bool inexact = false;
 };
@@ -69,13 +69,13 @@ struct lease_options {
 /// What has happened on this machine: tollbar_lease_stats, where each number is explained.
 struct lease_stats {
     tollbar::circuit circuit;
-    std::uint64_t granted, asked, overdrawn, rescued, uncounted, denied, crowded, opened, owed;
+    std::uint64_t granted, asked, overdrawn, fallback_permits, uncounted, denied, queue_full, opened, owed;
 };
 
 /// This machine's part of a limit. A client asks the store for it.
 ///
 ///     tollbar::lease logins("logins", "100/s burst 50", 4);     // machines
-///     tollbar::client client(logins, "redis://127.0.0.1");
+///     tollbar::lease_client client(logins, "redis://127.0.0.1");
 ///     client.start();                                           // a thread; or tick() from an event loop
 ///     if (!logins.check(address))
 ///         return try_later();
@@ -103,7 +103,7 @@ public:
         return try_shared(name, of, options).value();
     }
     static result<lease> try_shared(std::string_view name, const spec &of, const lease_options &options) noexcept {
-        return made(name, of, options, tollbar_lease_shared);
+        return made(name, of, options, tollbar_lease_new_shared);
     }
 
     /// In the caller's memory, which is aligned to 64 bytes, has at least bytes(of, options) and must outlive the lease. What was in
@@ -162,20 +162,20 @@ public:
         auto raw = detail::blank<tollbar_lease_stats>();
         const std::int32_t code = tollbar_lease_get_stats(get(), &raw);
         return detail::done(code, lease_stats{static_cast<circuit>(raw.circuit), raw.granted, raw.asked, raw.overdrawn,
-                                              raw.rescued, raw.uncounted, raw.denied, raw.crowded, raw.opened, raw.owed});
+                                              raw.fallback_permits, raw.uncounted, raw.denied, raw.queue_full, raw.opened, raw.owed});
     }
 
     /// Takes over what a C call made.
     static lease adopt(tollbar_lease *made) noexcept { return lease(handle(made)); }
     tollbar_lease *get() const noexcept { return handle_.get(); }
-    /// Gives the handle away, to be ended with tollbar_lease_free.
+    /// Gives the handle away, to be ended with tollbar_lease_close.
     [[nodiscard]] tollbar_lease *release() noexcept { return handle_.release(); }
     /// Whether it holds one, which it does until it is moved from.
     explicit operator bool() const noexcept { return handle_ != nullptr; }
 
 private:
     struct deleter {
-        void operator()(tollbar_lease *made) const noexcept { tollbar_lease_free(made); }
+        void operator()(tollbar_lease *made) const noexcept { tollbar_lease_close(made); }
     };
     using handle = std::unique_ptr<tollbar_lease, deleter>;
     explicit lease(handle made) noexcept : handle_(std::move(made)) {}
@@ -194,10 +194,10 @@ private:
         raw.nodes = options.nodes;
         raw.capacity = options.capacity;
         raw.life_ns = detail::saturated(options.life);
-        raw.rescue = static_cast<std::uint32_t>(options.without_store);
+        raw.fallback = static_cast<std::uint32_t>(options.without_store);
         if (options.overdraft != lease_options::by_policy) {
             raw.overdraft = options.overdraft;
-            raw.flags |= TOLLBAR_LEASE_OVERDRAFT;
+            raw.flags |= TOLLBAR_LEASE_HAS_OVERDRAFT;
         }
         if (options.inexact)
             raw.flags |= TOLLBAR_LEASE_INEXACT;
@@ -209,31 +209,31 @@ private:
 
 /// Who asks the store for a lease, which must outlive it: from a thread of its own (start), of the caller's (run), or from an
 /// event loop (tick, fd, events). Calls are for one thread at a time; state() and stop() are for all.
-class client {
+class lease_client {
 public:
     /// Does not connect yet. `redis://[user[:password]@]host[:port][/db]` or `unix:/path[?db=N&user=...&password=...]`; of a URL that
     /// cannot be read why().column says where.
-    client(const lease &of, std::string_view url) : client(try_make(of, url).value()) {}
-    static result<client> try_make(const lease &of, std::string_view url) noexcept {
-        tollbar_client *made = nullptr;
+    lease_client(const lease &of, std::string_view url) : lease_client(try_make(of, url).value()) {}
+    static result<lease_client> try_make(const lease &of, std::string_view url) noexcept {
+        tollbar_lease_client *made = nullptr;
         std::size_t column = 0;
         const std::int32_t code =
-            tollbar_client_new(of.get(), url.empty() ? "" : url.data(), url.size(), &column, &made);
+            tollbar_lease_client_new(of.get(), url.empty() ? "" : url.data(), url.size(), &column, &made);
         if (code != 0) {
             failure why = detail::failed(code);
             why.column = column;
             return why;
         }
-        client owner = adopt(made);
+        lease_client owner = adopt(made);
         if (!owner)
             return detail::failed(TOLLBAR_E_NO_MEMORY);
         return owner;
     }
-    client(client &&) noexcept = default;
-    client &operator=(client &&) noexcept = default;
+    lease_client(lease_client &&) noexcept = default;
+    lease_client &operator=(lease_client &&) noexcept = default;
 
     /// As close, with a second for what is to be told.
-    ~client() = default;
+    ~lease_client() = default;
 
     /// Has `listener` called whenever the store comes or goes, in the thread that drives the client. It must not throw, nor call the
     /// client. Not while a thread drives it (errc::running).
@@ -241,7 +241,7 @@ public:
     result<void> try_on_change(std::function<void(circuit)> listener) noexcept {
         if (!state_ || driven())
             return failure{state_ ? errc::running : errc::null};
-        const std::int32_t code = tollbar_client_on_change(get(), listener ? called : nullptr, state_.get());
+        const std::int32_t code = tollbar_lease_client_on_change(get(), listener ? called : nullptr, state_.get());
         if (code == 0)
             state_->listener = std::move(listener);
         return detail::done(code);
@@ -251,40 +251,40 @@ public:
     void start() {
         if (!state_ || driven())
             detail::raise(failure{state_ ? errc::running : errc::null});
-        state_->thread = std::thread([handle = get()] { tollbar_client_run(handle); });
+        state_->thread = std::thread([handle = get()] { tollbar_lease_client_run(handle); });
     }
     /// Drives it in this thread until stop().
     void run() { try_run().value(); }
     result<void> try_run() noexcept {
-        return detail::done(driven() ? TOLLBAR_E_RUNNING : tollbar_client_run(get()));
+        return detail::done(driven() ? TOLLBAR_E_RUNNING : tollbar_lease_client_run(get()));
     }
     /// Lets run() return, within some 10 ms. From any thread, and from signal handlers.
-    void stop() const noexcept { tollbar_client_stop(get()); }
+    void stop() const noexcept { tollbar_lease_client_stop(get()); }
 
     /// Does what there is to do, and never waits; when to be called again, sooner if the descriptor is ready.
     std::chrono::milliseconds tick() { return try_tick().value(); }
     result<std::chrono::milliseconds> try_tick() noexcept {
         std::uint32_t wait = 0;
-        const std::int32_t code = driven() ? TOLLBAR_E_RUNNING : tollbar_client_tick(get(), &wait);
+        const std::int32_t code = driven() ? TOLLBAR_E_RUNNING : tollbar_lease_client_tick(get(), &wait);
         return detail::done(code, std::chrono::milliseconds(wait));
     }
     /// The descriptor to watch until the next tick; -1 if there is none.
-    int fd() const noexcept { return driven() ? -1 : tollbar_client_fd(get(), nullptr); }
+    int fd() const noexcept { return driven() ? -1 : tollbar_lease_client_fd(get(), nullptr); }
     /// What to watch it for: TOLLBAR_EVENT_ flags.
     std::uint32_t events() const noexcept {
         std::uint32_t flags = 0;
         if (!driven())
-            tollbar_client_fd(get(), &flags);
+            tollbar_lease_client_fd(get(), &flags);
         return flags;
     }
 
     /// Whether the store answers.
-    circuit state() const noexcept { return static_cast<circuit>(tollbar_client_circuit(get())); }
+    circuit state() const noexcept { return static_cast<circuit>(tollbar_lease_client_circuit(get())); }
     /// Why the store last refused; empty if it did not, or while a thread drives it. Good until the next call.
-    std::string_view last_error() const noexcept { return driven() ? "" : tollbar_client_error(get()); }
+    std::string_view last_error() const noexcept { return driven() ? "" : tollbar_lease_client_error(get()); }
 
     /// Ends the thread that start() began, tells the store what it has not been told, waiting so long at most, and frees the client,
-    /// also if that was not enough: errc::untold.
+    /// also if that was not enough: errc::unreported.
     template <class Rep, class Period> void close(const std::chrono::duration<Rep, Period> &patience) {
         try_close(patience).value();
     }
@@ -297,32 +297,32 @@ public:
         return detail::done(owner->end(ms < UINT32_MAX ? static_cast<std::uint32_t>(ms) : UINT32_MAX));
     }
 
-    /// Takes over what tollbar_client_new made; ended if there is no memory, and then it holds nothing.
-    static client adopt(tollbar_client *made) noexcept {
-        client owner;
+    /// Takes over what tollbar_lease_client_new made; ended if there is no memory, and then it holds nothing.
+    static lease_client adopt(tollbar_lease_client *made) noexcept {
+        lease_client owner;
         owner.state_.reset(new (std::nothrow) owned{made, {}, {}});
         if (!owner.state_)
-            tollbar_client_close(made, 0);
+            tollbar_lease_client_close(made, 0);
         return owner;
     }
-    tollbar_client *get() const noexcept { return state_ ? state_->handle : nullptr; }
+    tollbar_lease_client *get() const noexcept { return state_ ? state_->handle : nullptr; }
     /// Whether it holds one, which it does until it is moved from or closed.
     explicit operator bool() const noexcept { return state_ != nullptr; }
 
 private:
     /// Where the listener and the thread find it, wherever its owner is moved.
     struct owned {
-        tollbar_client *handle;
+        tollbar_lease_client *handle;
         std::function<void(circuit)> listener;
         std::thread thread;
 
         std::int32_t end(std::uint32_t patience) noexcept {
             if (thread.joinable()) {
                 // One that comes before the thread has begun is not lost.
-                tollbar_client_stop(handle);
+                tollbar_lease_client_stop(handle);
                 thread.join();
             }
-            return tollbar_client_close(std::exchange(handle, nullptr), patience);
+            return tollbar_lease_client_close(std::exchange(handle, nullptr), patience);
         }
     };
     struct ending {
@@ -332,7 +332,7 @@ private:
         }
     };
 
-    client() noexcept = default;
+    lease_client() noexcept = default;
     /// Whether start() has begun a thread: from then on the client is that one's.
     bool driven() const noexcept { return state_ && state_->thread.joinable(); }
     static void called(void *state, std::uint32_t to) noexcept {

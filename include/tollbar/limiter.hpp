@@ -115,15 +115,15 @@ public:
     }
 
     /// Decides on as many requests as there are costs, with one reading of the clock; results[i] is what costs[i]
-    /// alone would have been told. errc::buffer if there are fewer results than costs; then nothing has been charged.
+    /// alone would have been told. errc::buffer_too_small if there are fewer results than costs; then nothing has been charged.
     result<void> check_many(span<const std::uint64_t> costs, span<verdict> results) const noexcept {
         if (results.size() < costs.size())
-            return failure{errc::buffer};
+            return failure{errc::buffer_too_small};
         return many(costs.data(), costs.size(), results);
     }
     result<void> check_many_at(instant now, span<const std::uint64_t> costs, span<verdict> results) const noexcept {
         if (results.size() < costs.size())
-            return failure{errc::buffer};
+            return failure{errc::buffer_too_small};
         return many_at(now, costs.data(), costs.size(), results);
     }
     /// As many requests for one permit each as there are results.

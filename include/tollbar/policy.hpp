@@ -85,7 +85,7 @@ public:
 
     /// Whether a limiter can be made of it; throws the error that making one would.
     void validate() const { try_validate().value(); }
-    result<void> try_validate() const noexcept { return detail::done(tollbar_policy_spec_check(&raw_)); }
+    result<void> try_validate() const noexcept { return detail::done(tollbar_policy_spec_validate(&raw_)); }
 
     /// The last clock reading at which anything is admitted; throws the error that making a limiter would.
     nanoseconds last_time() const { return try_last_time().value(); }
@@ -123,7 +123,7 @@ public:
     }
     /// gcra: permits of a fresh state, up to the burst.
     [[nodiscard]] spec with_init(std::uint64_t permits) const noexcept {
-        return with([&](auto &raw) { raw.init = permits, raw.flags |= TOLLBAR_POLICY_INIT; });
+        return with([&](auto &raw) { raw.init = permits, raw.flags |= TOLLBAR_POLICY_HAS_INIT; });
     }
     /// gcra: a take passes whatever its cost, and the next one pays for it.
     [[nodiscard]] spec with_borrow() const noexcept {
@@ -247,7 +247,7 @@ public:
         got.answer = verdict(tollbar_cell_take_up_to_at(&state, get(), now.get(), most, &got.permits));
         return got;
     }
-    /// check_at for each of the cells; results[i] is what cells[i] alone would have been told. errc::buffer if there
+    /// check_at for each of the cells; results[i] is what cells[i] alone would have been told. errc::buffer_too_small if there
     /// are fewer results than cells; then nothing has been charged.
     result<void> check_many_at(instant now, span<cell> cells, span<verdict> results,
                                std::uint64_t cost = 1) const noexcept {
@@ -256,7 +256,7 @@ public:
     result<void> check_many_at(instant now, span<tollbar_cell> cells, span<verdict> results,
                                std::uint64_t cost = 1) const noexcept {
         if (results.size() < cells.size())
-            return failure{errc::buffer};
+            return failure{errc::buffer_too_small};
         return detail::done(tollbar_cell_check_many_at(cells.data(), cells.size(), get(), now.get(), cost,
                                                        detail::codes(results)));
     }

@@ -41,7 +41,7 @@ public:
         return try_shared(options, policies).value();
     }
     static result<table> try_shared(const table_options &options, const policy_list &policies) noexcept {
-        return made(options, policies, tollbar_table_shared);
+        return made(options, policies, tollbar_table_new_shared);
     }
 
     /// In the file at `path` (NUL-terminated), which is made if it is not there. A file that is not this very table
@@ -137,16 +137,16 @@ public:
 
     /// Decides on the requests in turn with one reading of the clock; results[i] is what check would have told the
     /// i-th. Faster by far than one call each, since the memory of all is asked for before the first is needed.
-    /// errc::buffer if there are fewer results than requests; then nothing has been charged.
+    /// errc::buffer_too_small if there are fewer results than requests; then nothing has been charged.
     result<void> check_many(span<const request> requests, span<verdict> results) const noexcept {
         if (results.size() < requests.size())
-            return failure{errc::buffer};
+            return failure{errc::buffer_too_small};
         return detail::done(
             tollbar_table_check_many(get(), for_c(requests), requests.size(), detail::codes(results)));
     }
     result<void> check_many_at(instant now, span<const request> requests, span<verdict> results) const noexcept {
         if (results.size() < requests.size())
-            return failure{errc::buffer};
+            return failure{errc::buffer_too_small};
         return detail::done(tollbar_table_check_many_at(get(), now.get(), for_c(requests), requests.size(),
                                                         detail::codes(results)));
     }
@@ -175,7 +175,7 @@ public:
         return detail::yes_or_no(tollbar_table_reset_at(get(), number(of), of.data(), of.size(), now.get()));
     }
 
-    /// Lets a key pass always and charges it nothing. Some 1,600 keys of a table may be so at a time (errc::exempt).
+    /// Lets a key pass always and charges it nothing. Some 1,600 keys of a table may be so at a time (errc::exemptions_full).
     void exempt(const key &of) const { try_exempt(of).value(); }
     result<void> try_exempt(const key &of) const noexcept {
         return detail::done(tollbar_table_exempt(get(), number(of), of.data(), of.size()));
@@ -259,7 +259,7 @@ public:
     /// Counts a decision that the caller made itself, because of a peek, and charges nothing.
     void count(outcome decided, std::uint32_t policy = 0) const { try_count(decided, policy).value(); }
     result<void> try_count(outcome decided, std::uint32_t policy = 0) const noexcept {
-        return detail::done(tollbar_table_count(get(), policy, static_cast<std::int32_t>(decided)));
+        return detail::done(tollbar_table_count_verdict(get(), policy, static_cast<std::int32_t>(decided)));
     }
 
     /// Makes slots vacant whose keys have expired: `most` slots from number `from` on. The table does without; it is
@@ -296,7 +296,7 @@ public:
         return try_copy_from(other, at).value();
     }
     result<table_copied> try_copy_from(const table &other, std::optional<instant> at = std::nullopt) const noexcept {
-        auto raw = detail::blank<tollbar_table_copied>();
+        auto raw = detail::blank<tollbar_table_copy_result>();
         const std::int32_t code = tollbar_table_copy(get(), other.get(), moment(at), &raw);
         return detail::done(code, raw);
     }
@@ -304,14 +304,14 @@ public:
     /// Takes over what a C call made.
     static table adopt(tollbar_table *made) noexcept { return table(handle(made)); }
     tollbar_table *get() const noexcept { return handle_.get(); }
-    /// Gives the handle away, to be ended with tollbar_table_free.
+    /// Gives the handle away, to be ended with tollbar_table_close.
     [[nodiscard]] tollbar_table *release() noexcept { return handle_.release(); }
     /// Whether it holds a table, which it does until it is moved from.
     explicit operator bool() const noexcept { return handle_ != nullptr; }
 
 private:
     struct deleter {
-        void operator()(tollbar_table *made) const noexcept { tollbar_table_free(made); }
+        void operator()(tollbar_table *made) const noexcept { tollbar_table_close(made); }
     };
     using handle = std::unique_ptr<tollbar_table, deleter>;
     explicit table(handle made) noexcept : handle_(std::move(made)) {}
@@ -327,7 +327,7 @@ private:
                                    std::optional<instant> at) const noexcept {
         auto slots = detail::blank<tollbar_table_health>();
         const std::int32_t code = look(get(), moment(at), &slots);
-        if (code != 0 && code != TOLLBAR_E_DAMAGED)
+        if (code != 0 && code != TOLLBAR_E_SLOTS_INVALID)
             return detail::failed(code);
         return table_health{code != 0, slots};
     }
@@ -341,7 +341,7 @@ private:
         raw.mode = options.mode;
         raw.seed = options.seed;
         if (options.seeded)
-            raw.flags |= TOLLBAR_TABLE_SEEDED;
+            raw.flags |= TOLLBAR_TABLE_HAS_SEED;
         if (options.small_pages)
             raw.flags |= TOLLBAR_TABLE_SMALL_PAGES;
         if (options.whose == trust::anyone)

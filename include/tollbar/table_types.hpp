@@ -217,12 +217,12 @@ using policy_range = detail::sequence<numbered_policy, detail::next_policy>;
 /// Counters and sizes, and what came of a sweep or a copy: the C structs, whose fields are explained in tollbar.h.
 using table_stats = tollbar_table_stats;
 using sweep_result = tollbar_table_sweep_result;
-using table_copied = tollbar_table_copied;
+using table_copied = tollbar_table_copy_result;
 
 /// What validate and repair saw.
 struct table_health {
     /// Whether there is (or was) anything to repair.
-    bool damaged;
+    bool slots_invalid;
     /// What is in the slots; explained in tollbar.h.
     tollbar_table_health slots;
 };

@@ -155,12 +155,12 @@ ngx_int_t ngx_tollbar_conf_check_burst(ngx_conf_t *cf, const ngx_tollbar_where_t
 
     /* A burst of N is N requests beyond the one that is always allowed. */
     tried.burst = burst + 1;
-    if (tollbar_policy_spec_check(&tried) == 0) {
+    if (tollbar_policy_spec_validate(&tried) == 0) {
         return NGX_OK;
     }
     while (too_many - fits > 1) {
         tried.burst = fits + (too_many - fits) / 2 + 1;
-        if (tollbar_policy_spec_check(&tried) == 0) {
+        if (tollbar_policy_spec_validate(&tried) == 0) {
             fits = tried.burst - 1;
         } else {
             too_many = tried.burst - 1;

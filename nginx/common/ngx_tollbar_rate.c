@@ -50,7 +50,7 @@ const char *ngx_tollbar_rate_parse(ngx_str_t *text, tollbar_policy_spec *policy)
     policy->limit /= a;
     policy->period_ns /= a;
     policy->burst = 1;
-    error = tollbar_policy_spec_check(policy);
+    error = tollbar_policy_spec_validate(policy);
     if (error == TOLLBAR_E_RATE_TOO_HIGH) {
         return too_high();
     }
@@ -68,7 +68,7 @@ static const char *too_high(void)
     tried.burst = 1;
     while (too_many - fits > 1) {
         tried.limit = fits + (too_many - fits) / 2;
-        if (tollbar_policy_spec_check(&tried) == 0) {
+        if (tollbar_policy_spec_validate(&tried) == 0) {
             fits = tried.limit;
         } else {
             too_many = tried.limit;

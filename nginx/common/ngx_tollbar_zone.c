@@ -191,7 +191,7 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
     }
     options.on_full = (uint32_t) zone->on_full;
     options.seed = zone->seed;
-    options.flags = TOLLBAR_TABLE_SEEDED;
+    options.flags = TOLLBAR_TABLE_HAS_SEED;
     options.capacity = largest_capacity(&options, policies, policies_n, room);
     if (options.capacity == 0) {
         /* The zone's policy is now one that has a table for itself. */
@@ -239,7 +239,7 @@ static ngx_uint_t all_policies(ngx_tollbar_zone_t *zone, ngx_tollbar_zone_t *old
 static void copy(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
-    tollbar_table_copied copied = TOLLBAR_TABLE_COPIED_INIT;
+    tollbar_table_copy_result copied = TOLLBAR_TABLE_COPY_RESULT_INIT;
     uint64_t now = 0;
     int32_t error = tollbar_table_now(zone->table, &now);
 
@@ -352,6 +352,6 @@ static void end_view(void *data)
 {
     ngx_tollbar_zone_t *zone = data;
 
-    tollbar_table_free(zone->table);
+    tollbar_table_close(zone->table);
     zone->table = NULL;
 }

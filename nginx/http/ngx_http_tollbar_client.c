@@ -20,7 +20,7 @@ struct ngx_http_tollbar_client_s {
     ngx_connection_t *connection;
     /* The descriptor as it was last. */
     ngx_socket_t fd;
-    tollbar_client *asks;
+    tollbar_lease_client *asks;
     ngx_shm_zone_t *shm_zone;
     sync_t *sync;
     ngx_msec_t eager_until;
@@ -81,7 +81,7 @@ static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
     if (client == NULL) {
         return NGX_ERROR;
     }
-    error = tollbar_client_new(sync->lease, (const char *) sync->url.data, sync->url.len, NULL, &client->asks);
+    error = tollbar_lease_client_new(sync->lease, (const char *) sync->url.data, sync->url.len, NULL, &client->asks);
     if (error != 0) {
         /* The other workers have clients, too; without any, the node is on its own. */
         ngx_tollbar_zone_failed(shm_zone, cycle->log, error);
@@ -97,7 +97,7 @@ static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
     client->timer.log = cycle->log;
     /* A worker that is to end does not wait for it. */
     client->timer.cancelable = 1;
-    (void) tollbar_client_on_change(client->asks, on_change, client);
+    (void) tollbar_lease_client_on_change(client->asks, on_change, client);
     sync->client = client;
     ngx_add_timer(&client->timer, 0);
     return NGX_OK;
@@ -110,8 +110,8 @@ static void end(client_t *client)
         ngx_del_timer(&client->timer);
     }
     forget(client);
-    (void) tollbar_client_on_change(client->asks, NULL, NULL);
-    (void) tollbar_client_close(client->asks, FLUSH);
+    (void) tollbar_lease_client_on_change(client->asks, NULL, NULL);
+    (void) tollbar_lease_client_close(client->asks, FLUSH);
 }
 
 static void on_timer(ngx_event_t *timer)
@@ -129,7 +129,7 @@ static void on_ready(ngx_event_t *event)
 static void tick(client_t *client)
 {
     uint32_t wait = 1;
-    int32_t error = tollbar_client_tick(client->asks, &wait);
+    int32_t error = tollbar_lease_client_tick(client->asks, &wait);
 
     if (error != 0) {
         ngx_tollbar_zone_failed(client->shm_zone, client->log, error);
@@ -151,7 +151,7 @@ static void tick(client_t *client)
 static void watch(client_t *client)
 {
     uint32_t events = 0;
-    ngx_socket_t fd = tollbar_client_fd(client->asks, &events);
+    ngx_socket_t fd = tollbar_lease_client_fd(client->asks, &events);
     ngx_connection_t *c;
 
     if (fd != client->fd) {
@@ -216,7 +216,7 @@ static void on_change(void *data, uint32_t circuit)
     client_t *client = data;
     ngx_atomic_t *logged = &client->sync->node->circuit;
     ngx_atomic_uint_t before = *logged;
-    const char *why = tollbar_client_error(client->asks);
+    const char *why = tollbar_lease_client_error(client->asks);
 
     /* While one takes over from another nobody knows. */
     if (circuit == TOLLBAR_CIRCUIT_UNKNOWN || before == circuit || !ngx_atomic_cmp_set(logged, before, circuit)) {
@@ -224,7 +224,7 @@ static void on_change(void *data, uint32_t circuit)
     }
     if (circuit == TOLLBAR_CIRCUIT_OPEN) {
         ngx_log_error(NGX_LOG_ERR, client->log, 0, "zone \"%V\": the store does not answer%s%s, %s",
-                      &client->shm_zone->shm.name, *why != '\0' ? ": " : "", why, meanwhile[client->sync->options.rescue]);
+                      &client->shm_zone->shm.name, *why != '\0' ? ": " : "", why, meanwhile[client->sync->options.fallback]);
     } else {
         ngx_log_error(NGX_LOG_NOTICE, client->log, 0, "zone \"%V\": the store answers%s", &client->shm_zone->shm.name,
                       before == TOLLBAR_CIRCUIT_OPEN ? " again" : "");

@@ -393,7 +393,7 @@ static void know(charge_t *charge, const tollbar_decision *decision)
 static void count_refusal(ngx_http_request_t *r, const charge_t *charge)
 {
     const terms_t *terms = charge->terms;
-    int32_t error = tollbar_table_count(charge->limit->zone->zone.table, terms->number,
+    int32_t error = tollbar_table_count_verdict(charge->limit->zone->zone.table, terms->number,
                                         terms->cost > terms->capacity ? TOLLBAR_NEVER : TOLLBAR_DENIED);
 
     if (error != 0) {

@@ -141,6 +141,6 @@ static void end_view(void *data)
 {
     sync_t *sync = data;
 
-    tollbar_lease_free(sync->lease);
+    tollbar_lease_close(sync->lease);
     sync->lease = NULL;
 }

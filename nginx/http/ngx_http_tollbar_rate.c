@@ -33,7 +33,7 @@ void ngx_http_tollbar_rate_widen(tollbar_policy_spec *policy)
     wide_t in_decades = ((wide_t) 1 << 60) * policy->limit / policy->period_ns + 1000000;
 
     policy->burst = in_decades > INT64_MAX ? INT64_MAX : (uint64_t) in_decades;
-    while (tollbar_policy_spec_check(policy) != 0 && policy->burst > 1) {
+    while (tollbar_policy_spec_validate(policy) != 0 && policy->burst > 1) {
         policy->burst /= 2;
     }
 }

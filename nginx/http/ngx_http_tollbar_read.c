@@ -31,7 +31,7 @@ static ngx_flag_t begins(const ngx_str_t *argument, const char *word)
 }
 
 /* tollbar_zone KEY zone=NAME:SIZE rate=RATE|policy=POLICY [burst=N] [on_full=WORD]
- *              [sync=URL nodes=N [rescue=WORD] [lease=TIME] [overdraft=N] [name=NAME]] */
+ *              [sync=URL nodes=N [fallback=WORD] [lease=TIME] [overdraft=N] [name=NAME]] */
 char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     static const tollbar_policy_spec none = TOLLBAR_POLICY_SPEC_INIT;
@@ -131,7 +131,7 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
     rc = ngx_http_tollbar_sync_read(cf, argument, &zone->sync);
     if (rc == NGX_DECLINED) {
         return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=, rate=, policy=, burst=, on_full=, or sync=, "
-                                       "nodes=, rescue=, lease=, overdraft=, name=", argument);
+                                       "nodes=, fallback=, lease=, overdraft=, name=", argument);
     }
     return rc == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }

@@ -52,8 +52,8 @@ static const metric_t metrics[] = {
       offsetof(seen_t, stats.reclaimed), TABLE, 0 },
     { "refused", "counter", "New keys that were refused for want of a place.", offsetof(seen_t, stats.refused), TABLE, 0 },
     { "inherited", "counter", "New keys that took over a slot and its debt.", offsetof(seen_t, stats.inherited), TABLE, 0 },
-    { "unremembered", "counter", "New keys that were admitted and not remembered.",
-      offsetof(seen_t, stats.unremembered), TABLE, 0 },
+    { "untracked", "counter", "New keys that were admitted and not remembered.",
+      offsetof(seen_t, stats.untracked), TABLE, 0 },
     { "evicted", "counter", "Keys that were forgotten though they owed.", offsetof(seen_t, stats.evicted), TABLE, 0 },
     { "retries", "counter", "Steps that were taken again because another process came first.",
       offsetof(seen_t, stats.retries), TABLE, 0 },
@@ -69,12 +69,12 @@ static const metric_t metrics[] = {
     { "granted", "counter", "Permits that the store has granted.", offsetof(seen_t, leases.granted), NODE, 0 },
     { "asked", "counter", "Questions that the store was asked.", offsetof(seen_t, leases.asked), NODE, 0 },
     { "overdrawn", "counter", "Permits admitted ahead of the store's answer.", offsetof(seen_t, leases.overdrawn), NODE, 0 },
-    { "rescued", "counter", "Permits admitted at this machine's share while the store did not answer.",
-      offsetof(seen_t, leases.rescued), NODE, 0 },
+    { "fallback_permits", "counter", "Permits admitted at this machine's share while the store did not answer.",
+      offsetof(seen_t, leases.fallback_permits), NODE, 0 },
     { "uncounted", "counter", "Permits admitted uncounted while the store did not answer.",
       offsetof(seen_t, leases.uncounted), NODE, 0 },
-    { "crowded", "counter", "Messages to the one that asks the store that found no room.",
-      offsetof(seen_t, leases.crowded), NODE, 0 },
+    { "queue_full", "counter", "Messages to the one that asks the store that found no room.",
+      offsetof(seen_t, leases.queue_full), NODE, 0 },
     { "opened", "counter", "Times that the store was lost.", offsetof(seen_t, leases.opened), NODE, 0 },
     { "owed", "gauge", "Permits admitted that the store has not been told of yet.", offsetof(seen_t, leases.owed), NODE, 0 },
 };
@@ -360,8 +360,8 @@ static u_char *print_kind(u_char *to, const seen_t *zone)
     const ngx_http_tollbar_sync_t *sync = zone->zone->sync;
 
     if (sync != NULL) {
-        return ngx_sprintf(to, "\"sync\":\"%V\",\"nodes\":%uD,\"rescue\":\"%s\",\"circuit\":\"%s\"", &zone->shared,
-                           sync->options.nodes, ngx_http_tollbar_rescues[sync->options.rescue],
+        return ngx_sprintf(to, "\"sync\":\"%V\",\"nodes\":%uD,\"fallback\":\"%s\",\"circuit\":\"%s\"", &zone->shared,
+                           sync->options.nodes, ngx_http_tollbar_fallbacks[sync->options.fallback],
                            circuits[ngx_min(zone->circuit, 2)]);
     }
     /* Where the rate is a variable, the first is not in use. */

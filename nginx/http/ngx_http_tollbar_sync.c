@@ -8,10 +8,10 @@ typedef ngx_http_tollbar_sync_t sync_t;
 #define REDIS "redis://"
 #define VALKEY "valkey://"
 
-const char *ngx_http_tollbar_rescues[3] = { "share", "deny", "allow" };
+const char *ngx_http_tollbar_fallbacks[3] = { "share", "deny", "allow" };
 
 static ngx_int_t read_number(ngx_conf_t *cf, ngx_str_t *argument, sync_t *sync);
-static ngx_int_t read_rescue(ngx_conf_t *cf, ngx_str_t *argument, sync_t *sync);
+static ngx_int_t read_fallback(ngx_conf_t *cf, ngx_str_t *argument, sync_t *sync);
 static ngx_int_t read_life(ngx_conf_t *cf, ngx_str_t *argument, sync_t *sync);
 static char *check_words(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone);
 static char *check_node(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone, tollbar_lease **trial);
@@ -29,7 +29,7 @@ static ngx_flag_t begins(const ngx_str_t *text, const char *word)
 ngx_int_t ngx_http_tollbar_sync_read(ngx_conf_t *cf, ngx_str_t *argument, sync_t **place)
 {
     static const tollbar_lease_options usual = TOLLBAR_LEASE_OPTIONS_INIT(0);
-    static const char *words[] = { "sync=", "name=", "nodes=", "overdraft=", "rescue=", "lease=" };
+    static const char *words[] = { "sync=", "name=", "nodes=", "overdraft=", "fallback=", "lease=" };
     sync_t *sync = *place;
     ngx_uint_t n = 0;
     ngx_str_t value;
@@ -57,7 +57,7 @@ ngx_int_t ngx_http_tollbar_sync_read(ngx_conf_t *cf, ngx_str_t *argument, sync_t
         sync->name = value;
         return NGX_OK;
     case 4:
-        return read_rescue(cf, argument, sync);
+        return read_fallback(cf, argument, sync);
     case 5:
         return read_life(cf, argument, sync);
     default:
@@ -80,18 +80,18 @@ static ngx_int_t read_number(ngx_conf_t *cf, ngx_str_t *argument, sync_t *sync)
         sync->options.nodes = (uint32_t) number;
     } else {
         sync->options.overdraft = (uint64_t) number;
-        sync->options.flags |= TOLLBAR_LEASE_OVERDRAFT;
+        sync->options.flags |= TOLLBAR_LEASE_HAS_OVERDRAFT;
     }
     return NGX_OK;
 }
 
-static ngx_int_t read_rescue(ngx_conf_t *cf, ngx_str_t *argument, sync_t *sync)
+static ngx_int_t read_fallback(ngx_conf_t *cf, ngx_str_t *argument, sync_t *sync)
 {
     uint32_t n;
 
     for (n = 0; n < 3; n++) {
-        if (ngx_strcmp(argument->data + 7, ngx_http_tollbar_rescues[n]) == 0) {
-            sync->options.rescue = n;
+        if (ngx_strcmp(argument->data + 9, ngx_http_tollbar_fallbacks[n]) == 0) {
+            sync->options.fallback = n;
             return NGX_OK;
         }
     }
@@ -128,7 +128,7 @@ char *ngx_http_tollbar_sync_check(ngx_conf_t *cf, ngx_str_t *name, size_t size, 
     if (error == NGX_CONF_OK) {
         error = check_url(cf, name, zone->sync, trial);
     }
-    tollbar_lease_free(trial);
+    tollbar_lease_close(trial);
     if (error != NGX_CONF_OK || resolve(cf, name, zone->sync) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
@@ -218,12 +218,12 @@ static char *refuse_node(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone, int32_t 
 /* The URL itself is not put into the log: it may hold a password. */
 static char *check_url(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync, tollbar_lease *trial)
 {
-    tollbar_client *client = NULL;
+    tollbar_lease_client *client = NULL;
     size_t column = 0;
-    int32_t error = tollbar_client_new(trial, (const char *) sync->url.data, sync->url.len, &column, &client);
+    int32_t error = tollbar_lease_client_new(trial, (const char *) sync->url.data, sync->url.len, &column, &client);
 
     if (error == 0) {
-        (void) tollbar_client_close(client, 0);
+        (void) tollbar_lease_client_close(client, 0);
         return NGX_CONF_OK;
     }
     if (error == TOLLBAR_E_URL) {
@@ -306,6 +306,6 @@ uint64_t ngx_http_tollbar_sync_most(const zone_t *zone, uint64_t capacity)
             too_many = tried;
         }
     }
-    tollbar_lease_free(trial);
+    tollbar_lease_close(trial);
     return fits;
 }

@@ -6,7 +6,7 @@
  * workers.
  *
  * On a reload a node is kept if it is the same in all that the store and the other machines see: limit, key, name, store, nodes,
- * overdraft, life of a lease, rescue. Otherwise a new one begins; what the old one was granted has been charged.
+ * overdraft, life of a lease, fallback. Otherwise a new one begins; what the old one was granted has been charged.
  */
 
 #ifndef NGX_HTTP_TOLLBAR_SYNC_H
@@ -45,8 +45,8 @@ typedef struct {
 
 typedef struct ngx_http_tollbar_zone_s ngx_http_tollbar_zone_t;
 
-/* The words of `rescue`, in the order of their numbers. */
-extern const char *ngx_http_tollbar_rescues[3];
+/* The words of `fallback`, in the order of their numbers. */
+extern const char *ngx_http_tollbar_fallbacks[3];
 
 /* Reads a parameter of tollbar_zone. NGX_DECLINED: it is none of these. */
 ngx_int_t ngx_http_tollbar_sync_read(ngx_conf_t *cf, ngx_str_t *argument, ngx_http_tollbar_sync_t **sync);

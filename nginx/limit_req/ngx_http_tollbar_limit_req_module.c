@@ -237,7 +237,7 @@ static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec 
     }
     /* The number alone, so that what is said about it is what is said about all rates. */
     policy->limit = (uint64_t) rate;
-    if (tollbar_policy_spec_check(policy) != 0) {
+    if (tollbar_policy_spec_validate(policy) != 0) {
         number.data = argument->data + 5;
         number.len = argument->len - 5;
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid rate \"%V\", %s", argument, ngx_tollbar_rate_parse(&number, policy));

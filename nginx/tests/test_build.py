@@ -171,7 +171,7 @@ def test_the_rewrite_module_is_looked_into_only_in_versions_that_are_known(tmp_p
     tree = built / "tree" / "src"
     if future:
         (tmp_path / "nginx.h").write_text(FUTURE)
-    includes = [tmp_path, places.ROOT / "nginx" / "http", places.ROOT / "nginx" / "shared", places.ROOT / "include", built / "objects",
+    includes = [tmp_path, places.ROOT / "nginx" / "http", places.ROOT / "nginx" / "common", places.ROOT / "include", built / "objects",
                 *(tree / part for part in ("core", "event", "event/modules", "os/unix", "http", "http/modules", "http/v2"))]
     subprocess.run(["cc", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-c", *[f"-I{path}" for path in includes], "-o", tmp_path / "o",
                     places.ROOT / "nginx" / "http" / "ngx_http_tollbar_return.c"], check=True)

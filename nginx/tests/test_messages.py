@@ -97,7 +97,7 @@ RATES = [
     *[(f"rate={rate}", ZERO) for rate in ("0r/s", "1r/0s")],
     ("rate=1r/999999999d", LONG), ("rate=900000000000r/s", "it must be at most {rate}r/s"),
 ]
-PARAMETERS = "zone=, rate=, policy=, burst=, on_full=, or sync=, nodes=, rescue=, lease=, overdraft=, name="
+PARAMETERS = "zone=, rate=, policy=, burst=, on_full=, or sync=, nodes=, fallback=, lease=, overdraft=, name="
 HTTP = [
     *zones_of("tollbar_zone", " rate=1r/s"),
     ("no zone", "{{tollbar_zone $arg_k rate=1r/s burst=2;}}", "", '"tollbar_zone" must have "zone" parameter, such as zone=one:10m'),
@@ -134,13 +134,13 @@ HTTP = [
 
 SYNC = [
     (word, f"{{{{tollbar_zone $arg_k zone=z:1m rate=1r/s burst=9 {word};}}}}", "",
-     f'"{word}" must stand beside "sync", such as sync=redis://127.0.0.1:6379') for word in ("nodes=2", "rescue=deny", "lease=1s", "name=x")
+     f'"{word}" must stand beside "sync", such as sync=redis://127.0.0.1:6379') for word in ("nodes=2", "fallback=deny", "lease=1s", "name=x")
 ] + [
     (word, f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {STORE} {word};}}}}", "", f'invalid value "{word}", {expected}')
     for word, expected in [
         *[(f"nodes={n}", "it must be a whole number from 1 to 65535") for n in ("0", "65536", "two", "")],
         *[(f"lease={n}", "it must be a time from 1ms to 10m") for n in ("0ms", "601s", "long")],
-        ("overdraft=some", "it must be a whole number, 0 or more"), ("rescue=pray", "it must be share, deny or allow")]
+        ("overdraft=some", "it must be a whole number, 0 or more"), ("fallback=pray", "it must be share, deny or allow")]
 ] + [
     ("no nodes", "{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 sync=redis://127.0.0.1;}}", "",
      '"sync" must have "nodes" parameter beside it, such as nodes=4, in zone "z"'),

@@ -31,7 +31,7 @@ def several(machines, zone=ZONE, server=LIMITS, more=LOCAL, nodes=1):
 def spent(nginx):
     """Permits that the node has let through or holds."""
     zone = zone_of(nginx)
-    return zone["granted"] + zone["overdrawn"] + zone["rescued"]
+    return zone["granted"] + zone["overdrawn"] + zone["fallback_permits"]
 
 
 @pytest.mark.parametrize("order", ["z first", "z last"])
@@ -130,7 +130,7 @@ def test_costs(machines):
 
 
 def test_the_status_page(machines):
-    nginx = several(machines, zone=ZONE + " rescue=deny name=a\\\\b", nodes=3)
+    nginx = several(machines, zone=ZONE + " fallback=deny name=a\\\\b", nodes=3)
     paced.paced([nginx.port], ASKED, 1, path="/?k=a&l=")
     zone = {}
 
@@ -142,13 +142,13 @@ def test_the_status_page(machines):
         return zone["circuit"] == "closed" and {**before, "asked": 0} == {**zone, "asked": 0}
 
     wait_until(at_rest, "nothing is on its way from the store")
-    assert (zone["sync"], zone["nodes"], zone["rescue"], zone["circuit"]) == ("a\\b", 3, "deny", "closed")
+    assert (zone["sync"], zone["nodes"], zone["fallback"], zone["circuit"]) == ("a\\b", 3, "deny", "closed")
     assert zone["key"] == "$arg_k" and zone["policy"] == "100/s burst 21" and "slots" not in zone
     assert 0.8 * (1 << 20) / 2 < zone["bytes"] < 1 << 20 and zone["capacity"] >= 1000
     assert zone["granted"] > 0 and zone["asked"] > 0 and zone["denied"] > 0
     numbers = metrics(nginx.get("/metrics").body.decode())
     assert numbers["tollbar_zone_circuit", "z"] == 1
-    for name in ("granted_total", "overdrawn_total", "rescued_total", "uncounted_total", "denied_total", "crowded_total",
+    for name in ("granted_total", "overdrawn_total", "fallback_permits_total", "uncounted_total", "denied_total", "queue_full_total",
                  "opened_total", "owed", "bytes", "capacity"):
         assert numbers[f"tollbar_zone_{name}", "z"] == zone[name.removesuffix("_total")]
     # What one kind of zone has not is not said of it.
@@ -173,7 +173,7 @@ def test_under_valgrind(machines, tmp_path):
     server = (f"location / {{ tollbar zone=z nodelay cost=$arg_b; tollbar zone=local nodelay; {CONTENT} }}"
               f"location /redirect {{ tollbar zone=y nodelay; try_files /none /; }} {PAGES}")
     more = (f"{LOCAL.replace('1r/h', '1000r/s')} tollbar_headers both;"
-            f"tollbar_zone $arg_k$arg_a zone=y:220k policy=\"50/s burst 20\" sync=unix:{store.socket} nodes=2 rescue=deny;")
+            f"tollbar_zone $arg_k$arg_a zone=y:220k policy=\"50/s burst 20\" sync=unix:{store.socket} nodes=2 fallback=deny;")
     nginx = machines.add(wrapper=memory.wrapper(report),
                          **{**machines.parts(ZONE, 2, more=more, main="master_process off;"), "server": server})
     wait_for_circuit(nginx, "closed")

@@ -27,19 +27,19 @@ def wrong_url(column, why):
 # A name, what stands in http, what stands in the location, and what nginx is to say: None where it accepts and says nothing.
 CASES = [
     ("the usual", SHARED, "tollbar zone=z nodelay;", None),
-    ("all parameters", f"{ZONE}{STORE}/3 nodes=2 rescue=deny lease=20ms overdraft=1 name=logins;", "tollbar zone=z nodelay;", None),
+    ("all parameters", f"{ZONE}{STORE}/3 nodes=2 fallback=deny lease=20ms overdraft=1 name=logins;", "tollbar zone=z nodelay;", None),
     ("no overdraft", f"{ZONE}{STORE} nodes=2 overdraft=0;", "", None),
     ("a policy", f'tollbar_zone $arg_k zone=z:1m policy="100/s burst 20" {STORE} nodes=2;', "tollbar zone=z;", None),
     ("no nodes", f"{ZONE}{STORE};", "", '"sync" must have "nodes" parameter beside it, such as nodes=4, in zone "z"'),
     *[(f"{word} alone", f"{ZONE}{word};", "", f'"{word}" must stand beside "sync"')
-      for word in ("nodes=2", "rescue=deny", "lease=1s", "overdraft=3", "name=x")],
+      for word in ("nodes=2", "fallback=deny", "lease=1s", "overdraft=3", "name=x")],
     *[(word, f"{ZONE}{STORE} {word};", "", f'invalid value "{word}", it must be a whole number from 1 to 65535')
       for word in ("nodes=0", "nodes=65536", "nodes=two", "nodes=")],
     *[(word, f"{ZONE}{STORE} nodes=2 {word};", "", f'invalid value "{word}", it must be a time from 1ms to 10m')
       for word in ("lease=0ms", "lease=601s", "lease=long", "lease=")],
     *[(word, f"{ZONE}{STORE} nodes=2 {word};", "", f'invalid value "{word}", it must be a whole number, 0 or more')
       for word in ("overdraft=-1", "overdraft=some")],
-    ("rescue unknown", f"{ZONE}{STORE} nodes=2 rescue=pray;", "", 'invalid value "rescue=pray", it must be share, deny or allow'),
+    ("fallback unknown", f"{ZONE}{STORE} nodes=2 fallback=pray;", "", 'invalid value "fallback=pray", it must be share, deny or allow'),
     # The name in the store
     *[(f"the name '{name}'", f"{ZONE}{STORE} nodes=2 'name={name}';", "", f'invalid "name" "{name}" {NAME}')
       for name in ("", "a b", "a{b}", "n" * 65, "\u00e9")],

@@ -23,7 +23,7 @@ def test_share(machines):
     assert run.reached(0, 2) >= 0.8 * RATE and run.reached(2.5, 5) >= 0.7 * RATE and run.reached(5.5, 7) >= 0.8 * RATE
     for nginx in machines.nginxes:
         zone = zone_of(nginx)
-        assert 80 < zone["rescued"] < 220 and zone["uncounted"] == 0 and zone["opened"] >= 1
+        assert 80 < zone["fallback_permits"] < 220 and zone["uncounted"] == 0 and zone["opened"] >= 1
         wait_for_circuit(nginx, "closed")
         said = wait_until(lambda: circuits(nginx)[-1:] == [("notice", True)] and circuits(nginx), "the log says so, too")
         assert ("error", False) in said
@@ -39,17 +39,17 @@ def test_share_is_a_share(machines):
 
 
 def test_deny(machines):
-    machines.begin(ZONE + " rescue=deny")
+    machines.begin(ZONE + " fallback=deny")
     store = machines.store
     run = paced.paced(ports(machines), ASKED, 6, events=[(1, store.kill), (4, store.start)])
     holds(run, 2)
     assert run.rate(2, 4) == 0 and run.reached(0, 1) >= 0.8 * RATE and run.reached(4.5, 6) >= 0.8 * RATE
-    assert all(zone_of(nginx)["rescued"] == 0 for nginx in machines.nginxes)
+    assert all(zone_of(nginx)["fallback_permits"] == 0 for nginx in machines.nginxes)
     assert machines.nginxes[0].said("does not answer", "what no lease covers is refused")
 
 
 def test_allow(machines):
-    machines.begin(ZONE + " rescue=allow")
+    machines.begin(ZONE + " fallback=allow")
     store = machines.store
     run = paced.paced(ports(machines), ASKED, 5, events=[(1, store.kill), (3, store.start)])
     assert run.lost == 0
@@ -67,18 +67,18 @@ def test_a_flush(machines):
     assert run.reached() >= 0.8 * RATE
 
 
-@pytest.mark.parametrize("rescue", ["share", "deny"])
-def test_a_store_that_does_not_answer_keeps_nobody_waiting(machines, rescue):
+@pytest.mark.parametrize("fallback", ["share", "deny"])
+def test_a_store_that_does_not_answer_keeps_nobody_waiting(machines, fallback):
     """SIGSTOP is the worst: connections are taken, and nothing comes. A request takes well under a millisecond; a call that waited for the
     store would take as long as it is stopped, so a second tells them apart on the busiest machine."""
-    machines.begin(f"{ZONE} rescue={rescue}")
+    machines.begin(f"{ZONE} fallback={fallback}")
     store = machines.store
     run = paced.paced(ports(machines), ASKED, 6, events=[(1, store.pause), (4, store.resume)])
     holds(run, 2)
     assert run.slowest() < 1
     assert sorted(run.took)[len(run.took) // 2] < 0.05
     assert run.reached(5, 6) >= 0.7 * RATE
-    assert run.rate(2, 4) == 0 if rescue == "deny" else run.reached(1.5, 4) >= 0.7 * RATE
+    assert run.rate(2, 4) == 0 if fallback == "deny" else run.reached(1.5, 4) >= 0.7 * RATE
 
 
 def test_a_store_that_was_never_there(machines):

@@ -116,7 +116,7 @@ def test_a_reload_under_load_keeps_the_node(machines):
     assert not set(old) & set(first.workers()) and not set(older) & set(first.workers())
 
 
-@pytest.mark.parametrize("changed", ["rate=200r/s burst=40", ZONE + " overdraft=0", ZONE + " rescue=deny", ZONE + " name=other"])
+@pytest.mark.parametrize("changed", ["rate=200r/s burst=40", ZONE + " overdraft=0", ZONE + " fallback=deny", ZONE + " name=other"])
 def test_a_reload_with_another_limit_begins_a_new_node(machines, changed):
     [nginx] = machines.begin(ZONE, count=1, nodes=2)
     paced.paced([nginx.port], ASKED, 1)

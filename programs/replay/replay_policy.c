@@ -20,7 +20,7 @@ static void explain(const char *text, const tollbar_policy_error *error)
 
     /* Either the text is none of the grammar, and something else was expected; or it is, and
      * `expected` says why it is refused. */
-    if (error->code <= TOLLBAR_E_SYNTAX && error->code >= TOLLBAR_E_DUPLICATE)
+    if (error->code <= TOLLBAR_E_SYNTAX && error->code >= TOLLBAR_E_DUPLICATE_OPTION)
         replay_complain(0, "policy, column %llu: %s: expected %s", (unsigned long long)error->column, what,
                         expected);
     else
@@ -47,7 +47,7 @@ bool replay_policy_open(replay_policy *policy, const char *text)
     memset(policy, 0, sizeof *policy);
     code = tollbar_policy_spec_parse(text, strlen(text), &spec, &error);
     if (code == 0) {
-        code = tollbar_policy_spec_check(&spec);
+        code = tollbar_policy_spec_validate(&spec);
         error.column = 1;
         error.expected = NULL;
     }

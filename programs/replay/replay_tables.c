@@ -59,7 +59,7 @@ static tollbar_table_options options_of(const replay_room *room, uint64_t keys, 
     /* Where keys meet in a full table, and so who is refused, is the same in each replay of a log. In a
      * file, which others may write to as well, nobody is to know it. */
     if (room->path == NULL)
-        options.flags |= TOLLBAR_TABLE_SEEDED;
+        options.flags |= TOLLBAR_TABLE_HAS_SEED;
     return options;
 }
 
@@ -170,7 +170,7 @@ uint64_t replay_tables_homeless(const replay_tables *tables)
 
         tollbar_table_get_stats(tables->tables[i], &stats);
         /* One of these, as `on_full` says. */
-        homeless += stats.refused + stats.inherited + stats.unremembered + stats.evicted;
+        homeless += stats.refused + stats.inherited + stats.untracked + stats.evicted;
     }
     /* A file's counters are as old as the file. */
     return homeless - tables->homeless_before;
@@ -191,7 +191,7 @@ void replay_tables_close(replay_tables *tables)
     size_t i;
 
     for (i = 0; i < tables->count; i++)
-        tollbar_table_free(tables->tables[i]);
+        tollbar_table_close(tables->tables[i]);
     free(tables->tables);
     memset(tables, 0, sizeof *tables);
 }

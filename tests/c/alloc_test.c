@@ -133,7 +133,7 @@ static void c5_no_decision_allocates_or_sleeps(void **state) {
             tollbar_cell_take_up_to_at(&cell, policy, SEC, 9, &number);
             tollbar_cell_check_many_at(&cell, 1, policy, SEC, 9, results);
             tollbar_cell_reset(&cell);
-            tollbar_policy_spec_check(&spec);
+            tollbar_policy_spec_validate(&spec);
             tollbar_policy_spec_print(&spec, line, sizeof line, NULL);
             tollbar_policy_spec_parse("wrong", 5, &spec, NULL);
         }
@@ -236,7 +236,7 @@ static void c5_no_decision_of_a_table_allocates(void **state) {
         assert_int_equal(seen.allocations, 0);
         assert_int_equal(seen.frees, 0);
         assert_int_equal(seen.sleeps, 0);
-        tollbar_table_free(table);
+        tollbar_table_close(table);
     }
 }
 
@@ -259,7 +259,7 @@ static void without_memory_a_policy_is_put_to_work_on_the_stack(void **state) {
     assert_int_equal(result, TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, SEC, 1, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, SEC, 1, NULL), TOLLBAR_DENIED);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 /* A process allocates for the first 4,096 policies that it meets, and for none after. */
@@ -280,7 +280,7 @@ static void policies_that_never_come_back_take_memory_to_a_bound(void **state) {
     }
     /* The table's first policy was one of them. */
     assert_int_equal(allocations, 4095);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 /* The ways of making a table. */
@@ -293,7 +293,7 @@ static int32_t by_new(const struct asked *asked, tollbar_table **out) {
 }
 
 static int32_t by_shared(const struct asked *asked, tollbar_table **out) {
-    return tollbar_table_shared(&asked->options, asked->policies, asked->count, out);
+    return tollbar_table_new_shared(&asked->options, asked->policies, asked->count, out);
 }
 
 static void *memory;
@@ -357,7 +357,7 @@ static void without_memory_there_is_no_table(void **state) {
                 if (code == 0) {
                     unsigned made = seen.allocations, back = seen.frees;
                     on(0);
-                    tollbar_table_free(table);
+                    tollbar_table_close(table);
                     off();
                     assert_int_equal(made, back + seen.frees);
                 }

@@ -24,8 +24,8 @@ static void c4_policy_arguments(void **state) {
     assert_int_equal(length, 7);
     assert_string_equal(line, "untouched");
 
-    NULL_IS(tollbar_policy_spec_check(NULL));
-    ODD_IS(tollbar_policy_spec_check(ODD(tollbar_policy_spec)));
+    NULL_IS(tollbar_policy_spec_validate(NULL));
+    ODD_IS(tollbar_policy_spec_validate(ODD(tollbar_policy_spec)));
     NULL_IS(tollbar_policy_spec_last_time(NULL, &last));
     NULL_IS(tollbar_policy_spec_last_time(&spec, NULL));
     ODD_IS(tollbar_policy_spec_last_time(ODD(tollbar_policy_spec), &last));

@@ -55,8 +55,8 @@ int main(void) {
         if (before == 0 || here + SECOND < before || after + SECOND < here)
             return fail("clocks", TOLLBAR_E_INTERNAL);
     }
-    tollbar_lease_free(lease);
-    tollbar_table_free(table);
+    tollbar_lease_close(lease);
+    tollbar_table_close(table);
     puts("both agree");
     return 0;
 }

@@ -201,15 +201,15 @@ static void c6_an_older_decision_gets_no_reason(void **state) {
 static void reasons_have_names(void **state) {
     uint32_t i, j;
     (void)state;
-    assert_string_equal(tollbar_reason_name(TOLLBAR_REASON_ADMITTED), "admitted");
-    assert_string_equal(tollbar_reason_name(TOLLBAR_REASON_TABLE_FULL), "table full");
+    assert_string_equal(tollbar_strreason(TOLLBAR_REASON_ADMITTED), "admitted");
+    assert_string_equal(tollbar_strreason(TOLLBAR_REASON_TABLE_FULL), "table full");
     for (i = 0; i <= TOLLBAR_REASON_STORE_DOWN; i++) {
-        assert_string_not_equal(tollbar_reason_name(i), "unknown reason");
+        assert_string_not_equal(tollbar_strreason(i), "unknown reason");
         for (j = 0; j < i; j++)
-            assert_string_not_equal(tollbar_reason_name(i), tollbar_reason_name(j));
+            assert_string_not_equal(tollbar_strreason(i), tollbar_strreason(j));
     }
-    assert_string_equal(tollbar_reason_name(i), "unknown reason");
-    assert_string_equal(tollbar_reason_name(UINT32_MAX), "unknown reason");
+    assert_string_equal(tollbar_strreason(i), "unknown reason");
+    assert_string_equal(tollbar_strreason(UINT32_MAX), "unknown reason");
 }
 
 static void c6_a_newer_decision_gets_a_zero_tail(void **state) {

@@ -174,7 +174,7 @@ static void c3_a_table_ends_at_the_last_time(void **state) {
                 for (n = key; n < key + 3000; n++)
                     tollbar_table_check_at(table, 0, &n, sizeof n, last, 1, NULL);
             }
-            tollbar_table_free(table);
+            tollbar_table_close(table);
         }
 }
 

@@ -34,7 +34,7 @@ int32_t other_unit(void) {
     tollbar_prefix prefix = TOLLBAR_PREFIX_INIT;
     table.on_full = TOLLBAR_ON_FULL_INHERIT;
     table.missing_key = TOLLBAR_MISSING_REPORT;
-    table.flags = TOLLBAR_TABLE_SEEDED | TOLLBAR_TABLE_SMALL_PAGES;
+    table.flags = TOLLBAR_TABLE_HAS_SEED | TOLLBAR_TABLE_SMALL_PAGES;
     if (table.capacity != 1000 || request.cost != 1 || stats.struct_size != sizeof stats ||
         entry.struct_size != sizeof entry || swept.struct_size != sizeof swept ||
         health.struct_size != sizeof health || prefix.length != 0)
@@ -45,7 +45,7 @@ int32_t other_unit(void) {
     spec.flags = TOLLBAR_POLICY_BORROW | TOLLBAR_POLICY_COUNT_REJECTED;
     options.clock = TOLLBAR_CLOCK_MONOTONIC;
     return error.code + (state.reset_after_ns == TOLLBAR_NO_TIME) + (options.clock == TOLLBAR_CLOCK_COARSE) +
-           tollbar_policy_spec_check(&spec);
+           tollbar_policy_spec_validate(&spec);
 }
 
 #else

@@ -5,7 +5,7 @@
 #include "tollbar_redis.h"
 #endif
 
-#if TOLLBAR_VERSION < 1 || TOLLBAR_RESCUE_ALLOW != 2 || TOLLBAR_CIRCUIT_OPEN != 2 || TOLLBAR_EVENT_WRITE != 2
+#if TOLLBAR_VERSION < 1 || TOLLBAR_FALLBACK_ALLOW != 2 || TOLLBAR_CIRCUIT_OPEN != 2 || TOLLBAR_EVENT_WRITE != 2
 #error "macros of the header cannot be used by the preprocessor"
 #endif
 
@@ -26,8 +26,8 @@ int32_t other_unit(void) {
     tollbar_lease *lease = NULL;
     spec.limit = spec.burst = 100;
     spec.period_ns = 1000000000;
-    options.flags = TOLLBAR_LEASE_INEXACT | TOLLBAR_LEASE_OVERDRAFT;
-    options.rescue = TOLLBAR_RESCUE_DENY;
+    options.flags = TOLLBAR_LEASE_INEXACT | TOLLBAR_LEASE_HAS_OVERDRAFT;
+    options.fallback = TOLLBAR_FALLBACK_DENY;
     if (stats.struct_size != sizeof stats || options.struct_size != sizeof options || options.capacity == 0)
         return 1;
     return tollbar_lease_new("limit", 5, &spec, &options, &lease);
@@ -41,7 +41,7 @@ int main(void) {
     if (other_unit() != TOLLBAR_E_LEASE_NODES || tollbar_redis_version() != TOLLBAR_VERSION || tollbar_redis_abi_1 != 1)
         return 1;
 #endif
-    return tollbar_client_close(NULL, 0) != TOLLBAR_ALLOWED || tollbar_client_circuit(NULL) != TOLLBAR_CIRCUIT_UNKNOWN;
+    return tollbar_lease_client_close(NULL, 0) != TOLLBAR_ALLOWED || tollbar_lease_client_circuit(NULL) != TOLLBAR_CIRCUIT_UNKNOWN;
 }
 
 #endif

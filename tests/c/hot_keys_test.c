@@ -50,7 +50,7 @@ static void a_thread_takes_permits_in_advance(void **state) {
     assert_in_range(taken, 9900, 10000);
     assert_int_equal(left(table), 0);
     tollbar_hot_keys_free(hot);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 static void it_has_the_tables_clock(void **state) {
@@ -62,7 +62,7 @@ static void it_has_the_tables_clock(void **state) {
         taken++;
     assert_in_range(taken, 990, 1001);
     tollbar_hot_keys_free(hot);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 static void arguments(void **state) {
@@ -82,7 +82,7 @@ static void arguments(void **state) {
     assert_int_equal(tollbar_hot_keys_check(hot, 0, NULL, 0, 1), TOLLBAR_DENIED);
     tollbar_hot_keys_free(hot);
     tollbar_hot_keys_free(NULL);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 static void a_child_has_no_credit(void **state) {
@@ -94,7 +94,7 @@ static void a_child_has_no_credit(void **state) {
     pid_t child;
     (void)state;
     ask(&asked, 1000, "1000/day burst 100000", NULL);
-    assert_int_equal(tollbar_table_shared(&asked.options, asked.policies, 1, &table), 0);
+    assert_int_equal(tollbar_table_new_shared(&asked.options, asked.policies, 1, &table), 0);
     hot = hot_of(table);
     /* Until a request has been paid of credit, of which there is plenty then. */
     do {
@@ -109,7 +109,7 @@ static void a_child_has_no_credit(void **state) {
         const uint64_t now = left(table);
         const int is_charged = tollbar_hot_keys_check_at(hot, 0, KEY, HOUR, 1) == TOLLBAR_ALLOWED && left(table) == now - 1;
         tollbar_hot_keys_free(hot);
-        tollbar_table_free(table);
+        tollbar_table_close(table);
         _exit(is_charged ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -119,7 +119,7 @@ static void a_child_has_no_credit(void **state) {
     assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, HOUR, 1), TOLLBAR_ALLOWED);
     assert_int_equal(left(table), before);
     tollbar_hot_keys_free(hot);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 struct asker {
@@ -155,7 +155,7 @@ static void threads_get_what_there_is(void **state) {
     /* All of them asked until they were refused, so nobody has any credit left; a tick's worth of permits is burnt. */
     assert_in_range(taken, 299900, 300000);
     assert_int_equal(left(table), 0);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 int main(void) {

@@ -30,15 +30,15 @@ tollbar_lease *lease_by(maker *make, const char *text, uint32_t nodes) {
     return lease;
 }
 
-tollbar_client *client_of(const tollbar_lease *lease) {
-    tollbar_client *client = NULL;
-    assert_int_equal(tollbar_client_new(lease, redis.url, strlen(redis.url), NULL, &client), 0);
+tollbar_lease_client *client_of(const tollbar_lease *lease) {
+    tollbar_lease_client *client = NULL;
+    assert_int_equal(tollbar_lease_client_new(lease, redis.url, strlen(redis.url), NULL, &client), 0);
     return client;
 }
 
-void end(tollbar_lease *lease, tollbar_client *client, uint32_t timeout, int32_t code) {
-    assert_int_equal(tollbar_client_close(client, timeout), code);
-    tollbar_lease_free(lease);
+void end(tollbar_lease *lease, tollbar_lease_client *client, uint32_t timeout, int32_t code) {
+    assert_int_equal(tollbar_lease_client_close(client, timeout), code);
+    tollbar_lease_close(lease);
 }
 
 tollbar_lease_stats told_by(const tollbar_lease *lease) {
@@ -52,44 +52,44 @@ uint64_t take(const tollbar_lease *lease, const char *key) {
     return tollbar_lease_check(lease, key, strlen(key), 1, NULL) == TOLLBAR_ALLOWED;
 }
 
-void turn(tollbar_client *const *clients, size_t count) {
+void turn(tollbar_lease_client *const *clients, size_t count) {
     struct pollfd watched[4];
     uint32_t wait = 1000, due;
     size_t i;
     for (i = 0; i < count; i++) {
         uint32_t events = 0;
-        if (tollbar_client_tick(clients[i], &due) != 0)
+        if (tollbar_lease_client_tick(clients[i], &due) != 0)
             abort();
         wait = due < wait ? due : wait;
-        watched[i].fd = tollbar_client_fd(clients[i], &events);
+        watched[i].fd = tollbar_lease_client_fd(clients[i], &events);
         watched[i].events = (short)((events & TOLLBAR_EVENT_READ ? POLLIN : 0) | (events & TOLLBAR_EVENT_WRITE ? POLLOUT : 0));
         watched[i].revents = 0;
     }
     poll(watched, (nfds_t)count, (int)wait);
 }
 
-void turn_for(tollbar_client *client, uint64_t time) {
+void turn_for(tollbar_lease_client *client, uint64_t time) {
     const uint64_t end = monotonic() + time;
     while (monotonic() < end)
         turn(&client, 1);
 }
 
-void settle(tollbar_client *client) {
+void settle(tollbar_lease_client *client) {
     const uint64_t start = monotonic();
     uint32_t due = 0;
     do {
         turn(&client, 1);
-        if (tollbar_client_tick(client, &due) != 0 || monotonic() - start > 30 * SEC)
+        if (tollbar_lease_client_tick(client, &due) != 0 || monotonic() - start > 30 * SEC)
             abort();
     } while (due <= 1);
     /* What is owed is written down at the beginning of a tick. */
-    if (tollbar_client_tick(client, &due) != 0)
+    if (tollbar_lease_client_tick(client, &due) != 0)
         abort();
 }
 
-void connect_to_store(tollbar_client *client) {
+void connect_to_store(tollbar_lease_client *client) {
     const uint64_t start = monotonic();
-    while (tollbar_client_circuit(client) != TOLLBAR_CIRCUIT_CLOSED) {
+    while (tollbar_lease_client_circuit(client) != TOLLBAR_CIRCUIT_CLOSED) {
         turn(&client, 1);
         assert_in_range(monotonic() - start, 0, 30 * SEC);
     }
@@ -104,7 +104,7 @@ int64_t charged(const char *key) {
 
 int64_t had(const tollbar_lease *lease) {
     const tollbar_lease_stats stats = told_by(lease);
-    return (int64_t)(stats.granted + stats.overdrawn + stats.rescued - stats.owed);
+    return (int64_t)(stats.granted + stats.overdrawn + stats.fallback_permits - stats.owed);
 }
 
 void connections_become(int count) {

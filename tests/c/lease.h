@@ -15,13 +15,13 @@ int without_redis(void **state);
 /* What most tests want to know is exact if a permit takes a second: 1/s, and 600 of them to begin with. */
 #define SLOW "60/min burst 600"
 
-/* tollbar_lease_new or tollbar_lease_shared. */
+/* tollbar_lease_new or tollbar_lease_new_shared. */
 typedef int32_t maker(const char *, size_t, const tollbar_policy_spec *, const tollbar_lease_options *, tollbar_lease **);
 
 /* This machine's part of the limit called "limit", its client, and their end with what closing is to return. */
 tollbar_lease *lease_by(maker *make, const char *text, uint32_t nodes);
-tollbar_client *client_of(const tollbar_lease *lease);
-void end(tollbar_lease *lease, tollbar_client *client, uint32_t timeout, int32_t code);
+tollbar_lease_client *client_of(const tollbar_lease *lease);
+void end(tollbar_lease *lease, tollbar_lease_client *client, uint32_t timeout, int32_t code);
 
 tollbar_lease_stats told_by(const tollbar_lease *lease);
 
@@ -29,13 +29,13 @@ tollbar_lease_stats told_by(const tollbar_lease *lease);
 uint64_t take(const tollbar_lease *lease, const char *key);
 
 /* One round of an event loop, as a program would have it that has other descriptors, too. Four clients at most. */
-void turn(tollbar_client *const *clients, size_t count);
-void turn_for(tollbar_client *client, uint64_t time);
+void turn(tollbar_lease_client *const *clients, size_t count);
+void turn_for(tollbar_lease_client *client, uint64_t time);
 /* Turns until nothing is on its way: only then a client wants to be called less often. */
-void settle(tollbar_client *client);
+void settle(tollbar_lease_client *client);
 
 /* Turns until the store answers, and for its first second, in which a store that knows nothing gives nothing. */
-void connect_to_store(tollbar_client *client);
+void connect_to_store(tollbar_lease_client *client);
 
 /* What the store has charged a key, in microseconds ahead of time: it only grows while the bucket is not full. */
 int64_t charged(const char *key);

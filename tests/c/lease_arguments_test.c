@@ -19,7 +19,7 @@ static int32_t in_memory(const char *name, size_t length, const tollbar_policy_s
     return tollbar_lease_init_in(aligned(), sizeof memory - 64, name, length, spec, options, out);
 }
 
-static maker *const makers[] = {tollbar_lease_new, tollbar_lease_shared, in_memory};
+static maker *const makers[] = {tollbar_lease_new, tollbar_lease_new_shared, in_memory};
 
 static tollbar_lease *lease_of(const char *text) {
     const tollbar_policy_spec spec = spec_of(text);
@@ -45,7 +45,7 @@ static void c4_pointers_of_making_one(void **state) {
         ODD_IS(make("limit", 5, ODD(tollbar_policy_spec), &options, &out));
         ODD_IS(make("limit", 5, &spec, ODD(tollbar_lease_options), &out));
         ODD_IS(make("limit", 5, &spec, &options, ODD(tollbar_lease *)));
-        assert_int_equal(make("limit", TOO_LONG, &spec, &options, &out), TOLLBAR_E_BUFFER);
+        assert_int_equal(make("limit", TOO_LONG, &spec, &options, &out), TOLLBAR_E_BUFFER_TOO_SMALL);
     }
     NULL_IS(tollbar_lease_bytes(NULL, &options, &bytes));
     NULL_IS(tollbar_lease_bytes(&spec, NULL, &bytes));
@@ -57,8 +57,8 @@ static void c4_pointers_of_making_one(void **state) {
 
     NULL_IS(tollbar_lease_init_in(NULL, sizeof memory, "limit", 5, &spec, &options, &out));
     ODD_IS(tollbar_lease_init_in(aligned() + 8, sizeof memory - 128, "limit", 5, &spec, &options, &out));
-    assert_int_equal(tollbar_lease_init_in(aligned(), 4096, "limit", 5, &spec, &options, &out), TOLLBAR_E_BUFFER);
-    assert_int_equal(tollbar_lease_init_in(aligned(), 0, "limit", 5, &spec, &options, &out), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_lease_init_in(aligned(), 4096, "limit", 5, &spec, &options, &out), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_lease_init_in(aligned(), 0, "limit", 5, &spec, &options, &out), TOLLBAR_E_BUFFER_TOO_SMALL);
     NULL_IS(tollbar_lease_attach(NULL, sizeof memory, &out));
     NULL_IS(tollbar_lease_attach(aligned(), sizeof memory - 64, NULL));
     ODD_IS(tollbar_lease_attach(aligned() + 8, sizeof memory - 128, &out));
@@ -68,7 +68,7 @@ static void c4_pointers_of_making_one(void **state) {
     assert_ptr_equal(out, room.words);
     for (i = 0; i < sizeof memory; i++)
         assert_int_equal(memory[i], 0);
-    tollbar_lease_free(NULL);
+    tollbar_lease_close(NULL);
 }
 
 /* One node that cannot be: every way of making it says so, and says why. */
@@ -145,15 +145,15 @@ static void c4_choices_of_making_one(void **state) {
     REFUSED(life_ns, 10 * MIN + 1, TOLLBAR_E_LEASE_LIFE);
     REFUSED(life_ns, UINT64_MAX, TOLLBAR_E_LEASE_LIFE);
     REFUSED(life_ns, SEC, TOLLBAR_E_LEASE_BURST);
-    REFUSED(rescue, TOLLBAR_RESCUE_ALLOW + 1, TOLLBAR_E_CHOICE);
-    REFUSED(rescue, UINT32_MAX, TOLLBAR_E_CHOICE);
+    REFUSED(fallback, TOLLBAR_FALLBACK_ALLOW + 1, TOLLBAR_E_OUT_OF_RANGE);
+    REFUSED(fallback, UINT32_MAX, TOLLBAR_E_OUT_OF_RANGE);
     REFUSED(flags, 4, TOLLBAR_E_RESERVED);
     REFUSED(flags, UINT32_C(1) << 31, TOLLBAR_E_RESERVED);
     /* An overdraft that would not be used. */
     REFUSED(overdraft, 1, TOLLBAR_E_RESERVED);
 #undef REFUSED
     options = usual;
-    options.flags = TOLLBAR_LEASE_OVERDRAFT;
+    options.flags = TOLLBAR_LEASE_HAS_OVERDRAFT;
     options.overdraft = UINT64_MAX;
     refused_with("limit", &good, &options, TOLLBAR_E_LEASE_BURST);
     options.overdraft = 100;
@@ -172,7 +172,7 @@ static void c6_options_may_grow(void **state) {
     (void)state;
     newer.options.struct_size = sizeof newer;
     assert_int_equal(tollbar_lease_new("limit", 5, &spec, &newer.options, &lease), 0);
-    tollbar_lease_free(lease);
+    tollbar_lease_close(lease);
     lease = NULL;
     newer.tail = 1;
     assert_int_equal(tollbar_lease_new("limit", 5, &spec, &newer.options, &lease), TOLLBAR_E_RESERVED);
@@ -202,9 +202,9 @@ static void c4_arguments_of_decisions(void **state) {
     NULL_IS(tollbar_lease_check(lease, NULL, 1, 1, &decision));
     NULL_IS(tollbar_lease_check_at(lease, NULL, SIZE_MAX, now, 1, NULL));
     NULL_IS(tollbar_lease_peek(lease, NULL, 1, 1, &decision));
-    assert_int_equal(tollbar_lease_check(lease, "k", TOO_LONG, 1, &decision), TOLLBAR_E_BUFFER);
-    assert_int_equal(tollbar_lease_check_at(lease, "k", SIZE_MAX, now, 1, NULL), TOLLBAR_E_BUFFER);
-    assert_int_equal(tollbar_lease_peek(lease, "k", TOO_LONG, 1, &decision), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_lease_check(lease, "k", TOO_LONG, 1, &decision), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_lease_check_at(lease, "k", SIZE_MAX, now, 1, NULL), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_lease_peek(lease, "k", TOO_LONG, 1, &decision), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(tollbar_lease_now(NULL), 0);
     assert_int_equal(tollbar_lease_now(ODD(tollbar_lease)), 0);
 
@@ -218,51 +218,51 @@ static void c4_arguments_of_decisions(void **state) {
     assert_true(decision.remaining == 0 && decision.retry_after_ns == 0 && absurd.remaining == 0);
     /* Nothing was taken, counted or said. */
     assert_int_equal(tollbar_lease_get_stats(lease, &stats), 0);
-    assert_true(stats.rescued == 0 && stats.denied == 0 && stats.crowded == 0);
-    tollbar_lease_free(lease);
+    assert_true(stats.fallback_permits == 0 && stats.denied == 0 && stats.queue_full == 0);
+    tollbar_lease_close(lease);
 }
 
 static void c4_arguments_of_clients(void **state) {
     tollbar_lease *lease = lease_of("1000/s burst 200");
-    tollbar_client *out = (tollbar_client *)(void *)room.words, *client = NULL;
+    tollbar_lease_client *out = (tollbar_lease_client *)(void *)room.words, *client = NULL;
     uint32_t wait = 7, events = 7;
     (void)state;
-    NULL_IS(tollbar_client_new(NULL, NOWHERE, strlen(NOWHERE), NULL, &out));
-    NULL_IS(tollbar_client_new(lease, NULL, 5, NULL, &out));
-    NULL_IS(tollbar_client_new(lease, NOWHERE, strlen(NOWHERE), NULL, NULL));
-    ODD_IS(tollbar_client_new(ODD(tollbar_lease), NOWHERE, strlen(NOWHERE), NULL, &out));
-    ODD_IS(tollbar_client_new(lease, NOWHERE, strlen(NOWHERE), NULL, ODD(tollbar_client *)));
-    ODD_IS(tollbar_client_new(lease, "nonsense", 8, ODD(size_t), &out));
-    assert_int_equal(tollbar_client_new(lease, NOWHERE, TOO_LONG, NULL, &out), TOLLBAR_E_BUFFER);
+    NULL_IS(tollbar_lease_client_new(NULL, NOWHERE, strlen(NOWHERE), NULL, &out));
+    NULL_IS(tollbar_lease_client_new(lease, NULL, 5, NULL, &out));
+    NULL_IS(tollbar_lease_client_new(lease, NOWHERE, strlen(NOWHERE), NULL, NULL));
+    ODD_IS(tollbar_lease_client_new(ODD(tollbar_lease), NOWHERE, strlen(NOWHERE), NULL, &out));
+    ODD_IS(tollbar_lease_client_new(lease, NOWHERE, strlen(NOWHERE), NULL, ODD(tollbar_lease_client *)));
+    ODD_IS(tollbar_lease_client_new(lease, "nonsense", 8, ODD(size_t), &out));
+    assert_int_equal(tollbar_lease_client_new(lease, NOWHERE, TOO_LONG, NULL, &out), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_ptr_equal(out, room.words);
 
-    NULL_IS(tollbar_client_on_change(NULL, NULL, NULL));
-    NULL_IS(tollbar_client_run(NULL));
-    NULL_IS(tollbar_client_stop(NULL));
-    NULL_IS(tollbar_client_tick(NULL, &wait));
-    ODD_IS(tollbar_client_on_change(ODD(tollbar_client), NULL, NULL));
-    ODD_IS(tollbar_client_run(ODD(tollbar_client)));
-    ODD_IS(tollbar_client_stop(ODD(tollbar_client)));
-    ODD_IS(tollbar_client_tick(ODD(tollbar_client), &wait));
-    ODD_IS(tollbar_client_close(ODD(tollbar_client), 0));
-    assert_int_equal(tollbar_client_fd(NULL, &events), -1);
-    assert_int_equal(tollbar_client_fd(ODD(tollbar_client), &events), -1);
-    assert_int_equal(tollbar_client_circuit(NULL), TOLLBAR_CIRCUIT_UNKNOWN);
-    assert_int_equal(tollbar_client_circuit(ODD(tollbar_client)), TOLLBAR_CIRCUIT_UNKNOWN);
-    assert_string_equal(tollbar_client_error(NULL), "");
-    assert_string_equal(tollbar_client_error(ODD(tollbar_client)), "");
-    assert_int_equal(tollbar_client_close(NULL, 1000), 0);
+    NULL_IS(tollbar_lease_client_on_change(NULL, NULL, NULL));
+    NULL_IS(tollbar_lease_client_run(NULL));
+    NULL_IS(tollbar_lease_client_stop(NULL));
+    NULL_IS(tollbar_lease_client_tick(NULL, &wait));
+    ODD_IS(tollbar_lease_client_on_change(ODD(tollbar_lease_client), NULL, NULL));
+    ODD_IS(tollbar_lease_client_run(ODD(tollbar_lease_client)));
+    ODD_IS(tollbar_lease_client_stop(ODD(tollbar_lease_client)));
+    ODD_IS(tollbar_lease_client_tick(ODD(tollbar_lease_client), &wait));
+    ODD_IS(tollbar_lease_client_close(ODD(tollbar_lease_client), 0));
+    assert_int_equal(tollbar_lease_client_fd(NULL, &events), -1);
+    assert_int_equal(tollbar_lease_client_fd(ODD(tollbar_lease_client), &events), -1);
+    assert_int_equal(tollbar_lease_client_circuit(NULL), TOLLBAR_CIRCUIT_UNKNOWN);
+    assert_int_equal(tollbar_lease_client_circuit(ODD(tollbar_lease_client)), TOLLBAR_CIRCUIT_UNKNOWN);
+    assert_string_equal(tollbar_lease_client_error(NULL), "");
+    assert_string_equal(tollbar_lease_client_error(ODD(tollbar_lease_client)), "");
+    assert_int_equal(tollbar_lease_client_close(NULL, 1000), 0);
     assert_true(wait == 7 && events == 7);
 
-    assert_int_equal(tollbar_client_new(lease, NOWHERE, strlen(NOWHERE), NULL, &client), 0);
-    ODD_IS(tollbar_client_tick(client, ODD(uint32_t)));
-    assert_int_equal(tollbar_client_fd(client, ODD(uint32_t)), -1);
+    assert_int_equal(tollbar_lease_client_new(lease, NOWHERE, strlen(NOWHERE), NULL, &client), 0);
+    ODD_IS(tollbar_lease_client_tick(client, ODD(uint32_t)));
+    assert_int_equal(tollbar_lease_client_fd(client, ODD(uint32_t)), -1);
     /* What is not wanted may be NULL. */
-    assert_int_equal(tollbar_client_tick(client, NULL), 0);
-    assert_int_equal(tollbar_client_fd(client, NULL), -1);
-    assert_int_equal(tollbar_client_on_change(client, NULL, NULL), 0);
-    assert_int_equal(tollbar_client_close(client, 0), 0);
-    tollbar_lease_free(lease);
+    assert_int_equal(tollbar_lease_client_tick(client, NULL), 0);
+    assert_int_equal(tollbar_lease_client_fd(client, NULL), -1);
+    assert_int_equal(tollbar_lease_client_on_change(client, NULL, NULL), 0);
+    assert_int_equal(tollbar_lease_client_close(client, 0), 0);
+    tollbar_lease_close(lease);
 }
 
 static void urls_that_cannot_be_read_say_where(void **state) {
@@ -286,27 +286,27 @@ static void urls_that_cannot_be_read_say_where(void **state) {
     size_t i;
     (void)state;
     for (i = 0; i < COUNT(urls); i++) {
-        tollbar_client *client = NULL;
+        tollbar_lease_client *client = NULL;
         size_t column = 0;
-        const int32_t code = tollbar_client_new(lease, urls[i].url, strlen(urls[i].url), &column, &client);
+        const int32_t code = tollbar_lease_client_new(lease, urls[i].url, strlen(urls[i].url), &column, &client);
         if (code != urls[i].code || (code == 0) != (client != NULL))
             fail_msg("\"%s\": %s", urls[i].url, tollbar_errname(code));
         assert_true(code == 0 ? column == 0 : column >= 1 && column <= strlen(urls[i].url) + 1);
         if (code == 0)
-            assert_int_equal(tollbar_client_close(client, 0), 0);
+            assert_int_equal(tollbar_lease_client_close(client, 0), 0);
         else
-            assert_int_equal(tollbar_client_new(lease, urls[i].url, strlen(urls[i].url), NULL, &client), code);
+            assert_int_equal(tollbar_lease_client_new(lease, urls[i].url, strlen(urls[i].url), NULL, &client), code);
     }
-    tollbar_lease_free(lease);
+    tollbar_lease_close(lease);
 }
 
 static void c7_numbers_of_choices_are_as_promised(void **state) {
     (void)state;
-    assert_int_equal(TOLLBAR_RESCUE_SHARE, 0);
-    assert_int_equal(TOLLBAR_RESCUE_DENY, 1);
-    assert_int_equal(TOLLBAR_RESCUE_ALLOW, 2);
+    assert_int_equal(TOLLBAR_FALLBACK_SHARE, 0);
+    assert_int_equal(TOLLBAR_FALLBACK_DENY, 1);
+    assert_int_equal(TOLLBAR_FALLBACK_ALLOW, 2);
     assert_int_equal(TOLLBAR_LEASE_INEXACT, 1);
-    assert_int_equal(TOLLBAR_LEASE_OVERDRAFT, 2);
+    assert_int_equal(TOLLBAR_LEASE_HAS_OVERDRAFT, 2);
     assert_int_equal(TOLLBAR_CIRCUIT_UNKNOWN, 0);
     assert_int_equal(TOLLBAR_CIRCUIT_CLOSED, 1);
     assert_int_equal(TOLLBAR_CIRCUIT_OPEN, 2);

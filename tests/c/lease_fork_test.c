@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 /* Takes of one key, and whether the store has charged exactly what this node has had. For a child, so without assertions. */
-static int goes_on(tollbar_lease *lease, tollbar_client *client, const char *key) {
+static int goes_on(tollbar_lease *lease, tollbar_lease_client *client, const char *key) {
     const uint64_t start = monotonic();
     int64_t before, taken;
     int i;
     /* The first call after a fork lets go of what is the parent's. */
     turn(&client, 1);
-    while (told_by(lease).circuit != TOLLBAR_CIRCUIT_CLOSED || tollbar_client_fd(client, NULL) < 0) {
+    while (told_by(lease).circuit != TOLLBAR_CIRCUIT_CLOSED || tollbar_lease_client_fd(client, NULL) < 0) {
         turn(&client, 1);
         if (monotonic() - start > 30 * SEC)
             return 1;
@@ -34,7 +34,7 @@ static int goes_on(tollbar_lease *lease, tollbar_client *client, const char *key
 /* The child's copy of the client makes a connection of its own, and both go on. */
 static void c5_a_client_on_both_sides_of_a_fork(void **state) {
     tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
-    tollbar_client *client = client_of(lease);
+    tollbar_lease_client *client = client_of(lease);
     int status = 0;
     pid_t child;
     (void)state;
@@ -46,8 +46,8 @@ static void c5_a_client_on_both_sides_of_a_fork(void **state) {
         int wrong = goes_on(lease, client, "child");
         /* Its own beside the parent's. */
         wrong |= redis_clients(&redis) != 2;
-        wrong |= tollbar_client_close(client, 10000) != 0;
-        tollbar_lease_free(lease);
+        wrong |= tollbar_lease_client_close(client, 10000) != 0;
+        tollbar_lease_close(lease);
         _exit(wrong);
     }
     assert_int_equal(goes_on(lease, client, "parent"), 0);
@@ -70,18 +70,18 @@ struct board {
 };
 
 static void be_a_worker(tollbar_lease *lease, struct board *board, int number) {
-    tollbar_client *client = client_of(lease);
+    tollbar_lease_client *client = client_of(lease);
     const pid_t parent = getppid();
     while (getppid() == parent) {
         turn(&client, 1);
         __atomic_fetch_add(&board->admitted, take(lease, ""), __ATOMIC_SEQ_CST);
-        __atomic_store_n(&board->fd[number], tollbar_client_fd(client, NULL) + 1, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&board->fd[number], tollbar_lease_client_fd(client, NULL) + 1, __ATOMIC_SEQ_CST);
     }
     _exit(0);
 }
 
 static void c5_of_a_shared_nodes_workers_one_asks_and_another_takes_over(void **state) {
-    tollbar_lease *lease = lease_by(tollbar_lease_shared, "2000/s burst 400", 1);
+    tollbar_lease *lease = lease_by(tollbar_lease_new_shared, "2000/s burst 400", 1);
     struct board *board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     const uint64_t start = monotonic();
     pid_t workers[WORKERS];
@@ -126,7 +126,7 @@ static void c5_of_a_shared_nodes_workers_one_asks_and_another_takes_over(void **
             waitpid(workers[i], NULL, 0);
     assert_true(board->admitted > 0);
     assert_in_range(board->admitted, 0, 400 + (monotonic() - start) / (SEC / 2000) + 1);
-    tollbar_lease_free(lease);
+    tollbar_lease_close(lease);
     munmap(board, sizeof *board);
 }
 

@@ -9,7 +9,7 @@
 
 static void two_nodes_share_a_limit(void **state) {
     tollbar_lease *leases[2];
-    tollbar_client *clients[2];
+    tollbar_lease_client *clients[2];
     uint64_t got[2] = {0, 0}, start, spent;
     int i;
     (void)state;
@@ -48,7 +48,7 @@ static void two_nodes_share_a_limit(void **state) {
 
 static void the_store_has_charged_what_was_granted(void **state) {
     tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
-    tollbar_client *client = client_of(lease);
+    tollbar_lease_client *client = client_of(lease);
     int64_t before, taken;
     int i;
     (void)state;
@@ -91,7 +91,7 @@ static uint64_t until(const struct changes *changes, uint32_t circuit) {
 }
 
 static void *drive(void *client) {
-    if (tollbar_client_run(client) != 0)
+    if (tollbar_lease_client_run(client) != 0)
         abort();
     return NULL;
 }
@@ -99,19 +99,19 @@ static void *drive(void *client) {
 /* Twice: after the first time everything is as it was. */
 static void a_thread_tells_when_the_store_goes_and_comes(void **state) {
     tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
-    tollbar_client *client = client_of(lease);
+    tollbar_lease_client *client = client_of(lease);
     struct changes changes = {TOLLBAR_CIRCUIT_UNKNOWN, 0};
     pthread_t thread;
     int round;
     (void)state;
-    assert_int_equal(tollbar_client_on_change(client, note, &changes), 0);
+    assert_int_equal(tollbar_lease_client_on_change(client, note, &changes), 0);
     assert_int_equal(pthread_create(&thread, NULL, drive, client), 0);
     until(&changes, TOLLBAR_CIRCUIT_CLOSED);
     for (round = 0; round < 2; round++) {
         uint64_t gone, back;
         redis_kill(&redis);
         gone = until(&changes, TOLLBAR_CIRCUIT_OPEN);
-        assert_int_equal(tollbar_client_circuit(client), TOLLBAR_CIRCUIT_OPEN);
+        assert_int_equal(tollbar_lease_client_circuit(client), TOLLBAR_CIRCUIT_OPEN);
         /* The node goes on by itself. */
         assert_int_equal(tollbar_lease_check(lease, &round, sizeof round, 1, NULL), TOLLBAR_ALLOWED);
         usleep(100000);
@@ -122,14 +122,14 @@ static void a_thread_tells_when_the_store_goes_and_comes(void **state) {
         assert_in_range(back, 0, 3 * SEC);
     }
     assert_true(changes.calls >= 5 && told_by(lease).opened >= 2);
-    assert_int_equal(tollbar_client_stop(client), 0);
+    assert_int_equal(tollbar_lease_client_stop(client), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     end(lease, client, 10000, 0);
 }
 
 static void closing_tells_what_is_owed(void **state) {
     tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
-    tollbar_client *client = client_of(lease);
+    tollbar_lease_client *client = client_of(lease);
     uint64_t start;
     int64_t ahead;
     (void)state;
@@ -138,41 +138,41 @@ static void closing_tells_what_is_owed(void **state) {
     assert_int_equal(tollbar_lease_check(lease, "k", 1, 5, NULL), TOLLBAR_ALLOWED);
     /* Nobody has heard of it yet. */
     assert_string_equal(redis_ask(&redis, "GET tollbar:{limit}:k:k"), "$-1");
-    assert_int_equal(tollbar_client_close(client, 10000), 0);
+    assert_int_equal(tollbar_lease_client_close(client, 10000), 0);
     assert_int_equal(told_by(lease).owed, 0);
     ahead = charged("k");
     ahead -= redis_number(&redis, "EVAL \"local t=redis.call('TIME') return t[1]*1000000+t[2]\" 0");
     assert_in_range(ahead + (int64_t)((monotonic() - start) / US) + 1, 5000000, 60000000);
     assert_in_range(ahead, 0, 5000000);
-    tollbar_lease_free(lease);
+    tollbar_lease_close(lease);
 }
 
 static void and_says_so_if_it_cannot(void **state) {
     tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
-    tollbar_client *client = client_of(lease);
+    tollbar_lease_client *client = client_of(lease);
     uint64_t start;
     (void)state;
     connect_to_store(client);
     assert_int_equal(tollbar_lease_check(lease, "k", 1, 5, NULL), TOLLBAR_ALLOWED);
     redis_kill(&redis);
     start = monotonic();
-    end(lease, client, 100, TOLLBAR_E_UNTOLD);
+    end(lease, client, 100, TOLLBAR_E_UNREPORTED);
     assert_in_range(monotonic() - start, 100 * MS, 10 * SEC);
 }
 
 static void a_refusal_is_said_in_the_stores_words(void **state) {
     tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
-    tollbar_client *client;
+    tollbar_lease_client *client;
     char url[160];
     uint64_t start = monotonic();
     (void)state;
     snprintf(url, sizeof url, "%s?user=nobody&password=wrong", redis.url);
-    assert_int_equal(tollbar_client_new(lease, url, strlen(url), NULL, &client), 0);
-    while (strstr(tollbar_client_error(client), "WRONGPASS") == NULL) {
+    assert_int_equal(tollbar_lease_client_new(lease, url, strlen(url), NULL, &client), 0);
+    while (strstr(tollbar_lease_client_error(client), "WRONGPASS") == NULL) {
         turn(&client, 1);
         assert_in_range(monotonic() - start, 0, 30 * SEC);
     }
-    assert_int_not_equal(tollbar_client_circuit(client), TOLLBAR_CIRCUIT_CLOSED);
+    assert_int_not_equal(tollbar_lease_client_circuit(client), TOLLBAR_CIRCUIT_CLOSED);
     end(lease, client, 0, 0);
 }
 

@@ -24,13 +24,13 @@ static tollbar_lease *lease_of(const char *text) {
     return lease_with(text, &options);
 }
 
-static tollbar_client *client_at(const tollbar_lease *lease, const char *url) {
-    tollbar_client *client = NULL;
-    assert_int_equal(tollbar_client_new(lease, url, strlen(url), NULL, &client), 0);
+static tollbar_lease_client *client_at(const tollbar_lease *lease, const char *url) {
+    tollbar_lease_client *client = NULL;
+    assert_int_equal(tollbar_lease_client_new(lease, url, strlen(url), NULL, &client), 0);
     return client;
 }
 
-static tollbar_client *client_of(const tollbar_lease *lease) {
+static tollbar_lease_client *client_of(const tollbar_lease *lease) {
     return client_at(lease, NOWHERE);
 }
 
@@ -73,9 +73,9 @@ static void without_a_client_a_node_lives_on_its_share(void **state) {
     assert_int_equal(admitted, 6 + 249);
     stats = told_by(lease);
     assert_int_equal(stats.circuit, TOLLBAR_CIRCUIT_UNKNOWN);
-    assert_int_equal(stats.rescued, 6 + 1 + 6 + 6 + admitted);
+    assert_int_equal(stats.fallback_permits, 6 + 1 + 6 + 6 + admitted);
     assert_true(stats.granted == 0 && stats.asked == 0 && stats.overdrawn == 0 && stats.uncounted == 0 && stats.opened == 0);
-    tollbar_lease_free(lease);
+    tollbar_lease_close(lease);
 }
 
 /* What a node has admitted is to be told. If nobody takes it in there is room for so much of it, and then none is admitted. */
@@ -89,26 +89,26 @@ static void what_cannot_be_told_is_not_admitted(void **state) {
         admitted += take(lease, "k", start + i * 4 * MS, 1);
     stats = told_by(lease);
     assert_in_range(admitted, 500, 1024);
-    assert_int_equal(stats.rescued, admitted);
+    assert_int_equal(stats.fallback_permits, admitted);
     assert_int_equal(stats.denied, 10000 - admitted);
-    assert_true(stats.crowded >= stats.denied);
-    tollbar_lease_free(lease);
+    assert_true(stats.queue_full >= stats.denied);
+    tollbar_lease_close(lease);
 }
 
-static void the_other_rescues(void **state) {
+static void the_other_fallbacks(void **state) {
     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
     tollbar_lease *lease;
     (void)state;
-    options.rescue = TOLLBAR_RESCUE_DENY;
+    options.fallback = TOLLBAR_FALLBACK_DENY;
     lease = lease_with("1000/s burst 200", &options);
     assert_int_equal(take(lease, "k", tollbar_lease_now(lease), 50), 0);
     assert_int_equal(told_by(lease).denied, 50);
-    tollbar_lease_free(lease);
-    options.rescue = TOLLBAR_RESCUE_ALLOW;
+    tollbar_lease_close(lease);
+    options.fallback = TOLLBAR_FALLBACK_ALLOW;
     lease = lease_with("1000/s burst 200", &options);
     assert_int_equal(take(lease, "k", tollbar_lease_now(lease), 5000), 5000);
     assert_int_equal(told_by(lease).uncounted, 5000);
-    tollbar_lease_free(lease);
+    tollbar_lease_close(lease);
 }
 
 static void an_overdraft_of_ones_own(void **state) {
@@ -116,18 +116,18 @@ static void an_overdraft_of_ones_own(void **state) {
     tollbar_lease *lease;
     uint64_t now;
     (void)state;
-    options.flags = TOLLBAR_LEASE_OVERDRAFT;
+    options.flags = TOLLBAR_LEASE_HAS_OVERDRAFT;
     options.overdraft = 12;
     lease = lease_with("1000/s burst 200", &options);
     assert_int_equal(take(lease, "k", tollbar_lease_now(lease), 50), 12);
-    tollbar_lease_free(lease);
+    tollbar_lease_close(lease);
     /* Without one a node begins with nothing. */
     options.overdraft = 0;
     lease = lease_with("1000/s burst 200", &options);
     now = tollbar_lease_now(lease);
     assert_int_equal(take(lease, "k", now, 50), 0);
     assert_int_equal(take(lease, "k", now + 4 * MS, 50), 1);
-    tollbar_lease_free(lease);
+    tollbar_lease_close(lease);
 }
 
 static void costs_and_looks(void **state) {
@@ -151,7 +151,7 @@ static void costs_and_looks(void **state) {
     assert_int_equal(tollbar_lease_check(lease, longest, sizeof longest, 6, NULL), TOLLBAR_ALLOWED);
     longest[299] = 'y';
     assert_int_equal(tollbar_lease_check(lease, longest, sizeof longest, 6, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(told_by(lease).rescued, 16);
+    assert_int_equal(told_by(lease).fallback_permits, 16);
     {
         /* As a limiter has it, as far as two readings can agree on a machine that is busy. */
         tollbar_limiter *limiter = limiter_with("1/s", TOLLBAR_CLOCK_TSC, 0);
@@ -160,7 +160,7 @@ static void costs_and_looks(void **state) {
         assert_in_range(tollbar_lease_now(lease), now - SEC, now + SEC);
         tollbar_limiter_free(limiter);
     }
-    tollbar_lease_free(lease);
+    tollbar_lease_close(lease);
 }
 
 static void a_node_in_the_callers_memory(void **state) {
@@ -176,7 +176,7 @@ static void a_node_in_the_callers_memory(void **state) {
     assert_int_equal(posix_memalign(&room, 64, (size_t)bytes + 64), 0);
     memory = room;
     memset(memory, 0xa5, (size_t)bytes + 64);
-    assert_int_equal(tollbar_lease_init_in(memory, (size_t)bytes - 1, "limit", 5, &spec, &options, &none), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_lease_init_in(memory, (size_t)bytes - 1, "limit", 5, &spec, &options, &none), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(tollbar_lease_attach(memory, (size_t)bytes, &none), TOLLBAR_E_NOT_A_LEASE);
     assert_int_equal(tollbar_lease_init_in(memory, (size_t)bytes, "limit", 5, &spec, &options, &made), 0);
     assert_int_equal(tollbar_lease_attach(memory, (size_t)bytes - 1, &none), TOLLBAR_E_NOT_A_LEASE);
@@ -186,11 +186,11 @@ static void a_node_in_the_callers_memory(void **state) {
     now = tollbar_lease_now(made);
     assert_int_equal(take(made, "k", now, 4), 4);
     assert_int_equal(take(view, "k", now, 4), 2);
-    assert_int_equal(told_by(made).rescued, 6);
+    assert_int_equal(told_by(made).fallback_permits, 6);
     /* A view goes, the node stays. */
-    tollbar_lease_free(made);
+    tollbar_lease_close(made);
     assert_int_equal(take(view, "k", now + 4 * MS, 4), 1);
-    tollbar_lease_free(view);
+    tollbar_lease_close(view);
     /* It keeps to what is its own. */
     assert_int_equal(memory[bytes], 0xa5);
     memory[0] ^= 1;
@@ -206,60 +206,60 @@ static void c5_a_shared_node_is_one_for_parent_and_child(void **state) {
     int status = 0;
     pid_t child;
     (void)state;
-    assert_int_equal(tollbar_lease_shared("limit", 5, &spec, &options, &lease), 0);
+    assert_int_equal(tollbar_lease_new_shared("limit", 5, &spec, &options, &lease), 0);
     now = tollbar_lease_now(lease);
     assert_int_equal(take(lease, "k", now, 2), 2);
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         int wrong = tollbar_lease_check_at(lease, "k", 1, now, 3, NULL) != TOLLBAR_ALLOWED;
-        tollbar_lease_free(lease);
+        tollbar_lease_close(lease);
         _exit(wrong);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     assert_int_equal(take(lease, "k", now, 5), 1);
-    tollbar_lease_free(lease);
+    tollbar_lease_close(lease);
 }
 
 static void a_client_whose_store_is_not_there(void **state) {
     tollbar_lease *lease = lease_of("1000/s burst 200");
-    tollbar_client *client = client_of(lease);
+    tollbar_lease_client *client = client_of(lease);
     uint32_t wait = 0, events = 0;
     uint64_t start;
     (void)state;
-    assert_int_equal(tollbar_client_circuit(client), TOLLBAR_CIRCUIT_UNKNOWN);
-    assert_int_equal(tollbar_client_fd(client, &events), -1);
+    assert_int_equal(tollbar_lease_client_circuit(client), TOLLBAR_CIRCUIT_UNKNOWN);
+    assert_int_equal(tollbar_lease_client_fd(client, &events), -1);
     assert_int_equal(events, 0);
-    assert_int_equal(tollbar_client_tick(client, &wait), 0);
+    assert_int_equal(tollbar_lease_client_tick(client, &wait), 0);
     assert_in_range(wait, 1, 100);
-    assert_int_not_equal(tollbar_client_circuit(client), TOLLBAR_CIRCUIT_CLOSED);
-    assert_string_equal(tollbar_client_error(client), "the server cannot be reached");
+    assert_int_not_equal(tollbar_lease_client_circuit(client), TOLLBAR_CIRCUIT_CLOSED);
+    assert_string_equal(tollbar_lease_client_error(client), "the server cannot be reached");
     assert_int_equal(tollbar_lease_check(lease, "k", 1, 2, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_client_tick(client, NULL), 0);
+    assert_int_equal(tollbar_lease_client_tick(client, NULL), 0);
     assert_int_equal(told_by(lease).owed, 2);
     /* It waits as long as it is told to, and then says so. The upper bound is for a machine that is busy. */
     start = monotonic();
-    assert_int_equal(tollbar_client_close(client, 50), TOLLBAR_E_UNTOLD);
+    assert_int_equal(tollbar_lease_client_close(client, 50), TOLLBAR_E_UNREPORTED);
     assert_in_range(monotonic() - start, 50 * MS, 10 * SEC);
-    tollbar_lease_free(lease);
+    tollbar_lease_close(lease);
 }
 
 /* Who owes nothing has nothing to wait for. */
 static void closing_with_nothing_to_tell(void **state) {
     tollbar_lease *lease = lease_of("1000/s burst 200");
-    tollbar_client *first = client_of(lease), *second = client_of(lease);
+    tollbar_lease_client *first = client_of(lease), *second = client_of(lease);
     const uint64_t start = monotonic();
     (void)state;
-    assert_int_equal(tollbar_client_close(client_of(lease), 60000), 0);
-    assert_int_equal(tollbar_client_tick(first, NULL), 0);
+    assert_int_equal(tollbar_lease_client_close(client_of(lease), 60000), 0);
+    assert_int_equal(tollbar_lease_client_tick(first, NULL), 0);
     /* The second does not lead: what there is to tell is the first's. */
     assert_int_equal(tollbar_lease_check(lease, "k", 1, 2, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_client_tick(second, NULL), 0);
-    assert_int_equal(tollbar_client_close(second, 60000), 0);
-    assert_int_equal(tollbar_client_close(first, 0), TOLLBAR_E_UNTOLD);
+    assert_int_equal(tollbar_lease_client_tick(second, NULL), 0);
+    assert_int_equal(tollbar_lease_client_close(second, 60000), 0);
+    assert_int_equal(tollbar_lease_client_close(first, 0), TOLLBAR_E_UNREPORTED);
     assert_in_range(monotonic() - start, 0, 30 * SEC);
-    tollbar_lease_free(lease);
+    tollbar_lease_close(lease);
 }
 
 static void note(void *argument, uint32_t circuit) {
@@ -268,50 +268,50 @@ static void note(void *argument, uint32_t circuit) {
 
 static void *drive(void *client) {
     static int32_t result;
-    result = tollbar_client_run(client);
+    result = tollbar_lease_client_run(client);
     return &result;
 }
 
 static void while_a_thread_drives_it(void **state) {
     tollbar_lease *lease = lease_of("1000/s burst 200");
     /* Nobody listens there, and that a connection is refused is a change that the thread tells. */
-    tollbar_client *client = client_at(lease, "redis://127.0.0.1:1");
+    tollbar_lease_client *client = client_at(lease, "redis://127.0.0.1:1");
     uint32_t events = 7, wait = 7, told = TOLLBAR_CIRCUIT_UNKNOWN;
     pthread_t thread;
     void *result = NULL;
     (void)state;
     /* A stop that comes first is not lost. */
-    assert_int_equal(tollbar_client_stop(client), 0);
-    assert_int_equal(tollbar_client_run(client), 0);
-    assert_int_equal(tollbar_client_on_change(client, note, &told), 0);
+    assert_int_equal(tollbar_lease_client_stop(client), 0);
+    assert_int_equal(tollbar_lease_client_run(client), 0);
+    assert_int_equal(tollbar_lease_client_on_change(client, note, &told), 0);
     assert_int_equal(pthread_create(&thread, NULL, drive, client), 0);
     while (__atomic_load_n(&told, __ATOMIC_SEQ_CST) == TOLLBAR_CIRCUIT_UNKNOWN)
         usleep(1000);
     assert_int_equal(told, TOLLBAR_CIRCUIT_OPEN);
-    assert_int_equal(tollbar_client_tick(client, &wait), TOLLBAR_E_RUNNING);
-    assert_int_equal(tollbar_client_run(client), TOLLBAR_E_RUNNING);
-    assert_int_equal(tollbar_client_on_change(client, NULL, NULL), TOLLBAR_E_RUNNING);
-    assert_int_equal(tollbar_client_close(client, 10), TOLLBAR_E_RUNNING);
-    assert_int_equal(tollbar_client_fd(client, &events), -1);
-    assert_string_equal(tollbar_client_error(client), "");
-    assert_int_equal(tollbar_client_circuit(client), TOLLBAR_CIRCUIT_OPEN);
+    assert_int_equal(tollbar_lease_client_tick(client, &wait), TOLLBAR_E_RUNNING);
+    assert_int_equal(tollbar_lease_client_run(client), TOLLBAR_E_RUNNING);
+    assert_int_equal(tollbar_lease_client_on_change(client, NULL, NULL), TOLLBAR_E_RUNNING);
+    assert_int_equal(tollbar_lease_client_close(client, 10), TOLLBAR_E_RUNNING);
+    assert_int_equal(tollbar_lease_client_fd(client, &events), -1);
+    assert_string_equal(tollbar_lease_client_error(client), "");
+    assert_int_equal(tollbar_lease_client_circuit(client), TOLLBAR_CIRCUIT_OPEN);
     assert_true(wait == 7 && events == 7);
-    assert_int_equal(tollbar_client_stop(client), 0);
+    assert_int_equal(tollbar_lease_client_stop(client), 0);
     assert_int_equal(pthread_join(thread, &result), 0);
     assert_int_equal(*(const int32_t *)result, 0);
     /* It is free again, for a tick as for another thread. */
-    assert_int_equal(tollbar_client_tick(client, &wait), 0);
-    assert_int_equal(tollbar_client_stop(client), 0);
-    assert_int_equal(tollbar_client_run(client), 0);
-    assert_int_equal(tollbar_client_close(client, 0), 0);
-    tollbar_lease_free(lease);
+    assert_int_equal(tollbar_lease_client_tick(client, &wait), 0);
+    assert_int_equal(tollbar_lease_client_stop(client), 0);
+    assert_int_equal(tollbar_lease_client_run(client), 0);
+    assert_int_equal(tollbar_lease_client_close(client, 0), 0);
+    tollbar_lease_close(lease);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_client_a_node_lives_on_its_share),
         cmocka_unit_test(what_cannot_be_told_is_not_admitted),
-        cmocka_unit_test(the_other_rescues),
+        cmocka_unit_test(the_other_fallbacks),
         cmocka_unit_test(an_overdraft_of_ones_own),
         cmocka_unit_test(costs_and_looks),
         cmocka_unit_test(a_node_in_the_callers_memory),

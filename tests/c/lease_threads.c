@@ -16,7 +16,7 @@ enum { THREADS = 4, BURST = 400, RATE = 2000 };
 
 static struct redis redis;
 static tollbar_lease *lease;
-static tollbar_client *client;
+static tollbar_lease_client *client;
 static int over;
 static uint32_t told;
 
@@ -49,7 +49,7 @@ static int becomes(uint32_t circuit) {
 
 static void *drive(void *argument) {
     (void)argument;
-    if (tollbar_client_run(client) != 0)
+    if (tollbar_lease_client_run(client) != 0)
         abort();
     return NULL;
 }
@@ -66,7 +66,7 @@ static void *ask(void *counted) {
             ++*admitted;
         if (tollbar_lease_check(lease, &key, sizeof key, 1, &decision) < 0 ||
             tollbar_lease_peek(lease, &key, sizeof key, 2, &decision) < 0 || tollbar_lease_get_stats(lease, &stats) != 0 ||
-            tollbar_client_circuit(client) > TOLLBAR_CIRCUIT_OPEN)
+            tollbar_lease_client_circuit(client) > TOLLBAR_CIRCUIT_OPEN)
             abort();
         if (i % 8 == 0)
             rest();
@@ -91,8 +91,8 @@ int main(void) {
     redis_start(&redis);
     if (tollbar_policy_spec_parse("2000/s burst 400", 16, &spec, NULL) != 0 ||
         tollbar_lease_new("threads", 7, &spec, &options, &lease) != 0 ||
-        tollbar_client_new(lease, redis.url, strlen(redis.url), NULL, &client) != 0 ||
-        tollbar_client_on_change(client, note, &told) != 0)
+        tollbar_lease_client_new(lease, redis.url, strlen(redis.url), NULL, &client) != 0 ||
+        tollbar_lease_client_on_change(client, note, &told) != 0)
         abort();
     start = monotonic();
     if (pthread_create(&driver, NULL, drive, NULL) != 0)
@@ -115,12 +115,12 @@ int main(void) {
         sum += admitted[i][0];
     }
     spent = monotonic() - start;
-    expect("stop", tollbar_client_stop(client) == 0 && pthread_join(driver, NULL) == 0);
+    expect("stop", tollbar_lease_client_stop(client) == 0 && pthread_join(driver, NULL) == 0);
     printf("# %lu admitted in %lu ms\n", (unsigned long)sum, (unsigned long)(spent / 1000000));
     expect("never more than the burst and the rate's", sum > 0 && sum <= BURST + spent / (SEC / RATE) + 1);
     expect("it was asked, and lost", tollbar_lease_get_stats(lease, &stats) == 0 && stats.asked > 1 && stats.opened > 0);
-    expect("close", tollbar_client_close(client, 60000) == 0);
-    tollbar_lease_free(lease);
+    expect("close", tollbar_lease_client_close(client, 60000) == 0);
+    tollbar_lease_close(lease);
     redis_end(&redis);
     printf("1..%d\n", number);
     return failed;

@@ -304,7 +304,7 @@ static void limiters_live_in_the_callers_memory(void **state) {
         tollbar_limiter *limiter = NULL;
         uint64_t passed = 0;
         assert_int_equal(tollbar_policy_spec_parse(every_algorithm[i], strlen(every_algorithm[i]), &spec, NULL), 0);
-        assert_int_equal(tollbar_limiter_init_in(place, size - 1, &spec, NULL, &limiter), TOLLBAR_E_BUFFER);
+        assert_int_equal(tollbar_limiter_init_in(place, size - 1, &spec, NULL, &limiter), TOLLBAR_E_BUFFER_TOO_SMALL);
         assert_int_equal(tollbar_limiter_init_in(place + 1, size, &spec, NULL, &limiter), TOLLBAR_E_MISALIGNED);
         assert_int_equal(tollbar_limiter_init_in(NULL, size, &spec, NULL, &limiter), TOLLBAR_E_NULL);
         assert_int_equal(tollbar_limiter_init_in(place, size, NULL, NULL, &limiter), TOLLBAR_E_NULL);

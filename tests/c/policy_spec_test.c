@@ -25,7 +25,7 @@ static tollbar_policy_spec of_algorithm(uint32_t algorithm) {
 static void assert_refused(const tollbar_policy_spec *spec, int32_t want) {
     tollbar_limiter *limiter = NULL;
     uint64_t last = 7;
-    int32_t code = tollbar_policy_spec_check(spec);
+    int32_t code = tollbar_policy_spec_validate(spec);
     if (code != want)
         fail_msg("%s, not %s", tollbar_errname(code), tollbar_errname(want));
     assert_int_equal(tollbar_limiter_new(spec, NULL, &limiter), want);
@@ -36,7 +36,7 @@ static void assert_refused(const tollbar_policy_spec *spec, int32_t want) {
 
 static void assert_taken(const tollbar_policy_spec *spec) {
     tollbar_limiter *limiter = NULL;
-    assert_int_equal(tollbar_policy_spec_check(spec), 0);
+    assert_int_equal(tollbar_policy_spec_validate(spec), 0);
     assert_int_equal(tollbar_limiter_new(spec, NULL, &limiter), 0);
     tollbar_limiter_free(limiter);
 }
@@ -50,7 +50,7 @@ static void each_reason_has_its_code(void **state) {
     assert_refused(&spec, TOLLBAR_E_BURST_ZERO);
     spec = plain(10, SEC, 5);
     spec.init = 6;
-    spec.flags = TOLLBAR_POLICY_INIT;
+    spec.flags = TOLLBAR_POLICY_HAS_INIT;
     assert_refused(&spec, TOLLBAR_E_INIT_ABOVE_BURST);
     spec = of_algorithm(TOLLBAR_ALGORITHM_SLIDING_WINDOW);
     spec.segments = 0;
@@ -75,7 +75,7 @@ static void each_reason_has_its_code(void **state) {
     spec.limit = spec.burst = (1u << 24) + 1;
     assert_refused(&spec, TOLLBAR_E_LOG_TOO_LARGE);
     spec.limit = spec.burst = 1u << 24;
-    assert_int_equal(tollbar_policy_spec_check(&spec), 0);
+    assert_int_equal(tollbar_policy_spec_validate(&spec), 0);
 }
 
 static void what_no_word_can_hold_is_refused(void **state) {
@@ -123,7 +123,7 @@ static void options_of_other_algorithms_are_refused(void **state) {
             spec.flags = TOLLBAR_POLICY_BORROW;
             assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
             spec = of_algorithm(algorithm);
-            spec.flags = TOLLBAR_POLICY_INIT;
+            spec.flags = TOLLBAR_POLICY_HAS_INIT;
             spec.init = 3;
             assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
         }
@@ -164,7 +164,7 @@ static void a_limit_of_0_denies_all(void **state) {
         tollbar_limiter *limiter = NULL;
         uint64_t taken = 7;
         spec.limit = spec.burst = 0;
-        assert_int_equal(tollbar_policy_spec_check(&spec), 0);
+        assert_int_equal(tollbar_policy_spec_validate(&spec), 0);
         assert_int_equal(tollbar_limiter_new(&spec, NULL, &limiter), 0);
         assert_int_equal(tollbar_limiter_check(limiter, 1, NULL), TOLLBAR_DENIED);
         assert_int_equal(tollbar_limiter_check_at(limiter, HOUR, 1, &decision), TOLLBAR_DENIED);
@@ -189,26 +189,26 @@ static void choices_out_of_range_are_refused(void **state) {
     for (i = 0; i < COUNT(beyond); i++) {
         spec = plain(10, SEC, 10);
         spec.algorithm = beyond[i];
-        assert_refused(&spec, TOLLBAR_E_CHOICE);
+        assert_refused(&spec, TOLLBAR_E_OUT_OF_RANGE);
         spec = of_algorithm(TOLLBAR_ALGORITHM_SLIDING_WINDOW);
         spec.mode = beyond[i];
-        assert_refused(&spec, TOLLBAR_E_CHOICE);
+        assert_refused(&spec, TOLLBAR_E_OUT_OF_RANGE);
         spec.mode = 3;
-        assert_refused(&spec, TOLLBAR_E_CHOICE);
+        assert_refused(&spec, TOLLBAR_E_OUT_OF_RANGE);
         spec.mode = 0;
         spec.anchor = beyond[i];
-        assert_refused(&spec, TOLLBAR_E_CHOICE);
+        assert_refused(&spec, TOLLBAR_E_OUT_OF_RANGE);
         spec.anchor = 2;
-        assert_refused(&spec, TOLLBAR_E_CHOICE);
+        assert_refused(&spec, TOLLBAR_E_OUT_OF_RANGE);
         spec = plain(10, SEC, 10);
         spec.unit = beyond[i];
-        assert_refused(&spec, TOLLBAR_E_CHOICE);
+        assert_refused(&spec, TOLLBAR_E_OUT_OF_RANGE);
         spec.unit = 2;
-        assert_refused(&spec, TOLLBAR_E_CHOICE);
+        assert_refused(&spec, TOLLBAR_E_OUT_OF_RANGE);
         spec.unit = 0;
         options.clock = i ? beyond[i] : 4;
-        assert_int_equal(tollbar_limiter_new(&spec, &options, &limiter), TOLLBAR_E_CHOICE);
-        assert_int_equal(tollbar_clock_now(options.clock, &now), TOLLBAR_E_CHOICE);
+        assert_int_equal(tollbar_limiter_new(&spec, &options, &limiter), TOLLBAR_E_OUT_OF_RANGE);
+        assert_int_equal(tollbar_clock_now(options.clock, &now), TOLLBAR_E_OUT_OF_RANGE);
     }
     assert_null(limiter);
     assert_int_equal(now, 7);
@@ -306,7 +306,7 @@ static void compiled_policies_may_lie_in_the_callers_memory(void **state) {
     (void)state;
     assert_true(size > 0 && align > 0 && (align & (align - 1)) == 0 && size % align == 0);
     place = memory + (align - (uintptr_t)memory % align) % align;
-    assert_int_equal(tollbar_policy_init_in(place, size - 1, &spec, &policy), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_policy_init_in(place, size - 1, &spec, &policy), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(tollbar_policy_init_in(place + 1, size, &spec, &policy), TOLLBAR_E_MISALIGNED);
     assert_int_equal(tollbar_policy_init_in(NULL, size, &spec, &policy), TOLLBAR_E_NULL);
     spec.period_ns = 0;

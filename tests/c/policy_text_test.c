@@ -12,7 +12,7 @@ static void reads_the_parts(void **state) {
     assert_int_equal(spec.period_ns, 100 * MS);
     assert_int_equal(spec.burst, 20);
     assert_int_equal(spec.init, 0);
-    assert_int_equal(spec.flags, TOLLBAR_POLICY_INIT);
+    assert_int_equal(spec.flags, TOLLBAR_POLICY_HAS_INIT);
 
     spec = spec_of("120/60s algo sliding-window segments 6 mode strict");
     assert_int_equal(spec.algorithm, TOLLBAR_ALGORITHM_SLIDING_WINDOW);
@@ -90,7 +90,7 @@ static void the_longest_text_fits(void **state) {
     spec.period_ns = UINT64_MAX;
     spec.burst = UINT64_MAX - 1;
     spec.init = UINT64_MAX - 2;
-    spec.flags = TOLLBAR_POLICY_INIT | TOLLBAR_POLICY_BORROW;
+    spec.flags = TOLLBAR_POLICY_HAS_INIT | TOLLBAR_POLICY_BORROW;
     spec.unit = TOLLBAR_UNIT_BYTES;
     assert_int_equal(tollbar_policy_spec_print(&spec, line, sizeof line, &length), 0);
     assert_int_equal(length, strlen(line));
@@ -108,10 +108,10 @@ static void a_small_buffer_gets_nothing_but_the_length(void **state) {
     char line[] = "..............";
     size_t length = 0;
     (void)state;
-    assert_int_equal(tollbar_policy_spec_print(&spec, line, 14, &length), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_policy_spec_print(&spec, line, 14, &length), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(length, 14);
     assert_string_equal(line, "..............");
-    assert_int_equal(tollbar_policy_spec_print(&spec, line, 0, NULL), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_policy_spec_print(&spec, line, 0, NULL), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(tollbar_policy_spec_print(&spec, line, 15, NULL), 0);
     assert_string_equal(line, "100/s burst 20");
 }
@@ -141,13 +141,13 @@ static const struct wrong wrongs[] = {
     {"100/s unit words", TOLLBAR_E_SYNTAX, 12, "`bytes`"},
     {"100/s burst 1mb", TOLLBAR_E_SYNTAX, 14, "`unit bytes`"},
     {"100/s algo warm-up warm x", TOLLBAR_E_SYNTAX, 25, "a time"},
-    {"18446744073709551616/s", TOLLBAR_E_NUMBER, 1, "a limit"},
-    {"1/18446744073709551615s", TOLLBAR_E_NUMBER, 3, "a period"},
-    {"100/s burst 99999999999999999999", TOLLBAR_E_NUMBER, 13, "a burst"},
-    {"100/s algo sliding-window segments 4294967296", TOLLBAR_E_NUMBER, 36, "segments"},
+    {"18446744073709551616/s", TOLLBAR_E_NUMBER_TOO_LARGE, 1, "a limit"},
+    {"1/18446744073709551615s", TOLLBAR_E_NUMBER_TOO_LARGE, 3, "a period"},
+    {"100/s burst 99999999999999999999", TOLLBAR_E_NUMBER_TOO_LARGE, 13, "a burst"},
+    {"100/s algo sliding-window segments 4294967296", TOLLBAR_E_NUMBER_TOO_LARGE, 36, "segments"},
     {"100/s algo tokens", TOLLBAR_E_ALGORITHM, 12, "`gcra`"},
-    {"100/s burst 5 burst 5", TOLLBAR_E_DUPLICATE, 15, "once"},
-    {"100/s algo gcra algo gcra", TOLLBAR_E_DUPLICATE, 17, "once"},
+    {"100/s burst 5 burst 5", TOLLBAR_E_DUPLICATE_OPTION, 15, "once"},
+    {"100/s algo gcra algo gcra", TOLLBAR_E_DUPLICATE_OPTION, 17, "once"},
     {"100/0s", TOLLBAR_E_PERIOD_ZERO, 5, "period"},
     {"100/s burst 0", TOLLBAR_E_BURST_ZERO, 7, "burst"},
     {"100/s burst 5 init 6", TOLLBAR_E_INIT_ABOVE_BURST, 15, "init"},

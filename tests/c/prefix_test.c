@@ -25,9 +25,9 @@ static const struct row rows[] = {
     {"192.0.2.1 ", 32, 64, 0, {0}, TOLLBAR_E_ADDRESS},
     {"localhost", 32, 64, 0, {0}, TOLLBAR_E_ADDRESS},
     {"1::2::3", 32, 64, 0, {0}, TOLLBAR_E_ADDRESS},
-    {"192.0.2.1", 33, 64, 0, {0}, TOLLBAR_E_CHOICE},
-    {"192.0.2.1", 32, 129, 0, {0}, TOLLBAR_E_CHOICE},
-    {"2001:db8::1", 32, UINT32_MAX, 0, {0}, TOLLBAR_E_CHOICE},
+    {"192.0.2.1", 33, 64, 0, {0}, TOLLBAR_E_OUT_OF_RANGE},
+    {"192.0.2.1", 32, 129, 0, {0}, TOLLBAR_E_OUT_OF_RANGE},
+    {"2001:db8::1", 32, UINT32_MAX, 0, {0}, TOLLBAR_E_OUT_OF_RANGE},
 };
 
 static void assert_key(const tollbar_prefix *got, const struct row *row) {
@@ -58,15 +58,15 @@ static void addresses_as_bytes(void **state) {
     (void)state;
     for (length = 0; length <= 17; length++)
         if (length != 4 && length != 16)
-            assert_int_equal(tollbar_prefix_of(rows, length, 32, 64, &got), TOLLBAR_E_ADDRESS);
-    assert_int_equal(tollbar_prefix_of(four, 4, 33, 64, &got), TOLLBAR_E_CHOICE);
-    assert_int_equal(tollbar_prefix_of(six, 16, 32, 129, &got), TOLLBAR_E_CHOICE);
+            assert_int_equal(tollbar_prefix_from_address(rows, length, 32, 64, &got), TOLLBAR_E_ADDRESS);
+    assert_int_equal(tollbar_prefix_from_address(four, 4, 33, 64, &got), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_prefix_from_address(six, 16, 32, 129, &got), TOLLBAR_E_OUT_OF_RANGE);
     assert_memory_equal(&got, &fresh, sizeof got);
-    assert_int_equal(tollbar_prefix_of(four, 4, 32, 64, &got), 0);
+    assert_int_equal(tollbar_prefix_from_address(four, 4, 32, 64, &got), 0);
     assert_key(&got, &rows[0]);
-    assert_int_equal(tollbar_prefix_of(six, 16, 32, 128, &got), 0);
+    assert_int_equal(tollbar_prefix_from_address(six, 16, 32, 128, &got), 0);
     assert_key(&got, &rows[3]);
-    assert_int_equal(tollbar_prefix_of(mapped, 16, 32, 64, &got), 0);
+    assert_int_equal(tollbar_prefix_from_address(mapped, 16, 32, 64, &got), 0);
     assert_key(&got, &rows[6]);
 }
 
@@ -82,10 +82,10 @@ static void c4_arguments(void **state) {
     assert_int_equal(tollbar_prefix_parse(NULL, 0, 32, 64, &got), TOLLBAR_E_ADDRESS);
     assert_int_equal(tollbar_prefix_parse("::1", 3, 32, 64, NULL), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_prefix_parse("::1", 3, 32, 64, odd), TOLLBAR_E_MISALIGNED);
-    assert_int_equal(tollbar_prefix_parse("::1", SIZE_MAX, 32, 64, &got), TOLLBAR_E_BUFFER);
-    assert_int_equal(tollbar_prefix_of(NULL, 4, 32, 64, &got), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_prefix_of(room.bytes, 4, 32, 64, NULL), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_prefix_of(room.bytes, 4, 32, 64, odd), TOLLBAR_E_MISALIGNED);
+    assert_int_equal(tollbar_prefix_parse("::1", SIZE_MAX, 32, 64, &got), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_prefix_from_address(NULL, 4, 32, 64, &got), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_prefix_from_address(room.bytes, 4, 32, 64, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_prefix_from_address(room.bytes, 4, 32, 64, odd), TOLLBAR_E_MISALIGNED);
     assert_int_equal(got.length, 0);
     for (i = 0; i < sizeof room.bytes; i++)
         assert_int_equal(room.bytes[i], 0);
@@ -103,7 +103,7 @@ static void a_prefix_is_a_key(void **state) {
         assert_int_equal(tollbar_prefix_parse(texts[i], strlen(texts[i]), 32, 64, &client), 0);
         assert_int_equal(tollbar_table_check_at(table, 0, client.bytes, client.length, SEC, 1, NULL), want[i]);
     }
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 int main(void) {

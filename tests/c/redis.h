@@ -15,7 +15,7 @@ struct redis {
     /* 0 while it does not run. */
     pid_t pid;
     char directory[64];
-    /* Of its unix socket, for tollbar_client_new. */
+    /* Of its unix socket, for tollbar_lease_client_new. */
     char url[96];
 };
 

@@ -20,11 +20,11 @@ static const struct code codes[] = {
     CODE(TOLLBAR_E_MISALIGNED, -2),
     CODE(TOLLBAR_E_STRUCT_SIZE, -3),
     CODE(TOLLBAR_E_RESERVED, -4),
-    CODE(TOLLBAR_E_CHOICE, -5),
+    CODE(TOLLBAR_E_OUT_OF_RANGE, -5),
     CODE(TOLLBAR_E_SYNTAX, -10),
-    CODE(TOLLBAR_E_NUMBER, -11),
+    CODE(TOLLBAR_E_NUMBER_TOO_LARGE, -11),
     CODE(TOLLBAR_E_ALGORITHM, -12),
-    CODE(TOLLBAR_E_DUPLICATE, -13),
+    CODE(TOLLBAR_E_DUPLICATE_OPTION, -13),
     CODE(TOLLBAR_E_PERIOD_ZERO, -20),
     CODE(TOLLBAR_E_BURST_ZERO, -21),
     CODE(TOLLBAR_E_RATE_TOO_HIGH, -22),
@@ -36,13 +36,13 @@ static const struct code codes[] = {
     CODE(TOLLBAR_E_LOG_TOO_LARGE, -28),
     CODE(TOLLBAR_E_NOT_ONE_WORD, -29),
     CODE(TOLLBAR_E_NO_MEMORY, -40),
-    CODE(TOLLBAR_E_BUFFER, -41),
+    CODE(TOLLBAR_E_BUFFER_TOO_SMALL, -41),
     CODE(TOLLBAR_E_CAPACITY, -50),
-    CODE(TOLLBAR_E_POLICIES, -51),
+    CODE(TOLLBAR_E_POLICY_COUNT, -51),
     CODE(TOLLBAR_E_NO_SUCH_POLICY, -52),
-    CODE(TOLLBAR_E_MIXED, -53),
-    CODE(TOLLBAR_E_VERSIONS, -54),
-    CODE(TOLLBAR_E_EXEMPT, -55),
+    CODE(TOLLBAR_E_MIXED_POLICIES, -53),
+    CODE(TOLLBAR_E_POLICY_VERSIONS, -54),
+    CODE(TOLLBAR_E_EXEMPTIONS_FULL, -55),
     CODE(TOLLBAR_E_MISSING_KEY, -56),
     CODE(TOLLBAR_E_UNSUPPORTED, -57),
     CODE(TOLLBAR_E_ADDRESS, -58),
@@ -53,11 +53,11 @@ static const struct code codes[] = {
     CODE(TOLLBAR_E_OTHER_CAPACITY, -64),
     CODE(TOLLBAR_E_OTHER_POLICIES, -65),
     CODE(TOLLBAR_E_OTHER_OPTIONS, -66),
-    CODE(TOLLBAR_E_BOOT, -67),
-    CODE(TOLLBAR_E_DAMAGED, -68),
+    CODE(TOLLBAR_E_BOOT_ID, -67),
+    CODE(TOLLBAR_E_SLOTS_INVALID, -68),
     CODE(TOLLBAR_E_OPEN, -70),
     CODE(TOLLBAR_E_READ, -71),
-    CODE(TOLLBAR_E_ALLOCATE, -72),
+    CODE(TOLLBAR_E_NO_SPACE, -72),
     CODE(TOLLBAR_E_MAP, -73),
     CODE(TOLLBAR_E_LINK, -74),
     CODE(TOLLBAR_E_LOCK, -75),
@@ -74,7 +74,7 @@ static const struct code codes[] = {
     CODE(TOLLBAR_E_NOT_A_LEASE, -86),
     CODE(TOLLBAR_E_URL, -87),
     CODE(TOLLBAR_E_RUNNING, -88),
-    CODE(TOLLBAR_E_UNTOLD, -89),
+    CODE(TOLLBAR_E_UNREPORTED, -89),
     CODE(TOLLBAR_E_INTERNAL, -90),
 };
 
@@ -105,7 +105,7 @@ static void c7_numbers_of_choices_are_as_promised(void **state) {
     assert_int_equal(TOLLBAR_UNIT_BYTES, 1);
     assert_int_equal(TOLLBAR_POLICY_BORROW, 1);
     assert_int_equal(TOLLBAR_POLICY_COUNT_REJECTED, 2);
-    assert_int_equal(TOLLBAR_POLICY_INIT, 4);
+    assert_int_equal(TOLLBAR_POLICY_HAS_INIT, 4);
     assert_int_equal(TOLLBAR_CLOCK_TSC, 0);
     assert_int_equal(TOLLBAR_CLOCK_MONOTONIC, 1);
     assert_int_equal(TOLLBAR_CLOCK_WALL, 3);
@@ -118,7 +118,7 @@ static void c7_numbers_of_choices_are_as_promised(void **state) {
     assert_int_equal(TOLLBAR_MISSING_DENY, 0);
     assert_int_equal(TOLLBAR_MISSING_ALLOW, 1);
     assert_int_equal(TOLLBAR_MISSING_REPORT, 2);
-    assert_int_equal(TOLLBAR_TABLE_SEEDED, 1);
+    assert_int_equal(TOLLBAR_TABLE_HAS_SEED, 1);
     assert_int_equal(TOLLBAR_TABLE_SMALL_PAGES, 2);
 }
 

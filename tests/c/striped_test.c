@@ -98,7 +98,7 @@ static void c4_arguments_are_checked(void **state) {
     }
     assert_int_equal(tollbar_striped_new(NULL, 0, &striped), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_striped_new(&spec, 0, NULL), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_striped_new(&spec, 4, &striped), TOLLBAR_E_CHOICE);
+    assert_int_equal(tollbar_striped_new(&spec, 4, &striped), TOLLBAR_E_OUT_OF_RANGE);
     assert_int_equal(tollbar_striped_from_text(NULL, &striped, NULL), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_striped_from_text(TEXT, NULL, NULL), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_striped_from_text("1000/parsec", &striped, NULL), TOLLBAR_E_SYNTAX);

@@ -27,7 +27,7 @@ static int32_t bytes_of(const tollbar_table_options *options, const tollbar_poli
     return tollbar_table_bytes(options, policies, count, (uint64_t *)(void *)out);
 }
 
-static maker *const makers[] = {tollbar_table_new, tollbar_table_shared, in_memory, in_file, bytes_of};
+static maker *const makers[] = {tollbar_table_new, tollbar_table_new_shared, in_memory, in_file, bytes_of};
 
 static void c4_arguments_of_making_one(void **state) {
     static const char *const refused[] = {"1/s algo sliding-log", "1/s"};
@@ -58,22 +58,22 @@ static void c4_arguments_of_making_one(void **state) {
         NULL_IS(make(options, policies, 3, &out));
         policies[2] = &asked.specs[1];
 
-        assert_int_equal(make(options, policies, 0, &out), TOLLBAR_E_POLICIES);
-        assert_int_equal(make(options, NULL, 0, &out), TOLLBAR_E_POLICIES);
-        assert_int_equal(make(options, policies, 129, &out), TOLLBAR_E_POLICIES);
-        assert_int_equal(make(options, policies, SIZE_MAX, &out), TOLLBAR_E_POLICIES);
-        assert_int_equal(make(options, asked.policies, 2, &out), TOLLBAR_E_MIXED);
+        assert_int_equal(make(options, policies, 0, &out), TOLLBAR_E_POLICY_COUNT);
+        assert_int_equal(make(options, NULL, 0, &out), TOLLBAR_E_POLICY_COUNT);
+        assert_int_equal(make(options, policies, 129, &out), TOLLBAR_E_POLICY_COUNT);
+        assert_int_equal(make(options, policies, SIZE_MAX, &out), TOLLBAR_E_POLICY_COUNT);
+        assert_int_equal(make(options, asked.policies, 2, &out), TOLLBAR_E_MIXED_POLICIES);
 
         options->on_full = TOLLBAR_ON_FULL_DENY + 1;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CHOICE);
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_OUT_OF_RANGE);
         options->on_full = UINT32_MAX;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CHOICE);
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_OUT_OF_RANGE);
         options->on_full = 0;
         options->missing_key = TOLLBAR_MISSING_REPORT + 1;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CHOICE);
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_OUT_OF_RANGE);
         options->missing_key = 0;
         options->clock = TOLLBAR_CLOCK_WALL + 1;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CHOICE);
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_OUT_OF_RANGE);
         options->clock = 0;
         options->flags |= 8;
         assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_RESERVED);
@@ -102,7 +102,7 @@ static void c4_arguments_of_making_one(void **state) {
         assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_PERIOD_ZERO);
         asked.specs[1].period_ns = SEC;
         asked.specs[1].mode = 3;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CHOICE);
+        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_OUT_OF_RANGE);
         asked.specs[1].mode = 0;
         asked.specs[1].struct_size = 1;
         assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_STRUCT_SIZE);
@@ -124,7 +124,7 @@ static void c4_arguments_of_opening_one(void **state) {
     ODD_IS(tollbar_table_open("/no-such-directory/table", NULL, NULL, 0, ODD(tollbar_table *)));
     /* Any table is asked for without both, and none with one of them. */
     NULL_IS(tollbar_table_open("/no-such-directory/table", NULL, asked.policies, 1, &out));
-    assert_int_equal(tollbar_table_open("/no-such-directory/table", &asked.options, NULL, 0, &out), TOLLBAR_E_POLICIES);
+    assert_int_equal(tollbar_table_open("/no-such-directory/table", &asked.options, NULL, 0, &out), TOLLBAR_E_POLICY_COUNT);
     errno = 0;
     assert_int_equal(tollbar_table_open("/no-such-directory/table", NULL, NULL, 0, &out), TOLLBAR_E_OPEN);
     assert_int_equal(errno, ENOENT);
@@ -135,13 +135,13 @@ static void c4_arguments_of_opening_one(void **state) {
     NULL_IS(tollbar_table_init_in(NULL, sizeof memory, &asked.options, asked.policies, 1, &out));
     ODD_IS(tollbar_table_init_in(at + 1, sizeof memory - 64, &asked.options, asked.policies, 1, &out));
     ODD_IS(tollbar_table_init_in(at + 32, sizeof memory - 128, &asked.options, asked.policies, 1, &out));
-    assert_int_equal(tollbar_table_init_in(at, 4096, &asked.options, asked.policies, 1, &out), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_table_init_in(at, 4096, &asked.options, asked.policies, 1, &out), TOLLBAR_E_BUFFER_TOO_SMALL);
     NULL_IS(tollbar_table_attach(NULL, sizeof memory, &out));
     NULL_IS(tollbar_table_attach(at, sizeof memory - 64, NULL));
     ODD_IS(tollbar_table_attach(at, sizeof memory - 64, ODD(tollbar_table *)));
     assert_int_equal(tollbar_table_attach(at, sizeof memory - 64, &out), TOLLBAR_E_NOT_A_TABLE);
     assert_ptr_equal(out, room.words);
-    tollbar_table_free(NULL);
+    tollbar_table_close(NULL);
 }
 
 static void c4_arguments_of_decisions(void **state) {
@@ -198,14 +198,14 @@ static void c4_arguments_of_decisions(void **state) {
     NULL_IS(tollbar_table_exempt(table, 0, NULL, 1));
     NULL_IS(tollbar_table_unexempt(table, 0, NULL, 1));
     NULL_IS(tollbar_table_hash(table, 0, NULL, 1, &number));
-    assert_int_equal(tollbar_table_check(table, 0, "k", TOO_LONG, 1, &decision), TOLLBAR_E_BUFFER);
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", SIZE_MAX, 0, 1, NULL), TOLLBAR_E_BUFFER);
-    assert_int_equal(tollbar_table_peek(table, 0, "k", TOO_LONG, 1, &decision), TOLLBAR_E_BUFFER);
-    assert_int_equal(tollbar_table_take_up_to(table, 0, "k", TOO_LONG, 1, &number), TOLLBAR_E_BUFFER);
-    assert_int_equal(tollbar_table_reset(table, 0, "k", TOO_LONG), TOLLBAR_E_BUFFER);
-    assert_int_equal(tollbar_table_exempt(table, 0, "k", TOO_LONG), TOLLBAR_E_BUFFER);
-    assert_int_equal(tollbar_table_unexempt(table, 0, "k", TOO_LONG), TOLLBAR_E_BUFFER);
-    assert_int_equal(tollbar_table_hash(table, 0, "k", TOO_LONG, &number), TOLLBAR_E_BUFFER);
+    assert_int_equal(tollbar_table_check(table, 0, "k", TOO_LONG, 1, &decision), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", SIZE_MAX, 0, 1, NULL), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_table_peek(table, 0, "k", TOO_LONG, 1, &decision), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_table_take_up_to(table, 0, "k", TOO_LONG, 1, &number), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_table_reset(table, 0, "k", TOO_LONG), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_table_exempt(table, 0, "k", TOO_LONG), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_table_unexempt(table, 0, "k", TOO_LONG), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_table_hash(table, 0, "k", TOO_LONG, &number), TOLLBAR_E_BUFFER_TOO_SMALL);
 
     assert_int_equal(tollbar_table_check(table, 1, "k", 1, 1, &decision), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(tollbar_table_check_at(table, 127, "k", 1, 0, 1, NULL), TOLLBAR_E_NO_SUCH_POLICY);
@@ -218,7 +218,7 @@ static void c4_arguments_of_decisions(void **state) {
     assert_int_equal(decision.reset_after_ns, 0);
     assert_int_equal(stats_of(table).inserted, 0);
     assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 0, 3, NULL), TOLLBAR_ALLOWED);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 static void c4_arguments_of_batches(void **state) {
@@ -250,7 +250,7 @@ static void c4_arguments_of_batches(void **state) {
         NULL_IS(tollbar_table_check_many_at(table, 0, requests, COUNT(requests), results));
         requests[i] = fresh;
         requests[i].length = TOO_LONG;
-        assert_int_equal(tollbar_table_check_many(table, requests, COUNT(requests), results), TOLLBAR_E_BUFFER);
+        assert_int_equal(tollbar_table_check_many(table, requests, COUNT(requests), results), TOLLBAR_E_BUFFER_TOO_SMALL);
         requests[i] = fresh;
         requests[i].reserved = 1;
         assert_int_equal(tollbar_table_check_many(table, requests, COUNT(requests), results), TOLLBAR_E_RESERVED);
@@ -263,7 +263,7 @@ static void c4_arguments_of_batches(void **state) {
     assert_int_equal(tollbar_table_check_many(table, NULL, 0, NULL), 0);
     assert_int_equal(tollbar_table_check_many_at(table, 0, ODD(tollbar_request), 0, ODD(int32_t)), 0);
     NULL_IS(tollbar_table_check_many(NULL, NULL, 0, NULL));
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 static void c4_arguments_of_the_rest(void **state) {
@@ -343,7 +343,7 @@ static void c4_arguments_of_the_rest(void **state) {
     assert_int_equal(stats.keys, 1);
     assert_int_equal(tollbar_table_get_policy(table, 0, &spec), 0);
     assert_int_equal(spec.limit, 10);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 int main(void) {

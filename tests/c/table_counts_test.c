@@ -39,25 +39,25 @@ static void ten_refusals_raise_one_number_by_ten(void **state) {
     assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, HOUR, 6, NULL), TOLLBAR_NEVER);
     assert_counts(table, 1, 0, 0, 1);
     assert_counts(table, 0, 3, 10, 0);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 /* A caller that refuses because of a peek counts that itself. */
 static void a_decision_of_the_callers(void **state) {
     tollbar_table *table = table_of(1000, "3/h", "5/h");
     (void)state;
-    assert_int_equal(tollbar_table_count(table, 1, TOLLBAR_DENIED), 0);
-    assert_int_equal(tollbar_table_count(table, 1, TOLLBAR_NEVER), 0);
-    assert_int_equal(tollbar_table_count(table, 0, TOLLBAR_ALLOWED), 0);
+    assert_int_equal(tollbar_table_count_verdict(table, 1, TOLLBAR_DENIED), 0);
+    assert_int_equal(tollbar_table_count_verdict(table, 1, TOLLBAR_NEVER), 0);
+    assert_int_equal(tollbar_table_count_verdict(table, 0, TOLLBAR_ALLOWED), 0);
     assert_counts(table, 0, 1, 0, 0);
     assert_counts(table, 1, 0, 1, 1);
     assert_int_equal(stats_of(table).keys, 0);
-    assert_int_equal(tollbar_table_count(table, 1, 3), TOLLBAR_E_CHOICE);
-    assert_int_equal(tollbar_table_count(table, 1, -1), TOLLBAR_E_CHOICE);
-    assert_int_equal(tollbar_table_count(table, 2, TOLLBAR_DENIED), TOLLBAR_E_NO_SUCH_POLICY);
-    assert_int_equal(tollbar_table_count(NULL, 0, TOLLBAR_DENIED), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_table_count_verdict(table, 1, 3), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_table_count_verdict(table, 1, -1), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_table_count_verdict(table, 2, TOLLBAR_DENIED), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_count_verdict(NULL, 0, TOLLBAR_DENIED), TOLLBAR_E_NULL);
     assert_counts(table, 1, 0, 1, 1);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 static void c4_arguments(void **state) {
@@ -69,7 +69,7 @@ static void c4_arguments(void **state) {
     assert_int_equal(tollbar_table_get_counts(table, 1, &counts), TOLLBAR_E_NO_SUCH_POLICY);
     counts.struct_size = 7;
     assert_int_equal(tollbar_table_get_counts(table, 0, &counts), TOLLBAR_E_STRUCT_SIZE);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 /* A child that is killed leaves its counts behind. */
@@ -79,7 +79,7 @@ static void a_killed_process_is_counted(void **state) {
     int status, i;
     (void)state;
     ask(&asked, 1000, "3/h", NULL);
-    assert_int_equal(tollbar_table_shared(&asked.options, asked.policies, asked.count, &table), 0);
+    assert_int_equal(tollbar_table_new_shared(&asked.options, asked.policies, asked.count, &table), 0);
     for (i = 0; i < 4; i++) {
         const pid_t child = fork();
         assert_true(child >= 0);
@@ -94,7 +94,7 @@ static void a_killed_process_is_counted(void **state) {
     }
     assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, HOUR, 1, NULL), TOLLBAR_DENIED);
     assert_counts(table, 0, 3, 18, 0);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 int main(void) {

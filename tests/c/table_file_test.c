@@ -107,7 +107,7 @@ static int take_in_another_program(const char *path, const char *key) {
         return 254;
     if (tollbar_table_take_up_to_at(table, 0, key, strlen(key), SEC, 100, &taken) < 0)
         return 253;
-    tollbar_table_free(table);
+    tollbar_table_close(table);
     return (int)taken;
 }
 
@@ -171,12 +171,12 @@ static void programs_share_a_file(void **state) {
     assert_int_equal(another_program_takes(in("first"), "new"), 10);
     assert_int_equal(tollbar_table_check_at(table, 0, "new", 3, SEC, 1, NULL), TOLLBAR_DENIED);
     assert_int_equal(stats_of(table).keys, 2);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
     /* Made there, and left; opened here. */
     assert_int_equal(another_program_takes(in("second"), "k"), 10);
     table = opened(in("second"));
     assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL), TOLLBAR_DENIED);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
     assert_int_equal(another_program_takes(in("second"), "k"), 0);
 }
 
@@ -208,7 +208,7 @@ static void of_many_at_once_one_makes_it(void **state) {
                 for (attempt = 0; attempt < 20; attempt++)
                     taken += tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL) == TOLLBAR_ALLOWED;
                 __atomic_fetch_add(&meeting->taken, (uint64_t)taken, __ATOMIC_SEQ_CST);
-                tollbar_table_free(table);
+                tollbar_table_close(table);
                 _exit(0);
             }
         }
@@ -228,7 +228,7 @@ static void another_table_is_refused_and_stays_as_it_is(void **state) {
     size_t length = 0;
     (void)state;
     assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 4, NULL), TOLLBAR_ALLOWED);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
     content = content_of(path, &length);
 
     usual(&asked);
@@ -280,7 +280,7 @@ static void another_table_is_refused_and_stays_as_it_is(void **state) {
     assert_int_equal(open_asked(path, &asked, &table), 0);
     assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 7, NULL), TOLLBAR_DENIED);
     assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 6, NULL), TOLLBAR_ALLOWED);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 /* `length` bytes in place of the file are refused, with and without options, and stay. */
@@ -299,7 +299,7 @@ static void what_is_no_table_is_refused_and_stays_as_it_is(void **state) {
     unsigned char *content;
     size_t length = 0, i;
     (void)state;
-    tollbar_table_free(opened(in("table")));
+    tollbar_table_close(opened(in("table")));
     content = content_of(in("table"), &length);
 
     assert_damaged(garbage, 0, TOLLBAR_E_NOT_A_TABLE);
@@ -330,7 +330,7 @@ static void what_is_no_table_is_refused_and_stays_as_it_is(void **state) {
     }
     /* And whole again. */
     write_file(in("damaged"), content, length);
-    tollbar_table_free(opened(in("damaged")));
+    tollbar_table_close(opened(in("damaged")));
     free(content);
 }
 
@@ -339,7 +339,7 @@ static void what_is_no_file_is_refused(void **state) {
     struct stat status;
     (void)state;
     usual(&asked);
-    tollbar_table_free(opened(in("table")));
+    tollbar_table_close(opened(in("table")));
     assert_int_equal(mkdir(in("directory"), 0700), 0);
     /* Nobody is at the other end: that must not be waited for. */
     assert_int_equal(mkfifo(in("pipe"), 0600), 0);
@@ -370,8 +370,8 @@ static void without_options_it_must_be_there(void **state) {
     assert_memory_equal(&got, &want, sizeof got);
     assert_int_equal(tollbar_table_check_at(view, 0, "k", 1, SEC, 10, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL), TOLLBAR_DENIED);
-    tollbar_table_free(table);
-    tollbar_table_free(view);
+    tollbar_table_close(table);
+    tollbar_table_close(view);
 
     errno = 0;
     assert_refused(in("nothing"), NULL, TOLLBAR_E_OPEN);
@@ -392,7 +392,7 @@ static void errno_says_why_it_cannot_be_opened(void **state) {
     memset(longest, 'x', PATH_MAX + 1);
     longest[PATH_MAX + 1] = '\0';
     usual(&asked);
-    tollbar_table_free(opened(in("table")));
+    tollbar_table_close(opened(in("table")));
     rows[0].path = in("missing/table");
     rows[1].path = in("");
     rows[2].path = in("table/table");
@@ -434,7 +434,7 @@ static int without_permission(const struct asked *asked) {
     if (open_asked(in("own"), asked, &table) != 0 ||
         tollbar_table_check_at(table, 0, "k", 1, SEC, 10, NULL) != TOLLBAR_ALLOWED)
         return 7;
-    tollbar_table_free(table);
+    tollbar_table_close(table);
     return 0;
 }
 
@@ -444,8 +444,8 @@ static void without_permission_errno_says_so(void **state) {
     pid_t child;
     (void)state;
     usual(&asked);
-    tollbar_table_free(opened(in("table")));
-    tollbar_table_free(opened(in("read-only")));
+    tollbar_table_close(opened(in("table")));
+    tollbar_table_close(opened(in("read-only")));
     assert_int_equal(chmod(in("table"), 0), 0);
     assert_int_equal(chmod(in("read-only"), 0444), 0);
     assert_int_equal(mkdir(in("forbidden"), 0500), 0);
@@ -461,7 +461,7 @@ static void without_permission_errno_says_so(void **state) {
     asked.options.flags |= TOLLBAR_TABLE_TRUST_ANYONE;
     assert_int_equal(open_asked(in("own"), &asked, &table), 0);
     assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL), TOLLBAR_DENIED);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
     assert_int_equal(empty(), 4);
 }
 
@@ -484,7 +484,7 @@ static void permissions_are_as_asked(void **state) {
             assert_int_equal(stat(in("table"), &status), 0);
             assert_int_equal(status.st_mode & 07777, modes[j] ? modes[j] : 0600);
             assert_int_equal(status.st_size, stats_of(table).bytes);
-            tollbar_table_free(table);
+            tollbar_table_close(table);
             assert_int_equal(empty(), 1);
         }
 }
@@ -504,7 +504,7 @@ static void all_of_it_is_there_again(void **state) {
     assert_int_equal(tollbar_table_check(table, 1, "by the clock", 12, 2, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_table_hash(table, 0, "k", 1, &hash), 0);
     assert_int_equal(tollbar_table_now(table, &before), 0);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 
     table = opened(path);
     for (key = 0; key < CROWD; key++) {
@@ -525,7 +525,7 @@ static void all_of_it_is_there_again(void **state) {
     assert_int_equal(tollbar_table_add_policy(table, &daily, &number), 0);
     assert_int_equal(tollbar_table_set_policy(table, 0, &daily), 0);
     assert_int_equal(tollbar_table_sync(table), 0);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
     usual(&asked);
     assert_refused(path, &asked, TOLLBAR_E_OTHER_POLICIES);
     assert_int_equal(tollbar_table_open(path, NULL, NULL, 0, &table), 0);
@@ -534,7 +534,7 @@ static void all_of_it_is_there_again(void **state) {
     assert_memory_equal(&got, &daily, sizeof got);
     assert_int_equal(tollbar_table_get_policy(table, number, &got), 0);
     assert_memory_equal(&got, &daily, sizeof got);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 /* Who has it open goes on with it, and a new one may be made in its place. */
@@ -547,8 +547,8 @@ static void a_file_that_is_removed(void **state) {
     assert_int_equal(tollbar_table_check_at(new, 0, "k", 1, SEC, 10, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_table_check_at(old, 0, "k", 1, SEC, 1, NULL), TOLLBAR_DENIED);
     assert_int_equal(tollbar_table_sync(old), 0);
-    tollbar_table_free(old);
-    tollbar_table_free(new);
+    tollbar_table_close(old);
+    tollbar_table_close(new);
     assert_int_equal(empty(), 1);
 }
 
@@ -564,7 +564,7 @@ static void without_room_nothing_is_left(void **state) {
         usual(&asked);
         signal(SIGXFSZ, SIG_IGN);
         errno = 0;
-        _exit(setrlimit(RLIMIT_FSIZE, &limit) != 0 || open_asked(in("table"), &asked, &table) != TOLLBAR_E_ALLOCATE ||
+        _exit(setrlimit(RLIMIT_FSIZE, &limit) != 0 || open_asked(in("table"), &asked, &table) != TOLLBAR_E_NO_SPACE ||
               errno != EFBIG || table != NULL);
     }
     assert_int_equal(status_of(child), 0);
@@ -599,7 +599,7 @@ static void killed_while_making_it(void **state) {
         close(ready[1]);
         table = opened(in("table"));
         assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 10, NULL), TOLLBAR_ALLOWED);
-        tollbar_table_free(table);
+        tollbar_table_close(table);
         empty();
     }
 }

@@ -84,7 +84,7 @@ static void two_processes(enum way way, const char *policy) {
     snprintf(path, sizeof path, "/tmp/tollbar-fork-%ld", (long)getpid());
     switch (way) {
     case INHERITED:
-        assert_int_equal(tollbar_table_shared(&asked.options, asked.policies, 1, &table), 0);
+        assert_int_equal(tollbar_table_new_shared(&asked.options, asked.policies, 1, &table), 0);
         break;
     case ATTACHED:
         memory = shared_memory((size_t)bytes);
@@ -100,12 +100,12 @@ static void two_processes(enum way way, const char *policy) {
         board->wrong |= tollbar_table_open(path, &asked.options, asked.policies, 1, &table) != 0;
     } else if (way == ATTACHED && child == 0) {
         /* A view of its own: ending the one that it was born with ends nothing for others. */
-        tollbar_table_free(table);
+        tollbar_table_close(table);
         board->wrong |= tollbar_table_attach(memory, (size_t)bytes, &table) != 0;
     }
     hammer(table, board, child == 0);
     if (child == 0) {
-        tollbar_table_free(table);
+        tollbar_table_close(table);
         _exit(board->wrong);
     }
     if (way == OPENED)
@@ -114,7 +114,7 @@ static void two_processes(enum way way, const char *policy) {
     assert_int_equal(board->admitted, KEYS * PERMITS);
     assert_int_equal(stats_of(table).keys, KEYS);
     assert_int_equal(stats_of(table).inserted, KEYS);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
     if (memory)
         munmap(memory, (size_t)bytes);
     munmap(board, sizeof *board);
@@ -152,13 +152,13 @@ static void c5_a_table_of_ones_own_is_copied(void **state) {
         int wrong = tollbar_table_check_at(table, 0, "k", 1, SEC, 2, NULL) != TOLLBAR_ALLOWED ||
                     tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL) != TOLLBAR_DENIED ||
                     tollbar_table_check_at(table, 0, "child's", 7, SEC, 3, NULL) != TOLLBAR_ALLOWED;
-        tollbar_table_free(table);
+        tollbar_table_close(table);
         _exit(wrong);
     }
     assert_int_equal(status_of(child), 0);
     assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 2, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_table_check_at(table, 0, "child's", 7, SEC, 3, NULL), TOLLBAR_ALLOWED);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 /* What one process changes is so for the other at once. */
@@ -170,7 +170,7 @@ static void c5_changes_are_seen_by_all(void **state) {
     pid_t child;
     (void)state;
     ask(&asked, 100, "3/min", NULL);
-    assert_int_equal(tollbar_table_shared(&asked.options, asked.policies, 1, &table), 0);
+    assert_int_equal(tollbar_table_new_shared(&asked.options, asked.policies, 1, &table), 0);
     assert_int_equal(tollbar_table_check_at(table, 0, "reset", 5, SEC, 3, NULL), TOLLBAR_ALLOWED);
     child = fork();
     assert_true(child >= 0);
@@ -179,7 +179,7 @@ static void c5_changes_are_seen_by_all(void **state) {
                     tollbar_table_reset_at(table, 0, "reset", 5, SEC) != 0 ||
                     tollbar_table_add_policy(table, &spec, &number) != 0 ||
                     tollbar_table_set_policy(table, 0, &spec) != 0;
-        tollbar_table_free(table);
+        tollbar_table_close(table);
         _exit(wrong);
     }
     assert_int_equal(status_of(child), 0);
@@ -187,7 +187,7 @@ static void c5_changes_are_seen_by_all(void **state) {
     assert_int_equal(tollbar_table_check_at(table, 0, "reset", 5, SEC, 7, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_table_check_at(table, 1, "other", 5, SEC, 7, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(stats_of(table).policies, 2);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 enum { CROWD = 1500, EACH = 4, KILLS = 150 };
@@ -218,7 +218,7 @@ static void kill_in_the_middle(const char *policy) {
     const pid_t parent = getpid();
     unsigned round, found = 0;
     ask(&asked, CROWD, policy, NULL);
-    assert_int_equal(tollbar_table_shared(&asked.options, asked.policies, 1, &table), 0);
+    assert_int_equal(tollbar_table_new_shared(&asked.options, asked.policies, 1, &table), 0);
     for (round = 0; round < KILLS; round++) {
         const uint64_t until = tally->tries + 5 + round % 50;
         pid_t child = fork();
@@ -262,7 +262,7 @@ static void kill_in_the_middle(const char *policy) {
     /* Later all of it is there again. */
     for (key = 0; key < CROWD; key++)
         assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, 3 * HOUR, EACH, NULL), TOLLBAR_ALLOWED);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
     munmap(tally, sizeof *tally);
 }
 

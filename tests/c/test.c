@@ -58,7 +58,7 @@ void ask(struct asked *asked, uint64_t capacity, const char *first, const char *
     const tollbar_table_options usual = TOLLBAR_TABLE_OPTIONS_INIT(capacity);
     asked->options = usual;
     asked->options.seed = 1;
-    asked->options.flags = TOLLBAR_TABLE_SEEDED;
+    asked->options.flags = TOLLBAR_TABLE_HAS_SEED;
     asked->specs[0] = spec_of(first);
     asked->specs[1] = spec_of(second ? second : first);
     asked->policies[0] = &asked->specs[0];

@@ -310,7 +310,7 @@ static void of_a_table(const char *text, int changes) {
     expect("table", text, run(&shared, ask_keys), KEYS * OF_EACH);
     if (changes)
         expect("every call of a table at once, errors of", text, run(&shared, mix_keys), 0);
-    tollbar_table_free(shared.table);
+    tollbar_table_close(shared.table);
 }
 
 static void of_a_striped(const char *text) {

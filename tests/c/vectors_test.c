@@ -55,7 +55,7 @@ static void repeat_by_limiter(const struct golden_vector *vector) {
 static void repeat_by_table(const struct golden_vector *vector) {
     tollbar_table *table = table_of(100, vector->policy, NULL);
     repeat("table", by_table, table, vector);
-    tollbar_table_free(table);
+    tollbar_table_close(table);
 }
 
 static size_t cells;

@@ -17,16 +17,16 @@
 
 using namespace std::chrono_literals;
 using tollbar::circuit;
-using tollbar::client;
+using tollbar::lease_client;
 using tollbar::errc;
 using tollbar::lease;
 using tollbar::lease_options;
 
 static_assert(!std::is_copy_constructible_v<lease> && std::is_nothrow_move_constructible_v<lease>);
-static_assert(!std::is_copy_constructible_v<client> && std::is_nothrow_move_constructible_v<client>);
+static_assert(!std::is_copy_constructible_v<lease_client> && std::is_nothrow_move_constructible_v<lease_client>);
 static_assert(!std::is_convertible_v<lease, bool> && std::is_constructible_v<bool, lease>);
 static_assert(noexcept(std::declval<const lease &>().check("")) && noexcept(std::declval<const lease &>().decide()));
-static_assert(!noexcept(std::declval<client &>().tick()) && noexcept(std::declval<client &>().try_tick()));
+static_assert(!noexcept(std::declval<lease_client &>().tick()) && noexcept(std::declval<lease_client &>().try_tick()));
 
 namespace {
 
@@ -72,7 +72,7 @@ TEST(without_a_client_a_machine_lives_on_its_share) {
     CHECK(logins.check_at(logins.now() + 20s, "ann") && !logins.check_at(logins.now(), "ann"));
     CHECK(logins.decide_at(logins.now() + 60s, "ann").allowed());
     const auto stats = logins.stats();
-    CHECK(stats.circuit == circuit::unknown && stats.rescued == 77 && stats.denied >= 46 && stats.granted == 0);
+    CHECK(stats.circuit == circuit::unknown && stats.fallback_permits == 77 && stats.denied >= 46 && stats.granted == 0);
 }
 
 TEST(options_are_cs) {
@@ -81,10 +81,10 @@ TEST(options_are_cs) {
     CHECK(admitted(lease("x", "1000/h burst 800", options), "k", 9) == 3);
     options.overdraft = 0;
     CHECK(admitted(lease("x", "1000/h burst 800", options), "k", 9) == 0);
-    options.without_store = tollbar::rescue::allow;
+    options.without_store = tollbar::fallback::allow;
     CHECK(admitted(lease("x", "1000/h burst 800", options), "k", 9) == 9);
     options = 4;
-    options.without_store = tollbar::rescue::deny;
+    options.without_store = tollbar::fallback::deny;
     CHECK(admitted(lease("x", "1000/h burst 800", options), "k", 9) == 0);
     options = 4;
     options.life = -1s;
@@ -107,8 +107,8 @@ TEST(what_cannot_be_is_said) {
     CHECK_THROWS(tollbar::policy_error, lease("x", "10/sec!", 2), e, e.column() > 0);
     CHECK(lease::try_make("x", "10/", 2).error() == errc::syntax);
     const lease good("x", "10/s burst 100", 2);
-    CHECK_THROWS(tollbar::error, client(good, "rediss://127.0.0.1"), e, e.code() == errc::url && e.why().column >= 1);
-    CHECK(client::try_make(good, "").error() == errc::url);
+    CHECK_THROWS(tollbar::error, lease_client(good, "rediss://127.0.0.1"), e, e.code() == errc::url && e.why().column >= 1);
+    CHECK(lease_client::try_make(good, "").error() == errc::url);
 }
 
 TEST(in_the_callers_memory) {
@@ -117,7 +117,7 @@ TEST(in_the_callers_memory) {
     std::vector<unsigned char> room(size + 64);
     void *memory = room.data() + (64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64) % 64;
     CHECK(lease::try_attach(memory, size).error() == errc::not_a_lease);
-    CHECK(lease::try_init_in(memory, size - 1, "x", policy, 4).error() == errc::buffer);
+    CHECK(lease::try_init_in(memory, size - 1, "x", policy, 4).error() == errc::buffer_too_small);
     const lease made = lease::init_in(memory, size, "x", policy, 4);
     const lease view = lease::attach(memory, size);
     CHECK(admitted(made, "k", 20) == 20 && admitted(view, "k", 20) == 5);
@@ -129,8 +129,8 @@ TEST(one_that_was_moved_from_refuses) {
     const lease second(std::move(first));
     CHECK(!first && second && !first.check() && first.check().error() == errc::null); // NOLINT: that is the test
     CHECK(first.try_stats().error() == errc::null && first.now() == 0ns);
-    client one(second, nowhere);
-    client two(std::move(one));
+    lease_client one(second, nowhere);
+    lease_client two(std::move(one));
     CHECK(!one && two && one.try_tick().error() == errc::null && one.fd() == -1 && one.state() == circuit::unknown);
     CHECK(one.try_on_change({}).error() == errc::null && one.last_error().empty());
     CHECK(one.try_close(0s).has_value() && two.try_close(0s).has_value() && !two);
@@ -141,12 +141,12 @@ TEST(one_that_was_moved_from_refuses) {
 
 TEST(a_store_that_is_not_there) {
     const lease logins("logins", "1000/h burst 800", 4);
-    client asks(logins, nowhere);
+    lease_client asks(logins, nowhere);
     CHECK(asks.tick() >= 1ms && asks.tick() <= 100ms && asks.fd() == -1 && asks.events() == 0);
     CHECK(logins.check("ann"));
-    CHECK_THROWS(tollbar::error, asks.close(20ms), e, e.code() == errc::untold && e.why().system == 0);
+    CHECK_THROWS(tollbar::error, asks.close(20ms), e, e.code() == errc::unreported && e.why().system == 0);
     CHECK(!asks);
-    client stopped(logins, nowhere);
+    lease_client stopped(logins, nowhere);
     stopped.stop();
     stopped.run();
 }
@@ -156,7 +156,7 @@ TEST(from_a_thread_of_its_own) {
     const lease logins("logins", "60/min burst 600", 2);
     std::atomic<circuit> now{circuit::unknown};
     std::atomic<int> calls{0};
-    client asks(logins, store.url);
+    lease_client asks(logins, store.url);
     asks.on_change([&](circuit to) {
         calls++;
         now = to;
@@ -167,7 +167,7 @@ TEST(from_a_thread_of_its_own) {
     CHECK(asks.try_run().error() == errc::running && asks.fd() == -1 && asks.last_error().empty());
     CHECK_THROWS(tollbar::error, asks.start(), e, e.code() == errc::running);
     // Where the listener is does not change with its owner.
-    client moved(std::move(asks));
+    lease_client moved(std::move(asks));
     redis_kill(&store);
     CHECK(within(30s, [&] { return now == circuit::open; }));
     CHECK(logins.check("ann") && logins.stats().opened >= 1);
@@ -183,7 +183,7 @@ TEST(a_destructor_tells_what_is_owed) {
     server store;
     const lease logins("logins", "60/min burst 600", 2);
     {
-        client asks(logins, store.url);
+        lease_client asks(logins, store.url);
         asks.start();
         CHECK(within(30s, [&] { return asks.state() == circuit::closed; }));
         CHECK(logins.check("ann", 3));
@@ -194,7 +194,7 @@ TEST(a_destructor_tells_what_is_owed) {
 TEST(two_machines_from_an_event_loop) {
     server store;
     const lease leases[] = {lease("both", "2000/s burst 400", 2), lease("both", "2000/s burst 400", 2)};
-    client clients[] = {client(leases[0], store.url), client(leases[1], store.url)};
+    lease_client clients[] = {lease_client(leases[0], store.url), lease_client(leases[1], store.url)};
     std::uint64_t got[] = {0, 0};
     const auto start = std::chrono::steady_clock::now();
     const auto spent = [&] { return std::chrono::steady_clock::now() - start; };
@@ -214,7 +214,7 @@ TEST(two_machines_from_an_event_loop) {
     CHECK(got[0] > 0 && got[1] > 0 && got[0] + got[1] <= most);
     // An answer that is late opens the circuit for a while.
     CHECK(within(30s, [&] {
-        for (client &each : clients)
+        for (lease_client &each : clients)
             each.tick();
         return clients[0].state() == circuit::closed && clients[1].state() == circuit::closed;
     }));
@@ -223,7 +223,7 @@ TEST(two_machines_from_an_event_loop) {
 TEST(the_stores_words) {
     server store;
     const lease logins("logins", "60/min burst 600", 2);
-    client asks(logins, std::string(store.url) + "?user=nobody&password=wrong");
+    lease_client asks(logins, std::string(store.url) + "?user=nobody&password=wrong");
     CHECK(within(30s, [&] {
         asks.tick();
         return asks.last_error().find("WRONGPASS") != std::string_view::npos;

@@ -51,7 +51,7 @@ TEST(a_limiter_that_cannot_be_made) {
     CHECK_THROWS(tollbar::policy_error, limiter("3/minute"), e, e.code() == errc::syntax && e.column() > 2);
     CHECK_THROWS(tollbar::error, limiter(tollbar::spec(3, 0s)), e, e.code() == errc::period_zero && e.why().expected == nullptr);
     CHECK(limiter::try_make("3").why().column == 2);
-    CHECK(limiter::try_make(tollbar::spec(3, 1s), {static_cast<tollbar::clock_source>(7), 0}).error() == errc::choice);
+    CHECK(limiter::try_make(tollbar::spec(3, 1s), {static_cast<tollbar::clock_source>(7), 0}).error() == errc::out_of_range);
     CHECK(limiter::try_make("3/s", {tollbar::clock_source::coarse, 0}));
 }
 
@@ -62,7 +62,7 @@ TEST(batches_of_costs) {
     CHECK(uploads.check_many_at(1h, costs, results));
     CHECK(results[0] && results[1].denied() && results[2] && results[3].never());
     tollbar::verdict few[3];
-    CHECK(uploads.check_many_at(2h, costs, few).error() == errc::buffer && uploads.check_many(costs, few).error() == errc::buffer);
+    CHECK(uploads.check_many_at(2h, costs, few).error() == errc::buffer_too_small && uploads.check_many(costs, few).error() == errc::buffer_too_small);
     CHECK(uploads.check_many_at(2h, few) && few[0] && few[1] && few[2] && !uploads.check_at(2h));
     // An empty batch charges nothing, though there is room for answers.
     CHECK(uploads.check_many_at(3h, std::vector<std::uint64_t>(), few) && uploads.check_at(3h, 3));
@@ -129,7 +129,7 @@ TEST(a_limiter_in_memory_of_the_callers) {
         moved = limiter("1/min");
         CHECK(static_cast<void *>(moved.get()) != memory && moved.check_at(1h));
     }
-    CHECK(limiter::try_init_in(memory, 1, "1/min").error() == errc::buffer);
+    CHECK(limiter::try_init_in(memory, 1, "1/min").error() == errc::buffer_too_small);
     CHECK_THROWS(tollbar::error, limiter::init_in(nullptr, 1024, "1/min"), e, e.code() == errc::null);
     std::free(memory);
 }

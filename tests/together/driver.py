@@ -162,7 +162,7 @@ def judge(lives, kills, table, t0, worked):
         wait_until(lambda k=k: table.peek(b"key-%d" % k, cost=1), "a permit has come back")
         check(f"key {k} gives on", table.take_up_to(b"key-%d" % k, BURST) > 0 and not table.check(b"key-%d" % k, cost=BURST))
     health, stats = table.validate(), table.stats()
-    check("the table is sound", not health.damaged and (health.twice, health.unknown, health.claimed) == (0, 0, 0), health)
+    check("the table is sound", not health.slots_invalid and (health.duplicate, health.unknown, health.claimed) == (0, 0, 0), health)
     check("it has the keys and no more", stats.keys == KEYS == health.live and stats.inserted == KEYS, stats)
 
 

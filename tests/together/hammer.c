@@ -47,6 +47,6 @@ int main(int argc, char **argv) {
         else
             ADD(counts[2]);
     }
-    tollbar_table_free(table);
+    tollbar_table_close(table);
     return 0;
 }

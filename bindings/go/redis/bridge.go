@@ -82,14 +82,14 @@ func openLease(name, policy string, options *LeaseOptions) (lease, client uintpt
 		nodes:       C.uint32_t(options.Nodes),
 		capacity:    C.uint64_t(options.Capacity),
 		life_ns:     C.uint64_t(max(options.Life, 0)),
-		rescue:      C.uint32_t(options.Rescue),
+		fallback:    C.uint32_t(options.Fallback),
 	}
 	if options.Capacity == 0 {
 		o.capacity = 4096
 	}
 	if options.Overdraft != nil {
 		o.overdraft = C.uint64_t(*options.Overdraft)
-		o.flags |= C.TOLLBAR_LEASE_OVERDRAFT
+		o.flags |= C.TOLLBAR_LEASE_HAS_OVERDRAFT
 	}
 	if options.Inexact {
 		o.flags |= C.TOLLBAR_LEASE_INEXACT
@@ -139,7 +139,7 @@ func leaseStats(lease uintptr) (LeaseStats, tollbar.Code) {
 	code := C.go_lease_stats(C.uintptr_t(lease), &s)
 	return LeaseStats{
 		Circuit: Circuit(s.circuit), Granted: uint64(s.granted), Asked: uint64(s.asked), Overdrawn: uint64(s.overdrawn),
-		Rescued: uint64(s.rescued), Uncounted: uint64(s.uncounted), Denied: uint64(s.denied), Crowded: uint64(s.crowded),
+		FallbackPermits: uint64(s.fallback_permits), Uncounted: uint64(s.uncounted), Denied: uint64(s.denied), QueueFull: uint64(s.queue_full),
 		Opened: uint64(s.opened), Owed: uint64(s.owed),
 	}, tollbar.Code(code)
 }

@@ -29,7 +29,7 @@ static inline int32_t go_lease_new(const uint8_t *name, size_t length, const tol
     *out = (uintptr_t)lease;
     return code;
 }
-static inline void go_lease_free(uintptr_t lease) { tollbar_lease_free((tollbar_lease *)lease); }
+static inline void go_lease_free(uintptr_t lease) { tollbar_lease_close((tollbar_lease *)lease); }
 static inline int32_t go_lease_check(uintptr_t lease, const uint8_t *key, size_t length, uint64_t cost,
                                      tollbar_decision *out) {
     return tollbar_lease_check(GO_LEASE(lease), key, length, cost, out);
@@ -48,18 +48,18 @@ static inline int32_t go_lease_stats(uintptr_t lease, tollbar_lease_stats *out) 
 }
 
 static inline int32_t go_client_new(uintptr_t lease, const uint8_t *url, size_t length, size_t *column, uintptr_t *out) {
-    tollbar_client *client = NULL;
-    int32_t code = tollbar_client_new(GO_LEASE(lease), (const char *)url, length, column, &client);
+    tollbar_lease_client *client = NULL;
+    int32_t code = tollbar_lease_client_new(GO_LEASE(lease), (const char *)url, length, column, &client);
     *out = (uintptr_t)client;
     return code;
 }
-static inline void go_client_stop(uintptr_t client) { tollbar_client_stop((tollbar_client *)client); }
+static inline void go_client_stop(uintptr_t client) { tollbar_lease_client_stop((tollbar_lease_client *)client); }
 static inline int32_t go_client_close(uintptr_t client, uint32_t patience) {
-    return tollbar_client_close((tollbar_client *)client, patience);
+    return tollbar_lease_client_close((tollbar_lease_client *)client, patience);
 }
 
 typedef struct go_change {
-    tollbar_client *client;
+    tollbar_lease_client *client;
     uint32_t circuit;
     uint32_t changed;
 } go_change;
@@ -68,13 +68,13 @@ static void go_changed(void *argument, uint32_t circuit) {
     go_change *change = (go_change *)argument;
     change->circuit = circuit;
     change->changed = 1;
-    tollbar_client_stop(change->client);
+    tollbar_lease_client_stop(change->client);
 }
 /* Drives the client until it is stopped, or the store has come or gone: then *circuit says which and the answer is 1. Go is
  * not called from here. */
 static inline int go_client_run(uintptr_t client, uint32_t *circuit) {
-    go_change change = { (tollbar_client *)client, 0, 0 };
-    if (tollbar_client_on_change(change.client, go_changed, &change) != 0 || tollbar_client_run(change.client) != 0)
+    go_change change = { (tollbar_lease_client *)client, 0, 0 };
+    if (tollbar_lease_client_on_change(change.client, go_changed, &change) != 0 || tollbar_lease_client_run(change.client) != 0)
         return -1;
     *circuit = change.circuit;
     return (int)change.changed;

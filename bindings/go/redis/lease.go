@@ -15,16 +15,16 @@ import (
 	"tollbar/internal/guard"
 )
 
-// Rescue is what a machine does while the store does not answer.
-type Rescue uint32
+// Fallback is what a machine does while the store does not answer.
+type Fallback uint32
 
 const (
-	// RescueShare: it goes on by itself at its share of the limit; what it admits is charged when the store is back.
-	RescueShare Rescue = iota
-	// RescueDeny: it refuses what no lease covers.
-	RescueDeny
-	// RescueAllow: it admits what no lease covers, uncounted.
-	RescueAllow
+	// FallbackShare: it goes on by itself at its share of the limit; what it admits is charged when the store is back.
+	FallbackShare Fallback = iota
+	// FallbackDeny: it refuses what no lease covers.
+	FallbackDeny
+	// FallbackAllow: it admits what no lease covers, uncounted.
+	FallbackAllow
 )
 
 // Circuit is whether the store answers.
@@ -64,8 +64,8 @@ type LeaseOptions struct {
 	Life time.Duration
 	// Overdraft is the permits of a key that a machine admits before the store has been asked; nil: chosen for the policy.
 	Overdraft *uint64
-	// Rescue is what happens while the store does not answer.
-	Rescue Rescue
+	// Fallback is what happens while the store does not answer.
+	Fallback Fallback
 	// Inexact lets the store give out the whole burst: the machines together may exceed the policy by the permits that they hold in leases
 	// and reserves.
 	Inexact bool
@@ -80,11 +80,11 @@ type LeaseStats struct {
 	Circuit Circuit
 	// Granted permits, and questions Asked.
 	Granted, Asked uint64
-	// Overdrawn and Rescued are permits admitted from the machine's own bucket while the store answered, and while it did
-	// not; Uncounted those of [RescueAllow].
-	Overdrawn, Rescued, Uncounted uint64
+	// Overdrawn and FallbackPermits are permits admitted from the machine's own bucket while the store answered, and while it did
+	// not; Uncounted those of [FallbackAllow].
+	Overdrawn, FallbackPermits, Uncounted uint64
 	// Denied requests, and messages to the client that found no room.
-	Denied, Crowded uint64
+	Denied, QueueFull uint64
 	// Opened is how often the store was lost.
 	Opened uint64
 	// Owed are permits admitted without a lease of which the store has not been told yet.
@@ -152,7 +152,7 @@ func (d *driver) end(patience time.Duration) tollbar.Code {
 }
 
 // Close tells the store what it has not been told, and ends the lease; later calls get [tollbar.ErrClosed]. It takes as long as ctx
-// gives it, and a second if ctx has no deadline. [tollbar.ErrUntold]: that was not enough. If ctx is done sooner it returns ctx's
+// gives it, and a second if ctx has no deadline. [tollbar.ErrUnreported]: that was not enough. If ctx is done sooner it returns ctx's
 // error, and what is left ends by itself. A second Close returns nil.
 func (l *Lease) Close(ctx context.Context) error {
 	if !l.guard.Close() {

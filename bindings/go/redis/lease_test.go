@@ -145,8 +145,8 @@ func TestLeaseWithoutAStore(t *testing.T) {
 	}{
 		// An eighth of a machine's share of the burst.
 		{redis.LeaseOptions{}, 18},
-		{redis.LeaseOptions{Rescue: redis.RescueDeny}, 0},
-		{redis.LeaseOptions{Rescue: redis.RescueAllow}, 50},
+		{redis.LeaseOptions{Fallback: redis.FallbackDeny}, 0},
+		{redis.LeaseOptions{Fallback: redis.FallbackAllow}, 50},
 		{redis.LeaseOptions{Overdraft: &five}, 5},
 		{redis.LeaseOptions{Overdraft: &none}, 0},
 		{redis.LeaseOptions{Nodes: 1}, 50},
@@ -186,7 +186,7 @@ func TestLeaseAnswers(t *testing.T) {
 	// Unknown until the goroutine that asks the store has found none.
 	until(t, func() bool { return lease.Circuit() == redis.CircuitOpen })
 	stats, err := lease.Stats()
-	if err != nil || stats.Rescued != 19 || stats.Granted != 0 || stats.Circuit != redis.CircuitOpen || stats.Opened != 1 {
+	if err != nil || stats.FallbackPermits != 19 || stats.Granted != 0 || stats.Circuit != redis.CircuitOpen || stats.Opened != 1 {
 		t.Errorf("%+v, %v", stats, err)
 	}
 	if p := lease.Policy(); p.Limit != 60 || p.Burst != 600 || lease.Circuit().String() != "open" {
@@ -214,7 +214,7 @@ func TestLeasesThatCannotBe(t *testing.T) {
 		{"x", slow, with(func(o *redis.LeaseOptions) { o.Nodes = 0 }), tollbar.ErrLeaseNodes},
 		{"x", slow, with(func(o *redis.LeaseOptions) { o.Life = time.Microsecond }), tollbar.ErrLeaseLife},
 		{"x", slow, with(func(o *redis.LeaseOptions) { o.Capacity = 1 << 40 }), tollbar.ErrCapacity},
-		{"x", slow, with(func(o *redis.LeaseOptions) { o.Rescue = 3 }), tollbar.ErrChoice},
+		{"x", slow, with(func(o *redis.LeaseOptions) { o.Fallback = 3 }), tollbar.ErrOutOfRange},
 		{"x", slow, with(func(o *redis.LeaseOptions) { o.URL = "redis://:secret@h:x" }), tollbar.ErrURL},
 		{"x", slow, with(func(o *redis.LeaseOptions) { o.URL = "" }), tollbar.ErrURL},
 	} {
@@ -253,7 +253,7 @@ func TestClosedLease(t *testing.T) {
 	// What is owed cannot be told.
 	lease = mustLease(t, slow, redis.LeaseOptions{})
 	lease.Allow("k")
-	if err := closeIn(lease, 30*time.Millisecond); !errors.Is(err, tollbar.ErrUntold) && !errors.Is(err, context.DeadlineExceeded) {
+	if err := closeIn(lease, 30*time.Millisecond); !errors.Is(err, tollbar.ErrUnreported) && !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	lease = mustLease(t, slow, redis.LeaseOptions{})

@@ -12,11 +12,11 @@ enum {
     TOLLBAR_E_MISALIGNED = (-2),
     TOLLBAR_E_STRUCT_SIZE = (-3),
     TOLLBAR_E_RESERVED = (-4),
-    TOLLBAR_E_CHOICE = (-5),
+    TOLLBAR_E_OUT_OF_RANGE = (-5),
     TOLLBAR_E_SYNTAX = (-10),
-    TOLLBAR_E_NUMBER = (-11),
+    TOLLBAR_E_NUMBER_TOO_LARGE = (-11),
     TOLLBAR_E_ALGORITHM = (-12),
-    TOLLBAR_E_DUPLICATE = (-13),
+    TOLLBAR_E_DUPLICATE_OPTION = (-13),
     TOLLBAR_E_PERIOD_ZERO = (-20),
     TOLLBAR_E_BURST_ZERO = (-21),
     TOLLBAR_E_RATE_TOO_HIGH = (-22),
@@ -28,13 +28,13 @@ enum {
     TOLLBAR_E_LOG_TOO_LARGE = (-28),
     TOLLBAR_E_NOT_ONE_WORD = (-29),
     TOLLBAR_E_NO_MEMORY = (-40),
-    TOLLBAR_E_BUFFER = (-41),
+    TOLLBAR_E_BUFFER_TOO_SMALL = (-41),
     TOLLBAR_E_CAPACITY = (-50),
-    TOLLBAR_E_POLICIES = (-51),
+    TOLLBAR_E_POLICY_COUNT = (-51),
     TOLLBAR_E_NO_SUCH_POLICY = (-52),
-    TOLLBAR_E_MIXED = (-53),
-    TOLLBAR_E_VERSIONS = (-54),
-    TOLLBAR_E_EXEMPT = (-55),
+    TOLLBAR_E_MIXED_POLICIES = (-53),
+    TOLLBAR_E_POLICY_VERSIONS = (-54),
+    TOLLBAR_E_EXEMPTIONS_FULL = (-55),
     TOLLBAR_E_MISSING_KEY = (-56),
     TOLLBAR_E_UNSUPPORTED = (-57),
     TOLLBAR_E_ADDRESS = (-58),
@@ -45,11 +45,11 @@ enum {
     TOLLBAR_E_OTHER_CAPACITY = (-64),
     TOLLBAR_E_OTHER_POLICIES = (-65),
     TOLLBAR_E_OTHER_OPTIONS = (-66),
-    TOLLBAR_E_BOOT = (-67),
-    TOLLBAR_E_DAMAGED = (-68),
+    TOLLBAR_E_BOOT_ID = (-67),
+    TOLLBAR_E_SLOTS_INVALID = (-68),
     TOLLBAR_E_OPEN = (-70),
     TOLLBAR_E_READ = (-71),
-    TOLLBAR_E_ALLOCATE = (-72),
+    TOLLBAR_E_NO_SPACE = (-72),
     TOLLBAR_E_MAP = (-73),
     TOLLBAR_E_LINK = (-74),
     TOLLBAR_E_LOCK = (-75),
@@ -66,7 +66,7 @@ enum {
     TOLLBAR_E_NOT_A_LEASE = (-86),
     TOLLBAR_E_URL = (-87),
     TOLLBAR_E_RUNNING = (-88),
-    TOLLBAR_E_UNTOLD = (-89),
+    TOLLBAR_E_UNREPORTED = (-89),
     TOLLBAR_E_INTERNAL = (-90),
     TOLLBAR_POLICY_TEXT_MAX = 256,
     TOLLBAR_ALGORITHM_GCRA = 0,
@@ -86,7 +86,7 @@ enum {
     TOLLBAR_UNIT_BYTES = 1,
     TOLLBAR_POLICY_BORROW = 1,
     TOLLBAR_POLICY_COUNT_REJECTED = 2,
-    TOLLBAR_POLICY_INIT = 4,
+    TOLLBAR_POLICY_HAS_INIT = 4,
     TOLLBAR_CLOCK_TSC = 0,
     TOLLBAR_CLOCK_MONOTONIC = 1,
     TOLLBAR_CLOCK_COARSE = 2,
@@ -110,7 +110,7 @@ enum {
     TOLLBAR_MISSING_DENY = 0,
     TOLLBAR_MISSING_ALLOW = 1,
     TOLLBAR_MISSING_REPORT = 2,
-    TOLLBAR_TABLE_SEEDED = 1,
+    TOLLBAR_TABLE_HAS_SEED = 1,
     TOLLBAR_TABLE_SMALL_PAGES = 2,
     TOLLBAR_TABLE_TRUST_ANYONE = 4,
     TOLLBAR_KEEP_COUNT = 0,
@@ -152,7 +152,7 @@ int32_t tollbar_policy_spec_print(const tollbar_policy_spec *spec,
                                   char *buffer,
                                   size_t capacity,
                                   size_t *length);
-int32_t tollbar_policy_spec_check(const tollbar_policy_spec *spec);
+int32_t tollbar_policy_spec_validate(const tollbar_policy_spec *spec);
 int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec,
                                       uint64_t *last_ns);
 int32_t tollbar_policy_new(const tollbar_policy_spec *spec, tollbar_policy **out);
@@ -181,7 +181,7 @@ typedef struct tollbar_decision {
     uint32_t reason;
     uint32_t reserved;
 } tollbar_decision;
-const char *tollbar_reason_name(uint32_t reason);
+const char *tollbar_strreason(uint32_t reason);
 int32_t tollbar_cell_check(tollbar_cell *cell,
                            const tollbar_policy *policy,
                            uint64_t cost,
@@ -300,10 +300,10 @@ int32_t tollbar_table_new(const tollbar_table_options *options,
                           const tollbar_policy_spec *const *policies,
                           size_t count,
                           tollbar_table **out);
-int32_t tollbar_table_shared(const tollbar_table_options *options,
-                             const tollbar_policy_spec *const *policies,
-                             size_t count,
-                             tollbar_table **out);
+int32_t tollbar_table_new_shared(const tollbar_table_options *options,
+                                 const tollbar_policy_spec *const *policies,
+                                 size_t count,
+                                 tollbar_table **out);
 int32_t tollbar_table_open(const char *path,
                            const tollbar_table_options *options,
                            const tollbar_policy_spec *const *policies,
@@ -325,7 +325,7 @@ int32_t tollbar_table_init_in(void *memory,
 int32_t tollbar_table_attach(void *memory,
                              size_t size,
                              tollbar_table **out);
-void tollbar_table_free(tollbar_table *table);
+void tollbar_table_close(tollbar_table *table);
 typedef struct tollbar_request {
     const void *key;
     size_t length;
@@ -434,7 +434,7 @@ typedef struct tollbar_table_stats {
     uint64_t resets;
     uint64_t refused;
     uint64_t inherited;
-    uint64_t unremembered;
+    uint64_t untracked;
     uint64_t evicted;
     uint64_t retries;
     uint64_t backward_steps;
@@ -450,7 +450,7 @@ typedef struct tollbar_table_health {
     uint64_t expired;
     uint64_t live;
     uint64_t unknown;
-    uint64_t twice;
+    uint64_t duplicate;
 } tollbar_table_health;
 int32_t tollbar_table_next(const tollbar_table *table,
                            uint64_t from,
@@ -485,25 +485,25 @@ int32_t tollbar_table_validate(const tollbar_table *table,
 int32_t tollbar_table_repair(const tollbar_table *table,
                              uint64_t now_ns,
                              tollbar_table_health *out);
-typedef struct tollbar_table_copied {
+typedef struct tollbar_table_copy_result {
     uint32_t struct_size;
     uint32_t reserved;
     uint64_t copied;
     uint64_t lost;
-} tollbar_table_copied;
+} tollbar_table_copy_result;
 int32_t tollbar_table_copy(const tollbar_table *table,
                            const tollbar_table *from,
                            uint64_t now_ns,
-                           tollbar_table_copied *out);
+                           tollbar_table_copy_result *out);
 typedef struct tollbar_prefix {
     uint32_t length;
     uint8_t bytes[20];
 } tollbar_prefix;
-int32_t tollbar_prefix_of(const void *address,
-                          size_t length,
-                          uint32_t ipv4_bits,
-                          uint32_t ipv6_bits,
-                          tollbar_prefix *out);
+int32_t tollbar_prefix_from_address(const void *address,
+                                    size_t length,
+                                    uint32_t ipv4_bits,
+                                    uint32_t ipv6_bits,
+                                    tollbar_prefix *out);
 int32_t tollbar_prefix_parse(const char *text,
                              size_t length,
                              uint32_t ipv4_bits,
@@ -556,9 +556,9 @@ typedef struct tollbar_counts {
 int32_t tollbar_table_get_counts(const tollbar_table *table,
                                  uint32_t policy,
                                  tollbar_counts *out);
-int32_t tollbar_table_count(const tollbar_table *table,
-                            uint32_t policy,
-                            int32_t verdict);
+int32_t tollbar_table_count_verdict(const tollbar_table *table,
+                                    uint32_t policy,
+                                    int32_t verdict);
 int32_t tollbar_striped_get_counts(const tollbar_striped *striped,
                                    tollbar_counts *out);
 ]]

@@ -1,11 +1,11 @@
 -- Written by `cargo xtask cdef` from include/tollbar_redis.h, which says what all of this means; changes belong there.
 require("ffi").cdef [[
 enum {
-    TOLLBAR_RESCUE_SHARE = 0,
-    TOLLBAR_RESCUE_DENY = 1,
-    TOLLBAR_RESCUE_ALLOW = 2,
+    TOLLBAR_FALLBACK_SHARE = 0,
+    TOLLBAR_FALLBACK_DENY = 1,
+    TOLLBAR_FALLBACK_ALLOW = 2,
     TOLLBAR_LEASE_INEXACT = 1,
-    TOLLBAR_LEASE_OVERDRAFT = 2,
+    TOLLBAR_LEASE_HAS_OVERDRAFT = 2,
     TOLLBAR_CIRCUIT_UNKNOWN = 0,
     TOLLBAR_CIRCUIT_CLOSED = 1,
     TOLLBAR_CIRCUIT_OPEN = 2,
@@ -21,7 +21,7 @@ typedef struct tollbar_lease_options {
     uint64_t capacity;
     uint64_t life_ns;
     uint64_t overdraft;
-    uint32_t rescue;
+    uint32_t fallback;
     uint32_t flags;
 } tollbar_lease_options;
 typedef struct tollbar_lease_stats {
@@ -30,10 +30,10 @@ typedef struct tollbar_lease_stats {
     uint64_t granted;
     uint64_t asked;
     uint64_t overdrawn;
-    uint64_t rescued;
+    uint64_t fallback_permits;
     uint64_t uncounted;
     uint64_t denied;
-    uint64_t crowded;
+    uint64_t queue_full;
     uint64_t opened;
     uint64_t owed;
 } tollbar_lease_stats;
@@ -45,11 +45,11 @@ int32_t tollbar_lease_new(const char *name,
                           const tollbar_policy_spec *spec,
                           const tollbar_lease_options *options,
                           tollbar_lease **out);
-int32_t tollbar_lease_shared(const char *name,
-                             size_t name_length,
-                             const tollbar_policy_spec *spec,
-                             const tollbar_lease_options *options,
-                             tollbar_lease **out);
+int32_t tollbar_lease_new_shared(const char *name,
+                                 size_t name_length,
+                                 const tollbar_policy_spec *spec,
+                                 const tollbar_lease_options *options,
+                                 tollbar_lease **out);
 int32_t tollbar_lease_init_in(void *memory,
                               size_t size,
                               const char *name,
@@ -60,7 +60,7 @@ int32_t tollbar_lease_init_in(void *memory,
 int32_t tollbar_lease_attach(void *memory,
                              size_t size,
                              tollbar_lease **out);
-void tollbar_lease_free(tollbar_lease *lease);
+void tollbar_lease_close(tollbar_lease *lease);
 int32_t tollbar_lease_check(const tollbar_lease *lease,
                             const void *key,
                             size_t length,
@@ -79,25 +79,25 @@ int32_t tollbar_lease_peek(const tollbar_lease *lease,
                            tollbar_decision *out);
 uint64_t tollbar_lease_now(const tollbar_lease *lease);
 int32_t tollbar_lease_get_stats(const tollbar_lease *lease, tollbar_lease_stats *out);
-typedef struct tollbar_client tollbar_client;
-int32_t tollbar_client_new(const tollbar_lease *lease,
-                           const char *url,
-                           size_t url_length,
-                           size_t *column,
-                           tollbar_client **out);
-int32_t tollbar_client_on_change(tollbar_client *client,
-                                 void (*listener)(void *argument, uint32_t circuit),
-                                 void *argument);
-int32_t tollbar_client_run(tollbar_client *client);
-int32_t tollbar_client_stop(const tollbar_client *client);
-int32_t tollbar_client_tick(tollbar_client *client,
-                            uint32_t *wait_ms);
-int32_t tollbar_client_fd(tollbar_client *client,
-                          uint32_t *events);
-uint32_t tollbar_client_circuit(const tollbar_client *client);
-const char *tollbar_client_error(tollbar_client *client);
-int32_t tollbar_client_close(tollbar_client *client,
-                             uint32_t timeout_ms);
+typedef struct tollbar_lease_client tollbar_lease_client;
+int32_t tollbar_lease_client_new(const tollbar_lease *lease,
+                                 const char *url,
+                                 size_t url_length,
+                                 size_t *column,
+                                 tollbar_lease_client **out);
+int32_t tollbar_lease_client_on_change(tollbar_lease_client *client,
+                                       void (*listener)(void *argument, uint32_t circuit),
+                                       void *argument);
+int32_t tollbar_lease_client_run(tollbar_lease_client *client);
+int32_t tollbar_lease_client_stop(const tollbar_lease_client *client);
+int32_t tollbar_lease_client_tick(tollbar_lease_client *client,
+                                  uint32_t *wait_ms);
+int32_t tollbar_lease_client_fd(tollbar_lease_client *client,
+                                uint32_t *events);
+uint32_t tollbar_lease_client_circuit(const tollbar_lease_client *client);
+const char *tollbar_lease_client_error(tollbar_lease_client *client);
+int32_t tollbar_lease_client_close(tollbar_lease_client *client,
+                                   uint32_t timeout_ms);
 ]]
 
 return {

@@ -131,7 +131,7 @@ local seconds = core.seconds
 
 local reasons = {}
 for number = 0, lib.TOLLBAR_REASON_STORE_DOWN do
-    reasons[number] = ffi.string(lib.tollbar_reason_name(number))
+    reasons[number] = ffi.string(lib.tollbar_strreason(number))
 end
 
 --- What a decision came to: whether it may pass, the wait, what remains, the time to fresh, and why. `decision` is the module's own and is written by the next call.
@@ -264,7 +264,7 @@ end
 
 --- The same of an address's 4 or 16 bytes, as in $binary_remote_addr.
 function core.prefix_of(bytes, ipv4_bits, ipv6_bits)
-    return network(lib.tollbar_prefix_of, bytes, ipv4_bits, ipv6_bits)
+    return network(lib.tollbar_prefix_from_address, bytes, ipv4_bits, ipv6_bits)
 end
 
 return core

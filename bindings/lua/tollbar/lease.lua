@@ -10,7 +10,7 @@ local count, text, answer, failure = core.count, core.text, core.answer, core.fa
 local ALLOWED = lib.TOLLBAR_ALLOWED
 
 -- As in limiter.lua: closed is NULL.
-ffi.cdef "typedef struct { tollbar_lease *handle; tollbar_client *client; } tollbar_lua_lease;"
+ffi.cdef "typedef struct { tollbar_lease *handle; tollbar_lease_client *client; } tollbar_lua_lease;"
 
 local decision = core.struct("tollbar_decision")()
 local word = ffi.new("uint32_t[1]")
@@ -49,7 +49,7 @@ function Lease:peek(key, cost)
 end
 
 local new_stats = core.struct("tollbar_lease_stats")
-local COUNTS = { "granted", "asked", "overdrawn", "rescued", "uncounted", "denied", "crowded", "opened", "owed" }
+local COUNTS = { "granted", "asked", "overdrawn", "fallback_permits", "uncounted", "denied", "queue_full", "opened", "owed" }
 
 --- What has happened on this machine, by the names in tollbar_redis.h. `circuit` is "closed" if the store answers, "open" if not,
 -- "unknown" if nobody has reached it yet.
@@ -69,7 +69,7 @@ end
 --- Does what there is to do for the store, without waiting; seconds until the next time. In nginx from ngx.timer.every in
 -- each worker, elsewhere from the program's own loop.
 function Lease:tick()
-    local code = lib.tollbar_client_tick(self.client, word)
+    local code = lib.tollbar_lease_client_tick(self.client, word)
     if code ~= ALLOWED then
         return failure(code, "the lease")
     end
@@ -78,7 +78,7 @@ end
 
 --- Why the store last refused, in its own words; nil if it did not.
 function Lease:why()
-    local words = ffi.string(lib.tollbar_client_error(self.client))
+    local words = ffi.string(lib.tollbar_lease_client_error(self.client))
     return words ~= "" and words or nil
 end
 
@@ -88,8 +88,8 @@ function Lease:close(seconds)
     local patience = seconds == nil and 0 or core.patience(seconds) / 1000000ULL
     local client, handle = self.client, self.handle
     self.client, self.handle = nil, nil
-    local code = lib.tollbar_client_close(client, patience < 0xffffffffULL and patience or 0xffffffffULL)
-    lib.tollbar_lease_free(handle)
+    local code = lib.tollbar_lease_client_close(client, patience < 0xffffffffULL and patience or 0xffffffffULL)
+    lib.tollbar_lease_close(handle)
     return code == ALLOWED
 end
 
@@ -104,8 +104,8 @@ local new_handle = ffi.metatype("tollbar_lua_lease", {
 })
 
 local new_options = core.struct("tollbar_lease_options")
-local KNOWN = { nodes = true, url = true, capacity = true, life = true, overdraft = true, rescue = true, inexact = true }
-local RESCUES = { share = lib.TOLLBAR_RESCUE_SHARE, deny = lib.TOLLBAR_RESCUE_DENY, allow = lib.TOLLBAR_RESCUE_ALLOW }
+local KNOWN = { nodes = true, url = true, capacity = true, life = true, overdraft = true, fallback = true, inexact = true }
+local FALLBACKS = { share = lib.TOLLBAR_FALLBACK_SHARE, deny = lib.TOLLBAR_FALLBACK_DENY, allow = lib.TOLLBAR_FALLBACK_ALLOW }
 local lease = {}
 
 --- lease("logins", "100/s burst 50", { nodes = 4, url = "redis://127.0.0.1" }): this machine's part of a limit that so many
@@ -118,9 +118,9 @@ function lease.new(name, policy, options)
     how.nodes = core.number(options.nodes)
     how.capacity = options.capacity == nil and 4096 or count(options.capacity)
     how.life_ns = options.life == nil and 0 or core.patience(options.life)
-    how.rescue = core.choice("rescue", options.rescue or "share", RESCUES)
+    how.fallback = core.choice("fallback", options.fallback or "share", FALLBACKS)
     if options.overdraft ~= nil then
-        how.overdraft, how.flags = count(options.overdraft), lib.TOLLBAR_LEASE_OVERDRAFT
+        how.overdraft, how.flags = count(options.overdraft), lib.TOLLBAR_LEASE_HAS_OVERDRAFT
     end
     if options.inexact then
         how.flags = how.flags + lib.TOLLBAR_LEASE_INEXACT
@@ -131,13 +131,13 @@ function lease.new(name, policy, options)
     end
     -- The handle is there before what it will hold, so that nothing is lost if there is no memory for it.
     local self = new_handle()
-    local made, asks, column = ffi.new("tollbar_lease *[1]"), ffi.new("tollbar_client *[1]"), ffi.new("size_t[1]")
-    local code = lib.tollbar_lease_shared(name, #name, spec, how, made)
+    local made, asks, column = ffi.new("tollbar_lease *[1]"), ffi.new("tollbar_lease_client *[1]"), ffi.new("size_t[1]")
+    local code = lib.tollbar_lease_new_shared(name, #name, spec, how, made)
     if code ~= ALLOWED then
         return failure(code, "lease " .. name)
     end
     self.handle = made[0]
-    code = lib.tollbar_client_new(self.handle, options.url, #options.url, column, asks)
+    code = lib.tollbar_lease_client_new(self.handle, options.url, #options.url, column, asks)
     if code ~= ALLOWED then
         -- Without the URL, which may have a password in it.
         return failure(code, string.format("lease %s: column %d of the url", name, tonumber(column[0])))

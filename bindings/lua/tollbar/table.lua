@@ -200,7 +200,7 @@ function Table:stats()
         return failure(code, "the table")
     end
     return fields(stats, "policies capacity slots bytes keys inserted reclaimed vacated resets refused inherited "
-        .. "unremembered evicted retries backward_steps allowed denied never")
+        .. "untracked evicted retries backward_steps allowed denied never")
 end
 
 local new_counts = core.struct("tollbar_counts")
@@ -221,20 +221,20 @@ local function look(call, self)
     if code == ALLOWED then
         code = call(self.handle, word[0], health)
     end
-    if code ~= ALLOWED and code ~= lib.TOLLBAR_E_DAMAGED then
+    if code ~= ALLOWED and code ~= lib.TOLLBAR_E_SLOTS_INVALID then
         return failure(code, "the table")
     end
-    local found = fields(health, "claimed vacant waiting expired live unknown twice")
-    found.damaged = code ~= ALLOWED
+    local found = fields(health, "claimed vacant waiting expired live unknown duplicate")
+    found.slots_invalid = code ~= ALLOWED
     return found
 end
 
---- Looks at every slot: what is there, and whether it is `damaged`.
+--- Looks at every slot: what is there, and whether any is invalid (`slots_invalid`).
 function Table:validate()
     return look(lib.tollbar_table_validate, self)
 end
 
---- Empties damaged slots; what it found. Only while nobody else uses the table.
+--- Empties invalid slots; what it found. Only while nobody else uses the table.
 function Table:repair()
     return look(lib.tollbar_table_repair, self)
 end
@@ -250,7 +250,7 @@ end
 
 --- Ends this process's view of the table now and not when it is collected. Later calls are errors; a second close is nothing.
 function Table:close()
-    lib.tollbar_table_free(self.handle)
+    lib.tollbar_table_close(self.handle)
     self.handle = nil
 end
 
@@ -287,7 +287,7 @@ local function how(options, any)
     o.mode = options.mode or 0
     if options.seed ~= nil then
         o.seed = count(options.seed, 3)
-        o.flags = o.flags + lib.TOLLBAR_TABLE_SEEDED
+        o.flags = o.flags + lib.TOLLBAR_TABLE_HAS_SEED
     end
     if options.small_pages then
         o.flags = o.flags + lib.TOLLBAR_TABLE_SMALL_PAGES
@@ -337,7 +337,7 @@ local keyed = {}
 -- on_full: evict-nearest (the default), inherit, allow, deny. missing (a nil or empty key): deny, allow, report. clock, seed, small_pages.
 function keyed.new(policies, options)
     options = core.options(options, IN_MEMORY)
-    return made(options.shared and lib.tollbar_table_shared or lib.tollbar_table_new, nil, policies, how(options))
+    return made(options.shared and lib.tollbar_table_new_shared or lib.tollbar_table_new, nil, policies, how(options))
 end
 
 --- The table in that file, made if there is none, for all processes that open it, of any language. Without policies and

@@ -36,7 +36,7 @@ static PyObject *get_never(PyObject *self, void *unused) {
 
 static PyObject *get_reason(PyObject *self, void *unused) {
     (void)unused;
-    return PyUnicode_FromString(tollbar_reason_name(answer(self)->reason));
+    return PyUnicode_FromString(tollbar_strreason(answer(self)->reason));
 }
 
 static PyObject *get_remaining(PyObject *self, void *unused) {

@@ -43,7 +43,7 @@ static int32_t make(int kind, const char *path, const tollbar_table_options *opt
     if (kind == PRIVATE)
         return tollbar_table_new(options, list, (size_t)count, out);
     if (kind == SHARED)
-        return tollbar_table_shared(options, list, (size_t)count, out);
+        return tollbar_table_new_shared(options, list, (size_t)count, out);
     if (count == 0) {
         /* Whatever table is there. */
         tollbar_table_options any = TOLLBAR_TABLE_OPTIONS_INIT(0);
@@ -69,7 +69,7 @@ static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *keyword
         return NULL;
     Py_ssize_t count = PyTuple_Size(texts);
     if (count > 128 || (count == 0 && kind != IN_FILE))
-        return core_raise(state, TOLLBAR_E_POLICIES, NULL);
+        return core_raise(state, TOLLBAR_E_POLICY_COUNT, NULL);
 
     tollbar_policy_spec *specs = PyMem_Calloc(count == 0 ? 1 : (size_t)count, sizeof *specs);
     PyObject *name = NULL, *self = NULL;
@@ -93,7 +93,7 @@ static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     allocfunc alloc = PyType_GetSlot(type, Py_tp_alloc);
     self = alloc(type, 0);
     if (self == NULL) {
-        tollbar_table_free(handle);
+        tollbar_table_close(handle);
         goto done;
     }
     of(self)->handle = handle;
@@ -110,7 +110,7 @@ done:
 static void table_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     /* Who uses the handle without the GIL holds the object too, so nobody does. */
-    tollbar_table_free(of(self)->handle);
+    tollbar_table_close(of(self)->handle);
     Py_XDECREF(of(self)->names);
     freefunc release = PyType_GetSlot(type, Py_tp_free);
     release(self);
@@ -122,7 +122,7 @@ static PyObject *table_close(PyObject *self, PyObject *unused) {
     tollbar_table *handle = of(self)->handle;
     of(self)->handle = NULL;
     if (of(self)->users == 0)
-        tollbar_table_free(handle);
+        tollbar_table_close(handle);
     else if (handle != NULL)
         of(self)->leaving = handle;
     Py_RETURN_NONE;

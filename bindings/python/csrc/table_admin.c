@@ -16,7 +16,7 @@ static const tollbar_table *begin(core_table *self) {
 
 static void end(core_table *self) {
     if (--self->users == 0) {
-        tollbar_table_free(self->leaving);
+        tollbar_table_close(self->leaving);
         self->leaving = NULL;
     }
 }
@@ -87,7 +87,7 @@ PyObject *core_table_stats(PyObject *self, PyObject *unused) {
         return core_raise(of(self)->state, code, NULL);
     const uint64_t fields[] = { s.policies, s.capacity,  s.slots,     s.bytes,        s.keys,
                                 s.inserted, s.reclaimed, s.vacated,   s.resets,       s.refused,
-                                s.inherited, s.unremembered, s.evicted, s.retries, s.backward_steps,
+                                s.inherited, s.untracked, s.evicted, s.retries, s.backward_steps,
                                 s.allowed, s.denied, s.never };
     const Py_ssize_t count = sizeof fields / sizeof *fields;
     PyObject *tuple = PyTuple_New(count);
@@ -129,11 +129,11 @@ PyObject *core_table_validate(PyObject *self, PyObject *repair) {
         code = mend ? tollbar_table_repair(table, now, &h) : tollbar_table_validate(table, now, &h);
     Py_END_ALLOW_THREADS
     end(of(self));
-    if (code != 0 && code != TOLLBAR_E_DAMAGED)
+    if (code != 0 && code != TOLLBAR_E_SLOTS_INVALID)
         return core_raise(of(self)->state, code, NULL);
-    return Py_BuildValue("NIKKKKKK", PyBool_FromLong(code == TOLLBAR_E_DAMAGED), h.claimed,
+    return Py_BuildValue("NIKKKKKK", PyBool_FromLong(code == TOLLBAR_E_SLOTS_INVALID), h.claimed,
                          (unsigned long long)h.vacant, (unsigned long long)h.waiting, (unsigned long long)h.expired,
-                         (unsigned long long)h.live, (unsigned long long)h.unknown, (unsigned long long)h.twice);
+                         (unsigned long long)h.live, (unsigned long long)h.unknown, (unsigned long long)h.duplicate);
 }
 
 PyObject *core_table_sync(PyObject *self, PyObject *unused) {
@@ -164,7 +164,7 @@ PyObject *core_table_copy_from(PyObject *self, PyObject *other) {
         end(of(self));
         return NULL;
     }
-    tollbar_table_copied copied = TOLLBAR_TABLE_COPIED_INIT;
+    tollbar_table_copy_result copied = TOLLBAR_TABLE_COPY_RESULT_INIT;
     uint64_t now = 0;
     int32_t code;
     Py_BEGIN_ALLOW_THREADS

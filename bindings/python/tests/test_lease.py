@@ -112,14 +112,14 @@ def test_without_a_store_it_lives_on_its_share():
         stats = limit.stats()
         # Its thread may not have tried yet.
         assert {stats.circuit, limit.circuit} <= {"unknown", "open"}
-        assert stats.rescued == 18 * 5 + 1 and stats.granted == 0 and stats.denied > 80
+        assert stats.fallback_permits == 18 * 5 + 1 and stats.granted == 0 and stats.denied > 80
         assert limit.policy == tollbar.Policy(SLOW) and ("unknown" in repr(limit) or "open" in repr(limit))
 
 
-def test_rescues_and_overdrafts():
+def test_fallbacks_and_overdrafts():
     for options, admitted in (
-        ({"rescue": "deny"}, 0),
-        ({"rescue": "allow"}, 50),
+        ({"fallback": "deny"}, 0),
+        ({"fallback": "allow"}, 50),
         ({"overdraft": 5}, 5),
         ({"overdraft": 0}, 0),
         ({"nodes": 1}, 50),
@@ -151,7 +151,7 @@ def test_what_cannot_be_is_said():
         lease(policy="many")
     with pytest.raises(tollbar.TableError):
         lease(capacity=0)
-    for wrong in ({"rescue": "pray"}, {"life": -1}, {"flush": -1}, {"overdraft": -1}):
+    for wrong in ({"fallback": "pray"}, {"life": -1}, {"flush": -1}, {"overdraft": -1}):
         with pytest.raises(ValueError):
             lease(**wrong)
     with pytest.raises(TypeError):
@@ -294,7 +294,7 @@ def test_forks_are_one_machine(redis):
     try:
         assert os.read(read, 1) == b"1"
         # What the child has taken is counted here.
-        assert limit.stats().overdrawn + limit.stats().rescued >= 5 and limit.allow("both")
+        assert limit.stats().overdrawn + limit.stats().fallback_permits >= 5 and limit.allow("both")
         assert limit._driver.thread.is_alive()
         until(lambda: redis.askers() == 1)
         assert limit.close(30) and limit.closed
@@ -322,7 +322,7 @@ if child:
 
 
 def test_middleware():
-    with lease(policy="60/min burst 64", rescue="share") as limit:
+    with lease(policy="60/min burst 64", fallback="share") as limit:
         app = wsgi.RateLimit(wsgi_app, limit, name="all", exempt={"free"}, key=lambda environ: environ.get("KEY", "k"))
         status, headers, body = call_wsgi(app)
         assert (status, body) == ("200 OK", b"hello")

@@ -327,7 +327,7 @@ def test_health_and_copies():
     table = Table("3/h", capacity=100, seed=5)
     assert table.allow("a") and table.allow("b")
     health = table.validate()
-    assert not health.damaged and health.live == 2
+    assert not health.slots_invalid and health.live == 2
     assert table.repair() == health
     larger = Table("3/h", capacity=50_000, seed=5)
     assert larger.copy_from(table) == (2, 0)

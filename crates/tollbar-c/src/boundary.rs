@@ -145,7 +145,7 @@ pub unsafe fn bytes<'a>(text: *const core::ffi::c_char, len: usize) -> Result<&'
         return if len == 0 { Ok(&[]) } else { Err(TOLLBAR_E_NULL) };
     }
     if len > isize::MAX as usize {
-        return Err(TOLLBAR_E_BUFFER);
+        return Err(TOLLBAR_E_BUFFER_TOO_SMALL);
     }
     // SAFETY: not null, of `len` readable bytes by the caller's promise, no longer than isize::MAX.
     Ok(unsafe { core::slice::from_raw_parts(text.cast::<u8>(), len) })
@@ -161,7 +161,7 @@ pub fn room<T>(memory: *mut core::ffi::c_void, size: usize) -> Result<*mut T, i3
         return Err(TOLLBAR_E_MISALIGNED);
     }
     if size < size_of::<T>() {
-        return Err(TOLLBAR_E_BUFFER);
+        return Err(TOLLBAR_E_BUFFER_TOO_SMALL);
     }
     Ok(at)
 }
@@ -222,9 +222,9 @@ pub fn policy_code(error: PolicyError) -> i32 {
 pub fn fault_code(fault: Fault) -> i32 {
     match fault {
         Fault::Syntax => TOLLBAR_E_SYNTAX,
-        Fault::Overflow => TOLLBAR_E_NUMBER,
+        Fault::Overflow => TOLLBAR_E_NUMBER_TOO_LARGE,
         Fault::UnknownAlgorithm => TOLLBAR_E_ALGORITHM,
-        Fault::Duplicate => TOLLBAR_E_DUPLICATE,
+        Fault::Duplicate => TOLLBAR_E_DUPLICATE_OPTION,
         Fault::Policy(why) => policy_code(why),
     }
 }

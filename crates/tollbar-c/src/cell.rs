@@ -90,7 +90,7 @@ const _: () = assert!(TOLLBAR_REASON_STORE_DOWN == Reason::StoreDown as u32);
 /// A reason in a few English words, such as "over the rate". Static; "unknown reason" for numbers that this
 /// version does not know. Never NULL.
 #[no_mangle]
-pub extern "C" fn tollbar_reason_name(reason: u32) -> *const c_char {
+pub extern "C" fn tollbar_strreason(reason: u32) -> *const c_char {
     let name = match reason {
         TOLLBAR_REASON_ADMITTED => c"admitted",
         TOLLBAR_REASON_RATE => c"over the rate",

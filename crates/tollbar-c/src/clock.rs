@@ -49,5 +49,5 @@ pub extern "C" fn tollbar_clock_is_counter() -> i32 {
 }
 
 pub(super) fn source(clock: u32) -> Result<Source, i32> {
-    Source::ALL.get(clock as usize).copied().ok_or(TOLLBAR_E_CHOICE)
+    Source::ALL.get(clock as usize).copied().ok_or(TOLLBAR_E_OUT_OF_RANGE)
 }

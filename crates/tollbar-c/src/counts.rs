@@ -55,12 +55,12 @@ pub unsafe extern "C" fn tollbar_table_get_counts(
 
 /// Counts a decision under policy number `policy` that the caller made itself, and charges nothing: for one that looks at several
 /// limits by tollbar_table_peek before it charges any, and refuses the request because of one of them. `verdict` is TOLLBAR_ALLOWED,
-/// TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call returns TOLLBAR_E_CHOICE.
+/// TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call returns TOLLBAR_E_OUT_OF_RANGE.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_table_count(table: *const tollbar_table, policy: u32, verdict: i32) -> i32 {
+pub unsafe extern "C" fn tollbar_table_count_verdict(table: *const tollbar_table, policy: u32, verdict: i32) -> i32 {
     guard(|| {
         code((|| {
             // SAFETY: by the caller's promise.
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn tollbar_table_count(table: *const tollbar_table, policy
                 TOLLBAR_ALLOWED => Verdict::Allowed,
                 TOLLBAR_DENIED => Verdict::Denied,
                 TOLLBAR_NEVER => Verdict::Never,
-                _ => return Err(TOLLBAR_E_CHOICE),
+                _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
             };
             table.count_decided(PolicyId::new(policy), verdict).map_err(table_code)?;
             Ok(TOLLBAR_ALLOWED)

@@ -74,7 +74,7 @@ pub unsafe extern "C" fn tollbar_limiter_from_text(
     guard(|| {
         code((|| {
             // SAFETY: by the caller's promise.
-            let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &State::check)?) };
+            let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &State::validate)?) };
             // SAFETY: null options are the default; `error` by the caller's promise.
             let made = unsafe { make(&policy, core::ptr::null()) }.and_then(boxed).inspect_err(|&code| {
                 // SAFETY: by the caller's promise.
@@ -181,7 +181,7 @@ unsafe fn make(policy: &Policy, options: *const tollbar_limiter_options) -> Resu
         }
         (source(options.clock)?, options.waiters)
     };
-    State::check_on(policy, clock).map_err(policy_code)?;
+    State::validate_on(policy, clock).map_err(policy_code)?;
     let state = State::new(policy).map_err(policy_code)?;
     let mut limiter = Limiter::with(state, Utc::new(clock));
     if waiters != 0 {

@@ -49,7 +49,7 @@ pub const TOLLBAR_POLICY_BORROW: u32 = 1;
 pub const TOLLBAR_POLICY_COUNT_REJECTED: u32 = 2;
 /// gcra: `init` is meant. Without it a fresh state holds the burst, or nothing with
 /// TOLLBAR_POLICY_BORROW.
-pub const TOLLBAR_POLICY_INIT: u32 = 4;
+pub const TOLLBAR_POLICY_HAS_INIT: u32 = 4;
 
 /// A policy as plain data. Start from TOLLBAR_POLICY_SPEC_INIT and set `limit`, `period_ns` and
 /// `burst`; leave the options of other algorithms at 0.
@@ -67,7 +67,7 @@ pub struct tollbar_policy_spec {
     /// The most permits at once, from 1 on. Windows and logs: equal to `limit`. Pacer, warm-up: the
     /// largest cost.
     pub burst: u64,
-    /// gcra, with TOLLBAR_POLICY_INIT: permits of a fresh state, up to `burst`.
+    /// gcra, with TOLLBAR_POLICY_HAS_INIT: permits of a fresh state, up to `burst`.
     pub init: u64,
     /// pacer: departures that may follow at once after an idle time.
     pub slack: u64,
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn tollbar_policy_spec_parse(
         code((|| {
             size_at(out)?;
             // SAFETY: by the caller's promise.
-            let policy = unsafe { parse(text, len, error, &State::check) }?;
+            let policy = unsafe { parse(text, len, error, &State::validate) }?;
             // SAFETY: size_at has checked it; by the caller's promise writable.
             unsafe { write(out, &describe(&policy)) }.map(|()| TOLLBAR_ALLOWED)
         })())
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn tollbar_policy_spec_parse(
 /// Writes the canonical text of a policy, with a NUL, into `buffer` of `capacity` bytes.
 ///
 /// Reading that text gives an equal policy. `length`, unless NULL, gets the text's length without the
-/// NUL. TOLLBAR_POLICY_TEXT_MAX bytes are always enough; TOLLBAR_E_BUFFER if there are too few, and
+/// NUL. TOLLBAR_POLICY_TEXT_MAX bytes are always enough; TOLLBAR_E_BUFFER_TOO_SMALL if there are too few, and
 /// then nothing is written but `length`.
 ///
 /// # Safety
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn tollbar_policy_spec_print(
                 unsafe { place(length) }?.write(len);
             }
             if capacity <= len || len >= line.len() {
-                return Err(TOLLBAR_E_BUFFER);
+                return Err(TOLLBAR_E_BUFFER_TOO_SMALL);
             }
             // SAFETY: `len + 1` bytes fit in both; the byte after the text is still 0.
             unsafe { core::ptr::copy_nonoverlapping(line.as_ptr(), buffer.cast::<u8>(), len + 1) };
@@ -186,18 +186,18 @@ pub unsafe extern "C" fn tollbar_policy_spec_print(
 /// # Safety
 /// `spec` is NULL or points to a readable struct of its `struct_size`.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_policy_spec_check(spec: *const tollbar_policy_spec) -> i32 {
+pub unsafe extern "C" fn tollbar_policy_spec_validate(spec: *const tollbar_policy_spec) -> i32 {
     guard(|| {
         code((|| {
             // SAFETY: by the caller's promise.
             let policy = unsafe { policy(spec) }?;
-            State::check(&policy).map_err(policy_code).map(|()| TOLLBAR_ALLOWED)
+            State::validate(&policy).map_err(policy_code).map(|()| TOLLBAR_ALLOWED)
         })())
     })
 }
 
 /// The last clock reading, in nanoseconds, at which the policy admits anything: see C3. Returns 0, or the error that
-/// tollbar_policy_spec_check would return.
+/// tollbar_policy_spec_validate would return.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -310,12 +310,12 @@ pub unsafe extern "C" fn tollbar_policy_init_in(
 pub unsafe fn policy(spec: *const tollbar_policy_spec) -> Result<Policy, i32> {
     // SAFETY: by the caller's promise.
     let spec = unsafe { read(spec) }?;
-    let known = TOLLBAR_POLICY_BORROW | TOLLBAR_POLICY_COUNT_REJECTED | TOLLBAR_POLICY_INIT;
+    let known = TOLLBAR_POLICY_BORROW | TOLLBAR_POLICY_COUNT_REJECTED | TOLLBAR_POLICY_HAS_INIT;
     if spec.flags & !known != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
     let borrow = spec.flags & TOLLBAR_POLICY_BORROW != 0;
-    let init = match (spec.flags & TOLLBAR_POLICY_INIT != 0, borrow) {
+    let init = match (spec.flags & TOLLBAR_POLICY_HAS_INIT != 0, borrow) {
         (true, _) => spec.init,
         (false, _) if spec.init != 0 => return Err(TOLLBAR_E_RESERVED),
         (false, true) => 0,
@@ -325,7 +325,7 @@ pub unsafe fn policy(spec: *const tollbar_policy_spec) -> Result<Policy, i32> {
         limit: spec.limit,
         period: spec.period_ns,
         burst: spec.burst,
-        kind: Kind::ALL.get(spec.algorithm as usize).copied().ok_or(TOLLBAR_E_CHOICE)?,
+        kind: Kind::ALL.get(spec.algorithm as usize).copied().ok_or(TOLLBAR_E_OUT_OF_RANGE)?,
         init,
         borrow,
         anchor: choose(spec.anchor, &[Anchor::Epoch, Anchor::First])?,
@@ -362,7 +362,7 @@ pub(super) fn describe(policy: &Policy) -> tollbar_policy_spec {
         unit: policy.unit as u32,
         flags: flag(policy.borrow, TOLLBAR_POLICY_BORROW)
             | flag(policy.count_rejected, TOLLBAR_POLICY_COUNT_REJECTED)
-            | flag(explicit, TOLLBAR_POLICY_INIT),
+            | flag(explicit, TOLLBAR_POLICY_HAS_INIT),
     }
 }
 
@@ -429,5 +429,5 @@ fn compile(policy: &Policy) -> Result<tollbar_policy, i32> {
 }
 
 fn choose<T: Copy>(number: u32, of: &[T]) -> Result<T, i32> {
-    of.get(number as usize).copied().ok_or(TOLLBAR_E_CHOICE)
+    of.get(number as usize).copied().ok_or(TOLLBAR_E_OUT_OF_RANGE)
 }

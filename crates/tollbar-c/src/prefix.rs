@@ -18,12 +18,12 @@ pub struct tollbar_prefix {
 
 /// The key of an address in network byte order: `length` 4 for IPv4, of which the first `ipv4_bits` bits
 /// count, or 16 for IPv6, of which the first `ipv6_bits` do. An IPv4 address that is mapped into IPv6 is what
-/// it is for. Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_CHOICE for more bits than there are.
+/// it is for. Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more bits than there are.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_prefix_of(
+pub unsafe extern "C" fn tollbar_prefix_from_address(
     address: *const c_void,
     length: usize,
     ipv4_bits: u32,
@@ -39,13 +39,13 @@ pub unsafe extern "C" fn tollbar_prefix_of(
                 (_, Ok(ipv6)) => IpAddr::from(ipv6),
                 _ => return Err(TOLLBAR_E_ADDRESS),
             };
-            out.write(key(&Prefix::of(address, ipv4_bits, ipv6_bits).ok_or(TOLLBAR_E_CHOICE)?));
+            out.write(key(&Prefix::of(address, ipv4_bits, ipv6_bits).ok_or(TOLLBAR_E_OUT_OF_RANGE)?));
             Ok(TOLLBAR_ALLOWED)
         })())
     })
 }
 
-/// tollbar_prefix_of for an address as people write it, `length` bytes of text: "192.0.2.1", "2001:db8::1".
+/// tollbar_prefix_from_address for an address as people write it, `length` bytes of text: "192.0.2.1", "2001:db8::1".
 /// A zone ("%eth0") does not count.
 ///
 /// # Safety
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn tollbar_prefix_parse(
             // SAFETY: by the caller's promise.
             let (text, out) = unsafe { (bytes(text, length)?, place(out)?) };
             if ipv4_bits > 32 || ipv6_bits > 128 {
-                return Err(TOLLBAR_E_CHOICE);
+                return Err(TOLLBAR_E_OUT_OF_RANGE);
             }
             out.write(key(&Prefix::parse(text, ipv4_bits, ipv6_bits).ok_or(TOLLBAR_E_ADDRESS)?));
             Ok(TOLLBAR_ALLOWED)

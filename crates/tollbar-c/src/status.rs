@@ -18,16 +18,16 @@ pub const TOLLBAR_E_STRUCT_SIZE: i32 = -3;
 /// A field or flag that this version does not know is not zero.
 pub const TOLLBAR_E_RESERVED: i32 = -4;
 /// A number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range.
-pub const TOLLBAR_E_CHOICE: i32 = -5;
+pub const TOLLBAR_E_OUT_OF_RANGE: i32 = -5;
 
 /// The policy's text does not follow the grammar.
 pub const TOLLBAR_E_SYNTAX: i32 = -10;
 /// A number in the policy's text does not fit 64 bits.
-pub const TOLLBAR_E_NUMBER: i32 = -11;
+pub const TOLLBAR_E_NUMBER_TOO_LARGE: i32 = -11;
 /// No algorithm of that name.
 pub const TOLLBAR_E_ALGORITHM: i32 = -12;
 /// An option given twice.
-pub const TOLLBAR_E_DUPLICATE: i32 = -13;
+pub const TOLLBAR_E_DUPLICATE_OPTION: i32 = -13;
 
 /// The period is 0.
 pub const TOLLBAR_E_PERIOD_ZERO: i32 = -20;
@@ -53,20 +53,20 @@ pub const TOLLBAR_E_NOT_ONE_WORD: i32 = -29;
 /// Out of memory.
 pub const TOLLBAR_E_NO_MEMORY: i32 = -40;
 /// The buffer is too small.
-pub const TOLLBAR_E_BUFFER: i32 = -41;
+pub const TOLLBAR_E_BUFFER_TOO_SMALL: i32 = -41;
 
 /// A capacity of 0, or of more keys than a table can hold.
 pub const TOLLBAR_E_CAPACITY: i32 = -50;
 /// Not 1 to 128 policies.
-pub const TOLLBAR_E_POLICIES: i32 = -51;
+pub const TOLLBAR_E_POLICY_COUNT: i32 = -51;
 /// The table has no policy of that number.
 pub const TOLLBAR_E_NO_SUCH_POLICY: i32 = -52;
 /// A sliding window or a sliding log has a table for itself.
-pub const TOLLBAR_E_MIXED: i32 = -53;
+pub const TOLLBAR_E_MIXED_POLICIES: i32 = -53;
 /// The policies of the table cannot be changed any more: 255 versions are in use.
-pub const TOLLBAR_E_VERSIONS: i32 = -54;
+pub const TOLLBAR_E_POLICY_VERSIONS: i32 = -54;
 /// The set of exempt keys is full.
-pub const TOLLBAR_E_EXEMPT: i32 = -55;
+pub const TOLLBAR_E_EXEMPTIONS_FULL: i32 = -55;
 /// A request without a key, in a table that is to report them.
 pub const TOLLBAR_E_MISSING_KEY: i32 = -56;
 /// The processor has no 16-byte compare-and-swap.
@@ -90,16 +90,16 @@ pub const TOLLBAR_E_OTHER_POLICIES: i32 = -65;
 /// The file has a table with other options.
 pub const TOLLBAR_E_OTHER_OPTIONS: i32 = -66;
 /// The system does not say which boot this is, so the times of a file cannot be continued.
-pub const TOLLBAR_E_BOOT: i32 = -67;
+pub const TOLLBAR_E_BOOT_ID: i32 = -67;
 /// Slots of the table make no sense.
-pub const TOLLBAR_E_DAMAGED: i32 = -68;
+pub const TOLLBAR_E_SLOTS_INVALID: i32 = -68;
 
 /// The file cannot be opened; errno says why, here and below.
 pub const TOLLBAR_E_OPEN: i32 = -70;
 /// The file cannot be read.
 pub const TOLLBAR_E_READ: i32 = -71;
 /// There is no room for the file.
-pub const TOLLBAR_E_ALLOCATE: i32 = -72;
+pub const TOLLBAR_E_NO_SPACE: i32 = -72;
 /// The memory cannot be mapped.
 pub const TOLLBAR_E_MAP: i32 = -73;
 /// The new file cannot be given its name.
@@ -135,7 +135,7 @@ pub const TOLLBAR_E_URL: i32 = -87;
 /// A thread drives this client.
 pub const TOLLBAR_E_RUNNING: i32 = -88;
 /// The client ended before the store had been told all.
-pub const TOLLBAR_E_UNTOLD: i32 = -89;
+pub const TOLLBAR_E_UNREPORTED: i32 = -89;
 
 /// A fault of the library itself, stopped before it reached the caller.
 pub const TOLLBAR_E_INTERNAL: i32 = -90;
@@ -165,11 +165,11 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_MISALIGNED => (c"TOLLBAR_E_MISALIGNED", c"a pointer is not aligned"),
         TOLLBAR_E_STRUCT_SIZE => (c"TOLLBAR_E_STRUCT_SIZE", c"struct_size is not that of any version"),
         TOLLBAR_E_RESERVED => (c"TOLLBAR_E_RESERVED", c"a field or flag unknown to this version is not zero"),
-        TOLLBAR_E_CHOICE => (c"TOLLBAR_E_CHOICE", c"a number that stands for a choice is out of range"),
+        TOLLBAR_E_OUT_OF_RANGE => (c"TOLLBAR_E_OUT_OF_RANGE", c"a number that stands for a choice is out of range"),
         TOLLBAR_E_SYNTAX => (c"TOLLBAR_E_SYNTAX", c"the policy does not follow the grammar"),
-        TOLLBAR_E_NUMBER => (c"TOLLBAR_E_NUMBER", c"a number in the policy does not fit 64 bits"),
+        TOLLBAR_E_NUMBER_TOO_LARGE => (c"TOLLBAR_E_NUMBER_TOO_LARGE", c"a number in the policy does not fit 64 bits"),
         TOLLBAR_E_ALGORITHM => (c"TOLLBAR_E_ALGORITHM", c"no algorithm of that name"),
-        TOLLBAR_E_DUPLICATE => (c"TOLLBAR_E_DUPLICATE", c"an option of the policy is given twice"),
+        TOLLBAR_E_DUPLICATE_OPTION => (c"TOLLBAR_E_DUPLICATE_OPTION", c"an option of the policy is given twice"),
         TOLLBAR_E_PERIOD_ZERO => (c"TOLLBAR_E_PERIOD_ZERO", c"the period is zero"),
         TOLLBAR_E_BURST_ZERO => (c"TOLLBAR_E_BURST_ZERO", c"the burst is zero (limit 0 denies all)"),
         TOLLBAR_E_RATE_TOO_HIGH => (c"TOLLBAR_E_RATE_TOO_HIGH", c"the rate is higher than the algorithm can count"),
@@ -186,13 +186,13 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         ),
         TOLLBAR_E_NOT_ONE_WORD => (c"TOLLBAR_E_NOT_ONE_WORD", c"the algorithm needs more than one state word"),
         TOLLBAR_E_NO_MEMORY => (c"TOLLBAR_E_NO_MEMORY", c"out of memory"),
-        TOLLBAR_E_BUFFER => (c"TOLLBAR_E_BUFFER", c"the buffer is too small"),
+        TOLLBAR_E_BUFFER_TOO_SMALL => (c"TOLLBAR_E_BUFFER_TOO_SMALL", c"the buffer is too small"),
         TOLLBAR_E_CAPACITY => (c"TOLLBAR_E_CAPACITY", c"the capacity is zero or more than a table can hold"),
-        TOLLBAR_E_POLICIES => (c"TOLLBAR_E_POLICIES", c"a table has 1 to 128 policies"),
+        TOLLBAR_E_POLICY_COUNT => (c"TOLLBAR_E_POLICY_COUNT", c"a table has 1 to 128 policies"),
         TOLLBAR_E_NO_SUCH_POLICY => (c"TOLLBAR_E_NO_SUCH_POLICY", c"the table has no policy of that number"),
-        TOLLBAR_E_MIXED => (c"TOLLBAR_E_MIXED", c"a sliding window or log has a table for itself"),
-        TOLLBAR_E_VERSIONS => (c"TOLLBAR_E_VERSIONS", c"the table takes no more versions of policies"),
-        TOLLBAR_E_EXEMPT => (c"TOLLBAR_E_EXEMPT", c"the set of exempt keys is full"),
+        TOLLBAR_E_MIXED_POLICIES => (c"TOLLBAR_E_MIXED_POLICIES", c"a sliding window or log has a table for itself"),
+        TOLLBAR_E_POLICY_VERSIONS => (c"TOLLBAR_E_POLICY_VERSIONS", c"the table takes no more versions of policies"),
+        TOLLBAR_E_EXEMPTIONS_FULL => (c"TOLLBAR_E_EXEMPTIONS_FULL", c"the set of exempt keys is full"),
         TOLLBAR_E_MISSING_KEY => (c"TOLLBAR_E_MISSING_KEY", c"a request without a key"),
         TOLLBAR_E_UNSUPPORTED => (c"TOLLBAR_E_UNSUPPORTED", c"the processor has no 16-byte compare-and-swap"),
         TOLLBAR_E_ADDRESS => (c"TOLLBAR_E_ADDRESS", c"not a network address"),
@@ -203,11 +203,11 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_OTHER_CAPACITY => (c"TOLLBAR_E_OTHER_CAPACITY", c"the table has another capacity"),
         TOLLBAR_E_OTHER_POLICIES => (c"TOLLBAR_E_OTHER_POLICIES", c"the table has other policies"),
         TOLLBAR_E_OTHER_OPTIONS => (c"TOLLBAR_E_OTHER_OPTIONS", c"the table has other options"),
-        TOLLBAR_E_BOOT => (c"TOLLBAR_E_BOOT", c"the system does not say which boot this is"),
-        TOLLBAR_E_DAMAGED => (c"TOLLBAR_E_DAMAGED", c"slots of the table make no sense"),
+        TOLLBAR_E_BOOT_ID => (c"TOLLBAR_E_BOOT_ID", c"the system does not say which boot this is"),
+        TOLLBAR_E_SLOTS_INVALID => (c"TOLLBAR_E_SLOTS_INVALID", c"slots of the table make no sense"),
         TOLLBAR_E_OPEN => (c"TOLLBAR_E_OPEN", c"the file cannot be opened"),
         TOLLBAR_E_READ => (c"TOLLBAR_E_READ", c"the file cannot be read"),
-        TOLLBAR_E_ALLOCATE => (c"TOLLBAR_E_ALLOCATE", c"there is no room for the file"),
+        TOLLBAR_E_NO_SPACE => (c"TOLLBAR_E_NO_SPACE", c"there is no room for the file"),
         TOLLBAR_E_MAP => (c"TOLLBAR_E_MAP", c"the memory cannot be mapped"),
         TOLLBAR_E_LINK => (c"TOLLBAR_E_LINK", c"the new file cannot be given its name"),
         TOLLBAR_E_LOCK => (c"TOLLBAR_E_LOCK", c"the file cannot be locked"),
@@ -233,7 +233,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_NOT_A_LEASE => (c"TOLLBAR_E_NOT_A_LEASE", c"the memory holds no node of this version"),
         TOLLBAR_E_URL => (c"TOLLBAR_E_URL", c"the store's URL cannot be read or asks for what is not supported"),
         TOLLBAR_E_RUNNING => (c"TOLLBAR_E_RUNNING", c"a thread drives this client"),
-        TOLLBAR_E_UNTOLD => (c"TOLLBAR_E_UNTOLD", c"the client ended before the store had been told all"),
+        TOLLBAR_E_UNREPORTED => (c"TOLLBAR_E_UNREPORTED", c"the client ended before the store had been told all"),
         TOLLBAR_E_INTERNAL => (c"TOLLBAR_E_INTERNAL", c"a fault of the library itself"),
         _ => (c"TOLLBAR_E_UNKNOWN", c"unknown result"),
     }

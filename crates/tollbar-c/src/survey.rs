@@ -89,7 +89,7 @@ pub struct tollbar_table_stats {
     /// Newcomers that took over a slot and its debt.
     pub inherited: u64,
     /// Newcomers admitted and not remembered.
-    pub unremembered: u64,
+    pub untracked: u64,
     /// Keys with a debt that were forgotten.
     pub evicted: u64,
     /// Swaps that were tried again because another thread came first.
@@ -130,7 +130,7 @@ pub struct tollbar_table_health {
     /// Slots under a version of a policy that nobody knows: they are never given away.
     pub unknown: u64,
     /// Slots whose key another slot holds, too.
-    pub twice: u64,
+    pub duplicate: u64,
 }
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
@@ -289,7 +289,7 @@ pub unsafe extern "C" fn tollbar_table_set_policy_keeping(
             let keep = match keep {
                 TOLLBAR_KEEP_COUNT => Keep::Count,
                 TOLLBAR_KEEP_TIME => Keep::Time,
-                _ => return Err(TOLLBAR_E_CHOICE),
+                _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
             };
             table.table.set_policy_keeping(PolicyId::new(number), &policy, keep).map_err(table_code)?;
             Ok(TOLLBAR_ALLOWED)
@@ -340,7 +340,7 @@ pub unsafe extern "C" fn tollbar_table_get_stats(table: *const tollbar_table, ou
                 resets,
                 refused,
                 inherited,
-                unremembered,
+                untracked,
                 evicted,
                 retries,
                 backward_steps,
@@ -358,7 +358,7 @@ pub unsafe extern "C" fn tollbar_table_get_stats(table: *const tollbar_table, ou
                 resets,
                 refused,
                 inherited,
-                unremembered,
+                untracked,
                 evicted,
                 retries,
                 backward_steps,
@@ -388,7 +388,7 @@ pub unsafe extern "C" fn tollbar_table_sync(table: *const tollbar_table) -> i32 
     })
 }
 
-/// Looks at every slot, as of `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_DAMAGED if
+/// Looks at every slot, as of `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_SLOTS_INVALID if
 /// there is anything to repair; `out` is filled in either way.
 ///
 /// # Safety
@@ -436,7 +436,7 @@ pub unsafe extern "C" fn tollbar_table_repair(
 /// # Safety
 /// `out` is writable and has a struct_size.
 unsafe fn tell(health: &Health, out: *mut tollbar_table_health) -> Result<i32, i32> {
-    let &Health { vacant, waiting, expired, live, unknown, twice, claimed } = health;
+    let &Health { vacant, waiting, expired, live, unknown, duplicate, claimed } = health;
     let value = tollbar_table_health {
         struct_size: 0,
         claimed: claimed as u32,
@@ -445,9 +445,9 @@ unsafe fn tell(health: &Health, out: *mut tollbar_table_health) -> Result<i32, i
         expired,
         live,
         unknown,
-        twice,
+        duplicate,
     };
     // SAFETY: by the caller's promise.
     unsafe { write(out, &value) }?;
-    Ok(if health.is_sound() { TOLLBAR_ALLOWED } else { TOLLBAR_E_DAMAGED })
+    Ok(if health.is_sound() { TOLLBAR_ALLOWED } else { TOLLBAR_E_SLOTS_INVALID })
 }

@@ -31,14 +31,14 @@ pub const TOLLBAR_MISSING_ALLOW: u32 = 1;
 pub const TOLLBAR_MISSING_REPORT: u32 = 2;
 
 /// `seed` is used. Without it the seed is random.
-pub const TOLLBAR_TABLE_SEEDED: u32 = 1;
+pub const TOLLBAR_TABLE_HAS_SEED: u32 = 1;
 /// The system is not advised to use huge pages.
 pub const TOLLBAR_TABLE_SMALL_PAGES: u32 = 2;
 /// A file is opened whatever its owner and permissions are. Every user who may write it can admit or refuse keys, and its owner can
 /// end this process by SIGBUS at any time.
 pub const TOLLBAR_TABLE_TRUST_ANYONE: u32 = 4;
 
-/// This process's view of a table. All calls but tollbar_table_free may be made by any number of threads
+/// This process's view of a table. All calls but tollbar_table_close may be made by any number of threads
 /// at once, on either side of a fork.
 pub struct tollbar_table {
     pub(super) table: Table,
@@ -54,7 +54,7 @@ pub struct tollbar_table_options {
     pub on_full: u32,
     /// Keys that are to have a place at one time. Slots are made for a quarter more, at least 5,120.
     pub capacity: u64,
-    /// What the hash is keyed with, if TOLLBAR_TABLE_SEEDED. Whoever knows it can choose keys that meet.
+    /// What the hash is keyed with, if TOLLBAR_TABLE_HAS_SEED. Whoever knows it can choose keys that meet.
     pub seed: u64,
     /// A TOLLBAR_MISSING_ number: what a request without a key gets.
     pub missing_key: u32,
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn tollbar_table_bytes(
 }
 
 /// Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128; a request
-/// names one by its place. On success `*out` is to be freed with tollbar_table_free.
+/// names one by its place. On success `*out` is to be freed with tollbar_table_close.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn tollbar_table_new(
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_table_shared(
+pub unsafe extern "C" fn tollbar_table_new_shared(
     options: *const tollbar_table_options,
     policies: *const *const tollbar_policy_spec,
     count: usize,
@@ -277,7 +277,7 @@ pub unsafe extern "C" fn tollbar_table_attach(memory: *mut c_void, size: usize, 
 /// # Safety
 /// `table` is NULL or has not been freed.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_table_free(table: *mut tollbar_table) {
+pub unsafe extern "C" fn tollbar_table_close(table: *mut tollbar_table) {
     // SAFETY: by the caller's promise.
     unsafe { unboxed(table) };
 }
@@ -311,15 +311,15 @@ impl Answer for Code {
 pub fn table_code(error: TableError) -> i32 {
     match error {
         TableError::Capacity => TOLLBAR_E_CAPACITY,
-        TableError::Policies => TOLLBAR_E_POLICIES,
+        TableError::Policies => TOLLBAR_E_POLICY_COUNT,
         TableError::NoSuchPolicy => TOLLBAR_E_NO_SUCH_POLICY,
         TableError::Policy(error) => policy_code(error),
-        TableError::Mixed => TOLLBAR_E_MIXED,
-        TableError::Versions => TOLLBAR_E_VERSIONS,
-        TableError::Exempt => TOLLBAR_E_EXEMPT,
+        TableError::Mixed => TOLLBAR_E_MIXED_POLICIES,
+        TableError::Versions => TOLLBAR_E_POLICY_VERSIONS,
+        TableError::Exempt => TOLLBAR_E_EXEMPTIONS_FULL,
         TableError::MissingKey => TOLLBAR_E_MISSING_KEY,
         TableError::NoMemory => TOLLBAR_E_NO_MEMORY,
-        TableError::Room => TOLLBAR_E_BUFFER,
+        TableError::Room => TOLLBAR_E_BUFFER_TOO_SMALL,
         TableError::Misaligned => TOLLBAR_E_MISALIGNED,
         TableError::Unsupported => TOLLBAR_E_UNSUPPORTED,
         TableError::NotATable => TOLLBAR_E_NOT_A_TABLE,
@@ -329,7 +329,7 @@ pub fn table_code(error: TableError) -> i32 {
         TableError::OtherCapacity => TOLLBAR_E_OTHER_CAPACITY,
         TableError::OtherPolicies => TOLLBAR_E_OTHER_POLICIES,
         TableError::OtherOptions => TOLLBAR_E_OTHER_OPTIONS,
-        TableError::Boot => TOLLBAR_E_BOOT,
+        TableError::Boot => TOLLBAR_E_BOOT_ID,
         TableError::Owner => TOLLBAR_E_OWNER,
         TableError::Unsealed => TOLLBAR_E_UNSEALED,
         TableError::System(call, errno) => {
@@ -338,7 +338,7 @@ pub fn table_code(error: TableError) -> i32 {
             match call {
                 Call::Open => TOLLBAR_E_OPEN,
                 Call::Read => TOLLBAR_E_READ,
-                Call::Allocate => TOLLBAR_E_ALLOCATE,
+                Call::Allocate => TOLLBAR_E_NO_SPACE,
                 Call::Map => TOLLBAR_E_MAP,
                 Call::Link => TOLLBAR_E_LINK,
                 Call::Lock => TOLLBAR_E_LOCK,
@@ -398,10 +398,10 @@ unsafe fn asked(
 ) -> Result<Asked, i32> {
     // SAFETY: by the caller's promise.
     let options = unsafe { read(options) }?;
-    if options.flags & !(TOLLBAR_TABLE_SEEDED | TOLLBAR_TABLE_SMALL_PAGES | TOLLBAR_TABLE_TRUST_ANYONE) != 0 {
+    if options.flags & !(TOLLBAR_TABLE_HAS_SEED | TOLLBAR_TABLE_SMALL_PAGES | TOLLBAR_TABLE_TRUST_ANYONE) != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
-    let seeded = options.flags & TOLLBAR_TABLE_SEEDED != 0;
+    let seeded = options.flags & TOLLBAR_TABLE_HAS_SEED != 0;
     if !seeded && options.seed != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
@@ -412,8 +412,8 @@ unsafe fn asked(
     let on_full = [OnFull::EvictNearest, OnFull::Inherit, OnFull::Allow, OnFull::Deny];
     let missing = [Missing::Deny, Missing::Allow, Missing::Report];
     let options = Options {
-        on_full: *on_full.get(options.on_full as usize).ok_or(TOLLBAR_E_CHOICE)?,
-        missing: *missing.get(options.missing_key as usize).ok_or(TOLLBAR_E_CHOICE)?,
+        on_full: *on_full.get(options.on_full as usize).ok_or(TOLLBAR_E_OUT_OF_RANGE)?,
+        missing: *missing.get(options.missing_key as usize).ok_or(TOLLBAR_E_OUT_OF_RANGE)?,
         clock: source(options.clock)?,
         seed: seeded.then_some(options.seed),
         huge_pages: options.flags & TOLLBAR_TABLE_SMALL_PAGES == 0,
@@ -422,7 +422,7 @@ unsafe fn asked(
         ..Options::new(options.capacity)
     };
     if count == 0 || count > POLICIES_MOST {
-        return Err(TOLLBAR_E_POLICIES);
+        return Err(TOLLBAR_E_POLICY_COUNT);
     }
     array(policies, count)?;
     let mut asked = Asked { options, policies: [Policy::new(0, 1); POLICIES_MOST], count };

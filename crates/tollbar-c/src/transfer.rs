@@ -9,8 +9,8 @@ use tollbar::table::Copied;
 /// What came of tollbar_table_copy.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct tollbar_table_copied {
-    /// sizeof(tollbar_table_copied), as the caller's compiler sees it.
+pub struct tollbar_table_copy_result {
+    /// sizeof(tollbar_table_copy_result), as the caller's compiler sees it.
     pub struct_size: u32,
     /// 0.
     pub reserved: u32,
@@ -21,18 +21,18 @@ pub struct tollbar_table_copied {
 }
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
-unsafe impl Growable for tollbar_table_copied {
+unsafe impl Growable for tollbar_table_copy_result {
     const FIRST_SIZE: usize = 24;
 }
 
-const _: () = assert!(size_of::<tollbar_table_copied>() == 24);
+const _: () = assert!(size_of::<tollbar_table_copy_result>() == 24);
 
 /// Copies what the keys of `from` owe at `now_ns` (tollbar_table_now) into `table`, and who is exempt: to go on in a
 /// table of another size.
 ///
-/// Both have the same seed (TOLLBAR_TABLE_SEEDED) and clock, or it is TOLLBAR_E_OTHER_OPTIONS; `table` has a policy of each
+/// Both have the same seed (TOLLBAR_TABLE_HAS_SEED) and clock, or it is TOLLBAR_E_OTHER_OPTIONS; `table` has a policy of each
 /// number that `from` has, or it is TOLLBAR_E_OTHER_POLICIES; and none is a sliding window or log, or it is
-/// TOLLBAR_E_MIXED. Then nothing has been copied.
+/// TOLLBAR_E_MIXED_POLICIES. Then nothing has been copied.
 ///
 /// Where the policy of a number is another one, a key has as many permits less than a fresh one as it had before; what has
 /// been paid of a permit is lost. (tollbar_table_set_policy keeps what a key has left instead.)
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn tollbar_table_copy(
     table: *const tollbar_table,
     from: *const tollbar_table,
     now_ns: u64,
-    out: *mut tollbar_table_copied,
+    out: *mut tollbar_table_copy_result,
 ) -> i32 {
     guard(|| {
         code((|| {
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn tollbar_table_copy(
             }
             let Copied { copied, lost } = table.table.copy_from(&from.table, now_ns).map_err(table_code)?;
             if !out.is_null() {
-                let told = tollbar_table_copied { struct_size: 0, reserved: 0, copied, lost };
+                let told = tollbar_table_copy_result { struct_size: 0, reserved: 0, copied, lost };
                 // SAFETY: by the caller's promise; size_at has checked it.
                 unsafe { write(out, &told) }?;
             }

@@ -9,14 +9,14 @@ use tollbar_c::status::*;
 use tollbar_redis::lease::Client;
 use tollbar_redis::redis::{Fault, LinkError, NameFault, Url};
 
-/// tollbar_client_fd is to be watched for something to read,
+/// tollbar_lease_client_fd is to be watched for something to read,
 pub const TOLLBAR_EVENT_READ: u32 = 1;
 /// and for room to write.
 pub const TOLLBAR_EVENT_WRITE: u32 = 2;
 
-/// Who asks the store for a node. Its calls are for one thread at a time; tollbar_client_circuit and tollbar_client_stop are for
-/// all, and the only ones while tollbar_client_run has it.
-pub struct tollbar_client {
+/// Who asks the store for a node. Its calls are for one thread at a time; tollbar_lease_client_circuit and tollbar_lease_client_stop are for
+/// all, and the only ones while tollbar_lease_client_run has it.
+pub struct tollbar_lease_client {
     client: UnsafeCell<Client>,
     lease: *const tollbar_lease,
     stop: AtomicU32,
@@ -38,27 +38,27 @@ struct Listener {
 
 // SAFETY: the client is used by one thread at a time, by the caller's promise or because that one has taken it; the rest is
 // atomic or does not change while there are several threads.
-unsafe impl Sync for tollbar_client {}
+unsafe impl Sync for tollbar_lease_client {}
 
 /// Makes the client that asks the store at `url` for `lease`, which must outlive it: `redis://[user[:password]@]host[:port][/db]`,
 /// likewise `valkey://`, or `unix:/path[?db=N&user=...&password=...]`.
 ///
 /// It does not connect yet. A host's name is looked up when a connection is begun, and again for each that follows, by /etc/hosts and
-/// the name servers of /etc/resolv.conf; what only another service knows (mDNS, LDAP) is not found. Then either tollbar_client_run in a thread, or tollbar_client_tick from an event loop. On a URL that
+/// the name servers of /etc/resolv.conf; what only another service knows (mDNS, LDAP) is not found. Then either tollbar_lease_client_run in a thread, or tollbar_lease_client_tick from an event loop. On a URL that
 /// cannot be read it is TOLLBAR_E_URL, and `*column`, unless `column` is NULL, the place of the fault, from 1.
 ///
-/// Where several processes share a node (tollbar_lease_shared, tollbar_lease_init_in), each may have a client: one of them
+/// Where several processes share a node (tollbar_lease_new_shared, tollbar_lease_init_in), each may have a client: one of them
 /// asks, and when it ends, however it ends, another goes on within a second.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_client_new(
+pub unsafe extern "C" fn tollbar_lease_client_new(
     lease: *const tollbar_lease,
     url: *const c_char,
     url_length: usize,
     column: *mut usize,
-    out: *mut *mut tollbar_client,
+    out: *mut *mut tollbar_lease_client,
 ) -> i32 {
     guard(|| {
         code((|| {
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn tollbar_client_new(
                     return Err(TOLLBAR_E_URL);
                 }
             };
-            let client = tollbar_client {
+            let client = tollbar_lease_client {
                 client: UnsafeCell::new(Client::new(node, &url).map_err(node_code)?),
                 lease,
                 stop: AtomicU32::new(0),
@@ -92,13 +92,13 @@ pub unsafe extern "C" fn tollbar_client_new(
 }
 
 /// Has `listener` called with `argument` and a TOLLBAR_CIRCUIT_ number whenever the store comes or goes: from
-/// tollbar_client_tick or tollbar_client_run. NULL: nobody.
+/// tollbar_lease_client_tick or tollbar_lease_client_run. NULL: nobody.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_client_on_change(
-    client: *mut tollbar_client,
+pub unsafe extern "C" fn tollbar_lease_client_on_change(
+    client: *mut tollbar_lease_client,
     listener: Option<unsafe extern "C" fn(argument: *mut c_void, circuit: u32)>,
     argument: *mut c_void,
 ) -> i32 {
@@ -113,12 +113,12 @@ pub unsafe extern "C" fn tollbar_client_on_change(
     })
 }
 
-/// Drives the client until tollbar_client_stop: for a thread of the caller's own, which sleeps most of the time.
+/// Drives the client until tollbar_lease_client_stop: for a thread of the caller's own, which sleeps most of the time.
 ///
 /// # Safety
 /// `client` is NULL or a client.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_client_run(client: *mut tollbar_client) -> i32 {
+pub unsafe extern "C" fn tollbar_lease_client_run(client: *mut tollbar_lease_client) -> i32 {
     guard(|| {
         code((|| {
             // SAFETY: by the caller's promise.
@@ -139,12 +139,12 @@ pub unsafe extern "C" fn tollbar_client_run(client: *mut tollbar_client) -> i32 
     })
 }
 
-/// Lets tollbar_client_run return, within some 10 ms; if it is called before, at once. From any thread, and from signal handlers.
+/// Lets tollbar_lease_client_run return, within some 10 ms; if it is called before, at once. From any thread, and from signal handlers.
 ///
 /// # Safety
 /// `client` is NULL or a client.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_client_stop(client: *const tollbar_client) -> i32 {
+pub unsafe extern "C" fn tollbar_lease_client_stop(client: *const tollbar_lease_client) -> i32 {
     // SAFETY: by the caller's promise.
     match unsafe { reference(client) } {
         Ok(client) => {
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn tollbar_client_stop(client: *const tollbar_client) -> i
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_client_tick(client: *mut tollbar_client, wait_ms: *mut u32) -> i32 {
+pub unsafe extern "C" fn tollbar_lease_client_tick(client: *mut tollbar_lease_client, wait_ms: *mut u32) -> i32 {
     guard(|| {
         code((|| {
             // SAFETY: by the caller's promise.
@@ -178,14 +178,14 @@ pub unsafe extern "C" fn tollbar_client_tick(client: *mut tollbar_client, wait_m
     })
 }
 
-/// The descriptor to watch until the next tollbar_client_tick, which may change it; -1 if there is none. One that takes another's place
+/// The descriptor to watch until the next tollbar_lease_client_tick, which may change it; -1 if there is none. One that takes another's place
 /// within a tick has another number. `*events`, unless NULL,
 /// gets the TOLLBAR_EVENT_ flags to watch it for.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_client_fd(client: *mut tollbar_client, events: *mut u32) -> i32 {
+pub unsafe extern "C" fn tollbar_lease_client_fd(client: *mut tollbar_lease_client, events: *mut u32) -> i32 {
     // SAFETY: by the caller's promise.
     let Ok(client) = (unsafe { exclusive(client) }) else { return -1 };
     // SAFETY: no thread drives it, and by the caller's promise no other is in a call.
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn tollbar_client_fd(client: *mut tollbar_client, events: 
 /// # Safety
 /// `client` is NULL or a client.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_client_circuit(client: *const tollbar_client) -> u32 {
+pub unsafe extern "C" fn tollbar_lease_client_circuit(client: *const tollbar_lease_client) -> u32 {
     // SAFETY: by the caller's promise; the lease outlives the client.
     let node = unsafe { reference(client).and_then(|client| reference(client.lease)) };
     node.map_or(TOLLBAR_CIRCUIT_UNKNOWN, |lease| circuit_number(lease.node.circuit(lease.node.now())))
@@ -213,12 +213,12 @@ pub unsafe extern "C" fn tollbar_client_circuit(client: *const tollbar_client) -
 
 /// Why the store does not answer, or what is wrong with one that does (it grants nothing, or machines have different rates, bursts
 /// or options for the limit), in its own words or in ours; an empty text if all is well. It is the client's, and good until the next
-/// call. Never NULL. While tollbar_client_run has the client only its listener may ask, and others get an empty text.
+/// call. Never NULL. While tollbar_lease_client_run has the client only its listener may ask, and others get an empty text.
 ///
 /// # Safety
 /// `client` is NULL or a client.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_client_error(client: *mut tollbar_client) -> *const c_char {
+pub unsafe extern "C" fn tollbar_lease_client_error(client: *mut tollbar_lease_client) -> *const c_char {
     // SAFETY: by the caller's promise.
     let Ok(client) = (unsafe { reference(client) }) else { return c"".as_ptr() };
     if client.running.load(Ordering::Acquire) == pid() && client.listening.load(Ordering::Relaxed) == 0 {
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn tollbar_client_error(client: *mut tollbar_client) -> *c
     // SAFETY: no thread drives it, or this one does and is in the listener; by the caller's promise no other is in a call.
     let (inner, buffer) = unsafe { (&*client.client.get(), &mut *client.error.get()) };
     // SAFETY: the lease outlives the client.
-    let away = unsafe { tollbar_client_circuit(client) } == TOLLBAR_CIRCUIT_OPEN;
+    let away = unsafe { tollbar_lease_client_circuit(client) } == TOLLBAR_CIRCUIT_OPEN;
     let text = match (inner.fault(), inner.fault_text()) {
         (None, _) if inner.notice().is_some() => inner.notice().unwrap_or_default(),
         (None, _) if away => link_text(inner.broken()),
@@ -244,12 +244,12 @@ pub unsafe extern "C" fn tollbar_client_error(client: *mut tollbar_client) -> *c
 }
 
 /// Tells the store what it has not been told, waiting `timeout_ms` for it at most, and frees the client, also if that was not enough
-/// (TOLLBAR_E_UNTOLD). With 0 it begins no connection. While tollbar_client_run has it, it is TOLLBAR_E_RUNNING and nothing happens. NULL is nothing.
+/// (TOLLBAR_E_UNREPORTED). With 0 it begins no connection. While tollbar_lease_client_run has it, it is TOLLBAR_E_RUNNING and nothing happens. NULL is nothing.
 ///
 /// # Safety
 /// `client` is NULL or has not been closed.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_client_close(client: *mut tollbar_client, timeout_ms: u32) -> i32 {
+pub unsafe extern "C" fn tollbar_lease_client_close(client: *mut tollbar_lease_client, timeout_ms: u32) -> i32 {
     if client.is_null() {
         return TOLLBAR_ALLOWED;
     }
@@ -267,15 +267,15 @@ pub unsafe extern "C" fn tollbar_client_close(client: *mut tollbar_client, timeo
             if told {
                 Ok(TOLLBAR_ALLOWED)
             } else {
-                Err(TOLLBAR_E_UNTOLD)
+                Err(TOLLBAR_E_UNREPORTED)
             }
         })())
     })
 }
 
-impl tollbar_client {
+impl tollbar_lease_client {
     /// # Safety
-    /// As [`tollbar_client::turn`].
+    /// As [`tollbar_lease_client::turn`].
     unsafe fn drive(&self) -> Result<(), i32> {
         const SLICE: u32 = 10;
         while self.stop.load(Ordering::Acquire) == 0 {
@@ -313,7 +313,7 @@ impl tollbar_client {
 ///
 /// # Safety
 /// `client` is null or a client, in no other call.
-unsafe fn exclusive<'a>(client: *mut tollbar_client) -> Result<&'a tollbar_client, i32> {
+unsafe fn exclusive<'a>(client: *mut tollbar_lease_client) -> Result<&'a tollbar_lease_client, i32> {
     // SAFETY: by the caller's promise.
     let client = unsafe { reference(client) }?;
     if client.running.load(Ordering::Acquire) == pid() {

@@ -9,36 +9,36 @@ use tollbar_c::cell::{answer_to, tollbar_decision};
 use tollbar_c::policy::{policy, tollbar_policy_spec};
 use tollbar_c::status::*;
 use tollbar_c::table::table_code;
-use tollbar_redis::lease::{Circuit, Node, NodeError, Options, Rescue, TermsError};
+use tollbar_redis::lease::{Circuit, Fallback, Node, NodeError, Options, TermsError};
 
 /// Without the store a node goes on by itself at its share; what it admits is charged when the store is back.
-pub const TOLLBAR_RESCUE_SHARE: u32 = 0;
+pub const TOLLBAR_FALLBACK_SHARE: u32 = 0;
 /// It refuses what no lease covers.
-pub const TOLLBAR_RESCUE_DENY: u32 = 1;
+pub const TOLLBAR_FALLBACK_DENY: u32 = 1;
 /// It admits what no lease covers, uncounted.
-pub const TOLLBAR_RESCUE_ALLOW: u32 = 2;
+pub const TOLLBAR_FALLBACK_ALLOW: u32 = 2;
 
 /// The store gives out the whole burst. The machines together may exceed the policy by the permits that they hold in leases and reserves.
 pub const TOLLBAR_LEASE_INEXACT: u32 = 1;
 /// `overdraft` is used. Without it, it is chosen for the policy.
-pub const TOLLBAR_LEASE_OVERDRAFT: u32 = 2;
+pub const TOLLBAR_LEASE_HAS_OVERDRAFT: u32 = 2;
 
 /// Nobody has reached the store yet: a node is on its own.
 pub const TOLLBAR_CIRCUIT_UNKNOWN: u32 = 0;
 /// The store answers.
 pub const TOLLBAR_CIRCUIT_CLOSED: u32 = 1;
 /// The store does not answer, or its clock stands still, or it grants nothing for longer than the limit explains: the node is on its own.
-/// tollbar_client_error says which.
+/// tollbar_lease_client_error says which.
 pub const TOLLBAR_CIRCUIT_OPEN: u32 = 2;
 
-/// This machine's part of a limit. All calls but tollbar_lease_free may be made by any number of threads at
+/// This machine's part of a limit. All calls but tollbar_lease_close may be made by any number of threads at
 /// once, on either side of a fork.
 pub struct tollbar_lease {
     pub(super) node: Node,
 }
 
 /// How a limit is shared between machines. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit say
-/// the same, but for `capacity`. While a change is rolled out the stricter is in force, and tollbar_client_error says so; there may never be
+/// the same, but for `capacity`. While a change is rolled out the stricter is in force, and tollbar_lease_client_error says so; there may never be
 /// more machines than the smallest `nodes` that one of them has.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -51,10 +51,10 @@ pub struct tollbar_lease_options {
     pub capacity: u64,
     /// How long a lease may be spent, 1 ms to 10 min; 0: chosen for the policy, a sixteenth of the time of its burst and 4 s at most.
     pub life_ns: u64,
-    /// Permits that a machine admits of a key before the store has been asked, if TOLLBAR_LEASE_OVERDRAFT.
+    /// Permits that a machine admits of a key before the store has been asked, if TOLLBAR_LEASE_HAS_OVERDRAFT.
     pub overdraft: u64,
-    /// A TOLLBAR_RESCUE_ number: what a machine does while the store does not answer.
-    pub rescue: u32,
+    /// A TOLLBAR_FALLBACK_ number: what a machine does while the store does not answer.
+    pub fallback: u32,
     /// TOLLBAR_LEASE_ flags.
     pub flags: u32,
 }
@@ -81,13 +81,13 @@ pub struct tollbar_lease_stats {
     /// Permits admitted from the machine's own bucket while the store answered,
     pub overdrawn: u64,
     /// and while it did not;
-    pub rescued: u64,
+    pub fallback_permits: u64,
     /// and those admitted uncounted.
     pub uncounted: u64,
     /// Requests refused.
     pub denied: u64,
     /// Messages to the client that found no room: their requests were refused, or their lease came later.
-    pub crowded: u64,
+    pub queue_full: u64,
     /// Times that the store was lost.
     pub opened: u64,
     /// Permits admitted without a lease of which the store has not been told yet.
@@ -124,9 +124,9 @@ pub unsafe extern "C" fn tollbar_lease_bytes(
 /// Makes this process's part of the limit called `name`, 1 to 64 visible ASCII characters without braces. The policy
 /// is gcra without `borrow` and `init`.
 ///
-/// It asks nobody: see tollbar_client_new. Without a client it lives on its own bucket, and on no more than some hundred to some
+/// It asks nobody: see tollbar_lease_client_new. Without a client it lives on its own bucket, and on no more than some hundred to some
 /// thousand permits, since nobody takes note of them. A child that is forked has a copy of what is unspent: where parent and
-/// child both go on, use tollbar_lease_shared.
+/// child both go on, use tollbar_lease_new_shared.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn tollbar_lease_new(
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_lease_shared(
+pub unsafe extern "C" fn tollbar_lease_new_shared(
     name: *const c_char,
     name_length: usize,
     spec: *const tollbar_policy_spec,
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn tollbar_lease_attach(memory: *mut c_void, size: usize, 
 /// # Safety
 /// `lease` is NULL or has not been freed.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_lease_free(lease: *mut tollbar_lease) {
+pub unsafe extern "C" fn tollbar_lease_close(lease: *mut tollbar_lease) {
     // SAFETY: by the caller's promise.
     unsafe { unboxed(lease) };
 }
@@ -312,10 +312,10 @@ pub unsafe extern "C" fn tollbar_lease_get_stats(lease: *const tollbar_lease, ou
                 granted: stats.granted,
                 asked: stats.asked,
                 overdrawn: stats.overdrawn,
-                rescued: stats.rescued,
+                fallback_permits: stats.fallback_permits,
                 uncounted: stats.uncounted,
                 denied: stats.denied,
-                crowded: stats.crowded,
+                queue_full: stats.queue_full,
                 opened: stats.opened,
                 owed: stats.owed,
             };
@@ -361,21 +361,21 @@ unsafe fn asked(
 ) -> Result<(Policy, Options), i32> {
     // SAFETY: by the caller's promise.
     let (policy, given) = unsafe { (policy(spec)?, read(options)?) };
-    if given.flags & !(TOLLBAR_LEASE_INEXACT | TOLLBAR_LEASE_OVERDRAFT) != 0 {
+    if given.flags & !(TOLLBAR_LEASE_INEXACT | TOLLBAR_LEASE_HAS_OVERDRAFT) != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
-    let overdraft = match given.flags & TOLLBAR_LEASE_OVERDRAFT != 0 {
+    let overdraft = match given.flags & TOLLBAR_LEASE_HAS_OVERDRAFT != 0 {
         true => given.overdraft.min(u64::MAX - 1),
         false if given.overdraft != 0 => return Err(TOLLBAR_E_RESERVED),
         false => Options::OVERDRAFT_DEFAULT,
     };
-    let rescue = [Rescue::Share, Rescue::Deny, Rescue::Allow];
+    let fallback = [Fallback::Share, Fallback::Deny, Fallback::Allow];
     let options = Options {
         nodes: given.nodes,
         life: given.life_ns,
         overdraft,
         exact: given.flags & TOLLBAR_LEASE_INEXACT == 0,
-        rescue: *rescue.get(given.rescue as usize).ok_or(TOLLBAR_E_CHOICE)?,
+        fallback: *fallback.get(given.fallback as usize).ok_or(TOLLBAR_E_OUT_OF_RANGE)?,
         capacity: given.capacity,
     };
     Ok((policy, options))

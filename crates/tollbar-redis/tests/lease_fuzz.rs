@@ -306,10 +306,10 @@ fn a_damaged_ring_is_used_again() {
                 now += SEC + 1;
                 driver.collect(&node, now);
             }
-            let (before, crowded) = (driver.owed(), node.stats().crowded);
+            let (before, queue_full) = (driver.owed(), node.stats().queue_full);
             assert!(node.check_at(b"fresh", now, 1).is_allowed(), "word {at} = {value:#x}");
             driver.collect(&node, now);
-            assert_eq!((driver.owed(), node.stats().crowded), (before + 1, crowded), "word {at} = {value:#x}");
+            assert_eq!((driver.owed(), node.stats().queue_full), (before + 1, queue_full), "word {at} = {value:#x}");
         }
     }
 }

@@ -14,7 +14,7 @@ mod store;
 mod world;
 
 use tollbar::Policy;
-use tollbar_redis::lease::{Options, Rescue, Terms};
+use tollbar_redis::lease::{Fallback, Options, Terms};
 use world::{Powers, World, DELAY};
 
 type Kind = (Policy, Options);
@@ -25,7 +25,7 @@ fn schedules(usual: u64) -> u64 {
 
 fn kind(policy: &str, overdraft: u64, nodes: u32, life: u64) -> Kind {
     let options =
-        Options { overdraft, capacity: 64, rescue: Rescue::Deny, life: life * 1_000_000, ..Options::new(nodes) };
+        Options { overdraft, capacity: 64, fallback: Fallback::Deny, life: life * 1_000_000, ..Options::new(nodes) };
     (policy.parse().expect("a policy"), options)
 }
 
@@ -212,7 +212,7 @@ fn a_clock_that_lies_gives_a_lifes_worth_once() {
 /// Runs machines that all take whatever they can, at 1000/s, for so many seconds. Returns what was admitted in each tenth of a second.
 fn flooded(seconds: u64, step: impl FnMut(&mut World, u64)) -> (World, Vec<u64>) {
     let kind = kind("1000/s burst 500", 10, 3, 0);
-    let kind = (kind.0, Options { rescue: Rescue::Share, ..kind.1 });
+    let kind = (kind.0, Options { fallback: Fallback::Share, ..kind.1 });
     let mut world = World::new(&[kind], USUAL, 5);
     world.begin();
     let tenths = world.flood(seconds * 1_000_000_000, step);
@@ -307,8 +307,8 @@ fn a_clock_that_stands_still_is_a_fault() {
         }
         _ => world.store.frozen = 0,
     });
-    let rescued: u64 = tenths[60..130].iter().sum();
-    assert!((6_000..=7_100).contains(&rescued), "{rescued} of 7000 at their shares");
+    let fallback_permits: u64 = tenths[60..130].iter().sum();
+    assert!((6_000..=7_100).contains(&fallback_permits), "{fallback_permits} of 7000 at their shares");
     assert!(world.worst() <= 500.0 + 30.0, "{}", world.worst());
     whole(&tenths, 15, 0);
     assert_eq!((world.closed(), world.notices().len()), (3, 0));
@@ -332,9 +332,12 @@ fn a_store_that_never_grants_is_a_fault() {
     // A second, a refill of half of one, a life, and sixteen shares of what a machine asks for.
     let after = opened.expect("a fault").saturating_sub(3_000_000_000) / 1_000_000;
     assert!((1_500..=8_000).contains(&after) && said > 1000, "after {after} ms, said {said} times");
-    let rescued: u64 = tenths[120..200].iter().sum();
-    println!("after {after} ms; {rescued} of 8000 at their shares");
-    assert!((6_000..=8_000).contains(&rescued), "{rescued} of 8000 at their shares, but for the trials");
+    let fallback_permits: u64 = tenths[120..200].iter().sum();
+    println!("after {after} ms; {fallback_permits} of 8000 at their shares");
+    assert!(
+        (6_000..=8_000).contains(&fallback_permits),
+        "{fallback_permits} of 8000 at their shares, but for the trials"
+    );
     assert!(world.worst() <= 500.0 + 30.0, "{}", world.worst());
     whole(&tenths, 25, 0);
     assert_eq!((world.closed(), world.notices().len()), (3, 0));

@@ -11,14 +11,14 @@ mod world;
 use tollbar::Policy;
 use tollbar_redis::lease::bucket::{execute, Ask, Grant};
 use tollbar_redis::lease::record::{Record, Visitor};
-use tollbar_redis::lease::{Options, Rescue, Terms};
+use tollbar_redis::lease::{Fallback, Options, Terms};
 use world::{Powers, World};
 
 type Kind = (Policy, Options);
 
 fn kind(policy: &str, overdraft: u64, nodes: u32, life: u64) -> Kind {
     let options =
-        Options { overdraft, capacity: 64, rescue: Rescue::Deny, life: life * 1_000_000, ..Options::new(nodes) };
+        Options { overdraft, capacity: 64, fallback: Fallback::Deny, life: life * 1_000_000, ..Options::new(nodes) };
     (policy.parse().expect("a policy"), options)
 }
 

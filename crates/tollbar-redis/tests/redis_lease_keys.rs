@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tollbar::{Policy, Verdict};
-use tollbar_redis::lease::{Circuit, Client, Node, Options, Rescue};
+use tollbar_redis::lease::{Circuit, Client, Fallback, Node, Options};
 use tollbar_redis::redis::Url;
 
 /// A node, and a thread that runs its client.
@@ -94,7 +94,7 @@ fn every_key_has_its_own_limit() {
     // Hot keys come near the rate. On a machine that runs other tests, too, a quarter of it is enough.
     assert!(admitted[..10].iter().all(|count| *count >= most / 4), "{admitted:?}");
     assert!(admitted[10..].iter().all(|count| *count > 0), "{admitted:?}");
-    assert_eq!(machines.iter().map(|machine| machine.node.stats().crowded).sum::<u64>(), 0);
+    assert_eq!(machines.iter().map(|machine| machine.node.stats().queue_full).sum::<u64>(), 0);
 }
 
 /// Without any server three nodes together admit what one limit would.
@@ -124,15 +124,15 @@ fn three_nodes_in_an_outage() {
 /// Without a store `Deny` denies and `Allow` admits.
 #[test]
 fn deny_and_allow() {
-    let make = |rescue| {
-        let options = Options { rescue, ..Options::new(2) };
-        Machine::new("unix:/nonexistent/redis.sock", "rescue", "10/s burst 20", &options)
+    let make = |fallback| {
+        let options = Options { fallback, ..Options::new(2) };
+        Machine::new("unix:/nonexistent/redis.sock", "fallback", "10/s burst 20", &options)
     };
-    let (deny, allow) = (make(Rescue::Deny), make(Rescue::Allow));
+    let (deny, allow) = (make(Fallback::Deny), make(Fallback::Allow));
     assert!((0..50).all(|_| !deny.check(b"k", 1)));
     assert!((0..50).all(|_| allow.check(b"k", 1)));
     let (denied, uncounted) = (deny.node.stats(), allow.node.stats());
-    assert_eq!((denied.denied, denied.rescued, uncounted.uncounted), (50, 0, 50));
+    assert_eq!((denied.denied, denied.fallback_permits, uncounted.uncounted), (50, 0, 50));
 }
 
 /// The client uses a server again soon after it was killed and started again.

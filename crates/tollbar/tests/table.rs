@@ -107,7 +107,7 @@ fn what_full_tables_do_otherwise() {
         let allowed =
             (0..16000u32).filter(|key| table.admit_at(FIRST, &key.to_le_bytes(), S, 1) == Verdict::Allowed).count();
         let stats = table.stats();
-        let found = [stats.inherited, stats.unremembered, stats.evicted];
+        let found = [stats.inherited, stats.untracked, stats.evicted];
         assert_eq!(found.iter().filter(|&&n| n != 0).count(), 1, "{on_full:?} {found:?}");
         assert_eq!(stats.keys as usize, table.entries(S).count());
         if on_full != OnFull::Inherit {
@@ -117,7 +117,7 @@ fn what_full_tables_do_otherwise() {
             assert_eq!(stats.refused + stats.inherited + stats.inserted, 16000);
             assert!(allowed as u64 <= 3 * table.slots(), "{allowed}");
         }
-        assert_eq!(remembered, stats.unremembered == 0);
+        assert_eq!(remembered, stats.untracked == 0);
     }
 }
 
@@ -217,7 +217,7 @@ fn full_tables_of_windows_and_logs() {
                 OnFull::Deny => assert_eq!((allowed, stats.refused), (stats.inserted, asked - allowed)),
                 // Three a slot, in twos.
                 OnFull::Inherit => assert_eq!(allowed, stats.inserted),
-                OnFull::Allow => assert_eq!((allowed, stats.unremembered), (asked, asked - stats.inserted)),
+                OnFull::Allow => assert_eq!((allowed, stats.untracked), (asked, asked - stats.inserted)),
                 OnFull::EvictNearest => assert_eq!((allowed, stats.evicted), (asked, asked - stats.inserted)),
             }
         }

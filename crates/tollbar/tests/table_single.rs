@@ -118,7 +118,7 @@ fn every_key_is_a_limiter_of_its_own() {
             pairs[n].shape.advance(&mut rng, wait);
         }
         let stats = table.stats();
-        assert_eq!((stats.refused, stats.inherited, stats.unremembered, stats.evicted), (0, 0, 0, 0));
+        assert_eq!((stats.refused, stats.inherited, stats.untracked, stats.evicted), (0, 0, 0, 0));
         assert_eq!((stats.reclaimed, stats.keys), (0, table.entries(0).count() as u64), "{on_full:?}");
         admitted += stats.inserted;
     }

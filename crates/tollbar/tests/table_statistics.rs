@@ -41,7 +41,7 @@ fn a_change_of_policy_counts_what_it_vacates() {
         let stats = table.stats();
         assert_eq!((stats.inserted, stats.vacated), (inserted, vacated), "round {round}");
         assert_eq!(stats.keys, table.entries(now).count() as u64, "round {round}");
-        assert_eq!((stats.refused, stats.evicted, stats.inherited, stats.unremembered, stats.retries), (0, 0, 0, 0, 0));
+        assert_eq!((stats.refused, stats.evicted, stats.inherited, stats.untracked, stats.retries), (0, 0, 0, 0, 0));
         // All leave, so that no slot is needed for two keys.
         vacated += table.sweep(0, u64::MAX, now + DAY).vacated;
         now += 2 * DAY;

@@ -98,7 +98,7 @@ case $mode in
         sees 's/uint64_t owed;/& uint64_t more;/'
         sees 's/uint32_t timeout_ms)/uint64_t timeout_ms)/'
         sees 's/tollbar_lease_now(/tollbar_lease_time(/'
-        sees 's/^void tollbar_lease_free(tollbar_lease \*lease);/&\nvoid tollbar_lease_more(void);/'
+        sees 's/^void tollbar_lease_close(tollbar_lease \*lease);/&\nvoid tollbar_lease_more(void);/'
         ;;
     esac
     ;;

@@ -142,7 +142,7 @@ fn constant(line: &str) -> String {
         "_ON_FULL_",
         "_MISSING_",
         "_TABLE_",
-        "_RESCUE_",
+        "_FALLBACK_",
         "_CIRCUIT_",
         "_EVENT_",
         "TOLLBAR_LEASE_",

@@ -9,7 +9,7 @@ typedef struct {
     redis_node *node;
     core_state *state;
     /* NULL once closed. */
-    tollbar_client *handle;
+    tollbar_lease_client *handle;
     /* Called with the number of a circuit; or NULL. */
     PyObject *listener;
     /* Whether it is being driven. */
@@ -53,11 +53,11 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     client->state = module->core;
     client->node = ((redis_lease *)lease)->node;
     client->node->users++;
-    int32_t code = tollbar_client_new(client->node->handle, url, (size_t)length, &column, &client->handle);
+    int32_t code = tollbar_lease_client_new(client->node->handle, url, (size_t)length, &column, &client->handle);
     if (code == 0 && listener != Py_None) {
         Py_INCREF(listener);
         client->listener = listener;
-        code = tollbar_client_on_change(client->handle, changed, client);
+        code = tollbar_lease_client_on_change(client->handle, changed, client);
     }
     if (code == 0)
         return self;
@@ -82,7 +82,7 @@ static int client_traverse(PyObject *self, visitproc visit, void *arg) {
 static int client_clear(PyObject *self) {
     /* What still runs may call it; then it is in use, and nobody's garbage. */
     if (of(self)->handle != NULL && of(self)->listener != NULL)
-        tollbar_client_on_change(of(self)->handle, NULL, NULL);
+        tollbar_lease_client_on_change(of(self)->handle, NULL, NULL);
     Py_CLEAR(of(self)->listener);
     return 0;
 }
@@ -90,7 +90,7 @@ static int client_clear(PyObject *self) {
 static void client_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
-    tollbar_client_close(of(self)->handle, 0);
+    tollbar_lease_client_close(of(self)->handle, 0);
     of(self)->handle = NULL;
     Py_CLEAR(of(self)->listener);
     redis_node_release(of(self)->node);
@@ -100,7 +100,7 @@ static void client_dealloc(PyObject *self) {
 }
 
 /* The handle, for a call that is to have it for itself. */
-static tollbar_client *mine(PyObject *self) {
+static tollbar_lease_client *mine(PyObject *self) {
     if (of(self)->handle == NULL)
         PyErr_SetString(PyExc_ValueError, "the lease is closed");
     else if (of(self)->running)
@@ -112,13 +112,13 @@ static tollbar_client *mine(PyObject *self) {
 
 static PyObject *client_run(PyObject *self, PyObject *unused) {
     (void)unused;
-    tollbar_client *handle = mine(self);
+    tollbar_lease_client *handle = mine(self);
     int32_t code;
     if (handle == NULL)
         return NULL;
     of(self)->running = 1;
     Py_BEGIN_ALLOW_THREADS
-    code = tollbar_client_run(handle);
+    code = tollbar_lease_client_run(handle);
     Py_END_ALLOW_THREADS
     of(self)->running = 0;
     if (code != 0)
@@ -129,19 +129,19 @@ static PyObject *client_run(PyObject *self, PyObject *unused) {
 static PyObject *client_stop(PyObject *self, PyObject *unused) {
     (void)unused;
     if (of(self)->handle != NULL)
-        tollbar_client_stop(of(self)->handle);
+        tollbar_lease_client_stop(of(self)->handle);
     Py_RETURN_NONE;
 }
 
 static PyObject *client_tick(PyObject *self, PyObject *unused) {
     (void)unused;
-    tollbar_client *handle = mine(self);
+    tollbar_lease_client *handle = mine(self);
     uint32_t wait = 0;
     if (handle == NULL)
         return NULL;
     /* A listener may run Python code, which must not find the client free to be closed. */
     of(self)->running = 1;
-    int32_t code = tollbar_client_tick(handle, &wait);
+    int32_t code = tollbar_lease_client_tick(handle, &wait);
     of(self)->running = 0;
     return code != 0 ? core->raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLong(wait);
 }
@@ -149,20 +149,20 @@ static PyObject *client_tick(PyObject *self, PyObject *unused) {
 /* (descriptor or -1, what to watch it for) */
 static PyObject *client_fd(PyObject *self, PyObject *unused) {
     (void)unused;
-    tollbar_client *handle = mine(self);
+    tollbar_lease_client *handle = mine(self);
     uint32_t events = 0;
     if (handle == NULL)
         return NULL;
-    int fd = tollbar_client_fd(handle, &events);
+    int fd = tollbar_lease_client_fd(handle, &events);
     return Py_BuildValue("iI", fd, events);
 }
 
 static PyObject *client_error(PyObject *self, PyObject *unused) {
     (void)unused;
-    tollbar_client *handle = mine(self);
+    tollbar_lease_client *handle = mine(self);
     if (handle == NULL)
         return NULL;
-    const char *text = tollbar_client_error(handle);
+    const char *text = tollbar_lease_client_error(handle);
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
@@ -171,15 +171,15 @@ static PyObject *client_close(PyObject *self, PyObject *args) {
     unsigned int patience;
     if (!PyArg_ParseTuple(args, "I", &patience))
         return NULL;
-    tollbar_client *handle = mine(self);
+    tollbar_lease_client *handle = mine(self);
     int32_t code;
     if (handle == NULL)
         return NULL;
     of(self)->handle = NULL;
     Py_BEGIN_ALLOW_THREADS
-    code = tollbar_client_close(handle, patience);
+    code = tollbar_lease_client_close(handle, patience);
     Py_END_ALLOW_THREADS
-    if (code != 0 && code != TOLLBAR_E_UNTOLD)
+    if (code != 0 && code != TOLLBAR_E_UNREPORTED)
         return core->raise(of(self)->state, code, NULL);
     return PyBool_FromLong(code == 0);
 }

@@ -4,7 +4,7 @@
 
 void redis_node_release(redis_node *node) {
     if (node != NULL && --node->users == 0) {
-        tollbar_lease_free(node->handle);
+        tollbar_lease_close(node->handle);
         PyMem_Free(node);
     }
 }
@@ -13,7 +13,7 @@ static inline redis_lease *of(PyObject *self) {
     return (redis_lease *)self;
 }
 
-/* Lease(name, text, nodes, capacity, life_ns, overdraft or None, rescue, inexact) */
+/* Lease(name, text, nodes, capacity, life_ns, overdraft or None, fallback, inexact) */
 static PyObject *lease_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
     PyObject *text, *nodes, *capacity, *life, *overdraft;
@@ -23,7 +23,7 @@ static PyObject *lease_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     uint64_t machines;
     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(0);
     if (!PyArg_ParseTuple(args, "s#OOOOOIp", &name, &name_length, &text, &nodes, &capacity, &life, &overdraft,
-                          &options.rescue, &inexact))
+                          &options.fallback, &inexact))
         return NULL;
     redis_state *module = redis_state_of(type);
     core_state *state = module == NULL ? NULL : module->core;
@@ -32,7 +32,7 @@ static PyObject *lease_new(PyTypeObject *type, PyObject *args, PyObject *keyword
         || core->uint64(capacity, "capacity", &options.capacity) != 0 || core->uint64(life, "life", &options.life_ns) != 0)
         return NULL;
     if (overdraft != Py_None) {
-        options.flags |= TOLLBAR_LEASE_OVERDRAFT;
+        options.flags |= TOLLBAR_LEASE_HAS_OVERDRAFT;
         if (core->uint64(overdraft, "overdraft", &options.overdraft) != 0)
             return NULL;
     }
@@ -44,7 +44,7 @@ static PyObject *lease_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     redis_node *node = PyMem_Malloc(sizeof *node);
     if (node == NULL)
         return PyErr_NoMemory();
-    int32_t code = tollbar_lease_shared(name, (size_t)name_length, &spec, &options, &node->handle);
+    int32_t code = tollbar_lease_new_shared(name, (size_t)name_length, &spec, &options, &node->handle);
     if (code != 0) {
         PyMem_Free(node);
         return core->raise(state, code, NULL);
@@ -167,9 +167,9 @@ static PyObject *lease_stats(PyObject *self, PyObject *unused) {
     if (code != 0)
         return core->raise(of(self)->state, code, NULL);
     return Py_BuildValue("IKKKKKKKKK", stats.circuit, (unsigned long long)stats.granted, (unsigned long long)stats.asked,
-                         (unsigned long long)stats.overdrawn, (unsigned long long)stats.rescued,
+                         (unsigned long long)stats.overdrawn, (unsigned long long)stats.fallback_permits,
                          (unsigned long long)stats.uncounted, (unsigned long long)stats.denied,
-                         (unsigned long long)stats.crowded, (unsigned long long)stats.opened,
+                         (unsigned long long)stats.queue_full, (unsigned long long)stats.opened,
                          (unsigned long long)stats.owed);
 }
 

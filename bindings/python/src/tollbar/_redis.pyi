@@ -14,7 +14,7 @@ class Lease:
         capacity: SupportsIndex,
         life_ns: int,
         overdraft: SupportsIndex | None,
-        rescue: int,
+        fallback: int,
         inexact: bool,
         /,
     ) -> Self: ...

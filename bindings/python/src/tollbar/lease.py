@@ -14,7 +14,7 @@ from . import _redis, _time
 from .limiter import choice
 from .policy import Policy, _text
 
-RESCUES = {"share": 0, "deny": 1, "allow": 2}
+FALLBACKS = {"share": 0, "deny": 1, "allow": 2}
 CIRCUITS = ("unknown", "closed", "open")
 _MOST_MS = 2**32 - 1
 
@@ -26,10 +26,10 @@ class LeaseStats(NamedTuple):
     granted: int
     asked: int
     overdrawn: int
-    rescued: int
+    fallback_permits: int
     uncounted: int
     denied: int
-    crowded: int
+    queue_full: int
     opened: int
     owed: int
 
@@ -66,7 +66,7 @@ class Lease(_redis.Lease):
     is this process and those forked from it; each has a thread that asks, and one of them does so at a time. Keys are a
     Table's; without one it is the one limit for all.
 
-    `rescue` says what happens while the store does not answer: "share" (each machine goes on at its share of the limit), "deny" or
+    `fallback` says what happens while the store does not answer: "share" (each machine goes on at its share of the limit), "deny" or
     "allow". `on_change` is called with "closed" when the store is there and "open" when it is lost, in that thread. With
     `start=False` there is no thread, and `tick` is to be called. A lease is a context manager; what is not closed is closed
     when the process ends, with `flush` as its deadline.
@@ -90,7 +90,7 @@ class Lease(_redis.Lease):
         capacity: int = 4096,
         life: _time.Time = 0,
         overdraft: int | None = None,
-        rescue: str = "share",
+        fallback: str = "share",
         exact: bool = True,
         on_change: Callable[[str], object] | None = None,
         start: bool = True,
@@ -99,7 +99,7 @@ class Lease(_redis.Lease):
         text = _text(policy)
         life_ns = _time.nanoseconds(life, "life")
         flush_ms = _milliseconds(flush, "flush")
-        self = super().__new__(cls, name, text, nodes, capacity, life_ns, overdraft, choice("rescue", rescue, RESCUES), not exact)
+        self = super().__new__(cls, name, text, nodes, capacity, life_ns, overdraft, choice("fallback", fallback, FALLBACKS), not exact)
         self._policy, self._url, self._flush = text, url, flush_ms
         self._listener = None if on_change is None else lambda circuit: on_change(CIRCUITS[circuit])
         self._driver = _Driver(self, url, self._listener, start)

@@ -33,7 +33,7 @@ class Stats(NamedTuple):
     resets: int
     refused: int
     inherited: int
-    unremembered: int
+    untracked: int
     evicted: int
     retries: int
     backward_steps: int
@@ -45,14 +45,14 @@ class Stats(NamedTuple):
 class Health(NamedTuple):
     """What is in a table's slots, as in tollbar.h."""
 
-    damaged: bool
+    slots_invalid: bool
     claimed: int
     vacant: int
     waiting: int
     expired: int
     live: int
     unknown: int
-    twice: int
+    duplicate: int
 
 
 def _list(policies: Policies) -> tuple[tuple[str, ...], dict[str, int]]:
@@ -179,7 +179,7 @@ class Table(_core.Table):
         return Health(*self._health(False))
 
     def repair(self) -> Health:
-        """Empties damaged slots. Only while nobody else uses the table. Returns what it found."""
+        """Empties invalid slots. Only while nobody else uses the table. Returns what it found."""
         return Health(*self._health(True))
 
     def wait(

@@ -2,7 +2,7 @@
 
 use super::layout::{Fixed, Header, Layout};
 use super::node::Node;
-use super::terms::{Options, Rescue, Terms, TermsError};
+use super::terms::{Fallback, Options, Terms, TermsError};
 use super::NodeError;
 use core::ptr::NonNull;
 use rapidhash::v3::RapidSecrets;
@@ -110,12 +110,13 @@ impl Node {
     }
 
     fn over(memory: Region, layout: Layout, fixed: &Fixed, reserve: Table) -> Result<Node, NodeError> {
-        let rescue = [Rescue::Share, Rescue::Deny, Rescue::Allow].into_iter().find(|r| *r as u64 == fixed.terms.rescue);
+        let fallback =
+            [Fallback::Share, Fallback::Deny, Fallback::Allow].into_iter().find(|r| *r as u64 == fixed.terms.fallback);
         Ok(Node {
             memory,
             layout,
             terms: fixed.terms,
-            rescue: rescue.ok_or(NodeError::NotANode)?,
+            fallback: fallback.ok_or(NodeError::NotANode)?,
             reserve,
             secrets: RapidSecrets::seed(fixed.seed),
         })

@@ -53,7 +53,7 @@ pub use error::NodeError;
 pub use node::Node;
 #[cfg(not(loom))]
 pub use stats::{Circuit, Stats};
-pub use terms::{Options, Rescue, Terms, TermsError};
+pub use terms::{Fallback, Options, Terms, TermsError};
 
 /// Explores `f`, with at most three preemptions unless the environment says another number.
 #[cfg(all(test, loom))]

@@ -13,7 +13,7 @@ use super::layout::{Header, Layout};
 use super::line::{Line, Taken};
 use super::ring::{Found, Message, Ring, KEY_MOST, NUMBER_MOST};
 use super::stats::{Circuit, Count, Stats};
-use super::terms::{Rescue, Terms};
+use super::terms::{Fallback, Terms};
 use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
 use tollbar::decision::{Decision, Reason, Verdict};
 use tollbar::internal::sync::Ordering;
@@ -24,13 +24,13 @@ use tollbar::units::NEVER;
 /// A machine's part of a limit. Any number of threads and processes may make any call at once. No call waits for another thread,
 /// for the network, or for memory.
 ///
-/// A `Client` asks the store. Without one a node has no leases and follows [`Rescue`].
+/// A `Client` asks the store. Without one a node has no leases and follows [`Fallback`].
 #[derive(Debug)]
 pub struct Node {
     pub(super) memory: Region,
     pub(super) layout: Layout,
     pub(super) terms: Terms,
-    pub(super) rescue: Rescue,
+    pub(super) fallback: Fallback,
     pub(super) reserve: Table,
     pub(super) secrets: RapidSecrets,
 }
@@ -140,10 +140,10 @@ impl Node {
             granted: sum(Count::Granted),
             asked: sum(Count::Asked),
             overdrawn: sum(Count::Overdrawn),
-            rescued: sum(Count::Rescued),
+            fallback_permits: sum(Count::FallbackPermits),
             uncounted: sum(Count::Uncounted),
             denied: sum(Count::Denied),
-            crowded: sum(Count::Crowded),
+            queue_full: sum(Count::QueueFull),
             opened: sum(Count::Opened),
             owed: header.owed.load(Ordering::Relaxed),
         }
@@ -244,7 +244,7 @@ impl Node {
         }
     }
 
-    /// Decides a request that no lease covers: by the reserve, as far as the circuit and [`Rescue`] allow it.
+    /// Decides a request that no lease covers: by the reserve, as far as the circuit and [`Fallback`] allow it.
     #[inline(never)]
     fn without_lease(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> Decision {
         if cost > self.terms.most {
@@ -252,24 +252,24 @@ impl Node {
         }
         let closed = self.circuit(now) == Circuit::Closed;
         let mut retry = if closed { self.answer_takes() } else { self.patience() };
-        match self.rescue {
+        match self.fallback {
             _ if closed => {
                 if let Some(dry) = self.dry_until(hash).checked_sub(now).filter(|wait| *wait > 0) {
                     self.count(Count::Denied, 1);
                     return denied(Reason::StoreDenied, 0, dry);
                 }
             }
-            Rescue::Allow => {
+            Fallback::Allow => {
                 self.nudge(hash, key, now, cost);
                 self.count(Count::Uncounted, cost);
                 return allowed(0).because(Reason::StoreDown);
             }
-            Rescue::Deny => {
+            Fallback::Deny => {
                 self.nudge(hash, key, now, cost);
                 self.count(Count::Denied, 1);
                 return denied(Reason::StoreDown, 0, retry);
             }
-            Rescue::Share => {}
+            Fallback::Share => {}
         }
         if !closed || self.may_overdraw(hash, key, now, cost) {
             let (policy, bytes) = reserve_key(key);
@@ -279,7 +279,7 @@ impl Node {
             let want = if low && self.may_ask(hash, now) { cost } else { 0 };
             // If the ring has no room for the debt, the request is denied, and the permits drawn from the reserve are lost.
             if own.is_allowed() && self.say(hash, key, cost, want) {
-                self.count(if closed { Count::Overdrawn } else { Count::Rescued }, cost);
+                self.count(if closed { Count::Overdrawn } else { Count::FallbackPermits }, cost);
                 let told = allowed(own.remaining);
                 return if closed { told } else { told.because(Reason::StoreDown) };
             }
@@ -337,7 +337,7 @@ impl Node {
         let message = Message { hash, debt: debt.min(NUMBER_MOST), want: want.min(NUMBER_MOST), bytes, length };
         let said = self.ring().push(&message);
         if !said {
-            self.count(Count::Crowded, 1);
+            self.count(Count::QueueFull, 1);
         }
         said
     }

@@ -8,7 +8,7 @@ pub enum Circuit {
     Unknown = 0,
     /// The store answers in time.
     Closed = 1,
-    /// The store does not answer in time, or a watchdog distrusts its answers. The node follows [`super::Rescue`].
+    /// The store does not answer in time, or a watchdog distrusts its answers. The node follows [`super::Fallback`].
     Open = 2,
 }
 
@@ -23,13 +23,13 @@ pub struct Stats {
     /// Permits that the reserve admitted while the circuit was closed.
     pub overdrawn: u64,
     /// Permits that the reserve admitted while the circuit was not closed.
-    pub rescued: u64,
-    /// Permits that [`super::Rescue::Allow`] admitted without a charge.
+    pub fallback_permits: u64,
+    /// Permits that [`super::Fallback::Allow`] admitted without a charge.
     pub uncounted: u64,
     /// Requests denied. A cost that no lease can hold ("never") is not counted.
     pub denied: u64,
     /// Messages that callers could not write into the ring. The request was denied, or its lease came later.
-    pub crowded: u64,
+    pub queue_full: u64,
     /// Times that the circuit opened.
     pub opened: u64,
     /// Permits that the reserve admitted and the store has not charged yet, as of the client's last turn.
@@ -43,9 +43,9 @@ pub(super) enum Count {
     Granted = 0,
     Asked = 1,
     Overdrawn = 2,
-    Rescued = 3,
+    FallbackPermits = 3,
     Uncounted = 4,
     Denied = 5,
-    Crowded = 6,
+    QueueFull = 6,
     Opened = 7,
 }

@@ -9,7 +9,7 @@ use tollbar::policy::{Kind, Policy, PolicyError};
 /// What a node does with requests that no lease covers while the store does not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
-pub enum Rescue {
+pub enum Fallback {
     /// The node admits its share of the rate, `limit / nodes`, and charges it when the store is back.
     #[default]
     Share = 0,
@@ -19,7 +19,7 @@ pub enum Rescue {
     Allow = 2,
 }
 
-/// How machines share one limit. All machines of a limit have the same options, but for `capacity` and `rescue`. While a change is
+/// How machines share one limit. All machines of a limit have the same options, but for `capacity` and `fallback`. While a change is
 /// rolled out the stricter options are in force, and there may never be more machines than the smallest `nodes` of any of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -35,7 +35,7 @@ pub struct Options {
     /// what leases and overdrafts could add. `false`: the store grants the whole burst, and the bound is greater by that much.
     pub exact: bool,
     /// What a node does while the store does not answer.
-    pub rescue: Rescue,
+    pub fallback: Fallback,
     /// Keys of this node that have leases or a reserve in use at one time: 1 to 16,777,216. The default is 4096.
     pub capacity: u64,
 }
@@ -52,7 +52,7 @@ impl Options {
             life: 0,
             overdraft: Options::OVERDRAFT_DEFAULT,
             exact: true,
-            rescue: Rescue::Share,
+            fallback: Fallback::Share,
             capacity: 4096,
         }
     }
@@ -133,8 +133,8 @@ pub struct Terms {
     pub overdraft: u64,
     /// The most machines that share the limit.
     pub nodes: u64,
-    /// A [`Rescue`] as a number.
-    pub rescue: u64,
+    /// A [`Fallback`] as a number.
+    pub fallback: u64,
 }
 
 /// Lua's numbers are exact below this.
@@ -219,7 +219,7 @@ impl Terms {
             life,
             overdraft,
             nodes,
-            rescue: options.rescue as u64,
+            fallback: options.fallback as u64,
         })
     }
 

@@ -37,7 +37,7 @@ impl Store for MemoryStore {
 
     fn limit(&self, name: &str, policy: &Policy) -> Result<MemoryLimit, LimitError> {
         check_name(name)?;
-        State::check(policy).map_err(LimitError::Policy)?;
+        State::validate(policy).map_err(LimitError::Policy)?;
         if policy.limit == 0 {
             return Ok(MemoryLimit { table: None });
         }

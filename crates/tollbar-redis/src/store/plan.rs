@@ -84,7 +84,7 @@ pub(super) enum Mode {
 
 impl Plan {
     pub(super) fn new(policy: &Policy) -> Result<Plan, LimitError> {
-        State::check(policy).map_err(LimitError::Policy)?;
+        State::validate(policy).map_err(LimitError::Policy)?;
         if matches!(policy.kind, Kind::SlidingWindow | Kind::Pacer | Kind::WarmUp) {
             return Err(LimitError::Unsupported(policy.kind));
         }

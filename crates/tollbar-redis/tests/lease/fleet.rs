@@ -34,7 +34,7 @@ pub struct Totals {
     /// Times that a caller was put to sleep in a call.
     pub slept: u64,
     pub asked: u64,
-    pub rescued: u64,
+    pub fallback_permits: u64,
     pub overdrawn: u64,
     pub opened: u64,
 }
@@ -109,7 +109,7 @@ impl Fleet {
             sum.slow += at(2);
             sum.slept += at(3);
             sum.asked += at(4);
-            sum.rescued += at(5);
+            sum.fallback_permits += at(5);
             sum.overdrawn += at(6);
             sum.opened += at(7);
         }
@@ -250,7 +250,7 @@ fn attempts(node: &Node, words: &[AtomicU64], from: u64, begin: u64, end: u64, r
         }
         let stats = node.stats();
         let opened = stats.opened;
-        for (n, value) in [stats.asked, stats.rescued, stats.overdrawn, opened].into_iter().enumerate() {
+        for (n, value) in [stats.asked, stats.fallback_permits, stats.overdrawn, opened].into_iter().enumerate() {
             words[4 + n].store(value, Ordering::Relaxed);
         }
         std::thread::sleep(Duration::from_micros(300));

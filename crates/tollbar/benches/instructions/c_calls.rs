@@ -37,7 +37,7 @@ struct Options {
     flags: u32,
 }
 
-/// TOLLBAR_TABLE_SEEDED.
+/// TOLLBAR_TABLE_HAS_SEED.
 const SEEDED: u32 = 1;
 
 /// `tollbar_decision`.

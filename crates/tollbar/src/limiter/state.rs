@@ -22,7 +22,7 @@ pub enum State {
 
 impl State {
     /// Whether [`State::new`] would make a state of `policy`, memory aside.
-    pub fn check(policy: &Policy) -> Result<(), PolicyError> {
+    pub fn validate(policy: &Policy) -> Result<(), PolicyError> {
         match policy.kind {
             _ if policy.limit == 0 => policy.validate(),
             Kind::SlidingWindow => SlidingWindow::new(policy).map(|_| ()),
@@ -31,12 +31,12 @@ impl State {
         }
     }
 
-    /// [`State::check`], and whether `policy` admits for decades by `clock`. The fastest policies count fewer
+    /// [`State::validate`], and whether `policy` admits for decades by `clock`. The fastest policies count fewer
     /// than 73 years ([`Policy::last_time`]). Unix time has used most of those, so on [`Source::Wall`] they are
     /// [`PolicyError::RateTooHigh`].
     #[cfg(unix)]
-    pub fn check_on(policy: &Policy, clock: Source) -> Result<(), PolicyError> {
-        State::check(policy)?;
+    pub fn validate_on(policy: &Policy, clock: Source) -> Result<(), PolicyError> {
+        State::validate(policy)?;
         match clock {
             Source::Wall if policy.last_time()? < crate::units::LAST => Err(PolicyError::RateTooHigh),
             _ => Ok(()),

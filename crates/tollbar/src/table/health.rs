@@ -24,7 +24,7 @@ pub struct Health {
     /// Slots under a version of a policy that nobody knows: they are never given away.
     pub unknown: u64,
     /// Keys that another slot holds, too, counted once for each slot too many.
-    pub twice: u64,
+    pub duplicate: u64,
     /// Records of policies that somebody has begun to write and, it may be, been killed.
     pub claimed: u64,
 }
@@ -32,7 +32,7 @@ pub struct Health {
 impl Health {
     /// Whether there is nothing to repair.
     pub const fn is_sound(&self) -> bool {
-        self.unknown == 0 && self.twice == 0
+        self.unknown == 0 && self.duplicate == 0
     }
 }
 
@@ -51,7 +51,7 @@ impl Table {
                 (0, _) if expired => &mut health.vacant,
                 (0, _) => &mut health.waiting,
                 (_, false) => &mut health.unknown,
-                _ if self.is_elsewhere(pair, slot, bucket, &mut scratch) => &mut health.twice,
+                _ if self.is_elsewhere(pair, slot, bucket, &mut scratch) => &mut health.duplicate,
                 _ if expired => &mut health.expired,
                 _ => &mut health.live,
             };

@@ -391,7 +391,7 @@ pub(super) fn fixed(options: &Options, policies: &[Policy], file: bool) -> Resul
 fn side_words(policies: &[Policy], clock: Source) -> Result<u64, TableError> {
     let mut side = 0;
     for policy in policies {
-        crate::limiter::State::check_on(policy, clock)?;
+        crate::limiter::State::validate_on(policy, clock)?;
         if let Some(wide) = Wide::new(policy)? {
             if policies.len() != 1 {
                 return Err(TableError::Mixed);

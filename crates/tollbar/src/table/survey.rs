@@ -47,7 +47,7 @@ pub struct Stats {
     /// Newcomers that took over a slot and its debt ([`OnFull::Inherit`](super::OnFull)).
     pub inherited: u64,
     /// Newcomers admitted and not remembered ([`OnFull::Allow`](super::OnFull)).
-    pub unremembered: u64,
+    pub untracked: u64,
     /// Keys with a debt that were forgotten ([`OnFull::EvictNearest`](super::OnFull)).
     pub evicted: u64,
     /// Swaps that were tried again because another thread came first.
@@ -126,7 +126,7 @@ impl Table {
             resets: count(Count::Resets),
             refused: count(Count::Refused),
             inherited: count(Count::Inherited),
-            unremembered: count(Count::Unremembered),
+            untracked: count(Count::Unremembered),
             evicted: count(Count::Evicted),
             retries: count(Count::Retries),
             backward_steps: count(Count::BackwardSteps),
@@ -315,7 +315,7 @@ impl Table {
 
     /// Whether keys of this table can be under this policy, too.
     fn check_policy(&self, policy: &Policy) -> Result<(), TableError> {
-        crate::limiter::State::check_on(policy, self.clock)?;
+        crate::limiter::State::validate_on(policy, self.clock)?;
         match Wide::new(policy)? {
             None if self.fixed.side == 0 => Ok(()),
             _ => Err(TableError::Mixed),

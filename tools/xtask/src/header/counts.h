@@ -9,7 +9,7 @@
  * - a newcomer that is refused because the table is full: denied. The statistics' `refused` has it, too.
  *
  * A peek and an error do not count. A caller that refuses a request because of a peek tells the table by
- * tollbar_table_count. Limiters (tollbar_limiter_state) and striped limiters count by the same rules; a
+ * tollbar_table_count_verdict. Limiters (tollbar_limiter_state) and striped limiters count by the same rules; a
  * cell is one word of the caller's and has no room for counts.
  *
  * A thread counts on lines that it alone writes, so a count costs one plain instruction, and the sum of

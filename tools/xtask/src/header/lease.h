@@ -4,13 +4,13 @@
  *
  *     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
  *     tollbar_lease *lease;
- *     tollbar_client *client;
+ *     tollbar_lease_client *client;
  *     int error = tollbar_lease_new("logins", 6, &policy, &options, &lease);
  *     if (!error)
- *         error = tollbar_client_new(lease, "redis://127.0.0.1", 17, NULL, &client);
+ *         error = tollbar_lease_client_new(lease, "redis://127.0.0.1", 17, NULL, &client);
  *
  *     (one thread)
- *     tollbar_client_run(client);
+ *     tollbar_lease_client_run(client);
  *
  *     (all others)
  *     if (tollbar_lease_check(lease, address, address_length, 1, NULL) != TOLLBAR_ALLOWED)

@@ -1,3 +1,3 @@
 /* A copy's result to be filled in. */
-#define TOLLBAR_TABLE_COPIED_INIT { (uint32_t)sizeof(tollbar_table_copied), 0, 0, 0 }
+#define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
