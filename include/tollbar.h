@@ -80,6 +80,12 @@ extern "C" {
 /* Not at any time: the cost is more than the policy can ever have at once; nothing has been charged. */
 #define TOLLBAR_NEVER 2
 
+/* The answer "no" of a call that answers a question. */
+#define TOLLBAR_NO 0
+
+/* The answer "yes" of a call that answers a question. */
+#define TOLLBAR_YES 1
+
 /* A pointer that may not be null is. */
 #define TOLLBAR_E_NULL (-1)
 
@@ -623,23 +629,23 @@ int32_t tollbar_cell_check(tollbar_cell *cell,
 /* tollbar_cell_check at the caller's time, in nanoseconds of any one clock. */
 int32_t tollbar_cell_check_at(tollbar_cell *cell,
                               const tollbar_policy *policy,
-                              uint64_t now_ns,
                               uint64_t cost,
+                              uint64_t now_ns,
                               tollbar_decision *out);
 
 /* What tollbar_cell_check_at would answer; changes nothing. */
 int32_t tollbar_cell_peek_at(const tollbar_cell *cell,
                              const tollbar_policy *policy,
-                             uint64_t now_ns,
                              uint64_t cost,
+                             uint64_t now_ns,
                              tollbar_decision *out);
 
 /* Takes as many permits as there are at `now_ns`, up to `most`; `*taken` says how many. Returns
  * TOLLBAR_ALLOWED if that is not 0, else TOLLBAR_DENIED. */
 int32_t tollbar_cell_take_up_to_at(tollbar_cell *cell,
                                    const tollbar_policy *policy,
-                                   uint64_t now_ns,
                                    uint64_t most,
+                                   uint64_t now_ns,
                                    uint64_t *taken);
 
 /* tollbar_cell_check_at for `count` cells of one policy, each with the same cost; `results[i]` is
@@ -648,8 +654,8 @@ int32_t tollbar_cell_take_up_to_at(tollbar_cell *cell,
 int32_t tollbar_cell_check_many_at(tollbar_cell *cells,
                                    size_t count,
                                    const tollbar_policy *policy,
-                                   uint64_t now_ns,
                                    uint64_t cost,
+                                   uint64_t now_ns,
                                    int32_t *results);
 
 /* Back to fresh. Safe beside other calls; admissions in the same instant may survive it. */
@@ -771,8 +777,8 @@ int32_t tollbar_limiter_check(const tollbar_limiter *limiter, uint64_t cost, tol
 /* tollbar_limiter_check at the caller's time. All times given to one limiter are of one scale: tollbar_limiter_now's, which the
  * calls without a time read, or another that all its callers use for all calls. */
 int32_t tollbar_limiter_check_at(const tollbar_limiter *limiter,
-                                 uint64_t now_ns,
                                  uint64_t cost,
+                                 uint64_t now_ns,
                                  tollbar_decision *out);
 
 /* What tollbar_limiter_check would answer; changes nothing. */
@@ -780,8 +786,8 @@ int32_t tollbar_limiter_peek(const tollbar_limiter *limiter, uint64_t cost, toll
 
 /* tollbar_limiter_peek at the caller's time. */
 int32_t tollbar_limiter_peek_at(const tollbar_limiter *limiter,
-                                uint64_t now_ns,
                                 uint64_t cost,
+                                uint64_t now_ns,
                                 tollbar_decision *out);
 
 /* Decides on `count` requests with one reading of the clock; `results[i]` is what the call for
@@ -794,9 +800,9 @@ int32_t tollbar_limiter_check_many(const tollbar_limiter *limiter,
 
 /* tollbar_limiter_check_many at the caller's time. */
 int32_t tollbar_limiter_check_many_at(const tollbar_limiter *limiter,
-                                      uint64_t now_ns,
                                       const uint64_t *costs,
                                       size_t count,
+                                      uint64_t now_ns,
                                       int32_t *results);
 
 /* Takes as many permits as there are, up to `most`; `*taken` says how many. Returns TOLLBAR_ALLOWED
@@ -805,11 +811,11 @@ int32_t tollbar_limiter_take_up_to(const tollbar_limiter *limiter, uint64_t most
 
 /* tollbar_limiter_take_up_to at the caller's time. */
 int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
-                                      uint64_t now_ns,
                                       uint64_t most,
+                                      uint64_t now_ns,
                                       uint64_t *taken);
 
-/* Takes `cost` permits, sleeping up to `patience_ns` for them.
+/* Takes `cost` permits, sleeping up to `max_wait_ns` for them.
  *
  * What cannot fit into the patience is refused at once with nothing charged, and so is a caller for
  * whom there is no place among the sleepers (tollbar_limiter_options). Where the algorithm can book
@@ -818,16 +824,16 @@ int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
  * Returns as tollbar_limiter_check. */
 int32_t tollbar_limiter_wait(const tollbar_limiter *limiter,
                              uint64_t cost,
-                             uint64_t patience_ns,
+                             uint64_t max_wait_ns,
                              tollbar_decision *out);
 
 /* Takes `cost` permits ahead of time: on TOLLBAR_ALLOWED the caller is bound to act `*wait_ns` after
- * `now_ns` and not before. TOLLBAR_DENIED if that would be more than `patience_ns`, or if the algorithm
+ * `now_ns` and not before. TOLLBAR_DENIED if that would be more than `max_wait_ns`, or if the algorithm
  * cannot book ahead, TOLLBAR_NEVER if the cost is above the burst; then nothing has been charged. */
 int32_t tollbar_limiter_reserve_at(const tollbar_limiter *limiter,
-                                   uint64_t now_ns,
                                    uint64_t cost,
-                                   uint64_t patience_ns,
+                                   uint64_t max_wait_ns,
+                                   uint64_t now_ns,
                                    uint64_t *wait_ns);
 
 /* Back to fresh. Safe beside other calls; admissions in the same instant may survive it. */
@@ -858,7 +864,7 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  *
  *     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1000000);
  *     tollbar_table *logins;
- *     int error = tollbar_table_open("/run/logins/table", &options, policies, 1, &logins);
+ *     int error = tollbar_table_open("/run/logins/table", policies, 1, &options, &logins);
  *
  *     if (tollbar_table_check(logins, 0, address, address_length, 1, NULL) != TOLLBAR_ALLOWED)
  *         return try_later();
@@ -925,22 +931,22 @@ typedef struct tollbar_table_options {
 } tollbar_table_options;
 
 /* The bytes that a table of these options and policies takes, all told and for ever. */
-int32_t tollbar_table_bytes(const tollbar_table_options *options,
-                            const tollbar_policy_spec *const *policies,
+int32_t tollbar_table_bytes(const tollbar_policy_spec *const *policies,
                             size_t count,
+                            const tollbar_table_options *options,
                             uint64_t *bytes);
 
 /* Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128; a request
  * names one by its place. On success `*out` is to be freed with tollbar_table_close. */
-int32_t tollbar_table_new(const tollbar_table_options *options,
-                          const tollbar_policy_spec *const *policies,
+int32_t tollbar_table_new(const tollbar_policy_spec *const *policies,
                           size_t count,
+                          const tollbar_table_options *options,
                           tollbar_table **out);
 
 /* tollbar_table_new in memory that is shared with the processes forked from this one later. */
-int32_t tollbar_table_new_shared(const tollbar_table_options *options,
-                                 const tollbar_policy_spec *const *policies,
+int32_t tollbar_table_new_shared(const tollbar_policy_spec *const *policies,
                                  size_t count,
+                                 const tollbar_table_options *options,
                                  tollbar_table **out);
 
 /* Opens the table in the file at `path`, or makes it if there is none: of several processes that do so
@@ -955,9 +961,9 @@ int32_t tollbar_table_new_shared(const tollbar_table_options *options,
  * others may write (but whom `mode` names), or one that others may replace is TOLLBAR_E_OWNER, unless the flags have
  * TOLLBAR_TABLE_TRUST_ANYONE. Who shares a table with processes that it does not trust uses tollbar_table_new_sealed. */
 int32_t tollbar_table_open(const char *path,
-                           const tollbar_table_options *options,
                            const tollbar_policy_spec *const *policies,
                            size_t count,
+                           const tollbar_table_options *options,
                            tollbar_table **out);
 
 /* tollbar_table_new in memory that is shared with whoever gets the descriptor `*fd`, by inheritance or through a socket, and
@@ -966,9 +972,9 @@ int32_t tollbar_table_open(const char *path,
  *
  * The memory is sealed: nobody can cut it off and so end the others by SIGBUS, as the owner of a file can. Whoever has
  * the descriptor can still write to the memory, and so grant permits. */
-int32_t tollbar_table_new_sealed(const tollbar_table_options *options,
-                                 const tollbar_policy_spec *const *policies,
+int32_t tollbar_table_new_sealed(const tollbar_policy_spec *const *policies,
                                  size_t count,
+                                 const tollbar_table_options *options,
                                  int *fd,
                                  tollbar_table **out);
 
@@ -982,9 +988,9 @@ int32_t tollbar_table_open_fd(int fd,
  * outlive `*out`. What was in it is gone. */
 int32_t tollbar_table_init_in(void *memory,
                               size_t size,
-                              const tollbar_table_options *options,
                               const tollbar_policy_spec *const *policies,
                               size_t count,
+                              const tollbar_table_options *options,
                               tollbar_table **out);
 
 /* A view of the table that is in the caller's memory, made by tollbar_table_init_in here or in another
@@ -1036,8 +1042,8 @@ int32_t tollbar_table_check_at(const tollbar_table *table,
                                uint32_t policy,
                                const void *key,
                                size_t length,
-                               uint64_t now_ns,
                                uint64_t cost,
+                               uint64_t now_ns,
                                tollbar_decision *out);
 
 /* What tollbar_table_check would answer; takes nothing, and puts no key into the table. */
@@ -1053,8 +1059,8 @@ int32_t tollbar_table_peek_at(const tollbar_table *table,
                               uint32_t policy,
                               const void *key,
                               size_t length,
-                              uint64_t now_ns,
                               uint64_t cost,
+                              uint64_t now_ns,
                               tollbar_decision *out);
 
 /* Decides on `count` requests in turn with one reading of the clock; `results[i]` is what
@@ -1068,9 +1074,9 @@ int32_t tollbar_table_check_many(const tollbar_table *table,
 
 /* tollbar_table_check_many at the caller's time. */
 int32_t tollbar_table_check_many_at(const tollbar_table *table,
-                                    uint64_t now_ns,
                                     const tollbar_request *requests,
                                     size_t count,
+                                    uint64_t now_ns,
                                     int32_t *results);
 
 /* Takes as many permits as there are, up to `most`; `*taken` says how many. Returns TOLLBAR_ALLOWED
@@ -1087,12 +1093,12 @@ int32_t tollbar_table_take_up_to_at(const tollbar_table *table,
                                     uint32_t policy,
                                     const void *key,
                                     size_t length,
-                                    uint64_t now_ns,
                                     uint64_t most,
+                                    uint64_t now_ns,
                                     uint64_t *taken);
 
 /* Lets a key begin again. Its slot stays taken until its debt would have been paid, and the key gets
- * another. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if all of the key's other places are taken (by
+ * another. Returns TOLLBAR_YES, or TOLLBAR_NO if all of the key's other places are taken (by
  * some resets within the time of its debt, or in a full table): then nothing has changed. */
 int32_t tollbar_table_reset(const tollbar_table *table,
                             uint32_t policy,
@@ -1112,7 +1118,7 @@ int32_t tollbar_table_exempt(const tollbar_table *table,
                              const void *key,
                              size_t length);
 
-/* Takes that back. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if the key was not exempt. */
+/* Takes that back. Returns TOLLBAR_YES, or TOLLBAR_NO if the key was not exempt. */
 int32_t tollbar_table_unexempt(const tollbar_table *table,
                                uint32_t policy,
                                const void *key,
@@ -1241,7 +1247,7 @@ typedef struct tollbar_table_health {
 } tollbar_table_health;
 
 /* The key in the first slot from number `from` on that holds one, as of `now_ns`. Begin with 0, go on
- * with `next`. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if there are no more. Each entry is what its slot held at
+ * with `next`. Returns TOLLBAR_YES, or TOLLBAR_NO if there are no more. Each entry is what its slot held at
  * one instant; keys that come or go meanwhile may be seen or not, or twice. */
 int32_t tollbar_table_next(const tollbar_table *table,
                            uint64_t from,
@@ -1267,20 +1273,15 @@ int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
                                          const tollbar_policy_spec *spec,
                                          uint32_t *number);
 
-/* tollbar_table_set_policy_keeping with TOLLBAR_KEEP_COUNT. */
-int32_t tollbar_table_set_policy(const tollbar_table *table,
-                                 uint32_t number,
-                                 const tollbar_policy_spec *spec);
-
 /* Changes a policy while the table is in use, in all processes at once. Each key is carried over when it is next
  * asked for, and keeps what `keep`, a TOLLBAR_KEEP_ number, says; windows of one length keep what has been used.
  * In a time with one change no more is admitted than the two policies' bounds together; with several, than those
  * of all. A key that would expire sooner takes another slot, and where all its places are taken it keeps the time
  * of its debt. Once in some hundred changes this call looks at every slot. */
-int32_t tollbar_table_set_policy_keeping(const tollbar_table *table,
-                                         uint32_t number,
-                                         const tollbar_policy_spec *spec,
-                                         uint32_t keep);
+int32_t tollbar_table_set_policy(const tollbar_table *table,
+                                 uint32_t number,
+                                 const tollbar_policy_spec *spec,
+                                 uint32_t keep);
 
 /* The policy of that number as it is now. */
 int32_t tollbar_table_get_policy(const tollbar_table *table,
@@ -1453,8 +1454,8 @@ int32_t tollbar_striped_check(const tollbar_striped *striped,
 /* tollbar_striped_check at the caller's time. A limiter is either always called with the caller's time or
  * on the scale of its clock (tollbar_clock_now). */
 int32_t tollbar_striped_check_at(const tollbar_striped *striped,
-                                 uint64_t now_ns,
                                  uint64_t cost,
+                                 uint64_t now_ns,
                                  tollbar_decision *out);
 
 /* The permits that the calling thread could take now, one by one: what is left to all, and its own credit. */
@@ -1522,8 +1523,8 @@ int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
                                   uint32_t policy,
                                   const void *key,
                                   size_t length,
-                                  uint64_t now_ns,
-                                  uint64_t cost);
+                                  uint64_t cost,
+                                  uint64_t now_ns);
 
 /* --------------------------------------------------------------------------------------------
  * 15. Counts of decisions

@@ -188,8 +188,8 @@ int32_t tollbar_lease_check(const tollbar_lease *lease,
 int32_t tollbar_lease_check_at(const tollbar_lease *lease,
                                const void *key,
                                size_t length,
-                               uint64_t now_ns,
                                uint64_t cost,
+                               uint64_t now_ns,
                                tollbar_decision *out);
 
 /* What tollbar_lease_check could answer from the leases and the machine's own bucket. It takes nothing and asks for

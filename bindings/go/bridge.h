@@ -42,42 +42,42 @@ static inline int32_t go_limiter_allow(uintptr_t limiter, uint64_t cost) {
     return tollbar_limiter_check(GO_LIMITER(limiter), cost, NULL);
 }
 static inline int32_t go_limiter_allow_at(uintptr_t limiter, uint64_t now, uint64_t cost) {
-    return tollbar_limiter_check_at(GO_LIMITER(limiter), now, cost, NULL);
+    return tollbar_limiter_check_at(GO_LIMITER(limiter), cost, now, NULL);
 }
 static inline int32_t go_limiter_check(uintptr_t limiter, uint64_t cost, tollbar_decision *out) {
     return tollbar_limiter_check(GO_LIMITER(limiter), cost, out);
 }
 static inline int32_t go_limiter_check_at(uintptr_t limiter, uint64_t now, uint64_t cost, tollbar_decision *out) {
-    return tollbar_limiter_check_at(GO_LIMITER(limiter), now, cost, out);
+    return tollbar_limiter_check_at(GO_LIMITER(limiter), cost, now, out);
 }
 static inline int32_t go_limiter_peek(uintptr_t limiter, uint64_t cost, tollbar_decision *out) {
     return tollbar_limiter_peek(GO_LIMITER(limiter), cost, out);
 }
 static inline int32_t go_limiter_peek_at(uintptr_t limiter, uint64_t now, uint64_t cost, tollbar_decision *out) {
-    return tollbar_limiter_peek_at(GO_LIMITER(limiter), now, cost, out);
+    return tollbar_limiter_peek_at(GO_LIMITER(limiter), cost, now, out);
 }
 static inline int32_t go_limiter_many(uintptr_t limiter, const uint64_t *costs, size_t count, int32_t *results) {
     return tollbar_limiter_check_many(GO_LIMITER(limiter), costs, count, results);
 }
 static inline int32_t go_limiter_many_at(uintptr_t limiter, uint64_t now, const uint64_t *costs, size_t count,
                                          int32_t *results) {
-    return tollbar_limiter_check_many_at(GO_LIMITER(limiter), now, costs, count, results);
+    return tollbar_limiter_check_many_at(GO_LIMITER(limiter), costs, count, now, results);
 }
 static inline int32_t go_limiter_take(uintptr_t limiter, uint64_t most, uint64_t *taken) {
     return tollbar_limiter_take_up_to(GO_LIMITER(limiter), most, taken);
 }
 static inline int32_t go_limiter_take_at(uintptr_t limiter, uint64_t now, uint64_t most, uint64_t *taken) {
-    return tollbar_limiter_take_up_to_at(GO_LIMITER(limiter), now, most, taken);
+    return tollbar_limiter_take_up_to_at(GO_LIMITER(limiter), most, now, taken);
 }
 /* Ahead of time, from the limiter's time on: one crossing for both. */
 static inline int32_t go_limiter_reserve(uintptr_t limiter, uint64_t cost, uint64_t patience, uint64_t *wait) {
     uint64_t now = 0;
     int32_t code = tollbar_limiter_now(GO_LIMITER(limiter), &now);
-    return code != 0 ? code : tollbar_limiter_reserve_at(GO_LIMITER(limiter), now, cost, patience, wait);
+    return code != 0 ? code : tollbar_limiter_reserve_at(GO_LIMITER(limiter), cost, patience, now, wait);
 }
 static inline int32_t go_limiter_reserve_at(uintptr_t limiter, uint64_t now, uint64_t cost, uint64_t patience,
                                             uint64_t *wait) {
-    return tollbar_limiter_reserve_at(GO_LIMITER(limiter), now, cost, patience, wait);
+    return tollbar_limiter_reserve_at(GO_LIMITER(limiter), cost, patience, now, wait);
 }
 static inline int32_t go_limiter_now(uintptr_t limiter, uint64_t *now) {
     return tollbar_limiter_now(GO_LIMITER(limiter), now);
@@ -101,9 +101,9 @@ static inline int32_t go_table_open(const char *path, const tollbar_table_option
     for (i = 0; i < count; i++)
         policies[i] = &specs[i];
     if (path == NULL)
-        code = tollbar_table_new(options, policies, count, &table);
+        code = tollbar_table_new(policies, count, options, &table);
     else
-        code = tollbar_table_open(path, options, count == 0 ? NULL : policies, count, &table);
+        code = tollbar_table_open(path, count == 0 ? NULL : policies, count, options, &table);
     *out = (uintptr_t)table;
     return code;
 }
@@ -115,7 +115,7 @@ static inline int32_t go_table_check(uintptr_t table, uint32_t policy, const uin
 }
 static inline int32_t go_table_check_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
                                         uint64_t now, uint64_t cost, tollbar_decision *out) {
-    return tollbar_table_check_at(GO_TABLE(table), policy, key, length, now, cost, out);
+    return tollbar_table_check_at(GO_TABLE(table), policy, key, length, cost, now, out);
 }
 static inline int32_t go_table_peek(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t cost,
                                     tollbar_decision *out) {
@@ -129,14 +129,18 @@ static inline int32_t go_table_hash(uintptr_t table, uint32_t policy, const uint
                                     uint64_t *hash) {
     return tollbar_table_hash(GO_TABLE(table), policy, key, length, hash);
 }
+/* The answer to a yes or no question as Go's code: nil for yes, ErrDenied for no. */
+static inline int32_t go_answer(int32_t code) {
+    return code < 0 ? code : code == TOLLBAR_YES ? TOLLBAR_ALLOWED : TOLLBAR_DENIED;
+}
 static inline int32_t go_table_reset(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length) {
-    return tollbar_table_reset(GO_TABLE(table), policy, key, length);
+    return go_answer(tollbar_table_reset(GO_TABLE(table), policy, key, length));
 }
 static inline int32_t go_table_exempt(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length) {
     return tollbar_table_exempt(GO_TABLE(table), policy, key, length);
 }
 static inline int32_t go_table_unexempt(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length) {
-    return tollbar_table_unexempt(GO_TABLE(table), policy, key, length);
+    return go_answer(tollbar_table_unexempt(GO_TABLE(table), policy, key, length));
 }
 
 /* A request of a batch, whose key ends at `end` of the batch's bytes and begins where the one before ended. */
@@ -173,7 +177,7 @@ static inline int32_t go_table_many(uintptr_t table, int at, uint64_t now, const
             requests[i].reserved = 0;
             begin = item->end;
         }
-        code = tollbar_table_check_many_at(GO_TABLE(table), now, requests, n, results + done);
+        code = tollbar_table_check_many_at(GO_TABLE(table), requests, n, now, results + done);
         if (code != 0)
             return code;
         done += n;
@@ -183,7 +187,7 @@ static inline int32_t go_table_many(uintptr_t table, int at, uint64_t now, const
 
 static inline int32_t go_table_now(uintptr_t table, uint64_t *now) { return tollbar_table_now(GO_TABLE(table), now); }
 static inline int32_t go_table_next(uintptr_t table, uint64_t from, uint64_t now, tollbar_table_entry *out) {
-    return tollbar_table_next(GO_TABLE(table), from, now, out);
+    return go_answer(tollbar_table_next(GO_TABLE(table), from, now, out));
 }
 static inline int32_t go_table_sweep(uintptr_t table, uint64_t from, uint64_t most, uint64_t now,
                                      tollbar_table_sweep_result *out) {
@@ -197,7 +201,7 @@ static inline int32_t go_table_find_or_add_policy(uintptr_t table, const tollbar
     return tollbar_table_find_or_add_policy(GO_TABLE(table), spec, number);
 }
 static inline int32_t go_table_set_policy(uintptr_t table, uint32_t number, const tollbar_policy_spec *spec, uint32_t keep) {
-    return tollbar_table_set_policy_keeping(GO_TABLE(table), number, spec, keep);
+    return tollbar_table_set_policy(GO_TABLE(table), number, spec, keep);
 }
 static inline int32_t go_table_get_policy(uintptr_t table, uint32_t number, tollbar_policy_spec *out) {
     return tollbar_table_get_policy(GO_TABLE(table), number, out);

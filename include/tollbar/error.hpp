@@ -277,11 +277,11 @@ template <class Owner, class Handle, class Call> result<Owner> made(const Call &
     return Owner::adopt(handle);
 }
 
-/// A call that answers yes (TOLLBAR_ALLOWED) or no (TOLLBAR_DENIED) and may fail.
+/// The answer to a question: TOLLBAR_YES, TOLLBAR_NO or an error.
 inline result<bool> yes_or_no(std::int32_t code) noexcept {
     if (code < 0)
         return failed(code);
-    return code == TOLLBAR_ALLOWED;
+    return code == TOLLBAR_YES;
 }
 
 /// Text of anything that a string_view can be made of; a null pointer is an empty text.

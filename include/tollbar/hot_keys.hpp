@@ -37,7 +37,7 @@ public:
     /// The same at the caller's time: on the scale of the table's now(), or another that all callers of the table share.
     verdict check_at(instant now, const key &of, std::uint64_t cost = 1) noexcept {
         return verdict(
-            tollbar_hot_keys_check_at(get(), static_cast<std::uint32_t>(of.policy()), of.data(), of.size(), now.get(), cost));
+            tollbar_hot_keys_check_at(get(), static_cast<std::uint32_t>(of.policy()), of.data(), of.size(), cost, now.get()));
     }
 
     /// Takes over what tollbar_hot_keys_new made.

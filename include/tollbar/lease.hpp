@@ -138,7 +138,7 @@ public:
     }
     /// The same at the caller's time, which is on the scale of now().
     verdict check_at(instant now, const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
-        return verdict(tollbar_lease_check_at(get(), of.data(), of.size(), now.get(), cost, nullptr));
+        return verdict(tollbar_lease_check_at(get(), of.data(), of.size(), cost, now.get(), nullptr));
     }
     /// As check, with the answer in full: what remains is this machine's, retry_after an estimate, reset_after 0.
     decision decide(const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
@@ -146,7 +146,7 @@ public:
     }
     decision decide_at(instant now, const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
         return decision::of(
-            [&](auto *out) { return tollbar_lease_check_at(get(), of.data(), of.size(), now.get(), cost, out); });
+            [&](auto *out) { return tollbar_lease_check_at(get(), of.data(), of.size(), cost, now.get(), out); });
     }
     /// What decide could answer from what this machine has; takes nothing, asks for nothing.
     decision peek(const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {

@@ -97,21 +97,21 @@ public:
     verdict check(std::uint64_t cost = 1) const noexcept { return verdict(tollbar_limiter_check(get(), cost, nullptr)); }
     /// The same at the caller's time: on the scale of now(), or another that all callers of this limiter share.
     verdict check_at(instant now, std::uint64_t cost = 1) const noexcept {
-        return verdict(tollbar_limiter_check_at(get(), now.get(), cost, nullptr));
+        return verdict(tollbar_limiter_check_at(get(), cost, now.get(), nullptr));
     }
     /// As check, with the answer in full.
     decision decide(std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_limiter_check(get(), cost, out); });
     }
     decision decide_at(instant now, std::uint64_t cost = 1) const noexcept {
-        return decision::of([&](auto *out) { return tollbar_limiter_check_at(get(), now.get(), cost, out); });
+        return decision::of([&](auto *out) { return tollbar_limiter_check_at(get(), cost, now.get(), out); });
     }
     /// What decide would answer; changes nothing.
     decision peek(std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_limiter_peek(get(), cost, out); });
     }
     decision peek_at(instant now, std::uint64_t cost = 1) const noexcept {
-        return decision::of([&](auto *out) { return tollbar_limiter_peek_at(get(), now.get(), cost, out); });
+        return decision::of([&](auto *out) { return tollbar_limiter_peek_at(get(), cost, now.get(), out); });
     }
 
     /// Decides on as many requests as there are costs, with one reading of the clock; results[i] is what costs[i]
@@ -140,7 +140,7 @@ public:
     }
     taken take_up_to_at(instant now, std::uint64_t most) const noexcept {
         taken got;
-        got.answer = verdict(tollbar_limiter_take_up_to_at(get(), now.get(), most, &got.permits));
+        got.answer = verdict(tollbar_limiter_take_up_to_at(get(), most, now.get(), &got.permits));
         return got;
     }
 
@@ -158,7 +158,7 @@ public:
                            std::uint64_t cost = 1) const noexcept {
         std::uint64_t wait = 0;
         reservation booked;
-        booked.answer = verdict(tollbar_limiter_reserve_at(get(), now.get(), cost, detail::saturated(patience), &wait));
+        booked.answer = verdict(tollbar_limiter_reserve_at(get(), cost, detail::saturated(patience), now.get(), &wait));
         booked.wait = detail::from_c(wait);
         return booked;
     }
@@ -219,7 +219,7 @@ private:
     }
     result<void> many_at(instant now, const std::uint64_t *costs, std::size_t count,
                          span<verdict> results) const noexcept {
-        return detail::done(tollbar_limiter_check_many_at(get(), now.get(), costs, count, detail::codes(results)));
+        return detail::done(tollbar_limiter_check_many_at(get(), costs, count, now.get(), detail::codes(results)));
     }
 
     handle handle_;

@@ -228,23 +228,23 @@ public:
     }
     /// The same at the caller's time.
     verdict check_at(instant now, tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
-        return verdict(tollbar_cell_check_at(&state, get(), now.get(), cost, nullptr));
+        return verdict(tollbar_cell_check_at(&state, get(), cost, now.get(), nullptr));
     }
     /// As check, with the answer in full.
     decision decide(tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_cell_check(&state, get(), cost, out); });
     }
     decision decide_at(instant now, tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
-        return decision::of([&](auto *out) { return tollbar_cell_check_at(&state, get(), now.get(), cost, out); });
+        return decision::of([&](auto *out) { return tollbar_cell_check_at(&state, get(), cost, now.get(), out); });
     }
     /// What decide_at would answer; changes nothing.
     decision peek_at(instant now, const tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
-        return decision::of([&](auto *out) { return tollbar_cell_peek_at(&state, get(), now.get(), cost, out); });
+        return decision::of([&](auto *out) { return tollbar_cell_peek_at(&state, get(), cost, now.get(), out); });
     }
     /// Takes as many permits as there are, up to `most`.
     taken take_up_to_at(instant now, tollbar_cell &state, std::uint64_t most) const noexcept {
         taken got;
-        got.answer = verdict(tollbar_cell_take_up_to_at(&state, get(), now.get(), most, &got.permits));
+        got.answer = verdict(tollbar_cell_take_up_to_at(&state, get(), most, now.get(), &got.permits));
         return got;
     }
     /// check_at for each of the cells; results[i] is what cells[i] alone would have been told. errc::buffer_too_small if there
@@ -257,7 +257,7 @@ public:
                                std::uint64_t cost = 1) const noexcept {
         if (results.size() < cells.size())
             return failure{errc::buffer_too_small};
-        return detail::done(tollbar_cell_check_many_at(cells.data(), cells.size(), get(), now.get(), cost,
+        return detail::done(tollbar_cell_check_many_at(cells.data(), cells.size(), get(), cost, now.get(),
                                                        detail::codes(results)));
     }
 

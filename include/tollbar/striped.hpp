@@ -42,14 +42,14 @@ public:
     /// The same at the caller's time. A limiter is either always called with the caller's time or on the scale of its clock
     /// (tollbar::now).
     verdict check_at(instant now, std::uint64_t cost = 1) const noexcept {
-        return verdict(tollbar_striped_check_at(get(), now.get(), cost, nullptr));
+        return verdict(tollbar_striped_check_at(get(), cost, now.get(), nullptr));
     }
     /// As check, with the answer in full, for which the clock is read each time.
     decision decide(std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_striped_check(get(), cost, out); });
     }
     decision decide_at(instant now, std::uint64_t cost = 1) const noexcept {
-        return decision::of([&](auto *out) { return tollbar_striped_check_at(get(), now.get(), cost, out); });
+        return decision::of([&](auto *out) { return tollbar_striped_check_at(get(), cost, now.get(), out); });
     }
 
     /// The permits that this thread could take, one by one: what is left to all, and what it has in advance.

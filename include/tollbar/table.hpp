@@ -59,7 +59,7 @@ public:
         auto raw = detail::blank<tollbar_table_options>();
         raw.flags = whose == trust::anyone ? TOLLBAR_TABLE_TRUST_ANYONE : 0;
         return detail::made<table, tollbar_table>(
-            [&](auto **out) { return tollbar_table_open(path, &raw, nullptr, 0, out); });
+            [&](auto **out) { return tollbar_table_open(path, nullptr, 0, &raw, out); });
     }
 
     /// In memory that is shared with whoever gets the descriptor `fd`, which is the caller's to close, and that nobody can cut
@@ -68,8 +68,8 @@ public:
         return try_sealed(options, policies, fd).value();
     }
     static result<table> try_sealed(const table_options &options, const policy_list &policies, int &fd) noexcept {
-        return made(options, policies, [&fd](const auto *how, auto of, auto count, auto **out) {
-            return tollbar_table_new_sealed(how, of, count, &fd, out);
+        return made(options, policies, [&fd](auto of, auto count, const auto *how, auto **out) {
+            return tollbar_table_new_sealed(of, count, how, &fd, out);
         });
     }
     /// The table behind a descriptor that sealed() gave, here or in another process. It stays the caller's.
@@ -102,7 +102,7 @@ public:
     static result<std::uint64_t> try_bytes(const table_options &options, const policy_list &policies) noexcept {
         const tollbar_table_options raw = for_c(options);
         std::uint64_t count = 0;
-        const std::int32_t code = tollbar_table_bytes(&raw, policies.get(), policies.size(), &count);
+        const std::int32_t code = tollbar_table_bytes(policies.get(), policies.size(), &raw, &count);
         return detail::done(code, count);
     }
 
@@ -112,7 +112,7 @@ public:
     }
     /// The same at the caller's time: on the scale of now(), or another that all callers of this table share.
     verdict check_at(instant now, const key &of, std::uint64_t cost = 1) const noexcept {
-        return verdict(tollbar_table_check_at(get(), number(of), of.data(), of.size(), now.get(), cost, nullptr));
+        return verdict(tollbar_table_check_at(get(), number(of), of.data(), of.size(), cost, now.get(), nullptr));
     }
     /// As check, with the answer in full.
     decision decide(const key &of, std::uint64_t cost = 1) const noexcept {
@@ -121,7 +121,7 @@ public:
     }
     decision decide_at(instant now, const key &of, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) {
-            return tollbar_table_check_at(get(), number(of), of.data(), of.size(), now.get(), cost, out);
+            return tollbar_table_check_at(get(), number(of), of.data(), of.size(), cost, now.get(), out);
         });
     }
     /// What decide would answer; takes nothing, and puts no key into the table.
@@ -131,7 +131,7 @@ public:
     }
     decision peek_at(instant now, const key &of, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) {
-            return tollbar_table_peek_at(get(), number(of), of.data(), of.size(), now.get(), cost, out);
+            return tollbar_table_peek_at(get(), number(of), of.data(), of.size(), cost, now.get(), out);
         });
     }
 
@@ -147,7 +147,7 @@ public:
     result<void> check_many_at(instant now, span<const request> requests, span<verdict> results) const noexcept {
         if (results.size() < requests.size())
             return failure{errc::buffer_too_small};
-        return detail::done(tollbar_table_check_many_at(get(), now.get(), for_c(requests), requests.size(),
+        return detail::done(tollbar_table_check_many_at(get(), for_c(requests), requests.size(), now.get(),
                                                         detail::codes(results)));
     }
 
@@ -161,7 +161,7 @@ public:
     taken take_up_to_at(instant now, const key &of, std::uint64_t most) const noexcept {
         taken got;
         got.answer = verdict(
-            tollbar_table_take_up_to_at(get(), number(of), of.data(), of.size(), now.get(), most, &got.permits));
+            tollbar_table_take_up_to_at(get(), number(of), of.data(), of.size(), most, now.get(), &got.permits));
         return got;
     }
 
@@ -237,7 +237,7 @@ public:
         try_set_policy(id, to, keep).value();
     }
     result<void> try_set_policy(policy_id id, const spec &to, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const noexcept {
-        return detail::done(tollbar_table_set_policy_keeping(get(), static_cast<std::uint32_t>(id), to.get(), keep));
+        return detail::done(tollbar_table_set_policy(get(), static_cast<std::uint32_t>(id), to.get(), keep));
     }
 
     /// Counters and sizes.
@@ -320,7 +320,7 @@ private:
     static result<table> made(const table_options &options, const policy_list &policies, const Call &call) noexcept {
         const tollbar_table_options raw = for_c(options);
         return detail::made<table, tollbar_table>(
-            [&](auto **out) { return call(&raw, policies.get(), policies.size(), out); });
+            [&](auto **out) { return call(policies.get(), policies.size(), &raw, out); });
     }
 
     result<table_health> looked_at(decltype(tollbar_table_validate) *look,

@@ -189,7 +189,7 @@ struct next_entry {
 
     std::optional<entry> next() noexcept {
         auto raw = detail::blank<tollbar_table_entry>();
-        if (tollbar_table_next(table, from, now_ns, &raw) != TOLLBAR_ALLOWED)
+        if (tollbar_table_next(table, from, now_ns, &raw) != TOLLBAR_YES)
             return std::nullopt;
         from = raw.next;
         return entry{static_cast<policy_id>(raw.policy), raw.hash, raw.state, raw.remaining, from_c(raw.reset_after_ns)};

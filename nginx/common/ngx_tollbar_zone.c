@@ -33,7 +33,7 @@ size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone)
     for (n = 0; n < zone->policies_n; n++) {
         policies[n] = &zone->policies[n];
     }
-    if (tollbar_table_bytes(&options, policies, zone->policies_n, &bytes) != 0) {
+    if (tollbar_table_bytes(policies, zone->policies_n, &options, &bytes) != 0) {
         return 0;
     }
     return ngx_tollbar_zone_size_for(bytes);
@@ -134,7 +134,7 @@ static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
     for (n = 0; error == 0 && n < zone->policies_n; n++) {
         if (n < stats.policies) {
             /* With nginx a key keeps its excess over a reload, so that a larger burst lets more pass at once. */
-            error = tollbar_table_set_policy_keeping(zone->table, n, &zone->policies[n], TOLLBAR_KEEP_TIME);
+            error = tollbar_table_set_policy(zone->table, n, &zone->policies[n], TOLLBAR_KEEP_TIME);
         } else {
             error = tollbar_table_add_policy(zone->table, &zone->policies[n], &number);
         }
@@ -202,7 +202,7 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
     /* More than a page comes as whole pages, so it is aligned for any table. */
     pool->data = ngx_slab_alloc_locked(pool, room);
     if (pool->data != NULL) {
-        error = tollbar_table_init_in(pool->data, room, &options, policies, policies_n, &zone->table);
+        error = tollbar_table_init_in(pool->data, room, policies, policies_n, &options, &zone->table);
     }
     if (error != 0) {
         ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes cannot hold a table: %s, in %V:%ui",
@@ -282,7 +282,7 @@ static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_p
 
     while (too_many - fits > 1) {
         tried.capacity = fits + (too_many - fits) / 2;
-        if (tollbar_table_bytes(&tried, policies, count, &bytes) == 0 && bytes <= room) {
+        if (tollbar_table_bytes(policies, count, &tried, &bytes) == 0 && bytes <= room) {
             fits = tried.capacity;
         } else {
             too_many = tried.capacity;

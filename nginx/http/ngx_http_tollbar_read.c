@@ -349,7 +349,7 @@ static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zo
     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1);
     const tollbar_policy_spec *policies[] = { &zone->policy };
     uint64_t bytes;
-    int32_t error = tollbar_table_bytes(&options, policies, 1, &bytes);
+    int32_t error = tollbar_table_bytes(policies, 1, &options, &bytes);
     size_t least = ngx_tollbar_zone_least(&zone->zone);
 
     if (error != 0) {

@@ -149,7 +149,7 @@ static ngx_inline ngx_int_t take_at(charge_t *charge, ngx_log_t *log, uint64_t *
     if (limit->narrow || limit->delays) {
         return take_known_at(limit, key, charge->now, log, debt);
     }
-    verdict = tollbar_table_check_at(limit->zone->zone.table, 0, key->data, key->len, charge->now, 1, NULL);
+    verdict = tollbar_table_check_at(limit->zone->zone.table, 0, key->data, key->len, 1, charge->now, NULL);
     return verdict == TOLLBAR_ALLOWED ? NGX_OK : refused(limit, key, log, verdict, debt);
 }
 
@@ -159,7 +159,7 @@ static ngx_inline ngx_flag_t would_pass(const charge_t *charge)
     limit_t *limit = charge->limit;
 
     return !limit->narrow
-           && tollbar_table_peek_at(limit->zone->zone.table, 0, charge->key.data, charge->key.len, charge->now, 1, NULL)
+           && tollbar_table_peek_at(limit->zone->zone.table, 0, charge->key.data, charge->key.len, 1, charge->now, NULL)
               == TOLLBAR_ALLOWED;
 }
 
@@ -192,7 +192,7 @@ static ngx_int_t take_known(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint
 static ngx_int_t take_known_at(limit_t *limit, ngx_str_t *key, uint64_t now, ngx_log_t *log, uint64_t *debt)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
-    int32_t verdict = tollbar_table_check_at(limit->zone->zone.table, 0, key->data, key->len, now, 1, &decision);
+    int32_t verdict = tollbar_table_check_at(limit->zone->zone.table, 0, key->data, key->len, 1, now, &decision);
 
     if (verdict < 0) {
         return failed(limit, log, verdict);

@@ -272,7 +272,7 @@ static int decide(replay *run, uint32_t number, const replay_event *request)
         replay_policy *policy = &run->options.policies[i];
         tollbar_decision decision = TOLLBAR_DECISION_INIT;
         int32_t verdict = tollbar_table_check_at(policy->table, policy->number, keys->bytes + key->offset,
-                                                 key->length, request->time_ns, request->cost, &decision);
+                                                 key->length, request->cost, request->time_ns, &decision);
 
         if (verdict < 0)
             return replay_complain(REPLAY_STATUS_IO, "%s, request %zu: %s", policy->text,

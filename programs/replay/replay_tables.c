@@ -85,7 +85,7 @@ static int refuse(int status, const replay_room *room, uint64_t keys, const grou
 
     replay_complain(0, "%s: %s%s%s", room->path != NULL ? room->path : group->members[0]->text, reason(code),
                     system != NULL ? ": " : "", system != NULL ? system : "");
-    if (tollbar_table_bytes(&options, group->specs, group->count, &bytes) == 0)
+    if (tollbar_table_bytes(group->specs, group->count, &options, &bytes) == 0)
         replay_complain(0, "a table of %" PRIu64 " keys takes %" PRIu64 " bytes", options.capacity, bytes);
     return status;
 }
@@ -105,7 +105,7 @@ int replay_tables_check(const replay_room *room, replay_policy *policies, size_t
 
         gather(&group, &policies[i], 1);
         options = options_of(room, keys, &group);
-        code = tollbar_table_bytes(&options, group.specs, 1, &bytes);
+        code = tollbar_table_bytes(group.specs, 1, &options, &bytes);
         anywhere.path = NULL;
         if (code != 0)
             return refuse(REPLAY_STATUS_USAGE, &anywhere, keys, &group, code);
@@ -131,9 +131,9 @@ int replay_tables_open(replay_tables *tables, const replay_room *room, replay_po
         size_t i;
 
         if (room->path != NULL)
-            code = tollbar_table_open(room->path, &options, group.specs, group.count, &table);
+            code = tollbar_table_open(room->path, group.specs, group.count, &options, &table);
         else
-            code = tollbar_table_new(&options, group.specs, group.count, &table);
+            code = tollbar_table_new(group.specs, group.count, &options, &table);
         if (code != 0)
             return refuse(REPLAY_STATUS_IO, room, room->keys, &group, code);
         tables->tables[tables->count++] = table;

@@ -122,16 +122,16 @@ static void c5_no_decision_allocates_or_sleeps(void **state) {
             tollbar_limiter_peek(limiter, 1, &got);
             tollbar_limiter_check_many(limiter, NULL, 4, results);
             tollbar_limiter_take_up_to(limiter, 9, &number);
-            tollbar_limiter_check_at(limiter, (uint64_t)round * SEC, 1, &got);
-            tollbar_limiter_peek_at(limiter, (uint64_t)round * SEC, 9, &got);
-            tollbar_limiter_reserve_at(limiter, (uint64_t)round * SEC, 1, SEC, &number);
+            tollbar_limiter_check_at(limiter, 1, (uint64_t)round * SEC, &got);
+            tollbar_limiter_peek_at(limiter, 9, (uint64_t)round * SEC, &got);
+            tollbar_limiter_reserve_at(limiter, 1, SEC, (uint64_t)round * SEC, &number);
             tollbar_limiter_get_state(limiter, &view);
             tollbar_limiter_get_policy(limiter, &spec);
             tollbar_limiter_wait(limiter, 1, 0, &got);
             tollbar_limiter_reset(limiter);
             tollbar_cell_check(&cell, policy, 1, &got);
-            tollbar_cell_take_up_to_at(&cell, policy, SEC, 9, &number);
-            tollbar_cell_check_many_at(&cell, 1, policy, SEC, 9, results);
+            tollbar_cell_take_up_to_at(&cell, policy, 9, SEC, &number);
+            tollbar_cell_check_many_at(&cell, 1, policy, 9, SEC, results);
             tollbar_cell_reset(&cell);
             tollbar_policy_spec_validate(&spec);
             tollbar_policy_spec_print(&spec, line, sizeof line, NULL);
@@ -215,7 +215,7 @@ static void c5_no_decision_of_a_table_allocates(void **state) {
             requests[0].key = requests[1].key = &key;
             tollbar_table_check(table, 0, &key, sizeof key, 1, &got);
             tollbar_table_check(table, 0, &key, sizeof key, 1, NULL);
-            tollbar_table_check_at(table, 0, &key, sizeof key, key * SEC, 1, &got);
+            tollbar_table_check_at(table, 0, &key, sizeof key, 1, key * SEC, &got);
             tollbar_table_peek(table, 0, &key, sizeof key, 9, &got);
             tollbar_table_check_many(table, requests, 2, results);
             tollbar_table_take_up_to(table, 0, &key, sizeof key, 9, &number);
@@ -251,14 +251,14 @@ static void without_memory_a_policy_is_put_to_work_on_the_stack(void **state) {
     assert_int_equal(tollbar_table_add_policy(table, &spec, &number), 0);
     assert_int_equal(number, 1);
     on(1);
-    assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, SEC, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, 1, SEC, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(seen.allocations, 1);
     on(1);
-    assert_int_equal(tollbar_table_check_many_at(table, SEC, &request, 1, &result), 0);
+    assert_int_equal(tollbar_table_check_many_at(table, &request, 1, SEC, &result), 0);
     off();
     assert_int_equal(result, TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, SEC, 1, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, SEC, 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, 1, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, 1, SEC, NULL), TOLLBAR_DENIED);
     tollbar_table_close(table);
 }
 
@@ -272,9 +272,9 @@ static void policies_that_never_come_back_take_memory_to_a_bound(void **state) {
         spec.limit = 5 + n;
         spec.burst = 5 + n;
         on(0);
-        assert_int_equal(tollbar_table_set_policy(table, 0, &spec), 0);
-        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, n * 1000 * SEC, 5 + n, NULL), TOLLBAR_ALLOWED);
-        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, n * 1000 * SEC, 1, NULL), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_table_set_policy(table, 0, &spec, TOLLBAR_KEEP_COUNT), 0);
+        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 5 + n, n * 1000 * SEC, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, n * 1000 * SEC, NULL), TOLLBAR_DENIED);
         off();
         allocations += seen.allocations;
     }
@@ -289,18 +289,18 @@ typedef int32_t maker(const struct asked *asked, tollbar_table **out);
 static char path[64];
 
 static int32_t by_new(const struct asked *asked, tollbar_table **out) {
-    return tollbar_table_new(&asked->options, asked->policies, asked->count, out);
+    return tollbar_table_new(asked->policies, asked->count, &asked->options, out);
 }
 
 static int32_t by_shared(const struct asked *asked, tollbar_table **out) {
-    return tollbar_table_new_shared(&asked->options, asked->policies, asked->count, out);
+    return tollbar_table_new_shared(asked->policies, asked->count, &asked->options, out);
 }
 
 static void *memory;
 static uint64_t memory_size;
 
 static int32_t by_init_in(const struct asked *asked, tollbar_table **out) {
-    return tollbar_table_init_in(memory, (size_t)memory_size, &asked->options, asked->policies, asked->count, out);
+    return tollbar_table_init_in(memory, (size_t)memory_size, asked->policies, asked->count, &asked->options, out);
 }
 
 static int32_t by_attach(const struct asked *asked, tollbar_table **out) {
@@ -309,12 +309,12 @@ static int32_t by_attach(const struct asked *asked, tollbar_table **out) {
 }
 
 static int32_t by_making_a_file(const struct asked *asked, tollbar_table **out) {
-    return tollbar_table_open(path, &asked->options, asked->policies, asked->count, out);
+    return tollbar_table_open(path, asked->policies, asked->count, &asked->options, out);
 }
 
 static int32_t by_opening_a_file(const struct asked *asked, tollbar_table **out) {
     (void)asked;
-    return tollbar_table_open(path, NULL, NULL, 0, out);
+    return tollbar_table_open(path, NULL, 0, NULL, out);
 }
 
 /* In this order: what is attached to has been made by the one before. */
@@ -336,7 +336,7 @@ static void without_memory_there_is_no_table(void **state) {
     for (i = 0; i < COUNT(policies); i++) {
         struct asked asked;
         ask(&asked, 100, policies[i][0], policies[i][1]);
-        assert_int_equal(tollbar_table_bytes(&asked.options, asked.policies, asked.count, &memory_size), 0);
+        assert_int_equal(tollbar_table_bytes(asked.policies, asked.count, &asked.options, &memory_size), 0);
         assert_int_equal(posix_memalign(&memory, 64, (size_t)memory_size), 0);
         for (m = 0; m < COUNT(makers); m++) {
             const int descriptor = next_descriptor();

@@ -29,7 +29,7 @@ int main(void) {
         return fail("versions", TOLLBAR_E_INTERNAL);
     code = tollbar_policy_spec_parse("100/s burst 200", 15, &spec, NULL);
     if (code == 0)
-        code = tollbar_table_new(&options, &policies, 1, &table);
+        code = tollbar_table_new(&policies, 1, &options, &table);
     if (code != 0)
         return fail("table", code);
     code = tollbar_lease_new("limit", 5, &spec, &shared, &lease);

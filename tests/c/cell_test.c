@@ -38,8 +38,8 @@ static void all_zero_is_fresh(void **state) {
     cells[2] = allocated;
     assert_int_equal(sizeof(tollbar_cell), 8);
     for (i = 0; i < COUNT(cells); i++) {
-        assert_int_equal(tollbar_cell_check_at(cells[i], policy, 5 * SEC, 3, NULL), TOLLBAR_ALLOWED);
-        assert_int_equal(tollbar_cell_check_at(cells[i], policy, 5 * SEC, 1, NULL), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_cell_check_at(cells[i], policy, 3, 5 * SEC, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_cell_check_at(cells[i], policy, 1, 5 * SEC, NULL), TOLLBAR_DENIED);
     }
     free(allocated);
 }
@@ -49,21 +49,21 @@ static void golden_answers(void **state) {
     tollbar_decision got = TOLLBAR_DECISION_INIT;
     uint64_t before;
     (void)state;
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, SEC, 2, &got), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 2, SEC, &got), TOLLBAR_ALLOWED);
     assert_decision(&got, TOLLBAR_ALLOWED, 1, 0, 200 * MS);
     before = cell.word;
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, SEC, 2, &got), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 2, SEC, &got), TOLLBAR_DENIED);
     assert_decision(&got, TOLLBAR_DENIED, 1, 100 * MS, 200 * MS);
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, SEC, 4, &got), TOLLBAR_NEVER);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 4, SEC, &got), TOLLBAR_NEVER);
     assert_decision(&got, TOLLBAR_NEVER, 1, TOLLBAR_NO_TIME, 200 * MS);
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, SEC, UINT64_MAX, NULL), TOLLBAR_NEVER);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, UINT64_MAX, SEC, NULL), TOLLBAR_NEVER);
     /* Refusing writes nothing, and neither does asking. */
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, SEC, 0, &got), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 0, SEC, &got), TOLLBAR_ALLOWED);
     assert_decision(&got, TOLLBAR_ALLOWED, 1, 0, 200 * MS);
     assert_int_equal(cell.word, before);
     /* Refused one nanosecond before its time, admitted at it. */
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, SEC + 100 * MS - 1, 2, NULL), TOLLBAR_DENIED);
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, SEC + 100 * MS, 2, &got), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 2, SEC + 100 * MS - 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 2, SEC + 100 * MS, &got), TOLLBAR_ALLOWED);
     assert_decision(&got, TOLLBAR_ALLOWED, 0, 0, 300 * MS);
 }
 
@@ -72,14 +72,14 @@ static void peek_changes_nothing(void **state) {
     tollbar_decision peeked = TOLLBAR_DECISION_INIT, got = TOLLBAR_DECISION_INIT;
     uint64_t before;
     (void)state;
-    assert_int_equal(tollbar_cell_peek_at(&cell, policy, SEC, 3, &peeked), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_peek_at(&cell, policy, 3, SEC, &peeked), TOLLBAR_ALLOWED);
     assert_int_equal(cell.word, 0);
-    tollbar_cell_check_at(&cell, policy, SEC, 2, NULL);
+    tollbar_cell_check_at(&cell, policy, 2, SEC, NULL);
     before = cell.word;
-    assert_int_equal(tollbar_cell_peek_at(&cell, policy, SEC, 2, &peeked), TOLLBAR_DENIED);
-    assert_int_equal(tollbar_cell_peek_at(&cell, policy, SEC, 9, NULL), TOLLBAR_NEVER);
+    assert_int_equal(tollbar_cell_peek_at(&cell, policy, 2, SEC, &peeked), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_cell_peek_at(&cell, policy, 9, SEC, NULL), TOLLBAR_NEVER);
     assert_int_equal(cell.word, before);
-    tollbar_cell_check_at(&cell, policy, SEC, 2, &got);
+    tollbar_cell_check_at(&cell, policy, 2, SEC, &got);
     assert_memory_equal(&peeked, &got, sizeof got);
 }
 
@@ -87,13 +87,13 @@ static void take_up_to(void **state) {
     tollbar_cell cell = TOLLBAR_CELL_INIT;
     uint64_t taken = 77;
     (void)state;
-    assert_int_equal(tollbar_cell_take_up_to_at(&cell, policy, SEC, 2, &taken), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_take_up_to_at(&cell, policy, 2, SEC, &taken), TOLLBAR_ALLOWED);
     assert_int_equal(taken, 2);
-    assert_int_equal(tollbar_cell_take_up_to_at(&cell, policy, SEC, UINT64_MAX, &taken), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_take_up_to_at(&cell, policy, UINT64_MAX, SEC, &taken), TOLLBAR_ALLOWED);
     assert_int_equal(taken, 1);
-    assert_int_equal(tollbar_cell_take_up_to_at(&cell, policy, SEC, 5, &taken), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_cell_take_up_to_at(&cell, policy, 5, SEC, &taken), TOLLBAR_DENIED);
     assert_int_equal(taken, 0);
-    assert_int_equal(tollbar_cell_take_up_to_at(&cell, policy, SEC + 200 * MS, 0, &taken), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_cell_take_up_to_at(&cell, policy, 0, SEC + 200 * MS, &taken), TOLLBAR_DENIED);
     assert_int_equal(taken, 0);
 }
 
@@ -101,15 +101,15 @@ static void check_many_is_check_for_each(void **state) {
     tollbar_cell cells[4] = {TOLLBAR_CELL_INIT, TOLLBAR_CELL_INIT, TOLLBAR_CELL_INIT, TOLLBAR_CELL_INIT};
     int32_t results[5] = {77, 77, 77, 77, 77};
     (void)state;
-    tollbar_cell_check_at(&cells[1], policy, SEC, 2, NULL);
-    assert_int_equal(tollbar_cell_check_many_at(cells, 4, policy, SEC, 2, results), 0);
+    tollbar_cell_check_at(&cells[1], policy, 2, SEC, NULL);
+    assert_int_equal(tollbar_cell_check_many_at(cells, 4, policy, 2, SEC, results), 0);
     assert_int_equal(results[0], TOLLBAR_ALLOWED);
     assert_int_equal(results[1], TOLLBAR_DENIED);
     assert_int_equal(results[2], TOLLBAR_ALLOWED);
     assert_int_equal(results[3], TOLLBAR_ALLOWED);
     assert_int_equal(results[4], 77);
     assert_int_equal(cells[0].word, cells[1].word);
-    assert_int_equal(tollbar_cell_check_many_at(cells, 2, policy, SEC, 9, results), 0);
+    assert_int_equal(tollbar_cell_check_many_at(cells, 2, policy, 9, SEC, results), 0);
     assert_int_equal(results[0], TOLLBAR_NEVER);
     assert_int_equal(results[1], TOLLBAR_NEVER);
     assert_int_equal(results[2], TOLLBAR_ALLOWED);
@@ -118,11 +118,11 @@ static void check_many_is_check_for_each(void **state) {
 static void reset_is_fresh(void **state) {
     tollbar_cell cell = TOLLBAR_CELL_INIT;
     (void)state;
-    tollbar_cell_check_at(&cell, policy, SEC, 3, NULL);
+    tollbar_cell_check_at(&cell, policy, 3, SEC, NULL);
     assert_int_not_equal(cell.word, 0);
     assert_int_equal(tollbar_cell_reset(&cell), 0);
     assert_int_equal(cell.word, 0);
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, SEC, 3, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 3, SEC, NULL), TOLLBAR_ALLOWED);
 }
 
 static void by_the_librarys_clock(void **state) {
@@ -137,7 +137,7 @@ static void by_the_librarys_clock(void **state) {
     assert_in_range(got.retry_after_ns, HOUR - 10 * SEC, HOUR);
     /* It is the same clock that a program can read. */
     assert_int_equal(tollbar_clock_now(TOLLBAR_CLOCK_TSC, &now), 0);
-    assert_int_equal(tollbar_cell_check_at(&cell, slow, now + got.retry_after_ns, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, slow, 1, now + got.retry_after_ns, NULL), TOLLBAR_ALLOWED);
     tollbar_policy_free(slow);
 }
 
@@ -145,19 +145,19 @@ static void c3_time_that_goes_back_admits_nothing_more(void **state) {
     tollbar_cell cell = TOLLBAR_CELL_INIT;
     uint64_t back;
     (void)state;
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, HOUR, 3, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 3, HOUR, NULL), TOLLBAR_ALLOWED);
     for (back = 1; back <= HOUR; back *= 2)
-        assert_int_equal(tollbar_cell_check_at(&cell, policy, HOUR - back, 1, NULL), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_cell_check_at(&cell, policy, 1, HOUR - back, NULL), TOLLBAR_DENIED);
 }
 
 static void c3_times_out_of_range_admit_nothing(void **state) {
     tollbar_cell cell = TOLLBAR_CELL_INIT;
     uint64_t taken = 77;
     (void)state;
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, (UINT64_C(1) << 61) - 2, 1, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, (UINT64_C(1) << 61) - 1, 1, NULL), TOLLBAR_DENIED);
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, UINT64_MAX, 1, NULL), TOLLBAR_DENIED);
-    assert_int_equal(tollbar_cell_take_up_to_at(&cell, policy, UINT64_MAX, 1, &taken), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 1, (UINT64_C(1) << 61) - 2, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 1, (UINT64_C(1) << 61) - 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 1, UINT64_MAX, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_cell_take_up_to_at(&cell, policy, 1, UINT64_MAX, &taken), TOLLBAR_DENIED);
 }
 
 static void c2_nothing_is_charged_or_written_on_an_error(void **state) {
@@ -170,9 +170,9 @@ static void c2_nothing_is_charged_or_written_on_an_error(void **state) {
         memset(&got, 0x55, sizeof got);
         got.struct_size = garbage[i];
         before = got;
-        assert_int_equal(tollbar_cell_check_at(&cell, policy, SEC, 1, &got), TOLLBAR_E_STRUCT_SIZE);
+        assert_int_equal(tollbar_cell_check_at(&cell, policy, 1, SEC, &got), TOLLBAR_E_STRUCT_SIZE);
         assert_int_equal(tollbar_cell_check(&cell, policy, 1, &got), TOLLBAR_E_STRUCT_SIZE);
-        assert_int_equal(tollbar_cell_peek_at(&cell, policy, SEC, 1, &got), TOLLBAR_E_STRUCT_SIZE);
+        assert_int_equal(tollbar_cell_peek_at(&cell, policy, 1, SEC, &got), TOLLBAR_E_STRUCT_SIZE);
         assert_memory_equal(&got, &before, sizeof got);
         assert_int_equal(cell.word, 0);
     }
@@ -191,7 +191,7 @@ static void c6_an_older_decision_gets_no_reason(void **state) {
     memset(&older, 0x55, sizeof older);
     older.struct_size = (uint32_t)offsetof(tollbar_decision, reason);
     assert_int_equal(older.struct_size, 32);
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, SEC, 1, &older), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 1, SEC, &older), TOLLBAR_ALLOWED);
     assert_int_equal(older.struct_size, 32);
     assert_int_equal(older.remaining, 2);
     assert_int_equal(older.reason, 0x55555555);
@@ -218,7 +218,7 @@ static void c6_a_newer_decision_gets_a_zero_tail(void **state) {
     (void)state;
     memset(&newer, 0x55, sizeof newer);
     newer.known.struct_size = (uint32_t)offsetof(struct newer_decision, beyond);
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, SEC, 1, &newer.known), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 1, SEC, &newer.known), TOLLBAR_ALLOWED);
     assert_int_equal(newer.known.struct_size, offsetof(struct newer_decision, beyond));
     assert_int_equal(newer.known.remaining, 2);
     assert_int_equal(newer.later[0], 0);
@@ -230,11 +230,11 @@ static void cells_outlive_their_policy(void **state) {
     tollbar_policy *first = policy_of("10/s burst 3"), *second;
     tollbar_cell cell = TOLLBAR_CELL_INIT;
     (void)state;
-    tollbar_cell_check_at(&cell, first, SEC, 3, NULL);
+    tollbar_cell_check_at(&cell, first, 3, SEC, NULL);
     tollbar_policy_free(first);
     second = policy_of("10/s burst 3");
-    assert_int_equal(tollbar_cell_check_at(&cell, second, SEC, 1, NULL), TOLLBAR_DENIED);
-    assert_int_equal(tollbar_cell_check_at(&cell, second, SEC + 100 * MS, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, second, 1, SEC, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_cell_check_at(&cell, second, 1, SEC + 100 * MS, NULL), TOLLBAR_ALLOWED);
     tollbar_policy_free(second);
 }
 

@@ -73,7 +73,7 @@ static void c3_a_limiter_ends_at_the_last_time(void **state) {
         size_t count = times(last, 0, time);
         for (n = 0; n < count; n++) {
             tollbar_limiter *limiter = limiter_of(texts[t]);
-            if (tollbar_limiter_check_at(limiter, time[n], 1, NULL) != TOLLBAR_ALLOWED)
+            if (tollbar_limiter_check_at(limiter, 1, time[n], NULL) != TOLLBAR_ALLOWED)
                 fail_msg("%s is refused at %lu, and its last time is %lu", texts[t], (unsigned long)time[n], (unsigned long)last);
             tollbar_limiter_free(limiter);
         }
@@ -83,15 +83,15 @@ static void c3_a_limiter_ends_at_the_last_time(void **state) {
             tollbar_decision decision = TOLLBAR_DECISION_INIT;
             int before;
             for (before = 0; before < 2; before++) {
-                if (tollbar_limiter_check_at(limiter, time[n], 1, NULL) != TOLLBAR_DENIED ||
-                    tollbar_limiter_check_at(limiter, time[n], 2, &decision) != TOLLBAR_DENIED || decision.remaining != 0 ||
+                if (tollbar_limiter_check_at(limiter, 1, time[n], NULL) != TOLLBAR_DENIED ||
+                    tollbar_limiter_check_at(limiter, 2, time[n], &decision) != TOLLBAR_DENIED || decision.remaining != 0 ||
                     decision.retry_after_ns != TOLLBAR_NO_TIME ||
-                    tollbar_limiter_peek_at(limiter, time[n], 1, NULL) != TOLLBAR_DENIED)
+                    tollbar_limiter_peek_at(limiter, 1, time[n], NULL) != TOLLBAR_DENIED)
                     fail_msg("%s is not refused at %lu", texts[t], (unsigned long)time[n]);
-                assert_int_equal(tollbar_limiter_take_up_to_at(limiter, time[n], 3, &taken), TOLLBAR_DENIED);
+                assert_int_equal(tollbar_limiter_take_up_to_at(limiter, 3, time[n], &taken), TOLLBAR_DENIED);
                 assert_int_equal(taken, 0);
-                assert_int_not_equal(tollbar_limiter_reserve_at(limiter, time[n], 1, TOLLBAR_NO_TIME, &at), TOLLBAR_ALLOWED);
-                tollbar_limiter_check_at(limiter, last, 1, NULL);
+                assert_int_not_equal(tollbar_limiter_reserve_at(limiter, 1, TOLLBAR_NO_TIME, time[n], &at), TOLLBAR_ALLOWED);
+                tollbar_limiter_check_at(limiter, 1, last, NULL);
             }
             tollbar_limiter_free(limiter);
         }
@@ -112,11 +112,11 @@ static void c3_a_cell_ends_at_the_last_time(void **state) {
         for (n = 0; n < count; n++) {
             tollbar_cell cell = TOLLBAR_CELL_INIT;
             int32_t result = 7;
-            if (tollbar_cell_check_at(&cell, policy, time[n], 1, NULL) != TOLLBAR_DENIED ||
-                tollbar_cell_peek_at(&cell, policy, time[n], 1, NULL) != TOLLBAR_DENIED ||
-                tollbar_cell_take_up_to_at(&cell, policy, time[n], 3, &taken) != TOLLBAR_DENIED || taken != 0)
+            if (tollbar_cell_check_at(&cell, policy, 1, time[n], NULL) != TOLLBAR_DENIED ||
+                tollbar_cell_peek_at(&cell, policy, 1, time[n], NULL) != TOLLBAR_DENIED ||
+                tollbar_cell_take_up_to_at(&cell, policy, 3, time[n], &taken) != TOLLBAR_DENIED || taken != 0)
                 fail_msg("%s is not refused at %lu", texts[t], (unsigned long)time[n]);
-            assert_int_equal(tollbar_cell_check_many_at(&cell, 1, policy, time[n], 1, &result), 0);
+            assert_int_equal(tollbar_cell_check_many_at(&cell, 1, policy, 1, time[n], &result), 0);
             assert_int_equal(result, TOLLBAR_DENIED);
             assert_int_equal(cell.word, 0);
         }
@@ -135,11 +135,11 @@ static void c3_a_striped_bucket_ends_at_the_last_time(void **state) {
     assert_int_equal(tollbar_striped_new(&spec, TOLLBAR_CLOCK_TSC, &striped), 0);
     /* With credit. */
     for (n = 0; n < 3; n++)
-        assert_int_equal(tollbar_striped_check_at(striped, last, 1, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_striped_check_at(striped, 1, last, NULL), TOLLBAR_ALLOWED);
     for (n = 0; n < count; n++)
-        if (tollbar_striped_check_at(striped, time[n], 1, NULL) != TOLLBAR_DENIED)
+        if (tollbar_striped_check_at(striped, 1, time[n], NULL) != TOLLBAR_DENIED)
             fail_msg("not refused at %lu", (unsigned long)time[n]);
-    assert_int_equal(tollbar_striped_check_at(striped, last, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_striped_check_at(striped, 1, last, NULL), TOLLBAR_ALLOWED);
     tollbar_striped_free(striped);
 }
 
@@ -157,7 +157,7 @@ static void c3_a_table_ends_at_the_last_time(void **state) {
             tollbar_table *table = NULL;
             ask(&asked, 1000, texts[t], NULL);
             asked.options.on_full = full;
-            if (tollbar_table_new(&asked.options, asked.policies, asked.count, &table) != 0) {
+            if (tollbar_table_new(asked.policies, asked.count, &asked.options, &table) != 0) {
                 assert_non_null(strstr(texts[t], "anchor first"));
                 continue;
             }
@@ -165,14 +165,14 @@ static void c3_a_table_ends_at_the_last_time(void **state) {
                 for (n = 0; n < count; n++) {
                     const char *const keys[] = { "known", "a newcomer" };
                     const char *const k = keys[n % 2];
-                    if (tollbar_table_check_at(table, 0, k, strlen(k), time[n], 1, NULL) != TOLLBAR_DENIED ||
-                        tollbar_table_peek_at(table, 0, k, strlen(k), time[n], 1, NULL) != TOLLBAR_DENIED ||
-                        tollbar_table_take_up_to_at(table, 0, k, strlen(k), time[n], 3, &taken) != TOLLBAR_DENIED)
+                    if (tollbar_table_check_at(table, 0, k, strlen(k), 1, time[n], NULL) != TOLLBAR_DENIED ||
+                        tollbar_table_peek_at(table, 0, k, strlen(k), 1, time[n], NULL) != TOLLBAR_DENIED ||
+                        tollbar_table_take_up_to_at(table, 0, k, strlen(k), 3, time[n], &taken) != TOLLBAR_DENIED)
                         fail_msg("%s is not refused at %lu", texts[t], (unsigned long)time[n]);
                 }
-                assert_int_not_equal(tollbar_table_check_at(table, 0, "known", 5, last, 1, NULL), TOLLBAR_NEVER);
+                assert_int_not_equal(tollbar_table_check_at(table, 0, "known", 5, 1, last, NULL), TOLLBAR_NEVER);
                 for (n = key; n < key + 3000; n++)
-                    tollbar_table_check_at(table, 0, &n, sizeof n, last, 1, NULL);
+                    tollbar_table_check_at(table, 0, &n, sizeof n, 1, last, NULL);
             }
             tollbar_table_close(table);
         }

@@ -20,19 +20,19 @@ static void c5_limiters_go_on_in_parent_and_child(void **state) {
         tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
         uint64_t left = 0;
         pid_t child;
-        assert_int_equal(tollbar_limiter_check_at(limiter, SEC, 1, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_check_at(limiter, 1, SEC, NULL), TOLLBAR_ALLOWED);
         child = fork();
         assert_true(child >= 0);
         if (child == 0) {
             /* Its own copy: 10 s later it is fresh again, and what it takes is taken here only. */
-            int wrong = tollbar_limiter_check_at(limiter, 11 * SEC, 1, NULL) != TOLLBAR_ALLOWED;
-            while (tollbar_limiter_check_at(limiter, 11 * SEC, 1, NULL) == TOLLBAR_ALLOWED)
+            int wrong = tollbar_limiter_check_at(limiter, 1, 11 * SEC, NULL) != TOLLBAR_ALLOWED;
+            while (tollbar_limiter_check_at(limiter, 1, 11 * SEC, NULL) == TOLLBAR_ALLOWED)
                 continue;
             tollbar_limiter_free(limiter);
             _exit(wrong);
         }
         assert_int_equal(status_of(child), 0);
-        while (tollbar_limiter_check_at(limiter, SEC, 1, NULL) == TOLLBAR_ALLOWED)
+        while (tollbar_limiter_check_at(limiter, 1, SEC, NULL) == TOLLBAR_ALLOWED)
             left++;
         assert_int_equal(left, i >= TOLLBAR_ALGORITHM_PACER ? 0 : 4);
         tollbar_limiter_free(limiter);
@@ -94,7 +94,7 @@ static void c5_cells_in_shared_memory_are_one_for_all_processes(void **state) {
             int call;
             for (call = 0; call < BURST; call++)
                 shared->taken[i] +=
-                    tollbar_cell_check_at(&shared->cell, policy, SEC, 1, NULL) == TOLLBAR_ALLOWED;
+                    tollbar_cell_check_at(&shared->cell, policy, 1, SEC, NULL) == TOLLBAR_ALLOWED;
             _exit(0);
         }
     }
@@ -103,7 +103,7 @@ static void c5_cells_in_shared_memory_are_one_for_all_processes(void **state) {
         all += shared->taken[i];
     }
     assert_int_equal(all, BURST);
-    assert_int_equal(tollbar_cell_check_at(&shared->cell, policy, SEC, 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_cell_check_at(&shared->cell, policy, 1, SEC, NULL), TOLLBAR_DENIED);
     munmap(shared, sizeof *shared);
     tollbar_policy_free(policy);
 }

@@ -57,7 +57,7 @@ int main(void) {
     tollbar_policy *policy = NULL;
     int32_t code = tollbar_policy_from_text("2/s", &policy, NULL);
     if (code == TOLLBAR_ALLOWED)
-        code = tollbar_cell_check_at(&cell, policy, 1, 2, &decision);
+        code = tollbar_cell_check_at(&cell, policy, 2, 1, &decision);
     tollbar_policy_free(policy);
     line[0] = *tollbar_version_string();
 #ifdef LINKED

@@ -19,13 +19,13 @@ static tollbar_hot_keys *hot_of(const tollbar_table *table) {
 
 static uint64_t left(const tollbar_table *table) {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
-    assert_in_range(tollbar_table_peek_at(table, 0, KEY, HOUR, 1, &decision), TOLLBAR_ALLOWED, TOLLBAR_DENIED);
+    assert_in_range(tollbar_table_peek_at(table, 0, KEY, 1, HOUR, &decision), TOLLBAR_ALLOWED, TOLLBAR_DENIED);
     return decision.remaining;
 }
 
 static uint64_t drain(tollbar_hot_keys *hot) {
     uint64_t taken = 0;
-    while (tollbar_hot_keys_check_at(hot, 0, KEY, HOUR, 1) == TOLLBAR_ALLOWED)
+    while (tollbar_hot_keys_check_at(hot, 0, KEY, 1, HOUR) == TOLLBAR_ALLOWED)
         taken++;
     return taken;
 }
@@ -36,7 +36,7 @@ static void a_thread_takes_permits_in_advance(void **state) {
     uint64_t taken = 0, comes = 0, before = left(table);
     (void)state;
     while (left(table) > 5000) {
-        assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, HOUR, 1), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, 1, HOUR), TOLLBAR_ALLOWED);
         taken++;
         comes += left(table) != before;
         before = left(table);
@@ -44,8 +44,8 @@ static void a_thread_takes_permits_in_advance(void **state) {
     /* Most are of the thread's own credit, all of which has been charged; what is burnt is little at this rate. */
     assert_in_range(comes, 1, taken / 10);
     assert_in_range(taken, 5000 - 1024, 5000);
-    assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, HOUR, 10001), TOLLBAR_NEVER);
-    assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, HOUR, 0), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, 10001, HOUR), TOLLBAR_NEVER);
+    assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, 0, HOUR), TOLLBAR_ALLOWED);
     taken += drain(hot);
     assert_in_range(taken, 9900, 10000);
     assert_int_equal(left(table), 0);
@@ -74,7 +74,7 @@ static void arguments(void **state) {
     assert_null(hot);
     hot = hot_of(table);
     assert_int_equal(tollbar_hot_keys_check(NULL, 0, KEY, 1), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_hot_keys_check_at(NULL, 0, KEY, HOUR, 1), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_hot_keys_check_at(NULL, 0, KEY, 1, HOUR), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_hot_keys_check(hot, 0, NULL, 1, 1), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_hot_keys_check((tollbar_hot_keys *)(void *)((char *)hot + 1), 0, KEY, 1), TOLLBAR_E_MISALIGNED);
     assert_int_equal(tollbar_hot_keys_check(hot, 1, KEY, 1), TOLLBAR_E_NO_SUCH_POLICY);
@@ -94,12 +94,12 @@ static void a_child_has_no_credit(void **state) {
     pid_t child;
     (void)state;
     ask(&asked, 1000, "1000/day burst 100000", NULL);
-    assert_int_equal(tollbar_table_new_shared(&asked.options, asked.policies, 1, &table), 0);
+    assert_int_equal(tollbar_table_new_shared(asked.policies, 1, &asked.options, &table), 0);
     hot = hot_of(table);
     /* Until a request has been paid of credit, of which there is plenty then. */
     do {
         before = left(table);
-        assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, HOUR, 1), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, 1, HOUR), TOLLBAR_ALLOWED);
         taken++;
     } while (left(table) != before || taken < 500);
     child = fork();
@@ -107,7 +107,7 @@ static void a_child_has_no_credit(void **state) {
     if (child == 0) {
         /* Each request of its own is charged, until it has something in advance itself: so the first is. */
         const uint64_t now = left(table);
-        const int is_charged = tollbar_hot_keys_check_at(hot, 0, KEY, HOUR, 1) == TOLLBAR_ALLOWED && left(table) == now - 1;
+        const int is_charged = tollbar_hot_keys_check_at(hot, 0, KEY, 1, HOUR) == TOLLBAR_ALLOWED && left(table) == now - 1;
         tollbar_hot_keys_free(hot);
         tollbar_table_close(table);
         _exit(is_charged ? 0 : 1);
@@ -116,7 +116,7 @@ static void a_child_has_no_credit(void **state) {
     assert_int_equal(status, 0);
     /* The parent has its own still. */
     before = left(table);
-    assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, HOUR, 1), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, 1, HOUR), TOLLBAR_ALLOWED);
     assert_int_equal(left(table), before);
     tollbar_hot_keys_free(hot);
     tollbar_table_close(table);

@@ -44,7 +44,7 @@ static uint64_t take(const tollbar_lease *lease, const char *key, uint64_t now, 
     uint64_t got = 0;
     int i;
     for (i = 0; i < tries; i++) {
-        const int32_t verdict = tollbar_lease_check_at(lease, key, strlen(key), now, 1, NULL);
+        const int32_t verdict = tollbar_lease_check_at(lease, key, strlen(key), 1, now, NULL);
         assert_in_range(verdict, TOLLBAR_ALLOWED, TOLLBAR_DENIED);
         got += verdict == TOLLBAR_ALLOWED;
     }
@@ -60,7 +60,7 @@ static void without_a_client_a_node_lives_on_its_share(void **state) {
     uint64_t admitted, i;
     (void)state;
     assert_int_equal(take(lease, "k", start, 20), 6);
-    assert_int_equal(tollbar_lease_check_at(lease, "k", 1, start, 1, &got), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_lease_check_at(lease, "k", 1, 1, start, &got), TOLLBAR_DENIED);
     assert_int_equal(got.verdict, TOLLBAR_DENIED);
     assert_in_range(got.retry_after_ns, 1, 4 * MS);
     assert_int_equal(take(lease, "k", start + 4 * MS - 1, 1), 0);
@@ -212,7 +212,7 @@ static void c5_a_shared_node_is_one_for_parent_and_child(void **state) {
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        int wrong = tollbar_lease_check_at(lease, "k", 1, now, 3, NULL) != TOLLBAR_ALLOWED;
+        int wrong = tollbar_lease_check_at(lease, "k", 1, 3, now, NULL) != TOLLBAR_ALLOWED;
         tollbar_lease_close(lease);
         _exit(wrong);
     }

@@ -44,13 +44,13 @@ static void each_call_counts_once(void **state) {
         for (n = 0; n < 300; n++) {
             const uint64_t now = HOUR + n * 20 * MS, cost = n % 7 == 0 ? 6 : n % 7 == 1 ? 0 : 1;
             switch (n % 6) {
-            case 0: code = tollbar_limiter_check_at(limiter, now, cost, NULL); break;
-            case 1: code = tollbar_limiter_check_at(limiter, now, cost, &out); break;
-            case 2: code = tollbar_limiter_take_up_to_at(limiter, now, 2, &permits); break;
-            case 3: code = tollbar_limiter_reserve_at(limiter, now, cost, 0, &wait); break;
+            case 0: code = tollbar_limiter_check_at(limiter, cost, now, NULL); break;
+            case 1: code = tollbar_limiter_check_at(limiter, cost, now, &out); break;
+            case 2: code = tollbar_limiter_take_up_to_at(limiter, 2, now, &permits); break;
+            case 3: code = tollbar_limiter_reserve_at(limiter, cost, 0, now, &wait); break;
             case 4: code = tollbar_limiter_check(limiter, cost, NULL); break;
             default:
-                assert_int_equal(tollbar_limiter_check_many_at(limiter, now, NULL, 3, results), 0);
+                assert_int_equal(tollbar_limiter_check_many_at(limiter, NULL, 3, now, results), 0);
                 told[results[0]]++;
                 told[results[1]]++;
                 code = results[2];
@@ -58,8 +58,8 @@ static void each_call_counts_once(void **state) {
             assert_in_range(code, 0, 2);
             told[code]++;
             /* A peek is no decision, and neither is an error. */
-            assert_in_range(tollbar_limiter_peek_at(limiter, now, cost, NULL), 0, 2);
-            assert_int_equal(tollbar_limiter_take_up_to_at(limiter, now, 2, NULL), TOLLBAR_E_NULL);
+            assert_in_range(tollbar_limiter_peek_at(limiter, cost, now, NULL), 0, 2);
+            assert_int_equal(tollbar_limiter_take_up_to_at(limiter, 2, now, NULL), TOLLBAR_E_NULL);
             assert_counts(state_of(limiter), told[0], told[1], told[2]);
         }
         assert_true(told[0] > 0 && told[1] > 0 && told[2] > 0);
@@ -76,12 +76,12 @@ static void ten_refusals_raise_one_number_by_ten(void **state) {
     (void)state;
     for (i = 0; i < 13; i++) {
         const int32_t want = i < 3 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED;
-        assert_int_equal(tollbar_limiter_check_at(limiter, HOUR, 1, NULL), want);
-        assert_int_equal(tollbar_striped_check_at(striped, HOUR, 1, NULL), want);
+        assert_int_equal(tollbar_limiter_check_at(limiter, 1, HOUR, NULL), want);
+        assert_int_equal(tollbar_striped_check_at(striped, 1, HOUR, NULL), want);
     }
     assert_counts(state_of(limiter), 3, 10, 0);
     assert_counts(counts_of(striped), 3, 10, 0);
-    assert_int_equal(tollbar_striped_check_at(striped, HOUR, 4, NULL), TOLLBAR_NEVER);
+    assert_int_equal(tollbar_striped_check_at(striped, 4, HOUR, NULL), TOLLBAR_NEVER);
     assert_counts(counts_of(striped), 3, 10, 1);
     assert_int_equal(tollbar_limiter_wait(limiter, 4, MIN, NULL), TOLLBAR_NEVER);
     assert_int_equal(tollbar_limiter_wait(limiter, 0, MIN, NULL), TOLLBAR_ALLOWED);
@@ -103,8 +103,8 @@ static void *ask_both(void *arg) {
     int i;
     pthread_barrier_wait(&both->all_are_there);
     for (i = 0; i < CALLS; i++) {
-        tollbar_limiter_check_at(both->limiter, HOUR, i % 4 == 0 ? 2001 : 1, NULL);
-        tollbar_striped_check_at(both->striped, HOUR, 1, NULL);
+        tollbar_limiter_check_at(both->limiter, i % 4 == 0 ? 2001 : 1, HOUR, NULL);
+        tollbar_striped_check_at(both->striped, 1, HOUR, NULL);
     }
     return NULL;
 }
@@ -139,12 +139,12 @@ static void a_child_counts_for_itself(void **state) {
     pid_t child;
     int status;
     (void)state;
-    assert_int_equal(tollbar_limiter_check_at(limiter, HOUR, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 1, HOUR, NULL), TOLLBAR_ALLOWED);
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
-        tollbar_limiter_check_at(limiter, HOUR, 1, NULL);
+        tollbar_limiter_check_at(limiter, 1, HOUR, NULL);
         _exit(tollbar_limiter_get_state(limiter, &view) != 0 || view.allowed != 2 || view.denied != 0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);

@@ -18,21 +18,21 @@ static void each_algorithm_admits_its_permits_and_says_when_there_are_more(void 
         tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
         tollbar_decision got = TOLLBAR_DECISION_INIT;
         uint64_t passed = 0, when = 1000 * SEC;
-        while (tollbar_limiter_check_at(limiter, when, 1, NULL) == TOLLBAR_ALLOWED)
+        while (tollbar_limiter_check_at(limiter, 1, when, NULL) == TOLLBAR_ALLOWED)
             passed++;
         assert_int_equal(passed, at_once(i));
-        assert_int_equal(tollbar_limiter_check_at(limiter, when, 1, &got), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_limiter_check_at(limiter, 1, when, &got), TOLLBAR_DENIED);
         assert_int_equal(got.verdict, TOLLBAR_DENIED);
         assert_int_equal(got.remaining, 0);
         assert_in_range(got.retry_after_ns, 1, 2 * SEC);
         assert_in_range(got.reset_after_ns, got.retry_after_ns, 4 * SEC);
         when += got.retry_after_ns;
-        assert_int_equal(tollbar_limiter_peek_at(limiter, when - 1, 1, NULL), TOLLBAR_DENIED);
-        assert_int_equal(tollbar_limiter_peek_at(limiter, when, 1, NULL), TOLLBAR_ALLOWED);
-        assert_int_equal(tollbar_limiter_check_at(limiter, when, 1, NULL), TOLLBAR_ALLOWED);
-        assert_int_equal(tollbar_limiter_check_at(limiter, when, 6, &got), TOLLBAR_NEVER);
+        assert_int_equal(tollbar_limiter_peek_at(limiter, 1, when - 1, NULL), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_limiter_peek_at(limiter, 1, when, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_check_at(limiter, 1, when, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_check_at(limiter, 6, when, &got), TOLLBAR_NEVER);
         assert_true(got.retry_after_ns == TOLLBAR_NO_TIME);
-        assert_int_equal(tollbar_limiter_check_at(limiter, when, 0, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_check_at(limiter, 0, when, NULL), TOLLBAR_ALLOWED);
         tollbar_limiter_free(limiter);
     }
 }
@@ -44,14 +44,14 @@ static void take_up_to_takes_what_there_is(void **state) {
         tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
         tollbar_decision got = TOLLBAR_DECISION_INIT;
         uint64_t taken = 77, first = at_once(i) < 2 ? 1 : 2, rest;
-        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, SEC, first, &taken), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, first, SEC, &taken), TOLLBAR_ALLOWED);
         assert_int_equal(taken, first);
-        assert_int_equal(tollbar_limiter_peek_at(limiter, SEC, 1, &got), first < at_once(i) ? 0 : TOLLBAR_DENIED);
+        assert_int_equal(tollbar_limiter_peek_at(limiter, 1, SEC, &got), first < at_once(i) ? 0 : TOLLBAR_DENIED);
         rest = got.remaining;
-        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, SEC, UINT64_MAX, &taken),
+        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, UINT64_MAX, SEC, &taken),
                          rest ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
         assert_int_equal(taken, rest);
-        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, SEC, 1, &taken), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, 1, SEC, &taken), TOLLBAR_DENIED);
         assert_int_equal(taken, 0);
         tollbar_limiter_free(limiter);
     }
@@ -65,13 +65,13 @@ static void check_many_is_check_for_each(void **state) {
         tollbar_limiter *one = limiter_of(every_algorithm[i]), *many = limiter_of(every_algorithm[i]);
         int32_t results[COUNT(costs) + 1];
         results[COUNT(costs)] = 77;
-        assert_int_equal(tollbar_limiter_check_many_at(many, SEC, costs, COUNT(costs), results), 0);
+        assert_int_equal(tollbar_limiter_check_many_at(many, costs, COUNT(costs), SEC, results), 0);
         for (j = 0; j < COUNT(costs); j++)
-            assert_int_equal(results[j], tollbar_limiter_check_at(one, SEC, costs[j], NULL));
+            assert_int_equal(results[j], tollbar_limiter_check_at(one, costs[j], SEC, NULL));
         assert_int_equal(results[COUNT(costs)], 77);
-        assert_int_equal(tollbar_limiter_check_many_at(many, 10 * SEC, NULL, 2, results), 0);
+        assert_int_equal(tollbar_limiter_check_many_at(many, NULL, 2, 10 * SEC, results), 0);
         for (j = 0; j < 2; j++)
-            assert_int_equal(results[j], tollbar_limiter_check_at(one, 10 * SEC, 1, NULL));
+            assert_int_equal(results[j], tollbar_limiter_check_at(one, 1, 10 * SEC, NULL));
         tollbar_limiter_free(one);
         tollbar_limiter_free(many);
     }
@@ -83,10 +83,10 @@ static void reset_is_fresh(void **state) {
     for (i = 0; i < COUNT(every_algorithm); i++) {
         tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
         uint64_t first = 0, second = 0;
-        while (tollbar_limiter_check_at(limiter, SEC, 1, NULL) == TOLLBAR_ALLOWED)
+        while (tollbar_limiter_check_at(limiter, 1, SEC, NULL) == TOLLBAR_ALLOWED)
             first++;
         assert_int_equal(tollbar_limiter_reset(limiter), 0);
-        while (tollbar_limiter_check_at(limiter, SEC, 1, NULL) == TOLLBAR_ALLOWED)
+        while (tollbar_limiter_check_at(limiter, 1, SEC, NULL) == TOLLBAR_ALLOWED)
             second++;
         assert_int_equal(first, second);
         tollbar_limiter_free(limiter);
@@ -196,10 +196,10 @@ static void c3_backward_steps_are_counted(void **state) {
         tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
         tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
         uint64_t passed = 0, back;
-        while (tollbar_limiter_check_at(limiter, 100 * SEC, 1, NULL) == TOLLBAR_ALLOWED)
+        while (tollbar_limiter_check_at(limiter, 1, 100 * SEC, NULL) == TOLLBAR_ALLOWED)
             passed++;
         for (back = 1; back <= 10; back++)
-            assert_int_equal(tollbar_limiter_check_at(limiter, 100 * SEC - back * 9 * SEC, 1, NULL),
+            assert_int_equal(tollbar_limiter_check_at(limiter, 1, 100 * SEC - back * 9 * SEC, NULL),
                              TOLLBAR_DENIED);
         assert_int_equal(tollbar_limiter_get_state(limiter, &view), 0);
         assert_int_equal(view.backward_steps, 10);
@@ -217,12 +217,12 @@ static void c3_extremes_of_time_and_cost_admit_nothing_more(void **state) {
             tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
             uint64_t taken = 0, wait = 0;
             for (c = 0; c < COUNT(costs); c++) {
-                int32_t verdict = tollbar_limiter_check_at(limiter, times[t], costs[c], NULL);
+                int32_t verdict = tollbar_limiter_check_at(limiter, costs[c], times[t], NULL);
                 assert_in_range(verdict, c ? TOLLBAR_NEVER : TOLLBAR_ALLOWED, c ? TOLLBAR_NEVER : TOLLBAR_DENIED);
-                assert_true(c == 0 || tollbar_limiter_reserve_at(limiter, times[t], costs[c], UINT64_MAX, &wait) ==
+                assert_true(c == 0 || tollbar_limiter_reserve_at(limiter, costs[c], UINT64_MAX, times[t], &wait) ==
                                           TOLLBAR_NEVER);
             }
-            tollbar_limiter_take_up_to_at(limiter, times[t], UINT64_MAX, &taken);
+            tollbar_limiter_take_up_to_at(limiter, UINT64_MAX, times[t], &taken);
             assert_in_range(taken, 0, 5);
             tollbar_limiter_free(limiter);
         }
@@ -313,7 +313,7 @@ static void limiters_live_in_the_callers_memory(void **state) {
         assert_null(limiter);
         assert_int_equal(tollbar_limiter_init_in(place, size, &spec, NULL, &limiter), 0);
         assert_ptr_equal(limiter, place);
-        while (tollbar_limiter_check_at(limiter, 1000 * SEC, 1, NULL) == TOLLBAR_ALLOWED)
+        while (tollbar_limiter_check_at(limiter, 1, 1000 * SEC, NULL) == TOLLBAR_ALLOWED)
             passed++;
         assert_int_equal(passed, at_once(i));
         tollbar_limiter_close(limiter);
@@ -329,7 +329,7 @@ static void reservations_within_a_second(void **state) {
     /* 15 callers at one instant, each with a second of patience; the bucket starts empty. */
     for (caller = 0; caller < 15; caller++) {
         uint64_t wait = 77;
-        int32_t verdict = tollbar_limiter_reserve_at(limiter, 0, 1, SEC, &wait);
+        int32_t verdict = tollbar_limiter_reserve_at(limiter, 1, SEC, 0, &wait);
         assert_int_equal(verdict, caller < 10 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
         assert_int_equal(wait, caller < 10 ? (caller + 1) * 100 * MS : 77);
     }
@@ -340,9 +340,9 @@ static void reservations_of_a_lender(void **state) {
     tollbar_limiter *lender = limiter_of("1/s borrow");
     uint64_t wait = 77;
     (void)state;
-    assert_int_equal(tollbar_limiter_reserve_at(lender, 0, 1000, UINT64_MAX, &wait), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_reserve_at(lender, 1000, UINT64_MAX, 0, &wait), TOLLBAR_ALLOWED);
     assert_int_equal(wait, 0);
-    assert_int_equal(tollbar_limiter_reserve_at(lender, 0, 1, UINT64_MAX, &wait), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_reserve_at(lender, 1, UINT64_MAX, 0, &wait), TOLLBAR_ALLOWED);
     assert_int_equal(wait, 1000 * SEC);
     tollbar_limiter_free(lender);
 }
@@ -352,12 +352,12 @@ static void reservations_depart_at_the_pace(void **state) {
     uint64_t i, wait = 77, last = 0;
     (void)state;
     for (i = 0; i < 20; i++) {
-        assert_int_equal(tollbar_limiter_reserve_at(pacer, 0, 1, UINT64_MAX, &wait), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_reserve_at(pacer, 1, UINT64_MAX, 0, &wait), TOLLBAR_ALLOWED);
         assert_int_equal(wait, i * 10 * MS);
     }
     /* Gaps of 29.9, 29.7 ... 10.1 ms, then 10: 100 permits by 2 s, 200 by 3, 300 by 4. */
     for (i = 0; i <= 300; i++) {
-        assert_int_equal(tollbar_limiter_reserve_at(warm, 0, 1, UINT64_MAX, &wait), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_reserve_at(warm, 1, UINT64_MAX, 0, &wait), TOLLBAR_ALLOWED);
         if (i != 0)
             assert_int_equal(wait - last, i <= 100 ? (301 - 2 * i) * 100 * US : 10 * MS);
         last = wait;

@@ -167,10 +167,10 @@ static void a_limit_of_0_denies_all(void **state) {
         assert_int_equal(tollbar_policy_spec_validate(&spec), 0);
         assert_int_equal(tollbar_limiter_new(&spec, NULL, &limiter), 0);
         assert_int_equal(tollbar_limiter_check(limiter, 1, NULL), TOLLBAR_DENIED);
-        assert_int_equal(tollbar_limiter_check_at(limiter, HOUR, 1, &decision), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_limiter_check_at(limiter, 1, HOUR, &decision), TOLLBAR_DENIED);
         assert_int_equal(decision.remaining, 0);
         assert_true(decision.retry_after_ns == TOLLBAR_NO_TIME);
-        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, HOUR, 5, &taken), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, 5, HOUR, &taken), TOLLBAR_DENIED);
         assert_int_equal(taken, 0);
         assert_int_equal(tollbar_limiter_wait(limiter, 1, HOUR, NULL), TOLLBAR_DENIED);
         assert_int_equal(tollbar_limiter_check(limiter, 0, NULL), TOLLBAR_ALLOWED);
@@ -319,8 +319,8 @@ static void compiled_policies_may_lie_in_the_callers_memory(void **state) {
     memcpy(copy, policy, size);
     memset(place, 0xff, size);
     policy = (tollbar_policy *)(void *)copy;
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, 0, 3, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, 0, 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 3, 0, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 1, 0, NULL), TOLLBAR_DENIED);
     free(memory);
     free(copy);
 }

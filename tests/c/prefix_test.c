@@ -101,7 +101,7 @@ static void a_prefix_is_a_key(void **state) {
     for (i = 0; i < COUNT(texts); i++) {
         tollbar_prefix client = TOLLBAR_PREFIX_INIT;
         assert_int_equal(tollbar_prefix_parse(texts[i], strlen(texts[i]), 32, 64, &client), 0);
-        assert_int_equal(tollbar_table_check_at(table, 0, client.bytes, client.length, SEC, 1, NULL), want[i]);
+        assert_int_equal(tollbar_table_check_at(table, 0, client.bytes, client.length, 1, SEC, NULL), want[i]);
     }
     tollbar_table_close(table);
 }

@@ -29,7 +29,7 @@ static uint64_t available(const tollbar_striped *striped, uint64_t now) {
 
 static uint64_t drain(const tollbar_striped *striped, uint64_t now) {
     uint64_t taken = 0;
-    while (tollbar_striped_check_at(striped, now, 1, NULL) == TOLLBAR_ALLOWED)
+    while (tollbar_striped_check_at(striped, 1, now, NULL) == TOLLBAR_ALLOWED)
         taken++;
     return taken;
 }
@@ -39,18 +39,18 @@ static void one_thread_gets_the_burst_without_the_credit(void **state) {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     (void)state;
     assert_int_equal(available(striped, HOUR), AT_ONCE);
-    assert_int_equal(tollbar_striped_check_at(striped, HOUR, AT_ONCE + 1, NULL), TOLLBAR_NEVER);
-    assert_int_equal(tollbar_striped_check_at(striped, HOUR, 0, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_striped_check_at(striped, HOUR, 1, &decision), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_striped_check_at(striped, AT_ONCE + 1, HOUR, NULL), TOLLBAR_NEVER);
+    assert_int_equal(tollbar_striped_check_at(striped, 0, HOUR, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_striped_check_at(striped, 1, HOUR, &decision), TOLLBAR_ALLOWED);
     assert_int_equal(decision.remaining, AT_ONCE - 1);
     assert_int_equal(available(striped, HOUR), AT_ONCE - 1);
     assert_int_equal(drain(striped, HOUR), AT_ONCE - 1);
     /* In full: when, to the nanosecond. */
-    assert_int_equal(tollbar_striped_check_at(striped, HOUR, 1, &decision), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_striped_check_at(striped, 1, HOUR, &decision), TOLLBAR_DENIED);
     assert_int_equal(decision.remaining, 0);
     assert_int_equal(decision.retry_after_ns, 24 * HOUR / 1000);
-    assert_int_equal(tollbar_striped_check_at(striped, HOUR + decision.retry_after_ns - 1, 1, NULL), TOLLBAR_DENIED);
-    assert_int_equal(tollbar_striped_check_at(striped, HOUR + decision.retry_after_ns, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_striped_check_at(striped, 1, HOUR + decision.retry_after_ns - 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_striped_check_at(striped, 1, HOUR + decision.retry_after_ns, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_striped_reset(striped), 0);
     assert_int_equal(drain(striped, 2 * HOUR), AT_ONCE);
     tollbar_striped_free(striped);
@@ -104,15 +104,15 @@ static void c4_arguments_are_checked(void **state) {
     assert_int_equal(tollbar_striped_from_text("1000/parsec", &striped, NULL), TOLLBAR_E_SYNTAX);
     assert_null(striped);
     assert_int_equal(tollbar_striped_check(nothing, 1, NULL), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_striped_check_at(nothing, SEC, 1, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_striped_check_at(nothing, 1, SEC, NULL), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_striped_available(nothing, &permits), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_striped_available_at(nothing, SEC, &permits), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_striped_reset(nothing), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_striped_check_at(odd, SEC, 1, NULL), TOLLBAR_E_MISALIGNED);
+    assert_int_equal(tollbar_striped_check_at(odd, 1, SEC, NULL), TOLLBAR_E_MISALIGNED);
     striped = striped_of(TEXT);
     assert_int_equal(tollbar_striped_available_at(striped, SEC, NULL), TOLLBAR_E_NULL);
     decision.struct_size = 3;
-    assert_int_equal(tollbar_striped_check_at(striped, SEC, 1, &decision), TOLLBAR_E_STRUCT_SIZE);
+    assert_int_equal(tollbar_striped_check_at(striped, 1, SEC, &decision), TOLLBAR_E_STRUCT_SIZE);
     /* And nothing was charged. */
     assert_int_equal(available(striped, SEC), AT_ONCE);
     assert_int_equal(permits, 7);
@@ -131,7 +131,7 @@ static void *take(void *argument) {
     struct job *job = argument;
     if (job->start != NULL)
         pthread_barrier_wait(job->start);
-    while (job->taken < job->most && tollbar_striped_check_at(job->striped, HOUR, 1, NULL) == TOLLBAR_ALLOWED)
+    while (job->taken < job->most && tollbar_striped_check_at(job->striped, 1, HOUR, NULL) == TOLLBAR_ALLOWED)
         job->taken++;
     return NULL;
 }
@@ -193,7 +193,7 @@ static void limiters_come_and_go(void **state) {
     for (round = 0; round < 20; round++) {
         for (i = 0; i < COUNT(many); i++) {
             many[i] = striped_of(TEXT);
-            assert_int_equal(tollbar_striped_check_at(many[i], HOUR, 1, NULL), TOLLBAR_ALLOWED);
+            assert_int_equal(tollbar_striped_check_at(many[i], 1, HOUR, NULL), TOLLBAR_ALLOWED);
         }
         for (i = 0; i < COUNT(many); i++) {
             assert_int_equal(available(many[i], HOUR), AT_ONCE - 1);
@@ -208,7 +208,7 @@ static void c5_they_go_on_in_parent_and_child(void **state) {
     int status = 0;
     pid_t child;
     (void)state;
-    assert_int_equal(tollbar_striped_check_at(striped, HOUR, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_striped_check_at(striped, 1, HOUR, NULL), TOLLBAR_ALLOWED);
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {

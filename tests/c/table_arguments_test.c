@@ -5,26 +5,26 @@
 #include <errno.h>
 
 /* The ways of making a table, under one signature. What is refused needs no memory and no file. */
-typedef int32_t maker(const tollbar_table_options *, const tollbar_policy_spec *const *, size_t, tollbar_table **);
+typedef int32_t maker(const tollbar_policy_spec *const *, size_t, const tollbar_table_options *, tollbar_table **);
 
 static unsigned char memory[200 * 1024];
 
-static int32_t in_memory(const tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
+static int32_t in_memory(const tollbar_policy_spec *const *policies, size_t count, const tollbar_table_options *options,
                          tollbar_table **out) {
     unsigned char *at = memory + (64 - (uintptr_t)memory % 64) % 64;
-    return tollbar_table_init_in(at, sizeof memory - 64, options, policies, count, out);
+    return tollbar_table_init_in(at, sizeof memory - 64, policies, count, options, out);
 }
 
 /* In a directory that is not there: an argument is refused before anything is looked for. */
-static int32_t in_file(const tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
+static int32_t in_file(const tollbar_policy_spec *const *policies, size_t count, const tollbar_table_options *options,
                        tollbar_table **out) {
-    return tollbar_table_open("/no-such-directory/table", options, policies, count, out);
+    return tollbar_table_open("/no-such-directory/table", policies, count, options, out);
 }
 
-static int32_t bytes_of(const tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
+static int32_t bytes_of(const tollbar_policy_spec *const *policies, size_t count, const tollbar_table_options *options,
                         tollbar_table **out) {
     /* The same words, taken for a pointer or for a number. */
-    return tollbar_table_bytes(options, policies, count, (uint64_t *)(void *)out);
+    return tollbar_table_bytes(policies, count, options, (uint64_t *)(void *)out);
 }
 
 static maker *const makers[] = {tollbar_table_new, tollbar_table_new_shared, in_memory, in_file, bytes_of};
@@ -43,69 +43,69 @@ static void c4_arguments_of_making_one(void **state) {
         for (i = 0; i < COUNT(policies); i++)
             policies[i] = &asked.specs[1];
 
-        NULL_IS(make(NULL, policies, 1, &out));
-        NULL_IS(make(options, NULL, 1, &out));
-        NULL_IS(make(options, policies, 1, NULL));
-        ODD_IS(make(ODD(tollbar_table_options), policies, 1, &out));
-        ODD_IS(make(options, ODD(const tollbar_policy_spec *const), 1, &out));
-        ODD_IS(make(options, policies, 1, ODD(tollbar_table *)));
+        NULL_IS(make(policies, 1, NULL, &out));
+        NULL_IS(make(NULL, 1, options, &out));
+        NULL_IS(make(policies, 1, options, NULL));
+        ODD_IS(make(policies, 1, ODD(tollbar_table_options), &out));
+        ODD_IS(make(ODD(const tollbar_policy_spec *const), 1, options, &out));
+        ODD_IS(make(policies, 1, options, ODD(tollbar_table *)));
         policies[0] = NULL;
-        NULL_IS(make(options, policies, 1, &out));
+        NULL_IS(make(policies, 1, options, &out));
         policies[0] = ODD(tollbar_policy_spec);
-        ODD_IS(make(options, policies, 1, &out));
+        ODD_IS(make(policies, 1, options, &out));
         policies[0] = &asked.specs[1];
         policies[2] = NULL;
-        NULL_IS(make(options, policies, 3, &out));
+        NULL_IS(make(policies, 3, options, &out));
         policies[2] = &asked.specs[1];
 
-        assert_int_equal(make(options, policies, 0, &out), TOLLBAR_E_POLICY_COUNT);
-        assert_int_equal(make(options, NULL, 0, &out), TOLLBAR_E_POLICY_COUNT);
-        assert_int_equal(make(options, policies, 129, &out), TOLLBAR_E_POLICY_COUNT);
-        assert_int_equal(make(options, policies, SIZE_MAX, &out), TOLLBAR_E_POLICY_COUNT);
-        assert_int_equal(make(options, asked.policies, 2, &out), TOLLBAR_E_MIXED_POLICIES);
+        assert_int_equal(make(policies, 0, options, &out), TOLLBAR_E_POLICY_COUNT);
+        assert_int_equal(make(NULL, 0, options, &out), TOLLBAR_E_POLICY_COUNT);
+        assert_int_equal(make(policies, 129, options, &out), TOLLBAR_E_POLICY_COUNT);
+        assert_int_equal(make(policies, SIZE_MAX, options, &out), TOLLBAR_E_POLICY_COUNT);
+        assert_int_equal(make(asked.policies, 2, options, &out), TOLLBAR_E_MIXED_POLICIES);
 
         options->on_full = TOLLBAR_ON_FULL_DENY + 1;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_OUT_OF_RANGE);
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_OUT_OF_RANGE);
         options->on_full = UINT32_MAX;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_OUT_OF_RANGE);
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_OUT_OF_RANGE);
         options->on_full = 0;
         options->missing_key = TOLLBAR_MISSING_REPORT + 1;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_OUT_OF_RANGE);
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_OUT_OF_RANGE);
         options->missing_key = 0;
         options->clock = TOLLBAR_CLOCK_WALL + 1;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_OUT_OF_RANGE);
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_OUT_OF_RANGE);
         options->clock = 0;
         options->flags |= 8;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_RESERVED);
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_RESERVED);
         options->flags = UINT32_C(1) << 31;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_RESERVED);
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_RESERVED);
         /* A seed that would not be used. */
         options->flags = 0;
         options->seed = 1;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_RESERVED);
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_RESERVED);
         options->seed = 0;
         /* Bits that are no permissions, among them those of st_mode's file type. */
         options->mode = 01600;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_RESERVED);
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_RESERVED);
         options->mode = 0100600;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_RESERVED);
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_RESERVED);
         options->mode = 0;
         options->capacity = 0;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CAPACITY);
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_CAPACITY);
         options->capacity = UINT64_MAX;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CAPACITY);
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_CAPACITY);
         options->capacity = UINT64_C(1) << 40;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_CAPACITY);
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_CAPACITY);
         options->capacity = 1000;
 
         asked.specs[1].period_ns = 0;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_PERIOD_ZERO);
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_PERIOD_ZERO);
         asked.specs[1].period_ns = SEC;
         asked.specs[1].mode = 3;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_OUT_OF_RANGE);
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_OUT_OF_RANGE);
         asked.specs[1].mode = 0;
         asked.specs[1].struct_size = 1;
-        assert_int_equal(make(options, policies, 1, &out), TOLLBAR_E_STRUCT_SIZE);
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_STRUCT_SIZE);
         assert_ptr_equal(out, room.words);
     }
     for (i = 0; i < sizeof memory; i++)
@@ -118,24 +118,24 @@ static void c4_arguments_of_opening_one(void **state) {
     unsigned char *at = memory + (64 - (uintptr_t)memory % 64) % 64;
     (void)state;
     ask(&asked, 1000, "1/s", NULL);
-    NULL_IS(tollbar_table_open(NULL, &asked.options, asked.policies, 1, &out));
-    NULL_IS(tollbar_table_open(NULL, NULL, NULL, 0, &out));
-    NULL_IS(tollbar_table_open("/no-such-directory/table", NULL, NULL, 0, NULL));
-    ODD_IS(tollbar_table_open("/no-such-directory/table", NULL, NULL, 0, ODD(tollbar_table *)));
+    NULL_IS(tollbar_table_open(NULL, asked.policies, 1, &asked.options, &out));
+    NULL_IS(tollbar_table_open(NULL, NULL, 0, NULL, &out));
+    NULL_IS(tollbar_table_open("/no-such-directory/table", NULL, 0, NULL, NULL));
+    ODD_IS(tollbar_table_open("/no-such-directory/table", NULL, 0, NULL, ODD(tollbar_table *)));
     /* Any table is asked for without both, and none with one of them. */
-    NULL_IS(tollbar_table_open("/no-such-directory/table", NULL, asked.policies, 1, &out));
-    assert_int_equal(tollbar_table_open("/no-such-directory/table", &asked.options, NULL, 0, &out), TOLLBAR_E_POLICY_COUNT);
+    NULL_IS(tollbar_table_open("/no-such-directory/table", asked.policies, 1, NULL, &out));
+    assert_int_equal(tollbar_table_open("/no-such-directory/table", NULL, 0, &asked.options, &out), TOLLBAR_E_POLICY_COUNT);
     errno = 0;
-    assert_int_equal(tollbar_table_open("/no-such-directory/table", NULL, NULL, 0, &out), TOLLBAR_E_OPEN);
+    assert_int_equal(tollbar_table_open("/no-such-directory/table", NULL, 0, NULL, &out), TOLLBAR_E_OPEN);
     assert_int_equal(errno, ENOENT);
     errno = 0;
-    assert_int_equal(in_file(&asked.options, asked.policies, 1, &out), TOLLBAR_E_OPEN);
+    assert_int_equal(in_file(asked.policies, 1, &asked.options, &out), TOLLBAR_E_OPEN);
     assert_int_equal(errno, ENOENT);
 
-    NULL_IS(tollbar_table_init_in(NULL, sizeof memory, &asked.options, asked.policies, 1, &out));
-    ODD_IS(tollbar_table_init_in(at + 1, sizeof memory - 64, &asked.options, asked.policies, 1, &out));
-    ODD_IS(tollbar_table_init_in(at + 32, sizeof memory - 128, &asked.options, asked.policies, 1, &out));
-    assert_int_equal(tollbar_table_init_in(at, 4096, &asked.options, asked.policies, 1, &out), TOLLBAR_E_BUFFER_TOO_SMALL);
+    NULL_IS(tollbar_table_init_in(NULL, sizeof memory, asked.policies, 1, &asked.options, &out));
+    ODD_IS(tollbar_table_init_in(at + 1, sizeof memory - 64, asked.policies, 1, &asked.options, &out));
+    ODD_IS(tollbar_table_init_in(at + 32, sizeof memory - 128, asked.policies, 1, &asked.options, &out));
+    assert_int_equal(tollbar_table_init_in(at, 4096, asked.policies, 1, &asked.options, &out), TOLLBAR_E_BUFFER_TOO_SMALL);
     NULL_IS(tollbar_table_attach(NULL, sizeof memory, &out));
     NULL_IS(tollbar_table_attach(at, sizeof memory - 64, NULL));
     ODD_IS(tollbar_table_attach(at, sizeof memory - 64, ODD(tollbar_table *)));
@@ -152,13 +152,13 @@ static void c4_arguments_of_decisions(void **state) {
     absurd.struct_size = 1;
 
     NULL_IS(tollbar_table_check(NULL, 0, "k", 1, 1, &decision));
-    NULL_IS(tollbar_table_check_at(NULL, 0, "k", 1, 0, 1, NULL));
+    NULL_IS(tollbar_table_check_at(NULL, 0, "k", 1, 1, 0, NULL));
     NULL_IS(tollbar_table_peek(NULL, 0, "k", 1, 1, &decision));
-    NULL_IS(tollbar_table_peek_at(NULL, 0, "k", 1, 0, 1, NULL));
+    NULL_IS(tollbar_table_peek_at(NULL, 0, "k", 1, 1, 0, NULL));
     NULL_IS(tollbar_table_take_up_to(NULL, 0, "k", 1, 1, &number));
-    NULL_IS(tollbar_table_take_up_to_at(NULL, 0, "k", 1, 0, 1, &number));
+    NULL_IS(tollbar_table_take_up_to_at(NULL, 0, "k", 1, 1, 0, &number));
     NULL_IS(tollbar_table_take_up_to(table, 0, "k", 1, 1, NULL));
-    NULL_IS(tollbar_table_take_up_to_at(table, 0, "k", 1, 0, 1, NULL));
+    NULL_IS(tollbar_table_take_up_to_at(table, 0, "k", 1, 1, 0, NULL));
     NULL_IS(tollbar_table_reset(NULL, 0, "k", 1));
     NULL_IS(tollbar_table_reset_at(NULL, 0, "k", 1, 0));
     NULL_IS(tollbar_table_exempt(NULL, 0, "k", 1));
@@ -167,15 +167,15 @@ static void c4_arguments_of_decisions(void **state) {
     NULL_IS(tollbar_table_hash(table, 0, "k", 1, NULL));
 
     ODD_IS(tollbar_table_check(ODD(tollbar_table), 0, "k", 1, 1, &decision));
-    ODD_IS(tollbar_table_check_at(ODD(tollbar_table), 0, "k", 1, 0, 1, NULL));
+    ODD_IS(tollbar_table_check_at(ODD(tollbar_table), 0, "k", 1, 1, 0, NULL));
     ODD_IS(tollbar_table_check(table, 0, "k", 1, 1, ODD(tollbar_decision)));
-    ODD_IS(tollbar_table_check_at(table, 0, "k", 1, 0, 1, ODD(tollbar_decision)));
+    ODD_IS(tollbar_table_check_at(table, 0, "k", 1, 1, 0, ODD(tollbar_decision)));
     ODD_IS(tollbar_table_peek(ODD(tollbar_table), 0, "k", 1, 1, &decision));
     ODD_IS(tollbar_table_peek(table, 0, "k", 1, 1, ODD(tollbar_decision)));
-    ODD_IS(tollbar_table_peek_at(table, 0, "k", 1, 0, 1, ODD(tollbar_decision)));
+    ODD_IS(tollbar_table_peek_at(table, 0, "k", 1, 1, 0, ODD(tollbar_decision)));
     ODD_IS(tollbar_table_take_up_to(ODD(tollbar_table), 0, "k", 1, 1, &number));
     ODD_IS(tollbar_table_take_up_to(table, 0, "k", 1, 1, ODD(uint64_t)));
-    ODD_IS(tollbar_table_take_up_to_at(table, 0, "k", 1, 0, 1, ODD(uint64_t)));
+    ODD_IS(tollbar_table_take_up_to_at(table, 0, "k", 1, 1, 0, ODD(uint64_t)));
     ODD_IS(tollbar_table_reset(ODD(tollbar_table), 0, "k", 1));
     ODD_IS(tollbar_table_reset_at(ODD(tollbar_table), 0, "k", 1, 0));
     ODD_IS(tollbar_table_exempt(ODD(tollbar_table), 0, "k", 1));
@@ -184,14 +184,14 @@ static void c4_arguments_of_decisions(void **state) {
     ODD_IS(tollbar_table_hash(table, 0, "k", 1, ODD(uint64_t)));
 
     assert_int_equal(tollbar_table_check(table, 0, "k", 1, 1, &absurd), TOLLBAR_E_STRUCT_SIZE);
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 0, 1, &absurd), TOLLBAR_E_STRUCT_SIZE);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, 0, &absurd), TOLLBAR_E_STRUCT_SIZE);
     assert_int_equal(tollbar_table_peek(table, 0, "k", 1, 1, &absurd), TOLLBAR_E_STRUCT_SIZE);
-    assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, 0, 1, &absurd), TOLLBAR_E_STRUCT_SIZE);
+    assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, 1, 0, &absurd), TOLLBAR_E_STRUCT_SIZE);
     assert_int_equal(absurd.remaining, 0);
 
     /* A key: NULL is none only if it has no bytes. */
     NULL_IS(tollbar_table_check(table, 0, NULL, 1, 1, &decision));
-    NULL_IS(tollbar_table_check_at(table, 0, NULL, SIZE_MAX, 0, 1, NULL));
+    NULL_IS(tollbar_table_check_at(table, 0, NULL, SIZE_MAX, 1, 0, NULL));
     NULL_IS(tollbar_table_peek(table, 0, NULL, 1, 1, &decision));
     NULL_IS(tollbar_table_take_up_to(table, 0, NULL, 1, 1, &number));
     NULL_IS(tollbar_table_reset(table, 0, NULL, 1));
@@ -199,7 +199,7 @@ static void c4_arguments_of_decisions(void **state) {
     NULL_IS(tollbar_table_unexempt(table, 0, NULL, 1));
     NULL_IS(tollbar_table_hash(table, 0, NULL, 1, &number));
     assert_int_equal(tollbar_table_check(table, 0, "k", TOO_LONG, 1, &decision), TOLLBAR_E_BUFFER_TOO_SMALL);
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", SIZE_MAX, 0, 1, NULL), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", SIZE_MAX, 1, 0, NULL), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(tollbar_table_peek(table, 0, "k", TOO_LONG, 1, &decision), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(tollbar_table_take_up_to(table, 0, "k", TOO_LONG, 1, &number), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(tollbar_table_reset(table, 0, "k", TOO_LONG), TOLLBAR_E_BUFFER_TOO_SMALL);
@@ -208,7 +208,7 @@ static void c4_arguments_of_decisions(void **state) {
     assert_int_equal(tollbar_table_hash(table, 0, "k", TOO_LONG, &number), TOLLBAR_E_BUFFER_TOO_SMALL);
 
     assert_int_equal(tollbar_table_check(table, 1, "k", 1, 1, &decision), TOLLBAR_E_NO_SUCH_POLICY);
-    assert_int_equal(tollbar_table_check_at(table, 127, "k", 1, 0, 1, NULL), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_check_at(table, 127, "k", 1, 1, 0, NULL), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(tollbar_table_peek(table, 128, "k", 1, 1, &decision), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(tollbar_table_take_up_to(table, UINT32_MAX, "k", 1, 1, &number), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(tollbar_table_hash(table, 1, "k", 1, &number), TOLLBAR_E_NO_SUCH_POLICY);
@@ -217,7 +217,7 @@ static void c4_arguments_of_decisions(void **state) {
     assert_int_equal(decision.remaining, 0);
     assert_int_equal(decision.reset_after_ns, 0);
     assert_int_equal(stats_of(table).inserted, 0);
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 0, 3, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 3, 0, NULL), TOLLBAR_ALLOWED);
     tollbar_table_close(table);
 }
 
@@ -235,19 +235,19 @@ static void c4_arguments_of_batches(void **state) {
     NULL_IS(tollbar_table_check_many(NULL, requests, 2, results));
     NULL_IS(tollbar_table_check_many(table, NULL, 2, results));
     NULL_IS(tollbar_table_check_many(table, requests, 2, NULL));
-    NULL_IS(tollbar_table_check_many_at(NULL, 0, requests, 2, results));
-    NULL_IS(tollbar_table_check_many_at(table, 0, NULL, 2, results));
-    NULL_IS(tollbar_table_check_many_at(table, 0, requests, 2, NULL));
+    NULL_IS(tollbar_table_check_many_at(NULL, requests, 2, 0, results));
+    NULL_IS(tollbar_table_check_many_at(table, NULL, 2, 0, results));
+    NULL_IS(tollbar_table_check_many_at(table, requests, 2, 0, NULL));
     ODD_IS(tollbar_table_check_many(ODD(tollbar_table), requests, 2, results));
     ODD_IS(tollbar_table_check_many(table, ODD(tollbar_request), 2, results));
     ODD_IS(tollbar_table_check_many(table, requests, 2, ODD(int32_t)));
-    ODD_IS(tollbar_table_check_many_at(table, 0, ODD(tollbar_request), 2, results));
-    ODD_IS(tollbar_table_check_many_at(table, 0, requests, 2, ODD(int32_t)));
+    ODD_IS(tollbar_table_check_many_at(table, ODD(tollbar_request), 2, 0, results));
+    ODD_IS(tollbar_table_check_many_at(table, requests, 2, 0, ODD(int32_t)));
     /* One that cannot be is an error of all, wherever it is: what is before it is not charged either. */
     for (i = 0; i < COUNT(requests); i += 39) {
         requests[i].key = NULL;
         NULL_IS(tollbar_table_check_many(table, requests, COUNT(requests), results));
-        NULL_IS(tollbar_table_check_many_at(table, 0, requests, COUNT(requests), results));
+        NULL_IS(tollbar_table_check_many_at(table, requests, COUNT(requests), 0, results));
         requests[i] = fresh;
         requests[i].length = TOO_LONG;
         assert_int_equal(tollbar_table_check_many(table, requests, COUNT(requests), results), TOLLBAR_E_BUFFER_TOO_SMALL);
@@ -261,7 +261,7 @@ static void c4_arguments_of_batches(void **state) {
     assert_int_equal(stats_of(table).inserted, 0);
     /* Of no requests anything may be. */
     assert_int_equal(tollbar_table_check_many(table, NULL, 0, NULL), 0);
-    assert_int_equal(tollbar_table_check_many_at(table, 0, ODD(tollbar_request), 0, ODD(int32_t)), 0);
+    assert_int_equal(tollbar_table_check_many_at(table, ODD(tollbar_request), 0, 0, ODD(int32_t)), 0);
     NULL_IS(tollbar_table_check_many(NULL, NULL, 0, NULL));
     tollbar_table_close(table);
 }
@@ -276,7 +276,7 @@ static void c4_arguments_of_the_rest(void **state) {
     uint64_t number = 7;
     uint32_t policy = 7;
     (void)state;
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 0, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, 0, NULL), TOLLBAR_ALLOWED);
 
     NULL_IS(tollbar_table_add_policy(NULL, &spec, &policy));
     NULL_IS(tollbar_table_add_policy(table, NULL, &policy));
@@ -290,11 +290,11 @@ static void c4_arguments_of_the_rest(void **state) {
     ODD_IS(tollbar_table_find_or_add_policy(table, ODD(tollbar_policy_spec), &policy));
     ODD_IS(tollbar_table_add_policy(table, &spec, ODD(uint32_t)));
     assert_int_equal(tollbar_table_add_policy(table, &wrong, &policy), TOLLBAR_E_PERIOD_ZERO);
-    NULL_IS(tollbar_table_set_policy(NULL, 0, &spec));
-    NULL_IS(tollbar_table_set_policy(table, 0, NULL));
-    ODD_IS(tollbar_table_set_policy(ODD(tollbar_table), 0, &spec));
-    ODD_IS(tollbar_table_set_policy(table, 0, ODD(tollbar_policy_spec)));
-    assert_int_equal(tollbar_table_set_policy(table, 0, &wrong), TOLLBAR_E_PERIOD_ZERO);
+    NULL_IS(tollbar_table_set_policy(NULL, 0, &spec, TOLLBAR_KEEP_COUNT));
+    NULL_IS(tollbar_table_set_policy(table, 0, NULL, TOLLBAR_KEEP_COUNT));
+    ODD_IS(tollbar_table_set_policy(ODD(tollbar_table), 0, &spec, TOLLBAR_KEEP_COUNT));
+    ODD_IS(tollbar_table_set_policy(table, 0, ODD(tollbar_policy_spec), TOLLBAR_KEEP_COUNT));
+    assert_int_equal(tollbar_table_set_policy(table, 0, &wrong, TOLLBAR_KEEP_COUNT), TOLLBAR_E_PERIOD_ZERO);
     NULL_IS(tollbar_table_get_policy(NULL, 0, &spec));
     NULL_IS(tollbar_table_get_policy(table, 0, NULL));
     ODD_IS(tollbar_table_get_policy(ODD(tollbar_table), 0, &spec));

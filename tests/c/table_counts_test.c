@@ -26,7 +26,7 @@ static void ten_refusals_raise_one_number_by_ten(void **state) {
     int i;
     (void)state;
     for (i = 0; i < 13; i++)
-        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, HOUR, 1, NULL), i < 3 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
+        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, HOUR, NULL), i < 3 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
     assert_counts(table, 0, 3, 10, 0);
     assert_counts(table, 1, 0, 0, 0);
     stats = stats_of(table);
@@ -34,9 +34,9 @@ static void ten_refusals_raise_one_number_by_ten(void **state) {
     assert_int_equal(stats.denied, 10);
     assert_int_equal(stats.never, 0);
     /* A peek is no decision. */
-    assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, HOUR, 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, 1, HOUR, NULL), TOLLBAR_DENIED);
     assert_counts(table, 0, 3, 10, 0);
-    assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, HOUR, 6, NULL), TOLLBAR_NEVER);
+    assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, 6, HOUR, NULL), TOLLBAR_NEVER);
     assert_counts(table, 1, 0, 0, 1);
     assert_counts(table, 0, 3, 10, 0);
     tollbar_table_close(table);
@@ -79,20 +79,20 @@ static void a_killed_process_is_counted(void **state) {
     int status, i;
     (void)state;
     ask(&asked, 1000, "3/h", NULL);
-    assert_int_equal(tollbar_table_new_shared(&asked.options, asked.policies, asked.count, &table), 0);
+    assert_int_equal(tollbar_table_new_shared(asked.policies, asked.count, &asked.options, &table), 0);
     for (i = 0; i < 4; i++) {
         const pid_t child = fork();
         assert_true(child >= 0);
         if (child == 0) {
             int n;
             for (n = 0; n < 5; n++)
-                tollbar_table_check_at(table, 0, "k", 1, HOUR, 1, NULL);
+                tollbar_table_check_at(table, 0, "k", 1, 1, HOUR, NULL);
             kill(getpid(), SIGKILL);
         }
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFSIGNALED(status));
     }
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, HOUR, 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, HOUR, NULL), TOLLBAR_DENIED);
     assert_counts(table, 0, 3, 18, 0);
     tollbar_table_close(table);
 }

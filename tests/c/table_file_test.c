@@ -86,7 +86,7 @@ static void usual(struct asked *asked) {
 }
 
 static int32_t open_asked(const char *path, const struct asked *asked, tollbar_table **out) {
-    return tollbar_table_open(path, &asked->options, asked->policies, asked->count, out);
+    return tollbar_table_open(path, asked->policies, asked->count, &asked->options, out);
 }
 
 static tollbar_table *opened(const char *path) {
@@ -105,7 +105,7 @@ static int take_in_another_program(const char *path, const char *key) {
     usual(&asked);
     if (open_asked(path, &asked, &table) != 0)
         return 254;
-    if (tollbar_table_take_up_to_at(table, 0, key, strlen(key), SEC, 100, &taken) < 0)
+    if (tollbar_table_take_up_to_at(table, 0, key, strlen(key), 100, SEC, &taken) < 0)
         return 253;
     tollbar_table_close(table);
     return (int)taken;
@@ -156,7 +156,7 @@ static void assert_content(const char *path, const unsigned char *want, size_t l
 static void assert_refused(const char *path, const struct asked *asked, int32_t want) {
     tollbar_table *const untouched = (tollbar_table *)(void *)directory;
     tollbar_table *out = untouched;
-    assert_int_equal(asked != NULL ? open_asked(path, asked, &out) : tollbar_table_open(path, NULL, NULL, 0, &out), want);
+    assert_int_equal(asked != NULL ? open_asked(path, asked, &out) : tollbar_table_open(path, NULL, 0, NULL, &out), want);
     assert_ptr_equal(out, untouched);
 }
 
@@ -165,17 +165,17 @@ static void programs_share_a_file(void **state) {
     (void)state;
     /* Made here, opened there. */
     table = opened(in("first"));
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 4, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 4, SEC, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(another_program_takes(in("first"), "k"), 6);
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, SEC, NULL), TOLLBAR_DENIED);
     assert_int_equal(another_program_takes(in("first"), "new"), 10);
-    assert_int_equal(tollbar_table_check_at(table, 0, "new", 3, SEC, 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "new", 3, 1, SEC, NULL), TOLLBAR_DENIED);
     assert_int_equal(stats_of(table).keys, 2);
     tollbar_table_close(table);
     /* Made there, and left; opened here. */
     assert_int_equal(another_program_takes(in("second"), "k"), 10);
     table = opened(in("second"));
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, SEC, NULL), TOLLBAR_DENIED);
     tollbar_table_close(table);
     assert_int_equal(another_program_takes(in("second"), "k"), 0);
 }
@@ -206,7 +206,7 @@ static void of_many_at_once_one_makes_it(void **state) {
                 if (open_asked(in("many"), &asked, &table) != 0)
                     _exit(1);
                 for (attempt = 0; attempt < 20; attempt++)
-                    taken += tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL) == TOLLBAR_ALLOWED;
+                    taken += tollbar_table_check_at(table, 0, "k", 1, 1, SEC, NULL) == TOLLBAR_ALLOWED;
                 __atomic_fetch_add(&meeting->taken, (uint64_t)taken, __ATOMIC_SEQ_CST);
                 tollbar_table_close(table);
                 _exit(0);
@@ -227,7 +227,7 @@ static void another_table_is_refused_and_stays_as_it_is(void **state) {
     unsigned char *content;
     size_t length = 0;
     (void)state;
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 4, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 4, SEC, NULL), TOLLBAR_ALLOWED);
     tollbar_table_close(table);
     content = content_of(path, &length);
 
@@ -261,7 +261,7 @@ static void another_table_is_refused_and_stays_as_it_is(void **state) {
         usual(&asked);
         three[0] = asked.policies[0];
         three[1] = three[2] = asked.policies[1];
-        assert_int_equal(tollbar_table_open(path, &asked.options, three, 3, &out), TOLLBAR_E_OTHER_POLICIES);
+        assert_int_equal(tollbar_table_open(path, three, 3, &asked.options, &out), TOLLBAR_E_OTHER_POLICIES);
         assert_null(out);
     }
     ask(&asked, 1000, "10/h algo sliding-log", NULL);
@@ -278,8 +278,8 @@ static void another_table_is_refused_and_stays_as_it_is(void **state) {
     asked.options.flags |= TOLLBAR_TABLE_SMALL_PAGES;
     asked.options.mode = 0644;
     assert_int_equal(open_asked(path, &asked, &table), 0);
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 7, NULL), TOLLBAR_DENIED);
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 6, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 7, SEC, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 6, SEC, NULL), TOLLBAR_ALLOWED);
     tollbar_table_close(table);
 }
 
@@ -363,13 +363,13 @@ static void without_options_it_must_be_there(void **state) {
     tollbar_table *table = opened(in("table")), *view = NULL;
     tollbar_policy_spec got = TOLLBAR_POLICY_SPEC_INIT, want = spec_of("2/min");
     (void)state;
-    assert_int_equal(tollbar_table_open(in("table"), NULL, NULL, 0, &view), 0);
+    assert_int_equal(tollbar_table_open(in("table"), NULL, 0, NULL, &view), 0);
     assert_int_equal(stats_of(view).capacity, 1000);
     assert_int_equal(stats_of(view).policies, 2);
     assert_int_equal(tollbar_table_get_policy(view, 1, &got), 0);
     assert_memory_equal(&got, &want, sizeof got);
-    assert_int_equal(tollbar_table_check_at(view, 0, "k", 1, SEC, 10, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_check_at(view, 0, "k", 1, 10, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, SEC, NULL), TOLLBAR_DENIED);
     tollbar_table_close(table);
     tollbar_table_close(view);
 
@@ -420,7 +420,7 @@ static int without_permission(const struct asked *asked) {
     if (open_asked(in("table"), asked, &table) != TOLLBAR_E_OPEN || errno != EACCES)
         return 2;
     errno = 0;
-    if (tollbar_table_open(in("table"), NULL, NULL, 0, &table) != TOLLBAR_E_OPEN || errno != EACCES)
+    if (tollbar_table_open(in("table"), NULL, 0, NULL, &table) != TOLLBAR_E_OPEN || errno != EACCES)
         return 3;
     /* Only to be read: a table is there to be written to. */
     if (open_asked(in("read-only"), asked, &table) != TOLLBAR_E_OPEN || errno != EACCES)
@@ -432,7 +432,7 @@ static int without_permission(const struct asked *asked) {
         return 6;
     /* What it may do, it can. */
     if (open_asked(in("own"), asked, &table) != 0 ||
-        tollbar_table_check_at(table, 0, "k", 1, SEC, 10, NULL) != TOLLBAR_ALLOWED)
+        tollbar_table_check_at(table, 0, "k", 1, 10, SEC, NULL) != TOLLBAR_ALLOWED)
         return 7;
     tollbar_table_close(table);
     return 0;
@@ -460,7 +460,7 @@ static void without_permission_errno_says_so(void **state) {
         assert_refused(in("own"), &asked, TOLLBAR_E_OWNER);
     asked.options.flags |= TOLLBAR_TABLE_TRUST_ANYONE;
     assert_int_equal(open_asked(in("own"), &asked, &table), 0);
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, SEC, NULL), TOLLBAR_DENIED);
     tollbar_table_close(table);
     assert_int_equal(empty(), 4);
 }
@@ -499,7 +499,7 @@ static void all_of_it_is_there_again(void **state) {
     uint32_t number = 0;
     (void)state;
     for (key = 0; key < CROWD; key++)
-        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, SEC, key % 10 + 1, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, key % 10 + 1, SEC, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_table_exempt(table, 0, "exempt", 6), 0);
     assert_int_equal(tollbar_table_check(table, 1, "by the clock", 12, 2, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_table_hash(table, 0, "k", 1, &hash), 0);
@@ -509,10 +509,10 @@ static void all_of_it_is_there_again(void **state) {
     table = opened(path);
     for (key = 0; key < CROWD; key++) {
         tollbar_decision decision = TOLLBAR_DECISION_INIT;
-        assert_int_equal(tollbar_table_peek_at(table, 0, &key, sizeof key, SEC, 0, &decision), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_peek_at(table, 0, &key, sizeof key, 0, SEC, &decision), TOLLBAR_ALLOWED);
         assert_int_equal(decision.remaining, 9 - key % 10);
     }
-    assert_int_equal(tollbar_table_check_at(table, 0, "exempt", 6, SEC, 100, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "exempt", 6, 100, SEC, NULL), TOLLBAR_ALLOWED);
     /* Its clock goes on; 2 a minute, so that a slow machine has half of one to come here. */
     assert_int_equal(tollbar_table_check(table, 1, "by the clock", 12, 2, NULL), TOLLBAR_DENIED);
     assert_int_equal(tollbar_table_now(table, &after), 0);
@@ -523,12 +523,12 @@ static void all_of_it_is_there_again(void **state) {
 
     /* A table is what it has become: with a policy more, and one changed. */
     assert_int_equal(tollbar_table_add_policy(table, &daily, &number), 0);
-    assert_int_equal(tollbar_table_set_policy(table, 0, &daily), 0);
+    assert_int_equal(tollbar_table_set_policy(table, 0, &daily, TOLLBAR_KEEP_COUNT), 0);
     assert_int_equal(tollbar_table_sync(table), 0);
     tollbar_table_close(table);
     usual(&asked);
     assert_refused(path, &asked, TOLLBAR_E_OTHER_POLICIES);
-    assert_int_equal(tollbar_table_open(path, NULL, NULL, 0, &table), 0);
+    assert_int_equal(tollbar_table_open(path, NULL, 0, NULL, &table), 0);
     assert_int_equal(stats_of(table).policies, 3);
     assert_int_equal(tollbar_table_get_policy(table, 0, &got), 0);
     assert_memory_equal(&got, &daily, sizeof got);
@@ -541,11 +541,11 @@ static void all_of_it_is_there_again(void **state) {
 static void a_file_that_is_removed(void **state) {
     tollbar_table *old = opened(in("table")), *new;
     (void)state;
-    assert_int_equal(tollbar_table_check_at(old, 0, "k", 1, SEC, 10, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(old, 0, "k", 1, 10, SEC, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(unlink(in("table")), 0);
     new = opened(in("table"));
-    assert_int_equal(tollbar_table_check_at(new, 0, "k", 1, SEC, 10, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_check_at(old, 0, "k", 1, SEC, 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_check_at(new, 0, "k", 1, 10, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(old, 0, "k", 1, 1, SEC, NULL), TOLLBAR_DENIED);
     assert_int_equal(tollbar_table_sync(old), 0);
     tollbar_table_close(old);
     tollbar_table_close(new);
@@ -598,7 +598,7 @@ static void killed_while_making_it(void **state) {
         close(ready[0]);
         close(ready[1]);
         table = opened(in("table"));
-        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 10, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 10, SEC, NULL), TOLLBAR_ALLOWED);
         tollbar_table_close(table);
         empty();
     }

@@ -54,12 +54,12 @@ static void hammer(const tollbar_table *table, struct board *board, int batches)
     meet(board, 2);
     for (round = 0; round < PERMITS + 3; round++)
         if (batches) {
-            board->wrong |= tollbar_table_check_many_at(table, SEC, requests, KEYS, results) != 0;
+            board->wrong |= tollbar_table_check_many_at(table, requests, KEYS, SEC, results) != 0;
             for (i = 0; i < KEYS; i++)
                 admitted += results[i] == TOLLBAR_ALLOWED;
         } else {
             for (i = 0; i < KEYS; i++)
-                admitted += tollbar_table_check_at(table, 0, requests[i].key, sizeof keys[i], SEC, 1, NULL) == TOLLBAR_ALLOWED;
+                admitted += tollbar_table_check_at(table, 0, requests[i].key, sizeof keys[i], 1, SEC, NULL) == TOLLBAR_ALLOWED;
         }
     __atomic_fetch_add(&board->admitted, admitted, __ATOMIC_SEQ_CST);
 }
@@ -80,15 +80,15 @@ static void two_processes(enum way way, const char *policy) {
     void *memory = NULL;
     pid_t child;
     ask(&asked, KEYS, policy, NULL);
-    assert_int_equal(tollbar_table_bytes(&asked.options, asked.policies, 1, &bytes), 0);
+    assert_int_equal(tollbar_table_bytes(asked.policies, 1, &asked.options, &bytes), 0);
     snprintf(path, sizeof path, "/tmp/tollbar-fork-%ld", (long)getpid());
     switch (way) {
     case INHERITED:
-        assert_int_equal(tollbar_table_new_shared(&asked.options, asked.policies, 1, &table), 0);
+        assert_int_equal(tollbar_table_new_shared(asked.policies, 1, &asked.options, &table), 0);
         break;
     case ATTACHED:
         memory = shared_memory((size_t)bytes);
-        assert_int_equal(tollbar_table_init_in(memory, (size_t)bytes, &asked.options, asked.policies, 1, &table), 0);
+        assert_int_equal(tollbar_table_init_in(memory, (size_t)bytes, asked.policies, 1, &asked.options, &table), 0);
         break;
     default:
         unlink(path);
@@ -97,7 +97,7 @@ static void two_processes(enum way way, const char *policy) {
     assert_true(child >= 0);
     if (way == OPENED) {
         /* Each opens it for itself; one of the two makes it. */
-        board->wrong |= tollbar_table_open(path, &asked.options, asked.policies, 1, &table) != 0;
+        board->wrong |= tollbar_table_open(path, asked.policies, 1, &asked.options, &table) != 0;
     } else if (way == ATTACHED && child == 0) {
         /* A view of its own: ending the one that it was born with ends nothing for others. */
         tollbar_table_close(table);
@@ -145,19 +145,19 @@ static void c5_a_table_of_ones_own_is_copied(void **state) {
     tollbar_table *table = table_of(100, "3/min", NULL);
     pid_t child;
     (void)state;
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, SEC, NULL), TOLLBAR_ALLOWED);
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        int wrong = tollbar_table_check_at(table, 0, "k", 1, SEC, 2, NULL) != TOLLBAR_ALLOWED ||
-                    tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL) != TOLLBAR_DENIED ||
-                    tollbar_table_check_at(table, 0, "child's", 7, SEC, 3, NULL) != TOLLBAR_ALLOWED;
+        int wrong = tollbar_table_check_at(table, 0, "k", 1, 2, SEC, NULL) != TOLLBAR_ALLOWED ||
+                    tollbar_table_check_at(table, 0, "k", 1, 1, SEC, NULL) != TOLLBAR_DENIED ||
+                    tollbar_table_check_at(table, 0, "child's", 7, 3, SEC, NULL) != TOLLBAR_ALLOWED;
         tollbar_table_close(table);
         _exit(wrong);
     }
     assert_int_equal(status_of(child), 0);
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 2, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_check_at(table, 0, "child's", 7, SEC, 3, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 2, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "child's", 7, 3, SEC, NULL), TOLLBAR_ALLOWED);
     tollbar_table_close(table);
 }
 
@@ -170,22 +170,22 @@ static void c5_changes_are_seen_by_all(void **state) {
     pid_t child;
     (void)state;
     ask(&asked, 100, "3/min", NULL);
-    assert_int_equal(tollbar_table_new_shared(&asked.options, asked.policies, 1, &table), 0);
-    assert_int_equal(tollbar_table_check_at(table, 0, "reset", 5, SEC, 3, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_new_shared(asked.policies, 1, &asked.options, &table), 0);
+    assert_int_equal(tollbar_table_check_at(table, 0, "reset", 5, 3, SEC, NULL), TOLLBAR_ALLOWED);
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         int wrong = tollbar_table_exempt(table, 0, "exempt", 6) != 0 ||
-                    tollbar_table_reset_at(table, 0, "reset", 5, SEC) != 0 ||
+                    tollbar_table_reset_at(table, 0, "reset", 5, SEC) != TOLLBAR_YES ||
                     tollbar_table_add_policy(table, &spec, &number) != 0 ||
-                    tollbar_table_set_policy(table, 0, &spec) != 0;
+                    tollbar_table_set_policy(table, 0, &spec, TOLLBAR_KEEP_COUNT) != 0;
         tollbar_table_close(table);
         _exit(wrong);
     }
     assert_int_equal(status_of(child), 0);
-    assert_int_equal(tollbar_table_check_at(table, 0, "exempt", 6, SEC, 100, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_check_at(table, 0, "reset", 5, SEC, 7, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_check_at(table, 1, "other", 5, SEC, 7, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "exempt", 6, 100, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "reset", 5, 7, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 1, "other", 5, 7, SEC, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(stats_of(table).policies, 2);
     tollbar_table_close(table);
 }
@@ -204,7 +204,7 @@ static void try_one(const tollbar_table *table, struct tally *tally, uint64_t *s
     uint64_t key;
     *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     key = (*seed >> 33) % CROWD;
-    if (tollbar_table_check_at(table, 0, &key, sizeof key, SEC, 1, NULL) == TOLLBAR_ALLOWED)
+    if (tollbar_table_check_at(table, 0, &key, sizeof key, 1, SEC, NULL) == TOLLBAR_ALLOWED)
         __atomic_fetch_add(&tally->got[key], 1, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&tally->tries, 1, __ATOMIC_SEQ_CST);
 }
@@ -218,7 +218,7 @@ static void kill_in_the_middle(const char *policy) {
     const pid_t parent = getpid();
     unsigned round, found = 0;
     ask(&asked, CROWD, policy, NULL);
-    assert_int_equal(tollbar_table_new_shared(&asked.options, asked.policies, 1, &table), 0);
+    assert_int_equal(tollbar_table_new_shared(asked.policies, 1, &asked.options, &table), 0);
     for (round = 0; round < KILLS; round++) {
         const uint64_t until = tally->tries + 5 + round % 50;
         pid_t child = fork();
@@ -248,20 +248,20 @@ static void kill_in_the_middle(const char *policy) {
     }
     /* Whoever is left takes what is left. */
     for (key = 0; key < CROWD; key++) {
-        while (tollbar_table_check_at(table, 0, &key, sizeof key, SEC, 1, NULL) == TOLLBAR_ALLOWED)
+        while (tollbar_table_check_at(table, 0, &key, sizeof key, 1, SEC, NULL) == TOLLBAR_ALLOWED)
             tally->got[key]++;
         assert_in_range(tally->got[key], 0, EACH);
         all += tally->got[key];
     }
     assert_in_range(all, CROWD * EACH - KILLS, CROWD * EACH);
-    while (tollbar_table_next(table, entry.next, SEC, &entry) == TOLLBAR_ALLOWED) {
+    while (tollbar_table_next(table, entry.next, SEC, &entry) == TOLLBAR_YES) {
         assert_int_equal(entry.remaining, 0);
         found++;
     }
     assert_int_equal(found, CROWD);
     /* Later all of it is there again. */
     for (key = 0; key < CROWD; key++)
-        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, 3 * HOUR, EACH, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, EACH, 3 * HOUR, NULL), TOLLBAR_ALLOWED);
     tollbar_table_close(table);
     munmap(tally, sizeof *tally);
 }

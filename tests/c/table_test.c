@@ -8,7 +8,7 @@
 #define LEAST 5120
 
 static int32_t take(const tollbar_table *table, uint32_t policy, uint64_t key, uint64_t now, uint64_t cost) {
-    return tollbar_table_check_at(table, policy, &key, sizeof key, now, cost, NULL);
+    return tollbar_table_check_at(table, policy, &key, sizeof key, cost, now, NULL);
 }
 
 static void assert_decision(tollbar_decision got, int32_t verdict, uint64_t remaining, uint64_t retry, uint64_t reset) {
@@ -39,14 +39,14 @@ static void keys_are_independent_and_answers_exact(void **state) {
     (void)state;
     for (key = 0; key < 1000; key++) {
         tollbar_decision got = TOLLBAR_DECISION_INIT;
-        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, SEC, 1, &got), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, 1, SEC, &got), TOLLBAR_ALLOWED);
         assert_decision(got, TOLLBAR_ALLOWED, 1, 0, SEC / 2);
         assert_int_equal(take(table, 0, key, SEC, 1), TOLLBAR_ALLOWED);
-        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, SEC + 1, 1, &got), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, 1, SEC + 1, &got), TOLLBAR_DENIED);
         assert_decision(got, TOLLBAR_DENIED, 0, SEC / 2 - 1, SEC - 1);
-        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, SEC, 2, &got), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, 2, SEC, &got), TOLLBAR_DENIED);
         assert_decision(got, TOLLBAR_DENIED, 0, SEC, SEC);
-        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, SEC, 3, &got), TOLLBAR_NEVER);
+        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, 3, SEC, &got), TOLLBAR_NEVER);
         assert_decision(got, TOLLBAR_NEVER, 0, TOLLBAR_NO_TIME, SEC);
         /* A cost of 0 asks, and charges nothing. */
         assert_int_equal(take(table, 0, key, SEC, 0), TOLLBAR_ALLOWED);
@@ -78,20 +78,20 @@ static void a_key_answers_as_a_limiter_would(void **state) {
             now += next_random(&seed) % (SEC / 20);
             switch (next_random(&seed) % 3) {
             case 0:
-                assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, now, cost, &got),
-                                 tollbar_limiter_check_at(limiters[key], now, cost, &want));
+                assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, cost, now, &got),
+                                 tollbar_limiter_check_at(limiters[key], cost, now, &want));
                 admitted += got.verdict == TOLLBAR_ALLOWED;
                 denied += got.verdict == TOLLBAR_DENIED;
                 assert_memory_equal(&got, &want, sizeof got);
                 break;
             case 1:
-                assert_int_equal(tollbar_table_peek_at(table, 0, &key, sizeof key, now, cost, &got),
-                                 tollbar_limiter_peek_at(limiters[key], now, cost, &want));
+                assert_int_equal(tollbar_table_peek_at(table, 0, &key, sizeof key, cost, now, &got),
+                                 tollbar_limiter_peek_at(limiters[key], cost, now, &want));
                 assert_memory_equal(&got, &want, sizeof got);
                 break;
             default:
-                assert_int_equal(tollbar_table_take_up_to_at(table, 0, &key, sizeof key, now, cost, &took),
-                                 tollbar_limiter_take_up_to_at(limiters[key], now, cost, &has));
+                assert_int_equal(tollbar_table_take_up_to_at(table, 0, &key, sizeof key, cost, now, &took),
+                                 tollbar_limiter_take_up_to_at(limiters[key], cost, now, &has));
                 assert_int_equal(took, has);
             }
         }
@@ -112,25 +112,25 @@ static void keys_are_bytes_of_any_length(void **state) {
     (void)state;
     /* Only the length sets these apart, and bytes of zero count. */
     for (length = 1; length <= LONGEST; length++)
-        assert_int_equal(tollbar_table_check_at(table, 0, zeros, length, SEC, 1, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_check_at(table, 0, zeros, length, 1, SEC, NULL), TOLLBAR_ALLOWED);
     /* What is behind the length does not, nor where the key lies. */
     for (length = 1; length < LONGEST; length++) {
-        assert_int_equal(tollbar_table_check_at(table, 0, zeros + 1, length, SEC, 1, NULL), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_table_check_at(table, 0, zeros + 1, length, 1, SEC, NULL), TOLLBAR_DENIED);
         zeros[length] = 7;
-        assert_int_equal(tollbar_table_check_at(table, 0, zeros, length, SEC, 1, NULL), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_table_check_at(table, 0, zeros, length, 1, SEC, NULL), TOLLBAR_DENIED);
         zeros[length] = 0;
     }
     /* The first and the last byte make another key. */
     for (length = 1; length <= LONGEST; length++) {
         zeros[0] = 1;
-        assert_int_equal(tollbar_table_check_at(table, 0, zeros, length, SEC, 1, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_check_at(table, 0, zeros, length, 1, SEC, NULL), TOLLBAR_ALLOWED);
         zeros[0] = 0;
         zeros[length - 1] = 2;
-        assert_int_equal(tollbar_table_check_at(table, 0, zeros, length, SEC, 1, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_check_at(table, 0, zeros, length, 1, SEC, NULL), TOLLBAR_ALLOWED);
         zeros[length - 1] = 0;
     }
-    assert_int_equal(tollbar_table_check_at(table, 0, odd + 1, 3, SEC, 1, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_check_at(table, 0, "key", 3, SEC, 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_check_at(table, 0, odd + 1, 3, 1, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "key", 3, 1, SEC, NULL), TOLLBAR_DENIED);
     tollbar_table_close(table);
 }
 
@@ -158,20 +158,20 @@ static void peek_says_what_check_would_and_remembers_nobody(void **state) {
     for (cost = 0; cost <= 6; cost++) {
         tollbar_decision got = TOLLBAR_DECISION_INIT;
         int32_t want = cost == 6 ? TOLLBAR_NEVER : TOLLBAR_ALLOWED;
-        assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, SEC, cost, NULL), want);
-        assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, SEC, cost, &got), want);
+        assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, cost, SEC, NULL), want);
+        assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, cost, SEC, &got), want);
         assert_decision(got, want, 5, cost == 6 ? TOLLBAR_NO_TIME : 0, 0);
     }
     assert_int_equal(stats_of(table).inserted, 0);
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 4, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 4, SEC, NULL), TOLLBAR_ALLOWED);
     for (cost = 0; cost <= 6; cost++) {
         tollbar_decision got = TOLLBAR_DECISION_INIT, again = TOLLBAR_DECISION_INIT;
         int32_t want = cost == 6 ? TOLLBAR_NEVER : cost > 1 ? TOLLBAR_DENIED : TOLLBAR_ALLOWED;
-        assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, SEC, cost, &got), want);
+        assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, cost, SEC, &got), want);
         assert_int_equal(got.remaining, 1);
         /* What is refused charges nothing either, so it may be compared. */
         if (want != TOLLBAR_ALLOWED) {
-            assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, cost, &again), want);
+            assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, cost, SEC, &again), want);
             assert_memory_equal(&got, &again, sizeof got);
         }
     }
@@ -182,15 +182,15 @@ static void take_up_to_takes_what_there_is(void **state) {
     tollbar_table *table = table_of(1000, "10/s", NULL);
     uint64_t taken = 77;
     (void)state;
-    assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, SEC, 0, &taken), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, 0, SEC, &taken), TOLLBAR_DENIED);
     assert_int_equal(taken, 0);
-    assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, SEC, 4, &taken), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, 4, SEC, &taken), TOLLBAR_ALLOWED);
     assert_int_equal(taken, 4);
-    assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, SEC, UINT64_MAX, &taken), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, UINT64_MAX, SEC, &taken), TOLLBAR_ALLOWED);
     assert_int_equal(taken, 6);
-    assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, SEC, 1, &taken), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, 1, SEC, &taken), TOLLBAR_DENIED);
     assert_int_equal(taken, 0);
-    assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, SEC + SEC / 5, 9, &taken), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, 9, SEC + SEC / 5, &taken), TOLLBAR_ALLOWED);
     assert_int_equal(taken, 2);
     tollbar_table_close(table);
 }
@@ -202,10 +202,10 @@ static void assert_as_singles(const tollbar_table *many, const tollbar_table *on
     size_t i;
     for (i = 0; i < COUNT(results); i++)
         results[i] = 77;
-    assert_int_equal(tollbar_table_check_many_at(many, now, requests, count, results), 0);
+    assert_int_equal(tollbar_table_check_many_at(many, requests, count, now, results), 0);
     for (i = 0; i < count; i++)
         assert_int_equal(results[i], tollbar_table_check_at(one, requests[i].policy, requests[i].key, requests[i].length,
-                                                            now, requests[i].cost, NULL));
+                                                            requests[i].cost, now, NULL));
     for (; i < COUNT(results); i++)
         assert_int_equal(results[i], 77);
 }
@@ -218,7 +218,7 @@ static void assert_same_content(const tollbar_table *a, const tollbar_table *b, 
         more = tollbar_table_next(a, of_a.next, now, &of_a);
         assert_int_equal(tollbar_table_next(b, of_b.next, now, &of_b), more);
         assert_memory_equal(&of_a, &of_b, sizeof of_a);
-    } while (more == TOLLBAR_ALLOWED);
+    } while (more == TOLLBAR_YES);
 }
 
 static void check_many_is_check_for_each(void **state) {
@@ -283,7 +283,7 @@ static void check_many_gives_each_its_own_answer(void **state) {
         requests[i].policy = rows[i].policy;
         requests[i].cost = rows[i].cost;
     }
-    assert_int_equal(tollbar_table_check_many_at(table, SEC, requests, COUNT(rows), results), 0);
+    assert_int_equal(tollbar_table_check_many_at(table, requests, COUNT(rows), SEC, results), 0);
     for (i = 0; i < COUNT(rows); i++)
         assert_int_equal(results[i], rows[i].want);
     tollbar_table_close(table);
@@ -296,20 +296,20 @@ static void a_reset_key_begins_again_until_its_places_are_full(void **state) {
     (void)state;
     /* A key has twelve places, and each debt keeps one until it would have been paid. */
     for (round = 0; round < 12; round++) {
-        assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, SEC, 10, &taken), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, 10, SEC, &taken), TOLLBAR_ALLOWED);
         assert_int_equal(taken, 2);
-        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL), TOLLBAR_DENIED);
-        assert_int_equal(tollbar_table_reset_at(table, 0, "k", 1, SEC), round < 11 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
+        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, SEC, NULL), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_table_reset_at(table, 0, "k", 1, SEC), round < 11 ? TOLLBAR_YES : TOLLBAR_NO);
     }
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, SEC, NULL), TOLLBAR_DENIED);
     assert_int_equal(stats_of(table).resets, 11);
     assert_int_equal(stats_of(table).vacated, 11);
     assert_int_equal(stats_of(table).keys, 1);
     /* Debts are paid by then. */
-    assert_int_equal(tollbar_table_reset_at(table, 0, "k", 1, 62 * SEC), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 62 * SEC, 2, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_reset_at(table, 0, "k", 1, 62 * SEC), TOLLBAR_YES);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 2, 62 * SEC, NULL), TOLLBAR_ALLOWED);
     /* One that nobody has seen is as good as reset. */
-    assert_int_equal(tollbar_table_reset_at(table, 0, "other", 5, SEC), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_reset_at(table, 0, "other", 5, SEC), TOLLBAR_YES);
     assert_int_equal(tollbar_table_reset_at(table, 1, "k", 1, SEC), TOLLBAR_E_NO_SUCH_POLICY);
     tollbar_table_close(table);
 }
@@ -323,23 +323,23 @@ static void exempt_keys_are_never_charged(void **state) {
     (void)state;
     assert_int_equal(tollbar_table_exempt(table, 0, "monitor", 7), 0);
     assert_int_equal(tollbar_table_exempt(table, 0, "monitor", 7), 0);
-    assert_int_equal(tollbar_table_check_at(table, 0, "monitor", 7, SEC, UINT64_MAX, &got), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "monitor", 7, UINT64_MAX, SEC, &got), TOLLBAR_ALLOWED);
     assert_decision(got, TOLLBAR_ALLOWED, UINT64_MAX, 0, 0);
-    assert_int_equal(tollbar_table_check_at(table, 0, "monitor", 7, SEC, 2, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_peek_at(table, 0, "monitor", 7, SEC, 2, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_take_up_to_at(table, 0, "monitor", 7, SEC, 99, &taken), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "monitor", 7, 2, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_peek_at(table, 0, "monitor", 7, 2, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_take_up_to_at(table, 0, "monitor", 7, 99, SEC, &taken), TOLLBAR_ALLOWED);
     assert_int_equal(taken, 99);
-    assert_int_equal(tollbar_table_check_many_at(table, SEC, &request, 1, &result), 0);
+    assert_int_equal(tollbar_table_check_many_at(table, &request, 1, SEC, &result), 0);
     assert_int_equal(result, TOLLBAR_ALLOWED);
     assert_int_equal(stats_of(table).keys, 0);
     /* Under the other policy it is a key as any other. */
-    assert_int_equal(tollbar_table_check_at(table, 1, "monitor", 7, SEC, 1, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_check_at(table, 1, "monitor", 7, SEC, 1, NULL), TOLLBAR_DENIED);
-    assert_int_equal(tollbar_table_unexempt(table, 1, "monitor", 7), TOLLBAR_DENIED);
-    assert_int_equal(tollbar_table_unexempt(table, 0, "monitor", 7), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_unexempt(table, 0, "monitor", 7), TOLLBAR_DENIED);
-    assert_int_equal(tollbar_table_check_at(table, 0, "monitor", 7, SEC, 1, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_check_at(table, 0, "monitor", 7, SEC, 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_check_at(table, 1, "monitor", 7, 1, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 1, "monitor", 7, 1, SEC, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_unexempt(table, 1, "monitor", 7), TOLLBAR_NO);
+    assert_int_equal(tollbar_table_unexempt(table, 0, "monitor", 7), TOLLBAR_YES);
+    assert_int_equal(tollbar_table_unexempt(table, 0, "monitor", 7), TOLLBAR_NO);
+    assert_int_equal(tollbar_table_check_at(table, 0, "monitor", 7, 1, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "monitor", 7, 1, SEC, NULL), TOLLBAR_DENIED);
     assert_int_equal(tollbar_table_exempt(table, 2, "monitor", 7), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(tollbar_table_unexempt(table, 2, "monitor", 7), TOLLBAR_E_NO_SUCH_POLICY);
     tollbar_table_close(table);
@@ -359,7 +359,7 @@ static void so_many_keys_may_be_exempt(void **state) {
     }
     assert_true(refused > 0);
     for (key = 0; key < MOST; key++)
-        assert_int_equal(tollbar_table_unexempt(table, 0, &key, sizeof key), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_unexempt(table, 0, &key, sizeof key), TOLLBAR_YES);
     for (key = 0; key < MOST; key++)
         assert_int_equal(take(table, 0, key, SEC, 1), TOLLBAR_DENIED);
     tollbar_table_close(table);
@@ -373,7 +373,7 @@ static void policies_change_while_keys_keep_their_debt(void **state) {
     int i;
     (void)state;
     assert_int_equal(take(table, 0, 1, SEC, 10), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_set_policy(table, 0, &twenty), 0);
+    assert_int_equal(tollbar_table_set_policy(table, 0, &twenty, TOLLBAR_KEEP_COUNT), 0);
     assert_int_equal(tollbar_table_get_policy(table, 0, &got), 0);
     assert_memory_equal(&got, &twenty, sizeof got);
     assert_int_equal(tollbar_table_get_policy(table, 1, &got), 0);
@@ -382,7 +382,7 @@ static void policies_change_while_keys_keep_their_debt(void **state) {
     assert_int_equal(take(table, 0, 1, SEC, 1), TOLLBAR_DENIED);
     {
         uint64_t key = 1;
-        assert_int_equal(tollbar_table_peek_at(table, 0, &key, sizeof key, 31 * SEC + 16, 1, &decision), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_peek_at(table, 0, &key, sizeof key, 1, 31 * SEC + 16, &decision), TOLLBAR_ALLOWED);
         assert_int_equal(decision.remaining, 10);
     }
     /* A newcomer has all of the new one. */
@@ -390,7 +390,7 @@ static void policies_change_while_keys_keep_their_debt(void **state) {
     /* As often as one likes. */
     for (i = 0; i < 600; i++) {
         twenty.limit = twenty.burst = 20 + (uint64_t)(i % 7);
-        assert_int_equal(tollbar_table_set_policy(table, 0, &twenty), 0);
+        assert_int_equal(tollbar_table_set_policy(table, 0, &twenty, TOLLBAR_KEEP_COUNT), 0);
     }
     assert_int_equal(take(table, 0, 1, SEC, 1), TOLLBAR_DENIED);
 
@@ -407,10 +407,10 @@ static void policies_change_while_keys_keep_their_debt(void **state) {
         assert_int_equal(number, 3);
     }
     assert_int_equal(stats_of(table).policies, 4);
-    assert_int_equal(tollbar_table_set_policy(table, 4, &hourly), TOLLBAR_E_NO_SUCH_POLICY);
-    assert_int_equal(tollbar_table_set_policy_keeping(table, 0, &hourly, 2), TOLLBAR_E_OUT_OF_RANGE);
-    assert_int_equal(tollbar_table_set_policy_keeping(table, 4, &hourly, TOLLBAR_KEEP_TIME), TOLLBAR_E_NO_SUCH_POLICY);
-    assert_int_equal(tollbar_table_set_policy(table, UINT32_MAX, &hourly), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_set_policy(table, 4, &hourly, TOLLBAR_KEEP_COUNT), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_set_policy(table, 0, &hourly, 2), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_table_set_policy(table, 4, &hourly, TOLLBAR_KEEP_TIME), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_set_policy(table, UINT32_MAX, &hourly, TOLLBAR_KEEP_COUNT), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(tollbar_table_get_policy(table, 4, &got), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(got.limit, 5);
     tollbar_table_close(table);
@@ -426,8 +426,8 @@ static void a_changed_policy_keeps_what_is_asked_for(void **state) {
         tollbar_decision decision = TOLLBAR_DECISION_INIT;
         const uint64_t key = 1;
         assert_int_equal(take(table, 0, key, HOUR, 3), TOLLBAR_ALLOWED);
-        assert_int_equal(tollbar_table_set_policy_keeping(table, 0, &raised, keep), 0);
-        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, HOUR, 1, &decision), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_table_set_policy(table, 0, &raised, keep), 0);
+        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, 1, HOUR, &decision), TOLLBAR_DENIED);
         if (keep == TOLLBAR_KEEP_COUNT)
             assert_int_equal(decision.retry_after_ns, MS);
         else
@@ -445,7 +445,7 @@ static void a_table_has_128_policies_at_most(void **state) {
     ask(&asked, 1000, "1/min", NULL);
     for (i = 0; i < COUNT(policies); i++)
         policies[i] = asked.policies[0];
-    assert_int_equal(tollbar_table_new(&asked.options, policies, COUNT(policies), &table), 0);
+    assert_int_equal(tollbar_table_new(policies, COUNT(policies), &asked.options, &table), 0);
     assert_int_equal(stats_of(table).policies, 128);
     for (i = 0; i < COUNT(policies); i++) {
         assert_int_equal(take(table, i, 1, SEC, 1), TOLLBAR_ALLOWED);
@@ -477,7 +477,7 @@ static void stats_count_what_happened(void **state) {
     struct asked asked;
     (void)state;
     ask(&asked, 4096, "1/s", "1/h");
-    assert_int_equal(tollbar_table_bytes(&asked.options, asked.policies, asked.count, &bytes), 0);
+    assert_int_equal(tollbar_table_bytes(asked.policies, asked.count, &asked.options, &bytes), 0);
     stats = stats_of(table);
     assert_int_equal(stats.struct_size, sizeof stats);
     assert_int_equal(stats.policies, 2);
@@ -493,7 +493,7 @@ static void stats_count_what_happened(void **state) {
     for (key = 0; key < 50; key++)
         assert_int_equal(take(table, 1, key, 10 * SEC, 1), TOLLBAR_ALLOWED);
     for (key = 0; key < 7; key++)
-        assert_int_equal(tollbar_table_reset_at(table, 1, &key, sizeof key, 10 * SEC), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_reset_at(table, 1, &key, sizeof key, 10 * SEC), TOLLBAR_YES);
     assert_int_equal(tollbar_table_sweep(table, 0, UINT64_MAX, 12 * SEC, &swept), 0);
     stats = stats_of(table);
     assert_int_equal(stats.keys, 43);
@@ -541,7 +541,7 @@ static void next_finds_each_key_exactly_once(void **state) {
         assert_int_equal(take(table, want[key].policy, key, SEC, 1), TOLLBAR_ALLOWED);
         assert_int_equal(tollbar_table_hash(table, want[key].policy, &key, sizeof key, &want[key].hash), 0);
     }
-    while (tollbar_table_next(table, entry.next, SEC, &entry) == TOLLBAR_ALLOWED) {
+    while (tollbar_table_next(table, entry.next, SEC, &entry) == TOLLBAR_YES) {
         assert_int_equal(entry.struct_size, sizeof entry);
         assert_true(entry.next > last && entry.next <= LEAST);
         last = entry.next;
@@ -555,7 +555,7 @@ static void next_finds_each_key_exactly_once(void **state) {
     assert_int_equal(found, KEYS);
     /* At the end nothing is written: it is no entry. */
     assert_int_equal(entry.next, last);
-    assert_int_equal(tollbar_table_next(table, UINT64_MAX, SEC, &entry), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_next(table, UINT64_MAX, SEC, &entry), TOLLBAR_NO);
     qsort(want, KEYS, sizeof *want, by_hash);
     qsort(got, KEYS, sizeof *got, by_hash);
     for (i = 0; i < KEYS; i++) {
@@ -564,7 +564,7 @@ static void next_finds_each_key_exactly_once(void **state) {
     }
     /* Later, the same entries have expired. */
     entry.next = 0;
-    for (found = 0; tollbar_table_next(table, entry.next, 62 * SEC, &entry) == TOLLBAR_ALLOWED; found++) {
+    for (found = 0; tollbar_table_next(table, entry.next, 62 * SEC, &entry) == TOLLBAR_YES; found++) {
         assert_int_equal(entry.reset_after_ns, 0);
         assert_int_equal(entry.remaining, entry.policy == 0 ? 4 : 1);
     }
@@ -639,8 +639,8 @@ static void by_the_tables_clock(void **state) {
         assert_in_range(got.retry_after_ns, HOUR / 4 - 10 * SEC, HOUR / 4);
         /* Times of the calls with `_at` are on the same scale. */
         assert_int_equal(tollbar_table_now(table, &now), 0);
-        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, now + HOUR / 4, 1, NULL), TOLLBAR_ALLOWED);
-        assert_int_equal(tollbar_table_reset(table, 0, "k", 1), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, now + HOUR / 4, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_reset(table, 0, "k", 1), TOLLBAR_YES);
         assert_int_equal(tollbar_table_peek(table, 0, "k", 1, 4, NULL), TOLLBAR_ALLOWED);
         /* Nowhere to write it to, which is no error. */
         assert_int_equal(tollbar_table_sync(table), 0);
@@ -666,19 +666,19 @@ static void a_request_without_a_key(void **state) {
             uint64_t taken = 77;
             int32_t results[2] = {77, 77};
             requests[0].key = keys[i];
-            assert_int_equal(tollbar_table_check_at(table, 0, keys[i], 0, SEC, 1, NULL), want[mode]);
-            assert_int_equal(tollbar_table_check_at(table, 0, keys[i], 0, SEC, 1, &got), want[mode]);
+            assert_int_equal(tollbar_table_check_at(table, 0, keys[i], 0, 1, SEC, NULL), want[mode]);
+            assert_int_equal(tollbar_table_check_at(table, 0, keys[i], 0, 1, SEC, &got), want[mode]);
             if (mode == TOLLBAR_MISSING_DENY)
                 assert_decision(got, TOLLBAR_DENIED, 0, TOLLBAR_NO_TIME, TOLLBAR_NO_TIME);
             else
                 assert_decision(got, TOLLBAR_ALLOWED, mode == TOLLBAR_MISSING_ALLOW ? UINT64_MAX : 0, 0, 0);
             if (mode != TOLLBAR_MISSING_REPORT)
                 assert_int_equal(got.reason, TOLLBAR_REASON_MISSING_KEY);
-            assert_int_equal(tollbar_table_peek_at(table, 0, keys[i], 0, SEC, 1, &got), want[mode]);
-            assert_int_equal(tollbar_table_take_up_to_at(table, 0, keys[i], 0, SEC, 9, &taken), want[mode]);
+            assert_int_equal(tollbar_table_peek_at(table, 0, keys[i], 0, 1, SEC, &got), want[mode]);
+            assert_int_equal(tollbar_table_take_up_to_at(table, 0, keys[i], 0, 9, SEC, &taken), want[mode]);
             assert_int_equal(taken, mode == TOLLBAR_MISSING_DENY ? 0 : mode == TOLLBAR_MISSING_ALLOW ? 9 : 77);
             /* In a batch it is that entry's answer, not the others'. */
-            assert_int_equal(tollbar_table_check_many_at(table, SEC, requests, 2, results), 0);
+            assert_int_equal(tollbar_table_check_many_at(table, requests, 2, SEC, results), 0);
             assert_int_equal(results[0], want[mode]);
             assert_int_equal(results[1], i == 0 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
         }
@@ -706,8 +706,8 @@ static void full_tables(void **state) {
         for (key = 0; key < KEYS; key++) {
             tollbar_decision got = TOLLBAR_DECISION_INIT, told = TOLLBAR_DECISION_INIT;
             uint64_t refused = stats_of(table).refused;
-            int32_t verdict = tollbar_table_peek_at(table, 0, &key, sizeof key, SEC, 2, &told);
-            assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, SEC, 2, &got), verdict);
+            int32_t verdict = tollbar_table_peek_at(table, 0, &key, sizeof key, 2, SEC, &told);
+            assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, 2, SEC, &got), verdict);
             assert_int_equal(got.retry_after_ns, told.retry_after_ns);
             assert_int_equal(got.reason, told.reason);
             reasons[got.reason]++;
@@ -716,9 +716,9 @@ static void full_tables(void **state) {
                 /* There is a place at the very time that it is told. */
                 assert_int_equal(verdict, TOLLBAR_DENIED);
                 assert_in_range(got.retry_after_ns, 1, 12 * SEC + 8);
-                assert_int_equal(tollbar_table_peek_at(table, 0, &key, sizeof key, SEC + got.retry_after_ns - 1, 2, NULL),
+                assert_int_equal(tollbar_table_peek_at(table, 0, &key, sizeof key, 2, SEC + got.retry_after_ns - 1, NULL),
                                  TOLLBAR_DENIED);
-                assert_int_equal(tollbar_table_peek_at(table, 0, &key, sizeof key, SEC + got.retry_after_ns, 2, NULL),
+                assert_int_equal(tollbar_table_peek_at(table, 0, &key, sizeof key, 2, SEC + got.retry_after_ns, NULL),
                                  TOLLBAR_ALLOWED);
             }
         }
@@ -776,24 +776,24 @@ static void windows_and_logs_have_a_table_for_themselves(void **state) {
         uint32_t number = 77;
         ask(&asked, 1000, wide[i], "1/s");
         table = (tollbar_table *)&asked;
-        assert_int_equal(tollbar_table_new(&asked.options, asked.policies, 2, &table), TOLLBAR_E_MIXED_POLICIES);
+        assert_int_equal(tollbar_table_new(asked.policies, 2, &asked.options, &table), TOLLBAR_E_MIXED_POLICIES);
         assert_ptr_equal(table, &asked);
-        assert_int_equal(tollbar_table_bytes(&asked.options, asked.policies, 2, &bytes), TOLLBAR_E_MIXED_POLICIES);
-        assert_int_equal(tollbar_table_bytes(&asked.options, asked.policies, 1, &bytes), 0);
-        assert_int_equal(tollbar_table_bytes(&asked.options, asked.policies + 1, 1, &plain), 0);
+        assert_int_equal(tollbar_table_bytes(asked.policies, 2, &asked.options, &bytes), TOLLBAR_E_MIXED_POLICIES);
+        assert_int_equal(tollbar_table_bytes(asked.policies, 1, &asked.options, &bytes), 0);
+        assert_int_equal(tollbar_table_bytes(asked.policies + 1, 1, &asked.options, &plain), 0);
         /* It has the memory for what it must remember of each. */
         assert_true(bytes >= plain + LEAST * 3 * 8);
 
         table = table_asked((asked.count = 1, &asked));
         assert_int_equal(tollbar_table_add_policy(table, &one, &number), TOLLBAR_E_MIXED_POLICIES);
-        assert_int_equal(tollbar_table_set_policy(table, 0, &one), TOLLBAR_E_MIXED_POLICIES);
+        assert_int_equal(tollbar_table_set_policy(table, 0, &one, TOLLBAR_KEEP_COUNT), TOLLBAR_E_MIXED_POLICIES);
         assert_int_equal(number, 77);
         assert_int_equal(tollbar_table_get_policy(table, 0, &got), 0);
         assert_memory_equal(&got, &spec, sizeof got);
         for (now = SEC; now < 10 * SEC; now += 4 * SEC)
             for (key = 0; key < 2000; key++) {
                 uint64_t other = key + now, taken = 0;
-                assert_int_equal(tollbar_table_take_up_to_at(table, 0, &other, sizeof other, now, 2, &taken), TOLLBAR_ALLOWED);
+                assert_int_equal(tollbar_table_take_up_to_at(table, 0, &other, sizeof other, 2, now, &taken), TOLLBAR_ALLOWED);
                 assert_int_equal(taken, 2);
                 assert_int_equal(take(table, 0, other, now + SEC / 2, 1), TOLLBAR_ALLOWED);
                 assert_int_equal(take(table, 0, other, now + SEC / 2, 1), TOLLBAR_DENIED);
@@ -807,7 +807,7 @@ static void windows_and_logs_have_a_table_for_themselves(void **state) {
 
         table = table_of(1000, "1/s", NULL);
         assert_int_equal(tollbar_table_add_policy(table, &spec, &number), TOLLBAR_E_MIXED_POLICIES);
-        assert_int_equal(tollbar_table_set_policy(table, 0, &spec), TOLLBAR_E_MIXED_POLICIES);
+        assert_int_equal(tollbar_table_set_policy(table, 0, &spec, TOLLBAR_KEEP_COUNT), TOLLBAR_E_MIXED_POLICIES);
         assert_int_equal(number, 77);
         tollbar_table_close(table);
     }
@@ -822,13 +822,13 @@ static void each_way_of_making_one(void **state) {
     size_t i;
     (void)state;
     ask(&asked, 1000, "3/min", "1/s");
-    assert_int_equal(tollbar_table_bytes(&asked.options, asked.policies, 2, &bytes), 0);
+    assert_int_equal(tollbar_table_bytes(asked.policies, 2, &asked.options, &bytes), 0);
     memory = aligned((size_t)bytes);
     /* What was in it is gone. */
     memset(memory, 0x5a, (size_t)bytes);
-    assert_int_equal(tollbar_table_new(&asked.options, asked.policies, 2, &tables[0]), 0);
-    assert_int_equal(tollbar_table_new_shared(&asked.options, asked.policies, 2, &tables[1]), 0);
-    assert_int_equal(tollbar_table_init_in(memory, (size_t)bytes, &asked.options, asked.policies, 2, &tables[2]), 0);
+    assert_int_equal(tollbar_table_new(asked.policies, 2, &asked.options, &tables[0]), 0);
+    assert_int_equal(tollbar_table_new_shared(asked.policies, 2, &asked.options, &tables[1]), 0);
+    assert_int_equal(tollbar_table_init_in(memory, (size_t)bytes, asked.policies, 2, &asked.options, &tables[2]), 0);
     for (i = 0; i < COUNT(tables); i++) {
         for (key = 0; key < 300; key++) {
             assert_int_equal(take(tables[i], 0, key, SEC, 2), TOLLBAR_ALLOWED);
@@ -852,21 +852,21 @@ static void tables_live_in_the_callers_memory(void **state) {
     unsigned char *memory, *copy;
     (void)state;
     ask(&asked, 1000, "3/min", "1/s");
-    assert_int_equal(tollbar_table_bytes(&asked.options, asked.policies, 2, &bytes), 0);
+    assert_int_equal(tollbar_table_bytes(asked.policies, 2, &asked.options, &bytes), 0);
     size = (size_t)bytes;
     memory = aligned(size + BEYOND);
     copy = aligned(size + BEYOND);
     memset(memory, 0x5a, size + BEYOND);
     memset(copy, 0x5a, size + BEYOND);
 
-    assert_int_equal(tollbar_table_init_in(memory, size - 1, &asked.options, asked.policies, 2, &none), TOLLBAR_E_BUFFER_TOO_SMALL);
-    assert_int_equal(tollbar_table_init_in(memory, 0, &asked.options, asked.policies, 2, &none), TOLLBAR_E_BUFFER_TOO_SMALL);
-    assert_int_equal(tollbar_table_init_in(memory + 32, size, &asked.options, asked.policies, 2, &none), TOLLBAR_E_MISALIGNED);
+    assert_int_equal(tollbar_table_init_in(memory, size - 1, asked.policies, 2, &asked.options, &none), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_table_init_in(memory, 0, asked.policies, 2, &asked.options, &none), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_table_init_in(memory + 32, size, asked.policies, 2, &asked.options, &none), TOLLBAR_E_MISALIGNED);
     assert_int_equal(tollbar_table_attach(memory, size, &none), TOLLBAR_E_NOT_A_TABLE);
     for (i = 0; i < size + BEYOND; i++)
         assert_int_equal(memory[i], 0x5a);
 
-    assert_int_equal(tollbar_table_init_in(memory, size + BEYOND, &asked.options, asked.policies, 2, &table), 0);
+    assert_int_equal(tollbar_table_init_in(memory, size + BEYOND, asked.policies, 2, &asked.options, &table), 0);
     assert_int_equal(take(table, 0, 7, SEC, 2), TOLLBAR_ALLOWED);
     /* Two views are one table. */
     assert_int_equal(tollbar_table_attach(memory, size, &view), 0);
@@ -875,8 +875,8 @@ static void tables_live_in_the_callers_memory(void **state) {
     assert_int_equal(take(view, 0, 7, SEC, 1), TOLLBAR_ALLOWED);
     assert_int_equal(take(table, 0, 7, SEC, 1), TOLLBAR_DENIED);
     assert_int_equal(tollbar_table_exempt(table, 0, "e", 1), 0);
-    assert_int_equal(tollbar_table_check_at(view, 0, "e", 1, SEC, 99, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_set_policy(view, 1, &asked.specs[0]), 0);
+    assert_int_equal(tollbar_table_check_at(view, 0, "e", 1, 99, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_set_policy(view, 1, &asked.specs[0], TOLLBAR_KEEP_COUNT), 0);
     assert_int_equal(take(table, 1, 7, SEC, 3), TOLLBAR_ALLOWED);
     tollbar_table_close(view);
     /* Nothing in it depends on where it is. */
@@ -885,7 +885,7 @@ static void tables_live_in_the_callers_memory(void **state) {
     assert_int_equal(tollbar_table_attach(copy, size + BEYOND, &moved), 0);
     assert_int_equal(take(moved, 0, 7, SEC, 1), TOLLBAR_DENIED);
     assert_int_equal(take(moved, 1, 7, SEC, 1), TOLLBAR_DENIED);
-    assert_int_equal(tollbar_table_check_at(moved, 0, "e", 1, SEC, 99, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(moved, 0, "e", 1, 99, SEC, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(stats_of(moved).keys, 2);
     tollbar_table_close(moved);
     for (i = size; i < size + BEYOND; i++) {
@@ -937,13 +937,13 @@ static void a_damaged_table_is_told_and_repaired(void **state) {
     size_t n, empty = 0, full = 0;
     (void)state;
     ask(&asked, 1000, "3/min", "1/s");
-    assert_int_equal(tollbar_table_bytes(&asked.options, asked.policies, 2, &bytes), 0);
+    assert_int_equal(tollbar_table_bytes(asked.policies, 2, &asked.options, &bytes), 0);
     memory = aligned((size_t)bytes);
-    assert_int_equal(tollbar_table_init_in(memory, (size_t)bytes, &asked.options, asked.policies, 2, &table), 0);
+    assert_int_equal(tollbar_table_init_in(memory, (size_t)bytes, asked.policies, 2, &asked.options, &table), 0);
     for (key = 0; key < 40; key++)
         assert_int_equal(take(table, key < 10, key, SEC, 1), TOLLBAR_ALLOWED);
     for (key = 10; key < 15; key++)
-        assert_int_equal(tollbar_table_reset_at(table, 0, &key, sizeof key, SEC), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_reset_at(table, 0, &key, sizeof key, SEC), TOLLBAR_YES);
     health = health_of(table, 3 * SEC, 0);
     assert_int_equal(health.expired, 10);
     assert_int_equal(health.live, 25);
@@ -1023,7 +1023,7 @@ static void c3_going_back_admits_nothing_more(void **state) {
             uint64_t key = 2 + t, taken = 0;
             assert_in_range(take(table, 0, key, times[t], 1), TOLLBAR_ALLOWED, TOLLBAR_DENIED);
             assert_int_equal(take(table, 0, key, times[t], UINT64_MAX), TOLLBAR_NEVER);
-            assert_true(tollbar_table_take_up_to_at(table, 0, &key, sizeof key, times[t], UINT64_MAX, &taken) >= 0);
+            assert_true(tollbar_table_take_up_to_at(table, 0, &key, sizeof key, UINT64_MAX, times[t], &taken) >= 0);
             assert_in_range(taken, 0, 5);
         }
         tollbar_table_close(table);
@@ -1072,7 +1072,7 @@ static void c6_struct_sizes(void **state) {
         assert_int_equal(tollbar_table_get_stats(table, &stats.known), TOLLBAR_E_STRUCT_SIZE);
         assert_int_equal(tollbar_table_next(table, 0, SEC, &entry.known), TOLLBAR_E_STRUCT_SIZE);
         assert_int_equal(tollbar_table_sweep(table, 0, UINT64_MAX, 5 * SEC, &swept.known), TOLLBAR_E_STRUCT_SIZE);
-        assert_int_equal(tollbar_table_new(&options.known, asked.policies, 1, &other), TOLLBAR_E_STRUCT_SIZE);
+        assert_int_equal(tollbar_table_new(asked.policies, 1, &options.known, &other), TOLLBAR_E_STRUCT_SIZE);
         assert_true(stats.known.keys == untouched && entry.known.hash == untouched && swept.known.live == untouched);
     }
     assert_null(other);
@@ -1084,7 +1084,7 @@ static void c6_struct_sizes(void **state) {
     swept.known.struct_size = (uint32_t)sizeof swept;
     options.known.struct_size = (uint32_t)sizeof options;
     assert_int_equal(tollbar_table_get_stats(table, &stats.known), 0);
-    assert_int_equal(tollbar_table_next(table, 0, SEC, &entry.known), 0);
+    assert_int_equal(tollbar_table_next(table, 0, SEC, &entry.known), TOLLBAR_YES);
     assert_int_equal(tollbar_table_sweep(table, 0, UINT64_MAX, SEC, &swept.known), 0);
     assert_int_equal(stats.known.keys, 1);
     assert_in_range(entry.known.reset_after_ns, SEC, SEC + 8);
@@ -1092,10 +1092,10 @@ static void c6_struct_sizes(void **state) {
     assert_true(stats.later == 0 && entry.later == 0 && swept.later == 0);
     assert_int_equal(stats.known.struct_size, sizeof stats);
     options.later = 1;
-    assert_int_equal(tollbar_table_new(&options.known, asked.policies, 1, &other), TOLLBAR_E_RESERVED);
+    assert_int_equal(tollbar_table_new(asked.policies, 1, &options.known, &other), TOLLBAR_E_RESERVED);
     assert_null(other);
     options.later = 0;
-    assert_int_equal(tollbar_table_new(&options.known, asked.policies, 1, &other), 0);
+    assert_int_equal(tollbar_table_new(asked.policies, 1, &options.known, &other), 0);
     tollbar_table_close(other);
     tollbar_table_close(table);
 }

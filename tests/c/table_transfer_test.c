@@ -8,12 +8,12 @@ static tollbar_table *sized(struct asked *asked, uint64_t capacity) {
 }
 
 static int32_t take(const tollbar_table *table, uint64_t key, uint64_t now) {
-    return tollbar_table_check_at(table, 0, &key, sizeof key, now, 1, NULL);
+    return tollbar_table_check_at(table, 0, &key, sizeof key, 1, now, NULL);
 }
 
 static tollbar_decision peek(const tollbar_table *table, uint64_t key, uint64_t now) {
     tollbar_decision got = TOLLBAR_DECISION_INIT;
-    assert_true(tollbar_table_peek_at(table, 0, &key, sizeof key, now, 1, &got) >= 0);
+    assert_true(tollbar_table_peek_at(table, 0, &key, sizeof key, 1, now, &got) >= 0);
     return got;
 }
 

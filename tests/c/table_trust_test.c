@@ -45,13 +45,13 @@ static int32_t open_with(uint32_t flags, uint32_t mode, tollbar_table **out) {
     ask(&asked, 1000, "10/h", NULL);
     asked.options.flags |= flags;
     asked.options.mode = mode;
-    return tollbar_table_open(path, &asked.options, asked.policies, asked.count, out);
+    return tollbar_table_open(path, asked.policies, asked.count, &asked.options, out);
 }
 
 static int32_t open_any(uint32_t flags, tollbar_table **out) {
     tollbar_table_options any = TOLLBAR_TABLE_OPTIONS_INIT(0);
     any.flags = flags;
-    return tollbar_table_open(path, &any, NULL, 0, out);
+    return tollbar_table_open(path, NULL, 0, &any, out);
 }
 
 static void assert_strange(void) {
@@ -59,7 +59,7 @@ static void assert_strange(void) {
     errno = 0;
     assert_int_equal(open_with(0, 0, &table), TOLLBAR_E_OWNER);
     assert_int_equal(open_any(0, &table), TOLLBAR_E_OWNER);
-    assert_int_equal(tollbar_table_open(path, NULL, NULL, 0, &table), TOLLBAR_E_OWNER);
+    assert_int_equal(tollbar_table_open(path, NULL, 0, NULL, &table), TOLLBAR_E_OWNER);
     assert_null(table);
     assert_int_equal(open_with(TOLLBAR_TABLE_TRUST_ANYONE, 0, &table), 0);
     tollbar_table_close(table);
@@ -97,10 +97,10 @@ static void whatever_is_there_has_no_other_options(void **state) {
     assert_int_equal(open_with(0, 0, &table), 0);
     tollbar_table_close(table);
     any.mode = 0600;
-    assert_int_equal(tollbar_table_open(path, &any, NULL, 0, &table), TOLLBAR_E_POLICY_COUNT);
+    assert_int_equal(tollbar_table_open(path, NULL, 0, &any, &table), TOLLBAR_E_POLICY_COUNT);
     any.mode = 0;
     any.flags = 8;
-    assert_int_equal(tollbar_table_open(path, &any, NULL, 0, &table), TOLLBAR_E_RESERVED);
+    assert_int_equal(tollbar_table_open(path, NULL, 0, &any, &table), TOLLBAR_E_RESERVED);
 }
 
 static void sealed_memory_is_shared_by_its_descriptor(void **state) {
@@ -110,10 +110,10 @@ static void sealed_memory_is_shared_by_its_descriptor(void **state) {
     pid_t child;
     (void)state;
     ask(&asked, 1000, "10/h", NULL);
-    assert_int_equal(tollbar_table_new_sealed(NULL, asked.policies, 1, &fd, &table), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_table_new_sealed(&asked.options, asked.policies, 1, NULL, &table), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_table_new_sealed(&asked.options, asked.policies, 1, &fd, NULL), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_table_new_sealed(&asked.options, asked.policies, 1, &fd, &table), 0);
+    assert_int_equal(tollbar_table_new_sealed(asked.policies, 1, NULL, &fd, &table), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_table_new_sealed(asked.policies, 1, &asked.options, NULL, &table), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_table_new_sealed(asked.policies, 1, &asked.options, &fd, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_table_new_sealed(asked.policies, 1, &asked.options, &fd, &table), 0);
     assert_true(fd >= 0);
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
     child = fork();
@@ -127,15 +127,15 @@ static void sealed_memory_is_shared_by_its_descriptor(void **state) {
             _exit(2);
         if (tollbar_table_open_fd(fd, &other) != 0)
             _exit(3);
-        _exit(tollbar_table_take_up_to_at(other, 0, "k", 1, SEC, 9, &taken) == 0 && taken == 9 ? 0 : 4);
+        _exit(tollbar_table_take_up_to_at(other, 0, "k", 1, 9, SEC, &taken) == 0 && taken == 9 ? 0 : 4);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_int_equal(tollbar_table_open_fd(fd, NULL), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_table_open_fd(fd, &other), 0);
     assert_int_equal(close(fd), 0);
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, SEC, 1, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_check_at(other, 0, "k", 1, SEC, 1, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(other, 0, "k", 1, 1, SEC, NULL), TOLLBAR_DENIED);
     assert_int_equal(tollbar_table_sync(other), 0);
     tollbar_table_close(table);
     tollbar_table_close(other);

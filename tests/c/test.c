@@ -68,7 +68,7 @@ void ask(struct asked *asked, uint64_t capacity, const char *first, const char *
 
 tollbar_table *table_asked(const struct asked *asked) {
     tollbar_table *table = NULL;
-    assert_int_equal(tollbar_table_new(&asked->options, asked->policies, asked->count, &table), 0);
+    assert_int_equal(tollbar_table_new(asked->policies, asked->count, &asked->options, &table), 0);
     assert_non_null(table);
     return table;
 }
@@ -91,7 +91,7 @@ void assert_answers(const char *text, const uint64_t *times, size_t count, const
     size_t i;
     assert_true(count < sizeof got);
     for (i = 0; i < count; i++) {
-        int32_t verdict = tollbar_limiter_check_at(limiter, times[i], 1, NULL);
+        int32_t verdict = tollbar_limiter_check_at(limiter, 1, times[i], NULL);
         assert_in_range(verdict, TOLLBAR_ALLOWED, TOLLBAR_DENIED);
         got[i] = verdict == TOLLBAR_ALLOWED ? 'T' : 'F';
     }

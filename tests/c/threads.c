@@ -39,13 +39,13 @@ static uint64_t planted;
 static uint64_t take(struct shared *shared) {
     uint64_t taken = 0;
     if (shared->most != 0 && shared->limiter != NULL)
-        tollbar_limiter_take_up_to_at(shared->limiter, shared->now, shared->most, &taken);
+        tollbar_limiter_take_up_to_at(shared->limiter, shared->most, shared->now, &taken);
     else if (shared->most != 0)
-        tollbar_cell_take_up_to_at(shared->cell, shared->policy, shared->now, shared->most, &taken);
+        tollbar_cell_take_up_to_at(shared->cell, shared->policy, shared->most, shared->now, &taken);
     else if (shared->limiter != NULL)
-        taken = tollbar_limiter_check_at(shared->limiter, shared->now, 1, NULL) == TOLLBAR_ALLOWED;
+        taken = tollbar_limiter_check_at(shared->limiter, 1, shared->now, NULL) == TOLLBAR_ALLOWED;
     else
-        taken = tollbar_cell_check_at(shared->cell, shared->policy, shared->now, 1, NULL) == TOLLBAR_ALLOWED;
+        taken = tollbar_cell_check_at(shared->cell, shared->policy, 1, shared->now, NULL) == TOLLBAR_ALLOWED;
     return taken;
 }
 
@@ -112,13 +112,13 @@ static void *ask_keys(void *argument) {
     pthread_barrier_wait(&worker->shared->start);
     for (round = 0; round < OF_EACH; round++) {
         if (round % 2) {
-            if (tollbar_table_check_many_at(table, worker->shared->now, requests, KEYS, results) != 0)
+            if (tollbar_table_check_many_at(table, requests, KEYS, worker->shared->now, results) != 0)
                 abort();
             for (i = 0; i < KEYS; i++)
                 worker->taken += results[i] == TOLLBAR_ALLOWED;
         } else {
             for (i = 0; i < KEYS; i++)
-                worker->taken += tollbar_table_check_at(table, 0, &keys[i], sizeof keys[i], worker->shared->now, 1,
+                worker->taken += tollbar_table_check_at(table, 0, &keys[i], sizeof keys[i], 1, worker->shared->now,
                                                         NULL) == TOLLBAR_ALLOWED;
         }
     }
@@ -147,8 +147,8 @@ static void *mix_keys(void *argument) {
         request.length = sizeof key;
         worker->taken += tollbar_table_check(table, 0, &key, sizeof key, 1, &decision) < 0;
         worker->taken += tollbar_table_peek(table, 0, &key, sizeof key, 1, &decision) < 0;
-        worker->taken += tollbar_table_check_at(table, 0, &key, sizeof key, now, 1, NULL) < 0;
-        worker->taken += tollbar_table_take_up_to_at(table, 0, &key, sizeof key, now, 3, &number) < 0;
+        worker->taken += tollbar_table_check_at(table, 0, &key, sizeof key, 1, now, NULL) < 0;
+        worker->taken += tollbar_table_take_up_to_at(table, 0, &key, sizeof key, 3, now, &number) < 0;
         worker->taken += tollbar_table_check_many(table, &request, 1, &result) < 0 || result < 0;
         worker->taken += tollbar_table_get_stats(table, &stats) < 0;
         worker->taken += tollbar_table_next(table, (uint64_t)i, now, &entry) < 0;
@@ -159,7 +159,7 @@ static void *mix_keys(void *argument) {
             worker->taken += tollbar_table_unexempt(table, 0, &key, sizeof key) < 0;
             worker->taken += tollbar_table_sweep(table, 0, UINT64_MAX, now, &swept) < 0;
             spec.unit = (uint32_t)i / 16 % 2;
-            worker->taken += tollbar_table_set_policy(table, 0, &spec) < 0;
+            worker->taken += tollbar_table_set_policy(table, 0, &spec, TOLLBAR_KEEP_COUNT) < 0;
             worker->taken += tollbar_table_get_policy(table, 0, &spec) < 0;
         }
     }
@@ -193,7 +193,7 @@ static void *ask_striped(void *argument) {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     uint64_t left = 0;
     pthread_barrier_wait(&worker->shared->start);
-    while (tollbar_striped_check_at(striped, worker->shared->now, 1, worker->taken % 16 ? NULL : &decision) ==
+    while (tollbar_striped_check_at(striped, 1, worker->shared->now, worker->taken % 16 ? NULL : &decision) ==
            TOLLBAR_ALLOWED) {
         worker->taken++;
         if (tollbar_striped_available_at(striped, worker->shared->now, &left) != 0)
@@ -212,9 +212,9 @@ static void *mix_striped(void *argument) {
     pthread_barrier_wait(&worker->shared->start);
     for (i = 0; i < TRIES / 20; i++) {
         const uint64_t now = HOUR + (uint64_t)i * SEC / 3;
-        worker->taken += tollbar_striped_check_at(striped, now, 1, NULL) < 0;
-        worker->taken += tollbar_striped_check_at(striped, now, 1, NULL) < 0;
-        worker->taken += tollbar_striped_check_at(striped, now, 2, &decision) < 0;
+        worker->taken += tollbar_striped_check_at(striped, 1, now, NULL) < 0;
+        worker->taken += tollbar_striped_check_at(striped, 1, now, NULL) < 0;
+        worker->taken += tollbar_striped_check_at(striped, 2, now, &decision) < 0;
         worker->taken += tollbar_striped_available(striped, &number) < 0;
         worker->taken += tollbar_striped_available_at(striped, now, &number) < 0;
         if (i % 16 == 0)
@@ -267,7 +267,7 @@ static void exactly(const struct row *row, uint64_t most) {
     if (tollbar_limiter_from_text(row->text, &shared.limiter, NULL) != 0)
         abort();
     if (row->earlier)
-        tollbar_limiter_check_at(shared.limiter, SEC, 1, NULL);
+        tollbar_limiter_check_at(shared.limiter, 1, SEC, NULL);
     expect(most ? "limiter, up to 7," : "limiter", row->text, run(&shared, work), row->want);
     tollbar_limiter_free(shared.limiter);
     if (!row->one_word)
@@ -277,7 +277,7 @@ static void exactly(const struct row *row, uint64_t most) {
     if (tollbar_policy_from_text(row->text, &shared.policy, NULL) != 0)
         abort();
     if (row->earlier)
-        tollbar_cell_check_at(&cell, shared.policy, SEC, 1, NULL);
+        tollbar_cell_check_at(&cell, shared.policy, 1, SEC, NULL);
     expect(most ? "cell, up to 7," : "cell", row->text, run(&shared, work), row->want);
     tollbar_policy_free(shared.policy);
 }
@@ -305,7 +305,7 @@ static void of_a_table(const char *text, int changes) {
     memset(&shared, 0, sizeof shared);
     shared.now = HOUR;
     if (tollbar_policy_spec_parse(text, strlen(text), &spec, NULL) != 0 ||
-        tollbar_table_new(&options, policies, 1, &shared.table) != 0)
+        tollbar_table_new(policies, 1, &options, &shared.table) != 0)
         abort();
     expect("table", text, run(&shared, ask_keys), KEYS * OF_EACH);
     if (changes)

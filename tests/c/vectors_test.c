@@ -6,17 +6,17 @@
 typedef int32_t decide(const void *self, const struct vector_step *step, tollbar_decision *decision);
 
 static int32_t by_limiter(const void *self, const struct vector_step *step, tollbar_decision *decision) {
-    return tollbar_limiter_check_at(self, step->now, step->cost, decision);
+    return tollbar_limiter_check_at(self, step->cost, step->now, decision);
 }
 
 static int32_t by_table(const void *self, const struct vector_step *step, tollbar_decision *decision) {
-    return tollbar_table_check_at(self, 0, "key", 3, step->now, step->cost, decision);
+    return tollbar_table_check_at(self, 0, "key", 3, step->cost, step->now, decision);
 }
 
 static tollbar_cell cell;
 
 static int32_t by_cell(const void *self, const struct vector_step *step, tollbar_decision *decision) {
-    return tollbar_cell_check_at(&cell, self, step->now, step->cost, decision);
+    return tollbar_cell_check_at(&cell, self, step->cost, step->now, decision);
 }
 
 static void repeat(const char *face, decide *decide, const void *self, const struct golden_vector *vector) {

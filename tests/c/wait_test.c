@@ -167,14 +167,14 @@ static void reserve_books_for_those_who_can(void **state) {
         tollbar_limiter *limiter = limiter_of(books[i]);
         tollbar_decision got = TOLLBAR_DECISION_INIT;
         uint64_t wait = 77;
-        assert_int_equal(tollbar_limiter_reserve_at(limiter, SEC, 1, 0, &wait), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, 0, SEC, &wait), TOLLBAR_ALLOWED);
         assert_int_equal(wait, 0);
-        assert_int_equal(tollbar_limiter_peek_at(limiter, SEC, 1, &got), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_limiter_peek_at(limiter, 1, SEC, &got), TOLLBAR_DENIED);
         wait = 77;
-        assert_int_equal(tollbar_limiter_reserve_at(limiter, SEC, 1, got.retry_after_ns - 1, &wait),
+        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, got.retry_after_ns - 1, SEC, &wait),
                          TOLLBAR_DENIED);
         assert_int_equal(wait, 77);
-        assert_int_equal(tollbar_limiter_reserve_at(limiter, SEC, 1, got.retry_after_ns, &wait), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, got.retry_after_ns, SEC, &wait), TOLLBAR_ALLOWED);
         assert_int_equal(wait, got.retry_after_ns);
         tollbar_limiter_free(limiter);
     }
@@ -182,11 +182,11 @@ static void reserve_books_for_those_who_can(void **state) {
         tollbar_limiter *limiter = limiter_of(cannot[i]);
         tollbar_decision got = TOLLBAR_DECISION_INIT;
         uint64_t wait = 77;
-        while (tollbar_limiter_check_at(limiter, SEC, 1, NULL) == TOLLBAR_ALLOWED)
+        while (tollbar_limiter_check_at(limiter, 1, SEC, NULL) == TOLLBAR_ALLOWED)
             continue;
-        assert_int_equal(tollbar_limiter_reserve_at(limiter, SEC, 1, UINT64_MAX, &wait), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, UINT64_MAX, SEC, &wait), TOLLBAR_DENIED);
         assert_int_equal(wait, 77);
-        assert_int_equal(tollbar_limiter_peek_at(limiter, SEC, 1, &got), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_limiter_peek_at(limiter, 1, SEC, &got), TOLLBAR_DENIED);
         tollbar_limiter_free(limiter);
     }
 }

@@ -15,7 +15,7 @@ uint64_t c_limiter_check_at(const tollbar_limiter *limiter, int count) {
     uint64_t yes = 0;
     int i;
     for (i = 0; i < count; i++)
-        yes += tollbar_limiter_check_at(limiter, AT(i), 1, NULL) == TOLLBAR_ALLOWED;
+        yes += tollbar_limiter_check_at(limiter, 1, AT(i), NULL) == TOLLBAR_ALLOWED;
     return yes;
 }
 

@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
         return perror(argv[2]), 1;
     code = tollbar_policy_spec_parse(argv[3], strlen(argv[3]), &policy, NULL);
     if (code == 0)
-        code = tollbar_table_open(argv[1], &options, policies, 1, &table);
+        code = tollbar_table_open(argv[1], policies, 1, &options, &table);
     if (code != 0)
         return fprintf(stderr, "%s: %s\n", argv[1], tollbar_strerror(code)), 1;
     ADD(board[READY]);

@@ -140,6 +140,6 @@ impl One for ThroughAt {
     #[inline(always)]
     fn admit(&self, now: u64) -> bool {
         // SAFETY: a live limiter, which is never freed.
-        unsafe { (self.check)(self.limiter, now, 1, null_mut()) == 0 }
+        unsafe { (self.check)(self.limiter, 1, now, null_mut()) == 0 }
     }
 }

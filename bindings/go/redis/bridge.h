@@ -36,7 +36,7 @@ static inline int32_t go_lease_check(uintptr_t lease, const uint8_t *key, size_t
 }
 static inline int32_t go_lease_check_at(uintptr_t lease, const uint8_t *key, size_t length, uint64_t now, uint64_t cost,
                                         tollbar_decision *out) {
-    return tollbar_lease_check_at(GO_LEASE(lease), key, length, now, cost, out);
+    return tollbar_lease_check_at(GO_LEASE(lease), key, length, cost, now, out);
 }
 static inline int32_t go_lease_peek(uintptr_t lease, const uint8_t *key, size_t length, uint64_t cost,
                                     tollbar_decision *out) {

@@ -8,6 +8,8 @@ enum {
     TOLLBAR_ALLOWED = 0,
     TOLLBAR_DENIED = 1,
     TOLLBAR_NEVER = 2,
+    TOLLBAR_NO = 0,
+    TOLLBAR_YES = 1,
     TOLLBAR_E_NULL = (-1),
     TOLLBAR_E_MISALIGNED = (-2),
     TOLLBAR_E_STRUCT_SIZE = (-3),
@@ -188,24 +190,24 @@ int32_t tollbar_cell_check(tollbar_cell *cell,
                            tollbar_decision *out);
 int32_t tollbar_cell_check_at(tollbar_cell *cell,
                               const tollbar_policy *policy,
-                              uint64_t now_ns,
                               uint64_t cost,
+                              uint64_t now_ns,
                               tollbar_decision *out);
 int32_t tollbar_cell_peek_at(const tollbar_cell *cell,
                              const tollbar_policy *policy,
-                             uint64_t now_ns,
                              uint64_t cost,
+                             uint64_t now_ns,
                              tollbar_decision *out);
 int32_t tollbar_cell_take_up_to_at(tollbar_cell *cell,
                                    const tollbar_policy *policy,
-                                   uint64_t now_ns,
                                    uint64_t most,
+                                   uint64_t now_ns,
                                    uint64_t *taken);
 int32_t tollbar_cell_check_many_at(tollbar_cell *cells,
                                    size_t count,
                                    const tollbar_policy *policy,
-                                   uint64_t now_ns,
                                    uint64_t cost,
+                                   uint64_t now_ns,
                                    int32_t *results);
 int32_t tollbar_cell_reset(tollbar_cell *cell);
 typedef struct tollbar_limiter tollbar_limiter;
@@ -246,36 +248,36 @@ typedef struct tollbar_limiter_state {
 } tollbar_limiter_state;
 int32_t tollbar_limiter_check(const tollbar_limiter *limiter, uint64_t cost, tollbar_decision *out);
 int32_t tollbar_limiter_check_at(const tollbar_limiter *limiter,
-                                 uint64_t now_ns,
                                  uint64_t cost,
+                                 uint64_t now_ns,
                                  tollbar_decision *out);
 int32_t tollbar_limiter_peek(const tollbar_limiter *limiter, uint64_t cost, tollbar_decision *out);
 int32_t tollbar_limiter_peek_at(const tollbar_limiter *limiter,
-                                uint64_t now_ns,
                                 uint64_t cost,
+                                uint64_t now_ns,
                                 tollbar_decision *out);
 int32_t tollbar_limiter_check_many(const tollbar_limiter *limiter,
                                    const uint64_t *costs,
                                    size_t count,
                                    int32_t *results);
 int32_t tollbar_limiter_check_many_at(const tollbar_limiter *limiter,
-                                      uint64_t now_ns,
                                       const uint64_t *costs,
                                       size_t count,
+                                      uint64_t now_ns,
                                       int32_t *results);
 int32_t tollbar_limiter_take_up_to(const tollbar_limiter *limiter, uint64_t most, uint64_t *taken);
 int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
-                                      uint64_t now_ns,
                                       uint64_t most,
+                                      uint64_t now_ns,
                                       uint64_t *taken);
 int32_t tollbar_limiter_wait(const tollbar_limiter *limiter,
                              uint64_t cost,
-                             uint64_t patience_ns,
+                             uint64_t max_wait_ns,
                              tollbar_decision *out);
 int32_t tollbar_limiter_reserve_at(const tollbar_limiter *limiter,
-                                   uint64_t now_ns,
                                    uint64_t cost,
-                                   uint64_t patience_ns,
+                                   uint64_t max_wait_ns,
+                                   uint64_t now_ns,
                                    uint64_t *wait_ns);
 int32_t tollbar_limiter_reset(const tollbar_limiter *limiter);
 int32_t tollbar_limiter_get_state(const tollbar_limiter *limiter,
@@ -292,35 +294,35 @@ typedef struct tollbar_table_options {
     uint32_t mode;
     uint32_t flags;
 } tollbar_table_options;
-int32_t tollbar_table_bytes(const tollbar_table_options *options,
-                            const tollbar_policy_spec *const *policies,
+int32_t tollbar_table_bytes(const tollbar_policy_spec *const *policies,
                             size_t count,
+                            const tollbar_table_options *options,
                             uint64_t *bytes);
-int32_t tollbar_table_new(const tollbar_table_options *options,
-                          const tollbar_policy_spec *const *policies,
+int32_t tollbar_table_new(const tollbar_policy_spec *const *policies,
                           size_t count,
+                          const tollbar_table_options *options,
                           tollbar_table **out);
-int32_t tollbar_table_new_shared(const tollbar_table_options *options,
-                                 const tollbar_policy_spec *const *policies,
+int32_t tollbar_table_new_shared(const tollbar_policy_spec *const *policies,
                                  size_t count,
+                                 const tollbar_table_options *options,
                                  tollbar_table **out);
 int32_t tollbar_table_open(const char *path,
-                           const tollbar_table_options *options,
                            const tollbar_policy_spec *const *policies,
                            size_t count,
+                           const tollbar_table_options *options,
                            tollbar_table **out);
-int32_t tollbar_table_new_sealed(const tollbar_table_options *options,
-                                 const tollbar_policy_spec *const *policies,
+int32_t tollbar_table_new_sealed(const tollbar_policy_spec *const *policies,
                                  size_t count,
+                                 const tollbar_table_options *options,
                                  int *fd,
                                  tollbar_table **out);
 int32_t tollbar_table_open_fd(int fd,
                               tollbar_table **out);
 int32_t tollbar_table_init_in(void *memory,
                               size_t size,
-                              const tollbar_table_options *options,
                               const tollbar_policy_spec *const *policies,
                               size_t count,
+                              const tollbar_table_options *options,
                               tollbar_table **out);
 int32_t tollbar_table_attach(void *memory,
                              size_t size,
@@ -343,8 +345,8 @@ int32_t tollbar_table_check_at(const tollbar_table *table,
                                uint32_t policy,
                                const void *key,
                                size_t length,
-                               uint64_t now_ns,
                                uint64_t cost,
+                               uint64_t now_ns,
                                tollbar_decision *out);
 int32_t tollbar_table_peek(const tollbar_table *table,
                            uint32_t policy,
@@ -356,17 +358,17 @@ int32_t tollbar_table_peek_at(const tollbar_table *table,
                               uint32_t policy,
                               const void *key,
                               size_t length,
-                              uint64_t now_ns,
                               uint64_t cost,
+                              uint64_t now_ns,
                               tollbar_decision *out);
 int32_t tollbar_table_check_many(const tollbar_table *table,
                                  const tollbar_request *requests,
                                  size_t count,
                                  int32_t *results);
 int32_t tollbar_table_check_many_at(const tollbar_table *table,
-                                    uint64_t now_ns,
                                     const tollbar_request *requests,
                                     size_t count,
+                                    uint64_t now_ns,
                                     int32_t *results);
 int32_t tollbar_table_take_up_to(const tollbar_table *table,
                                  uint32_t policy,
@@ -378,8 +380,8 @@ int32_t tollbar_table_take_up_to_at(const tollbar_table *table,
                                     uint32_t policy,
                                     const void *key,
                                     size_t length,
-                                    uint64_t now_ns,
                                     uint64_t most,
+                                    uint64_t now_ns,
                                     uint64_t *taken);
 int32_t tollbar_table_reset(const tollbar_table *table,
                             uint32_t policy,
@@ -469,11 +471,8 @@ int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
                                          uint32_t *number);
 int32_t tollbar_table_set_policy(const tollbar_table *table,
                                  uint32_t number,
-                                 const tollbar_policy_spec *spec);
-int32_t tollbar_table_set_policy_keeping(const tollbar_table *table,
-                                         uint32_t number,
-                                         const tollbar_policy_spec *spec,
-                                         uint32_t keep);
+                                 const tollbar_policy_spec *spec,
+                                 uint32_t keep);
 int32_t tollbar_table_get_policy(const tollbar_table *table,
                                  uint32_t number,
                                  tollbar_policy_spec *out);
@@ -521,8 +520,8 @@ int32_t tollbar_striped_check(const tollbar_striped *striped,
                               uint64_t cost,
                               tollbar_decision *out);
 int32_t tollbar_striped_check_at(const tollbar_striped *striped,
-                                 uint64_t now_ns,
                                  uint64_t cost,
+                                 uint64_t now_ns,
                                  tollbar_decision *out);
 int32_t tollbar_striped_available(const tollbar_striped *striped,
                                   uint64_t *permits);
@@ -544,8 +543,8 @@ int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
                                   uint32_t policy,
                                   const void *key,
                                   size_t length,
-                                  uint64_t now_ns,
-                                  uint64_t cost);
+                                  uint64_t cost,
+                                  uint64_t now_ns);
 typedef struct tollbar_counts {
     uint32_t struct_size;
     uint32_t reserved;

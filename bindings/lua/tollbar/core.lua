@@ -145,7 +145,15 @@ function core.answer(code, decision, what)
     return core.failure(code, what)
 end
 
---- True or false for what answers yes or no.
+--- True or false for a question.
+function core.bool(code, what)
+    if code < 0 then
+        return core.failure(code, what)
+    end
+    return code == lib.TOLLBAR_YES
+end
+
+--- True for a call that has done what it is for, and false for one that was denied.
 function core.yes(code, what)
     if code == ALLOWED then
         return true

@@ -34,7 +34,7 @@ end
 
 --- `allow` at the caller's time, in nanoseconds of one clock.
 function Limiter:allow_at(now, cost)
-    local code = lib.tollbar_limiter_check_at(self.handle, count(now), cost == nil and 1 or count(cost), nil)
+    local code = lib.tollbar_limiter_check_at(self.handle, cost == nil and 1 or count(cost), count(now), nil)
     if code >= 0 then
         return code == ALLOWED
     end
@@ -43,7 +43,7 @@ end
 
 --- `check` at the caller's time, in nanoseconds of one clock.
 function Limiter:check_at(now, cost)
-    local code = lib.tollbar_limiter_check_at(self.handle, count(now), cost == nil and 1 or count(cost), decision)
+    local code = lib.tollbar_limiter_check_at(self.handle, cost == nil and 1 or count(cost), count(now), decision)
     return answer(code, decision, "the limiter")
 end
 
@@ -74,7 +74,7 @@ end
 -- be more than `patience` seconds, or if the algorithm cannot book ahead.
 function Limiter:reserve(patience, cost)
     local code = lib.tollbar_limiter_reserve_at(
-        self.handle, core.limiter_now(self.handle), cost == nil and 1 or count(cost), core.patience(patience), word)
+        self.handle, cost == nil and 1 or count(cost), core.patience(patience), core.limiter_now(self.handle), word)
     if code < 0 then
         return failure(code, "the limiter")
     end
@@ -96,7 +96,7 @@ end
 --- Books, or asks: a code and the time from which the permits may be used; or nil and the time to ask again.
 local function book_or_ask(self, patience, cost)
     local now = core.clock_now(TSC)
-    local code = lib.tollbar_limiter_reserve_at(self.handle, core.limiter_now(self.handle), cost, patience, word)
+    local code = lib.tollbar_limiter_reserve_at(self.handle, cost, patience, core.limiter_now(self.handle), word)
     if code == ALLOWED then
         return code, now + word[0]
     elseif code == DENIED then

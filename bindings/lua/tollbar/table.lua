@@ -44,8 +44,8 @@ end
 --- `check` at the caller's time, in nanoseconds on the scale of `now`, or of another that all callers share.
 function Table:check_at(now, key, cost, policy)
     local data, length = bytes(key)
-    local code = lib.tollbar_table_check_at(self.handle, policy == nil and 0 or number(policy), data, length, count(now),
-        cost == nil and 1 or count(cost), decision)
+    local code = lib.tollbar_table_check_at(self.handle, policy == nil and 0 or number(policy), data, length, cost == nil and 1 or count(cost),
+        count(now), decision)
     return answer(code, decision, "the table")
 end
 
@@ -111,7 +111,7 @@ end
 --- Lets a key begin again. False: all of its other places are taken, and nothing has changed.
 function Table:reset(key, policy)
     local data, length = bytes(key)
-    return yes(lib.tollbar_table_reset(self.handle, number(policy or 0), data, length), "the table")
+    return core.bool(lib.tollbar_table_reset(self.handle, number(policy or 0), data, length), "the table")
 end
 
 --- Lets a key pass always and charges it nothing; some 1,600 keys at a time.
@@ -123,7 +123,7 @@ end
 --- Takes that back. False: it was not exempt.
 function Table:unexempt(key, policy)
     local data, length = bytes(key)
-    return yes(lib.tollbar_table_unexempt(self.handle, number(policy or 0), data, length), "the table")
+    return core.bool(lib.tollbar_table_unexempt(self.handle, number(policy or 0), data, length), "the table")
 end
 
 --- The time that calls without one read: nanoseconds, a uint64_t.
@@ -155,7 +155,7 @@ function Table:set_policy(policy, to, keep)
     if not spec then
         return nil, message, code
     end
-    return yes(lib.tollbar_table_set_policy_keeping(self.handle, number(policy), spec, kept), "the table")
+    return yes(lib.tollbar_table_set_policy(self.handle, number(policy), spec, kept), "the table")
 end
 
 local function numbered(self, ask, policy)
@@ -320,7 +320,7 @@ local function made(make, path, policies, options)
         return nil, n, specs
     end
     local out, self = ffi.new("tollbar_table *[1]"), new_handle()
-    local code = make(options, pointers, n, out)
+    local code = make(pointers, n, options, out)
     if code ~= ALLOWED then
         return core.system_failure(code, path)
     end
@@ -355,7 +355,7 @@ function keyed.open(path, policies, options)
         given = how(core.options(options, IN_FILE), policies == nil)
     end
     return made(function(o, pointers, n, out)
-        return lib.tollbar_table_open(path, o, n > 0 and pointers or nil, n, out)
+        return lib.tollbar_table_open(path, n > 0 and pointers or nil, n, o, out)
     end, path, policies or {}, given)
 end
 

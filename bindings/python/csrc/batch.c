@@ -160,7 +160,7 @@ static int group(core_table *self, const source *from, const costs *cost, uint32
     const tollbar_table *table = core_table_handle(self);
     if (table == NULL)
         goto done;
-    code = tollbar_table_check_many_at(table, now, requests, count, results);
+    code = tollbar_table_check_many_at(table, requests, count, now, results);
     for (size_t i = 0; code == 0 && i < count; i++) {
         if (results[i] == TOLLBAR_E_NO_SUCH_POLICY)
             code = results[i];
@@ -238,7 +238,7 @@ PyObject *core_limiter_many(const tollbar_limiter *limiter, core_state *state, P
             failed = cost_at(&cost, (Py_ssize_t)(start + i), &amounts[i]) != 0;
         if (!failed) {
             const uint64_t *list = cost.each == NULL ? NULL : amounts;
-            int32_t code = timed ? tollbar_limiter_check_many_at(limiter, now, list, count, results)
+            int32_t code = timed ? tollbar_limiter_check_many_at(limiter, list, count, now, results)
                                  : tollbar_limiter_check_many(limiter, list, count, results);
             if (code != 0)
                 core_raise(state, code, NULL);

@@ -81,7 +81,7 @@ static PyObject *limiter_check(PyObject *self, PyObject *const *args, Py_ssize_t
     core_decision *out = core_decision_new(of(self)->decision);
     if (out == NULL)
         return NULL;
-    int32_t code = timed ? tollbar_limiter_check_at(of(self)->handle, now, cost, &out->answer)
+    int32_t code = timed ? tollbar_limiter_check_at(of(self)->handle, cost, now, &out->answer)
                          : tollbar_limiter_check(of(self)->handle, cost, &out->answer);
     if (code >= 0)
         return (PyObject *)out;
@@ -94,7 +94,7 @@ static PyObject *limiter_allow(PyObject *self, PyObject *const *args, Py_ssize_t
     int timed;
     if (cost_and_time("allow", "cost", args, nargs, keywords, &cost, &now, &timed) != 0)
         return NULL;
-    int32_t code = timed ? tollbar_limiter_check_at(of(self)->handle, now, cost, NULL)
+    int32_t code = timed ? tollbar_limiter_check_at(of(self)->handle, cost, now, NULL)
                          : tollbar_limiter_check(of(self)->handle, cost, NULL);
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyBool_FromLong(code == TOLLBAR_ALLOWED);
 }
@@ -107,7 +107,7 @@ static PyObject *limiter_peek(PyObject *self, PyObject *const *args, Py_ssize_t 
     core_decision *out = core_decision_new(of(self)->decision);
     if (out == NULL)
         return NULL;
-    int32_t code = timed ? tollbar_limiter_peek_at(of(self)->handle, now, cost, &out->answer)
+    int32_t code = timed ? tollbar_limiter_peek_at(of(self)->handle, cost, now, &out->answer)
                          : tollbar_limiter_peek(of(self)->handle, cost, &out->answer);
     if (code >= 0)
         return (PyObject *)out;
@@ -124,7 +124,7 @@ static PyObject *limiter_take_up_to(PyObject *self, PyObject *const *args, Py_ss
     }
     if (cost_and_time("take_up_to", "most", args, nargs, keywords, &most, &now, &timed) != 0)
         return NULL;
-    int32_t code = timed ? tollbar_limiter_take_up_to_at(of(self)->handle, now, most, &taken)
+    int32_t code = timed ? tollbar_limiter_take_up_to_at(of(self)->handle, most, now, &taken)
                          : tollbar_limiter_take_up_to(of(self)->handle, most, &taken);
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(taken);
 }
@@ -158,10 +158,10 @@ static PyObject *limiter_reserve(PyObject *self, PyObject *const *args, Py_ssize
     int32_t code = tollbar_limiter_now(of(self)->handle, &now);
     int again = 0;
     if (code == 0 && of(self)->books) {
-        code = tollbar_limiter_reserve_at(of(self)->handle, now, cost, patience, &after);
+        code = tollbar_limiter_reserve_at(of(self)->handle, cost, patience, now, &after);
     } else if (code == 0) {
         tollbar_decision answer = TOLLBAR_DECISION_INIT;
-        code = tollbar_limiter_check_at(of(self)->handle, now, cost, &answer);
+        code = tollbar_limiter_check_at(of(self)->handle, cost, now, &answer);
         after = answer.retry_after_ns;
         again = code == TOLLBAR_DENIED && after <= patience && after <= INT64_MAX;
     }

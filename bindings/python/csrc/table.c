@@ -41,16 +41,16 @@ static int32_t make(int kind, const char *path, const tollbar_table_options *opt
     for (Py_ssize_t i = 0; i < count; i++)
         list[i] = &specs[i];
     if (kind == PRIVATE)
-        return tollbar_table_new(options, list, (size_t)count, out);
+        return tollbar_table_new(list, (size_t)count, options, out);
     if (kind == SHARED)
-        return tollbar_table_new_shared(options, list, (size_t)count, out);
+        return tollbar_table_new_shared(list, (size_t)count, options, out);
     if (count == 0) {
         /* Whatever table is there. */
         tollbar_table_options any = TOLLBAR_TABLE_OPTIONS_INIT(0);
         any.flags = options->flags & TOLLBAR_TABLE_TRUST_ANYONE;
-        return tollbar_table_open(path, &any, NULL, 0, out);
+        return tollbar_table_open(path, NULL, 0, &any, out);
     }
-    return tollbar_table_open(path, options, list, (size_t)count, out);
+    return tollbar_table_open(path, list, (size_t)count, options, out);
 }
 
 /* Table(texts, names, capacity, on_full, missing, clock, seed, flags, mode, kind, path) */
@@ -184,10 +184,10 @@ static PyObject *decide(PyObject *self, const char *function, int take, PyObject
         const void *key = c.key.data;
         size_t length = c.key.length;
         if (take)
-            code = c.timed ? tollbar_table_check_at(c.table, c.policy, key, length, c.now, c.cost, a)
+            code = c.timed ? tollbar_table_check_at(c.table, c.policy, key, length, c.cost, c.now, a)
                            : tollbar_table_check(c.table, c.policy, key, length, c.cost, a);
         else
-            code = c.timed ? tollbar_table_peek_at(c.table, c.policy, key, length, c.now, c.cost, a)
+            code = c.timed ? tollbar_table_peek_at(c.table, c.policy, key, length, c.cost, c.now, a)
                            : tollbar_table_peek(c.table, c.policy, key, length, c.cost, a);
     }
     core_key_release(&c.key);
@@ -210,7 +210,7 @@ static PyObject *table_allow(PyObject *self, PyObject *const *args, Py_ssize_t n
     if (call_read(of(self), "allow", "cost", 0, args, nargs, keywords, &c) != 0)
         return NULL;
     int32_t code = c.timed
-                       ? tollbar_table_check_at(c.table, c.policy, c.key.data, c.key.length, c.now, c.cost, NULL)
+                       ? tollbar_table_check_at(c.table, c.policy, c.key.data, c.key.length, c.cost, c.now, NULL)
                        : tollbar_table_check(c.table, c.policy, c.key.data, c.key.length, c.cost, NULL);
     core_key_release(&c.key);
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyBool_FromLong(code == TOLLBAR_ALLOWED);
@@ -222,7 +222,7 @@ static PyObject *table_take_up_to(PyObject *self, PyObject *const *args, Py_ssiz
     if (call_read(of(self), "take_up_to", "most", 1, args, nargs, keywords, &c) != 0)
         return NULL;
     int32_t code =
-        c.timed ? tollbar_table_take_up_to_at(c.table, c.policy, c.key.data, c.key.length, c.now, c.cost, &taken)
+        c.timed ? tollbar_table_take_up_to_at(c.table, c.policy, c.key.data, c.key.length, c.cost, c.now, &taken)
                 : tollbar_table_take_up_to(c.table, c.policy, c.key.data, c.key.length, c.cost, &taken);
     core_key_release(&c.key);
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(taken);
@@ -230,7 +230,8 @@ static PyObject *table_take_up_to(PyObject *self, PyObject *const *args, Py_ssiz
 
 typedef int32_t (*key_call)(const tollbar_table *, uint32_t, const void *, size_t);
 
-static PyObject *on_key(PyObject *self, PyObject *args, key_call function) {
+/* True if the call returns `yes`. */
+static PyObject *on_key(PyObject *self, PyObject *args, key_call function, int32_t yes) {
     PyObject *object, *number = NULL;
     uint32_t policy = 0;
     core_key key;
@@ -243,19 +244,19 @@ static PyObject *on_key(PyObject *self, PyObject *args, key_call function) {
     core_key_release(&key);
     if (table == NULL)
         return NULL;
-    return code < 0 ? core_raise(of(self)->state, code, NULL) : PyBool_FromLong(code == TOLLBAR_ALLOWED);
+    return code < 0 ? core_raise(of(self)->state, code, NULL) : PyBool_FromLong(code == yes);
 }
 
 static PyObject *table_reset(PyObject *self, PyObject *args) {
-    return on_key(self, args, tollbar_table_reset);
+    return on_key(self, args, tollbar_table_reset, TOLLBAR_YES);
 }
 
 static PyObject *table_exempt(PyObject *self, PyObject *args) {
-    return on_key(self, args, tollbar_table_exempt);
+    return on_key(self, args, tollbar_table_exempt, 0);
 }
 
 static PyObject *table_unexempt(PyObject *self, PyObject *args) {
-    return on_key(self, args, tollbar_table_unexempt);
+    return on_key(self, args, tollbar_table_unexempt, TOLLBAR_YES);
 }
 
 static PyObject *table_now(PyObject *self, PyObject *unused) {

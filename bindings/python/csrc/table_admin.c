@@ -34,7 +34,7 @@ PyObject *core_table_set_policy(PyObject *self, PyObject *args) {
         return NULL;
     int32_t code;
     Py_BEGIN_ALLOW_THREADS
-    code = tollbar_table_set_policy_keeping(table, number, &spec, keeps_time ? TOLLBAR_KEEP_TIME : TOLLBAR_KEEP_COUNT);
+    code = tollbar_table_set_policy(table, number, &spec, keeps_time ? TOLLBAR_KEEP_TIME : TOLLBAR_KEEP_COUNT);
     Py_END_ALLOW_THREADS
     end(of(self));
     if (code != 0)

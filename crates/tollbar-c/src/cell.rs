@@ -124,7 +124,7 @@ pub unsafe extern "C" fn tollbar_cell_check(
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    unsafe { tollbar_cell_check_at(cell, policy, Tsc.now(), cost, out) }
+    unsafe { tollbar_cell_check_at(cell, policy, cost, Tsc.now(), out) }
 }
 
 /// tollbar_cell_check at the caller's time, in nanoseconds of any one clock.
@@ -135,8 +135,8 @@ pub unsafe extern "C" fn tollbar_cell_check(
 pub unsafe extern "C" fn tollbar_cell_check_at(
     cell: *mut tollbar_cell,
     policy: *const tollbar_policy,
-    now_ns: u64,
     cost: u64,
+    now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
@@ -151,15 +151,15 @@ pub unsafe extern "C" fn tollbar_cell_check_at(
 pub unsafe extern "C" fn tollbar_cell_peek_at(
     cell: *const tollbar_cell,
     policy: *const tollbar_policy,
-    now_ns: u64,
     cost: u64,
+    now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
     guard(|| {
         code((|| {
             // SAFETY: by the caller's promise.
             let (word, policy) = unsafe { (word(cell)?, reference(policy)?) };
-            answer(out, || cell::peek(word, &policy.rule, now_ns, cost))
+            answer(out, move || cell::peek(word, &policy.rule, now_ns, cost))
         })())
     })
 }
@@ -173,8 +173,8 @@ pub unsafe extern "C" fn tollbar_cell_peek_at(
 pub unsafe extern "C" fn tollbar_cell_take_up_to_at(
     cell: *mut tollbar_cell,
     policy: *const tollbar_policy,
-    now_ns: u64,
     most: u64,
+    now_ns: u64,
     taken: *mut u64,
 ) -> i32 {
     guard(|| {
@@ -201,8 +201,8 @@ pub unsafe extern "C" fn tollbar_cell_check_many_at(
     cells: *mut tollbar_cell,
     count: usize,
     policy: *const tollbar_policy,
-    now_ns: u64,
     cost: u64,
+    now_ns: u64,
     results: *mut i32,
 ) -> i32 {
     guard(|| {
@@ -306,7 +306,7 @@ unsafe fn check(
         let (verdict, _) = cell::step(word, &policy.rule, now, cost);
         return Ok(verdict as i32);
     }
-    answer(out, || cell::check(word, &policy.rule, now, cost))
+    answer(out, move || cell::check(word, &policy.rule, now, cost))
 }
 
 /// # Safety

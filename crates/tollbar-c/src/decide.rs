@@ -63,7 +63,7 @@ pub unsafe extern "C" fn tollbar_limiter_check(
             if out.is_null() {
                 return Ok(limiter.admit(cost) as i32);
             }
-            answer(out, || limiter.check(cost))
+            answer(out, move || limiter.check(cost))
         })())
     })
 }
@@ -76,8 +76,8 @@ pub unsafe extern "C" fn tollbar_limiter_check(
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_limiter_check_at(
     limiter: *const tollbar_limiter,
-    now_ns: u64,
     cost: u64,
+    now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
     guard(|| {
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn tollbar_limiter_check_at(
             if out.is_null() {
                 return Ok(limiter.admit_at(now_ns, cost) as i32);
             }
-            answer(out, || limiter.check_at(now_ns, cost))
+            answer(out, move || limiter.check_at(now_ns, cost))
         })())
     })
 }
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn tollbar_limiter_peek(
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, || l.limiter.peek(cost)))))
+    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, move || l.limiter.peek(cost)))))
 }
 
 /// tollbar_limiter_peek at the caller's time.
@@ -113,12 +113,14 @@ pub unsafe extern "C" fn tollbar_limiter_peek(
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_limiter_peek_at(
     limiter: *const tollbar_limiter,
-    now_ns: u64,
     cost: u64,
+    now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, || l.limiter.shared().peek_at(now_ns, cost)))))
+    guard(|| {
+        code(unsafe { reference(limiter) }.and_then(|l| answer(out, move || l.limiter.shared().peek_at(now_ns, cost))))
+    })
 }
 
 /// Decides on `count` requests with one reading of the clock; `results[i]` is what the call for
@@ -151,9 +153,9 @@ pub unsafe extern "C" fn tollbar_limiter_check_many(
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_limiter_check_many_at(
     limiter: *const tollbar_limiter,
-    now_ns: u64,
     costs: *const u64,
     count: usize,
+    now_ns: u64,
     results: *mut i32,
 ) -> i32 {
     guard(|| {
@@ -188,15 +190,15 @@ pub unsafe extern "C" fn tollbar_limiter_take_up_to(
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_limiter_take_up_to_at(
     limiter: *const tollbar_limiter,
-    now_ns: u64,
     most: u64,
+    now_ns: u64,
     taken: *mut u64,
 ) -> i32 {
     // SAFETY: by the caller's promise.
     guard(|| code(unsafe { take_up_to(limiter, Some(now_ns), most, taken) }))
 }
 
-/// Takes `cost` permits, sleeping up to `patience_ns` for them.
+/// Takes `cost` permits, sleeping up to `max_wait_ns` for them.
 ///
 /// What cannot fit into the patience is refused at once with nothing charged, and so is a caller for
 /// whom there is no place among the sleepers (tollbar_limiter_options). Where the algorithm can book
@@ -210,15 +212,15 @@ pub unsafe extern "C" fn tollbar_limiter_take_up_to_at(
 pub unsafe extern "C" fn tollbar_limiter_wait(
     limiter: *const tollbar_limiter,
     cost: u64,
-    patience_ns: u64,
+    max_wait_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, || l.limiter.wait(cost, patience_ns)))))
+    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, move || l.limiter.wait(cost, max_wait_ns)))))
 }
 
 /// Takes `cost` permits ahead of time: on TOLLBAR_ALLOWED the caller is bound to act `*wait_ns` after
-/// `now_ns` and not before. TOLLBAR_DENIED if that would be more than `patience_ns`, or if the algorithm
+/// `now_ns` and not before. TOLLBAR_DENIED if that would be more than `max_wait_ns`, or if the algorithm
 /// cannot book ahead, TOLLBAR_NEVER if the cost is above the burst; then nothing has been charged.
 ///
 /// # Safety
@@ -226,16 +228,16 @@ pub unsafe extern "C" fn tollbar_limiter_wait(
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_limiter_reserve_at(
     limiter: *const tollbar_limiter,
-    now_ns: u64,
     cost: u64,
-    patience_ns: u64,
+    max_wait_ns: u64,
+    now_ns: u64,
     wait_ns: *mut u64,
 ) -> i32 {
     guard(|| {
         code((|| {
             // SAFETY: by the caller's promise.
             let (limiter, wait_ns) = unsafe { (reference(limiter)?, place(wait_ns)?) };
-            match limiter.limiter.reserve_at(now_ns, cost, now_ns.saturating_add(patience_ns)) {
+            match limiter.limiter.reserve_at(now_ns, cost, now_ns.saturating_add(max_wait_ns)) {
                 Ok(at) => {
                     wait_ns.write(at.saturating_sub(now_ns));
                     Ok(TOLLBAR_ALLOWED)

@@ -72,8 +72,8 @@ pub unsafe extern "C" fn tollbar_hot_keys_check_at(
     policy: u32,
     key: *const c_void,
     length: usize,
-    now_ns: u64,
     cost: u64,
+    now_ns: u64,
 ) -> i32 {
     // SAFETY: by the caller's promise.
     guard(|| code(unsafe { check(hot_keys, policy, key, length, Some(now_ns), cost) }))

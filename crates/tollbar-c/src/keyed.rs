@@ -56,8 +56,8 @@ pub unsafe extern "C" fn tollbar_table_check_at(
     policy: u32,
     key: *const c_void,
     length: usize,
-    now_ns: u64,
     cost: u64,
+    now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
@@ -91,8 +91,8 @@ pub unsafe extern "C" fn tollbar_table_peek_at(
     policy: u32,
     key: *const c_void,
     length: usize,
-    now_ns: u64,
     cost: u64,
+    now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
@@ -124,9 +124,9 @@ pub unsafe extern "C" fn tollbar_table_check_many(
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_table_check_many_at(
     table: *const tollbar_table,
-    now_ns: u64,
     requests: *const tollbar_request,
     count: usize,
+    now_ns: u64,
     results: *mut i32,
 ) -> i32 {
     // SAFETY: by the caller's promise.
@@ -161,8 +161,8 @@ pub unsafe extern "C" fn tollbar_table_take_up_to_at(
     policy: u32,
     key: *const c_void,
     length: usize,
-    now_ns: u64,
     most: u64,
+    now_ns: u64,
     taken: *mut u64,
 ) -> i32 {
     // SAFETY: by the caller's promise.
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn tollbar_table_take_up_to_at(
 }
 
 /// Lets a key begin again. Its slot stays taken until its debt would have been paid, and the key gets
-/// another. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if all of the key's other places are taken (by
+/// another. Returns TOLLBAR_YES, or TOLLBAR_NO if all of the key's other places are taken (by
 /// some resets within the time of its debt, or in a full table): then nothing has changed.
 ///
 /// # Safety
@@ -223,7 +223,7 @@ pub unsafe extern "C" fn tollbar_table_exempt(
     })
 }
 
-/// Takes that back. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if the key was not exempt.
+/// Takes that back. Returns TOLLBAR_YES, or TOLLBAR_NO if the key was not exempt.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn tollbar_table_unexempt(
             // SAFETY: by the caller's promise.
             let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
             let was = table.unexempt(PolicyId::new(policy), key).map_err(table_code)?;
-            Ok(if was { TOLLBAR_ALLOWED } else { TOLLBAR_DENIED })
+            Ok(if was { TOLLBAR_YES } else { TOLLBAR_NO })
         })())
     })
 }
@@ -386,7 +386,7 @@ unsafe fn peek(
         return Ok(code);
     }
     match peek_in_full(table, policy, key, now, cost) {
-        Ok(decision) => answer(out, || decision),
+        Ok(decision) => answer(out, move || decision),
         Err(error) => Err(table_code(error)),
     }
 }
@@ -433,7 +433,7 @@ unsafe fn reset(
     let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
     let now = now.unwrap_or_else(|| table.now());
     let done = table.reset_at(PolicyId::new(policy), key, now).map_err(table_code)?;
-    Ok(if done { TOLLBAR_ALLOWED } else { TOLLBAR_DENIED })
+    Ok(if done { TOLLBAR_YES } else { TOLLBAR_NO })
 }
 
 /// # Safety

@@ -9,6 +9,11 @@ pub const TOLLBAR_DENIED: i32 = 1;
 /// Not at any time: the cost is more than the policy can ever have at once; nothing has been charged.
 pub const TOLLBAR_NEVER: i32 = 2;
 
+/// The answer "no" of a call that answers a question.
+pub const TOLLBAR_NO: i32 = 0;
+/// The answer "yes" of a call that answers a question.
+pub const TOLLBAR_YES: i32 = 1;
+
 /// A pointer that may not be null is.
 pub const TOLLBAR_E_NULL: i32 = -1;
 /// A pointer is not aligned for what it should point to.

@@ -96,7 +96,7 @@ pub unsafe extern "C" fn tollbar_striped_check(
             if out.is_null() {
                 return Ok(striped.admit(cost) as i32);
             }
-            answer(out, || striped.check(cost))
+            answer(out, move || striped.check(cost))
         })())
     })
 }
@@ -109,8 +109,8 @@ pub unsafe extern "C" fn tollbar_striped_check(
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_striped_check_at(
     striped: *const tollbar_striped,
-    now_ns: u64,
     cost: u64,
+    now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
     guard(|| {
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn tollbar_striped_check_at(
             if out.is_null() {
                 return Ok(striped.admit_at(now_ns, cost) as i32);
             }
-            answer(out, || striped.check_at(now_ns, cost))
+            answer(out, move || striped.check_at(now_ns, cost))
         })())
     })
 }

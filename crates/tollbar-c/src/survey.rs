@@ -141,7 +141,7 @@ unsafe impl Growable for tollbar_table_health {
 const _: () = assert!(size_of::<tollbar_table_health>() == 56);
 
 /// The key in the first slot from number `from` on that holds one, as of `now_ns`. Begin with 0, go on
-/// with `next`. Returns TOLLBAR_ALLOWED, or TOLLBAR_DENIED if there are no more. Each entry is what its slot held at
+/// with `next`. Returns TOLLBAR_YES, or TOLLBAR_NO if there are no more. Each entry is what its slot held at
 /// one instant; keys that come or go meanwhile may be seen or not, or twice.
 ///
 /// # Safety
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn tollbar_table_next(
             // SAFETY: by the caller's promise.
             let table = &unsafe { reference(table) }?.table;
             size_at(out)?;
-            let Some((entry, next)) = table.next_entry(from, now_ns) else { return Ok(TOLLBAR_DENIED) };
+            let Some((entry, next)) = table.next_entry(from, now_ns) else { return Ok(TOLLBAR_NO) };
             let value = tollbar_table_entry {
                 struct_size: 0,
                 policy: entry.policy.number(),
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn tollbar_table_next(
                 next,
             };
             // SAFETY: by the caller's promise; size_at has checked it.
-            unsafe { write(out, &value) }.map(|()| TOLLBAR_ALLOWED)
+            unsafe { write(out, &value) }.map(|()| TOLLBAR_YES)
         })())
     })
 }
@@ -253,20 +253,6 @@ pub const TOLLBAR_KEEP_COUNT: u32 = 0;
 /// A key keeps its debt as the time until it is paid.
 pub const TOLLBAR_KEEP_TIME: u32 = 1;
 
-/// tollbar_table_set_policy_keeping with TOLLBAR_KEEP_COUNT.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_table_set_policy(
-    table: *const tollbar_table,
-    number: u32,
-    spec: *const tollbar_policy_spec,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe { tollbar_table_set_policy_keeping(table, number, spec, TOLLBAR_KEEP_COUNT) }
-}
-
 /// Changes a policy while the table is in use, in all processes at once. Each key is carried over when it is next
 /// asked for, and keeps what `keep`, a TOLLBAR_KEEP_ number, says; windows of one length keep what has been used.
 /// In a time with one change no more is admitted than the two policies' bounds together; with several, than those
@@ -276,7 +262,7 @@ pub unsafe extern "C" fn tollbar_table_set_policy(
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_table_set_policy_keeping(
+pub unsafe extern "C" fn tollbar_table_set_policy(
     table: *const tollbar_table,
     number: u32,
     spec: *const tollbar_policy_spec,

@@ -79,9 +79,9 @@ const _: () = assert!(size_of::<tollbar_table_options>() == 40);
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_table_bytes(
-    options: *const tollbar_table_options,
     policies: *const *const tollbar_policy_spec,
     count: usize,
+    options: *const tollbar_table_options,
     bytes: *mut u64,
 ) -> i32 {
     guard(|| {
@@ -101,9 +101,9 @@ pub unsafe extern "C" fn tollbar_table_bytes(
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_table_new(
-    options: *const tollbar_table_options,
     policies: *const *const tollbar_policy_spec,
     count: usize,
+    options: *const tollbar_table_options,
     out: *mut *mut tollbar_table,
 ) -> i32 {
     // SAFETY: by the caller's promise.
@@ -116,9 +116,9 @@ pub unsafe extern "C" fn tollbar_table_new(
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_table_new_shared(
-    options: *const tollbar_table_options,
     policies: *const *const tollbar_policy_spec,
     count: usize,
+    options: *const tollbar_table_options,
     out: *mut *mut tollbar_table,
 ) -> i32 {
     // SAFETY: by the caller's promise.
@@ -142,9 +142,9 @@ pub unsafe extern "C" fn tollbar_table_new_shared(
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_table_open(
     path: *const c_char,
-    options: *const tollbar_table_options,
     policies: *const *const tollbar_policy_spec,
     count: usize,
+    options: *const tollbar_table_options,
     out: *mut *mut tollbar_table,
 ) -> i32 {
     guard(|| {
@@ -181,9 +181,9 @@ pub unsafe extern "C" fn tollbar_table_open(
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_table_new_sealed(
-    options: *const tollbar_table_options,
     policies: *const *const tollbar_policy_spec,
     count: usize,
+    options: *const tollbar_table_options,
     fd: *mut c_int,
     out: *mut *mut tollbar_table,
 ) -> i32 {
@@ -234,9 +234,9 @@ pub unsafe extern "C" fn tollbar_table_open_fd(fd: c_int, out: *mut *mut tollbar
 pub unsafe extern "C" fn tollbar_table_init_in(
     memory: *mut c_void,
     size: usize,
-    options: *const tollbar_table_options,
     policies: *const *const tollbar_policy_spec,
     count: usize,
+    options: *const tollbar_table_options,
     out: *mut *mut tollbar_table,
 ) -> i32 {
     let in_memory = |options: &Options, policies: &[Policy]| {

@@ -247,8 +247,8 @@ pub unsafe extern "C" fn tollbar_lease_check_at(
     lease: *const tollbar_lease,
     key: *const c_void,
     length: usize,
-    now_ns: u64,
     cost: u64,
+    now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
     guard(|| {

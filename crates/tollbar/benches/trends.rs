@@ -78,12 +78,12 @@ fn c(library: &Library, text: &str) -> [(&'static str, Call); 2] {
     let [timed, clocked] = [0, 1].map(|_| Handle(library.made("tollbar_limiter_from_text", text)));
     // SAFETY: live limiters, here and below.
     unsafe {
-        check_at(timed.get(), START, 1, std::ptr::null_mut());
+        check_at(timed.get(), 1, START, std::ptr::null_mut());
         check(clocked.get(), 1, std::ptr::null_mut());
     }
     let at = move |now| {
         // SAFETY: a live limiter.
-        black_box(unsafe { check_at(timed.get(), now, black_box(1), std::ptr::null_mut()) });
+        black_box(unsafe { check_at(timed.get(), black_box(1), now, std::ptr::null_mut()) });
     };
     let now = move |_| {
         // SAFETY: a live limiter.

@@ -113,7 +113,7 @@ static int call_read(PyObject *self, const char *function, int may_be_timed, PyO
 }
 
 static int32_t call_check(const call *c, tollbar_decision *out) {
-    return c->timed ? tollbar_lease_check_at(c->lease, c->key.data, c->key.length, c->now, c->cost, out)
+    return c->timed ? tollbar_lease_check_at(c->lease, c->key.data, c->key.length, c->cost, c->now, out)
                     : tollbar_lease_check(c->lease, c->key.data, c->key.length, c->cost, out);
 }
 

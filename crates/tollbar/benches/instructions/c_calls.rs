@@ -9,11 +9,11 @@ use std::ptr::null_mut;
 
 type CellCheckAt = unsafe extern "C" fn(*mut u64, *const c_void, u64, u64, *mut c_void) -> i32;
 type SpecParse = unsafe extern "C" fn(*const u8, usize, *mut Spec, *mut c_void) -> i32;
-type TableNew = unsafe extern "C" fn(*const Options, *const *const Spec, usize, *mut *mut c_void) -> i32;
+type TableNew = unsafe extern "C" fn(*const *const Spec, usize, *const Options, *mut *mut c_void) -> i32;
 type TableCheckAt = unsafe extern "C" fn(*const c_void, u32, *const u8, usize, u64, u64, *mut Decision) -> i32;
 type HotKeysNew = unsafe extern "C" fn(*const c_void, u32, *mut *mut c_void) -> i32;
 type HotKeysCheckAt = unsafe extern "C" fn(*mut c_void, u32, *const u8, usize, u64, u64) -> i32;
-type TableCheckManyAt = unsafe extern "C" fn(*const c_void, u64, *const Request, usize, *mut i32) -> i32;
+type TableCheckManyAt = unsafe extern "C" fn(*const c_void, *const Request, usize, u64, *mut i32) -> i32;
 
 /// `tollbar_policy_spec`.
 #[repr(C)]
@@ -82,7 +82,7 @@ pub fn all(path: &OsStr) -> Vec<Call> {
     let striped = library.made("tollbar_striped_from_text", OPEN);
     let shut = library.made("tollbar_limiter_from_text", SHUT);
     // SAFETY: a live limiter.
-    assert_eq!(unsafe { limiter_at(shut, START - 1, 1, null_mut()) }, 0);
+    assert_eq!(unsafe { limiter_at(shut, 1, START - 1, null_mut()) }, 0);
     let [known, decided, peeked, fresh, batched] = [0, 1, 2, 3, 4].map(|_| table(&library, check_at));
     let key: &'static [[u8; 8]; BATCH] = Box::leak(Box::new(std::array::from_fn(|index| key(index as u64))));
     let requests = key.each_ref().map(|key| Request { key: key.as_ptr(), length: 8, cost: 1, policy: 0, reserved: 0 });
@@ -94,7 +94,7 @@ pub fn all(path: &OsStr) -> Vec<Call> {
         let new: HotKeysNew = std::mem::transmute(library.symbol("tollbar_hot_keys_new"));
         let hot_at: HotKeysCheckAt = std::mem::transmute(library.symbol("tollbar_hot_keys_check_at"));
         assert_eq!(new(table(&library, check_at), 256, &mut hot), 0);
-        (0..WARM).for_each(|_| assert_eq!(hot_at(hot, 0, key[0].as_ptr(), 8, START - 1, 1), 0));
+        (0..WARM).for_each(|_| assert_eq!(hot_at(hot, 0, key[0].as_ptr(), 8, 1, START - 1), 0));
         hot_at
     };
     // Each call asserts its verdict, because a refusal may cost less than an admission.
@@ -102,15 +102,15 @@ pub fn all(path: &OsStr) -> Vec<Call> {
     vec![
         call("C tollbar_cell_check_at", 1, move |now| {
             // SAFETY: live objects and keys; the places for answers outlive the call.
-            expect(0, unsafe { cell_at(black_box(word), policy, now, 1, null_mut()) });
+            expect(0, unsafe { cell_at(black_box(word), policy, 1, now, null_mut()) });
         }),
         call("C tollbar_limiter_check_at, allowed", 1, move |now| {
             // SAFETY: live objects and keys; the places for answers outlive the call.
-            expect(0, unsafe { limiter_at(black_box(open), now, 1, null_mut()) });
+            expect(0, unsafe { limiter_at(black_box(open), 1, now, null_mut()) });
         }),
         call("C tollbar_limiter_check_at, denied", 1, move |now| {
             // SAFETY: live objects and keys; the places for answers outlive the call.
-            expect(1, unsafe { limiter_at(black_box(shut), now, 1, null_mut()) });
+            expect(1, unsafe { limiter_at(black_box(shut), 1, now, null_mut()) });
         }),
         call("C tollbar_limiter_check, TSC", 1, move |_| {
             // SAFETY: live objects and keys; the places for answers outlive the call.
@@ -122,45 +122,45 @@ pub fn all(path: &OsStr) -> Vec<Call> {
         }),
         call("C tollbar_table_check_at, known key", 1, move |now| {
             // SAFETY: live objects and keys; the places for answers outlive the call.
-            expect(0, unsafe { check_at(black_box(known), 0, key[0].as_ptr(), 8, now, 1, null_mut()) });
+            expect(0, unsafe { check_at(black_box(known), 0, key[0].as_ptr(), 8, 1, now, null_mut()) });
         }),
         call("C tollbar_table_check_at, full decision", 1, move |now| {
             let mut decision = decision();
             // SAFETY: live objects and keys; the places for answers outlive the call.
-            expect(0, unsafe { check_at(black_box(decided), 0, key[0].as_ptr(), 8, now, 1, &mut decision) });
+            expect(0, unsafe { check_at(black_box(decided), 0, key[0].as_ptr(), 8, 1, now, &mut decision) });
             black_box(decision);
         }),
         call("C tollbar_table_peek_at, known key", 1, move |now| {
             // SAFETY: live objects and keys; the places for answers outlive the call.
-            expect(0, unsafe { peek_at(black_box(peeked), 0, key[0].as_ptr(), 8, now, 1, null_mut()) });
+            expect(0, unsafe { peek_at(black_box(peeked), 0, key[0].as_ptr(), 8, 1, now, null_mut()) });
         }),
         call("C tollbar_table_peek_at, fresh key", 1, move |now| {
             passer += 1;
             let key = crate::rust_calls::key(passer);
             // SAFETY: live objects and keys; the places for answers outlive the call.
-            expect(0, unsafe { peek_at(black_box(peeked), 0, key.as_ptr(), 8, now, 1, null_mut()) });
+            expect(0, unsafe { peek_at(black_box(peeked), 0, key.as_ptr(), 8, 1, now, null_mut()) });
         }),
         call("C tollbar_table_check_at, fresh key", 1, move |now| {
             newcomer += 1;
             let key = crate::rust_calls::key(newcomer);
             // SAFETY: live objects and keys; the places for answers outlive the call.
-            expect(0, unsafe { check_at(black_box(fresh), 0, key.as_ptr(), 8, now, 1, null_mut()) });
+            expect(0, unsafe { check_at(black_box(fresh), 0, key.as_ptr(), 8, 1, now, null_mut()) });
         }),
         call("C tollbar_table_check_at, fresh key of a flood", 1, move |now| {
             latecomer += 1;
             let key = crate::rust_calls::key(latecomer);
             // SAFETY: live objects and keys; the places for answers outlive the call.
-            expect(0, unsafe { check_at(black_box(full), 0, key.as_ptr(), 8, now, 1, null_mut()) });
+            expect(0, unsafe { check_at(black_box(full), 0, key.as_ptr(), 8, 1, now, null_mut()) });
         }),
         call("C tollbar_hot_keys_check_at", 1, move |now| {
             // SAFETY: live objects and keys.
-            expect(0, unsafe { hot_at(black_box(hot), 0, key[0].as_ptr(), 8, now, 1) });
+            expect(0, unsafe { hot_at(black_box(hot), 0, key[0].as_ptr(), 8, 1, now) });
         }),
         call("C tollbar_table_check_many_at, a key of 32", BATCH as u64, move |now| {
             let mut results = [0; BATCH];
             let requests = requests.as_ptr();
             // SAFETY: live objects and keys; the places for answers outlive the call.
-            expect(0, unsafe { many_at(black_box(batched), now, requests, BATCH, results.as_mut_ptr()) });
+            expect(0, unsafe { many_at(black_box(batched), requests, BATCH, now, results.as_mut_ptr()) });
             black_box(results);
         }),
     ]
@@ -175,7 +175,7 @@ fn table(library: &Library, check_at: TableCheckAt) -> *mut c_void {
     let table = empty(library);
     for index in 0..CAPACITY / 2 {
         // SAFETY: a live table and key.
-        assert_eq!(unsafe { check_at(table, 0, key(index).as_ptr(), 8, START - 1, 1, null_mut()) }, 0);
+        assert_eq!(unsafe { check_at(table, 0, key(index).as_ptr(), 8, 1, START - 1, null_mut()) }, 0);
     }
     table
 }
@@ -188,7 +188,7 @@ fn flooded(library: &Library, check_at: TableCheckAt) -> *mut c_void {
         // hundreds finds no slot; the others fill the table as well.
         let now = START / 5 + index * 10_000_000;
         // SAFETY: a live table and key.
-        assert!(matches!(unsafe { check_at(table, 0, key(index).as_ptr(), 8, now, 1, null_mut()) }, 0 | 1));
+        assert!(matches!(unsafe { check_at(table, 0, key(index).as_ptr(), 8, 1, now, null_mut()) }, 0 | 1));
     }
     table
 }
@@ -213,7 +213,7 @@ fn empty(library: &Library) -> *mut c_void {
         let new: TableNew = std::mem::transmute(library.symbol("tollbar_table_new"));
         assert_eq!(parse(KEYED.as_ptr(), KEYED.len(), &mut spec, null_mut()), 0);
         let specs = [&raw const spec];
-        assert_eq!(new(&options, specs.as_ptr(), 1, &mut table), 0);
+        assert_eq!(new(specs.as_ptr(), 1, &options, &mut table), 0);
     }
     table
 }

@@ -25,7 +25,7 @@ pub fn all(path: &OsStr) -> Vec<Case> {
         let word: *mut u64 = word;
         let once = move |now| {
             // SAFETY: a live cell and policy.
-            black_box(unsafe { cell_at(black_box(word), policy, now, 1, std::ptr::null_mut()) })
+            black_box(unsafe { cell_at(black_box(word), policy, 1, now, std::ptr::null_mut()) })
         };
         once(START - 1);
         assert_eq!(once(START) == 0, allowed, "{name}");
@@ -40,7 +40,7 @@ pub fn all(path: &OsStr) -> Vec<Case> {
         cell("C cell denied", SHUT, false),
         timeline("C limiter allowed", move |now| {
             // SAFETY: a live limiter.
-            black_box(unsafe { limiter_at(black_box(open), now, 1, std::ptr::null_mut()) });
+            black_box(unsafe { limiter_at(black_box(open), 1, now, std::ptr::null_mut()) });
         }),
         case("C limiter allowed, TSC", move || {
             // SAFETY: a live limiter.

@@ -9,7 +9,7 @@
  *
  *     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1000000);
  *     tollbar_table *logins;
- *     int error = tollbar_table_open("/run/logins/table", &options, policies, 1, &logins);
+ *     int error = tollbar_table_open("/run/logins/table", policies, 1, &options, &logins);
  *
  *     if (tollbar_table_check(logins, 0, address, address_length, 1, NULL) != TOLLBAR_ALLOWED)
  *         return try_later();
