@@ -354,7 +354,7 @@ function keyed.open(path, policies, options)
     if policies ~= nil or options ~= nil then
         given = how(core.options(options, IN_FILE), policies == nil)
     end
-    return made(function(o, pointers, n, out)
+    return made(function(pointers, n, o, out)
         return lib.tollbar_table_open(path, n > 0 and pointers or nil, n, o, out)
     end, path, policies or {}, given)
 end

@@ -117,9 +117,10 @@ pub unsafe extern "C" fn tollbar_limiter_peek_at(
     now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
-    // SAFETY: by the caller's promise.
     guard(|| {
-        code(unsafe { reference(limiter) }.and_then(|l| answer(out, move || l.limiter.shared().peek_at(now_ns, cost))))
+        // SAFETY: by the caller's promise.
+        let limiter = unsafe { reference(limiter) };
+        code(limiter.and_then(|l| answer(out, move || l.limiter.shared().peek_at(now_ns, cost))))
     })
 }
 
