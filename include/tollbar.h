@@ -303,56 +303,65 @@ const char *tollbar_version_string(void);
  *     100/s        3/min burst 3 algo interval anchor first       250000000/s burst 1mb unit bytes
  *     1000/day     10/100ms burst 20 init 0       120/60s algo sliding-window segments 6 mode strict
  *
- * PERIOD is `s min h day` or a number with `ns us ms s min h d`. NAME is one of gcra (which it is
- * without `algo`; token-bucket and leaky-bucket are the same), interval, fixed-window,
- * weighted-window, sliding-window, sliding-log, pacer, warm-up. Options, in any order:
+ * PERIOD is `s min h day` or a number with `ns us ms s min h d`. Without `algo` it is gcra.
+ * NAME is one of gcra (also token-bucket, leaky-bucket), interval, fixed-window, weighted-window,
+ * sliding-window, sliding-log, pacer, warm-up.
  *
- *     burst N                                gcra, interval, pacer, warm-up; LIMIT if not given
- *     init N, borrow                         gcra
- *     anchor first|epoch                     interval, fixed-window, sliding-window
- *     segments N, mode n|strict|interpolated sliding-window
- *     slack N                                pacer
- *     warm TIME, cold N                      warm-up
- *     count rejected                         fixed-window, sliding-log
- *     unit bytes|permits                     all; with bytes, sizes may carry kb mb gb kib mib gib
+ * Options, in any order, each with the algorithms that have it:
+ *
+ *     burst N                      gcra, interval, pacer, warm-up; LIMIT if not given
+ *     algo NAME                    all; gcra if not given
+ *     init N                       gcra; permits of a fresh state; the burst if not given, 0 with borrow
+ *     borrow                       gcra; a take passes whatever its cost, the next one pays
+ *     anchor first|epoch           interval, fixed-window, sliding-window; epoch if not given
+ *     segments N                   sliding-window; 10 if not given
+ *     mode n|strict|interpolated   sliding-window; n if not given
+ *     slack N                      pacer; 0 if not given
+ *     warm TIME                    warm-up; required
+ *     cold N                       warm-up; 3 if not given
+ *     count rejected               fixed-window, sliding-log; refused requests count too
+ *     unit bytes|permits           all; with bytes, sizes may carry kb mb gb kib mib gib
  *
  * Windows with `anchor epoch` (which they have unless `anchor first` is given) begin at multiples of their length since time 0 of the
  * clock. By the clocks of limiters and tables that is UTC: `1000/day algo fixed-window` begins anew at midnight UTC.
  *
  * The most that a policy admits in any window of one period:
  *
- *     gcra              burst + limit        sliding-log      limit
- *     interval          burst + limit        pacer            slack + limit + 1 (unit costs)
- *     fixed-window      2 * limit            warm-up          limit + 1 (unit costs)
- *     weighted-window   below 2 * limit      sliding-window   limit if strict, else 2 * limit
+ *     gcra                         burst + limit
+ *     gcra borrow                  burst + limit + the largest cost
+ *     interval                     burst + limit
+ *     fixed-window                 2 * limit
+ *     weighted-window              below 2 * limit
+ *     sliding-window               2 * limit
+ *     sliding-window mode strict   limit
+ *     sliding-log                  limit
+ *     pacer                        slack + limit + 1, if every cost is 1
+ *     warm-up                      limit + 1, if every cost is 1
  */
 
 /* A buffer of this size takes any policy's text. */
 #define TOLLBAR_POLICY_TEXT_MAX 256
 
-/* GCRA: token bucket, leaky bucket as a meter. One word. */
+/* The generic cell rate algorithm: a token bucket, and a leaky bucket as a meter. One word. */
 #define TOLLBAR_ALGORITHM_GCRA 0u
-
 /* All permits of a period come back at its end. One word. */
 #define TOLLBAR_ALGORITHM_INTERVAL 1u
-
 /* A counter for each window. One word. */
 #define TOLLBAR_ALGORITHM_FIXED_WINDOW 2u
-
-/* Last window's count fades while this one's grows. One word. */
+/* The previous window's count fades while the current one's grows. One word. */
 #define TOLLBAR_ALGORITHM_WEIGHTED_WINDOW 3u
-
-/* A ring of sub-windows. */
+/* A ring of sub-windows. 8 bytes a segment. */
 #define TOLLBAR_ALGORITHM_SLIDING_WINDOW 4u
-
 /* The time of every admission, exact. 8 bytes a permit. */
 #define TOLLBAR_ALGORITHM_SLIDING_LOG 5u
-
 /* Evenly spaced departures. One word. */
 #define TOLLBAR_ALGORITHM_PACER 6u
-
 /* A rate that grows from cold to its limit. One word. */
 #define TOLLBAR_ALGORITHM_WARM_UP 7u
+/* The algorithms that lend without TOLLBAR_POLICY_BORROW (pacer, warm-up), each as the bit
+ * 1u << TOLLBAR_ALGORITHM_NAME: a request may cost more permits than are left, and later
+ * requests wait until that debt is paid. */
+#define TOLLBAR_ALGORITHMS_LENDING 192u
 
 /* Windows are aligned to time 0 of the clock: by the clocks of limiters and tables, to UTC. */
 #define TOLLBAR_ANCHOR_EPOCH 0u

@@ -52,6 +52,7 @@ dependent() { tests/dependent.sh; }
 # The header, and what is generated from it.
 header() {
     cargo xtask header --check && echo "1 passed, 0 failed" &&
+        cargo xtask lists --check && echo "1 passed, 0 failed" &&
         cargo xtask cdef --check && echo "1 passed, 0 failed"
 }
 # That each case of the benches works; figures are for `make bench`.

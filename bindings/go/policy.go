@@ -12,32 +12,48 @@ import (
 // Algorithm is how a policy counts.
 type Algorithm uint32
 
+// [lists: algorithms] written by cargo xtask lists
+
 // The algorithms; docs/algorithms.md compares them.
 const (
-	// GCRA is the token bucket, and the leaky bucket as a meter.
-	GCRA Algorithm = iota
+	// GCRA: the generic cell rate algorithm: a token bucket, and a leaky bucket as a meter.
+	GCRA Algorithm = 0
 	// Interval: all permits of a period come back at its end.
-	Interval
+	Interval Algorithm = 1
 	// FixedWindow: a counter for each window.
-	FixedWindow
-	// WeightedWindow: the last window's count fades while this one's grows.
-	WeightedWindow
+	FixedWindow Algorithm = 2
+	// WeightedWindow: the previous window's count fades while the current one's grows.
+	WeightedWindow Algorithm = 3
 	// SlidingWindow: a ring of sub-windows.
-	SlidingWindow
+	SlidingWindow Algorithm = 4
 	// SlidingLog: the time of every admission, exact.
-	SlidingLog
+	SlidingLog Algorithm = 5
 	// Pacer: evenly spaced departures.
-	Pacer
+	Pacer Algorithm = 6
 	// WarmUp: a rate that grows from cold to its limit.
-	WarmUp
+	WarmUp Algorithm = 7
 )
+
+var algorithmNames = [...]string{
+	"gcra",
+	"interval",
+	"fixed-window",
+	"weighted-window",
+	"sliding-window",
+	"sliding-log",
+	"pacer",
+	"warm-up",
+}
+
+// Of each algorithm that lends the bit of its number.
+const lending = 1<<Pacer | 1<<WarmUp
+
+// [lists: end]
 
 // String is the algorithm's name in a policy's text.
 func (a Algorithm) String() string {
-	names := [...]string{"gcra", "interval", "fixed-window", "weighted-window", "sliding-window", "sliding-log", "pacer",
-		"warm-up"}
-	if int(a) < len(names) {
-		return names[a]
+	if int(a) < len(algorithmNames) {
+		return algorithmNames[a]
 	}
 	return "algorithm " + strconv.Itoa(int(a))
 }
@@ -149,6 +165,10 @@ func (p *Policy) UnmarshalText(text []byte) error {
 	}
 	return err
 }
+
+// Lends reports whether the policy lends: it may admit a request that costs more permits than are left, and later requests
+// wait until that debt is paid.
+func (p Policy) Lends() bool { return p.Borrow || lending>>p.Algorithm&1 != 0 }
 
 // Cell compiles the policy for [cell.Cell], which decides without calling C. Only for token buckets without borrow;
 // others are refused with [ErrNotOneWord].

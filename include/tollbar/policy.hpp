@@ -20,6 +20,7 @@
 namespace tollbar {
 
 enum class algorithm : std::uint32_t {
+    // [lists: algorithms] written by cargo xtask lists
     gcra = TOLLBAR_ALGORITHM_GCRA,
     interval = TOLLBAR_ALGORITHM_INTERVAL,
     fixed_window = TOLLBAR_ALGORITHM_FIXED_WINDOW,
@@ -28,6 +29,7 @@ enum class algorithm : std::uint32_t {
     sliding_log = TOLLBAR_ALGORITHM_SLIDING_LOG,
     pacer = TOLLBAR_ALGORITHM_PACER,
     warm_up = TOLLBAR_ALGORITHM_WARM_UP,
+    // [lists: end]
 };
 
 /// Where windows begin: at time 0 of the clock, or with the first request of a fresh state.

@@ -141,8 +141,7 @@ static uint64_t more_after(const charge_t *charge)
 /* Whether a request may pass although it costs more than what is left: then a peek cannot tell when what is left grows. */
 static ngx_flag_t lends(const tollbar_policy_spec *policy)
 {
-    return policy->algorithm == TOLLBAR_ALGORITHM_PACER || policy->algorithm == TOLLBAR_ALGORITHM_WARM_UP
-           || (policy->flags & TOLLBAR_POLICY_BORROW) != 0;
+    return ((TOLLBAR_ALGORITHMS_LENDING >> policy->algorithm) & 1) != 0 || (policy->flags & TOLLBAR_POLICY_BORROW) != 0;
 }
 
 static ngx_int_t add_number(ngx_http_request_t *r, const char *name, uint64_t number)

@@ -139,7 +139,7 @@ func (l *limit) bind() (policy tollbar.Policy, err error) {
 		l.check, l.peek = keys.Check, keys.Peek
 		policy, err = l.Table.Policy(l.Policy)
 	}
-	l.lends = policy.Borrow || policy.Algorithm == tollbar.Pacer || policy.Algorithm == tollbar.WarmUp
+	l.lends = policy.Lends()
 	return policy, err
 }
 

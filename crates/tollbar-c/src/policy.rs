@@ -9,23 +9,6 @@ use tollbar::clock::Tsc;
 use tollbar::limiter::State;
 use tollbar::policy::{text, Anchor, Kind, Mode, Policy, PolicyError, Unit};
 
-/// GCRA: token bucket, leaky bucket as a meter. One word.
-pub const TOLLBAR_ALGORITHM_GCRA: u32 = 0;
-/// All permits of a period come back at its end. One word.
-pub const TOLLBAR_ALGORITHM_INTERVAL: u32 = 1;
-/// A counter for each window. One word.
-pub const TOLLBAR_ALGORITHM_FIXED_WINDOW: u32 = 2;
-/// Last window's count fades while this one's grows. One word.
-pub const TOLLBAR_ALGORITHM_WEIGHTED_WINDOW: u32 = 3;
-/// A ring of sub-windows.
-pub const TOLLBAR_ALGORITHM_SLIDING_WINDOW: u32 = 4;
-/// The time of every admission, exact. 8 bytes a permit.
-pub const TOLLBAR_ALGORITHM_SLIDING_LOG: u32 = 5;
-/// Evenly spaced departures. One word.
-pub const TOLLBAR_ALGORITHM_PACER: u32 = 6;
-/// A rate that grows from cold to its limit. One word.
-pub const TOLLBAR_ALGORITHM_WARM_UP: u32 = 7;
-
 /// Windows are aligned to time 0 of the clock: by the clocks of limiters and tables, to UTC.
 pub const TOLLBAR_ANCHOR_EPOCH: u32 = 0;
 /// Windows are aligned to the first request of a fresh state.

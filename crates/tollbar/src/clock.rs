@@ -105,7 +105,6 @@ impl Utc {
     }
 
     /// What is added to the source's time, modulo 2^64.
-    #[cfg_attr(loom, allow(dead_code))] // Tables are not compiled under loom.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }

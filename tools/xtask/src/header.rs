@@ -133,7 +133,6 @@ fn constant(line: &str) -> String {
     let Some(rest) = line.strip_prefix("#define ") else { return typedefs(line) };
     let Some((name, value)) = rest.split_once(' ') else { return line.to_owned() };
     let unsigned = [
-        "_ALGORITHM_",
         "_ANCHOR_",
         "_MODE_",
         "_UNIT_",
@@ -176,7 +175,7 @@ fn banner(title: &str) -> String {
 /// The hand-written text before a section's declarations.
 fn extras(file: &str) -> String {
     match file {
-        "policy" => include_str!("header/policy.h").to_owned(),
+        "policy" => crate::algorithms::fill(include_str!("header/policy.h")),
         "cell" => include_str!("header/cell.h").to_owned(),
         "limiter" => include_str!("header/limiter.h").to_owned(),
         "clock" => include_str!("header/clock.h").to_owned(),

@@ -1,7 +1,9 @@
-//! Tools of the tree: `cargo xtask header [--check]`, `cargo xtask cdef [--check]`, `cargo xtask symbols LIBRARY [--check]`.
+//! Tools of the tree: `cargo xtask header [--check]`, `cargo xtask lists [--check]`, `cargo xtask cdef [--check]`, `cargo xtask symbols LIBRARY [--check]`.
 
+mod algorithms;
 mod cdef;
 mod header;
+mod lists;
 mod symbols;
 
 use std::path::{Path, PathBuf};
@@ -13,11 +15,14 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["header"] => header::run(&root(), false),
         ["header", "--check"] => header::run(&root(), true),
+        ["lists"] => lists::run(&root(), false),
+        ["lists", "--check"] => lists::run(&root(), true),
         ["cdef"] => cdef::run(&root(), false),
         ["cdef", "--check"] => cdef::run(&root(), true),
         ["symbols", library] => symbols::run(&root(), Path::new(library), false),
         ["symbols", library, "--check"] => symbols::run(&root(), Path::new(library), true),
-        _ => Err("usage: cargo xtask header [--check] | cdef [--check] | symbols LIBRARY [--check]".to_owned()),
+        _ => Err("usage: cargo xtask header [--check] | lists [--check] | cdef [--check] | symbols LIBRARY [--check]"
+            .to_owned()),
     };
     match done {
         Ok(said) => {

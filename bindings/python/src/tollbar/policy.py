@@ -7,6 +7,7 @@ from operator import index
 from . import _core
 from ._time import Time, nanoseconds
 
+# [lists: algorithms] written by cargo xtask lists
 ALGORITHMS = (
     "gcra",
     "interval",
@@ -17,6 +18,11 @@ ALGORITHMS = (
     "pacer",
     "warm-up",
 )
+_LENDING = frozenset((
+    "pacer",
+    "warm-up",
+))
+# [lists: end]
 
 _BORROW = 1
 """TOLLBAR_POLICY_BORROW."""
@@ -95,7 +101,7 @@ class Policy:
     @property
     def _lends(self) -> bool:
         """The policy lends: it may admit a request that costs more permits than are left, and later requests wait until that debt is paid."""
-        return self.algorithm in ("pacer", "warm-up") or bool(self._fields[12] & _BORROW)
+        return self.algorithm in _LENDING or bool(self._fields[12] & _BORROW)
 
     @property
     def _bucket(self) -> bool:

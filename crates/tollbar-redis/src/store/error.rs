@@ -1,5 +1,6 @@
 //! Errors of making a limit, and of deciding.
 
+use super::plan::Plan;
 use crate::redis::{Fault, LinkError, Text, Why};
 use core::fmt;
 use tollbar::policy::{Kind, PolicyError};
@@ -88,11 +89,11 @@ impl fmt::Display for LimitError {
         match self {
             LimitError::Name => f.write_str("a limit's name is 1 to 64 letters, digits and _ - . : /"),
             LimitError::Policy(why) => f.write_str(why.message()),
-            LimitError::Unsupported(kind) => write!(
-                f,
-                "the Redis store does not have algo {}; expected gcra, interval, fixed-window, weighted-window or sliding-log",
-                kind.name()
-            ),
+            LimitError::Unsupported(kind) => {
+                write!(f, "the Redis store does not have algo {}; expected one of", kind.name())?;
+                let mut supported = Kind::ALL.into_iter().filter(|kind| Plan::supports(*kind));
+                supported.try_for_each(|kind| write!(f, " {}", kind.name()))
+            }
             LimitError::Borrow => f.write_str("the Redis store does not have borrow"),
             LimitError::Fraction => {
                 f.write_str("the period is not a whole number of microseconds, which the server's clock counts")

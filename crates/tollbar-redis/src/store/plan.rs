@@ -85,7 +85,7 @@ pub(super) enum Mode {
 impl Plan {
     pub(super) fn new(policy: &Policy) -> Result<Plan, LimitError> {
         State::validate(policy).map_err(LimitError::Policy)?;
-        if matches!(policy.kind, Kind::SlidingWindow | Kind::Pacer | Kind::WarmUp) {
+        if !Plan::supports(policy.kind) {
             return Err(LimitError::Unsupported(policy.kind));
         }
         if policy.borrow {
@@ -95,6 +95,7 @@ impl Plan {
             return Ok(Plan::Closed);
         }
         if policy.kind == Kind::Gcra {
+            // The one algorithm whose period may be a fraction of a microsecond.
             return Plan::gcra(policy).ok_or(LimitError::TooLarge);
         }
         if policy.period % 1000 != 0 {
@@ -102,6 +103,14 @@ impl Plan {
         }
         let period = NonZeroU64::new(policy.period / 1000).ok_or(LimitError::Fraction)?;
         Plan::windows(policy, period).ok_or(LimitError::TooLarge)
+    }
+
+    /// Whether a script decides by that algorithm.
+    pub(super) const fn supports(kind: Kind) -> bool {
+        match kind {
+            Kind::Gcra | Kind::Interval | Kind::FixedWindow | Kind::WeightedWindow | Kind::SlidingLog => true,
+            Kind::SlidingWindow | Kind::Pacer | Kind::WarmUp => false,
+        }
     }
 
     /// The script's index in [`SCRIPTS`].
@@ -208,7 +217,9 @@ impl Plan {
                 let weights = limit.checked_mul(micros)?.checked_mul(3)?;
                 return (exact && weights <= EXACT).then_some(Plan::Weighted { period, limit });
             }
-            _ => Plan::Log { period: micros, limit, count_rejected },
+            Kind::SlidingLog => Plan::Log { period: micros, limit, count_rejected },
+            // The first is not counted in windows, and no script decides by the others.
+            Kind::Gcra | Kind::SlidingWindow | Kind::Pacer | Kind::WarmUp => return None,
         };
         exact.then_some(plan)
     }

@@ -1,10 +1,11 @@
 //! Makes the same requests of the server and, at the server's time, of the local core. The decisions must be equal, with waits
 //! rounded up to whole microseconds.
 
-use crate::common::{policy, Rng};
+use crate::common::{policy, Rng, SEC};
 use crate::server::Server;
 use crate::{limit, store};
-use tollbar::{Decision, Kind, PolicyError, Shared, State, NEVER};
+use tollbar::policy::Opt;
+use tollbar::{Decision, Kind, Policy, PolicyError, Shared, State, NEVER};
 use tollbar_redis::store::{LimitError, RedisStore, Store};
 
 /// Rounds the waits up to whole microseconds.
@@ -195,6 +196,17 @@ fn what_the_server_cannot_count_exactly_is_refused() {
             continue;
         }
         assert_eq!(refused(text), why, "{text}");
+    }
+    let known = "gcra interval fixed-window weighted-window sliding-log";
+    let said = LimitError::Unsupported(Kind::Pacer).to_string();
+    assert_eq!(said, format!("the Redis store does not have algo pacer; expected one of {known}"));
+    let page = include_str!("../../src/store/redis.rs");
+    assert!(page.contains(&format!("//! | algorithms | {};", known.replace(' ', ", "))), "the table at its top");
+    // A script decides by each of these, and by no other.
+    for kind in Kind::ALL {
+        let warm_up = if kind.takes(Opt::Warm) { SEC } else { 0 };
+        let made = store.limit("test", &Policy { warm_up, ..Policy::new(10, SEC).with_kind(kind) });
+        assert_eq!(made.map(drop).err(), (!known.contains(kind.name())).then_some(LimitError::Unsupported(kind)));
     }
     for text in [
         "1000003/day burst 1000",

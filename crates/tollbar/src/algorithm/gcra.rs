@@ -47,7 +47,6 @@ pub(crate) struct Plain {
 }
 
 /// The outcome of [`Gcra::lease`].
-#[cfg(not(loom))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
     /// The word to store.
@@ -61,10 +60,8 @@ pub(crate) struct Lease {
 impl Gcra {
     /// Credit is good for this many nanoseconds at least, or for the time in which an eighth of the burst comes
     /// back if that is shorter.
-    #[cfg(not(loom))]
     const LEASE: u64 = 1 << 27;
     /// Buckets of a smaller burst give no credit.
-    #[cfg(not(loom))]
     const LEAST_LEASED: u64 = 32;
 
     /// Compiles a policy of kind [`Kind::Gcra`] without `borrow`, whose limit is not 0.
@@ -118,7 +115,6 @@ impl Gcra {
 
     /// The common case, for callers that keep its fields in registers and take [`Algorithm::step`] for all
     /// others.
-    #[cfg(not(loom))]
     pub(crate) const fn plain(&self) -> &Plain {
         &self.plain
     }
@@ -133,7 +129,6 @@ impl Gcra {
     /// remain.
     ///
     /// Why the bound of the policy holds with credit: `table::hot_keys`.
-    #[cfg(not(loom))]
     pub(crate) fn lease(&self, state: u64, now: u64, cost: u64, most: u64) -> Option<Lease> {
         // No sum below can wrap: see `Plain::step`.
         if cost > self.burst || self.burst < Self::LEAST_LEASED || now > self.last {
@@ -155,7 +150,6 @@ impl Gcra {
 
     /// Two words that both keep the order ([`Gcra::keeps_order`]) and differ by at least this many units expire
     /// at different times, the greater one later.
-    #[cfg(not(loom))]
     #[inline]
     pub(crate) fn apart(&self) -> u64 {
         // The units that the clock moves in a nanosecond, rounded up.
@@ -164,7 +158,6 @@ impl Gcra {
 
     /// Whether this word and all greater ones expire in their order. Words below `lacking` all expire at time
     /// 0.
-    #[cfg(not(loom))]
     #[inline]
     pub(crate) fn keeps_order(&self, state: u64) -> bool {
         state >= self.lacking
@@ -207,11 +200,9 @@ impl Gcra {
 
 impl Plain {
     /// For other algorithms than the token bucket: the case never holds.
-    #[cfg(not(loom))]
     pub(crate) const NONE: Plain = Plain { end: 0, burst: 0, units: 0, permit: 0, tolerance: 0 };
 
     /// [`Gcra::apart`] where units per nanosecond are whole.
-    #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) fn apart(&self) -> u64 {
         self.units
@@ -219,7 +210,6 @@ impl Plain {
 
     /// Whether `state` expired at least 8 ns before `now`. [`Algorithm::expires_at`], which is a few
     /// nanoseconds late, is then at most `now` as well. `state` must be below 2^63, and `now` below `end`.
-    #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) fn expired_before(&self, state: u64, now: u64) -> bool {
         // The caller has checked that `state` is below 2^63, so the sum cannot wrap.

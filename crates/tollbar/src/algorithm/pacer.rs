@@ -38,10 +38,12 @@ impl Pacer {
     /// As [`super::gcra::Gcra::new`]; for the pacer the larger of burst and slack takes the burst's place.
     pub fn new(policy: &Policy) -> Result<Pacer, PolicyError> {
         policy.validate()?;
-        let (slack, initial, span) = match policy.kind {
-            Kind::Pacer => (policy.slack, 0, policy.burst.max(policy.slack)),
-            Kind::Gcra if policy.borrow => (policy.burst, policy.init, policy.burst),
-            _ => return Err(PolicyError::OptionMismatch),
+        let (slack, initial, span) = if policy.kind == Kind::Pacer {
+            (policy.slack, 0, policy.burst.max(policy.slack))
+        } else if policy.kind == Kind::Gcra && policy.borrow {
+            (policy.burst, policy.init, policy.burst)
+        } else {
+            return Err(PolicyError::OptionMismatch);
         };
         let grid = grid(policy, span, 64)?;
         let permit = grid.per_permit();

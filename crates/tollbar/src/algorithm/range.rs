@@ -7,7 +7,7 @@
 use super::sliding_log::SlidingLog;
 use super::sliding_window::SlidingWindow;
 use super::{Algorithm, Rule};
-use crate::policy::{Kind, Policy, PolicyError};
+use crate::policy::{Policy, PolicyError, Words};
 use crate::units::LAST;
 
 impl Policy {
@@ -34,12 +34,12 @@ impl Policy {
     /// Those of compiling the policy.
     pub fn last_time(&self) -> Result<u64, PolicyError> {
         self.validate()?;
-        match self.kind {
+        match self.kind.words() {
             // A limit of 0 admits nothing at any time.
             _ if self.limit == 0 => Ok(LAST),
-            Kind::SlidingWindow => SlidingWindow::new(self).map(|window| window.last_time()),
-            Kind::SlidingLog => SlidingLog::new(self).map(|_| SlidingLog::LAST),
-            _ => Rule::new(self).map(|rule| rule.last_time()),
+            Words::Ring => SlidingWindow::new(self).map(|window| window.last_time()),
+            Words::Log => SlidingLog::new(self).map(|_| SlidingLog::LAST),
+            Words::One => Rule::new(self).map(|rule| rule.last_time()),
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Any one-word algorithm, chosen at run time.
 
 use super::fixed_window::FixedWindow;
-use super::gcra::Gcra;
+use super::gcra::{Gcra, Plain};
 use super::interval::Interval;
 use super::pacer::Pacer;
 use super::warm_up::WarmUp;
 use super::weighted_window::WeightedWindow;
 use super::{describe, Algorithm, Reservation, Step};
 use crate::decision::{Decision, Verdict};
-use crate::policy::{Kind, Policy, PolicyError};
+use crate::policy::{Kind, Policy, PolicyError, Words};
 use crate::units::{LAST, NEVER};
 
 /// A compiled policy of any algorithm whose state is one word.
@@ -52,8 +52,9 @@ impl Rule {
     /// [`PolicyError::NotOneWord`] for the sliding window and the sliding log, and those of the algorithm.
     pub fn new(policy: &Policy) -> Result<Rule, PolicyError> {
         policy.validate()?;
-        if matches!(policy.kind, Kind::SlidingWindow | Kind::SlidingLog) {
-            return Err(PolicyError::NotOneWord);
+        match policy.kind.words() {
+            Words::One => {}
+            Words::Ring | Words::Log => return Err(PolicyError::NotOneWord),
         }
         if policy.limit == 0 {
             return Ok(Rule::Closed);
@@ -94,11 +95,21 @@ impl Rule {
     }
 
     fn adopt_alike(&self, old: &Rule, state: u64) -> Option<u64> {
-        match (self, old) {
-            (Rule::Interval(new), Rule::Interval(old)) => new.adopt(old, state),
-            (Rule::FixedWindow(new), Rule::FixedWindow(old)) => new.adopt(old, state),
-            (Rule::WeightedWindow(new), Rule::WeightedWindow(old)) => new.adopt(old, state),
-            _ => None,
+        match self {
+            Rule::Interval(new) => {
+                let Rule::Interval(old) = old else { return None };
+                new.adopt(old, state)
+            }
+            Rule::FixedWindow(new) => {
+                let Rule::FixedWindow(old) = old else { return None };
+                new.adopt(old, state)
+            }
+            Rule::WeightedWindow(new) => {
+                let Rule::WeightedWindow(old) = old else { return None };
+                new.adopt(old, state)
+            }
+            // Equal rules do not come here.
+            Rule::Closed | Rule::Gcra(_) | Rule::Pacer(_) | Rule::WarmUp(_) => None,
         }
     }
 
@@ -131,18 +142,22 @@ impl Rule {
         match self {
             Rule::Pacer(pacer) => pacer.debt(state, now),
             Rule::WarmUp(warm_up) => warm_up.debt(state, now),
-            _ => 0,
+            Rule::Closed | Rule::Gcra(_) | Rule::Interval(_) | Rule::FixedWindow(_) | Rule::WeightedWindow(_) => 0,
         }
     }
 
     /// The permits by which a state falls short of a fresh one at `now`, rounded up. The debt of pacer, borrow
     /// and warm-up is included.
     pub fn owed(&self, state: u64, now: u64) -> u64 {
+        if state == 0 {
+            return 0;
+        }
         match self {
-            _ if state == 0 => 0,
             Rule::Pacer(pacer) => pacer.owed(state, now),
             Rule::WarmUp(warm_up) => warm_up.owed(state, now),
-            _ => self.available(0, now).saturating_sub(self.available(state, now)),
+            Rule::Closed | Rule::Gcra(_) | Rule::Interval(_) | Rule::FixedWindow(_) | Rule::WeightedWindow(_) => {
+                self.available(0, now).saturating_sub(self.available(state, now))
+            }
         }
     }
 
@@ -151,12 +166,31 @@ impl Rule {
         let most = match self {
             Rule::Pacer(pacer) => return pacer.charged(permits, now),
             Rule::WarmUp(warm_up) => warm_up.most(),
-            _ => self.available(0, now),
+            Rule::Closed | Rule::Gcra(_) | Rule::Interval(_) | Rule::FixedWindow(_) | Rule::WeightedWindow(_) => {
+                self.available(0, now)
+            }
         };
         match permits {
             0 => 0,
             // At least 1: a bucket that starts empty refuses it, and stores when it began to fill.
             _ => self.step(0, now, permits.min(most).max(1)).next.unwrap_or(0),
+        }
+    }
+
+    /// The common case of a token bucket, if the rule is one.
+    #[inline(always)]
+    pub(crate) fn plain(&self) -> Option<&Plain> {
+        let Rule::Gcra(gcra) = self else { return None };
+        Some(gcra.plain())
+    }
+
+    /// Whether the word is a time: of two words the greater expires no sooner.
+    pub(crate) fn words_are_times(&self) -> bool {
+        match self {
+            Rule::Gcra(_) | Rule::Pacer(_) => true,
+            Rule::Closed | Rule::Interval(_) | Rule::FixedWindow(_) | Rule::WeightedWindow(_) | Rule::WarmUp(_) => {
+                false
+            }
         }
     }
 
@@ -192,17 +226,19 @@ impl Algorithm for Rule {
     /// Most policies are token buckets: that case is tested first, and inlined.
     #[inline(always)]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
-        match self {
-            Rule::Gcra(gcra) => gcra.step(state, now, cost),
-            _ => self.step_other(state, now, cost),
+        if let Rule::Gcra(gcra) = self {
+            gcra.step(state, now, cost)
+        } else {
+            self.step_other(state, now, cost)
         }
     }
 
     #[inline(always)]
     fn describe(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
-        match self {
-            Rule::Gcra(gcra) => gcra.describe(verdict, state, now, cost),
-            _ => self.describe_other(verdict, state, now, cost),
+        if let Rule::Gcra(gcra) = self {
+            gcra.describe(verdict, state, now, cost)
+        } else {
+            self.describe_other(verdict, state, now, cost)
         }
     }
 
@@ -225,9 +261,10 @@ impl Algorithm for Rule {
     /// Under a limit of 0 the word is itself a time: that until which the key owed when its policy became 0.
     #[inline(always)]
     fn expires_at(&self, state: u64) -> u64 {
-        match self {
-            Rule::Gcra(gcra) => gcra.expires_at(state),
-            _ => self.expires_other(state),
+        if let Rule::Gcra(gcra) = self {
+            gcra.expires_at(state)
+        } else {
+            self.expires_other(state)
         }
     }
 

@@ -85,7 +85,6 @@ impl Head for AtomicU64 {
 }
 
 /// A key word and a state word that change together.
-#[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
 pub(crate) trait Slot {
     /// The key word.
     fn key(&self, order: Ordering) -> u64;
@@ -98,7 +97,6 @@ pub(crate) trait Slot {
 }
 
 /// A slot that a caller has found with its own `key` in it.
-#[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
 pub(crate) struct Owner<'a, S> {
     pub(crate) slot: &'a S,
     pub(crate) key: u64,
@@ -134,14 +132,12 @@ impl<S: Slot> Head for Owner<'_, S> {
 /// key there, and from then on it owns the slot. It also owns the slot if another caller of its key has been
 /// faster. Any other change takes the slot from it, even an admission of the key that it would have replaced,
 /// because the state to be replaced is gone.
-#[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
 pub(crate) struct Newcomer<'a, S> {
     pub(crate) slot: &'a S,
     pub(crate) found: (u64, u64),
     pub(crate) key: u64,
 }
 
-#[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
 impl<S: Slot> Newcomer<'_, S> {
     #[inline(always)]
     fn mine(&self, (key, state): (u64, u64)) -> Option<u64> {

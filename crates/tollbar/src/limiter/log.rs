@@ -121,7 +121,6 @@ impl Log {
 
 impl<'a, H: Head> LogView<'a, H, KeyedLog> {
     /// A log in a table: its word, and the slot's [`KeyedLog::side_words`]. `None` if there are no side words.
-    #[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
     #[inline(always)]
     pub(crate) fn new(head: &'a H, side: &'a [AtomicU64], log: &'a KeyedLog) -> Option<Self> {
         let (time, entries) = side.split_first()?;
@@ -288,7 +287,6 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
     }
 
     /// [`Shared::check_at`].
-    #[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
     pub(crate) fn check(&self, now: u64, cost: u64) -> Option<Decision> {
         let verdict = self.admit(now, cost)?;
         let told = self.describe(verdict, now, cost);
@@ -297,7 +295,6 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
     }
 
     /// [`Shared::peek_at`].
-    #[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
     pub(crate) fn peek(&self, now: u64, cost: u64) -> Option<Decision> {
         self.describe(self.weigh(now, cost)?, now, cost)
     }

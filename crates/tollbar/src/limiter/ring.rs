@@ -116,7 +116,6 @@ impl Ring {
 
 impl<'a, H: Head> RingView<'a, H> {
     /// A ring in a table: its word, and the slot's [`SlidingWindow::side_words`].
-    #[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
     #[inline(always)]
     pub(crate) fn new(head: &'a H, side: &'a [AtomicU64], window: &'a SlidingWindow) -> Self {
         RingView { head, starts: side, origin: None, window }
@@ -292,7 +291,6 @@ impl<'a, H: Head> RingView<'a, H> {
     }
 
     /// [`Shared::check_at`].
-    #[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
     pub(crate) fn check(&self, now: u64, cost: u64) -> Option<Decision> {
         let verdict = self.admit(now, cost)?;
         let told = self.describe(verdict, now, cost);
@@ -301,7 +299,6 @@ impl<'a, H: Head> RingView<'a, H> {
     }
 
     /// [`Shared::peek_at`].
-    #[cfg_attr(loom, allow(dead_code))] // Loom compiles no tables.
     pub(crate) fn peek(&self, now: u64, cost: u64) -> Option<Decision> {
         self.describe(self.weigh(now, cost)?, now, cost)
     }

@@ -7,7 +7,7 @@ use crate::algorithm::Rule;
 #[cfg(unix)]
 use crate::clock::Source;
 use crate::decision::{Decision, Verdict};
-use crate::policy::{Kind, Policy, PolicyError};
+use crate::policy::{Policy, PolicyError, Words};
 
 /// One of the shared states.
 #[derive(Debug)]
@@ -23,11 +23,11 @@ pub enum State {
 impl State {
     /// Whether [`State::new`] would make a state of `policy`, memory aside.
     pub fn validate(policy: &Policy) -> Result<(), PolicyError> {
-        match policy.kind {
+        match policy.kind.words() {
             _ if policy.limit == 0 => policy.validate(),
-            Kind::SlidingWindow => SlidingWindow::new(policy).map(|_| ()),
-            Kind::SlidingLog => SlidingLog::new(policy).map(|_| ()),
-            _ => Rule::new(policy).map(|_| ()),
+            Words::Ring => SlidingWindow::new(policy).map(|_| ()),
+            Words::Log => SlidingLog::new(policy).map(|_| ()),
+            Words::One => Rule::new(policy).map(|_| ()),
         }
     }
 
@@ -49,11 +49,11 @@ impl State {
     /// [`PolicyError::NoMemory`], and those of the algorithm.
     pub fn new(policy: &Policy) -> Result<State, PolicyError> {
         policy.validate()?;
-        Ok(match policy.kind {
+        Ok(match policy.kind.words() {
             _ if policy.limit == 0 => State::Cell(Cell::new(Rule::Closed)),
-            Kind::SlidingWindow => State::Ring(Ring::new(policy)?),
-            Kind::SlidingLog => State::Log(Log::new(policy)?),
-            _ => State::Cell(Cell::new(Rule::new(policy)?)),
+            Words::Ring => State::Ring(Ring::new(policy)?),
+            Words::Log => State::Log(Log::new(policy)?),
+            Words::One => State::Cell(Cell::new(Rule::new(policy)?)),
         })
     }
 }
@@ -88,10 +88,7 @@ impl Shared for State {
     #[inline(always)]
     fn admit_quickly_at(&self, now: u64, cost: u64) -> Option<Verdict> {
         match self {
-            State::Cell(cell) => match cell.algorithm() {
-                Rule::Gcra(gcra) => cell.admit_quickly_at(gcra.plain(), now, cost),
-                _ => None,
-            },
+            State::Cell(cell) => cell.admit_quickly_at(cell.algorithm().plain()?, now, cost),
             State::Ring(_) | State::Log(_) => None,
         }
     }

@@ -1,31 +1,13 @@
 //! A policy: what is allowed, as plain data. [`text`] reads and writes the one-line form.
 
 mod error;
+mod kinds;
+mod options;
 pub mod text;
 
 pub use error::{Fault, PolicyError, SyntaxError};
-
-/// The algorithms, by the numbers the C face uses for them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Kind {
-    /// Generic cell rate algorithm: token bucket and leaky bucket (as a meter) in one word.
-    Gcra = 0,
-    /// All permits of a period come back at its end.
-    Interval = 1,
-    /// A counter for each window.
-    FixedWindow = 2,
-    /// The previous window's count fades out while the current one's grows.
-    WeightedWindow = 3,
-    /// A ring of sub-windows.
-    SlidingWindow = 4,
-    /// Every admission's time, exact.
-    SlidingLog = 5,
-    /// Evenly spaced departures.
-    Pacer = 6,
-    /// A rate that grows from cold to its limit.
-    WarmUp = 7,
-}
+pub use kinds::{Form, Kind, Row, Words};
+pub use options::Opt;
 
 /// What windows and intervals are aligned to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,10 +129,11 @@ impl Policy {
     /// This policy by another algorithm, with the defaults of that algorithm's own options.
     pub const fn with_kind(mut self, kind: Kind) -> Policy {
         self.kind = kind;
-        match kind {
-            Kind::SlidingWindow => self.segments = SEGMENTS_DEFAULT,
-            Kind::WarmUp => self.cold = COLD_DEFAULT,
-            _ => {}
+        if kind.takes(Opt::Segments) {
+            self.segments = SEGMENTS_DEFAULT;
+        }
+        if kind.takes(Opt::Cold) {
+            self.cold = COLD_DEFAULT;
         }
         self
     }
@@ -171,69 +154,22 @@ impl Policy {
             return Err(PolicyError::InitAboveBurst);
         }
         let kind = self.kind;
-        let gcra = matches!(kind, Kind::Gcra);
-        if !gcra && (self.borrow || self.init != self.burst) {
-            return Err(PolicyError::OptionMismatch);
+        let mut i = 0;
+        while i < Opt::ALL.len() {
+            if self.sets(Opt::ALL[i]) && !kind.takes(Opt::ALL[i]) {
+                return Err(PolicyError::OptionMismatch);
+            }
+            i += 1;
         }
-        let takes_burst = matches!(kind, Kind::Gcra | Kind::Interval | Kind::Pacer | Kind::WarmUp);
-        if !takes_burst && self.burst != self.limit {
-            return Err(PolicyError::OptionMismatch);
-        }
-        let sliding = matches!(kind, Kind::SlidingWindow);
-        if !sliding && (self.segments != 0 || !matches!(self.mode, Mode::N)) {
-            return Err(PolicyError::OptionMismatch);
-        }
-        let anchored = matches!(kind, Kind::Interval | Kind::FixedWindow | Kind::SlidingWindow);
-        if !anchored && matches!(self.anchor, Anchor::First) {
-            return Err(PolicyError::OptionMismatch);
-        }
-        if !matches!(kind, Kind::Pacer) && self.slack != 0 {
-            return Err(PolicyError::OptionMismatch);
-        }
-        let warm = matches!(kind, Kind::WarmUp);
-        if !warm && (self.warm_up != 0 || self.cold != 0) {
-            return Err(PolicyError::OptionMismatch);
-        }
-        if self.count_rejected && !matches!(kind, Kind::FixedWindow | Kind::SlidingLog) {
-            return Err(PolicyError::OptionMismatch);
-        }
-        if sliding && (self.segments == 0 || self.segments > SEGMENTS_MOST) {
+        if kind.takes(Opt::Segments) && (self.segments == 0 || self.segments > SEGMENTS_MOST) {
             return Err(PolicyError::Segments);
         }
-        if warm && (self.warm_up == 0 || self.cold == 0 || self.cold > COLD_MOST) {
+        if kind.takes(Opt::Warm) && (self.warm_up == 0 || self.cold == 0 || self.cold > COLD_MOST) {
             return Err(PolicyError::WarmUp);
         }
         if matches!(kind, Kind::SlidingLog) && self.limit > LOG_MOST {
             return Err(PolicyError::LogTooLarge);
         }
         Ok(())
-    }
-}
-
-impl Kind {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Kind; 8] = [
-        Kind::Gcra,
-        Kind::Interval,
-        Kind::FixedWindow,
-        Kind::WeightedWindow,
-        Kind::SlidingWindow,
-        Kind::SlidingLog,
-        Kind::Pacer,
-        Kind::WarmUp,
-    ];
-
-    /// The name in the text form.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::Gcra => "gcra",
-            Kind::Interval => "interval",
-            Kind::FixedWindow => "fixed-window",
-            Kind::WeightedWindow => "weighted-window",
-            Kind::SlidingWindow => "sliding-window",
-            Kind::SlidingLog => "sliding-log",
-            Kind::Pacer => "pacer",
-            Kind::WarmUp => "warm-up",
-        }
     }
 }

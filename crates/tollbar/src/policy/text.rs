@@ -11,27 +11,33 @@
 //! PERIOD is a unit of time (`ns us ms s sec min h d day`), alone or right after a whole number. Options come
 //! in any order, each once:
 //!
+//! <!-- [lists: options] written by cargo xtask lists -->
 //! | option | algorithms | |
 //! |---|---|---|
 //! | `burst N` | gcra, interval, pacer, warm-up | LIMIT if not given |
-//! | `algo NAME` | | `gcra` if not given; `token-bucket` and `leaky-bucket` are the same |
-//! | `init N` | gcra | permits of a fresh state; the burst if not given, 0 with `borrow` |
+//! | `algo NAME` | all | gcra if not given |
+//! | `init N` | gcra | permits of a fresh state; the burst if not given, 0 with borrow |
 //! | `borrow` | gcra | a take passes whatever its cost, the next one pays |
-//! | `anchor first\|epoch` | interval, fixed-window, sliding-window | `epoch` |
-//! | `segments N`, `mode n\|strict\|interpolated` | sliding-window | 10, `n` |
-//! | `slack N` | pacer | 0 |
-//! | `warm TIME`, `cold N` | warm-up | required, 3 |
+//! | `anchor first\|epoch` | interval, fixed-window, sliding-window | epoch if not given |
+//! | `segments N` | sliding-window | 10 if not given |
+//! | `mode n\|strict\|interpolated` | sliding-window | n if not given |
+//! | `slack N` | pacer | 0 if not given |
+//! | `warm TIME` | warm-up | required |
+//! | `cold N` | warm-up | 3 if not given |
 //! | `count rejected` | fixed-window, sliding-log | refused requests count too |
-//! | `unit bytes\|permits` | all | allows sizes such as `64kib`, `1mb` |
+//! | `unit bytes\|permits` | all | with bytes, sizes may carry kb mb gb kib mib gib |
+//! <!-- [lists: end] -->
 
 mod names;
 mod print;
 
 pub use print::print;
 
-use super::{Fault, Kind, Policy, PolicyError, SyntaxError, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT};
+use super::{Fault, Kind, Opt, Policy, PolicyError, SyntaxError, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT};
 use core::ffi::CStr;
-use names::{find, name, same, Name, Opt, ANCHORS, MODES, NAMES, SIZES, TIMES, UNITS};
+use names::{
+    find, name, same, Name, ALGORITHMS, ANCHORS, ANY_ALGORITHM, ANY_OPTION, MODES, OPTIONS, SIZES, TIMES, UNITS,
+};
 
 /// The longest text, in bytes, that [`print`] writes for a valid policy. [`parse`] reads longer ones.
 pub const TEXT_MOST: usize = 256;
@@ -53,7 +59,7 @@ pub fn parse_checked(text: &[u8], check: &dyn Fn(&Policy) -> Result<(), PolicyEr
     match reader.peek() {
         None => Ok(policy),
         Some(b';') => Err(reader.wrong(c"the end: one policy, not a list")),
-        Some(_) => Err(reader.wrong(OPTIONS)),
+        Some(_) => Err(reader.wrong(ANY_OPTION)),
     }
 }
 
@@ -67,7 +73,7 @@ pub fn parse_list(text: &[u8], mut each: impl FnMut(Policy)) -> Result<(), Synta
         match reader.peek() {
             None => return Ok(()),
             Some(b';') => reader.at += 1,
-            Some(_) => return Err(reader.wrong(OPTIONS)),
+            Some(_) => return Err(reader.wrong(ANY_OPTION)),
         }
     }
 }
@@ -87,16 +93,14 @@ impl core::fmt::Display for Policy {
     }
 }
 
-const OPTIONS: &CStr =
-    c"`burst`, `algo`, `init`, `borrow`, `anchor`, `segments`, `mode`, `slack`, `warm`, `cold`, `count` or `unit`";
-const ALGORITHMS: &CStr = c"`gcra`, `token-bucket`, `leaky-bucket`, `interval`, `fixed-window`, `weighted-window`, `sliding-window`, `sliding-log`, `pacer` or `warm-up`";
 const PERIOD: &CStr = c"a period such as `s`, `min`, `h`, `day` or `100ms`";
 const SPAN: &CStr = c"a time such as `2s`, `100ms` or `1min`";
+
 /// Where the text names each option, and where it first gives a number with a size: columns from 1, 0 for "not
 /// given".
 #[derive(Default)]
 struct Seen {
-    options: [usize; NAMES.len()],
+    options: [usize; Opt::ALL.len()],
     size: usize,
 }
 
@@ -123,10 +127,8 @@ impl Seen {
 
     /// The column of the first option that the algorithm does not have.
     fn stranger(&self, kind: Kind) -> Option<usize> {
-        let strange = |(column, name): (&usize, &(Name, Opt, u8))| {
-            (*column != 0 && name.2 & (1 << kind as u32) == 0).then_some(*column)
-        };
-        self.options.iter().zip(&NAMES).filter_map(strange).min()
+        let strange = |(column, option): (&usize, &Opt)| (*column != 0 && !kind.takes(*option)).then_some(*column);
+        self.options.iter().zip(Opt::ALL).filter_map(strange).min()
     }
 }
 
@@ -159,9 +161,9 @@ impl<'a> Reader<'a> {
             if word.is_empty() {
                 break;
             }
-            let Some((_, option, _)) = NAMES.iter().find(|entry| same(&entry.0, word)) else {
+            let Some((option, _)) = Opt::ALL.iter().zip(&OPTIONS).find(|(_, name)| same(name, word)) else {
                 self.at = column - 1;
-                return Err(self.wrong(OPTIONS));
+                return Err(self.wrong(ANY_OPTION));
             };
             if let Some(seen) = seen.options.get_mut(*option as usize) {
                 if *seen != 0 {
@@ -186,9 +188,9 @@ impl<'a> Reader<'a> {
             }
         }
         policy.init = init.unwrap_or(if policy.borrow { 0 } else { policy.burst });
-        let sliding = policy.kind == Kind::SlidingWindow;
-        policy.segments = segments.unwrap_or(if sliding { SEGMENTS_DEFAULT } else { 0 });
-        policy.cold = cold.unwrap_or(if policy.kind == Kind::WarmUp { COLD_DEFAULT } else { 0 });
+        let implied = |option, value| if policy.kind.takes(option) { value } else { 0 };
+        policy.segments = segments.unwrap_or(implied(Opt::Segments, SEGMENTS_DEFAULT));
+        policy.cold = cold.unwrap_or(implied(Opt::Cold, COLD_DEFAULT));
         if seen.size != 0 && policy.unit != Unit::Bytes {
             return Err(SyntaxError {
                 column: seen.size,
@@ -301,12 +303,6 @@ impl<'a> Reader<'a> {
     fn kind(&mut self) -> Result<Kind, SyntaxError> {
         let column = self.at + 1;
         let word = self.word();
-        let alias = [(name("token-bucket"), Kind::Gcra), (name("leaky-bucket"), Kind::Gcra)];
-        Kind::ALL
-            .iter()
-            .find(|kind| kind.name().as_bytes() == word)
-            .copied()
-            .or_else(|| find(&alias, word))
-            .ok_or(SyntaxError { column, expected: ALGORITHMS, fault: Fault::UnknownAlgorithm })
+        find(&ALGORITHMS, word).ok_or(SyntaxError { column, expected: ANY_ALGORITHM, fault: Fault::UnknownAlgorithm })
     }
 }

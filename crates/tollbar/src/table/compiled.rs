@@ -192,10 +192,7 @@ impl Version {
         let wide = Wide::new(policy).ok()?;
         // A limit of 0 is closed whatever its algorithm.
         let rule = if wide.is_some() || policy.limit == 0 { Rule::Closed } else { Rule::new(policy).ok()? };
-        let plain = match &rule {
-            Rule::Gcra(gcra) => *gcra.plain(),
-            _ => Plain::NONE,
-        };
+        let plain = rule.plain().copied().unwrap_or(Plain::NONE);
         let number = policy_of(stamp);
         Some(Version {
             stamp: AtomicU64::new(stamp),
@@ -206,7 +203,7 @@ impl Version {
             keep,
             rule,
             plain,
-            words_are_times: matches!(rule, Rule::Gcra(_) | Rule::Pacer(_)),
+            words_are_times: rule.words_are_times(),
             wide,
         })
     }

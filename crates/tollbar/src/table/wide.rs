@@ -21,7 +21,7 @@ use crate::decision::{Decision, Reason, Verdict};
 use crate::limiter::head::{self, Head, Newcomer, Owner, TRIES};
 use crate::limiter::log::LogView;
 use crate::limiter::ring::RingView;
-use crate::policy::{Kind, Policy, PolicyError};
+use crate::policy::{Policy, PolicyError, Words};
 use crate::sync::{AtomicU64, Ordering};
 use crate::units::NEVER;
 use core::cell::Cell;
@@ -58,11 +58,11 @@ impl Told {
 impl Wide {
     /// `None` for a policy whose state is one word.
     pub(super) fn new(policy: &Policy) -> Result<Option<Wide>, PolicyError> {
-        match policy.kind {
+        match policy.kind.words() {
             _ if policy.limit == 0 => Ok(None),
-            Kind::SlidingWindow => Ok(Some(Wide::Ring(SlidingWindow::keyed(policy)?))),
-            Kind::SlidingLog => Ok(Some(Wide::Log(KeyedLog::new(policy)?))),
-            _ => Ok(None),
+            Words::Ring => Ok(Some(Wide::Ring(SlidingWindow::keyed(policy)?))),
+            Words::Log => Ok(Some(Wide::Log(KeyedLog::new(policy)?))),
+            Words::One => Ok(None),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::algorithm::sliding_window::SlidingWindow;
 use crate::decision::{Decision, Verdict};
 use crate::limiter::log::LogView;
 use crate::limiter::ring::RingView;
-use crate::policy::{Kind, Policy};
+use crate::policy::{Policy, Words};
 use crate::sync::{zeroed, AtomicU64, Ordering};
 use alloc::boxed::Box;
 
@@ -94,9 +94,10 @@ pub(super) enum Rule {
 
 impl Rule {
     pub(super) fn new(policy: &Policy) -> Rule {
-        match policy.kind {
-            Kind::SlidingWindow => Rule::Window(SlidingWindow::keyed(policy).unwrap()),
-            _ => Rule::Log(KeyedLog::new(policy).unwrap()),
+        match policy.kind.words() {
+            Words::One => unreachable!("a key of a table has such a state in its slot"),
+            Words::Ring => Rule::Window(SlidingWindow::keyed(policy).unwrap()),
+            Words::Log => Rule::Log(KeyedLog::new(policy).unwrap()),
         }
     }
 

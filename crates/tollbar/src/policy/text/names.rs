@@ -1,6 +1,7 @@
 //! The names of the grammar and what each stands for.
 
-use crate::policy::{Anchor, Kind, Mode, Unit};
+use crate::policy::{Anchor, Kind, Mode, Opt, Unit};
+use core::ffi::CStr;
 
 const DAY: u64 = 86_400_000_000_000;
 pub(super) const SECOND: u64 = 1_000_000_000;
@@ -27,50 +28,67 @@ pub(super) const SIZES: [(Name, u64); 6] = [
     (name("gib"), 1 << 30),
 ];
 
-/// The options. The number of an option is its index in [`NAMES`] and in `Seen` (text.rs).
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opt {
-    Burst,
-    Algo,
-    Init,
-    Borrow,
-    Anchor,
-    Segments,
-    Mode,
-    Slack,
-    Warm,
-    Cold,
-    Count,
-    Unit,
-}
-
-const ALL: u8 = 0xff;
-
-/// Each option's name, and the algorithms that have it: one bit for each [`Kind`].
-pub(super) const NAMES: [(Name, Opt, u8); 12] = [
-    (name("burst"), Opt::Burst, set(&[Kind::Gcra, Kind::Interval, Kind::Pacer, Kind::WarmUp])),
-    (name("algo"), Opt::Algo, ALL),
-    (name("init"), Opt::Init, set(&[Kind::Gcra])),
-    (name("borrow"), Opt::Borrow, set(&[Kind::Gcra])),
-    (name("anchor"), Opt::Anchor, set(&[Kind::Interval, Kind::FixedWindow, Kind::SlidingWindow])),
-    (name("segments"), Opt::Segments, set(&[Kind::SlidingWindow])),
-    (name("mode"), Opt::Mode, set(&[Kind::SlidingWindow])),
-    (name("slack"), Opt::Slack, set(&[Kind::Pacer])),
-    (name("warm"), Opt::Warm, set(&[Kind::WarmUp])),
-    (name("cold"), Opt::Cold, set(&[Kind::WarmUp])),
-    (name("count"), Opt::Count, set(&[Kind::FixedWindow, Kind::SlidingLog])),
-    (name("unit"), Opt::Unit, ALL),
-];
-
-const fn set(kinds: &[Kind]) -> u8 {
-    let mut set = 0;
+/// The name of each option, in the order of [`Opt::ALL`].
+pub(super) const OPTIONS: [Name; Opt::ALL.len()] = {
+    let mut names = [name(""); Opt::ALL.len()];
     let mut i = 0;
-    while i < kinds.len() {
-        set |= 1 << kinds[i] as u32;
+    while i < names.len() {
+        names[i] = name(Opt::ALL[i].usage());
         i += 1;
     }
-    set
-}
+    names
+};
+
+/// The names of all algorithms, each with its aliases after it.
+pub(super) const ALGORITHMS: [(Name, Kind); ALGORITHMS_LEN] = {
+    let mut names = [(name(""), Kind::Gcra); ALGORITHMS_LEN];
+    let (mut at, mut i) = (0, 0);
+    while i < Kind::ALL.len() {
+        let row = Kind::ALL[i].row();
+        names[at] = (name(row.name), row.kind);
+        at += 1;
+        let mut j = 0;
+        while j < row.aliases.len() {
+            names[at] = (name(row.aliases[j]), row.kind);
+            at += 1;
+            j += 1;
+        }
+        i += 1;
+    }
+    names
+};
+const ALGORITHMS_LEN: usize = {
+    let (mut len, mut i) = (0, 0);
+    while i < Kind::ALL.len() {
+        len += 1 + Kind::ALL[i].row().aliases.len();
+        i += 1;
+    }
+    len
+};
+
+/// What a text without a known option should have: all of them.
+pub(super) const ANY_OPTION: &CStr = expected(&const { OPTIONS_LIST.exact::<{ OPTIONS_LIST.len + 1 }>() });
+/// What a text without a known algorithm should have: all of them.
+pub(super) const ANY_ALGORITHM: &CStr = expected(&const { ALGORITHMS_LIST.exact::<{ ALGORITHMS_LIST.len + 1 }>() });
+
+const OPTIONS_LIST: List = {
+    let mut list = List::new();
+    let mut i = 0;
+    while i < OPTIONS.len() {
+        list = list.and(&OPTIONS[i], OPTIONS.len() - i);
+        i += 1;
+    }
+    list
+};
+const ALGORITHMS_LIST: List = {
+    let mut list = List::new();
+    let mut i = 0;
+    while i < ALGORITHMS.len() {
+        list = list.and(&ALGORITHMS[i].0, ALGORITHMS.len() - i);
+        i += 1;
+    }
+    list
+};
 
 pub(super) const ANCHORS: [(Name, Anchor); 2] = [(name("first"), Anchor::First), (name("epoch"), Anchor::Epoch)];
 pub(super) const MODES: [(Name, Mode); 3] =
@@ -82,14 +100,14 @@ pub(super) fn find<T: Copy>(from: &[(Name, T)], word: &[u8]) -> Option<T> {
 }
 
 /// A name of the grammar. It is an array because the shared library would need a relocation for each pointer.
-pub(super) type Name = [u8; 14];
+pub(super) type Name = [u8; 16];
 
-/// `text`, padded with zeroes.
+/// The first word of `text`, padded with zeroes.
 pub(super) const fn name(text: &str) -> Name {
     let bytes = text.as_bytes();
-    let mut name = [0; 14];
+    let mut name = [0; 16];
     let mut i = 0;
-    while i < bytes.len() {
+    while i < bytes.len() && bytes[i] != b' ' {
         name[i] = bytes[i];
         i += 1;
     }
@@ -98,4 +116,56 @@ pub(super) const fn name(text: &str) -> Name {
 
 pub(super) fn same(name: &Name, word: &[u8]) -> bool {
     name.get(..word.len()) == Some(word) && name.get(word.len()).map_or(true, |end| *end == 0)
+}
+
+/// "`a`, `b` or `c`", put together by the compiler.
+struct List {
+    text: [u8; 512],
+    len: usize,
+}
+
+impl List {
+    const fn new() -> List {
+        List { text: [0; 512], len: 0 }
+    }
+
+    /// The list with one name more. `left` names are to come, this one included.
+    const fn and(mut self, name: &Name, left: usize) -> List {
+        if self.len != 0 {
+            self = self.text(if left == 1 { b" or " } else { b", " });
+        }
+        let mut len = 0;
+        while len < name.len() && name[len] != 0 {
+            len += 1;
+        }
+        self.text(b"`").text(name.split_at(len).0).text(b"`")
+    }
+
+    const fn text(mut self, text: &[u8]) -> List {
+        let mut i = 0;
+        while i < text.len() {
+            self.text[self.len] = text[i];
+            self.len += 1;
+            i += 1;
+        }
+        self
+    }
+
+    /// The text in its first `N` bytes, so that the library holds no more.
+    const fn exact<const N: usize>(&self) -> [u8; N] {
+        let mut exact = [0; N];
+        let mut i = 0;
+        while i < N {
+            exact[i] = self.text[i];
+            i += 1;
+        }
+        exact
+    }
+}
+
+const fn expected(text: &'static [u8]) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text) {
+        Ok(text) => text,
+        Err(_) => panic!("one NUL, at the end"),
+    }
 }

@@ -1,7 +1,7 @@
 //! A policy written as text.
 
 use super::names::{SECOND, TIMES};
-use crate::policy::{Anchor, Kind, Mode, Policy, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT};
+use crate::policy::{Anchor, Kind, Mode, Opt, Policy, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT};
 
 /// Writes the canonical text of `policy`, which leaves out defaults, and returns its length in bytes. [`parse`](super::parse)
 /// reads a valid policy back as it was. The text stops at the end of `out`; no valid policy needs more than
@@ -28,7 +28,7 @@ pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
     if policy.anchor == Anchor::First {
         w.text(" anchor first");
     }
-    if policy.kind == Kind::SlidingWindow && policy.segments != SEGMENTS_DEFAULT {
+    if policy.kind.takes(Opt::Segments) && policy.segments != SEGMENTS_DEFAULT {
         w.option("segments", u64::from(policy.segments));
     }
     match policy.mode {
@@ -39,7 +39,7 @@ pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
     if policy.slack != 0 {
         w.option("slack", policy.slack);
     }
-    if policy.kind == Kind::WarmUp {
+    if policy.kind.takes(Opt::Warm) {
         w.text(" warm ");
         w.time(policy.warm_up, false);
         if policy.cold != COLD_DEFAULT {

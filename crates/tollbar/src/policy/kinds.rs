@@ -1,0 +1,264 @@
+//! The table of algorithms: one row for each.
+//!
+//! A row makes the variant of [`Kind`], its name and number, the options that the text and [`Policy::validate`](super::Policy::validate)
+//! take with it, and, by `cargo xtask lists` and `cargo xtask header`, its place in the C header, in the bindings' lists and in
+//! docs/algorithms.md.
+
+use super::Opt;
+
+/// What the table says of one algorithm.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The algorithm.
+    pub kind: Kind,
+    /// What it does, in a sentence without its full stop.
+    pub summary: &'static str,
+    /// Its name in the text form, and in lower case the name of its constant in C and in each binding.
+    pub name: &'static str,
+    /// Other names that the text form takes.
+    pub aliases: &'static [&'static str],
+    /// What a state is made of.
+    pub words: Words,
+    /// A request may cost more permits than are left, and later requests wait until that debt is paid. With `borrow` other
+    /// algorithms lend too.
+    pub lends: bool,
+    /// The options that it has, beside `algo` and `unit`, which all have.
+    pub options: &'static [Opt],
+    /// How docs/algorithms.md compares it with the others: the algorithm itself first, then with options that change the bound.
+    pub forms: &'static [Form],
+}
+
+/// What the state of an algorithm is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Words {
+    /// One word: [`Rule`](crate::algorithm::Rule).
+    One,
+    /// A ring of segments.
+    Ring,
+    /// An entry for each permit.
+    Log,
+}
+
+/// A line of docs/algorithms.md.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// The options of this form; empty for none.
+    pub with: &'static str,
+    /// The most that it admits in any window of one period.
+    pub most: &'static str,
+    /// What a refusal writes.
+    pub refusal_writes: &'static str,
+    /// Whether permits can be booked ahead.
+    pub books_ahead: &'static str,
+    /// When to choose it: "you want …".
+    pub choose: &'static str,
+}
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $kind:ident = $number:literal { $($field:ident: $value:expr),+ $(,)? })+) => {
+        /// The algorithms, by the numbers that C and files of tables have for them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u32)]
+        pub enum Kind {
+            $($(#[doc = $doc])+ $kind = $number,)+
+        }
+
+        /// The table. An algorithm's place is its number.
+        const ROWS: &[Row] = &[$(Row { kind: Kind::$kind, summary: concat!($($doc),+).trim_ascii(), $($field: $value),+ }),+];
+
+        impl Kind {
+            /// All of them, in the order of their numbers.
+            pub const ALL: [Kind; ROWS.len()] = [$(Kind::$kind),+];
+
+            /// The name in the text form.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Kind::$kind => const { ROWS[$number].name },)+
+                }
+            }
+
+            /// What a state is made of.
+            pub const fn words(self) -> Words {
+                match self {
+                    $(Kind::$kind => const { ROWS[$number].words },)+
+                }
+            }
+
+            /// Whether the algorithm has the option.
+            pub const fn takes(self, option: Opt) -> bool {
+                let set = match self {
+                    $(Kind::$kind => const { set(ROWS[$number].options) },)+
+                };
+                set & (1 << option as u32) != 0
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The generic cell rate algorithm: a token bucket, and a leaky bucket as a meter
+    Gcra = 0 {
+        name: "gcra",
+        aliases: &["token-bucket", "leaky-bucket"],
+        words: Words::One,
+        lends: false,
+        options: &[Opt::Burst, Opt::Init, Opt::Borrow],
+        forms: &[
+            Form {
+                with: "",
+                most: "burst + limit",
+                refusal_writes: "nothing; with `init` below the burst, the time of the first request",
+                books_ahead: "yes",
+                choose: "you want a rate and a burst",
+            },
+            Form {
+                with: "borrow",
+                most: "burst + limit + the largest cost",
+                refusal_writes: "nothing",
+                books_ahead: "yes",
+                choose: "a large request should pass now, and later requests pay for it",
+            },
+        ],
+    }
+    /// All permits of a period come back at its end
+    Interval = 1 {
+        name: "interval",
+        aliases: &[],
+        words: Words::One,
+        lends: false,
+        options: &[Opt::Burst, Opt::Anchor],
+        forms: &[Form {
+            with: "",
+            most: "burst + limit",
+            refusal_writes: "nothing",
+            books_ahead: "yes; not with `anchor first`",
+            choose: "permits come back all together at fixed times, as a quota does",
+        }],
+    }
+    /// A counter for each window
+    FixedWindow = 2 {
+        name: "fixed-window",
+        aliases: &[],
+        words: Words::One,
+        lends: false,
+        options: &[Opt::Anchor, Opt::Count],
+        forms: &[Form {
+            with: "",
+            most: "2 * limit",
+            refusal_writes: "its count, with `count rejected`",
+            books_ahead: "no",
+            choose: "another system counts so, and you must agree with it",
+        }],
+    }
+    /// The previous window's count fades while the current one's grows
+    WeightedWindow = 3 {
+        name: "weighted-window",
+        aliases: &[],
+        words: Words::One,
+        lends: false,
+        options: &[],
+        forms: &[Form {
+            with: "",
+            most: "below 2 * limit",
+            refusal_writes: "nothing",
+            books_ahead: "no",
+            choose: "you want a sliding window in one word, and an estimate will do",
+        }],
+    }
+    /// A ring of sub-windows
+    SlidingWindow = 4 {
+        name: "sliding-window",
+        aliases: &[],
+        words: Words::Ring,
+        lends: false,
+        options: &[Opt::Anchor, Opt::Segments, Opt::Mode],
+        forms: &[
+            Form {
+                with: "",
+                most: "2 * limit",
+                refusal_writes: "nothing",
+                books_ahead: "no",
+                choose: "you want a sliding window, and `strict` admits too little",
+            },
+            Form {
+                with: "mode strict",
+                most: "limit",
+                refusal_writes: "nothing",
+                books_ahead: "no",
+                choose: "no window may exceed the limit, in little memory",
+            },
+        ],
+    }
+    /// The time of every admission, exact
+    SlidingLog = 5 {
+        name: "sliding-log",
+        aliases: &[],
+        words: Words::Log,
+        lends: false,
+        options: &[Opt::Count],
+        forms: &[Form {
+            with: "",
+            most: "limit",
+            refusal_writes: "its entries, with `count rejected`",
+            books_ahead: "no",
+            choose: "no window may exceed the limit, and none of it may be lost",
+        }],
+    }
+    /// Evenly spaced departures
+    Pacer = 6 {
+        name: "pacer",
+        aliases: &[],
+        words: Words::One,
+        lends: true,
+        options: &[Opt::Burst, Opt::Slack],
+        forms: &[Form {
+            with: "",
+            most: "slack + limit + 1, if every cost is 1",
+            refusal_writes: "nothing",
+            books_ahead: "yes",
+            choose: "departures should be evenly spaced",
+        }],
+    }
+    /// A rate that grows from cold to its limit
+    WarmUp = 7 {
+        name: "warm-up",
+        aliases: &[],
+        words: Words::One,
+        lends: true,
+        options: &[Opt::Burst, Opt::Warm, Opt::Cold],
+        forms: &[Form {
+            with: "",
+            most: "limit + 1, if every cost is 1",
+            refusal_writes: "nothing",
+            books_ahead: "yes",
+            choose: "what you call must not meet full load while it is cold",
+        }],
+    }
+}
+
+impl Kind {
+    /// The algorithm's row of the table.
+    pub const fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+}
+
+// `Kind::ALL` and the rows are indexed by the numbers.
+const _: () = {
+    let mut i = 0;
+    while i < ROWS.len() {
+        assert!(ROWS[i].kind as usize == i, "a row's place is its number");
+        i += 1;
+    }
+};
+
+/// One bit for each option.
+const fn set(options: &[Opt]) -> u32 {
+    let mut set = 1 << Opt::Algo as u32 | 1 << Opt::Unit as u32;
+    let mut i = 0;
+    while i < options.len() {
+        set |= 1 << options[i] as u32;
+        i += 1;
+    }
+    set
+}

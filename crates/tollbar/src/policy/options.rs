@@ -1,0 +1,80 @@
+//! The table of options: one row for each. Which algorithms have an option is in the table of algorithms (kinds.rs).
+
+use super::{Anchor, Mode, Policy};
+
+macro_rules! options {
+    ($($(#[doc = $doc:literal])+ $option:ident: $usage:literal, $note:literal;)+) => {
+        /// The options of the text form, in the order in which its grammar lists them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u32)]
+        pub enum Opt {
+            $($(#[doc = $doc])+ $option,)+
+        }
+
+        impl Opt {
+            /// All of them.
+            pub const ALL: &'static [Opt] = &[$(Opt::$option),+];
+
+            /// How it is written: its name, then its values.
+            pub const fn usage(self) -> &'static str {
+                match self {
+                    $(Opt::$option => $usage,)+
+                }
+            }
+
+            /// What stands for it if it is not given, or what it means.
+            pub const fn note(self) -> &'static str {
+                match self {
+                    $(Opt::$option => $note,)+
+                }
+            }
+        }
+    };
+}
+
+options! {
+    /// The most permits at once.
+    Burst: "burst N", "LIMIT if not given";
+    /// The algorithm.
+    Algo: "algo NAME", "gcra if not given";
+    /// Permits of a fresh state.
+    Init: "init N", "permits of a fresh state; the burst if not given, 0 with borrow";
+    /// Lends.
+    Borrow: "borrow", "a take passes whatever its cost, the next one pays";
+    /// What windows are aligned to.
+    Anchor: "anchor first|epoch", "epoch if not given";
+    /// How many segments a sliding window has.
+    Segments: "segments N", "10 if not given";
+    /// How a sliding window treats its oldest segment.
+    Mode: "mode n|strict|interpolated", "n if not given";
+    /// Departures that may follow at once.
+    Slack: "slack N", "0 if not given";
+    /// The time from cold to warm.
+    Warm: "warm TIME", "required";
+    /// How many times slower a cold limiter is.
+    Cold: "cold N", "3 if not given";
+    /// Whether refused requests count.
+    Count: "count rejected", "refused requests count too";
+    /// What a permit is.
+    Unit: "unit bytes|permits", "with bytes, sizes may carry kb mb gb kib mib gib";
+}
+
+impl Policy {
+    /// Whether the option has another value than [`Policy::new`] gives it.
+    pub(super) const fn sets(&self, option: Opt) -> bool {
+        match option {
+            Opt::Burst => self.burst != self.limit,
+            Opt::Init => self.init != self.burst,
+            Opt::Borrow => self.borrow,
+            Opt::Anchor => matches!(self.anchor, Anchor::First),
+            Opt::Segments => self.segments != 0,
+            Opt::Mode => !matches!(self.mode, Mode::N),
+            Opt::Slack => self.slack != 0,
+            Opt::Warm => self.warm_up != 0,
+            Opt::Cold => self.cold != 0,
+            Opt::Count => self.count_rejected,
+            // Every algorithm has these two.
+            Opt::Algo | Opt::Unit => false,
+        }
+    }
+}
