@@ -1,52 +1,84 @@
-/* tollbar.h: rate limiting in nanoseconds, exact and lock-free.
+/* tollbar.h: exact, lock-free rate limiting.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  * Written by `cargo xtask header` from crates/tollbar-c/src; changes belong there.
  *
- * A limiter decides whether a request may pass:
+ * A limiter decides whether a request may pass. The shortest complete program:
  *
- *     tollbar_limiter *limiter;
- *     tollbar_policy_error error = TOLLBAR_POLICY_ERROR_INIT;
- *     if (tollbar_limiter_from_text("100/s burst 20", &limiter, &error) != 0)
- *         die("column %u: expected %s", (unsigned)error.column, error.expected);
+ *     #include <stdio.h>
+ *     #include <tollbar.h>
  *
- *     if (tollbar_limiter_check(limiter, 1, NULL) != TOLLBAR_ALLOWED)
- *         return too_many_requests();
+ *     int main(void) {
+ *         tollbar_limiter *limiter;
+ *         if (tollbar_limiter_from_text("100/s burst 20", &limiter, NULL) != 0)
+ *             return 1;
+ *         puts(tollbar_limiter_check(limiter, 1, NULL) == TOLLBAR_ALLOWED ? "passes" : "too many requests");
+ *         tollbar_limiter_free(limiter);
+ *         return 0;
+ *     }
  *
- * Three layers are here, and each may be used without the others:
+ * The layers. Each works without the others.
  *
- *     cell      one 64-bit word that the caller owns (in a struct of its own, in shared memory),
- *               stepped with a compiled policy. Algorithms whose state is one word.
- *     limiter   opaque, any algorithm, with a clock, waiting, and counters.
- *     table     a state for each of millions of keys, in memory that processes share.
+ *     limiter    Take this one if you limit one thing in one process. Any algorithm, a clock, waiting, counts.
+ *     table      Take this one if you limit many keys, or if several processes share a limit. A fixed block of memory.
+ *     cell       Take this one if each of your structs has room for its own 64-bit state word.
+ *     striped    Take this one if many threads wait for the cache line of one limiter.
+ *     hot keys   Take this one if many threads wait for the cache lines of a few keys of a table.
+ *     leases     Take these if machines share a limit through Redis or Valkey (tollbar_redis.h, libtollbar-redis).
+ *
+ * Policies and clocks come first, because every layer uses them. Results and errors come last.
+ *
+ * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the table's
+ * slots are taken. Counted by callgrind with rustc 1.95.0 (59807616e 2026-04-14).
+ *
+ *     tollbar_cell_check_at                              80
+ *     tollbar_limiter_check_at, allowed                  75
+ *     tollbar_limiter_check_at, denied                   64
+ *     tollbar_limiter_check, TSC                        101
+ *     tollbar_striped_check                              64
+ *     tollbar_table_check_at, known key                 159
+ *     tollbar_table_check_at, full decision             299
+ *     tollbar_table_peek_at, known key                  174
+ *     tollbar_table_peek_at, fresh key                  303
+ *     tollbar_table_check_at, fresh key                 323
+ *     tollbar_table_check_at, fresh key of a flood      356
+ *     tollbar_hot_keys_check_at                         136
+ *     tollbar_table_check_many_at, a key of 32          162
  *
  * Conventions
  *
- * [C1] 0 means go. Decision calls return TOLLBAR_ALLOWED (0), TOLLBAR_DENIED (1), TOLLBAR_NEVER (2)
- *      or a negative error, so `if (tollbar_..._check(...)) refuse();` fails closed.
- * [C2] Outputs are written only where a call succeeds (a decision of any verdict is a success).
- *      NULL for an output that is not wanted is allowed where the call says so.
- * [C3] Times are nanoseconds of any one clock, from its zero on. Each policy has a last time, 2^61 - 2
- *      (73 years) for all but the fastest ones (tollbar_policy_spec_last_time); at all later times,
- *      UINT64_MAX among them, every call refuses every cost above 0. A call that ends in _at takes the
- *      caller's time, the others read a clock. Time may go back between calls or threads: that never
- *      admits more. All bounds are in the times that the calls are given or read. Where these lag
- *      behind true time by up to s (TOLLBAR_CLOCK_COARSE: 1 to 10 ms; a time that an event loop keeps),
- *      a window of true time may see the permits of s more: rate * s. Credit taken in advance (striped,
- *      hot keys) adds nothing to that: it is part of the burst.
- * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory
- *      that is not what the call says is undefined, as everywhere in C.
- * [C5] Any number of threads may call at once, but for _free, _close, _init_in and _new's own output.
- *      No call locks; none but _wait and those that make or end things allocates, blocks or enters
- *      the kernel, but for these: reading the system's clock, which all calls do in a process's first
- *      millisecond; a process allocates for a policy that it meets in a table for the first time, up to
- *      4,096 times a table; the first decision of a thread under a policy of a table asks the system whether up
- *      to 32 other processes live; and the first decision in a child after a fork asks for the child's
- *      number and PID namespace. All may be used on both sides of a fork.
- * [C6] Structs that start with `struct_size` may grow. Initialise them with their _INIT macro; a
- *      library of another version reads and writes only what both know, and refuses with
- *      TOLLBAR_E_RESERVED what it would have to ignore.
- * [C7] No call unwinds, aborts or prints. Numbers of results never change their meaning.
+ * [C1] 0 means go. A decision returns TOLLBAR_ALLOWED (0), TOLLBAR_DENIED (1), TOLLBAR_NEVER (2) or a negative error, so
+ *      `if (tollbar_..._check(...)) refuse();` fails closed. "check" charges, "peek" and "validate" do not. A call that answers
+ *      a question returns TOLLBAR_YES (1), TOLLBAR_NO (0) or a negative error. Every other int32_t call returns 0 or an error.
+ * [C2] A call writes its outputs only if it succeeds. A decision succeeds with any verdict. Four outputs are also written on
+ *      failure: the tollbar_policy_error of a text, the column of tollbar_lease_client_new, the length of
+ *      tollbar_policy_spec_print on TOLLBAR_E_BUFFER_TOO_SMALL, and the health that tollbar_table_validate and
+ *      tollbar_table_repair report with TOLLBAR_E_SLOTS_INVALID. An output may be NULL where the call says so.
+ * [C3] Times are nanoseconds of one clock, counted from that clock's zero. A call that ends in _at uses the caller's time, and the
+ *      others read a clock. If the time goes back between calls or threads, the limit admits no more than before.
+ *      Each policy has a last time, 2^61 - 2 ns (73 years) for all but the fastest policies
+ *      (tollbar_policy_spec_last_time). At later times, UINT64_MAX among them, every call refuses every cost above 0.
+ *      All bounds hold in the times that the calls use. If these lag behind true time by up to s
+ *      (TOLLBAR_CLOCK_COARSE: 1 to 10 ms), a window of true time may see rate * s permits more.
+ * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory that is not what the call
+ *      expects is undefined behaviour.
+ * [C5] Any number of threads may call at once with one object, on both sides of a fork. The exceptions: no other call may use
+ *      the object of _free, _close, _init_in or tollbar_table_repair. One tollbar_hot_keys or tollbar_lease_client belongs to
+ *      one thread at a time; tollbar_lease_client_circuit and _stop are for all threads.
+ *      No call locks. Only the calls that make or end objects, tollbar_limiter_wait, tollbar_table_sync and the
+ *      tollbar_lease_client_ calls allocate, block or enter the kernel, with these exceptions: every call reads the system's
+ *      clock in a process's first millisecond; a process allocates once for each of the first 4,096 policies that it meets
+ *      in a table; a thread's first decision under a policy of a table asks the system which of up to 32 processes live; and
+ *      a child's first decision after a fork asks for its process number and PID namespace.
+ * [C6] A struct that starts with `struct_size` may grow. Initialise it with its _INIT macro. A library of another version
+ *      reads and writes only the fields that both versions know. It refuses with TOLLBAR_E_RESERVED a field that it
+ *      would have to ignore.
+ * [C7] No call unwinds, aborts or prints. The numbers of results never change their meaning.
+ * [C8] Arguments come in one order: self, policy, key, length, cost, now, output. A call that ends in _at is the plain call with
+ *      `now_ns` before its output.
+ *
+ * Everything here is there since 0.1.0, unless its text names another version. A name that is to go is marked deprecated in
+ * its text for at least one minor version before a major version removes it.
  */
 
 #ifndef TOLLBAR_H
@@ -68,232 +100,7 @@ extern "C" {
     ((TOLLBAR_VERSION_MAJOR << 16) | (TOLLBAR_VERSION_MINOR << 8) | TOLLBAR_VERSION_PATCH)
 
 /* --------------------------------------------------------------------------------------------
- * 1. Results and errors
- * -------------------------------------------------------------------------------------------- */
-
-/* The request may pass, and its cost has been charged; for other calls: done. */
-#define TOLLBAR_ALLOWED 0
-
-/* Not now; nothing has been charged. */
-#define TOLLBAR_DENIED 1
-
-/* Not at any time: the cost is more than the policy can ever have at once; nothing has been charged. */
-#define TOLLBAR_NEVER 2
-
-/* The answer "no" of a call that answers a question. */
-#define TOLLBAR_NO 0
-
-/* The answer "yes" of a call that answers a question. */
-#define TOLLBAR_YES 1
-
-/* A pointer that may not be null is. */
-#define TOLLBAR_E_NULL (-1)
-
-/* A pointer is not aligned for what it should point to. */
-#define TOLLBAR_E_MISALIGNED (-2)
-
-/* `struct_size` is smaller than any version of the struct, or absurdly large. */
-#define TOLLBAR_E_STRUCT_SIZE (-3)
-
-/* A field or flag that this version does not know is not zero. */
-#define TOLLBAR_E_RESERVED (-4)
-
-/* A number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range. */
-#define TOLLBAR_E_OUT_OF_RANGE (-5)
-
-/* The policy's text does not follow the grammar. */
-#define TOLLBAR_E_SYNTAX (-10)
-
-/* A number in the policy's text does not fit 64 bits. */
-#define TOLLBAR_E_NUMBER_TOO_LARGE (-11)
-
-/* No algorithm of that name. */
-#define TOLLBAR_E_ALGORITHM (-12)
-
-/* An option given twice. */
-#define TOLLBAR_E_DUPLICATE_OPTION (-13)
-
-/* The period is 0. */
-#define TOLLBAR_E_PERIOD_ZERO (-20)
-
-/* The burst is 0. (A limit of 0 is how to deny all.) */
-#define TOLLBAR_E_BURST_ZERO (-21)
-
-/* A rate higher than the algorithm can count exactly. */
-#define TOLLBAR_E_RATE_TOO_HIGH (-22)
-
-/* A burst that takes longer to refill than a state word can say. */
-#define TOLLBAR_E_BURST_TOO_LARGE (-23)
-
-/* More initial permits than the burst. */
-#define TOLLBAR_E_INIT_ABOVE_BURST (-24)
-
-/* An option that the algorithm does not have. */
-#define TOLLBAR_E_OPTION_MISMATCH (-25)
-
-/* Not 1 to 1024 segments, or not a whole number of nanoseconds in each. */
-#define TOLLBAR_E_SEGMENTS (-26)
-
-/* A warm-up without a time, or with a cold factor outside 1 to 1000. */
-#define TOLLBAR_E_WARM_UP (-27)
-
-/* A sliding log of more than 2^24 entries, or in a table of more than its period has room for. */
-#define TOLLBAR_E_LOG_TOO_LARGE (-28)
-
-/* The algorithm needs more than one state word: use a limiter, not a cell. */
-#define TOLLBAR_E_NOT_ONE_WORD (-29)
-
-/* Out of memory. */
-#define TOLLBAR_E_NO_MEMORY (-40)
-
-/* The buffer is too small. */
-#define TOLLBAR_E_BUFFER_TOO_SMALL (-41)
-
-/* A capacity of 0, or of more keys than a table can hold. */
-#define TOLLBAR_E_CAPACITY (-50)
-
-/* Not 1 to 128 policies. */
-#define TOLLBAR_E_POLICY_COUNT (-51)
-
-/* The table has no policy of that number. */
-#define TOLLBAR_E_NO_SUCH_POLICY (-52)
-
-/* A sliding window or a sliding log has a table for itself. */
-#define TOLLBAR_E_MIXED_POLICIES (-53)
-
-/* The policies of the table cannot be changed any more: 255 versions are in use. */
-#define TOLLBAR_E_POLICY_VERSIONS (-54)
-
-/* The set of exempt keys is full. */
-#define TOLLBAR_E_EXEMPTIONS_FULL (-55)
-
-/* A request without a key, in a table that is to report them. */
-#define TOLLBAR_E_MISSING_KEY (-56)
-
-/* The processor has no 16-byte compare-and-swap. */
-#define TOLLBAR_E_UNSUPPORTED (-57)
-
-/* Not a network address. */
-#define TOLLBAR_E_ADDRESS (-58)
-
-/* The file or memory is not a table. */
-#define TOLLBAR_E_NOT_A_TABLE (-60)
-
-/* A table of another version of this library. */
-#define TOLLBAR_E_TABLE_VERSION (-61)
-
-/* The file or memory is shorter or longer than the table that it should be. */
-#define TOLLBAR_E_TRUNCATED (-62)
-
-/* The table's header is damaged. */
-#define TOLLBAR_E_CORRUPT (-63)
-
-/* The file has a table of another capacity. */
-#define TOLLBAR_E_OTHER_CAPACITY (-64)
-
-/* The file has a table with other policies. */
-#define TOLLBAR_E_OTHER_POLICIES (-65)
-
-/* The file has a table with other options. */
-#define TOLLBAR_E_OTHER_OPTIONS (-66)
-
-/* The system does not say which boot this is, so the times of a file cannot be continued. */
-#define TOLLBAR_E_BOOT_ID (-67)
-
-/* Slots of the table make no sense. */
-#define TOLLBAR_E_SLOTS_INVALID (-68)
-
-/* The file cannot be opened; errno says why, here and below. */
-#define TOLLBAR_E_OPEN (-70)
-
-/* The file cannot be read. */
-#define TOLLBAR_E_READ (-71)
-
-/* There is no room for the file. */
-#define TOLLBAR_E_NO_SPACE (-72)
-
-/* The memory cannot be mapped. */
-#define TOLLBAR_E_MAP (-73)
-
-/* The new file cannot be given its name. */
-#define TOLLBAR_E_LINK (-74)
-
-/* The file cannot be locked. */
-#define TOLLBAR_E_LOCK (-75)
-
-/* The system gives no random numbers. */
-#define TOLLBAR_E_RANDOM (-76)
-
-/* The file cannot be written to the disk. */
-#define TOLLBAR_E_SYNC (-77)
-
-/* The file belongs to another user than the caller and root, others may write it, or others may put another in its
- * place (TOLLBAR_TABLE_TRUST_ANYONE takes it). */
-#define TOLLBAR_E_OWNER (-78)
-
-/* The descriptor is not of memory that is sealed against shrinking. */
-#define TOLLBAR_E_UNSEALED (-79)
-
-/* Only gcra can be leased, without `borrow` and `init`. */
-#define TOLLBAR_E_LEASE_ALGORITHM (-80)
-
-/* Not 1 to 65,535 machines. */
-#define TOLLBAR_E_LEASE_NODES (-81)
-
-/* The life of a lease is not 1 ms to 10 min. */
-#define TOLLBAR_E_LEASE_LIFE (-82)
-
-/* Machines, their overdraft and the life of a lease leave nothing of the burst. */
-#define TOLLBAR_E_LEASE_BURST (-83)
-
-/* Burst and period are too large for the store to count exactly. */
-#define TOLLBAR_E_LEASE_TOO_LARGE (-84)
-
-/* Not 1 to 64 visible ASCII characters without braces. */
-#define TOLLBAR_E_LEASE_NAME (-85)
-
-/* The memory is no node of this version. */
-#define TOLLBAR_E_NOT_A_LEASE (-86)
-
-/* The store's URL cannot be read, or asks for what is not there (TLS, Sentinel, Cluster). */
-#define TOLLBAR_E_URL (-87)
-
-/* A thread drives this client. */
-#define TOLLBAR_E_RUNNING (-88)
-
-/* The client ended before the store had been told all. */
-#define TOLLBAR_E_UNREPORTED (-89)
-
-/* A fault of the library itself, stopped before it reached the caller. */
-#define TOLLBAR_E_INTERNAL (-90)
-
-/* In a time: there is none. */
-#define TOLLBAR_NO_TIME UINT64_MAX
-
-/* One line in English for a result. The string is static; unknown codes have one too. Never NULL. */
-const char *tollbar_strerror(int32_t code);
-
-/* The name of a result's macro, such as "TOLLBAR_E_NULL". Static; "TOLLBAR_E_UNKNOWN" for unknown
- * codes. Never NULL. */
-const char *tollbar_errname(int32_t code);
-
-/* --------------------------------------------------------------------------------------------
- * 2. Version
- * -------------------------------------------------------------------------------------------- */
-
-/* The ABI that this header describes. A library of another ABI does not have this symbol, so a
- * program that refers to it does not link, or does not start, with the wrong one. Always 1. */
-extern const uint32_t tollbar_abi_1;
-
-/* The version of the linked library, `major << 16 | minor << 8 | patch`: compare with
- * TOLLBAR_VERSION. */
-uint32_t tollbar_version(void);
-
-/* The version of the linked library as text, such as "0.1.0". Static. */
-const char *tollbar_version_string(void);
-
-/* --------------------------------------------------------------------------------------------
- * 3. Policies
+ * 1. Policies
  * -------------------------------------------------------------------------------------------- */
 
 /* A policy says what is allowed, as one line of text or as a struct:
@@ -505,7 +312,7 @@ int32_t tollbar_policy_init_in(void *memory,
 #define TOLLBAR_POLICY_ERROR_INIT { (uint32_t)sizeof(tollbar_policy_error), 0, 0, NULL }
 
 /* --------------------------------------------------------------------------------------------
- * 4. Clocks
+ * 2. Clocks
  * -------------------------------------------------------------------------------------------- */
 
 /* Calls without _at read a clock.
@@ -543,7 +350,7 @@ int32_t tollbar_clock_now(uint32_t clock,
 int32_t tollbar_clock_is_counter(void);
 
 /* --------------------------------------------------------------------------------------------
- * 5. Cells: a state word of the caller's own
+ * 3. Cells: a state word of the caller's own
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell costs 8 bytes and no set-up: put it where your data is.
@@ -677,7 +484,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_DECISION_INIT { (uint32_t)sizeof(tollbar_decision), 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 6. Limiters: any algorithm, with a clock
+ * 4. Limiters: any algorithm, with a clock
  * -------------------------------------------------------------------------------------------- */
 
 /* A limiter has a state of any algorithm, alone on its cache line, and a clock.
@@ -749,7 +556,7 @@ int32_t tollbar_limiter_now(const tollbar_limiter *limiter,
 #define TOLLBAR_LIMITER_OPTIONS_INIT { (uint32_t)sizeof(tollbar_limiter_options), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 7. Decisions of limiters
+ * 5. Decisions of limiters
  * -------------------------------------------------------------------------------------------- */
 
 /* A limiter's state, for people and metrics. */
@@ -859,7 +666,7 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
 #define TOLLBAR_LIMITER_STATE_INIT { (uint32_t)sizeof(tollbar_limiter_state), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 8. Tables: millions of keys in memory that processes share
+ * 6. Tables: millions of keys in memory that processes share
  * -------------------------------------------------------------------------------------------- */
 
 /* A table has a state for each of millions of keys, in one block of memory that is taken when it is made
@@ -867,8 +674,9 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  * keeps it until it owes nothing any more; then the slot may go to another key. Threads and processes use
  * a table at once, without locks; one that is killed leaves nothing that another has to wait for.
  *
+ *     const char *text = "5/min burst 3";
  *     tollbar_policy_spec policy = TOLLBAR_POLICY_SPEC_INIT;
- *     tollbar_policy_spec_parse("5/min burst 3", 13, &policy, NULL);
+ *     tollbar_policy_spec_parse(text, strlen(text), &policy, NULL);
  *     const tollbar_policy_spec *policies[] = { &policy };
  *
  *     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1000000);
@@ -1017,7 +825,7 @@ void tollbar_table_close(tollbar_table *table);
     { (uint32_t)sizeof(tollbar_table_options), 0, (keys), 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 9. Decisions of tables
+ * 7. Decisions of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* One request of a batch. */
@@ -1149,7 +957,7 @@ int32_t tollbar_table_now(const tollbar_table *table,
 /* A request of a batch. */
 #define TOLLBAR_REQUEST_INIT { NULL, 0, 1, 0, 0 }
 /* --------------------------------------------------------------------------------------------
- * 10. Entries, policies, counters and health of tables
+ * 8. Entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* When a table's policy changes, a key keeps its permits as a number: what it has left, up to the new burst. No
@@ -1333,7 +1141,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 11. From one table into another
+ * 9. From one table into another
  * -------------------------------------------------------------------------------------------- */
 
 /* What came of tollbar_table_copy. */
@@ -1370,7 +1178,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 12. Keys made of network addresses
+ * 10. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A limit by IPv6 address is none, since a host can change its address with every request: take its /64.
@@ -1389,8 +1197,8 @@ typedef struct tollbar_prefix {
 } tollbar_prefix;
 
 /* The key of an address in network byte order: `length` 4 for IPv4, of which the first `ipv4_bits` bits
- * count, or 16 for IPv6, of which the first `ipv6_bits` do. An IPv4 address that is mapped into IPv6 is what
- * it is for. Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more bits than there are. */
+ * count, or 16 for IPv6, of which the first `ipv6_bits` do. IPv4-mapped IPv6
+ * addresses are treated as IPv4. Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more bits than there are. */
 int32_t tollbar_prefix_from_address(const void *address,
                                     size_t length,
                                     uint32_t ipv4_bits,
@@ -1409,7 +1217,7 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 13. Striped limiters: one key that every thread asks for
+ * 11. Striped limiters: one key that every thread asks for
  * -------------------------------------------------------------------------------------------- */
 
 /* For one key that threads ask for so often that they stand in line for its cache line: a global limit on all
@@ -1481,7 +1289,7 @@ int32_t tollbar_striped_available_at(const tollbar_striped *striped,
 int32_t tollbar_striped_reset(const tollbar_striped *striped);
 
 /* --------------------------------------------------------------------------------------------
- * 14. Hot keys: keys of a table that many threads ask for
+ * 12. Hot keys: keys of a table that many threads ask for
  * -------------------------------------------------------------------------------------------- */
 
 /* For keys that several threads ask a table for at once, such as a few large tenants among many: each request for one
@@ -1536,7 +1344,7 @@ int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
                                   uint64_t now_ns);
 
 /* --------------------------------------------------------------------------------------------
- * 15. Counts of decisions
+ * 13. Counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /*
@@ -1594,6 +1402,231 @@ int32_t tollbar_striped_get_counts(const tollbar_striped *striped,
 
 /* Counts to be filled in. */
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 14. Version
+ * -------------------------------------------------------------------------------------------- */
+
+/* The ABI that this header describes. A library of another ABI does not have this symbol, so a
+ * program that refers to it does not link, or does not start, with the wrong one. Always 1. */
+extern const uint32_t tollbar_abi_1;
+
+/* The version of the linked library, `major << 16 | minor << 8 | patch`: compare with
+ * TOLLBAR_VERSION. */
+uint32_t tollbar_version(void);
+
+/* The version of the linked library as text, such as "0.1.0". Static. */
+const char *tollbar_version_string(void);
+
+/* --------------------------------------------------------------------------------------------
+ * 15. Results and errors
+ * -------------------------------------------------------------------------------------------- */
+
+/* The request may pass, and its cost has been charged; for other calls: done. */
+#define TOLLBAR_ALLOWED 0
+
+/* Not now; nothing has been charged. */
+#define TOLLBAR_DENIED 1
+
+/* Not at any time: the cost is more than the policy can ever have at once; nothing has been charged. */
+#define TOLLBAR_NEVER 2
+
+/* The answer "no" of a call that answers a question. */
+#define TOLLBAR_NO 0
+
+/* The answer "yes" of a call that answers a question. */
+#define TOLLBAR_YES 1
+
+/* A pointer that may not be null is. */
+#define TOLLBAR_E_NULL (-1)
+
+/* A pointer is not aligned for what it should point to. */
+#define TOLLBAR_E_MISALIGNED (-2)
+
+/* `struct_size` is smaller than any version of the struct, or absurdly large. */
+#define TOLLBAR_E_STRUCT_SIZE (-3)
+
+/* A field or flag that this version does not know is not zero. */
+#define TOLLBAR_E_RESERVED (-4)
+
+/* A number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range. */
+#define TOLLBAR_E_OUT_OF_RANGE (-5)
+
+/* The policy's text does not follow the grammar. */
+#define TOLLBAR_E_SYNTAX (-10)
+
+/* A number in the policy's text does not fit 64 bits. */
+#define TOLLBAR_E_NUMBER_TOO_LARGE (-11)
+
+/* No algorithm of that name. */
+#define TOLLBAR_E_ALGORITHM (-12)
+
+/* An option given twice. */
+#define TOLLBAR_E_DUPLICATE_OPTION (-13)
+
+/* The period is 0. */
+#define TOLLBAR_E_PERIOD_ZERO (-20)
+
+/* The burst is 0. (A limit of 0 is how to deny all.) */
+#define TOLLBAR_E_BURST_ZERO (-21)
+
+/* A rate higher than the algorithm can count exactly. */
+#define TOLLBAR_E_RATE_TOO_HIGH (-22)
+
+/* A burst that takes longer to refill than a state word can say. */
+#define TOLLBAR_E_BURST_TOO_LARGE (-23)
+
+/* More initial permits than the burst. */
+#define TOLLBAR_E_INIT_ABOVE_BURST (-24)
+
+/* An option that the algorithm does not have. */
+#define TOLLBAR_E_OPTION_MISMATCH (-25)
+
+/* Not 1 to 1024 segments, or not a whole number of nanoseconds in each. */
+#define TOLLBAR_E_SEGMENTS (-26)
+
+/* A warm-up without a time, or with a cold factor outside 1 to 1000. */
+#define TOLLBAR_E_WARM_UP (-27)
+
+/* A sliding log of more than 2^24 entries, or in a table of more than its period has room for. */
+#define TOLLBAR_E_LOG_TOO_LARGE (-28)
+
+/* The algorithm needs more than one state word: use a limiter, not a cell. */
+#define TOLLBAR_E_NOT_ONE_WORD (-29)
+
+/* Out of memory. */
+#define TOLLBAR_E_NO_MEMORY (-40)
+
+/* The buffer is too small. */
+#define TOLLBAR_E_BUFFER_TOO_SMALL (-41)
+
+/* A capacity of 0, or of more keys than a table can hold. */
+#define TOLLBAR_E_CAPACITY (-50)
+
+/* Not 1 to 128 policies. */
+#define TOLLBAR_E_POLICY_COUNT (-51)
+
+/* The table has no policy of that number. */
+#define TOLLBAR_E_NO_SUCH_POLICY (-52)
+
+/* A sliding window or a sliding log has a table for itself. */
+#define TOLLBAR_E_MIXED_POLICIES (-53)
+
+/* The policies of the table cannot be changed any more: 255 versions are in use. */
+#define TOLLBAR_E_POLICY_VERSIONS (-54)
+
+/* The set of exempt keys is full. */
+#define TOLLBAR_E_EXEMPTIONS_FULL (-55)
+
+/* A request without a key, in a table that is to report them. */
+#define TOLLBAR_E_MISSING_KEY (-56)
+
+/* The processor has no 16-byte compare-and-swap. */
+#define TOLLBAR_E_UNSUPPORTED (-57)
+
+/* Not a network address. */
+#define TOLLBAR_E_ADDRESS (-58)
+
+/* The file or memory is not a table. */
+#define TOLLBAR_E_NOT_A_TABLE (-60)
+
+/* A table of another version of this library. */
+#define TOLLBAR_E_TABLE_VERSION (-61)
+
+/* The file or memory is shorter or longer than the table that it should be. */
+#define TOLLBAR_E_TRUNCATED (-62)
+
+/* The table's header is damaged. */
+#define TOLLBAR_E_CORRUPT (-63)
+
+/* The file has a table of another capacity. */
+#define TOLLBAR_E_OTHER_CAPACITY (-64)
+
+/* The file has a table with other policies. */
+#define TOLLBAR_E_OTHER_POLICIES (-65)
+
+/* The file has a table with other options. */
+#define TOLLBAR_E_OTHER_OPTIONS (-66)
+
+/* The system does not say which boot this is, so the times of a file cannot be continued. */
+#define TOLLBAR_E_BOOT_ID (-67)
+
+/* Slots of the table make no sense. */
+#define TOLLBAR_E_SLOTS_INVALID (-68)
+
+/* The file cannot be opened; errno says why, here and below. */
+#define TOLLBAR_E_OPEN (-70)
+
+/* The file cannot be read. */
+#define TOLLBAR_E_READ (-71)
+
+/* There is no room for the file. */
+#define TOLLBAR_E_NO_SPACE (-72)
+
+/* The memory cannot be mapped. */
+#define TOLLBAR_E_MAP (-73)
+
+/* The new file cannot be given its name. */
+#define TOLLBAR_E_LINK (-74)
+
+/* The file cannot be locked. */
+#define TOLLBAR_E_LOCK (-75)
+
+/* The system gives no random numbers. */
+#define TOLLBAR_E_RANDOM (-76)
+
+/* The file cannot be written to the disk. */
+#define TOLLBAR_E_SYNC (-77)
+
+/* The file belongs to another user than the caller and root, others may write it, or others may put another in its
+ * place (TOLLBAR_TABLE_TRUST_ANYONE takes it). */
+#define TOLLBAR_E_OWNER (-78)
+
+/* The descriptor is not of memory that is sealed against shrinking. */
+#define TOLLBAR_E_UNSEALED (-79)
+
+/* Only gcra can be leased, without `borrow` and `init`. */
+#define TOLLBAR_E_LEASE_ALGORITHM (-80)
+
+/* Not 1 to 65,535 machines. */
+#define TOLLBAR_E_LEASE_NODES (-81)
+
+/* The life of a lease is not 1 ms to 10 min. */
+#define TOLLBAR_E_LEASE_LIFE (-82)
+
+/* Machines, their overdraft and the life of a lease leave nothing of the burst. */
+#define TOLLBAR_E_LEASE_BURST (-83)
+
+/* Burst and period are too large for the store to count exactly. */
+#define TOLLBAR_E_LEASE_TOO_LARGE (-84)
+
+/* Not 1 to 64 visible ASCII characters without braces. */
+#define TOLLBAR_E_LEASE_NAME (-85)
+
+/* The memory is no node of this version. */
+#define TOLLBAR_E_NOT_A_LEASE (-86)
+
+/* The store's URL cannot be read, or asks for what is not there (TLS, Sentinel, Cluster). */
+#define TOLLBAR_E_URL (-87)
+
+/* A thread drives this client. */
+#define TOLLBAR_E_RUNNING (-88)
+
+/* The client ended before the store had been told all. */
+#define TOLLBAR_E_UNREPORTED (-89)
+
+/* A fault of the library itself, stopped before it reached the caller. */
+#define TOLLBAR_E_INTERNAL (-90)
+
+/* In a time: there is none. */
+#define TOLLBAR_NO_TIME UINT64_MAX
+
+/* One line in English for a result. The string is static; unknown codes have one too. Never NULL. */
+const char *tollbar_strerror(int32_t code);
+
+/* The name of a result's macro, such as "TOLLBAR_E_NULL". Static; "TOLLBAR_E_UNKNOWN" for unknown
+ * codes. Never NULL. */
+const char *tollbar_errname(int32_t code);
 
 #ifdef __cplusplus
 } /* extern "C" */

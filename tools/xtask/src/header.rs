@@ -19,21 +19,21 @@ const HEADERS: [Header; 2] = [
         top: include_str!("header/top.h"),
         bottom: include_str!("header/bottom.h"),
         sections: &[
-            ("status", "1. Results and errors"),
-            ("version", "2. Version"),
-            ("policy", "3. Policies"),
-            ("clock", "4. Clocks"),
-            ("cell", "5. Cells: a state word of the caller's own"),
-            ("limiter", "6. Limiters: any algorithm, with a clock"),
-            ("decide", "7. Decisions of limiters"),
-            ("table", "8. Tables: millions of keys in memory that processes share"),
-            ("keyed", "9. Decisions of tables"),
-            ("survey", "10. Entries, policies, counters and health of tables"),
-            ("transfer", "11. From one table into another"),
-            ("prefix", "12. Keys made of network addresses"),
-            ("striped", "13. Striped limiters: one key that every thread asks for"),
-            ("hot_keys", "14. Hot keys: keys of a table that many threads ask for"),
-            ("counts", "15. Counts of decisions"),
+            ("policy", "1. Policies"),
+            ("clock", "2. Clocks"),
+            ("cell", "3. Cells: a state word of the caller's own"),
+            ("limiter", "4. Limiters: any algorithm, with a clock"),
+            ("decide", "5. Decisions of limiters"),
+            ("table", "6. Tables: millions of keys in memory that processes share"),
+            ("keyed", "7. Decisions of tables"),
+            ("survey", "8. Entries, policies, counters and health of tables"),
+            ("transfer", "9. From one table into another"),
+            ("prefix", "10. Keys made of network addresses"),
+            ("striped", "11. Striped limiters: one key that every thread asks for"),
+            ("hot_keys", "12. Hot keys: keys of a table that many threads ask for"),
+            ("counts", "13. Counts of decisions"),
+            ("version", "14. Version"),
+            ("status", "15. Results and errors"),
         ],
     },
     Header {
@@ -76,7 +76,22 @@ fn fill(top: &str, root: &Path) -> Result<String, String> {
         .ok_or("Cargo.toml: no version")?;
     let parts: Vec<&str> = version.split('.').collect();
     let [major, minor, patch] = parts.as_slice() else { return Err(format!("version {version}")) };
+    let top = costs(top, root)?;
     Ok(top.replace("@MAJOR@", major).replace("@MINOR@", minor).replace("@PATCH@", patch))
+}
+
+/// The table of costs, from the counts of the C calls in benches/instructions.txt.
+fn costs(top: &str, root: &Path) -> Result<String, String> {
+    let path = "benches/instructions.txt";
+    let text = std::fs::read_to_string(root.join(path)).map_err(|e| format!("{path}: {e}"))?;
+    let rustc =
+        text.lines().find(|line| line.starts_with("rustc ")).ok_or(format!("{path}: no line \"rustc VERSION\""))?;
+    let mut table = String::new();
+    for (count, call) in text.lines().filter_map(|line| line.trim().split_once("  C ")) {
+        let count: f64 = count.parse().map_err(|e| format!("{path}: {count}: {e}"))?;
+        let _ = writeln!(table, " *     {call:<48}{count:>5.0}");
+    }
+    Ok(top.replace("@COSTS@", &table).replace("@RUSTC@", rustc))
 }
 
 fn section(root: &Path, sources: &str, file: &str) -> Result<String, String> {

@@ -2,12 +2,13 @@
  * store some at a time, a lease, and spends them by itself for a short life; what is granted has been charged. One client
  * for each machine asks, from an event loop or from a thread of its own.
  *
+ *     const char *name = "logins", *url = "redis://127.0.0.1";
  *     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
  *     tollbar_lease *lease;
  *     tollbar_lease_client *client;
- *     int error = tollbar_lease_new("logins", 6, &policy, &options, &lease);
+ *     int error = tollbar_lease_new(name, strlen(name), &policy, &options, &lease);
  *     if (!error)
- *         error = tollbar_lease_client_new(lease, "redis://127.0.0.1", 17, NULL, &client);
+ *         error = tollbar_lease_client_new(lease, url, strlen(url), NULL, &client);
  *
  *     (one thread)
  *     tollbar_lease_client_run(client);

@@ -3,8 +3,9 @@
  * keeps it until it owes nothing any more; then the slot may go to another key. Threads and processes use
  * a table at once, without locks; one that is killed leaves nothing that another has to wait for.
  *
+ *     const char *text = "5/min burst 3";
  *     tollbar_policy_spec policy = TOLLBAR_POLICY_SPEC_INIT;
- *     tollbar_policy_spec_parse("5/min burst 3", 13, &policy, NULL);
+ *     tollbar_policy_spec_parse(text, strlen(text), &policy, NULL);
  *     const tollbar_policy_spec *policies[] = { &policy };
  *
  *     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1000000);

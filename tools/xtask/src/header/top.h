@@ -1,52 +1,71 @@
-/* tollbar.h: rate limiting in nanoseconds, exact and lock-free.
+/* tollbar.h: exact, lock-free rate limiting.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  * Written by `cargo xtask header` from crates/tollbar-c/src; changes belong there.
  *
- * A limiter decides whether a request may pass:
+ * A limiter decides whether a request may pass. The shortest complete program:
  *
- *     tollbar_limiter *limiter;
- *     tollbar_policy_error error = TOLLBAR_POLICY_ERROR_INIT;
- *     if (tollbar_limiter_from_text("100/s burst 20", &limiter, &error) != 0)
- *         die("column %u: expected %s", (unsigned)error.column, error.expected);
+ *     #include <stdio.h>
+ *     #include <tollbar.h>
  *
- *     if (tollbar_limiter_check(limiter, 1, NULL) != TOLLBAR_ALLOWED)
- *         return too_many_requests();
+ *     int main(void) {
+ *         tollbar_limiter *limiter;
+ *         if (tollbar_limiter_from_text("100/s burst 20", &limiter, NULL) != 0)
+ *             return 1;
+ *         puts(tollbar_limiter_check(limiter, 1, NULL) == TOLLBAR_ALLOWED ? "passes" : "too many requests");
+ *         tollbar_limiter_free(limiter);
+ *         return 0;
+ *     }
  *
- * Three layers are here, and each may be used without the others:
+ * The layers. Each works without the others.
  *
- *     cell      one 64-bit word that the caller owns (in a struct of its own, in shared memory),
- *               stepped with a compiled policy. Algorithms whose state is one word.
- *     limiter   opaque, any algorithm, with a clock, waiting, and counters.
- *     table     a state for each of millions of keys, in memory that processes share.
+ *     limiter    Take this one if you limit one thing in one process. Any algorithm, a clock, waiting, counts.
+ *     table      Take this one if you limit many keys, or if several processes share a limit. A fixed block of memory.
+ *     cell       Take this one if each of your structs has room for its own 64-bit state word.
+ *     striped    Take this one if many threads wait for the cache line of one limiter.
+ *     hot keys   Take this one if many threads wait for the cache lines of a few keys of a table.
+ *     leases     Take these if machines share a limit through Redis or Valkey (tollbar_redis.h, libtollbar-redis).
  *
+ * Policies and clocks come first, because every layer uses them. Results and errors come last.
+ *
+ * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the table's
+ * slots are taken. Counted by callgrind with @RUSTC@.
+ *
+@COSTS@ *
  * Conventions
  *
- * [C1] 0 means go. Decision calls return TOLLBAR_ALLOWED (0), TOLLBAR_DENIED (1), TOLLBAR_NEVER (2)
- *      or a negative error, so `if (tollbar_..._check(...)) refuse();` fails closed.
- * [C2] Outputs are written only where a call succeeds (a decision of any verdict is a success).
- *      NULL for an output that is not wanted is allowed where the call says so.
- * [C3] Times are nanoseconds of any one clock, from its zero on. Each policy has a last time, 2^61 - 2
- *      (73 years) for all but the fastest ones (tollbar_policy_spec_last_time); at all later times,
- *      UINT64_MAX among them, every call refuses every cost above 0. A call that ends in _at takes the
- *      caller's time, the others read a clock. Time may go back between calls or threads: that never
- *      admits more. All bounds are in the times that the calls are given or read. Where these lag
- *      behind true time by up to s (TOLLBAR_CLOCK_COARSE: 1 to 10 ms; a time that an event loop keeps),
- *      a window of true time may see the permits of s more: rate * s. Credit taken in advance (striped,
- *      hot keys) adds nothing to that: it is part of the burst.
- * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory
- *      that is not what the call says is undefined, as everywhere in C.
- * [C5] Any number of threads may call at once, but for _free, _close, _init_in and _new's own output.
- *      No call locks; none but _wait and those that make or end things allocates, blocks or enters
- *      the kernel, but for these: reading the system's clock, which all calls do in a process's first
- *      millisecond; a process allocates for a policy that it meets in a table for the first time, up to
- *      4,096 times a table; the first decision of a thread under a policy of a table asks the system whether up
- *      to 32 other processes live; and the first decision in a child after a fork asks for the child's
- *      number and PID namespace. All may be used on both sides of a fork.
- * [C6] Structs that start with `struct_size` may grow. Initialise them with their _INIT macro; a
- *      library of another version reads and writes only what both know, and refuses with
- *      TOLLBAR_E_RESERVED what it would have to ignore.
- * [C7] No call unwinds, aborts or prints. Numbers of results never change their meaning.
+ * [C1] 0 means go. A decision returns TOLLBAR_ALLOWED (0), TOLLBAR_DENIED (1), TOLLBAR_NEVER (2) or a negative error, so
+ *      `if (tollbar_..._check(...)) refuse();` fails closed. "check" charges, "peek" and "validate" do not. A call that answers
+ *      a question returns TOLLBAR_YES (1), TOLLBAR_NO (0) or a negative error. Every other int32_t call returns 0 or an error.
+ * [C2] A call writes its outputs only if it succeeds. A decision succeeds with any verdict. Four outputs are also written on
+ *      failure: the tollbar_policy_error of a text, the column of tollbar_lease_client_new, the length of
+ *      tollbar_policy_spec_print on TOLLBAR_E_BUFFER_TOO_SMALL, and the health that tollbar_table_validate and
+ *      tollbar_table_repair report with TOLLBAR_E_SLOTS_INVALID. An output may be NULL where the call says so.
+ * [C3] Times are nanoseconds of one clock, counted from that clock's zero. A call that ends in _at uses the caller's time, and the
+ *      others read a clock. If the time goes back between calls or threads, the limit admits no more than before.
+ *      Each policy has a last time, 2^61 - 2 ns (73 years) for all but the fastest policies
+ *      (tollbar_policy_spec_last_time). At later times, UINT64_MAX among them, every call refuses every cost above 0.
+ *      All bounds hold in the times that the calls use. If these lag behind true time by up to s
+ *      (TOLLBAR_CLOCK_COARSE: 1 to 10 ms), a window of true time may see rate * s permits more.
+ * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory that is not what the call
+ *      expects is undefined behaviour.
+ * [C5] Any number of threads may call at once with one object, on both sides of a fork. The exceptions: no other call may use
+ *      the object of _free, _close, _init_in or tollbar_table_repair. One tollbar_hot_keys or tollbar_lease_client belongs to
+ *      one thread at a time; tollbar_lease_client_circuit and _stop are for all threads.
+ *      No call locks. Only the calls that make or end objects, tollbar_limiter_wait, tollbar_table_sync and the
+ *      tollbar_lease_client_ calls allocate, block or enter the kernel, with these exceptions: every call reads the system's
+ *      clock in a process's first millisecond; a process allocates once for each of the first 4,096 policies that it meets
+ *      in a table; a thread's first decision under a policy of a table asks the system which of up to 32 processes live; and
+ *      a child's first decision after a fork asks for its process number and PID namespace.
+ * [C6] A struct that starts with `struct_size` may grow. Initialise it with its _INIT macro. A library of another version
+ *      reads and writes only the fields that both versions know. It refuses with TOLLBAR_E_RESERVED a field that it
+ *      would have to ignore.
+ * [C7] No call unwinds, aborts or prints. The numbers of results never change their meaning.
+ * [C8] Arguments come in one order: self, policy, key, length, cost, now, output. A call that ends in _at is the plain call with
+ *      `now_ns` before its output.
+ *
+ * Everything here is there since 0.1.0, unless its text names another version. A name that is to go is marked deprecated in
+ * its text for at least one minor version before a major version removes it.
  */
 
 #ifndef TOLLBAR_H
