@@ -707,10 +707,10 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
 /* A request without a key (NULL, or of no bytes) is refused. */
 #define TOLLBAR_MISSING_DENY 0u
 
-/* It is admitted and charged to nobody. */
+/* A request without a key is admitted, and no key is charged. */
 #define TOLLBAR_MISSING_ALLOW 1u
 
-/* It gets TOLLBAR_E_MISSING_KEY. */
+/* A request without a key returns TOLLBAR_E_MISSING_KEY. */
 #define TOLLBAR_MISSING_REPORT 2u
 
 /* `seed` is used. Without it the seed is random. */
@@ -914,7 +914,7 @@ int32_t tollbar_table_take_up_to_at(const tollbar_table *table,
                                     uint64_t now_ns,
                                     uint64_t *taken);
 
-/* Lets a key begin again. Its slot stays taken until its debt would have been paid, and the key gets
+/* Resets a key: it starts with a fresh state. Its slot stays taken until its debt would have been paid, and the key gets
  * another. Returns TOLLBAR_YES, or TOLLBAR_NO if all of the key's other places are taken (by
  * some resets within the time of its debt, or in a full table): then nothing has changed. */
 int32_t tollbar_table_reset(const tollbar_table *table,
@@ -929,13 +929,13 @@ int32_t tollbar_table_reset_at(const tollbar_table *table,
                                size_t length,
                                uint64_t now_ns);
 
-/* Lets a key pass always under that policy and charges it nothing. Some 1,600 keys of a table may be so at a time. */
+/* Exempts a key under that policy: it always passes and is charged nothing. Some 1,600 keys of a table may be so at a time. */
 int32_t tollbar_table_exempt(const tollbar_table *table,
                              uint32_t policy,
                              const void *key,
                              size_t length);
 
-/* Takes that back. Returns TOLLBAR_YES, or TOLLBAR_NO if the key was not exempt. */
+/* Ends a key's exemption under that policy. Returns TOLLBAR_YES, or TOLLBAR_NO if the key was not exempt. */
 int32_t tollbar_table_unexempt(const tollbar_table *table,
                                uint32_t policy,
                                const void *key,
@@ -1037,9 +1037,9 @@ typedef struct tollbar_table_stats {
     uint64_t backward_steps;
     /* Decisions under all policies that were TOLLBAR_ALLOWED; see tollbar_table_get_counts. */
     uint64_t allowed;
-    /* That were TOLLBAR_DENIED. */
+    /* Decisions under all policies that were TOLLBAR_DENIED. */
     uint64_t denied;
-    /* That were TOLLBAR_NEVER. */
+    /* Decisions under all policies that were TOLLBAR_NEVER. */
     uint64_t never;
 } tollbar_table_stats;
 
@@ -1059,7 +1059,7 @@ typedef struct tollbar_table_health {
     uint64_t live;
     /* Slots under a version of a policy that nobody knows: they are never given away. */
     uint64_t unknown;
-    /* Slots whose key another slot holds, too. */
+    /* Slots whose key is also in another slot. */
     uint64_t duplicate;
 } tollbar_table_health;
 

@@ -58,10 +58,10 @@ uint32_t tollbar_redis_version(void);
 /* Without the store a node goes on by itself at its share; what it admits is charged when the store is back. */
 #define TOLLBAR_FALLBACK_SHARE 0u
 
-/* It refuses what no lease covers. */
+/* Without the store a node refuses what no lease covers. */
 #define TOLLBAR_FALLBACK_DENY 1u
 
-/* It admits what no lease covers, uncounted. */
+/* Without the store a node admits what no lease covers, and does not count it. */
 #define TOLLBAR_FALLBACK_ALLOW 2u
 
 /* The store gives out the whole burst. The machines together may exceed the policy by the permits that they hold in leases and reserves. */
@@ -112,13 +112,13 @@ typedef struct tollbar_lease_stats {
     uint32_t circuit;
     /* Permits that the store has granted. */
     uint64_t granted;
-    /* Questions that it has been asked. */
+    /* Requests for permits that the machine sent to the store. */
     uint64_t asked;
-    /* Permits admitted from the machine's own bucket while the store answered, */
+    /* Permits that the machine admitted from its own bucket while the store answered. */
     uint64_t overdrawn;
-    /* and while it did not; */
+    /* Permits that the machine admitted from its own bucket while the store did not answer. */
     uint64_t fallback_permits;
-    /* and those admitted uncounted. */
+    /* Permits that TOLLBAR_FALLBACK_ALLOW admitted without a count. */
     uint64_t uncounted;
     /* Requests refused. */
     uint64_t denied;
@@ -219,10 +219,10 @@ int32_t tollbar_lease_get_stats(const tollbar_lease *lease, tollbar_lease_stats 
  * 3. Clients: who asks the store for leases
  * -------------------------------------------------------------------------------------------- */
 
-/* tollbar_lease_client_fd is to be watched for something to read, */
+/* Watch the descriptor of tollbar_lease_client_fd for data to read. */
 #define TOLLBAR_EVENT_READ 1u
 
-/* and for room to write. */
+/* Watch the descriptor of tollbar_lease_client_fd for room to write. */
 #define TOLLBAR_EVENT_WRITE 2u
 
 /* Who asks the store for a node. Its calls are for one thread at a time; tollbar_lease_client_circuit and tollbar_lease_client_stop are for

@@ -169,7 +169,7 @@ pub unsafe extern "C" fn tollbar_table_take_up_to_at(
     guard(|| code(unsafe { take_up_to(table, policy, key, length, Some(now_ns), most, taken) }))
 }
 
-/// Lets a key begin again. Its slot stays taken until its debt would have been paid, and the key gets
+/// Resets a key: it starts with a fresh state. Its slot stays taken until its debt would have been paid, and the key gets
 /// another. Returns TOLLBAR_YES, or TOLLBAR_NO if all of the key's other places are taken (by
 /// some resets within the time of its debt, or in a full table): then nothing has changed.
 ///
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn tollbar_table_reset_at(
     guard(|| code(unsafe { reset(table, policy, key, length, Some(now_ns)) }))
 }
 
-/// Lets a key pass always under that policy and charges it nothing. Some 1,600 keys of a table may be so at a time.
+/// Exempts a key under that policy: it always passes and is charged nothing. Some 1,600 keys of a table may be so at a time.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -223,7 +223,7 @@ pub unsafe extern "C" fn tollbar_table_exempt(
     })
 }
 
-/// Takes that back. Returns TOLLBAR_YES, or TOLLBAR_NO if the key was not exempt.
+/// Ends a key's exemption under that policy. Returns TOLLBAR_YES, or TOLLBAR_NO if the key was not exempt.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -98,9 +98,9 @@ pub struct tollbar_table_stats {
     pub backward_steps: u64,
     /// Decisions under all policies that were TOLLBAR_ALLOWED; see tollbar_table_get_counts.
     pub allowed: u64,
-    /// That were TOLLBAR_DENIED.
+    /// Decisions under all policies that were TOLLBAR_DENIED.
     pub denied: u64,
-    /// That were TOLLBAR_NEVER.
+    /// Decisions under all policies that were TOLLBAR_NEVER.
     pub never: u64,
 }
 
@@ -129,7 +129,7 @@ pub struct tollbar_table_health {
     pub live: u64,
     /// Slots under a version of a policy that nobody knows: they are never given away.
     pub unknown: u64,
-    /// Slots whose key another slot holds, too.
+    /// Slots whose key is also in another slot.
     pub duplicate: u64,
 }
 

@@ -25,9 +25,9 @@ pub const TOLLBAR_ON_FULL_DENY: u32 = 3;
 
 /// A request without a key (NULL, or of no bytes) is refused.
 pub const TOLLBAR_MISSING_DENY: u32 = 0;
-/// It is admitted and charged to nobody.
+/// A request without a key is admitted, and no key is charged.
 pub const TOLLBAR_MISSING_ALLOW: u32 = 1;
-/// It gets TOLLBAR_E_MISSING_KEY.
+/// A request without a key returns TOLLBAR_E_MISSING_KEY.
 pub const TOLLBAR_MISSING_REPORT: u32 = 2;
 
 /// `seed` is used. Without it the seed is random.

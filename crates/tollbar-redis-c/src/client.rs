@@ -9,9 +9,9 @@ use tollbar_c::status::*;
 use tollbar_redis::lease::Client;
 use tollbar_redis::redis::{Fault, LinkError, NameFault, Url};
 
-/// tollbar_lease_client_fd is to be watched for something to read,
+/// Watch the descriptor of tollbar_lease_client_fd for data to read.
 pub const TOLLBAR_EVENT_READ: u32 = 1;
-/// and for room to write.
+/// Watch the descriptor of tollbar_lease_client_fd for room to write.
 pub const TOLLBAR_EVENT_WRITE: u32 = 2;
 
 /// Who asks the store for a node. Its calls are for one thread at a time; tollbar_lease_client_circuit and tollbar_lease_client_stop are for

@@ -13,9 +13,9 @@ use tollbar_redis::lease::{Circuit, Fallback, Node, NodeError, Options, TermsErr
 
 /// Without the store a node goes on by itself at its share; what it admits is charged when the store is back.
 pub const TOLLBAR_FALLBACK_SHARE: u32 = 0;
-/// It refuses what no lease covers.
+/// Without the store a node refuses what no lease covers.
 pub const TOLLBAR_FALLBACK_DENY: u32 = 1;
-/// It admits what no lease covers, uncounted.
+/// Without the store a node admits what no lease covers, and does not count it.
 pub const TOLLBAR_FALLBACK_ALLOW: u32 = 2;
 
 /// The store gives out the whole burst. The machines together may exceed the policy by the permits that they hold in leases and reserves.
@@ -76,13 +76,13 @@ pub struct tollbar_lease_stats {
     pub circuit: u32,
     /// Permits that the store has granted.
     pub granted: u64,
-    /// Questions that it has been asked.
+    /// Requests for permits that the machine sent to the store.
     pub asked: u64,
-    /// Permits admitted from the machine's own bucket while the store answered,
+    /// Permits that the machine admitted from its own bucket while the store answered.
     pub overdrawn: u64,
-    /// and while it did not;
+    /// Permits that the machine admitted from its own bucket while the store did not answer.
     pub fallback_permits: u64,
-    /// and those admitted uncounted.
+    /// Permits that TOLLBAR_FALLBACK_ALLOW admitted without a count.
     pub uncounted: u64,
     /// Requests refused.
     pub denied: u64,
