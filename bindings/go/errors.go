@@ -23,19 +23,27 @@ const (
 	ErrNever Code = 2
 )
 
+// [lists: errors] written by cargo xtask lists
+
 // Errors of arguments.
 const (
-	// ErrReserved: the library does not know an option that is set: it is older than this package.
+	// ErrNull: a pointer that may not be null is.
+	ErrNull Code = -1
+	// ErrMisaligned: a pointer is not aligned for what it should point to.
+	ErrMisaligned Code = -2
+	// ErrStructSize: the size of a struct is smaller than any version of the struct, or absurdly large.
+	ErrStructSize Code = -3
+	// ErrReserved: a field or flag that this version does not know is not zero.
 	ErrReserved Code = -4
-	// ErrOutOfRange: a number that stands for a choice (an algorithm, a clock, what to do if a table is full) is out of range.
+	// ErrOutOfRange: a number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range.
 	ErrOutOfRange Code = -5
 )
 
-// Errors of policies. They come in a [PolicyError], which says the column.
+// Errors of policies. Those of a text come with a column.
 const (
-	// ErrSyntax: the text does not follow the grammar.
+	// ErrSyntax: the policy's text does not follow the grammar.
 	ErrSyntax Code = -10
-	// ErrNumberTooLarge: a number does not fit.
+	// ErrNumberTooLarge: a number in the policy's text does not fit 64 bits.
 	ErrNumberTooLarge Code = -11
 	// ErrAlgorithm: no algorithm of that name.
 	ErrAlgorithm Code = -12
@@ -57,12 +65,19 @@ const (
 	ErrSegments Code = -26
 	// ErrWarmUp: a warm-up without a time, or with a cold factor outside 1 to 1000.
 	ErrWarmUp Code = -27
-	// ErrLogTooLarge: a sliding log of more entries than there may be.
+	// ErrLogTooLarge: a sliding log of more than 2^24 entries, or in a table of more than its period has room for.
 	ErrLogTooLarge Code = -28
-	// ErrNotOneWord: the algorithm needs more than one state word, or is not the token bucket that a cell steps.
+	// ErrNotOneWord: the algorithm needs more than one state word: use a limiter, not a cell; a [cell.Cell] has token
+	// buckets only.
 	ErrNotOneWord Code = -29
+)
+
+// Errors of memory.
+const (
 	// ErrNoMemory: out of memory.
 	ErrNoMemory Code = -40
+	// ErrBufferTooSmall: the buffer is too small.
+	ErrBufferTooSmall Code = -41
 )
 
 // Errors of tables.
@@ -75,21 +90,21 @@ const (
 	ErrNoSuchPolicy Code = -52
 	// ErrMixedPolicies: a sliding window or a sliding log has a table for itself.
 	ErrMixedPolicies Code = -53
-	// ErrPolicyVersions: the policies cannot be changed any more: 255 versions are in use.
+	// ErrPolicyVersions: the policies of the table cannot be changed any more: 255 versions are in use.
 	ErrPolicyVersions Code = -54
 	// ErrExemptionsFull: the set of exempt keys is full.
 	ErrExemptionsFull Code = -55
-	// ErrMissingKey: an empty key, in a table that is to report them.
+	// ErrMissingKey: a request without a key, in a table that is to report them.
 	ErrMissingKey Code = -56
 	// ErrUnsupported: the processor has no 16-byte compare-and-swap.
 	ErrUnsupported Code = -57
 	// ErrAddress: not a network address.
 	ErrAddress Code = -58
-	// ErrNotATable: the file is not a table.
+	// ErrNotATable: the file or memory is not a table.
 	ErrNotATable Code = -60
-	// ErrTableVersion: a table of another version of the library.
+	// ErrTableVersion: a table of another version of this library.
 	ErrTableVersion Code = -61
-	// ErrTruncated: the file is shorter or longer than the table that it should be.
+	// ErrTruncated: the file or memory is shorter or longer than the table that it should be.
 	ErrTruncated Code = -62
 	// ErrCorrupt: the table's header is damaged.
 	ErrCorrupt Code = -63
@@ -99,8 +114,8 @@ const (
 	ErrOtherPolicies Code = -65
 	// ErrOtherOptions: the file has a table with other options.
 	ErrOtherOptions Code = -66
-	// ErrBootId: the system does not say which boot this is, so the times of a file cannot be continued.
-	ErrBootId Code = -67
+	// ErrBootID: the system does not say which boot this is, so the times of a file cannot be continued.
+	ErrBootID Code = -67
 	// ErrSlotsInvalid: slots of the table make no sense: [Table.Repair].
 	ErrSlotsInvalid Code = -68
 	// ErrOpen: the file cannot be opened; the error wraps the system's, here and below.
@@ -119,16 +134,16 @@ const (
 	ErrRandom Code = -76
 	// ErrSync: the file cannot be written to the disk.
 	ErrSync Code = -77
-	// ErrOwner: the file belongs to another user than the caller and root, others may write it, or others may put another
-	// in its place. TableOptions.TrustAnyone takes it.
+	// ErrOwner: the file belongs to another user than the caller and root, others may write it, or others may put
+	// another in its place (TableOptions.TrustAnyone takes it).
 	ErrOwner Code = -78
 	// ErrUnsealed: the descriptor is not of memory that is sealed against shrinking.
 	ErrUnsealed Code = -79
 )
 
-// Errors of leases, which are in the package redis. They come in a [LeaseError].
+// Errors of leases, which libtollbar-redis makes.
 const (
-	// ErrLeaseAlgorithm: only gcra can be leased, without borrow and init.
+	// ErrLeaseAlgorithm: only gcra can be leased, without `borrow` and `init`.
 	ErrLeaseAlgorithm Code = -80
 	// ErrLeaseNodes: not 1 to 65,535 machines.
 	ErrLeaseNodes Code = -81
@@ -140,17 +155,23 @@ const (
 	ErrLeaseTooLarge Code = -84
 	// ErrLeaseName: not 1 to 64 visible ASCII characters without braces.
 	ErrLeaseName Code = -85
+	// ErrNotALease: the memory is no node of this version.
+	ErrNotALease Code = -86
 	// ErrURL: the store's URL cannot be read, or asks for what is not there (TLS, Sentinel, Cluster).
 	ErrURL Code = -87
-	// ErrUnreported: the lease was closed before the store had been told all.
+	// ErrRunning: a thread drives this client.
+	ErrRunning Code = -88
+	// ErrUnreported: the client ended before the store had been told all.
 	ErrUnreported Code = -89
 )
 
-// Errors that should not be.
+// Errors of the library itself.
 const (
 	// ErrInternal: a fault of the library itself, stopped before it reached the caller.
 	ErrInternal Code = -90
 )
+
+// [lists: end]
 
 // Error is one line in English.
 func (c Code) Error() string { return "tollbar: " + describeCode(c) }

@@ -26,6 +26,7 @@ namespace tollbar {
 
 /// The errors of tollbar.h, where each is explained. They compare with std::error_code.
 enum class errc : std::int32_t {
+    // [lists: errors] written by cargo xtask lists
     null = TOLLBAR_E_NULL,
     misaligned = TOLLBAR_E_MISALIGNED,
     struct_size = TOLLBAR_E_STRUCT_SIZE,
@@ -86,6 +87,7 @@ enum class errc : std::int32_t {
     running = TOLLBAR_E_RUNNING,
     unreported = TOLLBAR_E_UNREPORTED,
     internal = TOLLBAR_E_INTERNAL,
+    // [lists: end]
 };
 
 namespace detail {

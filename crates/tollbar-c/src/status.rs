@@ -1,4 +1,6 @@
 //! Results and errors.
+//!
+//! This is the one list of errors. A constant, its comment and the line of its group make what bindings have of it (`cargo xtask lists`).
 
 use core::ffi::{c_char, CStr};
 
@@ -14,6 +16,8 @@ pub const TOLLBAR_NO: i32 = 0;
 /// The answer "yes" of a call that answers a question.
 pub const TOLLBAR_YES: i32 = 1;
 
+// Errors of arguments.
+
 /// A pointer that may not be null is.
 pub const TOLLBAR_E_NULL: i32 = -1;
 /// A pointer is not aligned for what it should point to.
@@ -24,6 +28,8 @@ pub const TOLLBAR_E_STRUCT_SIZE: i32 = -3;
 pub const TOLLBAR_E_RESERVED: i32 = -4;
 /// A number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range.
 pub const TOLLBAR_E_OUT_OF_RANGE: i32 = -5;
+
+// Errors of policies. Those of a text come with a column.
 
 /// The policy's text does not follow the grammar.
 pub const TOLLBAR_E_SYNTAX: i32 = -10;
@@ -55,10 +61,14 @@ pub const TOLLBAR_E_LOG_TOO_LARGE: i32 = -28;
 /// The algorithm needs more than one state word: use a limiter, not a cell.
 pub const TOLLBAR_E_NOT_ONE_WORD: i32 = -29;
 
+// Errors of memory.
+
 /// Out of memory.
 pub const TOLLBAR_E_NO_MEMORY: i32 = -40;
 /// The buffer is too small.
 pub const TOLLBAR_E_BUFFER_TOO_SMALL: i32 = -41;
+
+// Errors of tables.
 
 /// A capacity of 0, or of more keys than a table can hold.
 pub const TOLLBAR_E_CAPACITY: i32 = -50;
@@ -121,6 +131,8 @@ pub const TOLLBAR_E_OWNER: i32 = -78;
 /// The descriptor is not of memory that is sealed against shrinking.
 pub const TOLLBAR_E_UNSEALED: i32 = -79;
 
+// Errors of leases, which libtollbar-redis makes.
+
 /// Only gcra can be leased, without `borrow` and `init`.
 pub const TOLLBAR_E_LEASE_ALGORITHM: i32 = -80;
 /// Not 1 to 65,535 machines.
@@ -141,6 +153,8 @@ pub const TOLLBAR_E_URL: i32 = -87;
 pub const TOLLBAR_E_RUNNING: i32 = -88;
 /// The client ended before the store had been told all.
 pub const TOLLBAR_E_UNREPORTED: i32 = -89;
+
+// Errors of the library itself.
 
 /// A fault of the library itself, stopped before it reached the caller.
 pub const TOLLBAR_E_INTERNAL: i32 = -90;

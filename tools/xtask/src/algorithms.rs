@@ -172,7 +172,7 @@ fn go_name(row: &Row) -> String {
 }
 
 /// A sentence's beginning after a colon. Abbreviations stay as they are.
-fn uncapitalised(text: &str) -> String {
+pub fn uncapitalised(text: &str) -> String {
     match text[1..].starts_with(|c: char| c.is_lowercase() || c == ' ') {
         true => text[..1].to_lowercase() + &text[1..],
         false => text.to_owned(),
@@ -180,7 +180,7 @@ fn uncapitalised(text: &str) -> String {
 }
 
 /// Lines of at most `width` columns, each after `prefix`.
-fn wrapped(prefix: &str, text: &str, width: usize) -> String {
+pub fn wrapped(prefix: &str, text: &str, width: usize) -> String {
     let mut lines = vec![prefix.to_owned()];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("a line");

@@ -3,7 +3,7 @@
 //! A list stands between two lines, the first of which has `[lists: NAME]` and the second `[lists: end]`, each within whatever
 //! that file has for a comment. The lines between them are written.
 
-use crate::algorithms;
+use crate::{algorithms, errors};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -12,9 +12,12 @@ pub type List = (&'static str, fn() -> String);
 /// A file, and the lists in it.
 type File = (&'static str, &'static [List]);
 
-const FILES: [File; 6] = [
+const FILES: [File; 9] = [
     ("README.md", &[("algorithms", algorithms::readme)]),
     ("include/tollbar/policy.hpp", &[("algorithms", algorithms::cpp)]),
+    ("include/tollbar/error.hpp", &[("errors", errors::cpp)]),
+    ("bindings/python/src/tollbar/_errors.py", &[("errors", errors::python)]),
+    ("bindings/go/errors.go", &[("errors", errors::go)]),
     ("bindings/python/src/tollbar/policy.py", &[("algorithms", algorithms::python)]),
     ("bindings/go/policy.go", &[("algorithms", algorithms::go)]),
     ("docs/algorithms.md", &[("algorithms", algorithms::comparison)]),
@@ -22,6 +25,7 @@ const FILES: [File; 6] = [
 ];
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
+    errors::check()?;
     let mut said = Vec::new();
     for (path, lists) in FILES {
         let text = std::fs::read_to_string(root.join(path)).map_err(|e| format!("{path}: {e}"))?;

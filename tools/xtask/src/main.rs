@@ -2,6 +2,7 @@
 
 mod algorithms;
 mod cdef;
+mod errors;
 mod header;
 mod lists;
 mod symbols;

@@ -30,11 +30,13 @@ class LeaseError(Error, ValueError):
     """A limit that cannot be leased so, or a store's URL that cannot be read."""
 
 
-# The ranges that tollbar.h gives the codes of policies, tables and leases, and two codes by name.
-_POLICY = range(-29, -9)
-_TABLE = range(-79, -49)
-_LEASE = range(-89, -79)
+# The ranges that tollbar.h gives the codes of policies, tables and leases, and one code by name.
+# [lists: errors] written by cargo xtask lists
+_POLICIES = range(-29, -9)
 _NO_MEMORY = -40
+_TABLES = range(-79, -49)
+_LEASES = range(-89, -79)
+# [lists: end]
 
 
 def policy_error(code: int, name: str, expected: str, column: int, text: str) -> Exception:
@@ -48,15 +50,15 @@ def call_error(code: int, name: str, message: str, errno: int, path: object) -> 
     if code == _NO_MEMORY:
         return MemoryError(message)
     error: Error
-    if code in _TABLE:
+    if code in _TABLES:
         where = None if path is None else os.fspath(path)  # type: ignore[call-overload]
         if errno:
             error = TableError(errno, f"{message} ({os.strerror(errno)})", where)
         else:
             error = TableError(message if where is None else f"{message}: {where!r}")
-    elif code in _POLICY:
+    elif code in _POLICIES:
         error = PolicyError(message)
-    elif code in _LEASE:
+    elif code in _LEASES:
         error = LeaseError(message if path is None else f"{message}: {path}")
     else:
         error = Error(message)
