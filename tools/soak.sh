@@ -8,19 +8,20 @@
 #   mutants   the sources changed place by place (tools/mutants.sh), whose survivors are in build/mutants/survivors
 set -u
 cd "$(dirname "$0")/.."
+self=$PWD/tools/soak.sh
 logs=build/soak-logs
 steps="storm flood redis clock leases mutants"
 . tools/steps.sh
-begin_steps
-tools/setup.sh soak || exit 1
+begin_steps "$@"
+is_lane || tools/setup.sh soak || exit 1
 . tools/rust.sh
 
-storm() { TOLLBAR_SOAK=1000 cargo test --release --package tollbar --test table_storm -- --nocapture; }
-flood() { TOLLBAR_LONG=1 cargo test --release --package tollbar --test table_flood -- --nocapture; }
-redis() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_lease -- --nocapture --test-threads 1; }
-clock() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_clock -- --nocapture --test-threads 1; }
-leases() { TOLLBAR_SCHEDULES=1000000 cargo test --release --package tollbar-redis --test lease_simulation --test lease_terms -- --nocapture; }
-mutants() { tools/mutants.sh && echo "1 passed, 0 failed"; }
+step_storm() { TOLLBAR_SOAK=1000 cargo test --release --package tollbar --test table_storm -- --nocapture; }
+step_flood() { TOLLBAR_LONG=1 cargo test --release --package tollbar --test table_flood -- --nocapture; }
+step_redis() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_lease -- --nocapture --test-threads 1; }
+step_clock() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_clock -- --nocapture --test-threads 1; }
+step_leases() { TOLLBAR_SCHEDULES=1000000 cargo test --release --package tollbar-redis --test lease_simulation --test lease_terms -- --nocapture; }
+step_mutants() { tools/mutants.sh && echo "1 passed, 0 failed"; }
 
-for name in $steps; do step "$name" "$name"; done
-end_steps
+# One after the other, since each keeps all processors busy.
+run_steps "$steps"

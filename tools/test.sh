@@ -1,18 +1,27 @@
 #!/bin/sh
-# `make test`: everything, in the order in which a fault is cheapest to find (tools/steps.sh runs and counts the steps).
-# `make test ONLY="lint rust"` runs those steps.
+# `make test`: everything (tools/steps.sh runs and counts the steps). `make test ONLY="lint rust"` runs those steps.
 # `make check`: what a contributor runs every few minutes. It sets TOLLBAR_QUICK, by which searches make a tenth of their rounds, loom tries
 # one preemption a thread, and the C tests run once, and chooses lint, header, rust, c and loom.
 set -u
 cd "$(dirname "$0")/.."
+self=$PWD/tools/test.sh
 logs=build/test-logs
-steps=$(sed -n 's/^step \([a-z]*\) .*/\1/p' tools/test.sh | tr '\n' ' ')
+# Where a fault is cheapest to find.
+first="runner lint header"
+# Three lanes on two processors: the nginx tests wait half of their time. Steps that install the Python package into build/python are in
+# one lane, and so are c and overflow, whose tests have the same names in /dev/shm.
+waits="nginx python go lua together"
+links="c overflow redis bench replay"
+works="rust dependent loom tsan cpp readme counts"
+steps="$first $waits $links $works"
 . tools/steps.sh
-begin_steps
-tools/setup.sh test || exit 1
+begin_steps "$@"
+is_lane || tools/setup.sh test || exit 1
 
 . tools/rust.sh
-lint() {
+# TARGET...: made by one lane, while another that wants it waits: two makes of one library would write the same files.
+made() { mkdir -p build && flock build/made make --silent "$@"; }
+step_lint() {
     cargo fmt --all --check && echo "1 passed, 0 failed" &&
         cargo clippy --quiet --workspace --all-targets -- -D warnings && echo "1 passed, 0 failed" &&
         cargo clippy --quiet --package tollbar-redis-c --lib --profile capi --features freestanding -- -D warnings && echo "1 passed, 0 failed" &&
@@ -21,43 +30,43 @@ lint() {
         echo "1 passed, 0 failed" &&
         RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --lib && echo "1 passed, 0 failed"
 }
-rust() {
+step_rust() {
     cargo test --package tollbar --package tollbar-c --no-fail-fast --lib --tests
     one=$?
     cargo test --package tollbar --no-fail-fast --doc && [ $one -eq 0 ]
 }
 # The C library with overflow checks, and the C tests against it: arithmetic that wraps ends the test. (The Rust tests are built
 # with these checks anyway: `overflow_is_checked` in tests/end_of_time.rs.)
-overflow() {
+step_overflow() {
     CARGO_PROFILE_CAPI_OVERFLOW_CHECKS=true make --silent lib B=build/overflow || return 1
     # All overflows end in one function: the linker merges them, since the library's panic handler tells no message.
     nm build/overflow/libtollbar-named.so | grep -q panic_const && echo "1 passed, 0 failed" || return 1
     tests/c/run.sh build/overflow libraries
 }
 # Limits in Redis, against real servers that the tests start and stop, and in simulation.
-redis() {
+step_redis() {
     cargo test --package tollbar-redis --no-fail-fast
 }
-loom() {
+step_loom() {
     [ -z "${TOLLBAR_QUICK:-}" ] || export LOOM_MAX_PREEMPTIONS=1
     RUSTFLAGS="--cfg loom" \
-        cargo test --release --target-dir target/loom --package tollbar --test loom &&
-        RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --package tollbar --package tollbar-redis --lib models
+        cargo test --profile models --target-dir target/loom --package tollbar --test loom &&
+        RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --package tollbar --package tollbar-redis --lib models
 }
-tsan() { crates/tollbar/tests/tsan.sh; }
+step_tsan() { crates/tollbar/tests/tsan.sh; }
 # The runner itself, and what is said where something is missing.
-runner() { tests/steps.sh && tests/setup.sh; }
+step_runner() { tests/steps.sh && tests/setup.sh; }
 # What others get who name this crate among their dependencies.
-dependent() { tests/dependent.sh; }
+step_dependent() { tests/dependent.sh; }
 # The header, and what is generated from it.
-header() {
+step_header() {
     cargo xtask header --check && echo "1 passed, 0 failed" &&
         cargo xtask lists --check && echo "1 passed, 0 failed" &&
         cargo xtask cdef --check && echo "1 passed, 0 failed"
 }
 # That each case of the benches works; figures are for `make bench`.
-bench() {
-    make --silent lib || return 1
+step_bench() {
+    made lib nginx || return 1
     export TOLLBAR_LIBRARY="$PWD/build/libtollbar.so"
     cargo bench --package tollbar --bench ratios -- --smoke && echo "1 passed, 0 failed" &&
         cargo bench --package tollbar --bench trends -- --test && echo "1 passed, 0 failed" &&
@@ -65,10 +74,10 @@ bench() {
         PATH=$PATH:/usr/local/go/bin tools/bench-peers.sh --smoke
 }
 # What the hot calls cost in instructions, beside what they cost before.
-instructions() { tools/instructions.sh; }
+step_counts() { made lib && tools/instructions.sh; }
 # The README's C programs, as a reader would take them.
-readme() {
-    make --silent lib || return 1
+step_readme() {
+    made lib || return 1
     # The table's name is another for each run, since two runs of one machine would meet in it.
     logins=/dev/shm/readme-logins-$$
     rm -f build/readme?.c "$logins"
@@ -96,35 +105,14 @@ readme() {
     test "$(cat build/readme2?.out | grep -c passes)" -eq 3 && test "$(cat build/readme2?.out | grep -c refused)" -eq 3 &&
         echo "1 passed, 0 failed"
 }
-c() { make --silent lib && tests/c/run.sh build ${TOLLBAR_QUICK:+libraries}; }
-cpp() { make --silent lib && tests/cpp/run.sh build; }
-replay() { make --silent lib build/tollbar-replay && programs/replay/test.sh build; }
+step_c() { made lib && tests/c/run.sh build ${TOLLBAR_QUICK:+libraries}; }
+step_cpp() { made lib && tests/cpp/run.sh build; }
+step_replay() { made lib build/tollbar-replay && programs/replay/test.sh build; }
 # The modules in a real nginx.
-nginx() { make --silent nginx && nginx/tests/run.sh; }
-python() { bindings/python/test.sh; }
-go_package() { make --silent lib && PATH=$PATH:/usr/local/go/bin bindings/go/test.sh; }
-lua() { make --silent lib && bindings/lua/test.sh; }
-together() { make --silent lib && PATH=$PATH:/usr/local/go/bin tests/together/run.sh build; }
+step_nginx() { made nginx && nginx/tests/run.sh; }
+step_python() { made lib && bindings/python/test.sh; }
+step_go() { made lib && PATH=$PATH:/usr/local/go/bin bindings/go/test.sh; }
+step_lua() { made lib && bindings/lua/test.sh; }
+step_together() { made lib && PATH=$PATH:/usr/local/go/bin tests/together/run.sh build; }
 
-step runner runner
-step lint lint
-step header header
-step rust rust
-step dependent dependent
-step redis redis
-step loom loom
-step tsan tsan
-step c c
-step overflow overflow
-step cpp cpp
-step replay replay
-step nginx nginx
-step python python
-step go go_package
-step lua lua
-step together together
-step readme readme
-step counts instructions
-step bench bench
-
-end_steps
+run_steps "$first" "$waits" "$links" "$works"

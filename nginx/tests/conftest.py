@@ -1,5 +1,9 @@
-"""Every test of limit_req runs twice: on the stock module, which is the oracle, and on the drop-in."""
+"""Every test of limit_req runs twice: on the stock module, which is the oracle, and on the drop-in.
 
+Two processes may share the tests (run.sh): each has TOLLBAR_SHARED, one directory for both, and TOLLBAR_FROM, the end of the list
+that it begins at. A process claims a test by making a file of its number, and passes over a test that the other has claimed."""
+
+import os
 import sys
 from pathlib import Path
 
@@ -11,6 +15,7 @@ from harness import places  # noqa: E402
 from harness.server import Nginx, end_all  # noqa: E402
 
 outcome = {"passed": 0, "failed": 0}
+SHARED = os.environ.get("TOLLBAR_SHARED")
 
 
 @pytest.fixture(params=[places.STOCK_FLAVOUR, places.DROPIN_FLAVOUR])
@@ -30,6 +35,25 @@ def launch(tmp_path, flavour):
 
     yield start
     end_all(running)
+
+
+def pytest_collection_finish(session):
+    for number, item in enumerate(session.items):
+        item.number = number
+    outcome["collected"] = len(session.items)
+    if SHARED and os.environ["TOLLBAR_FROM"] == "last":
+        session.items.reverse()
+
+
+def pytest_runtest_protocol(item):
+    """Whether the test is done with, for which the other process sees to it."""
+    if not SHARED:
+        return None
+    try:
+        os.close(os.open(Path(SHARED) / str(item.number), os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return True
+    return None
 
 
 def pytest_runtest_logreport(report):
@@ -54,5 +78,9 @@ def pytest_collectreport(report):
 
 
 def pytest_unconfigure():
+    if SHARED:
+        sums = "{passed} {failed} {collected}".format(**{"collected": 0, **outcome})
+        (Path(SHARED) / f"sum-{os.environ['TOLLBAR_FROM']}").write_text(sums + "\n")
+        return
     # The very last line, after all of pytest's own.
     print(f"\n{outcome['passed']} passed, {outcome['failed']} failed", flush=True)

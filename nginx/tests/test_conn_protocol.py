@@ -8,14 +8,14 @@ import pytest
 from harness import places
 
 HERE = places.ROOT / "nginx" / "tests" / "conn"
-SHARED = places.ROOT / "nginx" / "shared"
+COMMON = places.ROOT / "nginx" / "common"
 # In the short form; the long one is a matter of minutes.
 KILLS = os.environ.get("TOLLBAR_CONN_KILLS", "200")
 
 
 def build(tmp_path, name, *flags):
     program = tmp_path / name
-    sources = [HERE / f"{name}.c", SHARED / "ngx_tollbar_conn_hash.c", SHARED / "ngx_tollbar_conn_process.c"]
+    sources = [HERE / f"{name}.c", COMMON / "ngx_tollbar_conn_hash.c", COMMON / "ngx_tollbar_conn_process.c"]
     subprocess.run([os.environ.get("CC", "cc"), "-std=gnu99", "-Wall", "-Wextra", "-O2", "-g", *flags, "-o", program, *sources,
                     "-lpthread"], check=True)
     return program
@@ -67,7 +67,7 @@ int main(void) {
 
 def test_the_hash_is_siphash(tmp_path):
     (tmp_path / "hash.c").write_text(HASH)
-    subprocess.run([os.environ.get("CC", "cc"), f"-I{SHARED}", "-o", tmp_path / "hash", tmp_path / "hash.c",
-                    SHARED / "ngx_tollbar_conn_hash.c"], check=True)
+    subprocess.run([os.environ.get("CC", "cc"), f"-I{COMMON}", "-o", tmp_path / "hash", tmp_path / "hash.c",
+                    COMMON / "ngx_tollbar_conn_hash.c"], check=True)
     found = [int(line, 16) for line in run(tmp_path / "hash").split()]
     assert {n: found[n] for n in VECTORS} == VECTORS

@@ -40,6 +40,12 @@ def free_ports(count):
             s.close()
 
 
+def listening_ports():
+    """The ports of IPv4 that somebody listens on."""
+    lines = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    return {int(local.rpartition(":")[2], 16) for _, local, _, state, *_ in lines if state == "0A"}
+
+
 def parent_of(pid):
     try:
         # The name in brackets may hold anything, so the fields are counted from its end.
@@ -93,6 +99,8 @@ class Nginx:
         self.parts = parts
         self.port_count = port_count
         self.process = None
+        # Masters whose binary was exchanged. They may still run.
+        self.former = set()
         # What may stand in the log though it is a complaint.
         self.expected = ["exited on signal 9"]
         prepare(self.home)
@@ -126,16 +134,25 @@ class Nginx:
         return self.listens() and not (self.parts.get("daemon") and self.process.poll() is None)
 
     def listens(self):
-        # With several processes a connection is taken by the kernel before any worker is there.
-        return self.accepts() and ("master_process off" in self.parts.get("main", "") or self.complete(self.workers()))
+        # With several processes a connection is taken by the kernel before any worker is there. nginx writes its number after it
+        # has opened its last port, so that the number tells about the other ports.
+        return (self.home / "nginx.pid").exists() and self.accepts() and ("master_process off" in self.parts.get("main", "") or self.complete(self.workers()))
 
     def accepts(self):
-        """Whether a connection is taken, by whomever."""
+        """Whether a connection is taken, by whomever. nginx listens on one port after the other, so the first is not enough. The others are
+        looked up and not connected to, since a limit may count connections."""
+        if not self.wanted_ports() <= listening_ports():
+            return False
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE):
                 return True
         except OSError:
             return False
+
+    def wanted_ports(self):
+        """Those of ours that the configuration listens on, for TCP."""
+        found = re.findall(r"\blisten\s+127\.0\.0\.1:(\d+)([^;]*);", (self.home / "nginx.conf").read_text())
+        return {int(port) for port, options in found if "udp" not in options.split()} & set(self.ports)
 
     @property
     def port(self):
@@ -186,6 +203,7 @@ class Nginx:
     def exchange_binary(self):
         """Start a second master on the same sockets. Gives the pids of both."""
         old = self.master()
+        self.former.add(old)
         os.kill(old, signal.SIGUSR2)
         self.wait_until(lambda: self.master() != old and self.complete(self.workers()), "the second master serves")
         return old, self.master()
@@ -195,12 +213,12 @@ class Nginx:
             return
         master = self.master()
         # The first process is a child of ours; as a daemon, or after an exchange of the binary, it has an heir.
-        for pid in {self.process.pid, master}:
+        for pid in {self.process.pid, master} | self.still_there():
             if alive(pid):
                 os.kill(pid, signal.SIGTERM)
         try:
             self.process.wait(PATIENCE)
-            self.wait_until(lambda: not alive(master), "nginx has ended")
+            self.wait_until(lambda: not alive(master) and not self.still_there(), "nginx has ended")
         finally:
             # What is left, if a test died half-way: the group holds nothing but this nginx.
             try:
@@ -208,6 +226,10 @@ class Nginx:
             except ProcessLookupError:
                 pass
             self.process.wait()
+
+    def still_there(self):
+        """The former masters that have not ended. The number of one that has may be another's by now, whose title has another home."""
+        return {pid for pid in self.former if f"-p {self.home} " in title_of(pid) + " "}
 
     # What it says
 
