@@ -135,7 +135,7 @@ for pattern in ${MUTANTS:-}; do
     esac
 done
 # A test that is to panic would end the process. Tests on the real clock may fail on a loaded machine.
-never='--skip overflow_is_checked --skip on_the_real_clock --skip table::region'
+never='--skip overflow_is_checked --skip on_the_real_clock --skip table::memory::region'
 programs='units rules policy windows invariants expiry traps state_word rates order waiting buckets reasons pacing oracle_buckets oracle_windows end_of_time'
 # shellcheck disable=SC2086
 if chosen pure 'crates/tollbar/src/algorithm/*.rs' crates/tollbar/src/units.rs 'crates/tollbar/src/policy/**/*.rs' crates/tollbar/src/decision.rs; then

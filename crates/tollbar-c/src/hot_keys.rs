@@ -94,6 +94,6 @@ unsafe fn check(
 ) -> Result<i32, i32> {
     // SAFETY: by the caller's promise; nobody else is in a call with it.
     let (keys, key) = unsafe { (exclusive(hot_keys)?, bytes(key.cast::<c_char>(), length)?) };
-    let Code(code) = keys.keys.ask(PolicyId::new(policy), key, now, cost);
+    let Code(code) = keys.keys.decide(PolicyId::new(policy), key, now, cost);
     Ok(code)
 }

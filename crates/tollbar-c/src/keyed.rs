@@ -308,7 +308,7 @@ unsafe fn check(
     }
     // SAFETY: by the caller's promise.
     let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
-    let Code(code) = table.ask(PolicyId::new(policy), key, now, cost);
+    let Code(code) = table.decide(PolicyId::new(policy), key, now, cost);
     Ok(code)
 }
 

@@ -8,7 +8,7 @@ use core::ffi::{c_char, c_int, c_void, CStr};
 use core::mem::size_of;
 use core::ptr::NonNull;
 use tollbar::algorithm::Rule;
-use tollbar::decision::{Decision, Reason, Verdict};
+use tollbar::decision::{Decision, Verdict};
 use tollbar::policy::Policy;
 use tollbar::table::{Answer, Call, Missing, OnFull, Options, Table, TableError, Trust, POLICIES_MOST};
 
@@ -294,11 +294,6 @@ impl Answer for Code {
     #[inline(always)]
     fn told(decision: Decision) -> Code {
         Code(decision.verdict as i32)
-    }
-
-    #[inline(always)]
-    fn because(self, _: Reason) -> Code {
-        self
     }
 
     #[inline(always)]

@@ -158,3 +158,47 @@ fn the_search_sees_what_is_against_the_order() {
     assert_eq!(wrong, ["clock.rs: clock uses table"]);
     assert!(against(TOLLBAR, "table", &[(PathBuf::from("table.rs"), "clock".to_owned())]).is_empty());
 }
+
+/// The rooms of `src/table`, each of which may use those before it. Its `mod.rs` is the public face and uses all.
+const ROOMS: [&str; 5] = ["memory", "slots", "policies", "decide", "admin"];
+
+#[test]
+fn rooms_of_the_table_know_only_those_before_them() {
+    let table = root().join("tollbar/src/table");
+    let mut entries: Vec<String> = fs::read_dir(&table)
+        .expect("rooms")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+        .collect();
+    entries.sort();
+    let mut expected: Vec<&str> = ROOMS.into_iter().chain(["mod.rs"]).collect();
+    expected.sort_unstable();
+    assert_eq!(entries, expected);
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    for (at, room) in ROOMS.iter().enumerate() {
+        // `super` is the table in the room's mod.rs, and nowhere else.
+        let mut used = uses(&[table.join(room)], "crate::table::");
+        used.extend(uses(&[table.join(room).join("mod.rs")], "super::"));
+        seen += used.len();
+        for (file, used) in used {
+            let later = ROOMS.iter().position(|other| *other == used).is_some_and(|place| place > at);
+            // The public face hands on what is in any room.
+            let face = !ROOMS.contains(&used.as_str()) && !is_test(&file, &used);
+            if later || face {
+                wrong.push(format!("{}: {room} uses {used}", file.display()));
+            }
+        }
+    }
+    assert!(seen > 100, "the search finds only {seen} paths");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Tests and links in comments may name the public face.
+fn is_test(file: &Path, used: &str) -> bool {
+    let text = fs::read_to_string(file).expect("a source");
+    let tests = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    file.ends_with("tests.rs") || !text[..tests].contains(&format!("crate::table::{used}")) || {
+        let code = text[..tests].lines().filter(|line| !line.trim_start().starts_with("//"));
+        !code.into_iter().any(|line| named(line, "crate::table::").iter().any(|name| name == used))
+    }
+}

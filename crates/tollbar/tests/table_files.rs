@@ -14,7 +14,7 @@ use tollbar::{Policy, Verdict};
 
 const FIRST: PolicyId = PolicyId::FIRST;
 
-/// The header's words, by their place: see src/table/layout.rs. The first twelve never change, and the last of these
+/// The header's words, by their place: see src/table/memory/layout.rs. The first twelve never change, and the last of these
 /// is their checksum.
 const LAYOUT: usize = 1;
 const FIXED: usize = 12;

@@ -21,7 +21,7 @@ const KEYS: u64 = 6_000;
 /// The calls are few enough for a millisecond. An idle machine is a thousand times faster than this.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is where, in words: see src/table/layout.rs.
+/// What is where, in words: see src/table/memory/layout.rs.
 const HEADER: std::ops::Range<u64> = 0..160;
 const RECORDS: std::ops::Range<u64> = 512..512 + 256 * 16;
 const COUNTERS: std::ops::Range<u64> = 4608..4608 + 64 * 16;

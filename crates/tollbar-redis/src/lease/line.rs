@@ -1,7 +1,7 @@
 //! A key's line: the leases that a node's threads and processes spend.
 //!
 //! ```text
-//!  one cache line, four slots of two words that change together ({ hash, word }, tollbar::table::slot)
+//!  one cache line, four slots of two words that change together ({ hash, word }, tollbar::table::memory::slot)
 //! ┌──────────────────┬──────────────────┬───────────────────┬───────────────────┐
 //! │ lease            │ lease            │ control           │ size              │
 //! │ hash │ permits,  │ hash │ permits,  │ hash │ time after │ hash │ permits of │

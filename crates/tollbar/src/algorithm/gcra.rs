@@ -128,7 +128,7 @@ impl Gcra {
     /// the bucket is charged for the difference first. Credit is at most a sixteenth of the permits that then
     /// remain.
     ///
-    /// Why the bound of the policy holds with credit: `table::hot_keys`.
+    /// Why the bound of the policy holds with credit: `table::decide::hot_keys`.
     pub(crate) fn lease(&self, state: u64, now: u64, cost: u64, most: u64) -> Option<Lease> {
         // No sum below can wrap: see `Plain::step`.
         if cost > self.burst || self.burst < Self::LEAST_LEASED || now > self.last {
@@ -146,21 +146,6 @@ impl Gcra {
         // Nothing is admitted after `last`, so credit ends there too.
         let until = self.grid.nanos(charged).min(self.last + 1);
         Some(Lease { next: charged.wrapping_add(credit.wrapping_mul(permit.get())), credit, until })
-    }
-
-    /// Two words that both keep the order ([`Gcra::keeps_order`]) and differ by at least this many units expire
-    /// at different times, the greater one later.
-    #[inline]
-    pub(crate) fn apart(&self) -> u64 {
-        // The units that the clock moves in a nanosecond, rounded up.
-        self.grid.units_up(1)
-    }
-
-    /// Whether this word and all greater ones expire in their order. Words below `lacking` all expire at time
-    /// 0.
-    #[inline]
-    pub(crate) fn keeps_order(&self, state: u64) -> bool {
-        state >= self.lacking
     }
 
     /// [`Algorithm::step`] in every case, the common one included.
@@ -202,7 +187,8 @@ impl Plain {
     /// For other algorithms than the token bucket: the case never holds.
     pub(crate) const NONE: Plain = Plain { end: 0, burst: 0, units: 0, permit: 0, tolerance: 0 };
 
-    /// [`Gcra::apart`] where units per nanosecond are whole.
+    /// Two words that differ by at least this many units expire at different times, the greater one later: the units that the clock moves
+    /// in a nanosecond.
     #[inline(always)]
     pub(crate) fn apart(&self) -> u64 {
         self.units
@@ -307,7 +293,7 @@ impl Algorithm for Gcra {
     }
 
     /// Computes all fields together, because they share most of their arithmetic.
-    #[inline]
+    #[inline(always)]
     fn describe(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
         if verdict != Verdict::Allowed || now > self.last {
             return self.describe_rest(verdict, state, now, cost);

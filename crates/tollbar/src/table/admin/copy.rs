@@ -1,0 +1,148 @@
+//! Carrying the keys of one table over into another, of another size mostly.
+
+use crate::algorithm::{Algorithm, Rule, Step};
+use crate::sync::Ordering;
+use crate::table::decide::Table;
+use crate::table::memory::error::TableError;
+use crate::table::policies::compiled::Version;
+use crate::table::policies::conversion::UnderVersion;
+use crate::table::policies::local::Scratch;
+use crate::table::policies::{Keep, PolicyId, ROUNDS};
+use crate::table::slots::protocol::{self, Event, OnFull};
+
+/// What came of a copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Keys with a debt that the table has now.
+    pub copied: u64,
+    /// Keys with a debt that it has not: there was no place for them, or nobody knows what they owe.
+    pub lost: u64,
+}
+
+impl Table {
+    /// Copies what the keys of `from` owe at `now` (this table's time) into this table, and who is exempt. The tables must have been made with
+    /// the same seed and clock, this one must have a policy of each number that `from` has, and all are of one word.
+    ///
+    /// Where the policy of a number is another one, a key has as many permits less than a fresh one as it had before, if so
+    /// many there are; what has been paid of a permit is lost. ([`Table::set_policy`] keeps what a key has left instead.)
+    ///
+    /// Both may be in use. What `from` is charged later is not here; to copy again brings it over. Of a key that this table
+    /// has, too, the state that owes longer stays: nobody is forgiven and nobody charged twice.
+    pub fn copy_from(&self, from: &Table, now: u64) -> Result<Copied, TableError> {
+        self.can_take(from)?;
+        // Both count UTC, but processes that were started before and after a step of the system's clock disagree about it.
+        let there = now.wrapping_sub(self.offset).wrapping_add(from.offset);
+        for exempt in from.policies.exempt_hashes() {
+            self.policies.exempt(exempt)?;
+        }
+        let mut copied = Copied::default();
+        let (mut old, mut last, mut here) = (Scratch::new(), Scratch::new(), Scratch::new());
+        let mut n = 0;
+        while let Some((slot, bucket)) = from.slots.get(n) {
+            n += 1;
+            let pair = slot.pair();
+            if pair.key == 0 || from.policies.expires_at_by(pair, &mut old) <= there {
+                continue;
+            }
+            let carried = match (from.policies.named(pair.key, &mut old), from.slots.hash_in_bucket(pair.key, bucket)) {
+                (Some(version), Some(hash)) => {
+                    let last = from.policies.current(PolicyId::new(version.number), &mut last)?;
+                    self.carry(version, last, hash, pair.state, Times { here: now, there }, &mut here)?
+                }
+                _ => false,
+            };
+            if carried {
+                copied.copied += 1;
+            } else {
+                copied.lost += 1;
+            }
+        }
+        Ok(copied)
+    }
+
+    /// Whether a key of `from` has the same hash here, and its state the same meaning.
+    fn can_take(&self, from: &Table) -> Result<(), TableError> {
+        let (mine, other) = (&self.policies.memory.fixed, &from.policies.memory.fixed);
+        if (mine.seed, mine.clock) != (other.seed, other.clock) {
+            return Err(TableError::OtherOptions);
+        }
+        if mine.side != 0 || other.side != 0 {
+            return Err(TableError::Mixed);
+        }
+        for (number, current) in from.policies.memory.header().current.iter().enumerate() {
+            if current.load(Ordering::Acquire) != 0 {
+                let id = PolicyId::new(number as u32);
+                match self.policy(id) {
+                    Ok(_) => {}
+                    Err(_) => return Err(TableError::OtherPolicies),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the key with that hash the state that it had under `old`, a version of the other table's, whose policy there is `last` now;
+    /// false if there is no place.
+    /// It is a request like any other, whose step yields that state instead of computing one.
+    fn carry<'t>(
+        &'t self,
+        old: &Version,
+        last: &Version,
+        hash: u64,
+        state: u64,
+        now: Times,
+        scratch: &mut Scratch<'t>,
+    ) -> Result<bool, TableError> {
+        let candidates = self.slots.candidates(hash);
+        let id = PolicyId::new(old.number);
+        // As the other table would take it: under what is its policy now.
+        let state = match last.keep {
+            Keep::Count => last.rule.convert(&old.rule, state, now.there),
+            Keep::Time => last.rule.adopt(&old.rule, state),
+        };
+        for _ in 0..ROUNDS {
+            let version = self.policies.current(id, scratch)?;
+            let rule = &version.rule;
+            let carried = match version.policy == last.policy && now.here == now.there {
+                true => Some(state),
+                false => convert(&last.rule, state, rule, now),
+            };
+            let Some(carried) = carried else { return Ok(true) };
+            let expires = rule.expires_at(carried);
+            let step = |there| {
+                let until = rule.expires_at(there);
+                // In a window it is the count that tells of two states that expire together.
+                let more = until == expires && rule.available(carried, now.here) < rule.available(there, now.here);
+                match until < expires || more {
+                    true => Step::allow(carried),
+                    false => Step::ask(),
+                }
+            };
+            let states = UnderVersion { policies: &self.policies, version };
+            // Deny: a key that moves in drives nobody out.
+            let asked =
+                protocol::request(&states, &candidates, version.key | candidates.tag, now.here, OnFull::Deny, step);
+            // Otherwise somebody else has changed what was looked at, or the policy.
+            if let Ok(outcome) = asked {
+                self.policies.count_event(outcome.event, outcome.retries);
+                return Ok(outcome.event != Event::Refused);
+            }
+        }
+        Err(TableError::Corrupt)
+    }
+}
+
+/// The state under `new` that has as many permits less than a fresh one as `state` has under `old`; `None` for a fresh one.
+fn convert(old: &Rule, state: u64, new: &Rule, now: Times) -> Option<u64> {
+    match new.charged(old.owed(state, now.there), now.here) {
+        0 => None,
+        word => Some(word),
+    }
+}
+
+/// One instant, on the scales of the table that takes and of the table that is copied.
+#[derive(Clone, Copy)]
+struct Times {
+    here: u64,
+    there: u64,
+}

@@ -1,0 +1,131 @@
+//! Tables that are found by a name or by a descriptor: in files, and in sealed memory.
+
+use super::open::{begin, fixed, seed, Options};
+use crate::policy::Policy;
+use crate::sync::Ordering;
+use crate::table::decide::Table;
+use crate::table::memory::error::TableError;
+use crate::table::memory::layout::{Fixed, Header};
+use crate::table::memory::region::{Access, Region, Trust};
+use crate::table::policies::records;
+use core::ffi::{c_int, CStr};
+
+impl Table {
+    /// The table in the file at `path`: opened if it is there, else made. In /run and /dev/shm it lasts as long as the machine runs;
+    /// on a disk it survives that too, and its times go on by the wall clock. A file that is not this very table
+    /// (options, policies in their order) is refused and stays as it is.
+    ///
+    /// Of several processes that make it at once one succeeds and the others open that one. The disk space is
+    /// taken at once, but by a file that is refused.
+    ///
+    /// Give it a directory of the service's own (`/run/SERVICE`). A file that another user made, or may write, is refused
+    /// ([`TableError::Owner`]) unless the options trust [`Trust::Anyone`].
+    pub fn file_at(path: &CStr, options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
+        let mut fixed = fixed(options, policies, true)?;
+        fixed.seed = seed(options)?;
+        let length = usize::try_from(fixed.bytes).map_err(|_| TableError::Capacity)?;
+        let inspect = |head: &[u8]| {
+            let found = Header::inspect(head)?;
+            agrees(&found, &fixed, options.seed)?;
+            match records::differ(head, policies) {
+                true => Err(TableError::OtherPolicies),
+                false => Ok(found.bytes),
+            }
+        };
+        let fill = |memory: &Region| begin(memory, &fixed, policies);
+        let (memory, _) =
+            Region::open_or_create(path, length, Access::new(options.mode, options.trust), inspect, fill)?;
+        let table = Table::over(memory, options.huge_pages)?;
+        // Before anything is written: a file that is refused stays as it is.
+        agrees(&table.policies.memory.fixed, &fixed, options.seed)?;
+        table.has(policies)?;
+        table.going_on()
+    }
+
+    /// The table that is in the file at `path`, whatever its options and policies are.
+    pub fn open_at(path: &CStr, trust: Trust) -> Result<Table, TableError> {
+        let memory = Region::open(path, Access::new(0, trust), |head| Header::inspect(head).map(|found| found.bytes))?;
+        Table::over(memory, false)?.going_on()
+    }
+
+    /// A table in memory that is shared with whoever gets the descriptor returned beside it (Linux: a memfd), by inheritance or
+    /// through a socket. The caller closes the descriptor; the table does without.
+    ///
+    /// It is for those who share a table with processes that they do not trust to the end: the memory is sealed, so nobody can cut
+    /// it off and so end the others by SIGBUS, as the owner of a file can. Whoever has the descriptor can still write to the
+    /// memory, and so grant permits.
+    pub fn sealed(options: &Options, policies: &[Policy]) -> Result<(Table, c_int), TableError> {
+        let mut descriptor = -1;
+        let table = Table::make(options, policies, |length| {
+            let (region, fd) = Region::sealed(length)?;
+            descriptor = fd;
+            Ok(region)
+        });
+        match table {
+            Ok(table) => Ok((table, descriptor)),
+            Err(error) => {
+                // SAFETY: nobody else has it yet. A number that is no descriptor is refused.
+                unsafe { libc::close(descriptor) };
+                Err(error)
+            }
+        }
+    }
+
+    /// The table behind the descriptor that [`Table::sealed`] gave, here or in another process. The descriptor stays the caller's.
+    ///
+    /// # Errors
+    /// [`TableError::Unsealed`] for a file that somebody could cut off.
+    pub fn open_descriptor(descriptor: c_int) -> Result<Table, TableError> {
+        let memory = Region::of_descriptor(descriptor, |head| Header::inspect(head).map(|found| found.bytes))?;
+        Table::over(memory, false)?.going_on()
+    }
+
+    /// [`Table::file_at`] for a path as Rust programs have it.
+    #[cfg(feature = "std")]
+    pub fn file(
+        path: impl AsRef<std::path::Path>,
+        options: &Options,
+        policies: &[Policy],
+    ) -> Result<Table, TableError> {
+        Table::file_at(&c_path(path.as_ref())?, options, policies)
+    }
+
+    /// [`Table::open_at`] for a path as Rust programs have it.
+    #[cfg(feature = "std")]
+    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Table, TableError> {
+        Table::open_at(&c_path(path.as_ref())?, Trust::Owner)
+    }
+
+    /// Whether these are the table's policies.
+    fn has(&self, policies: &[Policy]) -> Result<(), TableError> {
+        for (n, current) in self.policies.memory.header().current.iter().enumerate() {
+            let found = match current.load(Ordering::Acquire) {
+                0 => None,
+                _ => Some(records::current_policy(self.policies.memory.records(), current).ok_or(TableError::Corrupt)?),
+            };
+            if found.as_ref() != policies.get(n) {
+                return Err(TableError::OtherPolicies);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether this is the table that was asked for, but for its policies.
+fn agrees(found: &Fixed, asked: &Fixed, seed: Option<u64>) -> Result<(), TableError> {
+    if found.capacity != asked.capacity {
+        return Err(TableError::OtherCapacity);
+    }
+    let same_seed = seed.map_or(true, |seed| seed == found.seed);
+    if !same_seed || (found.on_full, found.clock, found.missing) != (asked.on_full, asked.clock, asked.missing) {
+        return Err(TableError::OtherOptions);
+    }
+    Ok(())
+}
+
+#[cfg(feature = "std")]
+fn c_path(path: &std::path::Path) -> Result<std::ffi::CString, TableError> {
+    use std::os::unix::ffi::OsStrExt;
+    std::ffi::CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| TableError::System(crate::table::memory::error::Call::Open, libc::ENOENT))
+}

@@ -1,0 +1,114 @@
+//! Whether the slots of a table make sense, and what can be done where they do not.
+//!
+//! Slots carry no checksum: whatever is in one is a key and a state. But a slot may be under a version of a policy that
+//! nobody knows, and a damaged one may hold a key that is in another slot already.
+
+use crate::table::decide::Table;
+use crate::table::memory::slot::{Pair, Slot};
+use crate::table::policies::local::Scratch;
+use crate::table::policies::records;
+use crate::table::slots::placement::TAG;
+use crate::table::slots::protocol::States;
+
+/// What is in a table's slots. The numbers add up to those of its slots while nobody else uses it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Slots that hold no key and may be taken.
+    pub vacant: u64,
+    /// Slots that hold no key and may not be taken yet.
+    pub waiting: u64,
+    /// Keys that have expired.
+    pub expired: u64,
+    /// Keys with a debt.
+    pub live: u64,
+    /// Slots under a version of a policy that nobody knows: they are never given away.
+    pub unknown: u64,
+    /// Keys that another slot holds, too, counted once for each slot too many.
+    pub duplicate: u64,
+    /// Records of policies that somebody has begun to write and, it may be, been killed.
+    pub claimed: u64,
+}
+
+impl Health {
+    /// Whether there is nothing to repair.
+    pub const fn is_sound(&self) -> bool {
+        self.unknown == 0 && self.duplicate == 0
+    }
+}
+
+impl Table {
+    /// Looks at every slot, as of `now`.
+    pub fn validate(&self, now: u64) -> Health {
+        let mut health = Health { claimed: records::claimed(self.policies.memory.records()), ..Health::default() };
+        let mut scratch = Scratch::new();
+        let mut n = 0;
+        while let Some((slot, bucket)) = self.slots.get(n) {
+            n += 1;
+            let pair = slot.pair();
+            let expired = self.policies.expires_at_by(pair, &mut scratch) <= now;
+            let is_known = self.policies.named(pair.key, &mut scratch).is_some();
+            let count = match (pair.key, is_known) {
+                (0, _) if expired => &mut health.vacant,
+                (0, _) => &mut health.waiting,
+                (_, false) => &mut health.unknown,
+                _ if self.is_elsewhere(pair, slot, bucket, &mut scratch) => &mut health.duplicate,
+                _ if expired => &mut health.expired,
+                _ => &mut health.live,
+            };
+            *count += 1;
+        }
+        health
+    }
+
+    /// Empties slots under an unknown version, keeps of a key that is there twice the slot that expires last, and frees
+    /// records that were not finished. **Only while nobody else uses the table**: what it takes from a slot may be
+    /// another's debt. Returns what [`Table::validate`] saw before.
+    pub fn repair(&self, now: u64) -> Health {
+        let health = self.validate(now);
+        records::free_claimed(self.policies.memory.records());
+        let mut scratch = Scratch::new();
+        let mut n = 0;
+        while let Some((slot, bucket)) = self.slots.get(n) {
+            n += 1;
+            let pair = slot.pair();
+            if pair.key == 0 {
+                continue;
+            }
+            // From the record itself: a version that only could not be compiled for want of memory is known.
+            if !records::is_known(self.policies.memory.records(), pair.key) {
+                // Nothing is known of when it expires.
+                let _ = slot.swap(pair, Pair { key: 0, state: 0 });
+            } else if self.is_elsewhere(pair, slot, bucket, &mut scratch) {
+                let _ = slot.swap(pair, self.policies.vacant(pair, self.policies.expires_at(pair)));
+            }
+        }
+        health
+    }
+
+    /// Whether another slot holds the key of this one, and is the one to keep: it expires later or, of equals, comes
+    /// first in the key's order.
+    fn is_elsewhere<'t>(&'t self, pair: Pair, slot: &Slot, bucket: u64, scratch: &mut Scratch<'t>) -> bool {
+        let named = self.policies.named(pair.key, scratch);
+        let (Some(version), Some(hash)) = (named, self.slots.hash_in_bucket(pair.key, bucket)) else {
+            return false;
+        };
+        let (candidates, policy) = (self.slots.candidates(hash), version.number);
+        let expires = self.policies.expires_at_by(pair, scratch);
+        let mut before = true;
+        for other in candidates.slots() {
+            if core::ptr::eq(other, slot) {
+                before = false;
+                continue;
+            }
+            let seen = other.pair();
+            let same = seen.key != 0 && (seen.key ^ pair.key) & TAG == 0;
+            if same && self.policies.named(seen.key, scratch).is_some_and(|named| named.number == policy) {
+                let other_expires = self.policies.expires_at_by(seen, scratch);
+                if other_expires > expires || other_expires == expires && before {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,304 @@
+//! Making tables, and coming to one that is there.
+
+use crate::clock::{Clock, Source, Utc, Wall};
+use crate::policy::Policy;
+use crate::sync::Ordering;
+use crate::table::decide::{Missing, Table};
+use crate::table::memory::error::TableError;
+use crate::table::memory::layout::*;
+use crate::table::memory::region::{boot_id, random_u64, Region, Trust};
+use crate::table::memory::{Memory, Sizes};
+use crate::table::policies::multi_word::MultiWord;
+use crate::table::policies::{records, Policies};
+use crate::table::slots::protocol::OnFull;
+use crate::table::slots::Slots;
+use core::ptr::NonNull;
+use rapidhash::v3::RapidSecrets;
+
+/// How a table is made. All that open a table together must give equal options, except `huge_pages`, `mode` and `trust`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Keys that are to have a place at one time. Slots are made for a quarter more, and for no fewer than 5,120.
+    pub capacity: u64,
+    /// What a newcomer gets when there is no place.
+    pub on_full: OnFull,
+    /// What a request without a key gets.
+    pub missing: Missing,
+    /// The clock of the calls without a time, which read it through [`Utc`].
+    pub clock: Source,
+    /// What the hash is keyed with; `None`: random. Whoever knows it can choose keys that meet.
+    pub seed: Option<u64>,
+    /// Whether the system is advised to back the table with huge pages, where it can.
+    pub huge_pages: bool,
+    /// The permissions of a file that is made. Of one that is there, whom they let write may write it.
+    pub mode: u32,
+    /// Whose file is taken.
+    pub trust: Trust,
+}
+
+impl Options {
+    /// A table for `capacity` keys; everything else as is usual.
+    pub const fn new(capacity: u64) -> Options {
+        Options {
+            capacity,
+            on_full: OnFull::EvictNearest,
+            missing: Missing::Deny,
+            clock: Source::Tsc,
+            seed: None,
+            huge_pages: true,
+            mode: 0o600,
+            trust: Trust::Owner,
+        }
+    }
+
+    /// The same with another answer to newcomers that find no place.
+    pub const fn with_on_full(mut self, on_full: OnFull) -> Options {
+        self.on_full = on_full;
+        self
+    }
+
+    /// The same with a known seed.
+    pub const fn with_seed(mut self, seed: u64) -> Options {
+        self.seed = Some(seed);
+        self
+    }
+}
+
+impl Table {
+    /// The bytes that a table takes, all told and for ever.
+    pub fn bytes_for(options: &Options, policies: &[Policy]) -> Result<u64, TableError> {
+        Ok(fixed(options, policies, false)?.bytes)
+    }
+
+    /// A table in this process's own memory.
+    pub fn private(options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
+        Table::make(options, policies, Region::private)
+    }
+
+    /// A table in memory that processes forked later share.
+    pub fn shared(options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
+        Table::make(options, policies, Region::shared)
+    }
+
+    /// A new table in the caller's memory, of which it takes [`Table::bytes_for`] bytes. What was there is gone.
+    ///
+    /// # Safety
+    /// `memory` is valid for reads and writes of `length` bytes as long as the table lives, and is touched by nobody but tables.
+    pub unsafe fn init_in(
+        memory: NonNull<u8>,
+        length: usize,
+        options: &Options,
+        policies: &[Policy],
+    ) -> Result<Table, TableError> {
+        Table::make(options, policies, |needed| {
+            if length < needed {
+                return Err(TableError::Room);
+            }
+            // SAFETY: by the caller's promise.
+            let region = unsafe { Region::borrowed(memory, needed) }?;
+            // SAFETY: `needed` of the caller's bytes, which nobody else looks at before the table is made.
+            unsafe { memory.as_ptr().write_bytes(0, needed) };
+            Ok(region)
+        })
+    }
+
+    /// The table that is in the caller's memory, which another process may have made.
+    ///
+    /// # Safety
+    /// As [`Table::init_in`].
+    pub unsafe fn attach_in(memory: NonNull<u8>, length: usize) -> Result<Table, TableError> {
+        if length < VERSIONS_AT {
+            return Err(TableError::Truncated);
+        }
+        if memory.as_ptr() as usize & 63 != 0 {
+            return Err(TableError::Misaligned);
+        }
+        // SAFETY: the header is within `length` and aligned; only tables touch it, by the caller's promise.
+        let header: &Header = unsafe { memory.cast().as_ref() };
+        let needed = usize::try_from(header.fixed()?.bytes).map_err(|_| TableError::Truncated)?;
+        if length < needed {
+            return Err(TableError::Truncated);
+        }
+        // SAFETY: by the caller's promise.
+        Table::over(unsafe { Region::borrowed(memory, needed) }?, false)?.going_on()
+    }
+
+    /// Writes down when it is, for the next boot, and what is in memory to the disk. Nothing is lost without it as long as
+    /// the machine runs, and after a crash of the machine what the disk has is used.
+    pub fn sync(&self) -> Result<(), TableError> {
+        if self.policies.memory.fixed.file != 0 {
+            self.note_time();
+        }
+        self.policies.memory.region().sync()
+    }
+
+    pub(crate) fn make(
+        options: &Options,
+        policies: &[Policy],
+        memory: impl FnOnce(usize) -> Result<Region, TableError>,
+    ) -> Result<Table, TableError> {
+        let mut fixed = fixed(options, policies, false)?;
+        fixed.seed = seed(options)?;
+        let memory = memory(usize::try_from(fixed.bytes).map_err(|_| TableError::Capacity)?)?;
+        if options.huge_pages {
+            // Before the first touch: pages that are there stay small.
+            memory.advise_huge(0);
+        }
+        begin(&memory, &fixed, policies)?;
+        if fixed.side == 0 {
+            // All of it now, so that it does not grow later and no request waits for a page.
+            memory.populate();
+        }
+        Table::over(memory, false)
+    }
+
+    /// The table in `region`, whose header has been inspected or written.
+    pub(super) fn over(region: Region, huge_pages: bool) -> Result<Table, TableError> {
+        let memory = Memory::over(region)?;
+        if huge_pages {
+            memory.region().advise_huge(0);
+        }
+        let fixed = memory.fixed;
+        let offset = memory.header().offset.load(Ordering::Relaxed);
+        // SAFETY: the table keeps the memory as long as the slots.
+        let slots = unsafe { Slots::of(&memory) };
+        Ok(Table {
+            policies: Policies::over(memory)?,
+            slots,
+            on_full: on_full(fixed.on_full).ok_or(TableError::Corrupt)?,
+            missing: missing(fixed.missing).ok_or(TableError::Corrupt)?,
+            clock: clock(fixed.clock).ok_or(TableError::Corrupt)?,
+            offset,
+            secrets: RapidSecrets::seed(fixed.seed),
+        })
+    }
+
+    /// The same, once its time goes on.
+    pub(crate) fn going_on(mut self) -> Result<Table, TableError> {
+        if self.policies.memory.fixed.file != 0 {
+            self.continue_time()?;
+        }
+        Ok(self)
+    }
+
+    /// Lets the table's time go on from the last boot: by as much as the wall clock has since it was noted.
+    fn continue_time(&mut self) -> Result<(), TableError> {
+        let boot = boot_id().ok_or(TableError::Boot)?;
+        let header = self.policies.memory.header();
+        // Acquire: the offset was written before the boot's name.
+        let same = || header.boot.each_ref().map(|word| word.load(Ordering::Acquire)) == boot;
+        if !same() {
+            // Whoever comes first after a boot does it for all. The kernel gives the lock back if it is killed.
+            self.policies.memory.region().exclusively(|| {
+                if same() {
+                    return;
+                }
+                // A wall clock that went back meanwhile stands still here: nobody is forgiven for it.
+                let wall = Wall.now();
+                let passed = wall.saturating_sub(header.wall_time.load(Ordering::Relaxed));
+                let now = header.table_time.load(Ordering::Relaxed).saturating_add(passed);
+                let offset = match self.clock {
+                    // Unix time goes on by itself.
+                    Source::Wall => 0,
+                    clock => now.wrapping_sub(clock.now()),
+                };
+                header.offset.store(offset, Ordering::Relaxed);
+                name_boot(header, boot);
+            })?;
+        }
+        self.offset = self.policies.memory.header().offset.load(Ordering::Relaxed);
+        self.note_time();
+        Ok(())
+    }
+
+    /// Takes down the pair of times. The table's is read first and the wall clock's written first: whoever is stopped or
+    /// killed in between makes it look as if less time had passed, not more.
+    fn note_time(&self) {
+        let header = self.policies.memory.header();
+        let (now, wall) = (self.now(), Wall.now());
+        header.wall_time.store(wall, Ordering::Release);
+        header.table_time.store(now, Ordering::Release);
+    }
+}
+
+/// What is decided when a table is made, but for its seed.
+pub(crate) fn fixed(options: &Options, policies: &[Policy], file: bool) -> Result<Fixed, TableError> {
+    if policies.is_empty() || policies.len() > POLICIES_MOST {
+        return Err(TableError::Policies);
+    }
+    let side = side_words(policies, options.clock)?;
+    let sizes = Sizes::new(options.capacity, side)?;
+    Ok(Fixed {
+        bytes: sizes.bytes,
+        capacity: options.capacity,
+        buckets: sizes.buckets,
+        side,
+        on_full: options.on_full as u64,
+        clock: options.clock as u64,
+        seed: 0,
+        missing: options.missing as u64,
+        file: u64::from(file),
+    })
+}
+
+/// Side words of a table with these policies: a policy whose state is more than a word has a table for itself.
+fn side_words(policies: &[Policy], clock: Source) -> Result<u64, TableError> {
+    let mut side = 0;
+    for policy in policies {
+        crate::limiter::State::validate_on(policy, clock)?;
+        if let Some(multi_word) = MultiWord::new(policy)? {
+            if policies.len() != 1 {
+                return Err(TableError::Mixed);
+            }
+            side = multi_word.side_words();
+        }
+    }
+    Ok(side)
+}
+
+/// Writes a table's beginning into zeroed memory that nobody else sees yet.
+pub(crate) fn begin(memory: &Region, fixed: &Fixed, policies: &[Policy]) -> Result<(), TableError> {
+    let at = memory.base().cast::<Header>();
+    // SAFETY: the region is longer than the buckets' offset and aligned to 64 bytes; zeroes are a Header.
+    let header = unsafe { at.as_ref() };
+    header.begin(fixed);
+    let clock = clock(fixed.clock).ok_or(TableError::Corrupt)?;
+    header.offset.store(Utc::new(clock).offset(), Ordering::Relaxed);
+    if fixed.file != 0 {
+        name_boot(header, boot_id().ok_or(TableError::Boot)?);
+    }
+    // SAFETY: as the header, further on.
+    let records = unsafe { memory.base().byte_add(VERSIONS_AT).cast::<[Record; VERSIONS]>().as_ref() };
+    for policy in policies {
+        records::add(header, records, policy)?;
+    }
+    header.magic.store(MAGIC, Ordering::Release);
+    Ok(())
+}
+
+/// The second word last: two words are the boot's only once both are.
+fn name_boot(header: &Header, boot: [u64; 2]) {
+    for (word, boot) in header.boot.iter().zip(boot) {
+        // Release: with the offset.
+        word.store(boot, Ordering::Release);
+    }
+}
+
+pub(crate) fn seed(options: &Options) -> Result<u64, TableError> {
+    match options.seed {
+        Some(seed) => Ok(seed),
+        None => random_u64(),
+    }
+}
+
+fn on_full(number: u64) -> Option<OnFull> {
+    [OnFull::EvictNearest, OnFull::Inherit, OnFull::Allow, OnFull::Deny].into_iter().find(|&o| o as u64 == number)
+}
+
+fn missing(number: u64) -> Option<Missing> {
+    [Missing::Deny, Missing::Allow, Missing::Report].into_iter().find(|&m| m as u64 == number)
+}
+
+fn clock(number: u64) -> Option<Source> {
+    Source::ALL.into_iter().find(|&clock| clock as u64 == number)
+}

@@ -1,0 +1,99 @@
+//! Sweeping: slots whose keys have expired are made vacant, and keys are brought to the current versions of their policies.
+
+use crate::table::decide::Table;
+use crate::table::memory::slot::{Pair, Slot};
+use crate::table::policies::conversion::Scratches;
+use crate::table::policies::records::{policy_of, version_of};
+use crate::table::policies::{PolicyId, ROUNDS};
+use crate::table::slots::placement::{TAG, TAG_BITS};
+use crate::table::slots::protocol::States;
+
+/// How far a sweep came, and what it saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sweep {
+    /// The slot to go on with; `None` at the end of the table.
+    pub next: Option<u64>,
+    /// Keys that have a debt.
+    pub live: u64,
+    /// Slots that were made vacant.
+    pub vacated: u64,
+}
+
+impl Table {
+    /// Makes slots vacant whose keys have expired by `now`: `most` slots from number `from` on. The table does without; it is
+    /// for those who want to know how many keys have a debt, or do not want to keep the hashes of others. Keys under a
+    /// version of their policy that has been replaced are brought to the current one, where they need no other slot for that.
+    pub fn sweep(&self, from: u64, most: u64, now: u64) -> Sweep {
+        self.sweep_slots(from, most, now, false)
+    }
+
+    /// [`Table::sweep`]. `all`: every key under a former version is brought over, and none made vacant.
+    pub(super) fn sweep_slots(&self, from: u64, most: u64, now: u64, all: bool) -> Sweep {
+        let mut swept = Sweep::default();
+        let end = from.saturating_add(most);
+        let mut scratches = Scratches::new();
+        let mut n = from;
+        while n < end {
+            let Some((slot, _)) = self.slots.get(n) else { return swept };
+            n += 1;
+            self.sweep_slot(slot, now, all, &mut scratches, &mut swept);
+        }
+        swept.next = (n < self.slots()).then_some(n);
+        swept
+    }
+
+    fn sweep_slot<'t>(&'t self, slot: &Slot, now: u64, all: bool, scratches: &mut Scratches<'t>, swept: &mut Sweep) {
+        let mut pair = slot.pair();
+        // Only in damaged memory, or in memory that a process writes to without end, does a slot change at each look.
+        for _ in 0..ROUNDS {
+            if pair.key == 0 {
+                return;
+            }
+            let expires = self.policies.expires_at_by(pair, &mut scratches.old);
+            let new = if expires <= now && !all {
+                self.policies.vacant(pair, expires)
+            } else {
+                let brought = self.current_key(pair.key, scratches).filter(|key| *key != pair.key).map(|key| {
+                    let new = Pair { key, state: self.policies.convert_by(key, pair, now, scratches) };
+                    // A slot's time may not fall, and a key may not leave its slot here.
+                    let falls = new.state == 0 || self.policies.expires_at_by(new, &mut scratches.new) < expires;
+                    (new, falls)
+                });
+                match brought {
+                    Some((new, false)) => new,
+                    Some((new, true)) if all => Pair { state: self.policies.adopt_by(new.key, pair, scratches), ..new },
+                    // It is under the current version, or a request brings it there.
+                    _ => {
+                        swept.live += 1;
+                        return;
+                    }
+                }
+            };
+            match slot.swap(pair, new) {
+                Ok(()) if new.key == 0 => {
+                    swept.vacated += 1;
+                    self.policies.vacated();
+                    return;
+                }
+                Ok(()) => {
+                    // Brought over. Not looked at again: damaged memory may send it from one policy to the other for ever.
+                    swept.live += 1;
+                    return;
+                }
+                Err(seen) => pair = seen,
+            }
+        }
+        swept.live += 1;
+    }
+
+    /// The key word of the same key under its policy's current version.
+    fn current_key<'t>(&'t self, key: u64, scratches: &mut Scratches<'t>) -> Option<u64> {
+        let stamp = self.policies.stamp_of(key)?;
+        let current = self.policies.memory.current_stamp(policy_of(stamp));
+        if stamp == current && version_of(stamp) as u64 == key >> TAG_BITS {
+            return Some(key);
+        }
+        let version = self.policies.named(key, &mut scratches.old)?;
+        Some(self.policies.current(PolicyId::new(version.number), &mut scratches.new).ok()?.key | key & TAG)
+    }
+}

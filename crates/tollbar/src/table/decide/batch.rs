@@ -1,0 +1,171 @@
+//! Many requests at once: one reading of the clock, and the cache lines of all keys are asked for before the first is needed.
+
+use super::answer::Answer;
+use super::prefetch::prefetch_one_of_many;
+use super::{Lookup, Table};
+use crate::decision::{Decision, Verdict};
+use crate::table::policies::compiled::Version;
+use crate::table::policies::PolicyId;
+
+/// One request of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The policy.
+    pub policy: PolicyId,
+    /// The key.
+    pub key: &'a [u8],
+    /// The permits asked for.
+    pub cost: u64,
+}
+
+/// Requests whose cache lines are on their way at one time. The processor waits for some dozens at most.
+const AT_ONCE: usize = 32;
+
+/// The policy of the last request.
+struct Last<'a> {
+    policy: PolicyId,
+    version: Option<&'a Version>,
+    /// How often the policy changed from one request to the next.
+    changes: u32,
+}
+
+impl<'a> Last<'a> {
+    #[inline(never)]
+    fn change(&mut self, table: &'a Table, policy: PolicyId) {
+        let version = table.policies.current_compiled(policy).map(|(version, _)| version);
+        *self = Last { policy, version, changes: self.changes + 1 };
+    }
+}
+
+impl Table {
+    /// Decides on each request in turn, as [`Table::admit`] would, all at one time. As many as the shorter of the two has.
+    pub fn admit_many(&self, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
+        self.verdicts(None, requests, verdicts);
+    }
+
+    /// [`Table::admit_many`] at the caller's time.
+    pub fn admit_many_at(&self, now: u64, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
+        self.verdicts(Some(now), requests, verdicts);
+    }
+
+    /// Decides on each request in turn, as [`Table::check`] would, all at one time. As many as the shorter of the two has.
+    pub fn check_many(&self, requests: &[Request<'_>], decisions: &mut [Decision]) {
+        self.decisions(None, requests, decisions);
+    }
+
+    /// [`Table::check_many`] at the caller's time.
+    pub fn check_many_at(&self, now: u64, requests: &[Request<'_>], decisions: &mut [Decision]) {
+        self.decisions(Some(now), requests, decisions);
+    }
+
+    /// Decides on each of `requests`, as `view` shows it, in order, and gives the answer to `put` with its place: as many as the
+    /// shorter of the two has, all at one time.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn batch<R, T, A: Answer>(
+        &self,
+        now: Option<u64>,
+        requests: &[R],
+        places: &mut [T],
+        view: impl Fn(&R) -> Request<'_>,
+        put: impl Fn(&mut T, A),
+    ) {
+        let (mut now, mut from) = (now, 0);
+        // By hand: what cuts into pieces divides by their length, which brings a panic with it.
+        while let (Some(requests @ [_, ..]), Some(places @ [_, ..])) = (requests.get(from..), places.get_mut(from..)) {
+            self.piece(&mut now, requests, places, &view, &put);
+            from += AT_ONCE;
+        }
+    }
+
+    /// [`Table::batch`] of the first [`AT_ONCE`]; the first piece sets the time.
+    #[inline(always)]
+    fn piece<R, T, A: Answer>(
+        &self,
+        now: &mut Option<u64>,
+        requests: &[R],
+        places: &mut [T],
+        view: impl Fn(&R) -> Request<'_>,
+        put: impl Fn(&mut T, A),
+    ) {
+        let mut looked_up = [None::<Lookup<'_>>; AT_ONCE];
+        // Most batches are under one policy.
+        let mut last = Last { policy: PolicyId::new(u32::MAX), version: None, changes: 0 };
+        for ((to, request), _) in looked_up.iter_mut().zip(requests).zip(&*places) {
+            let Request { policy, key, .. } = view(request);
+            if policy != last.policy {
+                last.change(self, policy);
+            }
+            if let (Some(version), false) = (last.version, key.is_empty()) {
+                let lookup = self.lookup(version, self.hash_bytes(key) ^ version.salt);
+                // Both: to ask for the second only when the first does not have the key would be to wait twice.
+                prefetch_one_of_many(lookup.first);
+                prefetch_one_of_many(lookup.second);
+                *to = Some(lookup);
+            }
+        }
+        let now = *now.get_or_insert_with(|| self.now());
+        self.policies.memory.note_time(now);
+        if last.changes > 1 {
+            return self.decide_under_several(now, requests, places, &looked_up, view, put);
+        }
+        // Under one policy both counts are in one register: decisions in the lower half, denials in the upper. The usual case never says
+        // `Never`, so a verdict is 0 or 1.
+        let mut counts = 0;
+        self.decide_each(now, requests, places, &looked_up, view, put, |_, verdict| {
+            counts += 1 | (verdict as u64) << 32
+        });
+        if let Some(version) = last.version {
+            let denied = counts >> 32;
+            self.policies.memory.count_many(version.number, (counts & u64::from(u32::MAX)) - denied, denied);
+        }
+    }
+
+    /// Decides on each request of a piece in which there are several policies.
+    #[inline(never)]
+    fn decide_under_several<R, T, A: Answer>(
+        &self,
+        now: u64,
+        requests: &[R],
+        places: &mut [T],
+        looked_up: &[Option<Lookup<'_>>; AT_ONCE],
+        view: impl Fn(&R) -> Request<'_>,
+        put: impl Fn(&mut T, A),
+    ) {
+        let count = |version: &Version, verdict| self.policies.memory.count_decision(version.number, verdict);
+        self.decide_each(now, requests, places, looked_up, view, put, count);
+    }
+
+    /// Decides on each request of a piece. `count` is given the verdicts of the usual case; every other request has been counted.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)] // it is one loop, written once
+    fn decide_each<R, T, A: Answer>(
+        &self,
+        now: u64,
+        requests: &[R],
+        places: &mut [T],
+        looked_up: &[Option<Lookup<'_>>; AT_ONCE],
+        view: impl Fn(&R) -> Request<'_>,
+        put: impl Fn(&mut T, A),
+        mut count: impl FnMut(&Version, Verdict),
+    ) {
+        for ((place, request), lookup) in places.iter_mut().zip(requests).zip(looked_up) {
+            let answer = match lookup {
+                Some(lookup) => self.step(lookup, now, view(request).cost, |verdict| count(lookup.version, verdict)),
+                None => {
+                    let Request { policy, key, cost } = view(request);
+                    self.decide_rare(policy, key, now, cost)
+                }
+            };
+            put(place, answer);
+        }
+    }
+
+    fn verdicts(&self, now: Option<u64>, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
+        self.batch(now, requests, verdicts, |request| *request, |verdict, answer| *verdict = answer);
+    }
+
+    fn decisions(&self, now: Option<u64>, requests: &[Request<'_>], decisions: &mut [Decision]) {
+        self.batch(now, requests, decisions, |request| *request, |decision, answer| *decision = answer);
+    }
+}

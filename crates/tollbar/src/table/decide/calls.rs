@@ -1,0 +1,300 @@
+//! The calls about one key.
+
+use super::answer::{describe, full};
+use super::multi_word::Op;
+use super::{Answer, Lookup, Table};
+use crate::algorithm::{Algorithm, Rule, Step};
+use crate::decision::{Decision, Reason, Verdict};
+use crate::table::memory::counters::shards::ShardCounter;
+use crate::table::memory::error::TableError;
+use crate::table::memory::slot::Pair;
+use crate::table::policies::compiled::{salt, Version};
+use crate::table::policies::local::Scratch;
+use crate::table::policies::{PolicyId, ROUNDS};
+use crate::table::slots::placement::Candidates;
+use crate::table::slots::probe::{find_in, find_in_two};
+use crate::table::slots::protocol::{first_to_expire, is_new, Changed, OnFull, States};
+
+impl Table {
+    /// Takes `cost` permits of `key` under `policy`, or says when. A policy that the table does not have refuses all.
+    #[inline]
+    pub fn check(&self, policy: PolicyId, key: &[u8], cost: u64) -> Decision {
+        self.decide(policy, key, None, cost)
+    }
+
+    /// [`Table::check`] at the caller's time, on the same scale for all callers of this table ([`Table::now`], or
+    /// one of their own).
+    #[inline]
+    pub fn check_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Decision {
+        self.decide(policy, key, Some(now), cost)
+    }
+
+    /// Takes `cost` permits. The shortest call: no times, no counts.
+    #[inline]
+    pub fn admit(&self, policy: PolicyId, key: &[u8], cost: u64) -> Verdict {
+        self.decide(policy, key, None, cost)
+    }
+
+    /// [`Table::admit`] at the caller's time.
+    #[inline]
+    pub fn admit_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Verdict {
+        self.decide(policy, key, Some(now), cost)
+    }
+
+    /// [`Table::check`], or [`Table::check_at`] if `now` is given, with the error where they would refuse because of one.
+    #[inline(always)]
+    pub fn try_check(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<Decision, TableError> {
+        self.decide(policy, key, now, cost)
+    }
+
+    /// What [`Table::check`] would answer. It takes nothing and puts no key into the table.
+    pub fn peek(&self, policy: PolicyId, key: &[u8], cost: u64) -> Decision {
+        self.peek_for(policy, key, None, cost)
+    }
+
+    /// [`Table::peek`] at the caller's time.
+    pub fn peek_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Decision {
+        self.peek_for(policy, key, Some(now), cost)
+    }
+
+    /// Takes as many permits as there are, up to `most`; returns how many.
+    pub fn take_up_to(&self, policy: PolicyId, key: &[u8], most: u64) -> u64 {
+        self.try_take_up_to(policy, key, None, most).unwrap_or(0)
+    }
+
+    /// [`Table::take_up_to`] at the caller's time.
+    pub fn take_up_to_at(&self, policy: PolicyId, key: &[u8], now: u64, most: u64) -> u64 {
+        self.try_take_up_to(policy, key, Some(now), most).unwrap_or(0)
+    }
+
+    /// [`Table::take_up_to`], or [`Table::take_up_to_at`] if `now` is given, with the error where they would take nothing
+    /// because of one.
+    pub fn try_take_up_to(&self, policy: PolicyId, key: &[u8], now: Option<u64>, most: u64) -> Result<u64, TableError> {
+        let mut scratch = Scratch::new();
+        let (version, hash) = match self.prepare(policy, key, &mut scratch) {
+            Ok(prepared) => prepared,
+            Err(decided) => {
+                let taken = if decided?.is_allowed() { most } else { 0 };
+                self.policies.memory.count_unasked(policy.number(), verdict_of(taken));
+                return Ok(taken);
+            }
+        };
+        let now = self.time(now);
+        let taken = match self.policies.memory.fixed.side != 0 {
+            true => self.decide_multi_word(version, hash, now, Op::TakeUpTo(most))?.taken,
+            false => {
+                self.policies.memory.note_time(now);
+                self.take_up_to_one_word(version, hash, now, most)?
+            }
+        };
+        self.policies.memory.count_decision(version.number, verdict_of(taken));
+        Ok(taken)
+    }
+
+    fn take_up_to_one_word(&self, version: &Version, hash: u64, now: u64, most: u64) -> Result<u64, TableError> {
+        let mut taken = 0;
+        let mut verdict = Verdict::Denied;
+        let mut step = |rule: &Rule, state| {
+            taken = rule.available(state, now).min(most);
+            // A bucket that starts without permits begins to fill at its first touch, and this is one.
+            if taken == 0 && state == 0 {
+                taken = most.min(1);
+            }
+            match taken {
+                // Nothing to take is nothing to write.
+                0 => Step::deny(),
+                taken => rule.step(state, now, taken),
+            }
+        };
+        self.request(version, hash, now, &mut step, &mut |_, outcome| verdict = outcome.verdict)?;
+        Ok(if verdict == Verdict::Allowed { taken } else { 0 })
+    }
+
+    /// Lets `key` begin again; whether it does. See [`Table::reset_at`].
+    pub fn reset(&self, policy: PolicyId, key: &[u8]) -> Result<bool, TableError> {
+        self.reset_at(policy, key, self.now())
+    }
+
+    /// Lets `key` begin again. Its slot stays taken until its debt would have been paid, since a slot's time may not
+    /// become earlier, and the key gets another with its next charge. If all its other places are taken (which
+    /// takes some resets within the time of its debt, or a full table) nothing changes, and the answer is false.
+    pub fn reset_at(&self, policy: PolicyId, key: &[u8], now: u64) -> Result<bool, TableError> {
+        for _ in 0..ROUNDS {
+            let mut scratch = Scratch::new();
+            let version = self.policies.current(policy, &mut scratch)?;
+            let candidates = self.slots.candidates(self.hash_bytes(key) ^ version.salt);
+            let word = version.key | candidates.tag;
+            let Some(slot) = candidates.find(word) else {
+                match first_to_expire(&self.policies, &candidates, word, now) {
+                    Err(Changed) => continue,
+                    Ok(_) => return Ok(true),
+                }
+            };
+            let pair = slot.pair();
+            if pair.key != word {
+                continue;
+            }
+            let expires = self.policies.expires_at(pair);
+            if expires <= now {
+                return Ok(true);
+            }
+            if !self.has_room(&candidates, pair.key, now) {
+                return Ok(false);
+            }
+            if slot.swap(pair, self.policies.vacant(pair, expires)).is_ok() {
+                self.policies.memory.count(ShardCounter::Resets);
+                self.policies.vacated();
+                return Ok(true);
+            }
+        }
+        Err(TableError::Corrupt)
+    }
+
+    /// Lets `key` pass under `policy` always, and charges it nothing. Some 1,600 keys of a table may be exempt at one time.
+    pub fn exempt(&self, policy: PolicyId, key: &[u8]) -> Result<(), TableError> {
+        self.policies.exempt(self.hash(policy, key)?)
+    }
+
+    /// Charges `key` again; whether it was exempt.
+    pub fn unexempt(&self, policy: PolicyId, key: &[u8]) -> Result<bool, TableError> {
+        Ok(self.policies.unexempt(self.hash(policy, key)?))
+    }
+
+    /// The hash that `key` is known by under `policy` in this table.
+    #[inline]
+    pub fn hash(&self, policy: PolicyId, key: &[u8]) -> Result<u64, TableError> {
+        match self.policies.memory.has_policy(policy.number()) {
+            true => Ok(self.hash_bytes(key) ^ salt(policy.number())),
+            false => Err(TableError::NoSuchPolicy),
+        }
+    }
+
+    /// Counts a decision under a policy that the caller made itself: one that refuses a request because of a peek, so that no call has
+    /// counted it.
+    ///
+    /// # Errors
+    /// [`TableError::NoSuchPolicy`].
+    pub fn count_decided(&self, policy: PolicyId, verdict: Verdict) -> Result<(), TableError> {
+        match self.policies.memory.has_policy(policy.number()) {
+            true => {
+                self.policies.memory.count_decision(policy.number(), verdict);
+                Ok(())
+            }
+            false => Err(TableError::NoSuchPolicy),
+        }
+    }
+
+    /// One peek, with an answer of the caller's type.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn peek_for<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
+        let now = self.time(now);
+        if let (Some((version, _)), false) = (self.policies.current_compiled(policy), key.is_empty()) {
+            if let Some(state) = self.read_state(&self.lookup(version, self.hash_bytes(key) ^ version.salt)) {
+                let verdict = version.rule.step(state, now, cost).verdict;
+                return A::known(&version.rule, verdict, state, now, cost);
+            }
+        }
+        A::of(self.peek_slow(policy, key, now, cost))
+    }
+
+    /// The state of a key, as of one instant: that of its slot or, if it is a new key that would get a slot that no key has ever had, a
+    /// fresh one. `None`: the slow path must look.
+    #[inline(always)]
+    fn read_state(&self, lookup: &Lookup<'_>) -> Option<u64> {
+        let Lookup { version, first, second, key } = *lookup;
+        if version.multi_word.is_some() {
+            return None;
+        }
+        let slot = match find_in_two(first, second, key) {
+            Some(slot) => slot,
+            None => {
+                let candidates = self.slots.candidates_of_key(key, second);
+                if is_new(&candidates, key) {
+                    return Some(0);
+                }
+                find_in(candidates.spare, key)?
+            }
+        };
+        let pair = slot.pair();
+        (pair.key == key).then_some(pair.state)
+    }
+
+    #[inline(never)]
+    fn peek_slow(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Result<Decision, TableError> {
+        let mut scratch = Scratch::new();
+        let (version, hash) = match self.prepare(policy, key, &mut scratch) {
+            Ok(prepared) => prepared,
+            Err(decided) => return decided,
+        };
+        if self.policies.memory.fixed.side != 0 {
+            return self.decide_multi_word(version, hash, now, Op::Peek(cost)).map(|decided| decided.decision);
+        }
+        let candidates = self.slots.candidates(hash);
+        for round in 0..ROUNDS {
+            let mut scratch = Scratch::new();
+            // After the first round another call has changed the policy, or a slot.
+            let version = if round == 0 { version } else { self.policies.current(policy, &mut scratch)? };
+            if let Ok(decision) = self.peek_under(version, &candidates, now, cost) {
+                return Ok(decision);
+            }
+        }
+        Err(TableError::Corrupt)
+    }
+
+    /// A peek under one version of the policy.
+    fn peek_under(
+        &self,
+        version: &Version,
+        candidates: &Candidates<'_>,
+        now: u64,
+        cost: u64,
+    ) -> Result<Decision, Changed> {
+        let key = version.key | candidates.tag;
+        let about = |state| describe(&version.rule, version.rule.step(state, now, cost).verdict, state, now, cost);
+        if let Some(slot) = candidates.find(key) {
+            let pair = slot.pair();
+            return if pair.key == key { Ok(about(pair.state)) } else { Err(Changed) };
+        }
+        let fresh = about(0);
+        let first = match first_to_expire(&self.policies, candidates, key, now)? {
+            Some(first) if cost != 0 && first.expires > now => first,
+            _ => return Ok(fresh),
+        };
+        Ok(match self.on_full {
+            OnFull::Deny if fresh.is_allowed() => full(first.expires, now),
+            OnFull::Inherit => {
+                let told = about(self.policies.adopt(key, first.pair));
+                match told.verdict {
+                    Verdict::Denied => told.because(Reason::InheritedDebt),
+                    _ => told,
+                }
+            }
+            OnFull::Allow if fresh.is_allowed() => fresh.because(Reason::TableFull),
+            _ => fresh,
+        })
+    }
+
+    /// The caller's time, or the table's.
+    #[inline(always)]
+    pub(super) fn time(&self, now: Option<u64>) -> u64 {
+        match now {
+            Some(now) => now,
+            None => self.now(),
+        }
+    }
+
+    /// Whether another candidate than the one that holds `key` has expired.
+    fn has_room(&self, candidates: &Candidates<'_>, key: u64, now: u64) -> bool {
+        let expired = |pair: Pair| pair.key != key && self.policies.expires_at(pair) <= now;
+        candidates.slots().any(|slot| expired(slot.pair()))
+    }
+}
+
+/// The verdict that a call counts as which takes what there is.
+fn verdict_of(taken: u64) -> Verdict {
+    match taken {
+        0 => Verdict::Denied,
+        _ => Verdict::Allowed,
+    }
+}

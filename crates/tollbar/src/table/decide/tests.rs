@@ -1,0 +1,86 @@
+//! The probes by vector instructions against those slot by slot, and both against the protocol.
+
+use super::*;
+use crate::table::memory::layout::mix;
+use crate::table::memory::slot::Pair;
+use crate::table::slots::placement::CANDIDATES;
+use crate::table::slots::probe::{self, scalar};
+use crate::table::slots::protocol::first_to_expire;
+use crate::table::Options;
+
+/// What a probe of the candidates chooses is what the protocol chooses; and in a flood something is chosen.
+#[test]
+fn the_protocol_chooses_the_same() {
+    for policy in ["1000/s burst 1", "7/min burst 3", "3/s burst 5 init 2", "10000000000/s burst 100", "1/day"] {
+        let policy = policy.parse().expect("a policy");
+        let table = Table::private(&Options::new(4096), &[policy, policy]).expect("memory");
+        let (mut scratch, mut second) = (Scratch::new(), Scratch::new());
+        let version = table.policies.current(PolicyId::FIRST, &mut scratch).expect("a policy");
+        let other = table.policies.current(PolicyId::new(1), &mut second).expect("a policy");
+        let Rule::Gcra(gcra) = &version.rule else { panic!("a token bucket") };
+        let plain = &version.plain;
+        let is_plain = plain.step(0, 1 << 40, 1).is_some();
+        let (mut of_own, mut unused) = (0, 0);
+        for n in 0..40_000 {
+            let random = |salt: u64| mix(n << 8 | salt);
+            let candidates = table.slots.candidates(random(1));
+            let key = version.key | candidates.tag;
+            let base = gcra.grid().units(1 << 40);
+            // Far apart, a few units apart, at the end of what can be said, or near a fresh bucket.
+            let spread = [base, 3, base / 1000 + 1, 1 << 20][(n & 3) as usize];
+            for place in 0..CANDIDATES {
+                let slot = candidates.slot(place).expect("a candidate");
+                let state = base + random(place as u64 + 2) % spread;
+                let mut new = Pair { key: version.key | random(place as u64 + 20) >> 8, state };
+                match random(place as u64 + 40) % 150 {
+                    0 => new.key = other.key | new.key << 8 >> 8,
+                    1 => new.key = [key, other.key | candidates.tag][(n & 1) as usize],
+                    2 => new = Pair { key: 0, state: 0 },
+                    3 => new = Pair { key: 0, state: 1 << 40 },
+                    4 => new.state = u64::MAX,
+                    5 => new.state = 1 + state % 4,
+                    _ => {}
+                }
+                slot.swap(slot.pair(), new).expect("nobody else");
+            }
+            // Which slots have a key: one that is there, mostly.
+            let sought = candidates.slot((random(70) % 14) as usize).map_or(key, Slot::key);
+            let (first, second) = (candidates.first, candidates.second);
+            let bits = probe::matches_in_two(first, second, sought);
+            assert_eq!(bits, scalar::matches_in_two(first, second, sought));
+            assert!(core::ptr::eq(probe::choose(bits, first, second), scalar::choose(bits, first, second)));
+            assert_eq!(probe::matches(candidates.spare, sought), scalar::matches(candidates.spare, sought));
+
+            let states = UnderVersion { policies: &table.policies, version };
+            let chosen = probe::first_unused(&candidates, key);
+            let in_turn = scalar::first_unused(&candidates, key);
+            assert_eq!(chosen.map(core::ptr::from_ref), in_turn.map(core::ptr::from_ref));
+            if let Some(slot) = chosen {
+                let Ok(Some(first)) = first_to_expire(&states, &candidates, key, 0) else {
+                    panic!("the key is there, and a slot was chosen all the same")
+                };
+                assert!(core::ptr::eq(first.slot, slot) && first.pair == Pair::EMPTY, "{:?}", first.pair);
+                unused += 1;
+            }
+            let apart = gcra.grid().units_up(1);
+            let lowest = probe::lowest_state(&candidates, key, apart);
+            let in_turn = scalar::lowest_state(&candidates, key, apart);
+            let place = |(slot, state): (&Slot, u64)| (core::ptr::from_ref(slot), state);
+            assert_eq!(lowest.map(place), in_turn.map(place));
+            // Only plain policies use it.
+            if let (Some((slot, state)), true) = (lowest, is_plain) {
+                assert_eq!(plain.apart(), apart);
+                let Ok(Some(first)) = first_to_expire(&states, &candidates, key, 1 << 40) else {
+                    panic!("the key is there, and one was chosen all the same")
+                };
+                assert!(core::ptr::eq(first.slot, slot) && first.pair.state == state, "{:?}", first.pair);
+                let expires = gcra.expires_at(state);
+                assert!(!plain.expired_before(state, expires - 1), "{state} under {policy}");
+                assert!(plain.expired_before(state, expires + 8), "{state} under {policy}");
+                of_own += 1;
+            }
+        }
+        assert!(unused > 1_000, "{unused} unused under {policy}");
+        assert_eq!(of_own > 5_000, is_plain, "{of_own} under {policy}");
+    }
+}

@@ -1,0 +1,103 @@
+//! The block of memory that a table is, seen by its parts.
+
+use super::counters::lines::Line;
+use super::counters::thread_lines::ThreadLines;
+use super::error::TableError;
+use super::layout::*;
+use super::region::Region;
+use super::slot::Slot;
+use super::Sizes;
+use crate::sync::{AtomicU64, Ordering};
+
+/// A table's block of memory, whose header has been inspected, and this process's way to the counters in it.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    region: Region,
+    pub(crate) fixed: Fixed,
+    /// Where this process's threads find the counters that they own.
+    pub(crate) thread_lines: ThreadLines,
+}
+
+impl Memory {
+    /// The table in `region`, whose header has been inspected or written.
+    pub(crate) fn over(region: Region) -> Result<Memory, TableError> {
+        if !Slot::supported() {
+            return Err(TableError::Unsupported);
+        }
+        // SAFETY: every region here has at least the header's page, which its maker has checked, and is aligned to 64 bytes.
+        let header: &Header = unsafe { region.base().cast().as_ref() };
+        let fixed = header.fixed()?;
+        if region.len() as u64 != fixed.bytes {
+            return Err(TableError::Truncated);
+        }
+        Ok(Memory { region, fixed, thread_lines: ThreadLines::new()? })
+    }
+
+    #[inline(always)]
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
+    }
+
+    #[inline(always)]
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: `over` has seen that the region is as long as its header says and that the header is one; regions are aligned to
+        // 64 bytes; what others may change is atomic.
+        unsafe { self.region.base().cast().as_ref() }
+    }
+
+    /// The stamp of a policy's current version; 0: there is no such policy.
+    #[inline(always)]
+    pub(crate) fn current_stamp(&self, policy: u32) -> u64 {
+        // Acquire: with the version's record.
+        self.header().current.get(policy as usize).map_or(0, |stamp| stamp.load(Ordering::Acquire))
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_policy(&self, policy: u32) -> bool {
+        self.header().current.get(policy as usize).is_some_and(|stamp| stamp.load(Ordering::Relaxed) != 0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn records(&self) -> &[Record; VERSIONS] {
+        // SAFETY: as `header`; the table is longer than what is before the buckets.
+        unsafe { self.region.base().byte_add(VERSIONS_AT).cast().as_ref() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn shards(&self) -> &[Shard; SHARDS] {
+        // SAFETY: as `records`.
+        unsafe { self.region.base().byte_add(COUNTERS_AT).cast().as_ref() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn lines(&self) -> &[Line; LINES] {
+        // SAFETY: as `records`.
+        unsafe { self.region.base().byte_add(LINES_AT).cast().as_ref() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn unowned_decisions(&self) -> &[Decisions; PARTS] {
+        // SAFETY: as `records`.
+        unsafe { self.region.base().byte_add(DECISIONS_AT).cast().as_ref() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn exempt_hashes(&self) -> &[AtomicU64; EXEMPT] {
+        // SAFETY: as `records`.
+        unsafe { self.region.base().byte_add(EXEMPT_AT).cast().as_ref() }
+    }
+
+    /// The side words of slot number `slot`, which is below the number of slots.
+    pub(crate) fn side_words(&self, slot: u64) -> &[AtomicU64] {
+        let words = self.fixed.side as usize;
+        let at = self.sizes().side_at() as usize + slot as usize * words * 8;
+        debug_assert!(slot < self.sizes().slots());
+        // SAFETY: the memory has so many times the side words behind the buckets (`Header::fixed` has checked it); they are aligned
+        // to 8 and only ever used as atomics.
+        unsafe { core::slice::from_raw_parts(self.region.base().byte_add(at).cast().as_ptr(), words) }
+    }
+
+    pub(crate) fn sizes(&self) -> Sizes {
+        Sizes { buckets: self.fixed.buckets, bytes: self.fixed.bytes }
+    }
+}

@@ -1,0 +1,132 @@
+//! Lines of counters: claims and takeovers of [`super::lines`].
+//!
+//! Two processes, of which one may be dead, and another that has the dead one's number. Each counts by a load and a store, so two that
+//! own a line at one time lose a count.
+
+use super::lines::{sum, take, Asker, Line, LineCounter, WORDS};
+use crate::decision::Verdict;
+use crate::sync::explore;
+use crate::table::memory::slot::{Journal, Pair, Slot};
+use alloc::vec::Vec;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::sync::Arc;
+use loom::thread;
+use std::println;
+
+/// What a process is called: its namespace, which a model's slot has room for in its highest bits, and its number.
+const fn process(number: u64) -> u64 {
+    1 << 56 | number
+}
+
+const ME: Asker = Asker { pointer: 8, policy: 1 };
+const OTHER: Asker = Asker { pointer: 16, policy: 1 };
+
+struct World {
+    lines: Vec<Line>,
+    /// A bit for each process that lives.
+    alive: AtomicU64,
+    /// What found no line.
+    unowned: AtomicU64,
+}
+
+impl World {
+    fn new(lines: usize, alive: &[u64]) -> Arc<World> {
+        let journal = std::sync::Arc::new(Journal::new(false));
+        let line = |number| Line {
+            owner: Slot::new(number, Pair { key: 0, state: 0 }, &journal),
+            words: core::array::from_fn::<_, WORDS, _>(|_| crate::sync::AtomicU64::new(0)),
+        };
+        let alive = alive.iter().fold(0, |all, number| all | 1 << number);
+        let lines = (0..lines).map(line).collect();
+        Arc::new(World { lines, alive: AtomicU64::new(alive), unowned: AtomicU64::new(0) })
+    }
+
+    /// A thread of process `number`: claims a line and counts `n` decisions.
+    fn count(&self, number: u64, asker: Asker, n: u64) {
+        let is_dead = |other: u64| self.alive.load(Ordering::Acquire) >> (other & 0xff) & 1 == 0;
+        match take(&self.lines, process(number), asker, |other| other != process(number) && is_dead(other)) {
+            Some(line) => (0..n).for_each(|_| line.count(Verdict::Allowed)),
+            None => drop(self.unowned.fetch_add(n, Ordering::Relaxed)),
+        }
+    }
+
+    fn die(&self, number: u64) {
+        // Release: the system says that a process is dead after all that it did.
+        self.alive.fetch_and(!(1 << number), Ordering::Release);
+    }
+
+    fn born(&self, number: u64) {
+        self.alive.fetch_or(1 << number, Ordering::Release);
+    }
+
+    fn total(&self) -> u64 {
+        sum(self.lines.iter(), LineCounter::Allowed) + self.unowned.load(Ordering::Relaxed)
+    }
+}
+
+fn model(name: &str, f: impl Fn() + Sync + Send + 'static) {
+    println!("{name}: {} executions", explore(3, f));
+}
+
+/// Two processes want the one line that nobody has had: one gets it.
+#[test]
+fn a_free_line_goes_to_one() {
+    model("a free line", || {
+        let world = World::new(1, &[1, 2]);
+        let other = world.clone();
+        let thread = thread::spawn(move || other.count(2, OTHER, 2));
+        world.count(1, ME, 2);
+        thread.join().unwrap();
+        assert_eq!(world.total(), 4);
+    });
+}
+
+/// A process counts and dies at any time, while two others look for a line.
+#[test]
+fn a_dead_process_s_line_goes_to_one_and_keeps_its_counts() {
+    model("a dead process", || {
+        let world = World::new(1, &[1, 2, 3]);
+        let (first, second) = (world.clone(), world.clone());
+        let dying = thread::spawn(move || {
+            first.count(1, ME, 2);
+            first.die(1);
+        });
+        let heir = thread::spawn(move || second.count(2, OTHER, 2));
+        world.count(3, Asker { pointer: 24, policy: 1 }, 1);
+        dying.join().unwrap();
+        heir.join().unwrap();
+        assert_eq!(world.total(), 5);
+    });
+}
+
+/// A process gets the number of a dead one, and a thread with the same pointer, while another has seen the number dead.
+#[test]
+fn a_number_that_comes_again_is_not_taken_from() {
+    model("a number that comes again", || {
+        let world = World::new(1, &[1, 2]);
+        world.count(1, ME, 1);
+        world.die(1);
+        let other = world.clone();
+        let thread = thread::spawn(move || other.count(2, OTHER, 2));
+        world.born(1);
+        world.count(1, ME, 2);
+        thread.join().unwrap();
+        assert_eq!(world.total(), 5);
+    });
+}
+
+/// Hot keys give a line back while another process looks for one.
+#[test]
+fn a_line_that_is_given_back_goes_to_one() {
+    model("a line given back", || {
+        let world = World::new(1, &[1, 2]);
+        let other = world.clone();
+        world.count(1, ME, 1);
+        let thread = thread::spawn(move || other.count(2, OTHER, 2));
+        world.lines[0].count(Verdict::Allowed);
+        world.lines[0].release(process(1), ME);
+        world.count(1, Asker { pointer: 24, policy: 1 }, 1);
+        thread.join().unwrap();
+        assert_eq!(world.total(), 5);
+    });
+}

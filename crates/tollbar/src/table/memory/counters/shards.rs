@@ -1,0 +1,105 @@
+//! Counters of rare events, in shards that threads share.
+//!
+//! A thread's shard is chosen by where its stack is, so that threads seldom share one. Frequent events are counted on lines that threads own
+//! ([`super::lines`]).
+
+use crate::sync::Ordering;
+use crate::table::memory::layout::{Shard, SHARDS};
+
+/// The counters of a shard, by their place in it.
+#[derive(Clone, Copy)]
+#[repr(usize)]
+pub(crate) enum ShardCounter {
+    Inserted = 0,
+    Reclaimed = 1,
+    Refused = 2,
+    Inherited = 3,
+    Unremembered = 4,
+    Evicted = 5,
+    Vacated = 6,
+    Resets = 7,
+    Retries = 8,
+    BackwardSteps = 9,
+    /// Not a count: the newest time that the shard's threads have come with.
+    Newest = 10,
+}
+
+const _: () = assert!(SHARDS.is_power_of_two());
+
+/// Steps shorter than this go unnoticed, and the newest time is written no more often.
+pub(crate) const GRAIN: u64 = 1_000;
+
+/// The shard of the calling thread.
+#[inline(always)]
+pub(crate) fn shard(shards: &[Shard; SHARDS]) -> &Shard {
+    // SAFETY: a number of so many bits is below their number, which is a power of two.
+    unsafe { shards.get_unchecked(number()) }
+}
+
+/// The number of the calling thread's shard.
+#[inline(always)]
+pub(crate) fn number() -> usize {
+    // Stacks are at least some pages apart; the multiplier spreads them.
+    let page = stack() >> 14;
+    (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SHARDS.ilog2())) as usize
+}
+
+/// An address on the thread's stack.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn stack() -> u64 {
+    let pointer: u64;
+    // SAFETY: a register is read. (A variable's address would do as well, but a function that has one makes a frame for it.)
+    unsafe {
+        core::arch::asm!("mov {pointer}, rsp", pointer = lateout(reg) pointer, options(pure, nomem, nostack, preserves_flags))
+    };
+    pointer
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn stack() -> u64 {
+    let here = 0u8;
+    core::ptr::from_ref(&here) as u64
+}
+
+// Relaxed throughout: no decision depends on these.
+impl Shard {
+    pub(crate) fn get(&self, what: ShardCounter) -> u64 {
+        self.counts.get(what as usize).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    pub(crate) fn add(&self, what: ShardCounter, n: u64) {
+        if let Some(count) = self.counts.get(what as usize) {
+            count.fetch_add(n, Ordering::Relaxed);
+        }
+    }
+
+    /// Compares a caller's time with the newest one of this shard: counts a step back, or keeps `now` as the newest.
+    #[inline(always)]
+    pub(crate) fn note_time(&self, now: u64) {
+        let Some(newest) = self.counts.get(ShardCounter::Newest as usize) else { return };
+        let seen = newest.load(Ordering::Relaxed);
+        // One comparison for both sides: up to a grain after the newest time there is nothing to do.
+        if now.wrapping_sub(seen) > GRAIN {
+            self.moved(now, seen);
+        }
+    }
+
+    #[cold]
+    fn moved(&self, now: u64, seen: u64) {
+        if now > seen {
+            if let Some(newest) = self.counts.get(ShardCounter::Newest as usize) {
+                newest.store(now, Ordering::Relaxed);
+            }
+        } else if seen - now > GRAIN {
+            self.add(ShardCounter::BackwardSteps, 1);
+        }
+    }
+}
+
+/// The sum of one counter.
+pub(crate) fn sum(shards: &[Shard; SHARDS], what: ShardCounter) -> u64 {
+    shards.iter().map(|shard| shard.get(what)).fold(0, u64::wrapping_add)
+}

@@ -1,0 +1,121 @@
+//! How large a table is, and how its buckets are divided into three parts.
+
+use super::error::TableError;
+use super::layout::BUCKETS_AT;
+use super::slot::{Bucket, SLOTS};
+use core::mem::size_of;
+use core::num::NonZeroU64;
+
+/// The buckets of the first part, and of the second, are a multiple of this: a key's place in them is found by an exclusive or with
+/// eight bits of its hash.
+pub(crate) const PART_UNIT: u64 = 1 << 8;
+/// Tables of fewer buckets are rounded up, so that the first two parts leave no buckets over.
+pub(super) const SMALL: u64 = 1 << 16;
+/// One bucket in 15 is spare.
+const SPARE_PART: NonZeroU64 = match NonZeroU64::new(15) {
+    Some(part) => part,
+    None => NonZeroU64::MIN,
+};
+/// For each spare bucket there are 14 others.
+const OTHER_PARTS: NonZeroU64 = match NonZeroU64::new(SPARE_PART.get() - 1) {
+    Some(parts) => parts,
+    None => NonZeroU64::MIN,
+};
+/// The fewest buckets of a table.
+pub(crate) const BUCKETS_LEAST: u64 = 5 * PART_UNIT;
+/// Bucket numbers are made of 32 bits of hash.
+pub(crate) const BUCKETS_MOST: u64 = 1 << 32;
+
+/// The sizes of a table for `capacity` keys whose slots have `side` further words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    pub(crate) buckets: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Sizes {
+    /// Four fifths of the slots are the capacity: filled that far, one key in some thousands finds no place.
+    pub(crate) fn new(capacity: u64, side: u64) -> Result<Sizes, TableError> {
+        let slots = capacity.checked_add(capacity / 4).ok_or(TableError::Capacity)?;
+        if capacity == 0 {
+            return Err(TableError::Capacity);
+        }
+        // 20 bytes a key with all that is fixed, once that is less than a hundredth.
+        let fixed = (BUCKETS_AT / 16) as u64;
+        let slots = if fixed < slots / 100 { slots - fixed } else { slots };
+        let buckets = Parts::round_up((slots / SLOTS as u64).max(BUCKETS_LEAST));
+        if buckets > BUCKETS_MOST {
+            return Err(TableError::Capacity);
+        }
+        let sizes = Sizes { buckets, bytes: 0 };
+        let bytes = sizes
+            .side_at()
+            .checked_add(sizes.slots().checked_mul(side).and_then(|w| w.checked_mul(8)).ok_or(TableError::Capacity)?);
+        let bytes = bytes.filter(|&bytes| bytes <= isize::MAX as u64).ok_or(TableError::Capacity)?;
+        Ok(Sizes { bytes, ..sizes })
+    }
+
+    pub(crate) fn slots(&self) -> u64 {
+        self.buckets * SLOTS as u64
+    }
+
+    /// Where the side words begin. Cannot overflow: there are at most 2^32 buckets.
+    pub(crate) fn side_at(&self) -> u64 {
+        BUCKETS_AT as u64 + self.buckets * size_of::<Bucket>() as u64
+    }
+}
+
+/// How a table's buckets are divided: a first part, a second one as large, and the spare buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    /// Buckets of the first part, and of the second.
+    pub(crate) half: u64,
+    pub(crate) spares: u64,
+}
+
+impl Parts {
+    /// The parts of `buckets`, which is in `BUCKETS_LEAST..=BUCKETS_MOST`.
+    pub(crate) fn new(buckets: u64) -> Parts {
+        let half = (buckets - least_spares(buckets)) / (2 * PART_UNIT) * PART_UNIT;
+        Parts { half, spares: buckets - 2 * half }
+    }
+
+    /// The number of buckets of a table that asks for `buckets` at least. A small table gets so many that the first two parts leave
+    /// nothing over.
+    pub(crate) fn round_up(buckets: u64) -> u64 {
+        if buckets >= SMALL {
+            return buckets;
+        }
+        let main = (buckets - least_spares(buckets)).next_multiple_of(2 * PART_UNIT);
+        // As many spare ones as `new` counts for the sum.
+        main + (main / OTHER_PARTS).max(PART_UNIT)
+    }
+}
+
+/// The fewest spare buckets that a table of `buckets` has.
+pub(super) fn least_spares(buckets: u64) -> u64 {
+    (buckets / SPARE_PART).max(PART_UNIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the first two parts leave over is spare: nothing in a small table, and next to nothing in a large one.
+    #[test]
+    fn one_in_fifteen_is_spare() {
+        let edges = [BUCKETS_LEAST, BUCKETS_LEAST + 1, SMALL - 1, SMALL, 312_500, BUCKETS_MOST];
+        for asked in (BUCKETS_LEAST..SMALL + 5000).step_by(97).chain(edges) {
+            let buckets = Parts::round_up(asked);
+            assert!((asked..asked + 3 * PART_UNIT).contains(&buckets), "{buckets} for {asked}");
+            assert_eq!(buckets, Parts::round_up(buckets), "of {asked}");
+            let Parts { half, spares } = Parts::new(buckets);
+            assert_eq!((half % PART_UNIT, 2 * half + spares), (0, buckets));
+            let surplus = spares - least_spares(buckets);
+            assert!(
+                if asked < SMALL { surplus == 0 } else { surplus < 2 * PART_UNIT },
+                "{surplus} too many of {asked}"
+            );
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! Versions of policies, compiled: what decisions read instead of the shared records.
+//!
+//! A compiled version is in one of three places:
+//!
+//! - *Kept for all threads* ([`Versions`]): the first [`KEPT_MOST`] that a process compiles for a table. A request holds a plain
+//!   reference to one and tells nobody, so it lives until the table is closed. A policy that comes back under the same
+//!   version's number gets the version that was compiled for it, with a new stamp.
+//! - *Kept for one thread* ([`super::local`]): later versions. For each policy that it decides under, a thread has the current one and
+//!   one former one, and replaces them in place.
+//! - *On the stack* ([`Scratch`]): for one call, where the thread has no place or is using it for another version.
+//!
+//! So a process keeps no more than [`KEPT_MOST`] versions and one for each of its places, whatever changes come.
+
+use super::encoding::encode;
+use super::local::{Local, Scratch};
+use super::multi_word::MultiWord;
+use super::records::{policy_of, version_of};
+use super::{Keep, Policies, ROUNDS};
+use crate::algorithm::gcra::Plain;
+use crate::algorithm::Rule;
+use crate::policy::Policy;
+use crate::sync::{boxed, AtomicU64, Ordering};
+use crate::table::memory::error::TableError;
+use crate::table::memory::layout::{fold, mix, Record, VERSIONS};
+use crate::table::slots::placement::TAG_BITS;
+use alloc::boxed::Box;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicUsize};
+
+/// A version of a policy as decisions need it.
+#[derive(Debug)]
+pub(crate) struct Version {
+    /// Of the last change that made its policy current. The rest never changes.
+    pub(crate) stamp: AtomicU64,
+    /// The version's number where a key word has it.
+    pub(crate) key: u64,
+    /// The number of the policy.
+    pub(crate) number: u32,
+    /// What sets this policy's hash of a key apart from the others'.
+    pub(crate) salt: u64,
+    pub(crate) policy: Policy,
+    /// How the debts of keys under former versions are brought to this one.
+    pub(crate) keep: Keep,
+    /// The algorithm, if its state is one word.
+    pub(crate) rule: Rule,
+    /// The usual case of a token bucket.
+    pub(crate) plain: Plain,
+    /// Whether the greater of two state words expires no sooner than the other.
+    pub(crate) words_are_times: bool,
+    /// The algorithm, if its state is more than one word.
+    pub(crate) multi_word: Option<MultiWord>,
+}
+
+/// The versions that this process keeps for all its threads.
+#[derive(Debug)]
+pub(crate) struct Versions {
+    /// The one of each number that was asked for last.
+    compiled: [AtomicPtr<Version>; VERSIONS],
+    /// All of them by a hash of number and policy, in lists that only grow: other threads may be using any of them.
+    made: [AtomicPtr<Node>; LISTS],
+    /// Places in the lists that have been given away; at most [`KEPT_MOST`] of them have a node.
+    places: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Node {
+    version: Version,
+    next: *mut Node,
+}
+
+// SAFETY: the pointers own `Version`s, which are plain data behind shared references until the drop.
+unsafe impl Send for Versions {}
+// SAFETY: as above; the pointers themselves are atomic.
+unsafe impl Sync for Versions {}
+
+/// The most versions that a process keeps for all its threads: 16 policies that take turns under all 255 numbers.
+pub(crate) const KEPT_MOST: usize = 4096;
+/// Lists of those versions.
+const LISTS: usize = 1024;
+
+impl Versions {
+    pub(crate) const fn new() -> Versions {
+        #[allow(clippy::declare_interior_mutable_const)] // only ever the initial value of the array's places
+        const NONE: AtomicPtr<Version> = AtomicPtr::new(ptr::null_mut());
+        #[allow(clippy::declare_interior_mutable_const)] // as above
+        const EMPTY: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
+        Versions { compiled: [NONE; VERSIONS], made: [EMPTY; LISTS], places: AtomicUsize::new(0) }
+    }
+
+    /// The version that has `stamp`, if this process keeps it and it was asked for last under its number. A stamp of 0 is none's.
+    #[inline(always)]
+    pub(crate) fn known(&self, stamp: u64) -> Option<&Version> {
+        // Acquire: the version was written before its pointer.
+        let version = self.compiled.get(version_of(stamp))?.load(Ordering::Acquire);
+        // SAFETY: null, or a version that is not freed before `self` is dropped.
+        unsafe { version.as_ref() }.filter(|version| version.stamp.load(Ordering::Relaxed) == stamp)
+    }
+
+    /// Whether no further version is kept.
+    fn is_full(&self) -> bool {
+        // Relaxed: to learn of it late is to look once more.
+        self.places.load(Ordering::Relaxed) >= KEPT_MOST
+    }
+
+    /// Compiles the version that has `stamp` before a request comes for it. [`TableError::NoMemory`], or [`TableError::Corrupt`] if the
+    /// record is damaged.
+    pub(crate) fn prepare(&self, records: &[Record; VERSIONS], stamp: u64) -> Result<(), TableError> {
+        let (policy, keep) = read(records, stamp)?;
+        self.keep(&policy, keep, stamp).map(|_| ())
+    }
+
+    /// Finds the version among those that are kept, or compiles it and keeps it. [`TableError::Versions`] where no more are kept,
+    /// [`TableError::NoMemory`], or [`TableError::Corrupt`] for a policy that cannot be.
+    fn keep(&self, policy: &Policy, keep: Keep, stamp: u64) -> Result<&Version, TableError> {
+        let number = version_of(stamp);
+        let list = mix(fold(&encode(policy, keep)) ^ number as u64) as usize % LISTS;
+        let (Some(place), Some(made)) = (self.compiled.get(number), self.made.get(list)) else {
+            return Err(TableError::Corrupt);
+        };
+        if let Some(version) = made_before(made, stamp, policy, keep) {
+            // Relaxed: whoever reads the pointer that is stored next reads this stamp or a later one. With another stamp than the one
+            // that is asked for, the version is looked for again, here.
+            version.stamp.store(stamp, Ordering::Relaxed);
+            place.store(ptr::from_ref(version).cast_mut(), Ordering::Release);
+            // SAFETY: the lifetime is that of `self`, before whose drop no node is freed.
+            return Ok(unsafe { &*ptr::from_ref(version) });
+        }
+        // Relaxed: the number of places orders nothing. Looked at first, so that it does not grow for ever.
+        if self.is_full() || self.places.fetch_add(1, Ordering::Relaxed) >= KEPT_MOST {
+            return Err(TableError::Versions);
+        }
+        let node = Version::of(policy, keep, stamp).map(|version| Node { version, next: ptr::null_mut() });
+        let new = node.ok_or(TableError::Corrupt).and_then(|node| boxed(node).ok_or(TableError::NoMemory));
+        let new = match new {
+            Ok(new) => Box::into_raw(new),
+            Err(error) => {
+                self.places.fetch_sub(1, Ordering::Relaxed);
+                return Err(error);
+            }
+        };
+        let mut head = made.load(Ordering::Acquire);
+        loop {
+            // SAFETY: nobody else has `new` before it is in the list.
+            unsafe { ptr::addr_of_mut!((*new).next).write(head) };
+            // Release: with what it points to.
+            match made.compare_exchange(head, new, Ordering::Release, Ordering::Acquire) {
+                Ok(_) => break,
+                Err(seen) => head = seen,
+            }
+        }
+        // SAFETY: written above, and not freed before `self` is dropped.
+        let version = unsafe { &(*new).version };
+        place.store(ptr::from_ref(version).cast_mut(), Ordering::Release);
+        Ok(version)
+    }
+}
+
+/// A version of that number that this process keeps of the same policy for an earlier stamp. It differs in nothing but
+/// its stamp, so a thread that still has it decides as it would have.
+fn made_before<'a>(made: &'a AtomicPtr<Node>, stamp: u64, policy: &Policy, keep: Keep) -> Option<&'a Version> {
+    let mut at = made.load(Ordering::Acquire);
+    for _ in 0..KEPT_MOST {
+        // SAFETY: null, or in the list, from which nothing is taken before its `Versions` are dropped.
+        let node = unsafe { at.as_ref() }?;
+        let version = &node.version;
+        let same_number = version.key == (version_of(stamp) as u64) << TAG_BITS;
+        if same_number && version.number == policy_of(stamp) && version.policy == *policy && version.keep == keep {
+            return Some(version);
+        }
+        at = node.next;
+    }
+    None
+}
+
+impl Drop for Versions {
+    fn drop(&mut self) {
+        for made in &self.made {
+            let mut node = made.load(Ordering::Relaxed);
+            while !node.is_null() {
+                // SAFETY: from Box::into_raw, in one list only, and nobody else has `self` any more.
+                let owned = unsafe { Box::from_raw(node) };
+                node = owned.next;
+            }
+        }
+    }
+}
+
+impl Version {
+    /// The version of that stamp and policy, to which debts are brought as `keep` says.
+    pub(crate) fn of(policy: &Policy, keep: Keep, stamp: u64) -> Option<Version> {
+        let multi_word = MultiWord::new(policy).ok()?;
+        // A limit of 0 is closed whatever its algorithm.
+        let rule = if multi_word.is_some() || policy.limit == 0 { Rule::Closed } else { Rule::new(policy).ok()? };
+        let plain = rule.plain().copied().unwrap_or(Plain::NONE);
+        let number = policy_of(stamp);
+        Some(Version {
+            stamp: AtomicU64::new(stamp),
+            key: (version_of(stamp) as u64) << TAG_BITS,
+            number,
+            salt: salt(number),
+            policy: *policy,
+            keep,
+            rule,
+            plain,
+            words_are_times: rule.words_are_times(),
+            multi_word,
+        })
+    }
+}
+
+impl Policies {
+    /// The version that has `stamp`: [`TableError::Corrupt`] if the record is damaged or has been given away.
+    #[inline(always)]
+    pub(super) fn version<'s, 't: 's>(
+        &'t self,
+        stamp: u64,
+        scratch: &'s mut Scratch<'t>,
+    ) -> Result<&'s Version, TableError> {
+        match self.versions.known(stamp) {
+            Some(version) => Ok(version),
+            None => match self.find_or_compile(stamp, scratch)? {
+                Some(version) => Ok(version),
+                None => scratch.version().ok_or(TableError::Corrupt),
+            },
+        }
+    }
+
+    /// Finds or compiles what is current for a policy; `stamp` was, a moment ago. `None`: `scratch` holds it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn find_or_compile_current<'t>(
+        &'t self,
+        policy: u32,
+        stamp: u64,
+        scratch: &mut Scratch<'t>,
+    ) -> Result<Option<&'t Version>, TableError> {
+        match self.is_at_hand(stamp, scratch) {
+            true => Ok(None),
+            false => self.compile_current(policy, stamp, scratch),
+        }
+    }
+
+    #[inline(never)]
+    fn compile_current<'t>(
+        &'t self,
+        policy: u32,
+        mut stamp: u64,
+        scratch: &mut Scratch<'t>,
+    ) -> Result<Option<&'t Version>, TableError> {
+        for _ in 0..ROUNDS {
+            let compiled = self.compile(stamp, scratch);
+            let seen = self.memory.current_stamp(policy);
+            // A caller that has slept through a hundred changes finds the record given away.
+            if compiled.is_ok() || seen == stamp {
+                return compiled;
+            }
+            stamp = seen;
+        }
+        Err(TableError::Corrupt)
+    }
+
+    /// Finds or compiles the version that has `stamp`. `None`: `scratch` holds it.
+    #[cold]
+    #[inline(never)]
+    fn find_or_compile<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> Result<Option<&'t Version>, TableError> {
+        match scratch.holds(stamp) || self.is_at_hand(stamp, scratch) {
+            true => Ok(None),
+            false => self.compile(stamp, scratch),
+        }
+    }
+
+    /// Whether the version that has `stamp` is in the calling thread's place. Then `scratch` holds it.
+    #[inline(always)]
+    fn is_at_hand<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> bool {
+        self.versions.is_full() && self.local(stamp).is_some_and(|local| scratch.share(local, stamp))
+    }
+
+    /// Compiles the version that has `stamp`. `None`: `scratch` holds it.
+    #[inline(never)]
+    fn compile<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> Result<Option<&'t Version>, TableError> {
+        let (policy, keep) = read(self.memory.records(), stamp)?;
+        match self.versions.keep(&policy, keep, stamp) {
+            Err(TableError::Versions | TableError::NoMemory) => {}
+            kept => return kept.map(Some),
+        }
+        let version = Version::of(&policy, keep, stamp).ok_or(TableError::Corrupt)?;
+        scratch.put(version, self.local(stamp).filter(|_| self.versions.is_full()));
+        Ok(None)
+    }
+
+    /// The calling thread's place for the version that has `stamp`.
+    fn local(&self, stamp: u64) -> Option<&Local> {
+        let policy = policy_of(stamp);
+        let current = self.memory.header().current.get(policy as usize)?;
+        // Relaxed: it chooses between two places, and either will do.
+        self.locals.get(self.memory.thread_lines.number(policy)?, current.load(Ordering::Relaxed) == stamp)
+    }
+}
+
+/// What sets a policy's hash of a key apart from the others'.
+pub(crate) fn salt(policy: u32) -> u64 {
+    match policy {
+        0 => 0,
+        _ => mix(u64::from(policy)),
+    }
+}
+
+/// The policy of the version that has `stamp`.
+fn read(records: &[Record; VERSIONS], stamp: u64) -> Result<(Policy, Keep), TableError> {
+    records.get(version_of(stamp)).and_then(|record| record.read_kept(stamp)).ok_or(TableError::Corrupt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{Options, PolicyId, Table};
+
+    /// A caller that sleeps between its look at the current stamp and the record, until the record is another version's, decides under
+    /// what is current then. While that changes at each look, it asks again.
+    #[test]
+    fn a_caller_that_slept_through_many_changes_gets_the_current_version() {
+        let policy = |n: u64| Policy::new(100 + n, 1_000_000_000);
+        let table = Table::private(&Options::new(1), &[policy(0)]).expect("memory");
+        let current =
+            || table.policies.memory.header().current.first().map_or(0, |stamp| stamp.load(Ordering::Relaxed));
+        let first = current();
+        for n in 1..=600 {
+            table.set_policy(PolicyId::FIRST, &policy(n)).expect("a record");
+        }
+        let mut scratch = Scratch::new();
+        assert_eq!(
+            table.policies.compile(first, &mut scratch).err(),
+            Some(TableError::Corrupt),
+            "its record is another's"
+        );
+        let compiled = table.policies.compile_current(0, first, &mut scratch).expect("a version").expect("kept");
+        assert_eq!((compiled.stamp.load(Ordering::Relaxed), compiled.policy), (current(), policy(600)));
+    }
+}

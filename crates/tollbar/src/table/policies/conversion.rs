@@ -1,0 +1,179 @@
+//! What states mean to the protocol: when they expire, and how they pass from one version of a policy to another.
+
+use super::compiled::Version;
+use super::local::Scratch;
+use super::records::version_of;
+use super::{Keep, Policies};
+use crate::algorithm::Algorithm;
+use crate::sync::Ordering;
+use crate::table::memory::counters::shards::ShardCounter;
+use crate::table::memory::slot::Pair;
+use crate::table::slots::placement::{TAG, TAG_BITS};
+use crate::table::slots::protocol::{Event, Relation, States};
+use crate::units::NEVER;
+
+impl States for Policies {
+    #[inline(always)]
+    fn expires_at(&self, pair: Pair) -> u64 {
+        if self.memory.fixed.side != 0 {
+            return self.multi_word().map_or(NEVER, |multi_word| multi_word.expires_at(pair.state));
+        }
+        if pair.key == 0 {
+            return pair.state;
+        }
+        match self.stamp_of(pair.key).and_then(|stamp| self.versions.known(stamp)) {
+            // A damaged stamp may be another version's.
+            Some(version) if version.key == pair.key & !TAG => version.rule.expires_at(pair.state),
+            _ => self.expires_at_apart(pair),
+        }
+    }
+
+    fn relation(&self, found: u64, key: u64) -> Relation {
+        // A request that slept until its version's record was freed must not put its key beside the one that is there:
+        // it is made again. A version that is current and cannot be read is damaged: that would not end.
+        let (mut scratch, mut other) = (Scratch::new(), Scratch::new());
+        let Some(asked) = self.named(key, &mut scratch) else {
+            let version = (key >> TAG_BITS) as usize;
+            let known =
+                self.memory.header().current.iter().any(|stamp| version_of(stamp.load(Ordering::Acquire)) == version);
+            return if known { Relation::Other } else { Relation::Same };
+        };
+        let Some(found) = self.named(found, &mut other) else { return Relation::Other };
+        if found.number != asked.number {
+            return Relation::Other;
+        }
+        let current = self.memory.current_stamp(asked.number);
+        let asked = asked.stamp.load(Ordering::Relaxed);
+        if current == asked && found.stamp.load(Ordering::Relaxed) != asked {
+            Relation::Former
+        } else {
+            Relation::Same
+        }
+    }
+
+    fn adopt(&self, key: u64, pair: Pair) -> u64 {
+        self.adopt_by(key, pair, &mut Scratches::new())
+    }
+
+    fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
+        self.convert_by(key, pair, now, &mut Scratches::new())
+    }
+
+    fn owing(&self, key: u64, until: u64) -> u64 {
+        let mut scratch = Scratch::new();
+        self.named(key, &mut scratch).map_or(NEVER, |version| version.rule.owing(until))
+    }
+
+    fn vacated(&self) {
+        self.memory.count(ShardCounter::Vacated);
+    }
+
+    fn moved(&self, event: Event) {
+        self.count_event(event, 0);
+    }
+}
+
+/// What two versions of a policy are held by. Who looks at many slots uses one for all of them.
+pub(crate) struct Scratches<'t> {
+    pub(crate) new: Scratch<'t>,
+    pub(crate) old: Scratch<'t>,
+}
+
+impl Scratches<'_> {
+    pub(crate) const fn new() -> Self {
+        Scratches { new: Scratch::new(), old: Scratch::new() }
+    }
+}
+
+impl Policies {
+    /// [`States::expires_at`] of a slot whose version must be compiled.
+    #[cold]
+    #[inline(never)]
+    fn expires_at_apart(&self, pair: Pair) -> u64 {
+        self.expires_at_by(pair, &mut Scratch::new())
+    }
+
+    /// [`States::expires_at`].
+    pub(crate) fn expires_at_by<'t>(&'t self, pair: Pair, scratch: &mut Scratch<'t>) -> u64 {
+        if self.memory.fixed.side != 0 || pair.key == 0 {
+            return self.expires_at(pair);
+        }
+        // A slot whose version nobody knows is not given away: it may owe.
+        self.named(pair.key, scratch).map_or(NEVER, |version| version.rule.expires_at(pair.state))
+    }
+
+    /// What a slot holds when its key is taken out: its time stays.
+    pub(crate) fn vacant(&self, pair: Pair, expires: u64) -> Pair {
+        // The word of a ring or a log goes on counting under the next key.
+        let state = if self.memory.fixed.side == 0 { expires } else { pair.state };
+        Pair { key: 0, state }
+    }
+
+    /// [`States::adopt`].
+    pub(crate) fn adopt_by<'t>(&'t self, key: u64, pair: Pair, scratches: &mut Scratches<'t>) -> u64 {
+        let Some(new) = self.named(key, &mut scratches.new) else { return 0 };
+        match self.named(pair.key, &mut scratches.old) {
+            Some(old) if pair.key != 0 => new.rule.adopt(&old.rule, pair.state),
+            _ => new.rule.owing(self.expires_at(pair)),
+        }
+    }
+
+    /// [`States::convert`].
+    pub(crate) fn convert_by<'t>(&'t self, key: u64, pair: Pair, now: u64, scratches: &mut Scratches<'t>) -> u64 {
+        match (self.named(key, &mut scratches.new), self.named(pair.key, &mut scratches.old)) {
+            (Some(new), Some(old)) if new.keep == Keep::Count => new.rule.convert(&old.rule, pair.state, now),
+            _ => self.adopt_by(key, pair, scratches),
+        }
+    }
+}
+
+/// [`Policies`] for a request under `version`. Most slots that the request meets are under the same version, which then need not be looked
+/// up.
+pub(crate) struct UnderVersion<'t> {
+    pub(crate) policies: &'t Policies,
+    pub(crate) version: &'t Version,
+}
+
+impl States for UnderVersion<'_> {
+    #[inline(always)]
+    fn expires_at(&self, pair: Pair) -> u64 {
+        if pair.key & !TAG == self.version.key {
+            return self.version.rule.expires_at(pair.state);
+        }
+        self.policies.expires_at(pair)
+    }
+
+    /// Of words of one version that are times, the greater one is the later.
+    #[inline(always)]
+    fn no_sooner(&self, pair: Pair, other: Pair) -> bool {
+        let version = self.version.key;
+        pair.state >= other.state
+            && pair.key & !TAG == version
+            && other.key & !TAG == version
+            && self.version.words_are_times
+    }
+
+    fn relation(&self, found: u64, key: u64) -> Relation {
+        self.policies.relation(found, key)
+    }
+
+    fn adopt(&self, key: u64, pair: Pair) -> u64 {
+        self.policies.adopt(key, pair)
+    }
+
+    fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
+        self.policies.convert(key, pair, now)
+    }
+
+    fn owing(&self, key: u64, until: u64) -> u64 {
+        self.policies.owing(key, until)
+    }
+
+    fn vacated(&self) {
+        self.policies.vacated();
+    }
+
+    fn moved(&self, event: Event) {
+        self.policies.moved(event);
+    }
+}

@@ -1,0 +1,75 @@
+//! A policy, and what keys keep when it comes, as the words of a version's record.
+
+use super::Keep;
+use crate::policy::{Anchor, Kind, Mode, Policy, Unit};
+use crate::table::memory::layout::RECORD_WORDS;
+
+/// The last word holds the unit in its lowest bit and [`Keep`] above.
+pub(crate) fn encode(policy: &Policy, keep: Keep) -> [u64; RECORD_WORDS] {
+    let Policy {
+        limit,
+        period,
+        burst,
+        kind,
+        init,
+        borrow,
+        anchor,
+        segments,
+        mode,
+        slack,
+        warm_up,
+        cold,
+        count_rejected,
+        unit,
+    } = *policy;
+    [
+        limit,
+        period,
+        burst,
+        kind as u64,
+        init,
+        u64::from(borrow),
+        anchor as u64,
+        u64::from(segments),
+        mode as u64,
+        slack,
+        warm_up,
+        u64::from(cold),
+        u64::from(count_rejected),
+        unit as u64 | (keep as u64) << 1,
+    ]
+}
+
+/// The policy of these words; `None` if they are none's.
+pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Keep)> {
+    let [limit, period, burst, kind, init, borrow, anchor, segments, mode, slack, warm_up, cold, count_rejected, last] =
+        *words;
+    let flag = |word: u64| match word {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    };
+    let keep = if flag(last >> 1)? { Keep::Time } else { Keep::Count };
+    let policy = Policy {
+        limit,
+        period,
+        burst,
+        kind: *Kind::ALL.get(usize::try_from(kind).ok()?)?,
+        init,
+        borrow: flag(borrow)?,
+        anchor: if flag(anchor)? { Anchor::First } else { Anchor::Epoch },
+        segments: u32::try_from(segments).ok()?,
+        mode: match mode {
+            0 => Mode::N,
+            1 => Mode::Strict,
+            2 => Mode::Interpolated,
+            _ => return None,
+        },
+        slack,
+        warm_up,
+        cold: u32::try_from(cold).ok()?,
+        count_rejected: flag(count_rejected)?,
+        unit: if flag(last & 1)? { Unit::Bytes } else { Unit::Permits },
+    };
+    Some((policy, keep))
+}

@@ -1,0 +1,105 @@
+//! Keys that are never charged: a small set of hashes, shared with the table.
+//!
+//! A hash has two groups of eight places, each a cache line, and may be in any of the sixteen. So a look costs the same
+//! whatever has been there before, and a place that is given up is simply empty. Two calls that exempt one key at once may put
+//! it into two places; taking it back empties all.
+
+use super::{Policies, ROUNDS};
+use crate::sync::{AtomicU64, Ordering};
+use crate::table::memory::error::TableError;
+use crate::table::memory::layout::EXEMPT;
+
+const EMPTY: u64 = 0;
+/// Places in a group.
+const GROUP: usize = 8;
+const GROUPS: usize = EXEMPT / GROUP;
+
+impl Policies {
+    /// The hashes that are in the set.
+    pub(crate) fn exempt_hashes(&self) -> impl Iterator<Item = u64> + '_ {
+        self.memory.exempt_hashes().iter().map(|place| place.load(Ordering::Relaxed)).filter(|hash| *hash != EMPTY)
+    }
+
+    /// Puts the hash of a key under its policy into the set.
+    pub(crate) fn exempt(&self, hash: u64) -> Result<(), TableError> {
+        let hash = not_empty(hash);
+        if self.is_in_set(hash) {
+            return Ok(());
+        }
+        // Before the place is taken: who is killed in between leaves a count that makes requests look, not one that does not. A request
+        // that comes too early is as one that came before the call.
+        self.memory.header().exempt.fetch_add(1, Ordering::Release);
+        // The emptier group first, so that both fill up together.
+        let [first, second] = groups(hash);
+        let taken = |group: usize| self.group(group).filter(|place| place.load(Ordering::Relaxed) != EMPTY).count();
+        let order = if taken(second) < taken(first) { [second, first] } else { [first, second] };
+        for place in order.into_iter().flat_map(|group| self.group(group)) {
+            if place.compare_exchange(EMPTY, hash, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                return Ok(());
+            }
+        }
+        self.one_less();
+        Err(TableError::Exempt)
+    }
+
+    /// Takes the hash out of the set; whether it was there.
+    pub(crate) fn unexempt(&self, hash: u64) -> bool {
+        let hash = not_empty(hash);
+        let mut found = false;
+        for place in groups(hash).into_iter().flat_map(|group| self.group(group)) {
+            if place.compare_exchange(hash, EMPTY, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                self.one_less();
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// Whether the key with this hash is exempt.
+    #[inline(always)]
+    pub(crate) fn is_exempt(&self, hash: u64) -> bool {
+        // Nobody is, mostly: one load.
+        self.memory.header().exempt.load(Ordering::Acquire) != 0 && self.is_in_set(not_empty(hash))
+    }
+
+    #[cold]
+    fn is_in_set(&self, hash: u64) -> bool {
+        groups(hash).into_iter().flat_map(|group| self.group(group)).any(|place| place.load(Ordering::Relaxed) == hash)
+    }
+
+    /// The count never says fewer than there are; of damaged memory it may not become endless.
+    fn one_less(&self) {
+        let count = &self.memory.header().exempt;
+        let mut seen = count.load(Ordering::Relaxed);
+        // Given up, the count says too many, which makes requests look in vain.
+        for _ in 0..ROUNDS {
+            if seen == 0 {
+                return;
+            }
+            match count.compare_exchange(seen, seen - 1, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(other) => seen = other,
+            }
+        }
+    }
+
+    fn group(&self, group: usize) -> impl Iterator<Item = &AtomicU64> {
+        self.memory.exempt_hashes().iter().skip(group * GROUP).take(GROUP)
+    }
+}
+
+/// The groups of a hash: two different ones.
+fn groups(hash: u64) -> [usize; 2] {
+    let first = hash as usize % GROUPS;
+    let other = 1 + (hash >> 32) as usize % (GROUPS - 1);
+    [first, (first + other) % GROUPS]
+}
+
+/// The hash that means no hash is taken for its neighbour.
+const fn not_empty(hash: u64) -> u64 {
+    if hash == EMPTY {
+        1
+    } else {
+        hash
+    }
+}

@@ -1,0 +1,152 @@
+//! A table's policies: their versions in the shared memory, what a process compiles from them, and what states mean under them.
+
+pub(crate) mod compiled;
+pub(crate) mod conversion;
+mod encoding;
+mod exempt;
+pub(crate) mod local;
+pub(crate) mod multi_word;
+pub(crate) mod records;
+
+use crate::sync::Ordering;
+use crate::table::memory::counters::shards::ShardCounter;
+use crate::table::memory::error::TableError;
+use crate::table::memory::Memory;
+use crate::table::slots::placement::{TAG, TAG_BITS};
+use crate::table::slots::protocol::Event;
+use compiled::{Version, Versions};
+use local::{Locals, Scratch};
+use multi_word::MultiWord;
+
+/// How often a call tries again when another call has changed what it looked at: a key's few slots, or the policy. No call meets so many
+/// changes in a row, but damaged memory may pretend them without end.
+pub(crate) const ROUNDS: u32 = 10_000;
+
+/// What a key keeps when its policy is changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Keep {
+    /// The permits that it has left, cut to the new burst: no wait is longer than the new policy takes to refill.
+    #[default]
+    Count = 0,
+    /// The time until its debt is paid.
+    Time = 1,
+}
+
+/// One of a table's policies, by its number: the first is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PolicyId(u32);
+
+impl PolicyId {
+    /// The first policy of a table.
+    pub const FIRST: PolicyId = PolicyId(0);
+
+    /// Number `n`. Whether a table has it is told when it is used.
+    pub const fn new(n: u32) -> PolicyId {
+        PolicyId(n)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// The policies of a table, and its memory.
+#[derive(Debug)]
+pub(crate) struct Policies {
+    pub(crate) memory: Memory,
+    versions: Versions,
+    locals: Locals,
+}
+
+impl Policies {
+    /// The policies of the table in `memory`. It compiles the current ones, so that the first request does not allocate.
+    pub(crate) fn over(memory: Memory) -> Result<Policies, TableError> {
+        let policies = Policies { memory, versions: Versions::new(), locals: Locals::new()? };
+        for current in &policies.memory.header().current {
+            let stamp = current.load(Ordering::Acquire);
+            // A damaged record is an error of the calls that use it.
+            if let Err(TableError::NoMemory) = policies.versions.prepare(policies.memory.records(), stamp) {
+                return Err(TableError::NoMemory);
+            }
+        }
+        Ok(policies)
+    }
+
+    /// The current version of a policy and its stamp, if this process has compiled it for all threads and the table has no exempt keys.
+    #[inline(always)]
+    pub(crate) fn current_compiled(&self, policy: PolicyId) -> Option<(&Version, u64)> {
+        let stamp = self.memory.current_stamp(policy.0);
+        let version = self.versions.known(stamp)?;
+        // Acquire: as in `is_exempt`.
+        match self.memory.header().exempt.load(Ordering::Acquire) {
+            0 => Some((version, stamp)),
+            _ => None,
+        }
+    }
+
+    /// The current version of a policy.
+    #[inline(always)]
+    pub(crate) fn current<'s, 't: 's>(
+        &'t self,
+        policy: PolicyId,
+        scratch: &'s mut Scratch<'t>,
+    ) -> Result<&'s Version, TableError> {
+        let stamp = self.memory.current_stamp(policy.0);
+        if stamp == 0 {
+            return Err(TableError::NoSuchPolicy);
+        }
+        match self.versions.known(stamp) {
+            Some(version) => Ok(version),
+            None => match self.find_or_compile_current(policy.0, stamp, scratch)? {
+                Some(version) => Ok(version),
+                None => scratch.version().ok_or(TableError::Corrupt),
+            },
+        }
+    }
+
+    /// The version that a key word names.
+    #[inline(always)]
+    pub(crate) fn named<'s, 't: 's>(&'t self, key: u64, scratch: &'s mut Scratch<'t>) -> Option<&'s Version> {
+        let stamp = self.stamp_of(key)?;
+        // A damaged stamp may be another version's.
+        self.version(stamp, scratch).ok().filter(|version| version.key == key & !TAG)
+    }
+
+    /// The stamp of the version that a key word names.
+    #[inline(always)]
+    pub(crate) fn stamp_of(&self, key: u64) -> Option<u64> {
+        Some(self.memory.records().get((key >> TAG_BITS) as usize)?.stamp.load(Ordering::Acquire))
+    }
+
+    /// The only policy of a table whose states are more than one word.
+    pub(crate) fn multi_word(&self) -> Option<&MultiWord> {
+        match self.memory.fixed.side {
+            0 => None,
+            // `over` has compiled it.
+            _ => self.versions.known(self.memory.current_stamp(0))?.multi_word.as_ref(),
+        }
+    }
+
+    /// Counts what a request did to the table.
+    #[cold]
+    pub(crate) fn count_event(&self, event: Event, retries: u32) {
+        let counter = match event {
+            Event::Known => None,
+            Event::Inserted => Some(ShardCounter::Inserted),
+            Event::Reclaimed => Some(ShardCounter::Reclaimed),
+            Event::Refused | Event::RefusedByDebt => Some(ShardCounter::Refused),
+            Event::Inherited => Some(ShardCounter::Inherited),
+            Event::Unremembered => Some(ShardCounter::Unremembered),
+            Event::Evicted => Some(ShardCounter::Evicted),
+        };
+        let shard = self.memory.shard();
+        if let Some(counter) = counter {
+            shard.add(counter, 1);
+        }
+        if retries != 0 {
+            shard.add(ShardCounter::Retries, u64::from(retries));
+        }
+    }
+}

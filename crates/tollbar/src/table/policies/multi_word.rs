@@ -1,0 +1,156 @@
+//! Keys whose state is more than a word: sliding windows and sliding logs.
+//!
+//! Such a policy has a table for itself. A slot's state word is the word that decides; beside it the slot has a fixed
+//! number of side words (a ring of starts, or the entries of a log), which stay where they are when the slot is given
+//! to another key. That is sound since the ring or log is one long history and the key only a label on it
+//! (see [`crate::limiter::head`]); it needs all keys to count alike, and so there is one policy and it does not change.
+//!
+//! Which slot a newcomer takes is decided as everywhere ([`crate::table::slots::protocol`]): the state word alone says when it expires.
+
+use crate::algorithm::sliding_log::{KeyedLog, SlidingLog};
+use crate::algorithm::sliding_window::SlidingWindow;
+use crate::decision::{Decision, Reason, Verdict};
+use crate::limiter::head::{self, Head, Owner};
+use crate::limiter::log::LogView;
+use crate::limiter::ring::RingView;
+use crate::policy::{Policy, PolicyError, Words};
+use crate::sync::{AtomicU64, Ordering};
+use crate::table::memory::slot::{Pair, Slot};
+use crate::units::NEVER;
+
+/// A compiled policy whose state is more than a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MultiWord {
+    Ring(SlidingWindow),
+    Log(KeyedLog),
+}
+
+/// What a request does.
+#[derive(Clone, Copy)]
+pub(crate) enum Op {
+    Check(u64),
+    Peek(u64),
+    TakeUpTo(u64),
+}
+
+/// What came of it: the decision, and how many permits were taken.
+#[derive(Clone, Copy)]
+pub(crate) struct Decided {
+    pub(crate) decision: Decision,
+    pub(crate) taken: u64,
+}
+
+impl Decided {
+    /// The same answer for another reason.
+    pub(crate) fn because(self, reason: Reason) -> Decided {
+        Decided { decision: self.decision.because(reason), ..self }
+    }
+}
+
+impl MultiWord {
+    /// `None` for a policy whose state is one word.
+    pub(crate) fn new(policy: &Policy) -> Result<Option<MultiWord>, PolicyError> {
+        match policy.kind.words() {
+            _ if policy.limit == 0 => Ok(None),
+            Words::Ring => Ok(Some(MultiWord::Ring(SlidingWindow::keyed(policy)?))),
+            Words::Log => Ok(Some(MultiWord::Log(KeyedLog::new(policy)?))),
+            Words::One => Ok(None),
+        }
+    }
+
+    /// Side words that a slot needs.
+    pub(crate) fn side_words(&self) -> u64 {
+        match self {
+            MultiWord::Ring(window) => window.side_words(),
+            MultiWord::Log(log) => log.side_words(),
+        }
+    }
+
+    pub(crate) fn expires_at(&self, state: u64) -> u64 {
+        match self {
+            MultiWord::Ring(window) => window.expires_at(state),
+            MultiWord::Log(log) => log.expires_at(state),
+        }
+    }
+
+    fn limit(&self) -> u64 {
+        match self {
+            MultiWord::Ring(window) => window.limit(),
+            MultiWord::Log(log) => log.log().limit(),
+        }
+    }
+
+    fn last_time(&self) -> u64 {
+        match self {
+            MultiWord::Ring(window) => window.last_time(),
+            MultiWord::Log(_) => SlidingLog::LAST,
+        }
+    }
+
+    /// Applies `op` to the ring or log whose word is behind `head`; `None` if the slot is no longer the caller's.
+    pub(crate) fn apply<H: Head>(&self, head: &H, side: &[AtomicU64], now: u64, op: Op) -> Option<Decided> {
+        macro_rules! each {
+            ($view:ident => $call:expr) => {
+                match self {
+                    MultiWord::Ring(window) => {
+                        let $view = RingView::new(head, side, window);
+                        $call
+                    }
+                    MultiWord::Log(log) => {
+                        let $view = LogView::new(head, side, log)?;
+                        $call
+                    }
+                }
+            };
+        }
+        match op {
+            Op::Check(cost) => each!(view => view.check(now, cost)).map(|decision| Decided { decision, taken: cost }),
+            Op::Peek(cost) => each!(view => view.peek(now, cost)).map(|decision| Decided { decision, taken: 0 }),
+            Op::TakeUpTo(most) => each!(view => view.take_up_to(now, most)).map(|taken| {
+                let verdict = if taken == 0 { Verdict::Denied } else { Verdict::Allowed };
+                Decided { decision: head::given_up(verdict, 0), taken }
+            }),
+        }
+    }
+
+    /// What the key of a slot has left.
+    pub(crate) fn remaining(&self, slot: &Slot, key: u64, side: &[AtomicU64], now: u64) -> u64 {
+        let decided = self.apply(&Owner { slot, key }, side, now, Op::Peek(0));
+        decided.map_or(self.limit(), |decided| decided.decision.remaining)
+    }
+
+    /// What a key that the table does not have is told at `now`, without being remembered.
+    pub(crate) fn fresh(&self, now: u64, op: Op) -> Decided {
+        let limit = self.limit();
+        let (verdict, taken) = match op {
+            Op::Check(cost) | Op::Peek(cost) if cost > limit => (Verdict::Never, 0),
+            Op::Check(1..) | Op::Peek(1..) | Op::TakeUpTo(_) if now > self.last_time() => {
+                let denied = head::given_up(Verdict::Denied, 0);
+                return Decided { decision: Decision { retry_after: NEVER, reset_after: NEVER, ..denied }, taken: 0 };
+            }
+            Op::Check(cost) => (Verdict::Allowed, cost),
+            Op::Peek(_) => (Verdict::Allowed, 0),
+            Op::TakeUpTo(most) => (Verdict::Allowed, most.min(limit)),
+        };
+        let retry_after = if verdict == Verdict::Never { NEVER } else { 0 };
+        Decided { decision: Decision { retry_after, ..head::given_up(verdict, limit - taken) }, taken }
+    }
+}
+
+impl head::Slot for Slot {
+    #[inline(always)]
+    fn key(&self, _: Ordering) -> u64 {
+        self.key()
+    }
+
+    #[inline(always)]
+    fn state(&self, _: Ordering) -> u64 {
+        self.state()
+    }
+
+    #[inline(always)]
+    fn swap(&self, from: (u64, u64), to: (u64, u64)) -> Result<(), (u64, u64)> {
+        let pair = |(key, state)| Pair { key, state };
+        self.swap(pair(from), pair(to)).map_err(|seen| (seen.key, seen.state))
+    }
+}

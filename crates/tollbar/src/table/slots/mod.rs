@@ -1,0 +1,13 @@
+//! Slots: where a key may be, which slot has it, and how slots change hands. Nothing here knows policies beyond [`protocol::States`].
+
+#[cfg(all(loom, test))]
+mod models;
+pub(crate) mod placement;
+pub(crate) mod probe;
+pub(crate) mod protocol;
+
+#[cfg(not(loom))]
+pub(crate) use map::Slots;
+
+#[cfg(not(loom))]
+mod map;

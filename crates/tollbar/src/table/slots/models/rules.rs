@@ -1,0 +1,121 @@
+//! Small rules of the models' own, and the versions of policies that have them.
+
+use super::super::placement::{TAG, TAG_BITS};
+use crate::algorithm::Step;
+use crate::table::memory::slot::Pair;
+
+/// A version's rule. Of both, a state of 0 is fresh.
+#[derive(Clone, Copy)]
+pub(super) enum Rule {
+    /// `burst` permits, one more each `permit` ns. The state is when it will be full again, in `unit`s of a nanosecond.
+    Refill { unit: u64, burst: u64, permit: u64 },
+    /// `limit` permits in each 100 ns. The state is the window's end and how many have been taken in it: states differ
+    /// that expire at one time, and a slot may come to have the same one twice.
+    Window { limit: u64 },
+}
+
+pub(super) const PERMIT: u64 = 10;
+pub(super) const FAST: u64 = 2;
+pub(super) const PERIOD: u64 = 100;
+/// A window's count is below it; and a unit of the versions whose states are finer than nanoseconds.
+pub(super) const FINE: u64 = 16;
+
+/// The policy that a key is limited by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    /// Two permits; may change from version 1 to 2, whose states are in other units, to 3, which has a third permit, and to 6,
+    /// under which they come five times as fast.
+    Changing,
+    /// Two permits.
+    Fixed,
+    /// Two permits in a window.
+    Window,
+}
+
+/// Of what policy a version is, and its rule.
+pub(super) fn version(number: u64) -> (By, Rule) {
+    match number {
+        1 => (By::Changing, Rule::Refill { unit: 1, burst: 2, permit: PERMIT }),
+        2 => (By::Changing, Rule::Refill { unit: FINE, burst: 2, permit: PERMIT }),
+        3 => (By::Changing, Rule::Refill { unit: 1, burst: 3, permit: PERMIT }),
+        4 => (By::Fixed, Rule::Refill { unit: FINE, burst: 2, permit: PERMIT }),
+        5 => (By::Window, Rule::Window { limit: 2 }),
+        6 => (By::Changing, Rule::Refill { unit: 1, burst: 2, permit: FAST }),
+        _ => panic!("a key word of no version: {number}"),
+    }
+}
+
+pub(super) fn named(key: u64) -> (By, Rule) {
+    version(key >> TAG_BITS)
+}
+
+impl Rule {
+    /// By how much the states of one version differ that expire at different times, if the states are times.
+    pub(super) fn apart(self) -> Option<u64> {
+        match self {
+            Rule::Refill { unit, .. } => Some(unit),
+            Rule::Window { .. } => None,
+        }
+    }
+
+    pub(super) fn step(self, state: u64, now: u64, cost: u64) -> Step {
+        if cost == 0 {
+            return Step::ask();
+        }
+        let (next, allowed) = match self {
+            Rule::Refill { unit, burst, permit } => {
+                let next = state.max(now * unit) + cost * permit * unit;
+                (next, next <= (now + burst * permit) * unit)
+            }
+            Rule::Window { limit } => {
+                let end = (now / PERIOD + 1) * PERIOD;
+                let state = if state / FINE < end { end * FINE } else { state };
+                (state + cost, state % FINE + cost <= limit)
+            }
+        };
+        match allowed {
+            true => Step::allow(next),
+            false => Step::deny(),
+        }
+    }
+
+    pub(super) fn expires_at(self, state: u64) -> u64 {
+        match self {
+            Rule::Refill { unit, .. } => state.div_ceil(unit),
+            Rule::Window { .. } => state / FINE,
+        }
+    }
+
+    pub(super) fn owing(self, until: u64) -> u64 {
+        match self {
+            Rule::Refill { unit, .. } => until * unit,
+            Rule::Window { limit } => until.next_multiple_of(PERIOD) * FINE + limit,
+        }
+    }
+}
+
+pub(super) fn expires(pair: Pair) -> u64 {
+    match pair.key {
+        0 => pair.state,
+        key => named(key).1.expires_at(pair.state),
+    }
+}
+
+/// Under version 6 a key keeps the number of permits that it lacks, and so owes for a shorter time; under the others, whose rate is the
+/// same, the time.
+pub(super) fn converted(key: u64, pair: Pair, now: u64) -> u64 {
+    match named(key).1 {
+        Rule::Refill { permit: FAST, .. } => now + (expires(pair) - now).div_ceil(PERMIT) * FAST,
+        _ => adopted(key, pair),
+    }
+}
+
+/// Policies keep what is owed when they change: their rate stays the same.
+pub(super) fn adopted(key: u64, pair: Pair) -> u64 {
+    named(key).1.owing(expires(pair))
+}
+
+/// Whether two key words are the same key's.
+pub(super) fn akin(one: u64, other: u64) -> bool {
+    one != 0 && other != 0 && one & TAG == other & TAG && named(one).0 == named(other).0
+}

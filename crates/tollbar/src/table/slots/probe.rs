@@ -1,0 +1,373 @@
+//! Probes: which slot of a few cache lines has a key, and which one a new key may take.
+//!
+//! On x86-64 each probe compares all slots at once, by vector instructions and without a branch: in which of its buckets a key is
+//! nobody can predict. Elsewhere, under loom, and in the tests that compare the two, the functions of [`scalar`] do the same slot by slot.
+
+use super::placement::Candidates;
+use crate::table::memory::slot::{Bucket, Slot, SLOTS};
+
+#[cfg(not(all(target_arch = "x86_64", not(loom))))]
+pub(crate) use scalar::{choose, first_unused, lowest_state, matches, matches_in_two};
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+pub(crate) use vectors::{choose, first_unused, lowest_state, matches, matches_in_two};
+
+/// The slot of two buckets that has the key word `key`.
+#[inline(always)]
+pub(crate) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -> Option<&'a Slot> {
+    let bits = matches_in_two(first, second, key);
+    if bits == 0 {
+        return None;
+    }
+    let place = bits.trailing_zeros() as usize / 2;
+    Some(slot_at(choose(bits, first, second), place % SLOTS))
+}
+
+/// The slot of one bucket that has the key word `key`.
+#[inline(always)]
+pub(crate) fn find_in(bucket: &Bucket, key: u64) -> Option<&Slot> {
+    let bits = matches(bucket, key);
+    if bits == 0 {
+        return None;
+    }
+    Some(slot_at(bucket, bits.trailing_zeros() as usize / 4 % SLOTS))
+}
+
+#[inline(always)]
+fn slot_at(bucket: &Bucket, place: usize) -> &Slot {
+    debug_assert!(place < SLOTS);
+    // SAFETY: both callers have taken `place` modulo the number of slots. A bounds check would be one of some forty instructions.
+    unsafe { bucket.0.get_unchecked(place) }
+}
+
+/// The probes, slot by slot.
+#[cfg(any(test, loom, not(target_arch = "x86_64")))]
+pub(crate) mod scalar {
+    use super::*;
+    use crate::table::slots::placement::TAG_BITS;
+
+    /// Which slots of two buckets have the key word `key`: two bits a slot, the first bucket's slots in the lowest bits.
+    #[inline(always)]
+    pub(crate) fn matches_in_two(first: &Bucket, second: &Bucket, key: u64) -> u32 {
+        let slots = first.0.iter().chain(&second.0).enumerate();
+        slots.fold(0, |bits, (n, slot)| bits | (3 * u32::from(slot.key() == key)) << (2 * n))
+    }
+
+    /// Which slots of one bucket have the key word `key`: four bits a slot.
+    #[inline(always)]
+    pub(crate) fn matches(bucket: &Bucket, key: u64) -> u32 {
+        let slots = bucket.0.iter().enumerate();
+        slots.fold(0, |bits, (n, slot)| bits | (15 * u32::from(slot.key() == key)) << (4 * n))
+    }
+
+    /// The first bucket if it has a match, by `bits` from [`matches_in_two`], else the second.
+    #[inline(always)]
+    pub(crate) fn choose<'a>(bits: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
+        if bits & ((1 << (2 * SLOTS)) - 1) == 0 {
+            second
+        } else {
+            first
+        }
+    }
+
+    /// The first slot, in the key's order, that no key has ever had. `None` if there is none, or if some slot may already hold the key
+    /// under any version: the lower half of the tag is compared.
+    pub(crate) fn first_unused<'a>(candidates: &Candidates<'a>, key: u64) -> Option<&'a Slot> {
+        let mut first = None;
+        for slot in candidates.slots() {
+            let pair = slot.pair();
+            if pair.key as u32 == key as u32 {
+                return None;
+            }
+            if first.is_none() && pair.state == 0 {
+                first = Some(slot);
+            }
+        }
+        first
+    }
+
+    /// The one slot whose state is lower than every other candidate's by at least `apart`, and that state. `None` if there is none, if
+    /// some slot is empty or under another version than `key`, if some state has its highest bit set, or if some slot may already hold the
+    /// key: the lower half of the tag is compared, so one new key in 2^32 / 12 is sent to the slow path in vain.
+    pub(crate) fn lowest_state<'a>(candidates: &Candidates<'a>, key: u64, apart: u64) -> Option<(&'a Slot, u64)> {
+        let mut lowest: Option<(&Slot, i64)> = None;
+        let mut second = i64::MAX;
+        for slot in candidates.slots() {
+            let pair = slot.pair();
+            let state = pair.state as i64;
+            if (pair.key ^ key) >> TAG_BITS != 0 || pair.key as u32 == key as u32 || state < 0 {
+                return None;
+            }
+            match lowest {
+                Some((_, least)) if state >= least => second = second.min(state),
+                _ => {
+                    second = lowest.map_or(second, |(_, least)| least);
+                    lowest = Some((slot, state));
+                }
+            }
+        }
+        let (slot, state) = lowest?;
+        let bound = state.wrapping_add(apart as i64);
+        (state < bound && second >= bound).then_some((slot, state as u64))
+    }
+}
+
+/// The probes by AVX instructions, which [`Slot::supported`] asks the processor for when a table is opened.
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+mod vectors {
+    use super::*;
+
+    /// Which slots of two buckets have the key word `key`: two bits a slot, the first bucket's slots in the lowest bits.
+    #[inline(always)]
+    pub(crate) fn matches_in_two(first: &Bucket, second: &Bucket, key: u64) -> u32 {
+        let agree: u32;
+        // SAFETY: two times 64 readable bytes, aligned to 64, shared only through atomics; each slot is read by one access, as in
+        // `Slot::pair`.
+        unsafe {
+            core::arch::asm!(
+                "vmovq {key}, {word}",
+                "vpunpcklqdq {key}, {key}, {key}",
+                "vmovdqa {a}, xmmword ptr [{first}]",
+                "vmovdqa {b}, xmmword ptr [{first} + 32]",
+                "vmovdqa {c}, xmmword ptr [{second}]",
+                "vmovdqa {d}, xmmword ptr [{second} + 32]",
+                "vpunpcklqdq {a}, {a}, xmmword ptr [{first} + 16]",
+                "vpunpcklqdq {b}, {b}, xmmword ptr [{first} + 48]",
+                "vpunpcklqdq {c}, {c}, xmmword ptr [{second} + 16]",
+                "vpunpcklqdq {d}, {d}, xmmword ptr [{second} + 48]",
+                "vpcmpeqq {a}, {a}, {key}",
+                "vpcmpeqq {b}, {b}, {key}",
+                "vpcmpeqq {c}, {c}, {key}",
+                "vpcmpeqq {d}, {d}, {key}",
+                // A whole word is all ones or none: narrowed twice it is two bytes.
+                "vpackssdw {a}, {a}, {b}",
+                "vpackssdw {c}, {c}, {d}",
+                "vpacksswb {a}, {a}, {c}",
+                "vpmovmskb {agree:e}, {a}",
+                first = in(reg) core::ptr::from_ref(first),
+                second = in(reg) core::ptr::from_ref(second),
+                word = in(reg) key,
+                agree = lateout(reg) agree,
+                key = out(xmm_reg) _,
+                a = out(xmm_reg) _,
+                b = out(xmm_reg) _,
+                c = out(xmm_reg) _,
+                d = out(xmm_reg) _,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        agree
+    }
+
+    /// Which slots of one bucket have the key word `key`: four bits a slot.
+    #[inline(always)]
+    pub(crate) fn matches(bucket: &Bucket, key: u64) -> u32 {
+        let agree: u32;
+        // SAFETY: as above, of one bucket.
+        unsafe {
+            core::arch::asm!(
+                "vmovq {key}, {word}",
+                "vpunpcklqdq {key}, {key}, {key}",
+                "vmovdqa {a}, xmmword ptr [{bucket}]",
+                "vmovdqa {b}, xmmword ptr [{bucket} + 32]",
+                "vpunpcklqdq {a}, {a}, xmmword ptr [{bucket} + 16]",
+                "vpunpcklqdq {b}, {b}, xmmword ptr [{bucket} + 48]",
+                "vpcmpeqq {a}, {a}, {key}",
+                "vpcmpeqq {b}, {b}, {key}",
+                "vpackssdw {a}, {a}, {b}",
+                "vpmovmskb {agree:e}, {a}",
+                bucket = in(reg) core::ptr::from_ref(bucket),
+                word = in(reg) key,
+                agree = lateout(reg) agree,
+                key = out(xmm_reg) _,
+                a = out(xmm_reg) _,
+                b = out(xmm_reg) _,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        agree
+    }
+
+    /// The first bucket if it has a match, by `bits` from [`matches_in_two`], else the second. It is a conditional move by hand, because
+    /// compilers make a branch of it, and a mispredicted branch costs more than the rest of the request.
+    #[inline(always)]
+    pub(crate) fn choose<'a>(agree: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
+        let mut chosen = core::ptr::from_ref(first);
+        // SAFETY: registers only.
+        unsafe {
+            core::arch::asm!(
+                "test {agree:l}, {agree:l}",
+                "cmovz {chosen}, {second}",
+                agree = in(reg) agree,
+                chosen = inout(reg) chosen,
+                second = in(reg) core::ptr::from_ref(second),
+                options(pure, readonly, nostack),
+            );
+        }
+        // SAFETY: it is one of the two, and so not null, which the compiler cannot see.
+        unsafe {
+            core::hint::assert_unchecked(!chosen.is_null());
+            &*chosen
+        }
+    }
+
+    /// Instructions: which of four slots' halves of words are what `{k}` has. Four bits for each slot, into a register.
+    #[rustfmt::skip]
+    macro_rules! alike {
+        ($first:literal $second:literal $third:literal $fourth:literal => $bits:literal) => {
+            concat!(
+                "vmovdqa {a}, xmmword ptr [", $first, "]\n",
+                "vmovdqa {b}, xmmword ptr [", $second, "]\n",
+                "vmovdqa {c}, xmmword ptr [", $third, "]\n",
+                "vmovdqa {d}, xmmword ptr [", $fourth, "]\n",
+                "vpcmpeqd {a}, {a}, {k}\n",
+                "vpcmpeqd {b}, {b}, {k}\n",
+                "vpcmpeqd {c}, {c}, {k}\n",
+                "vpcmpeqd {d}, {d}, {k}\n",
+                "vpackssdw {a}, {a}, {b}\n",
+                "vpackssdw {c}, {c}, {d}\n",
+                "vpacksswb {a}, {a}, {c}\n",
+                "vpmovmskb {", $bits, ":e}, {a}",
+            )
+        };
+    }
+
+    /// Instructions: a bucket's states into two registers; in what its keys' upper halves differ from `{ku}` into a third, and ones where the
+    /// lower are `{k}`'s into a fourth.
+    #[rustfmt::skip]
+    macro_rules! apart {
+        ($bucket:literal => $states:literal $more:literal $upper:literal $lower:literal) => {
+            concat!(
+                "vmovdqa {a}, xmmword ptr [{", $bucket, "}]\n",
+                "vmovdqa {b}, xmmword ptr [{", $bucket, "} + 16]\n",
+                "vmovdqa {c}, xmmword ptr [{", $bucket, "} + 32]\n",
+                "vmovdqa {d}, xmmword ptr [{", $bucket, "} + 48]\n",
+                "vpunpckhqdq {", $states, "}, {a}, {b}\n",
+                "vpunpckhqdq {", $more, "}, {c}, {d}\n",
+                "vpunpcklqdq {a}, {a}, {b}\n",
+                "vpunpcklqdq {c}, {c}, {d}\n",
+                "vshufps {", $upper, "}, {a}, {c}, 0xdd\n",
+                "vshufps {", $lower, "}, {a}, {c}, 0x88\n",
+                "vpxor {", $upper, "}, {", $upper, "}, {ku}\n",
+                "vpcmpeqd {", $lower, "}, {", $lower, "}, {k}",
+            )
+        };
+    }
+
+    /// As in `scalar`. Every new key of a table with room needs it.
+    #[inline(never)]
+    pub(crate) fn first_unused<'a>(candidates: &Candidates<'a>, key: u64) -> Option<&'a Slot> {
+        let Candidates { first, second, spare, .. } = *candidates;
+        let same: u64;
+        // SAFETY: as in `lowest_state`.
+        unsafe {
+            core::arch::asm!(
+                // Of a slot's four halves of words the lowest is to be the key's lower, and the last two, which are the state, nothing.
+                "vmovd {k}, {same:e}",
+                alike!("{first}" "{second}" "{first} + 16" "{second} + 16" => "same"),
+                alike!("{first} + 32" "{second} + 32" "{first} + 48" "{second} + 48" => "four"),
+                "shl {four}, 16",
+                "or {same}, {four}",
+                alike!("{spare}" "{spare} + 16" "{spare} + 32" "{spare} + 48" => "four"),
+                "shl {four}, 32",
+                "or {same}, {four}",
+                first = in(reg) core::ptr::from_ref(first),
+                second = in(reg) core::ptr::from_ref(second),
+                spare = in(reg) core::ptr::from_ref(spare),
+                same = inout(reg) key => same,
+                four = out(reg) _,
+                k = out(xmm_reg) _, a = out(xmm_reg) _, b = out(xmm_reg) _, c = out(xmm_reg) _, d = out(xmm_reg) _,
+                options(nostack, readonly),
+            );
+        }
+        let empty = same & same >> 1 & 0x4444_4444_4444;
+        if same & 0x1111_1111_1111 != 0 || empty == 0 {
+            return None;
+        }
+        // Four bits for each of the twelve: how many come before it in its three buckets.
+        let place = (0xba98_7362_5140_u64 >> (empty.trailing_zeros() & !3) & 15) as usize;
+        [first, second, spare].get(place / SLOTS)?.0.get(place % SLOTS)
+    }
+
+    /// As in `scalar`. Every new key of a flood needs it, and it is all that lies between one request's cache lines and
+    /// the next one's in the processor's window: docs/decisions/0017-a-flood-in-the-window.md.
+    #[inline(always)]
+    pub(crate) fn lowest_state<'a>(candidates: &Candidates<'a>, key: u64, apart: u64) -> Option<(&'a Slot, u64)> {
+        let Candidates { first, second, spare, .. } = *candidates;
+        let (mask, state): (u32, u64);
+        // SAFETY: three times 64 readable bytes, aligned to 64, shared only through atomics; each slot is read by one access, as in
+        // `Slot::pair`.
+        unsafe {
+            core::arch::asm!(
+                "vmovq {k}, {key}",
+                // The upper halves of four keys at a time have the version.
+                "vpshufd {ku}, {k}, 0x55",
+                "vpshufd {k}, {k}, 0x00",
+                apart!("first" => "s0" "s1" "u" "l"),
+                apart!("second" => "s2" "s3" "b" "d"),
+                "vpor {u}, {u}, {b}",
+                "vpor {l}, {l}, {d}",
+                apart!("spare" => "s4" "s5" "b" "d"),
+                "vpor {u}, {u}, {b}",
+                "vpor {l}, {l}, {d}",
+                "vpsrld {u}, {u}, 24",
+                "vpor {u}, {u}, {l}",
+                // The least word, as a signed number: where one is negative, so is the least.
+                "vpcmpgtq {a}, {s0}, {s1}",
+                "vblendvpd {a}, {s0}, {s1}, {a}",
+                "vpcmpgtq {b}, {s2}, {s3}",
+                "vblendvpd {b}, {s2}, {s3}, {b}",
+                "vpcmpgtq {c}, {s4}, {s5}",
+                "vblendvpd {c}, {s4}, {s5}, {c}",
+                "vpcmpgtq {d}, {a}, {b}",
+                "vblendvpd {a}, {a}, {b}, {d}",
+                "vpcmpgtq {d}, {a}, {c}",
+                "vblendvpd {a}, {a}, {c}, {d}",
+                "vpshufd {b}, {a}, 0x4e",
+                "vpcmpgtq {d}, {a}, {b}",
+                "vblendvpd {a}, {a}, {b}, {d}",
+                "vmovq {key}, {a}",
+                // Which are less than that and `apart`.
+                "vmovq {b}, {apart}",
+                "vpunpcklqdq {b}, {b}, {b}",
+                "vpaddq {a}, {a}, {b}",
+                "vpcmpgtq {s0}, {a}, {s0}",
+                "vpcmpgtq {s1}, {a}, {s1}",
+                "vpcmpgtq {s2}, {a}, {s2}",
+                "vpcmpgtq {s3}, {a}, {s3}",
+                "vpcmpgtq {s4}, {a}, {s4}",
+                "vpcmpgtq {s5}, {a}, {s5}",
+                "vpackssdw {s0}, {s0}, {s1}",
+                "vpackssdw {s2}, {s2}, {s3}",
+                "vpackssdw {s4}, {s4}, {s5}",
+                "vpacksswb {s0}, {s0}, {s2}",
+                "vpacksswb {s4}, {s4}, {s4}",
+                "vpmovmskb {mask:e}, {s0}",
+                "vpmovmskb {apart:e}, {s4}",
+                "shl {apart:e}, 16",
+                "or {mask:e}, {apart:e}",
+                "and {mask:e}, 0x555555",
+                "xor {apart:e}, {apart:e}",
+                "vptest {u}, {u}",
+                "cmovnz {mask:e}, {apart:e}",
+                "test {key}, {key}",
+                "cmovs {mask:e}, {apart:e}",
+                first = in(reg) core::ptr::from_ref(first),
+                second = in(reg) core::ptr::from_ref(second),
+                spare = in(reg) core::ptr::from_ref(spare),
+                key = inout(reg) key => state,
+                apart = inout(reg) apart => _,
+                mask = out(reg) mask,
+                k = out(xmm_reg) _, ku = out(xmm_reg) _, u = out(xmm_reg) _, l = out(xmm_reg) _,
+                a = out(xmm_reg) _, b = out(xmm_reg) _, c = out(xmm_reg) _, d = out(xmm_reg) _,
+                s0 = out(xmm_reg) _, s1 = out(xmm_reg) _, s2 = out(xmm_reg) _, s3 = out(xmm_reg) _, s4 = out(xmm_reg) _, s5 = out(xmm_reg) _,
+                options(nostack, readonly),
+            );
+        }
+        if mask & mask.wrapping_sub(1) != 0 || mask == 0 {
+            return None;
+        }
+        let place = mask.trailing_zeros() as usize / 2;
+        let slot = [first, second, spare].get(place / SLOTS)?.0.get(place % SLOTS)?;
+        Some((slot, state))
+    }
+}
