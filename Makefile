@@ -37,7 +37,7 @@ demo:
 test:
 	tools/test.sh
 
-# The fast tests (two minutes when everything is built), in two lanes, for a contributor to run after each change.
+# The fast tests (two minutes when everything is built), beside each other, for a contributor to run after each change.
 check:
 	TOLLBAR_QUICK=1 ONLY="$(or $(ONLY),lint header rust loom c)" tools/test.sh
 

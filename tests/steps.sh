@@ -59,15 +59,6 @@ step_endless() {
 # One that does not end by an interrupt.
 step_stubborn() { sh -c 'trap "" INT; echo $$ >"$WORK/stubborn"; while :; do sleep 1; done'; }
 
-# It ends when it is told to, and leaves a program behind.
-step_stays() {
-    rm -f "$WORK/enough"
-    setsid sleep 1000 >"$WORK/null" 2>&1 &
-    echo $! >"$WORK/stays"
-    until [ -e "$WORK/enough" ]; do sleep 0.05; done
-    echo "1 passed, 0 failed"
-}
-
 run_steps "$FIRST" "$ONE" "$TWO"
 SCRIPT
 chmod +x "$work/script"
@@ -102,21 +93,6 @@ says_what_is_unknown() { bad "ONLY: unknown step nonsense; the steps are: lint r
 says_what_was_skipped() { good "5 passed, 0 failed" "" skips "" && grep -x "skips: skipped: no such kernel" "$work/out"; }
 says_failures_again() {
     bad "5 passed, 2 failed" "" "failure counts" nothing && grep -x 'nothing.log:[0-9]*:FAIL: the step nothing counted no test (status 0)' "$work/out"
-}
-# While a run holds the logs, another says so and leaves them alone; after it the next one runs, though a program of the first lives on.
-refuses_a_second_run() {
-    rm -f "$work/stays"
-    GRACE=1 FIRST=stays ONE="" TWO="" ONLY="" "$work/script" >"$work/first" 2>&1 &
-    script=$!
-    until [ -s "$work/stays" ]; do sleep 0.05; done
-    run counts "" ""
-    second=$?
-    : >"$work/enough"
-    wait $script || { cat "$work/first" && return 1; }
-    [ $second -eq 2 ] && grep "another run writes $work/logs" "$work/out" && good "3 passed, 0 failed" counts "" ""
-    after=$?
-    kill "$(cat "$work/stays")"
-    return $after
 }
 refuses_an_unknown_step() {
     ONLY="steps lint" tools/test.sh >"$work/out" 2>&1
@@ -226,7 +202,6 @@ check "steps of a lane that was killed fail" knows_a_lane_that_ended
 check "an interrupt ends all that the lanes have started" ends_by INT 130
 check "so does a termination" ends_by TERM 143
 check "a second interrupt kills" ends_the_stubborn
-check "a second run in one tree is refused" refuses_a_second_run
 check "tools/test.sh refuses an unknown name in ONLY" refuses_an_unknown_step
 check "tools/test.sh runs each of its steps once" runs_every_step
 finish

@@ -134,9 +134,8 @@ class Nginx:
         return self.listens() and not (self.parts.get("daemon") and self.process.poll() is None)
 
     def listens(self):
-        # With several processes a connection is taken by the kernel before any worker is there. nginx writes its number after it
-        # has opened its last port, so that the number tells about the other ports.
-        return (self.home / "nginx.pid").exists() and self.accepts() and ("master_process off" in self.parts.get("main", "") or self.complete(self.workers()))
+        # With several processes a connection is taken by the kernel before any worker is there.
+        return self.accepts() and ("master_process off" in self.parts.get("main", "") or self.complete(self.workers()))
 
     def accepts(self):
         """Whether a connection is taken, by whomever. nginx listens on one port after the other, so the first is not enough. The others are
