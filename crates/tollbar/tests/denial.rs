@@ -11,7 +11,7 @@ use std::cell::Cell as ThreadCell;
 use std::ptr;
 use tollbar::algorithm::Rule;
 use tollbar::limiter::{Cell, Striped};
-use tollbar::{Shared, Verdict};
+use tollbar::{Kind, Shared, Verdict};
 
 /// Memory for what this thread allocates while its `ARENA` is set: whole pages that can be protected.
 struct Switch;
@@ -98,6 +98,7 @@ const EACH: [&str; 14] = [
 
 #[test]
 fn invariant_4_denial_writes_nothing() {
+    has_each(Kind::ALL, &EACH);
     let mut rng = Rng(4);
     for text in EACH {
         let guarded = Guarded::new(|| state(text));

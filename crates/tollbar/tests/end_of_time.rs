@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{policy, state, DAY, SEC};
+use common::{has_each, policy, state, DAY, SEC};
 use tollbar::limiter::Striped;
 use tollbar::table::{HotKeys, OnFull, Options, PolicyId, Request, Table};
 use tollbar::units::{HORIZON, LAST};
@@ -87,6 +87,7 @@ fn refuses(text: &str, state: &State, now: u64) {
 
 #[test]
 fn the_last_time_is_one_for_all_but_the_fastest() {
+    has_each(Kind::ALL, &TEXTS);
     let mut shorter = 0;
     for text in TEXTS {
         let (policy, last) = range(text);

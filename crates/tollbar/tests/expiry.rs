@@ -211,6 +211,7 @@ fn never_falls(policy: &Policy, rng: &mut Rng) -> u32 {
 
 #[test]
 fn the_time_of_expiry_never_falls() {
+    has_each(one_word(), &EACH);
     let mut rng = Rng(1);
     for (policy, _) in each() {
         let changes: u32 = (0..400).map(|_| never_falls(&policy, &mut rng)).sum();

@@ -208,7 +208,8 @@ const MORE: [&str; 16] = [
 /// Invariant 3. Admitted at `retry_after`, refused one nanosecond earlier.
 #[test]
 fn invariant_3_retry_after_is_exact() {
-    let mut states = [0u32; 8];
+    has_each(Kind::ALL, &EACH);
+    let mut states = [0u32; Kind::ALL.len()];
     let (mut rng, mut round) = (Rng(3), 0);
     while states.iter().any(|n| *n < 100_000) {
         let text = EACH.iter().chain(&MORE).nth(round % (EACH.len() + MORE.len())).unwrap();

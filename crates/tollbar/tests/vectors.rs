@@ -8,7 +8,7 @@
 mod common;
 mod oracle;
 
-use common::{policy, Rng, Shape};
+use common::{has_each, policy, Rng, Shape};
 use oracle::buckets::{Bucket, Departures, Refill, Trapezoid};
 use oracle::windows::{Counter, Segments, Times, Weighted};
 use oracle::{q, Model, Side};
@@ -131,6 +131,7 @@ fn the_file_is_what_the_oracle_says() {
 
 #[test]
 fn the_vectors_have_every_verdict_of_every_policy() {
+    has_each(Kind::ALL, &POLICIES);
     for text in POLICIES {
         let steps = steps(text);
         // A lending policy admits any cost and makes later requests wait, so it never says `Never`.

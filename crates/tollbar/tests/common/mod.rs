@@ -10,7 +10,8 @@ pub use bound::{assert_near, excess};
 pub use random::Rng;
 
 use std::ops::Range;
-use tollbar::{Policy, Shared, State, NEVER};
+use tollbar::policy::Words;
+use tollbar::{Kind, Policy, Shared, State, NEVER};
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
@@ -39,6 +40,22 @@ pub fn rounds(full: u64) -> u64 {
 /// A policy from its text.
 pub fn policy(text: &str) -> Policy {
     text.parse().unwrap_or_else(|why| panic!("{text:?}: {why}"))
+}
+
+/// Fails unless each of the algorithms has a policy among these texts, so that no test passes a new one over.
+pub fn has_each(algorithms: impl IntoIterator<Item = Kind>, texts: &[&str]) {
+    for kind in algorithms {
+        let name = kind.name();
+        assert!(
+            texts.iter().any(|text| policy(text).kind == kind),
+            "{name} has no policy in this test: add one or two"
+        );
+    }
+}
+
+/// The algorithms whose state is one word.
+pub fn one_word() -> impl Iterator<Item = Kind> {
+    Kind::ALL.into_iter().filter(|kind| kind.words() == Words::One)
 }
 
 /// A fresh state for a policy given as text.
