@@ -91,7 +91,7 @@ impl Grid {
         let den = NonZeroU128::new(wide(period).get() / g)?;
         let room = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
         let (hi, lo, shift) = if den.get() == 1 { (u64::try_from(num).ok()?, 0, 0) } else { fixed_point(num, den)? };
-        let unit = UnitLength::new(limit, period, per_permit)?;
+        let unit = UnitLength::new(limit, period, per_permit);
         let mut grid = Grid { hi, lo, shift, per_permit, max_now: u64::MAX, exact_step, unit };
         // The first reading whose units exceed the word, less one.
         let limit_now = mul_div_ceil(u128::from(room) + 1, den, NonZeroU128::new(num)?)?;
@@ -202,12 +202,12 @@ pub struct UnitLength {
 }
 
 impl UnitLength {
-    /// The length of a unit of `1/per_permit` permit at `limit` permits per `period` nanoseconds. `None` if
-    /// `limit · per_permit` does not fit 128 bits, which 64-bit numbers cannot reach.
-    pub fn new(limit: NonZeroU64, period: NonZeroU64, per_permit: NonZeroU64) -> Option<UnitLength> {
-        let permits = wide(limit).get().checked_mul(u128::from(per_permit.get()))?;
-        let length = div_up(u128::from(period.get()) << 64, NonZeroU128::new(permits)?);
-        Some(UnitLength { whole: (length >> 64) as u64, part: length as u64 })
+    /// The length of a unit of `1/per_permit` permit at `limit` permits per `period` nanoseconds.
+    pub fn new(limit: NonZeroU64, period: NonZeroU64, per_permit: NonZeroU64) -> UnitLength {
+        // The product of two numbers of 64 bits fits 128, so nothing saturates.
+        let permits = wide(limit).saturating_mul(wide(per_permit));
+        let length = div_up(u128::from(period.get()) << 64, permits);
+        UnitLength { whole: (length >> 64) as u64, part: length as u64 }
     }
 
     /// The time, in nanoseconds, at which `units` have passed since time 0, rounded down or up;

@@ -3,6 +3,18 @@
 use std::fmt::Write as _;
 use tollbar::policy::{Kind, Opt, Row, Words};
 
+/// It has the number of each algorithm and error a second time, because numbers are promised.
+pub const PINNED: &str = include_str!("../../../tests/c/status_test.c");
+
+/// Whether the test that promises numbers has each algorithm's.
+pub fn check() -> Result<(), String> {
+    let promise = |row: &Row| format!("assert_int_equal({}, {});", c_name(row), row.kind as u32);
+    match rows().map(promise).find(|promise| !PINNED.contains(promise)) {
+        Some(promise) => Err(format!("tests/c/status_test.c: expected {promise}")),
+        None => Ok(()),
+    }
+}
+
 /// The parts of the C header that are the table's, by their names in the frames.
 pub fn fill(frame: &str) -> String {
     let parts: [crate::lists::List; 4] = [

@@ -2,12 +2,10 @@
 //!
 //! In that file an error is a constant with its comment, and a line `// Errors of …` begins a group.
 
-use crate::algorithms::{uncapitalised, wrapped};
+use crate::algorithms::{uncapitalised, wrapped, PINNED};
 use std::fmt::Write as _;
 
 const STATUS: &str = include_str!("../../../crates/tollbar-c/src/status.rs");
-/// It has the number of each result a second time, because numbers are promised.
-const PINNED: &str = include_str!("../../../tests/c/status_test.c");
 
 /// What Go has in place of what the comments say of C. Each is in a comment.
 const GO_WORDS: [(&str, &str); 5] = [

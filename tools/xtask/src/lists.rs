@@ -26,6 +26,7 @@ const FILES: [File; 9] = [
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
     errors::check()?;
+    algorithms::check()?;
     let mut said = Vec::new();
     for (path, lists) in FILES {
         let text = std::fs::read_to_string(root.join(path)).map_err(|e| format!("{path}: {e}"))?;
