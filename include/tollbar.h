@@ -317,11 +317,13 @@ int32_t tollbar_policy_init_in(void *memory,
 
 /* Calls without _at read a clock.
  *
- * Limiters and tables count UTC: nanoseconds since 2025-03-13 00:00:00 (TOLLBAR_TIME_ZERO), so windows begin at full minutes, hours
- * and days of UTC (tollbar_limiter_now, tollbar_table_now). A process asks the system for the date once; from then on this time never
- * steps. Where the system's date is before 2025-03-13, or 40 years after it, windows are aligned to the machine's start.
+ * Limiters and tables count nanoseconds of UTC since 2025-03-13 00:00:00 (TOLLBAR_TIME_ZERO), so windows begin at full
+ * minutes, hours and days of UTC. tollbar_limiter_now and tollbar_table_now return that time. A process asks the system for
+ * the date once. From then on the time never steps. If the system's date is before 2025-03-13, or more than 40 years after
+ * it, windows are aligned to the machine's start instead.
  *
- * Cells count from the machine's start, in every process of it (tollbar_clock_now). */
+ * Cells count from the machine's start, in every process of the machine (tollbar_clock_now). */
+
 /* The processor's counter on CLOCK_MONOTONIC's scale. It reads CLOCK_MONOTONIC instead for the first millisecond of a process,
  * and where the processor does not call its counter invariant or Linux has struck it from its list of clock sources. */
 #define TOLLBAR_CLOCK_TSC 0u
@@ -353,7 +355,7 @@ int32_t tollbar_clock_is_counter(void);
  * 3. Cells: a state word of the caller's own
  * -------------------------------------------------------------------------------------------- */
 
-/* A cell costs 8 bytes and no set-up: put it where your data is.
+/* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
  *
  *     struct user { ...; tollbar_cell logins; };            // calloc'd: fresh
  *
@@ -487,7 +489,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
  * 4. Limiters: any algorithm, with a clock
  * -------------------------------------------------------------------------------------------- */
 
-/* A limiter has a state of any algorithm, alone on its cache line, and a clock.
+/* A limiter has one state of any algorithm, on a cache line of its own, and a clock.
  *
  *     tollbar_decision decision = TOLLBAR_DECISION_INIT;
  *     if (tollbar_limiter_check(limiter, 1, &decision) == TOLLBAR_DENIED)
@@ -633,19 +635,18 @@ int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
 
 /* Takes `cost` permits, sleeping up to `max_wait_ns` for them.
  *
- * What cannot fit into the patience is refused at once with nothing charged, and so is a caller for
- * whom there is no place among the sleepers (tollbar_limiter_options). Where the algorithm can book
- * ahead (gcra, pacer, warm-up, and interval aligned to time 0) callers wake one after the other, each
- * with its permits; with windows and logs a caller sleeps until a permit could be free and tries again.
- * Returns as tollbar_limiter_check. */
+ * The call refuses at once, and charges nothing, if the permits would come later than that or if
+ * `waiters` callers sleep already (tollbar_limiter_options). With an algorithm that can book ahead (gcra, pacer, warm-up, and
+ * interval aligned to time 0) callers wake one after the other, each with its permits. With windows and logs a caller
+ * sleeps until a permit could be free and tries again. Returns the results of tollbar_limiter_check. */
 int32_t tollbar_limiter_wait(const tollbar_limiter *limiter,
                              uint64_t cost,
                              uint64_t max_wait_ns,
                              tollbar_decision *out);
 
-/* Takes `cost` permits ahead of time: on TOLLBAR_ALLOWED the caller is bound to act `*wait_ns` after
- * `now_ns` and not before. TOLLBAR_DENIED if that would be more than `max_wait_ns`, or if the algorithm
- * cannot book ahead, TOLLBAR_NEVER if the cost is above the burst; then nothing has been charged. */
+/* Takes `cost` permits ahead of time. On TOLLBAR_ALLOWED the caller must act `*wait_ns` after `now_ns`, not earlier.
+ * Returns TOLLBAR_DENIED if the wait would be longer than `max_wait_ns` or if the algorithm cannot book ahead, and
+ * TOLLBAR_NEVER if the cost is above the burst. Then nothing has been charged. */
 int32_t tollbar_limiter_reserve_at(const tollbar_limiter *limiter,
                                    uint64_t cost,
                                    uint64_t max_wait_ns,
@@ -669,10 +670,9 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  * 6. Tables: millions of keys in memory that processes share
  * -------------------------------------------------------------------------------------------- */
 
-/* A table has a state for each of millions of keys, in one block of memory that is taken when it is made
- * and never grows. A key is bytes: an address, a user, a token. It takes a slot with its first charge and
- * keeps it until it owes nothing any more; then the slot may go to another key. Threads and processes use
- * a table at once, without locks; one that is killed leaves nothing that another has to wait for.
+/* A table has a state for each of millions of keys, in one block of memory that never grows. A key is bytes: an address, a
+ * user, a token. The first charge of a key takes a slot. The key keeps the slot until its debt is paid. Then another key may
+ * take it. Threads and processes use a table at once, without locks. A process that is killed blocks no other.
  *
  *     const char *text = "5/min burst 3";
  *     tollbar_policy_spec policy = TOLLBAR_POLICY_SPEC_INIT;
@@ -686,8 +686,8 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  *     if (tollbar_table_check(logins, 0, address, address_length, 1, NULL) != TOLLBAR_ALLOWED)
  *         return try_later();
  *
- * A table may have several policies; the policy is part of a key's identity, so the same address has a state
- * of its own under each. How a table is laid out, and why it is right, is in docs/table.md.
+ * A table may have several policies. The policy is part of a key's identity, so one address has a separate state under
+ * each policy. docs/table.md describes the layout and proves it right.
  */
 
 /* The newcomer is admitted as a fresh key would be. It takes the slot that would have expired first and owes until then; the key
@@ -1181,7 +1181,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
  * 10. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
-/* A limit by IPv6 address is none, since a host can change its address with every request: take its /64.
+/* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
  *
  *     tollbar_prefix client;
  *     if (tollbar_prefix_parse(text, strlen(text), 32, 64, &client) == 0)
@@ -1198,7 +1198,8 @@ typedef struct tollbar_prefix {
 
 /* The key of an address in network byte order: `length` 4 for IPv4, of which the first `ipv4_bits` bits
  * count, or 16 for IPv6, of which the first `ipv6_bits` do. IPv4-mapped IPv6
- * addresses are treated as IPv4. Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more bits than there are. */
+ * addresses are treated as IPv4. Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE if there are
+ * more bits than the address has. */
 int32_t tollbar_prefix_from_address(const void *address,
                                     size_t length,
                                     uint32_t ipv4_bits,
@@ -1220,9 +1221,9 @@ int32_t tollbar_prefix_parse(const char *text,
  * 11. Striped limiters: one key that every thread asks for
  * -------------------------------------------------------------------------------------------- */
 
-/* For one key that threads ask for so often that they stand in line for its cache line: a global limit on all
- * requests, or on what goes to one backend. A thread that is admitted takes some permits more in advance, its
- * credit, and the next requests are decided on its own cache line, without the clock.
+/* For one key that many threads check at once, such as a global limit on all requests or a limit on one backend. With a
+ * plain limiter these threads wait for one cache line. An admitted thread takes some permits more in advance, its credit.
+ * Its next requests are decided on its own cache line, without the clock.
  *
  *     tollbar_striped *all;
  *     tollbar_striped_from_text("5000000/s burst 100000", &all, NULL);
@@ -1230,12 +1231,14 @@ int32_t tollbar_prefix_parse(const char *text,
  *     if (tollbar_striped_check(all, 1, NULL) != TOLLBAR_ALLOWED)
  *         return too_many_requests();
  *
- * Still at most burst + rate * t in every interval t, whatever threads do. For that, all credit together is at
- * most C = an eighth of the burst, 65,536 at most, and none if the burst is below 32; and burst - C is the most
- * that can be had at once or asked for in one call. A thread keeps at most a sixteenth of what remains, none near the
- * limit; there each request is decided as by a limiter of burst - C. Credit that a thread leaves (it ends, or has no
- * more to ask) is lost when another takes credit 16 refills of the bucket later, or a second; so is less than one
- * permit in a hundred, and none while the bucket is nearly empty. Threads have nothing to set up or to end. */
+ * The bound stays burst + rate * t in every interval t, whatever the threads do. It costs part of the burst: the credit of
+ * all threads together is at most C, an eighth of the burst and at most 65,536 permits, or 0 if the burst is below 32. One
+ * call can take at most burst - C.
+ * A thread keeps at most a sixteenth of the remaining permits. Near the limit a thread keeps none, and each request is
+ * decided as by a limiter of burst - C.
+ * A thread that ends or stops asking leaves its credit. That credit is lost when another thread takes credit, 16 refills of
+ * the bucket or one second later. Less than one permit in a hundred is lost this way, and none while the bucket is nearly
+ * empty. Threads have nothing to set up or to end. */
 
 /* A striped limiter. All calls but tollbar_striped_free may be made by any number of threads at once, on
  * either side of a fork (each side goes on with its own copy), but not by a signal handler that may have
@@ -1256,14 +1259,14 @@ int32_t tollbar_striped_from_text(const char *text,
                                   tollbar_striped **out,
                                   tollbar_policy_error *error);
 
-/* Frees a striped limiter that no call is using. NULL is nothing. No thread has to have done anything before. */
+/* Frees a striped limiter that no call is using. Threads need no call before. NULL is a no-op. */
 void tollbar_striped_free(tollbar_striped *striped);
 
 /* Takes `cost` permits now. A cost of 0 asks without charging.
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (more than can be had at once, see above), or an
- * error. `out`, unless NULL, gets the answer in full, of which `remaining` is what this thread could take;
- * it is much cheaper without, since then the clock is not read where the thread has credit. */
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (the cost is above burst - C, see
+ * above), or an error. `out`, unless NULL, gets the full decision. Its `remaining` is what this thread could take. With NULL
+ * the call is much cheaper, because a thread with credit then does not read the clock. */
 int32_t tollbar_striped_check(const tollbar_striped *striped,
                               uint64_t cost,
                               tollbar_decision *out);
@@ -1275,7 +1278,7 @@ int32_t tollbar_striped_check_at(const tollbar_striped *striped,
                                  uint64_t now_ns,
                                  tollbar_decision *out);
 
-/* The permits that the calling thread could take now, one by one: what is left to all, and its own credit. */
+/* The permits that the calling thread could take now, one at a time: those that every thread may take, and its own credit. */
 int32_t tollbar_striped_available(const tollbar_striped *striped,
                                   uint64_t *permits);
 
@@ -1284,19 +1287,18 @@ int32_t tollbar_striped_available_at(const tollbar_striped *striped,
                                      uint64_t now_ns,
                                      uint64_t *permits);
 
-/* Back to fresh, all but the threads' credit. Safe beside other calls; admissions in the same instant may
- * survive it. */
+/* Makes the state fresh, except for the threads' credit. Other calls may run at the same time. An admission at the same
+ * instant may survive the reset. */
 int32_t tollbar_striped_reset(const tollbar_striped *striped);
 
 /* --------------------------------------------------------------------------------------------
  * 12. Hot keys: keys of a table that many threads ask for
  * -------------------------------------------------------------------------------------------- */
 
-/* For keys that several threads ask a table for at once, such as a few large tenants among many: each request for one
- * writes its slot, whose cache line then goes from core to core. A thread that has a tollbar_hot_keys takes some permits
- * of such keys more in advance, its credit, and the next requests are decided on a cache line of its own, with a look at
- * the clock. With room for most of the keys that are asked for, one thread alone is faster by it, too; keys that are asked
- * for seldom gain nothing.
+/* For a few keys of a table that several threads check at once, such as large tenants among many small ones. Each check of
+ * such a key writes its slot, so the slot's cache line moves from core to core. A thread with a tollbar_hot_keys takes some
+ * permits of such a key in advance, its credit. The thread's next requests read the clock and are decided on its own
+ * cache line.
  *
  *     tollbar_hot_keys *hot;                              (one a thread)
  *     tollbar_hot_keys_new(table, 1000, &hot);
@@ -1304,31 +1306,32 @@ int32_t tollbar_striped_reset(const tollbar_striped *striped);
  *     if (tollbar_hot_keys_check(hot, TENANTS, tenant, strlen(tenant), 1) != TOLLBAR_ALLOWED)
  *         return too_many_requests();
  *
- * Many requests at once read the clock once, by tollbar_table_now, and ask for each with tollbar_hot_keys_check_at.
+ * A thread that decides on many requests at once reads the clock once, by tollbar_table_now, and calls
+ * tollbar_hot_keys_check_at for each. A single thread gains too if there is room for most of its keys. Keys that are
+ * checked seldom gain nothing.
  *
- * Still at most burst + rate * t of a key in every interval t, whatever threads and processes do. Credit is a sixteenth
- * of what remains at most, 1,024 permits at most, and none near the limit or if the burst is below 32; there each request is decided
- * as by tollbar_table_check. It is good until the key's bucket would be full without it, for which some of a full bucket
- * is given up: what comes back in an eighth of a second, an eighth of the burst at most. What a thread does not spend until
- * then is lost. A child that is forked has no credit. A key that is reset keeps what threads have for it. Only gcra
- * has credit, and only while the table has no exempt keys: everything else is asked of the table each time. */
+ * The bound of a key stays burst + rate * t in every interval t, whatever threads and processes do. The credit of a key is
+ * at most a sixteenth of its remaining permits, and at most 1,024. Near the limit, or with a burst below 32, there is no
+ * credit, and tollbar_table_check decides.
+ * Credit expires when the key's bucket would be full without it. A full bucket therefore gives up some permits: the refill
+ * of an eighth of a second, and at most an eighth of the burst. The permits that a thread has not spent by then are lost.
+ * A forked child starts without credit. Resetting a key leaves the credit that threads have of it.
+ * Only gcra has credit, and only while the table has no exempt keys. The table decides on all other requests. */
 
-/* What one thread has for the keys of a table that it asks for most often. No two threads may be in calls with the same one at
- * once. */
+/* One thread's credit for the keys of a table that it checks most often. Only one thread at a time may use it. */
 typedef struct tollbar_hot_keys tollbar_hot_keys;
 
-/* Makes room for the credit of about `keys` keys, 64 to 65,536 of them (what is below or above is taken for that), 34
- * bytes each. The table must outlive it. On success `*out` is to be freed with tollbar_hot_keys_free; otherwise
- * it is left alone. */
+/* Makes room for the credit of about `keys` keys, 34 bytes each. A number below 64 means 64, and a number above 65,536
+ * means 65,536. The table must outlive `*out`. The caller frees `*out` with tollbar_hot_keys_free. */
 int32_t tollbar_hot_keys_new(const tollbar_table *table,
                              uint32_t keys,
                              tollbar_hot_keys **out);
 
-/* Frees it; what credit there was is lost. NULL is nothing. */
+/* Frees a thread's credit, whose permits are lost. NULL is a no-op. */
 void tollbar_hot_keys_free(tollbar_hot_keys *hot_keys);
 
-/* tollbar_table_check, of the thread's credit where there is any. (What is left of a key tollbar_table_peek tells; credit, of this
- * thread and of others, is not in it.) */
+/* Decides as tollbar_table_check, from the thread's credit if it has any. tollbar_table_peek reports the remaining permits of
+ * a key without the credit that threads hold. */
 int32_t tollbar_hot_keys_check(tollbar_hot_keys *hot_keys,
                                uint32_t policy,
                                const void *key,
@@ -1347,26 +1350,22 @@ int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
  * 13. Counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
-/*
- * Each call that decides counts once, under the verdict that it returns: a check, each request of a batch,
- * a check by hot keys, whatever the cost. A call that takes what there is counts as allowed if it took
- * any, and as denied if not. In a table the count is under the policy that was asked for, and these are
- * decisions, too:
+/* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So do each request of a batch
+ * and a check by hot keys. A _take_up_to call counts as allowed if it took any permits, otherwise as denied.
+ * A table counts under the policy that the caller named. These count as decisions of a table, too:
  *
- * - a request without a key, unless it is an error (TOLLBAR_MISSING_...): allowed or denied, as returned;
- * - an exempt key: allowed;
- * - a newcomer that is refused because the table is full: denied. The statistics' `refused` has it, too.
+ * - a request without a key: under the returned verdict, unless the table reports it as an error (TOLLBAR_MISSING_REPORT);
+ * - a request of an exempt key: allowed;
+ * - a new key that a full table refuses: denied. The statistics' `refused` counts it as well.
  *
- * A peek and an error do not count. A caller that refuses a request because of a peek tells the table by
- * tollbar_table_count_verdict. Limiters (tollbar_limiter_state) and striped limiters count by the same rules; a
- * cell is one word of the caller's and has no room for counts.
+ * Peeks and errors do not count. A caller that refuses a request because of a peek reports it by
+ * tollbar_table_count_verdict. Limiters (tollbar_limiter_state) and striped limiters count by the same rules. A cell is one
+ * word of the caller's and has no room for counts.
  *
- * A thread counts on lines that it alone writes, so a count costs one plain instruction, and the sum of
- * all lines is exact at any time at which no call is under way. A table has 512 lines, one for each pair
- * of a thread and a policy; those of dead processes are used again. Threads that find none count by a
- * locked addition, which takes some nanoseconds. In a child after a fork, and once for each thread and
- * policy, the first decision looks for a line and asks the system which processes live.
- */
+ * Each thread counts on cache lines that no other thread writes, so a count costs one plain instruction. The sum over all
+ * lines is exact whenever no call is in progress. A table has 512 lines, one for each pair of a thread and a policy, and
+ * reuses the lines of dead processes. A thread that finds no line counts by a locked addition. A thread looks for a line in
+ * its first decision under a policy, and again after a fork. It then asks the system which processes live. */
 
 /* Decisions by verdict. */
 typedef struct tollbar_counts {

@@ -37,7 +37,7 @@ static void wait_for(tollbar_lease_client *client, uint32_t wait_ms) {
 
 int main(int argc, char **argv) {
     static const char limit[] = "100/s burst 100";
-    const char *url = argc > 1 ? argv[1] : "redis://127.0.0.1";
+    const char *name = "demo", *url = argc > 1 ? argv[1] : "redis://127.0.0.1";
     const long seconds = argc > 2 ? strtol(argv[2], NULL, 10) : 0;
     tollbar_policy_spec policy = TOLLBAR_POLICY_SPEC_INIT;
     const tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(2);
@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
     int32_t code = tollbar_policy_spec_parse(limit, sizeof limit - 1, &policy, NULL);
 
     if (code == 0)
-        code = tollbar_lease_new("demo", 4, &policy, &options, &lease);
+        code = tollbar_lease_new(name, strlen(name), &policy, &options, &lease);
     if (code != 0)
         die(limit, code);
     code = tollbar_lease_client_new(lease, url, strlen(url), NULL, &client);

@@ -201,11 +201,10 @@ pub unsafe extern "C" fn tollbar_limiter_take_up_to_at(
 
 /// Takes `cost` permits, sleeping up to `max_wait_ns` for them.
 ///
-/// What cannot fit into the patience is refused at once with nothing charged, and so is a caller for
-/// whom there is no place among the sleepers (tollbar_limiter_options). Where the algorithm can book
-/// ahead (gcra, pacer, warm-up, and interval aligned to time 0) callers wake one after the other, each
-/// with its permits; with windows and logs a caller sleeps until a permit could be free and tries again.
-/// Returns as tollbar_limiter_check.
+/// The call refuses at once, and charges nothing, if the permits would come later than that or if
+/// `waiters` callers sleep already (tollbar_limiter_options). With an algorithm that can book ahead (gcra, pacer, warm-up, and
+/// interval aligned to time 0) callers wake one after the other, each with its permits. With windows and logs a caller
+/// sleeps until a permit could be free and tries again. Returns the results of tollbar_limiter_check.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -220,9 +219,9 @@ pub unsafe extern "C" fn tollbar_limiter_wait(
     guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, move || l.limiter.wait(cost, max_wait_ns)))))
 }
 
-/// Takes `cost` permits ahead of time: on TOLLBAR_ALLOWED the caller is bound to act `*wait_ns` after
-/// `now_ns` and not before. TOLLBAR_DENIED if that would be more than `max_wait_ns`, or if the algorithm
-/// cannot book ahead, TOLLBAR_NEVER if the cost is above the burst; then nothing has been charged.
+/// Takes `cost` permits ahead of time. On TOLLBAR_ALLOWED the caller must act `*wait_ns` after `now_ns`, not earlier.
+/// Returns TOLLBAR_DENIED if the wait would be longer than `max_wait_ns` or if the algorithm cannot book ahead, and
+/// TOLLBAR_NEVER if the cost is above the burst. Then nothing has been charged.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

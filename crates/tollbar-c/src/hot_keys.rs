@@ -6,15 +6,13 @@ use super::table::{table_code, tollbar_table, Code};
 use core::ffi::{c_char, c_void};
 use tollbar::table::{HotKeys, PolicyId};
 
-/// What one thread has for the keys of a table that it asks for most often. No two threads may be in calls with the same one at
-/// once.
+/// One thread's credit for the keys of a table that it checks most often. Only one thread at a time may use it.
 pub struct tollbar_hot_keys {
     keys: HotKeys<'static>,
 }
 
-/// Makes room for the credit of about `keys` keys, 64 to 65,536 of them (what is below or above is taken for that), 34
-/// bytes each. The table must outlive it. On success `*out` is to be freed with tollbar_hot_keys_free; otherwise
-/// it is left alone.
+/// Makes room for the credit of about `keys` keys, 34 bytes each. A number below 64 means 64, and a number above 65,536
+/// means 65,536. The table must outlive `*out`. The caller frees `*out` with tollbar_hot_keys_free.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -35,7 +33,7 @@ pub unsafe extern "C" fn tollbar_hot_keys_new(
     })
 }
 
-/// Frees it; what credit there was is lost. NULL is nothing.
+/// Frees a thread's credit, whose permits are lost. NULL is a no-op.
 ///
 /// # Safety
 /// `hot_keys` is NULL or has not been freed.
@@ -45,8 +43,8 @@ pub unsafe extern "C" fn tollbar_hot_keys_free(hot_keys: *mut tollbar_hot_keys) 
     unsafe { unboxed(hot_keys) };
 }
 
-/// tollbar_table_check, of the thread's credit where there is any. (What is left of a key tollbar_table_peek tells; credit, of this
-/// thread and of others, is not in it.)
+/// Decides as tollbar_table_check, from the thread's credit if it has any. tollbar_table_peek reports the remaining permits of
+/// a key without the credit that threads hold.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -79,7 +77,7 @@ pub unsafe extern "C" fn tollbar_hot_keys_check_at(
     guard(|| code(unsafe { check(hot_keys, policy, key, length, Some(now_ns), cost) }))
 }
 
-/// Once for both: it is long, since a key is hashed here.
+/// Both calls share one copy of this code, because hashing a key makes it long.
 ///
 /// # Safety
 /// As the callers'.

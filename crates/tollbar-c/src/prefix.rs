@@ -18,7 +18,8 @@ pub struct tollbar_prefix {
 
 /// The key of an address in network byte order: `length` 4 for IPv4, of which the first `ipv4_bits` bits
 /// count, or 16 for IPv6, of which the first `ipv6_bits` do. IPv4-mapped IPv6
-/// addresses are treated as IPv4. Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more bits than there are.
+/// addresses are treated as IPv4. Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE if there are
+/// more bits than the address has.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

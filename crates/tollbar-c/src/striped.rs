@@ -65,7 +65,7 @@ pub unsafe extern "C" fn tollbar_striped_from_text(
     })
 }
 
-/// Frees a striped limiter that no call is using. NULL is nothing. No thread has to have done anything before.
+/// Frees a striped limiter that no call is using. Threads need no call before. NULL is a no-op.
 ///
 /// # Safety
 /// `striped` is NULL or has not been freed.
@@ -77,9 +77,9 @@ pub unsafe extern "C" fn tollbar_striped_free(striped: *mut tollbar_striped) {
 
 /// Takes `cost` permits now. A cost of 0 asks without charging.
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (more than can be had at once, see above), or an
-/// error. `out`, unless NULL, gets the answer in full, of which `remaining` is what this thread could take;
-/// it is much cheaper without, since then the clock is not read where the thread has credit.
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (the cost is above burst - C, see
+/// above), or an error. `out`, unless NULL, gets the full decision. Its `remaining` is what this thread could take. With NULL
+/// the call is much cheaper, because a thread with credit then does not read the clock.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn tollbar_striped_check_at(
     })
 }
 
-/// The permits that the calling thread could take now, one by one: what is left to all, and its own credit.
+/// The permits that the calling thread could take now, one at a time: those that every thread may take, and its own credit.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -161,8 +161,8 @@ pub unsafe extern "C" fn tollbar_striped_available_at(
     })
 }
 
-/// Back to fresh, all but the threads' credit. Safe beside other calls; admissions in the same instant may
-/// survive it.
+/// Makes the state fresh, except for the threads' credit. Other calls may run at the same time. An admission at the same
+/// instant may survive the reset.
 ///
 /// # Safety
 /// `striped` is NULL or live.

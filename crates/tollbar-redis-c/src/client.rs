@@ -14,8 +14,8 @@ pub const TOLLBAR_EVENT_READ: u32 = 1;
 /// Watch the descriptor of tollbar_lease_client_fd for room to write.
 pub const TOLLBAR_EVENT_WRITE: u32 = 2;
 
-/// Who asks the store for a node. Its calls are for one thread at a time; tollbar_lease_client_circuit and tollbar_lease_client_stop are for
-/// all, and the only ones while tollbar_lease_client_run has it.
+/// A client asks the store for the permits of one node. One thread at a time may use it. Any thread may call
+/// tollbar_lease_client_circuit and tollbar_lease_client_stop, also while tollbar_lease_client_run runs.
 pub struct tollbar_lease_client {
     client: UnsafeCell<Client>,
     lease: *const tollbar_lease,
@@ -43,12 +43,13 @@ unsafe impl Sync for tollbar_lease_client {}
 /// Makes the client that asks the store at `url` for `lease`, which must outlive it: `redis://[user[:password]@]host[:port][/db]`,
 /// likewise `valkey://`, or `unix:/path[?db=N&user=...&password=...]`.
 ///
-/// It does not connect yet. A host's name is looked up when a connection is begun, and again for each that follows, by /etc/hosts and
-/// the name servers of /etc/resolv.conf; what only another service knows (mDNS, LDAP) is not found. Then either tollbar_lease_client_run in a thread, or tollbar_lease_client_tick from an event loop. On a URL that
-/// cannot be read it is TOLLBAR_E_URL, and `*column`, unless `column` is NULL, the place of the fault, from 1.
+/// The call does not connect. tollbar_lease_client_run in a thread, or tollbar_lease_client_tick from an event loop, connects
+/// later. The client looks up a host's name for each new connection, in /etc/hosts and by the name servers of
+/// /etc/resolv.conf. It does not find names that only another service knows (mDNS, LDAP). If the URL cannot be read, the call
+/// returns TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1.
 ///
-/// Where several processes share a node (tollbar_lease_new_shared, tollbar_lease_init_in), each may have a client: one of them
-/// asks, and when it ends, however it ends, another goes on within a second.
+/// If several processes share a node (tollbar_lease_new_shared, tollbar_lease_init_in), each may have a client. One client asks
+/// the store. When its process ends, in any way, another client takes over within a second.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -91,8 +92,8 @@ pub unsafe extern "C" fn tollbar_lease_client_new(
     })
 }
 
-/// Has `listener` called with `argument` and a TOLLBAR_CIRCUIT_ number whenever the store comes or goes: from
-/// tollbar_lease_client_tick or tollbar_lease_client_run. NULL: nobody.
+/// Makes tollbar_lease_client_tick and tollbar_lease_client_run call `listener` with `argument` and a TOLLBAR_CIRCUIT_ number
+/// whenever the circuit changes. A NULL `listener` ends the calls.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -113,7 +114,8 @@ pub unsafe extern "C" fn tollbar_lease_client_on_change(
     })
 }
 
-/// Drives the client until tollbar_lease_client_stop: for a thread of the caller's own, which sleeps most of the time.
+/// Drives the client until tollbar_lease_client_stop. The call blocks, so give it a thread of its own, which sleeps most of the
+/// time.
 ///
 /// # Safety
 /// `client` is NULL or a client.
@@ -139,7 +141,8 @@ pub unsafe extern "C" fn tollbar_lease_client_run(client: *mut tollbar_lease_cli
     })
 }
 
-/// Lets tollbar_lease_client_run return, within some 10 ms; if it is called before, at once. From any thread, and from signal handlers.
+/// Makes tollbar_lease_client_run return within some 10 ms, or at once if that call comes later. Any thread and any signal
+/// handler may call it.
 ///
 /// # Safety
 /// `client` is NULL or a client.
@@ -155,9 +158,9 @@ pub unsafe extern "C" fn tollbar_lease_client_stop(client: *const tollbar_lease_
     }
 }
 
-/// Does what there is to do, and never waits for the network or a name server. At most, where a connection to a host's name is
-/// begun, it reads 64 KiB each of /etc/hosts and /etc/resolv.conf. `*wait_ms`, unless NULL, gets the milliseconds after which it is to
-/// be called again, sooner if the descriptor is ready.
+/// Does the client's pending work, and never waits for the network or a name server. When it begins a connection to a host's
+/// name, it reads at most 64 KiB each of /etc/hosts and /etc/resolv.conf. `*wait_ms`, unless NULL, gets the milliseconds after
+/// which the caller calls again, or earlier if the descriptor is ready.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -178,9 +181,8 @@ pub unsafe extern "C" fn tollbar_lease_client_tick(client: *mut tollbar_lease_cl
     })
 }
 
-/// The descriptor to watch until the next tollbar_lease_client_tick, which may change it; -1 if there is none. One that takes another's place
-/// within a tick has another number. `*events`, unless NULL,
-/// gets the TOLLBAR_EVENT_ flags to watch it for.
+/// The descriptor to watch until the next tollbar_lease_client_tick, or -1 if there is none. A tick may replace the descriptor,
+/// and the new descriptor has another number. `*events`, unless NULL, gets the TOLLBAR_EVENT_ flags to watch for.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -211,9 +213,10 @@ pub unsafe extern "C" fn tollbar_lease_client_circuit(client: *const tollbar_lea
     node.map_or(TOLLBAR_CIRCUIT_UNKNOWN, |lease| circuit_number(lease.node.circuit(lease.node.now())))
 }
 
-/// Why the store does not answer, or what is wrong with one that does (it grants nothing, or machines have different rates, bursts
-/// or options for the limit), in its own words or in ours; an empty text if all is well. It is the client's, and good until the next
-/// call. Never NULL. While tollbar_lease_client_run has the client only its listener may ask, and others get an empty text.
+/// The fault, as text from the store or the client: why the store does not answer, why it grants nothing, or that machines have
+/// different rates, bursts or options for the limit. The text is empty if there is no fault, and never NULL. The client
+/// owns it until the next call. While tollbar_lease_client_run runs, only its listener gets the text, and other callers
+/// get an empty one.
 ///
 /// # Safety
 /// `client` is NULL or a client.
@@ -243,8 +246,9 @@ pub unsafe extern "C" fn tollbar_lease_client_error(client: *mut tollbar_lease_c
     buffer.as_ptr().cast()
 }
 
-/// Tells the store what it has not been told, waiting `timeout_ms` for it at most, and frees the client, also if that was not enough
-/// (TOLLBAR_E_UNREPORTED). With 0 it begins no connection. While tollbar_lease_client_run has it, it is TOLLBAR_E_RUNNING and nothing happens. NULL is nothing.
+/// Reports to the store all admissions that the store does not know yet, for at most `timeout_ms`, and frees the client. If the
+/// time was too short, the call frees the client and returns TOLLBAR_E_UNREPORTED. With 0 the call begins no connection. While
+/// tollbar_lease_client_run runs, the call returns TOLLBAR_E_RUNNING and does nothing. NULL is a no-op.
 ///
 /// # Safety
 /// `client` is NULL or has not been closed.

@@ -1,4 +1,4 @@
-/* A cell costs 8 bytes and no set-up: put it where your data is.
+/* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
  *
  *     struct user { ...; tollbar_cell logins; };            // calloc'd: fresh
  *

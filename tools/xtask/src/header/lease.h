@@ -1,6 +1,6 @@
-/* Machines that share a limit keep it in a store (Redis, Valkey). None of them waits for it: a machine takes permits from the
- * store some at a time, a lease, and spends them by itself for a short life; what is granted has been charged. One client
- * for each machine asks, from an event loop or from a thread of its own.
+/* Machines that share a limit keep it in a store (Redis, Valkey). No decision waits for the store. A machine takes some
+ * permits at a time from the store, a lease, and spends them by itself for a short time. The store charges a lease when it
+ * grants it. One client on each machine asks the store, from an event loop or from a thread of its own.
  *
  *     const char *name = "logins", *url = "redis://127.0.0.1";
  *     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
@@ -17,7 +17,7 @@
  *     if (tollbar_lease_check(lease, address, address_length, 1, NULL) != TOLLBAR_ALLOWED)
  *         return try_later();
  *
- * As long as the store answers, all machines together admit at most the burst and the rate's permits in every window of
- * time. What that rests on, and what happens when the store or the network fails, is in docs/distributed.md.
+ * While the store answers, all machines together admit at most burst + rate * t in every window of length t.
+ * docs/distributed.md has the proof, its assumptions, and the behaviour when the store or the network fails.
  */
 

@@ -1,4 +1,4 @@
-/* A limiter has a state of any algorithm, alone on its cache line, and a clock.
+/* A limiter has one state of any algorithm, on a cache line of its own, and a clock.
  *
  *     tollbar_decision decision = TOLLBAR_DECISION_INIT;
  *     if (tollbar_limiter_check(limiter, 1, &decision) == TOLLBAR_DENIED)

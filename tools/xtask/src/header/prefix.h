@@ -1,4 +1,4 @@
-/* A limit by IPv6 address is none, since a host can change its address with every request: take its /64.
+/* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
  *
  *     tollbar_prefix client;
  *     if (tollbar_prefix_parse(text, strlen(text), 32, 64, &client) == 0)

@@ -1,6 +1,6 @@
-/* For one key that threads ask for so often that they stand in line for its cache line: a global limit on all
- * requests, or on what goes to one backend. A thread that is admitted takes some permits more in advance, its
- * credit, and the next requests are decided on its own cache line, without the clock.
+/* For one key that many threads check at once, such as a global limit on all requests or a limit on one backend. With a
+ * plain limiter these threads wait for one cache line. An admitted thread takes some permits more in advance, its credit.
+ * Its next requests are decided on its own cache line, without the clock.
  *
  *     tollbar_striped *all;
  *     tollbar_striped_from_text("5000000/s burst 100000", &all, NULL);
@@ -8,10 +8,12 @@
  *     if (tollbar_striped_check(all, 1, NULL) != TOLLBAR_ALLOWED)
  *         return too_many_requests();
  *
- * Still at most burst + rate * t in every interval t, whatever threads do. For that, all credit together is at
- * most C = an eighth of the burst, 65,536 at most, and none if the burst is below 32; and burst - C is the most
- * that can be had at once or asked for in one call. A thread keeps at most a sixteenth of what remains, none near the
- * limit; there each request is decided as by a limiter of burst - C. Credit that a thread leaves (it ends, or has no
- * more to ask) is lost when another takes credit 16 refills of the bucket later, or a second; so is less than one
- * permit in a hundred, and none while the bucket is nearly empty. Threads have nothing to set up or to end. */
+ * The bound stays burst + rate * t in every interval t, whatever the threads do. It costs part of the burst: the credit of
+ * all threads together is at most C, an eighth of the burst and at most 65,536 permits, or 0 if the burst is below 32. One
+ * call can take at most burst - C.
+ * A thread keeps at most a sixteenth of the remaining permits. Near the limit a thread keeps none, and each request is
+ * decided as by a limiter of burst - C.
+ * A thread that ends or stops asking leaves its credit. That credit is lost when another thread takes credit, 16 refills of
+ * the bucket or one second later. Less than one permit in a hundred is lost this way, and none while the bucket is nearly
+ * empty. Threads have nothing to set up or to end. */
 

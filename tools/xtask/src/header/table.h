@@ -1,7 +1,6 @@
-/* A table has a state for each of millions of keys, in one block of memory that is taken when it is made
- * and never grows. A key is bytes: an address, a user, a token. It takes a slot with its first charge and
- * keeps it until it owes nothing any more; then the slot may go to another key. Threads and processes use
- * a table at once, without locks; one that is killed leaves nothing that another has to wait for.
+/* A table has a state for each of millions of keys, in one block of memory that never grows. A key is bytes: an address, a
+ * user, a token. The first charge of a key takes a slot. The key keeps the slot until its debt is paid. Then another key may
+ * take it. Threads and processes use a table at once, without locks. A process that is killed blocks no other.
  *
  *     const char *text = "5/min burst 3";
  *     tollbar_policy_spec policy = TOLLBAR_POLICY_SPEC_INIT;
@@ -15,7 +14,7 @@
  *     if (tollbar_table_check(logins, 0, address, address_length, 1, NULL) != TOLLBAR_ALLOWED)
  *         return try_later();
  *
- * A table may have several policies; the policy is part of a key's identity, so the same address has a state
- * of its own under each. How a table is laid out, and why it is right, is in docs/table.md.
+ * A table may have several policies. The policy is part of a key's identity, so one address has a separate state under
+ * each policy. docs/table.md describes the layout and proves it right.
  */
 
