@@ -17,16 +17,17 @@
  *         return 0;
  *     }
  *
- * The layers. Each works without the others.
+ * The layers. Each works without the others, except that hot keys need a table.
  *
  *     limiter    Take this one if you limit one thing in one process. Any algorithm, a clock, waiting, counts.
  *     table      Take this one if you limit many keys, or if several processes share a limit. A fixed block of memory.
  *     cell       Take this one if each of your structs has room for its own 64-bit state word.
- *     striped    Take this one if many threads wait for the cache line of one limiter.
- *     hot keys   Take this one if many threads wait for the cache lines of a few keys of a table.
+ *     striped    Take this one if many threads wait for the cache line of one limiter (experimental).
+ *     hot keys   Take this one if many threads wait for the cache lines of a few keys of a table (experimental).
  *     leases     Take these if machines share a limit through Redis or Valkey (tollbar_redis.h, libtollbar-redis).
  *
- * Policies and clocks come first, because every layer uses them. Results and errors come last.
+ * Sections come in this order: policies and clocks, which every layer uses; the layers; advanced sections; experimental
+ * sections; version; results and errors. The banner of a section names its tier if it is advanced or experimental.
  *
  * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the table's
  * slots are taken. Counted by callgrind with rustc 1.95.0 (59807616e 2026-04-14).
@@ -77,8 +78,9 @@
  * [C8] Arguments come in one order: self, policy, key, length, cost, now, output. A call that ends in _at is the plain call with
  *      `now_ns` before its output.
  *
- * Everything here is there since 0.1.0, unless its text names another version. A name that is to go is marked deprecated in
- * its text for at least one minor version before a major version removes it.
+ * Every name exists since 0.1.0, unless its text names another version. A name that will be removed is marked deprecated in
+ * its text for at least one minor version, and only a major version removes it. An experimental section is the exception:
+ * a minor version may change or remove its calls.
  */
 
 #ifndef TOLLBAR_H
@@ -957,7 +959,98 @@ int32_t tollbar_table_now(const tollbar_table *table,
 /* A request of a batch. */
 #define TOLLBAR_REQUEST_INIT { NULL, 0, 1, 0, 0 }
 /* --------------------------------------------------------------------------------------------
- * 8. Entries, policies, counters and health of tables
+ * 8. Keys made of network addresses
+ * -------------------------------------------------------------------------------------------- */
+
+/* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
+ *
+ *     tollbar_prefix client;
+ *     if (tollbar_prefix_parse(text, strlen(text), 32, 64, &client) == 0)
+ *         tollbar_table_check(table, 0, client.bytes, client.length, 1, NULL);
+ */
+
+/* A network prefix as a key: the first `length` of `bytes`. */
+typedef struct tollbar_prefix {
+    /* The bytes of the key. */
+    uint32_t length;
+    /* The family (4 or 6), the bits that count, and the address up to them; then zeroes. */
+    uint8_t bytes[20];
+} tollbar_prefix;
+
+/* The key of an address in network byte order: `length` 4 for IPv4, of which the first `ipv4_bits` bits
+ * count, or 16 for IPv6, of which the first `ipv6_bits` do. IPv4-mapped IPv6
+ * addresses are treated as IPv4. Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE if there are
+ * more bits than the address has. */
+int32_t tollbar_prefix_from_address(const void *address,
+                                    size_t length,
+                                    uint32_t ipv4_bits,
+                                    uint32_t ipv6_bits,
+                                    tollbar_prefix *out);
+
+/* tollbar_prefix_from_address for an address as people write it, `length` bytes of text: "192.0.2.1", "2001:db8::1".
+ * A zone ("%eth0") does not count. */
+int32_t tollbar_prefix_parse(const char *text,
+                             size_t length,
+                             uint32_t ipv4_bits,
+                             uint32_t ipv6_bits,
+                             tollbar_prefix *out);
+
+/* A prefix to be filled in. */
+#define TOLLBAR_PREFIX_INIT { 0, { 0 } }
+
+/* --------------------------------------------------------------------------------------------
+ * 9. Advanced: counts of decisions
+ * -------------------------------------------------------------------------------------------- */
+
+/* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So do each request of a batch
+ * and a check by hot keys. A _take_up_to call counts as allowed if it took any permits, otherwise as denied.
+ * A table counts under the policy that the caller named. These count as decisions of a table, too:
+ *
+ * - a request without a key: under the returned verdict, unless the table reports it as an error (TOLLBAR_MISSING_REPORT);
+ * - a request of an exempt key: allowed;
+ * - a new key that a full table refuses: denied. The statistics' `refused` counts it as well.
+ *
+ * Peeks and errors do not count. A caller that refuses a request because of a peek reports it by
+ * tollbar_table_count_verdict. Limiters (tollbar_limiter_state) and striped limiters count by the same rules. A cell is one
+ * word of the caller's and has no room for counts.
+ *
+ * Each thread counts on cache lines that no other thread writes, so a count costs one plain instruction. The sum over all
+ * lines is exact whenever no call is in progress. A table has 512 lines, one for each pair of a thread and a policy, and
+ * reuses the lines of dead processes. A thread that finds no line counts by a locked addition. A thread looks for a line in
+ * its first decision under a policy, and again after a fork. It then asks the system which processes live. */
+
+/* Decisions by verdict. */
+typedef struct tollbar_counts {
+    /* sizeof(tollbar_counts), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* 0. */
+    uint32_t reserved;
+    /* Decisions that were TOLLBAR_ALLOWED. */
+    uint64_t allowed;
+    /* Decisions that were TOLLBAR_DENIED. */
+    uint64_t denied;
+    /* Decisions that were TOLLBAR_NEVER. */
+    uint64_t never;
+} tollbar_counts;
+
+/* Decisions under policy number `policy` since the table was made, of all threads and processes that use it. Changing a
+ * policy leaves its counts. A process that is killed loses only those of the call that it is in. */
+int32_t tollbar_table_get_counts(const tollbar_table *table,
+                                 uint32_t policy,
+                                 tollbar_counts *out);
+
+/* Counts a decision under policy number `policy` that the caller made itself, and charges nothing: for one that looks at several
+ * limits by tollbar_table_peek before it charges any, and refuses the request because of one of them. `verdict` is TOLLBAR_ALLOWED,
+ * TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call returns TOLLBAR_E_OUT_OF_RANGE. */
+int32_t tollbar_table_count_verdict(const tollbar_table *table,
+                                    uint32_t policy,
+                                    int32_t verdict);
+
+/* Counts to be filled in. */
+#define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 10. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* When a table's policy changes, a key keeps its permits as a number: what it has left, up to the new burst. No
@@ -1141,7 +1234,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 9. From one table into another
+ * 11. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* What came of tollbar_table_copy. */
@@ -1178,47 +1271,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 10. Keys made of network addresses
- * -------------------------------------------------------------------------------------------- */
-
-/* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
- *
- *     tollbar_prefix client;
- *     if (tollbar_prefix_parse(text, strlen(text), 32, 64, &client) == 0)
- *         tollbar_table_check(table, 0, client.bytes, client.length, 1, NULL);
- */
-
-/* A network prefix as a key: the first `length` of `bytes`. */
-typedef struct tollbar_prefix {
-    /* The bytes of the key. */
-    uint32_t length;
-    /* The family (4 or 6), the bits that count, and the address up to them; then zeroes. */
-    uint8_t bytes[20];
-} tollbar_prefix;
-
-/* The key of an address in network byte order: `length` 4 for IPv4, of which the first `ipv4_bits` bits
- * count, or 16 for IPv6, of which the first `ipv6_bits` do. IPv4-mapped IPv6
- * addresses are treated as IPv4. Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE if there are
- * more bits than the address has. */
-int32_t tollbar_prefix_from_address(const void *address,
-                                    size_t length,
-                                    uint32_t ipv4_bits,
-                                    uint32_t ipv6_bits,
-                                    tollbar_prefix *out);
-
-/* tollbar_prefix_from_address for an address as people write it, `length` bytes of text: "192.0.2.1", "2001:db8::1".
- * A zone ("%eth0") does not count. */
-int32_t tollbar_prefix_parse(const char *text,
-                             size_t length,
-                             uint32_t ipv4_bits,
-                             uint32_t ipv6_bits,
-                             tollbar_prefix *out);
-
-/* A prefix to be filled in. */
-#define TOLLBAR_PREFIX_INIT { 0, { 0 } }
-
-/* --------------------------------------------------------------------------------------------
- * 11. Striped limiters: one key that every thread asks for
+ * 12. Experimental: striped limiters, for one key that many threads check
  * -------------------------------------------------------------------------------------------- */
 
 /* For one key that many threads check at once, such as a global limit on all requests or a limit on one backend. With a
@@ -1291,8 +1344,13 @@ int32_t tollbar_striped_available_at(const tollbar_striped *striped,
  * instant may survive the reset. */
 int32_t tollbar_striped_reset(const tollbar_striped *striped);
 
+/* Decisions since the limiter was made, of all threads. Each call counts once, by what it returned; errors do not count.
+ * tollbar_striped_reset leaves the counts. */
+int32_t tollbar_striped_get_counts(const tollbar_striped *striped,
+                                   tollbar_counts *out);
+
 /* --------------------------------------------------------------------------------------------
- * 12. Hot keys: keys of a table that many threads ask for
+ * 13. Experimental: hot keys, for keys of a table that many threads check
  * -------------------------------------------------------------------------------------------- */
 
 /* For a few keys of a table that several threads check at once, such as large tenants among many small ones. Each check of
@@ -1345,62 +1403,6 @@ int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
                                   size_t length,
                                   uint64_t cost,
                                   uint64_t now_ns);
-
-/* --------------------------------------------------------------------------------------------
- * 13. Counts of decisions
- * -------------------------------------------------------------------------------------------- */
-
-/* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So do each request of a batch
- * and a check by hot keys. A _take_up_to call counts as allowed if it took any permits, otherwise as denied.
- * A table counts under the policy that the caller named. These count as decisions of a table, too:
- *
- * - a request without a key: under the returned verdict, unless the table reports it as an error (TOLLBAR_MISSING_REPORT);
- * - a request of an exempt key: allowed;
- * - a new key that a full table refuses: denied. The statistics' `refused` counts it as well.
- *
- * Peeks and errors do not count. A caller that refuses a request because of a peek reports it by
- * tollbar_table_count_verdict. Limiters (tollbar_limiter_state) and striped limiters count by the same rules. A cell is one
- * word of the caller's and has no room for counts.
- *
- * Each thread counts on cache lines that no other thread writes, so a count costs one plain instruction. The sum over all
- * lines is exact whenever no call is in progress. A table has 512 lines, one for each pair of a thread and a policy, and
- * reuses the lines of dead processes. A thread that finds no line counts by a locked addition. A thread looks for a line in
- * its first decision under a policy, and again after a fork. It then asks the system which processes live. */
-
-/* Decisions by verdict. */
-typedef struct tollbar_counts {
-    /* sizeof(tollbar_counts), as the caller's compiler sees it. */
-    uint32_t struct_size;
-    /* 0. */
-    uint32_t reserved;
-    /* Decisions that were TOLLBAR_ALLOWED. */
-    uint64_t allowed;
-    /* Decisions that were TOLLBAR_DENIED. */
-    uint64_t denied;
-    /* Decisions that were TOLLBAR_NEVER. */
-    uint64_t never;
-} tollbar_counts;
-
-/* Decisions under policy number `policy` since the table was made, of all threads and processes that use it. Changing a
- * policy leaves its counts. A process that is killed loses only those of the call that it is in. */
-int32_t tollbar_table_get_counts(const tollbar_table *table,
-                                 uint32_t policy,
-                                 tollbar_counts *out);
-
-/* Counts a decision under policy number `policy` that the caller made itself, and charges nothing: for one that looks at several
- * limits by tollbar_table_peek before it charges any, and refuses the request because of one of them. `verdict` is TOLLBAR_ALLOWED,
- * TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call returns TOLLBAR_E_OUT_OF_RANGE. */
-int32_t tollbar_table_count_verdict(const tollbar_table *table,
-                                    uint32_t policy,
-                                    int32_t verdict);
-
-/* Decisions since the limiter was made, of all threads. Each call counts once, by what it returned; errors do not count.
- * tollbar_striped_reset leaves the counts. */
-int32_t tollbar_striped_get_counts(const tollbar_striped *striped,
-                                   tollbar_counts *out);
-
-/* Counts to be filled in. */
-#define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
  * 14. Version

@@ -403,6 +403,33 @@ int32_t tollbar_table_hash(const tollbar_table *table,
                            uint64_t *hash);
 int32_t tollbar_table_now(const tollbar_table *table,
                           uint64_t *now_ns);
+typedef struct tollbar_prefix {
+    uint32_t length;
+    uint8_t bytes[20];
+} tollbar_prefix;
+int32_t tollbar_prefix_from_address(const void *address,
+                                    size_t length,
+                                    uint32_t ipv4_bits,
+                                    uint32_t ipv6_bits,
+                                    tollbar_prefix *out);
+int32_t tollbar_prefix_parse(const char *text,
+                             size_t length,
+                             uint32_t ipv4_bits,
+                             uint32_t ipv6_bits,
+                             tollbar_prefix *out);
+typedef struct tollbar_counts {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t allowed;
+    uint64_t denied;
+    uint64_t never;
+} tollbar_counts;
+int32_t tollbar_table_get_counts(const tollbar_table *table,
+                                 uint32_t policy,
+                                 tollbar_counts *out);
+int32_t tollbar_table_count_verdict(const tollbar_table *table,
+                                    uint32_t policy,
+                                    int32_t verdict);
 typedef struct tollbar_table_entry {
     uint32_t struct_size;
     uint32_t policy;
@@ -490,20 +517,6 @@ int32_t tollbar_table_copy(const tollbar_table *table,
                            const tollbar_table *from,
                            uint64_t now_ns,
                            tollbar_table_copy_result *out);
-typedef struct tollbar_prefix {
-    uint32_t length;
-    uint8_t bytes[20];
-} tollbar_prefix;
-int32_t tollbar_prefix_from_address(const void *address,
-                                    size_t length,
-                                    uint32_t ipv4_bits,
-                                    uint32_t ipv6_bits,
-                                    tollbar_prefix *out);
-int32_t tollbar_prefix_parse(const char *text,
-                             size_t length,
-                             uint32_t ipv4_bits,
-                             uint32_t ipv6_bits,
-                             tollbar_prefix *out);
 typedef struct tollbar_striped tollbar_striped;
 int32_t tollbar_striped_new(const tollbar_policy_spec *spec,
                             uint32_t clock,
@@ -525,6 +538,8 @@ int32_t tollbar_striped_available_at(const tollbar_striped *striped,
                                      uint64_t now_ns,
                                      uint64_t *permits);
 int32_t tollbar_striped_reset(const tollbar_striped *striped);
+int32_t tollbar_striped_get_counts(const tollbar_striped *striped,
+                                   tollbar_counts *out);
 typedef struct tollbar_hot_keys tollbar_hot_keys;
 int32_t tollbar_hot_keys_new(const tollbar_table *table,
                              uint32_t keys,
@@ -541,21 +556,6 @@ int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
                                   size_t length,
                                   uint64_t cost,
                                   uint64_t now_ns);
-typedef struct tollbar_counts {
-    uint32_t struct_size;
-    uint32_t reserved;
-    uint64_t allowed;
-    uint64_t denied;
-    uint64_t never;
-} tollbar_counts;
-int32_t tollbar_table_get_counts(const tollbar_table *table,
-                                 uint32_t policy,
-                                 tollbar_counts *out);
-int32_t tollbar_table_count_verdict(const tollbar_table *table,
-                                    uint32_t policy,
-                                    int32_t verdict);
-int32_t tollbar_striped_get_counts(const tollbar_striped *striped,
-                                   tollbar_counts *out);
 extern const uint32_t tollbar_abi_1;
 uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);

@@ -2,7 +2,6 @@
 
 use super::boundary::*;
 use super::status::*;
-use super::striped::tollbar_striped;
 use super::table::{table_code, tollbar_table};
 use core::mem::size_of;
 use tollbar::decision::{Counts, Verdict};
@@ -77,26 +76,9 @@ pub unsafe extern "C" fn tollbar_table_count_verdict(table: *const tollbar_table
     })
 }
 
-/// Decisions since the limiter was made, of all threads. Each call counts once, by what it returned; errors do not count.
-/// tollbar_striped_reset leaves the counts.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_striped_get_counts(striped: *const tollbar_striped, out: *mut tollbar_counts) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let striped = &unsafe { reference(striped) }?.striped;
-            // SAFETY: by the caller's promise.
-            unsafe { tell(striped.counts(), out) }
-        })())
-    })
-}
-
 /// # Safety
 /// `out` is null or writable.
-unsafe fn tell(counts: Counts, out: *mut tollbar_counts) -> Result<i32, i32> {
+pub(super) unsafe fn tell(counts: Counts, out: *mut tollbar_counts) -> Result<i32, i32> {
     let Counts { allowed, denied, never } = counts;
     let value = tollbar_counts { struct_size: 0, reserved: 0, allowed, denied, never };
     // SAFETY: by the caller's promise.

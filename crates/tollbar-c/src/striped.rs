@@ -3,6 +3,7 @@
 use super::boundary::*;
 use super::cell::{answer, tollbar_decision};
 use super::clock::source;
+use super::counts::{tell, tollbar_counts};
 use super::policy::{length, parse, policy, report, tollbar_policy_error, tollbar_policy_spec};
 use super::status::*;
 use core::ffi::c_char;
@@ -174,6 +175,23 @@ pub unsafe extern "C" fn tollbar_striped_reset(striped: *const tollbar_striped) 
             s.striped.reset();
             TOLLBAR_ALLOWED
         }))
+    })
+}
+
+/// Decisions since the limiter was made, of all threads. Each call counts once, by what it returned; errors do not count.
+/// tollbar_striped_reset leaves the counts.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_striped_get_counts(striped: *const tollbar_striped, out: *mut tollbar_counts) -> i32 {
+    guard(|| {
+        code((|| {
+            // SAFETY: by the caller's promise.
+            let striped = &unsafe { reference(striped) }?.striped;
+            // SAFETY: by the caller's promise.
+            unsafe { tell(striped.counts(), out) }
+        })())
     })
 }
 

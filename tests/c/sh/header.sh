@@ -24,8 +24,18 @@ header_in() {
     "$work/header"
 }
 
+# The complete program in the header's introduction compiles as it stands there, and passes its one request.
+first_program() {
+    awk '/^ \*     #include/ { on = 1 } on && !/^ \*(     |$)/ { exit } on { sub(/^ \*/, ""); print }' \
+        "$root/include/tollbar.h" > "$work/first.c"
+    # shellcheck disable=SC2086
+    gcc -std=c99 $strict "-I$root/include" -o "$work/first" "$work/first.c" "$build/libtollbar.a" || return 1
+    [ "$("$work/first")" = passes ]
+}
+
 header_matrix() {
     combinations=0
+    check "the first program of tollbar.h" first_program
     for compiler in gcc clang; do
         for standard in c99 c11 c17 c2x c++11 c++14 c++17 c++20 c++2b; do
             case $standard in

@@ -17,16 +17,17 @@
  *         return 0;
  *     }
  *
- * The layers. Each works without the others.
+ * The layers. Each works without the others, except that hot keys need a table.
  *
  *     limiter    Take this one if you limit one thing in one process. Any algorithm, a clock, waiting, counts.
  *     table      Take this one if you limit many keys, or if several processes share a limit. A fixed block of memory.
  *     cell       Take this one if each of your structs has room for its own 64-bit state word.
- *     striped    Take this one if many threads wait for the cache line of one limiter.
- *     hot keys   Take this one if many threads wait for the cache lines of a few keys of a table.
+ *     striped    Take this one if many threads wait for the cache line of one limiter (experimental).
+ *     hot keys   Take this one if many threads wait for the cache lines of a few keys of a table (experimental).
  *     leases     Take these if machines share a limit through Redis or Valkey (tollbar_redis.h, libtollbar-redis).
  *
- * Policies and clocks come first, because every layer uses them. Results and errors come last.
+ * Sections come in this order: policies and clocks, which every layer uses; the layers; advanced sections; experimental
+ * sections; version; results and errors. The banner of a section names its tier if it is advanced or experimental.
  *
  * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the table's
  * slots are taken. Counted by callgrind with @RUSTC@.
@@ -64,8 +65,9 @@
  * [C8] Arguments come in one order: self, policy, key, length, cost, now, output. A call that ends in _at is the plain call with
  *      `now_ns` before its output.
  *
- * Everything here is there since 0.1.0, unless its text names another version. A name that is to go is marked deprecated in
- * its text for at least one minor version before a major version removes it.
+ * Every name exists since 0.1.0, unless its text names another version. A name that will be removed is marked deprecated in
+ * its text for at least one minor version, and only a major version removes it. An experimental section is the exception:
+ * a minor version may change or remove its calls.
  */
 
 #ifndef TOLLBAR_H
