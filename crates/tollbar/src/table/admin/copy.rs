@@ -1,4 +1,4 @@
-//! Carrying the keys of one table over into another, of another size mostly.
+//! Copying the keys of one table into another, which usually has another size.
 
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::sync::Ordering;
@@ -15,7 +15,7 @@ use crate::table::slots::protocol::{self, Event, OnFull};
 pub struct Copied {
     /// Keys with a debt that the table has now.
     pub copied: u64,
-    /// Keys with a debt that it has not: there was no place for them, or nobody knows what they owe.
+    /// Keys with a debt that were not copied: no slot was free for them, or their version is unknown.
     pub lost: u64,
 }
 
@@ -27,7 +27,7 @@ impl Table {
     /// many there are; what has been paid of a permit is lost. ([`Table::set_policy`] keeps what a key has left instead.)
     ///
     /// Both may be in use. What `from` is charged later is not here; to copy again brings it over. Of a key that this table
-    /// has, too, the state that owes longer stays: nobody is forgiven and nobody charged twice.
+    /// has, too, the state that owes longer stays: no debt is forgiven and no key is charged twice.
     pub fn copy_from(&self, from: &Table, now: u64) -> Result<Copied, TableError> {
         self.can_take(from)?;
         // Both count UTC, but processes that were started before and after a step of the system's clock disagree about it.
@@ -119,7 +119,7 @@ impl Table {
                 }
             };
             let states = UnderVersion { policies: &self.policies, version };
-            // Deny: a key that moves in drives nobody out.
+            // Deny: a copied key evicts no other.
             let asked =
                 protocol::request(&states, &candidates, version.key | candidates.tag, now.here, OnFull::Deny, step);
             // Otherwise somebody else has changed what was looked at, or the policy.

@@ -48,12 +48,11 @@ impl Table {
         Table::over(memory, false)?.going_on()
     }
 
-    /// A table in memory that is shared with whoever gets the descriptor returned beside it (Linux: a memfd), by inheritance or
-    /// through a socket. The caller closes the descriptor; the table does without.
+    /// A table in memory (Linux: a memfd) and its descriptor. A process that gets the descriptor, by inheritance or through a socket, shares
+    /// the table. The caller closes the descriptor; this table does not need it.
     ///
-    /// It is for those who share a table with processes that they do not trust to the end: the memory is sealed, so nobody can cut
-    /// it off and so end the others by SIGBUS, as the owner of a file can. Whoever has the descriptor can still write to the
-    /// memory, and so grant permits.
+    /// Use it to share a table with processes that are not fully trusted. The memory is sealed: no process can truncate it and so end the
+    /// others by SIGBUS, as the owner of a file can. A process that has the descriptor can still write to the memory, and so grant permits.
     pub fn sealed(options: &Options, policies: &[Policy]) -> Result<(Table, c_int), TableError> {
         let mut descriptor = -1;
         let table = Table::make(options, policies, |length| {
@@ -111,7 +110,7 @@ impl Table {
     }
 }
 
-/// Whether this is the table that was asked for, but for its policies.
+/// Whether `found` is the table that `asked` describes. Policies are compared elsewhere.
 fn agrees(found: &Fixed, asked: &Fixed, seed: Option<u64>) -> Result<(), TableError> {
     if found.capacity != asked.capacity {
         return Err(TableError::OtherCapacity);

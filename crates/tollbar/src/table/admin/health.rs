@@ -1,7 +1,7 @@
-//! Whether the slots of a table make sense, and what can be done where they do not.
+//! Validating the slots of a table, and repairing those that are invalid.
 //!
-//! Slots carry no checksum: whatever is in one is a key and a state. But a slot may be under a version of a policy that
-//! nobody knows, and a damaged one may hold a key that is in another slot already.
+//! Slots carry no checksum: any 16 bytes are a key and a state. A slot is invalid if it names a version of a policy that the table does not
+//! have, or if it holds a key that another slot holds, too.
 
 use crate::table::decide::Table;
 use crate::table::memory::slot::{Pair, Slot};
@@ -10,7 +10,7 @@ use crate::table::policies::records;
 use crate::table::slots::placement::TAG;
 use crate::table::slots::protocol::States;
 
-/// What is in a table's slots. The numbers add up to those of its slots while nobody else uses it.
+/// What is in a table's slots. While no other call changes the table, the first five and `duplicate` add up to the number of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Slots that hold no key and may be taken.
@@ -21,7 +21,7 @@ pub struct Health {
     pub expired: u64,
     /// Keys with a debt.
     pub live: u64,
-    /// Slots under a version of a policy that nobody knows: they are never given away.
+    /// Slots under a version of a policy that the table does not have: they are never given away.
     pub unknown: u64,
     /// Keys that another slot holds, too, counted once for each slot too many.
     pub duplicate: u64,
@@ -61,7 +61,7 @@ impl Table {
     }
 
     /// Empties slots under an unknown version, keeps of a key that is there twice the slot that expires last, and frees
-    /// records that were not finished. **Only while nobody else uses the table**: what it takes from a slot may be
+    /// records that were not finished. **Only while no other thread or process uses the table**: what it takes from a slot may be
     /// another's debt. Returns what [`Table::validate`] saw before.
     pub fn repair(&self, now: u64) -> Health {
         let health = self.validate(now);

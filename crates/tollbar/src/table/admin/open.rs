@@ -20,13 +20,13 @@ use rapidhash::v3::RapidSecrets;
 pub struct Options {
     /// Keys that are to have a place at one time. Slots are made for a quarter more, and for no fewer than 5,120.
     pub capacity: u64,
-    /// What a newcomer gets when there is no place.
+    /// What a new key gets when none of its slots has expired.
     pub on_full: OnFull,
     /// What a request without a key gets.
     pub missing: Missing,
     /// The clock of the calls without a time, which read it through [`Utc`].
     pub clock: Source,
-    /// What the hash is keyed with; `None`: random. Whoever knows it can choose keys that meet.
+    /// The seed of the hash; `None`: a random one. A client that knows the seed can choose keys that share their buckets.
     pub seed: Option<u64>,
     /// Whether the system is advised to back the table with huge pages, where it can.
     pub huge_pages: bool,
@@ -51,7 +51,7 @@ impl Options {
         }
     }
 
-    /// The same with another answer to newcomers that find no place.
+    /// The same options with another answer to new keys that find no slot.
     pub const fn with_on_full(mut self, on_full: OnFull) -> Options {
         self.on_full = on_full;
         self
@@ -65,7 +65,7 @@ impl Options {
 }
 
 impl Table {
-    /// The bytes that a table takes, all told and for ever.
+    /// The bytes that a table takes. It never takes more.
     pub fn bytes_for(options: &Options, policies: &[Policy]) -> Result<u64, TableError> {
         Ok(fixed(options, policies, false)?.bytes)
     }
@@ -188,12 +188,12 @@ impl Table {
         // Acquire: the offset was written before the boot's name.
         let same = || header.boot.each_ref().map(|word| word.load(Ordering::Acquire)) == boot;
         if !same() {
-            // Whoever comes first after a boot does it for all. The kernel gives the lock back if it is killed.
+            // The first process after a boot does it for all. The kernel gives the lock back if that process is killed.
             self.policies.memory.region().exclusively(|| {
                 if same() {
                     return;
                 }
-                // A wall clock that went back meanwhile stands still here: nobody is forgiven for it.
+                // A wall clock that went back since counts as one that stood still: no debt is forgiven for it.
                 let wall = Wall.now();
                 let passed = wall.saturating_sub(header.wall_time.load(Ordering::Relaxed));
                 let now = header.table_time.load(Ordering::Relaxed).saturating_add(passed);
@@ -211,8 +211,8 @@ impl Table {
         Ok(())
     }
 
-    /// Takes down the pair of times. The table's is read first and the wall clock's written first: whoever is stopped or
-    /// killed in between makes it look as if less time had passed, not more.
+    /// Writes the pair of times. It reads the table's time first and writes the wall clock's first: if the process is stopped or killed in
+    /// between, less time seems to have passed, not more.
     fn note_time(&self) {
         let header = self.policies.memory.header();
         let (now, wall) = (self.now(), Wall.now());
@@ -221,7 +221,7 @@ impl Table {
     }
 }
 
-/// What is decided when a table is made, but for its seed.
+/// Everything that is decided when a table is made, except its seed.
 pub(crate) fn fixed(options: &Options, policies: &[Policy], file: bool) -> Result<Fixed, TableError> {
     if policies.is_empty() || policies.len() > POLICIES_MOST {
         return Err(TableError::Policies);
@@ -256,7 +256,7 @@ fn side_words(policies: &[Policy], clock: Source) -> Result<u64, TableError> {
     Ok(side)
 }
 
-/// Writes a table's beginning into zeroed memory that nobody else sees yet.
+/// Writes a table's beginning into zeroed memory that no other thread or process sees yet.
 pub(crate) fn begin(memory: &Region, fixed: &Fixed, policies: &[Policy]) -> Result<(), TableError> {
     let at = memory.base().cast::<Header>();
     // SAFETY: the region is longer than the buckets' offset and aligned to 64 bytes; zeroes are a Header.

@@ -33,12 +33,12 @@ pub struct Stats {
     pub vacated: u64,
     /// Keys that were reset.
     pub resets: u64,
-    /// Newcomers refused for want of a place ([`OnFull::Deny`](crate::table::OnFull)), or by the debt that they would have taken over
+    /// New keys refused for want of a slot ([`OnFull::Deny`](crate::table::OnFull)), or by the debt that they would have taken over
     /// ([`OnFull::Inherit`](crate::table::OnFull)).
     pub refused: u64,
-    /// Newcomers that took over a slot and its debt ([`OnFull::Inherit`](crate::table::OnFull)).
+    /// New keys that took over a slot and its debt ([`OnFull::Inherit`](crate::table::OnFull)).
     pub inherited: u64,
-    /// Newcomers admitted and not remembered ([`OnFull::Allow`](crate::table::OnFull)).
+    /// New keys admitted and not remembered ([`OnFull::Allow`](crate::table::OnFull)).
     pub untracked: u64,
     /// Keys with a debt that were forgotten ([`OnFull::EvictNearest`](crate::table::OnFull)).
     pub evicted: u64,

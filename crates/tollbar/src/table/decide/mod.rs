@@ -1,7 +1,7 @@
 //! How one request is decided.
 //!
 //! The functions stand in the order in which a request meets them. [`Table::decide`] is the whole of the usual case: a key of up to 16
-//! bytes that is in one of its first two buckets, under a token bucket, in a table that nobody interferes with. It is inlined into its
+//! bytes that is in one of its first two buckets, under a token bucket, in a slot that no other call changes at that moment. It is inlined into its
 //! caller. Every rare case is a tail call of a function that is not inlined, with all that it needs in registers, so the usual case keeps
 //! nothing in memory across a call.
 //!

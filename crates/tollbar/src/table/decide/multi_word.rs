@@ -106,8 +106,8 @@ impl Table {
         Some(decided)
     }
 
-    /// Gives a debtor's slot to the newcomer, which is admitted whatever is left: what it takes beyond that fills the slot
-    /// up, so that it has no more from it than it had from a fresh one.
+    /// Gives a debtor's slot to the new key, which is admitted whatever is left in the slot. Its cost above what is left fills the slot up, so
+    /// that the key gets no more from it than from a fresh slot.
     fn evict(&self, policy: &MultiWord, head: &Labels<'_>, side: &[AtomicU64], now: u64, op: Op) -> Option<()> {
         let admitted = policy.apply(head, side, now, op)?;
         let short = match op {
@@ -134,7 +134,7 @@ impl Table {
     }
 }
 
-/// A newcomer that knows whether its key is on the slot.
+/// A new key in a slot, and whether the slot has the key's word yet.
 struct Labels<'a> {
     newcomer: Newcomer<'a, Slot>,
     labelled: &'a Cell<bool>,

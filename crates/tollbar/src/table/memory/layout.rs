@@ -1,4 +1,4 @@
-//! What is where in a table's memory.
+//! The layout of a table's memory.
 //!
 //! ```text
 //!      0  header     what was decided when it was made; the policies that are current
@@ -144,9 +144,9 @@ impl Header {
         Header::check_words(|n| word_of(bytes, n))
     }
 
-    /// The same of the memory that this header is in.
+    /// [`Header::inspect`] of the memory that this header is in.
     pub(crate) fn fixed(&self) -> Result<Fixed, TableError> {
-        // Acquire: whoever sees the magic sees the rest.
+        // Acquire: the rest was written before the magic.
         let magic = self.magic.load(Ordering::Acquire);
         let words = self.fixed.each_ref().map(|word| word.load(Ordering::Relaxed));
         let (layout, check) = (self.layout.load(Ordering::Relaxed), self.check.load(Ordering::Relaxed));
@@ -184,8 +184,7 @@ impl Header {
         }
         let [_, _, bytes, capacity, buckets, side, on_full, clock, seed, missing, file] = words;
         let fixed = Fixed { bytes, capacity, buckets, side, on_full, clock, seed, missing, file };
-        // The checksum is right, so whoever wrote this meant it; that it is what this code would have written makes every
-        // later offset sound.
+        // The checksum says that the words are undamaged. That they are what this code would have written makes every later offset sound.
         if Sizes::new(capacity, side) != Ok(Sizes { buckets, bytes }) {
             return Err(TableError::Corrupt);
         }

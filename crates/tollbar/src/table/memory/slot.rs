@@ -31,14 +31,14 @@ pub(crate) const SLOTS_A_BUCKET: NonZeroU64 = match NonZeroU64::new(SLOTS as u64
 /// What a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// A key's hash, or what a user of slots puts in its place; 0: nobody's.
+    /// The key word; 0: no key.
     pub key: u64,
     /// The word that belongs to it.
     pub state: u64,
 }
 
 impl Pair {
-    /// What is in a slot that nobody has ever had.
+    /// A slot that no key has ever had.
     #[cfg(not(loom))]
     pub const EMPTY: Pair = Pair { key: 0, state: 0 };
 }

@@ -3,7 +3,7 @@
 //! A compiled version is in one of three places:
 //!
 //! - *Kept for all threads* ([`Versions`]): the first [`KEPT_MOST`] that a process compiles for a table. A request holds a plain
-//!   reference to one and tells nobody, so it lives until the table is closed. A policy that comes back under the same
+//!   reference to one and does not count it, so it lives until the table is closed. A policy that comes back under the same
 //!   version's number gets the version that was compiled for it, with a new stamp.
 //! - *Kept for one thread* ([`super::local`]): later versions. For each policy that it decides under, a thread has the current one and
 //!   one former one, and replaces them in place.
@@ -118,14 +118,14 @@ impl Versions {
             return Err(TableError::Corrupt);
         };
         if let Some(version) = made_before(made, stamp, policy, keep) {
-            // Relaxed: whoever reads the pointer that is stored next reads this stamp or a later one. With another stamp than the one
+            // Relaxed: a thread that reads the pointer that is stored next reads this stamp or a later one. With another stamp than the one
             // that is asked for, the version is looked for again, here.
             version.stamp.store(stamp, Ordering::Relaxed);
             place.store(ptr::from_ref(version).cast_mut(), Ordering::Release);
             // SAFETY: the lifetime is that of `self`, before whose drop no node is freed.
             return Ok(unsafe { &*ptr::from_ref(version) });
         }
-        // Relaxed: the number of places orders nothing. Looked at first, so that it does not grow for ever.
+        // Relaxed: the number of places orders nothing. It is read first, so that it does not grow without end.
         if self.is_full() || self.places.fetch_add(1, Ordering::Relaxed) >= KEPT_MOST {
             return Err(TableError::Versions);
         }

@@ -73,7 +73,7 @@ impl States for Policies {
     }
 }
 
-/// What two versions of a policy are held by. Who looks at many slots uses one for all of them.
+/// Room for two versions of a policy. A call that looks at many slots uses one for all of them.
 pub(crate) struct Scratches<'t> {
     pub(crate) new: Scratch<'t>,
     pub(crate) old: Scratch<'t>,
@@ -98,7 +98,7 @@ impl Policies {
         if self.memory.fixed.side != 0 || pair.key == 0 {
             return self.expires_at(pair);
         }
-        // A slot whose version nobody knows is not given away: it may owe.
+        // A slot of an unknown version is not given away: its key may owe.
         self.named(pair.key, scratch).map_or(NEVER, |version| version.rule.expires_at(pair.state))
     }
 

@@ -26,8 +26,8 @@ impl Policies {
         if self.is_in_set(hash) {
             return Ok(());
         }
-        // Before the place is taken: who is killed in between leaves a count that makes requests look, not one that does not. A request
-        // that comes too early is as one that came before the call.
+        // The count is raised before the place is taken: if the process is killed in between, requests look into the set in vain, and no
+        // exempt key is missed. A request that comes in between is as one that came before the call.
         self.memory.header().exempt.fetch_add(1, Ordering::Release);
         // The emptier group first, so that both fill up together.
         let [first, second] = groups(hash);
@@ -58,7 +58,7 @@ impl Policies {
     /// Whether the key with this hash is exempt.
     #[inline(always)]
     pub(crate) fn is_exempt(&self, hash: u64) -> bool {
-        // Nobody is, mostly: one load.
+        // Most tables have no exempt key: then this is one load.
         self.memory.header().exempt.load(Ordering::Acquire) != 0 && self.is_in_set(not_empty(hash))
     }
 

@@ -4,7 +4,7 @@
 //! compiles its own, into a place that it has for the policy: its entry in the process's map ([`crate::table::memory::counters::thread_lines`]) has two, one for the
 //! version that is current and one for a former version. Places are in memory of the process, and none is ever added.
 //!
-//! # Who reads and writes a place
+//! # Which calls read and write a place
 //!
 //! Only the thread that the entry is of; a later thread with its thread pointer comes after its end. Nothing is shared, so there is
 //! nothing for a model of threads to look at. What may come between two steps is a *signal's handler* that decides
@@ -134,7 +134,7 @@ impl<'t> Scratch<'t> {
         true
     }
 
-    /// Holds `version`: in the calling thread's place `local`, if there is one and nobody is using it, or else here.
+    /// Holds `version`: in the calling thread's place `local`, if there is one and no interrupted call is using it, or else here.
     pub(crate) fn put(&mut self, version: Version, local: Option<&'t Local>) {
         self.clear();
         let Some(local) = local else { return self.put_here(version) };

@@ -41,7 +41,7 @@ impl PolicyId {
     /// The first policy of a table.
     pub const FIRST: PolicyId = PolicyId(0);
 
-    /// Number `n`. Whether a table has it is told when it is used.
+    /// Number `n`. A call that uses it fails if its table has no such policy.
     pub const fn new(n: u32) -> PolicyId {
         PolicyId(n)
     }

@@ -5,7 +5,7 @@
 //! to another key. That is sound since the ring or log is one long history and the key only a label on it
 //! (see [`crate::limiter::head`]); it needs all keys to count alike, and so there is one policy and it does not change.
 //!
-//! Which slot a newcomer takes is decided as everywhere ([`crate::table::slots::protocol`]): the state word alone says when it expires.
+//! A new key takes the slot that the protocol chooses ([`crate::table::slots::protocol`]): the state word alone says when it expires.
 
 use crate::algorithm::sliding_log::{KeyedLog, SlidingLog};
 use crate::algorithm::sliding_window::SlidingWindow;

@@ -104,7 +104,7 @@ fn add_unless(
     let mut last = CLAIMED;
     for (number, current) in header.current.iter().enumerate() {
         if current.load(Ordering::Relaxed) == 0 {
-            // The stamp names the policy's number, so it is written anew for each that is tried. Nobody knows it yet.
+            // The stamp names the policy's number, so it is written anew for each number that is tried. No reader knows it yet.
             let stamp = stamp(header, number as u32, version);
             record.publish(policy, Keep::Count, stamp);
             // Release: with the record.
@@ -183,7 +183,7 @@ pub(crate) fn free_former(header: &Header, records: &[Record; VERSIONS], former:
     }
 }
 
-/// Of those, the older half by age: a request that sleeps under a freed version has been asleep for many changes then.
+/// The older half of former versions: a request that sleeps under a freed version has then been asleep for many changes.
 pub(crate) fn older(header: &Header, former: &[u64; VERSIONS]) -> [u64; VERSIONS] {
     let half = header.generation.load(Ordering::Relaxed).saturating_sub(VERSIONS as u64 / 2);
     let older = former.map(|stamp| if stamp >> 16 <= half { stamp } else { 0 });
@@ -244,12 +244,12 @@ pub(crate) fn is_known(records: &[Record; VERSIONS], key: u64) -> bool {
     })
 }
 
-/// Records that are being written.
+/// How many records are being written, or were when their writer was killed.
 pub(crate) fn claimed(records: &[Record; VERSIONS]) -> u64 {
     records.iter().filter(|record| record.stamp.load(Ordering::Relaxed) == CLAIMED).count() as u64
 }
 
-/// Frees them. Only while nobody can be writing one.
+/// Frees the records that are being written. Only while no process can be writing one.
 pub(crate) fn free_claimed(records: &[Record; VERSIONS]) {
     records.iter().for_each(|record| record.free(CLAIMED));
 }

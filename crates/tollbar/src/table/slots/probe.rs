@@ -13,6 +13,7 @@ pub(crate) use vectors::{choose, first_unused, lowest_state, matches, matches_in
 
 /// The slot of two buckets that has the key word `key`.
 #[inline(always)]
+#[cfg_attr(loom, allow(clippy::modulo_one))] // a model's bucket has one slot
 pub(crate) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -> Option<&'a Slot> {
     let bits = matches_in_two(first, second, key);
     if bits == 0 {
@@ -24,6 +25,7 @@ pub(crate) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -
 
 /// The slot of one bucket that has the key word `key`.
 #[inline(always)]
+#[cfg_attr(loom, allow(clippy::modulo_one))] // as above
 pub(crate) fn find_in(bucket: &Bucket, key: u64) -> Option<&Slot> {
     let bits = matches(bucket, key);
     if bits == 0 {

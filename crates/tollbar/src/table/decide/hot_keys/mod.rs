@@ -146,7 +146,7 @@ impl<'a> HotKeys<'a> {
         if cost == 0 {
             return false;
         }
-        // Before there is credit, so that who spends it need not look.
+        // Claimed before there is credit, so that a request that spends credit need not look for it.
         let Some(line) = self.claim_line(version.number) else { return false };
         let id = id(stamp, hash);
         let most = self.purses.grade(id, now);

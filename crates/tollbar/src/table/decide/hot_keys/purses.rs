@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A key has one set, and any of its places. Its *grade* says how often it is asked for: a key of grade g is given up to 2^g permits
-//! at a time. A newcomer takes the place of the lowest grade; while newcomers come, grades fall slowly, so that who is not asked for
-//! any more leaves. Only one miss in sixteen brings a newcomer into a set that is full, so that those who are asked for once mostly
-//! pass by; into one that is not, each.
+//! at a time. A new key takes the place of the lowest grade. While new keys come, grades fall slowly, so that a key that is no longer asked
+//! for leaves. A set with an empty place takes every new key. A full set takes one miss in sixteen, so that most keys that are asked for
+//! once do not displace others.
 
 use crate::table::memory::counters::lines::Line;
 use crate::table::memory::error::TableError;
@@ -54,7 +54,7 @@ pub(crate) struct Purses {
     /// Where the line of each policy is, `sets` sets, and as many times [`WAYS`] grades.
     memory: Region,
     sets: usize,
-    /// Its upper bits are thrown anew with every miss: to count them would meet those who ask in turn always at the same one.
+    /// The upper bits are random and change with every miss. A counter would always hit the same key of several that are asked for in turn.
     dice: u64,
     /// Whether a child that is forked finds zeros in `memory`. If not, nothing is put there.
     is_wiped: bool,
@@ -128,7 +128,7 @@ impl Purses {
     #[inline(always)]
     pub(crate) fn find(&mut self, id: u64) -> Option<&mut Purse> {
         let set = self.set(id);
-        // Compared with all, without a branch: in which place it is nobody can foresee.
+        // All places are compared without a branch: which one has the key cannot be predicted.
         let agree = set.agreeing(id);
         match agree {
             0 => None,
@@ -245,7 +245,7 @@ impl Purses {
         }
     }
 
-    /// An address that nobody else has.
+    /// An address that no other owner has.
     pub(crate) fn address(&self) -> u64 {
         self.memory.base().as_ptr() as u64
     }

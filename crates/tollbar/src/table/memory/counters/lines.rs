@@ -8,7 +8,7 @@
 //! └────────────┴──────────────────────┴─────────┴────────┴───────┴────────┴──────────┴───────────┘
 //!   process = PID namespace 32, process number 32; 0: free
 //!   asker   = the thread pointer without its last 3 bits
-//!   claims  = how often the line was claimed, modulo 2^13; 0: nobody has ever had it
+//!   claims  = how often the line was claimed, modulo 2^13; 0: no thread has ever had it
 //! ```
 //!
 //! A line keeps the policy of its first owner, because what it has counted was under that policy.
@@ -20,7 +20,7 @@
 //!
 //! A line has one writer at a time, because `owner` changes by one compare-and-swap of all its 16 bytes:
 //!
-//! - *A free line* goes to one of those that want it.
+//! - *A free line* goes to one of the threads that want it.
 //! - *A dead process's line* goes to a process that has seen that the system knows that number no more. All threads of
 //!   the owner have ended then, and the counters go on from what they left.
 //! - *A process that has the number of a dead one* may take that one's line for a thread with the same pointer. Each
@@ -79,7 +79,7 @@ pub(crate) struct Line {
 #[cfg(not(loom))]
 const _: () = assert!(core::mem::offset_of!(Line, words) == 16);
 
-// Relaxed throughout: a count is read by whoever sums, and publishes nothing.
+// Relaxed throughout: a count publishes nothing.
 impl Line {
     /// Counts a decision. Only the owner may.
     #[inline(always)]
@@ -156,7 +156,7 @@ impl Line {
     pub(crate) fn release(&self, process: u64, asker: Asker) {
         let seen = self.owner.pair();
         if seen.key == process && asker.has(seen.state) {
-            // Nobody else takes a living process's line, so this fails only where the memory is damaged.
+            // No other process takes a living process's line, so this fails only in damaged memory.
             let _ = self.owner.swap(seen, Pair { key: 0, state: Asker { pointer: 0, ..asker }.after(seen.state) });
         }
     }
@@ -173,7 +173,7 @@ fn policy_of(state: u64) -> u32 {
     (state & ((1 << POLICY) - 1)) as u32
 }
 
-/// Who owns a line in its process.
+/// The owner of a line in its process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker {
     /// A thread pointer, or the address of something else that one thread at a time uses.
@@ -215,7 +215,7 @@ fn put(word: &AtomicU64, value: u64) {
 }
 
 /// A line for `asker` of `process`: the one that it has, else one of its policy that is free or whose process `is_dead` says is no
-/// more, else one that nobody has had. `None`: there is none, or an owner has no room for the asker. Each line is looked at twice at
+/// more, else one that no thread has had. `None`: no line is free, or an owner word has no room for the asker. Each line is looked at twice at
 /// most. The number of lines is a power of two.
 pub(crate) fn take(lines: &[Line], process: u64, asker: Asker, mut is_dead: impl FnMut(u64) -> bool) -> Option<&Line> {
     if !asker.fits() {
@@ -255,7 +255,7 @@ pub(crate) fn take(lines: &[Line], process: u64, asker: Asker, mut is_dead: impl
     })
 }
 
-/// The owner of a line that nobody has had.
+/// The owner of a line that no thread has had.
 const EMPTY: Pair = Pair { key: 0, state: 0 };
 
 /// The sum of one word of all lines.

@@ -133,7 +133,7 @@ impl ThreadLines {
         let (mut last, mut inquiries) = (0, 0);
         let me = self.process();
         take(lines, me, asker, |other| {
-            // Of another namespace, or of an unknown one, nobody here can tell.
+            // A process of another namespace, or of an unknown one, may be alive: this process cannot tell.
             if other >> 32 != me >> 32 || me >> 32 == 0 || other == me || other == last || inquiries == INQUIRIES {
                 return false;
             }

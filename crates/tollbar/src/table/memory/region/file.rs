@@ -128,7 +128,7 @@ fn inspected(fd: &Fd, status: &Status, inspect: &impl Fn(&[u8]) -> Result<u64, T
 pub(super) enum Way {
     /// Without a name. Nothing is left of it if the process is killed.
     Unnamed,
-    /// With a name that nobody looks for, which stays if the process is killed at the wrong moment.
+    /// With a temporary name. The file stays if the process is killed before it is renamed.
     Named,
 }
 
@@ -221,7 +221,7 @@ const DIRECTORY: c_int = libc::O_PATH | libc::O_DIRECTORY;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const DIRECTORY: c_int = libc::O_RDONLY | libc::O_DIRECTORY;
 
-/// A new file that nobody looks for yet.
+/// A new file under its temporary name.
 struct Aside<'a> {
     place: &'a Place<'a>,
     fd: Fd,

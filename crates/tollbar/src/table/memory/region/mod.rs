@@ -24,8 +24,8 @@ const ALIGN: usize = 64;
 
 /// Memory that stays where it is for as long as this lives.
 ///
-/// Nothing keeps other processes from cutting a mapped file off: then the system kills who touches what is
-/// no longer there. Who may write to the file is the file's permissions.
+/// Another process may truncate a mapped file: then the system kills a process that touches the missing pages. The file's permissions say
+/// who may.
 pub struct Region {
     base: NonNull<u8>,
     len: usize,
@@ -49,7 +49,7 @@ pub(crate) enum Opened {
 }
 
 // SAFETY: the region is an address and a length that do not change, and its memory is the process's, not a
-// thread's. It hands out no reference to that memory: who makes one answers for what threads do to it.
+// thread's. It hands out no reference to that memory: code that makes one must say how threads share it.
 unsafe impl Send for Region {}
 // SAFETY: as Send; no method changes the region.
 unsafe impl Sync for Region {}
@@ -104,8 +104,8 @@ impl Region {
         file::open(path, access, &inspect)
     }
 
-    /// Zeroed memory of `len` bytes, shared with whoever gets the descriptor, which is the caller's to close. It is sealed:
-    /// nobody can ever cut it off or let it grow.
+    /// Zeroed memory of `len` bytes and its descriptor, which the caller closes. A process that gets the descriptor shares the memory. It is
+    /// sealed: no process can truncate it or let it grow.
     pub(crate) fn sealed(len: usize) -> Result<(Region, c_int), TableError> {
         let fd = system::sealed(u64::try_from(len).map_err(|_| TableError::Capacity)?)?;
         let region = Region::map(len, libc::MAP_SHARED, fd.raw(), Kind::Anonymous)?;
