@@ -692,18 +692,18 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  * each policy. docs/table.md describes the layout and proves it right.
  */
 
-/* The newcomer is admitted as a fresh key would be. It takes the slot that would have expired first and owes until then; the key
- * that had the slot is forgotten. */
+/* The table admits a new key as a fresh one. The new key takes the slot that would have expired first and keeps its expiry.
+ * The table forgets the key that had the slot. */
 #define TOLLBAR_ON_FULL_EVICT_NEAREST 0u
 
-/* The newcomer takes over the slot that would have expired first, together with its debt. */
+/* A new key takes over the slot that would have expired first, together with its debt. */
 #define TOLLBAR_ON_FULL_INHERIT 1u
 
-/* The newcomer is admitted as a fresh key would be, and not remembered. */
+/* The table admits a new key as a fresh one, and does not store it. */
 #define TOLLBAR_ON_FULL_ALLOW 2u
 
-/* The newcomer is refused: no key is forgotten, none gets in uncounted. For keys that a stranger cannot invent: whoever can
- * invent keys can fill the table and shut out all newcomers. */
+/* The table refuses a new key. It forgets no key and admits none uncounted. Use it only for keys that a stranger cannot invent,
+ * because a stranger with invented keys can fill the table and shut out all new keys. */
 #define TOLLBAR_ON_FULL_DENY 3u
 
 /* A request without a key (NULL, or of no bytes) is refused. */
@@ -737,19 +737,19 @@ typedef struct tollbar_table_options {
     uint32_t on_full;
     /* Keys that are to have a place at one time. Slots are made for a quarter more, at least 5,120. */
     uint64_t capacity;
-    /* What the hash is keyed with, if TOLLBAR_TABLE_HAS_SEED. Whoever knows it can choose keys that meet. */
+    /* The hash's key, if TOLLBAR_TABLE_HAS_SEED. Whoever knows it can choose keys that collide. */
     uint64_t seed;
     /* A TOLLBAR_MISSING_ number: what a request without a key gets. */
     uint32_t missing_key;
     /* A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_table_now). */
     uint32_t clock;
-    /* Permissions of a file that is made; 0: 0600. Of a file that is there, whom they let write may write it. */
+    /* Permissions of a new file; 0 means 0600. Of an existing file, those users may write it whom `mode` lets write. */
     uint32_t mode;
     /* TOLLBAR_TABLE_ flags. */
     uint32_t flags;
 } tollbar_table_options;
 
-/* The bytes that a table of these options and policies takes, all told and for ever. */
+/* The bytes that a table of these options and policies takes. The number never grows. */
 int32_t tollbar_table_bytes(const tollbar_policy_spec *const *policies,
                             size_t count,
                             const tollbar_table_options *options,
@@ -789,7 +789,7 @@ int32_t tollbar_table_open(const char *path,
  * opens it with tollbar_table_open_fd (Linux: a memfd). The descriptor is closed on exec and is the caller's to close; the table
  * does without it.
  *
- * The memory is sealed: nobody can cut it off and so end the others by SIGBUS, as the owner of a file can. Whoever has
+ * The memory is sealed: no process can truncate it and so end the others by SIGBUS, as the owner of a file can. Whoever has
  * the descriptor can still write to the memory, and so grant permits. */
 int32_t tollbar_table_new_sealed(const tollbar_policy_spec *const *policies,
                                  size_t count,
@@ -798,7 +798,7 @@ int32_t tollbar_table_new_sealed(const tollbar_policy_spec *const *policies,
                                  tollbar_table **out);
 
 /* The table behind a descriptor that tollbar_table_new_sealed gave, here or in another process. The descriptor stays the
- * caller's, who may close it afterwards. TOLLBAR_E_UNSEALED for a file that somebody could cut off. */
+ * caller's, who may close it afterwards. Returns TOLLBAR_E_UNSEALED for a file that a process could truncate. */
 int32_t tollbar_table_open_fd(int fd,
                               tollbar_table **out);
 
@@ -847,7 +847,7 @@ typedef struct tollbar_request {
 /* Takes `cost` permits of the key under policy number `policy`, now. A cost of 0 asks without charging.
  *
  * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
- * answer in full; it is cheaper without. */
+ * full decision. With NULL the call is cheaper. */
 int32_t tollbar_table_check(const tollbar_table *table,
                             uint32_t policy,
                             const void *key,
@@ -865,7 +865,7 @@ int32_t tollbar_table_check_at(const tollbar_table *table,
                                uint64_t now_ns,
                                tollbar_decision *out);
 
-/* What tollbar_table_check would answer; takes nothing, and puts no key into the table. */
+/* Returns what tollbar_table_check would return. It takes no permits and stores no key. */
 int32_t tollbar_table_peek(const tollbar_table *table,
                            uint32_t policy,
                            const void *key,
@@ -883,9 +883,8 @@ int32_t tollbar_table_peek_at(const tollbar_table *table,
                               tollbar_decision *out);
 
 /* Decides on `count` requests in turn with one reading of the clock; `results[i]` is what
- * tollbar_table_check would have returned for the i-th. Faster by far than one call each, since the
- * memory of all is asked for before the first is needed. Returns 0, or an error that concerns all (then
- * nothing has been charged). */
+ * tollbar_table_check would have returned for the i-th. It is faster than one call for each request, because
+ * it prefetches the memory of all keys first. Returns 0, or an error of the whole batch. Then nothing has been charged. */
 int32_t tollbar_table_check_many(const tollbar_table *table,
                                  const tollbar_request *requests,
                                  size_t count,

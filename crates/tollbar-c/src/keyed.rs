@@ -28,7 +28,7 @@ pub struct tollbar_request {
 /// Takes `cost` permits of the key under policy number `policy`, now. A cost of 0 asks without charging.
 ///
 /// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
-/// answer in full; it is cheaper without.
+/// full decision. With NULL the call is cheaper.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn tollbar_table_check_at(
     guard(|| code(unsafe { check(table, policy, key, length, Some(now_ns), cost, out) }))
 }
 
-/// What tollbar_table_check would answer; takes nothing, and puts no key into the table.
+/// Returns what tollbar_table_check would return. It takes no permits and stores no key.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -100,9 +100,8 @@ pub unsafe extern "C" fn tollbar_table_peek_at(
 }
 
 /// Decides on `count` requests in turn with one reading of the clock; `results[i]` is what
-/// tollbar_table_check would have returned for the i-th. Faster by far than one call each, since the
-/// memory of all is asked for before the first is needed. Returns 0, or an error that concerns all (then
-/// nothing has been charged).
+/// tollbar_table_check would have returned for the i-th. It is faster than one call for each request, because
+/// it prefetches the memory of all keys first. Returns 0, or an error of the whole batch. Then nothing has been charged.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

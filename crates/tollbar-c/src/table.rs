@@ -12,15 +12,15 @@ use tollbar::decision::{Decision, Verdict};
 use tollbar::policy::Policy;
 use tollbar::table::{Answer, Call, Missing, OnFull, Options, Table, TableError, Trust, POLICIES_MOST};
 
-/// The newcomer is admitted as a fresh key would be. It takes the slot that would have expired first and owes until then; the key
-/// that had the slot is forgotten.
+/// The table admits a new key as a fresh one. The new key takes the slot that would have expired first and keeps its expiry.
+/// The table forgets the key that had the slot.
 pub const TOLLBAR_ON_FULL_EVICT_NEAREST: u32 = 0;
-/// The newcomer takes over the slot that would have expired first, together with its debt.
+/// A new key takes over the slot that would have expired first, together with its debt.
 pub const TOLLBAR_ON_FULL_INHERIT: u32 = 1;
-/// The newcomer is admitted as a fresh key would be, and not remembered.
+/// The table admits a new key as a fresh one, and does not store it.
 pub const TOLLBAR_ON_FULL_ALLOW: u32 = 2;
-/// The newcomer is refused: no key is forgotten, none gets in uncounted. For keys that a stranger cannot invent: whoever can
-/// invent keys can fill the table and shut out all newcomers.
+/// The table refuses a new key. It forgets no key and admits none uncounted. Use it only for keys that a stranger cannot invent,
+/// because a stranger with invented keys can fill the table and shut out all new keys.
 pub const TOLLBAR_ON_FULL_DENY: u32 = 3;
 
 /// A request without a key (NULL, or of no bytes) is refused.
@@ -54,13 +54,13 @@ pub struct tollbar_table_options {
     pub on_full: u32,
     /// Keys that are to have a place at one time. Slots are made for a quarter more, at least 5,120.
     pub capacity: u64,
-    /// What the hash is keyed with, if TOLLBAR_TABLE_HAS_SEED. Whoever knows it can choose keys that meet.
+    /// The hash's key, if TOLLBAR_TABLE_HAS_SEED. Whoever knows it can choose keys that collide.
     pub seed: u64,
     /// A TOLLBAR_MISSING_ number: what a request without a key gets.
     pub missing_key: u32,
     /// A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_table_now).
     pub clock: u32,
-    /// Permissions of a file that is made; 0: 0600. Of a file that is there, whom they let write may write it.
+    /// Permissions of a new file; 0 means 0600. Of an existing file, those users may write it whom `mode` lets write.
     pub mode: u32,
     /// TOLLBAR_TABLE_ flags.
     pub flags: u32,
@@ -73,7 +73,7 @@ unsafe impl Growable for tollbar_table_options {
 
 const _: () = assert!(size_of::<tollbar_table_options>() == 40);
 
-/// The bytes that a table of these options and policies takes, all told and for ever.
+/// The bytes that a table of these options and policies takes. The number never grows.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn tollbar_table_open(
 /// opens it with tollbar_table_open_fd (Linux: a memfd). The descriptor is closed on exec and is the caller's to close; the table
 /// does without it.
 ///
-/// The memory is sealed: nobody can cut it off and so end the others by SIGBUS, as the owner of a file can. Whoever has
+/// The memory is sealed: no process can truncate it and so end the others by SIGBUS, as the owner of a file can. Whoever has
 /// the descriptor can still write to the memory, and so grant permits.
 ///
 /// # Safety
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn tollbar_table_new_sealed(
 }
 
 /// The table behind a descriptor that tollbar_table_new_sealed gave, here or in another process. The descriptor stays the
-/// caller's, who may close it afterwards. TOLLBAR_E_UNSEALED for a file that somebody could cut off.
+/// caller's, who may close it afterwards. Returns TOLLBAR_E_UNSEALED for a file that a process could truncate.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
