@@ -13,6 +13,12 @@ pub fn guard(call: impl FnOnce() -> i32) -> i32 {
     call()
 }
 
+/// [`guard`] for a call whose steps may fail: C gets the `Ok` value or the error's number.
+#[inline(always)]
+pub fn call(steps: impl FnOnce() -> Result<i32, i32>) -> i32 {
+    guard(|| code(steps()))
+}
+
 /// A struct that later versions may lengthen; its first field is `uint32_t struct_size`.
 ///
 /// # Safety

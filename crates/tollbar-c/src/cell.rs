@@ -155,12 +155,10 @@ pub unsafe extern "C" fn tollbar_cell_peek_at(
     now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (word, policy) = unsafe { (word(cell)?, reference(policy)?) };
-            answer(out, move || cell::peek(word, &policy.rule, now_ns, cost))
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (word, policy) = unsafe { (word(cell)?, reference(policy)?) };
+        answer(out, move || cell::peek(word, &policy.rule, now_ns, cost))
     })
 }
 
@@ -177,16 +175,14 @@ pub unsafe extern "C" fn tollbar_cell_take_up_to_at(
     now_ns: u64,
     taken: *mut u64,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (word, policy) = unsafe { (word(cell)?, reference(policy)?) };
-            // SAFETY: by the caller's promise.
-            let taken = unsafe { place(taken) }?;
-            let permits = cell::take_up_to(word, &policy.rule, now_ns, most);
-            taken.write(permits);
-            Ok(if permits == 0 { TOLLBAR_DENIED } else { TOLLBAR_ALLOWED })
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (word, policy) = unsafe { (word(cell)?, reference(policy)?) };
+        // SAFETY: by the caller's promise.
+        let taken = unsafe { place(taken) }?;
+        let permits = cell::take_up_to(word, &policy.rule, now_ns, most);
+        taken.write(permits);
+        Ok(if permits == 0 { TOLLBAR_DENIED } else { TOLLBAR_ALLOWED })
     })
 }
 
@@ -205,25 +201,23 @@ pub unsafe extern "C" fn tollbar_cell_check_many_at(
     now_ns: u64,
     results: *mut i32,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let policy = unsafe { reference(policy) }?;
-            if count == 0 {
-                return Ok(TOLLBAR_ALLOWED);
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let policy = unsafe { reference(policy) }?;
+        if count == 0 {
+            return Ok(TOLLBAR_ALLOWED);
+        }
+        // SAFETY: the first of `count` cells, by the caller's promise; alignment holds for the rest too.
+        unsafe { word(cells) }?;
+        array(results, count)?;
+        for i in 0..count {
+            // SAFETY: `i` is below the count that the caller vouches for, in both arrays.
+            unsafe {
+                let (verdict, _) = cell::step_apart(word(cells.add(i))?, &policy.rule, now_ns, cost);
+                results.add(i).write(verdict as i32);
             }
-            // SAFETY: the first of `count` cells, by the caller's promise; alignment holds for the rest too.
-            unsafe { word(cells) }?;
-            array(results, count)?;
-            for i in 0..count {
-                // SAFETY: `i` is below the count that the caller vouches for, in both arrays.
-                unsafe {
-                    let (verdict, _) = cell::step_apart(word(cells.add(i))?, &policy.rule, now_ns, cost);
-                    results.add(i).write(verdict as i32);
-                }
-            }
-            Ok(TOLLBAR_ALLOWED)
-        })())
+        }
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -233,13 +227,11 @@ pub unsafe extern "C" fn tollbar_cell_check_many_at(
 /// `cell` is NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_cell_reset(cell: *mut tollbar_cell) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let word = unsafe { word(cell) }?;
-            word.store(0, core::sync::atomic::Ordering::Relaxed);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let word = unsafe { word(cell) }?;
+        word.store(0, core::sync::atomic::Ordering::Relaxed);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 

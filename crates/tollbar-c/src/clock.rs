@@ -32,13 +32,11 @@ const _: () = assert!(TOLLBAR_TIME_ZERO == tollbar::clock::TIME_ZERO);
 /// `now_ns` is NULL or writable.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_clock_now(clock: u32, now_ns: *mut u64) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let now_ns = unsafe { place(now_ns) }?;
-            now_ns.write(source(clock)?.now());
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let now_ns = unsafe { place(now_ns) }?;
+        now_ns.write(source(clock)?.now());
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 

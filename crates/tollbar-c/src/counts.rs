@@ -41,14 +41,12 @@ pub unsafe extern "C" fn tollbar_table_get_counts(
     policy: u32,
     out: *mut tollbar_counts,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let table = &unsafe { reference(table) }?.table;
-            let counts = table.counts(PolicyId::new(policy)).map_err(table_code)?;
-            // SAFETY: by the caller's promise.
-            unsafe { tell(counts, out) }
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let table = &unsafe { reference(table) }?.table;
+        let counts = table.counts(PolicyId::new(policy)).map_err(table_code)?;
+        // SAFETY: by the caller's promise.
+        unsafe { tell(counts, out) }
     })
 }
 
@@ -60,19 +58,17 @@ pub unsafe extern "C" fn tollbar_table_get_counts(
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_table_count_verdict(table: *const tollbar_table, policy: u32, verdict: i32) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let table = &unsafe { reference(table) }?.table;
-            let verdict = match verdict {
-                TOLLBAR_ALLOWED => Verdict::Allowed,
-                TOLLBAR_DENIED => Verdict::Denied,
-                TOLLBAR_NEVER => Verdict::Never,
-                _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
-            };
-            table.count_decided(PolicyId::new(policy), verdict).map_err(table_code)?;
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let table = &unsafe { reference(table) }?.table;
+        let verdict = match verdict {
+            TOLLBAR_ALLOWED => Verdict::Allowed,
+            TOLLBAR_DENIED => Verdict::Denied,
+            TOLLBAR_NEVER => Verdict::Never,
+            _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
+        };
+        table.count_decided(PolicyId::new(policy), verdict).map_err(table_code)?;
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 

@@ -56,15 +56,13 @@ pub unsafe extern "C" fn tollbar_limiter_check(
     cost: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let limiter = &unsafe { reference(limiter) }?.limiter;
-            if out.is_null() {
-                return Ok(limiter.admit(cost) as i32);
-            }
-            answer(out, move || limiter.check(cost))
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let limiter = &unsafe { reference(limiter) }?.limiter;
+        if out.is_null() {
+            return Ok(limiter.admit(cost) as i32);
+        }
+        answer(out, move || limiter.check(cost))
     })
 }
 
@@ -80,15 +78,13 @@ pub unsafe extern "C" fn tollbar_limiter_check_at(
     now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let limiter = &unsafe { reference(limiter) }?.limiter;
-            if out.is_null() {
-                return Ok(limiter.admit_at(now_ns, cost) as i32);
-            }
-            answer(out, move || limiter.check_at(now_ns, cost))
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let limiter = &unsafe { reference(limiter) }?.limiter;
+        if out.is_null() {
+            return Ok(limiter.admit_at(now_ns, cost) as i32);
+        }
+        answer(out, move || limiter.check_at(now_ns, cost))
     })
 }
 
@@ -137,13 +133,11 @@ pub unsafe extern "C" fn tollbar_limiter_check_many(
     count: usize,
     results: *mut i32,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let limiter = &unsafe { reference(limiter) }?.limiter;
-            // SAFETY: by the caller's promise.
-            unsafe { check_many(limiter, limiter.clock().now(), costs, count, results) }
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let limiter = &unsafe { reference(limiter) }?.limiter;
+        // SAFETY: by the caller's promise.
+        unsafe { check_many(limiter, limiter.clock().now(), costs, count, results) }
     })
 }
 
@@ -159,13 +153,11 @@ pub unsafe extern "C" fn tollbar_limiter_check_many_at(
     now_ns: u64,
     results: *mut i32,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let limiter = &unsafe { reference(limiter) }?.limiter;
-            // SAFETY: by the caller's promise.
-            unsafe { check_many(limiter, now_ns, costs, count, results) }
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let limiter = &unsafe { reference(limiter) }?.limiter;
+        // SAFETY: by the caller's promise.
+        unsafe { check_many(limiter, now_ns, costs, count, results) }
     })
 }
 
@@ -233,18 +225,16 @@ pub unsafe extern "C" fn tollbar_limiter_reserve_at(
     now_ns: u64,
     wait_ns: *mut u64,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (limiter, wait_ns) = unsafe { (reference(limiter)?, place(wait_ns)?) };
-            match limiter.limiter.reserve_at(now_ns, cost, now_ns.saturating_add(max_wait_ns)) {
-                Ok(at) => {
-                    wait_ns.write(at.saturating_sub(now_ns));
-                    Ok(TOLLBAR_ALLOWED)
-                }
-                Err(verdict) => Ok(verdict as i32),
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (limiter, wait_ns) = unsafe { (reference(limiter)?, place(wait_ns)?) };
+        match limiter.limiter.reserve_at(now_ns, cost, now_ns.saturating_add(max_wait_ns)) {
+            Ok(at) => {
+                wait_ns.write(at.saturating_sub(now_ns));
+                Ok(TOLLBAR_ALLOWED)
             }
-        })())
+            Err(verdict) => Ok(verdict as i32),
+        }
     })
 }
 
@@ -272,27 +262,25 @@ pub unsafe extern "C" fn tollbar_limiter_get_state(
     limiter: *const tollbar_limiter,
     out: *mut tollbar_limiter_state,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let limiter = unsafe { reference(limiter) }?;
-            size_at(out)?;
-            let view = limiter.limiter.snapshot();
-            let state = tollbar_limiter_state {
-                struct_size: 0,
-                waiting: view.waiting,
-                now_ns: view.now,
-                remaining: view.decision.remaining,
-                retry_after_ns: view.decision.retry_after,
-                reset_after_ns: view.decision.reset_after,
-                backward_steps: view.backward_steps,
-                allowed: view.decisions.allowed,
-                denied: view.decisions.denied,
-                never: view.decisions.never,
-            };
-            // SAFETY: by the caller's promise; size_at has checked it.
-            unsafe { write(out, &state) }.map(|()| TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let limiter = unsafe { reference(limiter) }?;
+        size_at(out)?;
+        let view = limiter.limiter.snapshot();
+        let state = tollbar_limiter_state {
+            struct_size: 0,
+            waiting: view.waiting,
+            now_ns: view.now,
+            remaining: view.decision.remaining,
+            retry_after_ns: view.decision.retry_after,
+            reset_after_ns: view.decision.reset_after,
+            backward_steps: view.backward_steps,
+            allowed: view.decisions.allowed,
+            denied: view.decisions.denied,
+            never: view.decisions.never,
+        };
+        // SAFETY: by the caller's promise; size_at has checked it.
+        unsafe { write(out, &state) }.map(|()| TOLLBAR_ALLOWED)
     })
 }
 
@@ -305,13 +293,11 @@ pub unsafe extern "C" fn tollbar_limiter_get_policy(
     limiter: *const tollbar_limiter,
     out: *mut tollbar_policy_spec,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let limiter = unsafe { reference(limiter) }?;
-            // SAFETY: by the caller's promise.
-            unsafe { write(out, &describe(&limiter.policy)) }.map(|()| TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let limiter = unsafe { reference(limiter) }?;
+        // SAFETY: by the caller's promise.
+        unsafe { write(out, &describe(&limiter.policy)) }.map(|()| TOLLBAR_ALLOWED)
     })
 }
 

@@ -22,14 +22,12 @@ pub unsafe extern "C" fn tollbar_hot_keys_new(
     keys: u32,
     out: *mut *mut tollbar_hot_keys,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise, which for the table is until after tollbar_hot_keys_free.
-            let (out, table) = unsafe { (place(out)?, reference::<'static>(table)?) };
-            let keys = HotKeys::new(&table.table, keys).map_err(table_code)?;
-            out.write(boxed(tollbar_hot_keys { keys })?);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise, which for the table is until after tollbar_hot_keys_free.
+        let (out, table) = unsafe { (place(out)?, reference::<'static>(table)?) };
+        let keys = HotKeys::new(&table.table, keys).map_err(table_code)?;
+        out.write(boxed(tollbar_hot_keys { keys })?);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 

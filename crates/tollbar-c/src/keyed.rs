@@ -212,13 +212,11 @@ pub unsafe extern "C" fn tollbar_table_exempt(
     key: *const c_void,
     length: usize,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
-            table.exempt(PolicyId::new(policy), key).map_err(table_code)?;
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
+        table.exempt(PolicyId::new(policy), key).map_err(table_code)?;
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -233,13 +231,11 @@ pub unsafe extern "C" fn tollbar_table_unexempt(
     key: *const c_void,
     length: usize,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
-            let was = table.unexempt(PolicyId::new(policy), key).map_err(table_code)?;
-            Ok(if was { TOLLBAR_YES } else { TOLLBAR_NO })
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
+        let was = table.unexempt(PolicyId::new(policy), key).map_err(table_code)?;
+        Ok(if was { TOLLBAR_YES } else { TOLLBAR_NO })
     })
 }
 
@@ -255,13 +251,11 @@ pub unsafe extern "C" fn tollbar_table_hash(
     length: usize,
     hash: *mut u64,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (table, key, out) = unsafe { (table_of(table)?, bytes(key.cast(), length)?, place(hash)?) };
-            out.write(table.hash(PolicyId::new(policy), key).map_err(table_code)?);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (table, key, out) = unsafe { (table_of(table)?, bytes(key.cast(), length)?, place(hash)?) };
+        out.write(table.hash(PolicyId::new(policy), key).map_err(table_code)?);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -273,13 +267,11 @@ pub unsafe extern "C" fn tollbar_table_hash(
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_table_now(table: *const tollbar_table, now_ns: *mut u64) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (table, out) = unsafe { (table_of(table)?, place(now_ns)?) };
-            out.write(table.now());
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (table, out) = unsafe { (table_of(table)?, place(now_ns)?) };
+        out.write(table.now());
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 

@@ -49,14 +49,12 @@ pub unsafe extern "C" fn tollbar_limiter_new(
     options: *const tollbar_limiter_options,
     out: *mut *mut tollbar_limiter,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
-            // SAFETY: by the caller's promise.
-            out.write(boxed(unsafe { make(&policy, options) }?)?);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
+        // SAFETY: by the caller's promise.
+        out.write(boxed(unsafe { make(&policy, options) }?)?);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -71,18 +69,16 @@ pub unsafe extern "C" fn tollbar_limiter_from_text(
     out: *mut *mut tollbar_limiter,
     error: *mut tollbar_policy_error,
 ) -> i32 {
-    guard(|| {
-        code((|| {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &State::validate)?) };
+        // SAFETY: null options are the default; `error` by the caller's promise.
+        let made = unsafe { make(&policy, core::ptr::null()) }.and_then(boxed).inspect_err(|&code| {
             // SAFETY: by the caller's promise.
-            let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &State::validate)?) };
-            // SAFETY: null options are the default; `error` by the caller's promise.
-            let made = unsafe { make(&policy, core::ptr::null()) }.and_then(boxed).inspect_err(|&code| {
-                // SAFETY: by the caller's promise.
-                unsafe { report(error, code, 1, tollbar_strerror(code)) };
-            })?;
-            out.write(made);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+            unsafe { report(error, code, 1, tollbar_strerror(code)) };
+        })?;
+        out.write(made);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -123,18 +119,16 @@ pub unsafe extern "C" fn tollbar_limiter_init_in(
     options: *const tollbar_limiter_options,
     out: *mut *mut tollbar_limiter,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
-            let memory = room::<tollbar_limiter>(memory, size)?;
-            // SAFETY: by the caller's promise.
-            let made = unsafe { make(&policy, options) }?;
-            // SAFETY: not null, aligned, large enough, and writable by the caller's promise.
-            unsafe { memory.write(made) };
-            out.write(memory);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
+        let memory = room::<tollbar_limiter>(memory, size)?;
+        // SAFETY: by the caller's promise.
+        let made = unsafe { make(&policy, options) }?;
+        // SAFETY: not null, aligned, large enough, and writable by the caller's promise.
+        unsafe { memory.write(made) };
+        out.write(memory);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -158,13 +152,11 @@ pub unsafe extern "C" fn tollbar_limiter_close(limiter: *mut tollbar_limiter) {
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_limiter_now(limiter: *const tollbar_limiter, now_ns: *mut u64) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (limiter, out) = unsafe { (reference(limiter)?, place(now_ns)?) };
-            out.write(limiter.limiter.now());
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (limiter, out) = unsafe { (reference(limiter)?, place(now_ns)?) };
+        out.write(limiter.limiter.now());
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 

@@ -115,14 +115,12 @@ pub unsafe extern "C" fn tollbar_policy_spec_parse(
     out: *mut tollbar_policy_spec,
     error: *mut tollbar_policy_error,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            size_at(out)?;
-            // SAFETY: by the caller's promise.
-            let policy = unsafe { parse(text, len, error, &State::validate) }?;
-            // SAFETY: size_at has checked it; by the caller's promise writable.
-            unsafe { write(out, &describe(&policy)) }.map(|()| TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        size_at(out)?;
+        // SAFETY: by the caller's promise.
+        let policy = unsafe { parse(text, len, error, &State::validate) }?;
+        // SAFETY: size_at has checked it; by the caller's promise writable.
+        unsafe { write(out, &describe(&policy)) }.map(|()| TOLLBAR_ALLOWED)
     })
 }
 
@@ -141,26 +139,24 @@ pub unsafe extern "C" fn tollbar_policy_spec_print(
     capacity: usize,
     length: *mut usize,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let policy = unsafe { policy(spec) }?;
-            if buffer.is_null() {
-                return Err(TOLLBAR_E_NULL);
-            }
-            let mut line = [0u8; text::TEXT_MOST];
-            let len = text::print(&policy, &mut line);
-            if !length.is_null() {
-                // SAFETY: writable by the caller's promise.
-                unsafe { place(length) }?.write(len);
-            }
-            if capacity <= len || len >= line.len() {
-                return Err(TOLLBAR_E_BUFFER_TOO_SMALL);
-            }
-            // SAFETY: `len + 1` bytes fit in both; the byte after the text is still 0.
-            unsafe { core::ptr::copy_nonoverlapping(line.as_ptr(), buffer.cast::<u8>(), len + 1) };
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let policy = unsafe { policy(spec) }?;
+        if buffer.is_null() {
+            return Err(TOLLBAR_E_NULL);
+        }
+        let mut line = [0u8; text::TEXT_MOST];
+        let len = text::print(&policy, &mut line);
+        if !length.is_null() {
+            // SAFETY: writable by the caller's promise.
+            unsafe { place(length) }?.write(len);
+        }
+        if capacity <= len || len >= line.len() {
+            return Err(TOLLBAR_E_BUFFER_TOO_SMALL);
+        }
+        // SAFETY: `len + 1` bytes fit in both; the byte after the text is still 0.
+        unsafe { core::ptr::copy_nonoverlapping(line.as_ptr(), buffer.cast::<u8>(), len + 1) };
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -170,12 +166,10 @@ pub unsafe extern "C" fn tollbar_policy_spec_print(
 /// `spec` is NULL or points to a readable struct of its `struct_size`.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_policy_spec_validate(spec: *const tollbar_policy_spec) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let policy = unsafe { policy(spec) }?;
-            State::validate(&policy).map_err(policy_code).map(|()| TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let policy = unsafe { policy(spec) }?;
+        State::validate(&policy).map_err(policy_code).map(|()| TOLLBAR_ALLOWED)
     })
 }
 
@@ -186,13 +180,11 @@ pub unsafe extern "C" fn tollbar_policy_spec_validate(spec: *const tollbar_polic
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_policy_spec_last_time(spec: *const tollbar_policy_spec, last_ns: *mut u64) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (last_ns, policy) = unsafe { (place(last_ns)?, policy(spec)?) };
-            last_ns.write(policy.last_time().map_err(policy_code)?);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (last_ns, policy) = unsafe { (place(last_ns)?, policy(spec)?) };
+        last_ns.write(policy.last_time().map_err(policy_code)?);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -202,13 +194,11 @@ pub unsafe extern "C" fn tollbar_policy_spec_last_time(spec: *const tollbar_poli
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_policy_new(spec: *const tollbar_policy_spec, out: *mut *mut tollbar_policy) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
-            out.write(boxed(compile(&policy)?)?);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
+        out.write(boxed(compile(&policy)?)?);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -223,17 +213,15 @@ pub unsafe extern "C" fn tollbar_policy_from_text(
     out: *mut *mut tollbar_policy,
     error: *mut tollbar_policy_error,
 ) -> i32 {
-    guard(|| {
-        code((|| {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &one_word)?) };
+        let made = compile(&policy).and_then(boxed).inspect_err(|&code| {
             // SAFETY: by the caller's promise.
-            let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &one_word)?) };
-            let made = compile(&policy).and_then(boxed).inspect_err(|&code| {
-                // SAFETY: by the caller's promise.
-                unsafe { report(error, code, 1, tollbar_strerror(code)) };
-            })?;
-            out.write(made);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+            unsafe { report(error, code, 1, tollbar_strerror(code)) };
+        })?;
+        out.write(made);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -272,17 +260,15 @@ pub unsafe extern "C" fn tollbar_policy_init_in(
     spec: *const tollbar_policy_spec,
     out: *mut *mut tollbar_policy,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
-            let memory = room::<tollbar_policy>(memory, size)?;
-            let compiled = compile(&policy)?;
-            // SAFETY: not null, aligned, large enough, and writable by the caller's promise.
-            unsafe { memory.write(compiled) };
-            out.write(memory);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
+        let memory = room::<tollbar_policy>(memory, size)?;
+        let compiled = compile(&policy)?;
+        // SAFETY: not null, aligned, large enough, and writable by the caller's promise.
+        unsafe { memory.write(compiled) };
+        out.write(memory);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 

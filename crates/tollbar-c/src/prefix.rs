@@ -31,18 +31,16 @@ pub unsafe extern "C" fn tollbar_prefix_from_address(
     ipv6_bits: u32,
     out: *mut tollbar_prefix,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (address, out) = unsafe { (bytes(address.cast(), length)?, place(out)?) };
-            let address = match (<[u8; 4]>::try_from(address), <[u8; 16]>::try_from(address)) {
-                (Ok(ipv4), _) => IpAddr::from(ipv4),
-                (_, Ok(ipv6)) => IpAddr::from(ipv6),
-                _ => return Err(TOLLBAR_E_ADDRESS),
-            };
-            out.write(key(&Prefix::of(address, ipv4_bits, ipv6_bits).ok_or(TOLLBAR_E_OUT_OF_RANGE)?));
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (address, out) = unsafe { (bytes(address.cast(), length)?, place(out)?) };
+        let address = match (<[u8; 4]>::try_from(address), <[u8; 16]>::try_from(address)) {
+            (Ok(ipv4), _) => IpAddr::from(ipv4),
+            (_, Ok(ipv6)) => IpAddr::from(ipv6),
+            _ => return Err(TOLLBAR_E_ADDRESS),
+        };
+        out.write(key(&Prefix::of(address, ipv4_bits, ipv6_bits).ok_or(TOLLBAR_E_OUT_OF_RANGE)?));
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -59,16 +57,14 @@ pub unsafe extern "C" fn tollbar_prefix_parse(
     ipv6_bits: u32,
     out: *mut tollbar_prefix,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (text, out) = unsafe { (bytes(text, length)?, place(out)?) };
-            if ipv4_bits > 32 || ipv6_bits > 128 {
-                return Err(TOLLBAR_E_OUT_OF_RANGE);
-            }
-            out.write(key(&Prefix::parse(text, ipv4_bits, ipv6_bits).ok_or(TOLLBAR_E_ADDRESS)?));
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (text, out) = unsafe { (bytes(text, length)?, place(out)?) };
+        if ipv4_bits > 32 || ipv6_bits > 128 {
+            return Err(TOLLBAR_E_OUT_OF_RANGE);
+        }
+        out.write(key(&Prefix::parse(text, ipv4_bits, ipv6_bits).ok_or(TOLLBAR_E_ADDRESS)?));
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 

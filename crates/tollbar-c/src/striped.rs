@@ -31,13 +31,11 @@ pub unsafe extern "C" fn tollbar_striped_new(
     clock: u32,
     out: *mut *mut tollbar_striped,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
-            out.write(make(&policy, source(clock)?)?);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
+        out.write(make(&policy, source(clock)?)?);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -52,17 +50,15 @@ pub unsafe extern "C" fn tollbar_striped_from_text(
     out: *mut *mut tollbar_striped,
     error: *mut tollbar_policy_error,
 ) -> i32 {
-    guard(|| {
-        code((|| {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &Striped::check_policy)?) };
+        let made = make(&policy, Source::Tsc).inspect_err(|&code| {
             // SAFETY: by the caller's promise.
-            let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &Striped::check_policy)?) };
-            let made = make(&policy, Source::Tsc).inspect_err(|&code| {
-                // SAFETY: by the caller's promise.
-                unsafe { report(error, code, 1, tollbar_strerror(code)) };
-            })?;
-            out.write(made);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+            unsafe { report(error, code, 1, tollbar_strerror(code)) };
+        })?;
+        out.write(made);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -90,15 +86,13 @@ pub unsafe extern "C" fn tollbar_striped_check(
     cost: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let striped = &unsafe { reference(striped) }?.striped;
-            if out.is_null() {
-                return Ok(striped.admit(cost) as i32);
-            }
-            answer(out, move || striped.check(cost))
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let striped = &unsafe { reference(striped) }?.striped;
+        if out.is_null() {
+            return Ok(striped.admit(cost) as i32);
+        }
+        answer(out, move || striped.check(cost))
     })
 }
 
@@ -114,15 +108,13 @@ pub unsafe extern "C" fn tollbar_striped_check_at(
     now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let striped = &unsafe { reference(striped) }?.striped;
-            if out.is_null() {
-                return Ok(striped.admit_at(now_ns, cost) as i32);
-            }
-            answer(out, move || striped.check_at(now_ns, cost))
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let striped = &unsafe { reference(striped) }?.striped;
+        if out.is_null() {
+            return Ok(striped.admit_at(now_ns, cost) as i32);
+        }
+        answer(out, move || striped.check_at(now_ns, cost))
     })
 }
 
@@ -132,13 +124,11 @@ pub unsafe extern "C" fn tollbar_striped_check_at(
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_striped_available(striped: *const tollbar_striped, permits: *mut u64) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (striped, permits) = unsafe { (&reference(striped)?.striped, place(permits)?) };
-            permits.write(striped.available());
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (striped, permits) = unsafe { (&reference(striped)?.striped, place(permits)?) };
+        permits.write(striped.available());
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -152,13 +142,11 @@ pub unsafe extern "C" fn tollbar_striped_available_at(
     now_ns: u64,
     permits: *mut u64,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (striped, permits) = unsafe { (&reference(striped)?.striped, place(permits)?) };
-            permits.write(striped.available_at(now_ns));
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (striped, permits) = unsafe { (&reference(striped)?.striped, place(permits)?) };
+        permits.write(striped.available_at(now_ns));
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -185,13 +173,11 @@ pub unsafe extern "C" fn tollbar_striped_reset(striped: *const tollbar_striped) 
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_striped_get_counts(striped: *const tollbar_striped, out: *mut tollbar_counts) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let striped = &unsafe { reference(striped) }?.striped;
-            // SAFETY: by the caller's promise.
-            unsafe { tell(striped.counts(), out) }
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let striped = &unsafe { reference(striped) }?.striped;
+        // SAFETY: by the caller's promise.
+        unsafe { tell(striped.counts(), out) }
     })
 }
 

@@ -153,24 +153,22 @@ pub unsafe extern "C" fn tollbar_table_next(
     now_ns: u64,
     out: *mut tollbar_table_entry,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let table = &unsafe { reference(table) }?.table;
-            size_at(out)?;
-            let Some((entry, next)) = table.next_entry(from, now_ns) else { return Ok(TOLLBAR_NO) };
-            let value = tollbar_table_entry {
-                struct_size: 0,
-                policy: entry.policy.number(),
-                hash: entry.hash,
-                state: entry.state,
-                remaining: entry.remaining,
-                reset_after_ns: entry.reset_after(now_ns),
-                next,
-            };
-            // SAFETY: by the caller's promise; size_at has checked it.
-            unsafe { write(out, &value) }.map(|()| TOLLBAR_YES)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let table = &unsafe { reference(table) }?.table;
+        size_at(out)?;
+        let Some((entry, next)) = table.next_entry(from, now_ns) else { return Ok(TOLLBAR_NO) };
+        let value = tollbar_table_entry {
+            struct_size: 0,
+            policy: entry.policy.number(),
+            hash: entry.hash,
+            state: entry.state,
+            remaining: entry.remaining,
+            reset_after_ns: entry.reset_after(now_ns),
+            next,
+        };
+        // SAFETY: by the caller's promise; size_at has checked it.
+        unsafe { write(out, &value) }.map(|()| TOLLBAR_YES)
     })
 }
 
@@ -187,22 +185,20 @@ pub unsafe extern "C" fn tollbar_table_sweep(
     now_ns: u64,
     out: *mut tollbar_table_sweep_result,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let table = &unsafe { reference(table) }?.table;
-            size_at(out)?;
-            let swept = table.sweep(from, most, now_ns);
-            let value = tollbar_table_sweep_result {
-                struct_size: 0,
-                done: u32::from(swept.next.is_none()),
-                next: swept.next.unwrap_or(0),
-                live: swept.live,
-                vacated: swept.vacated,
-            };
-            // SAFETY: by the caller's promise; size_at has checked it.
-            unsafe { write(out, &value) }.map(|()| TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let table = &unsafe { reference(table) }?.table;
+        size_at(out)?;
+        let swept = table.sweep(from, most, now_ns);
+        let value = tollbar_table_sweep_result {
+            struct_size: 0,
+            done: u32::from(swept.next.is_none()),
+            next: swept.next.unwrap_or(0),
+            live: swept.live,
+            vacated: swept.vacated,
+        };
+        // SAFETY: by the caller's promise; size_at has checked it.
+        unsafe { write(out, &value) }.map(|()| TOLLBAR_ALLOWED)
     })
 }
 
@@ -216,13 +212,11 @@ pub unsafe extern "C" fn tollbar_table_add_policy(
     spec: *const tollbar_policy_spec,
     number: *mut u32,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (table, number, policy) = unsafe { (reference(table)?, place(number)?, policy(spec)?) };
-            number.write(table.table.add_policy(&policy).map_err(table_code)?.number());
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (table, number, policy) = unsafe { (reference(table)?, place(number)?, policy(spec)?) };
+        number.write(table.table.add_policy(&policy).map_err(table_code)?.number());
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -237,13 +231,11 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
     spec: *const tollbar_policy_spec,
     number: *mut u32,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (table, number, policy) = unsafe { (reference(table)?, place(number)?, policy(spec)?) };
-            number.write(table.table.find_or_add_policy(&policy).map_err(table_code)?.number());
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (table, number, policy) = unsafe { (reference(table)?, place(number)?, policy(spec)?) };
+        number.write(table.table.find_or_add_policy(&policy).map_err(table_code)?.number());
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -268,18 +260,16 @@ pub unsafe extern "C" fn tollbar_table_set_policy(
     spec: *const tollbar_policy_spec,
     keep: u32,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (table, policy) = unsafe { (reference(table)?, policy(spec)?) };
-            let keep = match keep {
-                TOLLBAR_KEEP_COUNT => Keep::Count,
-                TOLLBAR_KEEP_TIME => Keep::Time,
-                _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
-            };
-            table.table.set_policy_keeping(PolicyId::new(number), &policy, keep).map_err(table_code)?;
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (table, policy) = unsafe { (reference(table)?, policy(spec)?) };
+        let keep = match keep {
+            TOLLBAR_KEEP_COUNT => Keep::Count,
+            TOLLBAR_KEEP_TIME => Keep::Time,
+            _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
+        };
+        table.table.set_policy_keeping(PolicyId::new(number), &policy, keep).map_err(table_code)?;
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -293,14 +283,12 @@ pub unsafe extern "C" fn tollbar_table_get_policy(
     number: u32,
     out: *mut tollbar_policy_spec,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let table = unsafe { reference(table) }?;
-            let policy = table.table.policy(PolicyId::new(number)).map_err(table_code)?;
-            // SAFETY: by the caller's promise.
-            unsafe { write(out, &describe(&policy)) }.map(|()| TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let table = unsafe { reference(table) }?;
+        let policy = table.table.policy(PolicyId::new(number)).map_err(table_code)?;
+        // SAFETY: by the caller's promise.
+        unsafe { write(out, &describe(&policy)) }.map(|()| TOLLBAR_ALLOWED)
     })
 }
 
@@ -310,51 +298,49 @@ pub unsafe extern "C" fn tollbar_table_get_policy(
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_table_get_stats(table: *const tollbar_table, out: *mut tollbar_table_stats) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let table = &unsafe { reference(table) }?.table;
-            let Stats {
-                capacity,
-                slots,
-                bytes,
-                keys,
-                decisions: Counts { allowed, denied, never },
-                inserted,
-                reclaimed,
-                vacated,
-                resets,
-                refused,
-                inherited,
-                untracked,
-                evicted,
-                retries,
-                backward_steps,
-            } = table.stats();
-            let stats = tollbar_table_stats {
-                struct_size: 0,
-                policies: table.policies(),
-                capacity,
-                slots,
-                bytes,
-                keys,
-                inserted,
-                reclaimed,
-                vacated,
-                resets,
-                refused,
-                inherited,
-                untracked,
-                evicted,
-                retries,
-                backward_steps,
-                allowed,
-                denied,
-                never,
-            };
-            // SAFETY: by the caller's promise.
-            unsafe { write(out, &stats) }.map(|()| TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let table = &unsafe { reference(table) }?.table;
+        let Stats {
+            capacity,
+            slots,
+            bytes,
+            keys,
+            decisions: Counts { allowed, denied, never },
+            inserted,
+            reclaimed,
+            vacated,
+            resets,
+            refused,
+            inherited,
+            untracked,
+            evicted,
+            retries,
+            backward_steps,
+        } = table.stats();
+        let stats = tollbar_table_stats {
+            struct_size: 0,
+            policies: table.policies(),
+            capacity,
+            slots,
+            bytes,
+            keys,
+            inserted,
+            reclaimed,
+            vacated,
+            resets,
+            refused,
+            inherited,
+            untracked,
+            evicted,
+            retries,
+            backward_steps,
+            allowed,
+            denied,
+            never,
+        };
+        // SAFETY: by the caller's promise.
+        unsafe { write(out, &stats) }.map(|()| TOLLBAR_ALLOWED)
     })
 }
 
@@ -365,12 +351,10 @@ pub unsafe extern "C" fn tollbar_table_get_stats(table: *const tollbar_table, ou
 /// `table` is NULL or live.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_table_sync(table: *const tollbar_table) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            unsafe { reference(table) }?.table.sync().map_err(table_code)?;
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        unsafe { reference(table) }?.table.sync().map_err(table_code)?;
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -385,14 +369,12 @@ pub unsafe extern "C" fn tollbar_table_validate(
     now_ns: u64,
     out: *mut tollbar_table_health,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let table = &unsafe { reference(table) }?.table;
-            size_at(out)?;
-            // SAFETY: by the caller's promise; size_at has checked it.
-            unsafe { tell(&table.validate(now_ns), out) }
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let table = &unsafe { reference(table) }?.table;
+        size_at(out)?;
+        // SAFETY: by the caller's promise; size_at has checked it.
+        unsafe { tell(&table.validate(now_ns), out) }
     })
 }
 
@@ -408,14 +390,12 @@ pub unsafe extern "C" fn tollbar_table_repair(
     now_ns: u64,
     out: *mut tollbar_table_health,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let table = &unsafe { reference(table) }?.table;
-            size_at(out)?;
-            // SAFETY: by the caller's promise; size_at has checked it.
-            unsafe { tell(&table.repair(now_ns), out) }
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let table = &unsafe { reference(table) }?.table;
+        size_at(out)?;
+        // SAFETY: by the caller's promise; size_at has checked it.
+        unsafe { tell(&table.repair(now_ns), out) }
     })
 }
 

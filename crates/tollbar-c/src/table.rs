@@ -84,13 +84,11 @@ pub unsafe extern "C" fn tollbar_table_bytes(
     options: *const tollbar_table_options,
     bytes: *mut u64,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (out, asked) = unsafe { (place(bytes)?, asked(options, policies, count)?) };
-            out.write(Table::bytes_for(&asked.options, asked.policies()).map_err(table_code)?);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (out, asked) = unsafe { (place(bytes)?, asked(options, policies, count)?) };
+        out.write(Table::bytes_for(&asked.options, asked.policies()).map_err(table_code)?);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -147,26 +145,24 @@ pub unsafe extern "C" fn tollbar_table_open(
     options: *const tollbar_table_options,
     out: *mut *mut tollbar_table,
 ) -> i32 {
-    guard(|| {
-        code((|| {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let out = unsafe { place(out) }?;
+        if path.is_null() {
+            return Err(TOLLBAR_E_NULL);
+        }
+        // SAFETY: not null, and NUL-terminated by the caller's promise.
+        let path = unsafe { CStr::from_ptr(path) };
+        // SAFETY: by the caller's promise.
+        let table = if let (0, Some(trust)) = (count, unsafe { any_table(options) }?) {
+            Table::open_at(path, trust)
+        } else {
             // SAFETY: by the caller's promise.
-            let out = unsafe { place(out) }?;
-            if path.is_null() {
-                return Err(TOLLBAR_E_NULL);
-            }
-            // SAFETY: not null, and NUL-terminated by the caller's promise.
-            let path = unsafe { CStr::from_ptr(path) };
-            // SAFETY: by the caller's promise.
-            let table = if let (0, Some(trust)) = (count, unsafe { any_table(options) }?) {
-                Table::open_at(path, trust)
-            } else {
-                // SAFETY: by the caller's promise.
-                let asked = unsafe { asked(options, policies, count) }?;
-                Table::file_at(path, &asked.options, asked.policies())
-            };
-            out.write(boxed(tollbar_table { table: table.map_err(table_code)? })?);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+            let asked = unsafe { asked(options, policies, count) }?;
+            Table::file_at(path, &asked.options, asked.policies())
+        };
+        out.write(boxed(tollbar_table { table: table.map_err(table_code)? })?);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -187,22 +183,20 @@ pub unsafe extern "C" fn tollbar_table_new_sealed(
     fd: *mut c_int,
     out: *mut *mut tollbar_table,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (out, fd, asked) = unsafe { (place(out)?, place(fd)?, asked(options, policies, count)?) };
-            let (table, descriptor) = Table::sealed(&asked.options, asked.policies()).map_err(table_code)?;
-            match boxed(tollbar_table { table }) {
-                Ok(table) => out.write(table),
-                Err(error) => {
-                    // SAFETY: nobody else has it yet.
-                    unsafe { libc::close(descriptor) };
-                    return Err(error);
-                }
-            };
-            fd.write(descriptor);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (out, fd, asked) = unsafe { (place(out)?, place(fd)?, asked(options, policies, count)?) };
+        let (table, descriptor) = Table::sealed(&asked.options, asked.policies()).map_err(table_code)?;
+        match boxed(tollbar_table { table }) {
+            Ok(table) => out.write(table),
+            Err(error) => {
+                // SAFETY: nobody else has it yet.
+                unsafe { libc::close(descriptor) };
+                return Err(error);
+            }
+        };
+        fd.write(descriptor);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -213,14 +207,12 @@ pub unsafe extern "C" fn tollbar_table_new_sealed(
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_table_open_fd(fd: c_int, out: *mut *mut tollbar_table) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let out = unsafe { place(out) }?;
-            let table = Table::open_descriptor(fd).map_err(table_code)?;
-            out.write(boxed(tollbar_table { table })?);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let out = unsafe { place(out) }?;
+        let table = Table::open_descriptor(fd).map_err(table_code)?;
+        out.write(boxed(tollbar_table { table })?);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -258,16 +250,14 @@ pub unsafe extern "C" fn tollbar_table_init_in(
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_table_attach(memory: *mut c_void, size: usize, out: *mut *mut tollbar_table) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let out = unsafe { place(out) }?;
-            let memory = NonNull::new(memory.cast::<u8>()).ok_or(TOLLBAR_E_NULL)?;
-            // SAFETY: by the caller's promise.
-            let table = unsafe { Table::attach_in(memory, size) }.map_err(table_code)?;
-            out.write(boxed(tollbar_table { table })?);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let out = unsafe { place(out) }?;
+        let memory = NonNull::new(memory.cast::<u8>()).ok_or(TOLLBAR_E_NULL)?;
+        // SAFETY: by the caller's promise.
+        let table = unsafe { Table::attach_in(memory, size) }.map_err(table_code)?;
+        out.write(boxed(tollbar_table { table })?);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -437,13 +427,11 @@ unsafe fn make(
     out: *mut *mut tollbar_table,
     make: impl FnOnce(&Options, &[Policy]) -> Result<Table, TableError>,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (out, asked) = unsafe { (place(out)?, asked(options, policies, count)?) };
-            let table = make(&asked.options, asked.policies()).map_err(table_code)?;
-            out.write(boxed(tollbar_table { table })?);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (out, asked) = unsafe { (place(out)?, asked(options, policies, count)?) };
+        let table = make(&asked.options, asked.policies()).map_err(table_code)?;
+        out.write(boxed(tollbar_table { table })?);
+        Ok(TOLLBAR_ALLOWED)
     })
 }

@@ -50,20 +50,18 @@ pub unsafe extern "C" fn tollbar_table_copy(
     now_ns: u64,
     out: *mut tollbar_table_copy_result,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (table, from) = unsafe { (reference(table)?, reference(from)?) };
-            if !out.is_null() {
-                size_at(out)?;
-            }
-            let Copied { copied, lost } = table.table.copy_from(&from.table, now_ns).map_err(table_code)?;
-            if !out.is_null() {
-                let told = tollbar_table_copy_result { struct_size: 0, reserved: 0, copied, lost };
-                // SAFETY: by the caller's promise; size_at has checked it.
-                unsafe { write(out, &told) }?;
-            }
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (table, from) = unsafe { (reference(table)?, reference(from)?) };
+        if !out.is_null() {
+            size_at(out)?;
+        }
+        let Copied { copied, lost } = table.table.copy_from(&from.table, now_ns).map_err(table_code)?;
+        if !out.is_null() {
+            let told = tollbar_table_copy_result { struct_size: 0, reserved: 0, copied, lost };
+            // SAFETY: by the caller's promise; size_at has checked it.
+            unsafe { write(out, &told) }?;
+        }
+        Ok(TOLLBAR_ALLOWED)
     })
 }

@@ -61,34 +61,32 @@ pub unsafe extern "C" fn tollbar_lease_client_new(
     column: *mut usize,
     out: *mut *mut tollbar_lease_client,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (out, node, text) = unsafe { (place(out)?, &reference(lease)?.node, bytes(url, url_length)?) };
-            let url = match core::str::from_utf8(text).map(Url::parse) {
-                Ok(Ok(url)) => url,
-                fault => {
-                    if !column.is_null() {
-                        let at = fault.map_or(1, |refused| refused.map_or_else(|error| error.column, |_| 1));
-                        // SAFETY: by the caller's promise.
-                        unsafe { place(column) }?.write(at);
-                    }
-                    return Err(TOLLBAR_E_URL);
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (out, node, text) = unsafe { (place(out)?, &reference(lease)?.node, bytes(url, url_length)?) };
+        let url = match core::str::from_utf8(text).map(Url::parse) {
+            Ok(Ok(url)) => url,
+            fault => {
+                if !column.is_null() {
+                    let at = fault.map_or(1, |refused| refused.map_or_else(|error| error.column, |_| 1));
+                    // SAFETY: by the caller's promise.
+                    unsafe { place(column) }?.write(at);
                 }
-            };
-            let client = tollbar_lease_client {
-                client: UnsafeCell::new(Client::new(node, &url).map_err(node_code)?),
-                lease,
-                stop: AtomicU32::new(0),
-                running: AtomicU64::new(0),
-                told: AtomicU32::new(TOLLBAR_CIRCUIT_UNKNOWN),
-                listening: AtomicU32::new(0),
-                listener: UnsafeCell::new(Listener { call: None, argument: core::ptr::null_mut() }),
-                error: UnsafeCell::new([0; 256]),
-            };
-            out.write(boxed(client)?);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+                return Err(TOLLBAR_E_URL);
+            }
+        };
+        let client = tollbar_lease_client {
+            client: UnsafeCell::new(Client::new(node, &url).map_err(node_code)?),
+            lease,
+            stop: AtomicU32::new(0),
+            running: AtomicU64::new(0),
+            told: AtomicU32::new(TOLLBAR_CIRCUIT_UNKNOWN),
+            listening: AtomicU32::new(0),
+            listener: UnsafeCell::new(Listener { call: None, argument: core::ptr::null_mut() }),
+            error: UnsafeCell::new([0; 256]),
+        };
+        out.write(boxed(client)?);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -103,14 +101,12 @@ pub unsafe extern "C" fn tollbar_lease_client_on_change(
     listener: Option<unsafe extern "C" fn(argument: *mut c_void, circuit: u32)>,
     argument: *mut c_void,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise: no other thread is in a call.
-            let client = unsafe { exclusive(client) }?;
-            // SAFETY: `exclusive` has seen that no thread drives it.
-            unsafe { client.listener.get().write(Listener { call: listener, argument }) };
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise: no other thread is in a call.
+        let client = unsafe { exclusive(client) }?;
+        // SAFETY: `exclusive` has seen that no thread drives it.
+        unsafe { client.listener.get().write(Listener { call: listener, argument }) };
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -121,23 +117,21 @@ pub unsafe extern "C" fn tollbar_lease_client_on_change(
 /// `client` is NULL or a client.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_lease_client_run(client: *mut tollbar_lease_client) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let client = unsafe { reference(client) }?;
-            // Acquire: with what the one before has left.
-            let before = client.running.load(Ordering::Relaxed);
-            let taken = client.running.compare_exchange(before, pid(), Ordering::Acquire, Ordering::Relaxed);
-            // What a parent's thread was doing when it was forked goes on there only.
-            if before == pid() || taken.is_err() {
-                return Err(TOLLBAR_E_RUNNING);
-            }
-            // SAFETY: it has been taken, and the lease outlives it.
-            let result = unsafe { client.drive() };
-            client.stop.store(0, Ordering::Relaxed);
-            client.running.store(0, Ordering::Release);
-            result.map(|()| TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let client = unsafe { reference(client) }?;
+        // Acquire: with what the one before has left.
+        let before = client.running.load(Ordering::Relaxed);
+        let taken = client.running.compare_exchange(before, pid(), Ordering::Acquire, Ordering::Relaxed);
+        // What a parent's thread was doing when it was forked goes on there only.
+        if before == pid() || taken.is_err() {
+            return Err(TOLLBAR_E_RUNNING);
+        }
+        // SAFETY: it has been taken, and the lease outlives it.
+        let result = unsafe { client.drive() };
+        client.stop.store(0, Ordering::Relaxed);
+        client.running.store(0, Ordering::Release);
+        result.map(|()| TOLLBAR_ALLOWED)
     })
 }
 
@@ -166,18 +160,16 @@ pub unsafe extern "C" fn tollbar_lease_client_stop(client: *const tollbar_lease_
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_lease_client_tick(client: *mut tollbar_lease_client, wait_ms: *mut u32) -> i32 {
-    guard(|| {
-        code((|| {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let client = unsafe { exclusive(client) }?;
+        // SAFETY: by the caller's promise.
+        let wait = unsafe { client.turn() }?;
+        if !wait_ms.is_null() {
             // SAFETY: by the caller's promise.
-            let client = unsafe { exclusive(client) }?;
-            // SAFETY: by the caller's promise.
-            let wait = unsafe { client.turn() }?;
-            if !wait_ms.is_null() {
-                // SAFETY: by the caller's promise.
-                unsafe { place(wait_ms) }?.write(wait);
-            }
-            Ok(TOLLBAR_ALLOWED)
-        })())
+            unsafe { place(wait_ms) }?.write(wait);
+        }
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -257,23 +249,21 @@ pub unsafe extern "C" fn tollbar_lease_client_close(client: *mut tollbar_lease_c
     if client.is_null() {
         return TOLLBAR_ALLOWED;
     }
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let handle = unsafe { reference(client) }?;
-            if handle.running.load(Ordering::Acquire) == pid() {
-                return Err(TOLLBAR_E_RUNNING);
-            }
-            // SAFETY: nobody drives it any more; the lease outlives the client.
-            let told = unsafe { (*handle.client.get()).close(&reference(handle.lease)?.node, timeout_ms) };
-            // SAFETY: by the caller's promise.
-            unsafe { unboxed(client) };
-            if told {
-                Ok(TOLLBAR_ALLOWED)
-            } else {
-                Err(TOLLBAR_E_UNREPORTED)
-            }
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let handle = unsafe { reference(client) }?;
+        if handle.running.load(Ordering::Acquire) == pid() {
+            return Err(TOLLBAR_E_RUNNING);
+        }
+        // SAFETY: nobody drives it any more; the lease outlives the client.
+        let told = unsafe { (*handle.client.get()).close(&reference(handle.lease)?.node, timeout_ms) };
+        // SAFETY: by the caller's promise.
+        unsafe { unboxed(client) };
+        if told {
+            Ok(TOLLBAR_ALLOWED)
+        } else {
+            Err(TOLLBAR_E_UNREPORTED)
+        }
     })
 }
 

@@ -111,13 +111,11 @@ pub unsafe extern "C" fn tollbar_lease_bytes(
     options: *const tollbar_lease_options,
     bytes: *mut u64,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (out, (policy, options)) = unsafe { (place(bytes)?, asked(spec, options)?) };
-            out.write(Node::bytes_for(&policy, &options).map_err(node_code)?);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (out, (policy, options)) = unsafe { (place(bytes)?, asked(spec, options)?) };
+        out.write(Node::bytes_for(&policy, &options).map_err(node_code)?);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -188,16 +186,14 @@ pub unsafe extern "C" fn tollbar_lease_init_in(
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_lease_attach(memory: *mut c_void, size: usize, out: *mut *mut tollbar_lease) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let out = unsafe { place(out) }?;
-            let memory = NonNull::new(memory.cast::<u8>()).ok_or(TOLLBAR_E_NULL)?;
-            // SAFETY: by the caller's promise.
-            let node = unsafe { Node::attach_in(memory, size) }.map_err(node_code)?;
-            out.write(boxed(tollbar_lease { node })?);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let out = unsafe { place(out) }?;
+        let memory = NonNull::new(memory.cast::<u8>()).ok_or(TOLLBAR_E_NULL)?;
+        // SAFETY: by the caller's promise.
+        let node = unsafe { Node::attach_in(memory, size) }.map_err(node_code)?;
+        out.write(boxed(tollbar_lease { node })?);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -228,13 +224,11 @@ pub unsafe extern "C" fn tollbar_lease_check(
     cost: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (node, key) = unsafe { (&reference(lease)?.node, bytes(key.cast(), length)?) };
-            // SAFETY: by the caller's promise.
-            unsafe { answer_to(out, || node.check(key, cost)) }
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (node, key) = unsafe { (&reference(lease)?.node, bytes(key.cast(), length)?) };
+        // SAFETY: by the caller's promise.
+        unsafe { answer_to(out, || node.check(key, cost)) }
     })
 }
 
@@ -251,13 +245,11 @@ pub unsafe extern "C" fn tollbar_lease_check_at(
     now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (node, key) = unsafe { (&reference(lease)?.node, bytes(key.cast(), length)?) };
-            // SAFETY: by the caller's promise.
-            unsafe { answer_to(out, || node.check_at(key, now_ns, cost)) }
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (node, key) = unsafe { (&reference(lease)?.node, bytes(key.cast(), length)?) };
+        // SAFETY: by the caller's promise.
+        unsafe { answer_to(out, || node.check_at(key, now_ns, cost)) }
     })
 }
 
@@ -274,13 +266,11 @@ pub unsafe extern "C" fn tollbar_lease_peek(
     cost: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (node, key) = unsafe { (&reference(lease)?.node, bytes(key.cast(), length)?) };
-            // SAFETY: by the caller's promise.
-            unsafe { answer_to(out, || node.peek_at(key, node.now(), cost)) }
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (node, key) = unsafe { (&reference(lease)?.node, bytes(key.cast(), length)?) };
+        // SAFETY: by the caller's promise.
+        unsafe { answer_to(out, || node.peek_at(key, node.now(), cost)) }
     })
 }
 
@@ -300,29 +290,27 @@ pub unsafe extern "C" fn tollbar_lease_now(lease: *const tollbar_lease) -> u64 {
 /// Pointers are NULL or as said.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_lease_get_stats(lease: *const tollbar_lease, out: *mut tollbar_lease_stats) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let node = &unsafe { reference(lease) }?.node;
-            size_at(out)?;
-            let stats = node.stats();
-            let told = tollbar_lease_stats {
-                struct_size: 0,
-                circuit: circuit_number(node.circuit(node.now())),
-                granted: stats.granted,
-                asked: stats.asked,
-                overdrawn: stats.overdrawn,
-                fallback_permits: stats.fallback_permits,
-                uncounted: stats.uncounted,
-                denied: stats.denied,
-                queue_full: stats.queue_full,
-                opened: stats.opened,
-                owed: stats.owed,
-            };
-            // SAFETY: by the caller's promise; size_at has checked it.
-            unsafe { write(out, &told) }?;
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let node = &unsafe { reference(lease) }?.node;
+        size_at(out)?;
+        let stats = node.stats();
+        let told = tollbar_lease_stats {
+            struct_size: 0,
+            circuit: circuit_number(node.circuit(node.now())),
+            granted: stats.granted,
+            asked: stats.asked,
+            overdrawn: stats.overdrawn,
+            fallback_permits: stats.fallback_permits,
+            uncounted: stats.uncounted,
+            denied: stats.denied,
+            queue_full: stats.queue_full,
+            opened: stats.opened,
+            owed: stats.owed,
+        };
+        // SAFETY: by the caller's promise; size_at has checked it.
+        unsafe { write(out, &told) }?;
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -391,15 +379,12 @@ unsafe fn make(
     out: *mut *mut tollbar_lease,
     make: impl FnOnce(&str, &Policy, &Options) -> Result<Node, NodeError>,
 ) -> i32 {
-    guard(|| {
-        code((|| {
-            // SAFETY: by the caller's promise.
-            let (out, name, (policy, options)) =
-                unsafe { (place(out)?, bytes(name, name_length)?, asked(spec, options)?) };
-            let name = core::str::from_utf8(name).map_err(|_| TOLLBAR_E_LEASE_NAME)?;
-            let node = make(name, &policy, &options).map_err(node_code)?;
-            out.write(boxed(tollbar_lease { node })?);
-            Ok(TOLLBAR_ALLOWED)
-        })())
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (out, name, (policy, options)) = unsafe { (place(out)?, bytes(name, name_length)?, asked(spec, options)?) };
+        let name = core::str::from_utf8(name).map_err(|_| TOLLBAR_E_LEASE_NAME)?;
+        let node = make(name, &policy, &options).map_err(node_code)?;
+        out.write(boxed(tollbar_lease { node })?);
+        Ok(TOLLBAR_ALLOWED)
     })
 }
