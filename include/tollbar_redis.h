@@ -24,8 +24,8 @@ extern "C" {
 /* The ABI that tollbar_redis.h describes, as tollbar_abi_1 is that of tollbar.h. Always 1. */
 extern const uint32_t tollbar_redis_abi_1;
 
-/* The version of the linked libtollbar-redis, `major << 16 | minor << 8 | patch`: compare with TOLLBAR_VERSION, which is of both
- * libraries. */
+/* Returns the version of the linked libtollbar-redis, `major << 16 | minor << 8 | patch`. Compare it with TOLLBAR_VERSION: both libraries
+ * have the same version. */
 uint32_t tollbar_redis_version(void);
 
 /* --------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ uint32_t tollbar_redis_version(void);
  * docs/distributed.md has the proof, its assumptions, and the behaviour when the store or the network fails.
  */
 
-/* Without the store a node goes on by itself at its share; what it admits is charged when the store is back. */
+/* While the store does not answer, a node admits its share of the limit. The client charges those permits when the store is back. */
 #define TOLLBAR_FALLBACK_SHARE 0u
 
 /* Without the store a node refuses what no lease covers. */
@@ -64,39 +64,40 @@ uint32_t tollbar_redis_version(void);
 /* Without the store a node admits what no lease covers, and does not count it. */
 #define TOLLBAR_FALLBACK_ALLOW 2u
 
-/* The store gives out the whole burst. The machines together may exceed the policy by the permits that they hold in leases and reserves. */
+/* The store grants the whole burst. The machines together may exceed the policy by the permits that they hold in leases and reserves. */
 #define TOLLBAR_LEASE_INEXACT 1u
 
-/* `overdraft` is used. Without it, it is chosen for the policy. */
+/* The library uses the field `overdraft`. Without this flag it chooses the overdraft for the policy. */
 #define TOLLBAR_LEASE_HAS_OVERDRAFT 2u
 
-/* Nobody has reached the store yet: a node is on its own. */
+/* No client has reached the store yet. The node follows its fallback. */
 #define TOLLBAR_CIRCUIT_UNKNOWN 0u
 
 /* The store answers. */
 #define TOLLBAR_CIRCUIT_CLOSED 1u
 
-/* The store does not answer, or its clock stands still, or it grants nothing for longer than the limit explains: the node is on its own.
- * tollbar_lease_client_error says which. */
+/* The node follows its fallback, for one of four causes: the store does not answer, the store's clock stands still, the store grants
+ * nothing for longer than the limit explains, or no thread drove the client for 250 ms. tollbar_lease_client_error names the first three. */
 #define TOLLBAR_CIRCUIT_OPEN 2u
 
-/* This machine's part of a limit. All calls but tollbar_lease_close may be made by any number of threads at
- * once, on either side of a fork. */
+/* This machine's part of a limit: a node. Any number of threads may use one node at once, on both sides of a fork, in every call but
+ * tollbar_lease_close. */
 typedef struct tollbar_lease tollbar_lease;
 
-/* How a limit is shared between machines. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit say
- * the same, but for `capacity`. While a change is rolled out the stricter is in force, and tollbar_lease_client_error says so; there may never be
- * more machines than the smallest `nodes` that one of them has. */
+/* How machines share a limit. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit set the same options, except `capacity`.
+ * While you roll out a change, the stricter options are in force, and tollbar_lease_client_error says so. There may be at most as
+ * many machines as the smallest `nodes` among them. */
 typedef struct tollbar_lease_options {
     /* sizeof(tollbar_lease_options), as the caller's compiler sees it. */
     uint32_t struct_size;
     /* Machines that share the limit, at most: 1 to 65,535. */
     uint32_t nodes;
-    /* Keys of this machine that are to have a place at one time. */
+    /* Keys that this machine tracks at one time. */
     uint64_t capacity;
-    /* How long a lease may be spent, 1 ms to 10 min; 0: chosen for the policy, a sixteenth of the time of its burst and 4 s at most. */
+    /* Nanoseconds for which a machine may spend a lease: 1 ms to 10 min. With 0 the library takes a sixteenth of the time that the
+     * burst refills in, at most 4 s. */
     uint64_t life_ns;
-    /* Permits that a machine admits of a key before the store has been asked, if TOLLBAR_LEASE_HAS_OVERDRAFT. */
+    /* With TOLLBAR_LEASE_HAS_OVERDRAFT: permits of one key that a machine admits before it has asked the store. */
     uint64_t overdraft;
     /* A TOLLBAR_FALLBACK_ number: what a machine does while the store does not answer. */
     uint32_t fallback;
@@ -104,13 +105,13 @@ typedef struct tollbar_lease_options {
     uint32_t flags;
 } tollbar_lease_options;
 
-/* What has happened on this machine. Start from TOLLBAR_LEASE_STATS_INIT. */
+/* Counters of a node since it was made. Start from TOLLBAR_LEASE_STATS_INIT. */
 typedef struct tollbar_lease_stats {
     /* sizeof(tollbar_lease_stats), as the caller's compiler sees it. */
     uint32_t struct_size;
     /* A TOLLBAR_CIRCUIT_ number: whether the store answers. */
     uint32_t circuit;
-    /* Permits that the store has granted. */
+    /* Permits that the store granted. */
     uint64_t granted;
     /* Requests for permits that the machine sent to the store. */
     uint64_t asked;
@@ -120,43 +121,43 @@ typedef struct tollbar_lease_stats {
     uint64_t fallback_permits;
     /* Permits that TOLLBAR_FALLBACK_ALLOW admitted without a count. */
     uint64_t uncounted;
-    /* Requests refused. */
+    /* Requests that were TOLLBAR_DENIED. TOLLBAR_NEVER is not counted. */
     uint64_t denied;
-    /* Messages to the client that found no room: their requests were refused, or their lease came later. */
+    /* Messages to the client that the full queue dropped. The node refused their requests or got their leases later. */
     uint64_t queue_full;
-    /* Times that the store was lost. */
+    /* How often the client opened the circuit (TOLLBAR_CIRCUIT_OPEN). */
     uint64_t opened;
-    /* Permits admitted without a lease of which the store has not been told yet. */
+    /* Permits that the node admitted from its own bucket and the store has not charged yet, as of the client's last turn. */
     uint64_t owed;
 } tollbar_lease_stats;
 
-/* The bytes that a node of this policy and these options takes, all told and for ever. */
+/* Computes the bytes of a node with this policy and these options. A node never grows. */
 int32_t tollbar_lease_bytes(const tollbar_policy_spec *spec,
                             const tollbar_lease_options *options,
                             uint64_t *bytes);
 
-/* Makes this process's part of the limit called `name`, 1 to 64 visible ASCII characters without braces. The policy
- * is gcra without `borrow` and `init`.
+/* Makes this process's node of the limit `name`: 1 to 64 visible ASCII characters without braces. The policy is gcra without `borrow`
+ * and `init`. The caller ends `*out` with tollbar_lease_close.
  *
- * It asks nobody: see tollbar_lease_client_new. Without a client it lives on its own bucket, and on no more than some hundred to some
- * thousand permits, since nobody takes note of them. A child that is forked has a copy of what is unspent: where parent and
- * child both go on, use tollbar_lease_new_shared. */
+ * A node asks the store through a client (tollbar_lease_client_new). Without a client the node admits permits from its own bucket, some
+ * hundred to some thousand in all, because its queue of reports is then full. A forked child has a copy of the unspent permits. If
+ * parent and child both make decisions, use tollbar_lease_new_shared. */
 int32_t tollbar_lease_new(const char *name,
                           size_t name_length,
                           const tollbar_policy_spec *spec,
                           const tollbar_lease_options *options,
                           tollbar_lease **out);
 
-/* tollbar_lease_new in memory that is shared with the processes forked from this one later. Together they are one
- * machine of the limit, and one of them has the client. */
+/* tollbar_lease_new in memory that this process shares with the children that it forks later. The processes together are one machine of
+ * the limit, and one of them drives the client. */
 int32_t tollbar_lease_new_shared(const char *name,
                                  size_t name_length,
                                  const tollbar_policy_spec *spec,
                                  const tollbar_lease_options *options,
                                  tollbar_lease **out);
 
-/* The same in the caller's memory, which is aligned to 64 bytes, stays the caller's and must outlive `*out`; of its
- * `size` bytes it takes what tollbar_lease_bytes says. What was in it is gone. */
+/* tollbar_lease_new in the caller's memory, which must be aligned to 64 bytes and outlive `*out`. The node takes as many of the `size`
+ * bytes as tollbar_lease_bytes computes, and overwrites them. */
 int32_t tollbar_lease_init_in(void *memory,
                               size_t size,
                               const char *name,
@@ -165,27 +166,25 @@ int32_t tollbar_lease_init_in(void *memory,
                               const tollbar_lease_options *options,
                               tollbar_lease **out);
 
-/* A view of the node in the caller's memory, made by tollbar_lease_init_in here or in another process. */
-int32_t tollbar_lease_attach(void *memory,
-                             size_t size,
-                             tollbar_lease **out);
+/* Opens the node that tollbar_lease_init_in made in this memory, in this process or in another one. */
+int32_t tollbar_lease_attach(void *memory, size_t size, tollbar_lease **out);
 
-/* Frees a node that no call and no client is using. NULL is nothing. */
+/* Ends this process's use of a node that no call and no client is using. NULL is allowed and does nothing. */
 void tollbar_lease_close(tollbar_lease *lease);
 
-/* Takes `cost` permits of the key, now; with `length` 0, of the one limit for all. It never waits for the store: it is
- * answered from what this machine has been granted, or from its own bucket.
+/* Takes `cost` permits of the key now. With `length` 0 it takes them of the one limit that all requests share. The node decides from its
+ * leases or from its own bucket and never waits for the store.
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (the cost is more than a lease can have), or an error. `out`,
- * unless NULL, gets the answer in full: `remaining` is this machine's, `retry_after_ns` an estimate,
- * `reset_after_ns` 0. */
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (the cost is more than a lease can have), or an error. `out` may be NULL.
+ * Otherwise the call writes the full decision: `remaining` counts this machine's permits, `retry_after_ns` is an estimate, and
+ * `reset_after_ns` is 0. */
 int32_t tollbar_lease_check(const tollbar_lease *lease,
                             const void *key,
                             size_t length,
                             uint64_t cost,
                             tollbar_decision *out);
 
-/* tollbar_lease_check at the caller's time, which is on the scale of tollbar_lease_now. */
+/* tollbar_lease_check at the caller's time, on the scale of tollbar_lease_now. */
 int32_t tollbar_lease_check_at(const tollbar_lease *lease,
                                const void *key,
                                size_t length,
@@ -193,18 +192,18 @@ int32_t tollbar_lease_check_at(const tollbar_lease *lease,
                                uint64_t now_ns,
                                tollbar_decision *out);
 
-/* What tollbar_lease_check could answer from the leases and the machine's own bucket. It takes nothing and asks for
- * nothing. */
+/* Decides as tollbar_lease_check would from the leases and the machine's own bucket, charges nothing, and requests no lease. */
 int32_t tollbar_lease_peek(const tollbar_lease *lease,
                            const void *key,
                            size_t length,
                            uint64_t cost,
                            tollbar_decision *out);
 
-/* The node's time in nanoseconds, the same in all its processes: UTC since TOLLBAR_TIME_ZERO, as tollbar_table_now has it. 0 for NULL. */
+/* Reads the node's clock: nanoseconds of UTC since TOLLBAR_TIME_ZERO, on the scale of tollbar_table_now. All processes of a node read the
+ * same clock. Returns 0 for NULL. */
 uint64_t tollbar_lease_now(const tollbar_lease *lease);
 
-/* Fills in what has happened. */
+/* Writes the node's counters to `out`. */
 int32_t tollbar_lease_get_stats(const tollbar_lease *lease, tollbar_lease_stats *out);
 
 /* Options for a limit that `machines` share, everything else as is usual. */
@@ -229,8 +228,8 @@ int32_t tollbar_lease_get_stats(const tollbar_lease *lease, tollbar_lease_stats 
  * tollbar_lease_client_circuit and tollbar_lease_client_stop, also while tollbar_lease_client_run runs. */
 typedef struct tollbar_lease_client tollbar_lease_client;
 
-/* Makes the client that asks the store at `url` for `lease`, which must outlive it: `redis://[user[:password]@]host[:port][/db]`,
- * likewise `valkey://`, or `unix:/path[?db=N&user=...&password=...]`.
+/* Makes a client that asks the store at `url` for the leases of `lease`, which must outlive the client. The URL is
+ * `redis://[user[:password]@]host[:port][/db]`, the same with `valkey://`, or `unix:/path[?db=N&user=...&password=...]`.
  *
  * The call does not connect. tollbar_lease_client_run in a thread, or tollbar_lease_client_tick from an event loop, connects
  * later. The client looks up a host's name for each new connection, in /etc/hosts and by the name servers of
@@ -270,7 +269,7 @@ int32_t tollbar_lease_client_tick(tollbar_lease_client *client,
 int32_t tollbar_lease_client_fd(tollbar_lease_client *client,
                                 uint32_t *events);
 
-/* Whether the store answers: a TOLLBAR_CIRCUIT_ number. TOLLBAR_CIRCUIT_UNKNOWN for NULL. */
+/* Returns whether the store answers, as a TOLLBAR_CIRCUIT_ number. Returns TOLLBAR_CIRCUIT_UNKNOWN for NULL. */
 uint32_t tollbar_lease_client_circuit(const tollbar_lease_client *client);
 
 /* The fault, as text from the store or the client: why the store does not answer, why it grants nothing, or that machines have

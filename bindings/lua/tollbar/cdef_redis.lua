@@ -57,9 +57,7 @@ int32_t tollbar_lease_init_in(void *memory,
                               const tollbar_policy_spec *spec,
                               const tollbar_lease_options *options,
                               tollbar_lease **out);
-int32_t tollbar_lease_attach(void *memory,
-                             size_t size,
-                             tollbar_lease **out);
+int32_t tollbar_lease_attach(void *memory, size_t size, tollbar_lease **out);
 void tollbar_lease_close(tollbar_lease *lease);
 int32_t tollbar_lease_check(const tollbar_lease *lease,
                             const void *key,

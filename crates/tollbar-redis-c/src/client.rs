@@ -1,4 +1,4 @@
-//! Clients: who asks the store for a node's leases.
+//! Clients: each asks the store for the leases of one node.
 
 use super::lease::{circuit_number, node_code, tollbar_lease, TOLLBAR_CIRCUIT_OPEN, TOLLBAR_CIRCUIT_UNKNOWN};
 use core::cell::UnsafeCell;
@@ -20,12 +20,12 @@ pub struct tollbar_lease_client {
     client: UnsafeCell<Client>,
     lease: *const tollbar_lease,
     stop: AtomicU32,
-    /// The process in which a thread drives it; 0: none.
+    /// The process whose thread drives the client; 0 if no thread does.
     running: AtomicU64,
-    /// The circuit as the listener knows it.
+    /// The circuit that the listener was last called with.
     told: AtomicU32,
     listener: UnsafeCell<Listener>,
-    /// Whether the listener is being called.
+    /// 1 while the driving thread is in the listener.
     listening: AtomicU32,
     error: UnsafeCell<[u8; 256]>,
 }
@@ -36,12 +36,12 @@ struct Listener {
     argument: *mut c_void,
 }
 
-// SAFETY: the client is used by one thread at a time, by the caller's promise or because that one has taken it; the rest is
-// atomic or does not change while there are several threads.
+// SAFETY: one thread at a time uses `client`, `listener` and `error`: by the caller's promise, or because that thread has set `running`.
+// `lease` never changes, and the other fields are atomic.
 unsafe impl Sync for tollbar_lease_client {}
 
-/// Makes the client that asks the store at `url` for `lease`, which must outlive it: `redis://[user[:password]@]host[:port][/db]`,
-/// likewise `valkey://`, or `unix:/path[?db=N&user=...&password=...]`.
+/// Makes a client that asks the store at `url` for the leases of `lease`, which must outlive the client. The URL is
+/// `redis://[user[:password]@]host[:port][/db]`, the same with `valkey://`, or `unix:/path[?db=N&user=...&password=...]`.
 ///
 /// The call does not connect. tollbar_lease_client_run in a thread, or tollbar_lease_client_tick from an event loop, connects
 /// later. The client looks up a host's name for each new connection, in /etc/hosts and by the name servers of
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn tollbar_lease_client_fd(client: *mut tollbar_lease_clie
     inner.fd()
 }
 
-/// Whether the store answers: a TOLLBAR_CIRCUIT_ number. TOLLBAR_CIRCUIT_UNKNOWN for NULL.
+/// Returns whether the store answers, as a TOLLBAR_CIRCUIT_ number. Returns TOLLBAR_CIRCUIT_UNKNOWN for NULL.
 ///
 /// # Safety
 /// `client` is NULL or a client.
@@ -219,7 +219,7 @@ pub unsafe extern "C" fn tollbar_lease_client_error(client: *mut tollbar_lease_c
     if client.running.load(Ordering::Acquire) == pid() && client.listening.load(Ordering::Relaxed) == 0 {
         return c"".as_ptr();
     }
-    // SAFETY: no thread drives it, or this one does and is in the listener; by the caller's promise no other is in a call.
+    // SAFETY: no thread drives the client, or this thread drives it and is in the listener. By the caller's promise no other thread is in a call.
     let (inner, buffer) = unsafe { (&*client.client.get(), &mut *client.error.get()) };
     // SAFETY: the lease outlives the client.
     let away = unsafe { tollbar_lease_client_circuit(client) } == TOLLBAR_CIRCUIT_OPEN;
@@ -289,7 +289,7 @@ impl tollbar_lease_client {
         let wait = client.tick(node);
         let circuit = circuit_number(node.circuit(node.now()));
         if self.told.swap(circuit, Ordering::Relaxed) != circuit {
-            // SAFETY: it is only written while nobody drives the client; the function and its argument are the caller's own.
+            // SAFETY: other threads write `listener` only while no thread drives the client. The caller owns the function and its argument.
             unsafe {
                 let Listener { call, argument } = self.listener.get().read();
                 if let Some(call) = call {
@@ -303,7 +303,7 @@ impl tollbar_lease_client {
     }
 }
 
-/// The client, for one that is to drive it.
+/// Returns the client, unless a thread of this process drives it.
 ///
 /// # Safety
 /// `client` is null or a client, in no other call.

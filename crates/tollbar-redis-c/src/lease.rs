@@ -1,4 +1,4 @@
-//! Leases: one limit over many machines. Who asks the store is in [`super::client`].
+//! Leases: one limit over many machines. [`super::client`] asks the store for them.
 
 use core::ffi::{c_char, c_void};
 use core::mem::size_of;
@@ -11,35 +11,35 @@ use tollbar_c::status::*;
 use tollbar_c::table::table_code;
 use tollbar_redis::lease::{Circuit, Fallback, Node, NodeError, Options, TermsError};
 
-/// Without the store a node goes on by itself at its share; what it admits is charged when the store is back.
+/// While the store does not answer, a node admits its share of the limit. The client charges those permits when the store is back.
 pub const TOLLBAR_FALLBACK_SHARE: u32 = 0;
 /// Without the store a node refuses what no lease covers.
 pub const TOLLBAR_FALLBACK_DENY: u32 = 1;
 /// Without the store a node admits what no lease covers, and does not count it.
 pub const TOLLBAR_FALLBACK_ALLOW: u32 = 2;
 
-/// The store gives out the whole burst. The machines together may exceed the policy by the permits that they hold in leases and reserves.
+/// The store grants the whole burst. The machines together may exceed the policy by the permits that they hold in leases and reserves.
 pub const TOLLBAR_LEASE_INEXACT: u32 = 1;
-/// `overdraft` is used. Without it, it is chosen for the policy.
+/// The library uses the field `overdraft`. Without this flag it chooses the overdraft for the policy.
 pub const TOLLBAR_LEASE_HAS_OVERDRAFT: u32 = 2;
 
-/// Nobody has reached the store yet: a node is on its own.
+/// No client has reached the store yet. The node follows its fallback.
 pub const TOLLBAR_CIRCUIT_UNKNOWN: u32 = 0;
 /// The store answers.
 pub const TOLLBAR_CIRCUIT_CLOSED: u32 = 1;
-/// The store does not answer, or its clock stands still, or it grants nothing for longer than the limit explains: the node is on its own.
-/// tollbar_lease_client_error says which.
+/// The node follows its fallback, for one of four causes: the store does not answer, the store's clock stands still, the store grants
+/// nothing for longer than the limit explains, or no thread drove the client for 250 ms. tollbar_lease_client_error names the first three.
 pub const TOLLBAR_CIRCUIT_OPEN: u32 = 2;
 
-/// This machine's part of a limit. All calls but tollbar_lease_close may be made by any number of threads at
-/// once, on either side of a fork.
+/// This machine's part of a limit: a node. Any number of threads may use one node at once, on both sides of a fork, in every call but
+/// tollbar_lease_close.
 pub struct tollbar_lease {
     pub(super) node: Node,
 }
 
-/// How a limit is shared between machines. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit say
-/// the same, but for `capacity`. While a change is rolled out the stricter is in force, and tollbar_lease_client_error says so; there may never be
-/// more machines than the smallest `nodes` that one of them has.
+/// How machines share a limit. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit set the same options, except `capacity`.
+/// While you roll out a change, the stricter options are in force, and tollbar_lease_client_error says so. There may be at most as
+/// many machines as the smallest `nodes` among them.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_lease_options {
@@ -47,11 +47,12 @@ pub struct tollbar_lease_options {
     pub struct_size: u32,
     /// Machines that share the limit, at most: 1 to 65,535.
     pub nodes: u32,
-    /// Keys of this machine that are to have a place at one time.
+    /// Keys that this machine tracks at one time.
     pub capacity: u64,
-    /// How long a lease may be spent, 1 ms to 10 min; 0: chosen for the policy, a sixteenth of the time of its burst and 4 s at most.
+    /// Nanoseconds for which a machine may spend a lease: 1 ms to 10 min. With 0 the library takes a sixteenth of the time that the
+    /// burst refills in, at most 4 s.
     pub life_ns: u64,
-    /// Permits that a machine admits of a key before the store has been asked, if TOLLBAR_LEASE_HAS_OVERDRAFT.
+    /// With TOLLBAR_LEASE_HAS_OVERDRAFT: permits of one key that a machine admits before it has asked the store.
     pub overdraft: u64,
     /// A TOLLBAR_FALLBACK_ number: what a machine does while the store does not answer.
     pub fallback: u32,
@@ -66,7 +67,7 @@ unsafe impl Growable for tollbar_lease_options {
 
 const _: () = assert!(size_of::<tollbar_lease_options>() == 40);
 
-/// What has happened on this machine. Start from TOLLBAR_LEASE_STATS_INIT.
+/// Counters of a node since it was made. Start from TOLLBAR_LEASE_STATS_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_lease_stats {
@@ -74,7 +75,7 @@ pub struct tollbar_lease_stats {
     pub struct_size: u32,
     /// A TOLLBAR_CIRCUIT_ number: whether the store answers.
     pub circuit: u32,
-    /// Permits that the store has granted.
+    /// Permits that the store granted.
     pub granted: u64,
     /// Requests for permits that the machine sent to the store.
     pub asked: u64,
@@ -84,13 +85,13 @@ pub struct tollbar_lease_stats {
     pub fallback_permits: u64,
     /// Permits that TOLLBAR_FALLBACK_ALLOW admitted without a count.
     pub uncounted: u64,
-    /// Requests refused.
+    /// Requests that were TOLLBAR_DENIED. TOLLBAR_NEVER is not counted.
     pub denied: u64,
-    /// Messages to the client that found no room: their requests were refused, or their lease came later.
+    /// Messages to the client that the full queue dropped. The node refused their requests or got their leases later.
     pub queue_full: u64,
-    /// Times that the store was lost.
+    /// How often the client opened the circuit (TOLLBAR_CIRCUIT_OPEN).
     pub opened: u64,
-    /// Permits admitted without a lease of which the store has not been told yet.
+    /// Permits that the node admitted from its own bucket and the store has not charged yet, as of the client's last turn.
     pub owed: u64,
 }
 
@@ -101,7 +102,7 @@ unsafe impl Growable for tollbar_lease_stats {
 
 const _: () = assert!(size_of::<tollbar_lease_stats>() == 80);
 
-/// The bytes that a node of this policy and these options takes, all told and for ever.
+/// Computes the bytes of a node with this policy and these options. A node never grows.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -119,12 +120,12 @@ pub unsafe extern "C" fn tollbar_lease_bytes(
     })
 }
 
-/// Makes this process's part of the limit called `name`, 1 to 64 visible ASCII characters without braces. The policy
-/// is gcra without `borrow` and `init`.
+/// Makes this process's node of the limit `name`: 1 to 64 visible ASCII characters without braces. The policy is gcra without `borrow`
+/// and `init`. The caller ends `*out` with tollbar_lease_close.
 ///
-/// It asks nobody: see tollbar_lease_client_new. Without a client it lives on its own bucket, and on no more than some hundred to some
-/// thousand permits, since nobody takes note of them. A child that is forked has a copy of what is unspent: where parent and
-/// child both go on, use tollbar_lease_new_shared.
+/// A node asks the store through a client (tollbar_lease_client_new). Without a client the node admits permits from its own bucket, some
+/// hundred to some thousand in all, because its queue of reports is then full. A forked child has a copy of the unspent permits. If
+/// parent and child both make decisions, use tollbar_lease_new_shared.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -140,8 +141,8 @@ pub unsafe extern "C" fn tollbar_lease_new(
     unsafe { make(name, name_length, spec, options, out, Node::private) }
 }
 
-/// tollbar_lease_new in memory that is shared with the processes forked from this one later. Together they are one
-/// machine of the limit, and one of them has the client.
+/// tollbar_lease_new in memory that this process shares with the children that it forks later. The processes together are one machine of
+/// the limit, and one of them drives the client.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -157,8 +158,8 @@ pub unsafe extern "C" fn tollbar_lease_new_shared(
     unsafe { make(name, name_length, spec, options, out, Node::shared) }
 }
 
-/// The same in the caller's memory, which is aligned to 64 bytes, stays the caller's and must outlive `*out`; of its
-/// `size` bytes it takes what tollbar_lease_bytes says. What was in it is gone.
+/// tollbar_lease_new in the caller's memory, which must be aligned to 64 bytes and outlive `*out`. The node takes as many of the `size`
+/// bytes as tollbar_lease_bytes computes, and overwrites them.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -180,7 +181,7 @@ pub unsafe extern "C" fn tollbar_lease_init_in(
     unsafe { make(name, name_length, spec, options, out, in_memory) }
 }
 
-/// A view of the node in the caller's memory, made by tollbar_lease_init_in here or in another process.
+/// Opens the node that tollbar_lease_init_in made in this memory, in this process or in another one.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -197,7 +198,7 @@ pub unsafe extern "C" fn tollbar_lease_attach(memory: *mut c_void, size: usize, 
     })
 }
 
-/// Frees a node that no call and no client is using. NULL is nothing.
+/// Ends this process's use of a node that no call and no client is using. NULL is allowed and does nothing.
 ///
 /// # Safety
 /// `lease` is NULL or has not been freed.
@@ -207,12 +208,12 @@ pub unsafe extern "C" fn tollbar_lease_close(lease: *mut tollbar_lease) {
     unsafe { unboxed(lease) };
 }
 
-/// Takes `cost` permits of the key, now; with `length` 0, of the one limit for all. It never waits for the store: it is
-/// answered from what this machine has been granted, or from its own bucket.
+/// Takes `cost` permits of the key now. With `length` 0 it takes them of the one limit that all requests share. The node decides from its
+/// leases or from its own bucket and never waits for the store.
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (the cost is more than a lease can have), or an error. `out`,
-/// unless NULL, gets the answer in full: `remaining` is this machine's, `retry_after_ns` an estimate,
-/// `reset_after_ns` 0.
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (the cost is more than a lease can have), or an error. `out` may be NULL.
+/// Otherwise the call writes the full decision: `remaining` counts this machine's permits, `retry_after_ns` is an estimate, and
+/// `reset_after_ns` is 0.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -232,7 +233,7 @@ pub unsafe extern "C" fn tollbar_lease_check(
     })
 }
 
-/// tollbar_lease_check at the caller's time, which is on the scale of tollbar_lease_now.
+/// tollbar_lease_check at the caller's time, on the scale of tollbar_lease_now.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -253,8 +254,7 @@ pub unsafe extern "C" fn tollbar_lease_check_at(
     })
 }
 
-/// What tollbar_lease_check could answer from the leases and the machine's own bucket. It takes nothing and asks for
-/// nothing.
+/// Decides as tollbar_lease_check would from the leases and the machine's own bucket, charges nothing, and requests no lease.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -274,7 +274,8 @@ pub unsafe extern "C" fn tollbar_lease_peek(
     })
 }
 
-/// The node's time in nanoseconds, the same in all its processes: UTC since TOLLBAR_TIME_ZERO, as tollbar_table_now has it. 0 for NULL.
+/// Reads the node's clock: nanoseconds of UTC since TOLLBAR_TIME_ZERO, on the scale of tollbar_table_now. All processes of a node read the
+/// same clock. Returns 0 for NULL.
 ///
 /// # Safety
 /// `lease` is NULL or a node.
@@ -284,7 +285,7 @@ pub unsafe extern "C" fn tollbar_lease_now(lease: *const tollbar_lease) -> u64 {
     unsafe { reference(lease) }.map_or(0, |lease| lease.node.now())
 }
 
-/// Fills in what has happened.
+/// Writes the node's counters to `out`.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -322,7 +323,7 @@ pub(super) fn circuit_number(circuit: Circuit) -> u32 {
     }
 }
 
-/// The code of a node's error.
+/// Maps a node's error to its number in C.
 pub(super) fn node_code(error: NodeError) -> i32 {
     match error {
         NodeError::Terms(error) => match error {
