@@ -290,7 +290,7 @@ int32_t tollbar_policy_from_text(const char *text,
                                  tollbar_policy_error *error);
 
 /* Frees a policy of tollbar_policy_new or tollbar_policy_from_text, which no call may be using.
- * NULL is nothing. Cells outlive it. */
+ * NULL is accepted and does nothing. Cells outlive it. */
 void tollbar_policy_free(tollbar_policy *policy);
 
 /* The bytes that tollbar_policy_init_in needs. */
@@ -422,10 +422,10 @@ typedef struct tollbar_decision {
     uint32_t verdict;
     /* Permits that could be taken at this instant, after this decision. */
     uint64_t remaining;
-    /* Nanoseconds after which the same request would be admitted if nobody else came between; 0 when
+    /* Nanoseconds after which the same request would be admitted if no other request came between; 0 when
      * it was admitted, TOLLBAR_NO_TIME when waiting would not help. */
     uint64_t retry_after_ns;
-    /* Nanoseconds until the state is as good as fresh if nobody comes between. */
+    /* Nanoseconds until the state is as good as fresh if no other request comes between. */
     uint64_t reset_after_ns;
     /* Why: one of TOLLBAR_REASON_*. */
     uint32_t reason;
@@ -528,7 +528,7 @@ int32_t tollbar_limiter_from_text(const char *text,
                                   tollbar_limiter **out,
                                   tollbar_policy_error *error);
 
-/* Frees a limiter that no call is using. NULL is nothing. */
+/* Frees a limiter that no call is using. NULL is accepted and does nothing. */
 void tollbar_limiter_free(tollbar_limiter *limiter);
 
 /* The bytes that tollbar_limiter_init_in needs. */
@@ -548,7 +548,7 @@ int32_t tollbar_limiter_init_in(void *memory,
                                 tollbar_limiter **out);
 
 /* Ends a limiter of tollbar_limiter_init_in that no call is using; its memory is the caller's again.
- * NULL is nothing. */
+ * NULL is accepted and does nothing. */
 void tollbar_limiter_close(tollbar_limiter *limiter);
 
 /* The time that the calls without `_at` read: nanoseconds of UTC since TOLLBAR_TIME_ZERO, as CLOCK_REALTIME said when the process
@@ -737,7 +737,7 @@ typedef struct tollbar_table_options {
     uint32_t on_full;
     /* Keys that are to have a place at one time. Slots are made for a quarter more, at least 5,120. */
     uint64_t capacity;
-    /* The hash's key, if TOLLBAR_TABLE_HAS_SEED. Whoever knows it can choose keys that collide. */
+    /* The hash's key, if TOLLBAR_TABLE_HAS_SEED. A client that knows it can choose keys that collide. */
     uint64_t seed;
     /* A TOLLBAR_MISSING_ number: what a request without a key gets. */
     uint32_t missing_key;
@@ -785,11 +785,10 @@ int32_t tollbar_table_open(const char *path,
                            const tollbar_table_options *options,
                            tollbar_table **out);
 
-/* tollbar_table_new in memory that is shared with whoever gets the descriptor `*fd`, by inheritance or through a socket, and
- * opens it with tollbar_table_open_fd (Linux: a memfd). The descriptor is closed on exec and is the caller's to close; the table
- * does without it.
+/* tollbar_table_new in memory of its own (Linux: a memfd). A process that gets the descriptor `*fd`, by inheritance or through a
+ * socket, opens the table with tollbar_table_open_fd. The descriptor is closed on exec. The caller closes it; the table does not need it.
  *
- * The memory is sealed: no process can truncate it and so end the others by SIGBUS, as the owner of a file can. Whoever has
+ * The memory is sealed: no process can truncate it and so end the others by SIGBUS, as the owner of a file can. A process that has
  * the descriptor can still write to the memory, and so grant permits. */
 int32_t tollbar_table_new_sealed(const tollbar_policy_spec *const *policies,
                                  size_t count,
@@ -819,10 +818,10 @@ int32_t tollbar_table_attach(void *memory,
                              tollbar_table **out);
 
 /* Ends this process's view of a table that no call is using. What is in a file, in the caller's memory or
- * still used by other processes stays as it is. NULL is nothing. */
+ * still used by other processes stays as it is. NULL is accepted and does nothing. */
 void tollbar_table_close(tollbar_table *table);
 
-/* Options for a table of `keys` keys, everything else as is usual. */
+/* Options for a table of `keys` keys, with the defaults for everything else. */
 #define TOLLBAR_TABLE_OPTIONS_INIT(keys)                                                             \
     { (uint32_t)sizeof(tollbar_table_options), 0, (keys), 0, 0, 0, 0, 0 }
 
@@ -1135,7 +1134,7 @@ typedef struct tollbar_table_stats {
     uint64_t never;
 } tollbar_table_stats;
 
-/* What is in a table's slots. The 64-bit numbers add up to those of its slots while nobody else uses it. */
+/* What is in a table's slots. The 64-bit numbers add up to those of its slots while no other thread or process uses the table. */
 typedef struct tollbar_table_health {
     /* sizeof(tollbar_table_health), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -1149,7 +1148,7 @@ typedef struct tollbar_table_health {
     uint64_t expired;
     /* Keys with a debt. */
     uint64_t live;
-    /* Slots under a version of a policy that nobody knows: they are never given away. */
+    /* Slots under a version of a policy that the table does not have: they are never given away. */
     uint64_t unknown;
     /* Slots whose key is also in another slot. */
     uint64_t duplicate;
@@ -1211,7 +1210,7 @@ int32_t tollbar_table_validate(const tollbar_table *table,
                                tollbar_table_health *out);
 
 /* Empties slots under an unknown version of a policy, keeps of a key that is there twice the slot that expires
- * last, and frees what a killed process has begun. Only while nobody else uses the table: what it takes from a
+ * last, and frees what a killed process has begun. Only while no other thread or process uses the table: what it takes from a
  * slot may be a debt. Returns as tollbar_table_validate would have before. */
 int32_t tollbar_table_repair(const tollbar_table *table,
                              uint64_t now_ns,
@@ -1236,7 +1235,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
  * 11. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
-/* What came of tollbar_table_copy. */
+/* The result of tollbar_table_copy. */
 typedef struct tollbar_table_copy_result {
     /* sizeof(tollbar_table_copy_result), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -1244,7 +1243,7 @@ typedef struct tollbar_table_copy_result {
     uint32_t reserved;
     /* Keys with a debt that the table has now. */
     uint64_t copied;
-    /* Keys with a debt that it has not: there was no place for them, or nobody knows what they owe. */
+    /* Keys with a debt that were not copied: no slot was free for them, or their version is unknown. */
     uint64_t lost;
 } tollbar_table_copy_result;
 
@@ -1259,7 +1258,7 @@ typedef struct tollbar_table_copy_result {
  * been paid of a permit is lost. (tollbar_table_set_policy keeps what a key has left instead.)
  *
  * Both may be in use meanwhile. What `from` is charged later is not in `table`, until it is copied again: of a key that is in
- * both, the state that owes longer stays. A key without a place drives out nobody, whatever `on_full` says; `out`, which may
+ * both, the state that owes longer stays. A copied key evicts no other, whatever `on_full` says; `out`, which may
  * be NULL, counts it as lost. */
 int32_t tollbar_table_copy(const tollbar_table *table,
                            const tollbar_table *from,

@@ -36,7 +36,7 @@
  * Owners are move-only. One that was moved from holds nothing: it converts to false and every call fails with
  *     errc::null. get() lends the C handle, release() gives it away, adopt() takes one.
  * Threads: const members may be called by any number of threads at once, on either side of a fork. Making,
- *     moving, assigning and destroying are for one thread while nobody else calls.
+ *     moving, assigning and destroying are for one thread while no other thread calls.
  * Durations are std::chrono's, of any unit, and saturate: negative ones count as 0. A time that is not there
  *     (the wait of a request that can never pass) is an empty std::optional, since arithmetic with a
  *     greatest duration overflows silently.

@@ -206,7 +206,7 @@ uint64_t tollbar_lease_now(const tollbar_lease *lease);
 /* Writes the node's counters to `out`. */
 int32_t tollbar_lease_get_stats(const tollbar_lease *lease, tollbar_lease_stats *out);
 
-/* Options for a limit that `machines` share, everything else as is usual. */
+/* Options for a limit that `machines` share, with the defaults for everything else. */
 #define TOLLBAR_LEASE_OPTIONS_INIT(machines)                                                         \
     { (uint32_t)sizeof(tollbar_lease_options), (machines), 4096, 0, 0, 0, 0 }
 

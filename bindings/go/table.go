@@ -224,8 +224,8 @@ func (t *Table) ask(f func(table uintptr) Code) (bool, error) {
 }
 
 // AddrKey is a key of a network address, of which the first ipv4Bits or ipv6Bits count. A limit by IPv6 address is none,
-// since a host can change its address with every request: 32 and 64 are usual. An IPv4 address that is mapped into IPv6
-// is what it is for; a zone does not count. [ErrAddress] for the zero Addr, [ErrOutOfRange] for more bits than there are.
+// since a host can change its address with every request: 32 and 64 are usual. An IPv4-mapped IPv6 address is
+// treated as IPv4; a zone does not count. [ErrAddress] for the zero Addr, [ErrOutOfRange] for more bits than there are.
 func AddrKey(addr netip.Addr, ipv4Bits, ipv6Bits int) (string, error) {
 	if ipv4Bits < 0 || ipv6Bits < 0 {
 		return "", ErrOutOfRange

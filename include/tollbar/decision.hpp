@@ -165,7 +165,7 @@ inline const char *name(reason why) noexcept { return tollbar_strreason(static_c
 /// `if (limiter.check())` fails closed. It is one int32_t, and an array of them is what batches write.
 class [[nodiscard]] verdict {
 public:
-    /// A request that nobody has decided on is refused.
+    /// A decision that no call has made is a refusal.
     constexpr verdict() noexcept = default;
     /// Of what a C call returned.
     constexpr explicit verdict(std::int32_t code) noexcept : code_(code) {}
@@ -216,10 +216,10 @@ public:
     constexpr tollbar::reason why() const noexcept { return static_cast<tollbar::reason>(raw_.reason); }
     /// Permits that could be taken at this instant, after this decision; 0 if the call failed.
     constexpr std::uint64_t remaining() const noexcept { return raw_.remaining; }
-    /// How long until the same request would be admitted if nobody else came between: 0 if it was admitted, empty
+    /// How long until the same request would be admitted if no other request came between: 0 if it was admitted, empty
     /// if waiting would not help or the call failed.
     constexpr std::optional<nanoseconds> retry_after() const noexcept { return detail::if_any(raw_.retry_after_ns); }
-    /// How long until the state is as good as fresh if nobody comes between; 0 if the call failed.
+    /// How long until the state is as good as fresh if no other request comes between; 0 if the call failed.
     constexpr nanoseconds reset_after() const noexcept { return detail::from_c(raw_.reset_after_ns); }
     /// The C struct.
     constexpr const tollbar_decision &get() const noexcept { return raw_; }

@@ -81,7 +81,7 @@ public:
     }
 
     /// Of an address in network byte order, such as an in_addr or in6_addr: of 4 bytes for IPv4, 16 for IPv6. An IPv4
-    /// address that is mapped into IPv6 is what it is for.
+    /// address that is mapped into IPv6 is treated as IPv4.
     template <class Address>
     static prefix from_address(const Address &address, std::uint32_t ipv4_bits = 32, std::uint32_t ipv6_bits = 64) {
         return try_from_address(address, ipv4_bits, ipv6_bits).value();

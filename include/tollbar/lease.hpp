@@ -123,7 +123,7 @@ public:
             [memory, size](auto **out) { return tollbar_lease_attach(memory, size, out); });
     }
 
-    /// The bytes that it takes, all told and for ever.
+    /// The bytes that it takes, and it never takes more.
     static std::uint64_t bytes(const spec &of, const lease_options &options) { return try_bytes(of, options).value(); }
     static result<std::uint64_t> try_bytes(const spec &of, const lease_options &options) noexcept {
         const tollbar_lease_options raw = for_c(options);

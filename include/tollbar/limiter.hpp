@@ -46,7 +46,7 @@ struct limiter_state {
     std::uint64_t never;
 };
 
-/// One limit, shared by whoever calls: any algorithm, alone on its cache line.
+/// One limit that any number of threads share: any algorithm, alone on its cache line.
 ///
 ///     tollbar::limiter uploads("100/s burst 20");
 ///     if (!uploads.check())

@@ -95,7 +95,7 @@ public:
             [memory, size](auto **out) { return tollbar_table_attach(memory, size, out); });
     }
 
-    /// The bytes that a table takes, all told and for ever.
+    /// The bytes that a table takes, and it never takes more.
     static std::uint64_t bytes(const table_options &options, const policy_list &policies) {
         return try_bytes(options, policies).value();
     }
@@ -284,7 +284,7 @@ public:
     result<table_health> try_validate(std::optional<instant> at = std::nullopt) const noexcept {
         return looked_at(tollbar_table_validate, at);
     }
-    /// Repairs what validate sees, and returns what it saw. Only while nobody else uses the table.
+    /// Repairs what validate sees, and returns what it saw. Only while no other thread or process uses the table.
     table_health repair(std::optional<instant> at = std::nullopt) const { return try_repair(at).value(); }
     result<table_health> try_repair(std::optional<instant> at = std::nullopt) const noexcept {
         return looked_at(tollbar_table_repair, at);

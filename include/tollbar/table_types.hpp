@@ -35,7 +35,7 @@ enum class on_full : std::uint32_t {
 /// What a request without a key gets.
 enum class missing_key : std::uint32_t {
     deny = TOLLBAR_MISSING_DENY,
-    /// It is admitted and charged to nobody.
+    /// It is admitted, and no key is charged.
     allow = TOLLBAR_MISSING_ALLOW,
     /// It fails with errc::missing_key.
     report = TOLLBAR_MISSING_REPORT,
@@ -61,7 +61,7 @@ struct table_options {
     clock_source clock = clock_source::tsc;
     /// Permissions of a file that is made; 0: 0600.
     std::uint32_t mode = 0;
-    /// What the hash is keyed with, if `seeded`; else it is random. Whoever knows it can choose keys that meet.
+    /// What the hash is keyed with, if `seeded`; else it is random. A client that knows it can choose keys that share their buckets.
     std::uint64_t seed = 0;
     bool seeded = false;
     /// Do not advise the system to use huge pages.

@@ -58,10 +58,10 @@ type Decision struct {
 	Reason Reason
 	// Remaining permits that could be taken at this instant, after this decision.
 	Remaining uint64
-	// RetryAfter is how long until the same request would pass if nobody else came between: to the nanosecond, 0 when it
+	// RetryAfter is how long until the same request would pass if no other request came between: to the nanosecond, 0 when it
 	// passed, [Forever] when waiting would not help.
 	RetryAfter time.Duration
-	// ResetAfter is how long until the state is as good as fresh if nobody comes between, or [Forever].
+	// ResetAfter is how long until the state is as good as fresh if no other request comes between, or [Forever].
 	ResetAfter time.Duration
 }
 

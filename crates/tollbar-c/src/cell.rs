@@ -56,10 +56,10 @@ pub struct tollbar_decision {
     pub verdict: u32,
     /// Permits that could be taken at this instant, after this decision.
     pub remaining: u64,
-    /// Nanoseconds after which the same request would be admitted if nobody else came between; 0 when
+    /// Nanoseconds after which the same request would be admitted if no other request came between; 0 when
     /// it was admitted, TOLLBAR_NO_TIME when waiting would not help.
     pub retry_after_ns: u64,
-    /// Nanoseconds until the state is as good as fresh if nobody comes between.
+    /// Nanoseconds until the state is as good as fresh if no other request comes between.
     pub reset_after_ns: u64,
     /// Why: one of TOLLBAR_REASON_*.
     pub reason: u32,

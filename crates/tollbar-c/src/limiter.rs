@@ -82,7 +82,7 @@ pub unsafe extern "C" fn tollbar_limiter_from_text(
     })
 }
 
-/// Frees a limiter that no call is using. NULL is nothing.
+/// Frees a limiter that no call is using. NULL is accepted and does nothing.
 ///
 /// # Safety
 /// `limiter` is NULL or has not been freed.
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn tollbar_limiter_init_in(
 }
 
 /// Ends a limiter of tollbar_limiter_init_in that no call is using; its memory is the caller's again.
-/// NULL is nothing.
+/// NULL is accepted and does nothing.
 ///
 /// # Safety
 /// `limiter` is NULL or came from tollbar_limiter_init_in and has not been closed.

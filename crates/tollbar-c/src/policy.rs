@@ -226,7 +226,7 @@ pub unsafe extern "C" fn tollbar_policy_from_text(
 }
 
 /// Frees a policy of tollbar_policy_new or tollbar_policy_from_text, which no call may be using.
-/// NULL is nothing. Cells outlive it.
+/// NULL is accepted and does nothing. Cells outlive it.
 ///
 /// # Safety
 /// `policy` is NULL or has not been freed.

@@ -111,7 +111,7 @@ unsafe impl Growable for tollbar_table_stats {
 
 const _: () = assert!(size_of::<tollbar_table_stats>() == 144);
 
-/// What is in a table's slots. The 64-bit numbers add up to those of its slots while nobody else uses it.
+/// What is in a table's slots. The 64-bit numbers add up to those of its slots while no other thread or process uses the table.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_table_health {
@@ -127,7 +127,7 @@ pub struct tollbar_table_health {
     pub expired: u64,
     /// Keys with a debt.
     pub live: u64,
-    /// Slots under a version of a policy that nobody knows: they are never given away.
+    /// Slots under a version of a policy that the table does not have: they are never given away.
     pub unknown: u64,
     /// Slots whose key is also in another slot.
     pub duplicate: u64,
@@ -379,7 +379,7 @@ pub unsafe extern "C" fn tollbar_table_validate(
 }
 
 /// Empties slots under an unknown version of a policy, keeps of a key that is there twice the slot that expires
-/// last, and frees what a killed process has begun. Only while nobody else uses the table: what it takes from a
+/// last, and frees what a killed process has begun. Only while no other thread or process uses the table: what it takes from a
 /// slot may be a debt. Returns as tollbar_table_validate would have before.
 ///
 /// # Safety

@@ -54,7 +54,7 @@ pub struct tollbar_table_options {
     pub on_full: u32,
     /// Keys that are to have a place at one time. Slots are made for a quarter more, at least 5,120.
     pub capacity: u64,
-    /// The hash's key, if TOLLBAR_TABLE_HAS_SEED. Whoever knows it can choose keys that collide.
+    /// The hash's key, if TOLLBAR_TABLE_HAS_SEED. A client that knows it can choose keys that collide.
     pub seed: u64,
     /// A TOLLBAR_MISSING_ number: what a request without a key gets.
     pub missing_key: u32,
@@ -166,11 +166,10 @@ pub unsafe extern "C" fn tollbar_table_open(
     })
 }
 
-/// tollbar_table_new in memory that is shared with whoever gets the descriptor `*fd`, by inheritance or through a socket, and
-/// opens it with tollbar_table_open_fd (Linux: a memfd). The descriptor is closed on exec and is the caller's to close; the table
-/// does without it.
+/// tollbar_table_new in memory of its own (Linux: a memfd). A process that gets the descriptor `*fd`, by inheritance or through a
+/// socket, opens the table with tollbar_table_open_fd. The descriptor is closed on exec. The caller closes it; the table does not need it.
 ///
-/// The memory is sealed: no process can truncate it and so end the others by SIGBUS, as the owner of a file can. Whoever has
+/// The memory is sealed: no process can truncate it and so end the others by SIGBUS, as the owner of a file can. A process that has
 /// the descriptor can still write to the memory, and so grant permits.
 ///
 /// # Safety
@@ -262,7 +261,7 @@ pub unsafe extern "C" fn tollbar_table_attach(memory: *mut c_void, size: usize, 
 }
 
 /// Ends this process's view of a table that no call is using. What is in a file, in the caller's memory or
-/// still used by other processes stays as it is. NULL is nothing.
+/// still used by other processes stays as it is. NULL is accepted and does nothing.
 ///
 /// # Safety
 /// `table` is NULL or has not been freed.

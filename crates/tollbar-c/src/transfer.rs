@@ -6,7 +6,7 @@ use super::table::{table_code, tollbar_table};
 use core::mem::size_of;
 use tollbar::table::Copied;
 
-/// What came of tollbar_table_copy.
+/// The result of tollbar_table_copy.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_table_copy_result {
@@ -16,7 +16,7 @@ pub struct tollbar_table_copy_result {
     pub reserved: u32,
     /// Keys with a debt that the table has now.
     pub copied: u64,
-    /// Keys with a debt that it has not: there was no place for them, or nobody knows what they owe.
+    /// Keys with a debt that were not copied: no slot was free for them, or their version is unknown.
     pub lost: u64,
 }
 
@@ -38,7 +38,7 @@ const _: () = assert!(size_of::<tollbar_table_copy_result>() == 24);
 /// been paid of a permit is lost. (tollbar_table_set_policy keeps what a key has left instead.)
 ///
 /// Both may be in use meanwhile. What `from` is charged later is not in `table`, until it is copied again: of a key that is in
-/// both, the state that owes longer stays. A key without a place drives out nobody, whatever `on_full` says; `out`, which may
+/// both, the state that owes longer stays. A copied key evicts no other, whatever `on_full` says; `out`, which may
 /// be NULL, counts it as lost.
 ///
 /// # Safety

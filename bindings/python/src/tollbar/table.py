@@ -179,7 +179,7 @@ class Table(_core.Table):
         return Health(*self._health(False))
 
     def repair(self) -> Health:
-        """Empties invalid slots. Only while nobody else uses the table. Returns what it found."""
+        """Empties invalid slots. Only while no other thread or process uses the table. Returns what it found."""
         return Health(*self._health(True))
 
     def wait(

@@ -1,4 +1,4 @@
-/* Options for a limit that `machines` share, everything else as is usual. */
+/* Options for a limit that `machines` share, with the defaults for everything else. */
 #define TOLLBAR_LEASE_OPTIONS_INIT(machines)                                                         \
     { (uint32_t)sizeof(tollbar_lease_options), (machines), 4096, 0, 0, 0, 0 }
 

@@ -10,7 +10,7 @@ use crate::table::policies::local::Scratch;
 use crate::table::policies::{Keep, PolicyId, ROUNDS};
 use crate::table::slots::protocol::{self, Event, OnFull};
 
-/// What came of a copy.
+/// The result of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     /// Keys with a debt that the table has now.

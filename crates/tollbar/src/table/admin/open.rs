@@ -37,7 +37,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// A table for `capacity` keys; everything else as is usual.
+    /// A table for `capacity` keys; with the defaults for everything else.
     pub const fn new(capacity: u64) -> Options {
         Options {
             capacity,

@@ -60,7 +60,7 @@ pub enum Missing {
     /// It is refused.
     #[default]
     Deny = 0,
-    /// It is admitted and charged to nobody.
+    /// It is admitted, and no key is charged.
     Allow = 1,
     /// It is an error, [`TableError::MissingKey`], where a call can say so; else it is refused.
     Report = 2,

@@ -9,7 +9,7 @@ use core::fmt;
 pub enum TableError {
     /// A capacity of 0, or of more keys than the address space or the layout holds.
     Capacity,
-    /// No policies, or more than [`super::POLICIES_MOST`].
+    /// No policies, or more than [`POLICIES_MOST`](crate::table::POLICIES_MOST).
     Policies,
     /// No policy of that number in this table.
     NoSuchPolicy,
@@ -21,7 +21,7 @@ pub enum TableError {
     Versions,
     /// The set of exempt keys is full.
     Exempt,
-    /// A request without a key, in a table that reports them ([`Missing::Report`](super::Missing)).
+    /// A request without a key, in a table that reports them ([`Missing::Report`](crate::table::Missing)).
     MissingKey,
     /// Out of memory.
     NoMemory,
@@ -48,7 +48,7 @@ pub enum TableError {
     /// The table's times cannot be continued: it is of another boot, and this host does not say of which it is.
     Boot,
     /// The file belongs to another user than the caller and root, others may write it, or others may put another in its place
-    /// ([`Trust::Owner`](super::Trust)).
+    /// ([`Trust::Owner`](crate::table::Trust)).
     Owner,
     /// The descriptor's file can be cut off: it is not memory that is sealed against shrinking.
     Unsealed,
