@@ -86,6 +86,13 @@ fn new_keys_are_put_in_by_the_fast_path() {
     // The slot's key comes back while it is given away, and a key that has debts keeps its slot.
     let threads: &[&[Act]] = &[&[Ask(M, 100, 1), Short(K, 100, 1)], fast];
     model("fast, replaced", 3, scene(Deny, &[other(0, 90), other(1, 60)], threads), sum_of_two);
+    let debtors = [other(0, 200), other(1, 150)];
+    model("fast, full", 3, scene(Deny, &debtors, &[fast, &[Short(N, 100, 1)]]), |played| {
+        assert_eq!((played.changes.len(), played.count(Event::Refused)), (0, 2));
+    });
+    // Of two that expire together the first in the key's order is taken, so that two calls for one key meet.
+    let early: &[Act] = &[Ask(M, 100, 1), Ask(N, 100, 1)];
+    model("fast, equals", 3, scene(EvictNearest, &tight, &[fast, fast, early]), |_| ());
     model("fast, late clock", 3, scene(Deny, &apart, &[fast, &[Short(K, 40, 1)]]), |played| {
         assert_eq!(played.state(K), Some(110));
         assert_eq!(played.last()[0], other(0, 50));
