@@ -121,7 +121,7 @@ extern "C" {
  *     burst N                      gcra, interval, pacer, warm-up; LIMIT if not given
  *     algo NAME                    all; gcra if not given
  *     init N                       gcra; permits of a fresh state; the burst if not given, 0 with borrow
- *     borrow                       gcra; a take passes whatever its cost, the next one pays
+ *     borrow                       gcra; a bucket without debt lets any cost pass; later requests wait until that cost is refilled
  *     anchor first|epoch           interval, fixed-window, sliding-window; epoch if not given
  *     segments N                   sliding-window; 10 if not given
  *     mode n|strict|interpolated   sliding-window; n if not given
@@ -193,7 +193,7 @@ extern "C" {
 /* A permit is a byte. */
 #define TOLLBAR_UNIT_BYTES 1u
 
-/* gcra: a take passes whatever its cost, and the next one pays for it. */
+/* gcra: a bucket without debt lets any cost pass, and later requests wait until that cost is refilled. */
 #define TOLLBAR_POLICY_BORROW 1u
 
 /* fixed window, sliding log: refused requests count too. */
@@ -1209,9 +1209,9 @@ int32_t tollbar_table_validate(const tollbar_table *table,
                                uint64_t now_ns,
                                tollbar_table_health *out);
 
-/* Empties slots under an unknown version of a policy, keeps of a key that is there twice the slot that expires
- * last, and frees what a killed process has begun. Only while no other thread or process uses the table: what it takes from a
- * slot may be a debt. Returns as tollbar_table_validate would have before. */
+/* Empties each slot that names an unknown version of a policy. If two slots hold one key, it keeps the slot that expires last and
+ * empties the other. It also frees policy records that a killed process left unfinished. Call it only while no other thread or process
+ * uses the table, because an emptied slot may have held a debt. Returns as tollbar_table_validate would have returned before the repair. */
 int32_t tollbar_table_repair(const tollbar_table *table,
                              uint64_t now_ns,
                              tollbar_table_health *out);
@@ -1273,8 +1273,8 @@ int32_t tollbar_table_copy(const tollbar_table *table,
  * -------------------------------------------------------------------------------------------- */
 
 /* For one key that many threads check at once, such as a global limit on all requests or a limit on one backend. With a
- * plain limiter these threads wait for one cache line. An admitted thread takes some permits more in advance, its credit.
- * Its next requests are decided on its own cache line, without the clock.
+ * plain limiter these threads wait for one cache line. Here a thread that is admitted is charged for more permits than its request
+ * costs. It keeps the rest as credit on a cache line of its own, and spends it on its next requests without reading the clock.
  *
  *     tollbar_striped *all;
  *     tollbar_striped_from_text("5000000/s burst 100000", &all, NULL);
@@ -1421,7 +1421,7 @@ const char *tollbar_version_string(void);
  * 15. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
-/* The request may pass, and its cost has been charged; for other calls: done. */
+/* A decision: the request may pass, and its cost has been charged. Other calls return it when they have succeeded. */
 #define TOLLBAR_ALLOWED 0
 
 /* Not now; nothing has been charged. */
@@ -1481,7 +1481,7 @@ const char *tollbar_version_string(void);
 /* An option that the algorithm does not have. */
 #define TOLLBAR_E_OPTION_MISMATCH (-25)
 
-/* Not 1 to 1024 segments, or not a whole number of nanoseconds in each. */
+/* The number of segments is not from 1 to 1024, or a segment would not be a whole number of nanoseconds. */
 #define TOLLBAR_E_SEGMENTS (-26)
 
 /* A warm-up without a time, or with a cold factor outside 1 to 1000. */

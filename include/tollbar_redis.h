@@ -99,7 +99,7 @@ typedef struct tollbar_lease_options {
     uint64_t life_ns;
     /* With TOLLBAR_LEASE_HAS_OVERDRAFT: permits of one key that a machine admits before it has asked the store. */
     uint64_t overdraft;
-    /* A TOLLBAR_FALLBACK_ number: what a machine does while the store does not answer. */
+    /* How a machine decides while the store does not answer: one of the TOLLBAR_FALLBACK_ constants. */
     uint32_t fallback;
     /* TOLLBAR_LEASE_ flags. */
     uint32_t flags;
@@ -156,8 +156,8 @@ int32_t tollbar_lease_new_shared(const char *name,
                                  const tollbar_lease_options *options,
                                  tollbar_lease **out);
 
-/* tollbar_lease_new in the caller's memory, which must be aligned to 64 bytes and outlive `*out`. The node takes as many of the `size`
- * bytes as tollbar_lease_bytes computes, and overwrites them. */
+/* tollbar_lease_new in the caller's memory, which must be aligned to 64 bytes and outlive `*out`. The call
+ * overwrites as many of the `size` bytes as tollbar_lease_bytes computes, and the node keeps its leases there. */
 int32_t tollbar_lease_init_in(void *memory,
                               size_t size,
                               const char *name,
@@ -172,8 +172,8 @@ int32_t tollbar_lease_attach(void *memory, size_t size, tollbar_lease **out);
 /* Ends this process's use of a node that no call and no client is using. NULL is allowed and does nothing. */
 void tollbar_lease_close(tollbar_lease *lease);
 
-/* Takes `cost` permits of the key now. With `length` 0 it takes them of the one limit that all requests share. The node decides from its
- * leases or from its own bucket and never waits for the store.
+/* Takes `cost` permits of the key now. `length` 0 means the one limit that all requests share. The call decides
+ * from the permits that the store has granted to this machine, or from the machine's reserve, and never waits for the store.
  *
  * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (the cost is more than a lease can have), or an error. `out` may be NULL.
  * Otherwise the call writes the full decision: `remaining` counts this machine's permits, `retry_after_ns` is an estimate, and
@@ -259,8 +259,8 @@ int32_t tollbar_lease_client_run(tollbar_lease_client *client);
 int32_t tollbar_lease_client_stop(const tollbar_lease_client *client);
 
 /* Does the client's pending work, and never waits for the network or a name server. When it begins a connection to a host's
- * name, it reads at most 64 KiB each of /etc/hosts and /etc/resolv.conf. `*wait_ms`, unless NULL, gets the milliseconds after
- * which the caller calls again, or earlier if the descriptor is ready. */
+ * name, it reads at most 64 KiB each of /etc/hosts and /etc/resolv.conf. `*wait_ms`, unless NULL, gets a number of
+ * milliseconds. The caller must call again after that time, or earlier if the descriptor becomes ready. */
 int32_t tollbar_lease_client_tick(tollbar_lease_client *client,
                                   uint32_t *wait_ms);
 

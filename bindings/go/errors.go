@@ -61,7 +61,8 @@ const (
 	ErrInitAboveBurst Code = -24
 	// ErrOptionMismatch: an option that the algorithm does not have.
 	ErrOptionMismatch Code = -25
-	// ErrSegments: not 1 to 1024 segments, or not a whole number of nanoseconds in each.
+	// ErrSegments: the number of segments is not from 1 to 1024, or a segment would not be a whole number of
+	// nanoseconds.
 	ErrSegments Code = -26
 	// ErrWarmUp: a warm-up without a time, or with a cold factor outside 1 to 1000.
 	ErrWarmUp Code = -27

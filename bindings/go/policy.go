@@ -84,7 +84,7 @@ type Policy struct {
 	// Borrow.
 	Init    uint64
 	HasInit bool
-	// Borrow: a bucket lets any cost pass once it is not in debt, and the next one pays for it.
+	// Borrow: a bucket without debt lets any cost pass, and later requests wait until that cost is refilled.
 	Borrow bool
 	// AnchorFirst: windows are aligned to the first request of a fresh state, and not to time 0 of the clock.
 	AnchorFirst bool

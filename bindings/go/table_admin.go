@@ -221,8 +221,8 @@ func (t *Table) Sync() error {
 // Validate looks at every slot. The error is [ErrSlotsInvalid] if there is anything to repair; the health is given either way.
 func (t *Table) Validate() (TableHealth, error) { return t.health(false) }
 
-// Repair empties slots that make no sense and frees what a killed process has begun. Only while nobody else uses the
-// table: what it takes from a slot may be a debt. It returns as Validate would have before.
+// Repair empties invalid slots and frees policy records that a killed process left unfinished. Call it only while no other
+// thread or process uses the table, because an emptied slot may have held a debt. It returns what Validate saw before the repair.
 func (t *Table) Repair() (TableHealth, error) { return t.health(true) }
 
 func (t *Table) health(repair bool) (health TableHealth, err error) {

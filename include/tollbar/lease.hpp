@@ -66,7 +66,7 @@ struct lease_options {
     bool inexact = false;
 };
 
-/// What has happened on this machine: tollbar_lease_stats, where each number is explained.
+/// The counts of this machine's leases. tollbar_lease_stats explains each number.
 struct lease_stats {
     tollbar::circuit circuit;
     std::uint64_t granted, asked, overdrawn, fallback_permits, uncounted, denied, queue_full, opened, owed;

@@ -127,7 +127,7 @@ public:
     [[nodiscard]] spec with_init(std::uint64_t permits) const noexcept {
         return with([&](auto &raw) { raw.init = permits, raw.flags |= TOLLBAR_POLICY_HAS_INIT; });
     }
-    /// gcra: a take passes whatever its cost, and the next one pays for it.
+    /// gcra: a bucket without debt lets any cost pass, and later requests wait until that cost is refilled.
     [[nodiscard]] spec with_borrow() const noexcept {
         return with([](auto &raw) { raw.flags |= TOLLBAR_POLICY_BORROW; });
     }

@@ -51,8 +51,8 @@ end
 local new_stats = core.struct("tollbar_lease_stats")
 local COUNTS = { "granted", "asked", "overdrawn", "fallback_permits", "uncounted", "denied", "queue_full", "opened", "owed" }
 
---- What has happened on this machine, by the names in tollbar_redis.h. `circuit` is "closed" if the store answers, "open" if not,
--- "unknown" if nobody has reached it yet.
+--- Returns the counts of this machine's leases, under the names of tollbar_lease_stats. `circuit` is "closed" if the store answers,
+-- "open" if it does not, and "unknown" if no client has reached it yet.
 function Lease:stats()
     local stats = new_stats()
     local code = lib.tollbar_lease_get_stats(self.handle, stats)

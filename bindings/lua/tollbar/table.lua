@@ -229,7 +229,8 @@ local function look(call, self)
     return found
 end
 
---- Looks at every slot: what is there, and whether any is invalid (`slots_invalid`).
+--- Reads every slot and returns how many are vacant, waiting, expired, live, unknown and duplicate. `slots_invalid` says whether any is
+-- unknown or duplicate.
 function Table:validate()
     return look(lib.tollbar_table_validate, self)
 end

@@ -1,4 +1,4 @@
-//! What every call across the boundary does: guard, read growable structs, write them.
+//! Helpers of every C call: a guard against unwinding, and reads and writes of structs that may grow in later versions.
 
 use super::status::*;
 use core::mem::{size_of, MaybeUninit};

@@ -26,7 +26,7 @@ pub const TOLLBAR_UNIT_PERMITS: u32 = 0;
 /// A permit is a byte.
 pub const TOLLBAR_UNIT_BYTES: u32 = 1;
 
-/// gcra: a take passes whatever its cost, and the next one pays for it.
+/// gcra: a bucket without debt lets any cost pass, and later requests wait until that cost is refilled.
 pub const TOLLBAR_POLICY_BORROW: u32 = 1;
 /// fixed window, sliding log: refused requests count too.
 pub const TOLLBAR_POLICY_COUNT_REJECTED: u32 = 2;

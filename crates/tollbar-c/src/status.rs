@@ -4,7 +4,7 @@
 
 use core::ffi::{c_char, CStr};
 
-/// The request may pass, and its cost has been charged; for other calls: done.
+/// A decision: the request may pass, and its cost has been charged. Other calls return it when they have succeeded.
 pub const TOLLBAR_ALLOWED: i32 = 0;
 /// Not now; nothing has been charged.
 pub const TOLLBAR_DENIED: i32 = 1;
@@ -52,7 +52,7 @@ pub const TOLLBAR_E_BURST_TOO_LARGE: i32 = -23;
 pub const TOLLBAR_E_INIT_ABOVE_BURST: i32 = -24;
 /// An option that the algorithm does not have.
 pub const TOLLBAR_E_OPTION_MISMATCH: i32 = -25;
-/// Not 1 to 1024 segments, or not a whole number of nanoseconds in each.
+/// The number of segments is not from 1 to 1024, or a segment would not be a whole number of nanoseconds.
 pub const TOLLBAR_E_SEGMENTS: i32 = -26;
 /// A warm-up without a time, or with a cold factor outside 1 to 1000.
 pub const TOLLBAR_E_WARM_UP: i32 = -27;

@@ -378,9 +378,9 @@ pub unsafe extern "C" fn tollbar_table_validate(
     })
 }
 
-/// Empties slots under an unknown version of a policy, keeps of a key that is there twice the slot that expires
-/// last, and frees what a killed process has begun. Only while no other thread or process uses the table: what it takes from a
-/// slot may be a debt. Returns as tollbar_table_validate would have before.
+/// Empties each slot that names an unknown version of a policy. If two slots hold one key, it keeps the slot that expires last and
+/// empties the other. It also frees policy records that a killed process left unfinished. Call it only while no other thread or process
+/// uses the table, because an emptied slot may have held a debt. Returns as tollbar_table_validate would have returned before the repair.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -153,8 +153,8 @@ pub unsafe extern "C" fn tollbar_lease_client_stop(client: *const tollbar_lease_
 }
 
 /// Does the client's pending work, and never waits for the network or a name server. When it begins a connection to a host's
-/// name, it reads at most 64 KiB each of /etc/hosts and /etc/resolv.conf. `*wait_ms`, unless NULL, gets the milliseconds after
-/// which the caller calls again, or earlier if the descriptor is ready.
+/// name, it reads at most 64 KiB each of /etc/hosts and /etc/resolv.conf. `*wait_ms`, unless NULL, gets a number of
+/// milliseconds. The caller must call again after that time, or earlier if the descriptor becomes ready.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -54,7 +54,7 @@ pub struct tollbar_lease_options {
     pub life_ns: u64,
     /// With TOLLBAR_LEASE_HAS_OVERDRAFT: permits of one key that a machine admits before it has asked the store.
     pub overdraft: u64,
-    /// A TOLLBAR_FALLBACK_ number: what a machine does while the store does not answer.
+    /// How a machine decides while the store does not answer: one of the TOLLBAR_FALLBACK_ constants.
     pub fallback: u32,
     /// TOLLBAR_LEASE_ flags.
     pub flags: u32,
@@ -158,8 +158,8 @@ pub unsafe extern "C" fn tollbar_lease_new_shared(
     unsafe { make(name, name_length, spec, options, out, Node::shared) }
 }
 
-/// tollbar_lease_new in the caller's memory, which must be aligned to 64 bytes and outlive `*out`. The node takes as many of the `size`
-/// bytes as tollbar_lease_bytes computes, and overwrites them.
+/// tollbar_lease_new in the caller's memory, which must be aligned to 64 bytes and outlive `*out`. The call
+/// overwrites as many of the `size` bytes as tollbar_lease_bytes computes, and the node keeps its leases there.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -208,8 +208,8 @@ pub unsafe extern "C" fn tollbar_lease_close(lease: *mut tollbar_lease) {
     unsafe { unboxed(lease) };
 }
 
-/// Takes `cost` permits of the key now. With `length` 0 it takes them of the one limit that all requests share. The node decides from its
-/// leases or from its own bucket and never waits for the store.
+/// Takes `cost` permits of the key now. `length` 0 means the one limit that all requests share. The call decides
+/// from the permits that the store has granted to this machine, or from the machine's reserve, and never waits for the store.
 ///
 /// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (the cost is more than a lease can have), or an error. `out` may be NULL.
 /// Otherwise the call writes the full decision: `remaining` counts this machine's permits, `retry_after_ns` is an estimate, and

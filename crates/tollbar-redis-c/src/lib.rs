@@ -1,6 +1,5 @@
-//! The C face of leases: one file a section of `include/tollbar_redis.h`; the order of the sections is in
-//! `tools/xtask/src/header.rs`. What every call across the boundary does, the results and the structs that leases share with the rest
-//! are those of the crate `tollbar-c`.
+//! The C face of leases. Each file is one section of `include/tollbar_redis.h`; `tools/xtask/src/header.rs` has the order of the sections.
+//! The crate `tollbar-c` has the result codes, the shared structs, and the checks that every C call makes.
 //!
 //! Every doc comment in the sections is printed into the header and speaks to a C reader.
 

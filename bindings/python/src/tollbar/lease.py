@@ -20,7 +20,7 @@ _MOST_MS = 2**32 - 1
 
 
 class LeaseStats(NamedTuple):
-    """What has happened on this machine, as in tollbar_redis.h."""
+    """The counts of this machine's leases, as tollbar_redis.h explains them."""
 
     circuit: str
     granted: int

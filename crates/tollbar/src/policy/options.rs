@@ -40,7 +40,7 @@ options! {
     /// Permits of a fresh state.
     Init: "init N", "permits of a fresh state; the burst if not given, 0 with borrow";
     /// Lends.
-    Borrow: "borrow", "a take passes whatever its cost, the next one pays";
+    Borrow: "borrow", "a bucket without debt lets any cost pass; later requests wait until that cost is refilled";
     /// What windows are aligned to.
     Anchor: "anchor first|epoch", "epoch if not given";
     /// How many segments a sliding window has.

@@ -17,7 +17,7 @@
 //! | `burst N` | gcra, interval, pacer, warm-up | LIMIT if not given |
 //! | `algo NAME` | all | gcra if not given |
 //! | `init N` | gcra | permits of a fresh state; the burst if not given, 0 with borrow |
-//! | `borrow` | gcra | a take passes whatever its cost, the next one pays |
+//! | `borrow` | gcra | a bucket without debt lets any cost pass; later requests wait until that cost is refilled |
 //! | `anchor first\|epoch` | interval, fixed-window, sliding-window | epoch if not given |
 //! | `segments N` | sliding-window | 10 if not given |
 //! | `mode n\|strict\|interpolated` | sliding-window | n if not given |

@@ -1,6 +1,6 @@
 /* For one key that many threads check at once, such as a global limit on all requests or a limit on one backend. With a
- * plain limiter these threads wait for one cache line. An admitted thread takes some permits more in advance, its credit.
- * Its next requests are decided on its own cache line, without the clock.
+ * plain limiter these threads wait for one cache line. Here a thread that is admitted is charged for more permits than its request
+ * costs. It keeps the rest as credit on a cache line of its own, and spends it on its next requests without reading the clock.
  *
  *     tollbar_striped *all;
  *     tollbar_striped_from_text("5000000/s burst 100000", &all, NULL);

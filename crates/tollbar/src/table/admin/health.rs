@@ -60,9 +60,9 @@ impl Table {
         health
     }
 
-    /// Empties slots under an unknown version, keeps of a key that is there twice the slot that expires last, and frees
-    /// records that were not finished. **Only while no other thread or process uses the table**: what it takes from a slot may be
-    /// another's debt. Returns what [`Table::validate`] saw before.
+    /// Empties each slot that names an unknown version of a policy. If two slots hold one key, it keeps the slot that expires last and
+    /// empties the other. It also frees policy records that a killed process left unfinished. **Call it only while no other thread or
+    /// process uses the table**, because an emptied slot may have held a debt. Returns what [`Table::validate`] saw before the repair.
     pub fn repair(&self, now: u64) -> Health {
         let health = self.validate(now);
         records::free_claimed(self.policies.memory.records());

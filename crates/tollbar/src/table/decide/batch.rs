@@ -98,7 +98,8 @@ impl Table {
             }
             if let (Some(version), false) = (last.version, key.is_empty()) {
                 let lookup = self.lookup(version, self.hash_bytes(key) ^ version.salt);
-                // Both: to ask for the second only when the first does not have the key would be to wait twice.
+                // It prefetches both lines at once. To prefetch the second only after the first turns out not to have the key would wait for
+                // memory twice.
                 prefetch_one_of_many(lookup.first);
                 prefetch_one_of_many(lookup.second);
                 *to = Some(lookup);

@@ -341,7 +341,7 @@ impl Table {
         rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
     }
 
-    /// The table's time in nanoseconds: what the calls without a time read. It counts UTC since [`TIME_ZERO`](crate::clock::TIME_ZERO),
+    /// The table's time in nanoseconds, which calls without a `now` argument read. It counts UTC since [`TIME_ZERO`](crate::clock::TIME_ZERO),
     /// as the maker's system clock said when the table was made; with [`Source::Wall`] it is Unix time.
     #[inline(always)]
     pub fn now(&self) -> u64 {

@@ -106,8 +106,8 @@ impl Table {
         Some(decided)
     }
 
-    /// Gives a debtor's slot to the new key, which is admitted whatever is left in the slot. Its cost above what is left fills the slot up, so
-    /// that the key gets no more from it than from a fresh slot.
+    /// Gives a slot whose key owes to the new key, and admits the new key. If the slot has fewer permits left than the request costs, the
+    /// slot is charged for all that it has: the new key then gets no more from it than from a fresh slot.
     fn evict(&self, policy: &MultiWord, head: &Labels<'_>, side: &[AtomicU64], now: u64, op: Op) -> Option<()> {
         let admitted = policy.apply(head, side, now, op)?;
         let short = match op {

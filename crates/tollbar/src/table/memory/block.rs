@@ -24,7 +24,7 @@ impl Memory {
         if !Slot::supported() {
             return Err(TableError::Unsupported);
         }
-        // SAFETY: every region here has at least the header's page, which its maker has checked, and is aligned to 64 bytes.
+        // SAFETY: the functions that make a region check that it has at least the header's page, and align it to 64 bytes.
         let header: &Header = unsafe { region.base().cast().as_ref() };
         let fixed = header.fixed()?;
         if region.len() as u64 != fixed.bytes {

@@ -17,7 +17,7 @@
 //!
 //! A new key takes a slot in the emptier of its first two buckets, and the spare bucket comes last. With two buckets alone, one key in 90
 //! would find no place in a table that is four fifths full. The spare buckets, a fifteenth of the table and therefore mostly in the cache,
-//! make that one key in some thousands. In a new table, 98 of 100 keys are in their first two buckets; after slots have been used again and
+//! reduce that to one key in some thousands. In a new table, 98 of 100 keys are in their first two buckets; after slots have been used again and
 //! again, 91 of 100 are.
 
 use super::probe::find_in;
