@@ -244,7 +244,17 @@ pub(crate) fn answer(out: *mut tollbar_decision, decide: impl FnOnce() -> Decisi
     }
     let size = size_at(out)?;
     // SAFETY: size_at has inspected it; writable by the promise that every caller of this makes to C.
-    unsafe { put(out, size, &decide()) }
+    unsafe { put_apart(out, size, &decide()) }
+}
+
+/// [`put`] out of line: one copy for all instances of [`answer`].
+///
+/// # Safety
+/// As [`put`].
+#[inline(never)]
+unsafe fn put_apart(out: *mut tollbar_decision, size: usize, decision: &Decision) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    unsafe { put(out, size, decision) }
 }
 
 /// `answer` for the C faces of other crates.

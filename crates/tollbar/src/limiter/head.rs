@@ -26,6 +26,7 @@
 
 use crate::decision::{Decision, Reason, Verdict};
 use crate::sync::{AtomicU64, Ordering};
+use core::cell::Cell;
 
 /// The rounds of a loop over shared words. A loop repeats only because another caller has changed what it read,
 /// which does not happen many times in a row. Damaged memory, or a process that writes there without end, could
@@ -96,62 +97,64 @@ pub(crate) trait Slot {
     fn swap(&self, from: (u64, u64), to: (u64, u64)) -> Result<(), (u64, u64)>;
 }
 
-/// A slot that a caller has found with its own `key` in it.
+/// A slot as the caller of one key sees it.
+///
+/// A caller that found its own `key` in the slot owns the slot until another key's first swap. A newcomer found
+/// another key there: its first swap puts its own key in the slot, and from then on it owns the slot. It also
+/// owns the slot if another caller of its key has been faster. Any other change takes the slot from a newcomer,
+/// even an admission of the key that it would have replaced, because the state to be replaced is gone.
 pub(crate) struct Owner<'a, S> {
     pub(crate) slot: &'a S,
     pub(crate) key: u64,
+    /// The (key, state) that a newcomer found. `None` for a caller that found its own key.
+    found: Option<(u64, u64)>,
+    /// Whether a newcomer has put its key in the slot.
+    labelled: Cell<bool>,
+}
+
+impl<'a, S: Slot> Owner<'a, S> {
+    /// A slot with `key` in it.
+    #[inline(always)]
+    pub(crate) fn new(slot: &'a S, key: u64) -> Self {
+        Owner { slot, key, found: None, labelled: Cell::new(false) }
+    }
+
+    /// A slot with `found` (key, state) in it, for `key`.
+    #[inline(always)]
+    pub(crate) fn newcomer(slot: &'a S, found: (u64, u64), key: u64) -> Self {
+        Owner { slot, key, found: Some(found), labelled: Cell::new(false) }
+    }
+
+    /// Whether a newcomer has put its key in the slot.
+    pub(crate) fn labelled(&self) -> bool {
+        self.labelled.get()
+    }
+
+    /// Puts a newcomer's key in the slot and leaves the state. `None` if the slot is no longer as found.
+    pub(crate) fn relabel(&self) -> Option<()> {
+        let (_, state) = self.found?;
+        self.swap(state, state).ok()
+    }
+
+    #[inline(always)]
+    fn mine(&self, pair: (u64, u64)) -> Option<u64> {
+        (pair.0 == self.key || Some(pair) == self.found).then_some(pair.1)
+    }
 }
 
 impl<S: Slot> Head for Owner<'_, S> {
-    /// Reads the key after the word. The key was the caller's when it found the slot, so the word is the
-    /// caller's, too. The exception is a slot that has gone to another key and come back in between. Then the
-    /// word has moved on, and the swap fails.
+    /// Reads the key after the word. If the key is the caller's, the word is the caller's, too. The exception
+    /// is a slot that has gone to another key and come back in between. Then the word has moved on, and the
+    /// swap fails.
     #[inline(always)]
     fn load(&self) -> Option<u64> {
         let state = self.slot.state(Ordering::Acquire);
         // Relaxed: ordered after the state by its Acquire.
-        (self.slot.key(Ordering::Relaxed) == self.key).then_some(state)
+        self.mine((self.slot.key(Ordering::Relaxed), state))
     }
 
     /// The two halves may be read at different moments. That is enough: a slot changes hands by an admission
     /// only, and an admission moves the word.
-    #[inline(always)]
-    fn glance(&self) -> Option<u64> {
-        let state = self.slot.state(Ordering::Relaxed);
-        (self.slot.key(Ordering::Relaxed) == self.key).then_some(state)
-    }
-
-    #[inline(always)]
-    fn swap(&self, from: u64, to: u64) -> Result<(), Option<u64>> {
-        let swapped = self.slot.swap((self.key, from), (self.key, to));
-        swapped.map_err(|(key, state)| (key == self.key).then_some(state))
-    }
-}
-
-/// A slot that a newcomer has chosen, with `found` (key, state) in it. The newcomer's first swap puts its own
-/// key there, and from then on it owns the slot. It also owns the slot if another caller of its key has been
-/// faster. Any other change takes the slot from it, even an admission of the key that it would have replaced,
-/// because the state to be replaced is gone.
-pub(crate) struct Newcomer<'a, S> {
-    pub(crate) slot: &'a S,
-    pub(crate) found: (u64, u64),
-    pub(crate) key: u64,
-}
-
-impl<S: Slot> Newcomer<'_, S> {
-    #[inline(always)]
-    fn mine(&self, (key, state): (u64, u64)) -> Option<u64> {
-        (key == self.key || (key, state) == self.found).then_some(state)
-    }
-}
-
-impl<S: Slot> Head for Newcomer<'_, S> {
-    #[inline(always)]
-    fn load(&self) -> Option<u64> {
-        let state = self.slot.state(Ordering::Acquire);
-        self.mine((self.slot.key(Ordering::Relaxed), state))
-    }
-
     #[inline(always)]
     fn glance(&self) -> Option<u64> {
         let state = self.slot.state(Ordering::Relaxed);
@@ -161,13 +164,18 @@ impl<S: Slot> Head for Newcomer<'_, S> {
     #[inline(always)]
     fn swap(&self, from: u64, to: u64) -> Result<(), Option<u64>> {
         // A word never comes back, so the word found is still beside the key found.
-        let key = if from == self.found.1 { self.found.0 } else { self.key };
-        self.slot.swap((key, from), (self.key, to)).map_err(|seen| self.mine(seen))
+        let found = self.found.filter(|&(_, state)| state == from);
+        let key = found.map_or(self.key, |(key, _)| key);
+        self.slot.swap((key, from), (self.key, to)).map_err(|seen| self.mine(seen))?;
+        if found.is_some() {
+            self.labelled.set(true);
+        }
+        Ok(())
     }
 
     #[inline(always)]
     fn takes_over(&self, word: u64) -> bool {
-        word == self.found.1
+        self.found.is_some_and(|(_, state)| state == word)
     }
 }
 

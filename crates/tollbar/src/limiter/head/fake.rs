@@ -1,6 +1,6 @@
 //! A table of one slot, for the tests beside this file.
 
-use super::{Head, Newcomer, Owner, Slot};
+use super::{Head, Owner, Slot};
 use crate::algorithm::sliding_log::KeyedLog;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::decision::{Decision, Verdict};
@@ -129,13 +129,13 @@ impl Place {
     }
 
     pub(super) fn owner(&self, key: u64) -> Owner<'_, Pair> {
-        Owner { slot: &self.pair, key }
+        Owner::new(&self.pair, key)
     }
 
     /// The slot for a newcomer; `None` if the slot has not expired.
-    pub(super) fn newcomer(&self, key: u64, now: u64) -> Option<Newcomer<'_, Pair>> {
+    pub(super) fn newcomer(&self, key: u64, now: u64) -> Option<Owner<'_, Pair>> {
         let found = self.pair.both();
-        (self.rule.expires_at(found.1) <= now).then_some(Newcomer { slot: &self.pair, found, key })
+        (self.rule.expires_at(found.1) <= now).then_some(Owner::newcomer(&self.pair, found, key))
     }
 
     pub(super) fn admit(&self, head: &impl Head, now: u64, cost: u64) -> Option<Verdict> {

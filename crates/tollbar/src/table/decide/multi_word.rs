@@ -3,15 +3,14 @@
 use super::answer::full;
 use super::Table;
 use crate::decision::{Reason, Verdict};
-use crate::limiter::head::{Head, Newcomer, Owner, TRIES};
+use crate::limiter::head::{Owner, TRIES};
 use crate::sync::AtomicU64;
 use crate::table::memory::error::TableError;
-use crate::table::memory::slot::{Pair, Slot};
+use crate::table::memory::slot::Slot;
 use crate::table::policies::compiled::Version;
 use crate::table::policies::multi_word::{Decided, MultiWord};
 use crate::table::policies::ROUNDS;
 use crate::table::slots::protocol::{first_to_expire, Candidate, Changed, Event, OnFull};
-use core::cell::Cell;
 
 pub(super) use crate::table::policies::multi_word::Op;
 
@@ -32,7 +31,7 @@ impl Table {
         // Each of these is up to TRIES rounds of the ring or log.
         for _ in 0..ROUNDS / TRIES {
             if let Some(slot) = candidates.find(key) {
-                match policy.apply(&Owner { slot, key }, self.side(slot), now, op) {
+                match policy.apply(&Owner::new(slot, key), self.side(slot), now, op) {
                     Some(decided) => return Ok(decided),
                     None => continue,
                 }
@@ -61,9 +60,7 @@ impl Table {
         // What charges nothing takes no slot.
         let charges = matches!(op, Op::Check(1..) | Op::TakeUpTo(1..)) && fresh.decision.is_allowed();
         let wants = charges || matches!(op, Op::Peek(1..)) && fresh.decision.is_allowed();
-        let labelled = Cell::new(false);
-        let newcomer = Newcomer { slot: first.slot, found: (first.pair.key, first.pair.state), key };
-        let head = Labels { newcomer, labelled: &labelled };
+        let head = Owner::newcomer(first.slot, (first.pair.key, first.pair.state), key);
         let side = self.side(first.slot);
         let (decided, event) = if first.expires <= now {
             let event = if first.pair.key == 0 { Event::Inserted } else { Event::Reclaimed };
@@ -85,7 +82,7 @@ impl Table {
                 }
                 OnFull::Inherit => {
                     let mut decided = policy.apply(&head, side, now, op)?;
-                    if charges && !labelled.get() {
+                    if charges && !head.labelled() {
                         self.policies.count_event(Event::RefusedByDebt, 0);
                     }
                     if decided.decision.verdict == Verdict::Denied {
@@ -100,7 +97,7 @@ impl Table {
                 }
             }
         };
-        if labelled.get() {
+        if head.labelled() {
             self.policies.count_event(event, 0);
         }
         Some(decided)
@@ -108,7 +105,7 @@ impl Table {
 
     /// Gives a slot whose key owes to the new key, and admits the new key. If the slot has fewer permits left than the request costs, the
     /// slot is charged for all that it has: the new key then gets no more from it than from a fresh slot.
-    fn evict(&self, policy: &MultiWord, head: &Labels<'_>, side: &[AtomicU64], now: u64, op: Op) -> Option<()> {
+    fn evict(&self, policy: &MultiWord, head: &Owner<'_, Slot>, side: &[AtomicU64], now: u64, op: Op) -> Option<()> {
         let admitted = policy.apply(head, side, now, op)?;
         let short = match op {
             Op::Check(_) => !admitted.decision.is_allowed(),
@@ -118,12 +115,9 @@ impl Table {
         if short {
             let _ = policy.apply(head, side, now, Op::TakeUpTo(u64::MAX))?;
         }
-        if !head.labelled.get() {
+        if !head.labelled() {
             // There was nothing left: only the label changes.
-            let (found, state) = head.newcomer.found;
-            let relabelled = Pair { key: head.newcomer.key, state };
-            head.newcomer.slot.swap(Pair { key: found, state }, relabelled).ok()?;
-            head.labelled.set(true);
+            head.relabel()?;
         }
         Some(())
     }
@@ -131,34 +125,5 @@ impl Table {
     /// The side words of a slot.
     fn side(&self, slot: &Slot) -> &[AtomicU64] {
         self.policies.memory.side_words(self.slots.number(slot))
-    }
-}
-
-/// A new key in a slot, and whether the slot has the key's word yet.
-struct Labels<'a> {
-    newcomer: Newcomer<'a, Slot>,
-    labelled: &'a Cell<bool>,
-}
-
-impl Head for Labels<'_> {
-    fn load(&self) -> Option<u64> {
-        self.newcomer.load()
-    }
-
-    fn glance(&self) -> Option<u64> {
-        self.newcomer.glance()
-    }
-
-    fn takes_over(&self, word: u64) -> bool {
-        self.newcomer.takes_over(word)
-    }
-
-    fn swap(&self, from: u64, to: u64) -> Result<(), Option<u64>> {
-        let swapped = self.newcomer.swap(from, to);
-        // The swap from what was found is the one that changes the key.
-        if swapped.is_ok() && from == self.newcomer.found.1 {
-            self.labelled.set(true);
-        }
-        swapped
     }
 }

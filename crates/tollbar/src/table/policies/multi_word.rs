@@ -10,7 +10,7 @@
 use crate::algorithm::sliding_log::{KeyedLog, SlidingLog};
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::decision::{Decision, Reason, Verdict};
-use crate::limiter::head::{self, Head, Owner};
+use crate::limiter::head::{self, Owner};
 use crate::limiter::log::LogView;
 use crate::limiter::ring::RingView;
 use crate::policy::{Policy, PolicyError, Words};
@@ -88,7 +88,7 @@ impl MultiWord {
     }
 
     /// Applies `op` to the ring or log whose word is behind `head`; `None` if the slot is no longer the caller's.
-    pub(crate) fn apply<H: Head>(&self, head: &H, side: &[AtomicU64], now: u64, op: Op) -> Option<Decided> {
+    pub(crate) fn apply(&self, head: &Owner<'_, Slot>, side: &[AtomicU64], now: u64, op: Op) -> Option<Decided> {
         macro_rules! each {
             ($view:ident => $call:expr) => {
                 match self {
@@ -115,7 +115,7 @@ impl MultiWord {
 
     /// What the key of a slot has left.
     pub(crate) fn remaining(&self, slot: &Slot, key: u64, side: &[AtomicU64], now: u64) -> u64 {
-        let decided = self.apply(&Owner { slot, key }, side, now, Op::Peek(0));
+        let decided = self.apply(&Owner::new(slot, key), side, now, Op::Peek(0));
         decided.map_or(self.limit(), |decided| decided.decision.remaining)
     }
 

@@ -303,7 +303,6 @@ pub(crate) struct Candidate<'a> {
 
 /// The candidate that expires first; in the key's order among equals. [`Changed`] if the key itself is there: then, if it is
 /// under another version of its policy, it has been brought to this one.
-#[inline]
 pub(crate) fn first_to_expire<'a>(
     states: &impl States,
     candidates: &Candidates<'a>,
