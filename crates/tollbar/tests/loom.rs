@@ -11,7 +11,10 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::Arc;
 use loom::thread;
 use std::sync::atomic::AtomicUsize;
+use tollbar::algorithm::gcra::Gcra;
+use tollbar::algorithm::Algorithm;
 use tollbar::clock::Clock;
+use tollbar::limiter::Cell;
 use tollbar::{Limiter, Policy, Shared, State, Verdict};
 
 /// Runs `f` under every interleaving of at most `preemptions`, or as many as LOOM_MAX_PREEMPTIONS says.
@@ -132,6 +135,26 @@ fn cell_gives_the_last_permit_once() {
     exact("cell gcra 3×1", 3, "2/20ns", &[&[(5, 1)], &[(5, 1)], &[(5, 1)]]);
     exact("cell gcra 2×2", 9, "3/30ns", &[&[(5, 2), (5, 1)], &[(5, 1), (5, 1)]]);
     exact("cell fixed-window 3×1", 3, "2/20ns algo fixed-window", &[&[(5, 1)], &[(5, 1)], &[(5, 1)]]);
+}
+
+/// Whoever sees a word that a booking has made, or that a later call has made of it, sees that there was a booking.
+#[test]
+fn cell_tells_of_a_booking() {
+    explore("cell booked", 2, || {
+        let cell = Arc::new(Cell::new(Gcra::new(&"2/20ns".parse().unwrap()).unwrap()));
+        cell.admit_at(5, 2);
+        let before = cell.word();
+        let alone = cell.algorithm().step(before, 30, 1).next.unwrap();
+        let (books, takes, looks) = (cell.clone(), cell.clone(), cell.clone());
+        let booking = thread::spawn(move || books.reserve_at(5, 1, u64::MAX));
+        let taking = thread::spawn(move || takes.admit_at(30, 1));
+        let looking = thread::spawn(move || (looks.word(), looks.has_booked()));
+        let (word, booked) = looking.join().unwrap();
+        assert!(booked || [before, alone].contains(&word), "the word is {word}");
+        assert!(booking.join().unwrap().is_some());
+        taking.join().unwrap();
+        assert!(cell.has_booked());
+    });
 }
 
 #[test]

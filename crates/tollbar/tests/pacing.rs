@@ -7,9 +7,22 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tollbar::algorithm::warm_up::WarmUp;
+use tollbar::algorithm::Rule;
 use tollbar::clock::{Clock, Manual, Monotonic};
 use tollbar::limiter::Cell;
 use tollbar::{Limiter, Shared, Verdict, NEVER};
+
+#[test]
+fn a_cell_remembers_that_permits_were_booked_ahead() {
+    let cell = Cell::new(Rule::new(&policy("10/s burst 2")).unwrap());
+    assert_eq!(cell.reserve_at(SEC, 2, NEVER), Some(SEC), "permits of now");
+    assert_eq!(cell.reserve_at(SEC, 1, SEC), None, "not in time");
+    assert!(!cell.has_booked());
+    assert_eq!(cell.reserve_at(SEC, 1, NEVER), Some(SEC + 100 * MS));
+    assert!(cell.has_booked());
+    cell.reset();
+    assert!(cell.has_booked());
+}
 
 #[test]
 fn s08_pacing() {

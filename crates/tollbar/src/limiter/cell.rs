@@ -11,7 +11,7 @@ use super::{Shared, Watch};
 use crate::algorithm::gcra::Plain;
 use crate::algorithm::{Algorithm, Step};
 use crate::decision::{Decision, Verdict};
-use crate::sync::{AtomicU64, CachePadded, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering};
 
 /// Decides on a request and stores the next state. Returns the verdict and the state after it. A refusal that
 /// keeps the state only loads it.
@@ -87,9 +87,16 @@ pub fn take_up_to<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, most:
     }
 }
 
-/// [`Shared::reserve_at`] on a bare word.
+/// [`Shared::reserve_at`] on a bare word. Calls `ahead` before it books permits for a later time than `now`.
 #[inline]
-pub(crate) fn reserve<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64, until: u64) -> Option<u64> {
+fn reserve<A: Algorithm>(
+    word: &AtomicU64,
+    algorithm: &A,
+    now: u64,
+    cost: u64,
+    until: u64,
+    ahead: impl Fn(),
+) -> Option<u64> {
     let mut state = word.load(Ordering::Relaxed);
     loop {
         let booked = algorithm.reserve(state, now, cost)?;
@@ -99,7 +106,11 @@ pub(crate) fn reserve<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, c
         if cost == 0 {
             return Some(now);
         }
-        match word.compare_exchange_weak(state, booked.next, Ordering::Relaxed, Ordering::Relaxed) {
+        if booked.at > now {
+            ahead();
+        }
+        // Release: whoever reads this word, or one that later swaps made of it, with Acquire also sees what `ahead` wrote.
+        match word.compare_exchange_weak(state, booked.next, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => return Some(booked.at),
             Err(seen) => state = seen,
         }
@@ -117,6 +128,8 @@ pub struct Cell<A> {
 struct Line {
     word: AtomicU64,
     watch: Watch,
+    /// 1 once permits were booked for a later time than that of their call. It never becomes 0 again.
+    booked: AtomicU32,
 }
 
 impl<A: Algorithm> Cell<A> {
@@ -132,7 +145,8 @@ impl<A: Algorithm> Cell<A> {
 
     /// The state word, for export; [`Cell::set_word`] puts it back.
     pub fn word(&self) -> u64 {
-        self.line.word.load(Ordering::Relaxed)
+        // Acquire: for `has_booked`.
+        self.line.word.load(Ordering::Acquire)
     }
 
     /// Sets the state word to one that [`Cell::word`] returned for the same policy and clock.
@@ -140,11 +154,19 @@ impl<A: Algorithm> Cell<A> {
         self.line.word.store(word, Ordering::Relaxed);
     }
 
+    /// Whether permits have ever been booked for a later time than that of their call. Of the bookings that have made the word what
+    /// it is, none is missed if the caller has called [`Cell::word`] before.
+    pub fn has_booked(&self) -> bool {
+        // Relaxed: a booking sets the flag before it swaps the word, with Release. The Relaxed swaps of other calls in between are
+        // read-modify-writes, so they hand that Release on.
+        self.line.booked.load(Ordering::Relaxed) != 0
+    }
+
     /// [`Shared::admit_quickly_at`] of a token bucket: its usual case, and one attempt to swap.
     #[cfg(not(loom))]
     #[inline(always)]
     pub(super) fn admit_quickly_at(&self, plain: &Plain, now: u64, cost: u64) -> Option<Verdict> {
-        let Line { word, watch } = &*self.line;
+        let Line { word, watch, .. } = &*self.line;
         if watch.is_newer_than(now) {
             return None;
         }
@@ -194,7 +216,7 @@ impl<A: Algorithm> Shared for Cell<A> {
     }
 
     fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Option<u64> {
-        reserve(&self.line.word, &self.algorithm, now, cost, until)
+        reserve(&self.line.word, &self.algorithm, now, cost, until, || self.line.booked.store(1, Ordering::Relaxed))
     }
 
     fn books_ahead(&self) -> bool {

@@ -57,6 +57,25 @@ impl Memory {
         self.header().current.get(policy as usize).is_some_and(|stamp| stamp.load(Ordering::Relaxed) != 0)
     }
 
+    /// Notes that permits are booked under a policy for a later time. To be called before the slot is swapped.
+    pub(crate) fn note_booking(&self, policy: u32) {
+        if let Some(words) = self.header().booked.get(policy as usize / 64) {
+            let bit = 1 << (policy % 64);
+            // Relaxed: the swap of the slot that follows is SeqCst, so whoever reads what it wrote sees the bit. The load saves a write
+            // to a line that all calls read.
+            if words.load(Ordering::Relaxed) & bit == 0 {
+                words.fetch_or(bit, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Whether permits have ever been booked under a policy for a later time than that of their call. Of the bookings that have made a
+    /// key's state what it is, none is missed if the caller has read the slot before, which is an Acquire load.
+    pub(crate) fn has_bookings(&self, policy: u32) -> bool {
+        let words = self.header().booked.get(policy as usize / 64);
+        words.is_some_and(|words| words.load(Ordering::Relaxed) >> (policy % 64) & 1 != 0)
+    }
+
     #[inline(always)]
     pub(crate) fn records(&self) -> &[Record; VERSIONS] {
         // SAFETY: as `header`; the table is longer than what is before the buckets.

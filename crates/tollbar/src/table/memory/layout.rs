@@ -27,7 +27,7 @@ pub const POLICIES_MOST: usize = 128;
 /// The first eight bytes of every table of every version: "tollbar" and a line feed.
 pub(crate) const MAGIC: u64 = u64::from_ne_bytes(*b"tollbar\n");
 /// Raised with every change of what is where, of the hash, or of what a state word means.
-pub(crate) const VERSION: u64 = 5;
+pub(crate) const VERSION: u64 = 6;
 
 pub(crate) const VERSIONS: usize = 256;
 pub(crate) const SHARDS: usize = 64;
@@ -86,7 +86,9 @@ pub(crate) struct Header {
     pub(crate) generation: AtomicU64,
     /// How many keys are exempt, at most: 0 saves the look.
     pub(crate) exempt: AtomicU64,
-    pub(crate) spare: [AtomicU64; 5],
+    /// A bit a policy: 1 once permits were booked under it for a later time than that of their call. It never becomes 0 again.
+    pub(crate) booked: [AtomicU64; POLICIES_MOST / 64],
+    pub(crate) spare: [AtomicU64; 3],
     /// The stamp of each policy's current version; 0: no such policy.
     pub(crate) current: [AtomicU64; POLICIES_MOST],
 }
