@@ -1553,7 +1553,14 @@ const char *tollbar_version_string(void);
 /* Slots of the table make no sense. */
 #define TOLLBAR_E_SLOTS_INVALID (-68)
 
-/* The file cannot be opened; errno says why, here and below. */
+/* The file belongs to another user than the caller and root, others may write it, or others may put another in its
+ * place (TOLLBAR_TABLE_TRUST_ANYONE takes it). */
+#define TOLLBAR_E_OWNER (-78)
+
+/* The descriptor is not of memory that is sealed against shrinking. */
+#define TOLLBAR_E_UNSEALED (-79)
+
+/* The file cannot be opened. After this error and those down to TOLLBAR_E_SYNC, errno has the system's reason. */
 #define TOLLBAR_E_OPEN (-70)
 
 /* The file cannot be read. */
@@ -1576,13 +1583,6 @@ const char *tollbar_version_string(void);
 
 /* The file cannot be written to the disk. */
 #define TOLLBAR_E_SYNC (-77)
-
-/* The file belongs to another user than the caller and root, others may write it, or others may put another in its
- * place (TOLLBAR_TABLE_TRUST_ANYONE takes it). */
-#define TOLLBAR_E_OWNER (-78)
-
-/* The descriptor is not of memory that is sealed against shrinking. */
-#define TOLLBAR_E_UNSEALED (-79)
 
 /* Only gcra can be leased, without `borrow` and `init`. */
 #define TOLLBAR_E_LEASE_ALGORITHM (-80)

@@ -337,10 +337,10 @@ func prefix(address []byte, ipv4Bits, ipv6Bits uint32) (key [20]byte, length int
 	return key, length, Code(c)
 }
 
-// errnoOf is the system's error of a call that ended in code: only those with files say one.
+// errnoOf returns the system's reason of a call that failed with code, or 0 if such errors have none.
 func errnoOf(code Code, err error) syscall.Errno {
 	errno, _ := err.(syscall.Errno)
-	if code > ErrOpen || code < ErrSync {
+	if code > systemFirst || code < systemLast {
 		return 0
 	}
 	return errno

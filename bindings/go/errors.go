@@ -119,7 +119,16 @@ const (
 	ErrBootID Code = -67
 	// ErrSlotsInvalid: slots of the table make no sense: [Table.Repair].
 	ErrSlotsInvalid Code = -68
-	// ErrOpen: the file cannot be opened; the error wraps the system's, here and below.
+	// ErrOwner: the file belongs to another user than the caller and root, others may write it, or others may put
+	// another in its place (TableOptions.TrustAnyone takes it).
+	ErrOwner Code = -78
+	// ErrUnsealed: the descriptor is not of memory that is sealed against shrinking.
+	ErrUnsealed Code = -79
+)
+
+// Errors of the system. They wrap the system's reason.
+const (
+	// ErrOpen: the file cannot be opened.
 	ErrOpen Code = -70
 	// ErrRead: the file cannot be read.
 	ErrRead Code = -71
@@ -135,11 +144,6 @@ const (
 	ErrRandom Code = -76
 	// ErrSync: the file cannot be written to the disk.
 	ErrSync Code = -77
-	// ErrOwner: the file belongs to another user than the caller and root, others may write it, or others may put
-	// another in its place (TableOptions.TrustAnyone takes it).
-	ErrOwner Code = -78
-	// ErrUnsealed: the descriptor is not of memory that is sealed against shrinking.
-	ErrUnsealed Code = -79
 )
 
 // Errors of leases, which libtollbar-redis makes.
@@ -171,6 +175,9 @@ const (
 	// ErrInternal: a fault of the library itself, stopped before it reached the caller.
 	ErrInternal Code = -90
 )
+
+// The errors that wrap the system's reason.
+const systemFirst, systemLast = ErrOpen, ErrSync
 
 // [lists: end]
 

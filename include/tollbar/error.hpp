@@ -66,6 +66,8 @@ enum class errc : std::int32_t {
     other_options = TOLLBAR_E_OTHER_OPTIONS,
     boot_id = TOLLBAR_E_BOOT_ID,
     slots_invalid = TOLLBAR_E_SLOTS_INVALID,
+    owner = TOLLBAR_E_OWNER,
+    unsealed = TOLLBAR_E_UNSEALED,
     open = TOLLBAR_E_OPEN,
     read = TOLLBAR_E_READ,
     no_space = TOLLBAR_E_NO_SPACE,
@@ -74,8 +76,6 @@ enum class errc : std::int32_t {
     lock = TOLLBAR_E_LOCK,
     random = TOLLBAR_E_RANDOM,
     sync = TOLLBAR_E_SYNC,
-    owner = TOLLBAR_E_OWNER,
-    unsealed = TOLLBAR_E_UNSEALED,
     lease_algorithm = TOLLBAR_E_LEASE_ALGORITHM,
     lease_nodes = TOLLBAR_E_LEASE_NODES,
     lease_life = TOLLBAR_E_LEASE_LIFE,
@@ -177,11 +177,15 @@ namespace detail {
 #endif
 }
 
-/// The failure that a C call returned. Called at once, while errno is still that call's.
+// The errors after which errno has the system's reason.
+// [lists: system errors] written by cargo xtask lists
+constexpr std::int32_t system_first = TOLLBAR_E_OPEN, system_last = TOLLBAR_E_SYNC;
+// [lists: end]
+
+/// The failure that a C call returned. The caller calls this at once, while errno is still that call's.
 inline failure failed(std::int32_t code) noexcept {
-    const bool of_the_system = code <= TOLLBAR_E_OPEN && code > TOLLBAR_E_LEASE_ALGORITHM;
     failure why{static_cast<errc>(code)};
-    if (of_the_system)
+    if (code <= system_first && code >= system_last)
         why.system = errno;
     return why;
 }

@@ -308,6 +308,9 @@ TEST(a_file_that_others_may_write) {
     CHECK(chmod(file.text(), 0666) == 0);
     tollbar::table_options options(1000);
     CHECK(table::try_open(file.text()).error() == errc::owner && table::try_open(file.text(), options, {"2/min"}).error() == errc::owner);
+    // This error is no system call's, so an errno of an earlier call is not its reason.
+    errno = EIO;
+    CHECK(table::try_open(file.text()).why().system == 0);
     options.whose = tollbar::trust::anyone;
     CHECK(table::try_open(file.text(), options, {"2/min"}) && table::open(file.text(), tollbar::trust::anyone).check("ann"));
 }

@@ -54,10 +54,15 @@ end
 
 ffi.cdef "char *strerror(int number);"
 
---- The same for what the system may have refused, with its reason. That is read first, before anything else can change it.
+-- The errors after which errno has the system's reason.
+-- [lists: system errors] written by cargo xtask lists
+local SYSTEM_FIRST, SYSTEM_LAST = lib.TOLLBAR_E_OPEN, lib.TOLLBAR_E_SYNC
+-- [lists: end]
+
+--- core.failure, with the system's reason if the error has one. The function reads errno first, before any other call can change it.
 function core.system_failure(code, path)
     local errno = ffi.errno()
-    if code > lib.TOLLBAR_E_OPEN or code < lib.TOLLBAR_E_SYNC or errno == 0 then
+    if code > SYSTEM_FIRST or code < SYSTEM_LAST or errno == 0 then
         return core.failure(code, path)
     end
     local _, message = core.failure(code, path)

@@ -5,6 +5,11 @@
 
 #include "core.h"
 
+/* The errors after which errno has the system's reason. */
+/* [lists: system errors] written by cargo xtask lists */
+enum { SYSTEM_FIRST = TOLLBAR_E_OPEN, SYSTEM_LAST = TOLLBAR_E_SYNC };
+/* [lists: end] */
+
 static void raise_made(PyObject *exception) {
     if (exception != NULL) {
         PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
@@ -13,8 +18,7 @@ static void raise_made(PyObject *exception) {
 }
 
 PyObject *core_raise(core_state *state, int32_t code, PyObject *path) {
-    /* Only these leave a reason in errno. */
-    int reason = code <= TOLLBAR_E_OPEN && code >= TOLLBAR_E_SYNC ? errno : 0;
+    int reason = code <= SYSTEM_FIRST && code >= SYSTEM_LAST ? errno : 0;
     raise_made(PyObject_CallFunction(state->call_error, "issiO", (int)code, tollbar_errname(code),
                                      tollbar_strerror(code), reason, path == NULL ? Py_None : path));
     return NULL;

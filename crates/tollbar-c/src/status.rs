@@ -109,7 +109,15 @@ pub const TOLLBAR_E_BOOT_ID: i32 = -67;
 /// Slots of the table make no sense.
 pub const TOLLBAR_E_SLOTS_INVALID: i32 = -68;
 
-/// The file cannot be opened; errno says why, here and below.
+/// The file belongs to another user than the caller and root, others may write it, or others may put another in its
+/// place (TOLLBAR_TABLE_TRUST_ANYONE takes it).
+pub const TOLLBAR_E_OWNER: i32 = -78;
+/// The descriptor is not of memory that is sealed against shrinking.
+pub const TOLLBAR_E_UNSEALED: i32 = -79;
+
+// Errors of the system. After one of these, errno has the system's reason.
+
+/// The file cannot be opened. After this error and those down to TOLLBAR_E_SYNC, errno has the system's reason.
 pub const TOLLBAR_E_OPEN: i32 = -70;
 /// The file cannot be read.
 pub const TOLLBAR_E_READ: i32 = -71;
@@ -125,11 +133,6 @@ pub const TOLLBAR_E_LOCK: i32 = -75;
 pub const TOLLBAR_E_RANDOM: i32 = -76;
 /// The file cannot be written to the disk.
 pub const TOLLBAR_E_SYNC: i32 = -77;
-/// The file belongs to another user than the caller and root, others may write it, or others may put another in its
-/// place (TOLLBAR_TABLE_TRUST_ANYONE takes it).
-pub const TOLLBAR_E_OWNER: i32 = -78;
-/// The descriptor is not of memory that is sealed against shrinking.
-pub const TOLLBAR_E_UNSEALED: i32 = -79;
 
 // Errors of leases, which libtollbar-redis makes.
 

@@ -6,24 +6,16 @@
 #[path = "../../tollbar/tests/common/mod.rs"]
 mod common;
 
+use common::scribble::{Memory, Watchdog};
 use common::{policy, Rng, SEC};
-use std::alloc::Layout;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 use tollbar_redis::lease::bucket::{Ask, Grant};
 use tollbar_redis::lease::{Client, Driver, Node, NodeError, Options};
 use tollbar_redis::redis::Url;
 
 /// The number of keys in use.
 const KEYS: u64 = 300;
-/// A round takes some milliseconds on an idle machine. After this time it counts as hung.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Guard words before and after the node's memory, which no call may write.
-const GUARD: usize = 1024;
-const UNTOUCHED: u64 = 0x5eed_5eed_5eed_5eed;
 /// The header, ring and lines of a node, in words (src/lease/layout.rs). The first 29 words are the part that never changes.
 const FIXED: std::ops::Range<u64> = 0..29;
 const HEADER: std::ops::Range<u64> = 29..192;
@@ -34,94 +26,9 @@ fn rounds() -> u64 {
     10_000 * std::env::var("LEASE_ROUNDS").map_or(1, |n| n.parse::<u64>().unwrap())
 }
 
-/// Aborts the program if a round hangs, because a spinning thread cannot be stopped alone.
-struct Watchdog(Arc<Mutex<(u64, String)>>);
-
-impl Watchdog {
-    fn new() -> Watchdog {
-        let dog = Watchdog(Arc::default());
-        let watched = Arc::downgrade(&dog.0);
-        thread::spawn(move || {
-            let mut last = None;
-            while let Some(watched) = watched.upgrade() {
-                let (round, told) = watched.lock().unwrap().clone();
-                if last.replace(round) == Some(round) {
-                    eprintln!("a call has not come back for {PATIENCE:?}: round {round}, after {told}");
-                    std::process::abort();
-                }
-                drop(watched);
-                thread::sleep(PATIENCE);
-            }
-        });
-        dog
-    }
-
-    fn round(&self, round: u64, told: &str) {
-        *self.0.lock().unwrap() = (round, told.into());
-    }
-}
-
-/// A node's memory between guards.
-struct Memory {
-    at: NonNull<u8>,
-    layout: Layout,
-    words: usize,
-}
-
-// SAFETY: all use of the memory is atomic.
-unsafe impl Sync for Memory {}
-
-impl Memory {
-    fn new(bytes: usize) -> Memory {
-        let layout = Layout::from_size_align(bytes + 2 * GUARD * 8, 4096).unwrap();
-        // SAFETY: a layout of more than no bytes.
-        let at = NonNull::new(unsafe { std::alloc::alloc(layout) }).unwrap();
-        let memory = Memory { at, layout, words: bytes / 8 };
-        for n in 0..bytes / 8 + 2 * GUARD {
-            memory.at(n).store(UNTOUCHED, Ordering::Relaxed);
-        }
-        memory
-    }
-
-    fn at(&self, n: usize) -> &AtomicU64 {
-        // SAFETY: within the block, aligned; only used as atomics, as the node does.
-        unsafe { &*self.at.as_ptr().cast::<AtomicU64>().add(n) }
-    }
-
-    fn word(&self, n: u64) -> &AtomicU64 {
-        assert!(n < self.words as u64);
-        self.at(GUARD + n as usize)
-    }
-
-    fn node(&self) -> NonNull<u8> {
-        // SAFETY: within the block.
-        unsafe { self.at.add(GUARD * 8) }
-    }
-
-    fn image(&self) -> Vec<u64> {
-        (0..self.words as u64).map(|n| self.word(n).load(Ordering::Relaxed)).collect()
-    }
-
-    fn restore(&self, image: &[u64]) {
-        image.iter().enumerate().for_each(|(n, word)| self.word(n as u64).store(*word, Ordering::Relaxed));
-    }
-
-    fn guards_are_whole(&self) -> bool {
-        let guards = (0..GUARD).chain(GUARD + self.words..2 * GUARD + self.words);
-        guards.into_iter().all(|n| self.at(n).load(Ordering::Relaxed) == UNTOUCHED)
-    }
-
-    fn attach(&self) -> Result<Node, NodeError> {
-        // SAFETY: the block outlives the nodes of a round, and only nodes and atomics touch it.
-        unsafe { Node::attach_in(self.node(), self.words * 8) }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: from `alloc` with this layout.
-        unsafe { std::alloc::dealloc(self.at.as_ptr(), self.layout) };
-    }
+fn attach(memory: &Memory) -> Result<Node, NodeError> {
+    // SAFETY: the block outlives the nodes of a round, and only nodes and atomics touch it.
+    unsafe { Node::attach_in(memory.start(), memory.bytes()) }
 }
 
 fn options() -> Options {
@@ -133,7 +40,7 @@ fn used() -> (Memory, Vec<u64>) {
     let policy = policy("100/s burst 50");
     let memory = Memory::new(Node::bytes_for(&policy, &options()).unwrap() as usize);
     // SAFETY: as `attach`.
-    let node = unsafe { Node::init_in(memory.node(), memory.words * 8, "scribbled", &policy, &options()) }.unwrap();
+    let node = unsafe { Node::init_in(memory.start(), memory.bytes(), "scribbled", &policy, &options()) }.unwrap();
     let mut driver = Driver::new(256, 5).unwrap();
     every_call(&node, &mut driver, &mut Rng(7), 3000);
     let image = memory.image();
@@ -230,7 +137,7 @@ fn whatever_is_in_its_memory_every_call_comes_back() {
     for round in 0..rounds() {
         let mut rng = Rng(round);
         memory.restore(&image);
-        let node = memory.attach().unwrap();
+        let node = attach(&memory).unwrap();
         let mut driver = Driver::new(256, round).unwrap();
         let told = scribble(&memory, &image, &mut rng);
         dog.round(round, &told);
@@ -238,7 +145,7 @@ fn whatever_is_in_its_memory_every_call_comes_back() {
             every_call(&node, &mut driver, &mut rng, 40);
             ticks(&node);
             // The same for a node that is attached to the damaged memory.
-            match memory.attach() {
+            match attach(&memory) {
                 Ok(node) => {
                     attached += 1;
                     every_call(&node, &mut driver, &mut rng, 20);
@@ -257,7 +164,7 @@ fn whatever_is_in_its_memory_every_call_comes_back() {
 #[test]
 fn whatever_changes_in_its_memory_meanwhile_every_call_comes_back() {
     let (memory, image) = used();
-    let node = memory.attach().unwrap();
+    let node = attach(&memory).unwrap();
     let (done, changes) = (AtomicU64::new(0), AtomicU64::new(0));
     let rounds = rounds() / 20;
     thread::scope(|scope| {
@@ -294,7 +201,7 @@ fn a_damaged_ring_is_used_again() {
         for value in [1, 5, 63, 64, 65, 1 << 40, 1 << 63, u64::MAX - 3, u64::MAX] {
             // SAFETY: as `attach`.
             let node =
-                unsafe { Node::init_in(memory.node(), memory.words * 8, "scribbled", &policy, &options()) }.unwrap();
+                unsafe { Node::init_in(memory.start(), memory.bytes(), "scribbled", &policy, &options()) }.unwrap();
             // Room for keys whose debts no store is told.
             let mut driver = Driver::new(8192, 5).unwrap();
             memory.word(at).store(value, Ordering::Relaxed);

@@ -1,25 +1,20 @@
-//! A table whose memory somebody scribbles on: whatever is in it, every call comes back, and none panics or leaves the
-//! memory. What it answers may be wrong then.
+//! Overwrites words of a table's memory at random. Every call must return, none may panic or leave the memory. Its answers
+//! may be wrong then.
 //!
-//! `TABLE_ROUNDS=n` makes it n times as long. The seeds are fixed; a failure tells its round.
+//! `TABLE_ROUNDS=n` runs n times as many rounds. The seeds are fixed, and a failure names its round.
 
 mod common;
 
+use common::scribble::{Memory, Watchdog};
 use common::{policy, Rng, DAY, MIN};
-use std::alloc::Layout;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 use tollbar::table::{HotKeys, OnFull, Options, PolicyId, Request, Table};
 use tollbar::{Decision, Policy, Reason, Verdict};
 
 const NOW: u64 = 400 * DAY;
 /// Keys that are in the table.
 const KEYS: u64 = 6_000;
-/// The calls are few enough for a millisecond. An idle machine is a thousand times faster than this.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is where, in words: see src/table/memory/layout.rs.
 const HEADER: std::ops::Range<u64> = 0..160;
@@ -28,98 +23,9 @@ const COUNTERS: std::ops::Range<u64> = 4608..4608 + 64 * 16;
 const EXEMPT: std::ops::Range<u64> = 5632..5632 + 2048;
 const SLOTS: u64 = 8192;
 
-/// Ends the program if a round does not end: a thread that spins cannot be ended by itself.
-struct Watchdog(Arc<Mutex<(u64, String)>>);
-
-impl Watchdog {
-    fn new() -> Watchdog {
-        let dog = Watchdog(Arc::default());
-        let watched = Arc::downgrade(&dog.0);
-        thread::spawn(move || {
-            let mut last = None;
-            while let Some(watched) = watched.upgrade() {
-                let (round, told) = watched.lock().unwrap().clone();
-                if last.replace(round) == Some(round) {
-                    eprintln!("a call has not come back for {PATIENCE:?}: round {round}, after {told}");
-                    std::process::abort();
-                }
-                drop(watched);
-                thread::sleep(PATIENCE);
-            }
-        });
-        dog
-    }
-
-    fn round(&self, round: u64, told: &str) {
-        *self.0.lock().unwrap() = (round, told.into());
-    }
-}
-
-/// Memory of the test's own, followed by words that nobody may touch.
-struct Memory {
-    at: NonNull<u8>,
-    layout: Layout,
-    /// The table's words.
-    words: usize,
-}
-
-const GUARD: usize = 1024;
-const UNTOUCHED: u64 = 0x5eed_5eed_5eed_5eed;
-
-impl Memory {
-    fn new(bytes: usize) -> Memory {
-        let layout = Layout::from_size_align(bytes + 2 * GUARD * 8, 4096).unwrap();
-        // SAFETY: a layout of more than no bytes.
-        let at = NonNull::new(unsafe { std::alloc::alloc(layout) }).unwrap();
-        let memory = Memory { at, layout, words: bytes / 8 };
-        for n in 0..bytes / 8 + 2 * GUARD {
-            memory.at(n).store(UNTOUCHED, Ordering::Relaxed);
-        }
-        memory
-    }
-
-    fn at(&self, n: usize) -> &AtomicU64 {
-        // SAFETY: within the block, aligned; only used as atomics, as the table does.
-        unsafe { &*self.at.as_ptr().cast::<AtomicU64>().add(n) }
-    }
-
-    /// The table's memory, between the guards. 8 KB from the block's start: aligned to a cache line.
-    fn table(&self) -> NonNull<u8> {
-        // SAFETY: within the block.
-        unsafe { self.at.add(GUARD * 8) }
-    }
-
-    fn word(&self, n: u64) -> &AtomicU64 {
-        assert!(n < self.words as u64);
-        self.at(GUARD + n as usize)
-    }
-
-    fn image(&self) -> Vec<u64> {
-        (0..self.words as u64).map(|n| self.word(n).load(Ordering::Relaxed)).collect()
-    }
-
-    fn restore(&self, image: &[u64]) {
-        for (n, word) in image.iter().enumerate() {
-            self.word(n as u64).store(*word, Ordering::Relaxed);
-        }
-    }
-
-    fn guards_are_whole(&self) -> bool {
-        let guards = (0..GUARD).chain(GUARD + self.words..2 * GUARD + self.words);
-        guards.into_iter().all(|n| self.at(n).load(Ordering::Relaxed) == UNTOUCHED)
-    }
-
-    fn attach(&self) -> Result<Table, tollbar::table::TableError> {
-        // SAFETY: the block outlives the tables of a round, and only tables and atomics touch it.
-        unsafe { Table::attach_in(self.table(), self.words * 8) }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: from `alloc` with this layout.
-        unsafe { std::alloc::dealloc(self.at.as_ptr(), self.layout) };
-    }
+fn attach(memory: &Memory) -> Result<Table, tollbar::table::TableError> {
+    // SAFETY: the block outlives the tables of a round, and only tables and atomics touch it.
+    unsafe { Table::attach_in(memory.start(), memory.bytes()) }
 }
 
 const POLICIES: [&str; 9] = [
@@ -149,7 +55,7 @@ fn used(memory: &Memory, texts: &[&str], on_full: OnFull) {
     let wide = texts.len() == 1;
     let options = Options::new(1).with_seed(3).with_on_full(on_full);
     // SAFETY: as `attach`.
-    let table = unsafe { Table::init_in(memory.table(), memory.words * 8, &options, &policies) }.unwrap();
+    let table = unsafe { Table::init_in(memory.start(), memory.bytes(), &options, &policies) }.unwrap();
     let mut rng = Rng(5);
     for change in 0..6 {
         for _ in 0..KEYS / 6 {
@@ -301,7 +207,7 @@ fn damaged(kinds: &[&[&str]]) {
         let mut rng = Rng(round);
         let (memory, image) = &tables[(round % tables.len() as u64) as usize];
         memory.restore(image);
-        let table = memory.attach().unwrap();
+        let table = attach(memory).unwrap();
         // As many of its policies are compiled by then as chance has it.
         let keys = rng.below(20);
         for key in 0..keys {
@@ -312,7 +218,7 @@ fn damaged(kinds: &[&[&str]]) {
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             every_call(&table, &mut rng, 40);
             // And for one who comes to it as it is then.
-            match memory.attach() {
+            match attach(memory) {
                 Ok(table) => {
                     attached += 1;
                     every_call(&table, &mut rng, 20);
@@ -347,25 +253,20 @@ fn damaged_meanwhile(texts: &[&str]) {
     let memory = memory_for(texts);
     used(&memory, texts, OnFull::Deny);
     let image = memory.image();
-    let table = memory.attach().unwrap();
+    let table = attach(&memory).unwrap();
     let done = AtomicU64::new(0);
     // Each round meets some ten mutations.
     let rounds = rounds() / 20;
-    // The pointer is shared with the thread that scribbles through atomics only.
-    struct Shared<'a>(&'a Memory);
-    // SAFETY: all use of the memory is atomic.
-    unsafe impl Sync for Shared<'_> {}
-    let shared = Shared(&memory);
     let mutations = thread::scope(|scope| {
-        let (shared, image, done) = (&shared, &image, &done);
+        let (memory, image, done) = (&memory, &image, &done);
         let scribbler = scope.spawn(move || {
             let mut rng = Rng(99);
             let mut mutations = 0;
             while done.load(Ordering::Relaxed) < rounds || mutations < rounds * 20 {
-                scribble(shared.0, image, &mut rng);
+                scribble(memory, image, &mut rng);
                 mutations += 1;
                 if rng.one_in(10) {
-                    shared.0.restore(image);
+                    memory.restore(image);
                 }
             }
             mutations

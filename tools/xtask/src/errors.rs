@@ -7,10 +7,14 @@ use std::fmt::Write as _;
 
 const STATUS: &str = include_str!("../../../crates/tollbar-c/src/status.rs");
 
+/// The title of the group after whose errors errno has the system's reason.
+const SYSTEM: &str = "Errors of the system";
+
 /// What Go has in place of what the comments say of C. Each is in a comment.
-const GO_WORDS: [(&str, &str); 5] = [
+const GO_WORDS: [(&str, &str); 6] = [
     ("TOLLBAR_TABLE_TRUST_ANYONE takes it", "TableOptions.TrustAnyone takes it"),
-    ("; errno says why, here and below", "; the error wraps the system's, here and below"),
+    ("After one of these, errno has the system's reason", "They wrap the system's reason"),
+    (" After this error and those down to TOLLBAR_E_SYNC, errno has the system's reason.", ""),
     ("Slots of the table make no sense", "slots of the table make no sense: [Table.Repair]"),
     ("use a limiter, not a cell", "use a limiter, not a cell; a [cell.Cell] has token buckets only"),
     ("`struct_size` is", "the size of a struct is"),
@@ -47,7 +51,14 @@ pub fn check() -> Result<(), String> {
             return Err(format!("tests/c/status_test.c: expected CODE(TOLLBAR_E_{name}, {number})"));
         }
     }
-    match GO_WORDS.iter().find(|(c, _)| !groups.iter().flat_map(|group| &group.errors).any(|e| e.says.contains(c))) {
+    let (first, last) = system();
+    let within = |error: &&Error| (last.number..=first.number).contains(&error.number);
+    let others = groups.iter().filter(|group| !group.title.starts_with(SYSTEM));
+    if let Some(error) = others.flat_map(|group| &group.errors).find(within) {
+        return Err(format!("status.rs: TOLLBAR_E_{} is among the numbers of \"{SYSTEM}\"", error.name));
+    }
+    let says = |group: &Group, c: &str| group.title.contains(c) || group.errors.iter().any(|e| e.says.contains(c));
+    match GO_WORDS.iter().find(|(c, _)| !groups.iter().any(|group| says(group, c))) {
         Some((c, _)) => Err(format!("status.rs: no comment says {c:?}, for which Go has other words")),
         None => Ok(()),
     }
@@ -75,10 +86,43 @@ pub fn python() -> String {
     out
 }
 
+/// The errors after which errno has the system's reason, as a range: its first and last.
+pub fn cpp_system() -> String {
+    let (first, last) = system();
+    format!("constexpr std::int32_t system_first = TOLLBAR_E_{}, system_last = TOLLBAR_E_{};\n", first.name, last.name)
+}
+
+/// [`cpp_system`] for Python's C extension.
+pub fn c_system() -> String {
+    let (first, last) = system();
+    format!("enum {{ SYSTEM_FIRST = TOLLBAR_E_{}, SYSTEM_LAST = TOLLBAR_E_{} }};\n", first.name, last.name)
+}
+
+/// [`cpp_system`] for Lua.
+pub fn lua_system() -> String {
+    let (first, last) = system();
+    format!("local SYSTEM_FIRST, SYSTEM_LAST = lib.TOLLBAR_E_{}, lib.TOLLBAR_E_{}\n", first.name, last.name)
+}
+
+fn go_system() -> String {
+    let (first, last) = system();
+    let (first, last) = (go_name(first.name), go_name(last.name));
+    format!("\n// The errors that wrap the system's reason.\nconst systemFirst, systemLast = {first}, {last}\n")
+}
+
+fn system() -> (Error, Error) {
+    let group = groups().into_iter().find(|group| group.title.starts_with(SYSTEM)).expect("status.rs has the group");
+    let mut errors = group.errors;
+    errors.sort_by_key(|error| -error.number);
+    let last = errors.pop().expect("the group has errors");
+    (errors.swap_remove(0), last)
+}
+
 pub fn go() -> String {
     let mut out = String::new();
     for Group { title, errors } in groups() {
-        let _ = write!(out, "\n{}const (\n", wrapped("// ", title, 120));
+        let title = GO_WORDS.iter().fold(title.to_owned(), |title, (c, go)| title.replace(c, go));
+        let _ = write!(out, "\n{}const (\n", wrapped("// ", &title, 120));
         for Error { name, number, says } in &errors {
             let name = go_name(name);
             let says = GO_WORDS.iter().fold(says.clone(), |says, (c, go)| says.replace(c, go));
@@ -87,7 +131,7 @@ pub fn go() -> String {
         }
         out.push_str(")\n");
     }
-    out + "\n"
+    out + &go_system() + "\n"
 }
 
 fn groups() -> Vec<Group> {

@@ -12,10 +12,12 @@ pub type List = (&'static str, fn() -> String);
 /// A file, and the lists in it.
 type File = (&'static str, &'static [List]);
 
-const FILES: [File; 9] = [
+const FILES: [File; 11] = [
     ("README.md", &[("algorithms", algorithms::readme)]),
     ("include/tollbar/policy.hpp", &[("algorithms", algorithms::cpp)]),
-    ("include/tollbar/error.hpp", &[("errors", errors::cpp)]),
+    ("include/tollbar/error.hpp", &[("errors", errors::cpp), ("system errors", errors::cpp_system)]),
+    ("bindings/lua/tollbar/core.lua", &[("system errors", errors::lua_system)]),
+    ("bindings/python/csrc/errors.c", &[("system errors", errors::c_system)]),
     ("bindings/python/src/tollbar/_errors.py", &[("errors", errors::python)]),
     ("bindings/go/errors.go", &[("errors", errors::go)]),
     ("bindings/python/src/tollbar/policy.py", &[("algorithms", algorithms::python)]),

@@ -4,6 +4,7 @@
 
 mod bound;
 mod random;
+pub mod scribble;
 
 #[allow(unused_imports)] // likewise
 pub use bound::{assert_near, excess};
