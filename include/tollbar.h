@@ -19,10 +19,10 @@
  *
  * The layers. Each works without the others, except that hot keys need a table.
  *
- *     limiter    Take this one if you limit one thing in one process. Any algorithm, a clock, waiting, counts.
+ *     limiter    Take this one if you limit one thing in one process. Any algorithm, a clock, waiting, counts; credit
+ *                (tollbar_limiter_options) if many threads wait for its cache line.
  *     table      Take this one if you limit many keys, or if several processes share a limit. A fixed block of memory.
  *     cell       Take this one if each of your structs has room for its own 64-bit state word.
- *     striped    Take this one if many threads wait for the cache line of one limiter (experimental).
  *     hot keys   Take this one if many threads wait for the cache lines of a few keys of a table (experimental).
  *     leases     Take these if machines share a limit through Redis or Valkey (tollbar_redis.h, libtollbar-redis).
  *
@@ -35,16 +35,17 @@
  *     tollbar_cell_check_at                              80
  *     tollbar_limiter_check_at, allowed                  75
  *     tollbar_limiter_check_at, denied                   64
- *     tollbar_limiter_check, TSC                        101
- *     tollbar_striped_check                              64
- *     tollbar_table_check_at, known key                 159
- *     tollbar_table_check_at, full decision             299
- *     tollbar_table_peek_at, known key                  174
- *     tollbar_table_peek_at, fresh key                  303
- *     tollbar_table_check_at, fresh key                 323
- *     tollbar_table_check_at, fresh key of a flood      356
- *     tollbar_hot_keys_check_at                         136
- *     tollbar_table_check_many_at, a key of 32          162
+ *     tollbar_limiter_check, TSC                         97
+ *     tollbar_limiter_check, credit                      71
+ *     tollbar_limiter_check_at, credit                   77
+ *     tollbar_table_check_at, known key                 160
+ *     tollbar_table_check_at, full decision             301
+ *     tollbar_table_peek_at, known key                  175
+ *     tollbar_table_peek_at, fresh key                  296
+ *     tollbar_table_check_at, fresh key                 324
+ *     tollbar_table_check_at, fresh key of a flood      360
+ *     tollbar_hot_keys_check_at                         139
+ *     tollbar_table_check_many_at, a key of 32          161
  *
  * Conventions
  *
@@ -497,7 +498,32 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
  *     if (tollbar_limiter_check(limiter, 1, &decision) == TOLLBAR_DENIED)
  *         reply(429, "Retry-After: %llu",
  *               (unsigned long long)((decision.retry_after_ns + 999999999) / 1000000000));
- */
+ *
+ * Credit, an option. Threads that check one limiter all the time wait for its cache line. With TOLLBAR_CREDIT_ON a thread that is
+ * admitted is charged for more permits than its request costs. It keeps the rest as credit on a cache line of its own, and spends
+ * it on its next requests without reading the clock, if they ask for no full decision. Threads have nothing to set up or to end.
+ *
+ *     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
+ *     options.credit = TOLLBAR_CREDIT_ON;
+ *
+ * The bound stays burst + rate * t in every interval t, whatever the threads do. Credit costs part of the burst: the credit of
+ * all threads together is at most C, an eighth of the burst and at most 65,536 permits, or 0 if the burst is below 32. So up to
+ * C permits of a burst may be refused that a limiter without credit admits, and a cost above burst - C is TOLLBAR_NEVER.
+ * A thread keeps at most a sixteenth of the remaining permits. Near the limit a thread keeps none, and each request is
+ * decided as by a limiter of burst - C. A thread that ends or stops asking leaves its credit. That credit is lost when another
+ * thread takes credit, 16 refills of the bucket or one second later. Less than one permit in a hundred is lost this way.
+ *
+ * `remaining` counts the shared permits and the calling thread's own credit. tollbar_limiter_take_up_to spends the credit
+ * first, tollbar_limiter_reserve_at and tollbar_limiter_wait book on the shared permits what the credit does not pay at once, and
+ * tollbar_limiter_reset leaves credit as it is. A signal handler must not use such a limiter if it may have interrupted a call
+ * with it on its thread. */
+
+/* No thread takes permits in advance: every decision is exact to the permit. */
+#define TOLLBAR_CREDIT_OFF 0
+
+/* Threads take permits in advance (see above). The policy is gcra without `borrow` and with a limit above 0, or the call that makes the
+ * limiter returns TOLLBAR_E_OPTION_MISMATCH. With a burst below 32 there is no credit, and every decision is that of a limiter without. */
+#define TOLLBAR_CREDIT_ON 1
 
 /* A limiter. All calls but tollbar_limiter_free may be made by any number of threads at once, on
  * either side of a fork (each side goes on with its own copy). It must not lie in memory that processes share, where their threads
@@ -512,8 +538,8 @@ typedef struct tollbar_limiter_options {
     uint32_t clock;
     /* Callers that may sleep in tollbar_limiter_wait at one time; 0: 1024. More are refused at once. */
     uint32_t waiters;
-    /* Must be 0. */
-    uint32_t reserved;
+    /* TOLLBAR_CREDIT_OFF, which is the default, or TOLLBAR_CREDIT_ON. */
+    uint32_t credit;
 } tollbar_limiter_options;
 
 /* Makes a limiter. `options` may be NULL. On success `*out` is to be freed with
@@ -540,7 +566,7 @@ size_t tollbar_limiter_align(void);
 /* Makes a limiter in the caller's memory of `size` bytes; `*out` is that memory. `options` may be NULL.
  *
  * To be ended with tollbar_limiter_close, not with tollbar_limiter_free. The arrays of a sliding window
- * or a sliding log are allocated beside it; limiters of the other algorithms allocate nothing. */
+ * or a sliding log and the threads' credit are allocated beside it; other limiters allocate nothing. */
 int32_t tollbar_limiter_init_in(void *memory,
                                 size_t size,
                                 const tollbar_policy_spec *spec,
@@ -1009,7 +1035,7 @@ int32_t tollbar_prefix_parse(const char *text,
  * - a new key that a full table refuses: denied. The statistics' `refused` counts it as well.
  *
  * Peeks and errors do not count. A caller that refuses a request because of a peek reports it by
- * tollbar_table_count_verdict. Limiters (tollbar_limiter_state) and striped limiters count by the same rules. A cell is one
+ * tollbar_table_count_verdict. Limiters (tollbar_limiter_state) count by the same rules. A cell is one
  * word of the caller's and has no room for counts.
  *
  * Each thread counts on cache lines that no other thread writes, so a count costs one plain instruction. The sum over all
@@ -1269,86 +1295,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 12. Experimental: striped limiters, for one key that many threads check
- * -------------------------------------------------------------------------------------------- */
-
-/* For one key that many threads check at once, such as a global limit on all requests or a limit on one backend. With a
- * plain limiter these threads wait for one cache line. Here a thread that is admitted is charged for more permits than its request
- * costs. It keeps the rest as credit on a cache line of its own, and spends it on its next requests without reading the clock.
- *
- *     tollbar_striped *all;
- *     tollbar_striped_from_text("5000000/s burst 100000", &all, NULL);
- *
- *     if (tollbar_striped_check(all, 1, NULL) != TOLLBAR_ALLOWED)
- *         return too_many_requests();
- *
- * The bound stays burst + rate * t in every interval t, whatever the threads do. It costs part of the burst: the credit of
- * all threads together is at most C, an eighth of the burst and at most 65,536 permits, or 0 if the burst is below 32. One
- * call can take at most burst - C.
- * A thread keeps at most a sixteenth of the remaining permits. Near the limit a thread keeps none, and each request is
- * decided as by a limiter of burst - C.
- * A thread that ends or stops asking leaves its credit. That credit is lost when another thread takes credit, 16 refills of
- * the bucket or one second later. Less than one permit in a hundred is lost this way, and none while the bucket is nearly
- * empty. Threads have nothing to set up or to end. */
-
-/* A striped limiter. All calls but tollbar_striped_free may be made by any number of threads at once, on
- * either side of a fork (each side goes on with its own copy), but not by a signal handler that may have
- * interrupted one of them on its thread. */
-typedef struct tollbar_striped tollbar_striped;
-
-/* Makes a striped limiter on a TOLLBAR_CLOCK_. On success `*out` is to be freed with
- * tollbar_striped_free; otherwise it is left alone.
- *
- * The policy is gcra without `borrow` and with a limit above 0, or it is TOLLBAR_E_OPTION_MISMATCH. */
-int32_t tollbar_striped_new(const tollbar_policy_spec *spec,
-                            uint32_t clock,
-                            tollbar_striped **out);
-
-/* Makes a striped limiter of a NUL-terminated text such as "1000000/s burst 10000", on TOLLBAR_CLOCK_TSC.
- * `error` may be NULL. */
-int32_t tollbar_striped_from_text(const char *text,
-                                  tollbar_striped **out,
-                                  tollbar_policy_error *error);
-
-/* Frees a striped limiter that no call is using. Threads need no call before. NULL is a no-op. */
-void tollbar_striped_free(tollbar_striped *striped);
-
-/* Takes `cost` permits now. A cost of 0 asks without charging.
- *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (the cost is above burst - C, see
- * above), or an error. `out`, unless NULL, gets the full decision. Its `remaining` is what this thread could take. With NULL
- * the call is much cheaper, because a thread with credit then does not read the clock. */
-int32_t tollbar_striped_check(const tollbar_striped *striped,
-                              uint64_t cost,
-                              tollbar_decision *out);
-
-/* tollbar_striped_check at the caller's time. A limiter is either always called with the caller's time or
- * on the scale of its clock (tollbar_clock_now). */
-int32_t tollbar_striped_check_at(const tollbar_striped *striped,
-                                 uint64_t cost,
-                                 uint64_t now_ns,
-                                 tollbar_decision *out);
-
-/* The permits that the calling thread could take now, one at a time: those that every thread may take, and its own credit. */
-int32_t tollbar_striped_available(const tollbar_striped *striped,
-                                  uint64_t *permits);
-
-/* tollbar_striped_available at the caller's time. */
-int32_t tollbar_striped_available_at(const tollbar_striped *striped,
-                                     uint64_t now_ns,
-                                     uint64_t *permits);
-
-/* Makes the state fresh, except for the threads' credit. Other calls may run at the same time. An admission at the same
- * instant may survive the reset. */
-int32_t tollbar_striped_reset(const tollbar_striped *striped);
-
-/* Decisions since the limiter was made, of all threads. Each call counts once, by what it returned; errors do not count.
- * tollbar_striped_reset leaves the counts. */
-int32_t tollbar_striped_get_counts(const tollbar_striped *striped,
-                                   tollbar_counts *out);
-
-/* --------------------------------------------------------------------------------------------
- * 13. Experimental: hot keys, for keys of a table that many threads check
+ * 12. Experimental: hot keys, for keys of a table that many threads check
  * -------------------------------------------------------------------------------------------- */
 
 /* For a few keys of a table that several threads check at once, such as large tenants among many small ones. Each check of
@@ -1403,7 +1350,7 @@ int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
                                   uint64_t now_ns);
 
 /* --------------------------------------------------------------------------------------------
- * 14. Version
+ * 13. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -1418,7 +1365,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 15. Results and errors
+ * 14. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* A decision: the request may pass, and its cost has been charged. Other calls return it when they have succeeded. */

@@ -51,7 +51,6 @@
 #include "tollbar/key.hpp"
 #include "tollbar/limiter.hpp"
 #include "tollbar/policy.hpp"
-#include "tollbar/striped.hpp"
 #include "tollbar/table.hpp"
 
 #endif // TOLLBAR_HPP

@@ -24,6 +24,9 @@ struct limiter_options {
     clock_source clock = clock_source::tsc;
     /// Callers that may sleep in wait() at one time; 0: 1024. More are refused at once.
     std::uint32_t waiters = 0;
+    /// Whether threads take permits in advance, of a gcra policy: faster where many threads check one limiter, and up to an
+    /// eighth of the burst may be refused early (TOLLBAR_CREDIT_ON in tollbar.h).
+    bool credit = false;
 };
 
 /// A limiter's state, for people and metrics.
@@ -211,6 +214,7 @@ private:
         auto raw = detail::blank<tollbar_limiter_options>();
         raw.clock = static_cast<std::uint32_t>(options.clock);
         raw.waiters = options.waiters;
+        raw.credit = options.credit ? TOLLBAR_CREDIT_ON : TOLLBAR_CREDIT_OFF;
         return raw;
     }
 

@@ -1,4 +1,4 @@
-/* [C3] Every policy has a last time, and no call admits after it: neither of a limiter, nor of a cell, nor of a striped bucket,
+/* [C3] Every policy has a last time, and no call admits after it: neither of a limiter, nor of a cell, with credit or without,
  * nor of a table, with room and without. */
 #include "test.h"
 
@@ -124,23 +124,21 @@ static void c3_a_cell_ends_at_the_last_time(void **state) {
     }
 }
 
-static void c3_a_striped_bucket_ends_at_the_last_time(void **state) {
+static void c3_a_limiter_with_credit_ends_at_the_last_time(void **state) {
     uint64_t time[TIMES];
     const uint64_t last = last_time("1000000/s burst 100000");
     const size_t count = times(last, 1, time);
-    tollbar_policy_spec spec = spec_of("1000000/s burst 100000");
-    tollbar_striped *striped = NULL;
+    tollbar_limiter *limiter = limiter_with_credit("1000000/s burst 100000");
     size_t n;
     (void)state;
-    assert_int_equal(tollbar_striped_new(&spec, TOLLBAR_CLOCK_TSC, &striped), 0);
     /* With credit. */
     for (n = 0; n < 3; n++)
-        assert_int_equal(tollbar_striped_check_at(striped, 1, last, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_check_at(limiter, 1, last, NULL), TOLLBAR_ALLOWED);
     for (n = 0; n < count; n++)
-        if (tollbar_striped_check_at(striped, 1, time[n], NULL) != TOLLBAR_DENIED)
+        if (tollbar_limiter_check_at(limiter, 1, time[n], NULL) != TOLLBAR_DENIED)
             fail_msg("not refused at %lu", (unsigned long)time[n]);
-    assert_int_equal(tollbar_striped_check_at(striped, 1, last, NULL), TOLLBAR_ALLOWED);
-    tollbar_striped_free(striped);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 1, last, NULL), TOLLBAR_ALLOWED);
+    tollbar_limiter_free(limiter);
 }
 
 /* Known keys and newcomers, in a table with room and in one without, whatever newcomers get there. */
@@ -183,7 +181,7 @@ int main(void) {
         cmocka_unit_test(c3_the_last_time_is_told),
         cmocka_unit_test(c3_a_limiter_ends_at_the_last_time),
         cmocka_unit_test(c3_a_cell_ends_at_the_last_time),
-        cmocka_unit_test(c3_a_striped_bucket_ends_at_the_last_time),
+        cmocka_unit_test(c3_a_limiter_with_credit_ends_at_the_last_time),
         cmocka_unit_test(c3_a_table_ends_at_the_last_time),
     };
     return cmocka_run_group_tests_name("end of time", tests, NULL, NULL);

@@ -19,19 +19,6 @@ static tollbar_limiter_state state_of(const tollbar_limiter *limiter) {
     return view;
 }
 
-static tollbar_striped *striped_of(const char *text) {
-    tollbar_striped *striped = NULL;
-    assert_int_equal(tollbar_striped_from_text(text, &striped, NULL), 0);
-    return striped;
-}
-
-static tollbar_counts counts_of(const tollbar_striped *striped) {
-    tollbar_counts counts = TOLLBAR_COUNTS_INIT;
-    assert_int_equal(tollbar_striped_get_counts(striped, &counts), 0);
-    assert_int_equal(counts.struct_size, sizeof counts);
-    return counts;
-}
-
 /* Every way to a decision, under every algorithm: each call counts once, by what it returned. */
 static void each_call_counts_once(void **state) {
     size_t i;
@@ -71,22 +58,22 @@ static void each_call_counts_once(void **state) {
 
 static void ten_refusals_raise_one_number_by_ten(void **state) {
     tollbar_limiter *limiter = limiter_of("3/h");
-    tollbar_striped *striped = striped_of("3/h");
+    tollbar_limiter *credited = limiter_with_credit("3/h");
     int i;
     (void)state;
     for (i = 0; i < 13; i++) {
         const int32_t want = i < 3 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED;
         assert_int_equal(tollbar_limiter_check_at(limiter, 1, HOUR, NULL), want);
-        assert_int_equal(tollbar_striped_check_at(striped, 1, HOUR, NULL), want);
+        assert_int_equal(tollbar_limiter_check_at(credited, 1, HOUR, NULL), want);
     }
     assert_counts(state_of(limiter), 3, 10, 0);
-    assert_counts(counts_of(striped), 3, 10, 0);
-    assert_int_equal(tollbar_striped_check_at(striped, 4, HOUR, NULL), TOLLBAR_NEVER);
-    assert_counts(counts_of(striped), 3, 10, 1);
+    assert_counts(state_of(credited), 3, 10, 0);
+    assert_int_equal(tollbar_limiter_check_at(credited, 4, HOUR, NULL), TOLLBAR_NEVER);
+    assert_counts(state_of(credited), 3, 10, 1);
     assert_int_equal(tollbar_limiter_wait(limiter, 4, MIN, NULL), TOLLBAR_NEVER);
     assert_int_equal(tollbar_limiter_wait(limiter, 0, MIN, NULL), TOLLBAR_ALLOWED);
     assert_counts(state_of(limiter), 4, 10, 1);
-    tollbar_striped_free(striped);
+    tollbar_limiter_free(credited);
     tollbar_limiter_free(limiter);
 }
 
@@ -94,7 +81,7 @@ enum { THREADS = 40, CALLS = 20000 };
 
 struct both {
     tollbar_limiter *limiter;
-    tollbar_striped *striped;
+    tollbar_limiter *credited;
     pthread_barrier_t all_are_there;
 };
 
@@ -104,7 +91,7 @@ static void *ask_both(void *arg) {
     pthread_barrier_wait(&both->all_are_there);
     for (i = 0; i < CALLS; i++) {
         tollbar_limiter_check_at(both->limiter, i % 4 == 0 ? 2001 : 1, HOUR, NULL);
-        tollbar_striped_check_at(both->striped, 1, HOUR, NULL);
+        tollbar_limiter_check_at(both->credited, 1, HOUR, NULL);
     }
     return NULL;
 }
@@ -113,23 +100,23 @@ static void *ask_both(void *arg) {
 static void counts_of_threads_are_exact(void **state) {
     struct both both;
     pthread_t threads[THREADS];
-    tollbar_counts counts;
+    tollbar_limiter_state counts;
     int i;
     (void)state;
     both.limiter = limiter_of("2000/h");
-    both.striped = striped_of("2000/h");
+    both.credited = limiter_with_credit("2000/h");
     assert_int_equal(pthread_barrier_init(&both.all_are_there, NULL, THREADS), 0);
     for (i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, ask_both, &both), 0);
     for (i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_counts(state_of(both.limiter), 2000, THREADS * CALLS / 4 * 3 - 2000, THREADS * CALLS / 4);
-    counts = counts_of(both.striped);
+    counts = state_of(both.credited);
     assert_int_equal(counts.allowed + counts.denied, THREADS * CALLS);
     assert_in_range(counts.allowed, 1, 2000);
     assert_int_equal(counts.never, 0);
     pthread_barrier_destroy(&both.all_are_there);
-    tollbar_striped_free(both.striped);
+    tollbar_limiter_free(both.credited);
     tollbar_limiter_free(both.limiter);
 }
 
@@ -153,24 +140,12 @@ static void a_child_counts_for_itself(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-static void c4_arguments(void **state) {
-    tollbar_striped *striped = striped_of("3/h");
-    tollbar_counts counts = TOLLBAR_COUNTS_INIT;
-    (void)state;
-    assert_int_equal(tollbar_striped_get_counts(NULL, &counts), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_striped_get_counts(striped, NULL), TOLLBAR_E_NULL);
-    counts.struct_size = 31;
-    assert_int_equal(tollbar_striped_get_counts(striped, &counts), TOLLBAR_E_STRUCT_SIZE);
-    tollbar_striped_free(striped);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_call_counts_once),
         cmocka_unit_test(ten_refusals_raise_one_number_by_ten),
         cmocka_unit_test(counts_of_threads_are_exact),
         cmocka_unit_test(a_child_counts_for_itself),
-        cmocka_unit_test(c4_arguments),
     };
     return cmocka_run_group_tests_name("a limiter's decisions counted", tests, NULL, NULL);
 }

@@ -54,6 +54,15 @@ tollbar_limiter *limiter_with(const char *text, uint32_t clock, uint32_t waiters
     return limiter;
 }
 
+tollbar_limiter *limiter_with_credit(const char *text) {
+    tollbar_policy_spec spec = spec_of(text);
+    tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
+    tollbar_limiter *limiter = NULL;
+    options.credit = TOLLBAR_CREDIT_ON;
+    assert_int_equal(tollbar_limiter_new(&spec, &options, &limiter), 0);
+    return limiter;
+}
+
 void ask(struct asked *asked, uint64_t capacity, const char *first, const char *second) {
     const tollbar_table_options usual = TOLLBAR_TABLE_OPTIONS_INIT(capacity);
     asked->options = usual;

@@ -31,6 +31,8 @@ tollbar_policy_spec spec_of(const char *text);
 
 /* A limiter of a text on a clock and with a bound on sleepers. */
 tollbar_limiter *limiter_with(const char *text, uint32_t clock, uint32_t waiters);
+/* A limiter of a text whose threads take permits in advance. */
+tollbar_limiter *limiter_with_credit(const char *text);
 
 /* Answers of a fresh limiter of `text` to requests for one permit at these times, as 'T' and 'F'. */
 void assert_answers(const char *text, const uint64_t *times, size_t count, const char *want);

@@ -18,7 +18,7 @@ struct shared {
     tollbar_policy *policy;
     tollbar_cell *cell;
     tollbar_table *table;
-    tollbar_striped *striped;
+    tollbar_limiter *credited;
     uint64_t now;
     /* Takes up to this many at a time; 0: checks for 1. */
     uint64_t most;
@@ -186,39 +186,39 @@ static uint64_t run(struct shared *shared, void *(*body)(void *)) {
     return taken;
 }
 
-/* A striped limiter: every thread until it is refused, with questions and answers in full between. */
-static void *ask_striped(void *argument) {
+/* A limiter with credit: every thread until it is refused, with questions and answers in full between. */
+static void *ask_with_credit(void *argument) {
     struct worker *worker = argument;
-    const tollbar_striped *striped = worker->shared->striped;
+    const tollbar_limiter *limiter = worker->shared->credited;
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
-    uint64_t left = 0;
     pthread_barrier_wait(&worker->shared->start);
-    while (tollbar_striped_check_at(striped, 1, worker->shared->now, worker->taken % 16 ? NULL : &decision) ==
+    while (tollbar_limiter_check_at(limiter, 1, worker->shared->now, worker->taken % 16 ? NULL : &decision) ==
            TOLLBAR_ALLOWED) {
         worker->taken++;
-        if (tollbar_striped_available_at(striped, worker->shared->now, &left) != 0)
+        if (tollbar_limiter_peek_at(limiter, 0, worker->shared->now, &decision) != 0)
             abort();
     }
     return NULL;
 }
 
-/* Every call of a striped limiter, while time goes on, credit expires and seats change hands. */
-static void *mix_striped(void *argument) {
+/* Every call of a limiter with credit, while time goes on, credit expires and stripes change hands. */
+static void *mix_with_credit(void *argument) {
     struct worker *worker = argument;
-    const tollbar_striped *striped = worker->shared->striped;
+    const tollbar_limiter *limiter = worker->shared->credited;
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     uint64_t number = 0;
     int i;
     pthread_barrier_wait(&worker->shared->start);
     for (i = 0; i < TRIES / 20; i++) {
         const uint64_t now = HOUR + (uint64_t)i * SEC / 3;
-        worker->taken += tollbar_striped_check_at(striped, 1, now, NULL) < 0;
-        worker->taken += tollbar_striped_check_at(striped, 1, now, NULL) < 0;
-        worker->taken += tollbar_striped_check_at(striped, 2, now, &decision) < 0;
-        worker->taken += tollbar_striped_available(striped, &number) < 0;
-        worker->taken += tollbar_striped_available_at(striped, now, &number) < 0;
+        worker->taken += tollbar_limiter_check_at(limiter, 1, now, NULL) < 0;
+        worker->taken += tollbar_limiter_check_at(limiter, 1, now, NULL) < 0;
+        worker->taken += tollbar_limiter_check_at(limiter, 2, now, &decision) < 0;
+        worker->taken += tollbar_limiter_peek(limiter, 1, &decision) < 0;
+        worker->taken += tollbar_limiter_take_up_to_at(limiter, 3, now, &number) < 0;
+        worker->taken += tollbar_limiter_reserve_at(limiter, 2, SEC, now, &number) < 0;
         if (i % 16 == 0)
-            worker->taken += tollbar_striped_reset(striped) < 0;
+            worker->taken += tollbar_limiter_reset(limiter) < 0;
     }
     return NULL;
 }
@@ -313,17 +313,21 @@ static void of_a_table(const char *text, int changes) {
     tollbar_table_close(shared.table);
 }
 
-static void of_a_striped(const char *text) {
+static void of_a_limiter_with_credit(const char *text) {
+    tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
     struct shared shared;
-    uint64_t at_once = 0;
     memset(&shared, 0, sizeof shared);
     shared.now = HOUR;
-    if (tollbar_striped_from_text(text, &shared.striped, NULL) != 0 ||
-        tollbar_striped_available_at(shared.striped, HOUR, &at_once) != 0)
+    options.credit = TOLLBAR_CREDIT_ON;
+    if (tollbar_policy_spec_parse(text, strlen(text), &spec, NULL) != 0 ||
+        tollbar_limiter_new(&spec, &options, &shared.credited) != 0 ||
+        tollbar_limiter_peek_at(shared.credited, 0, HOUR, &decision) != 0)
         abort();
-    expect("striped", text, run(&shared, ask_striped), at_once);
-    expect("every call of a striped limiter at once, errors of", text, run(&shared, mix_striped), 0);
-    tollbar_striped_free(shared.striped);
+    expect("with credit", text, run(&shared, ask_with_credit), decision.remaining);
+    expect("every call of a limiter with credit at once, errors of", text, run(&shared, mix_with_credit), 0);
+    tollbar_limiter_free(shared.credited);
 }
 
 int main(void) {
@@ -340,8 +344,8 @@ int main(void) {
     of_a_table("100/h algo sliding-window", 0);
     of_a_table("100/h algo sliding-window mode strict", 0);
     of_a_table("100/h algo sliding-log", 0);
-    of_a_striped("10000/s burst 100");
-    of_a_striped("100000/s burst 20000");
+    of_a_limiter_with_credit("10000/s burst 100");
+    of_a_limiter_with_credit("100000/s burst 20000");
     printf("1..%d\n", number);
     return failed;
 }

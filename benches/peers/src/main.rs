@@ -14,6 +14,8 @@
 compile_error!("the floor and the fences are written for x86-64");
 
 mod book;
+#[path = "../../../crates/tollbar/benches/common/credit.rs"]
+mod credit;
 mod document;
 mod flood;
 mod floor;

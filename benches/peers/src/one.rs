@@ -5,7 +5,7 @@ use crate::floor_one::{BareCas, FetchAdd, Local, ReadTsc};
 use crate::keys::Random;
 use crate::library::Library;
 use crate::measure::{measure_for, Contender};
-use crate::ours_one::{GcraAt, Ours, OursAt, Striped, Through, ThroughAt};
+use crate::ours_one::{Credited, GcraAt, Ours, OursAt, Through, ThroughAt};
 use crate::peers::folly::{Folly, FollyAt};
 use crate::peers::governor::{Direct, DirectAt};
 use crate::peers::leaky::Leaky;
@@ -68,13 +68,13 @@ pub fn title(work: Work) -> String {
 pub fn contenders(work: Work, library: Option<&Library>) -> Vec<Contender<'static>> {
     let mut all = vec![
         asked(who::TOLLBAR, work, Ours::new),
-        asked(who::STRIPED, work, Striped::new),
+        asked(who::CREDIT, work, Credited::new),
         asked(who::TOLLBAR_AT, work, OursAt::new),
         asked(who::GCRA_AT, work, GcraAt::new),
     ];
     if let Some(library) = library {
         all.push(asked(who::TOLLBAR_C, work, |says| Through::limiter(library, says)));
-        all.push(asked(who::STRIPED_C, work, |says| Through::striped(library, says)));
+        all.push(asked(who::CREDIT_C, work, |says| Through::with_credit(library, says)));
         all.push(asked(who::TOLLBAR_C_AT, work, |says| ThroughAt::new(library, says)));
     }
     all.extend([

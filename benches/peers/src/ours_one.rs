@@ -35,16 +35,16 @@ impl One for Ours {
     }
 }
 
-/// `Striped`, the limiter for a hot key: threads take permits in advance.
-pub struct Striped(tollbar::limiter::Striped);
+/// A limiter whose threads take permits in advance.
+pub struct Credited(Limiter);
 
-impl Striped {
-    pub fn new(says: Says) -> Striped {
-        Striped(tollbar::limiter::Striped::new(&policy(says)).expect("compiles"))
+impl Credited {
+    pub fn new(says: Says) -> Credited {
+        Credited(Limiter::with_credit(&policy(says)).expect("compiles"))
     }
 }
 
-impl One for Striped {
+impl One for Credited {
     #[inline(always)]
     fn admit(&self, _now: u64) -> bool {
         self.0.admit(1) == Verdict::Allowed
@@ -95,17 +95,18 @@ unsafe impl Sync for Through {}
 
 impl Through {
     pub fn limiter(library: &Library, says: Says) -> Through {
-        Through::made(library, says, "tollbar_limiter_from_text", "tollbar_limiter_check")
+        Through::over(library, library.made("tollbar_limiter_from_text", text(says)))
     }
 
-    pub fn striped(library: &Library, says: Says) -> Through {
-        Through::made(library, says, "tollbar_striped_from_text", "tollbar_striped_check")
+    pub fn with_credit(library: &Library, says: Says) -> Through {
+        Through::over(library, crate::credit::limiter(library, text(says)))
     }
 
-    fn made(library: &Library, says: Says, make: &str, check: &str) -> Through {
-        // SAFETY: both have this signature in tollbar.h.
-        let check = unsafe { std::mem::transmute::<*mut c_void, LimiterCheck>(library.symbol(check)) };
-        Through { limiter: library.made(make, text(says)), check }
+    fn over(library: &Library, limiter: *mut c_void) -> Through {
+        // SAFETY: the symbol has this signature in tollbar.h.
+        let check =
+            unsafe { std::mem::transmute::<*mut c_void, LimiterCheck>(library.symbol("tollbar_limiter_check")) };
+        Through { limiter, check }
     }
 }
 

@@ -124,7 +124,7 @@ pub fn design(book: &Book, sizes: &Sizes) -> Vec<Target> {
     }
     all.faster("one key, allowed, 2 threads, no lease: times governor", &allowed, 2, who::TOLLBAR, who::GOVERNOR, 2.5);
     all.more("through C: over the Rust call", &allowed, who::TOLLBAR_C, who::TOLLBAR, 2.5);
-    all.more("through C, `Striped`: over the Rust call", &allowed, who::STRIPED_C, who::STRIPED, 2.5);
+    all.more("through C, credit: over the Rust call", &allowed, who::CREDIT_C, who::CREDIT, 2.5);
     all.more("through C, caller's time: over the Rust call", &allowed, who::TOLLBAR_C_AT, who::TOLLBAR_AT, 2.5);
     let bytes = book.value(memory::FULL, memory::BYTES, Some(who::TABLE));
     all.add("memory a key, at 80 % full", bytes, false, 20.0, "B");
@@ -191,7 +191,7 @@ pub fn kept(book: &Book, sizes: &Sizes) -> Vec<Target> {
 
 /// The reason for a target, by words in its text. Reasons come from how the code works, not from measurements.
 const WHY: [(&str, &str); 15] = [
-    ("thread-local increment", "a thread finds its seat and compares whose it is before it spends"),
+    ("thread-local increment", "a thread finds its stripe and compares whose it is before it spends"),
     (
         "allowed: requests a second",
         "the shared line is written where credit is taken; the load of the machine is at the head of this page",
@@ -200,7 +200,7 @@ const WHY: [(&str, &str); 15] = [
         "denied: requests a second",
         "a refusal writes nothing that is shared; the load of the machine is at the head of this page",
     ),
-    ("one key, allowed, 1 thread", "a thread finds its seat and compares whose it is before it spends"),
+    ("one key, allowed, 1 thread", "a thread finds its stripe and compares whose it is before it spends"),
     ("no lease", "each request of both hands one line over, whatever the arithmetic"),
     ("one key, allowed, 2 threads", "it takes two free processors for governor's threads to get in each other's way"),
     ("reading the TSC clock", "beside the clock a refusal reads the state and compares it with the limit"),

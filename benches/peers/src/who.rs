@@ -38,10 +38,10 @@ pub const TOLLBAR_AT: Who = ours("tollbar, caller's time");
 pub const GCRA_AT: Who = ours("tollbar, `Cell<Gcra>`, caller's time");
 pub const TOLLBAR_C: Who = ours("tollbar through C");
 pub const TOLLBAR_C_AT: Who = ours("tollbar through C, caller's time");
-pub const STRIPED: Who = ours("tollbar `Striped`");
-pub const STRIPED_C: Who = ours("tollbar `Striped` through C");
+pub const CREDIT: Who = ours("tollbar, credit");
+pub const CREDIT_C: Who = ours("tollbar through C, credit");
 /// The limiter that is made for a hot key, on which the targets for one are measured.
-pub const HOT: Who = STRIPED;
+pub const HOT: Who = CREDIT;
 
 pub const TABLE: Who = ours("tollbar table");
 pub const TABLE_AT: Who = ours("tollbar table, caller's time");

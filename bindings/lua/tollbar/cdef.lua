@@ -41,6 +41,8 @@ enum {
     TOLLBAR_REASON_PENDING = 9,
     TOLLBAR_REASON_STORE_DENIED = 10,
     TOLLBAR_REASON_STORE_DOWN = 11,
+    TOLLBAR_CREDIT_OFF = 0,
+    TOLLBAR_CREDIT_ON = 1,
     TOLLBAR_ON_FULL_EVICT_NEAREST = 0,
     TOLLBAR_ON_FULL_INHERIT = 1,
     TOLLBAR_ON_FULL_ALLOW = 2,
@@ -211,7 +213,7 @@ typedef struct tollbar_limiter_options {
     uint32_t struct_size;
     uint32_t clock;
     uint32_t waiters;
-    uint32_t reserved;
+    uint32_t credit;
 } tollbar_limiter_options;
 int32_t tollbar_limiter_new(const tollbar_policy_spec *spec,
                             const tollbar_limiter_options *options,
@@ -517,29 +519,6 @@ int32_t tollbar_table_copy(const tollbar_table *table,
                            const tollbar_table *from,
                            uint64_t now_ns,
                            tollbar_table_copy_result *out);
-typedef struct tollbar_striped tollbar_striped;
-int32_t tollbar_striped_new(const tollbar_policy_spec *spec,
-                            uint32_t clock,
-                            tollbar_striped **out);
-int32_t tollbar_striped_from_text(const char *text,
-                                  tollbar_striped **out,
-                                  tollbar_policy_error *error);
-void tollbar_striped_free(tollbar_striped *striped);
-int32_t tollbar_striped_check(const tollbar_striped *striped,
-                              uint64_t cost,
-                              tollbar_decision *out);
-int32_t tollbar_striped_check_at(const tollbar_striped *striped,
-                                 uint64_t cost,
-                                 uint64_t now_ns,
-                                 tollbar_decision *out);
-int32_t tollbar_striped_available(const tollbar_striped *striped,
-                                  uint64_t *permits);
-int32_t tollbar_striped_available_at(const tollbar_striped *striped,
-                                     uint64_t now_ns,
-                                     uint64_t *permits);
-int32_t tollbar_striped_reset(const tollbar_striped *striped);
-int32_t tollbar_striped_get_counts(const tollbar_striped *striped,
-                                   tollbar_counts *out);
 typedef struct tollbar_hot_keys tollbar_hot_keys;
 int32_t tollbar_hot_keys_new(const tollbar_table *table,
                              uint32_t keys,

@@ -44,9 +44,10 @@ pub unsafe extern "C" fn tollbar_table_get_counts(
     call(|| {
         // SAFETY: by the caller's promise.
         let table = &unsafe { reference(table) }?.table;
-        let counts = table.counts(PolicyId::new(policy)).map_err(table_code)?;
+        let Counts { allowed, denied, never } = table.counts(PolicyId::new(policy)).map_err(table_code)?;
+        let value = tollbar_counts { struct_size: 0, reserved: 0, allowed, denied, never };
         // SAFETY: by the caller's promise.
-        unsafe { tell(counts, out) }
+        unsafe { write(out, &value) }.map(|()| TOLLBAR_ALLOWED)
     })
 }
 
@@ -70,13 +71,4 @@ pub unsafe extern "C" fn tollbar_table_count_verdict(table: *const tollbar_table
         table.count_decided(PolicyId::new(policy), verdict).map_err(table_code)?;
         Ok(TOLLBAR_ALLOWED)
     })
-}
-
-/// # Safety
-/// `out` is null or writable.
-pub(super) unsafe fn tell(counts: Counts, out: *mut tollbar_counts) -> Result<i32, i32> {
-    let Counts { allowed, denied, never } = counts;
-    let value = tollbar_counts { struct_size: 0, reserved: 0, allowed, denied, never };
-    // SAFETY: by the caller's promise.
-    unsafe { write(out, &value) }.map(|()| TOLLBAR_ALLOWED)
 }

@@ -27,7 +27,6 @@ pub mod limiter;
 pub mod policy;
 pub mod prefix;
 pub mod status;
-pub mod striped;
 pub mod survey;
 pub mod table;
 pub mod transfer;

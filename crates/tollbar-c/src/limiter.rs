@@ -11,6 +11,12 @@ use tollbar::clock::{Source, Utc};
 use tollbar::limiter::{Limiter, State};
 use tollbar::policy::Policy;
 
+/// No thread takes permits in advance: every decision is exact to the permit.
+pub const TOLLBAR_CREDIT_OFF: u32 = 0;
+/// Threads take permits in advance (see above). The policy is gcra without `borrow` and with a limit above 0, or the call that makes the
+/// limiter returns TOLLBAR_E_OPTION_MISMATCH. With a burst below 32 there is no credit, and every decision is that of a limiter without.
+pub const TOLLBAR_CREDIT_ON: u32 = 1;
+
 /// A limiter. All calls but tollbar_limiter_free may be made by any number of threads at once, on
 /// either side of a fork (each side goes on with its own copy). It must not lie in memory that processes share, where their threads
 /// would count decisions over each other. 1 KiB of it are the counts: 16 threads have a cache line each, and the others share those.
@@ -29,8 +35,8 @@ pub struct tollbar_limiter_options {
     pub clock: u32,
     /// Callers that may sleep in tollbar_limiter_wait at one time; 0: 1024. More are refused at once.
     pub waiters: u32,
-    /// Must be 0.
-    pub reserved: u32,
+    /// TOLLBAR_CREDIT_OFF, which is the default, or TOLLBAR_CREDIT_ON.
+    pub credit: u32,
 }
 
 // SAFETY: repr(C), u32 first, u32 fields only.
@@ -107,7 +113,7 @@ pub extern "C" fn tollbar_limiter_align() -> usize {
 /// Makes a limiter in the caller's memory of `size` bytes; `*out` is that memory. `options` may be NULL.
 ///
 /// To be ended with tollbar_limiter_close, not with tollbar_limiter_free. The arrays of a sliding window
-/// or a sliding log are allocated beside it; limiters of the other algorithms allocate nothing.
+/// or a sliding log and the threads' credit are allocated beside it; other limiters allocate nothing.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -163,19 +169,20 @@ pub unsafe extern "C" fn tollbar_limiter_now(limiter: *const tollbar_limiter, no
 /// # Safety
 /// `options` is null or readable.
 unsafe fn make(policy: &Policy, options: *const tollbar_limiter_options) -> Result<tollbar_limiter, i32> {
-    let (clock, waiters) = if options.is_null() {
-        (Source::Tsc, 0)
+    let (clock, waiters, credit) = if options.is_null() {
+        (Source::Tsc, 0, TOLLBAR_CREDIT_OFF)
     } else {
         // SAFETY: by the caller's promise.
         let options = unsafe { read(options) }?;
-        if options.reserved != 0 {
-            return Err(TOLLBAR_E_RESERVED);
-        }
-        (source(options.clock)?, options.waiters)
+        (source(options.clock)?, options.waiters, options.credit)
     };
     State::validate_on(policy, clock).map_err(policy_code)?;
-    let state = State::new(policy).map_err(policy_code)?;
-    let mut limiter = Limiter::with(state, Utc::new(clock));
+    let state = match credit {
+        TOLLBAR_CREDIT_OFF => State::new(policy),
+        TOLLBAR_CREDIT_ON => State::with_credit(policy),
+        _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
+    };
+    let mut limiter = Limiter::with(state.map_err(policy_code)?, Utc::new(clock));
     if waiters != 0 {
         limiter = limiter.with_waiters(waiters);
     }

@@ -20,6 +20,12 @@ pub trait Clock {
     /// Nanoseconds since a zero of the source's own.
     fn now(&self) -> u64;
 
+    /// [`Clock::now`], if it can be read in line. `None`: it needs a call. With it a caller can leave that call to code out of line.
+    #[inline(always)]
+    fn at_once(&self) -> Option<u64> {
+        Some(self.now())
+    }
+
     /// Returns when the clock has reached `at`, or a little later.
     fn sleep_until(&self, at: u64);
 }
@@ -151,6 +157,12 @@ impl<C: Clock> Clock for Utc<C> {
     fn now(&self) -> u64 {
         self.clock.now().wrapping_add(self.offset)
     }
+    #[inline(always)]
+    fn at_once(&self) -> Option<u64> {
+        // Without a combinator, which would be a call in code that is compiled for size.
+        let now = self.clock.at_once()?;
+        Some(now.wrapping_add(self.offset))
+    }
     fn sleep_until(&self, at: u64) {
         system::sleep_until(at, || self.now());
     }
@@ -208,6 +220,13 @@ impl Clock for Tsc {
         #[cfg(not(all(target_arch = "x86_64", not(loom))))]
         system::monotonic()
     }
+    #[inline(always)]
+    fn at_once(&self) -> Option<u64> {
+        #[cfg(all(target_arch = "x86_64", not(loom)))]
+        return tsc::at_once();
+        #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+        None
+    }
     fn sleep_until(&self, at: u64) {
         system::sleep_until(at, || self.now());
     }
@@ -238,21 +257,11 @@ impl<C: Clock + ?Sized> Clock for &C {
     fn now(&self) -> u64 {
         (**self).now()
     }
+    fn at_once(&self) -> Option<u64> {
+        (**self).at_once()
+    }
     fn sleep_until(&self, at: u64) {
         (**self).sleep_until(at);
-    }
-}
-
-#[cfg(all(unix, not(loom)))]
-impl Source {
-    /// The time in nanoseconds, if it can be read without a call.
-    #[inline(always)]
-    pub(crate) fn at_once(self) -> Option<u64> {
-        #[cfg(target_arch = "x86_64")]
-        if self == Source::Tsc {
-            return tsc::at_once();
-        }
-        None
     }
 }
 
@@ -297,6 +306,13 @@ impl Clock for Source {
         match self {
             Source::Tsc => Tsc.now(),
             other => other.by_call(),
+        }
+    }
+    #[inline(always)]
+    fn at_once(&self) -> Option<u64> {
+        match self {
+            Source::Tsc => Tsc.at_once(),
+            _ => None,
         }
     }
     fn sleep_until(&self, at: u64) {

@@ -42,7 +42,7 @@
 //! ```
 
 //! Targets without a Unix, such as `x86_64-unknown-none`, have the algorithms, policies and states, on the caller's
-//! own [`clock::Clock`]. Tables, [`limiter::Striped`] and the system's clocks need a Unix.
+//! own [`clock::Clock`]. Tables, [`State::with_credit`](limiter::State::with_credit) and the system's clocks need a Unix.
 
 #![no_std]
 // Without a Unix the parts of the pure layer that serve tables and leases are unused.

@@ -3,10 +3,9 @@
 mod common;
 
 use common::{has_each, policy, state, DAY, SEC};
-use tollbar::limiter::Striped;
 use tollbar::table::{HotKeys, OnFull, Options, PolicyId, Request, Table};
 use tollbar::units::{HORIZON, LAST};
-use tollbar::{Kind, Policy, Shared, State, Verdict, NEVER};
+use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
 /// Every algorithm and option, from permits that come once a month to the highest rates there are. All of them
 /// admit a first request for one permit.
@@ -206,20 +205,20 @@ fn a_wait_may_end_at_the_last_time() {
 }
 
 #[test]
-fn a_striped_bucket_admits_nothing_after_the_last_time() {
+fn a_bucket_with_credit_admits_nothing_after_the_last_time() {
     let plain = TEXTS.into_iter().filter(|text| !text.contains("algo") && !text.contains("borrow"));
     for text in plain.chain(["1000000000/s burst 1000000", "15900000000/s burst 400000000"]) {
         let (policy, last) = range(text);
-        let limiter = Striped::new(&policy).expect("a striped bucket");
+        let limiter = Limiter::with_credit(&policy).expect("a bucket with credit");
         // With credit, if the limiter keeps any.
         assert_eq!(limiter.admit_at(last - SEC, 1), Verdict::Allowed, "{text}");
-        assert!(limiter.credit() == 0 || limiter.available_at(last) > 0, "{text}");
+        assert!(limiter.shared().credit() == 0 || limiter.shared().peek_at(last, 0).remaining > 0, "{text}");
         for now in times(last).into_iter().filter(|now| *now > last) {
             assert_eq!(limiter.admit_at(now, 1), Verdict::Denied, "{text} at {now}");
             let answer = limiter.check_at(now, 1);
             let told = (answer.verdict, answer.remaining, answer.retry_after, answer.reset_after);
             assert_eq!(told, (Verdict::Denied, 0, NEVER, NEVER), "{text} at {now}");
-            assert_eq!(limiter.available_at(now), 0, "{text} at {now}");
+            assert_eq!(limiter.shared().peek_at(now, 0).remaining, 0, "{text} at {now}");
         }
         assert_eq!(limiter.admit_at(last, 1), Verdict::Allowed, "{text}");
     }
@@ -227,11 +226,11 @@ fn a_striped_bucket_admits_nothing_after_the_last_time() {
 
 /// The extremes of policies, whose slices do not fit 128 bits.
 #[test]
-fn a_striped_bucket_of_any_policy_is_made_or_refused() {
+fn a_bucket_with_credit_of_any_policy_is_made_or_refused() {
     for limit in [1, u64::MAX] {
         for period in [1, SEC, u64::MAX] {
             for burst in [1, u64::MAX / 2, u64::MAX] {
-                let _ = Striped::check_policy(&Policy::new(limit, period).with_burst(burst));
+                let _ = State::with_credit(&Policy::new(limit, period).with_burst(burst));
             }
         }
     }

@@ -26,7 +26,7 @@ const TOLLBAR_C: &[&[&str]] = &[
     &["boundary"],
     &["clock", "policy", "prefix"],
     &["cell", "limiter", "table"],
-    &["decide", "keyed", "survey", "transfer", "counts", "striped", "hot_keys"],
+    &["decide", "keyed", "survey", "transfer", "counts", "hot_keys"],
 ];
 const TOLLBAR_REDIS_C: &[&[&str]] = &[&["version", "lease"], &["client"]];
 

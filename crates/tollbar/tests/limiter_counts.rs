@@ -3,7 +3,6 @@
 use std::sync::Barrier;
 use std::thread;
 use tollbar::clock::Manual;
-use tollbar::limiter::Striped;
 use tollbar::{Counts, Limiter, Policy, State, Verdict};
 
 const SEC: u64 = 1_000_000_000;
@@ -102,21 +101,21 @@ fn counts_of_all_threads_are_exact() {
 }
 
 #[test]
-fn a_striped_limiter_s_counts_are_exact() {
+fn a_limiter_with_credit_counts_exactly() {
     for text in ["1000000/s burst 200000", "1000/s burst 1000", "5/s burst 5"] {
         let policy: Policy = text.parse().expect("a policy");
-        let striped = Striped::with(&policy, Manual::new(SEC)).expect("compiles");
+        let limiter = Limiter::with(State::with_credit(&policy).expect("compiles"), Manual::new(SEC));
         let never = policy.burst + 1;
         let told = together(|n| match n % 100 {
-            99 => striped.admit(never),
-            98 => striped.check(1).verdict,
-            // Slices of time end in between, so that seats change hands.
-            97 => striped.admit_at(SEC + n * SEC, 1),
-            _ => striped.admit(1),
+            99 => limiter.admit(never),
+            98 => limiter.check(1).verdict,
+            // Slices of time end in between, so that stripes change hands.
+            97 => limiter.admit_at(SEC + n * SEC, 1),
+            _ => limiter.admit(1),
         });
-        assert_eq!(striped.counts(), told, "{text}");
-        striped.reset();
-        assert_eq!(striped.counts(), told, "{text}");
+        assert_eq!(limiter.counts(), told, "{text}");
+        limiter.reset();
+        assert_eq!(limiter.counts(), told, "{text}");
         assert!(told.allowed > 0 && told.never == 4_000, "{text}: {told:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Striped limiters with real threads. Schedules of their steps are beside the code
+//! Limiters with credit, and real threads. Schedules of their steps are beside the code
 //! (src/limiter/striped/tests.rs, models.rs).
 
 mod common;
@@ -8,17 +8,35 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Barrier;
 use std::thread;
 use tollbar::clock::{Clock, Manual};
-use tollbar::limiter::Striped;
-use tollbar::Verdict;
+use tollbar::limiter::{Shared, State};
+use tollbar::{Limiter, Verdict};
 
 const THREADS: u64 = 16;
+const TEXT: &str = "1000/s burst 1000";
 
-fn striped(text: &str) -> Striped {
-    Striped::new(&policy(text)).unwrap()
+fn striped(text: &str) -> Limiter {
+    Limiter::with_credit(&policy(text)).unwrap()
+}
+
+/// What a fresh limiter of the policy admits at one instant.
+fn burst<C: Clock>(limiter: &Limiter<State, C>, text: &str) -> u64 {
+    policy(text).burst - limiter.shared().credit()
+}
+
+/// The permits that the calling thread could take, one by one.
+fn available<C: Clock>(limiter: &Limiter<State, C>, now: u64) -> u64 {
+    limiter.shared().peek_at(now, 0).remaining
+}
+
+fn credit_each<C: Clock>(limiter: &Limiter<State, C>) -> u64 {
+    match limiter.shared() {
+        State::Striped(striped) => striped.credit_each(),
+        _ => 0,
+    }
 }
 
 /// Takes single permits at `now` until it is refused, `most` at most.
-fn drain(limiter: &Striped, now: u64, most: u64) -> u64 {
+fn drain(limiter: &Limiter, now: u64, most: u64) -> u64 {
     let mut taken = 0;
     while taken < most && limiter.admit_at(now, 1) == Verdict::Allowed {
         taken += 1;
@@ -44,9 +62,12 @@ fn invariant_1_a_frozen_clock_admits_exactly_the_shared_burst() {
     for (text, rounds) in [("1000/s burst 1000000", 3), ("1000/s burst 1000", 100), ("1000/s burst 40", 100)] {
         for _ in 0..rounds {
             let limiter = striped(text);
-            let at_once = limiter.available_at(HOUR);
-            assert_eq!(at_once, limiter.burst());
-            assert!(at_once + limiter.credit() == policy(text).burst && limiter.credit() * 8 <= policy(text).burst);
+            let at_once = available(&limiter, HOUR);
+            assert_eq!(at_once, burst(&limiter, text));
+            assert!(
+                at_once + limiter.shared().credit() == policy(text).burst
+                    && limiter.shared().credit() * 8 <= policy(text).burst
+            );
             assert_eq!(together(|_| drain(&limiter, HOUR, u64::MAX)), at_once, "{text}");
             assert_eq!(drain(&limiter, HOUR, 1), 0, "{text}");
         }
@@ -58,14 +79,17 @@ fn invariant_1_a_frozen_clock_admits_exactly_the_shared_burst() {
 fn threads_that_end_leave_no_more_than_the_credit() {
     let mut least = u64::MAX;
     for most in [1, 2, 10, 100] {
-        let limiter = striped("1000/s burst 1000");
+        let limiter = striped(TEXT);
         let mut taken = together(|_| drain(&limiter, HOUR, most));
         taken += drain(&limiter, HOUR, u64::MAX);
-        assert!(taken <= limiter.burst() && taken + limiter.credit() >= limiter.burst(), "{most}: {taken}");
+        assert!(
+            taken <= burst(&limiter, TEXT) && taken + limiter.shared().credit() >= burst(&limiter, TEXT),
+            "{most}: {taken}"
+        );
         least = least.min(taken);
     }
     // The case does happen.
-    assert!(least < striped("1000/s burst 1000").burst(), "{least}");
+    assert!(least < burst(&striped(TEXT), TEXT), "{least}");
 }
 
 /// Threads stay within the bound of the whole time while time goes on, each thread's clock is off by up to 10
@@ -103,7 +127,8 @@ fn invariant_1_threads_stay_within_the_bound_while_time_goes_on() {
 #[test]
 fn resets_beside_threads_give_at_most_a_burst_each() {
     const RESETS: u64 = 200;
-    let limiter = striped("1000/day burst 1000");
+    const TEXT: &str = "1000/day burst 1000";
+    let limiter = striped(TEXT);
     let over = AtomicBool::new(false);
     let taken = together(|n| {
         if n == 0 {
@@ -120,8 +145,8 @@ fn resets_beside_threads_give_at_most_a_burst_each() {
         }
         taken + drain(&limiter, HOUR, u64::MAX)
     });
-    assert!(taken <= limiter.burst() * (RESETS + 1), "{taken}");
-    assert!(taken >= limiter.burst(), "{taken}");
+    assert!(taken <= burst(&limiter, TEXT) * (RESETS + 1), "{taken}");
+    assert!(taken >= burst(&limiter, TEXT), "{taken}");
     assert_eq!(drain(&limiter, HOUR, 1), 0);
 }
 
@@ -130,14 +155,14 @@ fn resets_beside_threads_give_at_most_a_burst_each() {
 #[test]
 fn limiters_come_and_go() {
     for _ in 0..5 {
-        let mut many: Vec<Striped> = (0..1_000).map(|_| striped("1000/s burst 1000")).collect();
+        let mut many: Vec<Limiter> = (0..1_000).map(|_| striped(TEXT)).collect();
         for limiter in &many {
             assert_eq!(limiter.admit_at(HOUR, 1), Verdict::Allowed);
         }
         for limiter in &many {
-            assert_eq!(limiter.available_at(HOUR), limiter.burst() - 1);
+            assert_eq!(available(limiter, HOUR), burst(limiter, TEXT) - 1);
         }
-        many.retain(|limiter| limiter.credit() == 0);
+        many.retain(|limiter| limiter.shared().credit() == 0);
         assert!(many.is_empty());
     }
 }
@@ -146,7 +171,7 @@ fn limiters_come_and_go() {
 #[test]
 fn credit_is_spent_without_the_clock() {
     let clock = Manual::new(HOUR);
-    let limiter = Striped::with(&policy("1000/s burst 1000"), &clock).unwrap();
+    let limiter = Limiter::with(State::with_credit(&policy(TEXT)).unwrap(), &clock);
     assert_eq!(limiter.admit(1), Verdict::Allowed);
     // After this time the shared word admits nothing any more; credit is still spent.
     clock.set(u64::MAX);
@@ -154,14 +179,14 @@ fn credit_is_spent_without_the_clock() {
     while limiter.admit(1) == Verdict::Allowed {
         without += 1;
     }
-    assert_eq!(without, limiter.credit_each());
+    assert_eq!(without, credit_each(&limiter));
     clock.set(HOUR);
     let told = limiter.check(1);
     assert!(told.is_allowed());
-    assert_eq!(told.remaining, limiter.burst() - 2 - without);
-    assert_eq!(limiter.available(), told.remaining);
+    assert_eq!(told.remaining, burst(&limiter, TEXT) - 2 - without);
+    assert_eq!(limiter.peek(0).remaining, told.remaining);
     limiter.reset();
-    assert!(limiter.available() >= limiter.burst());
-    assert_eq!(limiter.backward_steps(), 0);
+    assert!(limiter.peek(0).remaining >= burst(&limiter, TEXT));
+    assert_eq!(limiter.snapshot().backward_steps, 0);
     assert_eq!(limiter.clock().now(), HOUR);
 }

@@ -6,7 +6,6 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use tollbar::limiter::Striped;
 use tollbar::table::{Options, PolicyId, Table};
 use tollbar::{Counts, Limiter, Policy, Shared, State, Verdict};
 
@@ -44,7 +43,7 @@ fn together(f: impl Fn(u32) -> u64 + Copy + Send + 'static) -> u64 {
 fn counting() {
     let policy: Policy = "100/us burst 5".parse().unwrap();
     let limiter = leak(Limiter::new(&policy).unwrap());
-    let striped = leak(Striped::new(&"1000000/s burst 10000".parse().unwrap()).unwrap());
+    let with_credit = leak(Limiter::with_credit(&"1000000/s burst 10000".parse().unwrap()).unwrap());
     let table = leak(Table::private(&Options::new(1000), &[policy, policy]).unwrap());
     // New threads each time, which take over lines of those that have ended.
     for round in 1..=8 {
@@ -54,11 +53,11 @@ fn counting() {
                 // Later in each round, so that the bucket has filled again.
                 let now = round * 1_000_000 + n * 50;
                 allowed += u64::from(limiter.admit_at(now, 1) == Verdict::Allowed);
-                striped.admit_at(now, 1);
+                with_credit.admit_at(now, 1);
                 let key = (n % 10 + u64::from(thread)).to_le_bytes();
                 table.admit_at(PolicyId::new(thread % 2), &key, now, 1);
                 if n % 512 == 0 {
-                    black_box((limiter.counts(), striped.counts(), table.counts(PolicyId::FIRST).unwrap()));
+                    black_box((limiter.counts(), with_credit.counts(), table.counts(PolicyId::FIRST).unwrap()));
                 }
             }
             allowed
@@ -66,7 +65,7 @@ fn counting() {
         assert!(allowed > 0);
         let asked = round * u64::from(THREADS) * (ROUNDS / 4);
         let sum = |counts: Counts| counts.allowed + counts.denied + counts.never;
-        assert_eq!((sum(limiter.counts()), sum(striped.counts())), (asked, asked));
+        assert_eq!((sum(limiter.counts()), sum(with_credit.counts())), (asked, asked));
         let of = |policy| sum(table.counts(PolicyId::new(policy)).unwrap());
         // Threads 0 and 2 are under the first policy.
         assert_eq!((of(0), of(1)), (asked / 3 * 2, asked / 3));
@@ -124,16 +123,16 @@ fn main() {
     }
     for policy in ["1000000/s burst 100", "100000000/s burst 100000"] {
         let policy: Policy = policy.parse().unwrap();
-        let limiter = leak(Striped::new(&policy).unwrap());
+        let limiter = leak(Limiter::with_credit(&policy).unwrap());
         let given = together(move |thread| {
             let mut given = 0;
             for round in 0..ROUNDS {
-                // Slices of a second end meanwhile, so that seats change hands.
+                // Slices of a second end meanwhile, so that stripes change hands.
                 let now = 1_000_000 + round * 1_000_000 + u64::from(thread) * 20;
                 given += u64::from(limiter.admit_at(now, 1) == Verdict::Allowed);
                 given += match round % 64 {
                     0 => u64::from(limiter.check_at(now, 2).is_allowed()),
-                    1 => limiter.available_at(now) / u64::MAX,
+                    1 => limiter.peek(0).remaining / u64::MAX,
                     2 => u64::from(limiter.admit(1) == Verdict::Allowed),
                     _ => 0,
                 };

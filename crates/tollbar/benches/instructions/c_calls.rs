@@ -64,12 +64,11 @@ struct Request {
 pub fn all(path: &OsStr) -> Vec<Call> {
     let library = Library::open(path);
     // SAFETY: the symbols have these signatures in tollbar.h.
-    let (cell_at, limiter_at, limiter, striped_check, check_at, peek_at, many_at) = unsafe {
+    let (cell_at, limiter_at, limiter, check_at, peek_at, many_at) = unsafe {
         (
             std::mem::transmute::<*mut c_void, CellCheckAt>(library.symbol("tollbar_cell_check_at")),
             std::mem::transmute::<*mut c_void, LimiterCheckAt>(library.symbol("tollbar_limiter_check_at")),
             std::mem::transmute::<*mut c_void, LimiterCheck>(library.symbol("tollbar_limiter_check")),
-            std::mem::transmute::<*mut c_void, LimiterCheck>(library.symbol("tollbar_striped_check")),
             std::mem::transmute::<*mut c_void, TableCheckAt>(library.symbol("tollbar_table_check_at")),
             std::mem::transmute::<*mut c_void, TableCheckAt>(library.symbol("tollbar_table_peek_at")),
             std::mem::transmute::<*mut c_void, TableCheckManyAt>(library.symbol("tollbar_table_check_many_at")),
@@ -79,7 +78,7 @@ pub fn all(path: &OsStr) -> Vec<Call> {
     let word: &'static mut u64 = Box::leak(Box::new(0));
     let word: *mut u64 = word;
     let [open, clocked] = [0, 1].map(|_| library.made("tollbar_limiter_from_text", OPEN));
-    let striped = library.made("tollbar_striped_from_text", OPEN);
+    let [credited, credited_at] = [0, 1].map(|_| crate::credit::limiter(&library, OPEN));
     let shut = library.made("tollbar_limiter_from_text", SHUT);
     // SAFETY: a live limiter.
     assert_eq!(unsafe { limiter_at(shut, 1, START - 1, null_mut()) }, 0);
@@ -116,9 +115,13 @@ pub fn all(path: &OsStr) -> Vec<Call> {
             // SAFETY: live objects and keys; the places for answers outlive the call.
             expect(0, unsafe { limiter(black_box(clocked), 1, null_mut()) });
         }),
-        call("C tollbar_striped_check", 1, move |_| {
+        call("C tollbar_limiter_check, credit", 1, move |_| {
             // SAFETY: live objects and keys; the places for answers outlive the call.
-            expect(0, unsafe { striped_check(black_box(striped), 1, null_mut()) });
+            expect(0, unsafe { limiter(black_box(credited), 1, null_mut()) });
+        }),
+        call("C tollbar_limiter_check_at, credit", 1, move |now| {
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { limiter_at(black_box(credited_at), 1, now, null_mut()) });
         }),
         call("C tollbar_table_check_at, known key", 1, move |now| {
             // SAFETY: live objects and keys; the places for answers outlive the call.

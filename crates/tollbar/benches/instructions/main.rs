@@ -6,6 +6,8 @@
 
 mod c_calls;
 mod callgrind;
+#[path = "../common/credit.rs"]
+mod credit;
 #[path = "../common/library.rs"]
 mod library;
 mod record;

@@ -3,7 +3,7 @@
 use crate::{Call, START};
 use std::hint::black_box;
 use tollbar::algorithm::gcra::Gcra;
-use tollbar::limiter::{Cell, Striped};
+use tollbar::limiter::Cell;
 use tollbar::table::{HotKeys, Options, PolicyId, Request, Table};
 use tollbar::{Limiter, Policy, Shared, State, Verdict};
 
@@ -34,7 +34,7 @@ pub fn all() -> Vec<Call> {
     let open = State::new(&policy(OPEN)).expect("compiles");
     let shut = State::new(&policy(SHUT)).expect("compiles");
     shut.admit_at(START - 1, 1);
-    let striped = Striped::new(&policy(OPEN)).expect("compiles");
+    let credited = Limiter::with_credit(&policy(OPEN)).expect("compiles");
     let clocked = Limiter::new(&policy(OPEN)).expect("compiles");
     let [known, batched] = [0, 1].map(|_| table());
     let changed = changed();
@@ -51,7 +51,7 @@ pub fn all() -> Vec<Call> {
         call("Rust State::admit_at, denied", 1, move |now| _ = black_box(black_box(&shut).admit_at(now, black_box(1)))),
         call("Rust Limiter::admit, TSC", 1, move |_| _ = black_box(black_box(&clocked).admit(black_box(1)))),
         // A call that spends credit. In the least of the counts no credit is taken.
-        call("Rust Striped::admit", 1, move |_| _ = black_box(black_box(&striped).admit(black_box(1)))),
+        call("Rust Limiter::admit, credit", 1, move |_| _ = black_box(black_box(&credited).admit(black_box(1)))),
         call("Rust Table::admit_at, known key", 1, move |now| {
             black_box(black_box(&known).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
         }),

@@ -6,9 +6,11 @@
 
 mod c_cases;
 mod cases;
+#[path = "../common/credit.rs"]
+mod credit;
+mod credit_cases;
 #[path = "../common/library.rs"]
 mod library;
-mod striped_cases;
 mod table;
 
 use std::time::Instant;
@@ -47,10 +49,10 @@ fn main() {
     let smoke = std::env::args().any(|arg| arg == "--smoke" || arg == "--test");
     let (rounds, operations) = if smoke { (3, 2_000) } else { (301, 20_000) };
     let mut cases = cases::all();
-    cases.extend(striped_cases::all());
+    cases.extend(credit_cases::all());
     if let Some(library) = std::env::var_os("TOLLBAR_LIBRARY") {
         cases.extend(c_cases::all(&library));
-        cases.push(striped_cases::c(&library));
+        cases.push(credit_cases::c(&library));
     }
     for case in &cases {
         (case.run)(operations);
@@ -62,6 +64,6 @@ fn main() {
             case.rounds.push(start.elapsed().as_nanos() as f64 / operations as f64);
         }
     }
-    let goals: Vec<Goal> = cases::goals().into_iter().chain(striped_cases::goals()).collect();
+    let goals: Vec<Goal> = cases::goals().into_iter().chain(credit_cases::goals()).collect();
     table::print(&cases, &goals);
 }

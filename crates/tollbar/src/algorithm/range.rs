@@ -1,7 +1,7 @@
 //! How long a policy's clock may run.
 //!
 //! A state word holds a time, so it has an end. Every policy has one last clock reading at which it admits. It
-//! is the same for cells, limiters, striped buckets and tables, one by one and in batches. All of them refuse
+//! is the same for cells, limiters, with credit and without, and tables, one by one and in batches. All of them refuse
 //! every cost above 0 at all later readings, [`NEVER`](crate::NEVER) among them.
 
 use super::sliding_log::SlidingLog;

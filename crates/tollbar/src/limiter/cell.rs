@@ -89,7 +89,7 @@ pub fn take_up_to<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, most:
 
 /// [`Shared::reserve_at`] on a bare word. Calls `ahead` before it books permits for a later time than `now`.
 #[inline]
-fn reserve<A: Algorithm>(
+pub(super) fn reserve<A: Algorithm>(
     word: &AtomicU64,
     algorithm: &A,
     now: u64,

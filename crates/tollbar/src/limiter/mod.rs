@@ -2,8 +2,8 @@
 //!
 //! [`Shared`] is what every state offers: [`Cell`] (any one-word algorithm), [`Ring`] (sliding
 //! window) and [`Log`] (sliding log). [`State`] is one of them chosen at run time, and [`Limiter`]
-//! gives any of them a clock, waiting, and the count of backward steps. [`Striped`] is a token bucket
-//! whose threads take permits in advance.
+//! gives any of them a clock, waiting, and the count of backward steps. [`State::with_credit`] is a token
+//! bucket whose threads take permits in advance.
 
 pub mod cell;
 pub(crate) mod head;
@@ -11,7 +11,7 @@ pub(crate) mod log;
 pub(crate) mod ring;
 mod state;
 #[cfg(unix)]
-pub mod striped;
+mod striped;
 mod tally;
 #[cfg(unix)]
 pub(crate) mod thread;
@@ -22,8 +22,6 @@ pub use cell::Cell;
 pub use log::Log;
 pub use ring::Ring;
 pub use state::State;
-#[cfg(unix)]
-pub use striped::Striped;
 pub use watch::Watch;
 
 use crate::clock::Clock;
@@ -48,6 +46,38 @@ pub trait Shared: Sync {
     fn admit_quickly_at(&self, now: u64, cost: u64) -> Option<Verdict> {
         let _ = (now, cost);
         None
+    }
+
+    /// Whether threads may have permits in advance ([`Shared::spend`]).
+    #[inline(always)]
+    fn has_credit(&self) -> bool {
+        false
+    }
+
+    /// Takes `cost` permits of those that the calling thread has in advance, without the clock. The state counts the request
+    /// ([`Shared::spent`]). `false`: nothing has been taken.
+    fn spend(&self, cost: u64) -> bool {
+        let _ = cost;
+        false
+    }
+
+    /// [`Shared::spend`] where that is a few instructions. `false`: nothing has been taken, and [`Shared::spend`] is to be asked.
+    #[inline(always)]
+    fn spend_quickly(&self, cost: u64) -> bool {
+        let _ = cost;
+        false
+    }
+
+    /// [`Shared::spend_quickly`] at a time that is known.
+    #[inline(always)]
+    fn spend_quickly_at(&self, now: u64, cost: u64) -> bool {
+        let _ = (now, cost);
+        false
+    }
+
+    /// Requests that [`Shared::spend`] has admitted.
+    fn spent(&self) -> u64 {
+        0
     }
 
     /// Decides and charges.
@@ -122,6 +152,22 @@ impl Limiter {
     pub fn new(policy: &Policy) -> Result<Limiter, PolicyError> {
         Ok(Limiter::with(State::new(policy)?, Usual::default()))
     }
+
+    /// [`Limiter::new`] whose threads take permits in advance ([`State::with_credit`]).
+    ///
+    /// ```
+    /// let limiter = tollbar::Limiter::with_credit(&"1000000/s burst 10000".parse()?)?;
+    /// if limiter.admit(1) == tollbar::Verdict::Allowed {
+    ///     // serve
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`State::with_credit`].
+    pub fn with_credit(policy: &Policy) -> Result<Limiter, PolicyError> {
+        Ok(Limiter::with(State::with_credit(policy)?, Usual::default()))
+    }
 }
 
 impl<S: Shared, C: Clock> Limiter<S, C> {
@@ -164,7 +210,45 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// Takes `cost` permits now. The shortest call: its answer has no times and no rest.
     #[inline]
     pub fn admit(&self, cost: u64) -> Verdict {
-        self.admit_at(self.clock.now(), cost)
+        if self.shared.has_credit() {
+            return self.admit_with_credit(cost);
+        }
+        let Some(now) = self.clock.at_once() else { return self.admit_late(cost) };
+        match self.shared.admit_quickly_at(now, cost) {
+            Some(verdict) => self.tally.count(verdict),
+            None => self.admit_slowly_at(now, cost),
+        }
+    }
+
+    // Each of these is out of line and called last, so that its caller's usual case saves no registers.
+
+    #[inline(never)]
+    fn admit_with_credit(&self, cost: u64) -> Verdict {
+        match self.shared.spend_quickly(cost) {
+            true => Verdict::Allowed,
+            false => self.admit_without_quick_credit(cost),
+        }
+    }
+
+    #[inline(never)]
+    fn admit_without_quick_credit(&self, cost: u64) -> Verdict {
+        match self.shared.spend(cost) {
+            true => Verdict::Allowed,
+            false => self.admit_late(cost),
+        }
+    }
+
+    #[inline(never)]
+    fn admit_late(&self, cost: u64) -> Verdict {
+        self.admit_slowly_at(self.clock.now(), cost)
+    }
+
+    #[inline(never)]
+    fn admit_with_credit_at(&self, now: u64, cost: u64) -> Verdict {
+        match self.shared.spend_quickly_at(now, cost) {
+            true => Verdict::Allowed,
+            false => self.admit_slowly_at(now, cost),
+        }
     }
 
     /// [`Limiter::check`] at the caller's time, on the scale of [`Limiter::now`], or on another that all callers of this
@@ -181,11 +265,10 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     pub fn admit_at(&self, now: u64, cost: u64) -> Verdict {
         match self.shared.admit_quickly_at(now, cost) {
             Some(verdict) => self.tally.count(verdict),
-            None => self.admit_slowly_at(now, cost),
+            None => self.admit_with_credit_at(now, cost),
         }
     }
 
-    /// Out of line and called last, so that the usual call saves no registers.
     #[inline(never)]
     fn admit_slowly_at(&self, now: u64, cost: u64) -> Verdict {
         self.tally.count(self.shared.admit_at(now, cost))
@@ -253,7 +336,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// A call counts once, by the verdict that it returns. [`Limiter::take_up_to`] and [`Limiter::reserve`] count as allowed if they took
     /// permits, and as refused if not; a cost of 0 is allowed. A peek is not a decision. [`Limiter::reset`] leaves the counts.
     pub fn counts(&self) -> Counts {
-        self.tally.counts()
+        let counts = self.tally.counts();
+        Counts { allowed: counts.allowed.wrapping_add(self.shared.spent()), ..counts }
     }
 
     /// Makes the state fresh. Admissions of other threads in the same instant may survive it.

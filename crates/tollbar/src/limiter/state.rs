@@ -1,5 +1,7 @@
 //! A state of any algorithm, chosen at run time.
 
+#[cfg(unix)]
+use super::striped::Striped;
 use super::{Cell, Log, Ring, Shared, Watch};
 use crate::algorithm::sliding_log::SlidingLog;
 use crate::algorithm::sliding_window::SlidingWindow;
@@ -18,6 +20,9 @@ pub enum State {
     Ring(Ring),
     /// A sliding log.
     Log(Log),
+    /// A token bucket whose threads take permits in advance.
+    #[cfg(unix)]
+    Striped(Striped),
 }
 
 impl State {
@@ -43,6 +48,23 @@ impl State {
         }
     }
 
+    /// A fresh token bucket whose threads take permits in advance, for a limit that several threads ask for all the time. Such a thread is
+    /// charged for more permits than its request costs. It keeps the rest as *credit* on a cache line of its own, and spends it on its next
+    /// requests without reading the clock.
+    ///
+    /// At most `burst + rate · t` pass in every interval of length t, as without credit. It costs part of the burst: the credit of all
+    /// threads together is at most C, an eighth of the burst and 65,536 permits at most. So requests may be refused up to C permits
+    /// early, and one request can take at most `burst − C`. C is 0 if the burst is below 32: then no thread keeps credit, and every
+    /// answer is that of [`State::new`]'s.
+    ///
+    /// # Errors
+    /// As [`State::new`], and [`PolicyError::OptionMismatch`] unless the policy is of kind [`crate::Kind::Gcra`], without `borrow` and with a
+    /// limit above 0.
+    #[cfg(unix)]
+    pub fn with_credit(policy: &Policy) -> Result<State, PolicyError> {
+        Ok(State::Striped(Striped::new(policy)?))
+    }
+
     /// A fresh state for `policy`.
     ///
     /// # Errors
@@ -64,13 +86,24 @@ macro_rules! each {
             State::Cell($s) => $call,
             State::Ring($s) => $call,
             State::Log($s) => $call,
+            #[cfg(unix)]
+            State::Striped($s) => $call,
         }
     };
 }
 
 impl State {
+    /// The most permits that all threads together may have in advance; 0 but for [`State::with_credit`].
+    pub fn credit(&self) -> u64 {
+        match self {
+            #[cfg(unix)]
+            State::Striped(striped) => striped.credit(),
+            _ => 0,
+        }
+    }
+
     #[inline(never)]
-    fn admit_in_many_words(&self, now: u64, cost: u64) -> Verdict {
+    fn admit_apart(&self, now: u64, cost: u64) -> Verdict {
         each!(self, s => s.admit_at(now, cost))
     }
 }
@@ -80,8 +113,8 @@ impl Shared for State {
     fn admit_at(&self, now: u64, cost: u64) -> Verdict {
         match self {
             State::Cell(cell) => cell.admit_at(now, cost),
-            // Out of line, so that the registers of a window or a log are not saved for a cell.
-            _ => self.admit_in_many_words(now, cost),
+            // Out of line, so that a cell's request does not save the registers of the others.
+            _ => self.admit_apart(now, cost),
         }
     }
     #[cfg(not(loom))]
@@ -89,8 +122,37 @@ impl Shared for State {
     fn admit_quickly_at(&self, now: u64, cost: u64) -> Option<Verdict> {
         match self {
             State::Cell(cell) => cell.admit_quickly_at(cell.algorithm().plain()?, now, cost),
-            State::Ring(_) | State::Log(_) => None,
+            _ => None,
         }
+    }
+    #[inline(always)]
+    fn has_credit(&self) -> bool {
+        #[cfg(unix)]
+        return matches!(self, State::Striped(_));
+        #[cfg(not(unix))]
+        false
+    }
+    fn spend(&self, cost: u64) -> bool {
+        each!(self, s => s.spend(cost))
+    }
+    #[inline(always)]
+    fn spend_quickly(&self, cost: u64) -> bool {
+        match self {
+            #[cfg(unix)]
+            State::Striped(striped) => striped.spend_quickly(cost),
+            _ => false,
+        }
+    }
+    #[inline(always)]
+    fn spend_quickly_at(&self, now: u64, cost: u64) -> bool {
+        match self {
+            #[cfg(unix)]
+            State::Striped(striped) => striped.spend_quickly_at(now, cost),
+            _ => false,
+        }
+    }
+    fn spent(&self) -> u64 {
+        each!(self, s => s.spent())
     }
     #[inline]
     fn check_at(&self, now: u64, cost: u64) -> Decision {

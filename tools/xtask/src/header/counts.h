@@ -7,7 +7,7 @@
  * - a new key that a full table refuses: denied. The statistics' `refused` counts it as well.
  *
  * Peeks and errors do not count. A caller that refuses a request because of a peek reports it by
- * tollbar_table_count_verdict. Limiters (tollbar_limiter_state) and striped limiters count by the same rules. A cell is one
+ * tollbar_table_count_verdict. Limiters (tollbar_limiter_state) count by the same rules. A cell is one
  * word of the caller's and has no room for counts.
  *
  * Each thread counts on cache lines that no other thread writes, so a count costs one plain instruction. The sum over all

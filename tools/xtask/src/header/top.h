@@ -19,10 +19,10 @@
  *
  * The layers. Each works without the others, except that hot keys need a table.
  *
- *     limiter    Take this one if you limit one thing in one process. Any algorithm, a clock, waiting, counts.
+ *     limiter    Take this one if you limit one thing in one process. Any algorithm, a clock, waiting, counts; credit
+ *                (tollbar_limiter_options) if many threads wait for its cache line.
  *     table      Take this one if you limit many keys, or if several processes share a limit. A fixed block of memory.
  *     cell       Take this one if each of your structs has room for its own 64-bit state word.
- *     striped    Take this one if many threads wait for the cache line of one limiter (experimental).
  *     hot keys   Take this one if many threads wait for the cache lines of a few keys of a table (experimental).
  *     leases     Take these if machines share a limit through Redis or Valkey (tollbar_redis.h, libtollbar-redis).
  *

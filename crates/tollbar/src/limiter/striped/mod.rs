@@ -4,20 +4,20 @@
 //! # How
 //!
 //! A thread that has been admitted charges the shared word for up to [`Striped::credit_each`] permits more,
-//! with the same compare-and-swap, and keeps them as *credit* in a seat of its own. While it has credit, a
+//! with the same compare-and-swap, and keeps them as *credit* in a stripe of its own. While it has credit, a
 //! request is three loads, a few comparisons, and a store to a line that no other thread writes.
 //!
 //! # What holds
 //!
-//! *At most `burst + rate · t` in every interval of length t*, the plain limiter's bound, however old credit is
+//! *At most `burst + rate · t` in every interval of length t*, the bound of a limiter without credit, however old credit is
 //! when it is spent. The word's bucket has only `burst − C` permits, where C = [`Striped::credit`] bounds all
 //! credit that there is at any instant. What passes in an interval was credit when the interval began, at most
 //! C permits, or is charged to the word in it, at most `burst − C + rate · t` permits. C is at most an eighth
 //! of the burst and at most 65,536 permits. It is 0 for bursts below 32.
 //!
 //! *A small limit is not starved.* A thread keeps at most a sixteenth of the permits that remain, so it keeps
-//! none of the last sixteen. Near the limit, and everywhere if C is 0, each request is decided as the plain
-//! limiter of `burst − C` decides it.
+//! none of the last sixteen. Near the limit, and everywhere if C is 0, each request is decided as a
+//! limiter of `burst − C` without credit decides it.
 //!
 //! *Unspent credit is bounded, and it expires.* At most C permits of credit can lie idle. They expire when any
 //! thread takes credit in a later slice of time. A slice is the smallest power of two of nanoseconds that is at
@@ -25,64 +25,55 @@
 //! a hundred, and none while the bucket is nearly empty. A thread that ends leaves its credit to expire, and no
 //! code runs when it ends.
 //!
-//! *Any number of threads and limiters.* Nothing is kept outside the limiter. It has up to 64 seats. Threads
-//! without a seat ask the word each time, and all threads compete for seats again in the next slice.
+//! *Any number of threads and limiters.* Nothing is kept outside the limiter. It has up to 64 stripes. Threads
+//! without a stripe ask the word each time, and all threads compete for stripes again in the next slice.
 //!
-//! *Each decision is counted once*, by the verdict that the call returns ([`Striped::counts`]). A thread counts what it pays with credit
-//! in its seat, and everything else as [`super::Limiter`]'s do, in 1 KiB of the limiter's own.
+//! *Each decision is counted once*, by the verdict that the call returns ([`super::Limiter::counts`]). A request that a thread pays with
+//! credit is counted in its stripe, and every other request where all limiters count.
 //!
-//! *Fork.* A child has a copy of the limiter, the credit of its thread included, as it has a copy of a plain limiter's
-//! state. A `Striped` must not lie in memory that processes share: their threads may have the same number.
+//! *Calls that take no credit.* [`Shared::take_up_to_at`] takes the thread's own credit first. [`Shared::reserve_at`] books on the shared
+//! word, unless the thread's credit pays for the request at once. [`Shared::reset`] makes the word fresh and leaves credit, which is within
+//! the bound.
+//!
+//! *Fork.* A child has a copy of the limiter, the credit of its thread included, as it has a copy of any limiter's
+//! state. It must not lie in memory that processes share: their threads may have the same number.
 //!
 //! *Signals.* A handler must not ask a limiter whose call it may have interrupted on the same thread: a permit
 //! could be spent twice.
 
-mod seat;
+#[cfg(test)]
+mod counted;
+#[cfg(all(test, loom))]
+mod models;
+mod stripe;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-#[cfg(all(test, loom))]
-mod models;
-
-use super::tally::Tally;
-use super::{thread, Watch};
+use super::{cell, thread, Shared, Watch};
 use crate::algorithm::gcra::Gcra;
 use crate::algorithm::{Algorithm, Step};
-use crate::clock::{Clock, Tsc};
-use crate::decision::{Counts, Decision, Verdict};
+use crate::decision::{Decision, Verdict};
 use crate::policy::{Policy, PolicyError};
 use crate::sync::{AtomicU64, CachePadded, Ordering};
-use seat::{Seats, Spent};
+use stripe::Stripes;
 
 /// Total credit is at most burst / 8.
 const PART_OF_BURST: u64 = 8;
 /// A thread keeps at most a sixteenth of the permits that remain.
 const PART_OF_REST: u64 = 16;
-const MOST_SEATS: u64 = 64;
+const MOST_STRIPES: u64 = 64;
 
-/// A token bucket whose threads take permits in advance. See the [module](self) for what holds.
+/// A token bucket whose threads take permits in advance. See the module for what holds. [`super::State::with_credit`] makes one.
 ///
-/// Policies of kind [`crate::Kind::Gcra`] without `borrow` and with a limit above 0. All calls are lock-free, and none
-/// allocates or blocks; any number of threads may call at once.
-///
-/// ```
-/// use tollbar::limiter::Striped;
-/// let limiter = Striped::new(&"1000000/s burst 10000".parse()?)?;
-/// if limiter.admit(1) == tollbar::Verdict::Allowed {
-///     // serve
-/// }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// Policies of kind [`crate::Kind::Gcra`] without `borrow` and with a limit above 0.
 #[derive(Debug)]
-pub struct Striped<C = Tsc> {
+pub struct Striped {
     line: CachePadded<Line>,
-    // Threads only read the fields from here on, but for `slice` in the seats, which rarely changes. So all
+    // Threads only read the fields from here on, but for `slice` in the stripes, which rarely changes. So all
     // processors keep these lines in their caches.
-    seats: Seats,
+    stripes: Stripes,
     gcra: Gcra,
     burst: u64,
-    clock: C,
-    tally: Tally,
 }
 
 #[derive(Debug, Default)]
@@ -91,10 +82,10 @@ struct Line {
     watch: Watch,
 }
 
-/// The number of seats, and the most credit in each.
+/// The number of stripes, and the most credit in each.
 #[derive(Clone, Copy)]
 struct Shape {
-    seats: u64,
+    stripes: u64,
     each: u64,
     /// Slices are 2^this nanoseconds.
     shift: u32,
@@ -103,21 +94,21 @@ struct Shape {
 impl Shape {
     fn of(policy: &Policy) -> Shape {
         let room = policy.burst / PART_OF_BURST;
-        let mut seats = 1;
-        // About as many seats as permits in each, in powers of two.
-        while seats < MOST_SEATS && seats * seats * 4 <= room {
-            seats *= 2;
+        let mut stripes = 1;
+        // About as many stripes as permits in each, in powers of two.
+        while stripes < MOST_STRIPES && stripes * stripes * 4 <= room {
+            stripes *= 2;
         }
-        if seats == 1 {
-            return Shape { seats: 0, each: 0, shift: Seats::MOST_SLICE };
+        if stripes == 1 {
+            return Shape { stripes: 0, each: 0, shift: Stripes::MOST_SLICE };
         }
         // A thread keeps no more than this of a full bucket, so a larger reserve would be in vain.
-        let each = (room / seats).min(policy.burst / 20).min(Seats::MOST_CREDIT);
-        Shape { seats, each, shift: slice(policy) }
+        let each = (room / stripes).min(policy.burst / 20).min(Stripes::MOST_CREDIT);
+        Shape { stripes, each, shift: slice(policy) }
     }
 
     const fn credit(&self) -> u64 {
-        self.seats * self.each
+        self.stripes * self.each
     }
 }
 
@@ -126,23 +117,7 @@ fn slice(policy: &Policy) -> u32 {
     // Saturating: a product of more than 128 bits is longer than the longest slice.
     let refills = (u128::from(policy.burst) * 16).saturating_mul(u128::from(policy.period));
     let nanos = refills / core::num::NonZeroU128::new(u128::from(policy.limit)).unwrap_or(core::num::NonZeroU128::MIN);
-    (128 - nanos.leading_zeros()).clamp(Seats::LEAST_SLICE, Seats::MOST_SLICE)
-}
-
-impl Striped {
-    /// A fresh bucket on the default clock.
-    ///
-    /// # Errors
-    /// As [`Gcra::new`]; [`PolicyError::OptionMismatch`] for another algorithm, `borrow`, or a limit of 0; and
-    /// [`PolicyError::NoMemory`].
-    pub fn new(policy: &Policy) -> Result<Striped, PolicyError> {
-        Striped::with(policy, Tsc)
-    }
-
-    /// Whether [`Striped::new`] would make a limiter of `policy`, memory aside.
-    pub fn check_policy(policy: &Policy) -> Result<(), PolicyError> {
-        compiled(policy, &Shape::of(policy)).map(|_| ())
-    }
+    (128 - nanos.leading_zeros()).clamp(Stripes::LEAST_SLICE, Stripes::MOST_SLICE)
 }
 
 /// Compiles the word's bucket. Its burst is smaller than the policy's, and its last time is the policy's.
@@ -153,23 +128,22 @@ fn compiled(policy: &Policy, shape: &Shape) -> Result<Gcra, PolicyError> {
     Ok(Gcra::new(&Policy { burst, init: policy.init.min(burst), ..*policy })?.ending_at(last))
 }
 
-impl<C: Clock> Striped<C> {
-    /// A fresh bucket on `clock`.
-    pub fn with(policy: &Policy, clock: C) -> Result<Striped<C>, PolicyError> {
-        Striped::shaped(policy, clock, Shape::of(policy))
+impl Striped {
+    /// A fresh bucket.
+    ///
+    /// # Errors
+    /// As [`Gcra::new`]; [`PolicyError::OptionMismatch`] for another algorithm, `borrow`, or a limit of 0; and
+    /// [`PolicyError::NoMemory`].
+    pub(super) fn new(policy: &Policy) -> Result<Striped, PolicyError> {
+        Striped::shaped(policy, Shape::of(policy))
     }
 
-    fn shaped(policy: &Policy, clock: C, shape: Shape) -> Result<Striped<C>, PolicyError> {
+    fn shaped(policy: &Policy, shape: Shape) -> Result<Striped, PolicyError> {
         let gcra = compiled(policy, &shape)?;
-        let places = usize::try_from(shape.seats).map_err(|_| PolicyError::NoMemory)?;
-        let seats = Seats::new(places, shape.each, shape.shift).ok_or(PolicyError::NoMemory)?;
+        let places = usize::try_from(shape.stripes).map_err(|_| PolicyError::NoMemory)?;
+        let stripes = Stripes::new(places, shape.each, shape.shift).ok_or(PolicyError::NoMemory)?;
         let burst = policy.burst.saturating_sub(shape.credit());
-        Ok(Striped { line: CachePadded::default(), seats, gcra, burst, clock, tally: Tally::default() })
-    }
-
-    /// The clock.
-    pub fn clock(&self) -> &C {
-        &self.clock
+        Ok(Striped { line: CachePadded::default(), stripes, gcra, burst })
     }
 
     /// The burst of the shared bucket, `burst − C`. That is what a fresh limiter admits at one instant, and the
@@ -180,96 +154,22 @@ impl<C: Clock> Striped<C> {
 
     /// C, the most permits that all threads together may have in advance.
     pub fn credit(&self) -> u64 {
-        self.seats.places().saturating_mul(self.seats.most())
+        self.stripes.places().saturating_mul(self.stripes.most())
     }
 
-    /// The most permits that one thread may have in advance: C divided by the number of seats, 1024 at most. 0:
+    /// The most permits that one thread may have in advance: C divided by the number of stripes, 1024 at most. 0:
     /// no thread keeps credit.
     pub fn credit_each(&self) -> u64 {
-        self.seats.most()
-    }
-
-    /// Takes `cost` permits now. A cost of 0 asks without charging. The clock is read only if the thread's
-    /// credit is less than `cost`.
-    #[inline]
-    pub fn admit(&self, cost: u64) -> Verdict {
-        self.admit_as(thread::current(), cost, || self.clock.now())
-    }
-
-    /// [`Striped::admit`] at the caller's time, in nanoseconds on the clock's scale. If the thread's credit is
-    /// enough, the time matters only if it is after [`Policy::last_time`]: then nothing is admitted.
-    #[inline]
-    pub fn admit_at(&self, now: u64, cost: u64) -> Verdict {
-        self.admit_as(self.seated_at(now), cost, || now)
-    }
-
-    /// [`Striped::admit`] with the full answer. It always reads the clock and the shared line.
-    pub fn check(&self, cost: u64) -> Decision {
-        self.check_at(self.clock.now(), cost)
-    }
-
-    /// [`Striped::check`] at the caller's time. `remaining` is what this thread could take, as in
-    /// [`Striped::available_at`]; `retry_after` and `reset_after` are the shared bucket's.
-    pub fn check_at(&self, now: u64, cost: u64) -> Decision {
-        self.check_as(self.seated_at(now), now, cost)
-    }
-
-    /// Permits that this thread could take now, one by one: those of the shared bucket and its own credit.
-    /// Other threads' credit, C at most, is not included.
-    pub fn available(&self) -> u64 {
-        self.available_at(self.clock.now())
-    }
-
-    /// [`Striped::available`] at the caller's time.
-    pub fn available_at(&self, now: u64) -> u64 {
-        self.available_as(self.seated_at(now), now)
-    }
-
-    /// Makes the shared bucket fresh again. Threads keep their credit, which is within the bound. Admissions of
-    /// other threads in the same instant may survive it.
-    pub fn reset(&self) {
-        // A swap like every other change of the word, because loom keeps the order of swaps.
-        self.line.word.swap(0, Ordering::Relaxed);
-    }
-
-    /// Requests that came to the shared bucket with an older time than one admitted there before them.
-    pub fn backward_steps(&self) -> u64 {
-        self.line.watch.backward_steps()
-    }
-
-    /// Decisions since the limiter was made, by verdict, of all threads. A cost of 0 is allowed. [`Striped::reset`] leaves them.
-    pub fn counts(&self) -> Counts {
-        let counts = self.tally.counts();
-        Counts { allowed: counts.allowed.wrapping_add(self.seats.paid()), ..counts }
+        self.stripes.most()
     }
 
     /// The calling thread's number; after the last time 0, the number of a thread without credit.
     #[inline(always)]
-    fn seated_at(&self, now: u64) -> u64 {
+    fn current_at(&self, now: u64) -> u64 {
         match now > self.gcra.last_time() {
             true => 0,
             false => thread::current(),
         }
-    }
-
-    #[inline(always)]
-    fn admit_as(&self, who: u64, cost: u64, now: impl FnOnce() -> u64) -> Verdict {
-        match self.seats.spend(who, cost) {
-            Spent::Paid => Verdict::Allowed,
-            spent => self.admit_with_clock(who, spent, cost, now),
-        }
-    }
-
-    /// Out of line, so that the few instructions that spend credit spill no registers.
-    #[inline(never)]
-    fn admit_with_clock(&self, who: u64, spent: Spent, cost: u64, now: impl FnOnce() -> u64) -> Verdict {
-        let spent = if spent == Spent::NotMine { self.seats.spend_second(who, cost) } else { spent };
-        let verdict = match spent {
-            Spent::Paid => return Verdict::Allowed,
-            Spent::PaidUncounted => Verdict::Allowed,
-            Spent::Short | Spent::NotMine => self.ask(who, now(), cost),
-        };
-        self.tally.count(verdict)
     }
 
     /// Asks the shared word.
@@ -284,27 +184,45 @@ impl<C: Clock> Striped<C> {
     }
 
     fn check_as(&self, who: u64, now: u64, cost: u64) -> Decision {
-        let spent = match cost {
-            0 => Spent::Short,
-            _ => match self.seats.spend(who, cost) {
-                Spent::NotMine => self.seats.spend_second(who, cost),
-                spent => spent,
-            },
+        let (verdict, state) = match cost != 0 && self.stripes.spend_uncounted(who, cost) {
+            true => (Verdict::Allowed, self.line.word.load(Ordering::Relaxed)),
+            false => self.lease(who, now, cost),
         };
-        let (verdict, state) = match spent {
-            Spent::Paid | Spent::PaidUncounted => (Verdict::Allowed, self.line.word.load(Ordering::Relaxed)),
-            Spent::Short | Spent::NotMine => self.lease(who, now, cost),
-        };
-        if spent != Spent::Paid {
-            self.tally.count(verdict);
-        }
-        let told = self.gcra.describe(verdict, state, now, cost);
-        Decision { remaining: told.remaining.saturating_add(self.seats.credit(who)), ..told }
+        self.describe(who, verdict, state, now, cost)
     }
 
-    fn available_as(&self, who: u64, now: u64) -> u64 {
-        let word = self.line.word.load(Ordering::Relaxed);
-        self.gcra.available(word, now).saturating_add(self.seats.credit(who))
+    fn peek_as(&self, who: u64, now: u64, cost: u64) -> Decision {
+        let state = self.line.word.load(Ordering::Relaxed);
+        let verdict = match cost != 0 && self.stripes.credit(who) >= cost {
+            true => Verdict::Allowed,
+            false => self.gcra.step(state, now, cost).verdict,
+        };
+        self.describe(who, verdict, state, now, cost)
+    }
+
+    /// The full decision. `remaining` is what this thread could take, one by one: the permits of the shared bucket and its own credit.
+    fn describe(&self, who: u64, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
+        let told = self.gcra.describe(verdict, state, now, cost);
+        Decision { remaining: told.remaining.saturating_add(self.stripes.credit(who)), ..told }
+    }
+
+    fn take_up_to_as(&self, who: u64, now: u64, most: u64) -> u64 {
+        let credit = self.stripes.credit(who).min(most);
+        // A thread's credit grows by its own calls only. It may expire meanwhile: then there is none.
+        let paid = if credit != 0 && self.stripes.spend_uncounted(who, credit) { credit } else { 0 };
+        self.line.watch.look(now);
+        let charged = cell::take_up_to(&self.line.word, &self.gcra, now, most.saturating_sub(paid));
+        if charged != 0 {
+            self.line.watch.admitted(now);
+        }
+        paid.saturating_add(charged)
+    }
+
+    fn reserve_as(&self, who: u64, now: u64, cost: u64, until: u64) -> Option<u64> {
+        if cost != 0 && now <= until && self.stripes.spend_uncounted(who, cost) {
+            return Some(now);
+        }
+        cell::reserve(&self.line.word, &self.gcra, now, cost, until, || ())
     }
 
     /// Charges the shared word for `cost`, and for as much credit as the thread may keep. Returns the verdict
@@ -315,16 +233,16 @@ impl<C: Clock> Striped<C> {
     fn lease(&self, who: u64, now: u64, cost: u64) -> (Verdict, u64) {
         self.line.watch.look(now);
         let mut state = self.line.word.load(Ordering::Relaxed);
-        let mut seat = None;
+        let mut stripe = None;
         loop {
             let Step { verdict, next } = self.gcra.step(state, now, cost);
             let Some(mut next) = next else { return (verdict, state) };
             let mut filled = None;
             let keep = self.keeps(state, now, cost);
             if verdict == Verdict::Allowed && keep != 0 {
-                seat = seat.or_else(|| self.seats.take(who, now));
-                if let Some(held) = seat {
-                    // All of `cost` is charged to the word. Credit that is less than `cost` stays in the purse.
+                stripe = stripe.or_else(|| self.stripes.take(who, now));
+                if let Some(held) = stripe {
+                    // All of `cost` is charged to the word. Credit that is less than `cost` stays in the stripe.
                     let more = keep.saturating_sub(held.credit());
                     if let Step { verdict: Verdict::Allowed, next: Some(both) } =
                         self.gcra.step(state, now, cost.saturating_add(more))
@@ -352,7 +270,7 @@ impl<C: Clock> Striped<C> {
     /// The credit that a thread may keep after a request of `cost`.
     #[inline(always)]
     fn keeps(&self, state: u64, now: u64, cost: u64) -> u64 {
-        if self.seats.most() == 0 {
+        if self.stripes.most() == 0 {
             return 0;
         }
         // Near the limit a step tells without a division that nothing may be kept.
@@ -361,6 +279,73 @@ impl<C: Clock> Striped<C> {
             return 0;
         }
         let rest = self.gcra.available(state, now).saturating_sub(cost);
-        self.seats.most().min(rest / PART_OF_REST)
+        self.stripes.most().min(rest / PART_OF_REST)
+    }
+}
+
+impl Shared for Striped {
+    #[inline(always)]
+    fn has_credit(&self) -> bool {
+        true
+    }
+
+    /// A cost of 0 is answered from credit or not: it is allowed either way, but after the last time.
+    fn spend(&self, cost: u64) -> bool {
+        self.stripes.spend(thread::current(), cost)
+    }
+
+    #[inline(always)]
+    fn spend_quickly(&self, cost: u64) -> bool {
+        self.stripes.spend_first(thread::current(), cost)
+    }
+
+    /// The time matters only if it is after [`Policy::last_time`]: then nothing is admitted.
+    #[inline(always)]
+    fn spend_quickly_at(&self, now: u64, cost: u64) -> bool {
+        self.stripes.spend_first(self.current_at(now), cost)
+    }
+
+    fn spent(&self) -> u64 {
+        self.stripes.paid()
+    }
+
+    #[inline]
+    fn admit_at(&self, now: u64, cost: u64) -> Verdict {
+        let who = self.current_at(now);
+        match self.stripes.spend_uncounted(who, cost) {
+            true => Verdict::Allowed,
+            false => self.ask(who, now, cost),
+        }
+    }
+
+    fn check_at(&self, now: u64, cost: u64) -> Decision {
+        self.check_as(self.current_at(now), now, cost)
+    }
+
+    fn peek_at(&self, now: u64, cost: u64) -> Decision {
+        self.peek_as(self.current_at(now), now, cost)
+    }
+
+    fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
+        self.take_up_to_as(self.current_at(now), now, most)
+    }
+
+    fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Option<u64> {
+        self.reserve_as(self.current_at(now), now, cost, until)
+    }
+
+    fn books_ahead(&self) -> bool {
+        self.gcra.books_ahead()
+    }
+
+    /// Makes the shared bucket fresh again. Threads keep their credit, which is within the bound. Admissions of
+    /// other threads in the same instant may survive it.
+    fn reset(&self) {
+        // A swap like every other change of the word, because loom keeps the order of swaps.
+        self.line.word.swap(0, Ordering::Relaxed);
+    }
+
+    fn watch(&self) -> &Watch {
+        &self.line.watch
     }
 }

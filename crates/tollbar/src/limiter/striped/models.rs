@@ -3,12 +3,13 @@
 //! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --lib striped::models`
 //!
 //! The limiter has 20 permits and a day to refill, so the permits charged are the permits taken. It mostly has
-//! one seat, so that all threads want the same one. What each model proves is in docs/verification.md.
+//! one stripe, so that all threads want the same one. What each model proves is in docs/verification.md.
 
-use super::seat::{Seats, Spent};
+use super::counted::Counted;
+use super::stripe::Stripes;
 use super::{Shape, Striped};
-use crate::clock::Manual;
 use crate::decision::Verdict;
+use crate::limiter::Shared;
 use crate::policy::Policy;
 use loom::sync::Arc;
 use loom::thread;
@@ -24,17 +25,17 @@ const SHIFT: u32 = 30;
 const EARLY: u64 = 5;
 const LATE: u64 = (1 << SHIFT) + 5;
 
-type Limiter = Arc<Striped<Manual>>;
+type Limiter = Arc<Counted>;
 
 fn explore(name: &str, preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     println!("{name}: {} executions", crate::sync::explore(preemptions, f));
 }
 
 /// A limiter with `left` permits of the 20, and no credit.
-fn limiter(seats: u64, left: u64) -> Limiter {
-    let policy = Policy::new(BURST, DAY).with_burst(BURST + seats * EACH);
-    let shape = Shape { seats, each: EACH, shift: SHIFT };
-    let limiter = Striped::shaped(&policy, Manual::new(0), shape).unwrap();
+fn limiter(stripes: u64, left: u64) -> Limiter {
+    let policy = Policy::new(BURST, DAY).with_burst(BURST + stripes * EACH);
+    let shape = Shape { stripes, each: EACH, shift: SHIFT };
+    let limiter = Counted::new(Striped::shaped(&policy, shape).unwrap());
     // Thread 0 keeps no credit. A cost of 0 is allowed too.
     assert_eq!(limiter.admit_as(0, BURST - left, || EARLY), Verdict::Allowed);
     Arc::new(limiter)
@@ -43,13 +44,13 @@ fn limiter(seats: u64, left: u64) -> Limiter {
 /// One thread's requests, one after the other: who asks, and when.
 type Requests = &'static [(u64, u64)];
 
-fn ask(limiter: &Striped<Manual>, requests: Requests) -> u64 {
+fn ask(limiter: &Counted, requests: Requests) -> u64 {
     let admitted = |&&(who, now): &&(u64, u64)| limiter.admit_as(who, 1, || now) == Verdict::Allowed;
     requests.iter().filter(admitted).count() as u64
 }
 
 /// All permits that these threads may still take at `now`.
-fn drain(limiter: &Striped<Manual>, whos: &[u64], now: u64) -> u64 {
+fn drain(limiter: &Counted, whos: &[u64], now: u64) -> u64 {
     let mut taken = 0;
     for &who in whos {
         while limiter.admit_as(who, 1, || now) == Verdict::Allowed {
@@ -61,10 +62,17 @@ fn drain(limiter: &Striped<Manual>, whos: &[u64], now: u64) -> u64 {
 }
 
 /// The permits that the threads were given. Each has its turn to be the first that runs.
-fn race(name: &str, preemptions: usize, seats: u64, left: u64, threads: &'static [Requests], check: fn(&Limiter, u64)) {
+fn race(
+    name: &str,
+    preemptions: usize,
+    stripes: u64,
+    left: u64,
+    threads: &'static [Requests],
+    check: fn(&Limiter, u64),
+) {
     for first in 0..threads.len() {
         explore(&std::format!("{name} ({first})"), preemptions, move || {
-            let limiter = limiter(seats, left);
+            let limiter = limiter(stripes, left);
             let others: Vec<_> = (0..threads.len())
                 .filter(|&n| n != first)
                 .map(|n| {
@@ -99,23 +107,23 @@ fn the_last_permits_are_leased_once() {
     });
 }
 
-/// Two threads want the one seat in one slice: one gets it, and its credit is no other thread's.
+/// Two threads want the one stripe in one slice: one gets it, and its credit is no other thread's.
 #[test]
-fn a_seat_is_taken_once() {
+fn a_stripe_is_taken_once() {
     let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY)], &[(2, EARLY), (2, EARLY)]];
-    race("striped seat", 2, 1, BURST, threads, |limiter, given| {
-        assert!(limiter.seats.credit(1) + limiter.seats.credit(2) <= EACH);
+    race("striped stripe", 2, 1, BURST, threads, |limiter, given| {
+        assert!(limiter.stripes.credit(1) + limiter.stripes.credit(2) <= EACH);
         assert_eq!(given + drain(limiter, &[1, 2], EARLY), BURST);
     });
 }
 
-/// One thread spends while its credit expires and another takes its seat: void credit is lost, and no permit is
+/// One thread spends while its credit expires and another takes its stripe: void credit is lost, and no permit is
 /// spent twice.
 #[test]
 fn credit_is_spent_or_expires() {
     let check = |limiter: &Limiter, given: u64| {
         let all = given + drain(limiter, &[1, 2, 3], LATE);
-        // Lost are at most the credit of two threads in the older slice, and a purse that a late store has
+        // Lost are at most the credit of two threads in the older slice, and credit that a late store has
         // overwritten.
         assert!(all <= BURST && all + 3 * EACH >= BURST, "{all}");
     };
@@ -123,19 +131,15 @@ fn credit_is_spent_or_expires() {
     race("striped expiry", 2, 1, BURST, threads, check);
 }
 
-fn paid(seats: &Seats, who: u64) -> bool {
-    matches!(seats.spend(who, 1), Spent::Paid | Spent::PaidUncounted)
-}
-
-/// Several turns, in each of which the thread spends a permit, or takes the seat and puts a permit in if it is
-/// empty. In the first slice it only takes the seat, so that no permit expires. Returns the permits spent, and
+/// Several turns, in each of which the thread spends a permit, or takes the stripe and puts a permit in if it is
+/// empty. In the first slice it only takes the stripe, so that no permit expires. Returns the permits spent, and
 /// the permits put in.
-fn sit_and_spend(seats: &Seats, requests: Requests) -> (u64, u64) {
+fn sit_and_spend(stripes: &Stripes, requests: Requests) -> (u64, u64) {
     let (mut spent, mut filled) = (0, 0);
     for &(who, now) in requests {
-        if paid(seats, who) {
+        if stripes.spend(who, 1) {
             spent += 1;
-        } else if let Some(held) = seats.take(who, now) {
+        } else if let Some(held) = stripes.take(who, now) {
             let more = if now == EARLY { 0 } else { 1 - held.credit() };
             held.fill(held.credit() + more);
             filled += more;
@@ -144,21 +148,21 @@ fn sit_and_spend(seats: &Seats, requests: Requests) -> (u64, u64) {
     (spent, filled)
 }
 
-/// The seats alone: a thread that has read an older slice beside one that takes the seat and spends in a later one.
+/// The stripes alone: a thread that has read an older slice beside one that takes the stripe and spends in a later one.
 #[test]
 fn what_is_spent_was_filled() {
     const THREADS: [Requests; 2] = [&[(1, EARLY), (1, LATE), (1, LATE)], &[(2, LATE), (2, LATE), (2, LATE)]];
     for first in [0, 1] {
-        explore(&std::format!("striped purse ({first})"), 3, move || {
-            let seats = Arc::new(Seats::new(1, 1, SHIFT).unwrap());
-            let other = seats.clone();
+        explore(&std::format!("striped credit ({first})"), 3, move || {
+            let stripes = Arc::new(Stripes::new(1, 1, SHIFT).unwrap());
+            let other = stripes.clone();
             let thread = thread::spawn(move || sit_and_spend(&other, THREADS[1 - first]));
-            let (mut spent, mut filled) = sit_and_spend(&seats, THREADS[first]);
+            let (mut spent, mut filled) = sit_and_spend(&stripes, THREADS[first]);
             let (theirs, more) = thread.join().unwrap();
             (spent, filled) = (spent + theirs, filled + more);
-            assert!(seats.credit(1) + seats.credit(2) <= 1);
+            assert!(stripes.credit(1) + stripes.credit(2) <= 1);
             for who in [1, 2] {
-                while paid(&seats, who) {
+                while stripes.spend(who, 1) {
                     spent += 1;
                 }
             }

@@ -6,9 +6,9 @@ mod bound;
 #[path = "../../../tests/common/random.rs"]
 mod random;
 
+use super::counted::Counted;
 use super::{Shape, Striped};
 use crate::algorithm::gcra::Gcra;
-use crate::clock::Manual;
 use crate::decision::Verdict;
 use crate::limiter::{Cell, Shared};
 use crate::policy::Policy;
@@ -24,22 +24,22 @@ fn policy(text: &str) -> Policy {
     text.parse().unwrap()
 }
 
-fn striped(policy: &Policy) -> Striped<Manual> {
-    Striped::with(policy, Manual::new(0)).unwrap()
+fn striped(policy: &Policy) -> Counted {
+    Counted::new(Striped::new(policy).unwrap())
 }
 
-fn admit(limiter: &Striped<Manual>, who: u64, now: u64, cost: u64) -> bool {
+fn admit(limiter: &Counted, who: u64, now: u64, cost: u64) -> bool {
     limiter.admit_as(who, cost, || now) == Verdict::Allowed
 }
 
 /// All credit there is.
-fn outstanding(limiter: &Striped<Manual>, threads: u64) -> u64 {
-    (1..=threads).map(|who| limiter.seats.credit(who)).sum()
+fn outstanding(limiter: &Counted, threads: u64) -> u64 {
+    (1..=threads).map(|who| limiter.stripes.credit(who)).sum()
 }
 
 /// `threads` threads that hoard, rest and burst at random, and one schedule that is meant to hurt: all hoard,
 /// rest until the bucket is full, and spend everything at one instant.
-fn adversary(limiter: &Striped<Manual>, policy: &Policy, rng: &mut Rng) -> Vec<(u64, u64)> {
+fn adversary(limiter: &Counted, policy: &Policy, rng: &mut Rng) -> Vec<(u64, u64)> {
     let threads = rng.pick(&[1, 2, 3, 8, 40, 300]);
     let refill = (u128::from(policy.burst) * u128::from(policy.period) / u128::from(policy.limit)) as u64;
     let mut now = rng.below(40 * refill.max(SEC));
@@ -53,7 +53,7 @@ fn adversary(limiter: &Striped<Manual>, policy: &Policy, rng: &mut Rng) -> Vec<(
         given
     };
     for _ in 0..rng.below(5) + 2 {
-        match rng.below(4) {
+        match rng.below(6) {
             // Each thread asks once, so that it has credit.
             0 => (1..=threads).for_each(|who| {
                 take(who, now, 1, &mut got);
@@ -69,6 +69,21 @@ fn adversary(limiter: &Striped<Manual>, policy: &Policy, rng: &mut Rng) -> Vec<(
                 for _ in 0..200 {
                     now += rng.below(2 + refill / 100);
                     take(1 + rng.below(threads), now, rng.below(4), &mut got);
+                }
+            }
+            // Threads take what there is, credit first, or book for this instant.
+            3 => {
+                for who in 1..=threads {
+                    let most = rng.pick(&[1, 7, u64::MAX]);
+                    got.push((now, limiter.take_up_to_as(who, now, most)));
+                }
+            }
+            4 => {
+                for who in 1..=threads {
+                    let cost = 1 + rng.below(9);
+                    if limiter.reserve_as(who, now, cost, now).is_some() {
+                        got.push((now, cost));
+                    }
                 }
             }
             _ => {
@@ -122,7 +137,7 @@ fn invariant_1_no_interval_admits_more_than_the_burst_and_the_rate() {
     assert_near("striped", nearest, 100);
 }
 
-/// All of the burst passes in one instant if every seat and the bucket are full.
+/// All of the burst passes in one instant if every stripe and the bucket are full.
 #[test]
 fn the_bound_is_reached() {
     for text in ["1000/s burst 100", "1000000/s burst 1000", "1000000/s burst 100000"] {
@@ -137,8 +152,7 @@ fn the_bound_is_reached() {
         let now = 2 * refill;
         let mut taken = 0;
         for who in 1..=threads {
-            let paid = |spent| matches!(spent, super::Spent::Paid | super::Spent::PaidUncounted);
-            while paid(limiter.seats.spend(who, 1)) || paid(limiter.seats.spend_second(who, 1)) {
+            while limiter.stripes.spend(who, 1) {
                 taken += 1;
             }
         }
@@ -162,7 +176,7 @@ fn credit_is_at_most_an_eighth_of_the_burst() {
         // Nearly as much credit as may be, so that there is something to gain.
         assert!(burst < 32 || all * 2 >= (burst / 8).min(65_536), "{burst}: {all}");
     }
-    assert_eq!(Shape::of(&Policy::new(1000, SEC).with_burst(1000)).seats, 8);
+    assert_eq!(Shape::of(&Policy::new(1000, SEC).with_burst(1000)).stripes, 8);
 }
 
 /// At one instant all threads together get the shared bucket's burst, to the permit. Threads that leave before
@@ -217,7 +231,7 @@ fn without_credit_it_is_the_plain_limiter() {
             }
             assert_eq!(limiter.available_as(who, now), plain.peek_at(now, 0).remaining);
         }
-        assert_eq!(limiter.backward_steps(), plain.watch().backward_steps());
+        assert_eq!(limiter.watch().backward_steps(), plain.watch().backward_steps());
     }
 }
 
@@ -255,28 +269,28 @@ fn near_the_limit_it_is_the_plain_limiter_of_its_own_burst() {
 fn credit_expires_with_its_slice() {
     let policy = policy("1000/s burst 1000");
     let limiter = striped(&policy);
-    // The two threads need two different seats, or the rest of this test says little.
+    // The two threads need two different stripes, or the rest of this test says little.
     assert!(admit(&limiter, 1, 0, 1) && admit(&limiter, 2, 0, 1));
     let each = limiter.credit_each();
-    assert_eq!((limiter.seats.credit(1), limiter.seats.credit(2)), (each, each));
+    assert_eq!((limiter.stripes.credit(1), limiter.stripes.credit(2)), (each, each));
     // 16 refills are 16 s; slices are powers of two.
     let slice = (16 * SEC).next_power_of_two();
     // Credit is good until a thread takes credit in a later slice. A refusal or a question takes none.
     assert!(admit(&limiter, 1, 5 * slice, 1));
-    assert_eq!(limiter.seats.credit(1), each - 1);
+    assert_eq!(limiter.stripes.credit(1), each - 1);
     assert!(!admit(&limiter, 3, 5 * slice, 1000) && limiter.available_as(3, 5 * slice) == limiter.burst());
-    assert_eq!(limiter.seats.credit(1), each - 1);
+    assert_eq!(limiter.stripes.credit(1), each - 1);
     assert!(admit(&limiter, 3, 5 * slice, 1));
-    assert_eq!((limiter.seats.credit(1), limiter.seats.credit(2), limiter.seats.credit(3)), (0, 0, each));
+    assert_eq!((limiter.stripes.credit(1), limiter.stripes.credit(2), limiter.stripes.credit(3)), (0, 0, each));
     // Then the word is asked.
     let before = limiter.available_as(9, 5 * slice);
     assert!(admit(&limiter, 1, 5 * slice, 1));
     assert_eq!(limiter.available_as(9, 5 * slice), before - 1 - each);
 }
 
-/// More threads than seats: the others do without credit until the next slice, when all compete again.
+/// More threads than stripes: the others do without credit until the next slice, when all compete again.
 #[test]
-fn seats_are_for_any_number_of_threads() {
+fn stripes_are_for_any_number_of_threads() {
     let policy = policy("1000000/s burst 100000");
     let limiter = striped(&policy);
     for n in 0..20 {
@@ -285,8 +299,8 @@ fn seats_are_for_any_number_of_threads() {
         for who in whos.clone() {
             assert!(admit(&limiter, who, now, 1));
         }
-        let with = whos.filter(|&who| limiter.seats.credit(who) != 0).count() as u64;
-        assert!(with > limiter.seats.places() / 2 && with <= limiter.seats.places(), "{with}");
+        let with = whos.filter(|&who| limiter.stripes.credit(who) != 0).count() as u64;
+        assert!(with > limiter.stripes.places() / 2 && with <= limiter.stripes.places(), "{with}");
     }
 }
 
@@ -324,10 +338,9 @@ fn costs_and_times_at_the_edge() {
     assert_eq!(told.verdict, Verdict::Denied);
     assert!(!admit(&limiter, 1, DAY + told.retry_after - 1, 20) && admit(&limiter, 1, DAY + told.retry_after, 20));
     for text in ["10/s algo pacer", "10/s burst 7 borrow", "0/s", "10/s algo sliding-log"] {
-        assert!(Striped::check_policy(&text.parse().unwrap()).is_err(), "{text}");
         assert!(Striped::new(&text.parse().unwrap()).is_err(), "{text}");
     }
-    assert!(Striped::check_policy(&policy).is_ok(), "{}", format!("{limiter:?}").len());
+    assert!(format!("{:?}", *limiter).contains("stripes"));
 }
 
 #[test]
@@ -335,7 +348,7 @@ fn a_reset_leaves_credit_within_the_bound() {
     let policy = policy("1000/day burst 1000");
     let limiter = striped(&policy);
     assert!(admit(&limiter, 1, DAY, 1));
-    let credit = limiter.seats.credit(1);
+    let credit = limiter.stripes.credit(1);
     limiter.reset();
     assert_eq!(limiter.available_as(1, DAY), limiter.burst() + credit);
     let mut taken = 0;
@@ -346,7 +359,7 @@ fn a_reset_leaves_credit_within_the_bound() {
     assert!(taken <= policy.burst);
 }
 
-/// Each call is counted once: what is paid with credit, what the word decides, and what a seat's second owner pays.
+/// Each call is counted once: what is paid with credit, what the word decides, and what a stripe's second owner pays.
 #[test]
 fn each_decision_is_counted_once() {
     for policy in [policy("1000/s burst 1000"), policy("5/s burst 5")] {
@@ -369,6 +382,37 @@ fn each_decision_is_counted_once() {
         }
         assert_eq!(limiter.counts(), told);
         assert!(told.allowed > 100 && told.denied > 100 && told.never > 100, "{told:?}");
-        assert!(limiter.credit() == 0 || limiter.seats.paid() > 100);
+        assert!(limiter.credit() == 0 || limiter.stripes.paid() > 100);
     }
+}
+
+/// Calls that take no credit spend the thread's own first, and give each permit once.
+#[test]
+fn credit_is_spent_by_every_call() {
+    let policy = policy("1000/s burst 1000");
+    let limiter = striped(&policy);
+    let (burst, each) = (limiter.burst(), limiter.credit_each());
+    assert!(admit(&limiter, 1, DAY, 1));
+    assert_eq!(limiter.stripes.credit(1), each);
+    // A peek tells of the thread's own credit and of no other thread's.
+    assert_eq!(limiter.peek_as(1, DAY, 1).remaining, burst - 1);
+    assert_eq!(limiter.peek_as(2, DAY, 1).remaining, burst - 1 - each);
+    // Credit pays for what it covers.
+    assert_eq!(limiter.reserve_as(1, DAY, 2, DAY), Some(DAY));
+    assert_eq!(limiter.take_up_to_as(1, DAY, 3), 3);
+    assert_eq!((limiter.stripes.credit(1), limiter.peek_as(2, DAY, 1).remaining), (each - 5, burst - 1 - each));
+    // The rest comes from the word: all of it, to the permit.
+    assert_eq!(limiter.take_up_to_as(1, DAY, u64::MAX), burst - 6);
+    assert_eq!((limiter.stripes.credit(1), limiter.peek_as(1, DAY, 1).verdict), (0, Verdict::Denied));
+    // What is booked ahead is charged to the word.
+    assert_eq!(limiter.reserve_as(1, DAY, 3, DAY + SEC), Some(DAY + SEC * 3 / 1000));
+    assert_eq!(limiter.reserve_as(1, DAY, burst + 1, DAY + 100 * SEC), None);
+    assert_eq!(limiter.check_as(1, DAY, 1).retry_after, SEC * 4 / 1000);
+    // A peek allows what only credit can pay.
+    let full = striped(&policy);
+    assert!(admit(&full, 1, DAY, 1));
+    assert_eq!(full.take_up_to_as(2, DAY, u64::MAX), burst - 1 - each);
+    let peeked = [(1, each), (1, each + 1), (2, 1)].map(|(who, cost)| full.peek_as(who, DAY, cost).verdict);
+    assert_eq!(peeked, [Verdict::Allowed, Verdict::Denied, Verdict::Denied]);
+    assert_eq!(full.check_as(1, DAY, each).verdict, Verdict::Allowed);
 }

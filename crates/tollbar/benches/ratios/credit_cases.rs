@@ -1,4 +1,4 @@
-//! One hot key: striped limiters, refusals, and how both scale from one thread to two.
+//! One hot key: limiters with credit, refusals, and how both scale from one thread to two.
 
 use crate::cases::{case, OPEN, SHUT};
 use crate::library::{Library, LimiterCheck};
@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::hint::black_box;
 use tollbar::algorithm::gcra::Gcra;
 use tollbar::clock::{Clock, Tsc};
-use tollbar::limiter::{Cell, Striped};
+use tollbar::limiter::Cell;
 use tollbar::{Limiter, Policy, Verdict};
 
 /// Each started thread runs this many times the counted operations, because its start costs as much as
@@ -18,15 +18,15 @@ const MANY: u64 = 50;
 pub fn goals() -> Vec<Goal> {
     let goal = |what, of, to, most| Goal { what, of, to, most: Most::Ratio(most) };
     vec![
-        goal("striped allowed : thread-local increment", "striped allowed", "floor: thread-local increment", 2.0),
+        goal("credit allowed : thread-local increment", "credit allowed", "floor: thread-local increment", 2.0),
         goal("gcra denied, TSC : TSC read", "gcra denied, TSC", "floor: TSC", 1.05),
-        goal("striped denied, TSC : TSC read", "striped denied, TSC", "floor: TSC", 1.05),
+        goal("credit denied, TSC : TSC read", "credit denied, TSC", "floor: TSC", 1.05),
         // These mean a throughput of 1.8 and 1.95 times one thread's.
-        goal("striped allowed, 2 threads : 1 (time a thread)", "striped allowed, 2", "striped allowed, 1", 2.0 / 1.8),
+        goal("credit allowed, 2 threads : 1 (time a thread)", "credit allowed, 2", "credit allowed, 1", 2.0 / 1.8),
         goal("gcra denied, 2 threads : 1 (time a thread)", "gcra denied, 2", "gcra denied, 1", 2.0 / 1.95),
-        goal("striped denied, 2 threads : 1 (time a thread)", "striped denied, 2", "striped denied, 1", 2.0 / 1.95),
+        goal("credit denied, 2 threads : 1 (time a thread)", "credit denied, 2", "credit denied, 1", 2.0 / 1.95),
         goal("TSC read, 2 threads : 1 (time a thread)", "TSC read, 2", "TSC read, 1", 2.0 / 1.95),
-        Goal { what: "C striped over Rust", of: "C striped allowed", to: "striped allowed", most: Most::Above(2.5) },
+        Goal { what: "C credit over Rust", of: "C credit allowed", to: "credit allowed", most: Most::Above(2.5) },
     ]
 }
 
@@ -36,9 +36,9 @@ thread_local! {
 
 pub fn all() -> Vec<Case> {
     let policy = |text: &str| text.parse::<Policy>().expect("a policy");
-    let striped = |text: &str| Striped::new(&policy(text)).expect("compiles");
+    let with_credit = |text: &str| Limiter::with_credit(&policy(text)).expect("compiles");
     let spent = |text: &str| {
-        let limiter = striped(text);
+        let limiter = with_credit(text);
         while limiter.admit(1) == Verdict::Allowed {}
         limiter
     };
@@ -56,23 +56,23 @@ pub fn all() -> Vec<Case> {
             black_box(count);
         });
     })];
-    for (name, text) in [("striped allowed", OPEN), ("striped allowed, burst 1000", "1000000000/s burst 1000")] {
-        let limiter = striped(text);
+    for (name, text) in [("credit allowed", OPEN), ("credit allowed, burst 1000", "1000000000/s burst 1000")] {
+        let limiter = with_credit(text);
         cases.push(case(name, move || {
             black_box(black_box(&limiter).admit(black_box(1)));
         }));
     }
     let limiter = spent(SPENT);
-    cases.push(case("striped denied, TSC", move || {
+    cases.push(case("credit denied, TSC", move || {
         black_box(black_box(&limiter).admit(black_box(1)));
     }));
-    cases.extend(both(["striped allowed, 1", "striped allowed, 2"], || {
-        let limiter = striped(OPEN);
+    cases.extend(both(["credit allowed, 1", "credit allowed, 2"], || {
+        let limiter = with_credit(OPEN);
         move || {
             black_box(black_box(&limiter).admit(black_box(1)));
         }
     }));
-    cases.extend(both(["striped denied, 1", "striped denied, 2"], || {
+    cases.extend(both(["credit denied, 1", "credit denied, 2"], || {
         let limiter = spent(SPENT);
         move || {
             black_box(black_box(&limiter).admit(black_box(1)));
@@ -113,11 +113,11 @@ fn both<F: Fn() + Sync + 'static>(names: [&'static str; 2], make: impl Fn() -> F
 /// The cases through the C library.
 pub fn c(path: &OsStr) -> Case {
     let library = Library::open(path);
-    // SAFETY: the symbol has this signature in tollbar.h, but for the name of the first argument's type.
+    // SAFETY: the symbol has this signature in tollbar.h.
     let check =
-        unsafe { std::mem::transmute::<*mut std::ffi::c_void, LimiterCheck>(library.symbol("tollbar_striped_check")) };
-    let limiter = library.made("tollbar_striped_from_text", OPEN);
-    case("C striped allowed", move || {
+        unsafe { std::mem::transmute::<*mut std::ffi::c_void, LimiterCheck>(library.symbol("tollbar_limiter_check")) };
+    let limiter = crate::credit::limiter(&library, OPEN);
+    case("C credit allowed", move || {
         // SAFETY: a live limiter.
         black_box(unsafe { check(black_box(limiter), 1, std::ptr::null_mut()) });
     })
