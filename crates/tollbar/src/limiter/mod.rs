@@ -15,7 +15,7 @@ mod striped;
 mod tally;
 #[cfg(unix)]
 pub(crate) mod thread;
-mod waiting;
+pub(crate) mod waiting;
 mod watch;
 
 pub use cell::Cell;
@@ -30,7 +30,7 @@ use crate::clock::Manual as Usual;
 use crate::decision::{Counts, Decision, Verdict};
 use crate::policy::{Policy, PolicyError};
 use tally::Tally;
-use waiting::Waiters;
+use waiting::{Waiters, WAITERS};
 
 #[cfg(unix)]
 type Usual = crate::clock::Utc<crate::clock::Tsc>;
@@ -172,7 +172,7 @@ impl Limiter {
 
 impl<S: Shared, C: Clock> Limiter<S, C> {
     /// The default maximum of callers asleep in [`Limiter::wait_until`] at one time.
-    pub const WAITERS: u32 = 1024;
+    pub const WAITERS: u32 = WAITERS;
 
     /// Joins a state and a clock.
     pub fn with(shared: S, clock: C) -> Limiter<S, C> {
@@ -299,7 +299,10 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// are taken before the sleep. So callers wake one after the other, and none in vain. With windows
     /// and logs a caller sleeps until a permit could be free and tries again.
     pub fn wait_until(&self, cost: u64, deadline: u64) -> Decision {
-        let decision = waiting::wait(&self.shared, &self.clock, &self.waiters, cost, deadline);
+        let decision = match waiting::wait(&self.shared, &self.clock, &self.waiters, cost, deadline) {
+            Ok(decision) => decision,
+            Err(never) => match never {},
+        };
         self.tally.count(decision.verdict);
         decision
     }

@@ -4,10 +4,14 @@ use super::Shared;
 use crate::clock::Clock;
 use crate::decision::{Decision, Reason, Verdict};
 use crate::sync::{AtomicU32, CachePadded, Ordering};
+use core::convert::Infallible;
+
+/// The most callers that sleep at one time, unless the caller says otherwise.
+pub(crate) const WAITERS: u32 = 1024;
 
 /// The number of callers that sleep, and the most that may.
 #[derive(Debug)]
-pub(super) struct Waiters {
+pub(crate) struct Waiters {
     asleep: CachePadded<AtomicU32>,
     most: u32,
 }
@@ -16,11 +20,11 @@ pub(super) struct Waiters {
 struct Place<'a>(&'a Waiters);
 
 impl Waiters {
-    pub(super) fn new(most: u32) -> Waiters {
+    pub(crate) fn new(most: u32) -> Waiters {
         Waiters { asleep: CachePadded::new(AtomicU32::new(0)), most }
     }
 
-    pub(super) fn asleep(&self) -> u32 {
+    pub(crate) fn asleep(&self) -> u32 {
         self.asleep.load(Ordering::Relaxed)
     }
 
@@ -44,20 +48,51 @@ impl Drop for Place<'_> {
     }
 }
 
-pub(super) fn wait<S: Shared, C: Clock>(
-    shared: &S,
+/// What [`wait`] waits for: a limiter's permits, or those of a table's key.
+pub(crate) trait Permits {
+    type Error;
+
+    /// Takes the permits now, or says when.
+    fn check(&self, now: u64, cost: u64) -> Result<Decision, Self::Error>;
+
+    /// Books the permits for the earliest instant; `None` if that is after `until`.
+    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, Self::Error>;
+
+    /// Whether [`Permits::book`] works.
+    fn books_ahead(&self) -> Result<bool, Self::Error>;
+}
+
+impl<S: Shared> Permits for S {
+    type Error = Infallible;
+
+    fn check(&self, now: u64, cost: u64) -> Result<Decision, Infallible> {
+        Ok(self.check_at(now, cost))
+    }
+
+    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, Infallible> {
+        Ok(self.reserve_at(now, cost, until))
+    }
+
+    fn books_ahead(&self) -> Result<bool, Infallible> {
+        Ok(Shared::books_ahead(self))
+    }
+}
+
+/// Takes permits, and sleeps for them until `deadline` at the latest. The decision is one of the instant of the return.
+pub(crate) fn wait<P: Permits, C: Clock>(
+    permits: &P,
     clock: &C,
     waiters: &Waiters,
     cost: u64,
     deadline: u64,
-) -> Decision {
+) -> Result<Decision, P::Error> {
     let mut place = None;
     loop {
         let now = clock.now();
-        let decision = shared.check_at(now, cost);
+        let decision = permits.check(now, cost)?;
         // `retry` is `None` if the request was admitted, and if waiting does not help (a limit of 0).
         if decision.retry().map_or(true, |wait| now.saturating_add(wait) > deadline) {
-            return decision;
+            return Ok(decision);
         }
         // The request could pass in time. The caller takes a place before it books, so that nothing is booked
         // for a caller that is refused.
@@ -65,17 +100,17 @@ pub(super) fn wait<S: Shared, C: Clock>(
             place = waiters.enter();
         }
         if place.is_none() {
-            return decision.because(Reason::QueueFull);
+            return Ok(decision.because(Reason::QueueFull));
         }
-        if !shared.books_ahead() {
+        if !permits.books_ahead()? {
             clock.sleep_until(now.saturating_add(decision.retry_after));
             continue;
         }
         // `None`: others have booked in between, and the request does not fit any more. The next round answers
         // so.
-        let Some(at) = shared.reserve_at(now, cost, deadline) else { continue };
+        let Some(at) = permits.book(now, cost, deadline)? else { continue };
         clock.sleep_until(at);
-        let now = clock.now();
-        return Decision { verdict: Verdict::Allowed, retry_after: 0, ..shared.peek_at(now, 0) };
+        let after = permits.check(clock.now(), 0)?;
+        return Ok(Decision { verdict: Verdict::Allowed, reason: Reason::Admitted, retry_after: 0, ..after });
     }
 }

@@ -52,6 +52,7 @@ pub use self::{
     admin::sweep::Sweep,
     decide::answer::Answer,
     decide::batch::Request,
+    decide::booking::Booking,
     decide::hot_keys::HotKeys,
     decide::{Missing, Table},
     memory::layout::POLICIES_MOST,

@@ -1,6 +1,7 @@
 //! Making tables, and coming to one that is there.
 
 use crate::clock::{Clock, Source, Utc, Wall};
+use crate::limiter::waiting::{Waiters, WAITERS};
 use crate::policy::Policy;
 use crate::sync::Ordering;
 use crate::table::decide::{Missing, Table};
@@ -15,7 +16,8 @@ use crate::table::slots::Slots;
 use core::ptr::NonNull;
 use rapidhash::v3::RapidSecrets;
 
-/// How a table is made. All that open a table together must give equal options, except `huge_pages`, `mode` and `trust`.
+/// How a table is made. All that open a table together must give equal options, except `huge_pages`,
+/// `mode`, `trust` and `waiters`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Keys that are to have a place at one time. Slots are made for a quarter more, and for no fewer than 5,120.
@@ -34,6 +36,8 @@ pub struct Options {
     pub mode: u32,
     /// Whose file is taken.
     pub trust: Trust,
+    /// The most callers that may sleep in [`Table::wait_until`] at one time, of one table object of one process. 0: none may sleep.
+    pub waiters: u32,
 }
 
 impl Options {
@@ -48,6 +52,7 @@ impl Options {
             huge_pages: true,
             mode: 0o600,
             trust: Trust::Owner,
+            waiters: WAITERS,
         }
     }
 
@@ -123,6 +128,12 @@ impl Table {
         Table::over(unsafe { Region::borrowed(memory, needed) }?, false)?.going_on()
     }
 
+    /// Sets the most callers of this table object that may sleep in [`Table::wait_until`] at one time.
+    pub fn with_waiters(mut self, most: u32) -> Table {
+        self.waiters = Waiters::new(most);
+        self
+    }
+
     /// Writes down when it is, for the next boot, and what is in memory to the disk. Nothing is lost without it as long as
     /// the machine runs, and after a crash of the machine what the disk has is used.
     pub fn sync(&self) -> Result<(), TableError> {
@@ -149,7 +160,7 @@ impl Table {
             // All of it now, so that it does not grow later and no request waits for a page.
             memory.populate();
         }
-        Table::over(memory, false)
+        Ok(Table::over(memory, false)?.with_waiters(options.waiters))
     }
 
     /// The table in `region`, whose header has been inspected or written.
@@ -170,6 +181,7 @@ impl Table {
             clock: clock(fixed.clock).ok_or(TableError::Corrupt)?,
             offset,
             secrets: RapidSecrets::seed(fixed.seed),
+            waiters: Waiters::new(WAITERS),
         })
     }
 

@@ -15,6 +15,7 @@
 
 pub(super) mod answer;
 pub(super) mod batch;
+pub(super) mod booking;
 mod calls;
 pub(super) mod hot_keys;
 mod multi_word;
@@ -35,6 +36,7 @@ use super::slots::Slots;
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::clock::{Clock, Source};
 use crate::decision::{Decision, Reason, Verdict};
+use crate::limiter::waiting::Waiters;
 use answer::{closed, describe, full, uncharged, Answer};
 use prefetch::prefetch;
 use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
@@ -51,6 +53,8 @@ pub struct Table {
     /// What is added to the clock.
     pub(super) offset: u64,
     pub(super) secrets: RapidSecrets,
+    /// This object's callers that are asleep in [`Table::wait_until`].
+    pub(super) waiters: Waiters,
 }
 
 /// What a request without a key (of no bytes) is answered.
@@ -253,23 +257,27 @@ impl Table {
     /// Any request, by the protocol; it is counted.
     #[inline(never)]
     fn slow(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<Decision, TableError> {
-        let number = version.number;
-        let decision = if self.policies.memory.fixed.side != 0 {
-            self.decide_multi_word(version, hash, now, multi_word::Op::Check(cost))?.decision
-        } else {
-            let mut decision = closed(Reason::Fault);
-            self.request(version, hash, now, &mut |rule, state| rule.step(state, now, cost), &mut |rule, outcome| {
-                let told = describe(rule, outcome.verdict, outcome.state, now, cost);
-                decision = match outcome.event {
-                    Event::Refused => full(outcome.until, now),
-                    Event::Unremembered => told.because(Reason::TableFull),
-                    Event::RefusedByDebt => told.because(Reason::InheritedDebt),
-                    _ => told,
-                };
-            })?;
-            decision
-        };
-        self.policies.memory.count_decision(number, decision.verdict);
+        let decision = self.ask(version, hash, now, cost)?;
+        self.policies.memory.count_decision(version.number, decision.verdict);
+        Ok(decision)
+    }
+
+    /// Any request, by the protocol; it is not counted.
+    #[inline]
+    fn ask(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<Decision, TableError> {
+        if self.policies.memory.fixed.side != 0 {
+            return Ok(self.decide_multi_word(version, hash, now, multi_word::Op::Check(cost))?.decision);
+        }
+        let mut decision = closed(Reason::Fault);
+        self.request(version, hash, now, &mut |rule, state| rule.step(state, now, cost), &mut |rule, outcome| {
+            let told = describe(rule, outcome.verdict, outcome.state, now, cost);
+            decision = match outcome.event {
+                Event::Refused => full(outcome.until, now),
+                Event::Unremembered => told.because(Reason::TableFull),
+                Event::RefusedByDebt => told.because(Reason::InheritedDebt),
+                _ => told,
+            };
+        })?;
         Ok(decision)
     }
 

@@ -7,6 +7,7 @@ use crate::table::slots::placement::CANDIDATES;
 use crate::table::slots::probe::{self, scalar};
 use crate::table::slots::protocol::first_to_expire;
 use crate::table::Options;
+use alloc::vec::Vec;
 
 /// What a probe of the candidates chooses is what the protocol chooses; and in a flood something is chosen.
 #[test]
@@ -83,4 +84,22 @@ fn the_protocol_chooses_the_same() {
         assert!(unused > 1_000, "{unused} unused under {policy}");
         assert_eq!(of_own > 5_000, is_plain, "{of_own} under {policy}");
     }
+}
+
+/// A policy's bit is set by the first booking that departs later than it was made, and goes with the keys into a copy.
+#[test]
+fn bookings_ahead_are_noted() {
+    let policies = ["10/s burst 1".parse().expect("a policy"); 70];
+    let options = Options::new(100).with_seed(7);
+    let table = Table::private(&options, &policies).expect("memory");
+    let noted = |table: &Table| -> Vec<u32> { (0..70).filter(|&n| table.policies.memory.has_bookings(n)).collect() };
+    let book = |n, until| table.reserve_at(PolicyId::new(n), b"key", 5, 1, until);
+    assert!(book(3, u64::MAX).is_ok() && book(66, u64::MAX).is_ok(), "permits of now");
+    assert!(book(66, 5).is_err(), "not in time");
+    assert_eq!(noted(&table), []);
+    assert!(book(66, u64::MAX).is_ok());
+    assert_eq!(noted(&table), [66]);
+    let copy = Table::private(&options, &policies).expect("memory");
+    copy.copy_from(&table, 5).expect("of the same seed");
+    assert_eq!(noted(&copy), [66]);
 }

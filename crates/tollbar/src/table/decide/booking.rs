@@ -1,0 +1,222 @@
+//! Permits of a key ahead of time: booking them, and sleeping until they may be used.
+
+use super::multi_word::Op;
+use super::Table;
+use crate::algorithm::{Algorithm, Reservation, Rule, Step};
+use crate::clock::Clock;
+use crate::decision::{Decision, Verdict};
+use crate::limiter::waiting::{self, Permits};
+use crate::table::memory::error::TableError;
+use crate::table::policies::compiled::Version;
+use crate::table::policies::local::Scratch;
+use crate::table::policies::PolicyId;
+use crate::table::slots::protocol::Event;
+
+/// Permits of a key that were booked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Booking {
+    /// From when on they may be used, in nanoseconds of the table's time.
+    pub at: u64,
+    /// The permits that were charged: those that were asked for, or 0 where no key was charged (an exempt or empty key, and a new key
+    /// that a full table admits without storing it).
+    pub cost: u64,
+}
+
+impl Table {
+    /// Takes `cost` permits of `key` ahead, for the earliest instant at which they may be used, if that is `until` at the latest. The
+    /// caller is bound to that instant ([`Booking::at`]).
+    ///
+    /// Gcra, pacer, warm-up and interval aligned to time 0 book ahead. The other algorithms refuse.
+    ///
+    /// ```
+    /// use tollbar::table::{Options, PolicyId, Table};
+    ///
+    /// let table = Table::private(&Options::new(10_000), &["2/s burst 1".parse()?])?;
+    /// let patience = 1_000_000_000;
+    /// let jobs = |tenant: &[u8], now| table.reserve_at(PolicyId::FIRST, tenant, now, 1, now + patience).map(|job| job.at);
+    /// assert_eq!(jobs(b"acme", 7_000_000_000), Ok(7_000_000_000));
+    /// assert_eq!(jobs(b"acme", 7_000_000_000), Ok(7_500_000_000));
+    /// assert_eq!(jobs(b"acme", 7_000_000_000), Ok(8_000_000_000));
+    /// assert!(jobs(b"acme", 7_000_000_000).is_err()); // not within the second
+    /// assert_eq!(jobs(b"umbrella", 7_000_000_000), Ok(7_000_000_000));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Verdict::Never`] if the cost is above the burst, otherwise [`Verdict::Denied`]. Nothing has been taken.
+    pub fn reserve(&self, policy: PolicyId, key: &[u8], cost: u64, until: u64) -> Result<Booking, Verdict> {
+        self.reserve_at(policy, key, self.now(), cost, until)
+    }
+
+    /// [`Table::reserve`] at the caller's time.
+    ///
+    /// # Errors
+    /// Those of [`Table::reserve`].
+    pub fn reserve_at(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+        until: u64,
+    ) -> Result<Booking, Verdict> {
+        self.try_reserve(policy, key, now, cost, until).unwrap_or(Err(Verdict::Denied))
+    }
+
+    /// [`Table::reserve_at`] with the error where it would refuse because of one.
+    pub fn try_reserve(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+        until: u64,
+    ) -> Result<Result<Booking, Verdict>, TableError> {
+        let booked = self.book(policy, key, now, cost, until)?;
+        self.policies.memory.count_unasked(policy.number(), booked.err().unwrap_or(Verdict::Allowed));
+        Ok(booked)
+    }
+
+    /// Takes `cost` permits of `key`, and sleeps for them `patience` nanoseconds at most. See [`Table::wait_until`].
+    pub fn wait(&self, policy: PolicyId, key: &[u8], cost: u64, patience: u64) -> Decision {
+        self.wait_until(policy, key, cost, self.now().saturating_add(patience))
+    }
+
+    /// Takes `cost` permits of `key`, and sleeps for them until `deadline` (on [`Table::now`]'s scale) at the latest. A request
+    /// that cannot pass by then is refused at once, with nothing taken. So is a caller for whom there is no place among the
+    /// sleepers ([`Options::waiters`](crate::table::Options::waiters)). The answer's times count from the return.
+    ///
+    /// Where the algorithm can book ahead, permits are taken before the sleep. So the callers of a key wake one after the other in
+    /// the order of their bookings, in all processes, and none in vain. With windows and logs a caller sleeps until a permit could
+    /// be free and tries again.
+    pub fn wait_until(&self, policy: PolicyId, key: &[u8], cost: u64, deadline: u64) -> Decision {
+        use super::answer::Answer;
+        Answer::of(self.try_wait_until(policy, key, cost, deadline))
+    }
+
+    /// [`Table::wait_until`] with the error where it would refuse because of one. Nothing has been taken then, unless the table
+    /// was damaged during the sleep.
+    pub fn try_wait_until(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        cost: u64,
+        deadline: u64,
+    ) -> Result<Decision, TableError> {
+        let permits = KeyPermits { table: self, policy, key };
+        let decision = waiting::wait(&permits, &permits, &self.waiters, cost, deadline)?;
+        self.policies.memory.count_unasked(policy.number(), decision.verdict);
+        Ok(decision)
+    }
+
+    /// Callers of this table object that are asleep in [`Table::wait_until`].
+    pub fn waiting(&self) -> u32 {
+        self.waiters.asleep()
+    }
+
+    /// [`Table::try_reserve`], uncounted.
+    fn book(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+        until: u64,
+    ) -> Result<Result<Booking, Verdict>, TableError> {
+        let mut scratch = Scratch::new();
+        let (version, hash) = match self.prepare(policy, key, &mut scratch) {
+            Ok(prepared) => prepared,
+            Err(decided) => {
+                let verdict = decided?.verdict;
+                return Ok(if verdict == Verdict::Allowed { Ok(Booking { at: now, cost: 0 }) } else { Err(verdict) });
+            }
+        };
+        if self.policies.memory.fixed.side != 0 {
+            // These cannot book ahead. The look tells what can never pass.
+            let verdict = self.decide_multi_word(version, hash, now, Op::Peek(cost))?.decision.verdict;
+            return Ok(match verdict {
+                _ if cost == 0 => Ok(Booking { at: now, cost: 0 }),
+                Verdict::Never => Err(Verdict::Never),
+                _ => Err(Verdict::Denied),
+            });
+        }
+        self.policies.memory.note_time(now);
+        self.book_one_word(version, hash, now, cost, until)
+    }
+
+    fn book_one_word(
+        &self,
+        version: &Version,
+        hash: u64,
+        now: u64,
+        cost: u64,
+        until: u64,
+    ) -> Result<Result<Booking, Verdict>, TableError> {
+        let memory = &self.policies.memory;
+        let mut at = now;
+        let mut step = |rule: &Rule, state| match rule.reserve(state, now, cost) {
+            _ if cost == 0 => Step::ask(),
+            Some(Reservation { at: earliest, next }) if earliest <= until => {
+                if earliest > now {
+                    // Before the swap, for whoever gives back permits of this key.
+                    memory.note_booking(version.number);
+                }
+                at = earliest;
+                Step::allow(next)
+            }
+            _ if rule.step(state, now, cost).verdict == Verdict::Never => Step::never(),
+            _ => Step::deny(),
+        };
+        let mut booked = Err(Verdict::Denied);
+        let mut event = Event::Known;
+        self.request(version, hash, now, &mut step, &mut |_, outcome| {
+            booked = if outcome.verdict == Verdict::Allowed { Ok(()) } else { Err(outcome.verdict) };
+            event = outcome.event;
+        })?;
+        let charged = if event == Event::Unremembered { 0 } else { cost };
+        Ok(booked.map(|()| Booking { at, cost: charged }))
+    }
+}
+
+/// What a caller of [`Table::wait_until`] waits for.
+struct KeyPermits<'a> {
+    table: &'a Table,
+    policy: PolicyId,
+    key: &'a [u8],
+}
+
+/// The table's time.
+impl Clock for KeyPermits<'_> {
+    fn now(&self) -> u64 {
+        self.table.now()
+    }
+
+    fn sleep_until(&self, at: u64) {
+        self.table.clock.sleep_until(at.wrapping_sub(self.table.offset));
+    }
+}
+
+impl Permits for KeyPermits<'_> {
+    type Error = TableError;
+
+    fn check(&self, now: u64, cost: u64) -> Result<Decision, TableError> {
+        let mut scratch = Scratch::new();
+        match self.table.prepare(self.policy, self.key, &mut scratch) {
+            Ok((version, hash)) => {
+                self.table.policies.memory.note_time(now);
+                self.table.ask(version, hash, now, cost)
+            }
+            Err(decided) => decided,
+        }
+    }
+
+    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, TableError> {
+        Ok(self.table.book(self.policy, self.key, now, cost, until)?.ok().map(|booking| booking.at))
+    }
+
+    fn books_ahead(&self) -> Result<bool, TableError> {
+        let mut scratch = Scratch::new();
+        let version = self.table.policies.current(self.policy, &mut scratch)?;
+        Ok(version.multi_word.is_none() && version.rule.books_ahead())
+    }
+}
