@@ -26,8 +26,9 @@
  *     hot keys   Take this one if many threads wait for the cache lines of a few keys of a table (experimental).
  *     leases     Take these if machines share a limit through Redis or Valkey (tollbar_redis.h, libtollbar-redis).
  *
- * Sections come in this order: policies and clocks, which every layer uses; the layers; advanced sections; experimental
- * sections; version; results and errors. The banner of a section names its tier if it is advanced or experimental.
+ * Sections come in this order: policies, clocks and decisions in full, which every layer uses; limiters and tables;
+ * advanced sections, with cells first; experimental sections; version; results and errors. The banner of a section names
+ * its tier if it is advanced or experimental.
  *
  * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the table's
  * slots are taken. Counted by callgrind with rustc 1.95.0 (59807616e 2026-04-14).
@@ -355,67 +356,48 @@ int32_t tollbar_clock_now(uint32_t clock,
 int32_t tollbar_clock_is_counter(void);
 
 /* --------------------------------------------------------------------------------------------
- * 3. Cells: a state word of the caller's own
+ * 3. Decisions in full
  * -------------------------------------------------------------------------------------------- */
-
-/* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
- *
- *     struct user { ...; tollbar_cell logins; };            // calloc'd: fresh
- *
- *     tollbar_policy *per_user;                             // once, for all users
- *     tollbar_policy_from_text("5/min burst 3", &per_user, NULL);
- *
- *     if (tollbar_cell_check(&user->logins, per_user, 1, NULL) != TOLLBAR_ALLOWED)
- *         return TRY_LATER;
- */
 
 /* The limit had the permits: the usual reason of TOLLBAR_ALLOWED. */
 #define TOLLBAR_REASON_ADMITTED 0
 
-/* Denied: the permits are spent and come back with time (with a limit of 0, never). */
+/* Denied: the permits are spent. They come back with time, or never if the limit is 0. */
 #define TOLLBAR_REASON_RATE 1
 
 /* Never: the cost is above the burst. */
 #define TOLLBAR_REASON_BURST 2
 
-/* The table has no free slot for a new key. Denied with TOLLBAR_ON_FULL_DENY; allowed, and not remembered, with
- * TOLLBAR_ON_FULL_ALLOW. */
+/* The table has no free slot for a new key. TOLLBAR_ON_FULL_DENY denies the request, and TOLLBAR_ON_FULL_ALLOW allows it
+ * without storing the key. */
 #define TOLLBAR_REASON_TABLE_FULL 3u
 
-/* Denied: with TOLLBAR_ON_FULL_INHERIT a new key took over the debt of the key whose slot it needs. */
+/* Denied: a new key inherits the debt of the key whose slot it needs (TOLLBAR_ON_FULL_INHERIT), and that debt is too high. */
 #define TOLLBAR_REASON_INHERITED_DEBT 4
 
-/* The request had an empty key; the table's options say whether it passes. */
+/* The request had an empty key. The table's options say whether such requests pass. */
 #define TOLLBAR_REASON_MISSING_KEY 5u
 
 /* Allowed and not charged: the key is exempt. */
 #define TOLLBAR_REASON_EXEMPT 6
 
-/* Denied: the permits would have come within the caller's patience, but as many callers as may are asleep already
+/* Denied: the permits would have come within the caller's patience, but the maximum number of callers sleeps already
  * (tollbar_limiter_options). */
 #define TOLLBAR_REASON_QUEUE_FULL 7
 
 /* Denied: the state is damaged. C calls return an error instead. */
 #define TOLLBAR_REASON_FAULT 8
 
-/* Denied for now: the store has been asked and has not answered yet. */
+/* Denied for now: the client has asked the store, and the store has not answered yet. */
 #define TOLLBAR_REASON_PENDING 9
 
-/* Denied: the store's last answer was that the limit is used up. */
+/* Denied: by the store's last answer the limit is used up. */
 #define TOLLBAR_REASON_STORE_DENIED 10
 
 /* The store does not answer: the options of the lease decided. */
 #define TOLLBAR_REASON_STORE_DOWN 11
 
-/* A state word. All-zero is fresh: `= {0}`, .bss, calloc and a fresh mapping will do. It may lie
- * anywhere, also in memory shared by processes; it must be aligned to 8 bytes and, while threads
- * use it, touched by these calls only. Decisions of cells are not counted: there is no room for that in a word. What the word means is in docs/state-word.md. */
-typedef struct tollbar_cell {
-    /* The state. */
-    uint64_t word;
-} tollbar_cell;
-
-/* An answer in full. */
+/* A decision with its times and its reason. */
 typedef struct tollbar_decision {
     /* sizeof(tollbar_decision), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -423,67 +405,20 @@ typedef struct tollbar_decision {
     uint32_t verdict;
     /* Permits that could be taken at this instant, after this decision. */
     uint64_t remaining;
-    /* Nanoseconds after which the same request would be admitted if no other request came between; 0 when
-     * it was admitted, TOLLBAR_NO_TIME when waiting would not help. */
+    /* Nanoseconds until the same request would be admitted if no other request came first. 0 if the request was
+     * admitted, TOLLBAR_NO_TIME if no wait would help. */
     uint64_t retry_after_ns;
-    /* Nanoseconds until the state is as good as fresh if no other request comes between. */
+    /* Nanoseconds until the state is as good as fresh if no other request comes first. */
     uint64_t reset_after_ns;
-    /* Why: one of TOLLBAR_REASON_*. */
+    /* One of TOLLBAR_REASON_*. */
     uint32_t reason;
-    /* 0. */
+    /* The library writes 0. */
     uint32_t reserved;
 } tollbar_decision;
 
-/* A reason in a few English words, such as "over the rate". Static; "unknown reason" for numbers that this
- * version does not know. Never NULL. */
+/* Returns a reason in a few English words, such as "over the rate". The string is static and never NULL. Numbers that this
+ * version does not know give "unknown reason". */
 const char *tollbar_strreason(uint32_t reason);
-
-/* Takes `cost` permits now, by TOLLBAR_CLOCK_TSC. A cost of 0 asks without charging.
- *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
- * answer in full; it is cheaper without. Any number of threads and processes may call at once. */
-int32_t tollbar_cell_check(tollbar_cell *cell,
-                           const tollbar_policy *policy,
-                           uint64_t cost,
-                           tollbar_decision *out);
-
-/* tollbar_cell_check at the caller's time, in nanoseconds of any one clock. */
-int32_t tollbar_cell_check_at(tollbar_cell *cell,
-                              const tollbar_policy *policy,
-                              uint64_t cost,
-                              uint64_t now_ns,
-                              tollbar_decision *out);
-
-/* What tollbar_cell_check_at would answer; changes nothing. */
-int32_t tollbar_cell_peek_at(const tollbar_cell *cell,
-                             const tollbar_policy *policy,
-                             uint64_t cost,
-                             uint64_t now_ns,
-                             tollbar_decision *out);
-
-/* Takes as many permits as there are at `now_ns`, up to `most`; `*taken` says how many. Returns
- * TOLLBAR_ALLOWED if that is not 0, else TOLLBAR_DENIED. */
-int32_t tollbar_cell_take_up_to_at(tollbar_cell *cell,
-                                   const tollbar_policy *policy,
-                                   uint64_t most,
-                                   uint64_t now_ns,
-                                   uint64_t *taken);
-
-/* tollbar_cell_check_at for `count` cells of one policy, each with the same cost; `results[i]` is
- * what the call for `cells[i]` alone would return. Returns 0, or an error that concerns all (then
- * nothing has been charged). No all-or-nothing: each cell is decided for itself. */
-int32_t tollbar_cell_check_many_at(tollbar_cell *cells,
-                                   size_t count,
-                                   const tollbar_policy *policy,
-                                   uint64_t cost,
-                                   uint64_t now_ns,
-                                   int32_t *results);
-
-/* Back to fresh. Safe beside other calls; admissions in the same instant may survive it. */
-int32_t tollbar_cell_reset(tollbar_cell *cell);
-
-/* A fresh cell. */
-#define TOLLBAR_CELL_INIT { 0 }
 
 /* A decision to be filled in. */
 #define TOLLBAR_DECISION_INIT { (uint32_t)sizeof(tollbar_decision), 0, 0, 0, 0, 0, 0 }
@@ -1023,7 +958,76 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 9. Advanced: counts of decisions
+ * 9. Advanced: cells, a state word in each of your structs
+ * -------------------------------------------------------------------------------------------- */
+
+/* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
+ *
+ *     struct user { ...; tollbar_cell logins; };            // calloc'd: fresh
+ *
+ *     tollbar_policy *per_user;                             // once, for all users
+ *     tollbar_policy_from_text("5/min burst 3", &per_user, NULL);
+ *
+ *     if (tollbar_cell_check(&user->logins, per_user, 1, NULL) != TOLLBAR_ALLOWED)
+ *         return TRY_LATER;
+ */
+
+/* A state word. All-zero is fresh: `= {0}`, .bss, calloc and a fresh mapping make fresh cells. A cell must be aligned to 8
+ * bytes and may lie anywhere, also in memory that processes share. While threads use it, only these calls may access it.
+ * Cells do not count decisions, because a word has no room for counts. docs/state-word.md says what the word means. */
+typedef struct tollbar_cell {
+    /* The state. */
+    uint64_t word;
+} tollbar_cell;
+
+/* Takes `cost` permits now, by TOLLBAR_CLOCK_TSC. A cost of 0 asks without charging.
+ *
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
+ * decision in full. With NULL the call is cheaper. Any number of threads and processes may call at once. */
+int32_t tollbar_cell_check(tollbar_cell *cell,
+                           const tollbar_policy *policy,
+                           uint64_t cost,
+                           tollbar_decision *out);
+
+/* tollbar_cell_check at the caller's time, in nanoseconds of any one clock. */
+int32_t tollbar_cell_check_at(tollbar_cell *cell,
+                              const tollbar_policy *policy,
+                              uint64_t cost,
+                              uint64_t now_ns,
+                              tollbar_decision *out);
+
+/* Returns what tollbar_cell_check_at would return, and changes nothing. */
+int32_t tollbar_cell_peek_at(const tollbar_cell *cell,
+                             const tollbar_policy *policy,
+                             uint64_t cost,
+                             uint64_t now_ns,
+                             tollbar_decision *out);
+
+/* Takes all permits that are left at `now_ns`, `most` at the most, and writes their number to `*taken`. Returns
+ * TOLLBAR_ALLOWED if it took any, otherwise TOLLBAR_DENIED. */
+int32_t tollbar_cell_take_up_to_at(tollbar_cell *cell,
+                                   const tollbar_policy *policy,
+                                   uint64_t most,
+                                   uint64_t now_ns,
+                                   uint64_t *taken);
+
+/* Makes the call tollbar_cell_check_at for each of `count` cells of one policy, with the same cost, and writes its result to
+ * `results[i]`. Each cell is decided by itself. Returns 0, or an error of the whole batch. Then no cell has been charged. */
+int32_t tollbar_cell_check_many_at(tollbar_cell *cells,
+                                   size_t count,
+                                   const tollbar_policy *policy,
+                                   uint64_t cost,
+                                   uint64_t now_ns,
+                                   int32_t *results);
+
+/* Makes the cell fresh. Other calls may run at the same time, and admissions in the same instant may survive the reset. */
+int32_t tollbar_cell_reset(tollbar_cell *cell);
+
+/* A fresh cell. */
+#define TOLLBAR_CELL_INIT { 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 10. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So do each request of a batch
@@ -1074,7 +1078,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 10. Advanced: entries, policies, counters and health of tables
+ * 11. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* When a table's policy changes, a key keeps its permits as a number: what it has left, up to the new burst. No
@@ -1258,7 +1262,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 11. Advanced: copies of tables
+ * 12. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -1295,7 +1299,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 12. Experimental: hot keys, for keys of a table that many threads check
+ * 13. Experimental: hot keys, for keys of a table that many threads check
  * -------------------------------------------------------------------------------------------- */
 
 /* For a few keys of a table that several threads check at once, such as large tenants among many small ones. Each check of
@@ -1350,7 +1354,7 @@ int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
                                   uint64_t now_ns);
 
 /* --------------------------------------------------------------------------------------------
- * 13. Version
+ * 14. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -1365,7 +1369,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 14. Results and errors
+ * 15. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* A decision: the request may pass, and its cost has been charged. Other calls return it when they have succeeded. */

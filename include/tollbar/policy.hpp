@@ -54,7 +54,7 @@ enum class unit : std::uint32_t { permits = TOLLBAR_UNIT_PERMITS, bytes = TOLLBA
 ///     auto uploads = tollbar::spec(100, 1s).with_burst(20);
 ///
 /// Numbers are not looked at until something is made of the spec, or validate() is called. The grammar and the
-/// meaning of all options are in tollbar.h, section 3.
+/// meaning of all options are in tollbar.h, section 1.
 class spec {
 public:
     /// Of one line of text. Throws policy_error, which knows the column. Implicit, so that a text may stand

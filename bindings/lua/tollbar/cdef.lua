@@ -169,9 +169,6 @@ int32_t tollbar_policy_init_in(void *memory,
 int32_t tollbar_clock_now(uint32_t clock,
                           uint64_t *now_ns);
 int32_t tollbar_clock_is_counter(void);
-typedef struct tollbar_cell {
-    uint64_t word;
-} tollbar_cell;
 typedef struct tollbar_decision {
     uint32_t struct_size;
     uint32_t verdict;
@@ -182,32 +179,6 @@ typedef struct tollbar_decision {
     uint32_t reserved;
 } tollbar_decision;
 const char *tollbar_strreason(uint32_t reason);
-int32_t tollbar_cell_check(tollbar_cell *cell,
-                           const tollbar_policy *policy,
-                           uint64_t cost,
-                           tollbar_decision *out);
-int32_t tollbar_cell_check_at(tollbar_cell *cell,
-                              const tollbar_policy *policy,
-                              uint64_t cost,
-                              uint64_t now_ns,
-                              tollbar_decision *out);
-int32_t tollbar_cell_peek_at(const tollbar_cell *cell,
-                             const tollbar_policy *policy,
-                             uint64_t cost,
-                             uint64_t now_ns,
-                             tollbar_decision *out);
-int32_t tollbar_cell_take_up_to_at(tollbar_cell *cell,
-                                   const tollbar_policy *policy,
-                                   uint64_t most,
-                                   uint64_t now_ns,
-                                   uint64_t *taken);
-int32_t tollbar_cell_check_many_at(tollbar_cell *cells,
-                                   size_t count,
-                                   const tollbar_policy *policy,
-                                   uint64_t cost,
-                                   uint64_t now_ns,
-                                   int32_t *results);
-int32_t tollbar_cell_reset(tollbar_cell *cell);
 typedef struct tollbar_limiter tollbar_limiter;
 typedef struct tollbar_limiter_options {
     uint32_t struct_size;
@@ -419,6 +390,35 @@ int32_t tollbar_prefix_parse(const char *text,
                              uint32_t ipv4_bits,
                              uint32_t ipv6_bits,
                              tollbar_prefix *out);
+typedef struct tollbar_cell {
+    uint64_t word;
+} tollbar_cell;
+int32_t tollbar_cell_check(tollbar_cell *cell,
+                           const tollbar_policy *policy,
+                           uint64_t cost,
+                           tollbar_decision *out);
+int32_t tollbar_cell_check_at(tollbar_cell *cell,
+                              const tollbar_policy *policy,
+                              uint64_t cost,
+                              uint64_t now_ns,
+                              tollbar_decision *out);
+int32_t tollbar_cell_peek_at(const tollbar_cell *cell,
+                             const tollbar_policy *policy,
+                             uint64_t cost,
+                             uint64_t now_ns,
+                             tollbar_decision *out);
+int32_t tollbar_cell_take_up_to_at(tollbar_cell *cell,
+                                   const tollbar_policy *policy,
+                                   uint64_t most,
+                                   uint64_t now_ns,
+                                   uint64_t *taken);
+int32_t tollbar_cell_check_many_at(tollbar_cell *cells,
+                                   size_t count,
+                                   const tollbar_policy *policy,
+                                   uint64_t cost,
+                                   uint64_t now_ns,
+                                   int32_t *results);
+int32_t tollbar_cell_reset(tollbar_cell *cell);
 typedef struct tollbar_counts {
     uint32_t struct_size;
     uint32_t reserved;

@@ -1,7 +1,7 @@
 //! Decisions of limiters.
 
 use super::boundary::*;
-use super::cell::{answer, tollbar_decision};
+use super::decision::{answer, tollbar_decision};
 use super::limiter::tollbar_limiter;
 use super::policy::{describe, tollbar_policy_spec};
 use super::status::*;

@@ -1,7 +1,7 @@
 //! Decisions of tables.
 
 use super::boundary::*;
-use super::cell::{answer, put, tollbar_decision};
+use super::decision::{answer, put, tollbar_decision};
 use super::status::*;
 use super::table::{table_code, tollbar_table, Code};
 use core::ffi::c_void;

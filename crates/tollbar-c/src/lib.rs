@@ -21,6 +21,7 @@ pub mod cell;
 pub mod clock;
 pub mod counts;
 pub mod decide;
+pub mod decision;
 pub mod hot_keys;
 pub mod keyed;
 pub mod limiter;

@@ -5,7 +5,7 @@ use core::mem::size_of;
 use core::ptr::NonNull;
 use tollbar::policy::Policy;
 use tollbar_c::boundary::*;
-use tollbar_c::cell::{answer_to, tollbar_decision};
+use tollbar_c::decision::{answer_to, tollbar_decision};
 use tollbar_c::policy::{policy, tollbar_policy_spec};
 use tollbar_c::status::*;
 use tollbar_c::table::table_code;

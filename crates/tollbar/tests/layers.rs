@@ -24,7 +24,7 @@ const TOLLBAR_REDIS: &[&[&str]] = &[&["redis"], &["lease", "store"]];
 const TOLLBAR_C: &[&[&str]] = &[
     &["freestanding", "status", "version"],
     &["boundary"],
-    &["clock", "policy", "prefix"],
+    &["clock", "decision", "policy", "prefix"],
     &["cell", "limiter", "table"],
     &["decide", "keyed", "survey", "transfer", "counts", "hot_keys"],
 ];

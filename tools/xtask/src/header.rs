@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// A header: the crate whose files are its sections, each with its banner, and what stands before and after them.
+/// A header: the crate whose files are its sections, each with its title, and what stands before and after them.
 struct Header {
     path: &'static str,
     sources: &'static str,
@@ -19,20 +19,21 @@ const HEADERS: [Header; 2] = [
         top: include_str!("header/top.h"),
         bottom: include_str!("header/bottom.h"),
         sections: &[
-            ("policy", "1. Policies"),
-            ("clock", "2. Clocks"),
-            ("cell", "3. Cells: a state word of the caller's own"),
-            ("limiter", "4. Limiters: any algorithm, with a clock"),
-            ("decide", "5. Decisions of limiters"),
-            ("table", "6. Tables: millions of keys in memory that processes share"),
-            ("keyed", "7. Decisions of tables"),
-            ("prefix", "8. Keys made of network addresses"),
-            ("counts", "9. Advanced: counts of decisions"),
-            ("survey", "10. Advanced: entries, policies, counters and health of tables"),
-            ("transfer", "11. Advanced: copies of tables"),
-            ("hot_keys", "12. Experimental: hot keys, for keys of a table that many threads check"),
-            ("version", "13. Version"),
-            ("status", "14. Results and errors"),
+            ("policy", "Policies"),
+            ("clock", "Clocks"),
+            ("decision", "Decisions in full"),
+            ("limiter", "Limiters: any algorithm, with a clock"),
+            ("decide", "Decisions of limiters"),
+            ("table", "Tables: millions of keys in memory that processes share"),
+            ("keyed", "Decisions of tables"),
+            ("prefix", "Keys made of network addresses"),
+            ("cell", "Advanced: cells, a state word in each of your structs"),
+            ("counts", "Advanced: counts of decisions"),
+            ("survey", "Advanced: entries, policies, counters and health of tables"),
+            ("transfer", "Advanced: copies of tables"),
+            ("hot_keys", "Experimental: hot keys, for keys of a table that many threads check"),
+            ("version", "Version"),
+            ("status", "Results and errors"),
         ],
     },
     Header {
@@ -41,9 +42,9 @@ const HEADERS: [Header; 2] = [
         top: include_str!("header/redis_top.h"),
         bottom: include_str!("header/redis_bottom.h"),
         sections: &[
-            ("version", "1. Version"),
-            ("lease", "2. Leases: one limit over many machines"),
-            ("client", "3. Clients: who asks the store for leases"),
+            ("version", "Version"),
+            ("lease", "Leases: one limit over many machines"),
+            ("client", "Clients: who asks the store for leases"),
         ],
     },
 ];
@@ -52,8 +53,8 @@ pub fn run(root: &Path, check: bool) -> Result<String, String> {
     let mut said = Vec::new();
     for header in &HEADERS {
         let mut text = fill(header.top, root)?;
-        for (file, title) in header.sections {
-            text.push_str(&banner(title));
+        for (number, (file, title)) in (1..).zip(header.sections) {
+            text.push_str(&banner(number, title));
             text.push_str(&extras(file));
             text.push_str(&section(root, header.sources, file)?);
             text.push('\n');
@@ -181,9 +182,9 @@ fn typedefs(line: &str) -> String {
     line.replace("struct tollbar_", "tollbar_")
 }
 
-fn banner(title: &str) -> String {
+fn banner(number: u32, title: &str) -> String {
     let rule = "-".repeat(92);
-    format!("/* {rule}\n * {title}\n * {rule} */\n\n")
+    format!("/* {rule}\n * {number}. {title}\n * {rule} */\n\n")
 }
 
 /// The hand-written text before a section's declarations.
@@ -207,6 +208,7 @@ fn inits(file: &str) -> String {
     match file {
         "policy" => include_str!("header/policy_init.h").to_owned(),
         "cell" => include_str!("header/cell_init.h").to_owned(),
+        "decision" => include_str!("header/decision_init.h").to_owned(),
         "limiter" => include_str!("header/limiter_init.h").to_owned(),
         "decide" => include_str!("header/decide_init.h").to_owned(),
         "table" => include_str!("header/table_init.h").to_owned(),

@@ -26,8 +26,9 @@
  *     hot keys   Take this one if many threads wait for the cache lines of a few keys of a table (experimental).
  *     leases     Take these if machines share a limit through Redis or Valkey (tollbar_redis.h, libtollbar-redis).
  *
- * Sections come in this order: policies and clocks, which every layer uses; the layers; advanced sections; experimental
- * sections; version; results and errors. The banner of a section names its tier if it is advanced or experimental.
+ * Sections come in this order: policies, clocks and decisions in full, which every layer uses; limiters and tables;
+ * advanced sections, with cells first; experimental sections; version; results and errors. The banner of a section names
+ * its tier if it is advanced or experimental.
  *
  * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the table's
  * slots are taken. Counted by callgrind with @RUSTC@.

@@ -1,0 +1,153 @@
+//! Decisions in full, and their reasons.
+
+use super::boundary::*;
+use core::ffi::c_char;
+use core::mem::size_of;
+use tollbar::decision::{Decision, Reason};
+
+/// The limit had the permits: the usual reason of TOLLBAR_ALLOWED.
+pub const TOLLBAR_REASON_ADMITTED: u32 = 0;
+/// Denied: the permits are spent. They come back with time, or never if the limit is 0.
+pub const TOLLBAR_REASON_RATE: u32 = 1;
+/// Never: the cost is above the burst.
+pub const TOLLBAR_REASON_BURST: u32 = 2;
+/// The table has no free slot for a new key. TOLLBAR_ON_FULL_DENY denies the request, and TOLLBAR_ON_FULL_ALLOW allows it
+/// without storing the key.
+pub const TOLLBAR_REASON_TABLE_FULL: u32 = 3;
+/// Denied: a new key inherits the debt of the key whose slot it needs (TOLLBAR_ON_FULL_INHERIT), and that debt is too high.
+pub const TOLLBAR_REASON_INHERITED_DEBT: u32 = 4;
+/// The request had an empty key. The table's options say whether such requests pass.
+pub const TOLLBAR_REASON_MISSING_KEY: u32 = 5;
+/// Allowed and not charged: the key is exempt.
+pub const TOLLBAR_REASON_EXEMPT: u32 = 6;
+/// Denied: the permits would have come within the caller's patience, but the maximum number of callers sleeps already
+/// (tollbar_limiter_options).
+pub const TOLLBAR_REASON_QUEUE_FULL: u32 = 7;
+/// Denied: the state is damaged. C calls return an error instead.
+pub const TOLLBAR_REASON_FAULT: u32 = 8;
+/// Denied for now: the client has asked the store, and the store has not answered yet.
+pub const TOLLBAR_REASON_PENDING: u32 = 9;
+/// Denied: by the store's last answer the limit is used up.
+pub const TOLLBAR_REASON_STORE_DENIED: u32 = 10;
+/// The store does not answer: the options of the lease decided.
+pub const TOLLBAR_REASON_STORE_DOWN: u32 = 11;
+
+/// A decision with its times and its reason.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_decision {
+    /// sizeof(tollbar_decision), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER: what the call returned.
+    pub verdict: u32,
+    /// Permits that could be taken at this instant, after this decision.
+    pub remaining: u64,
+    /// Nanoseconds until the same request would be admitted if no other request came first. 0 if the request was
+    /// admitted, TOLLBAR_NO_TIME if no wait would help.
+    pub retry_after_ns: u64,
+    /// Nanoseconds until the state is as good as fresh if no other request comes first.
+    pub reset_after_ns: u64,
+    /// One of TOLLBAR_REASON_*.
+    pub reason: u32,
+    /// The library writes 0.
+    pub reserved: u32,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_decision {
+    const FIRST_SIZE: usize = 32;
+}
+
+const _: () = assert!(size_of::<tollbar_decision>() == 40);
+
+const _: () = assert!(TOLLBAR_REASON_ADMITTED == Reason::Admitted as u32);
+const _: () = assert!(TOLLBAR_REASON_RATE == Reason::Rate as u32);
+const _: () = assert!(TOLLBAR_REASON_BURST == Reason::Burst as u32);
+const _: () = assert!(TOLLBAR_REASON_TABLE_FULL == Reason::TableFull as u32);
+const _: () = assert!(TOLLBAR_REASON_INHERITED_DEBT == Reason::InheritedDebt as u32);
+const _: () = assert!(TOLLBAR_REASON_MISSING_KEY == Reason::MissingKey as u32);
+const _: () = assert!(TOLLBAR_REASON_EXEMPT == Reason::Exempt as u32);
+const _: () = assert!(TOLLBAR_REASON_QUEUE_FULL == Reason::QueueFull as u32);
+const _: () = assert!(TOLLBAR_REASON_FAULT == Reason::Fault as u32);
+const _: () = assert!(TOLLBAR_REASON_PENDING == Reason::Pending as u32);
+const _: () = assert!(TOLLBAR_REASON_STORE_DENIED == Reason::StoreDenied as u32);
+const _: () = assert!(TOLLBAR_REASON_STORE_DOWN == Reason::StoreDown as u32);
+
+/// Returns a reason in a few English words, such as "over the rate". The string is static and never NULL. Numbers that this
+/// version does not know give "unknown reason".
+#[no_mangle]
+pub extern "C" fn tollbar_strreason(reason: u32) -> *const c_char {
+    let name = match reason {
+        TOLLBAR_REASON_ADMITTED => c"admitted",
+        TOLLBAR_REASON_RATE => c"over the rate",
+        TOLLBAR_REASON_BURST => c"above the burst",
+        TOLLBAR_REASON_TABLE_FULL => c"table full",
+        TOLLBAR_REASON_INHERITED_DEBT => c"inherited debt",
+        TOLLBAR_REASON_MISSING_KEY => c"missing key",
+        TOLLBAR_REASON_EXEMPT => c"exempt",
+        TOLLBAR_REASON_QUEUE_FULL => c"queue full",
+        TOLLBAR_REASON_FAULT => c"fault",
+        TOLLBAR_REASON_PENDING => c"pending",
+        TOLLBAR_REASON_STORE_DENIED => c"denied by the store",
+        TOLLBAR_REASON_STORE_DOWN => c"store down",
+        _ => c"unknown reason",
+    };
+    name.as_ptr()
+}
+
+/// Decides, writes the decision to `out` and returns its verdict. It checks `out` before it decides. It is out of line, so that
+/// calls without `out` save no registers.
+#[inline(never)]
+pub(crate) fn answer(out: *mut tollbar_decision, decide: impl FnOnce() -> Decision) -> Result<i32, i32> {
+    if out.is_null() {
+        return Ok(decide().verdict as i32);
+    }
+    let size = size_at(out)?;
+    // SAFETY: size_at has inspected it; writable by the promise that every caller of this makes to C.
+    unsafe { put_apart(out, size, &decide()) }
+}
+
+/// [`put`] out of line: one copy for all instances of [`answer`].
+///
+/// # Safety
+/// As [`put`].
+#[inline(never)]
+unsafe fn put_apart(out: *mut tollbar_decision, size: usize, decision: &Decision) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    unsafe { put(out, size, decision) }
+}
+
+/// `answer` for the C faces of other crates.
+///
+/// # Safety
+/// `out` is null, or points to a writable struct of `out.struct_size` bytes.
+#[inline(always)]
+pub unsafe fn answer_to(out: *mut tollbar_decision, decide: impl FnOnce() -> Decision) -> Result<i32, i32> {
+    answer(out, decide)
+}
+
+/// Writes a decision and returns its verdict.
+///
+/// # Safety
+/// `out` points to a writable struct of `size` bytes, which [`size_at`] has returned for it.
+#[inline(always)]
+pub(super) unsafe fn put(out: *mut tollbar_decision, size: usize, decision: &Decision) -> Result<i32, i32> {
+    let value = tollbar_decision {
+        struct_size: size as u32,
+        verdict: decision.verdict as u32,
+        remaining: decision.remaining,
+        retry_after_ns: decision.retry_after,
+        reset_after_ns: decision.reset_after,
+        reason: decision.reason as u32,
+        reserved: 0,
+    };
+    // A caller of this version gets the struct by some stores. Another version needs a call that copies.
+    if size == size_of::<tollbar_decision>() {
+        // SAFETY: by the caller's promise; `value` has the caller's own `struct_size`.
+        unsafe { out.write(value) };
+    } else {
+        // SAFETY: by the caller's promise.
+        unsafe { write(out, &value) }?;
+    }
+    Ok(decision.verdict as i32)
+}
