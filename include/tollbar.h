@@ -174,19 +174,19 @@ extern "C" {
  * requests wait until that debt is paid. */
 #define TOLLBAR_ALGORITHMS_LENDING 192u
 
-/* Windows are aligned to time 0 of the clock: by the clocks of limiters and tables, to UTC. */
+/* Windows are aligned to time 0 of the clock. By the clocks of limiters and tables that is UTC. */
 #define TOLLBAR_ANCHOR_EPOCH 0u
 
 /* Windows are aligned to the first request of a fresh state. */
 #define TOLLBAR_ANCHOR_FIRST 1u
 
-/* Sliding window: `segments` segments, the running one among them. */
+/* Sliding window: the last `segments` segments count, the running one among them. */
 #define TOLLBAR_MODE_N 0u
 
-/* Sliding window: one more, a hard guarantee for every window. */
+/* Sliding window: one more segment counts. Every window of a period then stays within the limit. */
 #define TOLLBAR_MODE_STRICT 1u
 
-/* Sliding window: the one more counts by its unexpired part. */
+/* Sliding window: one more segment counts, by the part of it that is still in the window. */
 #define TOLLBAR_MODE_INTERPOLATED 2u
 
 /* A permit is a request, a call, a message. */
@@ -201,8 +201,7 @@ extern "C" {
 /* fixed window, sliding log: refused requests count too. */
 #define TOLLBAR_POLICY_COUNT_REJECTED 2u
 
-/* gcra: `init` is meant. Without it a fresh state holds the burst, or nothing with
- * TOLLBAR_POLICY_BORROW. */
+/* gcra: a fresh state holds `init` permits. Without this flag it holds the burst, or nothing with TOLLBAR_POLICY_BORROW. */
 #define TOLLBAR_POLICY_HAS_INIT 4u
 
 /* A compiled policy for cells: read-only, for any number of cells and threads. */
@@ -215,28 +214,28 @@ typedef struct tollbar_policy_spec {
     uint32_t struct_size;
     /* A TOLLBAR_ALGORITHM_ number. */
     uint32_t algorithm;
-    /* Permits per period; 0 denies all. */
+    /* Permits per period. 0 denies every request. */
     uint64_t limit;
     /* The period in nanoseconds, from 1 on. */
     uint64_t period_ns;
-    /* The most permits at once, from 1 on. Windows and logs: equal to `limit`. Pacer, warm-up: the
+    /* The most permits that can be taken at once, at least 1. Windows and logs: equal to `limit`. Pacer and warm-up: the
      * largest cost. */
     uint64_t burst;
-    /* gcra, with TOLLBAR_POLICY_HAS_INIT: permits of a fresh state, up to `burst`. */
+    /* gcra with TOLLBAR_POLICY_HAS_INIT: permits of a fresh state, at most `burst`. */
     uint64_t init;
-    /* pacer: departures that may follow at once after an idle time. */
+    /* pacer: the number of departures that may leave at once after an idle time. */
     uint64_t slack;
     /* warm-up: nanoseconds from cold to warm. */
     uint64_t warm_up_ns;
-    /* warm-up: how many times slower when cold, 1 to 1000. */
+    /* warm-up: the factor by which the rate is lower when cold, 1 to 1000. */
     uint32_t cold;
-    /* sliding window: 1 to 1024. */
+    /* sliding window: the number of segments, 1 to 1024. */
     uint32_t segments;
     /* sliding window: a TOLLBAR_MODE_ number. */
     uint32_t mode;
     /* interval, fixed window, sliding window: a TOLLBAR_ANCHOR_ number. */
     uint32_t anchor;
-    /* A TOLLBAR_UNIT_ number; it changes the text form only. */
+    /* A TOLLBAR_UNIT_ number. It changes the text form only. */
     uint32_t unit;
     /* TOLLBAR_POLICY_ flags. */
     uint32_t flags;
@@ -248,17 +247,17 @@ typedef struct tollbar_policy_error {
     uint32_t struct_size;
     /* The result that the call returned. */
     int32_t code;
-    /* The column of the first byte that is wrong, from 1; one past the end if the text stops early. */
+    /* The column of the first wrong byte, from 1. If the text ends too early, the column after its last byte. */
     uint64_t column;
-    /* What was expected there, or why the policy is refused; static. */
+    /* What was expected there, or why the policy is refused. The string is static. */
     const char *expected;
 } tollbar_policy_error;
 
 /* Reads one line of text such as "100/s burst 20" into `out`.
  *
- * `text` has `len` bytes and needs no NUL. Returns 0, or an error from TOLLBAR_E_SYNTAX to
- * TOLLBAR_E_LOG_TOO_LARGE; then `error`, unless NULL, says where and what was expected. `out` and
- * `error` are growable structs: set their `struct_size` first. */
+ * `text` has `len` bytes and needs no NUL. Returns 0, or an error from TOLLBAR_E_SYNTAX to TOLLBAR_E_LOG_TOO_LARGE. After an
+ * error, `error`, unless NULL, says where the fault is and what was expected. Initialise `out` and `error` by their _INIT
+ * macros. */
 int32_t tollbar_policy_spec_parse(const char *text,
                                   size_t len,
                                   tollbar_policy_spec *out,
@@ -266,43 +265,41 @@ int32_t tollbar_policy_spec_parse(const char *text,
 
 /* Writes the canonical text of a policy, with a NUL, into `buffer` of `capacity` bytes.
  *
- * Reading that text gives an equal policy. `length`, unless NULL, gets the text's length without the
- * NUL. TOLLBAR_POLICY_TEXT_MAX bytes are always enough; TOLLBAR_E_BUFFER_TOO_SMALL if there are too few, and
- * then nothing is written but `length`. */
+ * tollbar_policy_spec_parse reads that text as an equal policy. `length`, unless NULL, gets the text's length without the NUL.
+ * TOLLBAR_POLICY_TEXT_MAX bytes are always enough. If the buffer is too small, the call writes only `length` and returns
+ * TOLLBAR_E_BUFFER_TOO_SMALL. */
 int32_t tollbar_policy_spec_print(const tollbar_policy_spec *spec,
                                   char *buffer,
                                   size_t capacity,
                                   size_t *length);
 
-/* Whether a limiter can be made of it: 0, or the error that making one would return. */
+/* Returns 0 if a limiter can have this policy, or the error that tollbar_limiter_new would return. */
 int32_t tollbar_policy_spec_validate(const tollbar_policy_spec *spec);
 
-/* The last clock reading, in nanoseconds, at which the policy admits anything: see C3. Returns 0, or the error that
- * tollbar_policy_spec_validate would return. */
+/* Writes the policy's last time in nanoseconds ([C3]). Returns 0, or the error that tollbar_policy_spec_validate would return. */
 int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec,
                                       uint64_t *last_ns);
 
-/* Compiles a policy. On success `*out` is to be freed with tollbar_policy_free. */
+/* Compiles a policy. The caller frees `*out` with tollbar_policy_free. */
 int32_t tollbar_policy_new(const tollbar_policy_spec *spec, tollbar_policy **out);
 
-/* Reads and compiles a NUL-terminated text. On success `*out` is to be freed with
- * tollbar_policy_free. `error` may be NULL. */
+/* Reads and compiles a NUL-terminated text. The caller frees `*out` with tollbar_policy_free. `error` may be NULL. */
 int32_t tollbar_policy_from_text(const char *text,
                                  tollbar_policy **out,
                                  tollbar_policy_error *error);
 
-/* Frees a policy of tollbar_policy_new or tollbar_policy_from_text, which no call may be using.
- * NULL is accepted and does nothing. Cells outlive it. */
+/* Frees a policy of tollbar_policy_new or tollbar_policy_from_text that no call is using. Cells outlive their policy. With NULL
+ * the call does nothing. */
 void tollbar_policy_free(tollbar_policy *policy);
 
-/* The bytes that tollbar_policy_init_in needs. */
+/* Returns the number of bytes that tollbar_policy_init_in needs. */
 size_t tollbar_policy_size(void);
 
-/* The alignment that tollbar_policy_init_in needs. */
+/* Returns the alignment that tollbar_policy_init_in needs. */
 size_t tollbar_policy_align(void);
 
-/* Compiles a policy into the caller's memory of `size` bytes; `*out` is that memory. It holds no
- * pointers, may be copied or mapped, and is not to be freed. */
+/* Compiles a policy into the caller's memory of `size` bytes. `*out` is that memory. A compiled policy holds no pointers and
+ * may be copied or mapped. Do not call tollbar_policy_free with it. */
 int32_t tollbar_policy_init_in(void *memory,
                                size_t size,
                                const tollbar_policy_spec *spec,
@@ -667,87 +664,90 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  * because a stranger with invented keys can fill the table and shut out all new keys. */
 #define TOLLBAR_ON_FULL_DENY 3u
 
-/* A request without a key (NULL, or of no bytes) is refused. */
+/* The table refuses a request without a key (NULL, or a length of 0). */
 #define TOLLBAR_MISSING_DENY 0u
 
-/* A request without a key is admitted, and no key is charged. */
+/* The table admits a request without a key, and charges no key. */
 #define TOLLBAR_MISSING_ALLOW 1u
 
 /* A request without a key returns TOLLBAR_E_MISSING_KEY. */
 #define TOLLBAR_MISSING_REPORT 2u
 
-/* `seed` is used. Without it the seed is random. */
+/* The table uses `seed`. Without this flag the seed is random. */
 #define TOLLBAR_TABLE_HAS_SEED 1u
 
-/* The system is not advised to use huge pages. */
+/* The library does not advise the system to use huge pages. */
 #define TOLLBAR_TABLE_SMALL_PAGES 2u
 
-/* A file is opened whatever its owner and permissions are. Every user who may write it can admit or refuse keys, and its owner can
- * end this process by SIGBUS at any time. */
+/* The call opens a file whatever its owner and permissions are. Every user who may write the file can admit or refuse keys, and
+ * the file's owner can end this process by SIGBUS at any time. */
 #define TOLLBAR_TABLE_TRUST_ANYONE 4u
 
-/* This process's view of a table. All calls but tollbar_table_close may be made by any number of threads
- * at once, on either side of a fork. */
+/* This process's view of a table. Any number of threads may use it at once, on both sides of a fork, in all calls but
+ * tollbar_table_close and tollbar_table_repair. */
 typedef struct tollbar_table tollbar_table;
 
 /* How a table is made. Start from TOLLBAR_TABLE_OPTIONS_INIT. */
 typedef struct tollbar_table_options {
     /* sizeof(tollbar_table_options), as the caller's compiler sees it. */
     uint32_t struct_size;
-    /* A TOLLBAR_ON_FULL_ number: what a newcomer gets when there is no place. 0: TOLLBAR_ON_FULL_EVICT_NEAREST. */
+    /* A TOLLBAR_ON_FULL_ number: what the table does with a new key if no slot is free for it. 0 is
+     * TOLLBAR_ON_FULL_EVICT_NEAREST. */
     uint32_t on_full;
-    /* Keys that are to have a place at one time. Slots are made for a quarter more, at least 5,120. */
+    /* The number of keys that can have a debt at one time. The table has a quarter more slots, and at least 5,120. */
     uint64_t capacity;
-    /* The hash's key, if TOLLBAR_TABLE_HAS_SEED. A client that knows it can choose keys that collide. */
+    /* The seed of the hash, with TOLLBAR_TABLE_HAS_SEED. A client that knows the seed can choose keys that collide. */
     uint64_t seed;
-    /* A TOLLBAR_MISSING_ number: what a request without a key gets. */
+    /* A TOLLBAR_MISSING_ number: how the table decides on a request without a key. */
     uint32_t missing_key;
-    /* A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_table_now). */
+    /* A TOLLBAR_CLOCK_ number: the clock that calls without `_at` read (tollbar_table_now). */
     uint32_t clock;
-    /* Permissions of a new file; 0 means 0600. Of an existing file, those users may write it whom `mode` lets write. */
+    /* The permissions of a new file. 0 means 0600. An existing file is refused if a user may write it whom `mode` does not
+     * let write. */
     uint32_t mode;
     /* TOLLBAR_TABLE_ flags. */
     uint32_t flags;
 } tollbar_table_options;
 
-/* The bytes that a table of these options and policies takes. The number never grows. */
+/* Writes to `*bytes` the size of a table with these options and policies. A table's size never changes. */
 int32_t tollbar_table_bytes(const tollbar_policy_spec *const *policies,
                             size_t count,
                             const tollbar_table_options *options,
                             uint64_t *bytes);
 
-/* Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128; a request
- * names one by its place. On success `*out` is to be freed with tollbar_table_close. */
+/* Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128. A request names a policy by its
+ * index. The caller frees `*out` with tollbar_table_close. */
 int32_t tollbar_table_new(const tollbar_policy_spec *const *policies,
                           size_t count,
                           const tollbar_table_options *options,
                           tollbar_table **out);
 
-/* tollbar_table_new in memory that is shared with the processes forked from this one later. */
+/* tollbar_table_new in memory that this process shares with the processes that it forks later. */
 int32_t tollbar_table_new_shared(const tollbar_policy_spec *const *policies,
                                  size_t count,
                                  const tollbar_table_options *options,
                                  tollbar_table **out);
 
-/* Opens the table in the file at `path`, or makes it if there is none: of several processes that do so
- * at once one makes it and the others open that one. With `count` 0, and `options` NULL or of a capacity of 0, the
- * table must be there, and may be any.
+/* Opens the table in the file at `path`, or makes the file if there is none. If several processes call at once, one makes the
+ * file and the others open it. With `count` 0 and `options` NULL or of capacity 0, the call makes no file and opens any table.
  *
- * In /run and /dev/shm a table lasts as long as the machine runs; on a disk it survives that too, and its times
- * go on by the wall clock. A file that is not this very table is refused with an error that says why,
- * and stays as it is. All of its space is taken at once.
+ * In /run and /dev/shm a table lasts as long as the machine runs. On a disk it survives a restart of the machine, and its times
+ * go on by the wall clock. If the file has another table, the call returns an error that says why, and the file stays as it is.
+ * The call reserves all of the file's space at once.
  *
- * Give it a directory of the service's own, such as /run/SERVICE. A file of another user than the caller or root, one that
- * others may write (but whom `mode` names), or one that others may replace is TOLLBAR_E_OWNER, unless the flags have
- * TOLLBAR_TABLE_TRUST_ANYONE. Who shares a table with processes that it does not trust uses tollbar_table_new_sealed. */
+ * Give the file a directory of the service's own, such as /run/SERVICE. The call returns TOLLBAR_E_OWNER if the file belongs to
+ * another user than the caller or root, if a user may write it whom `mode` does not let write, or if another user may replace
+ * it, unless the flags have TOLLBAR_TABLE_TRUST_ANYONE. To share a table with processes that you do not trust, use
+ * tollbar_table_new_sealed. */
 int32_t tollbar_table_open(const char *path,
                            const tollbar_policy_spec *const *policies,
                            size_t count,
                            const tollbar_table_options *options,
                            tollbar_table **out);
 
-/* tollbar_table_new in memory of its own (Linux: a memfd). A process that gets the descriptor `*fd`, by inheritance or through a
- * socket, opens the table with tollbar_table_open_fd. The descriptor is closed on exec. The caller closes it; the table does not need it.
+/* tollbar_table_new in memory with a descriptor (Linux: a memfd). A process that gets the descriptor `*fd`, by inheritance or
+ * through a socket, opens the table with tollbar_table_open_fd. An exec closes the descriptor. The caller may close it at any
+ * time, because the table does not need it.
  *
  * The memory is sealed: no process can truncate it and so end the others by SIGBUS, as the owner of a file can. A process that has
  * the descriptor can still write to the memory, and so grant permits. */
@@ -757,14 +757,13 @@ int32_t tollbar_table_new_sealed(const tollbar_policy_spec *const *policies,
                                  int *fd,
                                  tollbar_table **out);
 
-/* The table behind a descriptor that tollbar_table_new_sealed gave, here or in another process. The descriptor stays the
+/* Opens the table behind a descriptor of tollbar_table_new_sealed, of this process or another. The descriptor stays the
  * caller's, who may close it afterwards. Returns TOLLBAR_E_UNSEALED for a file that a process could truncate. */
 int32_t tollbar_table_open_fd(int fd,
                               tollbar_table **out);
 
-/* Makes a table in the caller's memory, which may be shared with other processes; of its `size` bytes
- * it takes what tollbar_table_bytes says. `memory` is aligned to 64 bytes, stays the caller's and must
- * outlive `*out`. What was in it is gone. */
+/* Makes a table in the caller's memory, which other processes may share. The table takes as many of the `size` bytes as
+ * tollbar_table_bytes says, and overwrites them. `memory` must be aligned to 64 bytes and must outlive `*out`. */
 int32_t tollbar_table_init_in(void *memory,
                               size_t size,
                               const tollbar_policy_spec *const *policies,
@@ -772,14 +771,14 @@ int32_t tollbar_table_init_in(void *memory,
                               const tollbar_table_options *options,
                               tollbar_table **out);
 
-/* A view of the table that is in the caller's memory, made by tollbar_table_init_in here or in another
- * process, at this address or another. */
+/* Opens the table that tollbar_table_init_in has made in the caller's memory, in this process or another, at this address or
+ * another. */
 int32_t tollbar_table_attach(void *memory,
                              size_t size,
                              tollbar_table **out);
 
-/* Ends this process's view of a table that no call is using. What is in a file, in the caller's memory or
- * still used by other processes stays as it is. NULL is accepted and does nothing. */
+/* Ends this process's view of a table that no call is using. A table in a file, in the caller's memory or in use by other
+ * processes stays as it is. With NULL the call does nothing. */
 void tollbar_table_close(tollbar_table *table);
 
 /* Options for a table of `keys` keys, with the defaults for everything else. */
@@ -1081,94 +1080,95 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
  * 11. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
-/* When a table's policy changes, a key keeps its permits as a number: what it has left, up to the new burst. No
- * wait is longer than the new policy refills, and no refused key is admitted by the change. */
+/* After tollbar_table_set_policy a key keeps the number of permits that it has left, up to the new burst. No wait becomes longer than the new policy's refill,
+ * and the change admits no key that was refused. */
 #define TOLLBAR_KEEP_COUNT 0
 
-/* A key keeps its debt as the time until it is paid. */
+/* After tollbar_table_set_policy a key keeps its debt as the time until it is paid. */
 #define TOLLBAR_KEEP_TIME 1
 
 /* One key of a table. */
 typedef struct tollbar_table_entry {
     /* sizeof(tollbar_table_entry), as the caller's compiler sees it. */
     uint32_t struct_size;
-    /* The number of its policy. */
+    /* The number of the key's policy. */
     uint32_t policy;
-    /* Its hash, which is all that the table knows of it (tollbar_table_hash). */
+    /* The key's hash. The table stores nothing else of the key (tollbar_table_hash). */
     uint64_t hash;
     /* The state word. */
     uint64_t state;
-    /* Permits that could be taken. */
+    /* Permits that the key has left. */
     uint64_t remaining;
-    /* Nanoseconds until it is as good as fresh; 0: it has expired. */
+    /* Nanoseconds until the state is as good as fresh. 0: it has expired. */
     uint64_t reset_after_ns;
-    /* The slot to go on with. */
+    /* The `from` of the next call. */
     uint64_t next;
 } tollbar_table_entry;
 
-/* How far a sweep came, and what it saw. */
+/* The result of a sweep. */
 typedef struct tollbar_table_sweep_result {
     /* sizeof(tollbar_table_sweep_result), as the caller's compiler sees it. */
     uint32_t struct_size;
-    /* 1 if the sweep has come to the end of the table. */
+    /* 1 if the sweep has reached the end of the table, otherwise 0. */
     uint32_t done;
-    /* The slot to go on with; 0 at the end. */
+    /* The `from` of the next call. 0 at the end of the table. */
     uint64_t next;
     /* Keys that have a debt. */
     uint64_t live;
-    /* Slots that were made vacant. */
+    /* Slots that the sweep made vacant. */
     uint64_t vacated;
 } tollbar_table_sweep_result;
 
-/* Counters and sizes of a table: since it was made, of all processes. One that is killed may miss its
- * last. */
+/* Counters and sizes of a table. The counters count since the table was made, for all processes. If a process is killed, its
+ * last count may be missing. */
 typedef struct tollbar_table_stats {
     /* sizeof(tollbar_table_stats), as the caller's compiler sees it. */
     uint32_t struct_size;
-    /* How many policies there are. */
+    /* The number of policies. */
     uint32_t policies;
-    /* The keys it was made for. */
+    /* The capacity that the table was made with. */
     uint64_t capacity;
-    /* The slots it has. */
+    /* The number of slots. */
     uint64_t slots;
-    /* The bytes it takes. */
+    /* The table's size in bytes. */
     uint64_t bytes;
-    /* Slots that hold a key, expired or not. After a reset a slot stays empty until its key's debt would have been paid; no key
-     * may take it until then, and it is not counted here. tollbar_table_validate counts such slots. */
+    /* Slots that hold a key, expired or not. A slot that a reset has emptied does not count. No key may take such a slot until
+     * the former key's debt would have been paid. tollbar_table_validate counts such slots. */
     uint64_t keys;
-    /* Keys that were put into an empty or vacant slot. */
+    /* Keys inserted into an empty or vacant slot. */
     uint64_t inserted;
-    /* Expired keys whose slot was given to another. */
+    /* Keys inserted into the slot of an expired key. */
     uint64_t reclaimed;
-    /* Slots that became vacant by a sweep or a reset. */
+    /* Slots that a sweep or a reset made vacant. */
     uint64_t vacated;
-    /* Keys that were reset. */
+    /* Resets of keys. */
     uint64_t resets;
-    /* Newcomers refused for want of a place, or by the debt that they would have taken over. */
+    /* New keys refused because no slot was free, or because of the debt that they would have inherited. */
     uint64_t refused;
-    /* Newcomers that took over a slot and its debt. */
+    /* New keys that inherited a slot with its debt. */
     uint64_t inherited;
-    /* Newcomers admitted and not remembered. */
+    /* New keys admitted and not stored. */
     uint64_t untracked;
-    /* Keys with a debt that were forgotten. */
+    /* Keys with a debt whose slot a new key took. */
     uint64_t evicted;
-    /* Swaps that were tried again because another thread came first. */
+    /* Swaps that failed and were tried again, because another thread had changed the slot. */
     uint64_t retries;
-    /* Requests that came with an older time than one before them, by a microsecond or more. */
+    /* Requests whose time was a microsecond or more older than that of an earlier request. */
     uint64_t backward_steps;
-    /* Decisions under all policies that were TOLLBAR_ALLOWED; see tollbar_table_get_counts. */
+    /* TOLLBAR_ALLOWED decisions under all policies (tollbar_table_get_counts). */
     uint64_t allowed;
-    /* Decisions under all policies that were TOLLBAR_DENIED. */
+    /* TOLLBAR_DENIED decisions under all policies. */
     uint64_t denied;
-    /* Decisions under all policies that were TOLLBAR_NEVER. */
+    /* TOLLBAR_NEVER decisions under all policies. */
     uint64_t never;
 } tollbar_table_stats;
 
-/* What is in a table's slots. The 64-bit numbers add up to those of its slots while no other thread or process uses the table. */
+/* The content of a table's slots. The 64-bit numbers add up to the number of slots while no other thread or process uses the
+ * table. */
 typedef struct tollbar_table_health {
     /* sizeof(tollbar_table_health), as the caller's compiler sees it. */
     uint32_t struct_size;
-    /* Records of policies that were begun and not finished. */
+    /* Policy records that a killed process left unfinished. */
     uint32_t claimed;
     /* Slots that hold no key and may be taken. */
     uint64_t vacant;
@@ -1178,63 +1178,65 @@ typedef struct tollbar_table_health {
     uint64_t expired;
     /* Keys with a debt. */
     uint64_t live;
-    /* Slots under a version of a policy that the table does not have: they are never given away. */
+    /* Slots that name a version of a policy that the table does not have. No key can take such a slot. */
     uint64_t unknown;
     /* Slots whose key is also in another slot. */
     uint64_t duplicate;
 } tollbar_table_health;
 
-/* The key in the first slot from number `from` on that holds one, as of `now_ns`. Begin with 0, go on
- * with `next`. Returns TOLLBAR_YES, or TOLLBAR_NO if there are no more. Each entry is what its slot held at
- * one instant; keys that come or go meanwhile may be seen or not, or twice. */
+/* Finds the first slot from number `from` on that holds a key, and writes that key's state at `now_ns` to `out`. Begin with
+ * `from` 0 and continue with the entry's `next`. Returns TOLLBAR_YES, or TOLLBAR_NO if no such slot is left. Each entry is
+ * what its slot held at one instant. A key that is inserted, moved or removed between the calls may appear once, twice or not
+ * at all. */
 int32_t tollbar_table_next(const tollbar_table *table,
                            uint64_t from,
                            uint64_t now_ns,
                            tollbar_table_entry *out);
 
-/* Makes slots vacant whose keys have expired by `now_ns`: `most` slots from number `from` on. The table does
- * without; it is for those who want to know how many keys have a debt. */
+/* Looks at `most` slots from number `from` on, and makes those vacant whose keys have expired by `now_ns`. No table needs
+ * sweeps. Their use is to count the keys with a debt. */
 int32_t tollbar_table_sweep(const tollbar_table *table,
                             uint64_t from,
                             uint64_t most,
                             uint64_t now_ns,
                             tollbar_table_sweep_result *out);
 
-/* Adds a policy while the table is in use, in all processes; `*number` is how requests name it. */
+/* Adds a policy, for all processes, while the table is in use. Requests name the policy by `*number`. */
 int32_t tollbar_table_add_policy(const tollbar_table *table,
                                  const tollbar_policy_spec *spec,
                                  uint32_t *number);
 
-/* `*number` is that of the first policy that equals this one in every field, which is added if there is none:
- * all that ask for the same policy at once get the same number. */
+/* Finds the first policy that equals `spec` in every field, or adds `spec` if there is none, and writes its number to
+ * `*number`. If several callers ask for one policy at once, all get the same number. */
 int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
                                          const tollbar_policy_spec *spec,
                                          uint32_t *number);
 
-/* Changes a policy while the table is in use, in all processes at once. Each key is carried over when it is next
- * asked for, and keeps what `keep`, a TOLLBAR_KEEP_ number, says; windows of one length keep what has been used.
- * In a time with one change no more is admitted than the two policies' bounds together; with several, than those
- * of all. A key that would expire sooner takes another slot, and where all its places are taken it keeps the time
- * of its debt. Once in some hundred changes this call looks at every slot. */
+/* Changes a policy, for all processes at once, while the table is in use. A key comes under the new policy at its next request,
+ * and keeps what `keep`, a TOLLBAR_KEEP_ number, says. Between windows of one length it keeps its usage.
+ *
+ * In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. A key
+ * that would expire sooner under the new policy moves to another slot. If none is free, the key keeps the time of its debt.
+ * About one call in a hundred looks at every slot. */
 int32_t tollbar_table_set_policy(const tollbar_table *table,
                                  uint32_t number,
                                  const tollbar_policy_spec *spec,
                                  uint32_t keep);
 
-/* The policy of that number as it is now. */
+/* Writes the current policy of that number to `out`. */
 int32_t tollbar_table_get_policy(const tollbar_table *table,
                                  uint32_t number,
                                  tollbar_policy_spec *out);
 
-/* Counters and sizes. */
+/* Writes the table's counters and sizes to `out`. */
 int32_t tollbar_table_get_stats(const tollbar_table *table, tollbar_table_stats *out);
 
-/* Writes a file's table to the disk, and the time with it, from which it goes on after the machine's next
- * start. For the end of a program or now and then; as long as the machine runs nothing is lost without. */
+/* Writes the table of a file to the disk, with the current time. After the machine's next start the table goes on from that
+ * time. Call it at the end of a program, or regularly. As long as the machine runs, nothing is lost without it. */
 int32_t tollbar_table_sync(const tollbar_table *table);
 
-/* Looks at every slot, as of `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_SLOTS_INVALID if
- * there is anything to repair; `out` is filled in either way. */
+/* Looks at every slot, at `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_SLOTS_INVALID if there is
+ * anything to repair. The call writes `out` in both cases. */
 int32_t tollbar_table_validate(const tollbar_table *table,
                                uint64_t now_ns,
                                tollbar_table_health *out);
@@ -1269,27 +1271,27 @@ int32_t tollbar_table_repair(const tollbar_table *table,
 typedef struct tollbar_table_copy_result {
     /* sizeof(tollbar_table_copy_result), as the caller's compiler sees it. */
     uint32_t struct_size;
-    /* 0. */
+    /* The library writes 0. */
     uint32_t reserved;
-    /* Keys with a debt that the table has now. */
+    /* Keys with a debt that were copied. */
     uint64_t copied;
-    /* Keys with a debt that were not copied: no slot was free for them, or their version is unknown. */
+    /* Keys with a debt that were not copied, because no slot was free for them or their version of a policy is unknown. */
     uint64_t lost;
 } tollbar_table_copy_result;
 
-/* Copies what the keys of `from` owe at `now_ns` (tollbar_table_now) into `table`, and who is exempt: to go on in a
- * table of another size.
+/* Copies the debts of the keys of `from` at `now_ns` (tollbar_table_now) and the exempt keys into `table`, for example to go on
+ * in a table of another size.
  *
- * Both have the same seed (TOLLBAR_TABLE_HAS_SEED) and clock, or it is TOLLBAR_E_OTHER_OPTIONS; `table` has a policy of each
- * number that `from` has, or it is TOLLBAR_E_OTHER_POLICIES; and none is a sliding window or log, or it is
- * TOLLBAR_E_MIXED_POLICIES. Then nothing has been copied.
+ * The call copies nothing and returns TOLLBAR_E_OTHER_OPTIONS if the tables have different seeds (TOLLBAR_TABLE_HAS_SEED) or
+ * clocks, TOLLBAR_E_OTHER_POLICIES if `table` lacks the number of a policy of `from`, and TOLLBAR_E_MIXED_POLICIES if a policy
+ * is a sliding window or a sliding log.
  *
- * Where the policy of a number is another one, a key has as many permits less than a fresh one as it had before; what has
- * been paid of a permit is lost. (tollbar_table_set_policy keeps what a key has left instead.)
+ * If the policies of a number differ, a key lacks as many whole permits of the burst as before. Partly repaid permits count as
+ * unpaid. (tollbar_table_set_policy keeps the number of permits that a key has left instead.)
  *
- * Both may be in use meanwhile. What `from` is charged later is not in `table`, until it is copied again: of a key that is in
- * both, the state that owes longer stays. A copied key evicts no other, whatever `on_full` says; `out`, which may
- * be NULL, counts it as lost. */
+ * Both tables may be in use during the copy. Later charges in `from` reach `table` only by another copy. If both tables have a
+ * key, the state that owes longer stays. A copied key never evicts another, whatever `on_full` says. `out`, which may be NULL,
+ * counts keys without a slot as lost. */
 int32_t tollbar_table_copy(const tollbar_table *table,
                            const tollbar_table *from,
                            uint64_t now_ns,

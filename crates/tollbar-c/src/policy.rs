@@ -1,4 +1,4 @@
-//! Policies: what is allowed.
+//! Policies.
 
 use super::boundary::*;
 use super::status::*;
@@ -9,16 +9,16 @@ use tollbar::clock::Tsc;
 use tollbar::limiter::State;
 use tollbar::policy::{text, Anchor, Kind, Mode, Policy, PolicyError, Unit};
 
-/// Windows are aligned to time 0 of the clock: by the clocks of limiters and tables, to UTC.
+/// Windows are aligned to time 0 of the clock. By the clocks of limiters and tables that is UTC.
 pub const TOLLBAR_ANCHOR_EPOCH: u32 = 0;
 /// Windows are aligned to the first request of a fresh state.
 pub const TOLLBAR_ANCHOR_FIRST: u32 = 1;
 
-/// Sliding window: `segments` segments, the running one among them.
+/// Sliding window: the last `segments` segments count, the running one among them.
 pub const TOLLBAR_MODE_N: u32 = 0;
-/// Sliding window: one more, a hard guarantee for every window.
+/// Sliding window: one more segment counts. Every window of a period then stays within the limit.
 pub const TOLLBAR_MODE_STRICT: u32 = 1;
-/// Sliding window: the one more counts by its unexpired part.
+/// Sliding window: one more segment counts, by the part of it that is still in the window.
 pub const TOLLBAR_MODE_INTERPOLATED: u32 = 2;
 
 /// A permit is a request, a call, a message.
@@ -30,8 +30,7 @@ pub const TOLLBAR_UNIT_BYTES: u32 = 1;
 pub const TOLLBAR_POLICY_BORROW: u32 = 1;
 /// fixed window, sliding log: refused requests count too.
 pub const TOLLBAR_POLICY_COUNT_REJECTED: u32 = 2;
-/// gcra: `init` is meant. Without it a fresh state holds the burst, or nothing with
-/// TOLLBAR_POLICY_BORROW.
+/// gcra: a fresh state holds `init` permits. Without this flag it holds the burst, or nothing with TOLLBAR_POLICY_BORROW.
 pub const TOLLBAR_POLICY_HAS_INIT: u32 = 4;
 
 /// A policy as plain data. Start from TOLLBAR_POLICY_SPEC_INIT and set `limit`, `period_ns` and
@@ -43,28 +42,28 @@ pub struct tollbar_policy_spec {
     pub struct_size: u32,
     /// A TOLLBAR_ALGORITHM_ number.
     pub algorithm: u32,
-    /// Permits per period; 0 denies all.
+    /// Permits per period. 0 denies every request.
     pub limit: u64,
     /// The period in nanoseconds, from 1 on.
     pub period_ns: u64,
-    /// The most permits at once, from 1 on. Windows and logs: equal to `limit`. Pacer, warm-up: the
+    /// The most permits that can be taken at once, at least 1. Windows and logs: equal to `limit`. Pacer and warm-up: the
     /// largest cost.
     pub burst: u64,
-    /// gcra, with TOLLBAR_POLICY_HAS_INIT: permits of a fresh state, up to `burst`.
+    /// gcra with TOLLBAR_POLICY_HAS_INIT: permits of a fresh state, at most `burst`.
     pub init: u64,
-    /// pacer: departures that may follow at once after an idle time.
+    /// pacer: the number of departures that may leave at once after an idle time.
     pub slack: u64,
     /// warm-up: nanoseconds from cold to warm.
     pub warm_up_ns: u64,
-    /// warm-up: how many times slower when cold, 1 to 1000.
+    /// warm-up: the factor by which the rate is lower when cold, 1 to 1000.
     pub cold: u32,
-    /// sliding window: 1 to 1024.
+    /// sliding window: the number of segments, 1 to 1024.
     pub segments: u32,
     /// sliding window: a TOLLBAR_MODE_ number.
     pub mode: u32,
     /// interval, fixed window, sliding window: a TOLLBAR_ANCHOR_ number.
     pub anchor: u32,
-    /// A TOLLBAR_UNIT_ number; it changes the text form only.
+    /// A TOLLBAR_UNIT_ number. It changes the text form only.
     pub unit: u32,
     /// TOLLBAR_POLICY_ flags.
     pub flags: u32,
@@ -78,9 +77,9 @@ pub struct tollbar_policy_error {
     pub struct_size: u32,
     /// The result that the call returned.
     pub code: i32,
-    /// The column of the first byte that is wrong, from 1; one past the end if the text stops early.
+    /// The column of the first wrong byte, from 1. If the text ends too early, the column after its last byte.
     pub column: u64,
-    /// What was expected there, or why the policy is refused; static.
+    /// What was expected there, or why the policy is refused. The string is static.
     pub expected: *const c_char,
 }
 
@@ -102,9 +101,9 @@ const _: () = assert!(size_of::<tollbar_policy_spec>() == 80);
 
 /// Reads one line of text such as "100/s burst 20" into `out`.
 ///
-/// `text` has `len` bytes and needs no NUL. Returns 0, or an error from TOLLBAR_E_SYNTAX to
-/// TOLLBAR_E_LOG_TOO_LARGE; then `error`, unless NULL, says where and what was expected. `out` and
-/// `error` are growable structs: set their `struct_size` first.
+/// `text` has `len` bytes and needs no NUL. Returns 0, or an error from TOLLBAR_E_SYNTAX to TOLLBAR_E_LOG_TOO_LARGE. After an
+/// error, `error`, unless NULL, says where the fault is and what was expected. Initialise `out` and `error` by their _INIT
+/// macros.
 ///
 /// # Safety
 /// Pointers are as said.
@@ -126,9 +125,9 @@ pub unsafe extern "C" fn tollbar_policy_spec_parse(
 
 /// Writes the canonical text of a policy, with a NUL, into `buffer` of `capacity` bytes.
 ///
-/// Reading that text gives an equal policy. `length`, unless NULL, gets the text's length without the
-/// NUL. TOLLBAR_POLICY_TEXT_MAX bytes are always enough; TOLLBAR_E_BUFFER_TOO_SMALL if there are too few, and
-/// then nothing is written but `length`.
+/// tollbar_policy_spec_parse reads that text as an equal policy. `length`, unless NULL, gets the text's length without the NUL.
+/// TOLLBAR_POLICY_TEXT_MAX bytes are always enough. If the buffer is too small, the call writes only `length` and returns
+/// TOLLBAR_E_BUFFER_TOO_SMALL.
 ///
 /// # Safety
 /// Pointers are as said.
@@ -160,7 +159,7 @@ pub unsafe extern "C" fn tollbar_policy_spec_print(
     })
 }
 
-/// Whether a limiter can be made of it: 0, or the error that making one would return.
+/// Returns 0 if a limiter can have this policy, or the error that tollbar_limiter_new would return.
 ///
 /// # Safety
 /// `spec` is NULL or points to a readable struct of its `struct_size`.
@@ -173,8 +172,7 @@ pub unsafe extern "C" fn tollbar_policy_spec_validate(spec: *const tollbar_polic
     })
 }
 
-/// The last clock reading, in nanoseconds, at which the policy admits anything: see C3. Returns 0, or the error that
-/// tollbar_policy_spec_validate would return.
+/// Writes the policy's last time in nanoseconds ([C3]). Returns 0, or the error that tollbar_policy_spec_validate would return.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -188,7 +186,7 @@ pub unsafe extern "C" fn tollbar_policy_spec_last_time(spec: *const tollbar_poli
     })
 }
 
-/// Compiles a policy. On success `*out` is to be freed with tollbar_policy_free.
+/// Compiles a policy. The caller frees `*out` with tollbar_policy_free.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -202,8 +200,7 @@ pub unsafe extern "C" fn tollbar_policy_new(spec: *const tollbar_policy_spec, ou
     })
 }
 
-/// Reads and compiles a NUL-terminated text. On success `*out` is to be freed with
-/// tollbar_policy_free. `error` may be NULL.
+/// Reads and compiles a NUL-terminated text. The caller frees `*out` with tollbar_policy_free. `error` may be NULL.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -225,8 +222,8 @@ pub unsafe extern "C" fn tollbar_policy_from_text(
     })
 }
 
-/// Frees a policy of tollbar_policy_new or tollbar_policy_from_text, which no call may be using.
-/// NULL is accepted and does nothing. Cells outlive it.
+/// Frees a policy of tollbar_policy_new or tollbar_policy_from_text that no call is using. Cells outlive their policy. With NULL
+/// the call does nothing.
 ///
 /// # Safety
 /// `policy` is NULL or has not been freed.
@@ -236,20 +233,20 @@ pub unsafe extern "C" fn tollbar_policy_free(policy: *mut tollbar_policy) {
     unsafe { unboxed(policy) };
 }
 
-/// The bytes that tollbar_policy_init_in needs.
+/// Returns the number of bytes that tollbar_policy_init_in needs.
 #[no_mangle]
 pub extern "C" fn tollbar_policy_size() -> usize {
     size_of::<tollbar_policy>()
 }
 
-/// The alignment that tollbar_policy_init_in needs.
+/// Returns the alignment that tollbar_policy_init_in needs.
 #[no_mangle]
 pub extern "C" fn tollbar_policy_align() -> usize {
     align_of::<tollbar_policy>()
 }
 
-/// Compiles a policy into the caller's memory of `size` bytes; `*out` is that memory. It holds no
-/// pointers, may be copied or mapped, and is not to be freed.
+/// Compiles a policy into the caller's memory of `size` bytes. `*out` is that memory. A compiled policy holds no pointers and
+/// may be copied or mapped. Do not call tollbar_policy_free with it.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -335,7 +332,7 @@ pub(super) fn describe(policy: &Policy) -> tollbar_policy_spec {
     }
 }
 
-/// Reads a text and checks the policy, telling `error` what is wrong with it.
+/// Reads a text and checks the policy. `error` gets the fault.
 ///
 /// # Safety
 /// `text` has `len` readable bytes; `error` is null or writable.
@@ -362,14 +359,14 @@ pub(super) unsafe fn parse(
     })
 }
 
-/// Tells `error` unless it is null.
+/// Writes to `error` unless it is null.
 ///
 /// # Safety
 /// `error` is null or writable.
 pub(super) unsafe fn report(error: *mut tollbar_policy_error, code: i32, column: usize, expected: *const c_char) {
     if !error.is_null() {
         let value = tollbar_policy_error { struct_size: 0, code, column: column as u64, expected };
-        // A struct whose size is wrong has been refused before.
+        // The caller has already refused a struct with a wrong size.
         // SAFETY: by the caller's promise.
         let _ = unsafe { write(error, &value) };
     }
@@ -392,7 +389,7 @@ fn one_word(policy: &Policy) -> Result<(), PolicyError> {
 }
 
 fn compile(policy: &Policy) -> Result<tollbar_policy, i32> {
-    // The clock's first reading opens a file: here, and not in the first tollbar_cell_check.
+    // The clock's first reading opens a file. It happens here, so that the first tollbar_cell_check opens none.
     Tsc.is_counter();
     Ok(tollbar_policy { rule: Rule::new(policy).map_err(policy_code)? })
 }

@@ -1,4 +1,4 @@
-//! Tables that are there: their entries, policies, counters and health.
+//! Entries, policies, counters and health of tables.
 
 use super::boundary::*;
 use super::policy::{describe, policy, tollbar_policy_spec};
@@ -14,17 +14,17 @@ use tollbar::table::{Health, Keep, PolicyId, Stats};
 pub struct tollbar_table_entry {
     /// sizeof(tollbar_table_entry), as the caller's compiler sees it.
     pub struct_size: u32,
-    /// The number of its policy.
+    /// The number of the key's policy.
     pub policy: u32,
-    /// Its hash, which is all that the table knows of it (tollbar_table_hash).
+    /// The key's hash. The table stores nothing else of the key (tollbar_table_hash).
     pub hash: u64,
     /// The state word.
     pub state: u64,
-    /// Permits that could be taken.
+    /// Permits that the key has left.
     pub remaining: u64,
-    /// Nanoseconds until it is as good as fresh; 0: it has expired.
+    /// Nanoseconds until the state is as good as fresh. 0: it has expired.
     pub reset_after_ns: u64,
-    /// The slot to go on with.
+    /// The `from` of the next call.
     pub next: u64,
 }
 
@@ -35,19 +35,19 @@ unsafe impl Growable for tollbar_table_entry {
 
 const _: () = assert!(size_of::<tollbar_table_entry>() == 48);
 
-/// How far a sweep came, and what it saw.
+/// The result of a sweep.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_table_sweep_result {
     /// sizeof(tollbar_table_sweep_result), as the caller's compiler sees it.
     pub struct_size: u32,
-    /// 1 if the sweep has come to the end of the table.
+    /// 1 if the sweep has reached the end of the table, otherwise 0.
     pub done: u32,
-    /// The slot to go on with; 0 at the end.
+    /// The `from` of the next call. 0 at the end of the table.
     pub next: u64,
     /// Keys that have a debt.
     pub live: u64,
-    /// Slots that were made vacant.
+    /// Slots that the sweep made vacant.
     pub vacated: u64,
 }
 
@@ -58,49 +58,49 @@ unsafe impl Growable for tollbar_table_sweep_result {
 
 const _: () = assert!(size_of::<tollbar_table_sweep_result>() == 32);
 
-/// Counters and sizes of a table: since it was made, of all processes. One that is killed may miss its
-/// last.
+/// Counters and sizes of a table. The counters count since the table was made, for all processes. If a process is killed, its
+/// last count may be missing.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_table_stats {
     /// sizeof(tollbar_table_stats), as the caller's compiler sees it.
     pub struct_size: u32,
-    /// How many policies there are.
+    /// The number of policies.
     pub policies: u32,
-    /// The keys it was made for.
+    /// The capacity that the table was made with.
     pub capacity: u64,
-    /// The slots it has.
+    /// The number of slots.
     pub slots: u64,
-    /// The bytes it takes.
+    /// The table's size in bytes.
     pub bytes: u64,
-    /// Slots that hold a key, expired or not. After a reset a slot stays empty until its key's debt would have been paid; no key
-    /// may take it until then, and it is not counted here. tollbar_table_validate counts such slots.
+    /// Slots that hold a key, expired or not. A slot that a reset has emptied does not count. No key may take such a slot until
+    /// the former key's debt would have been paid. tollbar_table_validate counts such slots.
     pub keys: u64,
-    /// Keys that were put into an empty or vacant slot.
+    /// Keys inserted into an empty or vacant slot.
     pub inserted: u64,
-    /// Expired keys whose slot was given to another.
+    /// Keys inserted into the slot of an expired key.
     pub reclaimed: u64,
-    /// Slots that became vacant by a sweep or a reset.
+    /// Slots that a sweep or a reset made vacant.
     pub vacated: u64,
-    /// Keys that were reset.
+    /// Resets of keys.
     pub resets: u64,
-    /// Newcomers refused for want of a place, or by the debt that they would have taken over.
+    /// New keys refused because no slot was free, or because of the debt that they would have inherited.
     pub refused: u64,
-    /// Newcomers that took over a slot and its debt.
+    /// New keys that inherited a slot with its debt.
     pub inherited: u64,
-    /// Newcomers admitted and not remembered.
+    /// New keys admitted and not stored.
     pub untracked: u64,
-    /// Keys with a debt that were forgotten.
+    /// Keys with a debt whose slot a new key took.
     pub evicted: u64,
-    /// Swaps that were tried again because another thread came first.
+    /// Swaps that failed and were tried again, because another thread had changed the slot.
     pub retries: u64,
-    /// Requests that came with an older time than one before them, by a microsecond or more.
+    /// Requests whose time was a microsecond or more older than that of an earlier request.
     pub backward_steps: u64,
-    /// Decisions under all policies that were TOLLBAR_ALLOWED; see tollbar_table_get_counts.
+    /// TOLLBAR_ALLOWED decisions under all policies (tollbar_table_get_counts).
     pub allowed: u64,
-    /// Decisions under all policies that were TOLLBAR_DENIED.
+    /// TOLLBAR_DENIED decisions under all policies.
     pub denied: u64,
-    /// Decisions under all policies that were TOLLBAR_NEVER.
+    /// TOLLBAR_NEVER decisions under all policies.
     pub never: u64,
 }
 
@@ -111,13 +111,14 @@ unsafe impl Growable for tollbar_table_stats {
 
 const _: () = assert!(size_of::<tollbar_table_stats>() == 144);
 
-/// What is in a table's slots. The 64-bit numbers add up to those of its slots while no other thread or process uses the table.
+/// The content of a table's slots. The 64-bit numbers add up to the number of slots while no other thread or process uses the
+/// table.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_table_health {
     /// sizeof(tollbar_table_health), as the caller's compiler sees it.
     pub struct_size: u32,
-    /// Records of policies that were begun and not finished.
+    /// Policy records that a killed process left unfinished.
     pub claimed: u32,
     /// Slots that hold no key and may be taken.
     pub vacant: u64,
@@ -127,7 +128,7 @@ pub struct tollbar_table_health {
     pub expired: u64,
     /// Keys with a debt.
     pub live: u64,
-    /// Slots under a version of a policy that the table does not have: they are never given away.
+    /// Slots that name a version of a policy that the table does not have. No key can take such a slot.
     pub unknown: u64,
     /// Slots whose key is also in another slot.
     pub duplicate: u64,
@@ -140,9 +141,10 @@ unsafe impl Growable for tollbar_table_health {
 
 const _: () = assert!(size_of::<tollbar_table_health>() == 56);
 
-/// The key in the first slot from number `from` on that holds one, as of `now_ns`. Begin with 0, go on
-/// with `next`. Returns TOLLBAR_YES, or TOLLBAR_NO if there are no more. Each entry is what its slot held at
-/// one instant; keys that come or go meanwhile may be seen or not, or twice.
+/// Finds the first slot from number `from` on that holds a key, and writes that key's state at `now_ns` to `out`. Begin with
+/// `from` 0 and continue with the entry's `next`. Returns TOLLBAR_YES, or TOLLBAR_NO if no such slot is left. Each entry is
+/// what its slot held at one instant. A key that is inserted, moved or removed between the calls may appear once, twice or not
+/// at all.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -172,8 +174,8 @@ pub unsafe extern "C" fn tollbar_table_next(
     })
 }
 
-/// Makes slots vacant whose keys have expired by `now_ns`: `most` slots from number `from` on. The table does
-/// without; it is for those who want to know how many keys have a debt.
+/// Looks at `most` slots from number `from` on, and makes those vacant whose keys have expired by `now_ns`. No table needs
+/// sweeps. Their use is to count the keys with a debt.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -202,7 +204,7 @@ pub unsafe extern "C" fn tollbar_table_sweep(
     })
 }
 
-/// Adds a policy while the table is in use, in all processes; `*number` is how requests name it.
+/// Adds a policy, for all processes, while the table is in use. Requests name the policy by `*number`.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -220,8 +222,8 @@ pub unsafe extern "C" fn tollbar_table_add_policy(
     })
 }
 
-/// `*number` is that of the first policy that equals this one in every field, which is added if there is none:
-/// all that ask for the same policy at once get the same number.
+/// Finds the first policy that equals `spec` in every field, or adds `spec` if there is none, and writes its number to
+/// `*number`. If several callers ask for one policy at once, all get the same number.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -239,17 +241,18 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
     })
 }
 
-/// When a table's policy changes, a key keeps its permits as a number: what it has left, up to the new burst. No
-/// wait is longer than the new policy refills, and no refused key is admitted by the change.
+/// After tollbar_table_set_policy a key keeps the number of permits that it has left, up to the new burst. No wait becomes longer than the new policy's refill,
+/// and the change admits no key that was refused.
 pub const TOLLBAR_KEEP_COUNT: u32 = 0;
-/// A key keeps its debt as the time until it is paid.
+/// After tollbar_table_set_policy a key keeps its debt as the time until it is paid.
 pub const TOLLBAR_KEEP_TIME: u32 = 1;
 
-/// Changes a policy while the table is in use, in all processes at once. Each key is carried over when it is next
-/// asked for, and keeps what `keep`, a TOLLBAR_KEEP_ number, says; windows of one length keep what has been used.
-/// In a time with one change no more is admitted than the two policies' bounds together; with several, than those
-/// of all. A key that would expire sooner takes another slot, and where all its places are taken it keeps the time
-/// of its debt. Once in some hundred changes this call looks at every slot.
+/// Changes a policy, for all processes at once, while the table is in use. A key comes under the new policy at its next request,
+/// and keeps what `keep`, a TOLLBAR_KEEP_ number, says. Between windows of one length it keeps its usage.
+///
+/// In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. A key
+/// that would expire sooner under the new policy moves to another slot. If none is free, the key keeps the time of its debt.
+/// About one call in a hundred looks at every slot.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -273,7 +276,7 @@ pub unsafe extern "C" fn tollbar_table_set_policy(
     })
 }
 
-/// The policy of that number as it is now.
+/// Writes the current policy of that number to `out`.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -292,7 +295,7 @@ pub unsafe extern "C" fn tollbar_table_get_policy(
     })
 }
 
-/// Counters and sizes.
+/// Writes the table's counters and sizes to `out`.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -344,8 +347,8 @@ pub unsafe extern "C" fn tollbar_table_get_stats(table: *const tollbar_table, ou
     })
 }
 
-/// Writes a file's table to the disk, and the time with it, from which it goes on after the machine's next
-/// start. For the end of a program or now and then; as long as the machine runs nothing is lost without.
+/// Writes the table of a file to the disk, with the current time. After the machine's next start the table goes on from that
+/// time. Call it at the end of a program, or regularly. As long as the machine runs, nothing is lost without it.
 ///
 /// # Safety
 /// `table` is NULL or live.
@@ -358,8 +361,8 @@ pub unsafe extern "C" fn tollbar_table_sync(table: *const tollbar_table) -> i32 
     })
 }
 
-/// Looks at every slot, as of `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_SLOTS_INVALID if
-/// there is anything to repair; `out` is filled in either way.
+/// Looks at every slot, at `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_SLOTS_INVALID if there is
+/// anything to repair. The call writes `out` in both cases.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -1,4 +1,4 @@
-//! Tables: keyed limits in memory that processes share. What they are asked is in [`super::keyed`].
+//! Tables: keyed limits in memory that processes share. Their decisions are in [`super::keyed`].
 
 use super::boundary::*;
 use super::clock::source;
@@ -23,23 +23,23 @@ pub const TOLLBAR_ON_FULL_ALLOW: u32 = 2;
 /// because a stranger with invented keys can fill the table and shut out all new keys.
 pub const TOLLBAR_ON_FULL_DENY: u32 = 3;
 
-/// A request without a key (NULL, or of no bytes) is refused.
+/// The table refuses a request without a key (NULL, or a length of 0).
 pub const TOLLBAR_MISSING_DENY: u32 = 0;
-/// A request without a key is admitted, and no key is charged.
+/// The table admits a request without a key, and charges no key.
 pub const TOLLBAR_MISSING_ALLOW: u32 = 1;
 /// A request without a key returns TOLLBAR_E_MISSING_KEY.
 pub const TOLLBAR_MISSING_REPORT: u32 = 2;
 
-/// `seed` is used. Without it the seed is random.
+/// The table uses `seed`. Without this flag the seed is random.
 pub const TOLLBAR_TABLE_HAS_SEED: u32 = 1;
-/// The system is not advised to use huge pages.
+/// The library does not advise the system to use huge pages.
 pub const TOLLBAR_TABLE_SMALL_PAGES: u32 = 2;
-/// A file is opened whatever its owner and permissions are. Every user who may write it can admit or refuse keys, and its owner can
-/// end this process by SIGBUS at any time.
+/// The call opens a file whatever its owner and permissions are. Every user who may write the file can admit or refuse keys, and
+/// the file's owner can end this process by SIGBUS at any time.
 pub const TOLLBAR_TABLE_TRUST_ANYONE: u32 = 4;
 
-/// This process's view of a table. All calls but tollbar_table_close may be made by any number of threads
-/// at once, on either side of a fork.
+/// This process's view of a table. Any number of threads may use it at once, on both sides of a fork, in all calls but
+/// tollbar_table_close and tollbar_table_repair.
 pub struct tollbar_table {
     pub(super) table: Table,
 }
@@ -50,17 +50,19 @@ pub struct tollbar_table {
 pub struct tollbar_table_options {
     /// sizeof(tollbar_table_options), as the caller's compiler sees it.
     pub struct_size: u32,
-    /// A TOLLBAR_ON_FULL_ number: what a newcomer gets when there is no place. 0: TOLLBAR_ON_FULL_EVICT_NEAREST.
+    /// A TOLLBAR_ON_FULL_ number: what the table does with a new key if no slot is free for it. 0 is
+    /// TOLLBAR_ON_FULL_EVICT_NEAREST.
     pub on_full: u32,
-    /// Keys that are to have a place at one time. Slots are made for a quarter more, at least 5,120.
+    /// The number of keys that can have a debt at one time. The table has a quarter more slots, and at least 5,120.
     pub capacity: u64,
-    /// The hash's key, if TOLLBAR_TABLE_HAS_SEED. A client that knows it can choose keys that collide.
+    /// The seed of the hash, with TOLLBAR_TABLE_HAS_SEED. A client that knows the seed can choose keys that collide.
     pub seed: u64,
-    /// A TOLLBAR_MISSING_ number: what a request without a key gets.
+    /// A TOLLBAR_MISSING_ number: how the table decides on a request without a key.
     pub missing_key: u32,
-    /// A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_table_now).
+    /// A TOLLBAR_CLOCK_ number: the clock that calls without `_at` read (tollbar_table_now).
     pub clock: u32,
-    /// Permissions of a new file; 0 means 0600. Of an existing file, those users may write it whom `mode` lets write.
+    /// The permissions of a new file. 0 means 0600. An existing file is refused if a user may write it whom `mode` does not
+    /// let write.
     pub mode: u32,
     /// TOLLBAR_TABLE_ flags.
     pub flags: u32,
@@ -73,7 +75,7 @@ unsafe impl Growable for tollbar_table_options {
 
 const _: () = assert!(size_of::<tollbar_table_options>() == 40);
 
-/// The bytes that a table of these options and policies takes. The number never grows.
+/// Writes to `*bytes` the size of a table with these options and policies. A table's size never changes.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -92,8 +94,8 @@ pub unsafe extern "C" fn tollbar_table_bytes(
     })
 }
 
-/// Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128; a request
-/// names one by its place. On success `*out` is to be freed with tollbar_table_close.
+/// Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128. A request names a policy by its
+/// index. The caller frees `*out` with tollbar_table_close.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -108,7 +110,7 @@ pub unsafe extern "C" fn tollbar_table_new(
     unsafe { make(options, policies, count, out, Table::private) }
 }
 
-/// tollbar_table_new in memory that is shared with the processes forked from this one later.
+/// tollbar_table_new in memory that this process shares with the processes that it forks later.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -123,17 +125,17 @@ pub unsafe extern "C" fn tollbar_table_new_shared(
     unsafe { make(options, policies, count, out, Table::shared) }
 }
 
-/// Opens the table in the file at `path`, or makes it if there is none: of several processes that do so
-/// at once one makes it and the others open that one. With `count` 0, and `options` NULL or of a capacity of 0, the
-/// table must be there, and may be any.
+/// Opens the table in the file at `path`, or makes the file if there is none. If several processes call at once, one makes the
+/// file and the others open it. With `count` 0 and `options` NULL or of capacity 0, the call makes no file and opens any table.
 ///
-/// In /run and /dev/shm a table lasts as long as the machine runs; on a disk it survives that too, and its times
-/// go on by the wall clock. A file that is not this very table is refused with an error that says why,
-/// and stays as it is. All of its space is taken at once.
+/// In /run and /dev/shm a table lasts as long as the machine runs. On a disk it survives a restart of the machine, and its times
+/// go on by the wall clock. If the file has another table, the call returns an error that says why, and the file stays as it is.
+/// The call reserves all of the file's space at once.
 ///
-/// Give it a directory of the service's own, such as /run/SERVICE. A file of another user than the caller or root, one that
-/// others may write (but whom `mode` names), or one that others may replace is TOLLBAR_E_OWNER, unless the flags have
-/// TOLLBAR_TABLE_TRUST_ANYONE. Who shares a table with processes that it does not trust uses tollbar_table_new_sealed.
+/// Give the file a directory of the service's own, such as /run/SERVICE. The call returns TOLLBAR_E_OWNER if the file belongs to
+/// another user than the caller or root, if a user may write it whom `mode` does not let write, or if another user may replace
+/// it, unless the flags have TOLLBAR_TABLE_TRUST_ANYONE. To share a table with processes that you do not trust, use
+/// tollbar_table_new_sealed.
 ///
 /// # Safety
 /// Pointers are NULL or as said; `path` is NUL-terminated.
@@ -166,8 +168,9 @@ pub unsafe extern "C" fn tollbar_table_open(
     })
 }
 
-/// tollbar_table_new in memory of its own (Linux: a memfd). A process that gets the descriptor `*fd`, by inheritance or through a
-/// socket, opens the table with tollbar_table_open_fd. The descriptor is closed on exec. The caller closes it; the table does not need it.
+/// tollbar_table_new in memory with a descriptor (Linux: a memfd). A process that gets the descriptor `*fd`, by inheritance or
+/// through a socket, opens the table with tollbar_table_open_fd. An exec closes the descriptor. The caller may close it at any
+/// time, because the table does not need it.
 ///
 /// The memory is sealed: no process can truncate it and so end the others by SIGBUS, as the owner of a file can. A process that has
 /// the descriptor can still write to the memory, and so grant permits.
@@ -199,7 +202,7 @@ pub unsafe extern "C" fn tollbar_table_new_sealed(
     })
 }
 
-/// The table behind a descriptor that tollbar_table_new_sealed gave, here or in another process. The descriptor stays the
+/// Opens the table behind a descriptor of tollbar_table_new_sealed, of this process or another. The descriptor stays the
 /// caller's, who may close it afterwards. Returns TOLLBAR_E_UNSEALED for a file that a process could truncate.
 ///
 /// # Safety
@@ -215,9 +218,8 @@ pub unsafe extern "C" fn tollbar_table_open_fd(fd: c_int, out: *mut *mut tollbar
     })
 }
 
-/// Makes a table in the caller's memory, which may be shared with other processes; of its `size` bytes
-/// it takes what tollbar_table_bytes says. `memory` is aligned to 64 bytes, stays the caller's and must
-/// outlive `*out`. What was in it is gone.
+/// Makes a table in the caller's memory, which other processes may share. The table takes as many of the `size` bytes as
+/// tollbar_table_bytes says, and overwrites them. `memory` must be aligned to 64 bytes and must outlive `*out`.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -242,8 +244,8 @@ pub unsafe extern "C" fn tollbar_table_init_in(
     unsafe { make(options, policies, count, out, in_memory) }
 }
 
-/// A view of the table that is in the caller's memory, made by tollbar_table_init_in here or in another
-/// process, at this address or another.
+/// Opens the table that tollbar_table_init_in has made in the caller's memory, in this process or another, at this address or
+/// another.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -260,8 +262,8 @@ pub unsafe extern "C" fn tollbar_table_attach(memory: *mut c_void, size: usize, 
     })
 }
 
-/// Ends this process's view of a table that no call is using. What is in a file, in the caller's memory or
-/// still used by other processes stays as it is. NULL is accepted and does nothing.
+/// Ends this process's view of a table that no call is using. A table in a file, in the caller's memory or in use by other
+/// processes stays as it is. With NULL the call does nothing.
 ///
 /// # Safety
 /// `table` is NULL or has not been freed.
@@ -271,7 +273,7 @@ pub unsafe extern "C" fn tollbar_table_close(table: *mut tollbar_table) {
     unsafe { unboxed(table) };
 }
 
-/// What a call without an answer in full returns: all that is hot, and nothing that is taken apart again.
+/// The result of a call without a full decision. It is the verdict's number, so the hot path converts nothing.
 pub(super) struct Code(pub(super) i32);
 
 impl Answer for Code {
@@ -333,7 +335,7 @@ pub fn table_code(error: TableError) -> i32 {
     }
 }
 
-/// What a caller asks for. The policies are on the stack: making a table allocates nothing but the table.
+/// The policies and options of a call. The policies are on the stack, so the call allocates nothing but the table.
 struct Asked {
     options: Options,
     policies: [Policy; POLICIES_MOST],
@@ -354,7 +356,8 @@ fn trust(flags: u32) -> Trust {
     }
 }
 
-/// Whose file is taken, where the options ask for whatever table is there: NULL, or no capacity and nothing else said.
+/// Whose file the call may open, if the options ask for any existing table: if they are NULL, or have capacity 0 and no other
+/// field set. Otherwise `None`.
 ///
 /// # Safety
 /// `options` is null or readable.
@@ -389,7 +392,7 @@ unsafe fn asked(
     if !seeded && options.seed != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
-    // Bits that are no permissions would have to be ignored.
+    // [C6]: the library would have to ignore bits that are no permissions.
     if options.mode & !0o777 != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }

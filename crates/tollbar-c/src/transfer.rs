@@ -1,4 +1,4 @@
-//! From one table into another.
+//! Copies of tables.
 
 use super::boundary::*;
 use super::status::*;
@@ -12,11 +12,11 @@ use tollbar::table::Copied;
 pub struct tollbar_table_copy_result {
     /// sizeof(tollbar_table_copy_result), as the caller's compiler sees it.
     pub struct_size: u32,
-    /// 0.
+    /// The library writes 0.
     pub reserved: u32,
-    /// Keys with a debt that the table has now.
+    /// Keys with a debt that were copied.
     pub copied: u64,
-    /// Keys with a debt that were not copied: no slot was free for them, or their version is unknown.
+    /// Keys with a debt that were not copied, because no slot was free for them or their version of a policy is unknown.
     pub lost: u64,
 }
 
@@ -27,19 +27,19 @@ unsafe impl Growable for tollbar_table_copy_result {
 
 const _: () = assert!(size_of::<tollbar_table_copy_result>() == 24);
 
-/// Copies what the keys of `from` owe at `now_ns` (tollbar_table_now) into `table`, and who is exempt: to go on in a
-/// table of another size.
+/// Copies the debts of the keys of `from` at `now_ns` (tollbar_table_now) and the exempt keys into `table`, for example to go on
+/// in a table of another size.
 ///
-/// Both have the same seed (TOLLBAR_TABLE_HAS_SEED) and clock, or it is TOLLBAR_E_OTHER_OPTIONS; `table` has a policy of each
-/// number that `from` has, or it is TOLLBAR_E_OTHER_POLICIES; and none is a sliding window or log, or it is
-/// TOLLBAR_E_MIXED_POLICIES. Then nothing has been copied.
+/// The call copies nothing and returns TOLLBAR_E_OTHER_OPTIONS if the tables have different seeds (TOLLBAR_TABLE_HAS_SEED) or
+/// clocks, TOLLBAR_E_OTHER_POLICIES if `table` lacks the number of a policy of `from`, and TOLLBAR_E_MIXED_POLICIES if a policy
+/// is a sliding window or a sliding log.
 ///
-/// Where the policy of a number is another one, a key has as many permits less than a fresh one as it had before; what has
-/// been paid of a permit is lost. (tollbar_table_set_policy keeps what a key has left instead.)
+/// If the policies of a number differ, a key lacks as many whole permits of the burst as before. Partly repaid permits count as
+/// unpaid. (tollbar_table_set_policy keeps the number of permits that a key has left instead.)
 ///
-/// Both may be in use meanwhile. What `from` is charged later is not in `table`, until it is copied again: of a key that is in
-/// both, the state that owes longer stays. A copied key evicts no other, whatever `on_full` says; `out`, which may
-/// be NULL, counts it as lost.
+/// Both tables may be in use during the copy. Later charges in `from` reach `table` only by another copy. If both tables have a
+/// key, the state that owes longer stays. A copied key never evicts another, whatever `on_full` says. `out`, which may be NULL,
+/// counts keys without a slot as lost.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
