@@ -26,18 +26,18 @@ type grid struct {
 	shift  uint
 	// Units that make one permit.
 	perPermit uint64
-	// The last reading whose units fit 64 bits.
+	// The last reading whose units fit the bits of a time.
 	maxNow uint64
 	// Nanoseconds per unit, rounded up to a multiple of 2^-64: the whole ones and 2^64 times the rest.
 	whole, part uint64
 }
 
-// newGrid is the grid of limit permits per period nanoseconds for a word that must also hold span permits beyond the
-// clock; false if there is none. Done once for a policy, so it may take its time with big numbers.
-func newGrid(limit, period, span uint64) (grid, bool) {
+// newGrid is the grid of limit permits per period nanoseconds for times of width bits that must also hold span permits
+// beyond the clock; false if there is none. Done once for a policy, so it may take its time with big numbers.
+func newGrid(limit, period, span uint64, width uint) (grid, bool) {
 	var g grid
 	l, p := num(limit), num(period)
-	room := new(big.Int).Sub(power(64), num(1))
+	room := new(big.Int).Sub(power(width), num(1))
 
 	horizonPermits := divUp(new(big.Int).Mul(num(horizon), l), p)
 	beyond := new(big.Int).Mul(num(2), num(span))
@@ -66,7 +66,7 @@ func newGrid(limit, period, span uint64) (grid, bool) {
 		return g, false
 	}
 	g.maxNow = math.MaxUint64
-	if end := divUp(new(big.Int).Mul(power(64), down), up); end.IsUint64() {
+	if end := divUp(new(big.Int).Mul(power(width), down), up); end.IsUint64() {
 		g.maxNow = end.Uint64() - 1
 	}
 	length := divUp(new(big.Int).Lsh(p, 64), permits)

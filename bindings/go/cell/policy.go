@@ -58,15 +58,29 @@ func NewWithInit(limit uint64, period time.Duration, burst, init uint64) (*Polic
 	case burst == 0:
 		return nil, ErrBurstZero
 	}
-	g, ok := newGrid(limit, uint64(period), burst)
+	p, err := compile(limit, uint64(period), burst, init, 64)
+	if err != nil || p.grid.shift == 0 {
+		return p, err
+	}
+	// Where the clock is rounded, tables need the highest bit for words that got permits back.
+	if narrow, err := compile(limit, uint64(period), burst, init, 63); err == nil && narrow.last == lastTime {
+		return narrow, nil
+	}
+	return p, nil
+}
+
+// compile makes the policy for times of width bits.
+func compile(limit, period, burst, init uint64, width uint) (*Policy, error) {
+	g, ok := newGrid(limit, period, burst, width)
 	if !ok {
-		if _, ok := newGrid(limit, uint64(period), 1); ok {
+		if _, ok := newGrid(limit, period, 1, width); ok {
 			return nil, ErrBurstTooLarge
 		}
 		return nil, ErrRateTooHigh
 	}
+	most := uint64(math.MaxUint64) >> (64 - width)
 	high, tolerance := bits.Mul64(burst, g.perPermit)
-	if high != 0 || tolerance > math.MaxUint64/2 {
+	if high != 0 || tolerance > most/2 {
 		return nil, ErrBurstTooLarge
 	}
 	p := &Policy{grid: g, burst: burst, tolerance: tolerance, lacking: (burst - init) * g.perPermit}
@@ -74,7 +88,7 @@ func NewWithInit(limit uint64, period time.Duration, burst, init uint64) (*Polic
 		p.started = 1
 	}
 	// Until then tolerance can be added twice without overflow.
-	p.last = min(g.nanos(math.MaxUint64-2*tolerance), g.maxNow)
+	p.last = min(g.nanos(most-2*tolerance), g.maxNow)
 	if p.last > 0 {
 		p.last--
 	}

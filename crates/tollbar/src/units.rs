@@ -21,8 +21,8 @@
 //!
 //! For other rates `S` is chosen so that the conversion is exact at multiples of the smallest possible power of
 //! ten nanoseconds ([`Grid::exact_step`]). Between these a decision can be early by less than one unit. A
-//! permit is [`Grid::per_permit`] units. There a unit is less than a third of a nanosecond, for every burst
-//! that refills within a year and a state that has the whole word for it.
+//! permit is [`Grid::per_permit`] units. There a unit is less than two thirds of a nanosecond, for every burst
+//! that refills within a year and a state that has 63 bits of the word for it.
 
 use core::num::{NonZeroU128, NonZeroU64};
 

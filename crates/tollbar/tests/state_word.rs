@@ -30,10 +30,26 @@ struct Grid {
 }
 
 impl Grid {
+    /// For a word of 64 bits.
     fn new(policy: &Policy, span: u64) -> Grid {
+        Grid::of(policy, span, u64::MAX)
+    }
+
+    /// The section "gcra": one bit less if units a nanosecond are not whole and the last time stays what it is.
+    fn gcra(policy: &Policy) -> Grid {
+        let (wide, narrow) = (Grid::new(policy, policy.burst), Grid::of(policy, policy.burst, u64::MAX >> 1));
+        let whole = wide.s * u128::from(policy.limit) % u128::from(policy.period) == 0;
+        let most = narrow.units((H - 1) as u64) + 2 * u128::from(policy.burst) * narrow.s;
+        match !whole && most < u128::from(u64::MAX >> 1) {
+            true => narrow,
+            false => wide,
+        }
+    }
+
+    fn of(policy: &Policy, span: u64, room: u64) -> Grid {
         let (limit, period) = (u128::from(policy.limit), u128::from(policy.period));
         let permits = (H * limit).div_ceil(period) + 2 * u128::from(span);
-        let most = u128::from(u64::MAX) / permits;
+        let most = u128::from(room) / permits;
         assert_ne!(most, 0, "these policies leave the second line out");
         let mut step = 1;
         loop {
@@ -53,7 +69,7 @@ impl Grid {
 }
 
 fn gcra(policy: &Policy, word: u128, now: u64, cost: u128) -> Stepped {
-    let grid = Grid::new(policy, policy.burst);
+    let grid = Grid::gcra(policy);
     let (tolerance, lacking) = (u128::from(policy.burst) * grid.s, u128::from(policy.burst - policy.init) * grid.s);
     let clock = grid.units(now);
     let base = if word == 0 { clock + lacking } else { word.max(clock) };

@@ -5,14 +5,21 @@
 //! again if nobody takes from it. A request of cost `n` moves the TAT `n` permits ahead. It is admitted if the
 //! new TAT is at most `burst` permits after the clock.
 //!
+//! Permits can be given back ([`Algorithm::give_back`]). A word whose TAT fell holds a second time as well ([`floor`]).
+//!
 //! Most admitted in any interval of length t: `burst + limit/period · t`, and so up to
 //! `burst + limit` in one period.
 
-use super::{describe, until, Algorithm, Reservation, Step};
+mod floor;
+
+use super::{describe, until, Algorithm, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{Grid, LAST, NEVER};
 use core::num::NonZeroU64;
+use floor::Floors;
+use floor::TAT_BITS;
+pub(crate) use floor::TAT_MOST;
 
 /// A compiled token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +35,7 @@ pub struct Gcra {
     /// The last clock reading that admits anything. Up to it `tolerance` can be added to the clock twice
     /// without overflow.
     last: u64,
+    floors: Floors,
 }
 
 /// The common case: whole units per nanosecond, a bucket that starts full, a time that is not after the last,
@@ -75,18 +83,36 @@ impl Gcra {
         if policy.kind != Kind::Gcra || policy.borrow {
             return Err(PolicyError::OptionMismatch);
         }
-        let grid = grid(policy, policy.burst, 64)?;
+        let wide = Gcra::compile(policy, 64)?;
+        if wide.grid.whole().is_some() {
+            return Ok(wide);
+        }
+        // One bit less halves the precision of a rounded clock, and leaves room for floors.
+        match Gcra::compile(policy, TAT_BITS) {
+            Ok(narrow) if narrow.last == LAST => Ok(narrow),
+            _ => Ok(wide),
+        }
+    }
+
+    /// Compiles a policy for TATs of so many bits.
+    fn compile(policy: &Policy, bits: u32) -> Result<Gcra, PolicyError> {
+        let grid = grid(policy, policy.burst, bits)?;
         let permit = grid.per_permit().get();
         let tolerance = policy.burst.checked_mul(permit).ok_or(PolicyError::BurstTooLarge)?;
         let lacking = (policy.burst - policy.init).checked_mul(permit).ok_or(PolicyError::BurstTooLarge)?;
-        let end = u64::MAX.checked_sub(tolerance).and_then(|end| end.checked_sub(tolerance));
-        let last = grid.nanos(end.ok_or(PolicyError::BurstTooLarge)?).min(grid.max_now()).saturating_sub(1);
+        let most = u64::MAX >> 64_u32.saturating_sub(bits);
+        let end = most.checked_sub(tolerance).and_then(|end| end.checked_sub(tolerance));
+        let last = grid.nanos(end.ok_or(PolicyError::BurstTooLarge)?).min(grid.max_now()).saturating_sub(1).min(LAST);
         let units = match grid.whole() {
             Some(units) if lacking == 0 => units,
             _ => 0,
         };
         let plain = Plain { end: 0, burst: policy.burst, units, permit, tolerance };
-        Ok(Gcra { grid, plain, burst: policy.burst, tolerance, lacking, last }.ending_at(last.min(LAST)))
+        let floors = match grid.units(last).saturating_add(tolerance.saturating_mul(2)) {
+            most @ 0..=TAT_MOST => Floors::new(tolerance, most),
+            _ => Floors::NONE,
+        };
+        Ok(Gcra { grid, plain, burst: policy.burst, tolerance, lacking, last, floors }.ending_at(last))
     }
 
     /// Lowers the last time to `last`, if it is later.
@@ -104,10 +130,11 @@ impl Gcra {
     /// The TAT that a request at `clock` units starts from.
     #[inline(always)]
     fn base(&self, state: u64, clock: u64) -> u64 {
+        let tat = self.floors.tat(state);
         if state == 0 {
             clock.saturating_add(self.lacking)
-        } else if state > clock {
-            state
+        } else if tat > clock {
+            tat
         } else {
             clock
         }
@@ -131,7 +158,7 @@ impl Gcra {
     /// Why the bound of the policy holds with credit: `table::decide::hot_keys`.
     pub(crate) fn lease(&self, state: u64, now: u64, cost: u64, most: u64) -> Option<Lease> {
         // No sum below can wrap: see `Plain::step`.
-        if cost > self.burst || self.burst < Self::LEAST_LEASED || now > self.last {
+        if cost > self.burst || self.burst < Self::LEAST_LEASED || now > self.last || self.floors.is_lowered(state) {
             return None;
         }
         let (permit, clock) = (self.grid.per_permit(), self.grid.units_in_time(now));
@@ -165,7 +192,7 @@ impl Gcra {
         // cost <= burst, so charge <= tolerance, and no sum here wraps up to `last`.
         let charge = cost.wrapping_mul(self.grid.per_permit().get());
         match base.checked_add(charge) {
-            Some(next) if next <= clock.wrapping_add(self.tolerance) => Step::allow(next),
+            Some(next) if next <= clock.wrapping_add(self.tolerance) => Step::allow(self.floors.raise(state, next)),
             // A fresh bucket that is not full stores when it began to fill, although it refuses.
             _ if state == 0 && self.lacking != 0 => Step::deny_and(base),
             _ => Step::deny(),
@@ -216,7 +243,8 @@ impl Plain {
         let charge = cost.wrapping_mul(self.permit);
         let latest = clock.wrapping_add(self.tolerance).wrapping_sub(charge);
         if state > latest {
-            return Some(None);
+            // A word whose TAT was lowered is above every TAT, so only refusals need to look for one.
+            return if state > TAT_MOST { None } else { Some(None) };
         }
         Some(Some(state.max(clock).wrapping_add(charge)))
     }
@@ -267,13 +295,13 @@ impl Algorithm for Gcra {
         if state == 0 {
             return now;
         }
-        until(self.last, self.grid.nanos(state.saturating_sub(self.lacking)).max(now))
+        until(self.last, self.grid.nanos(self.floors.tat(state).saturating_sub(self.lacking)).max(now))
     }
 
     /// [`NEVER`] from the last clock reading that admits anything on.
     #[inline]
     fn expires_at(&self, state: u64) -> u64 {
-        let at = self.grid.over(state.saturating_sub(self.lacking), self.last);
+        let at = self.grid.over(self.floors.floor(state).saturating_sub(self.lacking), self.last);
         if state == 0 {
             0
         } else {
@@ -283,11 +311,12 @@ impl Algorithm for Gcra {
 
     /// The TAT of a bucket that is as full as a fresh one at `until`.
     fn owing(&self, until: u64) -> u64 {
-        let word = self.grid.units_up(until).saturating_add(self.lacking).max(1);
+        let most = if self.floors.exist() { TAT_MOST } else { u64::MAX };
+        let word = self.grid.units_up(until).saturating_add(self.lacking).clamp(1, most);
         match self.expires_at(word) {
             // The word expires after the last time. With a large burst it could still admit before; this one
             // cannot.
-            NEVER => u64::MAX,
+            NEVER => most,
             _ => word,
         }
     }
@@ -300,7 +329,7 @@ impl Algorithm for Gcra {
         }
         let clock = self.grid.units_in_time(now);
         let room = clock.wrapping_add(self.tolerance).saturating_sub(self.base(state, clock));
-        let fresh = if state == 0 { 0 } else { self.grid.nanos(state.saturating_sub(self.lacking)) };
+        let fresh = if state == 0 { 0 } else { self.grid.nanos(self.floors.tat(state).saturating_sub(self.lacking)) };
         let reset_after = if fresh > self.last { NEVER } else { fresh.saturating_sub(now) };
         Decision {
             verdict: Verdict::Allowed,
@@ -317,11 +346,37 @@ impl Algorithm for Gcra {
         }
         let charge = cost.checked_mul(self.grid.per_permit().get())?;
         let base = self.base(state, self.grid.units(now));
-        let next = base.checked_add(charge)?;
+        let next = self.floors.raise(state, base.checked_add(charge)?);
         match until(self.last, self.grid.nanos(self.due(base, charge)?).max(now)) {
             NEVER => None,
             at => Some(Reservation { next, at }),
         }
+    }
+
+    /// Takes the permits that the charge's own refill has not brought back yet: see [`GiveBack`] for why no more is safe.
+    fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
+        if state == 0 || now > self.last || !self.floors.exist() {
+            return None;
+        }
+        let permit = self.grid.per_permit();
+        let clock = self.grid.units_in_time(now);
+        let tat = self.floors.tat(state);
+        let ahead = tat.checked_sub(clock)?;
+        // The latest instant for which any request has been admitted.
+        let newest = match back.booked {
+            true => clock.max(self.floors.floor(state).saturating_sub(self.tolerance)),
+            false => clock,
+        };
+        let mut passed = newest.saturating_sub(self.grid.units(back.charged_at));
+        // The instant of a booking was rounded up to a nanosecond.
+        if back.booked && passed != 0 {
+            passed = newest.saturating_sub(self.grid.units(back.charged_at.saturating_sub(1)));
+        }
+        let kept = back.cost.saturating_mul(permit.get()).saturating_sub(passed);
+        let units = back.permits.saturating_mul(permit.get()).min(kept).min(ahead);
+        let next = self.floors.lower(state, tat.wrapping_sub(units));
+        let lowered = tat.wrapping_sub(self.floors.tat(next));
+        (next != state).then(|| Returned { next, permits: lowered / permit })
     }
 }
 
@@ -338,5 +393,7 @@ pub(super) fn grid(policy: &Policy, span: u64, bits: u32) -> Result<Grid, Policy
     })
 }
 
+#[cfg(all(test, not(loom)))]
+mod give_back_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -75,6 +75,39 @@ pub struct Reservation {
     pub at: u64,
 }
 
+/// Permits to give back of an earlier charge.
+///
+/// # What is safe
+///
+/// A charge of cost `c` for the instant `d` may give back at most `c` less what the limit refilled from `d` to `h`, where `h` is the
+/// latest instant for which any request of this state has been admitted, and never more than the state owes. Then, for any overlap of
+/// charges and give-backs, what is charged less what is given back in an interval of length t is at most the bound of the policy for
+/// that interval. If no request was booked ahead, `h` is the present. A refund of all, without regard to the time that has passed, is
+/// not safe: after 5 of `1/s burst 10` at 0 s and 7 at 2 s, a refund of the 5 at 2 s would let 5 more pass in those two seconds.
+///
+/// The present must be read after the state, and again before each new attempt. An older present admits more, as much as came back
+/// meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GiveBack {
+    /// The time of the charge in nanoseconds: when it was admitted or, if it was booked ahead, when its permits may be used.
+    pub charged_at: u64,
+    /// The permits of the charge.
+    pub cost: u64,
+    /// The permits to give back, up to `cost`.
+    pub permits: u64,
+    /// Whether requests of this state may have been booked ahead.
+    pub booked: bool,
+}
+
+/// A state that got permits back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Returned {
+    /// The state to store.
+    pub next: u64,
+    /// The whole permits that the state got back. It may have got a part of another.
+    pub permits: u64,
+}
+
 /// An algorithm whose state is one word. Times are nanoseconds of one clock. `now` may go back; going back
 /// never admits more.
 pub trait Algorithm: Copy + Send + Sync {
@@ -99,7 +132,7 @@ pub trait Algorithm: Copy + Send + Sync {
     ///
     /// - It depends on the policy and the state only. It is 0 for the fresh word 0, and for no other state that
     ///   a step or a reservation stores.
-    /// - It never decreases: the `next` of a step or of a reservation expires no earlier than the state before
+    /// - It never decreases: the `next` of a step, a reservation or a give-back expires no earlier than the state before
     ///   it, whatever `now` is, also if `now` goes back.
     /// - For the `next` of a step from the fresh word, admitted or refused, it is at least `now`. The same
     ///   holds for the `next` of an admission from any state that is not better than fresh. An idle state is
@@ -107,7 +140,8 @@ pub trait Algorithm: Copy + Send + Sync {
     ///   below its burst, with `borrow` or not; pacer with `slack`). The `next` of such a state may expire
     ///   before `now`.
     /// - It is never before `fresh_at(state, 0)`. For gcra and pacer it is at most 3 ns later, plus one unit of
-    ///   the clock ([`crate::units::Grid`]) where a unit is a nanosecond or longer. For the others it is equal.
+    ///   the clock ([`crate::units::Grid`]) where a unit is a nanosecond or longer. For the others it is equal. After
+    ///   [`Algorithm::give_back`] it is later, because it did not fall with the state's debt.
     /// - It is [`NEVER`] if the state is as good as fresh only after the last time at which anything is
     ///   admitted (gcra, pacer: or at that time).
     fn expires_at(&self, state: u64) -> u64;
@@ -126,6 +160,13 @@ pub trait Algorithm: Copy + Send + Sync {
     /// is no such instant, or if the algorithm cannot book ahead ([`Algorithm::BOOKS_AHEAD`]).
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
         let _ = (state, now, cost);
+        None
+    }
+
+    /// Gives back permits of an earlier charge, as many as is safe ([`GiveBack`]). `None`: none can be given back, or the algorithm never
+    /// gives any back, and nothing changes.
+    fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
+        let _ = (state, now, back);
         None
     }
 

@@ -6,7 +6,7 @@ use super::interval::Interval;
 use super::pacer::Pacer;
 use super::warm_up::WarmUp;
 use super::weighted_window::WeightedWindow;
-use super::{describe, Algorithm, Reservation, Step};
+use super::{describe, Algorithm, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Words};
 use crate::units::{LAST, NEVER};
@@ -184,7 +184,7 @@ impl Rule {
         Some(gcra.plain())
     }
 
-    /// Whether the word is a time: of two words the greater expires no sooner.
+    /// Whether words that are at most [`TAT_MOST`](super::gcra::TAT_MOST) are times: of two of them the greater expires no sooner.
     pub(crate) fn words_are_times(&self) -> bool {
         match self {
             Rule::Gcra(_) | Rule::Pacer(_) => true,
@@ -276,5 +276,10 @@ impl Algorithm for Rule {
     #[inline]
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
         each!(self, a => a.reserve(state, now, cost), None)
+    }
+
+    #[inline]
+    fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
+        each!(self, a => a.give_back(state, now, back), None)
     }
 }

@@ -4,6 +4,7 @@ use super::compiled::Version;
 use super::local::Scratch;
 use super::records::version_of;
 use super::{Keep, Policies};
+use crate::algorithm::gcra::TAT_MOST;
 use crate::algorithm::Algorithm;
 use crate::sync::Ordering;
 use crate::table::memory::counters::shards::ShardCounter;
@@ -147,7 +148,7 @@ impl States for UnderVersion<'_> {
     #[inline(always)]
     fn no_sooner(&self, pair: Pair, other: Pair) -> bool {
         let version = self.version.key;
-        pair.state >= other.state
+        (other.state..=TAT_MOST).contains(&pair.state)
             && pair.key & !TAG == version
             && other.key & !TAG == version
             && self.version.words_are_times

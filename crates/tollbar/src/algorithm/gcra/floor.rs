@@ -1,0 +1,125 @@
+//! Words of buckets that got permits back.
+//!
+//! A table may give a slot to another key once the slot's word has expired, and so that time may never fall, although the TAT of a bucket
+//! falls when permits are given back. A word whose TAT was lowered therefore also says until when the slot stays taken: its *floor*. The
+//! floor is a multiple of a *quantum*, the smallest power of two of units that is at least the burst's length, so that one bit can hold it:
+//!
+//! ```text
+//! bit 63        1: the TAT was lowered. All other words of a bucket are below 2^63, and are the TAT itself
+//! bit 62        the floor is (TAT / quantum + 1 + this bit) quanta
+//! bits 61..0    the TAT, rounded up to a multiple of 2^fine units, divided by that
+//! ```
+//!
+//! `fine` is 0 where 62 bits hold every TAT of the policy, as for all rates of which a permit takes whole nanoseconds. Otherwise it is 1.
+//! The word is the plain TAT again as soon as charges bring the TAT to the floor. Policies whose TATs need all 64 bits never lower one.
+
+/// The bits of a TAT beside which a floor fits.
+pub(super) const TAT_BITS: u32 = 63;
+/// The highest TAT beside which a floor fits. Under a policy that gives back, every higher word was lowered.
+pub(crate) const TAT_MOST: u64 = u64::MAX >> 1;
+const LOWERED: u64 = 1 << 63;
+const SECOND: u64 = 1 << 62;
+
+/// How the words of one policy hold their floors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Floors {
+    /// The bit that a lowered word has; 0 if there are none under the policy.
+    mark: u64,
+    /// A quantum is 2^this units.
+    quantum: u32,
+    fine: u32,
+}
+
+impl Floors {
+    /// For words that are all TATs.
+    pub(super) const NONE: Floors = Floors { mark: 0, quantum: 0, fine: 0 };
+
+    /// For a burst of `tolerance` units, at most 2^62, and TATs up to `most`, less than 2^63.
+    pub(super) const fn new(tolerance: u64, most: u64) -> Floors {
+        // The power of two that is at least `tolerance`.
+        let quantum = 64 - tolerance.saturating_sub(1).leading_zeros();
+        let fine = if most < SECOND { 0 } else { 1 };
+        Floors { mark: LOWERED, quantum: if quantum > 62 { 62 } else { quantum }, fine }
+    }
+
+    /// Whether permits can be given back under the policy.
+    pub(super) const fn exist(&self) -> bool {
+        self.mark != 0
+    }
+
+    /// Whether the TAT of `word` was lowered.
+    #[inline(always)]
+    pub(super) const fn is_lowered(&self, word: u64) -> bool {
+        word & self.mark != 0
+    }
+
+    /// The TAT that `word` holds.
+    #[inline(always)]
+    pub(super) const fn tat(&self, word: u64) -> u64 {
+        if self.is_lowered(word) {
+            self.lowered_tat(word)
+        } else {
+            word
+        }
+    }
+
+    #[cold]
+    const fn lowered_tat(&self, word: u64) -> u64 {
+        (word & (SECOND - 1)) << self.fine
+    }
+
+    /// The TAT, or the floor if that is later: the word expires then.
+    #[inline(always)]
+    pub(super) const fn floor(&self, word: u64) -> u64 {
+        if self.is_lowered(word) {
+            self.lowered_floor(word)
+        } else {
+            word
+        }
+    }
+
+    #[cold]
+    const fn lowered_floor(&self, word: u64) -> u64 {
+        // Below 4 quanta of 2^62 units for any word, whoever wrote it.
+        let quanta = (self.lowered_tat(word) >> self.quantum) + 1 + ((word >> 62) & 1);
+        quanta << self.quantum
+    }
+
+    /// The word that follows `word` when charges raise its TAT to `tat`.
+    #[inline(always)]
+    pub(super) const fn raise(&self, word: u64, tat: u64) -> u64 {
+        if self.is_lowered(word) {
+            self.hold(tat, self.lowered_floor(word))
+        } else {
+            tat
+        }
+    }
+
+    /// The word that follows `word` when its TAT is lowered to `tat`, or to the earliest later TAT beside which the floor fits. It is
+    /// `word` itself if nothing would be lowered.
+    pub(super) const fn lower(&self, word: u64, tat: u64) -> u64 {
+        let floor = self.floor(word);
+        // Rounded up to a quantum. The floor is below 2^63 + 2^62, and a quantum at most 2^62.
+        let quanta = (floor >> self.quantum) + ((floor & ((1 << self.quantum) - 1)) != 0) as u64;
+        let earliest = quanta.saturating_sub(2) << self.quantum;
+        let lowered = self.hold(if tat > earliest { tat } else { earliest }, quanta << self.quantum);
+        if self.tat(lowered) < self.tat(word) {
+            lowered
+        } else {
+            word
+        }
+    }
+
+    /// The word of a TAT that is at most two quanta before its floor, which is a multiple of a quantum.
+    const fn hold(&self, tat: u64, floor: u64) -> u64 {
+        let rounded = tat.saturating_add((1 << self.fine) - 1) >> self.fine;
+        let rounded_tat = rounded << self.fine;
+        if rounded_tat >= floor {
+            return tat;
+        }
+        match (floor >> self.quantum).saturating_sub(rounded_tat >> self.quantum) {
+            0 | 1 => LOWERED | rounded,
+            _ => LOWERED | SECOND | rounded,
+        }
+    }
+}
