@@ -8,11 +8,11 @@
 #![cfg(loom)]
 
 use loom::sync::atomic::{AtomicU64, Ordering};
-use loom::sync::Arc;
+use loom::sync::{Arc, Mutex};
 use loom::thread;
 use std::sync::atomic::AtomicUsize;
 use tollbar::algorithm::gcra::Gcra;
-use tollbar::algorithm::Algorithm;
+use tollbar::algorithm::{Algorithm, Charge};
 use tollbar::clock::Clock;
 use tollbar::limiter::Cell;
 use tollbar::{Limiter, Policy, Shared, State, Verdict};
@@ -155,6 +155,40 @@ fn cell_tells_of_a_booking() {
         taking.join().unwrap();
         assert!(cell.has_booked());
     });
+}
+
+/// Permits are given back while another thread takes permits at a later time. The bucket had two permits, and both were taken at 0 ns.
+fn gives_back(name: &str, clock_first: bool) {
+    explore(name, 4, move || {
+        let state = state("1/10ns burst 2");
+        // A lock, because a clock goes forward for all threads at once.
+        let clock = Arc::new(Mutex::new(0));
+        assert_eq!(admit(&state, 0, 2), 2);
+        let (gives, time) = (state.clone(), clock.clone());
+        let back = thread::spawn(move || {
+            let read = || *time.lock().unwrap();
+            let before = read();
+            gives.give_back(Charge { at: 0, cost: 2 }, 2, || if clock_first { before } else { read() })
+        });
+        *clock.lock().unwrap() = 10;
+        let taken = admit(&state, 10, 1);
+        let back = back.join().unwrap();
+        let more = drain(&state, 10);
+        assert!(taken + more <= 2, "{back} came back, and {taken} and {more} were taken at one instant");
+        assert!(2 - back + taken + more <= 3, "{back} came back, {taken} and {more} were taken within 10 ns");
+    });
+}
+
+#[test]
+fn cell_gives_back_what_time_has_not() {
+    gives_back("cell give back", false);
+}
+
+/// The model sees the fault that it is there for.
+#[test]
+#[should_panic(expected = "were taken at one instant")]
+fn cell_gives_back_too_much_by_an_older_time() {
+    gives_back("cell give back, clock first", true);
 }
 
 #[test]

@@ -367,12 +367,12 @@ impl Algorithm for Gcra {
             true => clock.max(self.floors.floor(state).saturating_sub(self.tolerance)),
             false => clock,
         };
-        let mut passed = newest.saturating_sub(self.grid.units(back.charged_at));
+        let mut passed = newest.saturating_sub(self.grid.units(back.charge.at));
         // The instant of a booking was rounded up to a nanosecond.
         if back.booked && passed != 0 {
-            passed = newest.saturating_sub(self.grid.units(back.charged_at.saturating_sub(1)));
+            passed = newest.saturating_sub(self.grid.units(back.charge.at.saturating_sub(1)));
         }
-        let kept = back.cost.saturating_mul(permit.get()).saturating_sub(passed);
+        let kept = back.charge.cost.saturating_mul(permit.get()).saturating_sub(passed);
         let units = back.permits.saturating_mul(permit.get()).min(kept).min(ahead);
         let next = self.floors.lower(state, tat.wrapping_sub(units));
         let lowered = tat.wrapping_sub(self.floors.tat(next));

@@ -75,6 +75,15 @@ pub struct Reservation {
     pub at: u64,
 }
 
+/// An earlier charge of which permits are to be given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// The time of the charge in nanoseconds: when it was admitted or, if it was booked ahead, when its permits may be used.
+    pub at: u64,
+    /// The permits of the charge.
+    pub cost: u64,
+}
+
 /// Permits to give back of an earlier charge.
 ///
 /// # What is safe
@@ -89,11 +98,9 @@ pub struct Reservation {
 /// meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GiveBack {
-    /// The time of the charge in nanoseconds: when it was admitted or, if it was booked ahead, when its permits may be used.
-    pub charged_at: u64,
-    /// The permits of the charge.
-    pub cost: u64,
-    /// The permits to give back, up to `cost`.
+    /// The charge.
+    pub charge: Charge,
+    /// The permits to give back, up to the charge's cost.
     pub permits: u64,
     /// Whether requests of this state may have been booked ahead.
     pub booked: bool,

@@ -9,7 +9,7 @@
 use super::{Shared, Watch};
 #[cfg(not(loom))]
 use crate::algorithm::gcra::Plain;
-use crate::algorithm::{Algorithm, Step};
+use crate::algorithm::{Algorithm, Charge, GiveBack, Step};
 use crate::decision::{Decision, Verdict};
 use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering};
 
@@ -112,6 +112,29 @@ pub(super) fn reserve<A: Algorithm>(
         // Release: whoever reads this word, or one that later swaps made of it, with Acquire also sees what `ahead` wrote.
         match word.compare_exchange_weak(state, booked.next, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => return Some(booked.at),
+            Err(seen) => state = seen,
+        }
+    }
+}
+
+/// [`Shared::give_back`] on a bare word. `booked` says whether permits of the word have been booked ahead.
+#[inline]
+pub(super) fn give_back<A: Algorithm>(
+    word: &AtomicU64,
+    algorithm: &A,
+    charge: Charge,
+    permits: u64,
+    now: impl Fn() -> u64,
+    booked: impl Fn() -> bool,
+) -> u64 {
+    // Acquire: of the bookings that have made the word what it is, `booked` misses none.
+    let mut state = word.load(Ordering::Acquire);
+    loop {
+        // The time after the word, for each word that is read: see `GiveBack`.
+        let back = GiveBack { charge, permits, booked: booked() };
+        let Some(returned) = algorithm.give_back(state, now(), &back) else { return 0 };
+        match word.compare_exchange_weak(state, returned.next, Ordering::Relaxed, Ordering::Acquire) {
+            Ok(_) => return returned.permits,
             Err(seen) => state = seen,
         }
     }
@@ -221,6 +244,10 @@ impl<A: Algorithm> Shared for Cell<A> {
 
     fn books_ahead(&self) -> bool {
         self.algorithm.books_ahead()
+    }
+
+    fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
+        give_back(&self.line.word, &self.algorithm, charge, permits, now, || self.has_booked())
     }
 
     fn reset(&self) {

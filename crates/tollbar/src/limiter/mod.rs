@@ -24,6 +24,7 @@ pub use ring::Ring;
 pub use state::State;
 pub use watch::Watch;
 
+use crate::algorithm::Charge;
 use crate::clock::Clock;
 #[cfg(not(unix))]
 use crate::clock::Manual as Usual;
@@ -96,6 +97,13 @@ pub trait Shared: Sync {
 
     /// Whether [`Shared::reserve_at`] works.
     fn books_ahead(&self) -> bool;
+
+    /// Gives back up to `permits` permits of an earlier charge, as many as is safe ([`GiveBack`](crate::algorithm::GiveBack)), and returns
+    /// how many. `now` is called after the state has been read.
+    fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
+        let _ = (charge, permits, now);
+        0
+    }
 
     /// Makes the state fresh. Admissions of other threads in the same instant may survive it.
     fn reset(&self);
@@ -332,6 +340,33 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         });
         self.tally.count(booked.err().unwrap_or(Verdict::Allowed));
         booked
+    }
+
+    /// Gives back up to `permits` permits of an earlier charge that was not used, or not used up, and returns how many came back: those
+    /// that time has not brought back yet ([`GiveBack`](crate::algorithm::GiveBack) says why no more is safe).
+    ///
+    /// The caller gives back a charge once. Only gcra without `borrow` gives back, and neither does it where threads have credit in advance
+    /// nor at the few rates whose word has no room: those of which a nanosecond is more than 3 units, such as 7 a second.
+    ///
+    /// ```
+    /// use tollbar::algorithm::Charge;
+    /// use tollbar::clock::Manual;
+    /// use tollbar::{Limiter, State};
+    ///
+    /// let limiter = Limiter::with(State::new(&"1/s burst 10".parse()?)?, Manual::new(60_000_000_000));
+    /// let charge = Charge { at: limiter.now(), cost: 8 };
+    /// assert!(limiter.check(8).is_allowed()); // an estimate
+    /// assert_eq!(limiter.give_back(charge, 5), 5); // it was 3
+    /// assert_eq!(limiter.peek(1).remaining, 7);
+    /// # Ok::<(), tollbar::SyntaxError>(())
+    /// ```
+    pub fn give_back(&self, charge: Charge, permits: u64) -> u64 {
+        self.shared.give_back(charge, permits, || self.clock.now())
+    }
+
+    /// [`Limiter::give_back`] at the caller's time, which must not be earlier than that of any call that has returned.
+    pub fn give_back_at(&self, now: u64, charge: Charge, permits: u64) -> u64 {
+        self.shared.give_back(charge, permits, || now)
     }
 
     /// Decisions since the limiter was made, by verdict, of all threads.

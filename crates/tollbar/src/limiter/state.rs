@@ -5,7 +5,7 @@ use super::striped::Striped;
 use super::{Cell, Log, Ring, Shared, Watch};
 use crate::algorithm::sliding_log::SlidingLog;
 use crate::algorithm::sliding_window::SlidingWindow;
-use crate::algorithm::Rule;
+use crate::algorithm::{Charge, Rule};
 #[cfg(unix)]
 use crate::clock::Source;
 use crate::decision::{Decision, Verdict};
@@ -169,6 +169,9 @@ impl Shared for State {
     }
     fn books_ahead(&self) -> bool {
         each!(self, s => s.books_ahead())
+    }
+    fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
+        each!(self, s => s.give_back(charge, permits, now))
     }
     fn reset(&self) {
         each!(self, s => s.reset());

@@ -2,6 +2,7 @@
 
 use super::floor::Floors;
 use super::*;
+use crate::algorithm::Charge;
 use crate::decision::Verdict;
 use proptest::prelude::*;
 use std::format;
@@ -77,7 +78,8 @@ fn run(bucket: &Gcra, calls: &[Call], books: bool, back: impl Fn(u64, u64, &Give
                     continue;
                 }
                 let (charged_at, cost) = (charge.at, charge.cost);
-                let how = GiveBack { charged_at, cost, permits: permits.min(cost), booked: books };
+                let how =
+                    GiveBack { charge: Charge { at: charged_at, cost }, permits: permits.min(cost), booked: books };
                 let Some(next) = back(state, now, &how) else { continue };
                 let units = bucket.floors.tat(state) - bucket.floors.tat(next);
                 charge.net -= units;
@@ -161,7 +163,7 @@ fn the_search_finds_what_is_wrong_with_simpler_rules() {
     let all =
         |bucket: &Gcra, state, now, how: &GiveBack| lowered(bucket, state, now, how.permits * bucket.plain.permit);
     let by_time = |bucket: &Gcra, state, now: u64, how: &GiveBack| {
-        let kept = (how.cost * bucket.plain.permit).saturating_sub(now.saturating_sub(how.charged_at));
+        let kept = (how.charge.cost * bucket.plain.permit).saturating_sub(now.saturating_sub(how.charge.at));
         lowered(bucket, state, now, kept.min(how.permits * bucket.plain.permit))
     };
     let rule = |bucket: &Gcra, state, now, how: &GiveBack| by_rule(bucket)(state, now, how);
@@ -191,7 +193,7 @@ fn a_full_word_gives_nothing_back() {
         let bucket = gcra(text);
         let now = 1 << 40;
         let taken = bucket.step(0, now, 3).next.expect("three");
-        let back = GiveBack { charged_at: now, cost: 3, permits: 3, booked: false };
+        let back = GiveBack { charge: Charge { at: now, cost: 3 }, permits: 3, booked: false };
         assert_eq!(bucket.give_back(taken, now, &back).is_some(), gives, "{text}");
     }
 }
@@ -203,7 +205,7 @@ fn a_refund_leaves_out_what_time_has_brought_back() {
     let bucket = gcra("1/s burst 10");
     let taken = bucket.step(0, SECOND, 5).next.expect("five");
     let taken = bucket.step(taken, 3 * SECOND, 7).next.expect("seven");
-    let back = GiveBack { charged_at: SECOND, cost: 5, permits: 5, booked: false };
+    let back = GiveBack { charge: Charge { at: SECOND, cost: 5 }, permits: 5, booked: false };
     let returned = bucket.give_back(taken, 3 * SECOND, &back).expect("permits");
     assert_eq!(returned.permits, 3);
     assert_eq!(bucket.available(returned.next, 3 * SECOND), 3);
@@ -215,11 +217,11 @@ fn a_refund_leaves_out_what_time_has_brought_back() {
     );
     // The whole of a charge that has just been made, to the unit.
     let now = 3 * SECOND;
-    let back = GiveBack { charged_at: now, cost: 7, permits: 7, booked: false };
+    let back = GiveBack { charge: Charge { at: now, cost: 7 }, permits: 7, booked: false };
     let returned = bucket.give_back(taken, now, &back).expect("permits");
     assert_eq!(bucket.floors.tat(returned.next), bucket.floors.tat(taken) - 7 * SECOND);
     // What has come back by time is not given back.
-    let back = GiveBack { charged_at: SECOND, cost: 5, permits: 5, booked: false };
+    let back = GiveBack { charge: Charge { at: SECOND, cost: 5 }, permits: 5, booked: false };
     assert_eq!(bucket.give_back(taken, 6 * SECOND, &back), None);
     assert_eq!(bucket.give_back(0, now, &back), None);
 }

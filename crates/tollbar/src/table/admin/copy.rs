@@ -46,9 +46,12 @@ impl Table {
             }
             let carried = match (from.policies.named(pair.key, &mut old), from.slots.hash_in_bucket(pair.key, bucket)) {
                 (Some(version), Some(hash)) => {
-                    // Read after the slot and written before the copy: a copied state may hold a booking.
+                    // Read after the slot and written before the copy: a copied state may hold a booking, or credit.
                     if from.policies.memory.has_bookings(version.number) {
                         self.policies.memory.note_booking(version.number);
+                    }
+                    if from.policies.memory.has_credit(version.number) {
+                        self.policies.memory.note_credit(version.number);
                     }
                     let last = from.policies.current(PolicyId::new(version.number), &mut last)?;
                     self.carry(version, last, hash, pair.state, Times { here: now, there }, &mut here)?

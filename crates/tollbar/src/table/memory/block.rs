@@ -59,21 +59,23 @@ impl Memory {
 
     /// Notes that permits are booked under a policy for a later time. To be called before the slot is swapped.
     pub(crate) fn note_booking(&self, policy: u32) {
-        if let Some(words) = self.header().booked.get(policy as usize / 64) {
-            let bit = 1 << (policy % 64);
-            // Relaxed: the swap of the slot that follows is SeqCst, so whoever reads what it wrote sees the bit. The load saves a write
-            // to a line that all calls read.
-            if words.load(Ordering::Relaxed) & bit == 0 {
-                words.fetch_or(bit, Ordering::Relaxed);
-            }
-        }
+        note(&self.header().booked, policy);
     }
 
     /// Whether permits have ever been booked under a policy for a later time than that of their call. Of the bookings that have made a
     /// key's state what it is, none is missed if the caller has read the slot before, which is an Acquire load.
     pub(crate) fn has_bookings(&self, policy: u32) -> bool {
-        let words = self.header().booked.get(policy as usize / 64);
-        words.is_some_and(|words| words.load(Ordering::Relaxed) >> (policy % 64) & 1 != 0)
+        is_noted(&self.header().booked, policy)
+    }
+
+    /// Notes that a thread takes credit of a key under a policy. To be called before the slot is swapped.
+    pub(crate) fn note_credit(&self, policy: u32) {
+        note(&self.header().lent, policy);
+    }
+
+    /// Whether a thread has ever taken credit of a key under a policy. None is missed, as with [`Memory::has_bookings`].
+    pub(crate) fn has_credit(&self, policy: u32) -> bool {
+        is_noted(&self.header().lent, policy)
     }
 
     #[inline(always)]
@@ -119,4 +121,19 @@ impl Memory {
     pub(crate) fn sizes(&self) -> Sizes {
         Sizes { buckets: self.fixed.buckets, bytes: self.fixed.bytes }
     }
+}
+
+/// Sets a policy's bit. Relaxed: the swap of the slot that follows is SeqCst, so whoever reads what it wrote sees the bit. The load saves a
+/// write to a line that all calls read.
+fn note(bits: &[AtomicU64; POLICIES_MOST / 64], policy: u32) {
+    if let Some(words) = bits.get(policy as usize / 64) {
+        let bit = 1 << (policy % 64);
+        if words.load(Ordering::Relaxed) & bit == 0 {
+            words.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+}
+
+fn is_noted(bits: &[AtomicU64; POLICIES_MOST / 64], policy: u32) -> bool {
+    bits.get(policy as usize / 64).is_some_and(|words| words.load(Ordering::Relaxed) >> (policy % 64) & 1 != 0)
 }

@@ -88,7 +88,9 @@ pub(crate) struct Header {
     pub(crate) exempt: AtomicU64,
     /// A bit a policy: 1 once permits were booked under it for a later time than that of their call. It never becomes 0 again.
     pub(crate) booked: [AtomicU64; POLICIES_MOST / 64],
-    pub(crate) spare: [AtomicU64; 3],
+    /// A bit a policy: 1 once a thread has taken credit of a key under it in advance. It never becomes 0 again.
+    pub(crate) lent: [AtomicU64; POLICIES_MOST / 64],
+    pub(crate) spare: [AtomicU64; 1],
     /// The stamp of each policy's current version; 0: no such policy.
     pub(crate) current: [AtomicU64; POLICIES_MOST],
 }

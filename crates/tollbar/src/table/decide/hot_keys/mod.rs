@@ -194,6 +194,8 @@ impl Table {
         };
         let state = slot.state();
         let lease = gcra.lease(state, now, cost, most)?;
+        // Before the swap, for whoever gives back permits of this key.
+        self.policies.memory.note_credit(version.number);
         if !step_once(slot, key, state, Some(lease.next)) {
             return None;
         }

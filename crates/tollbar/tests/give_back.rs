@@ -1,0 +1,126 @@
+//! Permits that are given back, of limiters and of keys of a table.
+
+mod common;
+
+use common::Rng;
+use tollbar::algorithm::Charge;
+use tollbar::clock::Manual;
+use tollbar::table::{HotKeys, Options, PolicyId, Table};
+use tollbar::{Limiter, Policy, State, Verdict};
+
+const SECOND: u64 = 1_000_000_000;
+const NOW: u64 = 1000 * SECOND;
+const KEY: &[u8] = b"192.0.2.7";
+
+fn limiter(text: &str) -> Limiter<State, Manual> {
+    Limiter::with(State::new(&text.parse().unwrap()).unwrap(), Manual::new(NOW))
+}
+
+fn table(capacity: u64, texts: &[&str]) -> Table {
+    let policies: Vec<Policy> = texts.iter().map(|text| text.parse().unwrap()).collect();
+    Table::private(&Options::new(capacity), &policies).unwrap()
+}
+
+/// Five of ten, then seven two seconds later: of the five, three come back, and five more do not pass.
+#[test]
+fn a_refund_leaves_out_what_time_has_brought_back() {
+    let limiter = limiter("1/s burst 10");
+    let first = Charge { at: NOW, cost: 5 };
+    assert_eq!(limiter.admit_at(NOW, 5), Verdict::Allowed);
+    assert_eq!(limiter.admit_at(NOW + 2 * SECOND, 7), Verdict::Allowed);
+    assert_eq!(limiter.give_back_at(NOW + 2 * SECOND, first, 5), 3);
+    assert_eq!(limiter.admit_at(NOW + 2 * SECOND, 5), Verdict::Denied);
+    let table = table(100, &["1/s burst 10"]);
+    let key = |now, cost| table.admit_at(PolicyId::FIRST, KEY, now, cost);
+    assert_eq!((key(NOW, 5), key(NOW + 2 * SECOND, 7)), (Verdict::Allowed, Verdict::Allowed));
+    assert_eq!(table.give_back_at(PolicyId::FIRST, KEY, NOW + 2 * SECOND, first, 5), Ok(3));
+    assert_eq!(key(NOW + 2 * SECOND, 5), Verdict::Denied);
+    assert_eq!(key(NOW + 2 * SECOND, 3), Verdict::Allowed);
+}
+
+/// What cannot give back says 0 and changes nothing.
+#[test]
+fn nothing_comes_back_where_that_is_not_possible() {
+    let charge = Charge { at: NOW, cost: 1 };
+    for text in [
+        "5/s algo fixed-window",
+        "5/s algo sliding-log",
+        "5/s algo sliding-window",
+        "5/s borrow",
+        "7/s",
+        "5/s algo pacer burst 5",
+    ] {
+        let limiter = limiter(text);
+        assert_eq!(limiter.admit_at(NOW, 1), Verdict::Allowed);
+        let before = limiter.peek(1);
+        assert_eq!(limiter.give_back_at(NOW, charge, 1), 0, "{text}");
+        assert_eq!(limiter.peek(1), before, "{text}");
+    }
+    let table = table(100, &["5/s", "5/s burst 64"]);
+    assert_eq!(table.give_back_at(PolicyId::FIRST, KEY, NOW, charge, 1), Ok(0), "no such key");
+    assert!(table.give_back_at(PolicyId::new(9), KEY, NOW, charge, 1).is_err());
+    // Nothing came back under a policy of which a thread has had credit.
+    let second = PolicyId::new(1);
+    let mut keys = HotKeys::new(&table, 64).unwrap();
+    for _ in 0..4 {
+        assert_eq!(keys.admit_at(second, KEY, NOW, 1), Verdict::Allowed);
+    }
+    assert_eq!(table.give_back_at(second, KEY, NOW, charge, 1), Ok(0));
+    assert_eq!(table.admit_at(PolicyId::FIRST, KEY, NOW, 1), Verdict::Allowed);
+    assert_eq!(table.give_back_at(PolicyId::FIRST, KEY, NOW, charge, 1), Ok(1));
+}
+
+/// A booking that others follow gives back what the last one leaves; the last one comes back whole.
+#[test]
+fn a_cancelled_booking_in_the_middle_gives_nothing_back() {
+    let table = table(100, &["1/s burst 1"]);
+    let book = || table.reserve_at(PolicyId::FIRST, KEY, NOW, 1, NOW + 10 * SECOND).unwrap().at;
+    let (first, second, third) = (book(), book(), book());
+    assert_eq!((first, second, third), (NOW, NOW + SECOND, NOW + 2 * SECOND));
+    let cancel = |at| table.give_back_at(PolicyId::FIRST, KEY, NOW, Charge { at, cost: 1 }, 1);
+    assert_eq!(cancel(second), Ok(0));
+    assert_eq!(book(), NOW + 3 * SECOND);
+    assert_eq!(cancel(NOW + 3 * SECOND), Ok(1));
+    assert_eq!(book(), NOW + 3 * SECOND);
+}
+
+/// Many keys in a small table, under every use: a key that got permits back is found, keeps its slot, and no key gets more than its bound.
+#[test]
+fn keys_of_a_full_table_keep_their_bounds() {
+    let (burst, keys, mut rng) = (4, 30, Rng(17));
+    let table = table(32, &["1/s burst 4"]);
+    let mut now = NOW;
+    // What each key took, and when, in permits; then what it kept of that.
+    let mut taken: Vec<Vec<(u64, u64)>> = vec![Vec::new(); keys];
+    let mut kept = taken.clone();
+    let (mut back, mut refused) = (0, 0);
+    for _ in 0..20_000 {
+        let n = rng.below(keys as u64) as usize;
+        let (key, cost) = ([n as u8, 7], rng.within(1, burst));
+        match rng.below(4) {
+            0 | 1 => match table.admit_at(PolicyId::FIRST, &key, now, cost) {
+                Verdict::Allowed => taken[n].push((now, cost)),
+                _ => refused += 1,
+            },
+            2 => {
+                // A charge is given back once.
+                let Some((at, cost)) = taken[n].pop() else { continue };
+                let came = table.give_back_at(PolicyId::FIRST, &key, now, Charge { at, cost }, cost).unwrap();
+                back += came;
+                kept[n].push((at, cost - came));
+            }
+            // Whole seconds, so that whole permits come back.
+            _ => now += rng.below(2) * SECOND,
+        }
+        let used = || taken[n].iter().chain(&kept[n]);
+        for &(from, _) in used() {
+            let permits: u64 = used().filter(|&&(at, _)| at >= from).map(|&(_, cost)| cost).sum();
+            assert!(permits <= burst + (now - from) / SECOND, "{n}: {:?}, {:?} until {now}", taken[n], kept[n]);
+        }
+        taken[n].retain(|&(at, _)| at + 20 * SECOND > now);
+        kept[n].retain(|&(at, _)| at + 20 * SECOND > now);
+    }
+    assert!(back > 1000 && refused > 1000, "{back} {refused}");
+    let stats = table.stats();
+    assert_eq!(stats.evicted, 0, "{stats:?}");
+}
