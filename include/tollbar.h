@@ -130,6 +130,8 @@ extern "C" {
  *     slack N                      pacer; 0 if not given
  *     warm TIME                    warm-up; required
  *     cold N                       warm-up; 3 if not given
+ *     ban TIME                     gcra; refuses a key that has been refused too often altogether for that time; not with init or borrow
+ *     after N                      gcra; with ban: the N-th refusal bans, 1 if not given; a key whose bucket is full again begins to count anew
  *     count rejected               fixed-window, sliding-log; refused requests count too
  *     unit bytes|permits           all; with bytes, sizes may carry kb mb gb kib mib gib
  *
@@ -140,6 +142,7 @@ extern "C" {
  *
  *     gcra                         burst + limit
  *     gcra borrow                  burst + limit + the largest cost
+ *     gcra ban 1h                  burst + limit
  *     interval                     burst + limit
  *     fixed-window                 2 * limit
  *     weighted-window              below 2 * limit
@@ -239,6 +242,12 @@ typedef struct tollbar_policy_spec {
     uint32_t unit;
     /* TOLLBAR_POLICY_ flags. */
     uint32_t flags;
+    /* gcra, without `init` and borrow: nanoseconds for which a key is banned that has been refused too often; 0 for no ban. */
+    uint64_t ban_ns;
+    /* gcra, with `ban_ns`: the refusal that bans, 1 to 1000; 0 stands for 1. */
+    uint32_t ban_after;
+    /* Must be 0. */
+    uint32_t reserved;
 } tollbar_policy_spec;
 
 /* Why a policy's text was refused. */
@@ -307,7 +316,7 @@ int32_t tollbar_policy_init_in(void *memory,
 
 /* A spec to start from: gcra, all options unset; set limit, period_ns and burst. */
 #define TOLLBAR_POLICY_SPEC_INIT                                                                     \
-    { (uint32_t)sizeof(tollbar_policy_spec), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(tollbar_policy_spec), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* An error report to start from. */
 #define TOLLBAR_POLICY_ERROR_INIT { (uint32_t)sizeof(tollbar_policy_error), 0, 0, NULL }
@@ -393,6 +402,9 @@ int32_t tollbar_clock_is_counter(void);
 
 /* The store does not answer: the options of the lease decided. */
 #define TOLLBAR_REASON_STORE_DOWN 11
+
+/* Denied: the key is banned (the policy's option `ban`). For a cost of 1 `retry_after_ns` is the end of the ban. */
+#define TOLLBAR_REASON_BANNED 12
 
 /* A decision with its times and its reason. */
 typedef struct tollbar_decision {
@@ -917,7 +929,73 @@ int32_t tollbar_table_now(const tollbar_table *table,
 /* A request of a batch. */
 #define TOLLBAR_REQUEST_INIT { NULL, 0, 1, 0, 0 }
 /* --------------------------------------------------------------------------------------------
- * 8. Keys made of network addresses
+ * 8. Charges afterwards, and bans
+ * -------------------------------------------------------------------------------------------- */
+
+/* A check asks before the work. Some costs are known only after it: the bytes of an answer, the tokens of a model, and whether
+ * a login has failed. Such a caller peeks before the work, and charges after it:
+ *
+ *     if (tollbar_table_peek(table, LOGINS, address, length, 1, NULL) != TOLLBAR_ALLOWED)
+ *         return too_many_requests();
+ *     if (!password_is_right(request))
+ *         tollbar_table_charge(table, LOGINS, address, length, 1, NULL);
+ *
+ * A charge does not ask: it may leave the key in debt, and later requests are refused until the debt is paid. Several requests
+ * may peek before the first of them charges, so the debt is how the limit stays true on average. What one state holds:
+ *
+ *   - Token buckets (gcra, interval) hold a debt of one burst below empty: at most 2 * burst + rate * t is admitted and charged
+ *     in any interval t.
+ *   - The pacer's departure moves at most one largest cost further than a check could move it; with `borrow`, as far as the
+ *     word holds.
+ *   - A warm-up takes up to the largest cost in one call, unless it owes more than the price of that already.
+ *   - Windows and logs hold no debt. Windows count up to their limit; a sliding window and a log give the permits that they have.
+ *
+ * The rest is returned and not charged. A charge is no decision: the counters of decisions leave it out.
+ *
+ * With `ban` in its policy, as in "5/min ban 1h after 3", a key that has been refused 3 times is banned for an hour: its requests are
+ * denied with TOLLBAR_REASON_BANNED. `retry_after` is then the exact end of the ban, for a cost of 1. The bucket is empty at
+ * that time and refills.
+ *
+ *   - A refusal is a check that was denied. A peek, TOLLBAR_NEVER, and a take_up_to or a reserve that took nothing are none. So is a
+ *     tollbar_limiter_wait that gets its permits in time. A charge that leaves no permit counts as a refusal: with "5/min ban 1h" the
+ *     fifth failed login of the example above bans.
+ *   - Refusals are forgotten when the bucket is full again, and at the end of a ban. Refusals during a ban do not prolong it.
+ *   - tollbar_table_reset and tollbar_limiter_reset end a ban.
+ *   - Bans are part of the key's state: they are in the table's file, and a changed policy that bans takes them over. */
+
+/* Charges `cost` permits of the key under policy number `policy` without asking, now. Returns TOLLBAR_ALLOWED if all of them have been
+ * charged, TOLLBAR_DENIED if the key's state has no room for some, or an error. `*rest`, unless `rest` is NULL, gets the number of permits
+ * that have not been charged.
+ *
+ * A new key takes a slot as it does with its first admission. In a full table nothing is charged with TOLLBAR_ON_FULL_DENY
+ * and TOLLBAR_ON_FULL_ALLOW. An exempt key is charged nothing, with a rest of 0. */
+int32_t tollbar_table_charge(const tollbar_table *table,
+                             uint32_t policy,
+                             const void *key,
+                             size_t length,
+                             uint64_t cost,
+                             uint64_t *rest);
+
+/* tollbar_table_charge at the caller's time. */
+int32_t tollbar_table_charge_at(const tollbar_table *table,
+                                uint32_t policy,
+                                const void *key,
+                                size_t length,
+                                uint64_t cost,
+                                uint64_t now_ns,
+                                uint64_t *rest);
+
+/* tollbar_table_charge of a limiter. */
+int32_t tollbar_limiter_charge(const tollbar_limiter *limiter, uint64_t cost, uint64_t *rest);
+
+/* tollbar_limiter_charge at the caller's time. */
+int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
+                                  uint64_t cost,
+                                  uint64_t now_ns,
+                                  uint64_t *rest);
+
+/* --------------------------------------------------------------------------------------------
+ * 9. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
@@ -957,7 +1035,7 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 9. Advanced: cells, a state word in each of your structs
+ * 10. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -1026,7 +1104,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 10. Advanced: counts of decisions
+ * 11. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So do each request of a batch
@@ -1077,7 +1155,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 11. Advanced: entries, policies, counters and health of tables
+ * 12. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* After tollbar_table_set_policy a key keeps the number of permits that it has left, up to the new burst. No wait becomes longer than the new policy's refill,
@@ -1264,7 +1342,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 12. Advanced: copies of tables
+ * 13. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -1301,7 +1379,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 13. Experimental: hot keys, for keys of a table that many threads check
+ * 14. Experimental: hot keys, for keys of a table that many threads check
  * -------------------------------------------------------------------------------------------- */
 
 /* For a few keys of a table that several threads check at once, such as large tenants among many small ones. Each check of
@@ -1356,7 +1434,7 @@ int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
                                   uint64_t now_ns);
 
 /* --------------------------------------------------------------------------------------------
- * 14. Version
+ * 15. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -1371,7 +1449,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 15. Results and errors
+ * 16. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* A decision: the request may pass, and its cost has been charged. Other calls return it when they have succeeded. */
@@ -1445,6 +1523,9 @@ const char *tollbar_version_string(void);
 
 /* The algorithm needs more than one state word: use a limiter, not a cell. */
 #define TOLLBAR_E_NOT_ONE_WORD (-29)
+
+/* A ban without a time, or longer than a state word can hold, or after more than 1000 refusals, or `after` without `ban`. */
+#define TOLLBAR_E_BAN (-30)
 
 /* Out of memory. */
 #define TOLLBAR_E_NO_MEMORY (-40)
@@ -1537,7 +1618,7 @@ const char *tollbar_version_string(void);
 /* The file cannot be written to the disk. */
 #define TOLLBAR_E_SYNC (-77)
 
-/* Only gcra can be leased, without `borrow` and `init`. */
+/* Only gcra can be leased, without `borrow`, `ban` and `init`. */
 #define TOLLBAR_E_LEASE_ALGORITHM (-80)
 
 /* Not 1 to 65,535 machines. */

@@ -71,6 +71,9 @@ const (
 	// ErrNotOneWord: the algorithm needs more than one state word: use a limiter, not a cell; a [cell.Cell] has token
 	// buckets only.
 	ErrNotOneWord Code = -29
+	// ErrBan: a ban without a time, or longer than a state word can hold, or after more than 1000 refusals, or `after`
+	// without `ban`.
+	ErrBan Code = -30
 )
 
 // Errors of memory.
@@ -148,7 +151,7 @@ const (
 
 // Errors of leases, which libtollbar-redis makes.
 const (
-	// ErrLeaseAlgorithm: only gcra can be leased, without `borrow` and `init`.
+	// ErrLeaseAlgorithm: only gcra can be leased, without `borrow`, `ban` and `init`.
 	ErrLeaseAlgorithm Code = -80
 	// ErrLeaseNodes: not 1 to 65,535 machines.
 	ErrLeaseNodes Code = -81

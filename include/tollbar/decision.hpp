@@ -156,6 +156,8 @@ enum class reason : std::uint32_t {
     store_denied = TOLLBAR_REASON_STORE_DENIED,
     /// The store does not answer: the options of the lease decided.
     store_down = TOLLBAR_REASON_STORE_DOWN,
+    /// Denied: the key is banned (the policy's option `ban`). For a cost of 1 retry_after() is the end of the ban.
+    banned = TOLLBAR_REASON_BANNED,
 };
 
 /// A reason in a few English words. Static.
@@ -246,6 +248,16 @@ struct [[nodiscard]] taken {
     verdict answer;
     /// How many permits were taken.
     std::uint64_t permits = 0;
+
+    constexpr explicit operator bool() const noexcept { return answer.allowed(); }
+};
+
+/// What became of a charge: true if all of it was charged.
+struct [[nodiscard]] charged {
+    /// Allowed, denied (the state had no room for all), or an error.
+    verdict answer;
+    /// How many permits were not charged. If the call failed, none was, and this is 0.
+    std::uint64_t rest = 0;
 
     constexpr explicit operator bool() const noexcept { return answer.allowed(); }
 };

@@ -147,6 +147,19 @@ public:
         return got;
     }
 
+    /// Charges `cost` permits without asking, for what has been admitted already and whose cost, or failure, is known only now. Later
+    /// requests are refused until the debt is paid; tollbar.h says ("Charges afterwards, and bans") how far each algorithm goes into debt.
+    charged charge(std::uint64_t cost = 1) const noexcept {
+        charged done;
+        done.answer = verdict(tollbar_limiter_charge(get(), cost, &done.rest));
+        return done;
+    }
+    charged charge_at(instant now, std::uint64_t cost = 1) const noexcept {
+        charged done;
+        done.answer = verdict(tollbar_limiter_charge_at(get(), cost, now.get(), &done.rest));
+        return done;
+    }
+
     /// Takes `cost` permits, sleeping up to `patience` for them; what cannot fit into it is refused at once with
     /// nothing charged. Blocks, and does so without a lock.
     template <class Rep, class Period>
@@ -166,7 +179,7 @@ public:
         return booked;
     }
 
-    /// Back to fresh. Safe beside other calls; admissions in the same instant may survive it.
+    /// Back to fresh, also from a ban. Safe beside other calls; admissions in the same instant may survive it.
     void reset() const { try_reset().value(); }
     result<void> try_reset() const noexcept { return detail::done(tollbar_limiter_reset(get())); }
 

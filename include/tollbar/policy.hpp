@@ -131,6 +131,11 @@ public:
     [[nodiscard]] spec with_borrow() const noexcept {
         return with([](auto &raw) { raw.flags |= TOLLBAR_POLICY_BORROW; });
     }
+    /// gcra, without init and borrow: the refusal number `after` (1 to 1000) bans the key for that time.
+    template <class Rep, class Period>
+    [[nodiscard]] spec with_ban(const std::chrono::duration<Rep, Period> &time, std::uint32_t after = 1) const noexcept {
+        return with([&](auto &raw) { raw.ban_ns = detail::saturated(time), raw.ban_after = after; });
+    }
     /// Fixed window, sliding log: refused requests count too.
     [[nodiscard]] spec with_count_rejected() const noexcept {
         return with([](auto &raw) { raw.flags |= TOLLBAR_POLICY_COUNT_REJECTED; });

@@ -165,7 +165,26 @@ public:
         return got;
     }
 
-    /// Lets a key begin again. False if all of the key's other places are taken: then nothing has changed.
+    /// Charges `cost` permits of the key without asking, for what has been admitted already and whose cost, or failure, is known only
+    /// now. Later requests are refused until the debt is paid; tollbar.h says ("Charges afterwards, and bans") how far each algorithm goes into debt.
+    ///
+    ///     if (!logins.peek(address))
+    ///         return too_many_requests();
+    ///     if (!password_is_right(request))
+    ///         (void)logins.charge(address);
+    charged charge(const key &of, std::uint64_t cost = 1) const noexcept {
+        charged done;
+        done.answer = verdict(tollbar_table_charge(get(), number(of), of.data(), of.size(), cost, &done.rest));
+        return done;
+    }
+    charged charge_at(instant now, const key &of, std::uint64_t cost = 1) const noexcept {
+        charged done;
+        done.answer = verdict(
+            tollbar_table_charge_at(get(), number(of), of.data(), of.size(), cost, now.get(), &done.rest));
+        return done;
+    }
+
+    /// Lets a key begin again, which ends a ban, too. False if all of the key's other places are taken: then nothing has changed.
     bool reset(const key &of) const { return try_reset(of).value(); }
     result<bool> try_reset(const key &of) const noexcept {
         return detail::yes_or_no(tollbar_table_reset(get(), number(of), of.data(), of.size()));

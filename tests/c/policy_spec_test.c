@@ -71,6 +71,19 @@ static void each_reason_has_its_code(void **state) {
     assert_refused(&spec, TOLLBAR_E_WARM_UP);
     spec.cold = 1001;
     assert_refused(&spec, TOLLBAR_E_WARM_UP);
+    spec = plain(5, MIN, 5);
+    spec.ban_after = 1;
+    assert_refused(&spec, TOLLBAR_E_BAN);
+    spec.ban_ns = HOUR;
+    spec.ban_after = 1001;
+    assert_refused(&spec, TOLLBAR_E_BAN);
+    spec.ban_after = 1000;
+    assert_int_equal(tollbar_policy_spec_validate(&spec), 0);
+    spec.reserved = 1;
+    assert_refused(&spec, TOLLBAR_E_RESERVED);
+    spec.reserved = 0;
+    spec.flags = TOLLBAR_POLICY_BORROW;
+    assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
     spec = of_algorithm(TOLLBAR_ALGORITHM_SLIDING_LOG);
     spec.limit = spec.burst = (1u << 24) + 1;
     assert_refused(&spec, TOLLBAR_E_LOG_TOO_LARGE);
@@ -125,6 +138,9 @@ static void options_of_other_algorithms_are_refused(void **state) {
             spec = of_algorithm(algorithm);
             spec.flags = TOLLBAR_POLICY_HAS_INIT;
             spec.init = 3;
+            assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
+            spec = of_algorithm(algorithm);
+            spec.ban_ns = HOUR;
             assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
         }
         spec = of_algorithm(algorithm);

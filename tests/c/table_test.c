@@ -699,7 +699,7 @@ static void full_tables(void **state) {
         struct asked asked;
         tollbar_table *table;
         tollbar_table_stats stats;
-        uint64_t key, allowed = 0, reasons[TOLLBAR_REASON_STORE_DOWN + 1] = {0};
+        uint64_t key, allowed = 0, reasons[TOLLBAR_REASON_BANNED + 1] = {0};
         ask(&asked, 1, "10/min burst 3", NULL);
         asked.options.on_full = on_full;
         table = table_asked(&asked);

@@ -41,6 +41,7 @@ enum {
     TOLLBAR_REASON_PENDING = 9,
     TOLLBAR_REASON_STORE_DENIED = 10,
     TOLLBAR_REASON_STORE_DOWN = 11,
+    TOLLBAR_REASON_BANNED = 12,
     TOLLBAR_CREDIT_OFF = 0,
     TOLLBAR_CREDIT_ON = 1,
     TOLLBAR_ON_FULL_EVICT_NEAREST = 0,
@@ -79,6 +80,7 @@ enum {
     TOLLBAR_E_WARM_UP = (-27),
     TOLLBAR_E_LOG_TOO_LARGE = (-28),
     TOLLBAR_E_NOT_ONE_WORD = (-29),
+    TOLLBAR_E_BAN = (-30),
     TOLLBAR_E_NO_MEMORY = (-40),
     TOLLBAR_E_BUFFER_TOO_SMALL = (-41),
     TOLLBAR_E_CAPACITY = (-50),
@@ -137,6 +139,9 @@ typedef struct tollbar_policy_spec {
     uint32_t anchor;
     uint32_t unit;
     uint32_t flags;
+    uint64_t ban_ns;
+    uint32_t ban_after;
+    uint32_t reserved;
 } tollbar_policy_spec;
 typedef struct tollbar_policy_error {
     uint32_t struct_size;
@@ -376,6 +381,24 @@ int32_t tollbar_table_hash(const tollbar_table *table,
                            uint64_t *hash);
 int32_t tollbar_table_now(const tollbar_table *table,
                           uint64_t *now_ns);
+int32_t tollbar_table_charge(const tollbar_table *table,
+                             uint32_t policy,
+                             const void *key,
+                             size_t length,
+                             uint64_t cost,
+                             uint64_t *rest);
+int32_t tollbar_table_charge_at(const tollbar_table *table,
+                                uint32_t policy,
+                                const void *key,
+                                size_t length,
+                                uint64_t cost,
+                                uint64_t now_ns,
+                                uint64_t *rest);
+int32_t tollbar_limiter_charge(const tollbar_limiter *limiter, uint64_t cost, uint64_t *rest);
+int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
+                                  uint64_t cost,
+                                  uint64_t now_ns,
+                                  uint64_t *rest);
 typedef struct tollbar_prefix {
     uint32_t length;
     uint8_t bytes[20];

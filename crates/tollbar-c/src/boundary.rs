@@ -218,6 +218,7 @@ pub fn policy_code(error: PolicyError) -> i32 {
         PolicyError::OptionMismatch => TOLLBAR_E_OPTION_MISMATCH,
         PolicyError::Segments => TOLLBAR_E_SEGMENTS,
         PolicyError::WarmUp => TOLLBAR_E_WARM_UP,
+        PolicyError::Ban => TOLLBAR_E_BAN,
         PolicyError::LogTooLarge => TOLLBAR_E_LOG_TOO_LARGE,
         PolicyError::NotOneWord => TOLLBAR_E_NOT_ONE_WORD,
         PolicyError::NoMemory => TOLLBAR_E_NO_MEMORY,

@@ -31,6 +31,8 @@ pub const TOLLBAR_REASON_PENDING: u32 = 9;
 pub const TOLLBAR_REASON_STORE_DENIED: u32 = 10;
 /// The store does not answer: the options of the lease decided.
 pub const TOLLBAR_REASON_STORE_DOWN: u32 = 11;
+/// Denied: the key is banned (the policy's option `ban`). For a cost of 1 `retry_after_ns` is the end of the ban.
+pub const TOLLBAR_REASON_BANNED: u32 = 12;
 
 /// A decision with its times and its reason.
 #[repr(C)]
@@ -72,6 +74,7 @@ const _: () = assert!(TOLLBAR_REASON_FAULT == Reason::Fault as u32);
 const _: () = assert!(TOLLBAR_REASON_PENDING == Reason::Pending as u32);
 const _: () = assert!(TOLLBAR_REASON_STORE_DENIED == Reason::StoreDenied as u32);
 const _: () = assert!(TOLLBAR_REASON_STORE_DOWN == Reason::StoreDown as u32);
+const _: () = assert!(TOLLBAR_REASON_BANNED == Reason::Banned as u32);
 
 /// Returns a reason in a few English words, such as "over the rate". The string is static and never NULL. Numbers that this
 /// version does not know give "unknown reason".
@@ -90,6 +93,7 @@ pub extern "C" fn tollbar_strreason(reason: u32) -> *const c_char {
         TOLLBAR_REASON_PENDING => c"pending",
         TOLLBAR_REASON_STORE_DENIED => c"denied by the store",
         TOLLBAR_REASON_STORE_DOWN => c"store down",
+        TOLLBAR_REASON_BANNED => c"banned",
         _ => c"unknown reason",
     };
     name.as_ptr()

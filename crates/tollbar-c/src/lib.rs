@@ -18,6 +18,7 @@ pub mod boundary;
 mod freestanding;
 
 pub mod cell;
+pub mod charge;
 pub mod clock;
 pub mod counts;
 pub mod decide;

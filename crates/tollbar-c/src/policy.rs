@@ -67,6 +67,12 @@ pub struct tollbar_policy_spec {
     pub unit: u32,
     /// TOLLBAR_POLICY_ flags.
     pub flags: u32,
+    /// gcra, without `init` and borrow: nanoseconds for which a key is banned that has been refused too often; 0 for no ban.
+    pub ban_ns: u64,
+    /// gcra, with `ban_ns`: the refusal that bans, 1 to 1000; 0 stands for 1.
+    pub ban_after: u32,
+    /// Must be 0.
+    pub reserved: u32,
 }
 
 /// Why a policy's text was refused.
@@ -97,7 +103,7 @@ unsafe impl Growable for tollbar_policy_error {
     const FIRST_SIZE: usize = 16 + size_of::<usize>();
 }
 
-const _: () = assert!(size_of::<tollbar_policy_spec>() == 80);
+const _: () = assert!(size_of::<tollbar_policy_spec>() == 96);
 
 /// Reads one line of text such as "100/s burst 20" into `out`.
 ///
@@ -277,7 +283,7 @@ pub unsafe fn policy(spec: *const tollbar_policy_spec) -> Result<Policy, i32> {
     // SAFETY: by the caller's promise.
     let spec = unsafe { read(spec) }?;
     let known = TOLLBAR_POLICY_BORROW | TOLLBAR_POLICY_COUNT_REJECTED | TOLLBAR_POLICY_HAS_INIT;
-    if spec.flags & !known != 0 {
+    if spec.flags & !known != 0 || spec.reserved != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
     let borrow = spec.flags & TOLLBAR_POLICY_BORROW != 0;
@@ -300,6 +306,8 @@ pub unsafe fn policy(spec: *const tollbar_policy_spec) -> Result<Policy, i32> {
         slack: spec.slack,
         warm_up: spec.warm_up_ns,
         cold: spec.cold,
+        ban: spec.ban_ns,
+        ban_after: if spec.ban_ns != 0 { spec.ban_after.max(1) } else { spec.ban_after },
         count_rejected: spec.flags & TOLLBAR_POLICY_COUNT_REJECTED != 0,
         unit: choose(spec.unit, &[Unit::Permits, Unit::Bytes])?,
     };
@@ -329,6 +337,9 @@ pub(super) fn describe(policy: &Policy) -> tollbar_policy_spec {
         flags: flag(policy.borrow, TOLLBAR_POLICY_BORROW)
             | flag(policy.count_rejected, TOLLBAR_POLICY_COUNT_REJECTED)
             | flag(explicit, TOLLBAR_POLICY_HAS_INIT),
+        ban_ns: policy.ban,
+        ban_after: policy.ban_after,
+        reserved: 0,
     }
 }
 

@@ -60,6 +60,8 @@ pub const TOLLBAR_E_WARM_UP: i32 = -27;
 pub const TOLLBAR_E_LOG_TOO_LARGE: i32 = -28;
 /// The algorithm needs more than one state word: use a limiter, not a cell.
 pub const TOLLBAR_E_NOT_ONE_WORD: i32 = -29;
+/// A ban without a time, or longer than a state word can hold, or after more than 1000 refusals, or `after` without `ban`.
+pub const TOLLBAR_E_BAN: i32 = -30;
 
 // Errors of memory.
 
@@ -136,7 +138,7 @@ pub const TOLLBAR_E_SYNC: i32 = -77;
 
 // Errors of leases, which libtollbar-redis makes.
 
-/// Only gcra can be leased, without `borrow` and `init`.
+/// Only gcra can be leased, without `borrow`, `ban` and `init`.
 pub const TOLLBAR_E_LEASE_ALGORITHM: i32 = -80;
 /// Not 1 to 65,535 machines.
 pub const TOLLBAR_E_LEASE_NODES: i32 = -81;
@@ -207,6 +209,9 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
             c"a sliding log may have 16777216 entries at most, fewer in a table if its period is short",
         ),
         TOLLBAR_E_NOT_ONE_WORD => (c"TOLLBAR_E_NOT_ONE_WORD", c"the algorithm needs more than one state word"),
+        TOLLBAR_E_BAN => {
+            (c"TOLLBAR_E_BAN", c"a ban needs a time above zero that a state word can hold, and after from 1 to 1000")
+        }
         TOLLBAR_E_NO_MEMORY => (c"TOLLBAR_E_NO_MEMORY", c"out of memory"),
         TOLLBAR_E_BUFFER_TOO_SMALL => (c"TOLLBAR_E_BUFFER_TOO_SMALL", c"the buffer is too small"),
         TOLLBAR_E_CAPACITY => (c"TOLLBAR_E_CAPACITY", c"the capacity is zero or more than a table can hold"),
@@ -240,7 +245,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
             (c"TOLLBAR_E_UNSEALED", c"the descriptor is not of memory that is sealed against shrinking")
         }
         TOLLBAR_E_LEASE_ALGORITHM => {
-            (c"TOLLBAR_E_LEASE_ALGORITHM", c"only gcra can be leased, without borrow and init")
+            (c"TOLLBAR_E_LEASE_ALGORITHM", c"only gcra can be leased, without borrow, ban and init")
         }
         TOLLBAR_E_LEASE_NODES => (c"TOLLBAR_E_LEASE_NODES", c"nodes must be 1 to 65535"),
         TOLLBAR_E_LEASE_LIFE => (c"TOLLBAR_E_LEASE_LIFE", c"the life of a lease must be 1 ms to 10 minutes"),

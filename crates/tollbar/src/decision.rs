@@ -44,6 +44,8 @@ pub enum Reason {
     StoreDenied = 10,
     /// The store does not answer: the options of the lease decided.
     StoreDown = 11,
+    /// Denied: the key is banned, and `retry_after` is the end of the ban for a cost of 1.
+    Banned = 12,
 }
 
 impl Reason {

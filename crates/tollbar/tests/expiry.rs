@@ -9,13 +9,14 @@ mod common;
 
 use common::*;
 use proptest::prelude::{any, prop_assert, prop_assume, proptest, ProptestConfig, Strategy};
+use tollbar::algorithm::ban::Ban;
 use tollbar::algorithm::gcra::Gcra;
 use tollbar::algorithm::pacer::Pacer;
 use tollbar::algorithm::{Algorithm, Rule};
 use tollbar::units::HORIZON;
 use tollbar::{Anchor, Kind, Policy, Verdict, NEVER};
 
-const EACH: [&str; 49] = [
+const EACH: [&str; 55] = [
     "0/s",
     "10/s burst 7",
     "10/s burst 7 init 2",
@@ -38,6 +39,12 @@ const EACH: [&str; 49] = [
     "10/s burst 7 borrow init 4",
     "44100/s burst 5 borrow",
     "1/s burst 90000000000000 borrow init 1",
+    "10/s burst 7 ban 1min",
+    "5/min ban 1h after 1000",
+    "999983/s burst 9 ban 1s after 3",
+    "999979/999983ns burst 17 ban 100us after 3",
+    "1/365d burst 3 ban 30d after 2",
+    "300000000/s burst 50 ban 1us after 7",
     "10/s algo pacer",
     "10/s burst 4 algo pacer slack 6",
     "999983/s burst 3 algo pacer slack 7",
@@ -87,6 +94,7 @@ fn idle_is_better(policy: &Policy) -> bool {
 fn slop(policy: &Policy) -> Option<u64> {
     let per_permit = match policy.kind {
         _ if policy.limit == 0 => return None,
+        Kind::Gcra if policy.ban != 0 => Ban::new(policy).unwrap().grid().per_permit(),
         Kind::Gcra if !policy.borrow => Gcra::new(policy).unwrap().grid().per_permit(),
         Kind::Gcra | Kind::Pacer => Pacer::new(policy).unwrap().grid().per_permit(),
         _ => return None,
@@ -145,8 +153,15 @@ fn cost(policy: &Policy, rng: &mut Rng) -> u64 {
     }
 }
 
-/// The new state after a step or a booking, if it changed, and whether it was a step.
+/// The new state after a step, a booking or a charge, if it changed, and whether it was a step.
 fn touch(rule: &Rule, state: u64, now: u64, cost: u64, rng: &mut Rng) -> Option<(u64, bool)> {
+    if rng.one_in(5) {
+        let cost = if rng.one_in(4) { rng.next() >> rng.below(64) } else { cost };
+        let charged = rule.charge(state, now, cost);
+        assert!(charged.rest <= cost && (charged.next.is_some() || charged.rest == cost), "{charged:?}");
+        // A charge from the fresh word expires as an admission does.
+        return charged.next.map(|next| (next, state == 0));
+    }
     if rng.one_in(5) && cost != 0 {
         return rule.reserve(state, now, cost).map(|booked| (booked.next, false));
     }
@@ -309,10 +324,10 @@ fn anchored(policy: &Policy) -> bool {
     policy.anchor == Anchor::First
 }
 
-/// Whether later answers depend on the time of the first request, through the start of windows or the warmth of
-/// a store. Then two traces cannot be compared permit by permit.
+/// Whether later answers depend on the time of the first request or refusal, through the start of windows, the warmth of
+/// a store or a ban. Then two traces cannot be compared permit by permit.
 fn depends_on_the_first(policy: &Policy) -> bool {
-    anchored(policy) || policy.kind == Kind::WarmUp
+    anchored(policy) || policy.kind == Kind::WarmUp || policy.ban != 0
 }
 
 /// Asserts that `state` gives no more than a fresh one on a trace from `from` on. Where answers depend on the
@@ -371,7 +386,7 @@ fn what_owes_expires_then_and_gives_no_more_than_a_fresh_state() {
             let now = until.saturating_sub(rng.next() >> rng.below(64));
             assert!(rule.available(word, now) <= rule.available(0, now), "{policy}, {until} at {now}");
             no_more_than_fresh(&policy, &rule, word, now, &mut rng);
-            if policy.kind == Kind::FixedWindow || depends_on_the_first(&policy) {
+            if policy.kind == Kind::FixedWindow || depends_on_the_first(&policy) && policy.ban == 0 {
                 assert_eq!(rule.step(word, at.saturating_sub(1), 1).verdict, Verdict::Denied, "{policy}, {until}");
             }
             if at < END {
@@ -574,6 +589,9 @@ fn any_policy() -> impl Strategy<Value = Policy> {
             Kind::Gcra => {
                 policy.borrow = first;
                 policy.init = if second { part % (policy.burst + 1) } else { policy.burst };
+                if !first && !second && part % 2 == 0 {
+                    policy = policy.with_ban(warm_up, 1 + (part / 2 % 1_000) as u32);
+                }
             }
             Kind::Pacer => policy.slack = if first { part % 1_000 } else { 0 },
             Kind::WarmUp => policy.warm_up = warm_up,

@@ -50,7 +50,8 @@ fn each_option_is_read_by_its_name() {
         for kind in Kind::ALL {
             for value in values.split('|').filter(|_| *option != Opt::Algo) {
                 let warm = if kind.takes(Opt::Warm) && *option != Opt::Warm { "warm 1s" } else { "" };
-                let read = text::parse(format!("10/s algo {} {warm} {name} {value}", kind.name()).as_bytes());
+                let ban = if kind.takes(Opt::After) && *option == Opt::After { "ban 1h" } else { "" };
+                let read = text::parse(format!("10/s algo {} {warm} {ban} {name} {value}", kind.name()).as_bytes());
                 assert_eq!(read.is_ok(), kind.takes(*option), "{} {name} {value}: {read:?}", kind.name());
             }
         }

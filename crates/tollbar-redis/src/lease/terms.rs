@@ -86,7 +86,7 @@ impl TermsError {
     pub const fn message(self) -> &'static str {
         match self {
             TermsError::Policy(error) => error.message(),
-            TermsError::Algorithm => "only gcra can be leased, without `borrow` and `init`",
+            TermsError::Algorithm => "only gcra can be leased, without `borrow`, `ban` and `init`",
             TermsError::Nodes => "nodes must be 1 to 65535",
             TermsError::Life => "the life of a lease must be 1 ms to 10 minutes",
             TermsError::BurstTooSmall => {
@@ -162,7 +162,12 @@ impl Terms {
     /// The terms of `policy` under `options`. Refuses what [`TermsError`] lists.
     pub fn new(policy: &Policy, options: &Options) -> Result<Terms, TermsError> {
         policy.validate()?;
-        if policy.kind != Kind::Gcra || policy.borrow || policy.init != policy.burst || policy.limit == 0 {
+        if policy.kind != Kind::Gcra
+            || policy.borrow
+            || policy.ban != 0
+            || policy.init != policy.burst
+            || policy.limit == 0
+        {
             return Err(TermsError::Algorithm);
         }
         if options.nodes == 0 || options.nodes > 65_535 {
@@ -360,6 +365,7 @@ mod tests {
         let refused = |text, options, error| assert_eq!(terms(text, options), Err(error), "{text}");
         refused("10/s algo fixed-window", Options::new(2), TermsError::Algorithm);
         refused("10/s borrow", Options::new(2), TermsError::Algorithm);
+        refused("10/s ban 1h", Options::new(2), TermsError::Algorithm);
         refused("10/s init 0", Options::new(2), TermsError::Algorithm);
         refused("0/s", Options::new(2), TermsError::Algorithm);
         refused("10/s", Options::new(0), TermsError::Nodes);

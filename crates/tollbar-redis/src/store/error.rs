@@ -21,6 +21,8 @@ pub enum LimitError {
     Unsupported(Kind),
     /// This store does not have `borrow`.
     Borrow,
+    /// This store does not have `ban`.
+    Ban,
     /// The period is not a whole number of microseconds, which is what the server's clock counts.
     Fraction,
     /// The policy's numbers exceed 2^53, up to which the server's are exact. A smaller burst or limit would do, or a limit and a
@@ -94,6 +96,7 @@ impl fmt::Display for LimitError {
                 let mut supported = Kind::ALL.into_iter().filter(|kind| Plan::supports(*kind));
                 supported.try_for_each(|kind| write!(f, " {}", kind.name()))
             }
+            LimitError::Ban => f.write_str("the Redis store does not have ban"),
             LimitError::Borrow => f.write_str("the Redis store does not have borrow"),
             LimitError::Fraction => {
                 f.write_str("the period is not a whole number of microseconds, which the server's clock counts")

@@ -91,6 +91,9 @@ impl Plan {
         if policy.borrow {
             return Err(LimitError::Borrow);
         }
+        if policy.ban != 0 {
+            return Err(LimitError::Ban);
+        }
         if policy.limit == 0 {
             return Ok(Plan::Closed);
         }

@@ -179,6 +179,7 @@ fn what_the_server_cannot_count_exactly_is_refused() {
         ("10/s algo pacer", LimitError::Unsupported(Kind::Pacer)),
         ("10/s algo warm-up warm 1s", LimitError::Unsupported(Kind::WarmUp)),
         ("10/s borrow", LimitError::Borrow),
+        ("10/s ban 1h", LimitError::Ban),
         ("10/1500ns algo fixed-window", LimitError::Fraction),
         ("10/999ns algo interval", LimitError::Fraction),
         ("10/1ns algo sliding-log", LimitError::Fraction),

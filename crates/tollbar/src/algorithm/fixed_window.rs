@@ -13,7 +13,7 @@
 //!
 //! Most admitted in any window of one period: `2 · limit`, at the end of one window and the start of the next.
 
-use super::{until, Algorithm, Step};
+use super::{until, Algorithm, Charged, Step};
 use crate::policy::{Anchor, Kind, Policy, PolicyError};
 use crate::units::{Divisor, HORIZON, LAST, NEVER};
 use core::num::NonZeroU64;
@@ -243,5 +243,13 @@ impl Algorithm for FixedWindow {
         };
         let start = if self.end(start) == NEVER { u64::MAX } else { start };
         self.word(start.min(self.starts + 1), self.limit)
+    }
+
+    fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
+        let Some(here) = self.here(state, now) else { return Charged::none(cost) };
+        match cost.min(self.limit.saturating_sub(here.used)) {
+            0 => Charged::none(cost),
+            permits => Charged { next: Some(self.word(here.start, here.used + permits)), rest: cost - permits },
+        }
     }
 }

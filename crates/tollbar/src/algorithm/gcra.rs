@@ -12,7 +12,7 @@
 
 mod floor;
 
-use super::{describe, until, Algorithm, GiveBack, Reservation, Returned, Step};
+use super::{describe, until, Algorithm, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{Grid, LAST, NEVER};
@@ -72,7 +72,7 @@ impl Gcra {
     /// Buckets of a smaller burst give no credit.
     const LEAST_LEASED: u64 = 32;
 
-    /// Compiles a policy of kind [`Kind::Gcra`] without `borrow`, whose limit is not 0.
+    /// Compiles a policy of kind [`Kind::Gcra`] without `borrow` and `ban`, whose limit is not 0.
     ///
     /// # Errors
     /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] from 16 permits per
@@ -80,7 +80,7 @@ impl Gcra {
     /// and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<Gcra, PolicyError> {
         policy.validate()?;
-        if policy.kind != Kind::Gcra || policy.borrow {
+        if policy.kind != Kind::Gcra || policy.borrow || policy.ban != 0 {
             return Err(PolicyError::OptionMismatch);
         }
         let wide = Gcra::compile(policy, 64)?;
@@ -377,6 +377,25 @@ impl Algorithm for Gcra {
         let next = self.floors.lower(state, tat.wrapping_sub(units));
         let lowered = tat.wrapping_sub(self.floors.tat(next));
         (next != state).then(|| Returned { next, permits: lowered / permit })
+    }
+
+    /// Up to two bursts beyond the clock, for which [`Gcra::new`] has seen that the word has room.
+    #[inline(never)]
+    fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
+        if cost == 0 || now > self.last {
+            return Charged::none(cost);
+        }
+        let permit = self.grid.per_permit();
+        let clock = self.grid.units_in_time(now);
+        let base = self.base(state, clock);
+        let most = clock.saturating_add(self.tolerance).saturating_add(self.tolerance);
+        match cost.min(most.saturating_sub(base) / permit) {
+            0 => Charged::none(cost),
+            permits => Charged {
+                next: Some(self.floors.raise(state, base.saturating_add(permits.wrapping_mul(permit.get())))),
+                rest: cost - permits,
+            },
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 //! `2 · burst` aligned to the first request.
 
 use super::fixed_window::FixedWindow;
-use super::{until, Algorithm, Reservation, Step};
+use super::{until, Algorithm, Charged, Reservation, Step};
 use crate::policy::{Anchor, Kind, Policy, PolicyError};
 use crate::units::{Divisor, HORIZON, LAST, NEVER};
 use core::num::NonZeroU64;
@@ -139,6 +139,19 @@ impl Stepped {
             at => Some(Reservation { next, at: at.max(now) }),
         }
     }
+
+    fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
+        if now > self.last {
+            return Charged::none(cost);
+        }
+        let clock = self.clock(now);
+        let base = state.max(clock);
+        let most = clock.saturating_add(self.burst).saturating_add(self.burst);
+        match cost.min(most.saturating_sub(base)) {
+            0 => Charged::none(cost),
+            permits => Charged { next: Some(base.saturating_add(permits)), rest: cost - permits },
+        }
+    }
 }
 
 impl Algorithm for Interval {
@@ -206,6 +219,13 @@ impl Algorithm for Interval {
         match &self.0 {
             Shape::Stepped(s) => s.reserve(state, now, cost),
             Shape::Anchored(_) => None,
+        }
+    }
+
+    fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
+        match &self.0 {
+            Shape::Stepped(s) => s.charge(state, now, cost),
+            Shape::Anchored(w) => w.charge(state, now, cost),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! [`sliding_window`] and [`sliding_log`] need more than a word; their arithmetic is here too, and
 //! the shared states that apply it are in [`crate::limiter`].
 
+pub mod ban;
 pub mod fixed_window;
 pub mod gcra;
 pub mod interval;
@@ -64,6 +65,16 @@ impl Step {
     pub const fn never() -> Step {
         Step { verdict: Verdict::Never, next: None }
     }
+
+    /// The state that [`Algorithm::describe`] is to be given by a caller that stores nothing: after a refusal that counts, the state with
+    /// that count; otherwise `state`, from which the step was made.
+    #[inline(always)]
+    pub const fn described(self, state: u64) -> u64 {
+        match self {
+            Step { verdict: Verdict::Denied, next: Some(next) } => next,
+            _ => state,
+        }
+    }
 }
 
 /// An admission promised for a later time.
@@ -113,6 +124,23 @@ pub struct Returned {
     pub next: u64,
     /// The whole permits that the state got back. It may have got a part of another.
     pub permits: u64,
+}
+
+/// A charge without asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charged {
+    /// The state to store; `None` keeps the state.
+    pub next: Option<u64>,
+    /// Permits of the cost that the state has no room for. They have not been charged.
+    pub rest: u64,
+}
+
+impl Charged {
+    /// Nothing of `cost` has been charged.
+    #[inline]
+    pub const fn none(cost: u64) -> Charged {
+        Charged { next: None, rest: cost }
+    }
 }
 
 /// An algorithm whose state is one word. Times are nanoseconds of one clock. `now` may go back; going back
@@ -175,6 +203,26 @@ pub trait Algorithm: Copy + Send + Sync {
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
         let _ = (state, now, back);
         None
+    }
+
+    /// Charges `cost` permits without asking: for what has been admitted already, and whose cost or failure is known only now. The state
+    /// goes into debt as far as the algorithm can hold one; the rest is returned, and has not been charged.
+    ///
+    /// - Token buckets (gcra, interval) hold a debt of one burst below empty: later requests wait until it is paid.
+    /// - Pacer: the departure moves one largest cost further than a take could move it. With `borrow`, as far as the word can hold it.
+    /// - Warm-up takes up to the largest cost at once, unless it owes more than the price of one already.
+    /// - Windows count up to their limit.
+    ///
+    /// The next state keeps the contract of [`Algorithm::expires_at`], as that of a step does. A cost of 0, and a time after
+    /// [`Algorithm::last_time`], charge nothing.
+    fn charge(&self, state: u64, now: u64, cost: u64) -> Charged;
+
+    /// Whether a refusal changes what comes after it, so that a caller who is about to wait should not ask by [`Algorithm::step`].
+    const COUNTS_REFUSALS: bool = false;
+
+    /// [`Algorithm::COUNTS_REFUSALS`] of an algorithm chosen at run time.
+    fn counts_refusals(&self) -> bool {
+        Self::COUNTS_REFUSALS
     }
 
     /// Whether [`Algorithm::reserve`] works: the state can hold a debt beyond the present.

@@ -11,7 +11,7 @@
 //! `slack + (largest cost) + limit/period · t`.
 
 use super::gcra::grid;
-use super::{until, Algorithm, Reservation, Step};
+use super::{until, Algorithm, Charged, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{Grid, LAST, NEVER};
 
@@ -178,6 +178,25 @@ impl Algorithm for Pacer {
         match until(self.last, self.grid.nanos(departure.saturating_sub(self.initial)).max(now)) {
             NEVER => None,
             at => Some(Reservation { next, at }),
+        }
+    }
+
+    fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
+        if cost == 0 || now > self.last {
+            return Charged::none(cost);
+        }
+        let permit = self.grid.per_permit();
+        let clock = self.clock(now);
+        let departure = self.departure(state, clock);
+        // With `borrow`, `most` is all that a word holds.
+        let largest = self.most.saturating_mul(permit.get());
+        let latest = clock.saturating_add(largest).saturating_add(largest);
+        match cost.min(latest.saturating_sub(departure) / permit) {
+            0 => Charged::none(cost),
+            permits => Charged {
+                next: Some(departure.saturating_add(permits.wrapping_mul(permit.get()))),
+                rest: cost - permits,
+            },
         }
     }
 }

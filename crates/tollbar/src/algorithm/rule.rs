@@ -1,12 +1,13 @@
 //! Any one-word algorithm, chosen at run time.
 
+use super::ban::Ban;
 use super::fixed_window::FixedWindow;
 use super::gcra::{Gcra, Plain};
 use super::interval::Interval;
 use super::pacer::Pacer;
 use super::warm_up::WarmUp;
 use super::weighted_window::WeightedWindow;
-use super::{describe, Algorithm, GiveBack, Reservation, Returned, Step};
+use super::{describe, Algorithm, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Words};
 use crate::units::{LAST, NEVER};
@@ -18,6 +19,8 @@ pub enum Rule {
     Closed,
     /// Token bucket.
     Gcra(Gcra),
+    /// Token bucket with `ban`.
+    Ban(Ban),
     /// Interval refill.
     Interval(Interval),
     /// Fixed window.
@@ -36,6 +39,7 @@ macro_rules! each {
         match $self {
             Rule::Closed => $closed,
             Rule::Gcra($a) => $call,
+            Rule::Ban($a) => $call,
             Rule::Interval($a) => $call,
             Rule::FixedWindow($a) => $call,
             Rule::WeightedWindow($a) => $call,
@@ -61,6 +65,7 @@ impl Rule {
         }
         Ok(match policy.kind {
             Kind::Gcra if policy.borrow => Rule::Pacer(Pacer::new(policy)?),
+            Kind::Gcra if policy.ban != 0 => Rule::Ban(Ban::new(policy)?),
             Kind::Gcra => Rule::Gcra(Gcra::new(policy)?),
             Kind::Interval => Rule::Interval(Interval::new(policy)?),
             Kind::FixedWindow => Rule::FixedWindow(FixedWindow::new(policy)?),
@@ -108,6 +113,10 @@ impl Rule {
                 let Rule::WeightedWindow(old) = old else { return None };
                 new.adopt(old, state)
             }
+            Rule::Ban(new) => {
+                let Rule::Ban(old) = old else { return None };
+                new.adopt(old, state)
+            }
             // Equal rules do not come here.
             Rule::Closed | Rule::Gcra(_) | Rule::Pacer(_) | Rule::WarmUp(_) => None,
         }
@@ -142,7 +151,12 @@ impl Rule {
         match self {
             Rule::Pacer(pacer) => pacer.debt(state, now),
             Rule::WarmUp(warm_up) => warm_up.debt(state, now),
-            Rule::Closed | Rule::Gcra(_) | Rule::Interval(_) | Rule::FixedWindow(_) | Rule::WeightedWindow(_) => 0,
+            Rule::Closed
+            | Rule::Gcra(_)
+            | Rule::Ban(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_) => 0,
         }
     }
 
@@ -155,9 +169,12 @@ impl Rule {
         match self {
             Rule::Pacer(pacer) => pacer.owed(state, now),
             Rule::WarmUp(warm_up) => warm_up.owed(state, now),
-            Rule::Closed | Rule::Gcra(_) | Rule::Interval(_) | Rule::FixedWindow(_) | Rule::WeightedWindow(_) => {
-                self.available(0, now).saturating_sub(self.available(state, now))
-            }
+            Rule::Closed
+            | Rule::Gcra(_)
+            | Rule::Ban(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_) => self.available(0, now).saturating_sub(self.available(state, now)),
         }
     }
 
@@ -166,9 +183,12 @@ impl Rule {
         let most = match self {
             Rule::Pacer(pacer) => return pacer.charged(permits, now),
             Rule::WarmUp(warm_up) => warm_up.most(),
-            Rule::Closed | Rule::Gcra(_) | Rule::Interval(_) | Rule::FixedWindow(_) | Rule::WeightedWindow(_) => {
-                self.available(0, now)
-            }
+            Rule::Closed
+            | Rule::Gcra(_)
+            | Rule::Ban(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_) => self.available(0, now),
         };
         match permits {
             0 => 0,
@@ -187,7 +207,7 @@ impl Rule {
     /// Whether words that are at most [`TAT_MOST`](super::gcra::TAT_MOST) are times: of two of them the greater expires no sooner.
     pub(crate) fn words_are_times(&self) -> bool {
         match self {
-            Rule::Gcra(_) | Rule::Pacer(_) => true,
+            Rule::Gcra(_) | Rule::Ban(_) | Rule::Pacer(_) => true,
             Rule::Closed | Rule::Interval(_) | Rule::FixedWindow(_) | Rule::WeightedWindow(_) | Rule::WarmUp(_) => {
                 false
             }
@@ -201,7 +221,11 @@ impl Rule {
 
     #[inline(never)]
     fn describe_other(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
-        describe(self, verdict, state, now, cost)
+        let told = describe(self, verdict, state, now, cost);
+        if let Rule::Ban(ban) = self {
+            return ban.with_reason(told, state, now);
+        }
+        told
     }
 
     #[inline(never)]
@@ -281,5 +305,14 @@ impl Algorithm for Rule {
     #[inline]
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
         each!(self, a => a.give_back(state, now, back), None)
+    }
+
+    fn counts_refusals(&self) -> bool {
+        each!(self, a => a.counts_refusals(), false)
+    }
+
+    #[inline(never)]
+    fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
+        each!(self, a => a.charge(state, now, cost), Charged::none(cost))
     }
 }

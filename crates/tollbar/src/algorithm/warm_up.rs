@@ -26,7 +26,7 @@
 //! here than elsewhere: 100 ns at 100 per second and a warm-up of 2 s.
 
 use super::gcra::grid;
-use super::{until, Algorithm, Reservation, Step};
+use super::{until, Algorithm, Charged, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{bits, div_up, gcd, Grid, LAST, NEVER};
 use core::num::{NonZeroU128, NonZeroU64};
@@ -204,7 +204,7 @@ impl WarmUp {
     }
 
     /// The word after a take of `cost` that found `next` and `level`.
-    fn charge(&self, next: u64, level: u64, cost: u64) -> Option<u64> {
+    fn paid(&self, next: u64, level: u64, cost: u64) -> Option<u64> {
         let drawn = cost.checked_mul(1 << self.fine)?.min(level);
         let next = next.checked_add(self.wait(level, cost)?)?;
         let word = next.checked_shl(self.level_bits)? | (level - drawn);
@@ -234,7 +234,7 @@ impl Algorithm for WarmUp {
         if next > clock {
             return Step::deny();
         }
-        match self.charge(next, level, cost) {
+        match self.paid(next, level, cost) {
             Some(word) => Step::allow(word),
             None => Step::deny(),
         }
@@ -246,7 +246,7 @@ impl Algorithm for WarmUp {
         }
         let clock = self.grid.units_in_time(now);
         let (next, level) = self.here(state, now, clock);
-        u64::from(next <= clock && self.charge(next, level, 1).is_some())
+        u64::from(next <= clock && self.paid(next, level, 1).is_some())
     }
 
     fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64 {
@@ -289,10 +289,28 @@ impl Algorithm for WarmUp {
             return None;
         }
         let (next, level) = self.here(state, now, self.grid.units(now));
-        let word = self.charge(next, level, cost)?;
+        let word = self.paid(next, level, cost)?;
         match until(self.last, self.grid.nanos(next).max(now)) {
             NEVER => None,
             at => Some(Reservation { next: word, at }),
+        }
+    }
+
+    fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
+        let take = cost.min(self.most);
+        if take == 0 || now > self.last {
+            return Charged::none(cost);
+        }
+        let clock = self.grid.units_in_time(now);
+        let (next, level) = self.here(state, now, clock);
+        let owes = next.saturating_sub(clock);
+        match self
+            .wait(self.full, self.most)
+            .filter(|largest| owes <= *largest)
+            .and_then(|_| self.paid(next, level, take))
+        {
+            Some(word) => Charged { next: Some(word), rest: cost - take },
+            None => Charged::none(cost),
         }
     }
 }

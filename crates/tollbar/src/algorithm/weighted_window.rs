@@ -15,7 +15,7 @@
 //! Most admitted in any window of one period: below `2 · limit`. (The estimate does not know when in the
 //! previous window its permits were taken.)
 
-use super::{until, Algorithm, Step};
+use super::{until, Algorithm, Charged, Step};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{bits, Divisor, HORIZON, LAST, NEVER};
 use core::num::{NonZeroU128, NonZeroU64};
@@ -252,6 +252,18 @@ impl Algorithm for WeightedWindow {
             _ => Here { window, elapsed: 0, previous: self.limit, current: 0 },
         };
         self.pack(&here)
+    }
+
+    /// The current count goes up to the limit, also where the previous one leaves less than that.
+    fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
+        let Some(mut here) = self.here(state, now) else { return Charged::none(cost) };
+        match cost.min(self.limit.saturating_sub(here.current)) {
+            0 => Charged::none(cost),
+            permits => {
+                here.current += permits;
+                Charged { next: Some(self.pack(&here)), rest: cost - permits }
+            }
+        }
     }
 }
 

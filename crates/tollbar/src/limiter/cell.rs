@@ -9,7 +9,7 @@
 use super::{Shared, Watch};
 #[cfg(not(loom))]
 use crate::algorithm::gcra::Plain;
-use crate::algorithm::{Algorithm, Charge, GiveBack, Step};
+use crate::algorithm::{Algorithm, Charge, Charged, GiveBack, Step};
 use crate::decision::{Decision, Verdict};
 use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering};
 
@@ -62,7 +62,8 @@ pub fn check<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64)
 #[inline]
 pub fn peek<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
     let state = word.load(Ordering::Relaxed);
-    algorithm.describe(apart(algorithm, state, now, cost).verdict, state, now, cost)
+    let step = apart(algorithm, state, now, cost);
+    algorithm.describe(step.verdict, step.described(state), now, cost)
 }
 
 /// [`Shared::take_up_to_at`] on a bare word.
@@ -135,6 +136,20 @@ pub(super) fn give_back<A: Algorithm>(
         let Some(returned) = algorithm.give_back(state, now(), &back) else { return 0 };
         match word.compare_exchange_weak(state, returned.next, Ordering::Relaxed, Ordering::Acquire) {
             Ok(_) => return returned.permits,
+            Err(seen) => state = seen,
+        }
+    }
+}
+
+/// [`Shared::charge_at`] on a bare word.
+#[inline]
+pub(crate) fn charge<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> u64 {
+    let mut state = word.load(Ordering::Relaxed);
+    loop {
+        let Charged { next, rest } = algorithm.charge(state, now, cost);
+        let Some(next) = next else { return rest };
+        match word.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return rest,
             Err(seen) => state = seen,
         }
     }
@@ -242,12 +257,21 @@ impl<A: Algorithm> Shared for Cell<A> {
         reserve(&self.line.word, &self.algorithm, now, cost, until, || self.line.booked.store(1, Ordering::Relaxed))
     }
 
+    fn charge_at(&self, now: u64, cost: u64) -> u64 {
+        self.line.watch.look(now);
+        charge(&self.line.word, &self.algorithm, now, cost)
+    }
+
     fn books_ahead(&self) -> bool {
         self.algorithm.books_ahead()
     }
 
     fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
         give_back(&self.line.word, &self.algorithm, charge, permits, now, || self.has_booked())
+    }
+
+    fn counts_refusals(&self) -> bool {
+        self.algorithm.counts_refusals()
     }
 
     fn reset(&self) {

@@ -95,6 +95,13 @@ pub trait Shared: Sync {
     /// latest; returns it. Otherwise, and for algorithms that cannot book ahead, nothing changes.
     fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Option<u64>;
 
+    /// Charges `cost` permits without asking, for what has been admitted already. The state goes into debt as far as it can hold one
+    /// ([`Algorithm::charge`](crate::algorithm::Algorithm::charge); rings and logs hold none, and give what they have). Returns the rest of
+    /// the cost, which has not been charged.
+    fn charge_at(&self, now: u64, cost: u64) -> u64 {
+        cost.saturating_sub(self.take_up_to_at(now, cost))
+    }
+
     /// Whether [`Shared::reserve_at`] works.
     fn books_ahead(&self) -> bool;
 
@@ -103,6 +110,11 @@ pub trait Shared: Sync {
     fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
         let _ = (charge, permits, now);
         0
+    }
+
+    /// Whether a refusal is counted and leads to a ban, so that a caller who is about to wait should peek.
+    fn counts_refusals(&self) -> bool {
+        false
     }
 
     /// Makes the state fresh. Admissions of other threads in the same instant may survive it.
@@ -299,6 +311,35 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         taken
     }
 
+    /// Charges `cost` permits without asking, and returns the rest that could not be charged. It is for what has been admitted already and whose
+    /// cost, or failure, is known only now. Later requests wait until the debt is paid.
+    ///
+    /// A token bucket holds a debt of one burst below empty, windows and logs hold none: what each algorithm holds is in
+    /// [`Algorithm::charge`](crate::algorithm::Algorithm::charge). Under a policy with `ban` the charge that leaves no permit counts as a
+    /// refusal. A charge is no decision, and is not counted as one.
+    ///
+    /// ```
+    /// use tollbar::{Limiter, Policy, Reason};
+    /// let logins = Limiter::new(&"5/min ban 1h".parse::<Policy>()?)?;
+    /// for _ in 0..5 {
+    ///     assert!(logins.peek(1).is_allowed());
+    ///     // … the password is wrong
+    ///     assert_eq!(logins.charge(1), 0);
+    /// }
+    /// let refused = logins.peek(1);
+    /// assert_eq!(refused.reason, Reason::Banned);
+    /// assert!(refused.retry_after > 3_599_000_000_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn charge(&self, cost: u64) -> u64 {
+        self.charge_at(self.clock.now(), cost)
+    }
+
+    /// [`Limiter::charge`] at the caller's time.
+    pub fn charge_at(&self, now: u64, cost: u64) -> u64 {
+        self.shared.charge_at(now, cost)
+    }
+
     /// Takes `cost` permits, and sleeps for them until `deadline` (on the clock's scale) at the latest. A
     /// request that cannot pass by then is refused at once, with nothing taken. So is a caller for whom there
     /// is no place among the sleepers. The answer's times count from the return.
@@ -378,7 +419,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         Counts { allowed: counts.allowed.wrapping_add(self.shared.spent()), ..counts }
     }
 
-    /// Makes the state fresh. Admissions of other threads in the same instant may survive it.
+    /// Makes the state fresh, which ends a ban, too. Admissions of other threads in the same instant may survive it.
     pub fn reset(&self) {
         self.shared.reset();
     }

@@ -167,11 +167,18 @@ impl Shared for State {
     fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Option<u64> {
         each!(self, s => s.reserve_at(now, cost, until))
     }
+    #[inline(never)]
+    fn charge_at(&self, now: u64, cost: u64) -> u64 {
+        each!(self, s => s.charge_at(now, cost))
+    }
     fn books_ahead(&self) -> bool {
         each!(self, s => s.books_ahead())
     }
     fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
         each!(self, s => s.give_back(charge, permits, now))
+    }
+    fn counts_refusals(&self) -> bool {
+        each!(self, s => s.counts_refusals())
     }
     fn reset(&self) {
         each!(self, s => s.reset());

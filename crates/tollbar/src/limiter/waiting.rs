@@ -55,6 +55,10 @@ pub(crate) trait Permits {
     /// Takes the permits now, or says when.
     fn check(&self, now: u64, cost: u64) -> Result<Decision, Self::Error>;
 
+    /// [`Permits::check`] of a caller that will wait until `deadline`. A caller that will be admitted by then has not been refused: where
+    /// refusals lead to a ban, it is not counted as one.
+    fn try_until(&self, now: u64, cost: u64, deadline: u64) -> Result<Decision, Self::Error>;
+
     /// Books the permits for the earliest instant; `None` if that is after `until`.
     fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, Self::Error>;
 
@@ -69,6 +73,16 @@ impl<S: Shared> Permits for S {
         Ok(self.check_at(now, cost))
     }
 
+    fn try_until(&self, now: u64, cost: u64, deadline: u64) -> Result<Decision, Infallible> {
+        if self.counts_refusals() {
+            let told = self.peek_at(now, cost);
+            if told.verdict == Verdict::Denied && in_time(&told, now, deadline) {
+                return Ok(told);
+            }
+        }
+        Ok(self.check_at(now, cost))
+    }
+
     fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, Infallible> {
         Ok(self.reserve_at(now, cost, until))
     }
@@ -76,6 +90,11 @@ impl<S: Shared> Permits for S {
     fn books_ahead(&self) -> Result<bool, Infallible> {
         Ok(Shared::books_ahead(self))
     }
+}
+
+/// Whether a refused request could pass by `deadline`. False for one that was admitted, and where waiting does not help (a limit of 0).
+pub(crate) fn in_time(decision: &Decision, now: u64, deadline: u64) -> bool {
+    decision.retry().is_some_and(|wait| now.saturating_add(wait) <= deadline)
 }
 
 /// Takes permits, and sleeps for them until `deadline` at the latest. The decision is one of the instant of the return.
@@ -89,9 +108,8 @@ pub(crate) fn wait<P: Permits, C: Clock>(
     let mut place = None;
     loop {
         let now = clock.now();
-        let decision = permits.check(now, cost)?;
-        // `retry` is `None` if the request was admitted, and if waiting does not help (a limit of 0).
-        if decision.retry().map_or(true, |wait| now.saturating_add(wait) > deadline) {
+        let decision = permits.try_until(now, cost, deadline)?;
+        if !in_time(&decision, now, deadline) {
             return Ok(decision);
         }
         // The request could pass in time. The caller takes a place before it books, so that nothing is booked

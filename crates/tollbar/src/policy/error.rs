@@ -23,6 +23,8 @@ pub enum PolicyError {
     Segments,
     /// A warm-up needs a time above 0 and a cold factor from 1 to 1000.
     WarmUp,
+    /// A ban needs a time above 0 that the state word can hold, and `after` from 1 to 1000.
+    Ban,
     /// A sliding log of more than 2^24 entries, or in a table of more than its period has room for.
     LogTooLarge,
     /// The algorithm needs more than one state word.
@@ -43,6 +45,7 @@ impl PolicyError {
             PolicyError::OptionMismatch => "an option does not belong to this algorithm",
             PolicyError::Segments => "segments must be 1 to 1024 and divide the period",
             PolicyError::WarmUp => "warm-up needs `warm TIME` above zero and `cold` from 1 to 1000",
+            PolicyError::Ban => "a ban needs a time above zero that a state word can hold, and `after` from 1 to 1000",
             PolicyError::LogTooLarge => {
                 "a sliding log may have 16777216 entries at most, fewer in a table if its period is short"
             }

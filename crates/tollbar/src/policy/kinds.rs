@@ -102,7 +102,7 @@ kinds! {
         aliases: &["token-bucket", "leaky-bucket"],
         words: Words::One,
         lends: false,
-        options: &[Opt::Burst, Opt::Init, Opt::Borrow],
+        options: &[Opt::Burst, Opt::Init, Opt::Borrow, Opt::Ban, Opt::After],
         forms: &[
             Form {
                 with: "",
@@ -117,6 +117,13 @@ kinds! {
                 refusal_writes: "nothing",
                 books_ahead: "yes",
                 choose: "a large request should pass now, and later requests pay for it",
+            },
+            Form {
+                with: "ban 1h",
+                most: "burst + limit",
+                refusal_writes: "its count, and the ban",
+                books_ahead: "yes; not while banned",
+                choose: "a key that is refused too often should be shut out for a time",
             },
         ],
     }

@@ -48,6 +48,8 @@ pub const LOG_MOST: u64 = 1 << 24;
 pub const SEGMENTS_MOST: u32 = 1024;
 /// Segments of a sliding window that names none.
 pub const SEGMENTS_DEFAULT: u32 = 10;
+/// The most refusals that a ban may come after.
+pub const BAN_AFTER_MOST: u32 = 1000;
 /// Cold factor of a warm-up that names none.
 pub const COLD_DEFAULT: u32 = 3;
 /// Largest cold factor.
@@ -92,6 +94,10 @@ pub struct Policy {
     pub warm_up: u64,
     /// warm-up: how many times slower a cold limiter is than a warm one.
     pub cold: u32,
+    /// gcra: nanoseconds for which a key is banned that has been refused too often; 0 for no ban.
+    pub ban: u64,
+    /// gcra with `ban`: the refusal that bans, from 1 to [`BAN_AFTER_MOST`]. 0 without `ban`.
+    pub ban_after: u32,
     /// fixed-window, sliding-log: refused requests count too.
     pub count_rejected: bool,
     /// What a permit is.
@@ -114,6 +120,8 @@ impl Policy {
             slack: 0,
             warm_up: 0,
             cold: 0,
+            ban: 0,
+            ban_after: 0,
             count_rejected: false,
             unit: Unit::Permits,
         }
@@ -123,6 +131,13 @@ impl Policy {
     pub const fn with_burst(mut self, burst: u64) -> Policy {
         self.burst = burst;
         self.init = burst;
+        self
+    }
+
+    /// This policy with a ban of `time` nanoseconds for a key that has been refused `after` times.
+    pub const fn with_ban(mut self, time: u64, after: u32) -> Policy {
+        self.ban = time;
+        self.ban_after = after;
         self
     }
 
@@ -166,6 +181,12 @@ impl Policy {
         }
         if kind.takes(Opt::Warm) && (self.warm_up == 0 || self.cold == 0 || self.cold > COLD_MOST) {
             return Err(PolicyError::WarmUp);
+        }
+        if self.ban != 0 && (self.borrow || self.init != self.burst) {
+            return Err(PolicyError::OptionMismatch);
+        }
+        if (self.ban == 0) != (self.ban_after == 0) || self.ban_after > BAN_AFTER_MOST {
+            return Err(PolicyError::Ban);
         }
         if matches!(kind, Kind::SlidingLog) && self.limit > LOG_MOST {
             return Err(PolicyError::LogTooLarge);

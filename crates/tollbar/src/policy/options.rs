@@ -53,6 +53,10 @@ options! {
     Warm: "warm TIME", "required";
     /// How many times slower a cold limiter is.
     Cold: "cold N", "3 if not given";
+    /// How long a ban lasts.
+    Ban: "ban TIME", "refuses a key that has been refused too often altogether for that time; not with init or borrow";
+    /// How many refusals ban.
+    After: "after N", "with ban: the N-th refusal bans, 1 if not given; a key whose bucket is full again begins to count anew";
     /// Whether refused requests count.
     Count: "count rejected", "refused requests count too";
     /// What a permit is.
@@ -72,6 +76,8 @@ impl Policy {
             Opt::Slack => self.slack != 0,
             Opt::Warm => self.warm_up != 0,
             Opt::Cold => self.cold != 0,
+            Opt::Ban => self.ban != 0,
+            Opt::After => self.ban_after != 0,
             Opt::Count => self.count_rejected,
             // Every algorithm has these two.
             Opt::Algo | Opt::Unit => false,

@@ -24,6 +24,8 @@
 //! | `slack N` | pacer | 0 if not given |
 //! | `warm TIME` | warm-up | required |
 //! | `cold N` | warm-up | 3 if not given |
+//! | `ban TIME` | gcra | refuses a key that has been refused too often altogether for that time; not with init or borrow |
+//! | `after N` | gcra | with ban: the N-th refusal bans, 1 if not given; a key whose bucket is full again begins to count anew |
 //! | `count rejected` | fixed-window, sliding-log | refused requests count too |
 //! | `unit bytes\|permits` | all | with bytes, sizes may carry kb mb gb kib mib gib |
 //! <!-- [lists: end] -->
@@ -118,8 +120,10 @@ impl Seen {
             PolicyError::Segments => self.column(Opt::Segments),
             PolicyError::WarmUp if self.column(Opt::Cold) != 0 && policy.warm_up != 0 => self.column(Opt::Cold),
             PolicyError::WarmUp => self.column(Opt::Warm).max(self.column(Opt::Algo)),
+            PolicyError::Ban if policy.ban != 0 && self.column(Opt::After) != 0 => self.column(Opt::After),
+            PolicyError::Ban => self.column(Opt::Ban).max(self.column(Opt::After)),
             PolicyError::NotOneWord => self.column(Opt::Algo),
-            PolicyError::OptionMismatch => self.stranger(policy.kind).unwrap_or(1),
+            PolicyError::OptionMismatch => self.stranger(policy.kind).unwrap_or(self.column(Opt::Ban)),
             _ => 1,
         }
         .max(1)
@@ -154,6 +158,7 @@ impl<'a> Reader<'a> {
         let mut cold = None;
         let mut segments = None;
         let mut init = None;
+        let mut after = None;
         loop {
             self.blanks();
             let column = self.at + 1;
@@ -183,6 +188,8 @@ impl<'a> Reader<'a> {
                 Opt::Slack => policy.slack = self.amount(c"a whole number", &mut seen)?,
                 Opt::Warm => policy.warm_up = self.time(SPAN, false)?,
                 Opt::Cold => cold = Some(self.small(c"a cold factor")?),
+                Opt::Ban => policy.ban = self.time(SPAN, false)?,
+                Opt::After => after = Some(self.small(c"a number of refusals")?),
                 Opt::Count => policy.count_rejected = self.choice(c"`rejected`", &[(name("rejected"), true)])?,
                 Opt::Unit => policy.unit = self.choice(c"`bytes` or `permits`", &UNITS)?,
             }
@@ -191,6 +198,7 @@ impl<'a> Reader<'a> {
         let implied = |option, value| if policy.kind.takes(option) { value } else { 0 };
         policy.segments = segments.unwrap_or(implied(Opt::Segments, SEGMENTS_DEFAULT));
         policy.cold = cold.unwrap_or(implied(Opt::Cold, COLD_DEFAULT));
+        policy.ban_after = after.unwrap_or(u32::from(seen.column(Opt::Ban) != 0));
         if seen.size != 0 && policy.unit != Unit::Bytes {
             return Err(SyntaxError {
                 column: seen.size,

@@ -334,6 +334,12 @@ impl Shared for Striped {
         self.reserve_as(self.current_at(now), now, cost, until)
     }
 
+    /// The shared word is charged, and threads keep their credit, which has been charged to it before.
+    fn charge_at(&self, now: u64, cost: u64) -> u64 {
+        self.line.watch.look(now);
+        cell::charge(&self.line.word, &self.gcra, now, cost)
+    }
+
     fn books_ahead(&self) -> bool {
         self.gcra.books_ahead()
     }

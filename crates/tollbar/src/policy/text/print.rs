@@ -46,6 +46,13 @@ pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
             w.option("cold", u64::from(policy.cold));
         }
     }
+    if policy.ban != 0 {
+        w.text(" ban ");
+        w.time(policy.ban, false);
+        if policy.ban_after != 1 {
+            w.option("after", u64::from(policy.ban_after));
+        }
+    }
     if policy.count_rejected {
         w.text(" count rejected");
     }

@@ -191,8 +191,8 @@ impl Table {
         let now = self.time(now);
         if let (Some((version, _)), false) = (self.policies.current_compiled(policy), key.is_empty()) {
             if let Some(state) = self.read_state(&self.lookup(version, self.hash_bytes(key) ^ version.salt)) {
-                let verdict = version.rule.step(state, now, cost).verdict;
-                return A::known(&version.rule, verdict, state, now, cost);
+                let step = version.rule.step(state, now, cost);
+                return A::known(&version.rule, step.verdict, step.described(state), now, cost);
             }
         }
         A::of(self.peek_slow(policy, key, now, cost))
@@ -251,7 +251,10 @@ impl Table {
         cost: u64,
     ) -> Result<Decision, Changed> {
         let key = version.key | candidates.tag;
-        let about = |state| describe(&version.rule, version.rule.step(state, now, cost).verdict, state, now, cost);
+        let about = |state| {
+            let step = version.rule.step(state, now, cost);
+            describe(&version.rule, step.verdict, step.described(state), now, cost)
+        };
         if let Some(slot) = candidates.find(key) {
             let pair = slot.pair();
             return if pair.key == key { Ok(about(pair.state)) } else { Err(Changed) };

@@ -17,6 +17,7 @@ pub(super) mod answer;
 pub(super) mod batch;
 pub(super) mod booking;
 mod calls;
+mod charge;
 mod give_back;
 pub(super) mod hot_keys;
 mod multi_word;

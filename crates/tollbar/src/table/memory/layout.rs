@@ -27,7 +27,7 @@ pub const POLICIES_MOST: usize = 128;
 /// The first eight bytes of every table of every version: "tollbar" and a line feed.
 pub(crate) const MAGIC: u64 = u64::from_ne_bytes(*b"tollbar\n");
 /// Raised with every change of what is where, of the hash, or of what a state word means.
-pub(crate) const VERSION: u64 = 6;
+pub(crate) const VERSION: u64 = 7;
 
 pub(crate) const VERSIONS: usize = 256;
 pub(crate) const SHARDS: usize = 64;

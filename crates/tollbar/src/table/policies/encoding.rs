@@ -4,7 +4,8 @@ use super::Keep;
 use crate::policy::{Anchor, Kind, Mode, Policy, Unit};
 use crate::table::memory::layout::RECORD_WORDS;
 
-/// The last word holds the unit in its lowest bit and [`Keep`] above.
+/// One word holds both choices of windows: the anchor in its lowest bit, the mode above. One holds `segments` in its lower half and `cold` in its
+/// upper one. The last word holds the unit in its lowest bit and [`Keep`] above.
 pub(crate) fn encode(policy: &Policy, keep: Keep) -> [u64; RECORD_WORDS] {
     let Policy {
         limit,
@@ -19,6 +20,8 @@ pub(crate) fn encode(policy: &Policy, keep: Keep) -> [u64; RECORD_WORDS] {
         slack,
         warm_up,
         cold,
+        ban,
+        ban_after,
         count_rejected,
         unit,
     } = *policy;
@@ -29,12 +32,12 @@ pub(crate) fn encode(policy: &Policy, keep: Keep) -> [u64; RECORD_WORDS] {
         kind as u64,
         init,
         u64::from(borrow),
-        anchor as u64,
-        u64::from(segments),
-        mode as u64,
+        anchor as u64 | (mode as u64) << 1,
+        u64::from(segments) | u64::from(cold) << 32,
         slack,
         warm_up,
-        u64::from(cold),
+        ban,
+        u64::from(ban_after),
         u64::from(count_rejected),
         unit as u64 | (keep as u64) << 1,
     ]
@@ -42,7 +45,7 @@ pub(crate) fn encode(policy: &Policy, keep: Keep) -> [u64; RECORD_WORDS] {
 
 /// The policy of these words; `None` if they are none's.
 pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Keep)> {
-    let [limit, period, burst, kind, init, borrow, anchor, segments, mode, slack, warm_up, cold, count_rejected, last] =
+    let [limit, period, burst, kind, init, borrow, choices, counts, slack, warm_up, ban, ban_after, count_rejected, last] =
         *words;
     let flag = |word: u64| match word {
         0 => Some(false),
@@ -57,9 +60,9 @@ pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Keep)> {
         kind: *Kind::ALL.get(usize::try_from(kind).ok()?)?,
         init,
         borrow: flag(borrow)?,
-        anchor: if flag(anchor)? { Anchor::First } else { Anchor::Epoch },
-        segments: u32::try_from(segments).ok()?,
-        mode: match mode {
+        anchor: if choices & 1 != 0 { Anchor::First } else { Anchor::Epoch },
+        segments: counts as u32,
+        mode: match choices >> 1 {
             0 => Mode::N,
             1 => Mode::Strict,
             2 => Mode::Interpolated,
@@ -67,7 +70,9 @@ pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Keep)> {
         },
         slack,
         warm_up,
-        cold: u32::try_from(cold).ok()?,
+        cold: (counts >> 32) as u32,
+        ban,
+        ban_after: u32::try_from(ban_after).ok()?,
         count_rejected: flag(count_rejected)?,
         unit: if flag(last & 1)? { Unit::Bytes } else { Unit::Permits },
     };

@@ -1,0 +1,74 @@
+//! Charges without asking, for what has been admitted already.
+
+use super::multi_word::Op;
+use super::Table;
+use crate::algorithm::{Algorithm, Rule, Step};
+use crate::decision::{Reason, Verdict};
+use crate::table::memory::error::TableError;
+use crate::table::policies::compiled::Version;
+use crate::table::policies::local::Scratch;
+use crate::table::policies::PolicyId;
+use crate::table::slots::protocol::Event;
+
+impl Table {
+    /// Charges `cost` permits of `key` without asking, and returns the rest that could not be charged. It is for what has been admitted
+    /// already and whose cost, or failure, is known only now. Later requests of the key wait until the debt is paid.
+    ///
+    /// A token bucket holds a debt of one burst below empty, windows and logs hold none: what each algorithm holds is in
+    /// [`Algorithm::charge`]. Under a policy with `ban` the charge that leaves no permit counts as a refusal. A charge is no decision, and
+    /// is not counted as one.
+    ///
+    /// A new key takes a slot as it does with its first admission. In a full table the rest is the whole cost, unless a key is evicted or its
+    /// debt inherited. An exempt key is charged nothing, with a rest of 0. The rest is the whole cost where [`Table::check`] would refuse because of
+    /// an error.
+    ///
+    /// ```
+    /// use tollbar::table::{Options, PolicyId, Table};
+    /// let table = Table::private(&Options::new(10_000), &["1000/h".parse()?])?;
+    /// assert!(table.peek(PolicyId::FIRST, b"ann", 1).is_allowed());
+    /// // … the answer took 1,500 tokens
+    /// assert_eq!(table.charge(PolicyId::FIRST, b"ann", 1_500), 0);
+    /// assert!(table.peek(PolicyId::FIRST, b"ann", 1).retry_after > 1_800_000_000_000); // half an hour
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn charge(&self, policy: PolicyId, key: &[u8], cost: u64) -> u64 {
+        self.try_charge(policy, key, None, cost).unwrap_or(cost)
+    }
+
+    /// [`Table::charge`] at the caller's time.
+    pub fn charge_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> u64 {
+        self.try_charge(policy, key, Some(now), cost).unwrap_or(cost)
+    }
+
+    /// [`Table::charge`], or [`Table::charge_at`] if `now` is given, with the error where they would charge nothing because of one.
+    pub fn try_charge(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<u64, TableError> {
+        let mut scratch = Scratch::new();
+        let (version, hash) = match self.prepare(policy, key, &mut scratch) {
+            Ok(prepared) => prepared,
+            Err(decided) => return Ok(if decided?.is_allowed() { 0 } else { cost }),
+        };
+        let now = self.time(now);
+        if self.policies.memory.fixed.side != 0 {
+            // A ring or a log holds no debt: it gives what it has.
+            let decided = self.decide_multi_word(version, hash, now, Op::TakeUpTo(cost))?;
+            let remembered = decided.decision.reason != Reason::TableFull;
+            return Ok(if remembered { cost - decided.taken } else { cost });
+        }
+        self.policies.memory.note_time(now);
+        self.charge_one_word(version, hash, now, cost)
+    }
+
+    fn charge_one_word(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<u64, TableError> {
+        let mut rest = cost;
+        let mut stored = true;
+        let mut step = |rule: &Rule, state| {
+            let charged = rule.charge(state, now, cost);
+            rest = charged.rest;
+            Step { verdict: Verdict::Allowed, next: charged.next }
+        };
+        self.request(version, hash, now, &mut step, &mut |_, outcome| {
+            stored = !matches!(outcome.event, Event::Refused | Event::Unremembered);
+        })?;
+        Ok(if stored { rest } else { cost })
+    }
+}

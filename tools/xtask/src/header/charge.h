@@ -1,0 +1,31 @@
+/* A check asks before the work. Some costs are known only after it: the bytes of an answer, the tokens of a model, and whether
+ * a login has failed. Such a caller peeks before the work, and charges after it:
+ *
+ *     if (tollbar_table_peek(table, LOGINS, address, length, 1, NULL) != TOLLBAR_ALLOWED)
+ *         return too_many_requests();
+ *     if (!password_is_right(request))
+ *         tollbar_table_charge(table, LOGINS, address, length, 1, NULL);
+ *
+ * A charge does not ask: it may leave the key in debt, and later requests are refused until the debt is paid. Several requests
+ * may peek before the first of them charges, so the debt is how the limit stays true on average. What one state holds:
+ *
+ *   - Token buckets (gcra, interval) hold a debt of one burst below empty: at most 2 * burst + rate * t is admitted and charged
+ *     in any interval t.
+ *   - The pacer's departure moves at most one largest cost further than a check could move it; with `borrow`, as far as the
+ *     word holds.
+ *   - A warm-up takes up to the largest cost in one call, unless it owes more than the price of that already.
+ *   - Windows and logs hold no debt. Windows count up to their limit; a sliding window and a log give the permits that they have.
+ *
+ * The rest is returned and not charged. A charge is no decision: the counters of decisions leave it out.
+ *
+ * With `ban` in its policy, as in "5/min ban 1h after 3", a key that has been refused 3 times is banned for an hour: its requests are
+ * denied with TOLLBAR_REASON_BANNED. `retry_after` is then the exact end of the ban, for a cost of 1. The bucket is empty at
+ * that time and refills.
+ *
+ *   - A refusal is a check that was denied. A peek, TOLLBAR_NEVER, and a take_up_to or a reserve that took nothing are none. So is a
+ *     tollbar_limiter_wait that gets its permits in time. A charge that leaves no permit counts as a refusal: with "5/min ban 1h" the
+ *     fifth failed login of the example above bans.
+ *   - Refusals are forgotten when the bucket is full again, and at the end of a ban. Refusals during a ban do not prolong it.
+ *   - tollbar_table_reset and tollbar_limiter_reset end a ban.
+ *   - Bans are part of the key's state: they are in the table's file, and a changed policy that bans takes them over. */
+
