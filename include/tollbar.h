@@ -285,7 +285,8 @@ int32_t tollbar_policy_spec_print(const tollbar_policy_spec *spec,
 /* Returns 0 if a limiter can have this policy, or the error that tollbar_limiter_new would return. */
 int32_t tollbar_policy_spec_validate(const tollbar_policy_spec *spec);
 
-/* Writes the policy's last time in nanoseconds ([C3]). Returns 0, or the error that tollbar_policy_spec_validate would return. */
+/* Writes the policy's last time in nanoseconds (clause C3). Returns 0, or the error that tollbar_policy_spec_validate would
+ * return. */
 int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec,
                                       uint64_t *last_ns);
 
@@ -1158,8 +1159,8 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
  * 12. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
-/* After tollbar_table_set_policy a key keeps the number of permits that it has left, up to the new burst. No wait becomes longer than the new policy's refill,
- * and the change admits no key that was refused. */
+/* After tollbar_table_set_policy a key keeps the number of permits that it has left, up to the new burst. No wait becomes
+ * longer than the new policy's refill, and the change admits no key that was refused. */
 #define TOLLBAR_KEEP_COUNT 0
 
 /* After tollbar_table_set_policy a key keeps its debt as the time until it is paid. */

@@ -13,8 +13,8 @@
  *     if (const auto decision = logins.decide(address); !decision && decision.retry_after())
  *         reply(429, *decision.retry_after());                 // std::chrono::nanoseconds
  *
- * Everything here is inline over tollbar.h, which is the manual: what a policy means, which bounds hold, what
- * an error is. This header adds owners, types and names, and costs nothing where requests are decided.
+ * Every function is inline over tollbar.h, which is the manual: it explains policies, bounds and errors. This header adds owners,
+ * types and names, and adds no cost to a decision.
  *
  *     tollbar/error.hpp     errc, error, policy_error, result<T>
  *     tollbar/decision.hpp  verdict, decision, instant, span

@@ -21,7 +21,7 @@ using std::chrono::nanoseconds;
 
 namespace detail {
 
-/// Nanoseconds for C: 0 for what is negative or not a number, and 292 years for what is longer.
+/// Nanoseconds for C. Negative durations and NaN become 0, and durations above 292 years become 292 years.
 template <class Rep, class Period>
 constexpr std::uint64_t saturated(const std::chrono::duration<Rep, Period> &duration) noexcept {
     using wide = std::chrono::duration<std::common_type_t<Rep, std::int64_t>, Period>;
@@ -36,13 +36,13 @@ constexpr std::uint64_t saturated(const std::chrono::duration<Rep, Period> &dura
     return static_cast<std::uint64_t>(std::chrono::duration_cast<nanoseconds>(given).count());
 }
 
-/// Nanoseconds from C; what std::chrono cannot say is its longest.
+/// Nanoseconds from C. A time that is too long for std::chrono becomes its longest.
 constexpr nanoseconds from_c(std::uint64_t ns) noexcept {
     constexpr auto longest = static_cast<std::uint64_t>(nanoseconds::max().count());
     return nanoseconds(static_cast<std::int64_t>(ns < longest ? ns : longest));
 }
 
-/// Nanoseconds from C, or none.
+/// Nanoseconds from C. TOLLBAR_NO_TIME becomes an empty optional.
 constexpr std::optional<nanoseconds> if_any(std::uint64_t ns) noexcept {
     if (ns == TOLLBAR_NO_TIME)
         return std::nullopt;
@@ -51,21 +51,22 @@ constexpr std::optional<nanoseconds> if_any(std::uint64_t ns) noexcept {
 
 } // namespace detail
 
-/// The clocks that calls without `_at` read. Limiters and tables count them in UTC since 2025-03-13 (limiter::now, table::now);
-/// now() reads them as they are, since the machine's start.
+/// The clocks that calls without `_at` read. Limiters and tables count nanoseconds of UTC since 2025-03-13 (limiter::now,
+/// table::now). The function now() below counts from the machine's start.
 enum class clock_source : std::uint32_t {
-    /// The processor's counter on CLOCK_MONOTONIC's scale; CLOCK_MONOTONIC where processor or kernel do not trust the counter.
+    /// The processor's counter on CLOCK_MONOTONIC's scale. If the processor or the kernel does not trust the counter,
+    /// CLOCK_MONOTONIC itself.
     tsc = TOLLBAR_CLOCK_TSC,
     monotonic = TOLLBAR_CLOCK_MONOTONIC,
     /// CLOCK_MONOTONIC_COARSE: cheap, in steps of the kernel's tick (1 to 10 ms).
     coarse = TOLLBAR_CLOCK_COARSE,
-    /// CLOCK_REALTIME, Unix nanoseconds: it steps when the system's clock is set.
+    /// CLOCK_REALTIME in Unix nanoseconds. It steps when somebody sets the system's clock.
     wall = TOLLBAR_CLOCK_WALL,
 };
 
 /// The time of a call that ends in `_at`: nanoseconds since the zero of any one clock, up to the policy's last time
-/// (spec::last_time; later times admit nothing). Times before zero are zero. Made of a duration or of any std::chrono time point. One
-/// limiter or table takes times of one scale only: of its own now(), or of one clock that all its callers use.
+/// (spec::last_time). A policy admits nothing at later times. Times before zero become zero. A duration and any std::chrono time
+/// point convert to an instant. All callers of a limiter or table must use one scale: its own now(), or one other clock.
 class instant {
 public:
     template <class Rep, class Period>
@@ -83,24 +84,24 @@ private:
     std::uint64_t ns_;
 };
 
-/// Nanoseconds since the machine's start by that clock, since 1970 by clock_source::wall; 0 for a clock that is none.
+/// Nanoseconds since the machine's start by that clock, or since 1970 by clock_source::wall. 0 for an unknown clock.
 inline nanoseconds now(clock_source clock = clock_source::tsc) noexcept {
     std::uint64_t ns = 0;
     tollbar_clock_now(static_cast<std::uint32_t>(clock), &ns);
     return detail::from_c(ns);
 }
 
-/// Whether clock_source::tsc reads the processor's counter, and not CLOCK_MONOTONIC in its place.
+/// Whether clock_source::tsc reads the processor's counter. Otherwise it reads CLOCK_MONOTONIC.
 inline bool clock_is_counter() noexcept { return tollbar_clock_is_counter() == 1; }
 
-/// A view of an array: std::span as far as it is needed here, for C++17. Made of a pointer and a number, of an
-/// array, and of whatever has data() and size(), std::span among them. It owns nothing.
+/// A view of an array that owns nothing: the part of std::span that this library needs, for C++17. A pointer with a number, an
+/// array, and every type with data() and size(), such as std::span, convert to it.
 template <class T> class span {
 public:
     constexpr span() noexcept = default;
     constexpr span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
     template <std::size_t N> constexpr span(T (&array)[N]) noexcept : data_(array), size_(N) {}
-    // An element may become const on the way, and nothing else: arrays of derived classes are not arrays of bases.
+    // An element may become const, and convert in no other way: an array of a derived class is no array of its base.
     template <class Range, class Data = decltype(std::declval<Range &>().data()),
               class = decltype(std::declval<Range &>().size()),
               std::enable_if_t<std::is_convertible_v<std::remove_pointer_t<Data> (*)[], T (*)[]>, int> = 0>
@@ -122,37 +123,38 @@ private:
 enum class outcome {
     /// The request may pass, and its cost has been charged.
     allowed,
-    /// Not now; nothing has been charged.
+    /// Not now. Nothing has been charged.
     denied,
-    /// Not at any time: the cost is more than the policy can ever have at once.
+    /// Never: the cost is above the burst.
     never,
-    /// The call failed; verdict::error() says how.
+    /// The call failed. verdict::error() says why.
     failed,
 };
 
-/// Why a request was decided as it was. A later version of the library may have more.
+/// The reason of a decision. A later version of the library may have more reasons.
 enum class reason : std::uint32_t {
     /// The limit had the permits: the usual reason of an allowed request.
     admitted = TOLLBAR_REASON_ADMITTED,
-    /// Denied: the permits are spent and come back with time (with a limit of 0, never).
+    /// Denied: the permits are spent. They come back with time, or never if the limit is 0.
     rate = TOLLBAR_REASON_RATE,
     /// Never: the cost is above the burst.
     burst = TOLLBAR_REASON_BURST,
-    /// The table has no free slot for a new key. Denied with on_full::deny; allowed, and not remembered, with on_full::allow.
+    /// The table has no free slot for a new key. on_full::deny denies the request, and on_full::allow allows it without storing
+    /// the key.
     table_full = TOLLBAR_REASON_TABLE_FULL,
-    /// Denied: with on_full::inherit a new key took over the debt of the key whose slot it needs.
+    /// Denied: a new key inherits the debt of the key whose slot it needs (on_full::inherit), and that debt is too high.
     inherited_debt = TOLLBAR_REASON_INHERITED_DEBT,
-    /// The request had an empty key; the table's options say whether it passes.
+    /// The request had an empty key. The table's options say whether such requests pass.
     missing_key = TOLLBAR_REASON_MISSING_KEY,
     /// Allowed and not charged: the key is exempt.
     exempt = TOLLBAR_REASON_EXEMPT,
-    /// Denied: the permits would have come within the caller's patience, but as many callers as may are asleep already.
+    /// Denied: the permits would have come within the caller's patience, but the maximum number of callers sleeps already.
     queue_full = TOLLBAR_REASON_QUEUE_FULL,
     /// Denied: the state is damaged. C calls return an error instead.
     fault = TOLLBAR_REASON_FAULT,
-    /// Denied for now: the store has been asked and has not answered yet.
+    /// Denied for now: the client has asked the store, and the store has not answered yet.
     pending = TOLLBAR_REASON_PENDING,
-    /// Denied: the store's last answer was that the limit is used up.
+    /// Denied: by the store's last answer the limit is used up.
     store_denied = TOLLBAR_REASON_STORE_DENIED,
     /// The store does not answer: the options of the lease decided.
     store_down = TOLLBAR_REASON_STORE_DOWN,
@@ -160,16 +162,16 @@ enum class reason : std::uint32_t {
     banned = TOLLBAR_REASON_BANNED,
 };
 
-/// A reason in a few English words. Static.
+/// A reason in a few English words. The string is static.
 inline const char *name(reason why) noexcept { return tollbar_strreason(static_cast<std::uint32_t>(why)); }
 
-/// Whether a request may pass. True if it was admitted and charged, false for everything else, errors among it:
-/// `if (limiter.check())` fails closed. It is one int32_t, and an array of them is what batches write.
+/// Whether a request may pass. True if the call admitted and charged it, false otherwise, also after an error, so
+/// `if (limiter.check())` fails closed. A verdict is one int32_t. Batches write arrays of verdicts.
 class [[nodiscard]] verdict {
 public:
-    /// A decision that no call has made is a refusal.
+    /// A default verdict is a refusal.
     constexpr verdict() noexcept = default;
-    /// Of what a C call returned.
+    /// From the result of a C call.
     constexpr explicit verdict(std::int32_t code) noexcept : code_(code) {}
 
     constexpr explicit operator bool() const noexcept { return allowed(); }
@@ -181,13 +183,13 @@ public:
         return failed() ? outcome::failed : allowed() ? outcome::allowed : denied() ? outcome::denied : outcome::never;
     }
 
-    /// The error if the call failed; none (false) for every answer.
+    /// The error if the call failed. Otherwise it is empty, and false.
     std::error_code error() const noexcept {
         return failed() ? make_error_code(static_cast<errc>(code_)) : std::error_code();
     }
-    /// One line in English. Static.
+    /// One line in English. The string is static.
     const char *message() const noexcept { return tollbar_strerror(code_); }
-    /// The name of its macro in tollbar.h. Static.
+    /// The name of the result's macro in tollbar.h. The string is static.
     const char *name() const noexcept { return tollbar_errname(code_); }
     /// TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or a negative error.
     constexpr std::int32_t get() const noexcept { return code_; }
@@ -202,7 +204,7 @@ private:
 static_assert(sizeof(verdict) == sizeof(std::int32_t) && std::is_standard_layout_v<verdict>,
               "batches write into arrays of verdicts");
 
-/// An answer in full: a verdict, and when to come again. Dearer than the verdict alone (see check and decide).
+/// A decision with its times and its reason. It costs more than the verdict alone (check, decide).
 class [[nodiscard]] decision {
 public:
     constexpr explicit operator bool() const noexcept { return answer().allowed(); }
@@ -214,19 +216,19 @@ public:
     std::error_code error() const noexcept { return answer().error(); }
     constexpr verdict answer() const noexcept { return verdict(code_); }
 
-    /// Why; reason::fault if the call failed.
+    /// The reason. reason::fault if the call failed.
     constexpr tollbar::reason why() const noexcept { return static_cast<tollbar::reason>(raw_.reason); }
-    /// Permits that could be taken at this instant, after this decision; 0 if the call failed.
+    /// Permits that could be taken at this instant, after this decision. 0 if the call failed.
     constexpr std::uint64_t remaining() const noexcept { return raw_.remaining; }
-    /// How long until the same request would be admitted if no other request came between: 0 if it was admitted, empty
-    /// if waiting would not help or the call failed.
+    /// The time until the same request would be admitted if no other request came first. 0 if the request was admitted. Empty if
+    /// no wait would help, or if the call failed.
     constexpr std::optional<nanoseconds> retry_after() const noexcept { return detail::if_any(raw_.retry_after_ns); }
-    /// How long until the state is as good as fresh if no other request comes between; 0 if the call failed.
+    /// The time until the state is as good as fresh if no other request comes first. 0 if the call failed.
     constexpr nanoseconds reset_after() const noexcept { return detail::from_c(raw_.reset_after_ns); }
     /// The C struct.
     constexpr const tollbar_decision &get() const noexcept { return raw_; }
 
-    /// Of a C call: `call(tollbar_decision *)` returns its int32_t.
+    /// Makes a C call: `call(tollbar_decision *)` returns its int32_t.
     template <class Call> static decision of(const Call &call) noexcept {
         decision made;
         made.code_ = call(&made.raw_);
@@ -236,37 +238,37 @@ public:
 private:
     decision() noexcept = default;
 
-    // What stays if the call fails and writes nothing.
+    // A call that fails writes nothing, so these values stay.
     tollbar_decision raw_ = {static_cast<std::uint32_t>(sizeof(tollbar_decision)), TOLLBAR_DENIED, 0, TOLLBAR_NO_TIME, 0,
                              TOLLBAR_REASON_FAULT, 0};
     std::int32_t code_ = TOLLBAR_DENIED;
 };
 
-/// What take_up_to got: true if it is not nothing.
+/// The result of take_up_to. True if it took any permits.
 struct [[nodiscard]] taken {
-    /// Allowed, denied (nothing is there), or an error.
+    /// Allowed, denied (no permit was left), or an error.
     verdict answer;
-    /// How many permits were taken.
+    /// The number of permits taken.
     std::uint64_t permits = 0;
 
     constexpr explicit operator bool() const noexcept { return answer.allowed(); }
 };
 
-/// What became of a charge: true if all of it was charged.
+/// The result of a charge. True if the call charged all of the cost.
 struct [[nodiscard]] charged {
     /// Allowed, denied (the state had no room for all), or an error.
     verdict answer;
-    /// How many permits were not charged. If the call failed, none was, and this is 0.
+    /// The number of permits that the call did not charge. If the call failed, it charged none, and this is 0.
     std::uint64_t rest = 0;
 
     constexpr explicit operator bool() const noexcept { return answer.allowed(); }
 };
 
-/// What reserve_at booked: true if it did.
+/// The result of reserve_at. True if it booked the permits.
 struct [[nodiscard]] reservation {
-    /// Allowed, denied (it does not fit the patience, or cannot be booked ahead), never, or an error.
+    /// Allowed, denied (the wait would exceed the patience, or the algorithm cannot book ahead), never, or an error.
     verdict answer;
-    /// How long after the call's time the caller is bound to act; 0 if nothing was booked.
+    /// The time from the call's time to the instant at which the caller must act. 0 if the call booked nothing.
     nanoseconds wait{0};
 
     constexpr explicit operator bool() const noexcept { return answer.allowed(); }
@@ -274,7 +276,7 @@ struct [[nodiscard]] reservation {
 
 namespace detail {
 
-/// Where a C call writes the answers to a batch: a verdict is its int32_t.
+/// The array to which a C call writes the results of a batch. A verdict is one int32_t.
 inline std::int32_t *codes(span<verdict> results) noexcept {
     return reinterpret_cast<std::int32_t *>(results.data());
 }

@@ -107,7 +107,7 @@ inline const std::error_category &error_category() noexcept {
     return the_category;
 }
 
-/// Found by std::error_code, so that `code == tollbar::errc::syntax` works.
+/// std::error_code finds this by its name, so `code == tollbar::errc::syntax` works.
 inline std::error_code make_error_code(errc code) noexcept { return {static_cast<int>(code), error_category()}; }
 
 /// The name of an error's macro in tollbar.h, such as "TOLLBAR_E_SYNTAX".
@@ -119,26 +119,26 @@ template <> struct std::is_error_code_enum<tollbar::errc> : std::true_type {};
 
 namespace tollbar {
 
-/// Why something failed: everything that is known about it, without an allocation.
+/// Why a call failed. It allocates nothing.
 struct failure {
-    /// What failed.
+    /// The error.
     errc code;
-    /// The system's errno for errc::open and the others that have to do with files; else 0.
+    /// The system's errno for errors of the system, such as errc::open. Otherwise 0.
     int system = 0;
-    /// A policy's text: the column of the first byte that is wrong, from 1; else 0.
+    /// For a policy's text, the column of its first wrong byte, from 1. Otherwise 0.
     std::uint64_t column = 0;
-    /// A policy's text: what was expected there, or why it is refused; else null. Static.
+    /// For a policy's text, what was expected there, or why the policy is refused. Otherwise null. The string is static.
     const char *expected = nullptr;
 
     std::error_code error() const noexcept { return make_error_code(code); }
 };
 
-/// What the throwing calls throw. what() is one line for people; code() is of error_category().
+/// The exception of throwing calls. what() is one line for people, and code() is of error_category().
 class error : public std::system_error {
 public:
     explicit error(const failure &why) : std::system_error(why.error(), context(why)), why_(why) {}
 
-    /// All that is known; `why().system` is errno where a file is concerned.
+    /// The failure in full. `why().system` is the system's errno after an error of the system.
     const failure &why() const noexcept { return why_; }
 
 protected:
@@ -154,15 +154,15 @@ private:
     failure why_;
 };
 
-/// A policy's text that was refused: where, and what was expected instead.
+/// The fault of a policy's text: where it is, and what was expected.
 class policy_error : public error {
 public:
     explicit policy_error(const failure &why)
         : error(why, "tollbar: column " + std::to_string(why.column) + ": expected " + why.expected) {}
 
-    /// The column of the first byte that is wrong, from 1; one past the end if the text stops early.
+    /// The column of the first wrong byte, from 1. If the text ends too early, the column after its last byte.
     std::uint64_t column() const noexcept { return why().column; }
-    /// What was expected there, or why the policy is refused. Static.
+    /// What was expected there, or why the policy is refused. The string is static.
     const char *expected() const noexcept { return why().expected; }
 };
 
@@ -193,7 +193,7 @@ inline failure failed(std::int32_t code) noexcept {
 
 } // namespace detail
 
-/// A value, or why there is none. Asking one that failed for its value throws what the throwing call would have.
+/// A value, or the failure of the call. value() of a failed result throws what the throwing call would have thrown.
 ///
 ///     auto opened = tollbar::table::try_open("/run/logins/table");
 ///     if (!opened)
@@ -204,12 +204,12 @@ public:
     result(const failure &why) noexcept : why_(why) {}
 
     bool has_value() const noexcept { return value_.has_value(); }
-    /// Whether the call succeeded: of a result<bool>, not what it said.
+    /// Whether the call succeeded. For a result<bool> this is not the value.
     explicit operator bool() const noexcept { return has_value(); }
 
     T &value() & { return checked(), *value_; }
     const T &value() const & { return checked(), *value_; }
-    /// Of a temporary the value is moved out, so that no reference is left to it.
+    /// From a temporary result the value is moved out, so that no reference to the temporary remains.
     T value() && { return checked(), std::move(*value_); }
     T &operator*() & { return value(); }
     const T &operator*() const & { return value(); }
@@ -217,9 +217,9 @@ public:
     T *operator->() { return &value(); }
     const T *operator->() const { return &value(); }
 
-    /// The code of the failure; none (false) if there is a value.
+    /// The code of the failure. Empty, and false, if there is a value.
     std::error_code error() const noexcept { return has_value() ? std::error_code() : why_.error(); }
-    /// The failure in full; of meaning only if there is no value.
+    /// The failure in full. It has a meaning only if there is no value.
     const failure &why() const noexcept { return why_; }
 
 private:
@@ -232,7 +232,7 @@ private:
     failure why_{errc::internal};
 };
 
-/// Done, or why not.
+/// Success, or the failure of the call.
 template <> class [[nodiscard]] result<void> {
 public:
     result() noexcept = default;
@@ -245,7 +245,7 @@ public:
             detail::raise(*why_);
     }
     std::error_code error() const noexcept { return why_ ? why_->error() : std::error_code(); }
-    /// The failure in full; of meaning only if there is one.
+    /// The failure in full. It has a meaning only if the call failed.
     failure why() const noexcept { return why_.value_or(failure{errc::internal}); }
 
 private:
@@ -254,28 +254,28 @@ private:
 
 namespace detail {
 
-/// A growable struct as its _INIT macro makes it, without that macro's C casts.
+/// A growable struct with the fields of its _INIT macro. The macro itself has C casts.
 template <class Struct> constexpr Struct blank() noexcept {
     Struct made{};
     made.struct_size = static_cast<std::uint32_t>(sizeof made);
     return made;
 }
 
-/// A C call's result that has no value beside it.
+/// The result of a C call without outputs.
 inline result<void> done(std::int32_t code) noexcept {
     if (code != 0)
         return failed(code);
     return {};
 }
 
-/// The value that a C call wrote, if it did.
+/// The value that a C call wrote, or its error.
 template <class T> result<T> done(std::int32_t code, const T &value) noexcept {
     if (code != 0)
         return failed(code);
     return value;
 }
 
-/// The owner of the handle that a C call makes: `call(Handle **)` returns its int32_t.
+/// The owner of the handle that a C call makes. `call(Handle **)` returns the call's int32_t.
 template <class Owner, class Handle, class Call> result<Owner> made(const Call &call) noexcept {
     Handle *handle = nullptr;
     const std::int32_t code = call(&handle);
@@ -291,7 +291,7 @@ inline result<bool> yes_or_no(std::int32_t code) noexcept {
     return code == TOLLBAR_YES;
 }
 
-/// Text of anything that a string_view can be made of; a null pointer is an empty text.
+/// The text of anything that converts to a string_view. A null pointer is an empty text.
 template <class Text> std::string_view text_of(const Text &text) noexcept {
     if constexpr (std::is_pointer_v<Text>) {
         if (text == nullptr)
@@ -306,9 +306,9 @@ template <class T> using if_text = std::enable_if_t<std::is_convertible_v<const 
 
 /// The version of the linked library, such as "0.1.0".
 inline std::string_view version() noexcept { return tollbar_version_string(); }
-/// The same as `major << 16 | minor << 8 | patch`, to be compared with TOLLBAR_VERSION.
+/// The version of the linked library as `major << 16 | minor << 8 | patch`. Compare it with TOLLBAR_VERSION.
 inline std::uint32_t version_number() noexcept { return tollbar_version(); }
-/// The ABI of the linked library. A program that calls this neither links nor starts with another one.
+/// The ABI of the linked library. A program that calls this neither links nor starts with a library of another ABI.
 inline std::uint32_t abi() noexcept { return tollbar_abi_1; }
 
 } // namespace tollbar

@@ -15,17 +15,16 @@
 
 namespace tollbar {
 
-/// The number of a table's policy: its place among those that the table was made with, or what add_policy returned.
+/// The number of a table's policy: its index among the policies that the table was made with, or the result of add_policy.
 enum class policy_id : std::uint32_t { first = 0 };
 
-/// Bytes by which a table knows a request, and the policy they are counted under. It views the bytes and owns nothing,
-/// as std::string_view does; it is meant to be made in the call:
+/// The bytes of a key, and the number of its policy. Like std::string_view, a key owns nothing. Make it in the call:
 ///
 ///     table.check("192.0.2.1");               // text
 ///     table.check({address, logins});         // under another policy than the first
 ///     table.check(tollbar::bytes_of(user_id)) // a number, or a struct without padding
 ///
-/// A key without bytes is a missing key: the table's options say what becomes of it.
+/// A key without bytes is a missing key. The table's options say how the table decides on such requests.
 class key {
 public:
     /// `size` bytes at `data`.
@@ -34,8 +33,8 @@ public:
     /// A NUL-terminated text, without the NUL. A null pointer is a missing key.
     key(const char *text, policy_id policy = policy_id::first) noexcept
         : key(text, text == nullptr ? 0 : std::string_view(text).size(), policy) {}
-    /// Anything with data() and size(): strings, views, vectors, arrays and spans. The elements have to be equal if
-    /// and only if their bytes are.
+    /// Any type with data() and size(): strings, views, vectors, arrays and spans. Two elements must be equal if and only if
+    /// their bytes are equal.
     template <class Range, class Element = std::remove_pointer_t<decltype(std::declval<const Range &>().data())>,
               class = decltype(std::declval<const Range &>().size()),
               std::enable_if_t<std::has_unique_object_representations_v<Element>, int> = 0>
@@ -52,24 +51,24 @@ private:
     policy_id policy_;
 };
 
-/// The bytes of a value as a key: numbers, enums, and arrays and structs of them. Refused at compile time is what may
-/// have different bytes for one value (padding, floating point): it would be two keys.
+/// The bytes of a value as a key: numbers, enums, and arrays and structs of them. A type that can have different bytes for one
+/// value (padding, floating point) does not compile, because one value would be several keys.
 template <class T> key bytes_of(const T &value, policy_id policy = policy_id::first) noexcept {
     static_assert(std::has_unique_object_representations_v<T>, "equal values must have equal bytes");
     static_assert(!std::is_pointer_v<T>, "the bytes of a pointer, not of what it points to");
     return key(static_cast<const void *>(&value), sizeof value, policy);
 }
 
-/// A network prefix as a key. A limit by IPv6 address is none, since a host can change its address with every request:
-/// take its /64, which is what happens if nothing is said.
+/// A network prefix as a key. A host can use another IPv6 address for every request, so a limit for each IPv6 address limits
+/// nothing. The default is the /64 of an IPv6 address.
 ///
 ///     const auto client = tollbar::prefix::try_parse(text);
 ///     if (!client || !table.check(*client))
 ///         return refuse();
 class prefix {
 public:
-    /// Of an address as people write it: "192.0.2.1", "2001:db8::1%eth0" (the zone does not count), of which the first
-    /// so many bits count. Throws errc::address, and errc::out_of_range for more bits than there are.
+    /// The first bits of an address in text, such as "192.0.2.1" or "2001:db8::1%eth0". The zone does not count. Throws
+    /// errc::address, or errc::out_of_range for more bits than an address has.
     explicit prefix(std::string_view text, std::uint32_t ipv4_bits = 32, std::uint32_t ipv6_bits = 64)
         : prefix(try_parse(text, ipv4_bits, ipv6_bits).value()) {}
     static result<prefix> try_parse(std::string_view text, std::uint32_t ipv4_bits = 32,
@@ -80,8 +79,8 @@ public:
                             made);
     }
 
-    /// Of an address in network byte order, such as an in_addr or in6_addr: of 4 bytes for IPv4, 16 for IPv6. An IPv4
-    /// address that is mapped into IPv6 is treated as IPv4.
+    /// The first bits of an address in network byte order, such as an in_addr (4 bytes) or in6_addr (16 bytes). IPv4-mapped IPv6
+    /// addresses are treated as IPv4.
     template <class Address>
     static prefix from_address(const Address &address, std::uint32_t ipv4_bits = 32, std::uint32_t ipv6_bits = 64) {
         return try_from_address(address, ipv4_bits, ipv6_bits).value();
@@ -101,7 +100,7 @@ public:
         return detail::done(tollbar_prefix_from_address(data, size, ipv4_bits, ipv6_bits, &made.raw_), made);
     }
 
-    /// The bytes of the key: the family (4 or 6), the bits that count, and the address up to them; then zeroes.
+    /// The bytes of the key: the family (4 or 6), the number of bits that count, those bits of the address, and zeroes.
     const std::uint8_t *data() const noexcept { return raw_.bytes; }
     std::size_t size() const noexcept { return raw_.length; }
     const tollbar_prefix *get() const noexcept { return &raw_; }

@@ -24,45 +24,48 @@
 
 namespace tollbar {
 
-/// The version of the linked libtollbar-redis as `major << 16 | minor << 8 | patch`, to be compared with TOLLBAR_VERSION.
+/// The version of the linked libtollbar-redis as `major << 16 | minor << 8 | patch`. Compare it with TOLLBAR_VERSION.
 inline std::uint32_t redis_version_number() noexcept { return tollbar_redis_version(); }
-/// The ABI of the linked libtollbar-redis. A program that calls this neither links nor starts with another one.
+/// The ABI of the linked libtollbar-redis. A program that calls this neither links nor starts with a library of another ABI.
 inline std::uint32_t redis_abi() noexcept { return tollbar_redis_abi_1; }
 
-/// What a machine does while the store does not answer.
+/// What the machine does while the store does not answer.
 enum class fallback : std::uint32_t {
-    /// It goes on by itself at its share; what it admits is charged when the store is back.
+    /// The machine admits its share by itself. When the store answers again, the client charges those permits there.
     share = TOLLBAR_FALLBACK_SHARE,
-    /// It refuses what no lease covers.
+    /// The machine refuses requests that no lease covers.
     deny = TOLLBAR_FALLBACK_DENY,
-    /// It admits what no lease covers, uncounted.
+    /// The machine admits requests that no lease covers, and does not count them.
     allow = TOLLBAR_FALLBACK_ALLOW,
 };
 
 /// Whether the store answers.
 enum class circuit : std::uint32_t {
-    /// Nobody has reached it yet: a machine is on its own.
+    /// The client has not reached the store yet. The machine decides by itself.
     unknown = TOLLBAR_CIRCUIT_UNKNOWN,
     closed = TOLLBAR_CIRCUIT_CLOSED,
-    /// It does not: the machine is on its own.
+    /// The store does not answer. The machine decides by itself.
     open = TOLLBAR_CIRCUIT_OPEN,
 };
 
-/// How a limit is shared: `tollbar::lease_options options(4); options.without_store = tollbar::fallback::deny;`
+/// The options of a lease: `tollbar::lease_options options(4); options.without_store = tollbar::fallback::deny;`
 struct lease_options {
-    /// Between so many machines at most, 1 to 65,535. Implicit: a number will do where nothing else is wanted.
+    /// `machines` is the maximum number of machines that share the limit, 1 to 65,535. The conversion is implicit, so a number can
+    /// stand for the options.
     lease_options(std::uint32_t machines) noexcept : nodes(machines) {}
 
     std::uint32_t nodes;
-    /// Keys of this machine that are to have a place at one time.
+    /// The number of this machine's keys that can have a slot at one time.
     std::uint64_t capacity = 4096;
-    /// How long a lease may be spent, 1 ms to 10 min; 0: chosen for the policy, a sixteenth of the time of its burst and 4 s at most.
+    /// The time for which a lease may be spent, 1 ms to 10 min. 0 means the policy's default: a sixteenth of the time in which its
+    /// burst refills, 4 s at the most.
     nanoseconds life{0};
-    /// Permits that a machine admits of a key before the store has been asked; by_policy: chosen for the policy.
+    /// Permits of a key that the machine admits before the client has asked the store. by_policy is the policy's default.
     std::uint64_t overdraft = by_policy;
     static constexpr std::uint64_t by_policy = UINT64_MAX;
     fallback without_store = fallback::share;
-    /// The store gives out the whole burst. The machines together may exceed the policy by the permits that they hold in leases and reserves.
+    /// The store grants the whole burst. All machines together may then exceed the policy by the permits that they hold in leases
+    /// and reserves.
     bool inexact = false;
 };
 
@@ -80,12 +83,11 @@ struct lease_stats {
 ///     if (!logins.check(address))
 ///         return try_later();
 ///
-/// A request never waits for the store. The key without bytes, `check()`, is the one limit for all; a key's policy
-/// does not count.
+/// A request never waits for the store. `check()` without a key charges one limit for all. The policy number of a key is ignored.
 class lease {
 public:
-    /// Of a policy, which may be a text: gcra without `borrow` and `init`. The name is 1 to 64 visible ASCII characters without
-    /// braces. Throws policy_error for a text, error for what cannot be leased.
+    /// From a policy, which may be a text: gcra without `borrow` and `init`. The name has 1 to 64 visible ASCII characters without
+    /// braces. Throws policy_error for a text, and error for a policy or options that cannot be leased.
     lease(std::string_view name, const spec &of, const lease_options &options) : lease(try_make(name, of, options).value()) {}
     static result<lease> try_make(std::string_view name, const spec &of, const lease_options &options) noexcept {
         return made(name, of, options, tollbar_lease_new);
@@ -98,7 +100,7 @@ public:
         return try_make(name, *parsed, options);
     }
 
-    /// In memory that is shared with the processes forked from this one later. Together they are one machine.
+    /// Makes a lease in memory that this process shares with the processes that it forks later. Together they are one machine.
     static lease shared(std::string_view name, const spec &of, const lease_options &options) {
         return try_shared(name, of, options).value();
     }
@@ -106,8 +108,8 @@ public:
         return made(name, of, options, tollbar_lease_new_shared);
     }
 
-    /// In the caller's memory, which is aligned to 64 bytes, has at least bytes(of, options) and must outlive the lease. What was in
-    /// it is gone.
+    /// Makes a lease in the caller's memory and overwrites it. The memory must be aligned to 64 bytes, have at least
+    /// bytes(of, options), and outlive the lease.
     static lease init_in(void *memory, std::size_t size, std::string_view name, const spec &of, const lease_options &options) {
         return try_init_in(memory, size, name, of, options).value();
     }
@@ -116,14 +118,14 @@ public:
         return made(name, of, options,
                     [memory, size](auto... with) { return tollbar_lease_init_in(memory, size, with...); });
     }
-    /// A view of what init_in has made in the caller's memory, here or in another process.
+    /// Opens the lease that init_in has made in the caller's memory, in this process or another.
     static lease attach(void *memory, std::size_t size) { return try_attach(memory, size).value(); }
     static result<lease> try_attach(void *memory, std::size_t size) noexcept {
         return detail::made<lease, tollbar_lease>(
             [memory, size](auto **out) { return tollbar_lease_attach(memory, size, out); });
     }
 
-    /// The bytes that it takes, and it never takes more.
+    /// The size of a lease in bytes. It never changes.
     static std::uint64_t bytes(const spec &of, const lease_options &options) { return try_bytes(of, options).value(); }
     static result<std::uint64_t> try_bytes(const spec &of, const lease_options &options) noexcept {
         const tollbar_lease_options raw = for_c(options);
@@ -132,15 +134,16 @@ public:
         return detail::done(code, count);
     }
 
-    /// Takes `cost` permits of the key now, or of the one limit for all. A cost of 0 asks without charging.
+    /// Takes `cost` permits of the key now, or of the one limit for all without a key. A cost of 0 asks without charging.
     verdict check(const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_lease_check(get(), of.data(), of.size(), cost, nullptr));
     }
-    /// The same at the caller's time, which is on the scale of now().
+    /// check at the caller's time, on the scale of now().
     verdict check_at(instant now, const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_lease_check_at(get(), of.data(), of.size(), cost, now.get(), nullptr));
     }
-    /// As check, with the answer in full: what remains is this machine's, retry_after an estimate, reset_after 0.
+    /// check with the decision in full. `remaining` counts this machine's permits, `retry_after` is an estimate, and `reset_after`
+    /// is 0.
     decision decide(const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_lease_check(get(), of.data(), of.size(), cost, out); });
     }
@@ -148,15 +151,15 @@ public:
         return decision::of(
             [&](auto *out) { return tollbar_lease_check_at(get(), of.data(), of.size(), cost, now.get(), out); });
     }
-    /// What decide could answer from what this machine has; takes nothing, asks for nothing.
+    /// Returns what decide would return from this machine's permits. It takes none, and does not have the store asked.
     decision peek(const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_lease_peek(get(), of.data(), of.size(), cost, out); });
     }
 
-    /// The time that the calls without `_at` read; 0 of one that was moved from.
+    /// The time that calls without `_at` read. 0 after this object has been moved from.
     nanoseconds now() const noexcept { return detail::from_c(tollbar_lease_now(get())); }
 
-    /// What has happened, and whether the store answers.
+    /// The counts of this machine, and whether the store answers.
     lease_stats stats() const { return try_stats().value(); }
     result<lease_stats> try_stats() const noexcept {
         auto raw = detail::blank<tollbar_lease_stats>();
@@ -165,12 +168,12 @@ public:
                                               raw.fallback_permits, raw.uncounted, raw.denied, raw.queue_full, raw.opened, raw.owed});
     }
 
-    /// Takes over what a C call made.
+    /// Takes the handle of a C call into ownership.
     static lease adopt(tollbar_lease *made) noexcept { return lease(handle(made)); }
     tollbar_lease *get() const noexcept { return handle_.get(); }
-    /// Gives the handle away, to be ended with tollbar_lease_close.
+    /// Gives up the handle. The caller ends it with tollbar_lease_close.
     [[nodiscard]] tollbar_lease *release() noexcept { return handle_.release(); }
-    /// Whether it holds one, which it does until it is moved from.
+    /// Whether this object holds a lease. It does until it is moved from.
     explicit operator bool() const noexcept { return handle_ != nullptr; }
 
 private:
@@ -207,12 +210,13 @@ private:
     handle handle_;
 };
 
-/// Who asks the store for a lease, which must outlive it: from a thread of its own (start), of the caller's (run), or from an
-/// event loop (tick, fd, events). Calls are for one thread at a time; state() and stop() are for all.
+/// The client that asks the store for the permits of a lease: from a thread of its own (start), from the caller's thread (run), or
+/// from an event loop (tick, fd, events). The lease must outlive its client. Only one thread may call at a time. Every thread may
+/// call state() and stop() at any time.
 class lease_client {
 public:
-    /// Does not connect yet. `redis://[user[:password]@]host[:port][/db]` or `unix:/path[?db=N&user=...&password=...]`; of a URL that
-    /// cannot be read why().column says where.
+    /// Makes a client, which does not connect yet. The URL is `redis://[user[:password]@]host[:port][/db]` or
+    /// `unix:/path[?db=N&user=...&password=...]`. For a wrong URL, why().column is the column of the fault.
     lease_client(const lease &of, std::string_view url) : lease_client(try_make(of, url).value()) {}
     static result<lease_client> try_make(const lease &of, std::string_view url) noexcept {
         tollbar_lease_client *made = nullptr;
@@ -232,11 +236,11 @@ public:
     lease_client(lease_client &&) noexcept = default;
     lease_client &operator=(lease_client &&) noexcept = default;
 
-    /// As close, with a second for what is to be told.
+    /// close() with a patience of one second.
     ~lease_client() = default;
 
-    /// Has `listener` called whenever the store comes or goes, in the thread that drives the client. It must not throw, nor call the
-    /// client. Not while a thread drives it (errc::running).
+    /// Makes the client call `listener` whenever the store begins or ceases to answer, in the thread that drives the client. The
+    /// listener must neither throw nor call the client. The call fails while a thread drives the client (errc::running).
     void on_change(std::function<void(circuit)> listener) { try_on_change(std::move(listener)).value(); }
     result<void> try_on_change(std::function<void(circuit)> listener) noexcept {
         if (!state_ || driven())
@@ -247,30 +251,30 @@ public:
         return detail::done(code);
     }
 
-    /// Drives it from a thread of its own until it is closed. std::system_error if there is no thread to be had.
+    /// Drives the client from a thread of its own until close(). Throws std::system_error if the system starts no thread.
     void start() {
         if (!state_ || driven())
             detail::raise(failure{state_ ? errc::running : errc::null});
         state_->thread = std::thread([handle = get()] { tollbar_lease_client_run(handle); });
     }
-    /// Drives it in this thread until stop().
+    /// Drives the client in this thread until stop().
     void run() { try_run().value(); }
     result<void> try_run() noexcept {
         return detail::done(driven() ? TOLLBAR_E_RUNNING : tollbar_lease_client_run(get()));
     }
-    /// Lets run() return, within some 10 ms. From any thread, and from signal handlers.
+    /// Makes run() return within some 10 ms. Every thread and every signal handler may call it.
     void stop() const noexcept { tollbar_lease_client_stop(get()); }
 
-    /// Does what there is to do, and never waits; when to be called again, sooner if the descriptor is ready.
+    /// Does all that can be done now, and never waits. Returns the time until the next call. Call sooner if the descriptor is ready.
     std::chrono::milliseconds tick() { return try_tick().value(); }
     result<std::chrono::milliseconds> try_tick() noexcept {
         std::uint32_t wait = 0;
         const std::int32_t code = driven() ? TOLLBAR_E_RUNNING : tollbar_lease_client_tick(get(), &wait);
         return detail::done(code, std::chrono::milliseconds(wait));
     }
-    /// The descriptor to watch until the next tick; -1 if there is none.
+    /// The descriptor to watch until the next tick, or -1.
     int fd() const noexcept { return driven() ? -1 : tollbar_lease_client_fd(get(), nullptr); }
-    /// What to watch it for: TOLLBAR_EVENT_ flags.
+    /// The events to watch the descriptor for: TOLLBAR_EVENT_ flags.
     std::uint32_t events() const noexcept {
         std::uint32_t flags = 0;
         if (!driven())
@@ -280,11 +284,12 @@ public:
 
     /// Whether the store answers.
     circuit state() const noexcept { return static_cast<circuit>(tollbar_lease_client_circuit(get())); }
-    /// Why the store last refused; empty if it did not, or while a thread drives it. Good until the next call.
+    /// The store's last refusal, in the store's words. Empty if there is none, or while a thread drives the client. The text is
+    /// valid until the next call.
     std::string_view last_error() const noexcept { return driven() ? "" : tollbar_lease_client_error(get()); }
 
-    /// Ends the thread that start() began, tells the store what it has not been told, waiting so long at most, and frees the client,
-    /// also if that was not enough: errc::unreported.
+    /// Ends the thread of start(), reports to the store the charges that it does not know yet, and frees the client. If the reports
+    /// take longer than the patience, the call frees the client all the same and returns errc::unreported.
     template <class Rep, class Period> void close(const std::chrono::duration<Rep, Period> &patience) {
         try_close(patience).value();
     }
@@ -297,7 +302,7 @@ public:
         return detail::done(owner->end(ms < UINT32_MAX ? static_cast<std::uint32_t>(ms) : UINT32_MAX));
     }
 
-    /// Takes over what tollbar_lease_client_new made; ended if there is no memory, and then it holds nothing.
+    /// Takes the handle of tollbar_lease_client_new into ownership. If there is no memory, it ends the client and holds nothing.
     static lease_client adopt(tollbar_lease_client *made) noexcept {
         lease_client owner;
         owner.state_.reset(new (std::nothrow) owned{made, {}, {}});
@@ -306,11 +311,11 @@ public:
         return owner;
     }
     tollbar_lease_client *get() const noexcept { return state_ ? state_->handle : nullptr; }
-    /// Whether it holds one, which it does until it is moved from or closed.
+    /// Whether this object holds a client. It does until it is moved from or closed.
     explicit operator bool() const noexcept { return state_ != nullptr; }
 
 private:
-    /// Where the listener and the thread find it, wherever its owner is moved.
+    /// The client's part that does not move with its owner, because the listener and the thread point to it.
     struct owned {
         tollbar_lease_client *handle;
         std::function<void(circuit)> listener;
@@ -318,7 +323,7 @@ private:
 
         std::int32_t end(std::uint32_t patience) noexcept {
             if (thread.joinable()) {
-                // One that comes before the thread has begun is not lost.
+                // A stop() before the thread has begun is not lost.
                 tollbar_lease_client_stop(handle);
                 thread.join();
             }
@@ -333,7 +338,7 @@ private:
     };
 
     lease_client() noexcept = default;
-    /// Whether start() has begun a thread: from then on the client is that one's.
+    /// Whether start() has begun a thread. The client then belongs to that thread.
     bool driven() const noexcept { return state_ && state_->thread.joinable(); }
     static void called(void *state, std::uint32_t to) noexcept {
         static_cast<owned *>(state)->listener(static_cast<circuit>(to));

@@ -18,45 +18,45 @@
 
 namespace tollbar {
 
-/// How a limiter is made.
+/// The options of a new limiter.
 struct limiter_options {
-    /// For the calls without `_at`.
+    /// The clock that calls without `_at` read.
     clock_source clock = clock_source::tsc;
-    /// Callers that may sleep in wait() at one time; 0: 1024. More are refused at once.
+    /// The maximum number of callers that sleep in wait() at one time. wait() refuses further callers at once. 0 means 1024.
     std::uint32_t waiters = 0;
-    /// Whether threads take permits in advance, of a gcra policy: faster where many threads check one limiter, and up to an
+    /// Whether threads take permits of a gcra policy in advance. If many threads check one limiter, checks are faster. Up to an
     /// eighth of the burst may be refused early (TOLLBAR_CREDIT_ON in tollbar.h).
     bool credit = false;
 };
 
 /// A limiter's state, for people and metrics.
 struct limiter_state {
-    /// Callers asleep in wait().
+    /// The number of callers asleep in wait().
     std::uint32_t waiting;
-    /// The time of the view on the limiter's clock.
+    /// The time of this state by the limiter's clock.
     nanoseconds now;
     /// Permits that could be taken at that time.
     std::uint64_t remaining;
-    /// How long until one permit could be taken; 0 if one can, empty if none ever.
+    /// The time until one permit can be taken. 0 if one can be taken now, empty if none ever can.
     std::optional<nanoseconds> retry_after;
-    /// How long until the state is as good as fresh.
+    /// The time until the state is as good as fresh.
     nanoseconds reset_after;
-    /// Requests that came with an older time than one admitted before them.
+    /// Requests whose time was older than that of a request admitted before.
     std::uint64_t backward_steps;
-    /// Decisions since the limiter was made, by verdict, of all threads; reset() leaves them.
+    /// Decisions of all threads, by verdict, since the limiter was made. reset() leaves them.
     std::uint64_t allowed;
     std::uint64_t denied;
     std::uint64_t never;
 };
 
-/// One limit that any number of threads share: any algorithm, alone on its cache line.
+/// One limit that any number of threads share. Its state is of any algorithm and has a cache line of its own.
 ///
 ///     tollbar::limiter uploads("100/s burst 20");
 ///     if (!uploads.check())
 ///         return too_many_requests();
 class limiter {
 public:
-    /// Of a policy, which may be a text. Throws policy_error for a text, error for numbers that are out of range.
+    /// From a policy, which may be a text. Throws policy_error for a text, and error for numbers that are out of range.
     explicit limiter(const spec &of, const limiter_options &options = {}) : limiter(try_make(of, options).value()) {}
     static result<limiter> try_make(const spec &of, const limiter_options &options = {}) noexcept {
         const tollbar_limiter_options raw = for_c(options);
@@ -71,8 +71,8 @@ public:
         return try_make(*parsed, options);
     }
 
-    /// Makes a limiter in the caller's memory of `size` bytes (at least size(), aligned to align()), which must
-    /// outlive it. The arrays of a sliding window or log are allocated beside it; the others allocate nothing.
+    /// Makes a limiter in the caller's memory of `size` bytes (at least size(), aligned to align()), which must outlive the
+    /// limiter. For a sliding window or a sliding log the call allocates an array. For other algorithms it allocates nothing.
     static limiter init_in(void *memory, std::size_t size, const spec &of, const limiter_options &options = {}) {
         return try_init_in(memory, size, of, options).value();
     }
@@ -88,7 +88,7 @@ public:
     static std::size_t size() noexcept { return tollbar_limiter_size(); }
     static std::size_t align() noexcept { return tollbar_limiter_align(); }
 
-    /// The time that calls without one read: UTC since 2025-03-13, in nanoseconds; with clock_source::wall Unix time.
+    /// The time that calls without `_at` read, in nanoseconds of UTC since 2025-03-13. With clock_source::wall it is Unix time.
     nanoseconds now() const { return try_now().value(); }
     result<nanoseconds> try_now() const noexcept {
         std::uint64_t ns = 0;
@@ -98,18 +98,18 @@ public:
 
     /// Takes `cost` permits now. A cost of 0 asks without charging.
     verdict check(std::uint64_t cost = 1) const noexcept { return verdict(tollbar_limiter_check(get(), cost, nullptr)); }
-    /// The same at the caller's time: on the scale of now(), or another that all callers of this limiter share.
+    /// check at the caller's time: on the scale of now(), or another that all callers of this limiter share.
     verdict check_at(instant now, std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_limiter_check_at(get(), cost, now.get(), nullptr));
     }
-    /// As check, with the answer in full.
+    /// check with the decision in full.
     decision decide(std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_limiter_check(get(), cost, out); });
     }
     decision decide_at(instant now, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_limiter_check_at(get(), cost, now.get(), out); });
     }
-    /// What decide would answer; changes nothing.
+    /// Returns what decide would return, and changes nothing.
     decision peek(std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_limiter_peek(get(), cost, out); });
     }
@@ -117,8 +117,8 @@ public:
         return decision::of([&](auto *out) { return tollbar_limiter_peek_at(get(), cost, now.get(), out); });
     }
 
-    /// Decides on as many requests as there are costs, with one reading of the clock; results[i] is what costs[i]
-    /// alone would have been told. errc::buffer_too_small if there are fewer results than costs; then nothing has been charged.
+    /// Decides on one request for each of the costs, in turn, with one reading of the clock. results[i] is the verdict for
+    /// costs[i]. With fewer results than costs the call charges nothing and returns errc::buffer_too_small.
     result<void> check_many(span<const std::uint64_t> costs, span<verdict> results) const noexcept {
         if (results.size() < costs.size())
             return failure{errc::buffer_too_small};
@@ -129,13 +129,13 @@ public:
             return failure{errc::buffer_too_small};
         return many_at(now, costs.data(), costs.size(), results);
     }
-    /// As many requests for one permit each as there are results.
+    /// Decides on one request of cost 1 for each of the results.
     result<void> check_many(span<verdict> results) const noexcept { return many(nullptr, results.size(), results); }
     result<void> check_many_at(instant now, span<verdict> results) const noexcept {
         return many_at(now, nullptr, results.size(), results);
     }
 
-    /// Takes as many permits as there are, up to `most`.
+    /// Takes all permits that are left, `most` at the most.
     taken take_up_to(std::uint64_t most) const noexcept {
         taken got;
         got.answer = verdict(tollbar_limiter_take_up_to(get(), most, &got.permits));
@@ -147,8 +147,9 @@ public:
         return got;
     }
 
-    /// Charges `cost` permits without asking, for what has been admitted already and whose cost, or failure, is known only now. Later
-    /// requests are refused until the debt is paid; tollbar.h says ("Charges afterwards, and bans") how far each algorithm goes into debt.
+    /// Charges `cost` permits without a decision, for work that was admitted before and whose cost, or failure, is known only now.
+    /// The limiter refuses later requests until the debt is paid. tollbar.h ("Charges afterwards, and bans") says how far each
+    /// algorithm goes into debt.
     charged charge(std::uint64_t cost = 1) const noexcept {
         charged done;
         done.answer = verdict(tollbar_limiter_charge(get(), cost, &done.rest));
@@ -160,15 +161,15 @@ public:
         return done;
     }
 
-    /// Takes `cost` permits, sleeping up to `patience` for them; what cannot fit into it is refused at once with
-    /// nothing charged. Blocks, and does so without a lock.
+    /// Takes `cost` permits, and sleeps up to `patience` until they may be used. If the wait would be longer, the call refuses at
+    /// once and charges nothing. It blocks without a lock.
     template <class Rep, class Period>
     decision wait(const std::chrono::duration<Rep, Period> &patience, std::uint64_t cost = 1) const noexcept {
         return decision::of(
             [&](auto *out) { return tollbar_limiter_wait(get(), cost, detail::saturated(patience), out); });
     }
-    /// Takes `cost` permits ahead of time: if it is granted, the caller is bound to act `wait` after `now` and not
-    /// before. Denied if that would be more than `patience`, or if the algorithm cannot book ahead.
+    /// Takes `cost` permits ahead of time. If the result is allowed, the caller must act at `now` plus `wait`, and not before.
+    /// Denied if that wait would be longer than `patience`, or if the algorithm cannot book ahead.
     template <class Rep, class Period>
     reservation reserve_at(instant now, const std::chrono::duration<Rep, Period> &patience,
                            std::uint64_t cost = 1) const noexcept {
@@ -179,11 +180,12 @@ public:
         return booked;
     }
 
-    /// Back to fresh, also from a ban. Safe beside other calls; admissions in the same instant may survive it.
+    /// Makes the state fresh and ends a ban. Other calls may run at the same time, and admissions in the same instant may survive
+    /// the reset.
     void reset() const { try_reset().value(); }
     result<void> try_reset() const noexcept { return detail::done(tollbar_limiter_reset(get())); }
 
-    /// The state as of now; takes nothing.
+    /// The state at the current time. It takes nothing.
     limiter_state state() const { return try_state().value(); }
     result<limiter_state> try_state() const noexcept {
         auto raw = detail::blank<tollbar_limiter_state>();
@@ -193,7 +195,7 @@ public:
                                                 raw.backward_steps, raw.allowed, raw.denied, raw.never});
     }
 
-    /// The policy that it was made of.
+    /// The limiter's policy.
     spec policy() const { return try_policy().value(); }
     result<spec> try_policy() const noexcept {
         auto raw = detail::blank<tollbar_policy_spec>();
@@ -201,13 +203,13 @@ public:
         return detail::done(code, spec(raw));
     }
 
-    /// Takes over what tollbar_limiter_new made.
+    /// Takes the handle of tollbar_limiter_new into ownership.
     static limiter adopt(tollbar_limiter *made) noexcept { return limiter(handle(made, deleter{false})); }
     tollbar_limiter *get() const noexcept { return handle_.get(); }
-    /// Gives the handle away, to be ended with tollbar_limiter_free, or with tollbar_limiter_close if it lies in the
-    /// caller's memory.
+    /// Gives up the handle. The caller ends it with tollbar_limiter_free, or with tollbar_limiter_close if it lies in the caller's
+    /// memory.
     [[nodiscard]] tollbar_limiter *release() noexcept { return handle_.release(); }
-    /// Whether it holds a limiter, which it does until it is moved from.
+    /// Whether this object holds a limiter. It does until it is moved from.
     explicit operator bool() const noexcept { return handle_ != nullptr; }
 
 private:

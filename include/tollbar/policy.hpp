@@ -42,26 +42,26 @@ enum class window_mode : std::uint32_t {
     interpolated = TOLLBAR_MODE_INTERPOLATED,
 };
 
-/// What a permit is; it changes the text form only.
+/// The unit of permits. It changes the text form only.
 enum class unit : std::uint32_t { permits = TOLLBAR_UNIT_PERMITS, bytes = TOLLBAR_UNIT_BYTES };
 
-/// A policy as plain data: what limiters, tables and compiled policies are made of. Of a text,
+/// A policy as plain data, from which limiters, tables and compiled policies are made. It comes from a text,
 ///
 ///     tollbar::spec uploads = "250mb/s burst 1gb unit bytes";
 ///
-/// or of numbers; each with_ gives a copy that differs in one thing:
+/// or from numbers. Each with_ function returns a copy with one field changed:
 ///
 ///     auto uploads = tollbar::spec(100, 1s).with_burst(20);
 ///
-/// Numbers are not looked at until something is made of the spec, or validate() is called. The grammar and the
-/// meaning of all options are in tollbar.h, section 1.
+/// validate() checks the numbers, and so does every call that makes something of the spec. tollbar.h, section 1, has the grammar
+/// and the meaning of all options.
 class spec {
 public:
-    /// Of one line of text. Throws policy_error, which knows the column. Implicit, so that a text may stand
-    /// wherever a policy is asked for.
+    /// From one line of text. Throws policy_error, which has the column of the fault. The conversion is implicit, so a text can be
+    /// given wherever a call takes a policy.
     template <class Text, detail::if_text<Text> = 0> spec(const Text &text) : spec(try_parse(text).value()) {}
 
-    /// `limit` permits per period, of any algorithm that takes no more than that; its burst is the limit.
+    /// `limit` permits per period, with a burst of `limit`, of an algorithm that needs no further option.
     template <class Rep, class Period>
     spec(std::uint64_t limit, const std::chrono::duration<Rep, Period> &period, algorithm algo = algorithm::gcra) noexcept {
         raw_.algorithm = static_cast<std::uint32_t>(algo);
@@ -71,25 +71,25 @@ public:
         raw_.burst = limit == 0 ? 1 : limit;
     }
 
-    /// Of the C struct.
+    /// From the C struct.
     explicit spec(const tollbar_policy_spec &raw) noexcept : raw_(raw) {}
 
     template <class Text, detail::if_text<Text> = 0> static result<spec> try_parse(const Text &text) noexcept {
         const std::string_view view = detail::text_of(text);
         auto raw = detail::blank<tollbar_policy_spec>();
         auto error = detail::blank<tollbar_policy_error>();
-        // An empty view may have no pointer, which C would take for a missing argument.
+        // An empty view may have a null pointer, which the C call refuses.
         const std::int32_t code = tollbar_policy_spec_parse(view.empty() ? "" : view.data(), view.size(), &raw, &error);
         if (code != 0)
             return failure{static_cast<errc>(code), 0, error.column, error.expected};
         return spec(raw);
     }
 
-    /// Whether a limiter can be made of it; throws the error that making one would.
+    /// Throws the error that a limiter's constructor would throw for this policy, if any.
     void validate() const { try_validate().value(); }
     result<void> try_validate() const noexcept { return detail::done(tollbar_policy_spec_validate(&raw_)); }
 
-    /// The last clock reading at which anything is admitted; throws the error that making a limiter would.
+    /// The last time at which the policy admits anything. Throws as validate.
     nanoseconds last_time() const { return try_last_time().value(); }
     result<nanoseconds> try_last_time() const noexcept {
         std::uint64_t last = 0;
@@ -99,9 +99,9 @@ public:
         return detail::from_c(last);
     }
 
-    /// The canonical text: of that text an equal spec can be made. Throws if the spec is not valid.
+    /// The canonical text, from which an equal spec can be made. Throws if the spec is not valid.
     std::string text() const { return try_text().value(); }
-    /// As text(); it still allocates the string.
+    /// text() with a result in place of exceptions. Only the allocation of the string can throw.
     result<std::string> try_text() const {
         char buffer[TOLLBAR_POLICY_TEXT_MAX];
         std::size_t length = 0;
@@ -119,11 +119,11 @@ public:
     [[nodiscard]] spec with_algorithm(tollbar::algorithm algo) const noexcept {
         return with([&](auto &raw) { raw.algorithm = static_cast<std::uint32_t>(algo); });
     }
-    /// The most permits at once. Windows and logs: the limit.
+    /// The most permits that can be taken at once. Windows and logs: the limit.
     [[nodiscard]] spec with_burst(std::uint64_t permits) const noexcept {
         return with([&](auto &raw) { raw.burst = permits; });
     }
-    /// gcra: permits of a fresh state, up to the burst.
+    /// gcra: permits of a fresh state, at most the burst.
     [[nodiscard]] spec with_init(std::uint64_t permits) const noexcept {
         return with([&](auto &raw) { raw.init = permits, raw.flags |= TOLLBAR_POLICY_HAS_INIT; });
     }
@@ -148,11 +148,11 @@ public:
     [[nodiscard]] spec with_segments(std::uint32_t segments, window_mode mode = window_mode::n) const noexcept {
         return with([&](auto &raw) { raw.segments = segments, raw.mode = static_cast<std::uint32_t>(mode); });
     }
-    /// Pacer: departures that may follow at once after an idle time.
+    /// Pacer: the number of departures that may leave at once after an idle time.
     [[nodiscard]] spec with_slack(std::uint64_t departures) const noexcept {
         return with([&](auto &raw) { raw.slack = departures; });
     }
-    /// Warm-up: the time from cold to warm, and how many times slower it is when cold (1 to 1000).
+    /// Warm-up: the time from cold to warm, and the factor by which the rate is lower when cold (1 to 1000).
     template <class Rep, class Period>
     [[nodiscard]] spec with_warm_up(const std::chrono::duration<Rep, Period> &time, std::uint32_t cold) const noexcept {
         return with([&](auto &raw) { raw.warm_up_ns = detail::saturated(time), raw.cold = cold; });
@@ -163,7 +163,7 @@ public:
 
     const tollbar_policy_spec *get() const noexcept { return &raw_; }
 
-    /// Whether all numbers are the same.
+    /// Whether all fields are equal.
     friend bool operator==(const spec &a, const spec &b) noexcept {
         static_assert(std::has_unique_object_representations_v<tollbar_policy_spec>, "compared as bytes");
         return std::memcmp(&a.raw_, &b.raw_, sizeof a.raw_) == 0;
@@ -180,22 +180,22 @@ private:
     tollbar_policy_spec raw_ = detail::blank<tollbar_policy_spec>();
 };
 
-/// A state word of the caller's own: 8 bytes, fresh from the start, stepped by policy::check. Put it where your data
-/// is. Not copied, since another thread may be changing it. A tollbar_cell in a C struct or in a mapping (all-zero is
-/// fresh) serves wherever a cell does.
+/// A state word of 8 bytes in the caller's own struct. It is fresh from the start, and policy::check changes it. A cell cannot be
+/// copied, because another thread may be changing it. Wherever a call takes a cell, a tollbar_cell in a C struct or a mapping
+/// (all-zero is fresh) serves as well.
 struct cell : tollbar_cell {
     constexpr cell() noexcept : tollbar_cell{0} {}
     cell(const cell &) = delete;
     cell &operator=(const cell &) = delete;
 
-    /// Back to fresh. Safe beside other calls; admissions in the same instant may survive it.
+    /// Makes the cell fresh. Other calls may run at the same time, and admissions in the same instant may survive the reset.
     void reset() noexcept { tollbar_cell_reset(this); }
 };
 
 static_assert(sizeof(cell) == sizeof(tollbar_cell) && std::is_standard_layout_v<cell>, "an array of cells is C's");
 
-/// A compiled policy, read-only, for any number of cells and threads; for algorithms whose state is one word
-/// (errc::not_one_word otherwise). Cells outlive it.
+/// A compiled policy for any number of cells and threads. It is read-only. Its algorithm must have a state of one word, otherwise
+/// the constructor throws errc::not_one_word. Cells outlive their policy.
 ///
 ///     struct user { tollbar::cell logins; };
 ///     const tollbar::policy per_user("5/min burst 3");
@@ -214,8 +214,8 @@ public:
         return try_make(*parsed);
     }
 
-    /// Compiles into the caller's memory of `size` bytes (at least size(), aligned to align()), which must outlive
-    /// the policy. It holds no pointers and may be copied or mapped.
+    /// Compiles a policy into the caller's memory of `size` bytes (at least size(), aligned to align()), which must outlive the
+    /// policy. The memory holds no pointers and may be copied or mapped.
     static policy init_in(void *memory, std::size_t size, const spec &of) {
         return try_init_in(memory, size, of).value();
     }
@@ -233,29 +233,29 @@ public:
     verdict check(tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_cell_check(&state, get(), cost, nullptr));
     }
-    /// The same at the caller's time.
+    /// check at the caller's time.
     verdict check_at(instant now, tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_cell_check_at(&state, get(), cost, now.get(), nullptr));
     }
-    /// As check, with the answer in full.
+    /// check with the decision in full.
     decision decide(tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_cell_check(&state, get(), cost, out); });
     }
     decision decide_at(instant now, tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_cell_check_at(&state, get(), cost, now.get(), out); });
     }
-    /// What decide_at would answer; changes nothing.
+    /// Returns what decide_at would return, and changes nothing.
     decision peek_at(instant now, const tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_cell_peek_at(&state, get(), cost, now.get(), out); });
     }
-    /// Takes as many permits as there are, up to `most`.
+    /// Takes all permits that are left, `most` at the most.
     taken take_up_to_at(instant now, tollbar_cell &state, std::uint64_t most) const noexcept {
         taken got;
         got.answer = verdict(tollbar_cell_take_up_to_at(&state, get(), most, now.get(), &got.permits));
         return got;
     }
-    /// check_at for each of the cells; results[i] is what cells[i] alone would have been told. errc::buffer_too_small if there
-    /// are fewer results than cells; then nothing has been charged.
+    /// check_at for each of the cells. results[i] is the verdict of cells[i]. With fewer results than cells the call charges
+    /// nothing and returns errc::buffer_too_small.
     result<void> check_many_at(instant now, span<cell> cells, span<verdict> results,
                                std::uint64_t cost = 1) const noexcept {
         return check_many_at(now, span<tollbar_cell>(cells.data(), cells.size()), results, cost);
@@ -268,12 +268,12 @@ public:
                                                        detail::codes(results)));
     }
 
-    /// Takes over what tollbar_policy_new made.
+    /// Takes the handle of tollbar_policy_new into ownership.
     static policy adopt(tollbar_policy *made) noexcept { return policy(handle(made, deleter{false})); }
     const tollbar_policy *get() const noexcept { return handle_.get(); }
-    /// Gives the handle away, to be freed with tollbar_policy_free unless it lies in the caller's memory.
+    /// Gives up the handle. The caller frees it with tollbar_policy_free unless it lies in the caller's memory.
     [[nodiscard]] tollbar_policy *release() noexcept { return handle_.release(); }
-    /// Whether it holds a policy, which it does until it is moved from.
+    /// Whether this object holds a policy. It does until it is moved from.
     explicit operator bool() const noexcept { return handle_ != nullptr; }
 
 private:

@@ -27,16 +27,16 @@ namespace tollbar {
 ///     if (!logins.check(address))
 ///         return try_later();
 ///
-/// Calls that change a table's contents are const all the same: what is in it belongs to all who share it.
+/// Calls that change a table's content are const, because the content belongs to all processes that share the table.
 class table {
 public:
-    /// In this process's own memory. Throws policy_error for a policy's text, error for everything else.
+    /// Makes a table in this process's own memory. Throws policy_error for a policy's text, and error otherwise.
     table(const table_options &options, const policy_list &policies) : table(try_make(options, policies).value()) {}
     static result<table> try_make(const table_options &options, const policy_list &policies) noexcept {
         return made(options, policies, tollbar_table_new);
     }
 
-    /// In memory that is shared with the processes forked from this one later.
+    /// Makes a table in memory that this process shares with the processes that it forks later.
     static table shared(const table_options &options, const policy_list &policies) {
         return try_shared(options, policies).value();
     }
@@ -44,8 +44,8 @@ public:
         return made(options, policies, tollbar_table_new_shared);
     }
 
-    /// In the file at `path` (NUL-terminated), which is made if it is not there. A file that is not this very table
-    /// is refused with an error that says why, and stays as it is.
+    /// Opens the table in the file at `path` (NUL-terminated), or makes the file if there is none. If the file has another table,
+    /// the call fails with an error that says why, and the file stays as it is.
     static table open(const char *path, const table_options &options, const policy_list &policies) {
         return try_open(path, options, policies).value();
     }
@@ -53,7 +53,7 @@ public:
                                   const policy_list &policies) noexcept {
         return made(options, policies, [path](auto... with) { return tollbar_table_open(path, with...); });
     }
-    /// The table that is in the file, whatever it is.
+    /// Opens any table that is in the file. It makes no file.
     static table open(const char *path, trust whose = trust::owner) { return try_open(path, whose).value(); }
     static result<table> try_open(const char *path, trust whose = trust::owner) noexcept {
         auto raw = detail::blank<tollbar_table_options>();
@@ -62,8 +62,8 @@ public:
             [&](auto **out) { return tollbar_table_open(path, nullptr, 0, &raw, out); });
     }
 
-    /// In memory that is shared with whoever gets the descriptor `fd`, which is the caller's to close, and that nobody can cut
-    /// off: for processes that do not trust each other to the end.
+    /// Makes a table in memory that every process with the descriptor `fd` can open, and that no process can truncate. Use it
+    /// between processes that do not fully trust each other. The caller closes `fd`.
     static table sealed(const table_options &options, const policy_list &policies, int &fd) {
         return try_sealed(options, policies, fd).value();
     }
@@ -72,14 +72,14 @@ public:
             return tollbar_table_new_sealed(of, count, how, &fd, out);
         });
     }
-    /// The table behind a descriptor that sealed() gave, here or in another process. It stays the caller's.
+    /// Opens the table behind a descriptor of sealed(), of this process or another. The descriptor stays the caller's.
     static table open_fd(int fd) { return try_open_fd(fd).value(); }
     static result<table> try_open_fd(int fd) noexcept {
         return detail::made<table, tollbar_table>([fd](auto **out) { return tollbar_table_open_fd(fd, out); });
     }
 
-    /// In the caller's memory, which is aligned to 64 bytes, has at least bytes(options, policies) and must outlive
-    /// the table. What was in it is gone.
+    /// Makes a table in the caller's memory and overwrites it. The memory must be aligned to 64 bytes, have at least
+    /// bytes(options, policies), and outlive the table.
     static table init_in(void *memory, std::size_t size, const table_options &options, const policy_list &policies) {
         return try_init_in(memory, size, options, policies).value();
     }
@@ -88,14 +88,14 @@ public:
         return made(options, policies,
                     [memory, size](auto... with) { return tollbar_table_init_in(memory, size, with...); });
     }
-    /// A view of the table that is in the caller's memory, made by init_in here or in another process.
+    /// Opens the table that init_in has made in the caller's memory, in this process or another.
     static table attach(void *memory, std::size_t size) { return try_attach(memory, size).value(); }
     static result<table> try_attach(void *memory, std::size_t size) noexcept {
         return detail::made<table, tollbar_table>(
             [memory, size](auto **out) { return tollbar_table_attach(memory, size, out); });
     }
 
-    /// The bytes that a table takes, and it never takes more.
+    /// The size of a table in bytes. It never changes.
     static std::uint64_t bytes(const table_options &options, const policy_list &policies) {
         return try_bytes(options, policies).value();
     }
@@ -110,11 +110,11 @@ public:
     verdict check(const key &of, std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_table_check(get(), number(of), of.data(), of.size(), cost, nullptr));
     }
-    /// The same at the caller's time: on the scale of now(), or another that all callers of this table share.
+    /// check at the caller's time: on the scale of now(), or another that all callers of this table share.
     verdict check_at(instant now, const key &of, std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_table_check_at(get(), number(of), of.data(), of.size(), cost, now.get(), nullptr));
     }
-    /// As check, with the answer in full.
+    /// check with the decision in full.
     decision decide(const key &of, std::uint64_t cost = 1) const noexcept {
         return decision::of(
             [&](auto *out) { return tollbar_table_check(get(), number(of), of.data(), of.size(), cost, out); });
@@ -124,7 +124,7 @@ public:
             return tollbar_table_check_at(get(), number(of), of.data(), of.size(), cost, now.get(), out);
         });
     }
-    /// What decide would answer; takes nothing, and puts no key into the table.
+    /// Returns what decide would return. It takes no permits and stores no key.
     decision peek(const key &of, std::uint64_t cost = 1) const noexcept {
         return decision::of(
             [&](auto *out) { return tollbar_table_peek(get(), number(of), of.data(), of.size(), cost, out); });
@@ -135,9 +135,9 @@ public:
         });
     }
 
-    /// Decides on the requests in turn with one reading of the clock; results[i] is what check would have told the
-    /// i-th. Faster by far than one call each, since the memory of all is asked for before the first is needed.
-    /// errc::buffer_too_small if there are fewer results than requests; then nothing has been charged.
+    /// Decides on the requests in turn with one reading of the clock. results[i] is the verdict of the i-th request. It is much
+    /// faster than one call for each request, because it prefetches the memory of all keys first. With fewer results than
+    /// requests the call charges nothing and returns errc::buffer_too_small.
     result<void> check_many(span<const request> requests, span<verdict> results) const noexcept {
         if (results.size() < requests.size())
             return failure{errc::buffer_too_small};
@@ -151,7 +151,7 @@ public:
                                                         detail::codes(results)));
     }
 
-    /// Takes as many permits as there are, up to `most`.
+    /// Takes all permits that are left, `most` at the most.
     taken take_up_to(const key &of, std::uint64_t most) const noexcept {
         taken got;
         got.answer = verdict(
@@ -165,8 +165,9 @@ public:
         return got;
     }
 
-    /// Charges `cost` permits of the key without asking, for what has been admitted already and whose cost, or failure, is known only
-    /// now. Later requests are refused until the debt is paid; tollbar.h says ("Charges afterwards, and bans") how far each algorithm goes into debt.
+    /// Charges `cost` permits of the key without a decision, for work that was admitted before and whose cost, or failure, is known
+    /// only now. The table refuses the key's later requests until the debt is paid. tollbar.h ("Charges afterwards, and bans") says
+    /// how far each algorithm goes into debt.
     ///
     ///     if (!logins.peek(address))
     ///         return too_many_requests();
@@ -184,7 +185,8 @@ public:
         return done;
     }
 
-    /// Lets a key begin again, which ends a ban, too. False if all of the key's other places are taken: then nothing has changed.
+    /// Resets a key: it starts with a fresh state, and a ban ends. False if all of the key's other slots are taken. Then nothing has
+    /// changed.
     bool reset(const key &of) const { return try_reset(of).value(); }
     result<bool> try_reset(const key &of) const noexcept {
         return detail::yes_or_no(tollbar_table_reset(get(), number(of), of.data(), of.size()));
@@ -194,18 +196,19 @@ public:
         return detail::yes_or_no(tollbar_table_reset_at(get(), number(of), of.data(), of.size(), now.get()));
     }
 
-    /// Lets a key pass always and charges it nothing. Some 1,600 keys of a table may be so at a time (errc::exemptions_full).
+    /// Exempts a key: it always passes and is charged nothing. A table has room for some 1,600 exempt keys
+    /// (errc::exemptions_full).
     void exempt(const key &of) const { try_exempt(of).value(); }
     result<void> try_exempt(const key &of) const noexcept {
         return detail::done(tollbar_table_exempt(get(), number(of), of.data(), of.size()));
     }
-    /// Takes that back. False if the key was not exempt.
+    /// Ends a key's exemption. False if the key was not exempt.
     bool unexempt(const key &of) const { return try_unexempt(of).value(); }
     result<bool> try_unexempt(const key &of) const noexcept {
         return detail::yes_or_no(tollbar_table_unexempt(get(), number(of), of.data(), of.size()));
     }
 
-    /// The hash by which the table knows a key: what entries() shows.
+    /// The hash by which the table knows a key, as entries() shows it.
     std::uint64_t hash(const key &of) const { return try_hash(of).value(); }
     result<std::uint64_t> try_hash(const key &of) const noexcept {
         std::uint64_t hash = 0;
@@ -213,7 +216,7 @@ public:
         return detail::done(code, hash);
     }
 
-    /// The time that the calls without `_at` read.
+    /// The time that calls without `_at` read.
     nanoseconds now() const { return try_now().value(); }
     result<nanoseconds> try_now() const noexcept {
         std::uint64_t ns = 0;
@@ -221,13 +224,14 @@ public:
         return detail::done(code, detail::from_c(ns));
     }
 
-    /// The keys that are in it, as of now or of another time. Each entry is what its slot held at one instant; keys
-    /// that come or go meanwhile may be seen or not, or twice. The range must not outlive the table.
+    /// The keys of the table, with their states at the current time or another. Each entry is what its slot held at one instant.
+    /// A key that is inserted, moved or removed meanwhile may appear once, twice or not at all. The range must not outlive the
+    /// table.
     entry_range entries(std::optional<instant> at = std::nullopt) const noexcept {
         return entry_range({get(), moment(at), 0});
     }
 
-    /// Its policies as they are now, in the order of their numbers. The range must not outlive the table.
+    /// The current policies in the order of their numbers. The range must not outlive the table.
     policy_range policies() const noexcept { return policy_range({get(), 0}); }
     spec policy(policy_id id) const { return try_policy(id).value(); }
     result<spec> try_policy(policy_id id) const noexcept {
@@ -235,23 +239,23 @@ public:
         const std::int32_t code = tollbar_table_get_policy(get(), static_cast<std::uint32_t>(id), &raw);
         return detail::done(code, spec(raw));
     }
-    /// Adds a policy while the table is in use, in all processes.
+    /// Adds a policy, for all processes, while the table is in use.
     policy_id add_policy(const spec &of) const { return try_add_policy(of).value(); }
     result<policy_id> try_add_policy(const spec &of) const noexcept {
         std::uint32_t id = 0;
         const std::int32_t code = tollbar_table_add_policy(get(), of.get(), &id);
         return detail::done(code, static_cast<policy_id>(id));
     }
-    /// The number of the first policy that equals this one in every field, which is added if there is none. All that ask for the
-    /// same policy at once get the same number.
+    /// Returns the number of the first policy that equals this one in every field, and adds it if there is none. If several
+    /// callers ask for one policy at once, all get the same number.
     policy_id find_or_add_policy(const spec &of) const { return try_find_or_add_policy(of).value(); }
     result<policy_id> try_find_or_add_policy(const spec &of) const noexcept {
         std::uint32_t id = 0;
         const std::int32_t code = tollbar_table_find_or_add_policy(get(), of.get(), &id);
         return detail::done(code, static_cast<policy_id>(id));
     }
-    /// Changes a policy while the table is in use, in all processes at once. Each key keeps the permits that it has left,
-    /// up to the new burst, or by choice (TOLLBAR_KEEP_TIME) the time until its debt is paid.
+    /// Changes a policy, for all processes at once, while the table is in use. A key keeps the number of permits that it has left,
+    /// up to the new burst, or with TOLLBAR_KEEP_TIME the time until its debt is paid.
     void set_policy(policy_id id, const spec &to, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const {
         try_set_policy(id, to, keep).value();
     }
@@ -259,7 +263,7 @@ public:
         return detail::done(tollbar_table_set_policy(get(), static_cast<std::uint32_t>(id), to.get(), keep));
     }
 
-    /// Counters and sizes.
+    /// The table's counters and sizes.
     table_stats stats() const { return try_stats().value(); }
     result<table_stats> try_stats() const noexcept {
         auto raw = detail::blank<tollbar_table_stats>();
@@ -267,7 +271,7 @@ public:
         return detail::done(code, raw);
     }
 
-    /// Decisions by verdict under one policy, of all threads and processes that use the table. stats() has the sums of all policies.
+    /// Decisions of all threads and processes under one policy, by verdict. stats() has the sums over all policies.
     decision_counts counts(std::uint32_t policy = 0) const { return try_counts(policy).value(); }
     result<decision_counts> try_counts(std::uint32_t policy = 0) const noexcept {
         auto raw = detail::blank<tollbar_counts>();
@@ -275,14 +279,14 @@ public:
         return detail::done(code, raw);
     }
 
-    /// Counts a decision that the caller made itself, because of a peek, and charges nothing.
+    /// Counts a decision that the caller has made because of a peek. It charges nothing.
     void count(outcome decided, std::uint32_t policy = 0) const { try_count(decided, policy).value(); }
     result<void> try_count(outcome decided, std::uint32_t policy = 0) const noexcept {
         return detail::done(tollbar_table_count_verdict(get(), policy, static_cast<std::int32_t>(decided)));
     }
 
-    /// Makes slots vacant whose keys have expired: `most` slots from number `from` on. The table does without; it is
-    /// for those who want to know how many keys have a debt.
+    /// Looks at `most` slots from number `from` on, and makes those vacant whose keys have expired. No table needs sweeps. Their
+    /// use is to count the keys with a debt.
     sweep_result sweep(std::optional<instant> at = std::nullopt, std::uint64_t from = 0,
                        std::uint64_t most = UINT64_MAX) const {
         return try_sweep(at, from, most).value();
@@ -294,23 +298,23 @@ public:
         return detail::done(code, raw);
     }
 
-    /// Writes a file's table to the disk, and the time with it.
+    /// Writes the table of a file to the disk, with the current time.
     void sync() const { try_sync().value(); }
     result<void> try_sync() const noexcept { return detail::done(tollbar_table_sync(get())); }
 
-    /// Looks at every slot. Damage is what it is asked for, and no error.
+    /// Looks at every slot. Damage is part of the result, and no error.
     table_health validate(std::optional<instant> at = std::nullopt) const { return try_validate(at).value(); }
     result<table_health> try_validate(std::optional<instant> at = std::nullopt) const noexcept {
         return looked_at(tollbar_table_validate, at);
     }
-    /// Repairs what validate sees, and returns what it saw. Only while no other thread or process uses the table.
+    /// Repairs what validate finds, and returns what it found. No other thread or process may use the table meanwhile.
     table_health repair(std::optional<instant> at = std::nullopt) const { return try_repair(at).value(); }
     result<table_health> try_repair(std::optional<instant> at = std::nullopt) const noexcept {
         return looked_at(tollbar_table_repair, at);
     }
 
-    /// Copies what the keys of another table owe into this one, and who is exempt, to go on in a table of another
-    /// size. Both have the same seed and clock, and this has a policy of each number that the other has.
+    /// Copies the debts and exemptions of another table's keys into this table, for example to go on in a table of another size.
+    /// Both tables must have the same seed and clock, and this one a policy of each number that the other has.
     table_copied copy_from(const table &other, std::optional<instant> at = std::nullopt) const {
         return try_copy_from(other, at).value();
     }
@@ -320,12 +324,12 @@ public:
         return detail::done(code, raw);
     }
 
-    /// Takes over what a C call made.
+    /// Takes the handle of a C call into ownership.
     static table adopt(tollbar_table *made) noexcept { return table(handle(made)); }
     tollbar_table *get() const noexcept { return handle_.get(); }
-    /// Gives the handle away, to be ended with tollbar_table_close.
+    /// Gives up the handle. The caller ends it with tollbar_table_close.
     [[nodiscard]] tollbar_table *release() noexcept { return handle_.release(); }
-    /// Whether it holds a table, which it does until it is moved from.
+    /// Whether this object holds a table. It does until it is moved from.
     explicit operator bool() const noexcept { return handle_ != nullptr; }
 
 private:
@@ -372,7 +376,7 @@ private:
     }
     static std::uint32_t number(const key &of) noexcept { return static_cast<std::uint32_t>(of.policy()); }
 
-    /// The caller's time, or the table's; of a table that is not there any, since the call will say so.
+    /// The caller's time, or the table's. Without a table it is 0, and the C call then returns the error.
     std::uint64_t moment(std::optional<instant> at) const noexcept {
         std::uint64_t ns = 0;
         if (at)

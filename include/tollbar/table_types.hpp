@@ -20,58 +20,61 @@
 
 namespace tollbar {
 
-/// What a newcomer gets when there is no place for it.
+/// What the table does with a new key if no slot is free for it.
 enum class on_full : std::uint32_t {
-    /// The newcomer is admitted as a fresh key would be, in the slot that would have expired first; the key that had it is forgotten.
+    /// The table admits the key as a fresh one, in the slot that would have expired first, and forgets the key that had it.
     evict_nearest = TOLLBAR_ON_FULL_EVICT_NEAREST,
-    /// It takes over the slot that would have expired first, together with its debt.
+    /// The key takes over the slot that would have expired first, together with its debt.
     inherit = TOLLBAR_ON_FULL_INHERIT,
-    /// It is admitted as a fresh key would be, and not remembered.
+    /// The table admits the key as a fresh one, and does not store it.
     allow = TOLLBAR_ON_FULL_ALLOW,
-    /// It is refused: no key is forgotten, none gets in uncounted. For keys that a stranger cannot invent.
+    /// The table refuses the key. It forgets no key and admits none uncounted. Use it only for keys that a stranger cannot
+    /// invent.
     deny = TOLLBAR_ON_FULL_DENY,
 };
 
-/// What a request without a key gets.
+/// How the table decides on a request without a key.
 enum class missing_key : std::uint32_t {
     deny = TOLLBAR_MISSING_DENY,
-    /// It is admitted, and no key is charged.
+    /// The table admits the request and charges no key.
     allow = TOLLBAR_MISSING_ALLOW,
-    /// It fails with errc::missing_key.
+    /// The call fails with errc::missing_key.
     report = TOLLBAR_MISSING_REPORT,
 };
 
-/// Whose file is taken for a table.
+/// Whose file the call may open.
 enum class trust : std::uint32_t {
-    /// One of the caller's effective user or of root, which nobody else may write (but whom the mode names) or replace.
+    /// A file of the caller's effective user or of root that no other user may replace, and that no other user may write but
+    /// those whom the mode lets write.
     owner,
     /// Any file. Every user who may write it can admit or refuse keys, and its owner can end this process by SIGBUS at any time.
     anyone,
 };
 
-/// How a table is made: `tollbar::table_options options(1'000'000); options.mode = 0660;`
+/// The options of a table: `tollbar::table_options options(1'000'000); options.mode = 0660;`
 struct table_options {
-    /// For so many keys that are to have a place at one time. Implicit: a number will do where nothing else is wanted.
+    /// `keys` is the number of keys that can have a debt at one time. The conversion is implicit, so a number can stand for the
+    /// options.
     table_options(std::uint64_t keys) noexcept : capacity(keys) {}
 
     std::uint64_t capacity;
     on_full when_full = on_full::evict_nearest;
     missing_key without_key = missing_key::deny;
-    /// For the calls without `_at`.
+    /// The clock that calls without `_at` read.
     clock_source clock = clock_source::tsc;
-    /// Permissions of a file that is made; 0: 0600.
+    /// The permissions of a new file. 0 means 0600.
     std::uint32_t mode = 0;
-    /// What the hash is keyed with, if `seeded`; else it is random. A client that knows it can choose keys that share their buckets.
+    /// The seed of the hash, if `seeded`. Otherwise the seed is random. A client that knows the seed can choose keys that collide.
     std::uint64_t seed = 0;
     bool seeded = false;
     /// Do not advise the system to use huge pages.
     bool small_pages = false;
-    /// Whose file is taken.
+    /// Whose file the call may open.
     trust whose = trust::owner;
 };
 
-/// The policies of a table, 1 to 128: `{"5/min burst 3", "100/s"}`, or anything with data() and size() of specs. It
-/// views them, and is meant to be made in the call.
+/// The policies of a table, 1 to 128: `{"5/min burst 3", "100/s"}`, or any type with data() and size() of specs. The list owns
+/// nothing. Make it in the call.
 class policy_list {
 public:
     policy_list(std::initializer_list<spec> specs) noexcept { take(specs.begin(), specs.size()); }
@@ -87,7 +90,7 @@ private:
 
     void take(const spec *specs, std::size_t count) noexcept {
         count_ = count;
-        // One that is longer is refused for its length before its specs are looked at.
+        // The C call refuses a longer list for its length before it reads a spec.
         for (std::size_t i = 0; i < count && i < most; i++)
             specs_[i] = specs[i].get();
     }
@@ -96,12 +99,12 @@ private:
     std::size_t count_ = 0;
 };
 
-/// One request of a batch. It views the key's bytes, which must live until the batch is decided.
+/// One request of a batch. The key's bytes must live until the batch is decided.
 class request {
 public:
-    /// A request without a key, for arrays that are filled in later.
+    /// A request without a key, for arrays that the caller fills later.
     request() noexcept : request(key(nullptr, 0)) {}
-    /// Of a key, or of whatever a key can be made of.
+    /// From a key, or from anything that converts to a key.
     template <class Key, std::enable_if_t<std::is_convertible_v<const Key &, key>, int> = 0>
     request(const Key &of, std::uint64_t cost = 1) noexcept : request(key(of), cost) {}
     request(const key &of, std::uint64_t cost = 1) noexcept
@@ -118,13 +121,13 @@ static_assert(sizeof(request) == sizeof(tollbar_request) && std::is_standard_lay
 /// One key of a table.
 struct entry {
     policy_id policy;
-    /// All that the table knows of the key (table::hash).
+    /// The key's hash. The table stores nothing else of the key (table::hash).
     std::uint64_t hash;
     /// The state word.
     std::uint64_t state;
-    /// Permits that could be taken.
+    /// Permits that the key has left.
     std::uint64_t remaining;
-    /// How long until it is as good as fresh; 0: it has expired.
+    /// The time until the state is as good as fresh. 0: it has expired.
     nanoseconds reset_after;
 };
 
@@ -136,7 +139,7 @@ struct numbered_policy {
 
 namespace detail {
 
-/// A range of what `Step::next(T &)` brings forth until it returns false, to be gone through once.
+/// A single-pass range over the values of `Step::next(T &)`. The range ends when that function returns false.
 template <class T, class Step> class sequence {
 public:
     explicit sequence(const Step &step) noexcept : step_(step) {}
@@ -164,7 +167,7 @@ public:
             ++*this;
             return before;
         }
-        /// All that is asked of an iterator is whether it has come to the end.
+        /// Two iterators are compared only to find the end.
         friend bool operator==(const iterator &a, const iterator &b) noexcept {
             return a.current_.has_value() == b.current_.has_value();
         }
@@ -210,20 +213,20 @@ struct next_policy {
 
 } // namespace detail
 
-/// What table::entries and table::policies return, for a range-for or an algorithm that goes through once.
+/// The results of table::entries and table::policies: single-pass ranges.
 using entry_range = detail::sequence<entry, detail::next_entry>;
 using policy_range = detail::sequence<numbered_policy, detail::next_policy>;
 
-/// Counters and sizes, and what came of a sweep or a copy: the C structs, whose fields are explained in tollbar.h.
+/// Counters and sizes, and the results of a sweep and of a copy: C structs, whose fields tollbar.h explains.
 using table_stats = tollbar_table_stats;
 using sweep_result = tollbar_table_sweep_result;
 using table_copied = tollbar_table_copy_result;
 
-/// What validate and repair saw.
+/// The result of validate and repair.
 struct table_health {
-    /// Whether there is (or was) anything to repair.
+    /// Whether the call found anything to repair.
     bool slots_invalid;
-    /// What is in the slots; explained in tollbar.h.
+    /// The content of the slots. tollbar.h explains the fields.
     tollbar_table_health slots;
 };
 

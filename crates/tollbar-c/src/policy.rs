@@ -178,7 +178,8 @@ pub unsafe extern "C" fn tollbar_policy_spec_validate(spec: *const tollbar_polic
     })
 }
 
-/// Writes the policy's last time in nanoseconds ([C3]). Returns 0, or the error that tollbar_policy_spec_validate would return.
+/// Writes the policy's last time in nanoseconds (clause C3). Returns 0, or the error that tollbar_policy_spec_validate would
+/// return.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -241,8 +241,8 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
     })
 }
 
-/// After tollbar_table_set_policy a key keeps the number of permits that it has left, up to the new burst. No wait becomes longer than the new policy's refill,
-/// and the change admits no key that was refused.
+/// After tollbar_table_set_policy a key keeps the number of permits that it has left, up to the new burst. No wait becomes
+/// longer than the new policy's refill, and the change admits no key that was refused.
 pub const TOLLBAR_KEEP_COUNT: u32 = 0;
 /// After tollbar_table_set_policy a key keeps its debt as the time until it is paid.
 pub const TOLLBAR_KEEP_TIME: u32 = 1;

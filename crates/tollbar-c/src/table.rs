@@ -392,7 +392,7 @@ unsafe fn asked(
     if !seeded && options.seed != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
-    // [C6]: the library would have to ignore bits that are no permissions.
+    // Clause C6: the library would have to ignore bits that are no permissions.
     if options.mode & !0o777 != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
