@@ -47,7 +47,6 @@ fn nothing_comes_back_where_that_is_not_possible() {
         "5/s algo sliding-log",
         "5/s algo sliding-window",
         "5/s borrow",
-        "7/s",
         "5/s algo pacer burst 5",
     ] {
         let limiter = limiter(text);
@@ -56,7 +55,12 @@ fn nothing_comes_back_where_that_is_not_possible() {
         assert_eq!(limiter.give_back_at(NOW, charge, 1), 0, "{text}");
         assert_eq!(limiter.peek(1), before, "{text}");
     }
-    let table = table(100, &["5/s", "5/s burst 64"]);
+    let table = table(100, &["5/s", "5/s burst 64", "7/s"]);
+    // The word of this rate has no room for a floor.
+    assert_eq!(table.admit_at(PolicyId::new(2), KEY, NOW, 1), Verdict::Allowed);
+    assert_eq!(table.give_back_at(PolicyId::new(2), KEY, NOW, charge, 1), Ok(0));
+    let sevens = limiter("7/s");
+    assert_eq!((sevens.admit_at(NOW, 1), sevens.give_back_at(NOW, charge, 1)), (Verdict::Allowed, 1));
     assert_eq!(table.give_back_at(PolicyId::FIRST, KEY, NOW, charge, 1), Ok(0), "no such key");
     assert!(table.give_back_at(PolicyId::new(9), KEY, NOW, charge, 1).is_err());
     // Nothing came back under a policy of which a thread has had credit.

@@ -122,6 +122,12 @@ impl Gcra {
         self
     }
 
+    /// The same bucket for words of slots, whose TAT may have been lowered: [`Algorithm::step`] looks at each word for that.
+    pub(crate) const fn in_slots(mut self) -> Gcra {
+        self.plain.end = 0;
+        self
+    }
+
     /// The units of the state word.
     pub const fn grid(&self) -> &Grid {
         &self.grid
@@ -230,7 +236,8 @@ impl Plain {
     }
 
     /// `Some(Some(next))` for an admission, `Some(None)` for a refusal, and `None` if this is not the common
-    /// case.
+    /// case. A word whose TAT was lowered, which only slots of a table hold, is above every TAT: for a caller that may have read one, a
+    /// refusal of a word above [`TAT_MOST`] is not the common case either.
     #[inline(always)]
     pub(crate) fn step(&self, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
         // `cost - 1 >= burst` is true for a cost of 0, where it wraps, and for one above the burst. The
@@ -243,8 +250,7 @@ impl Plain {
         let charge = cost.wrapping_mul(self.permit);
         let latest = clock.wrapping_add(self.tolerance).wrapping_sub(charge);
         if state > latest {
-            // A word whose TAT was lowered is above every TAT, so only refusals need to look for one.
-            return if state > TAT_MOST { None } else { Some(None) };
+            return Some(None);
         }
         Some(Some(state.max(clock).wrapping_add(charge)))
     }
@@ -355,7 +361,7 @@ impl Algorithm for Gcra {
 
     /// Takes the permits that the charge's own refill has not brought back yet: see [`GiveBack`] for why no more is safe.
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
-        if state == 0 || now > self.last || !self.floors.exist() {
+        if state == 0 || now > self.last || (back.keeps_slot && !self.floors.exist()) {
             return None;
         }
         let permit = self.grid.per_permit();
@@ -364,7 +370,7 @@ impl Algorithm for Gcra {
         let ahead = tat.checked_sub(clock)?;
         // The latest instant for which any request has been admitted.
         let newest = match back.booked {
-            true => clock.max(self.floors.floor(state).saturating_sub(self.tolerance)),
+            true => clock.max(self.floors.floor(state).max(back.highest).saturating_sub(self.tolerance)),
             false => clock,
         };
         let mut passed = newest.saturating_sub(self.grid.units(back.charge.at));
@@ -374,7 +380,11 @@ impl Algorithm for Gcra {
         }
         let kept = back.charge.cost.saturating_mul(permit.get()).saturating_sub(passed);
         let units = back.permits.saturating_mul(permit.get()).min(kept).min(ahead);
-        let next = self.floors.lower(state, tat.wrapping_sub(units));
+        let next = match back.keeps_slot {
+            true => self.floors.lower(state, tat.wrapping_sub(units)),
+            // At time 0 as well it is not the fresh word.
+            false => tat.wrapping_sub(units).max(1),
+        };
         let lowered = tat.wrapping_sub(self.floors.tat(next));
         (next != state).then(|| Returned { next, permits: lowered / permit })
     }

@@ -115,6 +115,10 @@ pub struct GiveBack {
     pub permits: u64,
     /// Whether requests of this state may have been booked ahead.
     pub booked: bool,
+    /// The highest state that an earlier give-back has lowered; 0 if there was none. It may be 0 with `keeps_slot`, and without `booked`.
+    pub highest: u64,
+    /// Whether the state may not expire earlier, because it is in a slot of a table.
+    pub keeps_slot: bool,
 }
 
 /// A state that got permits back.
@@ -167,7 +171,7 @@ pub trait Algorithm: Copy + Send + Sync {
     ///
     /// - It depends on the policy and the state only. It is 0 for the fresh word 0, and for no other state that
     ///   a step or a reservation stores.
-    /// - It never decreases: the `next` of a step, a reservation or a give-back expires no earlier than the state before
+    /// - It never decreases: the `next` of a step, of a reservation or of a give-back that keeps its slot expires no earlier than the state before
     ///   it, whatever `now` is, also if `now` goes back.
     /// - For the `next` of a step from the fresh word, admitted or refused, it is at least `now`. The same
     ///   holds for the `next` of an admission from any state that is not better than fresh. An idle state is

@@ -204,6 +204,20 @@ impl Rule {
         Some(gcra.plain())
     }
 
+    /// The same rule for words of slots, whose TAT may have been lowered.
+    pub(crate) fn in_slots(self) -> Rule {
+        match self {
+            Rule::Gcra(gcra) => Rule::Gcra(gcra.in_slots()),
+            Rule::Closed
+            | Rule::Ban(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_)
+            | Rule::Pacer(_)
+            | Rule::WarmUp(_) => self,
+        }
+    }
+
     /// Whether words that are at most [`TAT_MOST`](super::gcra::TAT_MOST) are times: of two of them the greater expires no sooner.
     pub(crate) fn words_are_times(&self) -> bool {
         match self {

@@ -118,29 +118,6 @@ pub(super) fn reserve<A: Algorithm>(
     }
 }
 
-/// [`Shared::give_back`] on a bare word. `booked` says whether permits of the word have been booked ahead.
-#[inline]
-pub(super) fn give_back<A: Algorithm>(
-    word: &AtomicU64,
-    algorithm: &A,
-    charge: Charge,
-    permits: u64,
-    now: impl Fn() -> u64,
-    booked: impl Fn() -> bool,
-) -> u64 {
-    // Acquire: of the bookings that have made the word what it is, `booked` misses none.
-    let mut state = word.load(Ordering::Acquire);
-    loop {
-        // The time after the word, for each word that is read: see `GiveBack`.
-        let back = GiveBack { charge, permits, booked: booked() };
-        let Some(returned) = algorithm.give_back(state, now(), &back) else { return 0 };
-        match word.compare_exchange_weak(state, returned.next, Ordering::Relaxed, Ordering::Acquire) {
-            Ok(_) => return returned.permits,
-            Err(seen) => state = seen,
-        }
-    }
-}
-
 /// [`Shared::charge_at`] on a bare word.
 #[inline]
 pub(crate) fn charge<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> u64 {
@@ -168,6 +145,8 @@ struct Line {
     watch: Watch,
     /// 1 once permits were booked for a later time than that of their call. It never becomes 0 again.
     booked: AtomicU32,
+    /// The highest word that a give-back has lowered.
+    highest: AtomicU64,
 }
 
 impl<A: Algorithm> Cell<A> {
@@ -267,7 +246,20 @@ impl<A: Algorithm> Shared for Cell<A> {
     }
 
     fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
-        give_back(&self.line.word, &self.algorithm, charge, permits, now, || self.has_booked())
+        let Line { word, highest, .. } = &*self.line;
+        // The time and the rest after the word, for each word that is read: see `GiveBack`.
+        let mut state = self.word();
+        loop {
+            // Relaxed: whoever has lowered this word has raised it before, and Release hands that on.
+            let seen = highest.load(Ordering::Relaxed);
+            let back = GiveBack { charge, permits, booked: self.has_booked(), highest: seen, keeps_slot: false };
+            let Some(returned) = self.algorithm.give_back(state, now(), &back) else { return 0 };
+            highest.fetch_max(state, Ordering::Relaxed);
+            match word.compare_exchange_weak(state, returned.next, Ordering::Release, Ordering::Acquire) {
+                Ok(_) => return returned.permits,
+                Err(now) => state = now,
+            }
+        }
     }
 
     fn counts_refusals(&self) -> bool {

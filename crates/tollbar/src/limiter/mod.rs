@@ -386,8 +386,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// Gives back up to `permits` permits of an earlier charge that was not used, or not used up, and returns how many came back: those
     /// that time has not brought back yet ([`GiveBack`](crate::algorithm::GiveBack) says why no more is safe).
     ///
-    /// The caller gives back a charge once. Only gcra without `borrow` gives back, and neither does it where threads have credit in advance
-    /// nor at the few rates whose word has no room: those of which a nanosecond is more than 3 units, such as 7 a second.
+    /// The caller gives back a charge once. Only gcra without `borrow` gives back, and not where threads have credit in advance.
     ///
     /// ```
     /// use tollbar::algorithm::Charge;
@@ -399,7 +398,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// assert!(limiter.check(8).is_allowed()); // an estimate
     /// assert_eq!(limiter.give_back(charge, 5), 5); // it was 3
     /// assert_eq!(limiter.peek(1).remaining, 7);
-    /// # Ok::<(), tollbar::SyntaxError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn give_back(&self, charge: Charge, permits: u64) -> u64 {
         self.shared.give_back(charge, permits, || self.clock.now())

@@ -115,7 +115,7 @@ impl Floors {
         let rounded = tat.saturating_add((1 << self.fine) - 1) >> self.fine;
         let rounded_tat = rounded << self.fine;
         if rounded_tat >= floor {
-            return tat;
+            return if tat > floor { tat } else { floor };
         }
         match (floor >> self.quantum).saturating_sub(rounded_tat >> self.quantum) {
             0 | 1 => LOWERED | rounded,

@@ -10,7 +10,7 @@ use std::string::String;
 use std::vec::Vec;
 
 fn gcra(text: &str) -> Gcra {
-    Gcra::new(&text.parse().expect("a policy")).expect("a bucket")
+    Gcra::new(&text.parse().expect("a policy")).expect("a bucket").in_slots()
 }
 
 /// What a request is charged, in units, from when on.
@@ -78,8 +78,13 @@ fn run(bucket: &Gcra, calls: &[Call], books: bool, back: impl Fn(u64, u64, &Give
                     continue;
                 }
                 let (charged_at, cost) = (charge.at, charge.cost);
-                let how =
-                    GiveBack { charge: Charge { at: charged_at, cost }, permits: permits.min(cost), booked: books };
+                let how = GiveBack {
+                    charge: Charge { at: charged_at, cost },
+                    permits: permits.min(cost),
+                    booked: books,
+                    highest: 0,
+                    keeps_slot: true,
+                };
                 let Some(next) = back(state, now, &how) else { continue };
                 let units = bucket.floors.tat(state) - bucket.floors.tat(next);
                 charge.net -= units;
@@ -193,7 +198,8 @@ fn a_full_word_gives_nothing_back() {
         let bucket = gcra(text);
         let now = 1 << 40;
         let taken = bucket.step(0, now, 3).next.expect("three");
-        let back = GiveBack { charge: Charge { at: now, cost: 3 }, permits: 3, booked: false };
+        let back =
+            GiveBack { charge: Charge { at: now, cost: 3 }, permits: 3, booked: false, highest: 0, keeps_slot: true };
         assert_eq!(bucket.give_back(taken, now, &back).is_some(), gives, "{text}");
     }
 }
@@ -205,7 +211,8 @@ fn a_refund_leaves_out_what_time_has_brought_back() {
     let bucket = gcra("1/s burst 10");
     let taken = bucket.step(0, SECOND, 5).next.expect("five");
     let taken = bucket.step(taken, 3 * SECOND, 7).next.expect("seven");
-    let back = GiveBack { charge: Charge { at: SECOND, cost: 5 }, permits: 5, booked: false };
+    let back =
+        GiveBack { charge: Charge { at: SECOND, cost: 5 }, permits: 5, booked: false, highest: 0, keeps_slot: true };
     let returned = bucket.give_back(taken, 3 * SECOND, &back).expect("permits");
     assert_eq!(returned.permits, 3);
     assert_eq!(bucket.available(returned.next, 3 * SECOND), 3);
@@ -217,11 +224,13 @@ fn a_refund_leaves_out_what_time_has_brought_back() {
     );
     // The whole of a charge that has just been made, to the unit.
     let now = 3 * SECOND;
-    let back = GiveBack { charge: Charge { at: now, cost: 7 }, permits: 7, booked: false };
+    let back =
+        GiveBack { charge: Charge { at: now, cost: 7 }, permits: 7, booked: false, highest: 0, keeps_slot: true };
     let returned = bucket.give_back(taken, now, &back).expect("permits");
     assert_eq!(bucket.floors.tat(returned.next), bucket.floors.tat(taken) - 7 * SECOND);
     // What has come back by time is not given back.
-    let back = GiveBack { charge: Charge { at: SECOND, cost: 5 }, permits: 5, booked: false };
+    let back =
+        GiveBack { charge: Charge { at: SECOND, cost: 5 }, permits: 5, booked: false, highest: 0, keeps_slot: true };
     assert_eq!(bucket.give_back(taken, 6 * SECOND, &back), None);
     assert_eq!(bucket.give_back(0, now, &back), None);
 }

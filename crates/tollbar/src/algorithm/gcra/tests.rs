@@ -107,8 +107,9 @@ proptest! {
         prop_assert_eq!(bucket.step(state, now, cost), step);
         let plain = bucket.grid.whole().is_some() && bucket.lacking == 0 && now <= bucket.last && (1..=bucket.burst).contains(&cost);
         match bucket.plain.step(state, now, cost) {
+            Some(None) if state > TAT_MOST => prop_assert!(plain),
             Some(next) => prop_assert!(plain && next == step.next && (next.is_some() == (step.verdict == Verdict::Allowed))),
-            None => prop_assert!(!plain || state > TAT_MOST),
+            None => prop_assert!(!plain),
         }
         let next = step.next.unwrap_or(state);
         prop_assert_eq!(bucket.describe(step.verdict, next, now, cost), describe(&bucket, step.verdict, next, now, cost));

@@ -85,7 +85,8 @@ impl Table {
             if self.policies.memory.has_credit(version.number) {
                 return Ok(0);
             }
-            let back = GiveBack { charge, permits, booked: self.policies.memory.has_bookings(version.number) };
+            let booked = self.policies.memory.has_bookings(version.number);
+            let back = GiveBack { charge, permits, booked, highest: 0, keeps_slot: true };
             let Some(returned) = version.rule.give_back(found.state, now(), &back) else { return Ok(0) };
             if slot.swap(found, Pair { key, state: returned.next }).is_ok() {
                 return Ok(returned.permits);

@@ -192,6 +192,7 @@ impl Version {
         // A limit of 0 is closed whatever its algorithm.
         let rule = if multi_word.is_some() || policy.limit == 0 { Rule::Closed } else { Rule::new(policy).ok()? };
         let plain = rule.plain().copied().unwrap_or(Plain::NONE);
+        let rule = rule.in_slots();
         let number = policy_of(stamp);
         Some(Version {
             stamp: AtomicU64::new(stamp),
