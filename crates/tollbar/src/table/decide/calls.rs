@@ -191,7 +191,10 @@ impl Table {
         let now = self.time(now);
         if let (Some((version, _)), false) = (self.policies.current_compiled(policy), key.is_empty()) {
             if let Some(state) = self.read_state(&self.lookup(version, self.hash_bytes(key) ^ version.salt)) {
-                let step = version.rule.step(state, now, cost);
+                let step = match version.step_plain(state, now, cost) {
+                    Some(step) => step,
+                    None => version.rule.step(state, now, cost),
+                };
                 return A::known(&version.rule, step.verdict, step.described(state), now, cost);
             }
         }

@@ -35,7 +35,6 @@ use super::policies::{Policies, PolicyId, ROUNDS};
 use super::slots::probe::{find_in, find_in_two};
 use super::slots::protocol::{self, Event, OnFull, Outcome};
 use super::slots::Slots;
-use crate::algorithm::gcra::TAT_MOST;
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::clock::{Clock, Source};
 use crate::decision::{Decision, Reason, Verdict};
@@ -167,10 +166,8 @@ impl Table {
         };
         // The slot may have been given to another key meanwhile: then `step_once` fails.
         let state = slot.state();
-        let (verdict, next) = match version.plain.step(state, now, cost) {
-            Some(Some(next)) => (Verdict::Allowed, Some(next)),
-            Some(None) if state <= TAT_MOST => (Verdict::Denied, None),
-            _ => return self.step_slow(version, key, slot, now, cost),
+        let Some(Step { verdict, next }) = version.step_plain(state, now, cost) else {
+            return self.step_slow(version, key, slot, now, cost);
         };
         if !protocol::step_once(slot, key, state, next) {
             return self.step_slow(version, key, slot, now, cost);

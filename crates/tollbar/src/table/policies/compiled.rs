@@ -16,8 +16,8 @@ use super::local::{Local, Scratch};
 use super::multi_word::MultiWord;
 use super::records::{policy_of, version_of};
 use super::{Keep, Policies, ROUNDS};
-use crate::algorithm::gcra::Plain;
-use crate::algorithm::Rule;
+use crate::algorithm::gcra::{Plain, TAT_MOST};
+use crate::algorithm::{Rule, Step};
 use crate::policy::Policy;
 use crate::sync::{boxed, AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
@@ -186,6 +186,16 @@ impl Drop for Versions {
 }
 
 impl Version {
+    /// The usual case of a token bucket in a slot, inlined: its verdict, and the state to store unless it stays. `None` for all others.
+    #[inline(always)]
+    pub(crate) fn step_plain(&self, state: u64, now: u64, cost: u64) -> Option<Step> {
+        match self.plain.step(state, now, cost)? {
+            Some(next) => Some(Step::allow(next)),
+            None if state <= TAT_MOST => Some(Step::deny()),
+            None => None,
+        }
+    }
+
     /// The version of that stamp and policy, to which debts are brought as `keep` says.
     pub(crate) fn of(policy: &Policy, keep: Keep, stamp: u64) -> Option<Version> {
         let multi_word = MultiWord::new(policy).ok()?;
