@@ -107,7 +107,7 @@ pub unsafe extern "C" fn tollbar_table_new(
     out: *mut *mut tollbar_table,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    unsafe { make(options, policies, count, out, Table::private) }
+    unsafe { make(options, policies, count, out, &Table::private) }
 }
 
 /// tollbar_table_new in memory that this process shares with the processes that it forks later.
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn tollbar_table_new_shared(
     out: *mut *mut tollbar_table,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    unsafe { make(options, policies, count, out, Table::shared) }
+    unsafe { make(options, policies, count, out, &Table::shared) }
 }
 
 /// Opens the table in the file at `path`, or makes the file if there is none. If several processes call at once, one makes the
@@ -241,7 +241,7 @@ pub unsafe extern "C" fn tollbar_table_init_in(
         return TOLLBAR_E_NULL;
     }
     // SAFETY: by the caller's promise.
-    unsafe { make(options, policies, count, out, in_memory) }
+    unsafe { make(options, policies, count, out, &in_memory) }
 }
 
 /// Opens the table that tollbar_table_init_in has made in the caller's memory, in this process or another, at this address or
@@ -420,6 +420,9 @@ unsafe fn asked(
     Ok(asked)
 }
 
+/// Makes a table somewhere. A trait object, so that the library has [`make`] once.
+type Make<'a> = dyn Fn(&Options, &[Policy]) -> Result<Table, TableError> + 'a;
+
 /// # Safety
 /// As the public calls.
 unsafe fn make(
@@ -427,7 +430,7 @@ unsafe fn make(
     policies: *const *const tollbar_policy_spec,
     count: usize,
     out: *mut *mut tollbar_table,
-    make: impl FnOnce(&Options, &[Policy]) -> Result<Table, TableError>,
+    make: &Make<'_>,
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.

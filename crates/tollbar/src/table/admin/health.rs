@@ -8,7 +8,6 @@ use crate::table::memory::slot::{Pair, Slot};
 use crate::table::policies::local::Scratch;
 use crate::table::policies::records;
 use crate::table::slots::placement::TAG;
-use crate::table::slots::protocol::States;
 
 /// What is in a table's slots. While no other call changes the table, the first five and `duplicate` add up to the number of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,6 @@ use crate::table::memory::counters::shards::{sum, ShardCounter};
 use crate::table::memory::error::TableError;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
-use crate::table::slots::protocol::States;
 use crate::units::NEVER;
 
 /// Counters and sizes of a table. Counts are since it was made, of all processes; one that is killed may miss its last: of an insertion, or of one decision.

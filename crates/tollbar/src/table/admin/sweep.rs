@@ -6,7 +6,6 @@ use crate::table::policies::conversion::Scratches;
 use crate::table::policies::records::{policy_of, version_of};
 use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::placement::{TAG, TAG_BITS};
-use crate::table::slots::protocol::States;
 
 /// How far a sweep came, and what it saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

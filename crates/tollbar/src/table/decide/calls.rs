@@ -9,11 +9,12 @@ use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::error::TableError;
 use crate::table::memory::slot::Pair;
 use crate::table::policies::compiled::{salt, Version};
+use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::placement::Candidates;
 use crate::table::slots::probe::{find_in, find_in_two};
-use crate::table::slots::protocol::{first_to_expire, is_new, Changed, OnFull, States};
+use crate::table::slots::protocol::{first_to_expire, is_new, Changed, OnFull};
 
 impl Table {
     /// Takes `cost` permits of `key` under `policy`, or says when. A policy that the table does not have refuses all.
@@ -125,7 +126,8 @@ impl Table {
             let candidates = self.slots.candidates(self.hash_bytes(key) ^ version.salt);
             let word = version.key | candidates.tag;
             let Some(slot) = candidates.find(word) else {
-                match first_to_expire(&self.policies, &candidates, word, now) {
+                let states = UnderVersion { policies: &self.policies, version };
+                match first_to_expire(&states, &candidates, word, now) {
                     Err(Changed) => continue,
                     Ok(_) => return Ok(true),
                 }
@@ -263,7 +265,8 @@ impl Table {
             return if pair.key == key { Ok(about(pair.state)) } else { Err(Changed) };
         }
         let fresh = about(0);
-        let first = match first_to_expire(&self.policies, candidates, key, now)? {
+        let states = UnderVersion { policies: &self.policies, version };
+        let first = match first_to_expire(&states, candidates, key, now)? {
             Some(first) if cost != 0 && first.expires > now => first,
             _ => return Ok(fresh),
         };

@@ -5,6 +5,7 @@ use crate::algorithm::{Algorithm, Charge, GiveBack};
 use crate::table::memory::error::TableError;
 use crate::table::memory::slot::Pair;
 use crate::table::policies::compiled::Version;
+use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::protocol::{first_to_expire, Changed};
@@ -71,7 +72,8 @@ impl Table {
             let version = if round == 0 { version } else { self.policies.current(policy, &mut scratch)? };
             let key = version.key | candidates.tag;
             let Some(slot) = candidates.find(key) else {
-                match first_to_expire(&self.policies, &candidates, key, now()) {
+                let states = UnderVersion { policies: &self.policies, version };
+                match first_to_expire(&states, &candidates, key, now()) {
                     // It was under a former version of its policy, and another call may have moved it.
                     Err(Changed) => continue,
                     Ok(_) => return Ok(0),

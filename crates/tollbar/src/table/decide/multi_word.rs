@@ -8,6 +8,7 @@ use crate::sync::AtomicU64;
 use crate::table::memory::error::TableError;
 use crate::table::memory::slot::Slot;
 use crate::table::policies::compiled::Version;
+use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::multi_word::{Decided, MultiWord};
 use crate::table::policies::ROUNDS;
 use crate::table::slots::protocol::{first_to_expire, Candidate, Changed, Event, OnFull};
@@ -36,7 +37,8 @@ impl Table {
                     None => continue,
                 }
             }
-            let first = match first_to_expire(&self.policies, &candidates, key, now) {
+            let states = UnderVersion { policies: &self.policies, version };
+            let first = match first_to_expire(&states, &candidates, key, now) {
                 Ok(Some(first)) => first,
                 Ok(None) => return Err(TableError::Corrupt),
                 Err(Changed) => continue,

@@ -13,9 +13,9 @@ use crate::table::slots::placement::{TAG, TAG_BITS};
 use crate::table::slots::protocol::{Event, Relation, States};
 use crate::units::NEVER;
 
-impl States for Policies {
-    #[inline(always)]
-    fn expires_at(&self, pair: Pair) -> u64 {
+/// The protocol's questions about any slot ([`States`]), whatever version of a policy its key is under.
+impl Policies {
+    pub(crate) fn expires_at(&self, pair: Pair) -> u64 {
         if self.memory.fixed.side != 0 {
             return self.multi_word().map_or(NEVER, |multi_word| multi_word.expires_at(pair.state));
         }
@@ -29,7 +29,7 @@ impl States for Policies {
         }
     }
 
-    fn relation(&self, found: u64, key: u64) -> Relation {
+    pub(crate) fn relation(&self, found: u64, key: u64) -> Relation {
         // A request that slept until its version's record was freed must not put its key beside the one that is there:
         // it is made again. A version that is current and cannot be read is damaged: that would not end.
         let (mut scratch, mut other) = (Scratch::new(), Scratch::new());
@@ -52,24 +52,24 @@ impl States for Policies {
         }
     }
 
-    fn adopt(&self, key: u64, pair: Pair) -> u64 {
+    pub(crate) fn adopt(&self, key: u64, pair: Pair) -> u64 {
         self.adopt_by(key, pair, &mut Scratches::new())
     }
 
-    fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
+    pub(crate) fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
         self.convert_by(key, pair, now, &mut Scratches::new())
     }
 
-    fn owing(&self, key: u64, until: u64) -> u64 {
+    pub(crate) fn owing(&self, key: u64, until: u64) -> u64 {
         let mut scratch = Scratch::new();
         self.named(key, &mut scratch).map_or(NEVER, |version| version.rule.owing(until))
     }
 
-    fn vacated(&self) {
+    pub(crate) fn vacated(&self) {
         self.memory.count(ShardCounter::Vacated);
     }
 
-    fn moved(&self, event: Event) {
+    pub(crate) fn moved(&self, event: Event) {
         self.count_event(event, 0);
     }
 }
@@ -128,8 +128,7 @@ impl Policies {
     }
 }
 
-/// [`Policies`] for a request under `version`. Most slots that the request meets are under the same version, which then need not be looked
-/// up.
+/// The states that a request under `version` meets. Most slots are under the same version, which [`Policies`] then need not look up.
 pub(crate) struct UnderVersion<'t> {
     pub(crate) policies: &'t Policies,
     pub(crate) version: &'t Version,
@@ -139,7 +138,10 @@ impl States for UnderVersion<'_> {
     #[inline(always)]
     fn expires_at(&self, pair: Pair) -> u64 {
         if pair.key & !TAG == self.version.key {
-            return self.version.rule.expires_at(pair.state);
+            return match &self.version.multi_word {
+                None => self.version.rule.expires_at(pair.state),
+                Some(multi_word) => multi_word.expires_at(pair.state),
+            };
         }
         self.policies.expires_at(pair)
     }
