@@ -68,8 +68,8 @@
  * [C5] Any number of threads may call at once with one object, on both sides of a fork. The exceptions: no other call may use
  *      the object of _free, _close, _init_in or tollbar_table_repair. One tollbar_hot_keys or tollbar_lease_client belongs to
  *      one thread at a time; tollbar_lease_client_circuit and _stop are for all threads.
- *      No call locks. Only the calls that make or end objects, tollbar_limiter_wait, tollbar_table_sync and the
- *      tollbar_lease_client_ calls allocate, block or enter the kernel, with these exceptions: every call reads the system's
+ *      No call locks. Only the calls that make or end objects, tollbar_limiter_wait, tollbar_table_wait,
+ *      tollbar_table_sync and the tollbar_lease_client_ calls allocate, block or enter the kernel, with these exceptions: every call reads the system's
  *      clock in a process's first millisecond; a process allocates once for each of the first 4,096 policies that it meets
  *      in a table; a thread's first decision under a policy of a table asks the system which of up to 32 processes live; and
  *      a child's first decision after a fork asks for its process number and PID namespace.
@@ -606,26 +606,6 @@ int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
                                       uint64_t now_ns,
                                       uint64_t *taken);
 
-/* Takes `cost` permits, sleeping up to `max_wait_ns` for them.
- *
- * The call refuses at once, and charges nothing, if the permits would come later than that or if
- * `waiters` callers sleep already (tollbar_limiter_options). With an algorithm that can book ahead (gcra, pacer, warm-up, and
- * interval aligned to time 0) callers wake one after the other, each with its permits. With windows and logs a caller
- * sleeps until a permit could be free and tries again. Returns the results of tollbar_limiter_check. */
-int32_t tollbar_limiter_wait(const tollbar_limiter *limiter,
-                             uint64_t cost,
-                             uint64_t max_wait_ns,
-                             tollbar_decision *out);
-
-/* Takes `cost` permits ahead of time. On TOLLBAR_ALLOWED the caller must act `*wait_ns` after `now_ns`, not earlier.
- * Returns TOLLBAR_DENIED if the wait would be longer than `max_wait_ns` or if the algorithm cannot book ahead, and
- * TOLLBAR_NEVER if the cost is above the burst. Then nothing has been charged. */
-int32_t tollbar_limiter_reserve_at(const tollbar_limiter *limiter,
-                                   uint64_t cost,
-                                   uint64_t max_wait_ns,
-                                   uint64_t now_ns,
-                                   uint64_t *wait_ns);
-
 /* Back to fresh. Safe beside other calls; admissions in the same instant may survive it. */
 int32_t tollbar_limiter_reset(const tollbar_limiter *limiter);
 
@@ -720,6 +700,10 @@ typedef struct tollbar_table_options {
     uint32_t mode;
     /* TOLLBAR_TABLE_ flags. */
     uint32_t flags;
+    /* Callers of this object that may sleep in tollbar_table_wait at one time; 0: 1024. More are refused at once. */
+    uint32_t waiters;
+    /* Must be 0. */
+    uint32_t reserved;
 } tollbar_table_options;
 
 /* Writes to `*bytes` the size of a table with these options and policies. A table's size never changes. */
@@ -796,7 +780,7 @@ void tollbar_table_close(tollbar_table *table);
 
 /* Options for a table of `keys` keys, with the defaults for everything else. */
 #define TOLLBAR_TABLE_OPTIONS_INIT(keys)                                                             \
-    { (uint32_t)sizeof(tollbar_table_options), 0, (keys), 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(tollbar_table_options), 0, (keys), 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
  * 7. Decisions of tables
@@ -930,7 +914,132 @@ int32_t tollbar_table_now(const tollbar_table *table,
 /* A request of a batch. */
 #define TOLLBAR_REQUEST_INIT { NULL, 0, 1, 0, 0 }
 /* --------------------------------------------------------------------------------------------
- * 8. Charges afterwards, and bans
+ * 8. Reservations: permits ahead of time
+ * -------------------------------------------------------------------------------------------- */
+
+/* tollbar_table_check says no and the time of the next try. A job that would rather wait than fail has two calls.
+ * tollbar_table_wait sleeps. tollbar_table_reserve returns at once and leaves the waiting to the caller, who may have an
+ * event loop. Both take the permits first, for the earliest instant at which they may be used. So the callers of a key
+ * depart one after the other, however many there are, and nobody wakes in vain.
+ *
+ *     tollbar_reservation mail;
+ *     if (tollbar_table_reserve(table, MAILS, tenant, strlen(tenant), 1, patience_ns, &mail) != TOLLBAR_ALLOWED)
+ *         return try_later();
+ *     run_after(mail.wait_ns, send_mail, tenant);
+ *
+ *     tollbar_table_cancel(table, MAILS, tenant, strlen(tenant), &mail, NULL);        // the user has changed her mind
+ *
+ * tollbar_table_cancel gives the permits back, as far as that is safe.
+ *
+ * Gcra, pacer, warm-up, and interval aligned to time 0 book ahead. Windows and logs cannot: there a reserve is denied, and
+ * a wait sleeps until a permit could be free and tries again. The same calls exist for a limiter.
+ */
+
+/* Permits that were booked. It is plain data: it may be copied, and sent to another process that has the same table. */
+typedef struct tollbar_reservation {
+    /* When the permits may be used, on the scale of the call's time. */
+    uint64_t departs_ns;
+    /* Nanoseconds from the call's time until then; 0: at once. */
+    uint64_t wait_ns;
+    /* The permits that were charged: the call's `cost`, or 0 where no key was charged (an exempt or empty key, and a new key
+     * that a full table admits without storing it). */
+    uint64_t cost;
+} tollbar_reservation;
+
+/* Takes `cost` permits for the earliest instant at which they may be used. On TOLLBAR_ALLOWED the caller must act
+ * `out->wait_ns` from now, not earlier.
+ *
+ * Returns TOLLBAR_DENIED if the wait would be longer than `max_wait_ns` or if the algorithm cannot book ahead, and
+ * TOLLBAR_NEVER if the cost is above the burst. Then nothing has been charged. */
+int32_t tollbar_limiter_reserve(const tollbar_limiter *limiter,
+                                uint64_t cost,
+                                uint64_t max_wait_ns,
+                                tollbar_reservation *out);
+
+/* tollbar_limiter_reserve at the caller's time: the wait counts from `now_ns`. */
+int32_t tollbar_limiter_reserve_at(const tollbar_limiter *limiter,
+                                   uint64_t cost,
+                                   uint64_t max_wait_ns,
+                                   uint64_t now_ns,
+                                   tollbar_reservation *out);
+
+/* Takes `cost` permits, sleeping up to `max_wait_ns` for them.
+ *
+ * The call refuses at once, and charges nothing, if the permits would come later than that or if
+ * `waiters` callers sleep already (tollbar_limiter_options). Callers of an algorithm that can book ahead wake one after the
+ * other, each with its permits. With windows and logs a caller sleeps until a permit could be free and tries again.
+ * Returns the results of tollbar_limiter_check. */
+int32_t tollbar_limiter_wait(const tollbar_limiter *limiter,
+                             uint64_t cost,
+                             uint64_t max_wait_ns,
+                             tollbar_decision *out);
+
+/* tollbar_limiter_reserve for a key of a table under policy number `policy`. A new key takes a slot as tollbar_table_check
+ * would take it for it; if the table refuses new keys, the call returns TOLLBAR_DENIED. */
+int32_t tollbar_table_reserve(const tollbar_table *table,
+                              uint32_t policy,
+                              const void *key,
+                              size_t length,
+                              uint64_t cost,
+                              uint64_t max_wait_ns,
+                              tollbar_reservation *out);
+
+/* tollbar_table_reserve at the caller's time: the wait counts from `now_ns`. */
+int32_t tollbar_table_reserve_at(const tollbar_table *table,
+                                 uint32_t policy,
+                                 const void *key,
+                                 size_t length,
+                                 uint64_t cost,
+                                 uint64_t max_wait_ns,
+                                 uint64_t now_ns,
+                                 tollbar_reservation *out);
+
+/* tollbar_limiter_wait for a key of a table. The callers of one key wake in the order of their bookings, in all processes. Of
+ * each tollbar_table object, `waiters` callers may sleep at one time (tollbar_table_options). */
+int32_t tollbar_table_wait(const tollbar_table *table,
+                           uint32_t policy,
+                           const void *key,
+                           size_t length,
+                           uint64_t cost,
+                           uint64_t max_wait_ns,
+                           tollbar_decision *out);
+
+/* Gives back the permits of a reservation that the caller does not use, and writes to `*back` how many came back. `back` may be
+ * NULL. A reservation is cancelled once.
+ *
+ * The last reservation comes back whole. Of an earlier one only those permits come back that no later reservation waits behind,
+ * because the callers behind it keep the times that they were told; mostly that is none. Permits that time has brought back
+ * meanwhile are not given back again. So a cancelled reservation never admits more than the limit. Only gcra without `borrow` and
+ * `ban` gives permits back, and only in limiters and tables without credit. The others write 0. */
+int32_t tollbar_limiter_cancel(const tollbar_limiter *limiter,
+                               const tollbar_reservation *reservation,
+                               uint64_t *back);
+
+/* tollbar_limiter_cancel at the caller's time, which must not be earlier than that of any call for this limiter that has returned. */
+int32_t tollbar_limiter_cancel_at(const tollbar_limiter *limiter,
+                                  const tollbar_reservation *reservation,
+                                  uint64_t now_ns,
+                                  uint64_t *back);
+
+/* tollbar_limiter_cancel for a reservation of a table's key. A key that the table has forgotten gets nothing back. */
+int32_t tollbar_table_cancel(const tollbar_table *table,
+                             uint32_t policy,
+                             const void *key,
+                             size_t length,
+                             const tollbar_reservation *reservation,
+                             uint64_t *back);
+
+/* tollbar_table_cancel at the caller's time, which must not be earlier than that of any call for this key that has returned. */
+int32_t tollbar_table_cancel_at(const tollbar_table *table,
+                                uint32_t policy,
+                                const void *key,
+                                size_t length,
+                                const tollbar_reservation *reservation,
+                                uint64_t now_ns,
+                                uint64_t *back);
+
+/* --------------------------------------------------------------------------------------------
+ * 9. Charges afterwards, and bans
  * -------------------------------------------------------------------------------------------- */
 
 /* A check asks before the work. Some costs are known only after it: the bytes of an answer, the tokens of a model, and whether
@@ -996,7 +1105,7 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
                                   uint64_t *rest);
 
 /* --------------------------------------------------------------------------------------------
- * 9. Keys made of network addresses
+ * 10. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
@@ -1036,7 +1145,7 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 10. Advanced: cells, a state word in each of your structs
+ * 11. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -1105,7 +1214,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 11. Advanced: counts of decisions
+ * 12. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So do each request of a batch
@@ -1156,7 +1265,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 12. Advanced: entries, policies, counters and health of tables
+ * 13. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* After tollbar_table_set_policy a key keeps the number of permits that it has left, up to the new burst. No wait becomes
@@ -1343,7 +1452,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 13. Advanced: copies of tables
+ * 14. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -1380,7 +1489,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 14. Experimental: hot keys, for keys of a table that many threads check
+ * 15. Experimental: hot keys, for keys of a table that many threads check
  * -------------------------------------------------------------------------------------------- */
 
 /* For a few keys of a table that several threads check at once, such as large tenants among many small ones. Each check of
@@ -1435,7 +1544,7 @@ int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
                                   uint64_t now_ns);
 
 /* --------------------------------------------------------------------------------------------
- * 15. Version
+ * 16. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -1450,7 +1559,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 16. Results and errors
+ * 17. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* A decision: the request may pass, and its cost has been charged. Other calls return it when they have succeeded. */

@@ -288,17 +288,17 @@ func (l *Limiter) takeUpToAt(now, most uint64) (uint64, Code) {
 }
 
 func (l *Limiter) reserve(n uint64, patience time.Duration) (time.Duration, Code) {
-	var wait C.uint64_t
-	code := C.go_limiter_reserve(C.uintptr_t(l.handle), C.uint64_t(n), nanoseconds(patience), &wait)
+	var booked C.tollbar_reservation
+	code := C.go_limiter_reserve(C.uintptr_t(l.handle), C.uint64_t(n), nanoseconds(patience), &booked)
 	runtime.KeepAlive(l)
-	return duration(uint64(wait)), Code(code)
+	return duration(uint64(booked.wait_ns)), Code(code)
 }
 
 func (l *Limiter) reserveAt(now, n uint64, patience time.Duration) (time.Duration, Code) {
-	var wait C.uint64_t
-	code := C.go_limiter_reserve_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n), nanoseconds(patience), &wait)
+	var booked C.tollbar_reservation
+	code := C.go_limiter_reserve_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n), nanoseconds(patience), &booked)
 	runtime.KeepAlive(l)
-	return duration(uint64(wait)), Code(code)
+	return duration(uint64(booked.wait_ns)), Code(code)
 }
 
 func (l *Limiter) now() (uint64, Code) {

@@ -69,15 +69,12 @@ static inline int32_t go_limiter_take(uintptr_t limiter, uint64_t most, uint64_t
 static inline int32_t go_limiter_take_at(uintptr_t limiter, uint64_t now, uint64_t most, uint64_t *taken) {
     return tollbar_limiter_take_up_to_at(GO_LIMITER(limiter), most, now, taken);
 }
-/* Ahead of time, from the limiter's time on: one crossing for both. */
-static inline int32_t go_limiter_reserve(uintptr_t limiter, uint64_t cost, uint64_t patience, uint64_t *wait) {
-    uint64_t now = 0;
-    int32_t code = tollbar_limiter_now(GO_LIMITER(limiter), &now);
-    return code != 0 ? code : tollbar_limiter_reserve_at(GO_LIMITER(limiter), cost, patience, now, wait);
+static inline int32_t go_limiter_reserve(uintptr_t limiter, uint64_t cost, uint64_t patience, tollbar_reservation *booked) {
+    return tollbar_limiter_reserve(GO_LIMITER(limiter), cost, patience, booked);
 }
 static inline int32_t go_limiter_reserve_at(uintptr_t limiter, uint64_t now, uint64_t cost, uint64_t patience,
-                                            uint64_t *wait) {
-    return tollbar_limiter_reserve_at(GO_LIMITER(limiter), cost, patience, now, wait);
+                                            tollbar_reservation *booked) {
+    return tollbar_limiter_reserve_at(GO_LIMITER(limiter), cost, patience, now, booked);
 }
 static inline int32_t go_limiter_now(uintptr_t limiter, uint64_t *now) {
     return tollbar_limiter_now(GO_LIMITER(limiter), now);

@@ -270,8 +270,29 @@ struct [[nodiscard]] reservation {
     verdict answer;
     /// The time from the call's time to the instant at which the caller must act. 0 if the call booked nothing.
     nanoseconds wait{0};
+    /// That instant, on the scale of the call's time.
+    nanoseconds departs{0};
+    /// The permits that were charged: those asked for, or 0 where no key was charged (an exempt or empty key, and a new key
+    /// that a full table admits without storing it).
+    std::uint64_t cost = 0;
 
     constexpr explicit operator bool() const noexcept { return answer.allowed(); }
+
+    /// The C struct. It is plain data, and another process may cancel by it.
+    tollbar_reservation get() const noexcept {
+        return {static_cast<std::uint64_t>(departs.count()), static_cast<std::uint64_t>(wait.count()), cost};
+    }
+
+    /// Of a C call: `call(tollbar_reservation *)` returns its int32_t.
+    template <class Call> static reservation of(const Call &call) noexcept {
+        tollbar_reservation raw = {0, 0, 0};
+        reservation booked;
+        booked.answer = verdict(call(&raw));
+        booked.wait = detail::from_c(raw.wait_ns);
+        booked.departs = detail::from_c(raw.departs_ns);
+        booked.cost = raw.cost;
+        return booked;
+    }
 };
 
 namespace detail {

@@ -168,16 +168,35 @@ public:
         return decision::of(
             [&](auto *out) { return tollbar_limiter_wait(get(), cost, detail::saturated(patience), out); });
     }
-    /// Takes `cost` permits ahead of time. If the result is allowed, the caller must act at `now` plus `wait`, and not before.
+    /// Takes `cost` permits ahead of time. If the result is allowed, the caller must act after `wait`, and not before.
     /// Denied if that wait would be longer than `patience`, or if the algorithm cannot book ahead.
+    template <class Rep, class Period>
+    reservation reserve(const std::chrono::duration<Rep, Period> &patience, std::uint64_t cost = 1) const noexcept {
+        return reservation::of(
+            [&](auto *out) { return tollbar_limiter_reserve(get(), cost, detail::saturated(patience), out); });
+    }
+    /// The same at the caller's time: the wait counts from `now`.
     template <class Rep, class Period>
     reservation reserve_at(instant now, const std::chrono::duration<Rep, Period> &patience,
                            std::uint64_t cost = 1) const noexcept {
-        std::uint64_t wait = 0;
-        reservation booked;
-        booked.answer = verdict(tollbar_limiter_reserve_at(get(), cost, detail::saturated(patience), now.get(), &wait));
-        booked.wait = detail::from_c(wait);
-        return booked;
+        return reservation::of([&](auto *out) {
+            return tollbar_limiter_reserve_at(get(), cost, detail::saturated(patience), now.get(), out);
+        });
+    }
+
+    /// Gives back the permits of a reservation that the caller does not use, and returns how many came back. The last reservation
+    /// comes back whole, and of an earlier one mostly nothing, because the callers behind it keep their times. Cancel once.
+    std::uint64_t cancel(const reservation &booked) const { return try_cancel(booked).value(); }
+    result<std::uint64_t> try_cancel(const reservation &booked) const noexcept {
+        const tollbar_reservation raw = booked.get();
+        std::uint64_t back = 0;
+        return detail::done(tollbar_limiter_cancel(get(), &raw, &back), back);
+    }
+    std::uint64_t cancel_at(instant now, const reservation &booked) const { return try_cancel_at(now, booked).value(); }
+    result<std::uint64_t> try_cancel_at(instant now, const reservation &booked) const noexcept {
+        const tollbar_reservation raw = booked.get();
+        std::uint64_t back = 0;
+        return detail::done(tollbar_limiter_cancel_at(get(), &raw, now.get(), &back), back);
     }
 
     /// Makes the state fresh and ends a ban. Other calls may run at the same time, and admissions in the same instant may survive

@@ -165,6 +165,55 @@ public:
         return got;
     }
 
+    /// Takes `cost` permits of a key ahead of time: if it is granted, the caller is bound to act `wait` from now and not
+    /// before. Denied if that would be more than `patience`, or if the algorithm cannot book ahead.
+    ///
+    ///     if (const auto mail = mails.reserve(tenant, 10s))
+    ///         timers.run_after(mail.wait, send);
+    template <class Rep, class Period>
+    reservation reserve(const key &of, const std::chrono::duration<Rep, Period> &patience,
+                        std::uint64_t cost = 1) const noexcept {
+        return reservation::of([&](auto *out) {
+            return tollbar_table_reserve(get(), number(of), of.data(), of.size(), cost, detail::saturated(patience), out);
+        });
+    }
+    /// The same at the caller's time: the wait counts from `now`.
+    template <class Rep, class Period>
+    reservation reserve_at(instant now, const key &of, const std::chrono::duration<Rep, Period> &patience,
+                           std::uint64_t cost = 1) const noexcept {
+        return reservation::of([&](auto *out) {
+            return tollbar_table_reserve_at(get(), number(of), of.data(), of.size(), cost, detail::saturated(patience),
+                                            now.get(), out);
+        });
+    }
+    /// Gives back the permits of a reservation that the caller does not use, and returns how many came back. The key's last
+    /// reservation comes back whole, and of an earlier one mostly nothing, because the callers behind it keep their times.
+    /// Cancel once.
+    std::uint64_t cancel(const key &of, const reservation &booked) const { return try_cancel(of, booked).value(); }
+    result<std::uint64_t> try_cancel(const key &of, const reservation &booked) const noexcept {
+        const tollbar_reservation raw = booked.get();
+        std::uint64_t back = 0;
+        const auto code = tollbar_table_cancel(get(), number(of), of.data(), of.size(), &raw, &back);
+        return detail::done(code, back);
+    }
+    std::uint64_t cancel_at(instant now, const key &of, const reservation &booked) const {
+        return try_cancel_at(now, of, booked).value();
+    }
+    result<std::uint64_t> try_cancel_at(instant now, const key &of, const reservation &booked) const noexcept {
+        const tollbar_reservation raw = booked.get();
+        std::uint64_t back = 0;
+        const auto code = tollbar_table_cancel_at(get(), number(of), of.data(), of.size(), &raw, now.get(), &back);
+        return detail::done(code, back);
+    }
+    /// Takes `cost` permits of a key, sleeping up to `patience` for them; what cannot fit into it is refused at once with
+    /// nothing charged. The callers of a key wake in the order of their bookings.
+    template <class Rep, class Period>
+    decision wait(const key &of, const std::chrono::duration<Rep, Period> &patience, std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) {
+            return tollbar_table_wait(get(), number(of), of.data(), of.size(), cost, detail::saturated(patience), out);
+        });
+    }
+
     /// Charges `cost` permits of the key without a decision, for work that was admitted before and whose cost, or failure, is known
     /// only now. The table refuses the key's later requests until the debt is paid. tollbar.h ("Charges afterwards, and bans") says
     /// how far each algorithm goes into debt.
@@ -362,6 +411,7 @@ private:
         raw.missing_key = static_cast<std::uint32_t>(options.without_key);
         raw.clock = static_cast<std::uint32_t>(options.clock);
         raw.mode = options.mode;
+        raw.waiters = options.waiters;
         raw.seed = options.seed;
         if (options.seeded)
             raw.flags |= TOLLBAR_TABLE_HAS_SEED;

@@ -71,6 +71,8 @@ struct table_options {
     bool small_pages = false;
     /// Whose file the call may open.
     trust whose = trust::owner;
+    /// Callers of one table object that may sleep in wait() at one time; 0: 1024. More are refused at once.
+    std::uint32_t waiters = 0;
 };
 
 /// The policies of a table, 1 to 128: `{"5/min burst 3", "100/s"}`, or any type with data() and size() of specs. The list owns

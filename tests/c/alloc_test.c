@@ -113,6 +113,7 @@ static void c5_no_decision_allocates_or_sleeps(void **state) {
         tollbar_decision got = TOLLBAR_DECISION_INIT;
         tollbar_cell cell = TOLLBAR_CELL_INIT;
         char line[TOLLBAR_POLICY_TEXT_MAX];
+        tollbar_reservation booked;
         uint64_t number = 0;
         int32_t results[4];
         int round;
@@ -124,7 +125,8 @@ static void c5_no_decision_allocates_or_sleeps(void **state) {
             tollbar_limiter_take_up_to(limiter, 9, &number);
             tollbar_limiter_check_at(limiter, 1, (uint64_t)round * SEC, &got);
             tollbar_limiter_peek_at(limiter, 9, (uint64_t)round * SEC, &got);
-            tollbar_limiter_reserve_at(limiter, 1, SEC, (uint64_t)round * SEC, &number);
+            tollbar_limiter_reserve(limiter, 1, SEC, &booked);
+            tollbar_limiter_reserve_at(limiter, 1, SEC, (uint64_t)round * SEC, &booked);
             tollbar_limiter_get_state(limiter, &view);
             tollbar_limiter_get_policy(limiter, &spec);
             tollbar_limiter_wait(limiter, 1, 0, &got);
@@ -207,6 +209,7 @@ static void c5_no_decision_of_a_table_allocates(void **state) {
         tollbar_table_entry entry = TOLLBAR_TABLE_ENTRY_INIT;
         tollbar_table_stats stats = TOLLBAR_TABLE_STATS_INIT;
         tollbar_table_sweep_result swept = TOLLBAR_TABLE_SWEEP_RESULT_INIT;
+        tollbar_reservation booked;
         uint64_t number = 0, key;
         on(0);
         for (key = 0; key < 50; key++) {
@@ -219,6 +222,9 @@ static void c5_no_decision_of_a_table_allocates(void **state) {
             tollbar_table_peek(table, 0, &key, sizeof key, 9, &got);
             tollbar_table_check_many(table, requests, 2, results);
             tollbar_table_take_up_to(table, 0, &key, sizeof key, 9, &number);
+            tollbar_table_reserve(table, 0, &key, sizeof key, 1, SEC, &booked);
+            tollbar_table_cancel(table, 0, &key, sizeof key, &booked, &number);
+            tollbar_table_wait(table, 0, &key, sizeof key, 1, 0, &got);
             tollbar_table_hash(table, 0, &key, sizeof key, &number);
             tollbar_table_now(table, &number);
             tollbar_table_next(table, 0, SEC, &entry);

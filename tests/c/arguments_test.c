@@ -96,6 +96,7 @@ static void c4_limiter_arguments(void **state) {
     tollbar_limiter *limiter = NULL;
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
+    tollbar_reservation booked = {7, 7, 7};
     uint64_t number = 7;
     int32_t results[2] = {7, 7};
     (void)state;
@@ -123,8 +124,14 @@ static void c4_limiter_arguments(void **state) {
     NULL_IS(tollbar_limiter_charge(NULL, 1, &number));
     NULL_IS(tollbar_limiter_charge_at(NULL, 1, 0, &number));
     NULL_IS(tollbar_limiter_wait(NULL, 1, 0, &decision));
-    NULL_IS(tollbar_limiter_reserve_at(NULL, 1, 0, 0, &number));
+    NULL_IS(tollbar_limiter_reserve(NULL, 1, 0, &booked));
+    NULL_IS(tollbar_limiter_reserve(limiter, 1, 0, NULL));
+    NULL_IS(tollbar_limiter_reserve_at(NULL, 1, 0, 0, &booked));
     NULL_IS(tollbar_limiter_reserve_at(limiter, 1, 0, 0, NULL));
+    NULL_IS(tollbar_limiter_cancel(NULL, &booked, NULL));
+    NULL_IS(tollbar_limiter_cancel(limiter, NULL, NULL));
+    NULL_IS(tollbar_limiter_cancel_at(NULL, &booked, 0, NULL));
+    NULL_IS(tollbar_limiter_cancel_at(limiter, NULL, 0, NULL));
     NULL_IS(tollbar_limiter_reset(NULL));
     NULL_IS(tollbar_limiter_get_state(NULL, &view));
     NULL_IS(tollbar_limiter_get_state(limiter, NULL));
@@ -143,12 +150,16 @@ static void c4_limiter_arguments(void **state) {
     ODD_IS(tollbar_limiter_charge(limiter, 1, ODD(uint64_t)));
     ODD_IS(tollbar_limiter_charge_at(limiter, 1, 0, ODD(uint64_t)));
     ODD_IS(tollbar_limiter_wait(limiter, 1, 0, ODD(tollbar_decision)));
-    ODD_IS(tollbar_limiter_reserve_at(limiter, 1, 0, 0, ODD(uint64_t)));
+    ODD_IS(tollbar_limiter_reserve(limiter, 1, 0, ODD(tollbar_reservation)));
+    ODD_IS(tollbar_limiter_reserve_at(limiter, 1, 0, 0, ODD(tollbar_reservation)));
+    ODD_IS(tollbar_limiter_cancel(limiter, ODD(tollbar_reservation), NULL));
+    ODD_IS(tollbar_limiter_cancel_at(limiter, &booked, 0, ODD(uint64_t)));
     ODD_IS(tollbar_limiter_get_state(limiter, ODD(tollbar_limiter_state)));
     ODD_IS(tollbar_limiter_get_policy(limiter, ODD(tollbar_policy_spec)));
     ODD_IS(tollbar_limiter_reset(ODD(tollbar_limiter)));
 
     assert_int_equal(number, 7);
+    assert_int_equal(booked.departs_ns, 7);
     assert_int_equal(results[0], 7);
     assert_int_equal(tollbar_limiter_check_many(limiter, NULL, 0, NULL), 0);
     assert_int_equal(tollbar_limiter_peek_at(limiter, 3, 0, &decision), TOLLBAR_ALLOWED);

@@ -65,7 +65,8 @@ static void c3_the_last_time_is_told(void **state) {
 }
 
 static void c3_a_limiter_ends_at_the_last_time(void **state) {
-    uint64_t time[TIMES], taken, at;
+    tollbar_reservation booked;
+    uint64_t time[TIMES], taken;
     size_t t, n;
     (void)state;
     for (t = 0; t < COUNT(texts); t++) {
@@ -90,7 +91,7 @@ static void c3_a_limiter_ends_at_the_last_time(void **state) {
                     fail_msg("%s is not refused at %lu", texts[t], (unsigned long)time[n]);
                 assert_int_equal(tollbar_limiter_take_up_to_at(limiter, 3, time[n], &taken), TOLLBAR_DENIED);
                 assert_int_equal(taken, 0);
-                assert_int_not_equal(tollbar_limiter_reserve_at(limiter, 1, TOLLBAR_NO_TIME, time[n], &at), TOLLBAR_ALLOWED);
+                assert_int_not_equal(tollbar_limiter_reserve_at(limiter, 1, TOLLBAR_NO_TIME, time[n], &booked), TOLLBAR_ALLOWED);
                 tollbar_limiter_check_at(limiter, 1, last, NULL);
             }
             tollbar_limiter_free(limiter);

@@ -25,7 +25,8 @@ static void each_call_counts_once(void **state) {
     (void)state;
     for (i = 0; i < COUNT(every_algorithm); i++) {
         tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
-        uint64_t told[3] = {0, 0, 0}, permits, wait, n;
+        uint64_t told[3] = {0, 0, 0}, permits, n;
+        tollbar_reservation booked;
         tollbar_decision out = TOLLBAR_DECISION_INIT;
         int32_t results[3], code;
         for (n = 0; n < 300; n++) {
@@ -34,7 +35,7 @@ static void each_call_counts_once(void **state) {
             case 0: code = tollbar_limiter_check_at(limiter, cost, now, NULL); break;
             case 1: code = tollbar_limiter_check_at(limiter, cost, now, &out); break;
             case 2: code = tollbar_limiter_take_up_to_at(limiter, 2, now, &permits); break;
-            case 3: code = tollbar_limiter_reserve_at(limiter, cost, 0, now, &wait); break;
+            case 3: code = tollbar_limiter_reserve_at(limiter, cost, 0, now, &booked); break;
             case 4: code = tollbar_limiter_check(limiter, cost, NULL); break;
             default:
                 assert_int_equal(tollbar_limiter_check_many_at(limiter, NULL, 3, now, results), 0);

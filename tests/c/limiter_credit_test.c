@@ -81,14 +81,15 @@ static void other_calls_spend_credit_too(void **state) {
     tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
     tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
     int32_t results[20];
-    uint64_t permits = 0, wait = 7;
+    uint64_t permits = 0;
+    tollbar_reservation booked = {7, 7, 7};
     int i;
     (void)state;
     assert_int_equal(tollbar_limiter_check_at(limiter, 1, HOUR, NULL), TOLLBAR_ALLOWED);
     /* Credit pays for five of these: a batch, a booking, a call for what there is. */
     assert_int_equal(tollbar_limiter_check_many_at(limiter, NULL, 2, HOUR, results), 0);
-    assert_int_equal(tollbar_limiter_reserve_at(limiter, 2, 0, HOUR, &wait), TOLLBAR_ALLOWED);
-    assert_int_equal(wait, 0);
+    assert_int_equal(tollbar_limiter_reserve_at(limiter, 2, 0, HOUR, &booked), TOLLBAR_ALLOWED);
+    assert_int_equal(booked.wait_ns, 0);
     assert_int_equal(tollbar_limiter_take_up_to_at(limiter, 1, HOUR, &permits), TOLLBAR_ALLOWED);
     assert_int_equal(permits, 1);
     assert_int_equal(available(limiter, HOUR), AT_ONCE - 6);
@@ -101,10 +102,10 @@ static void other_calls_spend_credit_too(void **state) {
     assert_int_equal(tollbar_limiter_take_up_to_at(limiter, 1, HOUR, &permits), TOLLBAR_DENIED);
     assert_int_equal(permits, 0);
     /* Booked ahead, to the nanosecond; nothing is charged for what is refused. */
-    assert_int_equal(tollbar_limiter_reserve_at(limiter, 3, 3 * gap - 1, HOUR, &wait), TOLLBAR_DENIED);
-    assert_int_equal(tollbar_limiter_reserve_at(limiter, 3, 3 * gap, HOUR, &wait), TOLLBAR_ALLOWED);
-    assert_int_equal(wait, 3 * gap);
-    assert_int_equal(tollbar_limiter_reserve_at(limiter, AT_ONCE + 1, UINT64_MAX, HOUR, &wait), TOLLBAR_NEVER);
+    assert_int_equal(tollbar_limiter_reserve_at(limiter, 3, 3 * gap - 1, HOUR, &booked), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_limiter_reserve_at(limiter, 3, 3 * gap, HOUR, &booked), TOLLBAR_ALLOWED);
+    assert_int_equal(booked.wait_ns, 3 * gap);
+    assert_int_equal(tollbar_limiter_reserve_at(limiter, AT_ONCE + 1, UINT64_MAX, HOUR, &booked), TOLLBAR_NEVER);
     assert_int_equal(tollbar_limiter_peek_at(limiter, 1, HOUR, &decision), TOLLBAR_DENIED);
     assert_int_equal(decision.retry_after_ns, 4 * gap);
     /* Every call has counted once: 1 + 2 + 1 + 1 + 20 + 1 + 1 were admitted, and two refused, and one never. */

@@ -215,11 +215,12 @@ static void c3_extremes_of_time_and_cost_admit_nothing_more(void **state) {
     for (i = 0; i < COUNT(every_algorithm); i++)
         for (t = 0; t < COUNT(times); t++) {
             tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
-            uint64_t taken = 0, wait = 0;
+            tollbar_reservation booked;
+            uint64_t taken = 0;
             for (c = 0; c < COUNT(costs); c++) {
                 int32_t verdict = tollbar_limiter_check_at(limiter, costs[c], times[t], NULL);
                 assert_in_range(verdict, c ? TOLLBAR_NEVER : TOLLBAR_ALLOWED, c ? TOLLBAR_NEVER : TOLLBAR_DENIED);
-                assert_true(c == 0 || tollbar_limiter_reserve_at(limiter, costs[c], UINT64_MAX, times[t], &wait) ==
+                assert_true(c == 0 || tollbar_limiter_reserve_at(limiter, costs[c], UINT64_MAX, times[t], &booked) ==
                                           TOLLBAR_NEVER);
             }
             tollbar_limiter_take_up_to_at(limiter, UINT64_MAX, times[t], &taken);
@@ -328,41 +329,42 @@ static void reservations_within_a_second(void **state) {
     (void)state;
     /* 15 callers at one instant, each with a second of patience; the bucket starts empty. */
     for (caller = 0; caller < 15; caller++) {
-        uint64_t wait = 77;
-        int32_t verdict = tollbar_limiter_reserve_at(limiter, 1, SEC, 0, &wait);
+        tollbar_reservation booked = {77, 77, 77};
+        int32_t verdict = tollbar_limiter_reserve_at(limiter, 1, SEC, 0, &booked);
         assert_int_equal(verdict, caller < 10 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
-        assert_int_equal(wait, caller < 10 ? (caller + 1) * 100 * MS : 77);
+        assert_int_equal(booked.wait_ns, caller < 10 ? (caller + 1) * 100 * MS : 77);
     }
     tollbar_limiter_free(limiter);
 }
 
 static void reservations_of_a_lender(void **state) {
     tollbar_limiter *lender = limiter_of("1/s borrow");
-    uint64_t wait = 77;
+    tollbar_reservation booked = {77, 77, 77};
     (void)state;
-    assert_int_equal(tollbar_limiter_reserve_at(lender, 1000, UINT64_MAX, 0, &wait), TOLLBAR_ALLOWED);
-    assert_int_equal(wait, 0);
-    assert_int_equal(tollbar_limiter_reserve_at(lender, 1, UINT64_MAX, 0, &wait), TOLLBAR_ALLOWED);
-    assert_int_equal(wait, 1000 * SEC);
+    assert_int_equal(tollbar_limiter_reserve_at(lender, 1000, UINT64_MAX, 0, &booked), TOLLBAR_ALLOWED);
+    assert_int_equal(booked.wait_ns, 0);
+    assert_int_equal(tollbar_limiter_reserve_at(lender, 1, UINT64_MAX, 0, &booked), TOLLBAR_ALLOWED);
+    assert_int_equal(booked.wait_ns, 1000 * SEC);
     tollbar_limiter_free(lender);
 }
 
 static void reservations_depart_at_the_pace(void **state) {
     tollbar_limiter *pacer = limiter_of("100/s algo pacer"), *warm = limiter_of("100/s algo warm-up warm 2s");
-    uint64_t i, wait = 77, last = 0;
+    tollbar_reservation booked;
+    uint64_t i, last = 0;
     (void)state;
     for (i = 0; i < 20; i++) {
-        assert_int_equal(tollbar_limiter_reserve_at(pacer, 1, UINT64_MAX, 0, &wait), TOLLBAR_ALLOWED);
-        assert_int_equal(wait, i * 10 * MS);
+        assert_int_equal(tollbar_limiter_reserve_at(pacer, 1, UINT64_MAX, 0, &booked), TOLLBAR_ALLOWED);
+        assert_int_equal(booked.wait_ns, i * 10 * MS);
     }
     /* Gaps of 29.9, 29.7 ... 10.1 ms, then 10: 100 permits by 2 s, 200 by 3, 300 by 4. */
     for (i = 0; i <= 300; i++) {
-        assert_int_equal(tollbar_limiter_reserve_at(warm, 1, UINT64_MAX, 0, &wait), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_reserve_at(warm, 1, UINT64_MAX, 0, &booked), TOLLBAR_ALLOWED);
         if (i != 0)
-            assert_int_equal(wait - last, i <= 100 ? (301 - 2 * i) * 100 * US : 10 * MS);
-        last = wait;
+            assert_int_equal(booked.wait_ns - last, i <= 100 ? (301 - 2 * i) * 100 * US : 10 * MS);
+        last = booked.wait_ns;
         if (i == 100 || i == 200 || i == 300)
-            assert_int_equal(wait, (1 + i / 100) * SEC);
+            assert_int_equal(booked.wait_ns, (1 + i / 100) * SEC);
     }
     tollbar_limiter_free(pacer);
     tollbar_limiter_free(warm);

@@ -245,8 +245,8 @@ static void c6_what_is_not_known_is_refused(void **state) {
     spec.init = 1;
     assert_refused(&spec, TOLLBAR_E_RESERVED);
     spec.init = 0;
-    options.reserved = 1;
-    assert_int_equal(tollbar_limiter_new(&spec, &options, &limiter), TOLLBAR_E_RESERVED);
+    options.credit = TOLLBAR_CREDIT_ON + 1;
+    assert_int_equal(tollbar_limiter_new(&spec, &options, &limiter), TOLLBAR_E_OUT_OF_RANGE);
     assert_null(limiter);
 }
 

@@ -90,6 +90,9 @@ static void c4_arguments_of_making_one(void **state) {
         options->mode = 0100600;
         assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_RESERVED);
         options->mode = 0;
+        options->reserved = 1;
+        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_RESERVED);
+        options->reserved = 0;
         options->capacity = 0;
         assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_CAPACITY);
         options->capacity = UINT64_MAX;
@@ -147,6 +150,7 @@ static void c4_arguments_of_opening_one(void **state) {
 static void c4_arguments_of_decisions(void **state) {
     tollbar_table *table = table_of(1000, "10/s burst 3", NULL);
     tollbar_decision decision = TOLLBAR_DECISION_INIT, absurd = TOLLBAR_DECISION_INIT;
+    tollbar_reservation booked = {7, 7, 7};
     uint64_t number = 7;
     (void)state;
     absurd.struct_size = 1;
@@ -162,6 +166,16 @@ static void c4_arguments_of_decisions(void **state) {
     NULL_IS(tollbar_table_charge(NULL, 0, "k", 1, 1, &number));
     NULL_IS(tollbar_table_charge_at(NULL, 0, "k", 1, 1, 0, &number));
     NULL_IS(tollbar_table_charge(table, 0, NULL, 1, 1, &number));
+    NULL_IS(tollbar_table_reserve(NULL, 0, "k", 1, 1, 0, &booked));
+    NULL_IS(tollbar_table_reserve(table, 0, "k", 1, 1, 0, NULL));
+    NULL_IS(tollbar_table_reserve_at(NULL, 0, "k", 1, 1, 0, 0, &booked));
+    NULL_IS(tollbar_table_reserve_at(table, 0, "k", 1, 1, 0, 0, NULL));
+    NULL_IS(tollbar_table_wait(NULL, 0, "k", 1, 1, 0, NULL));
+    NULL_IS(tollbar_table_cancel(NULL, 0, "k", 1, &booked, NULL));
+    NULL_IS(tollbar_table_cancel(table, 0, "k", 1, NULL, NULL));
+    NULL_IS(tollbar_table_cancel(table, 0, NULL, 1, &booked, NULL));
+    NULL_IS(tollbar_table_cancel_at(NULL, 0, "k", 1, &booked, 0, NULL));
+    NULL_IS(tollbar_table_cancel_at(table, 0, "k", 1, NULL, 0, NULL));
     NULL_IS(tollbar_table_reset(NULL, 0, "k", 1));
     NULL_IS(tollbar_table_reset_at(NULL, 0, "k", 1, 0));
     NULL_IS(tollbar_table_exempt(NULL, 0, "k", 1));
@@ -182,6 +196,11 @@ static void c4_arguments_of_decisions(void **state) {
     ODD_IS(tollbar_table_charge(ODD(tollbar_table), 0, "k", 1, 1, &number));
     ODD_IS(tollbar_table_charge(table, 0, "k", 1, 1, ODD(uint64_t)));
     ODD_IS(tollbar_table_charge_at(table, 0, "k", 1, 1, 0, ODD(uint64_t)));
+    ODD_IS(tollbar_table_reserve(table, 0, "k", 1, 1, 0, ODD(tollbar_reservation)));
+    ODD_IS(tollbar_table_reserve_at(table, 0, "k", 1, 1, 0, 0, ODD(tollbar_reservation)));
+    ODD_IS(tollbar_table_wait(table, 0, "k", 1, 1, 0, ODD(tollbar_decision)));
+    ODD_IS(tollbar_table_cancel(table, 0, "k", 1, ODD(tollbar_reservation), NULL));
+    ODD_IS(tollbar_table_cancel_at(table, 0, "k", 1, &booked, 0, ODD(uint64_t)));
     ODD_IS(tollbar_table_reset(ODD(tollbar_table), 0, "k", 1));
     ODD_IS(tollbar_table_reset_at(ODD(tollbar_table), 0, "k", 1, 0));
     ODD_IS(tollbar_table_exempt(ODD(tollbar_table), 0, "k", 1));
@@ -200,6 +219,8 @@ static void c4_arguments_of_decisions(void **state) {
     NULL_IS(tollbar_table_check_at(table, 0, NULL, SIZE_MAX, 1, 0, NULL));
     NULL_IS(tollbar_table_peek(table, 0, NULL, 1, 1, &decision));
     NULL_IS(tollbar_table_take_up_to(table, 0, NULL, 1, 1, &number));
+    NULL_IS(tollbar_table_reserve(table, 0, NULL, 1, 1, 0, &booked));
+    NULL_IS(tollbar_table_wait(table, 0, NULL, 1, 1, 0, NULL));
     NULL_IS(tollbar_table_reset(table, 0, NULL, 1));
     NULL_IS(tollbar_table_exempt(table, 0, NULL, 1));
     NULL_IS(tollbar_table_unexempt(table, 0, NULL, 1));
@@ -208,6 +229,8 @@ static void c4_arguments_of_decisions(void **state) {
     assert_int_equal(tollbar_table_check_at(table, 0, "k", SIZE_MAX, 1, 0, NULL), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(tollbar_table_peek(table, 0, "k", TOO_LONG, 1, &decision), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(tollbar_table_take_up_to(table, 0, "k", TOO_LONG, 1, &number), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_table_reserve(table, 0, "k", TOO_LONG, 1, 0, &booked), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_table_wait(table, 0, "k", TOO_LONG, 1, 0, NULL), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(tollbar_table_reset(table, 0, "k", TOO_LONG), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(tollbar_table_exempt(table, 0, "k", TOO_LONG), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(tollbar_table_unexempt(table, 0, "k", TOO_LONG), TOLLBAR_E_BUFFER_TOO_SMALL);
@@ -217,6 +240,9 @@ static void c4_arguments_of_decisions(void **state) {
     assert_int_equal(tollbar_table_check_at(table, 127, "k", 1, 1, 0, NULL), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(tollbar_table_peek(table, 128, "k", 1, 1, &decision), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(tollbar_table_take_up_to(table, UINT32_MAX, "k", 1, 1, &number), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_cancel(table, UINT32_MAX, "k", 1, &booked, &number), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_reserve(table, UINT32_MAX, "k", 1, 1, 0, &booked), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_wait(table, UINT32_MAX, "k", 1, 1, 0, NULL), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(tollbar_table_hash(table, 1, "k", 1, &number), TOLLBAR_E_NO_SUCH_POLICY);
 
     assert_int_equal(number, 7);

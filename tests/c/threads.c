@@ -206,6 +206,7 @@ static void *mix_with_credit(void *argument) {
     struct worker *worker = argument;
     const tollbar_limiter *limiter = worker->shared->credited;
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    tollbar_reservation booked;
     uint64_t number = 0;
     int i;
     pthread_barrier_wait(&worker->shared->start);
@@ -216,7 +217,7 @@ static void *mix_with_credit(void *argument) {
         worker->taken += tollbar_limiter_check_at(limiter, 2, now, &decision) < 0;
         worker->taken += tollbar_limiter_peek(limiter, 1, &decision) < 0;
         worker->taken += tollbar_limiter_take_up_to_at(limiter, 3, now, &number) < 0;
-        worker->taken += tollbar_limiter_reserve_at(limiter, 2, SEC, now, &number) < 0;
+        worker->taken += tollbar_limiter_reserve_at(limiter, 2, SEC, now, &booked) < 0;
         if (i % 16 == 0)
             worker->taken += tollbar_limiter_reset(limiter) < 0;
     }

@@ -166,26 +166,26 @@ static void reserve_books_for_those_who_can(void **state) {
     for (i = 0; i < COUNT(books); i++) {
         tollbar_limiter *limiter = limiter_of(books[i]);
         tollbar_decision got = TOLLBAR_DECISION_INIT;
-        uint64_t wait = 77;
-        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, 0, SEC, &wait), TOLLBAR_ALLOWED);
-        assert_int_equal(wait, 0);
+        tollbar_reservation booked = {77, 77, 77};
+        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, 0, SEC, &booked), TOLLBAR_ALLOWED);
+        assert_int_equal(booked.wait_ns, 0);
         assert_int_equal(tollbar_limiter_peek_at(limiter, 1, SEC, &got), TOLLBAR_DENIED);
-        wait = 77;
-        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, got.retry_after_ns - 1, SEC, &wait),
+        booked.wait_ns = 77;
+        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, got.retry_after_ns - 1, SEC, &booked),
                          TOLLBAR_DENIED);
-        assert_int_equal(wait, 77);
-        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, got.retry_after_ns, SEC, &wait), TOLLBAR_ALLOWED);
-        assert_int_equal(wait, got.retry_after_ns);
+        assert_int_equal(booked.wait_ns, 77);
+        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, got.retry_after_ns, SEC, &booked), TOLLBAR_ALLOWED);
+        assert_int_equal(booked.wait_ns, got.retry_after_ns);
         tollbar_limiter_free(limiter);
     }
     for (i = 0; i < COUNT(cannot); i++) {
         tollbar_limiter *limiter = limiter_of(cannot[i]);
         tollbar_decision got = TOLLBAR_DECISION_INIT;
-        uint64_t wait = 77;
+        tollbar_reservation booked = {77, 77, 77};
         while (tollbar_limiter_check_at(limiter, 1, SEC, NULL) == TOLLBAR_ALLOWED)
             continue;
-        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, UINT64_MAX, SEC, &wait), TOLLBAR_DENIED);
-        assert_int_equal(wait, 77);
+        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, UINT64_MAX, SEC, &booked), TOLLBAR_DENIED);
+        assert_int_equal(booked.wait_ns, 77);
         assert_int_equal(tollbar_limiter_peek_at(limiter, 1, SEC, &got), TOLLBAR_DENIED);
         tollbar_limiter_free(limiter);
     }

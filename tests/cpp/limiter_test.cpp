@@ -89,9 +89,12 @@ TEST(booking_ahead) {
     const limiter pacer("1/s algo pacer");
     CHECK(pacer.reserve_at(1h, 10s).wait == 0s);
     const auto second = pacer.reserve_at(1h, 10s);
-    CHECK(second && second.wait == 1s);
+    CHECK(second && second.wait == 1s && second.departs == 1h + 1s && second.cost == 1);
     const auto third = pacer.reserve_at(1h, 500ms);
     CHECK(!third && third.answer.denied() && third.wait == 0s);
+    const limiter bucket("1/s burst 4");
+    const auto four = bucket.reserve_at(1h, 0s, 4);
+    CHECK(four && bucket.cancel_at(1h + 1s, four) == 3 && pacer.cancel(second) == 0);
     CHECK(limiter("1/s algo sliding-log").reserve_at(1h, 1s).answer.denied());
     CHECK(pacer.reserve_at(1h, 1s, 2).answer.never());
 }

@@ -105,6 +105,25 @@ TEST(keys_are_bytes) {
     CHECK(hash(std::string("a\0b", 3)) != hash(std::string("a\0c", 3)));
 }
 
+TEST(booking_keys_ahead) {
+    const table jobs(seeded(100), {"2/s burst 1"});
+    static_assert(noexcept(jobs.reserve(std::declval<const tollbar::key &>(), std::declval<const std::chrono::seconds &>())));
+    CHECK(jobs.reserve_at(1h, "acme", 1s).wait == 0s);
+    const auto second = jobs.reserve_at(1h, "acme", 1s);
+    CHECK(second && second.wait == 500ms && second.departs == 1h + 500ms && second.cost == 1);
+    CHECK(jobs.reserve_at(1h, "acme", 999ms).answer.denied() && jobs.reserve_at(1h, "acme", 1s, 2).answer.never());
+    const auto last = jobs.reserve_at(1h, "acme", 1s);
+    CHECK(last.wait == 1s && jobs.cancel_at(1h, "acme", second) == 0 && jobs.cancel_at(1h, "acme", last) == 1);
+    CHECK(jobs.reserve_at(1h, "acme", 1s).wait == 1s && jobs.cancel("nobody", last) == 0);
+    jobs.exempt("vip");
+    CHECK(jobs.reserve("vip", 0s).cost == 0);
+    // Two intervals of half a second for the third, by the table's clock.
+    const auto begun = jobs.now();
+    CHECK(jobs.wait("globex", 0s) && jobs.wait("globex", 10s) && jobs.wait("globex", 10s));
+    CHECK(jobs.now() - begun >= 1s && jobs.wait("globex", 1ms).denied() && jobs.wait("globex", 1s, 2).never());
+    CHECK(jobs.reserve({"a", policy_id(9)}, 1s).answer.error() == errc::no_such_policy);
+}
+
 TEST(a_missing_key) {
     using tollbar::missing_key;
     const char *const null = nullptr;

@@ -244,15 +244,6 @@ int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
                                       uint64_t most,
                                       uint64_t now_ns,
                                       uint64_t *taken);
-int32_t tollbar_limiter_wait(const tollbar_limiter *limiter,
-                             uint64_t cost,
-                             uint64_t max_wait_ns,
-                             tollbar_decision *out);
-int32_t tollbar_limiter_reserve_at(const tollbar_limiter *limiter,
-                                   uint64_t cost,
-                                   uint64_t max_wait_ns,
-                                   uint64_t now_ns,
-                                   uint64_t *wait_ns);
 int32_t tollbar_limiter_reset(const tollbar_limiter *limiter);
 int32_t tollbar_limiter_get_state(const tollbar_limiter *limiter,
                                   tollbar_limiter_state *out);
@@ -267,6 +258,8 @@ typedef struct tollbar_table_options {
     uint32_t clock;
     uint32_t mode;
     uint32_t flags;
+    uint32_t waiters;
+    uint32_t reserved;
 } tollbar_table_options;
 int32_t tollbar_table_bytes(const tollbar_policy_spec *const *policies,
                             size_t count,
@@ -381,6 +374,66 @@ int32_t tollbar_table_hash(const tollbar_table *table,
                            uint64_t *hash);
 int32_t tollbar_table_now(const tollbar_table *table,
                           uint64_t *now_ns);
+typedef struct tollbar_reservation {
+    uint64_t departs_ns;
+    uint64_t wait_ns;
+    uint64_t cost;
+} tollbar_reservation;
+int32_t tollbar_limiter_reserve(const tollbar_limiter *limiter,
+                                uint64_t cost,
+                                uint64_t max_wait_ns,
+                                tollbar_reservation *out);
+int32_t tollbar_limiter_reserve_at(const tollbar_limiter *limiter,
+                                   uint64_t cost,
+                                   uint64_t max_wait_ns,
+                                   uint64_t now_ns,
+                                   tollbar_reservation *out);
+int32_t tollbar_limiter_wait(const tollbar_limiter *limiter,
+                             uint64_t cost,
+                             uint64_t max_wait_ns,
+                             tollbar_decision *out);
+int32_t tollbar_table_reserve(const tollbar_table *table,
+                              uint32_t policy,
+                              const void *key,
+                              size_t length,
+                              uint64_t cost,
+                              uint64_t max_wait_ns,
+                              tollbar_reservation *out);
+int32_t tollbar_table_reserve_at(const tollbar_table *table,
+                                 uint32_t policy,
+                                 const void *key,
+                                 size_t length,
+                                 uint64_t cost,
+                                 uint64_t max_wait_ns,
+                                 uint64_t now_ns,
+                                 tollbar_reservation *out);
+int32_t tollbar_table_wait(const tollbar_table *table,
+                           uint32_t policy,
+                           const void *key,
+                           size_t length,
+                           uint64_t cost,
+                           uint64_t max_wait_ns,
+                           tollbar_decision *out);
+int32_t tollbar_limiter_cancel(const tollbar_limiter *limiter,
+                               const tollbar_reservation *reservation,
+                               uint64_t *back);
+int32_t tollbar_limiter_cancel_at(const tollbar_limiter *limiter,
+                                  const tollbar_reservation *reservation,
+                                  uint64_t now_ns,
+                                  uint64_t *back);
+int32_t tollbar_table_cancel(const tollbar_table *table,
+                             uint32_t policy,
+                             const void *key,
+                             size_t length,
+                             const tollbar_reservation *reservation,
+                             uint64_t *back);
+int32_t tollbar_table_cancel_at(const tollbar_table *table,
+                                uint32_t policy,
+                                const void *key,
+                                size_t length,
+                                const tollbar_reservation *reservation,
+                                uint64_t now_ns,
+                                uint64_t *back);
 int32_t tollbar_table_charge(const tollbar_table *table,
                              uint32_t policy,
                              const void *key,

@@ -242,11 +242,6 @@ end
 
 local instant = ffi.new("uint64_t[1]")
 
---- The time that a limiter's calls read, a uint64_t. A closed limiter has none: 0, and the call that is given it says why.
-function core.limiter_now(handle)
-    return lib.tollbar_limiter_now(handle, instant) == ALLOWED and instant[0] or 0ULL
-end
-
 --- Nanoseconds since the machine's start, by "wall" since 1970; a uint64_t.
 function core.clock_now(clock)
     local code = lib.tollbar_clock_now(clock, instant)

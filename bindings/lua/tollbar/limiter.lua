@@ -14,6 +14,7 @@ ffi.cdef "typedef struct { tollbar_limiter *handle; } tollbar_lua_limiter;"
 -- Written by each call and read before the next: a Lua state runs one at a time.
 local decision = core.struct("tollbar_decision")()
 local word = ffi.new("uint64_t[1]")
+local booked = ffi.new "tollbar_reservation"
 
 local Limiter = {}
 
@@ -73,12 +74,11 @@ end
 --- Takes `cost` permits ahead of time: seconds after which the caller is bound to act, and not before; false if that would
 -- be more than `patience` seconds, or if the algorithm cannot book ahead.
 function Limiter:reserve(patience, cost)
-    local code = lib.tollbar_limiter_reserve_at(
-        self.handle, cost == nil and 1 or count(cost), core.patience(patience), core.limiter_now(self.handle), word)
+    local code = lib.tollbar_limiter_reserve(self.handle, cost == nil and 1 or count(cost), core.patience(patience), booked)
     if code < 0 then
         return failure(code, "the limiter")
     end
-    return code == ALLOWED and core.seconds(word[0])
+    return code == ALLOWED and core.seconds(booked.wait_ns)
 end
 
 --- Sleeps until that time of the processor's counter: the limiter may be closed meanwhile. nginx's timers are in milliseconds and
@@ -96,9 +96,9 @@ end
 --- Books, or asks: a code and the time from which the permits may be used; or nil and the time to ask again.
 local function book_or_ask(self, patience, cost)
     local now = core.clock_now(TSC)
-    local code = lib.tollbar_limiter_reserve_at(self.handle, cost, patience, core.limiter_now(self.handle), word)
+    local code = lib.tollbar_limiter_reserve(self.handle, cost, patience, booked)
     if code == ALLOWED then
-        return code, now + word[0]
+        return code, now + booked.wait_ns
     elseif code == DENIED then
         -- Too long, or an algorithm that cannot book ahead.
         code = lib.tollbar_limiter_check(self.handle, cost, decision)

@@ -148,20 +148,22 @@ static PyObject *limiter_check_many(PyObject *self, PyObject *const *args, Py_ss
  *     None        it cannot have them within its patience
  * The sleeping itself is Python's: a signal's handler must run meanwhile, and an event loop must go on. */
 static PyObject *limiter_reserve(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
-    uint64_t cost, patience, now, after = 0;
+    uint64_t cost, patience, after = 0;
     if (nargs != 2) {
         PyErr_SetString(PyExc_TypeError, "_reserve() takes a cost and a patience");
         return NULL;
     }
     if (core_uint64(args[0], "cost", &cost) != 0 || core_uint64(args[1], "patience", &patience) != 0)
         return NULL;
-    int32_t code = tollbar_limiter_now(of(self)->handle, &now);
+    int32_t code;
     int again = 0;
-    if (code == 0 && of(self)->books) {
-        code = tollbar_limiter_reserve_at(of(self)->handle, cost, patience, now, &after);
-    } else if (code == 0) {
+    if (of(self)->books) {
+        tollbar_reservation booked = {0, 0, 0};
+        code = tollbar_limiter_reserve(of(self)->handle, cost, patience, &booked);
+        after = booked.wait_ns;
+    } else {
         tollbar_decision answer = TOLLBAR_DECISION_INIT;
-        code = tollbar_limiter_check_at(of(self)->handle, cost, now, &answer);
+        code = tollbar_limiter_check(of(self)->handle, cost, &answer);
         after = answer.retry_after_ns;
         again = code == TOLLBAR_DENIED && after <= patience && after <= INT64_MAX;
     }

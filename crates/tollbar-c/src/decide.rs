@@ -191,53 +191,6 @@ pub unsafe extern "C" fn tollbar_limiter_take_up_to_at(
     guard(|| code(unsafe { take_up_to(limiter, Some(now_ns), most, taken) }))
 }
 
-/// Takes `cost` permits, sleeping up to `max_wait_ns` for them.
-///
-/// The call refuses at once, and charges nothing, if the permits would come later than that or if
-/// `waiters` callers sleep already (tollbar_limiter_options). With an algorithm that can book ahead (gcra, pacer, warm-up, and
-/// interval aligned to time 0) callers wake one after the other, each with its permits. With windows and logs a caller
-/// sleeps until a permit could be free and tries again. Returns the results of tollbar_limiter_check.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_wait(
-    limiter: *const tollbar_limiter,
-    cost: u64,
-    max_wait_ns: u64,
-    out: *mut tollbar_decision,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, move || l.limiter.wait(cost, max_wait_ns)))))
-}
-
-/// Takes `cost` permits ahead of time. On TOLLBAR_ALLOWED the caller must act `*wait_ns` after `now_ns`, not earlier.
-/// Returns TOLLBAR_DENIED if the wait would be longer than `max_wait_ns` or if the algorithm cannot book ahead, and
-/// TOLLBAR_NEVER if the cost is above the burst. Then nothing has been charged.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_reserve_at(
-    limiter: *const tollbar_limiter,
-    cost: u64,
-    max_wait_ns: u64,
-    now_ns: u64,
-    wait_ns: *mut u64,
-) -> i32 {
-    call(|| {
-        // SAFETY: by the caller's promise.
-        let (limiter, wait_ns) = unsafe { (reference(limiter)?, place(wait_ns)?) };
-        match limiter.limiter.reserve_at(now_ns, cost, now_ns.saturating_add(max_wait_ns)) {
-            Ok(at) => {
-                wait_ns.write(at.saturating_sub(now_ns));
-                Ok(TOLLBAR_ALLOWED)
-            }
-            Err(verdict) => Ok(verdict as i32),
-        }
-    })
-}
-
 /// Back to fresh. Safe beside other calls; admissions in the same instant may survive it.
 ///
 /// # Safety

@@ -28,6 +28,7 @@ pub mod keyed;
 pub mod limiter;
 pub mod policy;
 pub mod prefix;
+pub mod reserve;
 pub mod status;
 pub mod survey;
 pub mod table;

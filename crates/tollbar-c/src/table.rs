@@ -66,14 +66,18 @@ pub struct tollbar_table_options {
     pub mode: u32,
     /// TOLLBAR_TABLE_ flags.
     pub flags: u32,
+    /// Callers of this object that may sleep in tollbar_table_wait at one time; 0: 1024. More are refused at once.
+    pub waiters: u32,
+    /// Must be 0.
+    pub reserved: u32,
 }
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
 unsafe impl Growable for tollbar_table_options {
-    const FIRST_SIZE: usize = 40;
+    const FIRST_SIZE: usize = 48;
 }
 
-const _: () = assert!(size_of::<tollbar_table_options>() == 40);
+const _: () = assert!(size_of::<tollbar_table_options>() == 48);
 
 /// Writes to `*bytes` the size of a table with these options and policies. A table's size never changes.
 ///
@@ -156,8 +160,8 @@ pub unsafe extern "C" fn tollbar_table_open(
         // SAFETY: not null, and NUL-terminated by the caller's promise.
         let path = unsafe { CStr::from_ptr(path) };
         // SAFETY: by the caller's promise.
-        let table = if let (0, Some(trust)) = (count, unsafe { any_table(options) }?) {
-            Table::open_at(path, trust)
+        let table = if let (0, Some((trust, waiters))) = (count, unsafe { any_table(options) }?) {
+            Table::open_at(path, trust).map(|table| table.with_waiters(waiters))
         } else {
             // SAFETY: by the caller's promise.
             let asked = unsafe { asked(options, policies, count) }?;
@@ -356,14 +360,21 @@ fn trust(flags: u32) -> Trust {
     }
 }
 
-/// Whose file the call may open, if the options ask for any existing table: if they are NULL, or have capacity 0 and no other
-/// field set. Otherwise `None`.
+fn waiters(asked: u32) -> u32 {
+    match asked {
+        0 => Options::WAITERS,
+        most => most,
+    }
+}
+
+/// Whose file is taken, and how many may sleep, where the options ask for whatever table is there: NULL, or no capacity and nothing else
+/// that a table is made by.
 ///
 /// # Safety
 /// `options` is null or readable.
-unsafe fn any_table(options: *const tollbar_table_options) -> Result<Option<Trust>, i32> {
+unsafe fn any_table(options: *const tollbar_table_options) -> Result<Option<(Trust, u32)>, i32> {
     if options.is_null() {
-        return Ok(Some(Trust::Owner));
+        return Ok(Some((Trust::Owner, waiters(0))));
     }
     // SAFETY: by the caller's promise.
     let options = unsafe { read(options) }?;
@@ -372,7 +383,10 @@ unsafe fn any_table(options: *const tollbar_table_options) -> Result<Option<Trus
     let nothing = rest.capacity == 0
         && (rest.on_full, rest.seed, rest.missing_key, rest.clock, rest.mode) == (0, 0, 0, 0, 0)
         && flags & !TOLLBAR_TABLE_TRUST_ANYONE == 0;
-    Ok(nothing.then(|| trust(flags)))
+    if options.reserved != 0 {
+        return Err(TOLLBAR_E_RESERVED);
+    }
+    Ok(nothing.then(|| (trust(flags), waiters(options.waiters))))
 }
 
 /// # Safety
@@ -393,7 +407,7 @@ unsafe fn asked(
         return Err(TOLLBAR_E_RESERVED);
     }
     // Clause C6: the library would have to ignore bits that are no permissions.
-    if options.mode & !0o777 != 0 {
+    if options.mode & !0o777 != 0 || options.reserved != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
     let on_full = [OnFull::EvictNearest, OnFull::Inherit, OnFull::Allow, OnFull::Deny];
@@ -406,6 +420,7 @@ unsafe fn asked(
         huge_pages: options.flags & TOLLBAR_TABLE_SMALL_PAGES == 0,
         trust: trust(options.flags),
         mode: if options.mode == 0 { 0o600 } else { options.mode },
+        waiters: waiters(options.waiters),
         ..Options::new(options.capacity)
     };
     if count == 0 || count > POLICIES_MOST {

@@ -5,7 +5,8 @@ mod common;
 use common::*;
 use std::sync::Mutex;
 use std::time::Duration;
-use tollbar::table::{Booking, Missing, OnFull, Options, PolicyId, Table, TableError};
+use tollbar::algorithm::Charge;
+use tollbar::table::{Missing, OnFull, Options, PolicyId, Table, TableError};
 use tollbar::{Counts, Reason, Shared, Verdict, NEVER};
 
 const FIRST: PolicyId = PolicyId::FIRST;
@@ -22,7 +23,7 @@ fn table(text: &str) -> Table {
 fn bookings_of_a_key_depart_one_after_the_other() {
     let table = table("10/s burst 3");
     let book = |key: &[u8], cost, until| table.reserve_at(FIRST, key, SEC, cost, until);
-    let departs = |at, cost| Ok(Booking { at, cost });
+    let departs = |at, cost| Ok(Charge { at, cost });
     assert_eq!(book(b"a", 3, SEC), departs(SEC, 3), "a burst departs now");
     assert_eq!(book(b"a", 1, NEVER), departs(SEC + 100 * MS, 1));
     assert_eq!(book(b"a", 2, NEVER), departs(SEC + 300 * MS, 2));
@@ -67,7 +68,7 @@ fn a_key_books_as_a_limiter_does() {
                 assert_eq!(here, there, "{told}");
             } else {
                 let here = table.reserve_at(FIRST, b"key", now, cost, until);
-                assert_eq!(here.ok().map(|booking| booking.at), limiter.reserve_at(now, cost, until), "{told}");
+                assert_eq!(here.ok().map(|charge| charge.at), limiter.reserve_at(now, cost, until), "{told}");
             }
         }
     }
@@ -77,7 +78,7 @@ fn a_key_books_as_a_limiter_does() {
 fn what_no_key_is_charged_for_is_booked_without_a_cost() {
     let of = |missing| Table::private(&Options { missing, ..options() }, &[policy("1/s")]).unwrap();
     let reserve = |table: &Table, key: &[u8]| table.try_reserve(FIRST, key, SEC, 1, NEVER);
-    let free = Ok(Ok(Booking { at: SEC, cost: 0 }));
+    let free = Ok(Ok(Charge { at: SEC, cost: 0 }));
     assert_eq!(reserve(&of(Missing::Deny), b""), Ok(Err(Verdict::Denied)));
     assert_eq!(reserve(&of(Missing::Allow), b""), free);
     assert_eq!(reserve(&of(Missing::Report), b""), Err(TableError::MissingKey));
@@ -102,8 +103,8 @@ fn a_full_table_decides_on_new_bookings() {
             let booked = table.reserve_at(FIRST, &n.to_ne_bytes(), SEC, 1, NEVER);
             match on_full {
                 OnFull::Deny => assert_eq!(booked, Err(Verdict::Denied)),
-                OnFull::Allow => assert_eq!(booked, Ok(Booking { at: SEC, cost: 0 })),
-                OnFull::EvictNearest => assert_eq!(booked, Ok(Booking { at: SEC, cost: 1 })),
+                OnFull::Allow => assert_eq!(booked, Ok(Charge { at: SEC, cost: 0 })),
+                OnFull::EvictNearest => assert_eq!(booked, Ok(Charge { at: SEC, cost: 1 })),
                 // It pays the debt of the key whose slot it takes first. That one may have been taken over before.
                 OnFull::Inherit => {
                     let booked = booked.unwrap();
@@ -192,4 +193,49 @@ fn sleepers_of_a_table_are_bounded() {
     let none = table.with_waiters(0);
     assert!(none.wait(FIRST, b"third", 1, HOUR).is_allowed());
     assert_eq!(none.wait(FIRST, b"third", 1, HOUR).reason, Reason::QueueFull);
+}
+
+/// The admissions of one key, each with its instant, that were not cancelled: no window has more than the burst and what the rate gives in it.
+fn within_the_bound(mut used: Vec<(u64, u64)>, burst: u64, permit: u64) -> bool {
+    used.sort_unstable();
+    (0..used.len()).all(|first| {
+        let mut sum = 0;
+        used[first..].iter().all(|&(at, cost)| {
+            sum += cost;
+            sum * permit <= burst * permit + (at - used[first].0)
+        })
+    })
+}
+
+/// Bookings, checks and cancels of one key in any order, late ones too: what is not cancelled stays within the bound of the policy.
+#[test]
+fn cancelled_bookings_admit_nothing_more() {
+    const PERMIT: u64 = 100 * MS;
+    let table = table("10/s burst 4");
+    let (mut rng, mut came_back, mut whole) = (Rng(5), 0, 0);
+    for trace in 0..rounds(20_000) {
+        let key = trace.to_ne_bytes();
+        let mut now = SEC + trace * HOUR;
+        // The first is never cancelled. What became of the others is not known before the trace ends.
+        let (mut used, mut open) = (Vec::new(), Vec::new());
+        for _ in 0..30 {
+            now += if rng.below(2) == 0 { 0 } else { rng.below(3 * PERMIT) };
+            let cost = 1 + rng.below(4);
+            match rng.below(5) {
+                0 if table.admit_at(FIRST, &key, now, cost) == Verdict::Allowed => used.push((now, cost)),
+                1 | 2 => open.extend(table.reserve_at(FIRST, &key, now, cost, now + 20 * PERMIT)),
+                3 if !open.is_empty() => {
+                    let charge: Charge = open.swap_remove(rng.below(open.len() as u64) as usize);
+                    let back = table.give_back_at(FIRST, &key, now, charge, charge.cost).unwrap();
+                    assert!(back <= charge.cost);
+                    came_back += u64::from(back != 0);
+                    whole += u64::from(back == charge.cost);
+                }
+                _ => {}
+            }
+        }
+        used.extend(open.iter().map(|charge| (charge.at, charge.cost)));
+        assert!(within_the_bound(used.clone(), 4, PERMIT), "trace {trace}: {used:?}");
+    }
+    assert!(came_back > rounds(20_000) && whole > rounds(20_000) / 2, "{came_back} {whole}");
 }

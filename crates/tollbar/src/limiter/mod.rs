@@ -362,7 +362,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     }
 
     /// Takes `cost` permits ahead for the earliest instant they may be used, which it returns, if that
-    /// is `until` at the latest. The caller is bound to that instant. `None` takes nothing.
+    /// is `until` at the latest. The caller is bound to that instant. `None` takes nothing. A cost of 0 takes nothing and departs now.
     pub fn reserve(&self, cost: u64, until: u64) -> Option<u64> {
         self.reserve_at(self.clock.now(), cost, until).ok()
     }
@@ -372,7 +372,12 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// # Errors
     /// [`Verdict::Never`] if the cost is above the burst, otherwise [`Verdict::Denied`]. Nothing has been taken.
     pub fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Result<u64, Verdict> {
-        let booked = self.shared.reserve_at(now, cost, until).ok_or_else(|| {
+        let booked = match cost {
+            // Nothing has to be booked.
+            0 => Some(now),
+            cost => self.shared.reserve_at(now, cost, until),
+        };
+        let booked = booked.ok_or_else(|| {
             // Allowed: the algorithm cannot book ahead.
             match self.shared.peek_at(now, cost).verdict {
                 Verdict::Never => Verdict::Never,

@@ -54,8 +54,8 @@
  * [C5] Any number of threads may call at once with one object, on both sides of a fork. The exceptions: no other call may use
  *      the object of _free, _close, _init_in or tollbar_table_repair. One tollbar_hot_keys or tollbar_lease_client belongs to
  *      one thread at a time; tollbar_lease_client_circuit and _stop are for all threads.
- *      No call locks. Only the calls that make or end objects, tollbar_limiter_wait, tollbar_table_sync and the
- *      tollbar_lease_client_ calls allocate, block or enter the kernel, with these exceptions: every call reads the system's
+ *      No call locks. Only the calls that make or end objects, tollbar_limiter_wait, tollbar_table_wait,
+ *      tollbar_table_sync and the tollbar_lease_client_ calls allocate, block or enter the kernel, with these exceptions: every call reads the system's
  *      clock in a process's first millisecond; a process allocates once for each of the first 4,096 policies that it meets
  *      in a table; a thread's first decision under a policy of a table asks the system which of up to 32 processes live; and
  *      a child's first decision after a fork asks for its process number and PID namespace.

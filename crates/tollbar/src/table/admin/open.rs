@@ -41,6 +41,9 @@ pub struct Options {
 }
 
 impl Options {
+    /// The default of [`Options::waiters`].
+    pub const WAITERS: u32 = WAITERS;
+
     /// A table for `capacity` keys; with the defaults for everything else.
     pub const fn new(capacity: u64) -> Options {
         Options {

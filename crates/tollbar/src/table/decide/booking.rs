@@ -2,7 +2,7 @@
 
 use super::multi_word::Op;
 use super::Table;
-use crate::algorithm::{Algorithm, Reservation, Rule, Step};
+use crate::algorithm::{Algorithm, Charge, Reservation, Rule, Step};
 use crate::clock::Clock;
 use crate::decision::{Decision, Verdict};
 use crate::limiter::waiting::{self, Permits};
@@ -12,19 +12,12 @@ use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
 use crate::table::slots::protocol::Event;
 
-/// Permits of a key that were booked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Booking {
-    /// From when on they may be used, in nanoseconds of the table's time.
-    pub at: u64,
-    /// The permits that were charged: those that were asked for, or 0 where no key was charged (an exempt or empty key, and a new key
-    /// that a full table admits without storing it).
-    pub cost: u64,
-}
-
 impl Table {
     /// Takes `cost` permits of `key` ahead, for the earliest instant at which they may be used, if that is `until` at the latest. The
-    /// caller is bound to that instant ([`Booking::at`]).
+    /// caller is bound to that instant ([`Charge::at`]). A booking that is not used is given back ([`Table::give_back`]).
+    ///
+    /// [`Charge::cost`] is what was asked for, or 0 where no key was charged: an exempt or empty key, and a new key that a full table
+    /// admits without storing it.
     ///
     /// Gcra, pacer, warm-up and interval aligned to time 0 book ahead. The other algorithms refuse.
     ///
@@ -44,7 +37,7 @@ impl Table {
     ///
     /// # Errors
     /// [`Verdict::Never`] if the cost is above the burst, otherwise [`Verdict::Denied`]. Nothing has been taken.
-    pub fn reserve(&self, policy: PolicyId, key: &[u8], cost: u64, until: u64) -> Result<Booking, Verdict> {
+    pub fn reserve(&self, policy: PolicyId, key: &[u8], cost: u64, until: u64) -> Result<Charge, Verdict> {
         self.reserve_at(policy, key, self.now(), cost, until)
     }
 
@@ -52,14 +45,7 @@ impl Table {
     ///
     /// # Errors
     /// Those of [`Table::reserve`].
-    pub fn reserve_at(
-        &self,
-        policy: PolicyId,
-        key: &[u8],
-        now: u64,
-        cost: u64,
-        until: u64,
-    ) -> Result<Booking, Verdict> {
+    pub fn reserve_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64, until: u64) -> Result<Charge, Verdict> {
         self.try_reserve(policy, key, now, cost, until).unwrap_or(Err(Verdict::Denied))
     }
 
@@ -71,7 +57,7 @@ impl Table {
         now: u64,
         cost: u64,
         until: u64,
-    ) -> Result<Result<Booking, Verdict>, TableError> {
+    ) -> Result<Result<Charge, Verdict>, TableError> {
         let booked = self.book(policy, key, now, cost, until)?;
         self.policies.memory.count_unasked(policy.number(), booked.err().unwrap_or(Verdict::Allowed));
         Ok(booked)
@@ -122,20 +108,20 @@ impl Table {
         now: u64,
         cost: u64,
         until: u64,
-    ) -> Result<Result<Booking, Verdict>, TableError> {
+    ) -> Result<Result<Charge, Verdict>, TableError> {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
             Ok(prepared) => prepared,
             Err(decided) => {
                 let verdict = decided?.verdict;
-                return Ok(if verdict == Verdict::Allowed { Ok(Booking { at: now, cost: 0 }) } else { Err(verdict) });
+                return Ok(if verdict == Verdict::Allowed { Ok(Charge { at: now, cost: 0 }) } else { Err(verdict) });
             }
         };
         if self.policies.memory.fixed.side != 0 {
             // These cannot book ahead. The look tells what can never pass.
             let verdict = self.decide_multi_word(version, hash, now, Op::Peek(cost))?.decision.verdict;
             return Ok(match verdict {
-                _ if cost == 0 => Ok(Booking { at: now, cost: 0 }),
+                _ if cost == 0 => Ok(Charge { at: now, cost: 0 }),
                 Verdict::Never => Err(Verdict::Never),
                 _ => Err(Verdict::Denied),
             });
@@ -151,7 +137,7 @@ impl Table {
         now: u64,
         cost: u64,
         until: u64,
-    ) -> Result<Result<Booking, Verdict>, TableError> {
+    ) -> Result<Result<Charge, Verdict>, TableError> {
         let memory = &self.policies.memory;
         let mut at = now;
         let mut step = |rule: &Rule, state| match rule.reserve(state, now, cost) {
@@ -174,7 +160,7 @@ impl Table {
             event = outcome.event;
         })?;
         let charged = if event == Event::Unremembered { 0 } else { cost };
-        Ok(booked.map(|()| Booking { at, cost: charged }))
+        Ok(booked.map(|()| Charge { at, cost: charged }))
     }
 }
 
@@ -222,7 +208,7 @@ impl Permits for KeyPermits<'_> {
     }
 
     fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, TableError> {
-        Ok(self.table.book(self.policy, self.key, now, cost, until)?.ok().map(|booking| booking.at))
+        Ok(self.table.book(self.policy, self.key, now, cost, until)?.ok().map(|charge| charge.at))
     }
 
     fn books_ahead(&self) -> Result<bool, TableError> {

@@ -1,0 +1,247 @@
+/* Permits of a table's keys ahead of time: reserved at the caller's time, and waited for on the real clock. */
+#define _POSIX_C_SOURCE 200809L
+#include "test.h"
+
+#include <pthread.h>
+#include <time.h>
+
+static tollbar_table *table_for_waiters(const char *policy, uint32_t waiters) {
+    struct asked asked;
+    ask(&asked, 1000, policy, NULL);
+    asked.options.waiters = waiters;
+    return table_asked(&asked);
+}
+
+static void reservations_of_a_key_depart_in_turn(void **state) {
+    tollbar_table *table = table_of(1000, "10/s burst 2", NULL);
+    tollbar_reservation booked = {77, 77, 77};
+    tollbar_decision got = TOLLBAR_DECISION_INIT;
+    uint64_t n;
+    (void)state;
+    for (n = 0; n < 12; n++) {
+        uint64_t wait = n < 2 ? 0 : (n - 1) * 100 * MS;
+        /* A nanosecond less of patience, and nothing is booked. */
+        if (wait != 0)
+            assert_int_equal(tollbar_table_reserve_at(table, 0, "k", 1, 1, wait - 1, SEC, &booked), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_table_reserve_at(table, 0, "k", 1, 1, wait, SEC, &booked), TOLLBAR_ALLOWED);
+        assert_int_equal(booked.wait_ns, wait);
+        assert_int_equal(booked.departs_ns, SEC + wait);
+        assert_int_equal(booked.cost, 1);
+    }
+    booked.cost = 77;
+    assert_int_equal(tollbar_table_reserve_at(table, 0, "k", 1, 3, UINT64_MAX, SEC, &booked), TOLLBAR_NEVER);
+    assert_int_equal(booked.cost, 77);
+    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, SEC, &got), TOLLBAR_DENIED);
+    assert_int_equal(got.retry_after_ns, 11 * 100 * MS);
+    assert_int_equal(tollbar_table_reserve_at(table, 0, "other", 5, 2, 0, SEC, &booked), TOLLBAR_ALLOWED);
+    tollbar_table_close(table);
+}
+
+/* What a limiter books, a key books, whatever the algorithm. */
+static void a_key_reserves_as_a_limiter_would(void **state) {
+    size_t algorithm;
+    (void)state;
+    for (algorithm = 0; algorithm < COUNT(every_algorithm); algorithm++) {
+        tollbar_table *table = table_of(100, every_algorithm[algorithm], NULL);
+        tollbar_limiter *limiter = limiter_of(every_algorithm[algorithm]);
+        uint64_t now;
+        for (now = SEC; now < 5 * SEC; now += 37 * MS) {
+            tollbar_reservation here = {77, 77, 77}, there = {77, 77, 77};
+            const uint64_t cost = now / MS % 7, patience = now % SEC;
+            const int32_t want = tollbar_limiter_reserve_at(limiter, cost, patience, now, &there);
+            assert_int_equal(tollbar_table_reserve_at(table, 0, "k", 1, cost, patience, now, &here), want);
+            assert_memory_equal(&here, &there, sizeof here);
+        }
+        tollbar_table_close(table);
+        tollbar_limiter_free(limiter);
+    }
+}
+
+static void what_is_not_charged_is_reserved_without_a_cost(void **state) {
+    tollbar_table *table = table_of(100, "1/h", NULL);
+    tollbar_reservation booked = {77, 77, 77};
+    int n;
+    (void)state;
+    assert_int_equal(tollbar_table_exempt(table, 0, "vip", 3), 0);
+    for (n = 0; n < 3; n++) {
+        assert_int_equal(tollbar_table_reserve_at(table, 0, "vip", 3, 1, 0, SEC, &booked), TOLLBAR_ALLOWED);
+        assert_int_equal(booked.departs_ns, SEC);
+        assert_int_equal(booked.wait_ns, 0);
+        assert_int_equal(booked.cost, 0);
+    }
+    tollbar_table_close(table);
+}
+
+/* Cancels at `now` and says how many permits came back. */
+static uint64_t cancel(const tollbar_table *table, const tollbar_reservation *reservation, uint64_t now) {
+    uint64_t back = 77;
+    assert_int_equal(tollbar_table_cancel_at(table, 0, "k", 1, reservation, now, &back), 0);
+    return back;
+}
+
+static void what_is_cancelled_comes_back_where_that_is_safe(void **state) {
+    tollbar_table *table = table_of(1000, "1/s burst 1", NULL);
+    tollbar_reservation booked[4];
+    uint64_t n, back = 77;
+    (void)state;
+    for (n = 0; n < 3; n++)
+        assert_int_equal(tollbar_table_reserve_at(table, 0, "k", 1, 1, UINT64_MAX, SEC, &booked[n]), TOLLBAR_ALLOWED);
+    /* The third departs at 3 s, so the next must not depart before 4 s. */
+    assert_int_equal(cancel(table, &booked[1], SEC), 0);
+    assert_int_equal(tollbar_table_reserve_at(table, 0, "k", 1, 1, UINT64_MAX, SEC, &booked[3]), TOLLBAR_ALLOWED);
+    assert_int_equal(booked[3].departs_ns, 4 * SEC);
+    /* The last comes back whole, and its instant is free again. */
+    assert_int_equal(cancel(table, &booked[3], SEC), 1);
+    assert_int_equal(tollbar_table_reserve_at(table, 0, "k", 1, 1, UINT64_MAX, SEC, &booked[3]), TOLLBAR_ALLOWED);
+    assert_int_equal(booked[3].departs_ns, 4 * SEC);
+    /* Nothing comes back of what time has brought back. */
+    assert_int_equal(cancel(table, &booked[3], 5 * SEC), 0);
+    /* Nobody needs to know. An unknown key gets nothing. */
+    assert_int_equal(tollbar_table_cancel(table, 0, "k", 1, &booked[3], NULL), 0);
+    assert_int_equal(tollbar_table_cancel(table, 0, "unknown", 7, &booked[3], &back), 0);
+    assert_int_equal(back, 0);
+    tollbar_table_close(table);
+}
+
+static void a_limiter_takes_reservations_back_too(void **state) {
+    tollbar_limiter *limiter = limiter_of("10/s burst 5");
+    tollbar_reservation booked;
+    uint64_t back = 77;
+    (void)state;
+    assert_int_equal(tollbar_limiter_reserve_at(limiter, 5, 0, HOUR, &booked), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_cancel_at(limiter, &booked, HOUR + 200 * MS, &back), 0);
+    assert_int_equal(back, 3);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 5, HOUR + 200 * MS, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 1, HOUR + 200 * MS, NULL), TOLLBAR_DENIED);
+    /* By its clock: a reservation of an hour ago is long paid. */
+    assert_int_equal(tollbar_limiter_reserve(limiter, 0, 0, &booked), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_cancel(limiter, &booked, NULL), 0);
+    tollbar_limiter_free(limiter);
+}
+
+enum { WAITERS = 100 };
+
+static void *wait_for_one(void *table) {
+    static int32_t refused = 1;
+    tollbar_decision got = TOLLBAR_DECISION_INIT;
+    return tollbar_table_wait(table, 0, "k", 1, 1, MIN, &got) == TOLLBAR_ALLOWED && got.retry_after_ns == 0 ? NULL : &refused;
+}
+
+/* 100 threads that wait for one key at 50/s: each is decided on once. The lower bound of the time is exact; a busy machine
+ * takes longer. */
+static void a_hundred_waiters_are_decided_on_once(void **state) {
+    tollbar_table *table = table_of(1000, "50/s burst 1", NULL);
+    pthread_t threads[WAITERS];
+    tollbar_counts counts = TOLLBAR_COUNTS_INIT;
+    const uint64_t begun = monotonic();
+    void *refused;
+    int i;
+    (void)state;
+    for (i = 0; i < WAITERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, wait_for_one, table), 0);
+    for (i = 0; i < WAITERS; i++) {
+        assert_int_equal(pthread_join(threads[i], &refused), 0);
+        assert_null(refused);
+    }
+    /* 99 intervals of 20 ms, less what two readings of two clocks may differ by. */
+    assert_in_range(monotonic() - begun, 99 * 20 * MS - MS, MIN);
+    assert_int_equal(tollbar_table_get_counts(table, 0, &counts), 0);
+    assert_int_equal(counts.allowed, WAITERS);
+    assert_int_equal(counts.denied, 0);
+    tollbar_table_close(table);
+}
+
+static void each_algorithm_waits(void **state) {
+    static const char *const texts[] = {
+        "5/100ms",
+        "5/100ms algo interval",
+        "5/100ms algo fixed-window",
+        "5/100ms algo weighted-window",
+        "5/100ms algo sliding-window",
+        "5/100ms algo sliding-log",
+        "5/100ms algo pacer",
+        "5/100ms algo warm-up warm 100ms",
+    };
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(texts); i++) {
+        tollbar_table *table = table_of(10, texts[i], NULL);
+        while (tollbar_table_check(table, 0, "k", 1, 1, NULL) == TOLLBAR_ALLOWED)
+            continue;
+        assert_int_equal(tollbar_table_wait(table, 0, "k", 1, 1, MIN, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_table_wait(table, 0, "k", 1, 6, MIN, NULL), TOLLBAR_NEVER);
+        assert_int_equal(tollbar_table_wait(table, 0, "k", 1, 0, 0, NULL), TOLLBAR_ALLOWED);
+        tollbar_table_close(table);
+    }
+}
+
+static void what_cannot_fit_is_refused_at_once(void **state) {
+    tollbar_table *table = table_of(10, "1/h burst 1", NULL);
+    tollbar_decision got = TOLLBAR_DECISION_INIT;
+    int tries;
+    (void)state;
+    assert_int_equal(tollbar_table_wait(table, 0, "k", 1, 1, 0, NULL), TOLLBAR_ALLOWED);
+    for (tries = 0; tries < 10; tries++) {
+        assert_int_equal(tollbar_table_wait(table, 0, "k", 1, 1, HOUR / 2, &got), TOLLBAR_DENIED);
+        assert_int_equal(got.reason, TOLLBAR_REASON_RATE);
+        assert_in_range(got.retry_after_ns, HOUR - MIN, HOUR);
+    }
+    tollbar_table_close(table);
+}
+
+static void nap(uint64_t ns) {
+    struct timespec time;
+    time.tv_sec = (time_t)(ns / SEC);
+    time.tv_nsec = (long)(ns % SEC);
+    nanosleep(&time, NULL);
+}
+
+/* One caller may sleep, and does. Whether another was refused for that, which it is unless the machine was so slow that the
+ * sleeper had gone before. */
+static int refused_beside_a_sleeper(void) {
+    tollbar_table *narrow = table_for_waiters("1/300ms burst 1", 1);
+    tollbar_decision got = TOLLBAR_DECISION_INIT;
+    pthread_t sleeper;
+    void *refused;
+    int32_t verdict;
+    int asked;
+    assert_int_equal(tollbar_table_check(narrow, 0, "k", 1, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check(narrow, 0, "m", 1, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(pthread_create(&sleeper, NULL, wait_for_one, narrow), 0);
+    /* It has booked when the next would have to wait for two. */
+    for (asked = 0; asked < 250 && got.retry_after_ns <= 300 * MS; asked++) {
+        nap(MS);
+        tollbar_table_peek(narrow, 0, "k", 1, 1, &got);
+    }
+    verdict = tollbar_table_wait(narrow, 0, "m", 1, 1, MIN, &got);
+    assert_int_equal(pthread_join(sleeper, &refused), 0);
+    assert_null(refused);
+    tollbar_table_close(narrow);
+    if (verdict == TOLLBAR_DENIED)
+        assert_int_equal(got.reason, TOLLBAR_REASON_QUEUE_FULL);
+    return verdict == TOLLBAR_DENIED;
+}
+
+static void sleepers_of_a_table_are_bounded(void **state) {
+    int tries;
+    (void)state;
+    for (tries = 0; tries < 20; tries++)
+        if (refused_beside_a_sleeper())
+            return;
+    fail_msg("never refused");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reservations_of_a_key_depart_in_turn),
+        cmocka_unit_test(a_key_reserves_as_a_limiter_would),
+        cmocka_unit_test(what_is_not_charged_is_reserved_without_a_cost),
+        cmocka_unit_test(what_is_cancelled_comes_back_where_that_is_safe),
+        cmocka_unit_test(a_limiter_takes_reservations_back_too),
+        cmocka_unit_test(a_hundred_waiters_are_decided_on_once),
+        cmocka_unit_test(each_algorithm_waits),
+        cmocka_unit_test(what_cannot_fit_is_refused_at_once),
+        cmocka_unit_test(sleepers_of_a_table_are_bounded),
+    };
+    return cmocka_run_group_tests_name("reservations of keys", tests, NULL, NULL);
+}
