@@ -42,6 +42,9 @@ struct ngx_http_tollbar_zone_s {
     ngx_http_tollbar_rates_t *rates;
     /* For limits that do not say theirs. */
     ngx_http_tollbar_amount_t burst;
+    /* What `ban` and `after` say; `policy` has it, too. */
+    uint64_t ban_ns;
+    uint32_t ban_after;
     /* That a request's value of `rate` is no rate; that the table has no policy for one that is. Clients can often choose the value, so
      * one kind must not keep the other out of the log. */
     ngx_tollbar_seldom_t wrong_rate;
@@ -72,6 +75,9 @@ typedef struct {
     unsigned leased:1;
 } ngx_http_tollbar_terms_t;
 
+/* Statuses below this can be counted. */
+#define NGX_HTTP_TOLLBAR_STATUSES 608
+
 typedef struct {
     ngx_shm_zone_t *shm_zone;
     ngx_http_tollbar_zone_t *zone;
@@ -80,9 +86,15 @@ typedef struct {
     /* Requests; with `nodelay` NGX_MAX_INT_T_VALUE. */
     ngx_int_t delay;
     ngx_uint_t status;
+    /* With `afterwards`: the statuses that are charged, one bit each, or NULL for all of them; and what must be neither empty nor 0,
+     * or NULL. */
+    uint32_t *counted;
+    ngx_http_complex_value_t *when;
     /* The directive. */
     ngx_tollbar_where_t where;
     unsigned dry_run:1;
+    /* A request is looked at before its answer, and charged after it. */
+    unsigned afterwards:1;
     /* `terms` depends on the request. */
     unsigned varies:1;
     ngx_http_tollbar_terms_t terms;
@@ -110,6 +122,8 @@ typedef struct {
     ngx_array_t zones;  /* of ngx_shm_zone_t * */
     /* The indices of the variables. */
     ngx_uint_t variables[NGX_HTTP_TOLLBAR_VARIABLES];
+    /* Whether any limit is charged afterwards. */
+    ngx_flag_t afterwards;
     /* Whether the configuration names any but $tollbar_status. */
     ngx_flag_t variables_used;
 } ngx_http_tollbar_main_conf_t;
@@ -132,6 +146,8 @@ typedef struct {
     unsigned known:1;
     /* It has been charged while it was looked at. */
     unsigned charged:1;
+    /* The limit has banned the key. */
+    unsigned banned:1;
 } ngx_http_tollbar_charge_t;
 
 /* What has come of all of a request's limits. */
@@ -182,6 +198,20 @@ ngx_int_t ngx_http_tollbar_take_leased(ngx_http_request_t *r, ngx_http_tollbar_c
 /* Looks whether it would let the request pass. With `ask`, one that would not is charged nevertheless, if it then does: only who
  * is refused is asked for at the store. */
 ngx_int_t ngx_http_tollbar_look_leased(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge, ngx_flag_t ask);
+
+/* Reads `count` of a limit. */
+char *ngx_http_tollbar_read_count(ngx_conf_t *cf, ngx_str_t *argument, ngx_http_tollbar_limit_t *limit);
+
+/* Keeps, until the log phase, the limits that are to be charged then. */
+ngx_int_t ngx_http_tollbar_keep(ngx_http_request_t *r, const ngx_http_tollbar_asked_t *asked);
+
+/* Of the log phase. */
+ngx_int_t ngx_http_tollbar_log_handler(ngx_http_request_t *r);
+
+/* A number of permits for this request. NGX_ERROR, with a line in the log, for a value that is no number; NGX_ABORT for one that cannot be
+ * evaluated. */
+ngx_int_t ngx_http_tollbar_amount_of(ngx_http_request_t *r, ngx_http_tollbar_limit_t *limit, ngx_http_tollbar_amount_t *amount,
+                                     const char *name, ngx_int_t otherwise, uint64_t *number);
 
 /* Logs that a limit cannot be asked. Returns NGX_ERROR. */
 ngx_int_t ngx_http_tollbar_failed(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge, int32_t error);

@@ -102,6 +102,9 @@ static void log_refusal(ngx_http_request_t *r, conf_t *conf, const charge_t *cha
         ngx_log_error(conf->limit_log_level, r->connection->log, 0,
                       "limiting requests%s, cost %uL is more than the burst ever allows, by zone \"%V\"", dry_run,
                       terms->cost, &charge->limit->shm_zone->shm.name);
+    } else if (charge->banned) {
+        ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, banned, by zone \"%V\"", dry_run,
+                      &charge->limit->shm_zone->shm.name);
     } else if (charge->limit->zone->paced) {
         excess = excess_of(charge, 0);
         ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, excess: %ui.%03ui by zone \"%V\"",

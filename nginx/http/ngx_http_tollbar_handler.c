@@ -21,15 +21,15 @@ static ngx_int_t take_all(ngx_http_request_t *r, asked_t *asked, ngx_flag_t want
 static ngx_int_t ask_dry(ngx_http_request_t *r, conf_t *conf, asked_t *asked);
 static ngx_inline ngx_int_t prepare(ngx_http_request_t *r, limit_t *limit, charge_t *charge);
 static ngx_int_t vary(ngx_http_request_t *r, limit_t *limit, charge_t *charge);
-static ngx_int_t amount_of(ngx_http_request_t *r, limit_t *limit, ngx_http_tollbar_amount_t *amount, const char *name,
-                           ngx_int_t otherwise, uint64_t *number);
 static ngx_inline ngx_int_t take(ngx_http_request_t *r, charge_t *charge, ngx_flag_t wanted);
 static ngx_int_t take_known(ngx_http_request_t *r, charge_t *charge);
 static ngx_inline ngx_flag_t would_pass(const charge_t *charge);
 static ngx_int_t look(ngx_http_request_t *r, charge_t *charge, int32_t *verdict);
+static ngx_int_t look_and_count(ngx_http_request_t *r, charge_t *charge);
 static void know(charge_t *charge, const tollbar_decision *decision);
 static void know_refusal(charge_t *charge, int32_t verdict);
 static void count_refusal(ngx_http_request_t *r, const charge_t *charge);
+static void count(ngx_http_request_t *r, const charge_t *charge, int32_t verdict);
 
 ngx_int_t ngx_http_tollbar_handler(ngx_http_request_t *r)
 {
@@ -75,7 +75,14 @@ static ngx_int_t ask(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
         asked.binding = asked.dry = NULL;
         rc = ask_several(r, conf, &asked, wanted);
     }
-    return rc == NGX_DECLINED ? NGX_DECLINED : ngx_http_tollbar_answer(r, rc, &asked);
+    if (rc == NGX_DECLINED) {
+        return NGX_DECLINED;
+    }
+    /* A request that is refused has not been tried, so it has not failed. In a dry run it is tried. */
+    if (main->afterwards && rc != NGX_ABORT && (rc == NGX_OK || conf->dry_run) && ngx_http_tollbar_keep(r, &asked) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    return ngx_http_tollbar_answer(r, rc, &asked);
 }
 
 /* All limits in force are looked at before any is charged. The last one need not be: for it, looking and charging are one.
@@ -118,13 +125,18 @@ static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked
         if (rc == NGX_OK && (n + 1 < conf->enforced || worst != NGX_OK)) {
             if (charge->terms->leased) {
                 rc = ngx_http_tollbar_look_leased(r, charge, worst == NGX_OK);
+            } else if (worst == NGX_OK && (charge->limit->afterwards || charge->limit->zone->policy.ban_ns != 0)) {
+                rc = look_and_count(r, charge);
             } else if (wanted || charge->terms->spare != 0 || !would_pass(charge)) {
                 rc = look(r, charge, &verdict);
             }
         }
         if (rc == NGX_BUSY) {
-            /* A request counts once, at the first limit that refuses it. A node has counted its own refusal. */
-            if (worst == NGX_OK && !charge->terms->leased) {
+            /* A request counts once, at the first limit that refuses it. A node has counted its own refusal, and look_and_count those of
+             * its limits. */
+            if (worst == NGX_OK && !charge->terms->leased && !charge->limit->afterwards
+                && charge->limit->zone->policy.ban_ns == 0)
+            {
                 count_refusal(r, charge);
             }
             if (worst == NGX_OK || charge->retry_ns > asked->binding->retry_ns) {
@@ -204,6 +216,7 @@ static ngx_inline ngx_int_t prepare(ngx_http_request_t *r, limit_t *limit, charg
     charge->wait = 0;
     charge->known = 0;
     charge->charged = 0;
+    charge->banned = 0;
     return rc == NGX_OK && limit->varies ? vary(r, limit, charge) : rc;
 }
 
@@ -230,9 +243,12 @@ static ngx_int_t vary(ngx_http_request_t *r, limit_t *limit, charge_t *charge)
             return NGX_ERROR;
         }
     }
-    rc = amount_of(r, limit, &limit->burst, "burst", ngx_max(zone->burst.number, 0), &burst);
-    if (rc == NGX_OK) {
-        rc = amount_of(r, limit, &limit->cost, "cost", 1, &cost);
+    rc = ngx_http_tollbar_amount_of(r, limit, &limit->burst, "burst", ngx_max(zone->burst.number, 0), &burst);
+    if (rc == NGX_OK && limit->afterwards) {
+        /* What it costs is known afterwards. */
+        cost = 1;
+    } else if (rc == NGX_OK) {
+        rc = ngx_http_tollbar_amount_of(r, limit, &limit->cost, "cost", 1, &cost);
     }
     if (rc == NGX_OK) {
         ngx_http_tollbar_terms(&charge->own, limit, policy, number, burst, cost);
@@ -241,8 +257,8 @@ static ngx_int_t vary(ngx_http_request_t *r, limit_t *limit, charge_t *charge)
     return rc;
 }
 
-static ngx_int_t amount_of(ngx_http_request_t *r, limit_t *limit, ngx_http_tollbar_amount_t *amount, const char *name,
-                           ngx_int_t otherwise, uint64_t *number)
+ngx_int_t ngx_http_tollbar_amount_of(ngx_http_request_t *r, limit_t *limit, ngx_http_tollbar_amount_t *amount,
+                                     const char *name, ngx_int_t otherwise, uint64_t *number)
 {
     ngx_str_t text;
     ngx_int_t value = amount->number != NGX_CONF_UNSET ? amount->number : otherwise;
@@ -291,6 +307,13 @@ static ngx_inline ngx_int_t take(ngx_http_request_t *r, charge_t *charge, ngx_fl
     int32_t verdict;
     ngx_int_t rc;
 
+    if (charge->limit->afterwards) {
+        rc = charge->known ? NGX_OK : look_and_count(r, charge);
+        if (rc == NGX_OK) {
+            count(r, charge, TOLLBAR_ALLOWED);
+        }
+        return rc;
+    }
     if (wanted || terms->spare != 0 || terms->delays || terms->leased) {
         return terms->leased ? ngx_http_tollbar_take_leased(r, charge, wanted) : take_known(r, charge);
     }
@@ -372,6 +395,42 @@ static ngx_int_t look(ngx_http_request_t *r, charge_t *charge, int32_t *verdict)
     return NGX_BUSY;
 }
 
+/* As `look`, and a refusal counts: in the zone's numbers, and for a ban. Both questions are of one instant, so that the second one
+ * charges nothing: it is refused as the first one was. A zone with `ban` has one burst, so the table makes all of its refusals. */
+static ngx_int_t look_and_count(ngx_http_request_t *r, charge_t *charge)
+{
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    tollbar_table *table = charge->limit->zone->zone.table;
+    const terms_t *terms = charge->terms;
+    uint64_t now = 0;
+    int32_t verdict;
+    ngx_int_t rc;
+
+    if (charge->limit->zone->policy.ban_ns == 0) {
+        rc = look(r, charge, &verdict);
+        if (rc == NGX_BUSY) {
+            count_refusal(r, charge);
+        }
+        return rc;
+    }
+    verdict = tollbar_table_now(table, &now);
+    if (verdict == 0) {
+        verdict = tollbar_table_peek_at(table, terms->number, charge->key.data, charge->key.len, terms->cost, now, &decision);
+    }
+    if (verdict > 0) {
+        verdict = tollbar_table_check_at(table, terms->number, charge->key.data, charge->key.len, terms->cost, now, &decision);
+    }
+    if (verdict < 0) {
+        return ngx_http_tollbar_failed(r, charge, verdict);
+    }
+    know(charge, &decision);
+    if (verdict == TOLLBAR_ALLOWED) {
+        return NGX_OK;
+    }
+    know_refusal(charge, verdict);
+    return NGX_BUSY;
+}
+
 ngx_int_t ngx_http_tollbar_failed(ngx_http_request_t *r, const charge_t *charge, int32_t error)
 {
     ngx_tollbar_zone_failed(charge->limit->shm_zone, r->connection->log, error);
@@ -387,14 +446,19 @@ static void know(charge_t *charge, const tollbar_decision *decision)
     charge->remaining = decision->remaining > spare ? decision->remaining - spare : 0;
     charge->reset_ns = decision->reset_after_ns;
     charge->retry_ns = decision->retry_after_ns;
+    charge->banned = decision->reason == TOLLBAR_REASON_BANNED;
 }
 
 /* The table counts what it refuses itself. Here a look, or the limit's own burst, has refused the request. */
 static void count_refusal(ngx_http_request_t *r, const charge_t *charge)
 {
-    const terms_t *terms = charge->terms;
-    int32_t error = tollbar_table_count_verdict(charge->limit->zone->zone.table, terms->number,
-                                        terms->cost > terms->capacity ? TOLLBAR_NEVER : TOLLBAR_DENIED);
+    count(r, charge, charge->terms->cost > charge->terms->capacity ? TOLLBAR_NEVER : TOLLBAR_DENIED);
+}
+
+/* Counts what a look decided. */
+static void count(ngx_http_request_t *r, const charge_t *charge, int32_t verdict)
+{
+    int32_t error = tollbar_table_count_verdict(charge->limit->zone->zone.table, charge->terms->number, verdict);
 
     if (error != 0) {
         ngx_http_tollbar_failed(r, charge, error);

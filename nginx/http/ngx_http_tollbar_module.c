@@ -75,6 +75,7 @@ static ngx_int_t complete(ngx_conf_t *cf)
         if (complete_limit(cf, limits[n]) != NGX_OK) {
             return NGX_ERROR;
         }
+        conf->afterwards |= limits[n]->afterwards;
     }
     for (n = 0; n < conf->zones.nelts; n++) {
         zone = zones[n]->data;
@@ -96,6 +97,13 @@ static ngx_int_t complete(ngx_conf_t *cf)
         return NGX_ERROR;
     }
     *place = ngx_http_tollbar_handler;
+    if (conf->afterwards) {
+        place = ngx_array_push(&core->phases[NGX_HTTP_LOG_PHASE].handlers);
+        if (place == NULL) {
+            return NGX_ERROR;
+        }
+        *place = ngx_http_tollbar_log_handler;
+    }
     return NGX_OK;
 }
 
@@ -110,6 +118,15 @@ static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
         return NGX_ERROR;
     }
     limit->zone = zone;
+    if (limit->afterwards && zone->sync != NULL) {
+        return wrong(cf, limit, "with \"count\" or \"when\", a zone must be without \"sync\", unlike zone");
+    }
+    if (limit->afterwards && limit->delay != 0 && limit->delay != NGX_MAX_INT_T_VALUE) {
+        return wrong(cf, limit, "with \"count\" or \"when\", nobody is delayed: \"delay\" must not stand in a limit of zone");
+    }
+    if (zone->ban_ns != 0 && (limit->burst.number != NGX_CONF_UNSET || limit->burst.text != NULL)) {
+        return wrong(cf, limit, "with \"ban\", \"burst\" must stand in the directive of zone");
+    }
     if (!zone->paced) {
         if (limit->burst.number != NGX_CONF_UNSET || limit->burst.text != NULL) {
             return wrong(cf, limit, zone->sync != NULL ? "with \"sync\", \"burst\" must stand in the directive of zone"
@@ -148,10 +165,10 @@ static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit)
     zone_t *zone = limit->zone;
     uint64_t most;
 
-    limit->varies = zone->rate != NULL || limit->burst.text != NULL || limit->cost.text != NULL;
+    limit->varies = zone->rate != NULL || limit->burst.text != NULL || (limit->cost.text != NULL && !limit->afterwards);
     if (!limit->varies) {
         ngx_http_tollbar_terms(&limit->terms, limit, &zone->policy, 0, (uint64_t) limit->burst.number,
-                               (uint64_t) limit->cost.number);
+                               limit->afterwards ? 1 : (uint64_t) limit->cost.number);
         most = ngx_http_tollbar_sync_most(zone, limit->terms.capacity);
         /* A policy that lets nobody through is meant so. */
         if (limit->terms.cost > most && limit->terms.capacity != 0) {

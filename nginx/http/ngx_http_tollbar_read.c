@@ -15,6 +15,9 @@ static ngx_int_t unquote(ngx_conf_t *cf, ngx_str_t *argument, ngx_uint_t *n);
 static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
 static char *read_policy(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
 static char *read_on_full(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
+static char *read_ban(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
+static char *read_after(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
+static char *check_ban(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone);
 static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit);
 static char *read_amount(ngx_conf_t *cf, ngx_str_t *argument, size_t prefix, amount_t *amount, const char *message);
 static char *read_status(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit);
@@ -31,6 +34,7 @@ static ngx_flag_t begins(const ngx_str_t *argument, const char *word)
 }
 
 /* tollbar_zone KEY zone=NAME:SIZE rate=RATE|policy=POLICY [burst=N] [on_full=WORD]
+ *              [ban=TIME [after=N]]
  *              [sync=URL nodes=N [fallback=WORD] [lease=TIME] [overdraft=N] [name=NAME]] */
 char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -72,6 +76,11 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     } else if (zone->burst.number != NGX_CONF_UNSET || zone->burst.text != NULL) {
         return ngx_tollbar_conf_refuse(cf, "\"burst\" must stand in the policy of zone \"%V\", such as policy=\"10/s burst 20\"", &name);
+    }
+
+    error = check_ban(cf, &name, zone);
+    if (error != NGX_CONF_OK) {
+        return error;
     }
 
     zone->zone.where = ngx_tollbar_conf_here(cf);
@@ -121,6 +130,12 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
     if (begins(argument, "on_full=")) {
         return read_on_full(cf, argument, zone);
     }
+    if (begins(argument, "ban=")) {
+        return read_ban(cf, argument, zone);
+    }
+    if (begins(argument, "after=")) {
+        return read_after(cf, argument, zone);
+    }
     if (begins(argument, "rate=") || begins(argument, "policy=")) {
         if (limit->data != NULL) {
             return ngx_tollbar_conf_refuse(cf, "a zone must have one \"rate\" or \"policy\", and \"%V\" is the second", argument);
@@ -130,7 +145,7 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
     }
     rc = ngx_http_tollbar_sync_read(cf, argument, &zone->sync);
     if (rc == NGX_DECLINED) {
-        return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=, rate=, policy=, burst=, on_full=, or sync=, "
+        return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=, rate=, policy=, burst=, ban=, after=, on_full=, or sync=, "
                                        "nodes=, fallback=, lease=, overdraft=, name=", argument);
     }
     return rc == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
@@ -216,7 +231,53 @@ static char *read_on_full(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
     return NGX_CONF_OK;
 }
 
-/* tollbar zone=NAME [burst=N] [nodelay|delay=N] [cost=N] [status=N] [dry_run] */
+static char *read_ban(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
+{
+    ngx_str_t text = { argument->len - 4, argument->data + 4 };
+    ngx_int_t milliseconds = ngx_parse_time(&text, 0);
+
+    if (milliseconds == NGX_ERROR || milliseconds == 0) {
+        return ngx_tollbar_conf_refuse(cf, "invalid ban value \"%V\", it must be a time such as 10m, 1h or 1d", argument);
+    }
+    zone->ban_ns = (uint64_t) milliseconds * 1000000;
+    return NGX_CONF_OK;
+}
+
+static char *read_after(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
+{
+    ngx_int_t number = ngx_atoi(argument->data + 6, argument->len - 6);
+
+    if (number < 1 || number > 1000) {
+        return ngx_tollbar_conf_refuse(cf, "invalid after value \"%V\", it must be a whole number from 1 to 1000", argument);
+    }
+    zone->ban_after = (uint32_t) number;
+    return NGX_CONF_OK;
+}
+
+/* Whether the zone can ban; puts it into the policy. */
+static char *check_ban(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone)
+{
+    if (zone->ban_ns == 0 && zone->ban_after == 0) {
+        return NGX_CONF_OK;
+    }
+    if (zone->ban_ns == 0) {
+        return ngx_tollbar_conf_refuse(cf, "\"after\" must have a \"ban\" beside it, such as ban=1h, in zone \"%V\"", name);
+    }
+    if (zone->sync != NULL) {
+        return ngx_tollbar_conf_refuse(cf, "\"ban\" must be for a zone without \"sync\", not for zone \"%V\"", name);
+    }
+    if (!zone->paced) {
+        return ngx_tollbar_conf_refuse(cf, "\"ban\" must stand in the policy of zone \"%V\", such as policy=\"5/min ban 1h\"", name);
+    }
+    if (zone->rate != NULL || zone->burst.text != NULL) {
+        return ngx_tollbar_conf_refuse(cf, "with \"ban\", \"rate\" and \"burst\" must hold no variables, in zone \"%V\"", name);
+    }
+    zone->policy.ban_ns = zone->ban_ns;
+    zone->policy.ban_after = ngx_max(zone->ban_after, 1);
+    return NGX_CONF_OK;
+}
+
+/* tollbar zone=NAME [burst=N] [nodelay|delay=N] [cost=N] [count=WHICH] [when=TEXT] [status=N] [dry_run] */
 char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     conf_t *here = conf;
@@ -268,6 +329,8 @@ char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf
 
 static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit)
 {
+    ngx_str_t value;
+
     if (begins(argument, "zone=")) {
         limit->shm_zone = ngx_tollbar_conf_find_zone(cf, argument, 5, &ngx_http_tollbar_module);
         return limit->shm_zone != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
@@ -283,6 +346,16 @@ static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *
         return limit->delay > 0 ? NGX_CONF_OK
                                 : ngx_tollbar_conf_refuse(cf, "invalid delay value \"%V\", " NGX_TOLLBAR_CONF_COUNT, argument);
     }
+    if (begins(argument, "count=")) {
+        return ngx_http_tollbar_read_count(cf, argument, limit);
+    }
+    if (begins(argument, "when=")) {
+        value.data = argument->data + 5;
+        value.len = argument->len - 5;
+        limit->afterwards = 1;
+        limit->when = compile(cf, &value);
+        return limit->when != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
+    }
     if (begins(argument, "status=")) {
         return read_status(cf, argument, limit);
     }
@@ -294,7 +367,7 @@ static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *
         limit->dry_run = 1;
         return NGX_CONF_OK;
     }
-    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME, burst=, delay=, nodelay, cost=, status= or dry_run",
+    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME, burst=, delay=, nodelay, cost=, count=, when=, status= or dry_run",
                                    argument);
 }
 
