@@ -66,6 +66,8 @@ pub mod prefix;
 mod sync;
 #[cfg(unix)]
 pub mod table;
+#[cfg(unix)]
+pub mod take_many;
 pub mod units;
 
 pub use decision::{Counts, Decision, Reason, Verdict};

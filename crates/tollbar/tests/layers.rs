@@ -18,6 +18,7 @@ const TOLLBAR: &[&[&str]] = &[
     &["algorithm"],
     &["limiter"],
     &["table"],
+    &["take_many"],
     &["internal"],
 ];
 const TOLLBAR_REDIS: &[&[&str]] = &[&["redis"], &["lease", "store"]];

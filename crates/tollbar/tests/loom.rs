@@ -15,6 +15,7 @@ use tollbar::algorithm::gcra::Gcra;
 use tollbar::algorithm::{Algorithm, Charge};
 use tollbar::clock::Clock;
 use tollbar::limiter::Cell;
+use tollbar::take_many::{take_all, Limit};
 use tollbar::{Limiter, Policy, Shared, State, Verdict};
 
 /// Runs `f` under every interleaving of at most `preemptions`, or as many as LOOM_MAX_PREEMPTIONS says.
@@ -125,6 +126,60 @@ fn exact(name: &str, preemptions: usize, policy: &'static str, threads: &'static
         assert_eq!(sum(given), parsed.limit, "{given:?}");
         assert_eq!(drain(state, last), 0);
         assert_eq!(drain(state, last + 2 * parsed.period), parsed.limit);
+    });
+}
+
+// Several limits at once.
+
+/// A limiter whose clock stands still.
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> u64 {
+        5
+    }
+
+    fn sleep_until(&self, _: u64) {}
+}
+
+type Stopped = Limiter<State, Still>;
+
+fn stopped(policy: &str) -> Arc<Stopped> {
+    let policy: Policy = policy.parse().unwrap();
+    Arc::new(Limiter::with(State::new(&policy).unwrap(), Still))
+}
+
+fn takes_both(first: &Stopped, second: &Stopped, cost: u64) -> bool {
+    let limits = [Limit::Limiter(first, cost), Limit::Limiter(second, cost)];
+    take_all(&limits, Some(5), None).unwrap().decision.is_allowed()
+}
+
+/// Two calls for the last permits of two limits, named in opposite orders: one of them gets both, and nothing is lost.
+#[test]
+fn many_limits_are_won_by_one() {
+    explore("take_many 2×2", 4, || {
+        let (fast, slow) = (stopped("1/10ns"), stopped("1/20ns"));
+        let (f, s) = (fast.clone(), slow.clone());
+        let other = thread::spawn(move || takes_both(&s, &f, 1));
+        let one = takes_both(&fast, &slow, 1);
+        let other = other.join().unwrap();
+        assert!(one != other, "{one} {other}");
+        assert_eq!((fast.take_up_to(9), slow.take_up_to(9)), (0, 0));
+    });
+}
+
+/// Beside a call for one of the limits: what the winners took and what is left are all permits there were.
+#[test]
+fn many_limits_beside_one() {
+    explore("take_many beside one", 4, || {
+        let (fast, slow) = (stopped("2/10ns"), stopped("2/20ns"));
+        let (f, s) = (fast.clone(), slow.clone());
+        let both = thread::spawn(move || takes_both(&f, &s, 2));
+        let one = u64::from(slow.admit(1) == Verdict::Allowed);
+        let both = both.join().unwrap();
+        assert!(both || one == 1, "a permit was free for one of them");
+        let both = 2 * u64::from(both);
+        assert_eq!((both + fast.take_up_to(9), both + one + slow.take_up_to(9)), (2, 2));
     });
 }
 

@@ -128,6 +128,11 @@ impl Gcra {
         self
     }
 
+    /// Whether words of slots have room for a floor, so that permits can be given back there.
+    pub(crate) const fn has_floors(&self) -> bool {
+        self.floors.exist()
+    }
+
     /// The units of the state word.
     pub const fn grid(&self) -> &Grid {
         &self.grid
@@ -357,6 +362,10 @@ impl Algorithm for Gcra {
             NEVER => None,
             at => Some(Reservation { next, at }),
         }
+    }
+
+    fn refill(&self) -> Option<u64> {
+        Some(self.grid.nanos(self.grid.per_permit().get()))
     }
 
     /// Takes the permits that the charge's own refill has not brought back yet: see [`GiveBack`] for why no more is safe.

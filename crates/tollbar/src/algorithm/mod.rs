@@ -229,6 +229,12 @@ pub trait Algorithm: Copy + Send + Sync {
         Self::COUNTS_REFUSALS
     }
 
+    /// The nanoseconds, rounded up, in which one permit that was given back would have come back by itself; `None` if
+    /// [`Algorithm::give_back`] never gives any back.
+    fn refill(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether [`Algorithm::reserve`] works: the state can hold a debt beyond the present.
     const BOOKS_AHEAD: bool = false;
 

@@ -218,6 +218,14 @@ impl Rule {
         }
     }
 
+    /// [`Algorithm::refill`] of words of slots.
+    pub(crate) fn refill_in_slots(&self) -> Option<u64> {
+        if let Rule::Gcra(gcra) = self {
+            return if gcra.has_floors() { gcra.refill() } else { None };
+        }
+        self.refill()
+    }
+
     /// Whether words that are at most [`TAT_MOST`](super::gcra::TAT_MOST) are times: of two of them the greater expires no sooner.
     pub(crate) fn words_are_times(&self) -> bool {
         match self {
@@ -314,6 +322,11 @@ impl Algorithm for Rule {
     #[inline]
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
         each!(self, a => a.reserve(state, now, cost), None)
+    }
+
+    #[inline]
+    fn refill(&self) -> Option<u64> {
+        each!(self, a => a.refill(), None)
     }
 
     #[inline]

@@ -245,6 +245,10 @@ impl<A: Algorithm> Shared for Cell<A> {
         self.algorithm.books_ahead()
     }
 
+    fn refill(&self) -> Option<u64> {
+        self.algorithm.refill()
+    }
+
     fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
         let Line { word, highest, .. } = &*self.line;
         // The time and the rest after the word, for each word that is read: see `GiveBack`.

@@ -112,6 +112,12 @@ pub trait Shared: Sync {
         0
     }
 
+    /// The nanoseconds in which one permit that was given back would have come back by itself; `None` if [`Shared::give_back`] never
+    /// gives any back.
+    fn refill(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether a refusal is counted and leads to a ban, so that a caller who is about to wait should peek.
     fn counts_refusals(&self) -> bool {
         false
@@ -412,6 +418,11 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// [`Limiter::give_back`] at the caller's time, which must not be earlier than that of any call that has returned.
     pub fn give_back_at(&self, now: u64, charge: Charge, permits: u64) -> u64 {
         self.shared.give_back(charge, permits, || now)
+    }
+
+    /// Counts a decision that a call with several limits made.
+    pub(crate) fn count_decided(&self, verdict: Verdict) {
+        self.tally.count(verdict);
     }
 
     /// Decisions since the limiter was made, by verdict, of all threads.

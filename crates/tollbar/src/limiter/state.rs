@@ -174,6 +174,9 @@ impl Shared for State {
     fn books_ahead(&self) -> bool {
         each!(self, s => s.books_ahead())
     }
+    fn refill(&self) -> Option<u64> {
+        each!(self, s => s.refill())
+    }
     fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
         each!(self, s => s.give_back(charge, permits, now))
     }

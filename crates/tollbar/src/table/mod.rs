@@ -58,3 +58,5 @@ pub use self::{
     memory::region::Trust,
     policies::{Keep, PolicyId},
 };
+#[cfg(not(loom))]
+pub(crate) use decide::several::{KeyLimit, Look};

@@ -45,6 +45,8 @@ pub(crate) struct Version {
     pub(crate) rule: Rule,
     /// The usual case of a token bucket.
     pub(crate) plain: Plain,
+    /// The nanoseconds in which one permit that was given back would have come back by itself; `u64::MAX` if none can be given back.
+    pub(crate) refill: u64,
     /// Whether the greater of two state words expires no sooner than the other.
     pub(crate) words_are_times: bool,
     /// The algorithm, if its state is more than one word.
@@ -213,6 +215,7 @@ impl Version {
             keep,
             rule,
             plain,
+            refill: rule.refill_in_slots().unwrap_or(u64::MAX),
             words_are_times: rule.words_are_times(),
             multi_word,
         })

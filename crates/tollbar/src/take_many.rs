@@ -1,0 +1,470 @@
+//! Several limits in one request: a user and an address, a second and a day, one's own share and everybody's.
+//!
+//! # What holds
+//!
+//! *Either all limits are charged or none, and no limit ever admits more than its bound.* A call that loses a race may hold, until it has
+//! given it back (a process that is killed meanwhile: until it has refilled), its costs on the limits before the one that refused, so that
+//! others may be refused that much earlier. It leaves charged at most what those limits refilled meanwhile.
+//!
+//! # How
+//!
+//! 1. Limits that are the same are merged into one of their costs together.
+//! 2. The call looks at all limits and writes nothing. If one refuses, the request is refused, and nothing has been charged.
+//! 3. It charges the limits in a common order: those that refill a permit fastest first. So two calls that race for the same limits meet at
+//!    the first of them, and one of the two is admitted. If a limit refuses now, because another call was faster, the call gives
+//!    back what it has charged before, as [`GiveBack`](crate::algorithm::GiveBack) says is safe.
+//!
+//! Limits that cannot give back come last, and the last limit is never charged by a call that is refused: beside `10/s`, `1/day` keeps its
+//! permit whatever happens. If there are two such limits (sliding windows, logs, tables whose threads have credit in advance), the first
+//! of them may stay charged by a call that loses a race.
+
+use crate::algorithm::Charge;
+use crate::clock::Clock;
+use crate::decision::{Decision, Reason, Verdict};
+use crate::limiter::{Limiter, Shared};
+#[cfg(not(loom))]
+use crate::table::{KeyLimit, Look};
+#[cfg(not(loom))]
+use crate::table::{PolicyId, Table, TableError};
+
+/// The most limits of one call.
+pub const LIMITS_MOST: usize = 16;
+
+/// Any [`Limiter`].
+pub trait AnyLimiter: Sync {
+    /// [`Limiter::now`].
+    fn now(&self) -> u64;
+    /// What a check at `now` would answer.
+    fn peek_at(&self, now: u64, cost: u64) -> Decision;
+    /// Charges, uncounted.
+    fn charge_at(&self, now: u64, cost: u64) -> Decision;
+    /// Gives a charge back.
+    fn undo(&self, charge: Charge, now: &dyn Fn() -> u64);
+    /// Counts a decision.
+    fn count(&self, verdict: Verdict);
+    /// The nanoseconds in which one permit that was given back would have come back by itself; `u64::MAX` if none can be given back.
+    fn refill(&self) -> u64;
+}
+
+impl<S: Shared, C: Clock + Sync> AnyLimiter for Limiter<S, C> {
+    fn now(&self) -> u64 {
+        Limiter::now(self)
+    }
+
+    fn peek_at(&self, now: u64, cost: u64) -> Decision {
+        self.shared().peek_at(now, cost)
+    }
+
+    fn charge_at(&self, now: u64, cost: u64) -> Decision {
+        self.shared().check_at(now, cost)
+    }
+
+    fn undo(&self, charge: Charge, now: &dyn Fn() -> u64) {
+        self.shared().give_back(charge, charge.cost, now);
+    }
+
+    fn count(&self, verdict: Verdict) {
+        self.count_decided(verdict);
+    }
+
+    fn refill(&self) -> u64 {
+        self.shared().refill().unwrap_or(u64::MAX)
+    }
+}
+
+/// One limit of a request, and what the request costs there.
+#[derive(Clone, Copy)]
+pub enum Limit<'a> {
+    /// A limiter.
+    Limiter(&'a dyn AnyLimiter, u64),
+    /// A key under a policy of a table.
+    #[cfg(not(loom))]
+    Key(&'a Table, PolicyId, &'a [u8], u64),
+}
+
+/// The answer of several limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Of all limits: whether the request may pass and why, the smallest rest, the longest wait, the longest time until all are fresh. The
+    /// reason is that of the limit that bound.
+    pub decision: Decision,
+    /// Which limit bound: of a refusal the one with the longest wait, and of an admission the one with the smallest rest.
+    pub bound: usize,
+}
+
+/// The error of a call with several limits: nothing has been charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManyError {
+    /// No limit at all, or more than [`LIMITS_MOST`].
+    Count,
+    /// The limit of that index is of a table that cannot decide.
+    #[cfg(not(loom))]
+    Table(usize, TableError),
+}
+
+impl core::fmt::Display for ManyError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            ManyError::Count => write!(f, "a request has 1 to {LIMITS_MOST} limits"),
+            #[cfg(not(loom))]
+            ManyError::Table(n, error) => write!(f, "limit {n}: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for ManyError {}
+
+/// Takes the cost of each limit from all limits, or nothing from any. Each limit reads its own clock.
+///
+/// ```
+/// use tollbar::take_many::{take_many, Limit};
+/// use tollbar::table::{Options, PolicyId, Table};
+/// use tollbar::Limiter;
+///
+/// let all = Limiter::new(&"1000/s".parse()?)?;
+/// let users = Table::private(&Options::new(10_000), &["2/s".parse()?, "5/day".parse()?])?;
+/// let (second, day) = (PolicyId::new(0), PolicyId::new(1));
+/// let ask = |user: &[u8]| {
+///     take_many(&[Limit::Limiter(&all, 1), Limit::Key(&users, second, user, 1), Limit::Key(&users, day, user, 1)])
+/// };
+/// assert!(ask(b"ann")?.decision.is_allowed());
+/// assert!(ask(b"ann")?.decision.is_allowed());
+/// let refused = ask(b"ann")?;
+/// assert_eq!((refused.decision.is_allowed(), refused.bound), (false, 1)); // 2/s
+/// assert_eq!(users.peek(day, b"ann", 1).remaining, 3); // which the refusal left alone
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`ManyError`]. Nothing has been charged.
+pub fn take_many(limits: &[Limit<'_>]) -> Result<Taken, ManyError> {
+    take_all(limits, None, Some(&mut []))
+}
+
+/// [`take_many`] at the caller's time.
+///
+/// # Errors
+/// Those of [`take_many`].
+pub fn take_many_at(limits: &[Limit<'_>], now: u64) -> Result<Taken, ManyError> {
+    take_all(limits, Some(now), Some(&mut []))
+}
+
+/// [`take_many`] or, with a time, [`take_many_at`], and what each limit says by itself: `decisions[i]` is what limit `i` decides, or, of a
+/// refused request, would. Without `decisions` the answer has a verdict and a reason only, and an admission is cheaper.
+///
+/// # Errors
+/// Those of [`take_many`].
+pub fn take_all(
+    limits: &[Limit<'_>],
+    now: Option<u64>,
+    decisions: Option<&mut [Decision]>,
+) -> Result<Taken, ManyError> {
+    if limits.is_empty() || limits.len() > LIMITS_MOST {
+        return Err(ManyError::Count);
+    }
+    let mut parts = [Part::NONE; LIMITS_MOST];
+    let count = merge(limits, now, &mut parts);
+    let parts = &mut parts[..count];
+    let refused = look_at_all(parts)?;
+    if !refused {
+        sort(parts);
+        if charge_all(parts)? {
+            return Ok(admitted(limits, parts, decisions));
+        }
+    }
+    Ok(self::refused(limits, parts, decisions))
+}
+
+/// A limit of the request, with the costs of all that are the same.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    target: Target<'a>,
+    /// The first index of it among the caller's.
+    index: usize,
+    cost: u64,
+    now: u64,
+    /// The caller's time.
+    given: bool,
+    refill: u64,
+    #[cfg(not(loom))]
+    look: Option<Look<'a>>,
+    /// What the limit has said last.
+    decision: Option<Decision>,
+}
+
+#[derive(Clone, Copy)]
+enum Target<'a> {
+    None,
+    Limiter(&'a dyn AnyLimiter),
+    #[cfg(not(loom))]
+    Key(KeyLimit<'a>),
+}
+
+impl<'a> Target<'a> {
+    fn of(limit: &Limit<'a>) -> (Target<'a>, u64) {
+        match *limit {
+            Limit::Limiter(limiter, cost) => (Target::Limiter(limiter), cost),
+            #[cfg(not(loom))]
+            Limit::Key(table, policy, key, cost) => (Target::Key(KeyLimit { table, policy, key }), cost),
+        }
+    }
+
+    fn is(&self, other: &Target<'_>) -> bool {
+        match (self, other) {
+            (Target::Limiter(a), Target::Limiter(b)) => address(*a) == address(*b),
+            #[cfg(not(loom))]
+            (Target::Key(a), Target::Key(b)) => a.is(b),
+            _ => false,
+        }
+    }
+
+    fn now(&self) -> u64 {
+        match self {
+            Target::None => 0,
+            Target::Limiter(limiter) => limiter.now(),
+            #[cfg(not(loom))]
+            Target::Key(key) => key.table.now(),
+        }
+    }
+
+    fn count(&self, verdict: Verdict) {
+        match self {
+            Target::None => {}
+            Target::Limiter(limiter) => limiter.count(verdict),
+            #[cfg(not(loom))]
+            Target::Key(key) => key.count(verdict),
+        }
+    }
+
+    /// What orders limits that refill alike: the same for all threads of a process.
+    fn rank(&self) -> u64 {
+        match self {
+            Target::None => 0,
+            Target::Limiter(limiter) => address(*limiter) as u64,
+            #[cfg(not(loom))]
+            Target::Key(key) => key.hash(),
+        }
+    }
+}
+
+fn address(limiter: &dyn AnyLimiter) -> usize {
+    core::ptr::from_ref(limiter).cast::<()>() as usize
+}
+
+impl<'a> Part<'a> {
+    const NONE: Part<'static> = Part {
+        target: Target::None,
+        index: 0,
+        cost: 0,
+        now: 0,
+        given: false,
+        refill: u64::MAX,
+        #[cfg(not(loom))]
+        look: None,
+        decision: None,
+    };
+
+    /// Looks at the limit; whether it admits the cost.
+    #[inline]
+    fn look(&mut self) -> Result<bool, ManyError> {
+        Ok(match &self.target {
+            Target::None => true,
+            Target::Limiter(limiter) => {
+                self.refill = limiter.refill();
+                limiter.peek_at(self.now, self.cost).is_allowed()
+            }
+            #[cfg(not(loom))]
+            Target::Key(key) => {
+                let look = key.look(self.now, self.cost).map_err(|error| ManyError::Table(self.index, error))?;
+                (self.refill, self.look) = (look.refill, Some(look));
+                look.verdict == Verdict::Allowed
+            }
+        })
+    }
+
+    /// Charges the limit; whether it admits the cost.
+    #[inline]
+    fn charge(&mut self) -> Result<bool, ManyError> {
+        let decision = match &self.target {
+            Target::None => return Ok(true),
+            Target::Limiter(limiter) => limiter.charge_at(self.now, self.cost),
+            #[cfg(not(loom))]
+            Target::Key(key) => {
+                if self.look.is_some_and(|look| key.charge_looked(&look, self.now).is_some()) {
+                    return Ok(true);
+                }
+                self.look = None;
+                key.charge(self.now, self.cost).map_err(|error| ManyError::Table(self.index, error))?
+            }
+        };
+        self.decision = Some(decision);
+        Ok(decision.is_allowed())
+    }
+
+    fn undo(&self) {
+        let charge = Charge { at: self.now, cost: self.cost };
+        let now = || if self.given { self.now } else { self.target.now() };
+        match &self.target {
+            Target::None => {}
+            Target::Limiter(limiter) => limiter.undo(charge, &now),
+            #[cfg(not(loom))]
+            Target::Key(key) => key.undo(charge, &now),
+        }
+    }
+
+    /// What the limit says of the request that it has admitted.
+    fn told(&self) -> Option<Decision> {
+        match (&self.target, self.decision) {
+            (_, Some(decision)) => Some(decision),
+            #[cfg(not(loom))]
+            (Target::Key(key), None) => key.describe_looked(self.look.as_ref()?, self.now, self.cost),
+            _ => None,
+        }
+    }
+
+    /// What the limit would say of the request now, of which nothing is charged.
+    fn peek(&self) -> Option<Decision> {
+        match &self.target {
+            Target::None => None,
+            Target::Limiter(limiter) => Some(limiter.peek_at(self.now, self.cost)),
+            #[cfg(not(loom))]
+            Target::Key(key) => key.peek(self.now, self.cost).ok(),
+        }
+    }
+}
+
+/// Makes one part of all limits that are the same; how many parts there are.
+#[inline]
+fn merge<'a>(limits: &[Limit<'a>], now: Option<u64>, parts: &mut [Part<'a>; LIMITS_MOST]) -> usize {
+    let mut count = 0;
+    for (index, limit) in limits.iter().enumerate() {
+        let (target, cost) = Target::of(limit);
+        match parts.iter_mut().take(count).find(|part| part.target.is(&target)) {
+            Some(part) => part.cost = part.cost.saturating_add(cost),
+            None => {
+                if let Some(part) = parts.get_mut(count) {
+                    (part.target, part.index, part.cost) = (target, index, cost);
+                    (part.now, part.given) = (now.unwrap_or_else(|| target.now()), now.is_some());
+                    count += 1;
+                }
+            }
+        }
+    }
+    count
+}
+
+/// Whether a limit refuses. Nothing is charged.
+#[inline]
+fn look_at_all(parts: &mut [Part<'_>]) -> Result<bool, ManyError> {
+    for part in parts.iter_mut() {
+        if !part.look()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Those that refill a permit fastest first, and those that cannot give back last.
+#[inline]
+fn sort(parts: &mut [Part<'_>]) {
+    let before = |a: &Part<'_>, b: &Part<'_>| match a.refill == b.refill {
+        true => a.target.rank() < b.target.rank(),
+        false => a.refill < b.refill,
+    };
+    for sorted in 1..parts.len() {
+        let mut at = sorted;
+        while let Some([first, second]) = at.checked_sub(1).and_then(|from| parts.get_mut(from..=at)) {
+            if !before(second, first) {
+                break;
+            }
+            core::mem::swap(first, second);
+            at -= 1;
+        }
+    }
+}
+
+/// Charges all limits, or none: then one has refused, and what had been charged was given back.
+#[inline]
+fn charge_all(parts: &mut [Part<'_>]) -> Result<bool, ManyError> {
+    for n in 0..parts.len() {
+        let Some((part, before)) = parts.get_mut(..=n).and_then(|parts| parts.split_last_mut()) else { break };
+        let charged = part.charge();
+        if !matches!(charged, Ok(true)) {
+            before.iter().rev().for_each(Part::undo);
+            return charged;
+        }
+    }
+    Ok(true)
+}
+
+/// Counts an admission, and sums up what the limits say.
+fn admitted(limits: &[Limit<'_>], parts: &[Part<'_>], decisions: Option<&mut [Decision]>) -> Taken {
+    parts.iter().for_each(|part| part.target.count(Verdict::Allowed));
+    let Some(decisions) = decisions else {
+        return Taken { decision: SHORT_ADMISSION, bound: 0 };
+    };
+    let mut all: Option<Taken> = None;
+    for part in parts {
+        let Some(decision) = part.told() else { continue };
+        tell(limits, part, decision, decisions);
+        let part = Taken { decision, bound: part.index };
+        all = Some(all.map_or(part, |all| sum(all, part, decision.remaining < all.decision.remaining)));
+    }
+    all.unwrap_or(Taken { decision: SHORT_ADMISSION, bound: 0 })
+}
+
+/// Sums up what the limits say of a refused request, and counts the refusal where it bound.
+#[inline(never)]
+fn refused(limits: &[Limit<'_>], parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>) -> Taken {
+    let mut all: Option<Taken> = None;
+    let mut target = &Target::None;
+    for part in parts {
+        // A limit that refused when it was charged may have room again by now: what it said then counts.
+        let refused = part.decision.filter(|decision| !decision.is_allowed());
+        let Some(decision) = refused.or_else(|| part.peek()) else { continue };
+        if let Some(decisions) = &mut decisions {
+            tell(limits, part, decision, decisions);
+        }
+        let taken = Taken { decision, bound: part.index };
+        let binds = all.map_or(true, |all| {
+            let wait = |decision: &Decision| (decision.verdict as u32, decision.retry_after);
+            wait(&decision) > wait(&all.decision)
+        });
+        all = Some(all.map_or(taken, |all| sum(all, taken, binds)));
+        if binds {
+            target = &part.target;
+        }
+    }
+    // All limits admit the request by now, though one refused it when all were looked at.
+    let taken = all.filter(|all| !all.decision.is_allowed()).unwrap_or(Taken { decision: SHORT_REFUSAL, bound: 0 });
+    target.count(taken.decision.verdict);
+    taken
+}
+
+/// The answer of both: `binds` says whether the second is the one that binds.
+fn sum(all: Taken, one: Taken, binds: bool) -> Taken {
+    let (binding, a, b) = (if binds { one } else { all }, all.decision, one.decision);
+    let decision = Decision {
+        remaining: a.remaining.min(b.remaining),
+        retry_after: a.retry_after.max(b.retry_after),
+        reset_after: a.reset_after.max(b.reset_after),
+        ..binding.decision
+    };
+    Taken { decision, bound: binding.bound }
+}
+
+/// Tells every limit that is this part what it has said.
+fn tell(limits: &[Limit<'_>], part: &Part<'_>, decision: Decision, decisions: &mut [Decision]) {
+    for (limit, told) in limits.iter().zip(decisions) {
+        if Target::of(limit).0.is(&part.target) {
+            *told = decision;
+        }
+    }
+}
+
+/// An admission of which nothing else was asked.
+const SHORT_ADMISSION: Decision =
+    Decision { verdict: Verdict::Allowed, reason: Reason::Admitted, remaining: 0, retry_after: 0, reset_after: 0 };
+/// A refusal whose cause has passed.
+const SHORT_REFUSAL: Decision =
+    Decision { verdict: Verdict::Denied, reason: Reason::Rate, remaining: 0, retry_after: 0, reset_after: 0 };
