@@ -17,18 +17,17 @@
  *         return 0;
  *     }
  *
- * The layers. Each works without the others, except that hot keys need a table.
+ * The layers. Each works without the others.
  *
  *     limiter    Take this one if you limit one thing in one process. Any algorithm, a clock, waiting, counts; credit
  *                (tollbar_limiter_options) if many threads wait for its cache line.
- *     table      Take this one if you limit many keys, or if several processes share a limit. A fixed block of memory.
+ *     table      Take this one if you limit many keys, or if several processes share a limit. A fixed block of memory; hot keys
+ *                (tollbar_table_options) if many threads wait for the cache lines of a few keys.
  *     cell       Take this one if each of your structs has room for its own 64-bit state word.
- *     hot keys   Take this one if many threads wait for the cache lines of a few keys of a table (experimental).
  *     leases     Take these if machines share a limit through Redis or Valkey (tollbar_redis.h, libtollbar-redis).
  *
  * Sections come in this order: policies, clocks and decisions in full, which every layer uses; limiters and tables;
- * advanced sections, with cells first; experimental sections; version; results and errors. The banner of a section names
- * its tier if it is advanced or experimental.
+ * advanced sections, with cells first; version; results and errors. The banner of a section names its tier if it is advanced.
  *
  * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the table's
  * slots are taken. Counted by callgrind with rustc 1.95.0 (59807616e 2026-04-14).
@@ -39,13 +38,14 @@
  *     tollbar_limiter_check, TSC                         97
  *     tollbar_limiter_check, credit                      71
  *     tollbar_limiter_check_at, credit                   77
- *     tollbar_table_check_at, known key                 160
- *     tollbar_table_check_at, full decision             301
- *     tollbar_table_peek_at, known key                  175
- *     tollbar_table_peek_at, fresh key                  296
- *     tollbar_table_check_at, fresh key                 324
- *     tollbar_table_check_at, fresh key of a flood      360
- *     tollbar_hot_keys_check_at                         139
+ *     tollbar_table_check_at, known key                 162
+ *     tollbar_table_check_at, full decision             305
+ *     tollbar_table_peek_at, known key                  178
+ *     tollbar_table_peek_at, fresh key                  299
+ *     tollbar_table_check_at, fresh key                 326
+ *     tollbar_table_check_at, fresh key of a flood      362
+ *     tollbar_table_check_at, hot key                   140
+ *     tollbar_table_check_at, hot key, full decision    511
  *     tollbar_table_check_many_at, a key of 32          161
  *
  * Conventions
@@ -66,8 +66,8 @@
  * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory that is not what the call
  *      expects is undefined behaviour.
  * [C5] Any number of threads may call at once with one object, on both sides of a fork. The exceptions: no other call may use
- *      the object of _free, _close, _init_in or tollbar_table_repair. One tollbar_hot_keys or tollbar_lease_client belongs to
- *      one thread at a time; tollbar_lease_client_circuit and _stop are for all threads.
+ *      the object of _free, _close, _init_in, tollbar_table_repair or tollbar_table_set_hot_keys. One tollbar_lease_client
+ *      belongs to one thread at a time; tollbar_lease_client_circuit and _stop are for all threads.
  *      No call locks. Only the calls that make or end objects, tollbar_limiter_wait, tollbar_table_wait,
  *      tollbar_table_sync and the tollbar_lease_client_ calls allocate, block or enter the kernel, with these exceptions: every call reads the system's
  *      clock in a process's first millisecond; a process allocates once for each of the first 4,096 policies that it meets
@@ -81,8 +81,7 @@
  *      `now_ns` before its output.
  *
  * Every name exists since 0.1.0, unless its text names another version. A name that will be removed is marked deprecated in
- * its text for at least one minor version, and only a major version removes it. An experimental section is the exception:
- * a minor version may change or remove its calls.
+ * its text for at least one minor version, and only a major version removes it.
  */
 
 #ifndef TOLLBAR_H
@@ -641,7 +640,29 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  *
  * A table may have several policies. The policy is part of a key's identity, so one address has a separate state under
  * each policy. docs/table.md describes the layout and proves it right.
- */
+ *
+ * Hot keys, an option, for a few keys that several threads check at once, such as large tenants among many small ones. Each check
+ * of such a key writes its slot, so the slot's cache line moves from core to core. With `hot_keys` each thread takes some permits
+ * of the keys that it checks most often in advance, its credit. The thread's next checks of these keys read the clock and are
+ * decided on a cache line of its own. A single thread gains too if there is room for most of its keys. Keys that are checked
+ * seldom gain nothing.
+ *
+ *     options.hot_keys = 1000;
+ *
+ * The bound of a key stays burst + rate * t in every interval t, whatever threads and processes do. The credit of a key is
+ * at most a sixteenth of its remaining permits, and at most 1,024. Near the limit, and with a burst below 32, there is no
+ * credit, and every request is decided as without the option. So is every request of an algorithm other than gcra, and every
+ * request while the table has exempt keys.
+ * Credit expires when the key's bucket would be full without it. A full bucket therefore gives up some permits: the refill of an
+ * eighth of a second, and at most an eighth of the burst. The permits that a thread has not spent by then are lost: they are
+ * charged, and no request passes for them.
+ *
+ * A full decision and tollbar_table_peek count the calling thread's credit in `remaining`. tollbar_table_take_up_to spends the
+ * thread's credit first. tollbar_table_reserve and tollbar_table_wait book what the thread's credit does not pay at once.
+ * tollbar_table_charge charges the table, and a policy under which a thread has had credit gives nothing back. tollbar_table_check_many asks the table and leaves credit alone. tollbar_table_reset voids the calling
+ * thread's credit of the key; other threads keep theirs. A change of a policy voids all credit under it. A forked child starts
+ * without credit. 128 threads of a process can have credit in a table, each 34 bytes a key; others decide without.
+ * A thread that ends leaves its credit to expire. */
 
 /* The table admits a new key as a fresh one. The new key takes the slot that would have expired first and keeps its expiry.
  * The table forgets the key that had the slot. */
@@ -702,8 +723,9 @@ typedef struct tollbar_table_options {
     uint32_t flags;
     /* Callers of this object that may sleep in tollbar_table_wait at one time; 0: 1024. More are refused at once. */
     uint32_t waiters;
-    /* Must be 0. */
-    uint32_t reserved;
+    /* The keys for which each thread of this process may take permits in advance (see above): the keys that it checks most often. 0:
+     * none. A number below 64 means 64, and a number above 16,384 means 16,384. It may differ from process to process. */
+    uint32_t hot_keys;
 } tollbar_table_options;
 
 /* Writes to `*bytes` the size of a table with these options and policies. A table's size never changes. */
@@ -773,6 +795,11 @@ int32_t tollbar_table_init_in(void *memory,
 int32_t tollbar_table_attach(void *memory,
                              size_t size,
                              tollbar_table **out);
+
+/* Sets the option `hot_keys` of a view that came without options, from tollbar_table_attach or tollbar_table_open_fd. Credit that
+ * threads have through this view is lost. No other call may use the view at the same time. */
+int32_t tollbar_table_set_hot_keys(tollbar_table *table,
+                                   uint32_t keys);
 
 /* Ends this process's view of a table that no call is using. A table in a file, in the caller's memory or in use by other
  * processes stays as it is. With NULL the call does nothing. */
@@ -1217,8 +1244,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
  * 12. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
-/* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So do each request of a batch
- * and a check by hot keys. A _take_up_to call counts as allowed if it took any permits, otherwise as denied.
+/* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A _take_up_to call counts as allowed if it took any permits, otherwise as denied.
  * A table counts under the policy that the caller named. These count as decisions of a table, too:
  *
  * - a request without a key: under the returned verdict, unless the table reports it as an error (TOLLBAR_MISSING_REPORT);
@@ -1489,62 +1515,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 15. Experimental: hot keys, for keys of a table that many threads check
- * -------------------------------------------------------------------------------------------- */
-
-/* For a few keys of a table that several threads check at once, such as large tenants among many small ones. Each check of
- * such a key writes its slot, so the slot's cache line moves from core to core. A thread with a tollbar_hot_keys takes some
- * permits of such a key in advance, its credit. The thread's next requests read the clock and are decided on its own
- * cache line.
- *
- *     tollbar_hot_keys *hot;                              (one a thread)
- *     tollbar_hot_keys_new(table, 1000, &hot);
- *
- *     if (tollbar_hot_keys_check(hot, TENANTS, tenant, strlen(tenant), 1) != TOLLBAR_ALLOWED)
- *         return too_many_requests();
- *
- * A thread that decides on many requests at once reads the clock once, by tollbar_table_now, and calls
- * tollbar_hot_keys_check_at for each. A single thread gains too if there is room for most of its keys. Keys that are
- * checked seldom gain nothing.
- *
- * The bound of a key stays burst + rate * t in every interval t, whatever threads and processes do. The credit of a key is
- * at most a sixteenth of its remaining permits, and at most 1,024. Near the limit, or with a burst below 32, there is no
- * credit, and tollbar_table_check decides.
- * Credit expires when the key's bucket would be full without it. A full bucket therefore gives up some permits: the refill
- * of an eighth of a second, and at most an eighth of the burst. The permits that a thread has not spent by then are lost.
- * A forked child starts without credit. Resetting a key leaves the credit that threads have of it.
- * Only gcra has credit, and only while the table has no exempt keys. The table decides on all other requests. */
-
-/* One thread's credit for the keys of a table that it checks most often. Only one thread at a time may use it. */
-typedef struct tollbar_hot_keys tollbar_hot_keys;
-
-/* Makes room for the credit of about `keys` keys, 34 bytes each. A number below 64 means 64, and a number above 65,536
- * means 65,536. The table must outlive `*out`. The caller frees `*out` with tollbar_hot_keys_free. */
-int32_t tollbar_hot_keys_new(const tollbar_table *table,
-                             uint32_t keys,
-                             tollbar_hot_keys **out);
-
-/* Frees a thread's credit, whose permits are lost. NULL is a no-op. */
-void tollbar_hot_keys_free(tollbar_hot_keys *hot_keys);
-
-/* Decides as tollbar_table_check, from the thread's credit if it has any. tollbar_table_peek reports the remaining permits of
- * a key without the credit that threads hold. */
-int32_t tollbar_hot_keys_check(tollbar_hot_keys *hot_keys,
-                               uint32_t policy,
-                               const void *key,
-                               size_t length,
-                               uint64_t cost);
-
-/* tollbar_hot_keys_check at the caller's time, as tollbar_table_check_at. */
-int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
-                                  uint32_t policy,
-                                  const void *key,
-                                  size_t length,
-                                  uint64_t cost,
-                                  uint64_t now_ns);
-
-/* --------------------------------------------------------------------------------------------
- * 16. Version
+ * 15. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -1559,7 +1530,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 17. Results and errors
+ * 16. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* A decision: the request may pass, and its cost has been charged. Other calls return it when they have succeeded. */

@@ -47,7 +47,6 @@
 
 #include "tollbar/decision.hpp"
 #include "tollbar/error.hpp"
-#include "tollbar/hot_keys.hpp"
 #include "tollbar/key.hpp"
 #include "tollbar/limiter.hpp"
 #include "tollbar/policy.hpp"

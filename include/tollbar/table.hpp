@@ -95,6 +95,12 @@ public:
             [memory, size](auto **out) { return tollbar_table_attach(memory, size, out); });
     }
 
+    /// Sets table_options::hot_keys of a view that came without options. No other call may use this object meanwhile.
+    void set_hot_keys(std::uint32_t keys) { try_set_hot_keys(keys).value(); }
+    result<void> try_set_hot_keys(std::uint32_t keys) noexcept {
+        return detail::done(tollbar_table_set_hot_keys(get(), keys));
+    }
+
     /// The size of a table in bytes. It never changes.
     static std::uint64_t bytes(const table_options &options, const policy_list &policies) {
         return try_bytes(options, policies).value();
@@ -419,6 +425,7 @@ private:
             raw.flags |= TOLLBAR_TABLE_SMALL_PAGES;
         if (options.whose == trust::anyone)
             raw.flags |= TOLLBAR_TABLE_TRUST_ANYONE;
+        raw.hot_keys = options.hot_keys;
         return raw;
     }
     static const tollbar_request *for_c(span<const request> requests) noexcept {

@@ -73,6 +73,9 @@ struct table_options {
     trust whose = trust::owner;
     /// Callers of one table object that may sleep in wait() at one time; 0: 1024. More are refused at once.
     std::uint32_t waiters = 0;
+    /// The keys for which each thread of this process may take permits in advance: those that it checks most often; 0: none. Faster
+    /// where many threads check one key (tollbar_table_options in tollbar.h).
+    std::uint32_t hot_keys = 0;
 };
 
 /// The policies of a table, 1 to 128: `{"5/min burst 3", "100/s"}`, or any type with data() and size() of specs. The list owns

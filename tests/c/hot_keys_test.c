@@ -1,20 +1,39 @@
-/* Hot keys of a table: the calls, threads on one key, and both sides of a fork. */
+/* Tables with hot keys: every call that knows of credit, threads on one key, and both sides of a fork. */
 #define _DEFAULT_SOURCE
 #include "test.h"
 
 #include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define KEY "tenant", 6
 
-static tollbar_hot_keys *hot_of(const tollbar_table *table) {
-    tollbar_hot_keys *hot = NULL;
-    assert_int_equal(tollbar_hot_keys_new(table, 100, &hot), 0);
-    assert_non_null(hot);
-    return hot;
+/* A table with hot keys, in memory that a view without them shares. */
+struct views {
+    void *memory;
+    tollbar_table *hot, *plain;
+};
+
+static struct views views_of(const char *text) {
+    struct views views = {NULL, NULL, NULL};
+    struct asked asked;
+    uint64_t bytes = 0;
+    ask(&asked, 1000, text, NULL);
+    asked.options.hot_keys = 100;
+    assert_int_equal(tollbar_table_bytes(asked.policies, 1, &asked.options, &bytes), 0);
+    assert_int_equal(posix_memalign(&views.memory, 64, bytes), 0);
+    assert_int_equal(tollbar_table_init_in(views.memory, bytes, asked.policies, 1, &asked.options, &views.hot), 0);
+    assert_int_equal(tollbar_table_attach(views.memory, bytes, &views.plain), 0);
+    return views;
+}
+
+static void close_views(struct views *views) {
+    tollbar_table_close(views->hot);
+    tollbar_table_close(views->plain);
+    free(views->memory);
 }
 
 static uint64_t left(const tollbar_table *table) {
@@ -23,102 +42,167 @@ static uint64_t left(const tollbar_table *table) {
     return decision.remaining;
 }
 
-static uint64_t drain(tollbar_hot_keys *hot) {
+static int32_t check(const tollbar_table *table, uint64_t cost) {
+    return tollbar_table_check_at(table, 0, KEY, cost, HOUR, NULL);
+}
+
+static uint64_t drain(const tollbar_table *table) {
     uint64_t taken = 0;
-    while (tollbar_hot_keys_check_at(hot, 0, KEY, 1, HOUR) == TOLLBAR_ALLOWED)
+    while (check(table, 1) == TOLLBAR_ALLOWED)
         taken++;
     return taken;
 }
 
 static void a_thread_takes_permits_in_advance(void **state) {
-    tollbar_table *table = table_of(1000, "1000/day burst 10000", NULL);
-    tollbar_hot_keys *hot = hot_of(table);
-    uint64_t taken = 0, comes = 0, before = left(table);
+    struct views views = views_of("1000/day burst 10000");
+    uint64_t taken = 0, comes = 0, before = left(views.plain);
     (void)state;
-    while (left(table) > 5000) {
-        assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, 1, HOUR), TOLLBAR_ALLOWED);
+    while (left(views.plain) > 5000) {
+        assert_int_equal(check(views.hot, 1), TOLLBAR_ALLOWED);
         taken++;
-        comes += left(table) != before;
-        before = left(table);
+        comes += left(views.plain) != before;
+        before = left(views.plain);
     }
-    /* Most are of the thread's own credit, all of which has been charged; what is burnt is little at this rate. */
+    /* Credit pays for most, all of which has been charged; what a full bucket gives up is little at this rate. */
     assert_in_range(comes, 1, taken / 10);
     assert_in_range(taken, 5000 - 1024, 5000);
-    assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, 10001, HOUR), TOLLBAR_NEVER);
-    assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, 0, HOUR), TOLLBAR_ALLOWED);
-    taken += drain(hot);
+    assert_int_equal(check(views.hot, 10001), TOLLBAR_NEVER);
+    assert_int_equal(check(views.hot, 0), TOLLBAR_ALLOWED);
+    taken += drain(views.hot);
     assert_in_range(taken, 9900, 10000);
-    assert_int_equal(left(table), 0);
-    tollbar_hot_keys_free(hot);
-    tollbar_table_close(table);
+    assert_int_equal(left(views.hot), 0);
+    close_views(&views);
+}
+
+/* What the view with hot keys could take more than the other one is the thread's credit. */
+static void other_calls_know_of_credit(void **state) {
+    struct views views = views_of("1000/day burst 10000");
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    tollbar_counts counts = TOLLBAR_COUNTS_INIT;
+    tollbar_request requests[3];
+    uint64_t taken = 0, permits, before, credit;
+    int32_t results[3];
+    size_t i;
+    (void)state;
+    while (left(views.hot) < left(views.plain) + 20 && taken++ < 1000)
+        assert_int_equal(check(views.hot, 1), TOLLBAR_ALLOWED);
+    before = left(views.plain);
+    credit = left(views.hot) - before;
+    assert_in_range(credit, 20, 1024);
+    /* A full decision. */
+    assert_int_equal(tollbar_table_check_at(views.hot, 0, KEY, 2, HOUR, &decision), TOLLBAR_ALLOWED);
+    assert_int_equal(decision.remaining, before + credit - 2);
+    assert_int_equal(decision.reason, TOLLBAR_REASON_ADMITTED);
+    assert_int_equal(left(views.plain), before);
+    /* A call for what there is: credit first. */
+    assert_int_equal(tollbar_table_take_up_to_at(views.hot, 0, KEY, 4, HOUR, &permits), TOLLBAR_ALLOWED);
+    assert_int_equal(permits, 4);
+    assert_int_equal(left(views.plain), before);
+    /* A batch asks the table. */
+    for (i = 0; i < COUNT(requests); i++) {
+        const tollbar_request request = {KEY, 1, 0, 0};
+        requests[i] = request;
+    }
+    assert_int_equal(tollbar_table_check_many_at(views.hot, requests, COUNT(requests), HOUR, results), 0);
+    assert_int_equal(results[0] + results[1] + results[2], TOLLBAR_ALLOWED);
+    assert_int_equal(left(views.plain), before - 3);
+    assert_int_equal(left(views.hot), before - 3 + credit - 6);
+    /* Every request has been counted once. */
+    assert_int_equal(tollbar_table_get_counts(views.plain, 0, &counts), 0);
+    assert_int_equal(counts.allowed, taken + 1 + 1 + 3);
+    /* A key that begins again: the thread's credit is void. */
+    assert_int_equal(tollbar_table_reset_at(views.hot, 0, KEY, HOUR), TOLLBAR_YES);
+    assert_int_equal(left(views.hot), 10000);
+    assert_int_equal(left(views.plain), 10000);
+    close_views(&views);
 }
 
 static void it_has_the_tables_clock(void **state) {
-    tollbar_table *table = table_of(1000, "1000/day burst 1000", NULL);
-    tollbar_hot_keys *hot = hot_of(table);
+    struct views views = views_of("1000/day burst 1000");
     uint64_t taken = 0;
     (void)state;
-    while (tollbar_hot_keys_check(hot, 0, KEY, 1) == TOLLBAR_ALLOWED)
+    while (tollbar_table_check(views.hot, 0, KEY, 1, NULL) == TOLLBAR_ALLOWED)
         taken++;
     assert_in_range(taken, 990, 1001);
-    tollbar_hot_keys_free(hot);
-    tollbar_table_close(table);
+    close_views(&views);
 }
 
-static void arguments(void **state) {
-    tollbar_table *table = table_of(1000, "1000/day burst 1000", NULL);
-    tollbar_hot_keys *hot = NULL;
+/* The option in each call that makes or opens a table; a view without options gets it afterwards. */
+static void every_kind_of_table_takes_the_option(void **state) {
+    struct asked asked;
+    tollbar_table *tables[5] = {NULL, NULL, NULL, NULL, NULL};
+    char path[] = "/tmp/tollbar-hot-XXXXXX";
+    tollbar_table_options any = TOLLBAR_TABLE_OPTIONS_INIT(0);
+    int fd = mkstemp(path), sealed = -1;
+    size_t i, n;
     (void)state;
-    assert_int_equal(tollbar_hot_keys_new(NULL, 100, &hot), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_hot_keys_new(table, 100, NULL), TOLLBAR_E_NULL);
-    assert_null(hot);
-    hot = hot_of(table);
-    assert_int_equal(tollbar_hot_keys_check(NULL, 0, KEY, 1), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_hot_keys_check_at(NULL, 0, KEY, 1, HOUR), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_hot_keys_check(hot, 0, NULL, 1, 1), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_hot_keys_check((tollbar_hot_keys *)(void *)((char *)hot + 1), 0, KEY, 1), TOLLBAR_E_MISALIGNED);
-    assert_int_equal(tollbar_hot_keys_check(hot, 1, KEY, 1), TOLLBAR_E_NO_SUCH_POLICY);
-    /* A missing key, as the table says: refused. */
-    assert_int_equal(tollbar_hot_keys_check(hot, 0, NULL, 0, 1), TOLLBAR_DENIED);
-    tollbar_hot_keys_free(hot);
-    tollbar_hot_keys_free(NULL);
-    tollbar_table_close(table);
+    assert_true(fd >= 0 && close(fd) == 0 && unlink(path) == 0);
+    ask(&asked, 1000, "1000/day burst 100000", NULL);
+    asked.options.hot_keys = 1;
+    asked.options.flags |= TOLLBAR_TABLE_TRUST_ANYONE;
+    any.hot_keys = 64;
+    any.flags = TOLLBAR_TABLE_TRUST_ANYONE;
+    assert_int_equal(tollbar_table_new(asked.policies, 1, &asked.options, &tables[0]), 0);
+    assert_int_equal(tollbar_table_new_shared(asked.policies, 1, &asked.options, &tables[1]), 0);
+    assert_int_equal(tollbar_table_open(path, asked.policies, 1, &asked.options, &tables[2]), 0);
+    assert_int_equal(tollbar_table_open(path, NULL, 0, &any, &tables[3]), 0);
+    asked.options.hot_keys = UINT32_MAX;
+    assert_int_equal(tollbar_table_new_sealed(asked.policies, 1, &asked.options, &sealed, &tables[4]), 0);
+    tollbar_table_close(tables[4]);
+    assert_int_equal(tollbar_table_open_fd(sealed, &tables[4]), 0);
+    assert_int_equal(tollbar_table_set_hot_keys(tables[4], 200), 0);
+    assert_int_equal(close(sealed), 0);
+    assert_int_equal(unlink(path), 0);
+    for (i = 0; i < COUNT(tables); i++) {
+        /* Credit is charged before it is spent: after a hundred requests the peek of a thread without it has less. */
+        uint64_t own;
+        for (n = 0; n < 100; n++)
+            assert_int_equal(check(tables[i], 1), TOLLBAR_ALLOWED);
+        own = left(tables[i]);
+        assert_int_equal(tollbar_table_set_hot_keys(tables[i], 0), 0);
+        assert_true(left(tables[i]) < own);
+        tollbar_table_close(tables[i]);
+    }
 }
 
-static void a_child_has_no_credit(void **state) {
+static void c4_arguments(void **state) {
+    struct views views = views_of("1000/day burst 1000");
+    (void)state;
+    assert_int_equal(tollbar_table_set_hot_keys(NULL, 100), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_table_set_hot_keys((tollbar_table *)(void *)((char *)views.hot + 1), 100), TOLLBAR_E_MISALIGNED);
+    assert_int_equal(tollbar_table_check_at(views.hot, 0, NULL, 1, 1, HOUR, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_table_check_at(views.hot, 1, KEY, 1, HOUR, NULL), TOLLBAR_E_NO_SUCH_POLICY);
+    /* A missing key, as the table says: refused. */
+    assert_int_equal(tollbar_table_check_at(views.hot, 0, NULL, 0, 1, HOUR, NULL), TOLLBAR_DENIED);
+    close_views(&views);
+}
+
+static void c5_a_child_has_no_credit(void **state) {
     struct asked asked;
     tollbar_table *table = NULL;
-    tollbar_hot_keys *hot;
-    uint64_t before, taken = 0;
-    int status = -1;
+    uint64_t before;
+    int status = -1, n;
     pid_t child;
     (void)state;
     ask(&asked, 1000, "1000/day burst 100000", NULL);
+    asked.options.hot_keys = 100;
     assert_int_equal(tollbar_table_new_shared(asked.policies, 1, &asked.options, &table), 0);
-    hot = hot_of(table);
-    /* Until a request has been paid of credit, of which there is plenty then. */
-    do {
-        before = left(table);
-        assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, 1, HOUR), TOLLBAR_ALLOWED);
-        taken++;
-    } while (left(table) != before || taken < 500);
+    for (n = 0; n < 500; n++)
+        assert_int_equal(check(table, 1), TOLLBAR_ALLOWED);
+    before = left(table);
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        /* Each request of its own is charged, until it has something in advance itself: so the first is. */
-        const uint64_t now = left(table);
-        const int is_charged = tollbar_hot_keys_check_at(hot, 0, KEY, 1, HOUR) == TOLLBAR_ALLOWED && left(table) == now - 1;
-        tollbar_hot_keys_free(hot);
+        /* What is left to all: less than to the parent's thread, which has credit. */
+        const uint64_t shared = left(table);
+        const int is_charged = shared < before && check(table, 1) == TOLLBAR_ALLOWED && left(table) == shared - 1;
         tollbar_table_close(table);
         _exit(is_charged ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    /* The parent has its own still. */
-    before = left(table);
-    assert_int_equal(tollbar_hot_keys_check_at(hot, 0, KEY, 1, HOUR), TOLLBAR_ALLOWED);
-    assert_int_equal(left(table), before);
-    tollbar_hot_keys_free(hot);
+    /* The parent has its own still, and the child's one request was charged. */
+    assert_int_equal(left(table), before - 1);
     tollbar_table_close(table);
 }
 
@@ -130,21 +214,18 @@ struct asker {
 
 static void *run(void *asker) {
     struct asker *of = asker;
-    tollbar_hot_keys *hot = NULL;
-    if (tollbar_hot_keys_new(of->table, 64, &hot) == 0)
-        of->taken = drain(hot);
-    tollbar_hot_keys_free(hot);
+    of->taken = drain(of->table);
     return NULL;
 }
 
 static void threads_get_what_there_is(void **state) {
-    tollbar_table *table = table_of(1000, "1000/day burst 300000", NULL);
+    struct views views = views_of("1000/day burst 300000");
     struct asker askers[4];
     uint64_t taken = 0;
     size_t i;
     (void)state;
     for (i = 0; i < COUNT(askers); i++) {
-        askers[i].table = table;
+        askers[i].table = views.hot;
         askers[i].taken = 0;
         assert_int_equal(pthread_create(&askers[i].thread, NULL, run, &askers[i]), 0);
     }
@@ -152,19 +233,21 @@ static void threads_get_what_there_is(void **state) {
         assert_int_equal(pthread_join(askers[i].thread, NULL), 0);
         taken += askers[i].taken;
     }
-    /* All of them asked until they were refused, so nobody has any credit left; a tick's worth of permits is burnt. */
+    /* All of them asked until they were refused, so no thread has any credit left; a tick's worth of permits is given up. */
     assert_in_range(taken, 299900, 300000);
-    assert_int_equal(left(table), 0);
-    tollbar_table_close(table);
+    assert_int_equal(left(views.plain), 0);
+    close_views(&views);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_takes_permits_in_advance),
+        cmocka_unit_test(other_calls_know_of_credit),
         cmocka_unit_test(it_has_the_tables_clock),
-        cmocka_unit_test(arguments),
-        cmocka_unit_test(a_child_has_no_credit),
+        cmocka_unit_test(every_kind_of_table_takes_the_option),
+        cmocka_unit_test(c4_arguments),
+        cmocka_unit_test(c5_a_child_has_no_credit),
         cmocka_unit_test(threads_get_what_there_is),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("hot keys", tests, NULL, NULL);
 }

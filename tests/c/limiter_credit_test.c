@@ -133,7 +133,7 @@ static void a_wait_gets_what_comes(void **state) {
 }
 
 static void c4_arguments_are_checked(void **state) {
-    const char *const refused[] = {"5/s algo pacer", "5/s algo sliding-log", "5/s algo fixed-window", "5/s borrow", "0/s"};
+    const char *const refused[] = {"5/s algo pacer", "5/s algo sliding-log", "5/s algo fixed-window", "5/s borrow", "0/s", "50/s ban 1min"};
     tollbar_policy_spec spec = spec_of(TEXT);
     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
     tollbar_limiter *limiter = NULL;

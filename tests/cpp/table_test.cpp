@@ -184,24 +184,24 @@ TEST(policies_are_gone_through) {
 }
 
 TEST(hot_keys_of_a_table) {
-    using tollbar::hot_keys;
-    static_assert(!std::is_copy_constructible_v<hot_keys> && std::is_nothrow_move_constructible_v<hot_keys>);
-    static_assert(noexcept(std::declval<hot_keys &>().check("")) && noexcept(hot_keys::try_make(std::declval<const table &>(), 1)));
-    const table tenants(1000, {"1000/day burst 5000", "2/day"});
-    hot_keys hot(tenants, 100);
+    tollbar::table_options options(1000);
+    options.hot_keys = 100;
+    int fd = -1;
+    table tenants = table::sealed(options, {"1000/day burst 5000", "2/day"}, fd);
+    const table plain = table::open_fd(fd);
     std::uint64_t admitted = 0;
-    while (hot.check_at(1h, "acme"))
+    for (; admitted < 500; ++admitted)
+        CHECK(tenants.check_at(1h, "acme"));
+    // This thread has permits in advance, which have been charged.
+    CHECK(plain.peek_at(1h, "acme").remaining() < tenants.peek_at(1h, "acme").remaining());
+    while (tenants.check_at(1h, "acme"))
         ++admitted;
-    CHECK(admitted > 4900 && admitted <= 5000 && tenants.peek_at(1h, "acme").remaining() == 0);
-    CHECK(hot.check_at(1h, {"acme", api}) && hot.check_at(1h, {"acme", api}) && !hot.check_at(1h, {"acme", api}));
-    CHECK(hot.check_at(1h, {"acme", api}, 3).never() && hot.check("another") && !hot.check({"acme", static_cast<policy_id>(9)}));
-    hot_keys moved = std::move(hot);
-    CHECK(moved && !hot && hot.check("acme").error() == errc::null && hot.check_at(1h, "acme").error() == errc::null);
-    hot_keys adopted = hot_keys::adopt(moved.release());
-    CHECK(adopted.get() != nullptr && !moved && adopted.check("a third"));
-    table gone(10, {"1/s"});
-    const table there = std::move(gone);
-    CHECK(hot_keys::try_make(gone, 1).error() == errc::null);
+    CHECK(admitted > 4900 && admitted <= 5000 && plain.peek_at(1h, "acme").remaining() == 0);
+    CHECK(tenants.check_at(1h, {"acme", api}) && tenants.check_at(1h, {"acme", api}) && !tenants.check_at(1h, {"acme", api}));
+    tenants.set_hot_keys(0);
+    CHECK(tenants.check_at(1h, "another") && tenants.peek_at(1h, "another").remaining() == 4999);
+    table gone = std::move(tenants);
+    CHECK(tenants.try_set_hot_keys(1).error() == errc::null && close(fd) == 0);
 }
 
 TEST(entries_are_gone_through) {

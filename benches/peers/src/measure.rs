@@ -42,24 +42,14 @@ impl<'a> Contender<'a> {
         order: &'a Order<N>,
         batch: impl Fn(&[Key<N>; BATCH], u64) -> T + Sync + 'a,
     ) -> Contender<'a> {
-        Contender::of_threads(who, order, || (), move |(), keys, now| batch(keys, now))
-    }
-
-    /// [`Contender::batches`] with a value that each thread makes for itself before it begins.
-    pub fn of_threads<const N: usize, S, T>(
-        who: Who,
-        order: &'a Order<N>,
-        own: impl Fn() -> S + Sync + 'a,
-        batch: impl Fn(&mut S, &[Key<N>; BATCH], u64) -> T + Sync + 'a,
-    ) -> Contender<'a> {
-        let run = move |own: &mut S, from: usize, to: usize| {
+        let run = move |(): &mut (), from: usize, to: usize| {
             let mut now = Ours::now();
             for number in from / BATCH..to / BATCH {
-                black_box(batch(own, order.batch(number), now));
+                black_box(batch(order.batch(number), now));
                 now += STEP;
             }
         };
-        Contender::here(who, order.len(), own, run)
+        Contender::here(who, order.len(), || (), run)
     }
 
     /// `once` gets each key and the caller's time.

@@ -2,8 +2,10 @@
 
 use crate::keys::{Key, BATCH};
 use crate::limit::Limit;
+use std::alloc::{alloc_zeroed, dealloc, Layout};
+use std::ptr::NonNull;
 use tollbar::clock::{Clock, Tsc, Utc};
-use tollbar::table::{HotKeys, Options, PolicyId, Request, Table};
+use tollbar::table::{Options, PolicyId, Request, Table};
 use tollbar::{Decision, Policy, Verdict};
 
 /// What happens to a key for which there is no slot: the default of `Options::new`.
@@ -13,45 +15,75 @@ pub const ON_FULL: &str =
 /// The keys for which a thread may have credit.
 pub const HOT_KEYS: u32 = 1024;
 
-/// Reads the table's clock.
-#[inline(always)]
-pub fn admit_hot(keys: &mut HotKeys, key: &[u8]) -> bool {
-    keys.admit(PolicyId::FIRST, key, 1) == Verdict::Allowed
+/// A table on the heap with one policy, and a view of it whose threads take permits in advance.
+pub struct Ours {
+    table: Table,
+    hot: Table,
+    // Last: both tables are in it.
+    _memory: Memory,
 }
 
-/// At the caller's time.
-#[inline(always)]
-pub fn admit_hot_at(keys: &mut HotKeys, key: &[u8], now: u64) -> bool {
-    keys.admit_at(PolicyId::FIRST, key, now, 1) == Verdict::Allowed
+/// Zeroed memory, aligned to a huge page.
+struct Memory(NonNull<u8>, Layout);
+
+// SAFETY: the memory is its owner's alone.
+unsafe impl Send for Memory {}
+// SAFETY: nobody reads or writes it through this.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn new(bytes: usize) -> Memory {
+        let layout = Layout::from_size_align(bytes, 2 << 20).expect("a size");
+        // SAFETY: the layout's size is not 0.
+        Memory(NonNull::new(unsafe { alloc_zeroed(layout) }).expect("memory"), layout)
+    }
 }
 
-/// A table on the heap with one policy.
-pub struct Ours(Table);
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: `new` has allocated it with this layout.
+        unsafe { dealloc(self.0.as_ptr(), self.1) };
+    }
+}
 
 impl Ours {
     /// A table for this many keys, with which it is 80 % full.
     pub fn new(limit: Limit, keys: usize) -> Ours {
         let policy: Policy = limit.text.parse().expect("a policy");
-        let table = Table::private(&Options::new(keys as u64), &[policy]).expect("memory");
+        let options = Options::new(keys as u64);
+        let memory = Memory::new(Table::bytes_for(&options, &[policy]).expect("a size") as usize);
+        // SAFETY: the memory outlives both tables, and only they use it.
+        let (table, hot) = unsafe {
+            let table = Table::init_in(memory.0, memory.1.size(), &options, &[policy]).expect("a table");
+            let view = Table::attach_in(memory.0, memory.1.size()).expect("the table");
+            (table, view.with_hot_keys(HOT_KEYS).expect("memory"))
+        };
         assert!(table.now().abs_diff(Ours::now()) < 1_000_000_000, "the clock of `now` is not the table's");
-        Ours(table)
+        Ours { table, hot, _memory: memory }
+    }
+
+    /// Reads the table's clock.
+    #[inline(always)]
+    pub fn admit_hot(&self, key: &[u8]) -> bool {
+        self.hot.admit(PolicyId::FIRST, key, 1) == Verdict::Allowed
+    }
+
+    /// At the caller's time.
+    #[inline(always)]
+    pub fn admit_hot_at(&self, key: &[u8], now: u64) -> bool {
+        self.hot.admit_at(PolicyId::FIRST, key, now, 1) == Verdict::Allowed
     }
 
     /// Reads the table's clock.
     #[inline(always)]
     pub fn admit(&self, key: &[u8]) -> bool {
-        self.0.admit(PolicyId::FIRST, key, 1) == Verdict::Allowed
+        self.table.admit(PolicyId::FIRST, key, 1) == Verdict::Allowed
     }
 
     /// At the caller's time.
     #[inline(always)]
     pub fn admit_at(&self, key: &[u8], now: u64) -> bool {
-        self.0.admit_at(PolicyId::FIRST, key, now, 1) == Verdict::Allowed
-    }
-
-    /// A thread's credit.
-    pub fn hot_keys(&self) -> HotKeys<'_> {
-        HotKeys::new(&self.0, HOT_KEYS).expect("memory")
+        self.table.admit_at(PolicyId::FIRST, key, now, 1) == Verdict::Allowed
     }
 
     /// Decides a batch at the caller's time and returns the number admitted. Making the requests is part of the
@@ -59,7 +91,7 @@ impl Ours {
     #[inline(always)]
     pub fn admit_many_at<const N: usize>(&self, keys: &[Key<N>; BATCH], now: u64) -> usize {
         let mut verdicts = [Verdict::Denied; BATCH];
-        self.0.admit_many_at(now, &requests(keys), &mut verdicts);
+        self.table.admit_many_at(now, &requests(keys), &mut verdicts);
         verdicts.iter().filter(|&&verdict| verdict == Verdict::Allowed).count()
     }
 
@@ -67,13 +99,13 @@ impl Ours {
     #[inline(always)]
     pub fn check_many_at<const N: usize>(&self, keys: &[Key<N>; BATCH], now: u64) -> usize {
         let mut decisions = [NOTHING; BATCH];
-        self.0.check_many_at(now, &requests(keys), &mut decisions);
+        self.table.check_many_at(now, &requests(keys), &mut decisions);
         decisions.iter().filter(|decision| decision.is_allowed()).count()
     }
 
     /// The bytes of the table.
     pub fn bytes(&self) -> u64 {
-        self.0.bytes()
+        self.table.bytes()
     }
 
     /// The clock that `admit` reads.

@@ -7,7 +7,7 @@ use crate::limit::{Limit, OPEN, SHUT};
 use crate::measure::{fill, measure, Amount, Contender};
 use crate::memory::weighed;
 use crate::one::Work;
-use crate::ours::{admit_hot, admit_hot_at, Ours};
+use crate::ours::Ours;
 use crate::peers::governor::{set_now, Default, Fastest, Tuned, SHARDS};
 use crate::peers::pingora::Pingora;
 use crate::peers::Says;
@@ -132,13 +132,9 @@ impl Set {
                 }));
             }
             if work == Work::Allowed {
-                let (own, hot) = (|| self.yes.ours.hot_keys(), who::TABLE_HOT);
-                all.push(Contender::of_threads(hot, order, own, |own, keys, _| {
-                    keys.iter().filter(|&key| admit_hot(own, key)).count()
-                }));
-                all.push(Contender::of_threads(who::TABLE_HOT_AT, order, own, |own, keys, now| {
-                    keys.iter().filter(|&key| admit_hot_at(own, key, now)).count()
-                }));
+                let ours = &self.yes.ours;
+                all.push(Contender::singles(who::TABLE_HOT, order, move |key, _| ours.admit_hot(key)));
+                all.push(Contender::singles(who::TABLE_HOT_AT, order, move |key, now| ours.admit_hot_at(key, now)));
             }
             all.extend([
                 Contender::singles(who::GOVERNOR, order, move |key, _| of(key).default.admit(key)),

@@ -115,9 +115,9 @@ pub fn design(book: &Book, sizes: &Sizes) -> Vec<Target> {
         all.faster(&what("times governor's fastest"), &work, 1, who::TABLE_MANY, who::GOVERNOR_FASTEST, 5.0);
     }
     for (keys, who, how) in [
-        (sizes.medium, who::TABLE_HOT, "hot keys leased"),
+        (sizes.medium, who::TABLE_HOT, "hot keys"),
         (sizes.medium, who::TABLE_MANY, "batches"),
-        (sizes.small, who::TABLE_HOT, "hot keys leased"),
+        (sizes.small, who::TABLE_HOT, "hot keys"),
     ] {
         let work = title(keys, Zipf, Work::Allowed);
         all.faster(&format!("{work}, 2 threads, {how}: times governor"), &work, 2, who, who::GOVERNOR, 6.0);
@@ -149,15 +149,8 @@ pub fn kept(book: &Book, sizes: &Sizes) -> Vec<Target> {
             all.faster(&what("batches, times its fastest"), &work, threads, who::TABLE_MANY, fastest, batch);
             if keys == sizes.small {
                 // Credit is meant for few keys like these.
-                all.faster(
-                    &what("hot keys leased, times governor"),
-                    &work,
-                    threads,
-                    who::TABLE_HOT,
-                    who::GOVERNOR,
-                    own,
-                );
-                let told = what("hot keys leased, caller's time, times its fastest");
+                all.faster(&what("hot keys, times governor"), &work, threads, who::TABLE_HOT, who::GOVERNOR, own);
+                let told = what("hot keys, caller's time, times its fastest");
                 all.faster(&told, &work, threads, who::TABLE_HOT_AT, fastest, given);
             }
             if let Some(floor) = floor {
@@ -207,10 +200,7 @@ const WHY: [(&str, &str); 15] = [
     ("bare CAS", "besides the swap there is the arithmetic, which says what to store"),
     ("locked add", "a key is hashed and compared with those in its buckets, and the swap is the 16-byte one"),
     ("1k keys, zipf", "a look at the clock is most of what is left, beside the hash of the key"),
-    (
-        "hot keys leased",
-        "most of the time goes into the many keys that are asked for seldom, whose lines come from memory",
-    ),
+    ("hot keys", "most of the time goes into the many keys that are asked for seldom, whose lines come from memory"),
     ("zipf", "the hottest key's line is handed over with every request for it"),
     ("through C", "a call through a pointer, the checks of its arguments, and code that is built to be small"),
     ("memory a key", "slots of 16 bytes, a quarter more of them than keys, and the table's head"),

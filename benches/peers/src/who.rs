@@ -45,8 +45,8 @@ pub const HOT: Who = CREDIT;
 
 pub const TABLE: Who = ours("tollbar table");
 pub const TABLE_AT: Who = ours("tollbar table, caller's time");
-pub const TABLE_HOT: Who = ours("tollbar table, hot keys leased");
-pub const TABLE_HOT_AT: Who = ours("tollbar table, hot keys leased, caller's time");
+pub const TABLE_HOT: Who = ours("tollbar table, hot keys");
+pub const TABLE_HOT_AT: Who = ours("tollbar table, hot keys, caller's time");
 pub const TABLE_MANY: Who = ours("tollbar table, batches of 32");
 pub const TABLE_DECISIONS: Who = ours("tollbar table, batches of 32, full answers");
 

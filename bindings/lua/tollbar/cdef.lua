@@ -259,7 +259,7 @@ typedef struct tollbar_table_options {
     uint32_t mode;
     uint32_t flags;
     uint32_t waiters;
-    uint32_t reserved;
+    uint32_t hot_keys;
 } tollbar_table_options;
 int32_t tollbar_table_bytes(const tollbar_policy_spec *const *policies,
                             size_t count,
@@ -294,6 +294,8 @@ int32_t tollbar_table_init_in(void *memory,
 int32_t tollbar_table_attach(void *memory,
                              size_t size,
                              tollbar_table **out);
+int32_t tollbar_table_set_hot_keys(tollbar_table *table,
+                                   uint32_t keys);
 void tollbar_table_close(tollbar_table *table);
 typedef struct tollbar_request {
     const void *key;
@@ -595,22 +597,6 @@ int32_t tollbar_table_copy(const tollbar_table *table,
                            const tollbar_table *from,
                            uint64_t now_ns,
                            tollbar_table_copy_result *out);
-typedef struct tollbar_hot_keys tollbar_hot_keys;
-int32_t tollbar_hot_keys_new(const tollbar_table *table,
-                             uint32_t keys,
-                             tollbar_hot_keys **out);
-void tollbar_hot_keys_free(tollbar_hot_keys *hot_keys);
-int32_t tollbar_hot_keys_check(tollbar_hot_keys *hot_keys,
-                               uint32_t policy,
-                               const void *key,
-                               size_t length,
-                               uint64_t cost);
-int32_t tollbar_hot_keys_check_at(tollbar_hot_keys *hot_keys,
-                                  uint32_t policy,
-                                  const void *key,
-                                  size_t length,
-                                  uint64_t cost,
-                                  uint64_t now_ns);
 extern const uint32_t tollbar_abi_1;
 uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);

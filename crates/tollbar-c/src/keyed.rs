@@ -6,7 +6,6 @@ use super::status::*;
 use super::table::{table_code, tollbar_table, Code};
 use core::ffi::c_void;
 use core::mem::size_of;
-use tollbar::decision::Decision;
 use tollbar::table::{PolicyId, Request, Table, TableError};
 
 /// One request of a batch.
@@ -376,21 +375,10 @@ unsafe fn peek(
         let Code(code) = table.peek_for(policy, key, now, cost);
         return Ok(code);
     }
-    match peek_in_full(table, policy, key, now, cost) {
+    match table.try_peek(policy, key, now, cost) {
         Ok(decision) => answer(out, move || decision),
         Err(error) => Err(table_code(error)),
     }
-}
-
-#[inline(never)]
-fn peek_in_full(
-    table: &Table,
-    policy: PolicyId,
-    key: &[u8],
-    now: Option<u64>,
-    cost: u64,
-) -> Result<Decision, TableError> {
-    table.peek_for(policy, key, now, cost)
 }
 
 /// # Safety

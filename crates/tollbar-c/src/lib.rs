@@ -23,7 +23,6 @@ pub mod clock;
 pub mod counts;
 pub mod decide;
 pub mod decision;
-pub mod hot_keys;
 pub mod keyed;
 pub mod limiter;
 pub mod policy;

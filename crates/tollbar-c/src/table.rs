@@ -68,8 +68,9 @@ pub struct tollbar_table_options {
     pub flags: u32,
     /// Callers of this object that may sleep in tollbar_table_wait at one time; 0: 1024. More are refused at once.
     pub waiters: u32,
-    /// Must be 0.
-    pub reserved: u32,
+    /// The keys for which each thread of this process may take permits in advance (see above): the keys that it checks most often. 0:
+    /// none. A number below 64 means 64, and a number above 16,384 means 16,384. It may differ from process to process.
+    pub hot_keys: u32,
 }
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
@@ -160,8 +161,9 @@ pub unsafe extern "C" fn tollbar_table_open(
         // SAFETY: not null, and NUL-terminated by the caller's promise.
         let path = unsafe { CStr::from_ptr(path) };
         // SAFETY: by the caller's promise.
-        let table = if let (0, Some((trust, waiters))) = (count, unsafe { any_table(options) }?) {
-            Table::open_at(path, trust).map(|table| table.with_waiters(waiters))
+        let table = if let (0, Some(any)) = (count, unsafe { any_table(options) }?) {
+            let table = Table::open_at(path, any.trust).and_then(|table| table.with_hot_keys(any.hot_keys));
+            table.map(|table| table.with_waiters(any.waiters))
         } else {
             // SAFETY: by the caller's promise.
             let asked = unsafe { asked(options, policies, count) }?;
@@ -266,6 +268,21 @@ pub unsafe extern "C" fn tollbar_table_attach(memory: *mut c_void, size: usize, 
     })
 }
 
+/// Sets the option `hot_keys` of a view that came without options, from tollbar_table_attach or tollbar_table_open_fd. Credit that
+/// threads have through this view is lost. No other call may use the view at the same time.
+///
+/// # Safety
+/// `table` is NULL or live, and only this call uses it.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_set_hot_keys(table: *mut tollbar_table, keys: u32) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let table = unsafe { exclusive(table) }?;
+        table.table.set_hot_keys(keys).map_err(table_code)?;
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
 /// Ends this process's view of a table that no call is using. A table in a file, in the caller's memory or in use by other
 /// processes stays as it is. With NULL the call does nothing.
 ///
@@ -281,6 +298,8 @@ pub unsafe extern "C" fn tollbar_table_close(table: *mut tollbar_table) {
 pub(super) struct Code(pub(super) i32);
 
 impl Answer for Code {
+    const IS_FULL: bool = false;
+
     #[inline(always)]
     fn known(_: &Rule, verdict: Verdict, _: u64, _: u64, _: u64) -> Code {
         Code(verdict as i32)
@@ -289,6 +308,11 @@ impl Answer for Code {
     #[inline(always)]
     fn told(decision: Decision) -> Code {
         Code(decision.verdict as i32)
+    }
+
+    #[inline(always)]
+    fn allowed(_: impl FnOnce() -> Decision) -> Code {
+        Code(TOLLBAR_ALLOWED)
     }
 
     #[inline(always)]
@@ -367,14 +391,21 @@ fn waiters(asked: u32) -> u32 {
     }
 }
 
-/// Whose file is taken, and how many may sleep, where the options ask for whatever table is there: NULL, or no capacity and nothing else
-/// that a table is made by.
+/// The options that say nothing of the table itself.
+struct Any {
+    trust: Trust,
+    waiters: u32,
+    hot_keys: u32,
+}
+
+/// What the options say if they ask for any existing table: if they are NULL, or have capacity 0 and no other field set that a table is
+/// made by. Otherwise `None`.
 ///
 /// # Safety
 /// `options` is null or readable.
-unsafe fn any_table(options: *const tollbar_table_options) -> Result<Option<(Trust, u32)>, i32> {
+unsafe fn any_table(options: *const tollbar_table_options) -> Result<Option<Any>, i32> {
     if options.is_null() {
-        return Ok(Some((Trust::Owner, waiters(0))));
+        return Ok(Some(Any { trust: Trust::Owner, waiters: waiters(0), hot_keys: 0 }));
     }
     // SAFETY: by the caller's promise.
     let options = unsafe { read(options) }?;
@@ -383,10 +414,7 @@ unsafe fn any_table(options: *const tollbar_table_options) -> Result<Option<(Tru
     let nothing = rest.capacity == 0
         && (rest.on_full, rest.seed, rest.missing_key, rest.clock, rest.mode) == (0, 0, 0, 0, 0)
         && flags & !TOLLBAR_TABLE_TRUST_ANYONE == 0;
-    if options.reserved != 0 {
-        return Err(TOLLBAR_E_RESERVED);
-    }
-    Ok(nothing.then(|| (trust(flags), waiters(options.waiters))))
+    Ok(nothing.then(|| Any { trust: trust(flags), waiters: waiters(rest.waiters), hot_keys: rest.hot_keys }))
 }
 
 /// # Safety
@@ -407,7 +435,7 @@ unsafe fn asked(
         return Err(TOLLBAR_E_RESERVED);
     }
     // Clause C6: the library would have to ignore bits that are no permissions.
-    if options.mode & !0o777 != 0 || options.reserved != 0 {
+    if options.mode & !0o777 != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
     let on_full = [OnFull::EvictNearest, OnFull::Inherit, OnFull::Allow, OnFull::Deny];
@@ -421,6 +449,7 @@ unsafe fn asked(
         trust: trust(options.flags),
         mode: if options.mode == 0 { 0o600 } else { options.mode },
         waiters: waiters(options.waiters),
+        hot_keys: options.hot_keys,
         ..Options::new(options.capacity)
     };
     if count == 0 || count > POLICIES_MOST {

@@ -27,7 +27,7 @@ const TOLLBAR_C: &[&[&str]] = &[
     &["boundary"],
     &["clock", "decision", "policy", "prefix"],
     &["cell", "limiter", "table"],
-    &["charge", "decide", "keyed", "reserve", "survey", "transfer", "counts", "hot_keys"],
+    &["charge", "decide", "keyed", "reserve", "survey", "transfer", "counts"],
 ];
 const TOLLBAR_REDIS_C: &[&[&str]] = &[&["version", "lease"], &["client"]];
 

@@ -5,7 +5,7 @@ mod common;
 use common::{policy, Rng, SEC};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{env, thread};
-use tollbar::table::{HotKeys, Missing, OnFull, Options, PolicyId, Request, Table};
+use tollbar::table::{Missing, OnFull, Options, PolicyId, Request, Table};
 use tollbar::{Counts, Verdict};
 
 const FIRST: PolicyId = PolicyId::FIRST;
@@ -169,24 +169,36 @@ fn keys_that_are_missing_exempt_or_find_no_place_count_as_they_are_told() {
 }
 
 #[test]
-fn hot_keys_count_what_they_spend() {
-    let table = Table::private(&options(), &[policy("1000/s burst 1000"), policy("1000000/s burst 100000")]).unwrap();
+fn requests_that_credit_pays_are_counted() {
+    let policies = [policy("1000/s burst 1000"), policy("1000000/s burst 100000")];
+    let table = Table::private(&options().with_hot_keys(64), &policies).unwrap();
     for id in [SECOND, FIRST] {
         let before = table.counts(id).unwrap();
-        let mut told = counts(0, 0, 0);
-        // Two handles, one after the other: the second takes the lines that the first has given back.
+        let told = std::sync::Mutex::new(counts(0, 0, 0));
+        // Two threads, one after the other: the second may have the first one's block of credit.
         for _ in 0..2 {
-            let mut keys = HotKeys::new(&table, 64).unwrap();
-            for n in 0..20_000 {
-                match keys.admit_at(id, &(n % 3_u64).to_le_bytes(), SEC + n * 1000, 1 + n % 2) {
-                    Verdict::Allowed => told.allowed += 1,
-                    Verdict::Denied => told.denied += 1,
-                    Verdict::Never => told.never += 1,
+            let ask = || {
+                for n in 0..20_000 {
+                    let (key, now, cost) = ((n % 3_u64).to_le_bytes(), SEC + n * 1000, 1 + n % 2);
+                    let verdict = match n % 7 {
+                        0 => table.check_at(id, &key, now, cost).verdict,
+                        1 if table.take_up_to_at(id, &key, now, cost) == 0 => Verdict::Denied,
+                        1 => Verdict::Allowed,
+                        _ => table.admit_at(id, &key, now, cost),
+                    };
+                    let mut told = told.lock().unwrap();
+                    match verdict {
+                        Verdict::Allowed => told.allowed += 1,
+                        Verdict::Denied => told.denied += 1,
+                        Verdict::Never => told.never += 1,
+                    }
                 }
-            }
+            };
+            std::thread::scope(|scope| scope.spawn(ask).join().unwrap());
         }
         let after = table.counts(id).unwrap();
         let added = counts(after.allowed - before.allowed, after.denied - before.denied, after.never - before.never);
+        let told = told.into_inner().unwrap();
         assert_eq!(added, told);
         assert!(told.allowed > 1000, "{told:?}");
     }

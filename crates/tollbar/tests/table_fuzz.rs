@@ -9,7 +9,7 @@ use common::scribble::{Memory, Watchdog};
 use common::{policy, Rng, DAY, MIN};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use tollbar::table::{HotKeys, OnFull, Options, PolicyId, Request, Table};
+use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
 use tollbar::{Decision, Policy, Reason, Verdict};
 
 const NOW: u64 = 400 * DAY;
@@ -26,6 +26,11 @@ const SLOTS: u64 = 8192;
 fn attach(memory: &Memory) -> Result<Table, tollbar::table::TableError> {
     // SAFETY: the block outlives the tables of a round, and only tables and atomics touch it.
     unsafe { Table::attach_in(memory.start(), memory.bytes()) }
+}
+
+/// Another view, whose threads may have credit.
+fn attach_hot(memory: &Memory) -> Result<Table, tollbar::table::TableError> {
+    attach(memory).and_then(|view| view.with_hot_keys(64))
 }
 
 const POLICIES: [&str; 9] = [
@@ -124,7 +129,7 @@ impl IntoRange for (u64, u64) {
 }
 
 /// Every public call, for keys and policies that are there and such as are not. Whatever time, whatever cost.
-fn every_call(table: &Table, rng: &mut Rng, keys: u64) {
+fn every_call(table: &Table, hot: &Table, rng: &mut Rng, keys: u64) {
     let none =
         Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining: 0, retry_after: 0, reset_after: 0 };
     for _ in 0..keys {
@@ -145,11 +150,11 @@ fn every_call(table: &Table, rng: &mut Rng, keys: u64) {
     let requests = bytes.each_ref().map(|key| Request { policy: PolicyId::new(u32::from(key[0] % 10)), key, cost: 1 });
     table.admit_many_at(NOW, &requests, &mut [Verdict::Never; 40]);
     // Few keys, so that some have credit.
-    if let Ok(mut hot) = HotKeys::new(table, 64) {
-        for n in 0..keys {
-            let key = rng.below(4).to_le_bytes();
-            hot.admit_at(PolicyId::new(n as u32 % 2 * 3), &key, NOW + n, rng.pick(&[1, 1, 1, 0, 7, u64::MAX]));
-        }
+    for n in 0..keys {
+        let key = rng.below(4).to_le_bytes();
+        hot.admit_at(PolicyId::new(n as u32 % 2 * 3), &key, NOW + n, rng.pick(&[1, 1, 1, 0, 7, u64::MAX]));
+        hot.check_at(PolicyId::new(0), &key, NOW + n, 1);
+        hot.peek_at(PolicyId::new(3), &key, NOW + n, 1);
     }
     table.check_many_at(NOW, &requests, &mut [none; 40]);
     let id = PolicyId::new(rng.below(10) as u32);
@@ -207,7 +212,7 @@ fn damaged(kinds: &[&[&str]]) {
         let mut rng = Rng(round);
         let (memory, image) = &tables[(round % tables.len() as u64) as usize];
         memory.restore(image);
-        let table = attach(memory).unwrap();
+        let (table, hot) = (attach(memory).unwrap(), attach_hot(memory).unwrap());
         // As many of its policies are compiled by then as chance has it.
         let keys = rng.below(20);
         for key in 0..keys {
@@ -216,12 +221,12 @@ fn damaged(kinds: &[&[&str]]) {
         let told = scribble(memory, image, &mut rng);
         dog.round(round, &told);
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            every_call(&table, &mut rng, 40);
+            every_call(&table, &hot, &mut rng, 40);
             // And for one who comes to it as it is then.
-            match attach(memory) {
-                Ok(table) => {
+            match attach(memory).and_then(|table| Ok((table, attach_hot(memory)?))) {
+                Ok((table, hot)) => {
                     attached += 1;
-                    every_call(&table, &mut rng, 20);
+                    every_call(&table, &hot, &mut rng, 20);
                 }
                 Err(_) => refused += 1,
             }
@@ -253,7 +258,7 @@ fn damaged_meanwhile(texts: &[&str]) {
     let memory = memory_for(texts);
     used(&memory, texts, OnFull::Deny);
     let image = memory.image();
-    let table = attach(&memory).unwrap();
+    let (table, hot) = (attach(&memory).unwrap(), attach_hot(&memory).unwrap());
     let done = AtomicU64::new(0);
     // Each round meets some ten mutations.
     let rounds = rounds() / 20;
@@ -275,7 +280,7 @@ fn damaged_meanwhile(texts: &[&str]) {
         let dog = Watchdog::new();
         for round in 0..rounds {
             dog.round(round, "whatever the other thread did");
-            every_call(&table, &mut rng, 40);
+            every_call(&table, &hot, &mut rng, 40);
             done.fetch_add(1, Ordering::Relaxed);
         }
         scribbler.join().unwrap()

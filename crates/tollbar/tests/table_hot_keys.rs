@@ -3,25 +3,60 @@
 mod common;
 
 use common::{excess, policy, Rng, DAY, SEC};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use tollbar::table::{HotKeys, Options, PolicyId, Table};
-use tollbar::Verdict;
+use tollbar::algorithm::Charge;
+use tollbar::table::{Options, PolicyId, Request, Table};
+use tollbar::{Policy, Verdict};
 
 const FIRST: PolicyId = PolicyId::FIRST;
 const KEY: &[u8] = b"everybody's";
 
-fn table(text: &str) -> Table {
-    Table::private(&Options::new(1000).with_seed(7), &[policy(text)]).unwrap()
+/// A table without hot keys, of which there may be views with hot keys. Each view has credit of its own, so that one thread of a test
+/// can be as many as it likes.
+struct Viewed {
+    table: Table,
+    descriptor: i32,
 }
 
-fn admits(keys: &mut HotKeys, now: u64, cost: u64) -> bool {
+impl Viewed {
+    fn new(capacity: u64, policies: &[Policy]) -> Viewed {
+        let (table, descriptor) = Table::sealed(&Options::new(capacity).with_seed(7), policies).unwrap();
+        Viewed { table, descriptor }
+    }
+
+    fn view(&self, keys: u32) -> Table {
+        Table::open_descriptor(self.descriptor).unwrap().with_hot_keys(keys).unwrap()
+    }
+}
+
+impl Deref for Viewed {
+    type Target = Table;
+
+    fn deref(&self) -> &Table {
+        &self.table
+    }
+}
+
+impl Drop for Viewed {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is this table's own.
+        unsafe { libc::close(self.descriptor) };
+    }
+}
+
+fn table(text: &str) -> Viewed {
+    Viewed::new(1000, &[policy(text)])
+}
+
+fn admits(keys: &Table, now: u64, cost: u64) -> bool {
     keys.admit_at(FIRST, KEY, now, cost) == Verdict::Allowed
 }
 
-/// A handle that has seen the key often enough to take permits of it in advance.
-fn warm<'a>(table: &'a Table, now: u64) -> HotKeys<'a> {
-    let mut keys = HotKeys::new(table, 64).unwrap();
+/// A view that has seen the key often enough to take permits of it in advance.
+fn warm(table: &Viewed, now: u64) -> Table {
+    let keys = table.view(64);
     (0..64).for_each(|_| {
         keys.admit_at(FIRST, KEY, now, 1);
     });
@@ -51,11 +86,11 @@ const POLICIES: [&str; 10] = [
 #[test]
 fn where_there_is_room_a_newcomer_enters() {
     let table = table("1000000/s burst 10000000");
-    let mut keys = HotKeys::new(&table, 64).unwrap();
+    let keys = table.view(64);
     let mut charged = Vec::new();
     let mut before = left(&table, SEC);
     for _ in 0..1500 {
-        assert!(admits(&mut keys, SEC, 1));
+        assert!(admits(&keys, SEC, 1));
         let now = left(&table, SEC);
         if now != before {
             charged.push(before - now);
@@ -66,7 +101,7 @@ fn where_there_is_room_a_newcomer_enters() {
     assert_eq!((charged[0], &charged[2..]), (1, &[1 + 16, 1 + 64, 1 + 256, 1 + 1024, 1 + 1024][..]));
 }
 
-/// Handles hoard, rest and spend, with others that have no handle, at random and as it would hurt most: all take what they can, rest
+/// Handles hoard, rest and spend, with others that have no view, at random and as it would hurt most: all take what they can, rest
 /// until the bucket is full, and then everything is spent at one instant.
 #[test]
 fn no_more_passes_than_the_policy_lets() {
@@ -78,7 +113,7 @@ fn no_more_passes_than_the_policy_lets() {
         let table = table(text);
         let refill = (u128::from(terms.burst) * u128::from(terms.period) / u128::from(terms.limit)) as u64;
         let mut now = rng.within(SEC, 3 * DAY);
-        let mut handles: Vec<_> = (0..rng.pick(&[1, 2, 3, 8, 20])).map(|_| HotKeys::new(&table, 64).unwrap()).collect();
+        let views: Vec<_> = (0..rng.pick(&[1, 2, 3, 8, 20])).map(|_| table.view(64)).collect();
         let mut got: Vec<(u64, u64)> = Vec::new();
         for _ in 0..rng.within(4, 12) {
             let which = rng.below(5);
@@ -86,7 +121,7 @@ fn no_more_passes_than_the_policy_lets() {
             match which {
                 // All ask until they have taken something in advance, or there is nothing more to be had.
                 0 => {
-                    for keys in &mut handles {
+                    for keys in &views {
                         for _ in 0..rng.pick(&[9, 20, 70]) {
                             if admits(keys, now, 1) {
                                 got.push((now, 1));
@@ -95,7 +130,7 @@ fn no_more_passes_than_the_policy_lets() {
                         hoarded += u64::from(keys.admit_at(FIRST, KEY, now, 0) == Verdict::Allowed);
                     }
                 }
-                // Everything is spent: what is in the bucket first, then what is in the purses; or the other way round.
+                // Everything is spent: what is in the bucket first, then what is credit; or the other way round.
                 1 | 2 => {
                     let drain = |got: &mut Vec<(u64, u64)>| {
                         while table.admit_at(FIRST, KEY, now, cost) == Verdict::Allowed {
@@ -105,7 +140,7 @@ fn no_more_passes_than_the_policy_lets() {
                     if which == 1 {
                         drain(&mut got);
                     }
-                    for keys in &mut handles {
+                    for keys in &views {
                         while admits(keys, now, cost) {
                             got.push((now, cost));
                         }
@@ -116,8 +151,18 @@ fn no_more_passes_than_the_policy_lets() {
                 _ => {
                     for _ in 0..300 {
                         now += rng.below(2 + refill / 200);
-                        let n = rng.below(handles.len() as u64 + 1) as usize;
-                        let admitted = match handles.get_mut(n) {
+                        let n = rng.below(views.len() as u64 + 1) as usize;
+                        let admitted = match views.get(n) {
+                            Some(keys) if rng.one_in(8) => {
+                                let peeked = keys.peek_at(FIRST, KEY, now, cost);
+                                let told = keys.check_at(FIRST, KEY, now, cost);
+                                assert_eq!(peeked.verdict, told.verdict, "{text}");
+                                told.is_allowed()
+                            }
+                            Some(keys) if rng.one_in(8) => {
+                                got.push((now, keys.take_up_to_at(FIRST, KEY, now, cost)));
+                                false
+                            }
                             Some(keys) => admits(keys, now, cost),
                             None => table.admit_at(FIRST, KEY, now, cost) == Verdict::Allowed,
                         };
@@ -136,13 +181,13 @@ fn no_more_passes_than_the_policy_lets() {
     assert!(hoarded > 1000 && closest > -5, "the search is harmless: {hoarded}, {closest}");
 }
 
-/// A handle that has just taken credit for the key, all of which is left. Half of the bucket is taken before, so that nothing of it is burnt for the credit.
-fn hoarder<'a>(table: &'a Table, burst: u64) -> HotKeys<'a> {
+/// A view that has just taken credit for the key, all of which is left. Half of the bucket is taken before, so that nothing of it is burnt for the credit.
+fn hoarder(table: &Viewed, burst: u64) -> Table {
     assert_eq!(table.admit_at(FIRST, KEY, SEC, burst / 2), Verdict::Allowed);
-    let mut keys = warm(table, SEC);
+    let keys = warm(table, SEC);
     let before = left(table, SEC);
     while left(table, SEC) == before {
-        assert!(admits(&mut keys, SEC, 1));
+        assert!(admits(&keys, SEC, 1));
     }
     keys
 }
@@ -155,10 +200,10 @@ fn credit_ends_before_its_tick() {
     for text in ["1000000/s burst 200000", "3000000/s burst 100000", "1000000000/s burst 100000000"] {
         let terms = policy(text);
         let twin = table(text);
-        let mut keys = hoarder(&twin, terms.burst);
+        let keys = hoarder(&twin, terms.burst);
         let (charged, mut credit) = (left(&twin, SEC), 0);
         let full = SEC + twin.peek_at(FIRST, KEY, SEC, 0).reset_after;
-        while admits(&mut keys, SEC, 1) && left(&twin, SEC) == charged {
+        while admits(&keys, SEC, 1) && left(&twin, SEC) == charged {
             credit += 1;
         }
         assert!(credit >= 255, "{text}: {credit}");
@@ -166,15 +211,15 @@ fn credit_ends_before_its_tick() {
         let mut most = 0;
         for n in 0..3 * 64 {
             let table = table(text);
-            let mut keys = hoarder(&table, terms.burst);
+            let keys = hoarder(&table, terms.burst);
             let now = end - TICK + n * (TICK / 64);
-            let mut got = (0..credit).filter(|_| admits(&mut keys, now, 1)).count() as u64;
+            let mut got = (0..credit).filter(|_| admits(&keys, now, 1)).count() as u64;
             for cost in [terms.burst / 10, terms.burst / 1000, 1] {
                 while table.admit_at(FIRST, KEY, now, cost) == Verdict::Allowed {
                     got += cost;
                 }
             }
-            while admits(&mut keys, now, 1) {
+            while admits(&keys, now, 1) {
                 got += 1;
             }
             assert!(got <= terms.burst, "{text}: {got} permits {} ns after the end", i128::from(now) - i128::from(end));
@@ -184,12 +229,12 @@ fn credit_ends_before_its_tick() {
     }
 }
 
-/// Below 32 permits of burst, and whatever the burst where sixteen are left, a handle decides as the table does.
+/// Below 32 permits of burst, and whatever the burst where sixteen are left, a view decides as the table does.
 #[test]
 fn near_the_limit_decisions_are_the_tables() {
     for text in ["10/s burst 31", "5/min", "100/s burst 16"] {
         let (plain, other) = (table(text), table(text));
-        let mut keys = warm(&other, 0);
+        let keys = warm(&other, 0);
         (0..64).for_each(|_| {
             plain.admit_at(FIRST, KEY, 0, 1);
         });
@@ -201,35 +246,35 @@ fn near_the_limit_decisions_are_the_tables() {
         }
     }
     let table = table("1/day burst 1000");
-    let mut keys = warm(&table, 0);
+    let keys = warm(&table, 0);
     while left(&table, 0) > 15 {
-        assert!(admits(&mut keys, 0, 1));
+        assert!(admits(&keys, 0, 1));
     }
     // What it had in advance it may spend; then each is the table's own.
     while left(&table, 0) == 15 {
-        assert!(admits(&mut keys, 0, 1));
+        assert!(admits(&keys, 0, 1));
     }
     for rest in (0..14).rev() {
-        assert!(admits(&mut keys, 0, 1));
+        assert!(admits(&keys, 0, 1));
         assert_eq!(left(&table, 0), rest);
     }
-    assert!(!admits(&mut keys, 0, 1));
+    assert!(!admits(&keys, 0, 1));
 }
 
-/// A key that is asked for three times as often as it may, by three handles and one without, passes at its rate; nobody is left out for
-/// long; and most requests of the handles do not come to the table.
+/// A key that is asked for three times as often as it may, by three views and one without, passes at its rate; nobody is left out for
+/// long; and most requests of the views do not come to the table.
 #[test]
 fn a_busy_key_has_its_rate() {
     for (text, rate) in [("1000/s burst 1000", 1000), ("100000/s burst 5000", 100_000)] {
         let table = table(text);
-        let mut handles: Vec<_> = (0..3).map(|_| HotKeys::new(&table, 64).unwrap()).collect();
+        let views: Vec<_> = (0..3).map(|_| table.view(64)).collect();
         let mut admitted = [0u64; 4];
         let step = SEC / (3 * rate);
         let mut now = SEC;
         let end = now + 30 * SEC;
         while now < end {
             for (n, count) in admitted.iter_mut().enumerate() {
-                *count += u64::from(match handles.get_mut(n) {
+                *count += u64::from(match views.get(n) {
                     Some(keys) => admits(keys, now, 1),
                     None => table.admit_at(FIRST, KEY, now, 1) == Verdict::Allowed,
                 });
@@ -245,10 +290,10 @@ fn a_busy_key_has_its_rate() {
 #[test]
 fn a_hot_key_is_seldom_asked_for() {
     let table = table("1000000/s burst 10000000");
-    let mut keys = HotKeys::new(&table, 64).unwrap();
+    let keys = table.view(64);
     let (mut asked, mut before) = (0, left(&table, SEC));
     for _ in 0..100_000 {
-        assert!(admits(&mut keys, SEC, 1));
+        assert!(admits(&keys, SEC, 1));
         let now = left(&table, SEC);
         asked += u64::from(now != before);
         before = now;
@@ -262,29 +307,29 @@ fn a_hot_key_is_seldom_asked_for() {
 #[test]
 fn a_hot_key_with_a_full_bucket_is_seldom_asked_for() {
     let table = table("1000000/s burst 1000000");
-    let mut keys = HotKeys::new(&table, 64).unwrap();
+    let keys = table.view(64);
     let (mut asked, mut now) = (0, SEC);
     for _ in 0..100_000 {
         now += 10_000;
         let before = left(&table, now);
-        assert!(admits(&mut keys, now, 1));
+        assert!(admits(&keys, now, 1));
         asked += u64::from(left(&table, now) != before);
         assert!(before >= 1_000_000 * 7 / 8 - 2048, "{before}");
     }
     assert!(asked < 250, "{asked} of 100000");
 }
 
-/// What is in one handle cannot be had by another, and is lost once the bucket would be full.
+/// What is in one view cannot be had by another, and is lost once the bucket would be full.
 #[test]
 fn credit_expires_and_is_nobody_elses() {
     let table = table("100/s burst 1000");
-    let mut keys = warm(&table, SEC);
+    let keys = warm(&table, SEC);
     let had = 1000 - left(&table, SEC);
     assert!(had > 64, "{had} have been charged");
     // The bucket is full after ten seconds at most; what was in the purse is gone, and nothing more passes than the burst.
     let later = SEC + 10 * SEC;
     let mut passed = 0;
-    while admits(&mut keys, later, 1) {
+    while admits(&keys, later, 1) {
         passed += 1;
     }
     assert!((800..=1000).contains(&passed), "{passed}");
@@ -293,7 +338,7 @@ fn credit_expires_and_is_nobody_elses() {
 #[test]
 fn a_change_of_policy_voids_credit() {
     let table = table("1000/s burst 1000");
-    let mut keys = warm(&table, SEC);
+    let keys = warm(&table, SEC);
     table.set_policy(FIRST, &policy("1/day burst 1")).unwrap();
     // The key keeps as many permits as it has left in the table, cut to the new burst; the credit is not among them.
     assert_eq!(keys.admit_at(FIRST, KEY, SEC, 1), Verdict::Allowed);
@@ -304,9 +349,9 @@ fn a_change_of_policy_voids_credit() {
 #[test]
 fn what_has_no_credit_is_the_tables() {
     let policies = ["3/min algo fixed-window", "0/s", "5/min", "1000/s burst 1000"].map(policy);
-    let table = Table::private(&Options::new(1000), &policies).unwrap();
-    let mut keys = HotKeys::new(&table, 64).unwrap();
-    let mut count = |n: u32, key: &[u8], times: usize| {
+    let table = Viewed::new(1000, &policies);
+    let keys = table.view(64);
+    let count = |n: u32, key: &[u8], times: usize| {
         (0..times).filter(|_| keys.admit_at(PolicyId::new(n), key, DAY, 1) == Verdict::Allowed).count()
     };
     assert_eq!(count(0, KEY, 100), 3);
@@ -320,10 +365,9 @@ fn what_has_no_credit_is_the_tables() {
     assert_eq!(count(2, KEY, 100), 100);
     assert_eq!(count(2, b"another", 100), 5);
     assert_eq!(keys.admit(PolicyId::new(2), KEY, 1), Verdict::Allowed);
-    assert!(core::ptr::eq(keys.table(), &table));
     drop(keys);
     for keys in [0, 1, 63, 65, 1000, u32::MAX] {
-        let mut keys = HotKeys::new(&table, keys).unwrap();
+        let keys = table.view(keys);
         assert_eq!(keys.admit_at(PolicyId::new(2), b"one more", DAY, 9), Verdict::Never);
     }
 }
@@ -332,15 +376,15 @@ fn what_has_no_credit_is_the_tables() {
 #[test]
 fn costs() {
     let table = table("1/day burst 100000");
-    let mut keys = HotKeys::new(&table, 64).unwrap();
-    assert!(admits(&mut keys, SEC, 1));
+    let keys = table.view(64);
+    assert!(admits(&keys, SEC, 1));
     for _ in 0..100 {
-        assert!(admits(&mut keys, SEC, 0));
+        assert!(admits(&keys, SEC, 0));
     }
     assert_eq!(left(&table, SEC), 99_999);
     let mut taken = 0;
     for cost in (1..400).cycle().take(1000).chain([5000, 20_000]) {
-        taken += if admits(&mut keys, SEC, cost) { cost } else { 0 };
+        taken += if admits(&keys, SEC, cost) { cost } else { 0 };
     }
     let rest = left(&table, SEC);
     assert!(taken + rest <= 100_000);
@@ -351,8 +395,8 @@ fn costs() {
 /// it is others that do.
 #[test]
 fn the_hot_ones_stay() {
-    let table = Table::private(&Options::new(1_000_000).with_seed(7), &[policy("1000000/s burst 10000000")]).unwrap();
-    let mut keys = HotKeys::new(&table, 64).unwrap();
+    let table = Viewed::new(1_000_000, &[policy("1000000/s burst 10000000")]);
+    let keys = table.view(64);
     let mut rng = Rng(9);
     for first in [0, 1000] {
         let (mut hot, mut asked) = (0, 0);
@@ -376,14 +420,14 @@ fn the_hot_ones_stay() {
 #[test]
 fn threads_share_a_key() {
     let terms = policy("1000000/s burst 50000");
-    let table = Table::private(&Options::new(1000), &[terms]).unwrap();
+    let table = Viewed::new(1000, &[terms]);
+    let keys = table.view(64);
     let admitted = AtomicU64::new(0);
     let start = table.now();
     thread::scope(|scope| {
         for n in 0..4u64 {
-            let (table, admitted) = (&table, &admitted);
+            let (table, keys, admitted) = (&table, &keys, &admitted);
             scope.spawn(move || {
-                let mut keys = HotKeys::new(table, 64).unwrap();
                 let mut given = 0;
                 for _ in 0..400_000 {
                     given += u64::from(match n {
@@ -399,4 +443,138 @@ fn threads_share_a_key() {
     let admitted = admitted.into_inner();
     assert!(admitted <= 50_000 + gone / 1000 + 1, "{admitted} in {gone} ns");
     assert!(admitted >= 40_000, "{admitted}");
+}
+
+/// The permits that a view's thread has in advance: what it could take, less what every other could.
+fn credit(keys: &Table, table: &Table, now: u64) -> u64 {
+    keys.peek_at(FIRST, KEY, now, 1).remaining - left(table, now)
+}
+
+/// Full decisions, peeks, calls for what there is, batches and resets, of a thread that has credit.
+#[test]
+fn other_calls_know_of_credit() {
+    let table = table("1/day burst 100000");
+    let keys = warm(&table, SEC);
+    let mut had = credit(&keys, &table, SEC);
+    assert!(had > 16, "{had}");
+    // A full decision spends credit, and tells what is left of both.
+    let before = left(&table, SEC);
+    let told = keys.check_at(FIRST, KEY, SEC, 2);
+    assert_eq!((told.verdict, told.remaining), (Verdict::Allowed, before + had - 2));
+    assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before, had - 2));
+    assert_eq!(told.reset_after, table.peek_at(FIRST, KEY, SEC, 0).reset_after);
+    // A call for what there is spends it, too, and takes the rest from the table.
+    assert_eq!(keys.take_up_to_at(FIRST, KEY, SEC, 3), 3);
+    had -= 5;
+    assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before, had));
+    assert_eq!(keys.take_up_to_at(FIRST, KEY, SEC, had + 10), had + 10);
+    assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before - 10, 0));
+    // A booking and a wait spend what pays for them at once, and leave the rest to the table.
+    while credit(&keys, &table, SEC) < 8 {
+        assert!(admits(&keys, SEC, 1));
+    }
+    let (before, had) = (left(&table, SEC), credit(&keys, &table, SEC));
+    assert_eq!(keys.reserve_at(FIRST, KEY, SEC, 3, SEC), Ok(Charge { at: SEC, cost: 3 }));
+    assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before, had - 3));
+    assert_eq!(keys.reserve_at(FIRST, KEY, SEC, had, SEC), Ok(Charge { at: SEC, cost: had }));
+    assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before - had, had - 3));
+    // A charge without asking is the table's.
+    assert_eq!(keys.charge_at(FIRST, KEY, SEC, 2), 0);
+    assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before - had - 2, had - 3));
+    // A batch asks the table.
+    while credit(&keys, &table, SEC) == 0 {
+        assert!(admits(&keys, SEC, 1));
+    }
+    let (before, had) = (left(&table, SEC), credit(&keys, &table, SEC));
+    let mut verdicts = [Verdict::Denied; 4];
+    keys.admit_many_at(SEC, &[Request { policy: FIRST, key: KEY, cost: 1 }; 4], &mut verdicts);
+    assert_eq!(verdicts, [Verdict::Allowed; 4]);
+    assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before - 4, had));
+    // A request that only credit pays for: the table has nothing left.
+    assert_eq!(table.take_up_to_at(FIRST, KEY, SEC, u64::MAX), before - 4);
+    let peeked = keys.peek_at(FIRST, KEY, SEC, had);
+    assert_eq!((peeked.verdict, peeked.remaining, peeked.retry_after), (Verdict::Allowed, had, 0));
+    assert_eq!(keys.peek_at(FIRST, KEY, SEC, had + 1).verdict, Verdict::Denied);
+    let told = keys.check_at(FIRST, KEY, SEC, had + 1);
+    assert_eq!((told.verdict, told.remaining), (Verdict::Denied, had));
+    // A key that begins again loses what the calling thread has in advance.
+    assert_eq!(keys.reset_at(FIRST, KEY, SEC), Ok(true));
+    assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (100_000, 0));
+}
+
+/// Each thread has credit of its own; one that finds no block has none, and decides all the same.
+#[test]
+fn more_threads_than_blocks() {
+    const THREADS: usize = 200;
+    let table = table("1/day burst 100000000");
+    let keys = table.view(64);
+    let all_have_asked = std::sync::Barrier::new(THREADS);
+    let with_credit = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for n in 0..THREADS {
+            let (table, keys, all_have_asked, with_credit) = (&table, &keys, &all_have_asked, &with_credit);
+            scope.spawn(move || {
+                let key = n.to_le_bytes();
+                let ask = || keys.admit_at(FIRST, &key, SEC, 1);
+                (0..100).for_each(|_| assert_eq!(ask(), Verdict::Allowed));
+                all_have_asked.wait();
+                // With credit the table has been charged for more than was asked for.
+                let charged = 100_000_000 - table.peek_at(FIRST, &key, SEC, 1).remaining;
+                with_credit.fetch_add(u64::from(charged != 100), Ordering::Relaxed);
+                all_have_asked.wait();
+            });
+        }
+    });
+    let with_credit = with_credit.into_inner();
+    assert!((60..=128).contains(&with_credit), "{with_credit}");
+    // Threads that come later have the pointers of those that have ended, or find no block.
+    for _ in 0..500 {
+        thread::scope(|scope| scope.spawn(|| assert!(admits(&keys, SEC, 1))).join().unwrap());
+    }
+}
+
+/// A child finds no credit of its parent's, and its own is no less.
+#[test]
+fn a_child_has_credit_of_its_own() {
+    let table = table("1/day burst 100000");
+    let keys = warm(&table, SEC);
+    let had = credit(&keys, &table, SEC);
+    assert!(had > 16, "{had}");
+    // SAFETY: the child decides, which takes no lock and no memory, and ends.
+    match unsafe { libc::fork() } {
+        0 => {
+            let none = credit(&keys, &table, SEC) == 0;
+            let before = left(&table, SEC);
+            let asked = (0..64).filter(|_| admits(&keys, SEC, 1)).count();
+            let some = asked == 64 && before - left(&table, SEC) > 64;
+            // SAFETY: a number only.
+            unsafe { libc::_exit(i32::from(!(none && some))) }
+        }
+        child => {
+            let mut status = -1;
+            // SAFETY: `status` is writable.
+            assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+            assert_eq!(status, 0);
+        }
+    }
+    assert_eq!(credit(&keys, &table, SEC), had);
+}
+
+/// A caller that waits spends its thread's credit, and sleeps for what it has not.
+#[test]
+fn a_wait_spends_credit() {
+    let table = table("1000/s burst 1000");
+    let keys = table.view(64);
+    let mut spent = 0;
+    for _ in 0..300 {
+        let before = left(&table, table.now());
+        let told = keys.wait(FIRST, KEY, 1, SEC);
+        assert_eq!(told.verdict, Verdict::Allowed);
+        // By far most of the table's permits are not needed: what came back since cannot make up for it.
+        assert!(admits(&keys, keys.now(), 1));
+        spent += u64::from(told.remaining > before);
+    }
+    assert!(spent > 100, "{spent}");
+    let counts = keys.counts(FIRST).unwrap();
+    assert_eq!((counts.allowed, counts.denied), (600, 0));
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{policy, Rng, DAY, MS, SEC, US};
-use tollbar::table::{HotKeys, Keep, Options, PolicyId, Request, Table};
+use tollbar::table::{Keep, Options, PolicyId, Request, Table};
 use tollbar::{Policy, Verdict};
 
 const FIRST: PolicyId = PolicyId::FIRST;
@@ -53,7 +53,7 @@ fn a_change_of_policy_counts_what_it_vacates() {
 #[test]
 fn older_times_are_counted_whatever_the_call() {
     type Ask = fn(&Table, &[u8], u64);
-    let ways: [(&str, Ask); 6] = [
+    let ways: [(&str, Ask); 5] = [
         ("admit_at", |table, key, now| {
             table.admit_at(FIRST, key, now, 1);
         }),
@@ -71,24 +71,17 @@ fn older_times_are_counted_whatever_the_call() {
                 [Request { policy: FIRST, key, cost: 1 }, Request { policy: FIRST, key: b"another", cost: 1 }];
             table.admit_many_at(now, &requests, &mut [Verdict::Denied; 2]);
         }),
-        // A handle that is new has no credit, so each request is the table's; the second charges for credit.
-        ("HotKeys", |table, key, now| {
-            let mut keys = HotKeys::new(table, 64).unwrap();
-            keys.admit_at(FIRST, key, now, 1);
-            keys.admit_at(FIRST, key, now, 1);
-        }),
     ];
     for text in ["1000/s burst 1000", "1000/s algo fixed-window"] {
         for (way, ask) in ways {
             let table = table(&[policy(text)]);
             let mut rng = Rng(2);
             let (mut newest, mut steps) = (0, 0);
-            let each = if way == "HotKeys" { 2 } else { 1 };
             for _ in 0..300 {
                 // In steps of 10 us: the table overlooks those of up to 1 us.
                 let now = DAY + rng.below(SEC / (10 * US)) * 10 * US;
                 ask(&table, if rng.below(9) == 0 { b"seldom" } else { b"often" }, now);
-                steps += if now < newest { each } else { 0 };
+                steps += u64::from(now < newest);
                 newest = newest.max(now);
                 assert_eq!(table.stats().backward_steps, steps, "{text}, {way}");
             }

@@ -33,7 +33,6 @@ const HEADERS: [Header; 2] = [
             ("counts", "Advanced: counts of decisions"),
             ("survey", "Advanced: entries, policies, counters and health of tables"),
             ("transfer", "Advanced: copies of tables"),
-            ("hot_keys", "Experimental: hot keys, for keys of a table that many threads check"),
             ("version", "Version"),
             ("status", "Results and errors"),
         ],
@@ -201,7 +200,6 @@ fn extras(file: &str) -> String {
         "reserve" => include_str!("header/reserve.h").to_owned(),
         "charge" => include_str!("header/charge.h").to_owned(),
         "prefix" => include_str!("header/prefix.h").to_owned(),
-        "hot_keys" => include_str!("header/hot_keys.h").to_owned(),
         "counts" => include_str!("header/counts.h").to_owned(),
         _ => String::new(),
     }

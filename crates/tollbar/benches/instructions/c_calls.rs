@@ -11,8 +11,6 @@ type CellCheckAt = unsafe extern "C" fn(*mut u64, *const c_void, u64, u64, *mut 
 type SpecParse = unsafe extern "C" fn(*const u8, usize, *mut Spec, *mut c_void) -> i32;
 type TableNew = unsafe extern "C" fn(*const *const Spec, usize, *const Options, *mut *mut c_void) -> i32;
 type TableCheckAt = unsafe extern "C" fn(*const c_void, u32, *const u8, usize, u64, u64, *mut Decision) -> i32;
-type HotKeysNew = unsafe extern "C" fn(*const c_void, u32, *mut *mut c_void) -> i32;
-type HotKeysCheckAt = unsafe extern "C" fn(*mut c_void, u32, *const u8, usize, u64, u64) -> i32;
 type TableCheckManyAt = unsafe extern "C" fn(*const c_void, *const Request, usize, u64, *mut i32) -> i32;
 
 /// `tollbar_policy_spec`.
@@ -35,6 +33,8 @@ struct Options {
     clock: u32,
     mode: u32,
     flags: u32,
+    waiters: u32,
+    hot_keys: u32,
 }
 
 /// TOLLBAR_TABLE_HAS_SEED.
@@ -87,15 +87,13 @@ pub fn all(path: &OsStr) -> Vec<Call> {
     let requests = key.each_ref().map(|key| Request { key: key.as_ptr(), length: 8, cost: 1, policy: 0, reserved: 0 });
     let (mut newcomer, full, mut latecomer) = (CAPACITY, flooded(&library, check_at), 8 * CAPACITY);
     let mut passer = CAPACITY;
-    let mut hot = null_mut();
-    // SAFETY: the symbols have these signatures in tollbar.h; the table lives for ever.
-    let hot_at = unsafe {
-        let new: HotKeysNew = std::mem::transmute(library.symbol("tollbar_hot_keys_new"));
-        let hot_at: HotKeysCheckAt = std::mem::transmute(library.symbol("tollbar_hot_keys_check_at"));
-        assert_eq!(new(table(&library, check_at), 256, &mut hot), 0);
-        (0..WARM).for_each(|_| assert_eq!(hot_at(hot, 0, key[0].as_ptr(), 8, 1, START - 1), 0));
-        hot_at
-    };
+    let [hot, hot_decided] = [0, 1].map(|_| {
+        let hot = half_full(&library, check_at, 256);
+        // SAFETY: a live table and key.
+        let ask = |_| assert_eq!(unsafe { check_at(hot, 0, key[0].as_ptr(), 8, 1, START - 1, null_mut()) }, 0);
+        (0..WARM).for_each(ask);
+        hot
+    });
     // Each call asserts its verdict, because a refusal may cost less than an admission.
     let expect = |wanted: i32, code: i32| assert!(code == wanted, "{code}");
     vec![
@@ -155,9 +153,15 @@ pub fn all(path: &OsStr) -> Vec<Call> {
             // SAFETY: live objects and keys; the places for answers outlive the call.
             expect(0, unsafe { check_at(black_box(full), 0, key.as_ptr(), 8, 1, now, null_mut()) });
         }),
-        call("C tollbar_hot_keys_check_at", 1, move |now| {
+        call("C tollbar_table_check_at, hot key", 1, move |now| {
             // SAFETY: live objects and keys.
-            expect(0, unsafe { hot_at(black_box(hot), 0, key[0].as_ptr(), 8, 1, now) });
+            expect(0, unsafe { check_at(black_box(hot), 0, key[0].as_ptr(), 8, 1, now, null_mut()) });
+        }),
+        call("C tollbar_table_check_at, hot key, full decision", 1, move |now| {
+            let mut decision = decision();
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { check_at(black_box(hot_decided), 0, key[0].as_ptr(), 8, 1, now, &mut decision) });
+            black_box(decision);
         }),
         call("C tollbar_table_check_many_at, a key of 32", BATCH as u64, move |now| {
             let mut results = [0; BATCH];
@@ -175,7 +179,11 @@ fn decision() -> Decision {
 
 /// A table that is half full.
 fn table(library: &Library, check_at: TableCheckAt) -> *mut c_void {
-    let table = empty(library);
+    half_full(library, check_at, 0)
+}
+
+fn half_full(library: &Library, check_at: TableCheckAt, hot_keys: u32) -> *mut c_void {
+    let table = empty(library, hot_keys);
     for index in 0..CAPACITY / 2 {
         // SAFETY: a live table and key.
         assert_eq!(unsafe { check_at(table, 0, key(index).as_ptr(), 8, 1, START - 1, null_mut()) }, 0);
@@ -185,7 +193,7 @@ fn table(library: &Library, check_at: TableCheckAt) -> *mut c_void {
 
 /// A table of which every slot has been used by a key that has expired since.
 fn flooded(library: &Library, check_at: TableCheckAt) -> *mut c_void {
-    let table = empty(library);
+    let table = empty(library, 0);
     for index in 0..8 * CAPACITY {
         // The keys come ten milliseconds apart, the last some minutes before `START`. About one in some
         // hundreds finds no slot; the others fill the table as well.
@@ -197,7 +205,7 @@ fn flooded(library: &Library, check_at: TableCheckAt) -> *mut c_void {
 }
 
 /// A seeded table.
-fn empty(library: &Library) -> *mut c_void {
+fn empty(library: &Library, hot_keys: u32) -> *mut c_void {
     let mut spec = Spec { struct_size: size_of::<Spec>() as u32, algorithm: 0, wide: [0; 6], narrow: [0; 6] };
     let mut table = null_mut();
     let options = Options {
@@ -209,6 +217,8 @@ fn empty(library: &Library) -> *mut c_void {
         clock: 0,
         mode: 0,
         flags: SEEDED,
+        waiters: 0,
+        hot_keys,
     };
     // SAFETY: the symbols have these signatures in tollbar.h; the pointers are live.
     unsafe {

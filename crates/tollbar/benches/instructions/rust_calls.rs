@@ -4,7 +4,7 @@ use crate::{Call, START};
 use std::hint::black_box;
 use tollbar::algorithm::gcra::Gcra;
 use tollbar::limiter::Cell;
-use tollbar::table::{HotKeys, Options, PolicyId, Request, Table};
+use tollbar::table::{Options, PolicyId, Request, Table};
 use tollbar::{Limiter, Policy, Shared, State, Verdict};
 
 /// A policy so fast, and with so large a burst, that it refuses nothing.
@@ -39,7 +39,7 @@ pub fn all() -> Vec<Call> {
     let [known, batched] = [0, 1].map(|_| table());
     let changed = changed();
     let keys: [_; BATCH] = std::array::from_fn(|index| key(index as u64));
-    let mut hot = HotKeys::new(Box::leak(Box::new(table())), 256).expect("memory");
+    let hot = table().with_hot_keys(256).expect("memory");
     for _ in 0..WARM {
         assert_eq!(hot.admit_at(PolicyId::FIRST, &keys[0], START - 1, 1), Verdict::Allowed);
     }
@@ -59,8 +59,8 @@ pub fn all() -> Vec<Call> {
             black_box(black_box(&changed).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
         }),
         // Spends credit, as above.
-        call("Rust HotKeys::admit_at", 1, move |now| {
-            black_box(black_box(&mut hot).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
+        call("Rust Table::admit_at, hot key", 1, move |now| {
+            black_box(black_box(&hot).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
         }),
         call("Rust Table::admit_many_at, a key of 32", BATCH as u64, move |now| {
             let requests = keys.each_ref().map(|key| Request { policy: PolicyId::FIRST, key, cost: 1 });

@@ -157,6 +157,12 @@ impl Gcra {
         &self.plain
     }
 
+    /// Whether [`Gcra::lease`] gives any credit.
+    #[cfg(not(loom))]
+    pub(crate) fn has_credit(&self) -> bool {
+        self.burst >= Self::LEAST_LEASED
+    }
+
     /// Charges `cost` permits and up to `most` more. The latter are *credit*: permits that a thread spends
     /// later without the shared word. `None` if the request would be refused, or if there is no permit to give
     /// as credit.

@@ -1,5 +1,4 @@
-/* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So do each request of a batch
- * and a check by hot keys. A _take_up_to call counts as allowed if it took any permits, otherwise as denied.
+/* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A _take_up_to call counts as allowed if it took any permits, otherwise as denied.
  * A table counts under the policy that the caller named. These count as decisions of a table, too:
  *
  * - a request without a key: under the returned verdict, unless the table reports it as an error (TOLLBAR_MISSING_REPORT);

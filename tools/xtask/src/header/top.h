@@ -17,18 +17,17 @@
  *         return 0;
  *     }
  *
- * The layers. Each works without the others, except that hot keys need a table.
+ * The layers. Each works without the others.
  *
  *     limiter    Take this one if you limit one thing in one process. Any algorithm, a clock, waiting, counts; credit
  *                (tollbar_limiter_options) if many threads wait for its cache line.
- *     table      Take this one if you limit many keys, or if several processes share a limit. A fixed block of memory.
+ *     table      Take this one if you limit many keys, or if several processes share a limit. A fixed block of memory; hot keys
+ *                (tollbar_table_options) if many threads wait for the cache lines of a few keys.
  *     cell       Take this one if each of your structs has room for its own 64-bit state word.
- *     hot keys   Take this one if many threads wait for the cache lines of a few keys of a table (experimental).
  *     leases     Take these if machines share a limit through Redis or Valkey (tollbar_redis.h, libtollbar-redis).
  *
  * Sections come in this order: policies, clocks and decisions in full, which every layer uses; limiters and tables;
- * advanced sections, with cells first; experimental sections; version; results and errors. The banner of a section names
- * its tier if it is advanced or experimental.
+ * advanced sections, with cells first; version; results and errors. The banner of a section names its tier if it is advanced.
  *
  * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the table's
  * slots are taken. Counted by callgrind with @RUSTC@.
@@ -52,8 +51,8 @@
  * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory that is not what the call
  *      expects is undefined behaviour.
  * [C5] Any number of threads may call at once with one object, on both sides of a fork. The exceptions: no other call may use
- *      the object of _free, _close, _init_in or tollbar_table_repair. One tollbar_hot_keys or tollbar_lease_client belongs to
- *      one thread at a time; tollbar_lease_client_circuit and _stop are for all threads.
+ *      the object of _free, _close, _init_in, tollbar_table_repair or tollbar_table_set_hot_keys. One tollbar_lease_client
+ *      belongs to one thread at a time; tollbar_lease_client_circuit and _stop are for all threads.
  *      No call locks. Only the calls that make or end objects, tollbar_limiter_wait, tollbar_table_wait,
  *      tollbar_table_sync and the tollbar_lease_client_ calls allocate, block or enter the kernel, with these exceptions: every call reads the system's
  *      clock in a process's first millisecond; a process allocates once for each of the first 4,096 policies that it meets
@@ -67,8 +66,7 @@
  *      `now_ns` before its output.
  *
  * Every name exists since 0.1.0, unless its text names another version. A name that will be removed is marked deprecated in
- * its text for at least one minor version, and only a major version removes it. An experimental section is the exception:
- * a minor version may change or remove its calls.
+ * its text for at least one minor version, and only a major version removes it.
  */
 
 #ifndef TOLLBAR_H

@@ -39,7 +39,7 @@ impl Table {
         // Before anything is written: a file that is refused stays as it is.
         agrees(&table.policies.memory.fixed, &fixed, options.seed)?;
         table.has(policies)?;
-        Ok(table.going_on()?.with_waiters(options.waiters))
+        Ok(table.going_on()?.with_hot_keys(options.hot_keys)?.with_waiters(options.waiters))
     }
 
     /// The table that is in the file at `path`, whatever its options and policies are.

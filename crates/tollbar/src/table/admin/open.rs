@@ -4,6 +4,7 @@ use crate::clock::{Clock, Source, Utc, Wall};
 use crate::limiter::waiting::{Waiters, WAITERS};
 use crate::policy::Policy;
 use crate::sync::Ordering;
+use crate::table::decide::hot_keys::HotKeys;
 use crate::table::decide::{Missing, Table};
 use crate::table::memory::error::TableError;
 use crate::table::memory::layout::*;
@@ -17,7 +18,7 @@ use core::ptr::NonNull;
 use rapidhash::v3::RapidSecrets;
 
 /// How a table is made. All that open a table together must give equal options, except `huge_pages`,
-/// `mode`, `trust` and `waiters`.
+/// `mode`, `trust`, `waiters` and `hot_keys`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Keys that are to have a place at one time. Slots are made for a quarter more, and for no fewer than 5,120.
@@ -38,6 +39,10 @@ pub struct Options {
     pub trust: Trust,
     /// The most callers that may sleep in [`Table::wait_until`] at one time, of one table object of one process. 0: none may sleep.
     pub waiters: u32,
+    /// The keys for which each thread of this process may take permits in advance: the keys that it checks most often. 0: none. At least 64
+    /// and at most 16,384 are taken. Address space for 128 threads is reserved, 34 bytes a key and thread; memory is taken only for threads that check.
+    /// [`Table::with_hot_keys`] says what it does.
+    pub hot_keys: u32,
 }
 
 impl Options {
@@ -56,12 +61,19 @@ impl Options {
             mode: 0o600,
             trust: Trust::Owner,
             waiters: WAITERS,
+            hot_keys: 0,
         }
     }
 
     /// The same options with another answer to new keys that find no slot.
     pub const fn with_on_full(mut self, on_full: OnFull) -> Options {
         self.on_full = on_full;
+        self
+    }
+
+    /// The same options with permits in advance for so many keys of each thread.
+    pub const fn with_hot_keys(mut self, keys: u32) -> Options {
+        self.hot_keys = keys;
         self
     }
 
@@ -163,7 +175,7 @@ impl Table {
             // All of it now, so that it does not grow later and no request waits for a page.
             memory.populate();
         }
-        Ok(Table::over(memory, false)?.with_waiters(options.waiters))
+        Ok(Table::over(memory, false)?.with_hot_keys(options.hot_keys)?.with_waiters(options.waiters))
     }
 
     /// The table in `region`, whose header has been inspected or written.
@@ -185,7 +197,51 @@ impl Table {
             offset,
             secrets: RapidSecrets::seed(fixed.seed),
             waiters: Waiters::new(WAITERS),
+            hot: None,
         })
+    }
+
+    /// Lets each thread of this process take permits in advance for the `keys` keys that it checks most often through this view of the
+    /// table ([`Options::hot_keys`]). 0: none.
+    ///
+    /// It is for keys that several threads check at the same time. Every check of such a key writes its slot, whose cache line then goes from
+    /// core to core. With hot keys a thread is charged for more permits than its request costs, and spends the rest, its *credit*, on its
+    /// next requests without the table. The bound of a key stays `burst + rate · t` in every interval of length t, whatever threads and
+    /// processes do. Credit is a sixteenth of what remains at most, and 1,024 permits, so near the limit and where the burst is below 32 there
+    /// is none. Credit that is not spent in time is lost, and a full bucket gives up some permits for it: the refill of an eighth of a second,
+    /// an eighth of the burst at most. Only gcra has credit, and only while the table has no exempt keys.
+    ///
+    /// ```
+    /// use tollbar::table::{Options, PolicyId, Table};
+    /// use tollbar::Verdict;
+    ///
+    /// let table = Table::private(&Options::new(10_000).with_hot_keys(256), &["1000000/s burst 100000".parse()?])?;
+    /// std::thread::scope(|scope| {
+    ///     for _ in 0..2 {
+    ///         scope.spawn(|| {
+    ///             for _ in 0..10_000 {
+    ///                 assert_eq!(table.admit(PolicyId::FIRST, b"the tenant of the day", 1), Verdict::Allowed);
+    ///             }
+    ///         });
+    ///     }
+    /// });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`TableError::NoMemory`].
+    pub fn with_hot_keys(mut self, keys: u32) -> Result<Table, TableError> {
+        self.set_hot_keys(keys)?;
+        Ok(self)
+    }
+
+    /// [`Table::with_hot_keys`] of a view that stays where it is. Credit that threads have through this view is lost.
+    ///
+    /// # Errors
+    /// [`TableError::NoMemory`].
+    pub fn set_hot_keys(&mut self, keys: u32) -> Result<(), TableError> {
+        self.hot = HotKeys::new(keys)?;
+        Ok(())
     }
 
     /// The same, once its time goes on.

@@ -127,6 +127,9 @@ impl Table {
             });
         }
         self.policies.memory.note_time(now);
+        if now <= until && self.spend_credit(version, hash, now, cost) {
+            return Ok(Ok(Charge { at: now, cost }));
+        }
         self.book_one_word(version, hash, now, cost, until)
     }
 
@@ -190,7 +193,10 @@ impl Permits for KeyPermits<'_> {
         match self.table.prepare(self.policy, self.key, &mut scratch) {
             Ok((version, hash)) => {
                 self.table.policies.memory.note_time(now);
-                self.table.ask(version, hash, now, cost)
+                match self.table.decide_by_credit(version, hash, now, cost) {
+                    Some(decision) => Ok(decision),
+                    None => self.table.ask(version, hash, now, cost),
+                }
             }
             Err(decided) => decided,
         }

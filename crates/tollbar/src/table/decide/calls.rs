@@ -85,7 +85,13 @@ impl Table {
             true => self.decide_multi_word(version, hash, now, Op::TakeUpTo(most))?.taken,
             false => {
                 self.policies.memory.note_time(now);
-                self.take_up_to_one_word(version, hash, now, most)?
+                let paid = self.spend_up_to(version, hash, now, most);
+                // Permits that credit has paid for are taken, whatever becomes of the rest.
+                match self.take_up_to_one_word(version, hash, now, most.saturating_sub(paid)) {
+                    Ok(taken) => taken.saturating_add(paid),
+                    Err(_) if paid != 0 => paid,
+                    Err(error) => return Err(error),
+                }
             }
         };
         self.policies.memory.count_decision(version.number, verdict_of(taken));
@@ -119,17 +125,20 @@ impl Table {
     /// Lets `key` begin again. Its slot stays taken until its debt would have been paid, since a slot's time may not
     /// become earlier, and the key gets another with its next charge. If all its other places are taken (which
     /// takes some resets within the time of its debt, or a full table) nothing changes, and the answer is false.
+    ///
+    /// If the key begins again, the calling thread loses what it has in advance for it. Other threads keep theirs.
     pub fn reset_at(&self, policy: PolicyId, key: &[u8], now: u64) -> Result<bool, TableError> {
         for _ in 0..ROUNDS {
             let mut scratch = Scratch::new();
             let version = self.policies.current(policy, &mut scratch)?;
-            let candidates = self.slots.candidates(self.hash_bytes(key) ^ version.salt);
+            let hash = self.hash_bytes(key) ^ version.salt;
+            let candidates = self.slots.candidates(hash);
             let word = version.key | candidates.tag;
             let Some(slot) = candidates.find(word) else {
                 let states = UnderVersion { policies: &self.policies, version };
                 match first_to_expire(&states, &candidates, word, now) {
                     Err(Changed) => continue,
-                    Ok(_) => return Ok(true),
+                    Ok(_) => return Ok(self.void_credit(version, hash)),
                 }
             };
             let pair = slot.pair();
@@ -138,7 +147,7 @@ impl Table {
             }
             let expires = self.policies.expires_at(pair);
             if expires <= now {
-                return Ok(true);
+                return Ok(self.void_credit(version, hash));
             }
             if !self.has_room(&candidates, pair.key, now) {
                 return Ok(false);
@@ -146,7 +155,7 @@ impl Table {
             if slot.swap(pair, self.policies.vacant(pair, expires)).is_ok() {
                 self.policies.memory.count(ShardCounter::Resets);
                 self.policies.vacated();
-                return Ok(true);
+                return Ok(self.void_credit(version, hash));
             }
         }
         Err(TableError::Corrupt)
@@ -192,6 +201,9 @@ impl Table {
     pub fn peek_for<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
         let now = self.time(now);
         if let (Some((version, _)), false) = (self.policies.current_compiled(policy), key.is_empty()) {
+            if self.hot.is_some() {
+                return A::of(self.try_peek(policy, key, Some(now), cost));
+            }
             if let Some(state) = self.read_state(&self.lookup(version, self.hash_bytes(key) ^ version.salt)) {
                 let step = match version.step_plain(state, now, cost) {
                     Some(step) => step,
@@ -201,6 +213,32 @@ impl Table {
             }
         }
         A::of(self.peek_slow(policy, key, now, cost))
+    }
+
+    /// [`Table::peek_for`] of a full decision, once for all callers that need not have it inlined. At a table with hot keys it counts what the
+    /// calling thread has in advance.
+    #[inline(never)]
+    pub fn try_peek(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<Decision, TableError> {
+        let now = self.time(now);
+        let (Some((version, _)), false) = (self.policies.current_compiled(policy), key.is_empty()) else {
+            return self.peek_slow(policy, key, now, cost);
+        };
+        let hash = self.hash_bytes(key) ^ version.salt;
+        let credit = self.credit_of(version, hash, now);
+        let pays = cost != 0 && credit >= cost;
+        let decision = match self.state_of(version, hash) {
+            Some(state) if pays => describe(&version.rule, Verdict::Allowed, state, now, cost),
+            Some(state) => describe(&version.rule, version.rule.step(state, now, cost).verdict, state, now, cost),
+            None => self.peek_slow(policy, key, now, cost)?,
+        };
+        let verdict = if pays { Verdict::Allowed } else { decision.verdict };
+        Ok(Decision { verdict, ..decision }.with_credit(credit))
+    }
+
+    /// [`Table::read_state`] of a hash, out of line.
+    #[inline(never)]
+    pub(super) fn state_of(&self, version: &Version, hash: u64) -> Option<u64> {
+        self.read_state(&self.lookup(version, hash))
     }
 
     /// The state of a key, as of one instant: that of its slot or, if it is a new key that would get a slot that no key has ever had, a

@@ -7,6 +7,7 @@
 //!
 //! | the request is passed on to | because |
 //! |---|---|
+//! | [`Table::decide_hot`] | the table has hot keys: the thread may have taken permits in advance |
 //! | [`Table::decide_rare`] | the key is long or empty, keys are exempt, or this process has not compiled the policy |
 //! | [`Table::decide_hashed`] | its hash is known; the thread may own no counters yet |
 //! | [`Table::miss`] | the key is not in its first two buckets |
@@ -41,6 +42,7 @@ use crate::clock::{Clock, Source};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::limiter::waiting::Waiters;
 use answer::{closed, describe, full, uncharged, Answer};
+use hot_keys::HotKeys;
 use prefetch::prefetch;
 use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
 
@@ -58,6 +60,8 @@ pub struct Table {
     pub(super) secrets: RapidSecrets,
     /// This object's callers that are asleep in [`Table::wait_until`].
     pub(super) waiters: Waiters,
+    /// The credit of this process's threads, if the table takes any.
+    pub(super) hot: Option<HotKeys>,
 }
 
 /// What a request without a key (of no bytes) is answered.
@@ -116,6 +120,13 @@ impl Table {
     #[doc(hidden)]
     #[inline(always)]
     pub fn decide<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
+        if self.hot.is_some() {
+            return match now {
+                _ if A::IS_FULL => A::of(self.decide_hot_in_full(policy, key, now, cost)),
+                Some(now) => self.decide_hot(policy, key, now, cost),
+                None => self.decide_hot(policy, key, OnClock, cost),
+            };
+        }
         match now {
             Some(now) => self.decide_when(policy, key, now, cost),
             None => self.decide_when(policy, key, OnClock, cost),

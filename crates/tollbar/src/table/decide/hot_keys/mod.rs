@@ -1,158 +1,231 @@
 //! Credit for the hottest keys of a table: a thread takes permits in advance and spends them without the table.
+//!
+//! It is for keys that several threads ask for at the same time: every request for one writes its slot, whose cache line then
+//! goes from core to core. Where there is room for most of the keys that are asked for, one thread alone gains, too: it has a line of
+//! its own to look at where the table has two, and nothing to swap. A key that is asked for seldom gains nothing.
+//!
+//! # How
+//!
+//! Each thread has a block of the table's memory in this process ([`threads`]), in which it remembers the keys that it asks for most often
+//! ([`credit`]). Such a key is charged for more than the one request; the rest is *credit*, which no other thread uses. A
+//! request with credit is a hash, a look at one cache line of the thread's own, and at the clock.
+//!
+//! # What holds
+//!
+//! *At most `burst + rate · t` of a key in every interval of length t*, the table's own bound, whatever other threads and processes
+//! do with that key, with credit or without. Credit is good until the instant at which the key's bucket would be full, had
+//! it been charged for everything but this credit. If it were full too soon, some of it is burnt first: as much as comes back in
+//! an eighth of a second, an eighth of the burst at most. So at every instant what is in the bucket and all credit that is good are
+//! no more than the burst together: take the credits from the latest to the earliest. What is in the bucket, with the
+//! latest credit, would have been in it without that; with the next one's, without both; and with all of them it is what
+//! would have been there without the earliest, which is no more than the burst, or that one were not good any more. What passes in an
+//! interval was in the bucket or was credit when it began, or came back in it.
+//!
+//! *A small limit is not starved.* Credit is a sixteenth of what remains at most: of the last sixteen permits, and where the burst is
+//! below 32, nothing is taken in advance, and each request is decided as by a table without hot keys.
+//!
+//! *Credit that is not spent is lost*: it has been charged, and expires. A key gets 4 permits at first, four times as much as last time when
+//! it has spent that in time, half as much when some of it has expired, 1,024 at most.
+//!
+//! *Changes.* Credit of a policy is void from the thread's next request on when the policy is changed. Under the policies that a process
+//! meets after 4,096 others in a table there is no credit: every request asks the table. While a table has exempt keys, every
+//! request asks the table. A key that is [reset](Table::reset) loses the calling thread's credit and keeps that of other threads: it may
+//! get that much more than its burst. A clock that is set back makes credit good for as much longer.
+//!
+//! *Calls.* A check spends credit, and takes some when there is none. [`Table::take_up_to`] spends the calling thread's credit and then takes
+//! from the table. [`Table::reserve`] and [`Table::wait`] book in the table what the thread's credit does not pay at once. [`Table::charge`]
+//! charges the table. [`Table::give_back`] gives nothing back under a policy of which a thread has had credit. [`Table::peek`] counts the calling thread's credit. A batch asks the table: it overlaps the waits for memory that credit
+//! would save (docs/decisions/0012-hot-keys.md).
+//!
+//! Other algorithms than gcra have no credit: their keys are always asked for.
 
-mod purses;
+mod credit;
+mod threads;
 
-use super::answer::{uncharged, Answer};
-use super::{Lookup, OnClock, Table};
+use super::answer::{describe, Answer};
+use super::{Lookup, OnClock, Table, When, SHORT};
 use crate::algorithm::Rule;
-use crate::decision::{Reason, Verdict};
-use crate::table::memory::counters::lines::{Asker, Line};
+use crate::clock::Clock;
+use crate::decision::{Decision, Verdict};
+use crate::sync::Ordering;
 use crate::table::memory::error::TableError;
-use crate::table::memory::layout::POLICIES_MOST;
 use crate::table::policies::compiled::Version;
 use crate::table::policies::PolicyId;
 use crate::table::slots::probe::{find_in, find_in_two};
 use crate::table::slots::protocol::step_once;
-use purses::Purses;
+use credit::ThreadCredit;
+pub(in crate::table) use threads::HotKeys;
 
-/// One thread's credit for the hottest keys of a table.
-///
-/// It is for keys that several threads ask for at the same time: every request for one writes its slot, whose cache line then
-/// goes from core to core. Where there is room for most of the keys that are asked for, one thread alone gains, too: it has a line of
-/// its own to look at where the table has two, and nothing to swap. A key that is asked for seldom gains nothing.
-///
-/// # How
-///
-/// A [`HotKeys`] belongs to one thread. It remembers the keys that the thread asks for most often. Such a key is charged for more than
-/// the one request; the rest is *credit*, in a purse that no other thread sees. A request with credit is a hash, a look at one cache
-/// line of the thread's own, and at the clock.
-///
-/// # What holds
-///
-/// *At most `burst + rate · t` of a key in every interval of length t*, the table's own bound, whatever other threads and processes
-/// do with that key, with credit or without. Credit is good until the instant at which the key's bucket would be full, had
-/// it been charged for everything but this credit. If it were full too soon, some of it is burnt first: as much as comes back in
-/// an eighth of a second, an eighth of the burst at most. So at every instant what is in the bucket and all credit that is good are
-/// no more than the burst together: take the purses from the latest to the earliest. What is in the bucket, with the
-/// latest credit, would have been in it without that; with the next one's, without both; and with all of them it is what
-/// would have been there without the earliest, which is no more than the burst, or that one were not good any more. What passes in an
-/// interval was in the bucket or in a purse when it began, or came back in it.
-///
-/// *A small limit is not starved.* Credit is a sixteenth of what remains at most: of the last sixteen permits, and where the burst is
-/// below 32, nothing is taken in advance, and each request is decided as [`Table::admit`] decides it.
-///
-/// *What is not spent is lost*: it has been charged, and expires. A key gets 4 permits at first, four times as much as last time when it has spent
-/// that in time, half as much when some of it has expired, 1,024 at most.
-///
-/// *Fork.* A child finds all purses empty. Where the system cannot promise that (Linux before 4.14, other systems) nothing is taken in
-/// advance, and every request asks the table.
-///
-/// *Changes.* Credit of a policy is void from the thread's next request on when the policy is changed. Under the policies that a process
-/// meets after 4,096 others in a table there is no credit: every request asks the table. While a table has exempt keys, every
-/// request asks the table. A key that is [reset](Table::reset) keeps the credit that threads have for it: it may get that much more
-/// than its burst. A clock that is set back makes credit good for as much longer.
-///
-/// Other algorithms than gcra have no credit: their keys are always asked for.
-///
-/// *Many requests at once*: read the clock once ([`Table::now`]) and ask for each at that time ([`HotKeys::admit_at`]).
-///
-/// # Example
-///
-/// ```
-/// use tollbar::table::{HotKeys, Options, PolicyId, Table};
-/// use tollbar::Verdict;
-///
-/// let table = Table::private(&Options::new(10_000), &["1000000/s burst 100000".parse()?])?;
-/// std::thread::scope(|scope| {
-///     for _ in 0..2 {
-///         scope.spawn(|| {
-///             let mut keys = HotKeys::new(&table, 256).expect("memory");
-///             for _ in 0..10_000 {
-///                 assert_eq!(keys.admit(PolicyId::FIRST, b"the tenant of the day", 1), Verdict::Allowed);
-///             }
-///         });
-///     }
-/// });
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug)]
-pub struct HotKeys<'a> {
-    table: &'a Table,
-    purses: Purses,
-}
-
-impl<'a> HotKeys<'a> {
-    /// With room for so many keys: 64 to 65,536 (what is below or above is taken for that), rounded up to a power of two. Each takes
-    /// 34 bytes; more than a core's nearest cache holds are slower.
-    ///
-    /// # Errors
-    /// [`TableError::NoMemory`].
-    pub fn new(table: &'a Table, keys: u32) -> Result<HotKeys<'a>, TableError> {
-        Ok(HotKeys { table, purses: Purses::new(keys)? })
+impl Table {
+    /// [`Table::decide`] of a table with hot keys. What is inlined is a short key whose credit pays for the request. Every other case is a
+    /// tail call, so that this saves no registers.
+    #[inline(never)]
+    pub(super) fn decide_hot<A: Answer, W: When>(&self, policy: PolicyId, key: &[u8], when: W, cost: u64) -> A {
+        let Some((version, stamp)) = self.policies.current_compiled(policy) else {
+            return self.decide_rare(policy, key, when, cost);
+        };
+        if key.len().wrapping_sub(1) >= SHORT {
+            return self.decide_hot_long(policy, key, when.given(), cost);
+        }
+        let hash = self.hash_bytes(key) ^ version.salt;
+        let Some(mut mine) = self.hot.as_ref().and_then(HotKeys::enter_first) else {
+            return self.decide_hot_apart(version, hash, when.given(), cost);
+        };
+        let id = id(stamp, hash);
+        if let (Some(credit), Some(now)) = (mine.find(id), self.time_at_once(when)) {
+            if credit.spend(now, cost) {
+                // SAFETY: `current_compiled` has found the policy, so its number is below the most. There was credit, so the line was set.
+                unsafe { &*mine.line(policy.number()) }.count(Verdict::Allowed);
+                HotKeys::leave(mine);
+                return A::allowed(|| self.describe_paid(version, hash, now, cost, 0));
+            }
+        }
+        HotKeys::leave(mine);
+        self.decide_hot_apart(version, hash, when.given(), cost)
     }
 
-    /// The table.
-    pub fn table(&self) -> &'a Table {
-        self.table
+    /// [`Table::decide_hot`] with a full decision, once for all callers.
+    #[inline(never)]
+    pub(super) fn decide_hot_in_full(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> Result<Decision, TableError> {
+        self.decide_hot_long(policy, key, now, cost)
     }
 
-    /// [`Table::admit`], of the thread's credit where there is any.
-    #[inline]
-    pub fn admit(&mut self, policy: PolicyId, key: &[u8], cost: u64) -> Verdict {
-        self.decide(policy, key, None, cost)
+    /// [`Table::decide_hot`] of a key of any length.
+    #[inline(never)]
+    fn decide_hot_long<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
+        match (self.policies.current_compiled(policy), key.is_empty(), now) {
+            (Some((version, _)), false, _) => {
+                self.decide_hot_apart(version, self.hash_bytes(key) ^ version.salt, now, cost)
+            }
+            (_, _, Some(now)) => self.decide_rare(policy, key, now, cost),
+            (_, _, None) => self.decide_rare(policy, key, OnClock, cost),
+        }
     }
 
-    /// [`HotKeys::admit`] at the caller's time, as [`Table::admit_at`].
-    #[inline]
-    pub fn admit_at(&mut self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Verdict {
-        self.decide(policy, key, Some(now), cost)
+    /// [`Table::decide_hot`] of a hash, in every case.
+    #[inline(never)]
+    fn decide_hot_apart<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
+        let Some(mut mine) = self.hot.as_ref().and_then(HotKeys::enter) else {
+            return self.decide_cold(version, hash, now, cost);
+        };
+        let id = id(version.stamp.load(Ordering::Relaxed), hash);
+        let Some(credit) = mine.find(id) else {
+            if has_credit(version) {
+                mine.miss(id);
+            }
+            HotKeys::leave(mine);
+            return self.decide_cold(version, hash, now, cost);
+        };
+        let now = self.time(now);
+        let paid = match credit.spend(now, cost) {
+            true => {
+                // SAFETY: a version has a policy's number, which is below the most. There was credit, so the line was set.
+                unsafe { &*mine.line(version.number) }.count(Verdict::Allowed);
+                true
+            }
+            false => self.charge_with_credit(version, hash, id, &mut mine, now, cost),
+        };
+        let left = mine.find(id).map_or(0, |credit| credit.permits(now));
+        HotKeys::leave(mine);
+        match paid {
+            true => A::allowed(|| self.describe_paid(version, hash, now, cost, left)),
+            false => self.decide_cold::<A>(version, hash, Some(now), cost).with_credit(left),
+        }
     }
 
-    /// [`Table::decide`] with this thread's credit.
-    #[doc(hidden)]
+    /// The permits that the calling thread has in advance for a key's hash under its policy.
+    pub(super) fn credit_of(&self, version: &Version, hash: u64, now: u64) -> u64 {
+        self.with_credit_of(version, hash, |credit| credit.permits(now))
+    }
+
+    /// Spends `cost` permits that the calling thread has in advance; whether it has so many. Not for a cost of 0.
+    pub(super) fn spend_credit(&self, version: &Version, hash: u64, now: u64, cost: u64) -> bool {
+        let spend = |credit: &mut credit::Credit| if credit.spend(now, cost) { cost } else { 0 };
+        cost != 0 && self.hot.is_some() && self.with_credit_of(version, hash, spend) == cost
+    }
+
+    /// [`Table::spend_credit`] with the full decision.
+    pub(super) fn decide_by_credit(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Option<Decision> {
+        if !self.spend_credit(version, hash, now, cost) {
+            return None;
+        }
+        let left = self.credit_of(version, hash, now);
+        Some(self.describe_paid(version, hash, now, cost, left))
+    }
+
+    /// Spends up to `most` permits that the calling thread has in advance; how many.
+    pub(super) fn spend_up_to(&self, version: &Version, hash: u64, now: u64, most: u64) -> u64 {
+        self.with_credit_of(version, hash, |credit| {
+            let permits = credit.permits(now).min(most);
+            match credit.spend(now, permits) {
+                true => permits,
+                false => 0,
+            }
+        })
+    }
+
+    /// Voids what the calling thread has in advance. Always true.
+    #[inline(never)]
+    pub(super) fn void_credit(&self, version: &Version, hash: u64) -> bool {
+        self.with_credit_of(version, hash, |credit| {
+            credit.void();
+            0
+        });
+        true
+    }
+
+    fn with_credit_of(&self, version: &Version, hash: u64, use_it: impl FnOnce(&mut credit::Credit) -> u64) -> u64 {
+        let Some(mut mine) = self.hot.as_ref().and_then(HotKeys::enter) else { return 0 };
+        let stamp = version.stamp.load(Ordering::Relaxed);
+        let used = mine.find(id(stamp, hash)).map_or(0, use_it);
+        HotKeys::leave(mine);
+        used
+    }
+
+    /// The caller's time or the table's, if the clock can be read in line.
     #[inline(always)]
-    pub fn decide<A: Answer>(&mut self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
-        let (Some((version, stamp)), false) = (self.table.policies.current_compiled(policy), key.is_empty()) else {
-            return self.table.decide(policy, key, now, cost);
-        };
-        let hash = self.table.hash_bytes(key) ^ version.salt;
-        let Some(purse) = self.purses.find(id(stamp, hash)) else {
-            self.purses.miss(id(stamp, hash));
-            return self.charge_table(version, hash, now, cost);
-        };
-        let now = self.table.time(now);
-        if purse.spend(now, cost) {
-            // SAFETY: `current_compiled` has found the policy. There is credit, and so a line had been claimed: no place is null.
-            unsafe { &*self.purses.line(policy.number()) }.count(Verdict::Allowed);
-            return A::told(uncharged(Reason::Admitted));
+    fn time_at_once<W: When>(&self, when: W) -> Option<u64> {
+        if let Some(now) = when.given() {
+            return Some(now);
         }
-        if self.charge(version, hash, stamp, now, cost) {
-            return A::told(uncharged(Reason::Admitted));
-        }
-        self.charge_table(version, hash, Some(now), cost)
+        let now = self.clock.at_once()?;
+        Some(now.wrapping_add(self.offset))
     }
 
-    fn charge_table<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
-        // Apart, so that what is spent in a few instructions has the registers.
+    fn decide_cold<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
         match now {
-            Some(now) => self.table.decide_hashed(version, hash, now, cost),
-            None => self.table.decide_hashed(version, hash, OnClock, cost),
+            Some(now) => self.decide_hashed(version, hash, now, cost),
+            None => self.decide_hashed(version, hash, OnClock, cost),
         }
     }
 
     /// Charges `cost` and credit, if that can be done.
     #[inline(never)]
-    fn charge(&mut self, version: &Version, hash: u64, stamp: u64, now: u64, cost: u64) -> bool {
+    fn charge_with_credit(
+        &self,
+        version: &Version,
+        hash: u64,
+        id: u64,
+        mine: &mut ThreadCredit<'_>,
+        now: u64,
+        cost: u64,
+    ) -> bool {
+        // The line is there before there is credit, so that a request that spends credit need not look for it.
+        let Some(line) = self.policies.memory.line_or_claim(version.number) else { return false };
         if cost == 0 {
             return false;
         }
-        // Claimed before there is credit, so that a request that spends credit need not look for it.
-        let Some(line) = self.claim_line(version.number) else { return false };
-        let id = id(stamp, hash);
-        let most = self.purses.grade(id, now);
-        match self.table.take_credit(&self.table.lookup(version, hash), now, cost, most) {
+        mine.set_line(version.number, line);
+        let most = mine.grade(id, now);
+        match self.take_credit(&self.lookup(version, hash), now, cost, most) {
             Some((credit, until)) => {
-                self.purses.fill(id, credit, until);
+                mine.fill(id, credit, until);
                 line.count(Verdict::Allowed);
                 true
             }
@@ -160,29 +233,6 @@ impl<'a> HotKeys<'a> {
         }
     }
 
-    /// The line under `policy` that this owns, whichever thread uses it.
-    fn claim_line(&mut self, policy: u32) -> Option<&'a Line> {
-        let (table, asker) = (self.table, self.asker(policy));
-        if policy >= POLICIES_MOST as u32 {
-            return None;
-        }
-        // SAFETY: the policy has just been looked at; a place is null or one of the table's lines.
-        match unsafe { self.purses.line(policy).as_ref() } {
-            Some(line) if line.is_of(table.policies.memory.thread_lines.process(), asker) => Some(line),
-            _ => {
-                let line = table.policies.memory.thread_lines.take(asker, table.policies.memory.lines())?;
-                self.purses.own(policy, line);
-                Some(line)
-            }
-        }
-    }
-
-    fn asker(&self, policy: u32) -> Asker {
-        Asker { pointer: self.purses.address(), policy }
-    }
-}
-
-impl Table {
     /// Charges `cost` and up to `most` more, if the key has a slot and no other call interferes: how much more, and until when that is
     /// good.
     fn take_credit(&self, lookup: &Lookup<'_>, now: u64, cost: u64, most: u64) -> Option<(u64, u64)> {
@@ -202,21 +252,22 @@ impl Table {
         self.policies.memory.note_time(now);
         Some((lease.credit, lease.until))
     }
-}
 
-impl Drop for HotKeys<'_> {
-    /// Gives its lines back.
-    fn drop(&mut self) {
-        let process = self.table.policies.memory.thread_lines.process();
-        for policy in 0..POLICIES_MOST as u32 {
-            // SAFETY: as in `claim_line`.
-            let Some(line) = (unsafe { self.purses.line(policy).as_ref() }) else { return };
-            line.release(process, self.asker(policy));
-        }
+    /// The full decision of a request that credit has paid for: what the bucket and the thread have left.
+    #[inline(never)]
+    fn describe_paid(&self, version: &Version, hash: u64, now: u64, cost: u64, left: u64) -> Decision {
+        let state = self.state_of(version, hash).unwrap_or(0);
+        describe(&version.rule, Verdict::Allowed, state, now, cost).with_credit(left)
     }
 }
 
-/// What a purse is known by: the key's hash, which tells its policy too, and the stamp of the policy's version.
+/// Whether threads may take credit under this version.
+#[inline(always)]
+fn has_credit(version: &Version) -> bool {
+    matches!(&version.rule, Rule::Gcra(gcra) if gcra.has_credit())
+}
+
+/// What a key's credit is known by: the key's hash, which tells its policy too, and the stamp of the policy's version.
 #[inline(always)]
 fn id(stamp: u64, hash: u64) -> u64 {
     hash ^ stamp

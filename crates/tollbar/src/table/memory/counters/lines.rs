@@ -147,20 +147,6 @@ impl Line {
         }
     }
 
-    /// Whether it is `asker`'s of `process`.
-    pub(crate) fn is_of(&self, process: u64, asker: Asker) -> bool {
-        self.owner.key() == process && asker.has(self.owner.state())
-    }
-
-    /// Makes the line free again for its policy, if it is `asker`'s of `process`. What has been counted stays.
-    pub(crate) fn release(&self, process: u64, asker: Asker) {
-        let seen = self.owner.pair();
-        if seen.key == process && asker.has(seen.state) {
-            // No other process takes a living process's line, so this fails only in damaged memory.
-            let _ = self.owner.swap(seen, Pair { key: 0, state: Asker { pointer: 0, ..asker }.after(seen.state) });
-        }
-    }
-
     /// The policy that it counts decisions under, once it has had an owner.
     #[inline]
     pub(crate) fn policy(&self) -> Option<u32> {

@@ -114,19 +114,3 @@ fn a_number_that_comes_again_is_not_taken_from() {
         assert_eq!(world.total(), 5);
     });
 }
-
-/// Hot keys give a line back while another process looks for one.
-#[test]
-fn a_line_that_is_given_back_goes_to_one() {
-    model("a line given back", || {
-        let world = World::new(1, &[1, 2]);
-        let other = world.clone();
-        world.count(1, ME, 1);
-        let thread = thread::spawn(move || other.count(2, OTHER, 2));
-        world.lines[0].count(Verdict::Allowed);
-        world.lines[0].release(process(1), ME);
-        world.count(1, Asker { pointer: 24, policy: 1 }, 1);
-        thread.join().unwrap();
-        assert_eq!(world.total(), 5);
-    });
-}

@@ -1,10 +1,11 @@
-//! Purses: what a thread has for the keys that it asks for most often.
+//! What one thread has in advance for the keys that it asks for most often.
 //!
 //! ```text
-//!  set, one cache line                                        grades, apart
-//! ┌────────────────────────┬──────────────────────────────┐  ┌─────────┐
-//! │ ids: 4 of 64 bits      │ purses: 4 × until 50, credit 14 │  │ 4 bytes │
-//! └────────────────────────┴──────────────────────────────┘  └─────────┘
+//!  block of a thread
+//! ┌──────┬───────────────────┬──────────────────────────────────────────────┬──────────────────┐
+//! │ head │ lines: 1 a policy │ sets, a cache line each                      │ grades           │
+//! │      │                   │ ids: 4 of 64 bits │ 4 × until 50, permits 14 │ 4 bytes for each │
+//! └──────┴───────────────────┴──────────────────────────────────────────────┴──────────────────┘
 //! ```
 //!
 //! A key has one set, and any of its places. Its *grade* says how often it is asked for: a key of grade g is given up to 2^g permits
@@ -12,15 +13,16 @@
 //! for leaves. A set with an empty place takes every new key. A full set takes one miss in sixteen, so that most keys that are asked for
 //! once do not displace others.
 
+use crate::sync::AtomicU64;
 use crate::table::memory::counters::lines::Line;
-use crate::table::memory::error::TableError;
 use crate::table::memory::layout::POLICIES_MOST;
-use crate::table::memory::region::Region;
+use core::marker::PhantomData;
 use core::mem::size_of;
+use core::ptr::NonNull;
 
 const WAYS: usize = 4;
 const CREDIT_BITS: u32 = 14;
-const CREDIT: u64 = (1 << CREDIT_BITS) - 1;
+const PERMITS: u64 = (1 << CREDIT_BITS) - 1;
 /// Times are in units of 2^this nanoseconds, so that 50 bits last for 146 years.
 const TICK_BITS: u32 = 12;
 /// A key's first credit is 2^this.
@@ -31,44 +33,75 @@ const HIGHEST: u8 = 10;
 /// One miss in 2^this.
 const MISSES: u32 = 4;
 
-/// `until:50 | credit:14`.
+/// `until:50 | permits:14`.
 #[derive(Debug)]
-pub(crate) struct Purse(u64);
+pub(crate) struct Credit(u64);
 
 #[repr(C, align(64))]
 #[derive(Debug)]
 struct Set {
     ids: [u64; WAYS],
-    purses: [Purse; WAYS],
+    credit: [Credit; WAYS],
 }
 
-/// Each policy's line, or another one of this owner's where it has none; all null as long as it has no line at all. A child that is
-/// forked finds nulls here, and no credit.
-type Places = [*const Line; POLICIES_MOST];
-
-const SETS_AT: usize = size_of::<Places>();
-
-/// One thread's.
-#[derive(Debug)]
-pub(crate) struct Purses {
-    /// Where the line of each policy is, `sets` sets, and as many times [`WAYS`] grades.
-    memory: Region,
-    sets: usize,
+/// What a block begins with.
+#[repr(C, align(64))]
+pub(crate) struct Head {
+    /// The thread ([`super::threads`]).
+    pub(crate) owner: AtomicU64,
     /// The upper bits are random and change with every miss. A counter would always hit the same key of several that are asked for in turn.
     dice: u64,
-    /// Whether a child that is forked finds zeros in `memory`. If not, nothing is put there.
-    is_wiped: bool,
 }
 
-impl Purse {
-    /// Takes `cost` of the credit, if it is good and enough.
+/// The thread's line under each policy. Null where the thread has taken no credit.
+type Lines = [*const Line; POLICIES_MOST];
+
+const LINES_AT: usize = size_of::<Head>();
+const SETS_AT: usize = LINES_AT + size_of::<Lines>();
+
+/// The bytes of a block of so many sets, a power of two and 16 at least.
+pub(crate) const fn bytes_of(sets: usize) -> usize {
+    SETS_AT + sets * (size_of::<Set>() + WAYS)
+}
+
+/// The sets of a block for so many keys.
+pub(crate) fn sets_for(keys: u32) -> usize {
+    // Twice as many places as keys: with as many as keys, more than half of the keys would share a set with four others or more,
+    // of which one at a time has no place.
+    (keys as usize * 2 / WAYS).next_power_of_two().max(16)
+}
+
+/// A block that only the calling thread uses, as long as this lives.
+pub(crate) struct ThreadCredit<'a> {
+    base: NonNull<u8>,
+    /// The number of sets, less one.
+    mask: usize,
+    memory: PhantomData<&'a mut Head>,
+}
+
+impl Credit {
+    /// Takes `cost` permits, if there are so many and they are good.
     #[inline(always)]
     pub(crate) fn spend(&mut self, now: u64, cost: u64) -> bool {
-        let spent = self.0 & CREDIT >= cost && self.is_good(now);
+        let spent = self.0 & PERMITS >= cost && self.is_good(now);
         if spent {
             self.0 -= cost;
         }
         spent
+    }
+
+    /// The permits that are good at `now`.
+    #[inline(always)]
+    pub(crate) fn permits(&self, now: u64) -> u64 {
+        match self.is_good(now) {
+            true => self.0 & PERMITS,
+            false => 0,
+        }
+    }
+
+    /// Takes all permits away.
+    pub(crate) fn void(&mut self) {
+        self.0 = 0;
     }
 
     /// Until the tick before the one in which it ends.
@@ -114,48 +147,53 @@ impl Set {
     }
 }
 
-impl Purses {
-    pub(crate) fn new(keys: u32) -> Result<Purses, TableError> {
-        // Twice as many places as keys: with as many as keys, more than half of the keys would share a set with four others or more,
-        // of which one at a time has no place.
-        let sets = (keys.clamp(64, 65_536) as usize * 2 / WAYS).next_power_of_two();
-        let memory = Region::private(sets * (size_of::<Set>() + WAYS) + size_of::<Places>())?;
-        let is_wiped = memory.wipe_in_children();
-        Ok(Purses { memory, sets, dice: 0, is_wiped })
+impl ThreadCredit<'_> {
+    /// # Safety
+    /// At `base`, aligned to 64 bytes, is a block of `mask` + 1 sets ([`bytes_of`]) that was zeroed and that only the caller uses as long as
+    /// this lives, its head's owner aside.
+    #[inline(always)]
+    pub(crate) unsafe fn of(base: NonNull<u8>, mask: usize) -> Self {
+        ThreadCredit { base, mask, memory: PhantomData }
     }
 
-    /// The purse of `id`.
+    /// The head's owner.
     #[inline(always)]
-    pub(crate) fn find(&mut self, id: u64) -> Option<&mut Purse> {
+    pub(crate) fn owner(&self) -> &AtomicU64 {
+        // SAFETY: the block begins with its head; the owner is atomic.
+        unsafe { &(*self.base.as_ptr().cast::<Head>()).owner }
+    }
+
+    /// The credit of `id`.
+    #[inline(always)]
+    pub(crate) fn find(&mut self, id: u64) -> Option<&mut Credit> {
         let set = self.set(id);
         // All places are compared without a branch: which one has the key cannot be predicted.
         let agree = set.agreeing(id);
         match agree {
             0 => None,
-            _ => set.purses.get_mut(agree.trailing_zeros() as usize % WAYS),
+            _ => set.credit.get_mut(agree.trailing_zeros() as usize % WAYS),
         }
     }
 
     /// `id` was asked for and is not here.
     #[inline(always)]
     pub(crate) fn miss(&mut self, id: u64) {
-        self.dice = (self.dice ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let dice = self.dice();
+        *dice = (*dice ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let is_lucky = dice.leading_zeros() >= MISSES;
         // Places are taken from the first on, and not given back.
         let has_room = self.set(id).ids.last() == Some(&0);
-        if has_room || self.dice.leading_zeros() >= MISSES {
+        if has_room || is_lucky {
             self.enter(id);
         }
     }
 
     #[inline(never)]
     fn enter(&mut self, id: u64) {
-        if !self.is_wiped {
-            return;
-        }
         if let Some(place) = self.set(id).ids.iter().position(|other| *other == 0) {
             return self.put(id, place);
         }
-        let thrown = self.dice >> 32;
+        let thrown = *self.dice() >> 32;
         let grades = self.grades(id);
         // One of the four ages, once in four times.
         if let (Some(aged), 0) = (grades.get_mut(thrown as usize % WAYS), thrown >> 8 & 3) {
@@ -168,16 +206,16 @@ impl Purses {
 
     fn put(&mut self, id: u64, place: usize) {
         let set = self.set(id);
-        if let (Some(to), Some(purse)) = (set.ids.get_mut(place), set.purses.get_mut(place)) {
-            (*to, *purse) = (id, Purse(0));
+        if let (Some(to), Some(credit)) = (set.ids.get_mut(place), set.credit.get_mut(place)) {
+            (*to, *credit) = (id, Credit(0));
         }
     }
 
     /// How much credit the key should get, now that what it had is not enough, or not good any more.
     pub(crate) fn grade(&mut self, id: u64, now: u64) -> u64 {
         let Some(place) = self.place(id) else { return 0 };
-        let Some(Purse(purse)) = self.set(id).purses.get(place) else { return 0 };
-        let (never, left, good) = (*purse == 0, purse & CREDIT, Purse(*purse).is_good(now));
+        let Some(credit) = self.set(id).credit.get(place) else { return 0 };
+        let (never, left, good) = (credit.0 == 0, credit.0 & PERMITS, credit.is_good(now));
         let Some(grade) = self.grades(id).get_mut(place) else { return 0 };
         *grade = match (never, good) {
             (true, _) => FIRST,
@@ -189,10 +227,10 @@ impl Purses {
         1 << *grade
     }
 
-    /// Puts credit there that has been charged, good until `until`, in place of what is left.
+    /// Stores credit that has been charged, good until `until`, in place of what is left.
     pub(crate) fn fill(&mut self, id: u64, credit: u64, until: u64) {
-        if let Some(purse) = self.find(id) {
-            *purse = Purse(until >> TICK_BITS << CREDIT_BITS | credit.min(CREDIT));
+        if let Some(place) = self.find(id) {
+            *place = Credit(until >> TICK_BITS << CREDIT_BITS | credit.min(PERMITS));
         }
     }
 
@@ -203,57 +241,45 @@ impl Purses {
     #[inline(always)]
     fn set(&mut self, id: u64) -> &mut Set {
         let set = self.number(id);
-        // SAFETY: one of the `sets` behind the places, which only this thread uses, through `self`. It is aligned, and
-        // every bit pattern is a set.
-        unsafe { &mut *self.memory.base().as_ptr().byte_add(SETS_AT).cast::<Set>().add(set) }
+        // SAFETY: one of the block's sets, which only this thread uses, through `self`. It is aligned, and every bit pattern is a set.
+        unsafe { &mut *self.base.as_ptr().add(SETS_AT).cast::<Set>().add(set) }
     }
 
     fn grades(&mut self, id: u64) -> &mut [u8; WAYS] {
         let set = self.number(id);
         // SAFETY: as `set`; the grades come after the sets.
-        unsafe {
-            &mut *self
-                .memory
-                .base()
-                .as_ptr()
-                .byte_add(SETS_AT)
-                .cast::<Set>()
-                .add(self.sets)
-                .cast::<[u8; WAYS]>()
-                .add(set)
-        }
+        unsafe { &mut *self.base.as_ptr().add(SETS_AT).cast::<Set>().add(self.mask + 1).cast::<[u8; WAYS]>().add(set) }
     }
 
-    /// Where the line of `policy` is.
+    #[inline(always)]
+    fn dice(&mut self) -> &mut u64 {
+        // SAFETY: the block begins with its head, of which only this thread uses the dice, through `self`.
+        unsafe { &mut (*self.base.as_ptr().cast::<Head>()).dice }
+    }
+
+    /// The thread's line under `policy`.
     ///
     /// # Safety
     /// `policy` is less than [`POLICIES_MOST`].
     #[inline(always)]
     pub(crate) unsafe fn line(&self, policy: u32) -> *const Line {
-        // SAFETY: as `set`; the places come first, and there are more than `policy`.
-        unsafe { *self.memory.base().as_ptr().cast::<*const Line>().add(policy as usize) }
+        // SAFETY: there are more lines than `policy`, behind the head.
+        unsafe { *self.base.as_ptr().add(LINES_AT).cast::<*const Line>().add(policy as usize) }
     }
 
-    /// Lets that be the line of `policy`, and of those that have none.
-    pub(crate) fn own(&mut self, policy: u32, line: &Line) {
-        // SAFETY: as `line`; nobody else uses the memory.
-        let places = unsafe { &mut *self.memory.base().as_ptr().cast::<Places>() };
-        for (place, number) in places.iter_mut().zip(0..) {
-            if place.is_null() || number == policy {
-                *place = line;
-            }
+    /// Remembers the thread's line under `policy`.
+    pub(crate) fn set_line(&mut self, policy: u32, line: &Line) {
+        // SAFETY: as `line`; only this thread uses the memory.
+        let lines = unsafe { &mut *self.base.as_ptr().add(LINES_AT).cast::<Lines>() };
+        if let Some(place) = lines.get_mut(policy as usize) {
+            *place = line;
         }
-    }
-
-    /// An address that no other owner has.
-    pub(crate) fn address(&self) -> u64 {
-        self.memory.base().as_ptr() as u64
     }
 
     /// By the lowest bits of the hash, which is as good as any.
     #[inline(always)]
     fn number(&self, id: u64) -> usize {
-        id as usize & (self.sets - 1)
+        id as usize & self.mask
     }
 }
 
@@ -268,7 +294,7 @@ mod tests {
         for other in [0, !0, ID ^ 1, ID ^ 1 << 63, ID & 0xffff_ffff, ID >> 32 << 32] {
             for pattern in 0..1 << WAYS {
                 let ids = core::array::from_fn(|n| if pattern >> n & 1 == 1 { ID } else { other });
-                let set = Set { ids, purses: core::array::from_fn(|_| Purse(ID)) };
+                let set = Set { ids, credit: core::array::from_fn(|_| Credit(ID)) };
                 assert_eq!(set.agreeing(ID), pattern, "beside {other:x}");
             }
         }
