@@ -61,9 +61,9 @@ pub(super) enum Plan {
     },
 }
 
-/// What a script returned.
+/// The reply of a script.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Reply {
     /// 0 allowed, 1 denied, 2 never.
     pub(super) verdict: u64,
     /// Permits taken.
@@ -146,14 +146,14 @@ impl Plan {
     }
 
     /// The decision. `retry_after` and `reset_after` are whole microseconds, rounded up.
-    pub(super) fn describe(&self, told: &Told, cost: u64) -> Decision {
-        let verdict = match told.verdict {
+    pub(super) fn describe(&self, reply: &Reply, cost: u64) -> Decision {
+        let verdict = match reply.verdict {
             0 => Verdict::Allowed,
             1 => Verdict::Denied,
             _ => Verdict::Never,
         };
-        let now = told.now;
-        let [first, second, third] = told.state;
+        let now = reply.now;
+        let [first, second, third] = reply.state;
         let (remaining, retry, reset) = match *self {
             Plan::Closed => (0, NEVER, 0),
             Plan::Bucket { step, rate, permit, tolerance, lacking } => {

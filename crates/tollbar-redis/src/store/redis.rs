@@ -22,7 +22,7 @@
 //! | needs | Redis 6.2 or any Valkey; an ACL user needs `~tollbar:*`, EVALSHA, SCRIPT LOAD, TIME, and the commands that the scripts in `scripts/` call |
 
 use super::memory::closed;
-use super::plan::{Mode, Plan, Told, RESET, SCRIPTS};
+use super::plan::{Mode, Plan, Reply, RESET, SCRIPTS};
 use super::{check_key, check_name, LimitError, Message, Store, StoreError, KEY_MOST, NAME_MOST};
 use crate::redis::{Answer, Arg, Fault, Link, LinkError, NoMemory, Session, Url};
 use tollbar::clock::{Clock, Monotonic};
@@ -79,37 +79,37 @@ impl RedisStore {
         self.link.close();
     }
 
-    fn decide(&mut self, limit: &RedisLimit, key: &[u8], mode: Mode, cost: u64) -> Result<Told, StoreError> {
+    fn decide(&mut self, limit: &RedisLimit, key: &[u8], mode: Mode, cost: u64) -> Result<Reply, StoreError> {
         let args = limit.plan.args(mode, cost);
         self.call(limit.plan.script(), limit, key, &args)
     }
 
     /// Runs one script on one key.
-    fn call(&mut self, script: usize, limit: &RedisLimit, key: &[u8], args: &[Arg<'_>]) -> Result<Told, StoreError> {
+    fn call(&mut self, script: usize, limit: &RedisLimit, key: &[u8], args: &[Arg<'_>]) -> Result<Reply, StoreError> {
         check_key(key)?;
         let mut name = Bytes::<{ PREFIX_MOST + KEY_MOST }>::new();
         name.push(limit.prefix.get());
         name.push(key);
-        let told = self.exchange(script, name.get(), args);
-        if told.is_err()
-            && !matches!(told, Err(StoreError::Foreign(_) | StoreError::Unavailable(_) | StoreError::Script(_)))
+        let reply = self.exchange(script, name.get(), args);
+        if reply.is_err()
+            && !matches!(reply, Err(StoreError::Foreign(_) | StoreError::Unavailable(_) | StoreError::Script(_)))
         {
             // The answer may still come. On this connection the next call would take it for its own.
             self.link.close();
         }
-        let told = told?;
-        self.server_time = told.now.saturating_mul(1000);
-        Ok(told)
+        let reply = reply?;
+        self.server_time = reply.now.saturating_mul(1000);
+        Ok(reply)
     }
 
-    fn exchange(&mut self, script: usize, name: &[u8], args: &[Arg<'_>]) -> Result<Told, StoreError> {
+    fn exchange(&mut self, script: usize, name: &[u8], args: &[Arg<'_>]) -> Result<Reply, StoreError> {
         let deadline = Monotonic.now().saturating_add(self.timeout);
         self.connected(deadline)?;
         let mut tries = 0_u32;
         loop {
             self.session.call(script, &[name], args).map_err(|_| StoreError::NoRoom)?;
             match self.answer(deadline, name)? {
-                Ok(told) => return Ok(told),
+                Ok(reply) => return Ok(reply),
                 // The session is loading the script again. A server that forgets it three times more is flushed all the time.
                 Err(Fault::NoScript) if tries < 3 => tries = tries.saturating_add(1),
                 Err(fault) => return Err(StoreError::of(fault, self.session.error_text())),
@@ -136,8 +136,8 @@ impl RedisStore {
         }
         self.session.begin();
         loop {
-            if let Some(told) = self.session.next() {
-                let fault = told.err().unwrap_or(Fault::Protocol);
+            if let Some(reply) = self.session.next() {
+                let fault = reply.err().unwrap_or(Fault::Protocol);
                 self.link.close();
                 return Err(StoreError::of(fault, self.session.error_text()));
             }
@@ -149,10 +149,10 @@ impl RedisStore {
     }
 
     /// Waits for the answer to the one outstanding call.
-    fn answer(&mut self, deadline: u64, name: &[u8]) -> Result<Result<Told, Fault>, StoreError> {
+    fn answer(&mut self, deadline: u64, name: &[u8]) -> Result<Result<Reply, Fault>, StoreError> {
         loop {
             match self.session.next() {
-                Some(Ok(answer)) => return told(&answer, name).map(Ok),
+                Some(Ok(answer)) => return reply(&answer, name).map(Ok),
                 Some(Err(fault)) => return Ok(Err(fault)),
                 None => {}
             }
@@ -204,16 +204,16 @@ impl Store for RedisStore {
         if limit.plan == Plan::Closed {
             return check_key(key).map(|()| closed(cost));
         }
-        let told = self.decide(limit, key, Mode::Check, cost)?;
-        Ok(limit.plan.describe(&told, cost))
+        let reply = self.decide(limit, key, Mode::Check, cost)?;
+        Ok(limit.plan.describe(&reply, cost))
     }
 
     fn peek(&mut self, limit: &RedisLimit, key: &[u8], cost: u64) -> Result<Decision, StoreError> {
         if limit.plan == Plan::Closed {
             return check_key(key).map(|()| closed(cost));
         }
-        let told = self.decide(limit, key, Mode::Peek, cost)?;
-        Ok(limit.plan.describe(&told, cost))
+        let reply = self.decide(limit, key, Mode::Peek, cost)?;
+        Ok(limit.plan.describe(&reply, cost))
     }
 
     fn take_up_to(&mut self, limit: &RedisLimit, key: &[u8], most: u64) -> Result<u64, StoreError> {
@@ -229,7 +229,7 @@ impl Store for RedisStore {
 }
 
 /// Decodes what a script returned. Its first number is the verdict: 0 allowed, 1 denied, 2 never, 3 another value at the key.
-fn told(answer: &Answer<'_>, name: &[u8]) -> Result<Told, StoreError> {
+fn reply(answer: &Answer<'_>, name: &[u8]) -> Result<Reply, StoreError> {
     let number = |n: usize| answer.int(n).and_then(|value| u64::try_from(value).ok());
     let verdict = number(0).ok_or(StoreError::Protocol)?;
     if verdict == 3 {
@@ -237,7 +237,7 @@ fn told(answer: &Answer<'_>, name: &[u8]) -> Result<Told, StoreError> {
     }
     let (Some(taken), Some(now)) = (number(1), number(2)) else { return Err(StoreError::Protocol) };
     let state = [3, 4, 5].map(|n| number(n).unwrap_or(0));
-    Ok(Told { verdict, taken, now, state })
+    Ok(Reply { verdict, taken, now, state })
 }
 
 /// At most `N` bytes. Further bytes are dropped; each `N` here is the longest name or key.
