@@ -8,7 +8,7 @@ use crate::table::policies::multi_word::MultiWord;
 use crate::table::policies::{records, Keep, PolicyId};
 
 impl Table {
-    /// The policy of that number, as it is now.
+    /// The current policy of that number.
     pub fn policy(&self, policy: PolicyId) -> Result<Policy, TableError> {
         match self.policies.memory.header().current.get(policy.number() as usize) {
             Some(current) if current.load(Ordering::Acquire) != 0 => {
@@ -18,20 +18,20 @@ impl Table {
         }
     }
 
-    /// How many policies there are.
+    /// The number of policies.
     pub fn policies(&self) -> u32 {
         self.policies.memory.header().current.iter().filter(|stamp| stamp.load(Ordering::Relaxed) != 0).count() as u32
     }
 
-    /// Adds a policy while the table is in use; returns its number.
+    /// Adds a policy while the table is in use, and returns its number.
     pub fn add_policy(&self, policy: &Policy) -> Result<PolicyId, TableError> {
         self.check_policy(policy)?;
         self.free_versions(|| records::add(self.policies.memory.header(), self.policies.memory.records(), policy))
             .map(PolicyId::new)
     }
 
-    /// The number of the first policy that equals this one in every field, which is added if there is none. Of threads and
-    /// processes that ask for the same policy at once, all get the same number.
+    /// Returns the number of the first policy that equals this one in every field, and adds it if there is none. If several threads
+    /// or processes ask for one policy at once, all get the same number.
     pub fn find_or_add_policy(&self, policy: &Policy) -> Result<PolicyId, TableError> {
         self.check_policy(policy)?;
         self.free_versions(|| {
@@ -40,19 +40,19 @@ impl Table {
         .map(PolicyId::new)
     }
 
-    /// Changes a policy while the table is in use, in all processes at once. A key keeps the permits that it has left, cut to
-    /// the new burst ([`Keep::Count`]): it is carried over when it is next asked for. In any window of time with one change no
-    /// more is admitted than the two policies' bounds together; with several, than those of all.
+    /// Changes a policy, for all processes at once, while the table is in use. A key comes under the new policy at its next request,
+    /// and keeps the number of permits that it has left, up to the new burst ([`Keep::Count`]). In any interval a key is admitted at
+    /// most the sum of the bounds of all policies that were in force in that interval.
     ///
-    /// Where the new policy would forget a key's debt sooner, the key moves to another slot, and its old one stays taken until
-    /// its time, as after a reset. If all its other places are taken, its debt stays what it was in time.
+    /// A key that would expire sooner under the new policy moves to another slot. Its old slot stays taken until its time, as after
+    /// a reset. If no other slot is free, the key keeps the time of its debt.
     ///
-    /// Once in some hundred changes this looks at every slot, and what it finds under former versions keeps its time, too.
+    /// About one call in a hundred looks at every slot. Keys that it finds under former versions keep the time of their debt.
     pub fn set_policy(&self, id: PolicyId, policy: &Policy) -> Result<(), TableError> {
         self.set_policy_keeping(id, policy, Keep::Count)
     }
 
-    /// [`Table::set_policy`] with the choice of what keys keep of their debts.
+    /// [`Table::set_policy`], where `keep` says what keys keep of their debts.
     pub fn set_policy_keeping(&self, id: PolicyId, policy: &Policy, keep: Keep) -> Result<(), TableError> {
         if self.policy(id)? == *policy {
             return Ok(());
@@ -72,7 +72,7 @@ impl Table {
         }
     }
 
-    /// `change`, after freeing former versions if there are no free records.
+    /// Frees the records of former versions if none is free, and then makes `change`.
     fn free_versions<T>(&self, change: impl Fn() -> Result<T, TableError>) -> Result<T, TableError> {
         match change() {
             Err(TableError::Versions) => {

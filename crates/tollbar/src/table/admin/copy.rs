@@ -13,24 +13,25 @@ use crate::table::slots::protocol::{self, Event, OnFull};
 /// The result of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// Keys with a debt that the table has now.
+    /// Keys with a debt that were copied.
     pub copied: u64,
-    /// Keys with a debt that were not copied: no slot was free for them, or their version is unknown.
+    /// Keys with a debt that were not copied, because no slot was free for them or their version of a policy is unknown.
     pub lost: u64,
 }
 
 impl Table {
-    /// Copies what the keys of `from` owe at `now` (this table's time) into this table, and who is exempt. The tables must have been made with
-    /// the same seed and clock, this one must have a policy of each number that `from` has, and all are of one word.
+    /// Copies the debts of the keys of `from` at `now` (this table's time) and the exempt keys into this table. The tables must have
+    /// been made with the same seed and clock, this one must have a policy of each number that `from` has, and all policies must have
+    /// states of one word.
     ///
-    /// Where the policy of a number is another one, a key has as many permits less than a fresh one as it had before, if so
-    /// many there are; what has been paid of a permit is lost. ([`Table::set_policy`] keeps what a key has left instead.)
+    /// If the policies of a number differ, a key lacks as many whole permits of the burst as before, all of them if the new burst is
+    /// smaller. Partly repaid permits count as unpaid. ([`Table::set_policy`] keeps the number of permits that a key has left instead.)
     ///
-    /// Both may be in use. What `from` is charged later is not here; to copy again brings it over. Of a key that this table
-    /// has, too, the state that owes longer stays: no debt is forgiven and no key is charged twice.
+    /// Both tables may be in use during the copy. Later charges in `from` reach this table only by another copy. If both tables have
+    /// a key, the state that owes longer stays, so the copy forgives no debt and charges no key twice.
     pub fn copy_from(&self, from: &Table, now: u64) -> Result<Copied, TableError> {
         self.can_take(from)?;
-        // Both count UTC, but processes that were started before and after a step of the system's clock disagree about it.
+        // Both tables count UTC. Processes that started before and after a step of the system's clock disagree about it.
         let there = now.wrapping_sub(self.offset).wrapping_add(from.offset);
         for exempt in from.policies.exempt_hashes() {
             self.policies.exempt(exempt)?;
@@ -88,9 +89,8 @@ impl Table {
         Ok(())
     }
 
-    /// Gives the key with that hash the state that it had under `old`, a version of the other table's, whose policy there is `last` now;
-    /// false if there is no place.
-    /// It is a request like any other, whose step yields that state instead of computing one.
+    /// Gives the key with that hash the state that it had under `old`, a version of the other table. The current policy there is `last`.
+    /// False if no slot is free. The insertion is a request whose step returns that state.
     fn carry<'t>(
         &'t self,
         old: &Version,
@@ -102,7 +102,7 @@ impl Table {
     ) -> Result<bool, TableError> {
         let candidates = self.slots.candidates(hash);
         let id = PolicyId::new(old.number);
-        // As the other table would take it: under what is its policy now.
+        // The other table would first bring the state to its current policy.
         let state = match last.keep {
             Keep::Count => last.rule.convert(&old.rule, state, now.there),
             Keep::Time => last.rule.adopt(&old.rule, state),
@@ -118,7 +118,7 @@ impl Table {
             let expires = rule.expires_at(carried);
             let step = |there| {
                 let until = rule.expires_at(there);
-                // In a window it is the count that tells of two states that expire together.
+                // Of two states of a window that expire together, the greater count owes more.
                 let more = until == expires && rule.available(carried, now.here) < rule.available(there, now.here);
                 match until < expires || more {
                     true => Step::allow(carried),
@@ -129,7 +129,7 @@ impl Table {
             // Deny: a copied key evicts no other.
             let asked =
                 protocol::request(&states, &candidates, version.key | candidates.tag, now.here, OnFull::Deny, step);
-            // Otherwise somebody else has changed what was looked at, or the policy.
+            // Otherwise another call has changed the slot or the policy.
             if let Ok(outcome) = asked {
                 self.policies.count_event(outcome.event, outcome.retries);
                 return Ok(outcome.event != Event::Refused);
@@ -147,7 +147,7 @@ fn convert(old: &Rule, state: u64, new: &Rule, now: Times) -> Option<u64> {
     }
 }
 
-/// One instant, on the scales of the table that takes and of the table that is copied.
+/// One instant, on the scales of the target table and of the source table.
 #[derive(Clone, Copy)]
 struct Times {
     here: u64,

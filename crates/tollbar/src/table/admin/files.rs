@@ -1,4 +1,4 @@
-//! Tables that are found by a name or by a descriptor: in files, and in sealed memory.
+//! Tables in files and in sealed memory, which processes open by a name or by a descriptor.
 
 use super::open::{begin, fixed, seed, Options};
 use crate::policy::Policy;
@@ -11,15 +11,14 @@ use crate::table::policies::records;
 use core::ffi::{c_int, CStr};
 
 impl Table {
-    /// The table in the file at `path`: opened if it is there, else made. In /run and /dev/shm it lasts as long as the machine runs;
-    /// on a disk it survives that too, and its times go on by the wall clock. A file that is not this very table
-    /// (options, policies in their order) is refused and stays as it is.
+    /// Opens the table in the file at `path`, or makes the file if there is none. In /run and /dev/shm a table lasts as long as the
+    /// machine runs. On a disk it survives a restart of the machine, and its times go on by the wall clock. If the file has another
+    /// table (other options, or other policies or another order of them), the call fails and the file stays as it is.
     ///
-    /// Of several processes that make it at once one succeeds and the others open that one. The disk space is
-    /// taken at once, but by a file that is refused.
+    /// If several processes call at once, one makes the file and the others open it. The call reserves all of the file's space.
     ///
-    /// Give it a directory of the service's own (`/run/SERVICE`). A file that another user made, or may write, is refused
-    /// ([`TableError::Owner`]) unless the options trust [`Trust::Anyone`].
+    /// Give the file a directory of the service's own (`/run/SERVICE`). The call fails with [`TableError::Owner`] for a file that
+    /// another user owns, may write or may replace, unless the options trust [`Trust::Anyone`].
     pub fn file_at(path: &CStr, options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
         let mut fixed = fixed(options, policies, true)?;
         fixed.seed = seed(options)?;
@@ -36,13 +35,13 @@ impl Table {
         let (memory, _) =
             Region::open_or_create(path, length, Access::new(options.mode, options.trust), inspect, fill)?;
         let table = Table::over(memory, options.huge_pages)?;
-        // Before anything is written: a file that is refused stays as it is.
+        // Checked before the first write, because a refused file must stay as it is.
         agrees(&table.policies.memory.fixed, &fixed, options.seed)?;
         table.has(policies)?;
         Ok(table.going_on()?.with_hot_keys(options.hot_keys)?.with_waiters(options.waiters))
     }
 
-    /// The table that is in the file at `path`, whatever its options and policies are.
+    /// Opens the table in the file at `path`, whatever its options and policies are.
     pub fn open_at(path: &CStr, trust: Trust) -> Result<Table, TableError> {
         let memory = Region::open(path, Access::new(0, trust), |head| Header::inspect(head).map(|found| found.bytes))?;
         Table::over(memory, false)?.going_on()
@@ -70,10 +69,10 @@ impl Table {
         }
     }
 
-    /// The table behind the descriptor that [`Table::sealed`] gave, here or in another process. The descriptor stays the caller's.
+    /// Opens the table behind a descriptor of [`Table::sealed`], of this process or another. The descriptor stays the caller's.
     ///
     /// # Errors
-    /// [`TableError::Unsealed`] for a file that somebody could cut off.
+    /// [`TableError::Unsealed`] for a file that a process could truncate.
     pub fn open_descriptor(descriptor: c_int) -> Result<Table, TableError> {
         let memory = Region::of_descriptor(descriptor, |head| Header::inspect(head).map(|found| found.bytes))?;
         Table::over(memory, false)?.going_on()
@@ -110,7 +109,7 @@ impl Table {
     }
 }
 
-/// Whether `found` is the table that `asked` describes. Policies are compared elsewhere.
+/// Whether `found` is the table that `asked` describes. It does not compare policies.
 fn agrees(found: &Fixed, asked: &Fixed, seed: Option<u64>) -> Result<(), TableError> {
     if found.capacity != asked.capacity {
         return Err(TableError::OtherCapacity);

@@ -9,7 +9,7 @@ use crate::table::policies::local::Scratch;
 use crate::table::policies::records;
 use crate::table::slots::placement::TAG;
 
-/// What is in a table's slots. While no other call changes the table, the first five and `duplicate` add up to the number of slots.
+/// The content of a table's slots. While no other call changes the table, all numbers but `claimed` add up to the number of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Slots that hold no key and may be taken.
@@ -20,16 +20,16 @@ pub struct Health {
     pub expired: u64,
     /// Keys with a debt.
     pub live: u64,
-    /// Slots under a version of a policy that the table does not have: they are never given away.
+    /// Slots that name a version of a policy that the table does not have. No key can take such a slot.
     pub unknown: u64,
-    /// Keys that another slot holds, too, counted once for each slot too many.
+    /// Slots whose key is also in another slot. The slot that [`Table::repair`] would keep is not counted.
     pub duplicate: u64,
-    /// Records of policies that somebody has begun to write and, it may be, been killed.
+    /// Policy records that a process has begun to write. If it was killed, the record stays unfinished.
     pub claimed: u64,
 }
 
 impl Health {
-    /// Whether there is nothing to repair.
+    /// Whether the slots need no repair.
     pub const fn is_sound(&self) -> bool {
         self.unknown == 0 && self.duplicate == 0
     }
@@ -73,9 +73,9 @@ impl Table {
             if pair.key == 0 {
                 continue;
             }
-            // From the record itself: a version that only could not be compiled for want of memory is known.
+            // Read from the record itself, because a version that could not be compiled for lack of memory is known all the same.
             if !records::is_known(self.policies.memory.records(), pair.key) {
-                // Nothing is known of when it expires.
+                // The time at which such a slot expires is unknown.
                 let _ = slot.swap(pair, Pair { key: 0, state: 0 });
             } else if self.is_elsewhere(pair, slot, bucket, &mut scratch) {
                 let _ = slot.swap(pair, self.policies.vacant(pair, self.policies.expires_at(pair)));
@@ -84,8 +84,8 @@ impl Table {
         health
     }
 
-    /// Whether another slot holds the key of this one, and is the one to keep: it expires later or, of equals, comes
-    /// first in the key's order.
+    /// Whether another slot holds the same key and is the slot to keep: it expires later, or at the same time and comes first in the
+    /// key's order.
     fn is_elsewhere<'t>(&'t self, pair: Pair, slot: &Slot, bucket: u64, scratch: &mut Scratch<'t>) -> bool {
         let named = self.policies.named(pair.key, scratch);
         let (Some(version), Some(hash)) = (named, self.slots.hash_in_bucket(pair.key, bucket)) else {

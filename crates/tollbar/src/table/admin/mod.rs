@@ -1,4 +1,4 @@
-//! What is done to a whole table: making and opening it, statistics, changes of policies, sweeping, repair, copies.
+//! Calls for a whole table: making and opening it, statistics, changes of policies, sweeping, repair, copies.
 
 mod change;
 pub(super) mod copy;

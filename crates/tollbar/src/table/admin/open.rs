@@ -1,4 +1,4 @@
-//! Making tables, and coming to one that is there.
+//! Making and opening tables.
 
 use crate::clock::{Clock, Source, Utc, Wall};
 use crate::limiter::waiting::{Waiters, WAITERS};
@@ -17,25 +17,25 @@ use crate::table::slots::Slots;
 use core::ptr::NonNull;
 use rapidhash::v3::RapidSecrets;
 
-/// How a table is made. All that open a table together must give equal options, except `huge_pages`,
-/// `mode`, `trust`, `waiters` and `hot_keys`.
+/// The options of a table. All processes that open one table must give equal options, except `huge_pages`, `mode`, `trust`,
+/// `waiters` and `hot_keys`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Keys that are to have a place at one time. Slots are made for a quarter more, and for no fewer than 5,120.
+    /// The number of keys that can have a debt at one time. The table has a quarter more slots, and at least 5,120.
     pub capacity: u64,
-    /// What a new key gets when none of its slots has expired.
+    /// What the table does with a new key if none of its slots has expired.
     pub on_full: OnFull,
-    /// What a request without a key gets.
+    /// How the table decides on a request without a key.
     pub missing: Missing,
-    /// The clock of the calls without a time, which read it through [`Utc`].
+    /// The clock that calls without a time read, through [`Utc`].
     pub clock: Source,
-    /// The seed of the hash; `None`: a random one. A client that knows the seed can choose keys that share their buckets.
+    /// The seed of the hash. `None` is a random seed. A client that knows the seed can choose keys that collide.
     pub seed: Option<u64>,
-    /// Whether the system is advised to back the table with huge pages, where it can.
+    /// Whether the library advises the system to use huge pages.
     pub huge_pages: bool,
-    /// The permissions of a file that is made. Of one that is there, whom they let write may write it.
+    /// The permissions of a new file. An existing file is refused if a user may write it whom these permissions do not let write.
     pub mode: u32,
-    /// Whose file is taken.
+    /// Whose file the call may open.
     pub trust: Trust,
     /// The most callers that may sleep in [`Table::wait_until`] at one time, of one table object of one process. 0: none may sleep.
     pub waiters: u32,
@@ -49,7 +49,7 @@ impl Options {
     /// The default of [`Options::waiters`].
     pub const WAITERS: u32 = WAITERS;
 
-    /// A table for `capacity` keys; with the defaults for everything else.
+    /// Options for a table of `capacity` keys, with the defaults for all other fields.
     pub const fn new(capacity: u64) -> Options {
         Options {
             capacity,
@@ -65,19 +65,19 @@ impl Options {
         }
     }
 
-    /// The same options with another answer to new keys that find no slot.
+    /// These options with another [`Options::on_full`].
     pub const fn with_on_full(mut self, on_full: OnFull) -> Options {
         self.on_full = on_full;
         self
     }
 
-    /// The same options with permits in advance for so many keys of each thread.
+    /// These options with credit for `keys` hot keys of each thread.
     pub const fn with_hot_keys(mut self, keys: u32) -> Options {
         self.hot_keys = keys;
         self
     }
 
-    /// The same with a known seed.
+    /// These options with a known seed.
     pub const fn with_seed(mut self, seed: u64) -> Options {
         self.seed = Some(seed);
         self
@@ -85,25 +85,25 @@ impl Options {
 }
 
 impl Table {
-    /// The bytes that a table takes. It never takes more.
+    /// The size of a table in bytes. It never changes.
     pub fn bytes_for(options: &Options, policies: &[Policy]) -> Result<u64, TableError> {
         Ok(fixed(options, policies, false)?.bytes)
     }
 
-    /// A table in this process's own memory.
+    /// Makes a table in this process's own memory.
     pub fn private(options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
         Table::make(options, policies, Region::private)
     }
 
-    /// A table in memory that processes forked later share.
+    /// Makes a table in memory that this process shares with the processes that it forks later.
     pub fn shared(options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
         Table::make(options, policies, Region::shared)
     }
 
-    /// A new table in the caller's memory, of which it takes [`Table::bytes_for`] bytes. What was there is gone.
+    /// Makes a table in the caller's memory. It takes [`Table::bytes_for`] bytes and overwrites them.
     ///
     /// # Safety
-    /// `memory` is valid for reads and writes of `length` bytes as long as the table lives, and is touched by nobody but tables.
+    /// `memory` is valid for reads and writes of `length` bytes as long as the table lives, and only tables access it.
     pub unsafe fn init_in(
         memory: NonNull<u8>,
         length: usize,
@@ -122,7 +122,7 @@ impl Table {
         })
     }
 
-    /// The table that is in the caller's memory, which another process may have made.
+    /// Opens the table in the caller's memory. Another process may have made it.
     ///
     /// # Safety
     /// As [`Table::init_in`].
@@ -149,8 +149,9 @@ impl Table {
         self
     }
 
-    /// Writes down when it is, for the next boot, and what is in memory to the disk. Nothing is lost without it as long as
-    /// the machine runs, and after a crash of the machine what the disk has is used.
+    /// Writes the table of a file to the disk, with the current time. After the machine's next start the table goes on from that
+    /// time. As long as the machine runs, nothing is lost without this call. After a crash of the machine the table has the content
+    /// that the disk has.
     pub fn sync(&self) -> Result<(), TableError> {
         if self.policies.memory.fixed.file != 0 {
             self.note_time();
@@ -167,12 +168,12 @@ impl Table {
         fixed.seed = seed(options)?;
         let memory = memory(usize::try_from(fixed.bytes).map_err(|_| TableError::Capacity)?)?;
         if options.huge_pages {
-            // Before the first touch: pages that are there stay small.
+            // Before the first access, because existing pages stay small.
             memory.advise_huge(0);
         }
         begin(&memory, &fixed, policies)?;
         if fixed.side == 0 {
-            // All of it now, so that it does not grow later and no request waits for a page.
+            // Touches all pages now, so that the memory does not grow later and no request waits for a page.
             memory.populate();
         }
         Ok(Table::over(memory, false)?.with_hot_keys(options.hot_keys)?.with_waiters(options.waiters))
@@ -252,24 +253,24 @@ impl Table {
         Ok(self)
     }
 
-    /// Lets the table's time go on from the last boot: by as much as the wall clock has since it was noted.
+    /// Continues the table's time after a boot: it advances by as much as the wall clock has since the table noted it.
     fn continue_time(&mut self) -> Result<(), TableError> {
         let boot = boot_id().ok_or(TableError::Boot)?;
         let header = self.policies.memory.header();
         // Acquire: the offset was written before the boot's name.
         let same = || header.boot.each_ref().map(|word| word.load(Ordering::Acquire)) == boot;
         if !same() {
-            // The first process after a boot does it for all. The kernel gives the lock back if that process is killed.
+            // The first process after a boot does it for all. If that process is killed, the kernel releases the lock.
             self.policies.memory.region().exclusively(|| {
                 if same() {
                     return;
                 }
-                // A wall clock that went back since counts as one that stood still: no debt is forgiven for it.
+                // If the wall clock went back meanwhile, the table's time stands still. No debt is forgiven for it.
                 let wall = Wall.now();
                 let passed = wall.saturating_sub(header.wall_time.load(Ordering::Relaxed));
                 let now = header.table_time.load(Ordering::Relaxed).saturating_add(passed);
                 let offset = match self.clock {
-                    // Unix time goes on by itself.
+                    // Unix time continues by itself.
                     Source::Wall => 0,
                     clock => now.wrapping_sub(clock.now()),
                 };
@@ -282,8 +283,8 @@ impl Table {
         Ok(())
     }
 
-    /// Writes the pair of times. It reads the table's time first and writes the wall clock's first: if the process is stopped or killed in
-    /// between, less time seems to have passed, not more.
+    /// Writes the pair of times. It reads the table's time first, and writes the wall clock's first. If the process is stopped or
+    /// killed in between, too little time seems to have passed, never too much.
     fn note_time(&self) {
         let header = self.policies.memory.header();
         let (now, wall) = (self.now(), Wall.now());
@@ -292,7 +293,7 @@ impl Table {
     }
 }
 
-/// Everything that is decided when a table is made, except its seed.
+/// The fixed properties of a table, except its seed.
 pub(crate) fn fixed(options: &Options, policies: &[Policy], file: bool) -> Result<Fixed, TableError> {
     if policies.is_empty() || policies.len() > POLICIES_MOST {
         return Err(TableError::Policies);
@@ -312,7 +313,7 @@ pub(crate) fn fixed(options: &Options, policies: &[Policy], file: bool) -> Resul
     })
 }
 
-/// Side words of a table with these policies: a policy whose state is more than a word has a table for itself.
+/// The number of side words of each slot under these policies. A policy whose state is more than a word has a table for itself.
 fn side_words(policies: &[Policy], clock: Source) -> Result<u64, TableError> {
     let mut side = 0;
     for policy in policies {
@@ -327,7 +328,7 @@ fn side_words(policies: &[Policy], clock: Source) -> Result<u64, TableError> {
     Ok(side)
 }
 
-/// Writes a table's beginning into zeroed memory that no other thread or process sees yet.
+/// Writes a table's header and policies into zeroed memory that no other thread or process sees yet.
 pub(crate) fn begin(memory: &Region, fixed: &Fixed, policies: &[Policy]) -> Result<(), TableError> {
     let at = memory.base().cast::<Header>();
     // SAFETY: the region is longer than the buckets' offset and aligned to 64 bytes; zeroes are a Header.
@@ -347,7 +348,7 @@ pub(crate) fn begin(memory: &Region, fixed: &Fixed, policies: &[Policy]) -> Resu
     Ok(())
 }
 
-/// The second word last: two words are the boot's only once both are.
+/// The second word last, because a boot's name is valid only when both words are written.
 fn name_boot(header: &Header, boot: [u64; 2]) {
     for (word, boot) in header.boot.iter().zip(boot) {
         // Release: with the offset.

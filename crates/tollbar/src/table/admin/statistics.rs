@@ -1,4 +1,4 @@
-//! What a whole table holds: sizes, counters, keys.
+//! Sizes, counters and keys of a table.
 
 use crate::algorithm::Algorithm;
 use crate::decision::Counts;
@@ -10,61 +10,62 @@ use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
 use crate::units::NEVER;
 
-/// Counters and sizes of a table. Counts are since it was made, of all processes; one that is killed may miss its last: of an insertion, or of one decision.
+/// Counters and sizes of a table. The counters count since the table was made, for all processes. If a process is killed, its last
+/// insertion or decision may not be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stats {
-    /// The keys it was made for.
+    /// The capacity that the table was made with.
     pub capacity: u64,
     /// The slots it has.
     pub slots: u64,
     /// The bytes it takes.
     pub bytes: u64,
-    /// Slots that hold a key, expired or not. After a reset a slot stays empty until its key's debt would have been paid; no key
-    /// may take it until then, and it is not counted here. [`Table::validate`] counts such slots.
+    /// Slots that hold a key, expired or not. A slot that a reset has emptied does not count. No key may take such a slot until the
+    /// former key's debt would have been paid. [`Table::validate`] counts such slots.
     pub keys: u64,
     /// Decisions under all policies ([`Table::counts`]).
     pub decisions: Counts,
-    /// Keys that were put into an empty or vacant slot.
+    /// Keys inserted into an empty or vacant slot.
     pub inserted: u64,
-    /// Expired keys whose slot was given to another.
+    /// Keys inserted into the slot of an expired key.
     pub reclaimed: u64,
-    /// Slots that became vacant by a sweep or a reset.
+    /// Slots that a sweep or a reset made vacant.
     pub vacated: u64,
-    /// Keys that were reset.
+    /// Resets of keys.
     pub resets: u64,
-    /// New keys refused for want of a slot ([`OnFull::Deny`](crate::table::OnFull)), or by the debt that they would have taken over
-    /// ([`OnFull::Inherit`](crate::table::OnFull)).
+    /// New keys refused because no slot was free ([`OnFull::Deny`](crate::table::OnFull)), or because of the debt that they would
+    /// have inherited ([`OnFull::Inherit`](crate::table::OnFull)).
     pub refused: u64,
-    /// New keys that took over a slot and its debt ([`OnFull::Inherit`](crate::table::OnFull)).
+    /// New keys that inherited a slot with its debt ([`OnFull::Inherit`](crate::table::OnFull)).
     pub inherited: u64,
-    /// New keys admitted and not remembered ([`OnFull::Allow`](crate::table::OnFull)).
+    /// New keys admitted and not stored ([`OnFull::Allow`](crate::table::OnFull)).
     pub untracked: u64,
-    /// Keys with a debt that were forgotten ([`OnFull::EvictNearest`](crate::table::OnFull)).
+    /// Keys with a debt whose slot a new key took ([`OnFull::EvictNearest`](crate::table::OnFull)).
     pub evicted: u64,
-    /// Swaps that were tried again because another thread came first.
+    /// Swaps that failed and were tried again, because another thread had changed the slot.
     pub retries: u64,
-    /// Requests that came with an older time than one before them, by a microsecond or more; among the threads that share a
-    /// shard of the counters.
+    /// Requests whose time was a microsecond or more older than that of an earlier request. Only requests of threads that share a
+    /// shard of the counters are compared.
     pub backward_steps: u64,
 }
 
 /// One key of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its policy.
+    /// The key's policy.
     pub policy: PolicyId,
-    /// Its hash, which is all that the table knows of it ([`Table::hash`]).
+    /// The key's hash. The table stores nothing else of the key ([`Table::hash`]).
     pub hash: u64,
     /// The state word.
     pub state: u64,
-    /// Permits that could be taken.
+    /// Permits that the key has left.
     pub remaining: u64,
-    /// The time from which it is as good as fresh, on the table's scale; [`NEVER`] if there is none.
+    /// The time from which the state is as good as fresh, on the table's scale. [`NEVER`] if there is none.
     pub expires_at: u64,
 }
 
-/// The keys of a table, slot by slot. Each entry is what its slot held at one instant; keys that come, go or move
-/// meanwhile may be seen or not, or twice.
+/// The keys of a table, slot by slot. Each entry is what its slot held at one instant. A key that is inserted, moved or removed
+/// meanwhile may appear once, twice or not at all.
 #[derive(Debug)]
 pub struct Entries<'a> {
     table: &'a Table,
@@ -73,7 +74,7 @@ pub struct Entries<'a> {
 }
 
 impl Table {
-    /// The keys it was made for.
+    /// The capacity that the table was made with.
     pub fn capacity(&self) -> u64 {
         self.policies.memory.fixed.capacity
     }
@@ -83,7 +84,7 @@ impl Table {
         self.slots.count()
     }
 
-    /// The bytes it takes, from the first call to the last.
+    /// The table's size in bytes. It never changes.
     pub fn bytes(&self) -> u64 {
         self.policies.memory.fixed.bytes
     }
@@ -114,12 +115,13 @@ impl Table {
         }
     }
 
-    /// Decisions under a policy since the table was made, of all threads and processes. A process that was killed may miss those of
-    /// the call that it was in.
+    /// Decisions of all threads and processes under a policy since the table was made. If a process is killed, the decisions of its
+    /// last call may be missing.
     ///
-    /// A call counts once, under the policy and the verdict that it is told: for a missing key and an exempt one, too, and for a
-    /// new key that is refused because the table is full. Each request of a batch is one; [`Table::take_up_to`] counts as allowed if it
-    /// took any, and as denied if not. [`Table::peek`] and errors do not count. A change of the policy leaves its counts.
+    /// A call counts once, under the policy that the caller named and the verdict that the call returned. So do requests of missing
+    /// and exempt keys, and of new keys that a full table refuses. Each request of a batch counts. [`Table::take_up_to`] counts as
+    /// allowed if it took any permits, otherwise as denied. [`Table::peek`] and errors do not count. A change of the policy leaves its
+    /// counts.
     ///
     /// # Errors
     /// [`TableError::NoSuchPolicy`].
@@ -130,7 +132,7 @@ impl Table {
         }
     }
 
-    /// The keys that are in the table, as of `now`.
+    /// The keys of the table, with their states at `now`.
     pub fn entries(&self, now: u64) -> Entries<'_> {
         Entries { table: self, now, next: 0 }
     }
@@ -179,7 +181,7 @@ impl Iterator for Entries<'_> {
 }
 
 impl Entry {
-    /// Nanoseconds from `now` until it is as good as fresh.
+    /// Nanoseconds from `now` until the state is as good as fresh.
     pub fn reset_after(&self, now: u64) -> u64 {
         if self.expires_at == NEVER {
             NEVER
@@ -194,7 +196,7 @@ mod tests {
     use super::*;
     use crate::table::Options;
 
-    /// A change of policy that looks at every slot does so as of the newest time that any caller came with, with a line of its own or without.
+    /// A change of policy that looks at every slot uses the newest time of all callers, with a line of their own or without.
     #[test]
     fn the_newest_time_is_that_of_all_callers() {
         let table = Table::private(&Options::new(1), &["5/s".parse().expect("a policy")]).expect("memory");

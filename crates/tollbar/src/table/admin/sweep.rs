@@ -1,4 +1,4 @@
-//! Sweeping: slots whose keys have expired are made vacant, and keys are brought to the current versions of their policies.
+//! Sweeps. A sweep makes the slots of expired keys vacant, and brings keys to the current versions of their policies.
 
 use crate::table::decide::Table;
 use crate::table::memory::slot::{Pair, Slot};
@@ -7,26 +7,26 @@ use crate::table::policies::records::{policy_of, version_of};
 use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::placement::{TAG, TAG_BITS};
 
-/// How far a sweep came, and what it saw.
+/// The result of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
-    /// The slot to go on with; `None` at the end of the table.
+    /// The `from` of the next call. `None` at the end of the table.
     pub next: Option<u64>,
-    /// Keys that have a debt.
+    /// Keys with a debt.
     pub live: u64,
-    /// Slots that were made vacant.
+    /// Slots that the sweep made vacant.
     pub vacated: u64,
 }
 
 impl Table {
-    /// Makes slots vacant whose keys have expired by `now`: `most` slots from number `from` on. The table does without; it is
-    /// for those who want to know how many keys have a debt, or do not want to keep the hashes of others. Keys under a
-    /// version of their policy that has been replaced are brought to the current one, where they need no other slot for that.
+    /// Looks at `most` slots from number `from` on, and makes those vacant whose keys have expired by `now`. No table needs sweeps.
+    /// Their use is to count the keys with a debt, or to remove the hashes of other keys. A sweep also brings keys under a former
+    /// version of their policy to the current one, unless they would need another slot.
     pub fn sweep(&self, from: u64, most: u64, now: u64) -> Sweep {
         self.sweep_slots(from, most, now, false)
     }
 
-    /// [`Table::sweep`]. `all`: every key under a former version is brought over, and none made vacant.
+    /// [`Table::sweep`]. With `all` it brings over every key under a former version, and makes no slot vacant.
     pub(super) fn sweep_slots(&self, from: u64, most: u64, now: u64, all: bool) -> Sweep {
         let mut swept = Sweep::default();
         let end = from.saturating_add(most);
@@ -43,7 +43,7 @@ impl Table {
 
     fn sweep_slot<'t>(&'t self, slot: &Slot, now: u64, all: bool, scratches: &mut Scratches<'t>, swept: &mut Sweep) {
         let mut pair = slot.pair();
-        // Only in damaged memory, or in memory that a process writes to without end, does a slot change at each look.
+        // A slot changes at each look only in damaged memory, or in memory that a process writes to without end.
         for _ in 0..ROUNDS {
             if pair.key == 0 {
                 return;
@@ -61,7 +61,7 @@ impl Table {
                 match brought {
                     Some((new, false)) => new,
                     Some((new, true)) if all => Pair { state: self.policies.adopt_by(new.key, pair, scratches), ..new },
-                    // It is under the current version, or a request brings it there.
+                    // The key is under the current version, or its next request brings it there.
                     _ => {
                         swept.live += 1;
                         return;
@@ -75,7 +75,7 @@ impl Table {
                     return;
                 }
                 Ok(()) => {
-                    // Brought over. Not looked at again: damaged memory may send it from one policy to the other for ever.
+                    // Brought over. The sweep does not look at it again, because damaged memory may send it from one policy to the other for ever.
                     swept.live += 1;
                     return;
                 }

@@ -1,15 +1,15 @@
-//! Versions of policies, compiled: what decisions read instead of the shared records.
+//! Compiled versions of policies. Decisions read them instead of the shared records.
 //!
 //! A compiled version is in one of three places:
 //!
 //! - *Kept for all threads* ([`Versions`]): the first [`KEPT_MOST`] that a process compiles for a table. A request holds a plain
-//!   reference to one and does not count it, so it lives until the table is closed. A policy that comes back under the same
-//!   version's number gets the version that was compiled for it, with a new stamp.
+//!   reference to one and does not count it, so it lives until the table is closed. A policy that returns under the same
+//!   version's number gets the version that was compiled for it before, with a new stamp.
 //! - *Kept for one thread* ([`super::local`]): later versions. For each policy that it decides under, a thread has the current one and
 //!   one former one, and replaces them in place.
 //! - *On the stack* ([`Scratch`]): for one call, where the thread has no place or is using it for another version.
 //!
-//! So a process keeps no more than [`KEPT_MOST`] versions and one for each of its places, whatever changes come.
+//! So a process keeps at most [`KEPT_MOST`] versions and one for each of its places, however many changes there are.
 
 use super::encoding::encode;
 use super::local::{Local, Scratch};
@@ -30,16 +30,16 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize};
 /// A version of a policy as decisions need it.
 #[derive(Debug)]
 pub(crate) struct Version {
-    /// Of the last change that made its policy current. The rest never changes.
+    /// The stamp of the last change that made its policy current. The other fields never change.
     pub(crate) stamp: AtomicU64,
-    /// The version's number where a key word has it.
+    /// The version's number, at its place in a key word.
     pub(crate) key: u64,
     /// The number of the policy.
     pub(crate) number: u32,
-    /// What sets this policy's hash of a key apart from the others'.
+    /// Makes this policy's hash of a key differ from other policies'.
     pub(crate) salt: u64,
     pub(crate) policy: Policy,
-    /// How the debts of keys under former versions are brought to this one.
+    /// What keys under former versions keep under this one.
     pub(crate) keep: Keep,
     /// The algorithm, if its state is one word.
     pub(crate) rule: Rule,
@@ -56,11 +56,11 @@ pub(crate) struct Version {
 /// The versions that this process keeps for all its threads.
 #[derive(Debug)]
 pub(crate) struct Versions {
-    /// The one of each number that was asked for last.
+    /// For each number, the version that was used last.
     compiled: [AtomicPtr<Version>; VERSIONS],
-    /// All of them by a hash of number and policy, in lists that only grow: other threads may be using any of them.
+    /// All kept versions by a hash of number and policy, in lists that only grow, because other threads may be using any of them.
     made: [AtomicPtr<Node>; LISTS],
-    /// Places in the lists that have been given away; at most [`KEPT_MOST`] of them have a node.
+    /// The number of places in the lists that have been handed out. At most [`KEPT_MOST`] of them have a node.
     places: AtomicUsize,
 }
 
@@ -89,7 +89,7 @@ impl Versions {
         Versions { compiled: [NONE; VERSIONS], made: [EMPTY; LISTS], places: AtomicUsize::new(0) }
     }
 
-    /// The version that has `stamp`, if this process keeps it and it was asked for last under its number. A stamp of 0 is none's.
+    /// The version that has `stamp`, if this process keeps it and used it last under its number. No version has stamp 0.
     #[inline(always)]
     pub(crate) fn known(&self, stamp: u64) -> Option<&Version> {
         // Acquire: the version was written before its pointer.
@@ -98,9 +98,9 @@ impl Versions {
         unsafe { version.as_ref() }.filter(|version| version.stamp.load(Ordering::Relaxed) == stamp)
     }
 
-    /// Whether no further version is kept.
+    /// Whether this process keeps no further version.
     fn is_full(&self) -> bool {
-        // Relaxed: to learn of it late is to look once more.
+        // Relaxed: a thread that learns of it late looks once more.
         self.places.load(Ordering::Relaxed) >= KEPT_MOST
     }
 
@@ -111,8 +111,8 @@ impl Versions {
         self.keep(&policy, keep, stamp).map(|_| ())
     }
 
-    /// Finds the version among those that are kept, or compiles it and keeps it. [`TableError::Versions`] where no more are kept,
-    /// [`TableError::NoMemory`], or [`TableError::Corrupt`] for a policy that cannot be.
+    /// Finds the version among the kept ones, or compiles and keeps it. [`TableError::Versions`] if no more are kept,
+    /// [`TableError::NoMemory`], or [`TableError::Corrupt`] for a policy that does not compile.
     fn keep(&self, policy: &Policy, keep: Keep, stamp: u64) -> Result<&Version, TableError> {
         let number = version_of(stamp);
         let list = mix(fold(&encode(policy, keep)) ^ number as u64) as usize % LISTS;
@@ -239,7 +239,7 @@ impl Policies {
         }
     }
 
-    /// Finds or compiles what is current for a policy; `stamp` was, a moment ago. `None`: `scratch` holds it.
+    /// Finds or compiles the current version of a policy. `stamp` was its stamp a moment ago. `None`: `scratch` holds the version.
     #[cold]
     #[inline(never)]
     pub(super) fn find_or_compile_current<'t>(
@@ -264,7 +264,7 @@ impl Policies {
         for _ in 0..ROUNDS {
             let compiled = self.compile(stamp, scratch);
             let seen = self.memory.current_stamp(policy);
-            // A caller that has slept through a hundred changes finds the record given away.
+            // After a sleep of a hundred changes the record belongs to another version.
             if compiled.is_ok() || seen == stamp {
                 return compiled;
             }
@@ -311,7 +311,7 @@ impl Policies {
     }
 }
 
-/// What sets a policy's hash of a key apart from the others'.
+/// Makes a policy's hash of a key differ from other policies'.
 pub(crate) fn salt(policy: u32) -> u64 {
     match policy {
         0 => 0,

@@ -1,4 +1,4 @@
-//! What states mean to the protocol: when they expire, and how they pass from one version of a policy to another.
+//! The meaning of states to the protocol: when they expire, and how they pass from one version of a policy to another.
 
 use super::compiled::Version;
 use super::local::Scratch;
@@ -30,8 +30,8 @@ impl Policies {
     }
 
     pub(crate) fn relation(&self, found: u64, key: u64) -> Relation {
-        // A request that slept until its version's record was freed must not put its key beside the one that is there:
-        // it is made again. A version that is current and cannot be read is damaged: that would not end.
+        // A request that slept until its version's record was freed must not insert its key beside the existing one, so it is
+        // made again. If a current version cannot be read, its record is damaged, and to try again would not end.
         let (mut scratch, mut other) = (Scratch::new(), Scratch::new());
         let Some(asked) = self.named(key, &mut scratch) else {
             let version = (key >> TAG_BITS) as usize;
@@ -74,7 +74,7 @@ impl Policies {
     }
 }
 
-/// Room for two versions of a policy. A call that looks at many slots uses one for all of them.
+/// Room for two versions of a policy. A call that looks at many slots uses one `Scratches` for all of them.
 pub(crate) struct Scratches<'t> {
     pub(crate) new: Scratch<'t>,
     pub(crate) old: Scratch<'t>,
@@ -99,13 +99,13 @@ impl Policies {
         if self.memory.fixed.side != 0 || pair.key == 0 {
             return self.expires_at(pair);
         }
-        // A slot of an unknown version is not given away: its key may owe.
+        // No key may take a slot of an unknown version, because its key may owe.
         self.named(pair.key, scratch).map_or(NEVER, |version| version.rule.expires_at(pair.state))
     }
 
-    /// What a slot holds when its key is taken out: its time stays.
+    /// The content of a slot without its key. The slot keeps its time.
     pub(crate) fn vacant(&self, pair: Pair, expires: u64) -> Pair {
-        // The word of a ring or a log goes on counting under the next key.
+        // The word of a ring or a log continues to count under the next key.
         let state = if self.memory.fixed.side == 0 { expires } else { pair.state };
         Pair { key: 0, state }
     }
@@ -146,7 +146,7 @@ impl States for UnderVersion<'_> {
         self.policies.expires_at(pair)
     }
 
-    /// Of words of one version that are times, the greater one is the later.
+    /// Of two words of one version that are times, the greater one is the later.
     #[inline(always)]
     fn no_sooner(&self, pair: Pair, other: Pair) -> bool {
         let version = self.version.key;

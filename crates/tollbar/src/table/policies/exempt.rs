@@ -1,8 +1,8 @@
 //! Keys that are never charged: a small set of hashes, shared with the table.
 //!
-//! A hash has two groups of eight places, each a cache line, and may be in any of the sixteen. So a look costs the same
-//! whatever has been there before, and a place that is given up is simply empty. Two calls that exempt one key at once may put
-//! it into two places; taking it back empties all.
+//! A hash has two groups of eight places, each a cache line, and may be in any of the sixteen. So a lookup always costs the same,
+//! and a place that is given up is empty again. Two calls that exempt one key at once may put it into two places. The end of the
+//! exemption empties both.
 
 use super::{Policies, ROUNDS};
 use crate::sync::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ const GROUP: usize = 8;
 const GROUPS: usize = EXEMPT / GROUP;
 
 impl Policies {
-    /// The hashes that are in the set.
+    /// The hashes in the set.
     pub(crate) fn exempt_hashes(&self) -> impl Iterator<Item = u64> + '_ {
         self.memory.exempt_hashes().iter().map(|place| place.load(Ordering::Relaxed)).filter(|hash| *hash != EMPTY)
     }
@@ -26,10 +26,10 @@ impl Policies {
         if self.is_in_set(hash) {
             return Ok(());
         }
-        // The count is raised before the place is taken: if the process is killed in between, requests look into the set in vain, and no
+        // The call raises the count before it takes the place. If the process is killed in between, requests look into the set in vain, and no
         // exempt key is missed. A request that comes in between is as one that came before the call.
         self.memory.header().exempt.fetch_add(1, Ordering::Release);
-        // The emptier group first, so that both fill up together.
+        // The emptier group first, so that both groups fill evenly.
         let [first, second] = groups(hash);
         let taken = |group: usize| self.group(group).filter(|place| place.load(Ordering::Relaxed) != EMPTY).count();
         let order = if taken(second) < taken(first) { [second, first] } else { [first, second] };
@@ -42,7 +42,7 @@ impl Policies {
         Err(TableError::Exempt)
     }
 
-    /// Takes the hash out of the set; whether it was there.
+    /// Takes the hash out of the set. Returns whether it was there.
     pub(crate) fn unexempt(&self, hash: u64) -> bool {
         let hash = not_empty(hash);
         let mut found = false;
@@ -58,7 +58,7 @@ impl Policies {
     /// Whether the key with this hash is exempt.
     #[inline(always)]
     pub(crate) fn is_exempt(&self, hash: u64) -> bool {
-        // Most tables have no exempt key: then this is one load.
+        // Most tables have no exempt key. Then this load decides.
         self.memory.header().exempt.load(Ordering::Acquire) != 0 && self.is_in_set(not_empty(hash))
     }
 
@@ -88,7 +88,7 @@ impl Policies {
     }
 }
 
-/// The groups of a hash: two different ones.
+/// The two different groups of a hash.
 fn groups(hash: u64) -> [usize; 2] {
     let first = hash as usize % GROUPS;
     let other = 1 + (hash >> 32) as usize % (GROUPS - 1);

@@ -1,4 +1,4 @@
-//! A table's policies: their versions in the shared memory, what a process compiles from them, and what states mean under them.
+//! A table's policies: their versions in the shared memory, the compiled versions of a process, and the meaning of states.
 
 pub(crate) mod compiled;
 pub(crate) mod conversion;
@@ -18,15 +18,15 @@ use compiled::{Version, Versions};
 use local::{Locals, Scratch};
 use multi_word::MultiWord;
 
-/// How often a call tries again when another call has changed what it looked at: a key's few slots, or the policy. No call meets so many
-/// changes in a row, but damaged memory may pretend them without end.
+/// How often a call tries again when another call has changed a slot of its key, or the policy. No call meets so many changes in a
+/// row, but damaged memory may pretend endless changes.
 pub(crate) const ROUNDS: u32 = 10_000;
 
 /// What a key keeps when its policy is changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Keep {
-    /// The permits that it has left, cut to the new burst: no wait is longer than the new policy takes to refill.
+    /// The number of permits that it has left, up to the new burst. No wait becomes longer than the new policy's refill.
     #[default]
     Count = 0,
     /// The time until its debt is paid.
@@ -46,7 +46,7 @@ impl PolicyId {
         PolicyId(n)
     }
 
-    /// Its number.
+    /// The policy's number.
     pub const fn number(self) -> u32 {
         self.0
     }
@@ -66,7 +66,7 @@ impl Policies {
         let policies = Policies { memory, versions: Versions::new(), locals: Locals::new()? };
         for current in &policies.memory.header().current {
             let stamp = current.load(Ordering::Acquire);
-            // A damaged record is an error of the calls that use it.
+            // A damaged record is an error of the calls that use it, not of this one.
             if let Err(TableError::NoMemory) = policies.versions.prepare(policies.memory.records(), stamp) {
                 return Err(TableError::NoMemory);
             }
@@ -120,7 +120,7 @@ impl Policies {
         Some(self.memory.records().get((key >> TAG_BITS) as usize)?.stamp.load(Ordering::Acquire))
     }
 
-    /// The only policy of a table whose states are more than one word.
+    /// The policy of a table whose states are more than one word. Such a table has only one.
     pub(crate) fn multi_word(&self) -> Option<&MultiWord> {
         match self.memory.fixed.side {
             0 => None,

@@ -1,11 +1,12 @@
 //! Keys whose state is more than a word: sliding windows and sliding logs.
 //!
-//! Such a policy has a table for itself. A slot's state word is the word that decides; beside it the slot has a fixed
-//! number of side words (a ring of starts, or the entries of a log), which stay where they are when the slot is given
-//! to another key. That is sound since the ring or log is one long history and the key only a label on it
-//! (see [`crate::limiter::head`]); it needs all keys to count alike, and so there is one policy and it does not change.
+//! Such a policy has a table for itself. A slot's state word is the word that decides. The slot also has a fixed number of side
+//! words (a ring of starts, or the entries of a log), which stay as they are when another key takes the slot. This is sound,
+//! because the ring or log is one long history and the key only a label on it ([`crate::limiter::head`]). All keys must count
+//! alike, so such a table has one policy, which does not change.
 //!
-//! A new key takes the slot that the protocol chooses ([`crate::table::slots::protocol`]): the state word alone says when it expires.
+//! A new key takes the slot that the protocol chooses ([`crate::table::slots::protocol`]). The state word alone says when the slot
+//! expires.
 
 use crate::algorithm::sliding_log::{KeyedLog, SlidingLog};
 use crate::algorithm::sliding_window::SlidingWindow;
@@ -33,7 +34,7 @@ pub(crate) enum Op {
     TakeUpTo(u64),
 }
 
-/// What came of it: the decision, and how many permits were taken.
+/// The decision of a request, and the number of permits that it took.
 #[derive(Clone, Copy)]
 pub(crate) struct Decided {
     pub(crate) decision: Decision,
@@ -41,7 +42,7 @@ pub(crate) struct Decided {
 }
 
 impl Decided {
-    /// The same answer for another reason.
+    /// The same decision with another reason.
     pub(crate) fn because(self, reason: Reason) -> Decided {
         Decided { decision: self.decision.because(reason), ..self }
     }
@@ -58,7 +59,7 @@ impl MultiWord {
         }
     }
 
-    /// Side words that a slot needs.
+    /// The number of side words of a slot.
     pub(crate) fn side_words(&self) -> u64 {
         match self {
             MultiWord::Ring(window) => window.side_words(),
@@ -87,7 +88,7 @@ impl MultiWord {
         }
     }
 
-    /// Applies `op` to the ring or log whose word is behind `head`; `None` if the slot is no longer the caller's.
+    /// Applies `op` to the ring or log whose word is behind `head`. `None` if the slot is no longer the caller's.
     pub(crate) fn apply(&self, head: &Owner<'_, Slot>, side: &[AtomicU64], now: u64, op: Op) -> Option<Decided> {
         macro_rules! each {
             ($view:ident => $call:expr) => {
@@ -113,13 +114,13 @@ impl MultiWord {
         }
     }
 
-    /// What the key of a slot has left.
+    /// The permits that the key of a slot has left.
     pub(crate) fn remaining(&self, slot: &Slot, key: u64, side: &[AtomicU64], now: u64) -> u64 {
         let decided = self.apply(&Owner::new(slot, key), side, now, Op::Peek(0));
         decided.map_or(self.limit(), |decided| decided.decision.remaining)
     }
 
-    /// What a key that the table does not have is told at `now`, without being remembered.
+    /// The decision on a key at `now` that is not in the table and does not get a slot.
     pub(crate) fn fresh(&self, now: u64, op: Op) -> Decided {
         let limit = self.limit();
         let (verdict, taken) = match op {
