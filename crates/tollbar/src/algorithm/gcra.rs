@@ -5,7 +5,7 @@
 //! again if nobody takes from it. A request of cost `n` moves the TAT `n` permits ahead. It is admitted if the
 //! new TAT is at most `burst` permits after the clock.
 //!
-//! Permits can be given back ([`Algorithm::give_back`]). A word whose TAT fell holds a second time as well ([`floor`]).
+//! Permits can be given back ([`Algorithm::give_back`]). A word whose TAT fell holds a second time as well (`floor`).
 //!
 //! Most admitted in any interval of length t: `burst + limit/period · t`, and so up to
 //! `burst + limit` in one period.
