@@ -154,6 +154,7 @@ func (p *Policy) spec() C.tollbar_policy_spec {
 	}
 	spec.slack, spec.warm_up_ns, spec.cold = C.uint64_t(p.Slack), whole(p.WarmUp), C.uint32_t(p.Cold)
 	spec.segments, spec.mode = C.uint32_t(p.Segments), C.uint32_t(p.Mode)
+	spec.ban_ns, spec.ban_after = whole(p.Ban), C.uint32_t(p.BanAfter)
 	return spec
 }
 
@@ -165,6 +166,7 @@ func policyOf(spec *C.tollbar_policy_spec) Policy {
 		Bytes: spec.unit == C.TOLLBAR_UNIT_BYTES, AnchorFirst: spec.anchor == C.TOLLBAR_ANCHOR_FIRST,
 		Slack: uint64(spec.slack), WarmUp: duration(uint64(spec.warm_up_ns)), Cold: uint32(spec.cold),
 		Segments: uint32(spec.segments), Mode: Mode(spec.mode),
+		Ban: duration(uint64(spec.ban_ns)), BanAfter: uint32(spec.ban_after),
 	}
 }
 
@@ -265,6 +267,20 @@ func (l *Limiter) many(at bool, now uint64, costs []uint64, verdicts []Verdict) 
 	}
 	runtime.KeepAlive(l)
 	return Code(code)
+}
+
+func (l *Limiter) charge(n uint64) (uint64, Code) {
+	var rest C.uint64_t
+	code := C.go_limiter_charge(C.uintptr_t(l.handle), C.uint64_t(n), &rest)
+	runtime.KeepAlive(l)
+	return uint64(rest), Code(code)
+}
+
+func (l *Limiter) chargeAt(now, n uint64) (uint64, Code) {
+	var rest C.uint64_t
+	code := C.go_limiter_charge_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n), &rest)
+	runtime.KeepAlive(l)
+	return uint64(rest), Code(code)
 }
 
 func (l *Limiter) takeUpTo(most uint64) (uint64, Code) {

@@ -69,6 +69,12 @@ static inline int32_t go_limiter_take(uintptr_t limiter, uint64_t most, uint64_t
 static inline int32_t go_limiter_take_at(uintptr_t limiter, uint64_t now, uint64_t most, uint64_t *taken) {
     return tollbar_limiter_take_up_to_at(GO_LIMITER(limiter), most, now, taken);
 }
+static inline int32_t go_limiter_charge(uintptr_t limiter, uint64_t cost, uint64_t *rest) {
+    return tollbar_limiter_charge(GO_LIMITER(limiter), cost, rest);
+}
+static inline int32_t go_limiter_charge_at(uintptr_t limiter, uint64_t now, uint64_t cost, uint64_t *rest) {
+    return tollbar_limiter_charge_at(GO_LIMITER(limiter), cost, now, rest);
+}
 static inline int32_t go_limiter_reserve(uintptr_t limiter, uint64_t cost, uint64_t patience, tollbar_reservation *booked) {
     return tollbar_limiter_reserve(GO_LIMITER(limiter), cost, patience, booked);
 }
@@ -117,6 +123,18 @@ static inline int32_t go_table_check_at(uintptr_t table, uint32_t policy, const 
 static inline int32_t go_table_peek(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t cost,
                                     tollbar_decision *out) {
     return tollbar_table_peek(GO_TABLE(table), policy, key, length, cost, out);
+}
+static inline int32_t go_table_peek_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t now,
+                                       uint64_t cost, tollbar_decision *out) {
+    return tollbar_table_peek_at(GO_TABLE(table), policy, key, length, cost, now, out);
+}
+static inline int32_t go_table_charge(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t cost,
+                                      uint64_t *rest) {
+    return tollbar_table_charge(GO_TABLE(table), policy, key, length, cost, rest);
+}
+static inline int32_t go_table_charge_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t now,
+                                         uint64_t cost, uint64_t *rest) {
+    return tollbar_table_charge_at(GO_TABLE(table), policy, key, length, cost, now, rest);
 }
 static inline int32_t go_table_take(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t most,
                                     uint64_t *taken) {

@@ -96,6 +96,25 @@ func tablePeek(table uintptr, policy uint32, key string, n uint64, d *Decision) 
 	return Code(code)
 }
 
+func tablePeekAt(table uintptr, policy uint32, key string, now, n uint64, d *Decision) Code {
+	out := newDecision()
+	code := C.go_table_peek_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(now), C.uint64_t(n), &out)
+	*d, _ = decided(code, &out)
+	return Code(code)
+}
+
+func tableCharge(table uintptr, policy uint32, key string, n uint64) (uint64, Code) {
+	var rest C.uint64_t
+	code := C.go_table_charge(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n), &rest)
+	return uint64(rest), Code(code)
+}
+
+func tableChargeAt(table uintptr, policy uint32, key string, now, n uint64) (uint64, Code) {
+	var rest C.uint64_t
+	code := C.go_table_charge_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(now), C.uint64_t(n), &rest)
+	return uint64(rest), Code(code)
+}
+
 func tableTakeUpTo(table uintptr, policy uint32, key string, most uint64) (uint64, Code) {
 	var taken C.uint64_t
 	code := C.go_table_take(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(most), &taken)

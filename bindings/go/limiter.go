@@ -215,6 +215,32 @@ func (l *Limiter) TakeUpToAt(now, most uint64) (uint64, error) {
 	return taken, nil
 }
 
+// Charge charges n permits without asking, for what has been admitted already and whose cost, or failure, is known only now. Later
+// requests are refused until the debt is paid. It returns the rest that the state has no room for: a token bucket holds a debt of one
+// burst, windows and logs hold none. Under a policy with Ban the charge that leaves no permit counts as a refusal.
+func (l *Limiter) Charge(n uint64) (rest uint64, err error) {
+	if l.closed.Load() {
+		return 0, ErrClosed
+	}
+	rest, code := l.charge(n)
+	if code < 0 {
+		return 0, code
+	}
+	return rest, nil
+}
+
+// ChargeAt is [Limiter.Charge] at the caller's time, in nanoseconds.
+func (l *Limiter) ChargeAt(now, n uint64) (rest uint64, err error) {
+	if l.closed.Load() {
+		return 0, ErrClosed
+	}
+	rest, code := l.chargeAt(now, n)
+	if code < 0 {
+		return 0, code
+	}
+	return rest, nil
+}
+
 // Reserve takes n permits ahead of time: without an error the caller is bound to act the returned time from now, and
 // not before. [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the algorithm cannot book
 // ahead (windows and logs), [ErrNever] if n is above the burst; then nothing has been charged.

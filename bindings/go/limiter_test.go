@@ -246,6 +246,8 @@ func TestAfterClose(t *testing.T) {
 		func() error { _, err := limiter.Peek(1); return err },
 		func() error { _, err := limiter.PeekAt(1, 1); return err },
 		func() error { _, err := limiter.TakeUpTo(1); return err },
+		func() error { _, err := limiter.Charge(1); return err },
+		func() error { _, err := limiter.ChargeAt(1, 1); return err },
 		func() error { _, err := limiter.TakeUpToAt(1, 1); return err },
 		func() error { _, err := limiter.Reserve(1, 0); return err },
 		func() error { _, err := limiter.ReserveAt(1, 1, 0); return err },

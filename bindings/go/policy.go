@@ -101,6 +101,11 @@ type Policy struct {
 	// Segments of a sliding window, 1 to 1024.
 	Segments uint32
 	Mode     Mode
+	// Ban: a token bucket, without Init and Borrow, refuses a key altogether for this time once it has been refused BanAfter times. 0
+	// for no ban.
+	Ban time.Duration
+	// BanAfter, with Ban: 1 to 1000; 0 stands for 1.
+	BanAfter uint32
 }
 
 // ParsePolicy reads one line:
@@ -170,13 +175,13 @@ func (p *Policy) UnmarshalText(text []byte) error {
 // wait until that debt is paid.
 func (p Policy) Lends() bool { return p.Borrow || lending>>p.Algorithm&1 != 0 }
 
-// Cell compiles the policy for [cell.Cell], which decides without calling C. Only for token buckets without borrow;
+// Cell compiles the policy for [cell.Cell], which decides without calling C. Only for token buckets without borrow and ban;
 // others are refused with [ErrNotOneWord].
 func (p Policy) Cell() (*cell.Policy, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	if p.Algorithm != GCRA || p.Borrow {
+	if p.Algorithm != GCRA || p.Borrow || p.Ban != 0 {
 		return nil, refused(p.String(), ErrNotOneWord)
 	}
 	if p.HasInit {

@@ -21,4 +21,5 @@ const (
 	ReasonPending       = cell.ReasonPending
 	ReasonStoreDenied   = cell.ReasonStoreDenied
 	ReasonStoreDown     = cell.ReasonStoreDown
+	ReasonBanned        = cell.ReasonBanned
 )

@@ -166,6 +166,33 @@ func (k Keys) Peek(key string, n uint64) (Decision, error) {
 	return d, err
 }
 
+// PeekAt is [Keys.Peek] at the caller's time.
+func (k Keys) PeekAt(key string, now, n uint64) (Decision, error) {
+	d := Decision{Verdict: Denied, Reason: ReasonFault}
+	err := k.call(func(table uintptr) Code { return tablePeekAt(table, k.policy, key, now, n, &d) })
+	return d, err
+}
+
+// Charge charges n permits of the key without asking, for what has been admitted already and whose cost, or failure, is known only
+// now. Later requests are refused until the debt is paid. It returns the rest that the key's state has no room for: a token bucket holds a
+// debt of one burst, windows and logs hold none. Under a policy with Ban the charge that leaves no permit counts as a refusal.
+func (k Keys) Charge(key string, n uint64) (rest uint64, err error) {
+	err = k.call(func(table uintptr) (code Code) {
+		rest, code = tableCharge(table, k.policy, key, n)
+		return code
+	})
+	return rest, err
+}
+
+// ChargeAt is [Keys.Charge] at the caller's time.
+func (k Keys) ChargeAt(key string, now, n uint64) (rest uint64, err error) {
+	err = k.call(func(table uintptr) (code Code) {
+		rest, code = tableChargeAt(table, k.policy, key, now, n)
+		return code
+	})
+	return rest, err
+}
+
 // TakeUpTo takes as many permits of the key as there are, up to most, and says how many.
 func (k Keys) TakeUpTo(key string, most uint64) (taken uint64, err error) {
 	err = k.call(func(table uintptr) (code Code) {
@@ -175,7 +202,7 @@ func (k Keys) TakeUpTo(key string, most uint64) (taken uint64, err error) {
 	return taken, err
 }
 
-// Reset lets a key begin again. False: all of the key's other places are taken, and nothing has changed.
+// Reset lets a key begin again, which ends a ban, too. False: all of the key's other places are taken, and nothing has changed.
 func (k Keys) Reset(key string) (bool, error) {
 	return k.ask(func(table uintptr) Code { return tableReset(table, k.policy, key) })
 }

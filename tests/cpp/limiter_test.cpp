@@ -37,6 +37,9 @@ TEST(a_limiter_with_a_clock) {
     auto state = uploads.state();
     CHECK(state.remaining == 1 && state.retry_after == 0ns && state.waiting == 0 && state.backward_steps == 0);
     CHECK(state.reset_after > 30min && state.now <= uploads.now() && state.now > 0ns);
+    const tollbar::limiter later("1/s burst 5");
+    CHECK(later.charge_at(1h, 7) && later.charge_at(1h, 7).rest == 4 && later.charge_at(1h).answer.denied());
+    CHECK(later.peek_at(1h).retry_after() == 6s && later.charge(0) && later.charge(0).rest == 0);
     CHECK(uploads.take_up_to(5).permits == 1 && !uploads.take_up_to(5) && uploads.take_up_to(5).answer.denied());
     CHECK(*uploads.try_state()->retry_after > 10min);
     uploads.reset();
@@ -108,7 +111,7 @@ TEST(limiters_move) {
     const auto null = [](const auto &result) { return !result && result.error() == errc::null; };
     CHECK(!first && null(first.check()) && null(first.check_at(1h)) && null(first.decide()) && null(first.decide_at(1h)));
     CHECK(null(first.peek()) && null(first.peek_at(1h)) && null(first.wait(1ms)) && first.wait(1ms).failed());
-    CHECK(null(first.take_up_to(1).answer) && null(first.take_up_to_at(1h, 1).answer) && null(first.reserve_at(1h, 1s).answer));
+    CHECK(null(first.charge().answer) && null(first.charge_at(1h).answer) && null(first.take_up_to(1).answer) && null(first.take_up_to_at(1h, 1).answer) && null(first.reserve_at(1h, 1s).answer));
     tollbar::verdict one[1];
     CHECK(null(first.check_many(one)) && null(first.check_many_at(1h, one)) && !one[0]);
     CHECK(null(first.try_reset()) && null(first.try_state()) && null(first.try_policy()));

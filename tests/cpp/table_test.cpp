@@ -66,6 +66,15 @@ struct path {
 
 } // namespace
 
+TEST(charges_and_bans) {
+    const tollbar::table guessed(100, {"5/min ban 1h"});
+    for (int n = 0; n < 5; n++)
+        CHECK(guessed.peek_at(1h, "ann") && guessed.charge_at(1h, "ann"));
+    CHECK(guessed.peek_at(1h, "ann").why() == tollbar::reason::banned && guessed.peek_at(1h, "ann").retry_after() == 1h);
+    CHECK(guessed.charge_at(1h, "ann", 3).rest == 3 && guessed.charge("bob", 20).rest == 10);
+    CHECK(tollbar::spec(5, 1min).with_ban(1h, 3) == tollbar::spec("5/min ban 1h after 3"));
+}
+
 TEST(a_table_of_texts) {
     const table logins(1000, {"2/min", "3/min"});
     CHECK(logins.check_at(1h, "ann") && logins.check_at(1h, "ann") && !logins.check_at(1h, "ann") && logins.check_at(1h, "bob"));
@@ -427,6 +436,7 @@ TEST(tables_move) {
     const auto null = [](const auto &result) { return !result && result.error() == errc::null; };
     CHECK(!first && null(first.check("a")) && null(first.check_at(1h, "a")) && null(first.decide("a")) && null(first.decide_at(1h, "a")));
     CHECK(null(first.peek("a")) && null(first.peek_at(1h, "a")) && null(first.take_up_to("a", 1).answer));
+    CHECK(null(first.charge("a").answer) && null(first.charge_at(1h, "a").answer));
     CHECK(null(first.take_up_to_at(1h, "a", 1).answer) && null(first.try_reset("a")) && null(first.try_reset_at(1h, "a")));
     const tollbar::request one[] = {"a"};
     tollbar::verdict result[1];

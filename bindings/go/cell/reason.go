@@ -29,6 +29,8 @@ const (
 	ReasonStoreDenied Reason = 10
 	// StoreDown: the store does not answer: the options of the lease decided.
 	ReasonStoreDown Reason = 11
+	// Banned: denied: the key is banned (the policy's option ban). For one permit RetryAfter is the end of the ban.
+	ReasonBanned Reason = 12
 )
 
 var reasons = [...]string{
@@ -44,6 +46,7 @@ var reasons = [...]string{
 	"pending",
 	"denied by the store",
 	"store down",
+	"banned",
 }
 
 // String is a few English words, such as "over the rate".

@@ -53,6 +53,28 @@ type Limit struct {
 	Key func(*http.Request) (key string, counted bool)
 	// Cost is the permits that a request takes; nil is 1 each.
 	Cost func(*http.Request) uint64
+	// Charge is for what is known only after the response: whether a login failed, how many bytes were sent. With it a request is only
+	// looked at before the handler, as one of Cost permits, and charged afterwards with what Charge returns; 0 charges nothing. With the
+	// policy "5/min ban 1h" this bans an address after five wrong passwords:
+	//
+	//	Charge: func(r *http.Request, response tollhttp.Response) uint64 {
+	//		if response.Status == http.StatusUnauthorized {
+	//			return 1
+	//		}
+	//		return 0
+	//	}
+	//
+	// It needs a Table. An error of the charge goes to Options.ChargeFailed.
+	Charge func(*http.Request, Response) uint64
+}
+
+// Response is what the handler answered, when it has returned.
+type Response struct {
+	// Status is 500 if the handler panicked before it began to answer.
+	Status int
+	Header http.Header
+	// Written is the bytes of the body.
+	Written int64
 }
 
 // Options say how requests are limited.
@@ -72,6 +94,8 @@ type Options struct {
 	// Failed answers a request that could not be decided on, such as one after the table's Close. Nil is [http.Error] with
 	// status 500: no request passes uncounted.
 	Failed func(http.ResponseWriter, *http.Request, error)
+	// ChargeFailed is told that a [Limit.Charge] could not be charged, such as one after the table's Close. Nil: nobody is.
+	ChargeFailed func(*http.Request, error)
 	// NoHeaders: RateLimit and RateLimit-Policy are not sent. Retry-After is.
 	NoHeaders bool
 }
@@ -80,6 +104,8 @@ type Options struct {
 var (
 	// ErrNoLimit: there is no limit, or one without a table or lease, or with both.
 	ErrNoLimit = errors.New("tollhttp: a limit with a table or a lease is wanted")
+	// ErrCharge: a limit with a lease has a Charge. A lease is charged before the response.
+	ErrCharge = errors.New("tollhttp: a limit with Charge needs a table")
 	// ErrName: a name that is empty or not of printable ASCII.
 	ErrName = errors.New("tollhttp: a name is of printable ASCII, and not empty")
 )
@@ -88,6 +114,8 @@ var (
 type Limiter struct {
 	options Options
 	limits  []limit
+	// Whether any limit is charged after the response.
+	charges bool
 }
 
 // limit is a Limit with what can be worked out beforehand.
@@ -102,7 +130,7 @@ type limit struct {
 	policy string
 }
 
-// New checks the options. The error is [ErrNoLimit], [ErrName], or the table's.
+// New checks the options. The error is [ErrNoLimit], [ErrName], [ErrCharge], or the table's.
 func New(options Options) (*Limiter, error) {
 	l := &Limiter{options: options}
 	if len(options.Limits) == 0 {
@@ -112,6 +140,10 @@ func New(options Options) (*Limiter, error) {
 		if (given.Table == nil) == (given.Lease == nil) {
 			return nil, ErrNoLimit
 		}
+		if given.Charge != nil && given.Lease != nil {
+			return nil, ErrCharge
+		}
+		l.charges = l.charges || given.Charge != nil
 		quoted, err := quote(given.Name)
 		if err != nil {
 			return nil, err
@@ -137,10 +169,29 @@ func (l *limit) bind() (policy tollbar.Policy, err error) {
 	} else {
 		keys := l.Table.Under(l.Policy)
 		l.check, l.peek = keys.Check, keys.Peek
+		if l.Charge != nil {
+			l.check = look(l.Table, keys)
+		}
 		policy, err = l.Table.Policy(l.Policy)
 	}
 	l.lends = policy.Lends()
 	return policy, err
+}
+
+// look is a check that takes nothing. A refusal counts, for the table's numbers and for a ban: the check at the instant of the peek is
+// refused, too.
+func look(table *tollbar.Table, keys tollbar.Keys) func(key string, cost uint64) (tollbar.Decision, error) {
+	return func(key string, cost uint64) (tollbar.Decision, error) {
+		now, err := table.Now()
+		if err != nil {
+			return tollbar.Decision{Verdict: tollbar.Denied, Reason: tollbar.ReasonFault}, err
+		}
+		decision, err := keys.PeekAt(key, now, cost)
+		if err == nil && !decision.Allowed() {
+			decision, err = keys.CheckAt(key, now, cost)
+		}
+		return decision, err
+	}
 }
 
 // Handler is next for those requests that may pass.
@@ -150,12 +201,18 @@ func (l *Limiter) Handler(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		verdict, retry, err := l.ask(w.Header(), r)
+		var charges []charge
+		if l.charges {
+			charges = make([]charge, 0, len(l.limits))
+		}
+		verdict, retry, err := l.ask(w.Header(), r, &charges)
 		switch {
 		case err != nil && l.options.Failed != nil:
 			l.options.Failed(w, r, err)
 		case err != nil:
 			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		case verdict == passes && len(charges) != 0:
+			l.serveAndCharge(next, w, r, charges)
 		case verdict == passes:
 			next.ServeHTTP(w, r)
 		case verdict == missing && l.options.Missing != nil:
@@ -186,7 +243,8 @@ const (
 )
 
 // ask puts the request to each limit, and what they say into the header.
-func (l *Limiter) ask(header http.Header, r *http.Request) (v verdict, retry time.Duration, err error) {
+// A limit that is to be charged after the response is added to charges.
+func (l *Limiter) ask(header http.Header, r *http.Request, charges *[]charge) (v verdict, retry time.Duration, err error) {
 	var policies, states []byte
 	for i := range l.limits {
 		limit := &l.limits[i]
@@ -217,6 +275,9 @@ func (l *Limiter) ask(header http.Header, r *http.Request) (v verdict, retry tim
 		if !decision.Allowed() {
 			v, retry = refused, decision.RetryAfter
 			break
+		}
+		if limit.Charge != nil {
+			*charges = append(*charges, charge{limit, key})
 		}
 	}
 	if len(policies) != 0 {

@@ -135,7 +135,7 @@ end
 local seconds = core.seconds
 
 local reasons = {}
-for number = 0, lib.TOLLBAR_REASON_STORE_DOWN do
+for number = 0, lib.TOLLBAR_REASON_BANNED do
     reasons[number] = ffi.string(lib.tollbar_strreason(number))
 end
 

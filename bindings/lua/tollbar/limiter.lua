@@ -62,6 +62,16 @@ function Limiter:take_up_to(most)
     return code == ALLOWED and tonumber(word[0]) or 0
 end
 
+--- Charges `cost` permits without asking, for what has been admitted already and whose cost, or failure, is known only now; the
+-- permits that could not be charged. A token bucket holds a debt of one burst, windows and logs hold none.
+function Limiter:charge(cost)
+    local code = lib.tollbar_limiter_charge(self.handle, cost == nil and 1 or count(cost), word)
+    if code < 0 then
+        return failure(code, "the limiter")
+    end
+    return tonumber(word[0])
+end
+
 --- The time that calls without one read: nanoseconds of UTC since 2025-03-13, a uint64_t.
 function Limiter:now()
     local code = lib.tollbar_limiter_now(self.handle, word)

@@ -129,6 +129,16 @@ static PyObject *limiter_take_up_to(PyObject *self, PyObject *const *args, Py_ss
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(taken);
 }
 
+static PyObject *limiter_charge(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    uint64_t cost, now, rest = 0;
+    int timed;
+    if (cost_and_time("charge", "cost", args, nargs, keywords, &cost, &now, &timed) != 0)
+        return NULL;
+    int32_t code = timed ? tollbar_limiter_charge_at(of(self)->handle, cost, now, &rest)
+                         : tollbar_limiter_charge(of(self)->handle, cost, &rest);
+    return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(rest);
+}
+
 static PyObject *limiter_check_many(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
     static const char *const names[] = { "costs", "at", NULL };
     PyObject *given[2] = { NULL, NULL };
@@ -215,6 +225,8 @@ static PyMethodDef limiter_methods[] = {
     CORE_FAST("allow", limiter_allow, "($self, /, cost=1, *, at=None)", "The fastest form of check: a bool."),
     CORE_FAST("peek", limiter_peek, "($self, /, cost=1, *, at=None)", "What check would say; takes nothing."),
     CORE_FAST("take_up_to", limiter_take_up_to, "($self, /, most, *, at=None)", "Takes what there is, up to most; how many."),
+    CORE_FAST("charge", limiter_charge, "($self, /, cost=1, *, at=None)",
+              "Charges without asking; the rest that could not be charged."),
     CORE_FAST("check_many", limiter_check_many, "($self, /, costs, *, at=None)",
               "A 1 for each request that may pass, a 0 for each that may not;\n"
               "costs is how many requests of 1, or a cost for each."),
@@ -224,7 +236,7 @@ static PyMethodDef limiter_methods[] = {
     CORE_METHOD("_text", limiter_text, METH_NOARGS, "($self, /)", "The text of the policy."),
     CORE_METHOD("now", limiter_now, METH_NOARGS, "($self, /)",
                 "The time that calls without `at` read: nanoseconds of UTC since 2025-03-13."),
-    CORE_METHOD("reset", limiter_reset, METH_NOARGS, "($self, /)", "Back to fresh."),
+    CORE_METHOD("reset", limiter_reset, METH_NOARGS, "($self, /)", "Back to fresh, also from a ban."),
     { NULL, NULL, 0, NULL },
 };
 

@@ -228,6 +228,17 @@ static PyObject *table_take_up_to(PyObject *self, PyObject *const *args, Py_ssiz
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(taken);
 }
 
+static PyObject *table_charge(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    call c;
+    uint64_t rest = 0;
+    if (call_read(of(self), "charge", "cost", 0, args, nargs, keywords, &c) != 0)
+        return NULL;
+    int32_t code = c.timed ? tollbar_table_charge_at(c.table, c.policy, c.key.data, c.key.length, c.cost, c.now, &rest)
+                           : tollbar_table_charge(c.table, c.policy, c.key.data, c.key.length, c.cost, &rest);
+    core_key_release(&c.key);
+    return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(rest);
+}
+
 typedef int32_t (*key_call)(const tollbar_table *, uint32_t, const void *, size_t);
 
 /* True if the call returns `yes`. */
@@ -281,9 +292,11 @@ static PyMethodDef table_methods[] = {
     CORE_FAST("peek", table_peek, "($self, /, key, cost=1, policy=0, *, at=None)", "What check would say; takes nothing."),
     CORE_FAST("take_up_to", table_take_up_to, "($self, /, key, most, policy=0, *, at=None)",
               "Takes what there is, up to most; how many."),
+    CORE_FAST("charge", table_charge, "($self, /, key, cost=1, policy=0, *, at=None)",
+              "Charges the key without asking; the rest that could not be charged."),
     CORE_FAST("check_many", core_table_check_many, "($self, /, keys, cost=1, policy=0, *, at=None)",
               "A 1 for each key that may pass, a 0 for each that may not."),
-    CORE_METHOD("reset", table_reset, METH_VARARGS, "($self, key, policy=0, /)", "Lets a key begin again."),
+    CORE_METHOD("reset", table_reset, METH_VARARGS, "($self, key, policy=0, /)", "Lets a key begin again, which ends a ban, too."),
     CORE_METHOD("exempt", table_exempt, METH_VARARGS, "($self, key, policy=0, /)",
                 "Lets a key pass always. An address is exempt by its address_key."),
     CORE_METHOD("unexempt", table_unexempt, METH_VARARGS, "($self, key, policy=0, /)", "Takes that back."),

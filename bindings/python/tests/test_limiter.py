@@ -85,6 +85,29 @@ def test_take_up_to_and_reset():
     assert limiter.take_up_to(9) == 5
 
 
+def test_charge():
+    limiter = Limiter("1/s burst 5")
+    assert limiter.charge(7, at=SECOND) == 0
+    # Two permits are owed beyond an empty bucket.
+    assert limiter.peek(at=SECOND).retry_after == 3
+    assert limiter.charge(7, at=SECOND) == 4
+    assert limiter.charge(at=SECOND) == 1
+    assert Limiter("5/s algo fixed-window").charge(cost=7) == 2
+    for _ in range(3):
+        limiter.reset()
+        assert limiter.charge(0) == 0 and limiter.charge() == 0
+
+
+def test_bans():
+    limiter = Limiter("2/min ban 1h after 2")
+    told = [limiter.check(at=SECOND).reason for _ in range(5)]
+    assert told == ["admitted", "admitted", "over the rate", "banned", "banned"]
+    assert limiter.peek(at=SECOND).retry_after == 3600
+    limiter.reset()
+    assert limiter.check(at=SECOND)
+    assert Policy.of(2, 60, ban=3600, after=2) == Policy("2/min ban 1h after 2")
+
+
 def test_batches():
     limiter = Limiter("1/h burst 5")
     assert limiter.check_many(7) == b"\1\1\1\1\1\0\0"
@@ -164,7 +187,7 @@ def test_a_policy_of_another_type(wrong):
         Limiter(wrong)
 
 
-@pytest.mark.parametrize("name", ["check", "allow", "peek", "take_up_to"])
+@pytest.mark.parametrize("name", ["check", "allow", "peek", "take_up_to", "charge"])
 def test_wrong_arguments(name):
     call = getattr(Limiter("1/s"), name)
     for wrong in ("1", 1.0, b"1", [], None):

@@ -279,6 +279,7 @@ def test_a_closed_table_raises():
         lambda: table.allow("a"),
         lambda: table.peek("a"),
         lambda: table.take_up_to("a", 1),
+        lambda: table.charge("a"),
         lambda: table.check_many(["a"]),
         lambda: table.reset("a"),
         lambda: table.exempt("a"),
@@ -348,3 +349,19 @@ def test_addresses():
         tollbar.address_key("localhost")
     with pytest.raises(tollbar.Error):
         tollbar.address_key("192.0.2.1", 33)
+
+
+def test_charge():
+    table = Table({"logins": "5/min ban 1h", "bytes": "1000/s"}, capacity=100)
+    now = table.now()
+    for _ in range(5):
+        assert table.peek("ann", policy="logins", at=now)
+        assert table.charge("ann", policy="logins", at=now) == 0
+    told = table.peek("ann", policy="logins", at=now)
+    assert (told.reason, told.retry_after) == ("banned", 3600)
+    # A ban takes no charges.
+    assert table.charge("ann", 3, "logins", at=now) == 3
+    assert table.reset("ann", "logins") and table.check("ann", policy="logins", at=now)
+    assert table.charge("ann", 1500, "bytes", at=SECOND) == 0
+    assert table.charge("ann", 1500, "bytes", at=SECOND) == 1000
+    assert table.peek("ann", policy="bytes", at=SECOND).retry_after_ns == 1_001_000_000

@@ -363,3 +363,112 @@ def test_a_limit_that_comes_back():
     app, _ = refused_once()
     time.sleep(0.6)
     assert call_wsgi(app)[0][:3] == "200"
+
+
+def answers_wsgi(status, body=(b"hello",)):
+    def app(environ, start_response):
+        start_response(status, [("X-Cost", "3")])
+        return body
+
+    return app
+
+
+def answers_asgi(status):
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": status, "headers": [(b"x-cost", b"3")]})
+        await send({"type": "http.response.body", "body": b"hel", "more_body": True})
+        await send({"type": "http.response.body", "body": b"lo"})
+
+    return app
+
+
+def call_closing(app, **environ):
+    """call_wsgi, as a server that closes what it was given."""
+    kept = []
+
+    def closing(environ, start_response):
+        kept.append(app(environ, start_response))
+        return kept[0]
+
+    try:
+        return call_wsgi(closing, **environ)
+    finally:
+        if kept and hasattr(kept[0], "close"):
+            kept[0].close()
+
+
+def failed(request, response):
+    return response.status == 401
+
+
+def test_wrong_passwords_ban_and_right_ones_cost_nothing():
+    for ask, right, wrong in (
+        (lambda app: int(call_closing(app)[0].split()[0]), answers_wsgi("200 OK"), answers_wsgi("401 Unauthorized")),
+        (lambda app: call_asgi(app)[0], answers_asgi(200), answers_asgi(401)),
+    ):
+        table = Table("5/min ban 1h", capacity=100)
+        kind = asgi if asyncio.iscoroutinefunction(right) else wsgi
+        lets_in = kind.RateLimit(right, table, charge=failed)
+        refuses = kind.RateLimit(wrong, table, charge=failed)
+        assert [ask(lets_in) for _ in range(20)] == [200] * 20
+        assert [ask(refuses) for _ in range(8)] == [401] * 5 + [429] * 3
+        assert ask(lets_in) == 429
+        key = address_key("192.0.2.1")
+        assert table.peek(key).reason == "banned" and table.counts().denied == 4
+        assert table.reset(key) and ask(lets_in) == 200
+
+
+def test_refusals_count_for_a_ban():
+    table = Table("1/h ban 1d after 3", capacity=100)
+    app = wsgi.RateLimit(answers_wsgi("401 Unauthorized"), table, charge=failed)
+    waits = [int(call_closing(app)[1].get("retry-after", 0)) for _ in range(5)]
+    # The failure that takes the last permit is the first refusal, the second request's is the second.
+    assert waits[0] == 0 and waits[1] <= 3600 and all(w > 80_000 for w in waits[2:]), waits
+
+
+def test_what_a_response_costs():
+    seen = []
+
+    def cost(request, response):
+        seen.append((response.status, dict(response.headers).get("X-Cost") or dict(response.headers)["x-cost"], response.sent))
+        return response.sent
+
+    table = Table("8/h", capacity=100)
+    app = wsgi.RateLimit(answers_wsgi("200 OK", [b"hel", b"lo"]), table, charge=cost)
+    assert [call_closing(app)[0] for _ in range(3)] == ["200 OK"] * 2 + ["429 Too Many Requests"]
+    table = Table("8/h", capacity=100)
+    app = asgi.RateLimit(answers_asgi(200), table, charge=cost)
+    assert [call_asgi(app)[0] for _ in range(3)] == [200, 200, 429]
+    assert seen == [(200, "3", 5)] * 4
+    # Two answers of five bytes are two more than eight: a debt.
+    assert table.peek(address_key("192.0.2.1")).retry_after > 3600 / 8 * 2
+
+
+def test_an_application_that_raises_has_failed():
+    def raising(environ, start_response):
+        raise KeyError("a fault")
+
+    async def raising_too(scope, receive, send):
+        raise KeyError("a fault")
+
+    table = Table("2/h", capacity=100)
+    seen = []
+
+    def charge(request, response):
+        seen.append(response.status)
+        return 1
+
+    with pytest.raises(KeyError):
+        call_closing(wsgi.RateLimit(raising, table, charge=charge))
+    with pytest.raises(KeyError):
+        call_asgi(asgi.RateLimit(raising_too, table, charge=charge))
+    assert seen == [500, 500] and not table.peek(address_key("192.0.2.1"))
+
+
+def test_no_charge_after_a_refusal_or_for_who_is_exempt():
+    table = Table("1/h", capacity=100)
+    app = wsgi.RateLimit(answers_wsgi("200 OK"), table, charge=lambda environ, response: 1, exempt=["192.0.2.9"])
+    assert [call_closing(app)[0][:3] for _ in range(4)] == ["200"] + ["429"] * 3
+    assert table.peek(address_key("192.0.2.1")).retry_after <= 3600
+    assert [call_closing(app, REMOTE_ADDR="192.0.2.9")[0] for _ in range(4)] == ["200 OK"] * 4
+    assert table.peek(address_key("192.0.2.9")).remaining == 1

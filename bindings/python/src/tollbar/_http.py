@@ -85,6 +85,16 @@ def until_more(policy: Policy, decision: Decision, cost: int, peek: Callable[[in
     return after if after is None or decision.retry_after_ns is None or decision else min(after, decision.retry_after_ns)
 
 
+class Response(NamedTuple):
+    """What the application answered, when all of it has been sent."""
+
+    # 500 if it raised an exception before it began to answer.
+    status: int
+    headers: list[tuple[str, str]]
+    # Bytes of the body.
+    sent: int
+
+
 class Answer(NamedTuple):
     """What becomes of a request."""
 
@@ -94,6 +104,8 @@ class Answer(NamedTuple):
     fields: list[tuple[str, str]]
     # What a person reads who is refused.
     text: str = ""
+    # To be charged after the response: the key.
+    key: bytes | None = None
 
     def body(self, method: object) -> bytes:
         return b"" if method == "HEAD" else f"{self.text}\n".encode()
@@ -124,6 +136,7 @@ class Gate(Generic[Request]):
         *,
         policy: int | str = 0,
         cost: int = 1,
+        charge: Callable[[Request, Response], int] | None = None,
         exempt: Exempt = (),
         missing_status: int = 403,
         name: str | None = None,
@@ -137,7 +150,10 @@ class Gate(Generic[Request]):
             self.table = Table(cast("str | Policy", table), capacity)
         self.key = key
         self.policy = policy
+        if charge is not None and not isinstance(self.table, Table):
+            raise TypeError("charge: a lease is charged before the response; expected a Table or a policy")
         self.cost = cost
+        self.charge = charge
         self.exempt = exempt
         self._exempt = exempt_keys(exempt)
         status = HTTPStatus(missing_status)
@@ -158,12 +174,27 @@ class Gate(Generic[Request]):
         if not isinstance(self.table, Table):
             # Those without a key share the limit that is for all.
             decision = self.table.check(key, self.cost)
+        elif key is not None and self.charge is not None:
+            decision = self._look(self.table, key)
         elif key is not None:
             decision = self.table.check(key, self.cost, self.policy)
         else:
             return self._without_key(self.table)
         fields = self._fields(key, decision)
-        return Answer(None, fields) if decision else Answer(TOO_MANY, fields, TOO_MANY.phrase)
+        return Answer(None, fields, key=key) if decision else Answer(TOO_MANY, fields, TOO_MANY.phrase)
+
+    def _look(self, table: Table, key: bytes) -> Decision:
+        """Takes nothing. A refusal counts, for the table's numbers and for a ban: the check of the same instant is refused, too."""
+        now = table.now()
+        decision = table.peek(key, self.cost, self.policy, at=now)
+        return decision if decision else table.check(key, self.cost, self.policy, at=now)
+
+    def after(self, request: Request, answer: Answer, response: Response) -> None:
+        """Charges what `charge` says of the response."""
+        if self.charge is not None and answer.key is not None and isinstance(self.table, Table):
+            cost = int(self.charge(request, response))
+            if cost > 0:
+                self.table.charge(answer.key, cost, self.policy)
 
     def _without_key(self, table: Table) -> Answer:
         """As the table's `missing` says: "allow" lets it pass; "deny" and "report" refuse it with a status that says so."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from ._http import PASSES, Exempt, Gate, client_key
+from ._http import PASSES, Answer, Exempt, Gate, Response, client_key
 from .policy import Policy
 from .table import Table
 
@@ -38,6 +38,10 @@ class RateLimit:
     the key of a request's scope. Keys in `exempt` pass always; an address there is text, or of ipaddress, and an IPv6 address
     stands for its /64. A request without a key gets what the table's `missing` says: "allow" lets it pass, and of "deny" and
     "report" it gets `missing_status`.
+
+    With `charge` a request is only looked at before the application, and charged after it: `charge(scope, response)` gets what the application
+    answered (`status`, `headers`, and the bytes of the body in `sent`) and returns the permits, 0 or False for none. So
+    `RateLimit(app, "5/min ban 1h", charge=lambda scope, response: response.status == 401)` bans an address after five wrong passwords.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class RateLimit:
         key: Callable[[Scope], Key] = by_client,
         policy: int | str = 0,
         cost: int = 1,
+        charge: Callable[[Scope, Response], int] | None = None,
         exempt: Exempt = (),
         missing_status: int = 403,
         name: str | None = None,
@@ -60,6 +65,7 @@ class RateLimit:
             key,
             policy=policy,
             cost=cost,
+            charge=charge,
             exempt=exempt,
             missing_status=missing_status,
             name=name,
@@ -71,6 +77,9 @@ class RateLimit:
         kind = scope["type"]
         answer = self.gate.decide(scope) if kind in ("http", "websocket") else PASSES
         if answer.refused is None:
+            if kind == "http" and self.gate.charge is not None:
+                await self._charged(scope, receive, send, answer)
+                return
             if kind != "http" or not answer.fields:
                 await self.app(scope, receive, send)
                 return
@@ -88,3 +97,22 @@ class RateLimit:
             headers = _bytes(answer.all_fields())
             await send({"type": "http.response.start", "status": int(answer.refused), "headers": headers})
             await send({"type": "http.response.body", "body": answer.body(scope.get("method"))})
+
+    async def _charged(self, scope: Scope, receive: Receive, send: Send, answer: Answer) -> None:
+        status, headers, sent = 500, [], 0
+        extra = _bytes(answer.fields)
+
+        async def send_and_see(message: Message) -> None:
+            nonlocal status, headers, sent
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in message.get("headers", ())]
+                message = {**message, "headers": [*message.get("headers", ()), *extra]}
+            elif message["type"] == "http.response.body":
+                sent += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_and_see)
+        finally:
+            self.gate.after(scope, answer, Response(status, headers, sent))

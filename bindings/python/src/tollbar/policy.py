@@ -54,7 +54,7 @@ class Policy:
         """Of numbers: Policy.of(100, timedelta(minutes=1), burst=20).
 
         Options are those of the text: init=0, borrow=True, anchor="first", segments=6, mode="strict", slack=2,
-        warm=timedelta(seconds=5), cold=3, count="rejected", unit="bytes".
+        warm=timedelta(seconds=5), cold=3, ban=timedelta(hours=1), after=5, count="rejected", unit="bytes".
         """
         words = [f"{index(limit)}/{nanoseconds(per, 'per')}ns"]
         if burst is not None:
@@ -62,8 +62,8 @@ class Policy:
         if algorithm != "gcra":
             words.append(f"algo {algorithm}")
         for name, value in options.items():
-            if name == "warm":
-                words.append(f"warm {nanoseconds(value, name)}ns")  # type: ignore[arg-type]
+            if name in ("warm", "ban"):
+                words.append(f"{name} {nanoseconds(value, name)}ns")  # type: ignore[arg-type]
             elif value is True:
                 words.append(name)
             elif value is not False:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ._http import Exempt, Gate, client_key
+from ._http import Answer, Exempt, Gate, Response, client_key
 from .policy import Policy
 from .table import Table
 
@@ -28,6 +28,10 @@ class RateLimit:
     made. `key` makes the key of a request's environ. Keys in `exempt` pass always; an address there is text, or of ipaddress, and an
     IPv6 address stands for its /64. A request without a key gets what the table's `missing` says: "allow" lets it pass, and of
     "deny" and "report" it gets `missing_status`.
+
+    With `charge` a request is only looked at before the application, and charged after it: `charge(environ, response)` gets what the application
+    answered (`status`, `headers`, and the bytes of the body in `sent`) and returns the permits, 0 or False for none. So
+    `RateLimit(app, "5/min ban 1h", charge=lambda environ, response: response.status == 401)` bans an address after five wrong passwords.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class RateLimit:
         key: Callable[[WSGIEnvironment], Key] = by_client,
         policy: int | str = 0,
         cost: int = 1,
+        charge: Callable[[WSGIEnvironment, Response], int] | None = None,
         exempt: Exempt = (),
         missing_status: int = 403,
         name: str | None = None,
@@ -50,6 +55,7 @@ class RateLimit:
             key,
             policy=policy,
             cost=cost,
+            charge=charge,
             exempt=exempt,
             missing_status=missing_status,
             name=name,
@@ -62,6 +68,8 @@ class RateLimit:
         if answer.refused is not None:
             start_response(f"{int(answer.refused)} {answer.refused.phrase}", answer.all_fields())
             return [answer.body(environ.get("REQUEST_METHOD"))]
+        if self.gate.charge is not None:
+            return _Charged(self, environ, start_response, answer)
         if not answer.fields:
             return self.app(environ, start_response)
 
@@ -69,3 +77,47 @@ class RateLimit:
             return start_response(status, [*headers, *answer.fields], *error)
 
         return self.app(environ, start)
+
+
+class _Charged:
+    """The body of an answer that is charged when the server has sent it, or has given it up."""
+
+    def __init__(
+        self, limit: RateLimit, environ: WSGIEnvironment, start_response: StartResponse, answer: Answer
+    ) -> None:
+        self._limit, self._environ, self._start, self._answer = limit, environ, start_response, answer
+        self._status, self._headers, self._sent = 500, list[tuple[str, str]](), 0
+        try:
+            self._body = limit.app(environ, self._begin)
+            self._pieces = iter(self._body)
+        except BaseException:
+            self._after()
+            raise
+
+    def _begin(self, status: str, headers: list[tuple[str, str]], *error: Any) -> Callable[[bytes], object]:
+        self._status, self._headers = int(status[:3]), headers
+        write = self._start(status, [*headers, *self._answer.fields], *error)
+
+        def write_and_count(data: bytes) -> object:
+            self._sent += len(data)
+            return write(data)
+
+        return write_and_count
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        piece = next(self._pieces)
+        self._sent += len(piece)
+        return piece
+
+    def close(self) -> None:
+        try:
+            if hasattr(self._body, "close"):
+                self._body.close()
+        finally:
+            self._after()
+
+    def _after(self) -> None:
+        self._limit.gate.after(self._environ, self._answer, Response(self._status, self._headers, self._sent))
