@@ -32,6 +32,8 @@ package tollbar
 #cgo nocallback go_limiter_reserve
 #cgo noescape go_limiter_reserve_at
 #cgo nocallback go_limiter_reserve_at
+#cgo noescape go_limiter_cancel
+#cgo nocallback go_limiter_cancel
 */
 import "C"
 
@@ -303,18 +305,34 @@ func (l *Limiter) takeUpToAt(now, most uint64) (uint64, Code) {
 	return uint64(taken), Code(code)
 }
 
-func (l *Limiter) reserve(n uint64, patience time.Duration) (time.Duration, Code) {
+// reservation is what C booked; nothing unless it returned 0.
+func reservation(code C.int32_t, booked *C.tollbar_reservation) (Reservation, Code) {
+	if code != 0 {
+		return Reservation{}, Code(code)
+	}
+	return Reservation{Departs: uint64(booked.departs_ns), Wait: duration(uint64(booked.wait_ns)), Cost: uint64(booked.cost)}, 0
+}
+
+func (l *Limiter) reserve(n uint64, patience time.Duration) (Reservation, Code) {
 	var booked C.tollbar_reservation
 	code := C.go_limiter_reserve(C.uintptr_t(l.handle), C.uint64_t(n), nanoseconds(patience), &booked)
 	runtime.KeepAlive(l)
-	return duration(uint64(booked.wait_ns)), Code(code)
+	return reservation(code, &booked)
 }
 
-func (l *Limiter) reserveAt(now, n uint64, patience time.Duration) (time.Duration, Code) {
+func (l *Limiter) cancel(r Reservation) (uint64, Code) {
+	booked := C.tollbar_reservation{departs_ns: C.uint64_t(r.Departs), cost: C.uint64_t(r.Cost)}
+	var back C.uint64_t
+	code := C.go_limiter_cancel(C.uintptr_t(l.handle), &booked, &back)
+	runtime.KeepAlive(l)
+	return uint64(back), Code(code)
+}
+
+func (l *Limiter) reserveAt(now, n uint64, patience time.Duration) (Reservation, Code) {
 	var booked C.tollbar_reservation
 	code := C.go_limiter_reserve_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n), nanoseconds(patience), &booked)
 	runtime.KeepAlive(l)
-	return duration(uint64(booked.wait_ns)), Code(code)
+	return reservation(code, &booked)
 }
 
 func (l *Limiter) now() (uint64, Code) {

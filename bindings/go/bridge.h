@@ -82,6 +82,9 @@ static inline int32_t go_limiter_reserve_at(uintptr_t limiter, uint64_t now, uin
                                             tollbar_reservation *booked) {
     return tollbar_limiter_reserve_at(GO_LIMITER(limiter), cost, patience, now, booked);
 }
+static inline int32_t go_limiter_cancel(uintptr_t limiter, const tollbar_reservation *booked, uint64_t *back) {
+    return tollbar_limiter_cancel(GO_LIMITER(limiter), booked, back);
+}
 static inline int32_t go_limiter_now(uintptr_t limiter, uint64_t *now) {
     return tollbar_limiter_now(GO_LIMITER(limiter), now);
 }
@@ -139,6 +142,14 @@ static inline int32_t go_table_charge_at(uintptr_t table, uint32_t policy, const
 static inline int32_t go_table_take(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t most,
                                     uint64_t *taken) {
     return tollbar_table_take_up_to(GO_TABLE(table), policy, key, length, most, taken);
+}
+static inline int32_t go_table_reserve(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t cost,
+                                       uint64_t patience, tollbar_reservation *booked) {
+    return tollbar_table_reserve(GO_TABLE(table), policy, key, length, cost, patience, booked);
+}
+static inline int32_t go_table_cancel(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
+                                      const tollbar_reservation *booked, uint64_t *back) {
+    return tollbar_table_cancel(GO_TABLE(table), policy, key, length, booked, back);
 }
 static inline int32_t go_table_hash(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
                                     uint64_t *hash) {

@@ -14,6 +14,10 @@ package tollbar
 #cgo nocallback go_table_peek
 #cgo noescape go_table_take
 #cgo nocallback go_table_take
+#cgo noescape go_table_reserve
+#cgo nocallback go_table_reserve
+#cgo noescape go_table_cancel
+#cgo nocallback go_table_cancel
 #cgo noescape go_table_many
 #cgo nocallback go_table_many
 #cgo noescape go_table_now
@@ -23,7 +27,10 @@ package tollbar
 */
 import "C"
 
-import "unsafe"
+import (
+	"time"
+	"unsafe"
+)
 
 // openTable makes a table, or opens the one at path unless that is empty.
 func openTable(path string, options *TableOptions, policies []string) (uintptr, error) {
@@ -122,6 +129,20 @@ func tableTakeUpTo(table uintptr, policy uint32, key string, most uint64) (uint6
 		taken = 0
 	}
 	return uint64(taken), Code(code)
+}
+
+func tableReserve(table uintptr, policy uint32, key string, n uint64, patience time.Duration) (Reservation, Code) {
+	var booked C.tollbar_reservation
+	code := C.go_table_reserve(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n),
+		nanoseconds(patience), &booked)
+	return reservation(code, &booked)
+}
+
+func tableCancel(table uintptr, policy uint32, key string, r Reservation) (uint64, Code) {
+	booked := C.tollbar_reservation{departs_ns: C.uint64_t(r.Departs), cost: C.uint64_t(r.Cost)}
+	var back C.uint64_t
+	code := C.go_table_cancel(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), &booked, &back)
+	return uint64(back), Code(code)
 }
 
 func tableHash(table uintptr, policy uint32, key string) (uint64, Code) {

@@ -69,7 +69,8 @@ func (p *pair) step(t *testing.T, random *rand.Rand, now uint64) {
 		}
 	case 4:
 		patience := time.Duration(random.Int64N(int64(2*p.span) + 1))
-		wait, err := p.limiter.ReserveAt(now, n, patience)
+		booked, err := p.limiter.ReserveAt(now, n, patience)
+		wait := booked.Wait
 		got, ok := p.cell.Reserve(p.policy, now, n, patience)
 		if got != wait || ok != (err == nil) {
 			t.Fatalf("%s: Reserve(%d, %d, %d) = %d %v, in C %d %v", p.text, now, n, patience, got, ok, wait, err)

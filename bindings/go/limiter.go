@@ -101,12 +101,7 @@ func NewLimiterClock(policy string, clock Clock) (*Limiter, error) {
 		return nil, err
 	}
 	l := &Limiter{handle: handle, policy: read}
-	switch read.Algorithm {
-	case GCRA, Pacer, WarmUp:
-		l.books = read.Limit != 0
-	case Interval:
-		l.books = read.Limit != 0 && !read.AnchorFirst
-	}
+	l.books = read.booksAhead()
 	// The C memory goes when nobody can call any more, so calls need not count themselves: beside the decision that
 	// would cost as much again.
 	runtime.AddCleanup(l, freeLimiter, handle)
@@ -241,18 +236,17 @@ func (l *Limiter) ChargeAt(now, n uint64) (rest uint64, err error) {
 	return rest, nil
 }
 
-// Reserve takes n permits ahead of time: without an error the caller is bound to act the returned time from now, and
+// Reserve takes n permits ahead of time: without an error the caller is bound to act the reservation's Wait from now, and
 // not before. [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the algorithm cannot book
 // ahead (windows and logs), [ErrNever] if n is above the burst; then nothing has been charged.
 //
-// A reservation cannot be given back: those after it have been told their times. (Package rate has reservations that can
-// be cancelled.)
-func (l *Limiter) Reserve(n uint64, patience time.Duration) (time.Duration, error) {
+// [Limiter.Cancel] takes a reservation back.
+func (l *Limiter) Reserve(n uint64, patience time.Duration) (Reservation, error) {
 	if l.closed.Load() {
-		return 0, ErrClosed
+		return Reservation{}, ErrClosed
 	}
-	wait, code := l.reserve(n, patience)
-	return wait, asError(code)
+	booked, code := l.reserve(n, patience)
+	return booked, asError(code)
 }
 
 // Now is the time that calls without one read: nanoseconds of UTC since 2025-03-13, or since 1970 by [ClockWall].
@@ -265,12 +259,12 @@ func (l *Limiter) Now() (uint64, error) {
 }
 
 // ReserveAt is [Limiter.Reserve] at the caller's time, in nanoseconds.
-func (l *Limiter) ReserveAt(now, n uint64, patience time.Duration) (time.Duration, error) {
+func (l *Limiter) ReserveAt(now, n uint64, patience time.Duration) (Reservation, error) {
 	if l.closed.Load() {
-		return 0, ErrClosed
+		return Reservation{}, ErrClosed
 	}
-	wait, code := l.reserveAt(now, n, patience)
-	return wait, asError(code)
+	booked, code := l.reserveAt(now, n, patience)
+	return booked, asError(code)
 }
 
 // Reset makes the state fresh. Admissions in the same instant may survive it.

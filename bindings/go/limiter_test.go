@@ -59,7 +59,8 @@ func TestAnswersInFull(t *testing.T) {
 	if taken, err := limiter.TakeUpToAt(2*second, 5); taken != 2 || err != nil {
 		t.Errorf("took %d, %v", taken, err)
 	}
-	wait, err := limiter.ReserveAt(2*second, 1, time.Second)
+	booked, err := limiter.ReserveAt(2*second, 1, time.Second)
+	wait := booked.Wait
 	if wait != 100*time.Millisecond || err != nil {
 		t.Errorf("reserved for %v, %v", wait, err)
 	}

@@ -67,6 +67,7 @@ type Table struct {
 	path    string
 	guard   *guard.Guard
 	cleanup runtime.Cleanup
+	lines   lines
 }
 
 // NewTable makes a table in this process's own memory, of 1 to 128 policies such as "5/min burst 3". The error is a

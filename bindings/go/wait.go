@@ -21,8 +21,9 @@ func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 // error is the context's.
 //
 // Where the algorithm can book ahead (gcra, pacer, warm-up, and interval aligned to time 0), callers take their permits
-// when they come and wake one after the other. Permits of a wait that is cancelled midway stay taken, since those behind
-// have been told their times: let contexts have deadlines, by which hopeless waits are not begun. With windows and logs
+// when they come and wake one after the other. A wait that is cancelled midway gives its booking back ([Limiter.Cancel]), of
+// which mostly nothing comes back if others wait behind it: let contexts have deadlines, by which hopeless waits are not
+// begun. With windows and logs
 // callers stand in line: the first sleeps until a permit could be free and tries again, and the others sleep until it has
 // left. There a wait that is cancelled loses nothing.
 func (l *Limiter) WaitN(ctx context.Context, n uint64) error {
@@ -36,10 +37,10 @@ func (l *Limiter) WaitN(ctx context.Context, n uint64) error {
 		return l.waitInLine(ctx, n)
 	}
 	patience, limited := timeLeft(ctx)
-	wait, code := l.reserve(n, patience)
+	booked, code := l.reserve(n, patience)
 	switch {
 	case code == 0:
-		return sleep(ctx, wait)
+		return sleepOrCancel(ctx, booked, func() { _, _ = l.Cancel(booked) })
 	case code == ErrDenied && limited:
 		return errTooLate
 	}

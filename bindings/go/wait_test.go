@@ -96,16 +96,20 @@ func TestACancelledWaitEnds(t *testing.T) {
 
 func TestReserveByTheClock(t *testing.T) {
 	limiter := mustLimiter(t, "1/min")
-	if wait, err := limiter.Reserve(1, 0); wait != 0 || err != nil {
-		t.Errorf("%v, %v", wait, err)
+	if booked, err := limiter.Reserve(1, 0); booked.Wait != 0 || booked.Cost != 1 || err != nil {
+		t.Errorf("%v, %v", booked, err)
 	}
 	if _, err := limiter.Reserve(1, 59*time.Second); !errors.Is(err, tollbar.ErrDenied) {
 		t.Error(err)
 	}
-	if wait, err := limiter.Reserve(1, time.Minute); err != nil || wait < 59*time.Second || wait > time.Minute {
-		t.Errorf("%v, %v", wait, err)
+	if booked, err := limiter.Reserve(1, time.Minute); err != nil || booked.Wait < 59*time.Second || booked.Wait > time.Minute {
+		t.Errorf("%v, %v", booked, err)
 	}
-	if wait, err := limiter.Reserve(1, tollbar.Forever); err != nil || wait < 119*time.Second || wait > 2*time.Minute {
-		t.Errorf("%v, %v", wait, err)
+	last, err := limiter.Reserve(1, tollbar.Forever)
+	if err != nil || last.Wait < 119*time.Second || last.Wait > 2*time.Minute {
+		t.Errorf("%v, %v", last, err)
+	}
+	if back, err := limiter.Cancel(last); back != 1 || err != nil {
+		t.Errorf("%v, %v", back, err)
 	}
 }

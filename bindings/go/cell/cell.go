@@ -158,8 +158,11 @@ func (c *Cell) TakeUpTo(p *Policy, now, most uint64) uint64 {
 }
 
 // Reserve takes n permits ahead of time: if ok, the caller is bound to act wait after now and not before. Not ok, and
-// nothing charged, if that would be longer than patience or if n is above the burst.
+// nothing charged, if that would be longer than patience or if n is above the burst. n of 0 takes nothing and departs now.
 func (c *Cell) Reserve(p *Policy, now, n uint64, patience time.Duration) (wait time.Duration, ok bool) {
+	if n == 0 {
+		return 0, true
+	}
 	if p.shut || n > p.burst {
 		return 0, false
 	}
@@ -169,9 +172,6 @@ func (c *Cell) Reserve(p *Policy, now, n uint64, patience time.Duration) (wait t
 		at := p.due(base, now, n)
 		if at == noTime || after(at, now) > patience {
 			return 0, false
-		}
-		if n == 0 {
-			return 0, true
 		}
 		if c.word.CompareAndSwap(word, base+n*p.grid.perPermit) {
 			return after(at, now), true

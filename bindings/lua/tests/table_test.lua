@@ -48,6 +48,54 @@ test("ten refusals raise one count by ten", function()
     equal(tonumber(stats.never), 0)
 end)
 
+test("bookings of a key depart in turn, and the last comes back", function()
+    local table = assert(tollbar.table({ "1/h burst 2", "5/s algo fixed-window" }, { capacity = 100, missing = "report" }))
+    equal(table:reserve("a", 0), 0)
+    equal(table:reserve("a", 0), 0)
+    equal(table:reserve("a", 60), false)
+    equal(table:reserve("a", nil, 3), false)
+    local wait, third = table:reserve("a", 3601)
+    assert(wait > 3500 and wait <= 3600, wait)
+    local _, fourth = table:reserve("a")
+    equal(tonumber(fourth.departs_ns - third.departs_ns) > 3599e9, true)
+    equal(table:cancel("a", third), 0)
+    equal(table:cancel("a", fourth), 1)
+    equal(table:cancel("nobody", fourth), 0)
+    equal(table:reserve("b", 0, 2), 0)
+    equal(table:reserve("a", nil, 1, 1), false, "a window")
+    assert(table:exempt("vip"))
+    local _, free = table:reserve("vip", 0)
+    equal(tonumber(free.cost), 0)
+    fails("a request without a key", C.TOLLBAR_E_MISSING_KEY, table:reserve(nil, 0))
+    fails("the table has no policy of that number", C.TOLLBAR_E_NO_SUCH_POLICY, table:reserve("a", 0, 1, 7))
+    fails("the table has no policy of that number", C.TOLLBAR_E_NO_SUCH_POLICY, table:cancel("a", fourth, 7))
+end)
+
+test("waiting for a key sleeps for what it gets, by the thread or by the caller's function", function()
+    local table = assert(tollbar.table({ "20/s burst 1", "4/200ms algo fixed-window", "1/day" }, { capacity = 100 }))
+    local slept = 0
+    local function sleep(seconds)
+        slept = slept + 1
+        local began = tollbar.now()
+        repeat until tonumber(tollbar.now() - began) / 1e9 >= seconds
+    end
+    for policy, least in pairs { [0] = 0.1499, [1] = 0 } do
+        for _, own in ipairs { false, true } do
+            local key, before = own and "own" or "thread", tollbar.now("monotonic")
+            for _ = 1, own and 6 or 4 do
+                equal(table:wait(key, 10, 1, policy, own and sleep or nil), true)
+            end
+            local took = tonumber(tollbar.now("monotonic") - before) / 1e9
+            assert(took >= least, took)
+        end
+    end
+    assert(slept >= 5, slept)
+    equal(table:wait("key", nil, 2), false)
+    equal(table:wait("key", 0, 1, 2), true)
+    equal(table:wait("key", 3600, 1, 2), false)
+    equal(table:wait("key", 3600, 1, 2, sleep), false)
+end)
+
 test("counts are by policy", function()
     local table = assert(tollbar.table({ "3/day", "5/day" }, { capacity = 100 }))
     equal(admitted(table, "a", 13), 3)

@@ -189,6 +189,22 @@ def test_waiting_lets_others_go_on(launch):
     assert max(refused) < passed[-1] - passed[0]
 
 
+def test_waiting_for_a_key(launch):
+    """Two workers, whose requests for one key depart one after the other; another key is not held up."""
+    server = """
+    location /wait { access_by_lua_block {
+        if not clients:wait(ngx.var.arg_k, tonumber(ngx.var.arg_patience)) then return ngx.exit(429) end
+    } empty_gif; }
+"""
+    make = '0; clients = assert(require("tollbar").table("1/s burst 1", { capacity = 10, shared = true }))'
+    nginx = launch(**parts(make, server=server, workers=2))
+    answers = nginx.volley("/wait?k=a&patience=3.05", 6)
+    assert sorted(statuses(answers)) == [200] * 4 + [429] * 2
+    passed = sorted(a.done for a in answers if a.status == 200)
+    assert all(later - earlier > 0.25 for earlier, later in zip(passed, passed[1:])), passed
+    assert nginx.get("/wait?k=b&patience=0").status == 200
+
+
 def test_waiting_in_line(launch):
     """What cannot be booked, by nginx's own semaphores."""
     server = """

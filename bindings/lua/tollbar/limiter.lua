@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local core = require "tollbar.core"
 local line = require "tollbar.line"
+local sleeping = require "tollbar.sleep"
 
 local lib = core.lib
 local count, answer, failure = core.count, core.answer, core.failure
@@ -81,26 +82,28 @@ function Limiter:now()
     return word[0]
 end
 
---- Takes `cost` permits ahead of time: seconds after which the caller is bound to act, and not before; false if that would
--- be more than `patience` seconds, or if the algorithm cannot book ahead.
+--- Takes `cost` permits ahead of time: seconds after which the caller is bound to act, and not before, and the reservation, which
+-- `cancel` takes; false if that would be more than `patience` seconds, or if the algorithm cannot book ahead.
 function Limiter:reserve(patience, cost)
-    local code = lib.tollbar_limiter_reserve(self.handle, cost == nil and 1 or count(cost), core.patience(patience), booked)
+    local reservation = ffi.new "tollbar_reservation"
+    local code = lib.tollbar_limiter_reserve(self.handle, cost == nil and 1 or count(cost), core.patience(patience), reservation)
     if code < 0 then
         return failure(code, "the limiter")
     end
-    return code == ALLOWED and core.seconds(booked.wait_ns)
+    if code ~= ALLOWED then
+        return false
+    end
+    return core.seconds(reservation.wait_ns), reservation
 end
 
---- Sleeps until that time of the processor's counter: the limiter may be closed meanwhile. nginx's timers are in milliseconds and
--- start from the time at which the worker woke up, so one may end early.
-local function sleep_until(sleep, time)
-    while true do
-        local now = core.clock_now(TSC)
-        if now >= time then
-            return
-        end
-        sleep(math.ceil(tonumber(time - now) / 1e6) / 1e3)
+--- Gives back the permits of a reservation that is not used; how many came back. The last one comes back whole, and of an earlier
+-- one mostly nothing, because those behind it keep the times that they were told. Once for each.
+function Limiter:cancel(reservation)
+    local code = lib.tollbar_limiter_cancel(self.handle, reservation, word)
+    if code < 0 then
+        return failure(code, "the limiter")
     end
+    return tonumber(word[0])
 end
 
 --- Books, or asks: a code and the time from which the permits may be used; or nil and the time to ask again.
@@ -119,8 +122,8 @@ local function book_or_ask(self, patience, cost)
     return code, now
 end
 
---- In nginx, where nothing may block: books, or stands in line and asks again.
-local function wait_in_nginx(self, sleep, patience, cost)
+--- In an event loop, where nothing may block: books, or stands in line (in nginx) and asks again.
+local function wait_in_loop(self, sleep, patience, cost)
     local function clock()
         return core.clock_now(TSC)
     end
@@ -141,7 +144,7 @@ local function wait_in_nginx(self, sleep, patience, cost)
         at = began
     end
     local function sleep_to(time)
-        sleep_until(sleep, time)
+        sleeping.until_time(sleep, time)
     end
     local function ask(left)
         code, at = book_or_ask(self, left, cost)
@@ -162,15 +165,15 @@ local function wait_in_nginx(self, sleep, patience, cost)
 end
 
 --- Takes `cost` permits, sleeping up to `timeout` seconds for them: true if it has. False at once if they cannot be had by
--- then, with nothing taken. In nginx other requests go on meanwhile (ngx.sleep); elsewhere the thread sleeps.
-function Limiter:wait(timeout, cost)
+-- then, with nothing taken. In nginx other requests go on meanwhile (ngx.sleep). Elsewhere the thread sleeps, or `sleep`, a function
+-- of seconds, which an event loop may have.
+function Limiter:wait(timeout, cost, sleep)
     local patience = core.patience(timeout)
     cost = cost == nil and 1 or count(cost)
-    -- Not the global: scripts that forbid unknown ones would be stopped by the question.
-    local ngx = package.loaded.ngx
     local code
-    if ngx and ngx.sleep then
-        code = wait_in_nginx(self, ngx.sleep, patience, cost)
+    sleep = sleeping.of(sleep)
+    if sleep then
+        code = wait_in_loop(self, sleep, patience, cost)
     else
         code = lib.tollbar_limiter_wait(self.handle, cost, patience, nil)
     end

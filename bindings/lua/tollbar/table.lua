@@ -1,10 +1,11 @@
 --- Table: a state for each of millions of keys, in memory that processes can share.
 local ffi = require "ffi"
 local core = require "tollbar.core"
+local sleeping = require "tollbar.sleep"
 
 local lib = core.lib
 local count, number, text, answer, failure, yes = core.count, core.number, core.text, core.answer, core.failure, core.yes
-local ALLOWED = lib.TOLLBAR_ALLOWED
+local ALLOWED, DENIED, TSC = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_DENIED, lib.TOLLBAR_CLOCK_TSC
 
 -- As in limiter.lua: closed is NULL.
 ffi.cdef "typedef struct { tollbar_table *handle; } tollbar_lua_table;"
@@ -121,6 +122,78 @@ function Table:charge(key, cost, policy)
         return failure(code, "the table")
     end
     return tonumber(word[0])
+end
+
+--- Takes `cost` permits of the key ahead of time: seconds after which the caller is bound to act, and not before, and the reservation,
+-- which `cancel` takes; false if that would be more than `patience` seconds, or if the algorithm cannot book ahead.
+function Table:reserve(key, patience, cost, policy)
+    local data, length = bytes(key)
+    local reservation = ffi.new "tollbar_reservation"
+    local code = lib.tollbar_table_reserve(self.handle, policy == nil and 0 or number(policy), data, length,
+        cost == nil and 1 or count(cost), core.patience(patience), reservation)
+    if code < 0 then
+        return failure(code, "the table")
+    end
+    if code ~= ALLOWED then
+        return false
+    end
+    return core.seconds(reservation.wait_ns), reservation
+end
+
+--- Gives back the permits of a reservation of the key that is not used; how many came back. The key's last one comes back whole, and of
+-- an earlier one mostly nothing, because those behind it keep the times that they were told. Once for each.
+function Table:cancel(key, reservation, policy)
+    local data, length = bytes(key)
+    local code = lib.tollbar_table_cancel(self.handle, policy == nil and 0 or number(policy), data, length, reservation, word)
+    if code < 0 then
+        return failure(code, "the table")
+    end
+    return tonumber(word[0])
+end
+
+--- Books, or asks until there are permits: a code.
+local function wait_in_loop(self, sleep, policy, key, cost, patience)
+    local data, length = bytes(key)
+    local reservation = ffi.new "tollbar_reservation"
+    while true do
+        local now = core.clock_now(TSC)
+        local code = lib.tollbar_table_reserve(self.handle, policy, data, length, cost, patience, reservation)
+        if code == ALLOWED then
+            sleeping.until_time(sleep, now + reservation.wait_ns)
+            return code
+        end
+        if code == DENIED then
+            -- Too long, or an algorithm that cannot book ahead.
+            code = lib.tollbar_table_check(self.handle, policy, data, length, cost, decision)
+        end
+        if code ~= DENIED or decision.retry_after_ns > patience then
+            return code
+        end
+        sleeping.until_time(sleep, now + decision.retry_after_ns)
+        local slept = core.clock_now(TSC) - now
+        patience = slept < patience and patience - slept or 0ULL
+    end
+end
+
+--- Takes `cost` permits of the key, sleeping up to `timeout` seconds for them: true if it has. False at once if they cannot be had by
+-- then, with nothing taken. The callers of a key wake in the order of their bookings; those of windows and logs each ask again. In nginx
+-- other requests go on meanwhile (ngx.sleep). Elsewhere the thread sleeps, or `sleep`, a function of seconds, which an event loop may have.
+function Table:wait(key, timeout, cost, policy, sleep)
+    local patience = core.patience(timeout)
+    cost = cost == nil and 1 or count(cost)
+    policy = policy == nil and 0 or number(policy)
+    local code
+    sleep = sleeping.of(sleep)
+    if sleep then
+        code = wait_in_loop(self, sleep, policy, key, cost, patience)
+    else
+        local data, length = bytes(key)
+        code = lib.tollbar_table_wait(self.handle, policy, data, length, cost, patience, nil)
+    end
+    if code < 0 then
+        return failure(code, "the table")
+    end
+    return code == ALLOWED
 end
 
 --- Lets a key begin again, which ends a ban, too. False: all of its other places are taken, and nothing has changed.

@@ -46,6 +46,10 @@ int core_spec_parse(core_state *state, PyObject *text, tollbar_policy_spec *spec
 /* A policy's canonical text. */
 PyObject *core_spec_text(core_state *state, const tollbar_policy_spec *spec);
 PyObject *core_parse(PyObject *module, PyObject *text);
+/* Whether permits of such a policy can be booked ahead of their time. */
+int core_books_ahead(const tollbar_policy_spec *spec);
+/* What a reserve that returned `code` gives to Python: (departs_ns, wait_ns, cost), or None if it booked nothing. */
+PyObject *core_booked(core_state *state, int32_t code, const tollbar_reservation *booked);
 
 /* args.c */
 

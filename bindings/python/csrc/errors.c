@@ -72,3 +72,18 @@ PyObject *core_parse(PyObject *module, PyObject *text) {
                          (unsigned long long)spec.warm_up_ns, spec.cold, spec.segments, spec.mode, spec.anchor,
                          spec.unit, spec.flags, (unsigned long long)last);
 }
+
+int core_books_ahead(const tollbar_policy_spec *spec) {
+    return spec->algorithm == TOLLBAR_ALGORITHM_GCRA || spec->algorithm == TOLLBAR_ALGORITHM_PACER
+           || spec->algorithm == TOLLBAR_ALGORITHM_WARM_UP
+           || (spec->algorithm == TOLLBAR_ALGORITHM_INTERVAL && spec->anchor == TOLLBAR_ANCHOR_EPOCH);
+}
+
+PyObject *core_booked(core_state *state, int32_t code, const tollbar_reservation *booked) {
+    if (code < 0)
+        return core_raise(state, code, NULL);
+    if (code != TOLLBAR_ALLOWED)
+        Py_RETURN_NONE;
+    return Py_BuildValue("KKK", (unsigned long long)booked->departs_ns, (unsigned long long)booked->wait_ns,
+                         (unsigned long long)booked->cost);
+}

@@ -40,9 +40,7 @@ static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     of(self)->handle = handle;
     of(self)->state = state;
     of(self)->decision = state->decision;
-    of(self)->books = spec.algorithm == TOLLBAR_ALGORITHM_GCRA || spec.algorithm == TOLLBAR_ALGORITHM_PACER
-                      || spec.algorithm == TOLLBAR_ALGORITHM_WARM_UP
-                      || (spec.algorithm == TOLLBAR_ALGORITHM_INTERVAL && spec.anchor == TOLLBAR_ANCHOR_EPOCH);
+    of(self)->books = core_books_ahead(&spec);
     return self;
 }
 
@@ -151,37 +149,34 @@ static PyObject *limiter_check_many(PyObject *self, PyObject *const *args, Py_ss
     return core_limiter_many(of(self)->handle, of(self)->state, given[0], now, timed);
 }
 
-/* _reserve(cost, patience_ns), both positional. The answer tells a waiter what to do next:
- *     0           it has its permits and may use them now
- *     n > 0       it has its permits and may use them in n nanoseconds
- *     n < 0       it has nothing yet and may ask again in -n nanoseconds
- *     None        it cannot have them within its patience
- * The sleeping itself is Python's: a signal's handler must run meanwhile, and an event loop must go on. */
-static PyObject *limiter_reserve(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
-    uint64_t cost, patience, after = 0;
+/* _book(cost, patience_ns): (departs_ns, wait_ns, cost); None if that would be later than the patience; NotImplemented if the
+ * algorithm cannot book ahead. The sleeping itself is Python's: a signal's handler must run meanwhile, and an event loop must go on. */
+static PyObject *limiter_book(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    uint64_t cost, patience;
+    tollbar_reservation booked;
     if (nargs != 2) {
-        PyErr_SetString(PyExc_TypeError, "_reserve() takes a cost and a patience");
+        PyErr_SetString(PyExc_TypeError, "_book() takes a cost and a patience");
         return NULL;
     }
     if (core_uint64(args[0], "cost", &cost) != 0 || core_uint64(args[1], "patience", &patience) != 0)
         return NULL;
-    int32_t code;
-    int again = 0;
-    if (of(self)->books) {
-        tollbar_reservation booked = {0, 0, 0};
-        code = tollbar_limiter_reserve(of(self)->handle, cost, patience, &booked);
-        after = booked.wait_ns;
-    } else {
-        tollbar_decision answer = TOLLBAR_DECISION_INIT;
-        code = tollbar_limiter_check(of(self)->handle, cost, &answer);
-        after = answer.retry_after_ns;
-        again = code == TOLLBAR_DENIED && after <= patience && after <= INT64_MAX;
+    if (!of(self)->books)
+        Py_RETURN_NOTIMPLEMENTED;
+    return core_booked(of(self)->state, tollbar_limiter_reserve(of(self)->handle, cost, patience, &booked), &booked);
+}
+
+/* _cancel(departs_ns, cost): how many permits came back. */
+static PyObject *limiter_cancel(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    tollbar_reservation booked = { 0, 0, 0 };
+    uint64_t back = 0;
+    if (nargs != 2) {
+        PyErr_SetString(PyExc_TypeError, "_cancel() takes a departure and a cost");
+        return NULL;
     }
-    if (code < 0)
-        return core_raise(of(self)->state, code, NULL);
-    if (code > 0 && !again)
-        Py_RETURN_NONE;
-    return again ? PyLong_FromLongLong(-(long long)after) : PyLong_FromUnsignedLongLong(after);
+    if (core_uint64(args[0], "departs_ns", &booked.departs_ns) != 0 || core_uint64(args[1], "cost", &booked.cost) != 0)
+        return NULL;
+    int32_t code = tollbar_limiter_cancel(of(self)->handle, &booked, &back);
+    return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(back);
 }
 
 static PyObject *limiter_now(PyObject *self, PyObject *unused) {
@@ -230,8 +225,10 @@ static PyMethodDef limiter_methods[] = {
     CORE_FAST("check_many", limiter_check_many, "($self, /, costs, *, at=None)",
               "A 1 for each request that may pass, a 0 for each that may not;\n"
               "costs is how many requests of 1, or a cost for each."),
-    CORE_METHOD("_reserve", (PyCFunction)(void (*)(void))limiter_reserve, METH_FASTCALL, "($self, cost, patience, /)",
-                "What a waiter has to do next."),
+    CORE_METHOD("_book", (PyCFunction)(void (*)(void))limiter_book, METH_FASTCALL, "($self, cost, patience, /)",
+                "Books permits ahead of time."),
+    CORE_METHOD("_cancel", (PyCFunction)(void (*)(void))limiter_cancel, METH_FASTCALL, "($self, departs_ns, cost, /)",
+                "Gives a booking back."),
     CORE_METHOD("_counts", limiter_counts, METH_NOARGS, "($self, /)", "Decisions that were allowed, denied, never."),
     CORE_METHOD("_text", limiter_text, METH_NOARGS, "($self, /)", "The text of the policy."),
     CORE_METHOD("now", limiter_now, METH_NOARGS, "($self, /)",

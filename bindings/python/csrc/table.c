@@ -239,6 +239,55 @@ static PyObject *table_charge(PyObject *self, PyObject *const *args, Py_ssize_t 
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(rest);
 }
 
+/* _book(key, patience_ns, cost, policy): as a limiter's. */
+static PyObject *table_book(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    uint64_t cost, patience;
+    uint32_t policy;
+    core_key key;
+    if (nargs != 4) {
+        PyErr_SetString(PyExc_TypeError, "_book() takes a key, a patience, a cost and a policy");
+        return NULL;
+    }
+    if (core_uint64(args[1], "patience", &patience) != 0 || core_uint64(args[2], "cost", &cost) != 0
+        || core_table_policy(of(self), args[3], &policy) != 0 || core_key_get(args[0], &key) != 0)
+        return NULL;
+    const tollbar_table *table = core_table_handle(of(self));
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
+    tollbar_reservation booked;
+    /* The policy of a table may change while it is in use. */
+    int32_t code = table == NULL ? 0 : tollbar_table_get_policy(table, policy, &spec);
+    const int books = code == 0 && core_books_ahead(&spec);
+    if (table != NULL && books)
+        code = tollbar_table_reserve(table, policy, key.data, key.length, cost, patience, &booked);
+    core_key_release(&key);
+    if (table == NULL)
+        return NULL;
+    if (code == 0 && !books)
+        Py_RETURN_NOTIMPLEMENTED;
+    return core_booked(of(self)->state, code, &booked);
+}
+
+/* _cancel(key, departs_ns, cost, policy): how many permits came back. */
+static PyObject *table_cancel(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    tollbar_reservation booked = { 0, 0, 0 };
+    uint64_t back = 0;
+    uint32_t policy;
+    core_key key;
+    if (nargs != 4) {
+        PyErr_SetString(PyExc_TypeError, "_cancel() takes a key, a departure, a cost and a policy");
+        return NULL;
+    }
+    if (core_uint64(args[1], "departs_ns", &booked.departs_ns) != 0 || core_uint64(args[2], "cost", &booked.cost) != 0
+        || core_table_policy(of(self), args[3], &policy) != 0 || core_key_get(args[0], &key) != 0)
+        return NULL;
+    const tollbar_table *table = core_table_handle(of(self));
+    int32_t code = table == NULL ? 0 : tollbar_table_cancel(table, policy, key.data, key.length, &booked, &back);
+    core_key_release(&key);
+    if (table == NULL)
+        return NULL;
+    return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(back);
+}
+
 typedef int32_t (*key_call)(const tollbar_table *, uint32_t, const void *, size_t);
 
 /* True if the call returns `yes`. */
@@ -296,6 +345,10 @@ static PyMethodDef table_methods[] = {
               "Charges the key without asking; the rest that could not be charged."),
     CORE_FAST("check_many", core_table_check_many, "($self, /, keys, cost=1, policy=0, *, at=None)",
               "A 1 for each key that may pass, a 0 for each that may not."),
+    CORE_METHOD("_book", (PyCFunction)(void (*)(void))table_book, METH_FASTCALL, "($self, key, patience, cost, policy, /)",
+                "Books permits of a key ahead of time."),
+    CORE_METHOD("_cancel", (PyCFunction)(void (*)(void))table_cancel, METH_FASTCALL, "($self, key, departs_ns, cost, policy, /)",
+                "Gives a booking back."),
     CORE_METHOD("reset", table_reset, METH_VARARGS, "($self, key, policy=0, /)", "Lets a key begin again, which ends a ban, too."),
     CORE_METHOD("exempt", table_exempt, METH_VARARGS, "($self, key, policy=0, /)",
                 "Lets a key pass always. An address is exempt by its address_key."),

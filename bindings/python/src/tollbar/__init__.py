@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from . import _core
 from ._core import Decision
 from ._errors import Error, LeaseError, PolicyError, TableError
+from ._reservation import Reservation
 from .limiter import Counts, Limiter
 from .policy import Policy
 from .table import Health, Stats, Table
@@ -56,6 +57,7 @@ __all__ = [
     "Limiter",
     "Policy",
     "PolicyError",
+    "Reservation",
     "Stats",
     "Table",
     "TableError",

@@ -1,6 +1,6 @@
 """Waiting in line: of those who wait for the same permits only the first asks for them.
 
-A line is for what cannot be booked ahead: a key of a table, or a limiter of windows or logs. Its first waiter checks,
+A line is for what cannot be booked ahead: permits of windows and logs. Its first waiter checks,
 sleeps as long as the answer says, and checks again; the others sleep until it has left. So a waiter costs two checks,
 however many wait. Threads share one line, and each event loop has one of its own, so that a loop that is stopped holds
 up nobody else. Other processes have their own lines.
@@ -25,14 +25,23 @@ if TYPE_CHECKING:
 
 Ask = Callable[[int], "int | None"]
 """Asks for the permits, with the patience that is left in nanoseconds. The answer: 0, they are the caller's now; a
-positive number, they are the caller's that many nanoseconds from now; a negative number, to be asked again after that
-many; None, they cannot be had in time."""
+negative number, to be asked again after that many nanoseconds; None, they cannot be had in time."""
 
 NOT_ASKED = -1
 """The answer of one who has not asked yet: at once."""
 
 Earliest = Callable[[int], "int | None"]
 """`earliest`, below, of the number of permits that those ahead wait for."""
+
+
+
+def after(decision: Decision, left: int) -> int | None:
+    """The answer of a check."""
+    if decision:
+        return 0
+    wait = decision.retry_after_ns
+    return None if wait is None or wait > left else -wait
+
 
 _TURN, _GONE = "turn", "gone"
 _LONGEST = 1e9
@@ -92,8 +101,8 @@ def wait(who: Hashable, answer: int | None, cost: int, ask: Ask, earliest: Earli
             answer = ask(patience_ns)
         elif not _hopeful(earliest(ahead), patience_ns):
             return False
-    if answer is None or answer >= 0:
-        return _granted(answer)
+    if answer is None or answer == 0:
+        return answer is not None
     until = time.monotonic_ns() - answer
     line = _lines.setdefault(who, deque())
     place = _Place(cost)
@@ -106,17 +115,11 @@ def wait(who: Hashable, answer: int | None, cost: int, ask: Ask, earliest: Earli
         while True:
             sleep(until)
             answer = ask(max(deadline - time.monotonic_ns(), 0))
-            if answer is None or answer >= 0:
-                return _granted(answer)
+            if answer is None or answer == 0:
+                return answer is not None
             until = time.monotonic_ns() - answer
     finally:
         _leave(who, line, place)
-
-
-def _granted(answer: int | None) -> bool:
-    if answer:
-        sleep(time.monotonic_ns() + answer)
-    return answer is not None
 
 
 def _ahead(line: Iterable[_Place | _AsyncPlace] | None) -> int | None:
@@ -171,8 +174,8 @@ async def wait_async(
             answer = ask(patience_ns)
         elif not _hopeful(earliest(ahead), patience_ns):
             return False
-    if answer is None or answer >= 0:
-        return await _granted_async(answer)
+    if answer is None or answer == 0:
+        return answer is not None
     until = time.monotonic_ns() - answer
     line = _async_lines.setdefault(who, deque())
     place = _AsyncPlace(cost)
@@ -183,8 +186,8 @@ async def wait_async(
         while True:
             await sleep_async(until)
             answer = ask(max(deadline - time.monotonic_ns(), 0))
-            if answer is None or answer >= 0:
-                return await _granted_async(answer)
+            if answer is None or answer == 0:
+                return answer is not None
             until = time.monotonic_ns() - answer
     finally:
         turn = line[0] is place
@@ -194,12 +197,6 @@ async def wait_async(
                 del _async_lines[who]
         elif turn:
             _call(line[0].future)
-
-
-async def _granted_async(answer: int | None) -> bool:
-    if answer:
-        await sleep_async(time.monotonic_ns() + answer)
-    return answer is not None
 
 
 async def _called(loop: asyncio.AbstractEventLoop, place: _AsyncPlace, deadline: int) -> bool:
@@ -223,19 +220,14 @@ def _call(future: asyncio.Future[bool] | None, turn: bool = True) -> None:
 def earliest(policy: Policy, peek: Callable[[int], Decision], ahead: int, cost: int) -> int | None:
     """A lower bound, in nanoseconds, of the time until `ahead` permits and then `cost` more can have been taken; None: never.
 
-    Of a bucket it is that time to the nanosecond. Of a window permits may come in another order than one by one, and all
-    of two windows may come at once: there it is that of the cost alone, or of the windows that it takes at least.
+    Permits of a window may come in another order than one by one, and all of two windows may come at once: it is the time of the
+    cost alone, or of the windows that it takes at least.
     """
     own: int | None = peek(cost).retry_after_ns
     if own is None or not policy.limit:
         return own
-    total = ahead + cost
-    if policy._bucket:
-        now = peek(min(total, policy.burst)).retry_after_ns
-        beyond, after = max(total - policy.burst, 0), own if now is None else now
-    else:
-        beyond, after = max(total - policy.burst - 2 * policy.limit, 0), 0
-    return max(own, after + beyond * policy.period_ns // policy.limit)
+    beyond = max(ahead + cost - policy.burst - 2 * policy.limit, 0)
+    return max(own, beyond * policy.period_ns // policy.limit)
 
 
 def _begin_again() -> None:

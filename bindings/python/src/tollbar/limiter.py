@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from . import _core, _line, _time
+from ._reservation import Reservation, sleep_until_departure, sleep_until_departure_async
 from .policy import Policy, _text
 
 CLOCKS = {"tsc": 0, "monotonic": 1, "coarse": 2, "wall": 3}
@@ -44,29 +45,62 @@ class Limiter(_core.Limiter):
         """Decisions since the limiter was made, of all threads. A peek is none. A waiter counts once each time that it asks."""
         return Counts(*self._counts())
 
+    def reserve(self, timeout: _time.Time | None = None, cost: int = 1) -> Reservation | None:
+        """Takes cost permits ahead of time: the caller is bound to act `wait` seconds from now, and not before.
+
+        None, with nothing taken, if that would be more than timeout, or if the algorithm cannot book ahead: windows, logs.
+        """
+        booked = self._book(cost, _time.patience(timeout))
+        return None if booked is None or booked is NotImplemented else Reservation(*booked)
+
+    def cancel(self, reservation: Reservation) -> int:
+        """Gives back the permits of a reservation that is not used; how many came back. Once for each.
+
+        The last reservation comes back whole. Of an earlier one mostly nothing comes back, because those behind it keep
+        the times that they were told.
+        """
+        return self._cancel(reservation.departs_ns, reservation.cost)
+
     def wait(self, timeout: _time.Time | None = None, cost: int = 1) -> bool:
         """Takes cost permits, sleeping up to timeout for them; other threads run meanwhile.
 
         False at once if they cannot be had by then, with nothing taken. Where the algorithm can book ahead (gcra, pacer,
         warm-up, interval at its usual anchor) callers wake one after the other. Where it cannot (windows and logs) they
         wait in line, and the first asks again when a permit could be free.
-        What is booked stays so when a signal's handler ends the sleep with an exception.
+        When a signal's handler ends the sleep with an exception, the booking is cancelled.
         """
         patience = _time.patience(timeout)
-        answer = _line.NOT_ASKED if _line.anybody() else self._reserve(cost, patience)
-        if answer == 0:
-            return True
-        return _line.wait(self, answer, cost, lambda left: self._reserve(cost, left), self._earliest(cost), patience)
+        booked = self._book(cost, patience)
+        if booked is NotImplemented:
+            answer = _line.NOT_ASKED if _line.anybody() else self._ask(cost, patience)
+            if answer == 0:
+                return True
+            return _line.wait(self, answer, cost, lambda left: self._ask(cost, left), self._earliest(cost), patience)
+        if booked is None:
+            return False
+        if booked[1]:
+            sleep_until_departure(Reservation(*booked), self.cancel)
+        return True
 
     async def wait_async(self, timeout: _time.Time | None = None, cost: int = 1) -> bool:
-        """wait, in an event loop. What is booked stays so when the task is cancelled."""
+        """wait, in an event loop. A task that is cancelled cancels its booking."""
         patience = _time.patience(timeout)
-        answer = _line.NOT_ASKED if _line.anybody() else self._reserve(cost, patience)
-        if answer == 0:
-            return True
-        return await _line.wait_async(
-            self, answer, cost, lambda left: self._reserve(cost, left), self._earliest(cost), patience
-        )
+        booked = self._book(cost, patience)
+        if booked is NotImplemented:
+            answer = _line.NOT_ASKED if _line.anybody() else self._ask(cost, patience)
+            if answer == 0:
+                return True
+            return await _line.wait_async(
+                self, answer, cost, lambda left: self._ask(cost, left), self._earliest(cost), patience
+            )
+        if booked is None:
+            return False
+        if booked[1]:
+            await sleep_until_departure_async(Reservation(*booked), self.cancel)
+        return True
+
+    def _ask(self, cost: int, left: int) -> int | None:
+        return _line.after(self.check(cost), left)
 
     def _earliest(self, cost: int) -> _line.Earliest:
         return lambda ahead: _line.earliest(self.policy, self.peek, ahead, cost)

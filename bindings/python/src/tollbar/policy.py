@@ -103,11 +103,6 @@ class Policy:
         """The policy lends: it may admit a request that costs more permits than are left, and later requests wait until that debt is paid."""
         return self.algorithm in _LENDING or bool(self._fields[12] & _BORROW)
 
-    @property
-    def _bucket(self) -> bool:
-        """Whether it is a token bucket that does not lend."""
-        return self.algorithm == "gcra" and not self._lends
-
     def __str__(self) -> str:
         return self._text
 

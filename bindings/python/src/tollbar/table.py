@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import NamedTuple, Union
 
 from . import _core, _line, _time
+from ._reservation import Reservation, sleep_until_departure, sleep_until_departure_async
 from .limiter import CLOCKS, Counts, choice
 from .policy import Policy, _text
 
@@ -182,41 +183,70 @@ class Table(_core.Table):
         """Empties invalid slots. Only while no other thread or process uses the table. Returns what it found."""
         return Health(*self._health(True))
 
+    def reserve(
+        self, key: _core.Key, timeout: _time.Time | None = None, cost: int = 1, policy: int | str = 0
+    ) -> Reservation | None:
+        """Takes cost permits of the key ahead of time: the caller is bound to act `wait` seconds from now, and not before.
+
+        None, with nothing taken, if that would be more than timeout, or if the algorithm cannot book ahead: windows, logs.
+        """
+        booked = self._book(key, _time.patience(timeout), cost, policy)
+        return None if booked is None or booked is NotImplemented else Reservation(*booked)
+
+    def cancel(self, key: _core.Key, reservation: Reservation, policy: int | str = 0) -> int:
+        """Gives back the permits of a reservation that is not used; how many came back. Once for each.
+
+        The key's last reservation comes back whole. Of an earlier one mostly nothing comes back, because those behind it
+        keep the times that they were told.
+        """
+        return self._cancel(key, reservation.departs_ns, reservation.cost, policy)
+
     def wait(
         self, key: _core.Key, timeout: _time.Time | None = None, cost: int = 1, policy: int | str = 0
     ) -> bool:
         """Takes cost permits of the key, sleeping up to timeout for them; other threads run meanwhile.
 
-        False at once if they cannot be had by then. Keys are not booked ahead: the threads of this process that wait for
-        one key stand in line, and the first asks again when its permits could be there. So each costs two checks, and they
-        get their permits in the order in which they came.
+        False at once if they cannot be had by then, with nothing taken. Where the algorithm can book ahead (gcra, pacer,
+        warm-up, interval at its usual anchor) the callers of a key wake one after the other, in all processes. Where it
+        cannot (windows and logs) the threads of this process wait in line, and the first asks again when a permit could
+        be free. When a signal's handler ends the sleep with an exception, the booking is cancelled.
         """
         patience = _time.patience(timeout)
-        answer = _line.NOT_ASKED if _line.anybody() else self._ask(key, patience, cost, policy)
-        if answer == 0:
-            return True
-        ask: _line.Ask = lambda left: self._ask(key, left, cost, policy)
-        return _line.wait(self._identity(key, policy), answer, cost, ask, self._earliest(key, cost, policy), patience)
+        booked = self._book(key, patience, cost, policy)
+        if booked is NotImplemented:
+            answer = _line.NOT_ASKED if _line.anybody() else self._ask(key, patience, cost, policy)
+            if answer == 0:
+                return True
+            ask: _line.Ask = lambda left: self._ask(key, left, cost, policy)
+            return _line.wait(self._identity(key, policy), answer, cost, ask, self._earliest(key, cost, policy), patience)
+        if booked is None:
+            return False
+        if booked[1]:
+            sleep_until_departure(Reservation(*booked), lambda it: self.cancel(key, it, policy))
+        return True
 
     async def wait_async(
         self, key: _core.Key, timeout: _time.Time | None = None, cost: int = 1, policy: int | str = 0
     ) -> bool:
-        """wait, in an event loop, whose tasks have a line of their own."""
+        """wait, in an event loop. A task that is cancelled cancels its booking."""
         patience = _time.patience(timeout)
-        answer = _line.NOT_ASKED if _line.anybody() else self._ask(key, patience, cost, policy)
-        if answer == 0:
-            return True
-        ask: _line.Ask = lambda left: self._ask(key, left, cost, policy)
-        return await _line.wait_async(
-            self._identity(key, policy), answer, cost, ask, self._earliest(key, cost, policy), patience
-        )
+        booked = self._book(key, patience, cost, policy)
+        if booked is NotImplemented:
+            answer = _line.NOT_ASKED if _line.anybody() else self._ask(key, patience, cost, policy)
+            if answer == 0:
+                return True
+            ask: _line.Ask = lambda left: self._ask(key, left, cost, policy)
+            return await _line.wait_async(
+                self._identity(key, policy), answer, cost, ask, self._earliest(key, cost, policy), patience
+            )
+        if booked is None:
+            return False
+        if booked[1]:
+            await sleep_until_departure_async(Reservation(*booked), lambda it: self.cancel(key, it, policy))
+        return True
 
     def _ask(self, key: _core.Key, left: int, cost: int, policy: int | str) -> int | None:
-        decision = self.check(key, cost, policy)
-        if decision:
-            return 0
-        after = decision.retry_after_ns
-        return None if after is None or after > left else -after
+        return _line.after(self.check(key, cost, policy), left)
 
     def _identity(self, key: _core.Key, policy: int | str) -> tuple[Table, int, bytes | None]:
         return self, self._number(policy), _core.key_bytes(key)

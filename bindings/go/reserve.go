@@ -1,0 +1,163 @@
+//go:build cgo
+
+package tollbar
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Reservation is permits that were booked. It is plain data: another process may cancel by it.
+type Reservation struct {
+	// Departs is when the permits may be used, in nanoseconds on the scale of Now.
+	Departs uint64
+	// Wait is the time from the call until then.
+	Wait time.Duration
+	// Cost is the permits that were charged. It is 0 where no key was charged: an exempt or empty key, or a new key that a full
+	// table admits without storing it.
+	Cost uint64
+}
+
+// Cancel gives back the permits of a reservation that is not used, and says how many came back. Cancel a reservation once.
+//
+// The last reservation comes back whole. Of an earlier one mostly nothing comes back, because those behind it keep the times
+// that they were told. Only gcra without borrow gives permits back.
+func (l *Limiter) Cancel(booked Reservation) (uint64, error) {
+	if l.closed.Load() {
+		return 0, ErrClosed
+	}
+	back, code := l.cancel(booked)
+	return back, asError(code)
+}
+
+// Reserve takes n permits of the key ahead of time: without an error the caller is bound to act the reservation's Wait from now,
+// and not before. [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the algorithm cannot book
+// ahead (windows and logs), [ErrNever] if n is above the burst; then nothing has been charged.
+func (k Keys) Reserve(key string, n uint64, patience time.Duration) (booked Reservation, err error) {
+	code := Code(0)
+	err = k.call(func(table uintptr) Code {
+		booked, code = tableReserve(table, k.policy, key, n, patience)
+		return code
+	})
+	if err == nil {
+		err = asError(code)
+	}
+	return booked, err
+}
+
+// Cancel gives back the permits of a reservation of the key that is not used, as [Limiter.Cancel] does.
+func (k Keys) Cancel(key string, booked Reservation) (back uint64, err error) {
+	err = k.call(func(table uintptr) (code Code) {
+		back, code = tableCancel(table, k.policy, key, booked)
+		return code
+	})
+	return back, err
+}
+
+// Wait takes a permit of the key, waiting for it if need be. See [Keys.WaitN].
+func (k Keys) Wait(ctx context.Context, key string) error { return k.WaitN(ctx, key, 1) }
+
+// WaitN takes n permits of the key, waiting for them if need be. No thread waits: it is a timer of Go's.
+//
+// What cannot be had before the context's deadline is refused at once with nothing charged; the error then is both
+// [ErrDenied] and [context.DeadlineExceeded]. [ErrNever] if n is above the burst. If the context ends during the wait, the
+// error is the context's, and the booking is cancelled ([Keys.Cancel]).
+//
+// Where the algorithm can book ahead, the callers of a key wake one after the other in the order of their bookings, in all
+// processes. With windows and logs the goroutines of this process stand in line, as in [Limiter.WaitN].
+func (k Keys) WaitN(ctx context.Context, key string, n uint64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	policy, err := k.table.Policy(k.policy)
+	if err != nil {
+		return err
+	}
+	if !policy.booksAhead() {
+		return k.waitInLine(ctx, &policy, key, n)
+	}
+	patience, limited := timeLeft(ctx)
+	booked, err := k.Reserve(key, n, patience)
+	if err == ErrDenied && limited {
+		return errTooLate
+	}
+	if err != nil {
+		return err
+	}
+	return sleepOrCancel(ctx, booked, func() { _, _ = k.Cancel(key, booked) })
+}
+
+// sleepOrCancel returns nil at the departure. If the context ends before, it calls cancel.
+func sleepOrCancel(ctx context.Context, booked Reservation, cancel func()) error {
+	err := sleep(ctx, booked.Wait)
+	if err != nil {
+		cancel()
+	}
+	return err
+}
+
+// waitInLine is WaitN of an algorithm that cannot book ahead.
+func (k Keys) waitInLine(ctx context.Context, policy *Policy, key string, n uint64) error {
+	l := k.table.lines.enter(lineKey{k.policy, key})
+	defer k.table.lines.leave(lineKey{k.policy, key})
+	ask := func() (Decision, error) { return k.Check(key, n) }
+	return l.wait(ctx, n, ask, func(ahead uint64) time.Duration {
+		// With an error the turn will tell.
+		alone, _ := k.Peek(key, n)
+		return policy.earliest(alone.RetryAfter, ahead, n)
+	})
+}
+
+// booksAhead is whether permits of the policy can be booked ahead of their time.
+func (p *Policy) booksAhead() bool {
+	switch p.Algorithm {
+	case GCRA, Pacer, WarmUp:
+		return p.Limit != 0
+	case Interval:
+		return p.Limit != 0 && !p.AnchorFirst
+	}
+	return false
+}
+
+type lineKey struct {
+	policy uint32
+	key    string
+}
+
+// lines are the lines of a table's keys. Only keys that somebody waits for have one.
+type lines struct {
+	mu    sync.Mutex
+	lines map[lineKey]*countedLine
+}
+
+type countedLine struct {
+	line
+	// Those who wait in it, or are about to.
+	users int
+}
+
+func (l *lines) enter(of lineKey) *line {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lines == nil {
+		l.lines = make(map[lineKey]*countedLine)
+	}
+	found := l.lines[of]
+	if found == nil {
+		found = new(countedLine)
+		l.lines[of] = found
+	}
+	found.users++
+	return &found.line
+}
+
+func (l *lines) leave(of lineKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if found := l.lines[of]; found != nil {
+		if found.users--; found.users == 0 {
+			delete(l.lines, of)
+		}
+	}
+}
