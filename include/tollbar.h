@@ -941,7 +941,104 @@ int32_t tollbar_table_now(const tollbar_table *table,
 /* A request of a batch. */
 #define TOLLBAR_REQUEST_INIT { NULL, 0, 1, 0, 0 }
 /* --------------------------------------------------------------------------------------------
- * 8. Reservations: permits ahead of time
+ * 8. Several limits in one request
+ * -------------------------------------------------------------------------------------------- */
+
+/* A request often has several limits: its user's and its address's, so many a second and so many a day, its own share and everybody's.
+ * Whoever checks them one after the other has charged the first when the second refuses. tollbar_take_many charges all of them or none:
+ *
+ *     const tollbar_limit limits[] = {
+ *         TOLLBAR_LIMIT_OF_KEY(table, PER_SECOND, user, user_length, 1),
+ *         TOLLBAR_LIMIT_OF_KEY(table, PER_DAY, user, user_length, 1),
+ *         TOLLBAR_LIMIT_OF_LIMITER(everybody, 1),
+ *     };
+ *     tollbar_taken taken = TOLLBAR_TAKEN_INIT;
+ *     if (tollbar_take_many(limits, 3, NULL, &taken) != TOLLBAR_ALLOWED)
+ *         return try_later(names[taken.bound], taken.retry_after_ns);
+ *
+ * Either all limits are charged or none, and no limit ever admits more than its bound; a call that loses a race may hold, until it
+ * has given it back (a process that is killed meanwhile: until it has refilled), its costs on the limits before the one that refused,
+ * so that others may be refused that much earlier, and leaves charged at most what those limits refilled meanwhile.
+ *
+ * A request that a limit refuses when the call looks at them writes nothing. Limits are charged in one order for all callers, those
+ * that refill a permit fastest first, so a limit of a few permits a day is charged last, and never by a request that is refused.
+ * Limits that cannot give permits back are charged after all others: every algorithm but gcra without `borrow` and `ban`, limiters with
+ * credit, and keys of which a thread has had credit. If a request has two of them, the one that is charged first may stay charged by a
+ * call that loses a race. In tables gcra at a few rates, such as 7/s, is one of them, too: docs/table.md names those rates.
+ *
+ * A limit that is named twice is charged for both at once. Each limit counts an admission; a refusal counts where it bound.
+ */
+
+/* The most limits of one call. */
+#define TOLLBAR_LIMITS_MOST 16
+
+/* One limit of several, and what the request costs there: a limiter, or a key under a policy of a table. */
+typedef struct tollbar_limit {
+    /* The limiter, or NULL. Then `table` says which table. */
+    const tollbar_limiter *limiter;
+    /* The table, or NULL. */
+    const tollbar_table *table;
+    /* The key of a table. */
+    const void *key;
+    /* Its bytes. */
+    size_t length;
+    /* The permits asked for. */
+    uint64_t cost;
+    /* The number of the table's policy. */
+    uint32_t policy;
+    /* Must be 0. */
+    uint32_t reserved;
+} tollbar_limit;
+
+/* The answer of several limits. */
+typedef struct tollbar_taken {
+    /* sizeof(tollbar_taken), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER: what the call returned. */
+    uint32_t verdict;
+    /* The smallest number of permits that a limit has left. */
+    uint64_t remaining;
+    /* The longest wait of all limits in nanoseconds: then the same request would be admitted if no other request came first. 0 if
+     * it was admitted, TOLLBAR_NO_TIME if no wait would help. */
+    uint64_t retry_after_ns;
+    /* Nanoseconds until all limits are as good as fresh if no other request comes first. */
+    uint64_t reset_after_ns;
+    /* The reason of the limit that bound: one of TOLLBAR_REASON_*. */
+    uint32_t reason;
+    /* The index of the limit that bound: of a refusal the one with the longest wait, of an admission the one with the fewest permits
+     * left. */
+    uint32_t bound;
+} tollbar_taken;
+
+/* Takes the cost of each of `count` limits, 1 to TOLLBAR_LIMITS_MOST of them, or nothing from any. Each limit reads its own clock.
+ *
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error, with which nothing has been charged. `out`, unless NULL, gets the
+ * answer of all. `decisions`, unless NULL, gets `count` decisions of the size of the first: what each limit decides, or, of a refused
+ * request, would. The call is cheaper without both. */
+int32_t tollbar_take_many(const tollbar_limit *limits,
+                          size_t count,
+                          tollbar_decision *decisions,
+                          tollbar_taken *out);
+
+/* tollbar_take_many at the caller's time, which is one of all limits' scales. */
+int32_t tollbar_take_many_at(const tollbar_limit *limits,
+                             size_t count,
+                             uint64_t now_ns,
+                             tollbar_decision *decisions,
+                             tollbar_taken *out);
+
+/* A limit that is a limiter. */
+#define TOLLBAR_LIMIT_OF_LIMITER(limiter, cost) { (limiter), NULL, NULL, 0, (cost), 0, 0 }
+
+/* A limit that is a key of a table. */
+#define TOLLBAR_LIMIT_OF_KEY(table, policy, key, length, cost)                                       \
+    { NULL, (table), (key), (length), (cost), (policy), 0 }
+
+/* An answer to be filled in. */
+#define TOLLBAR_TAKEN_INIT { (uint32_t)sizeof(tollbar_taken), 0, 0, 0, 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 9. Reservations: permits ahead of time
  * -------------------------------------------------------------------------------------------- */
 
 /* tollbar_table_check says no and the time of the next try. A job that would rather wait than fail has two calls.
@@ -1066,7 +1163,7 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
                                 uint64_t *back);
 
 /* --------------------------------------------------------------------------------------------
- * 9. Charges afterwards, and bans
+ * 10. Charges afterwards, and bans
  * -------------------------------------------------------------------------------------------- */
 
 /* A check asks before the work. Some costs are known only after it: the bytes of an answer, the tokens of a model, and whether
@@ -1132,7 +1229,7 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
                                   uint64_t *rest);
 
 /* --------------------------------------------------------------------------------------------
- * 10. Keys made of network addresses
+ * 11. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
@@ -1172,7 +1269,7 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 11. Advanced: cells, a state word in each of your structs
+ * 12. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -1241,7 +1338,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 12. Advanced: counts of decisions
+ * 13. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A _take_up_to call counts as allowed if it took any permits, otherwise as denied.
@@ -1291,7 +1388,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 13. Advanced: entries, policies, counters and health of tables
+ * 14. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* After tollbar_table_set_policy a key keeps the number of permits that it has left, up to the new burst. No wait becomes
@@ -1478,7 +1575,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 14. Advanced: copies of tables
+ * 15. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -1515,7 +1612,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 15. Version
+ * 16. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -1530,7 +1627,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 16. Results and errors
+ * 17. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* A decision: the request may pass, and its cost has been charged. Other calls return it when they have succeeded. */
@@ -1562,6 +1659,9 @@ const char *tollbar_version_string(void);
 
 /* A number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range. */
 #define TOLLBAR_E_OUT_OF_RANGE (-5)
+
+/* A call with several limits has none or more than 16 of them, or one that is not either a limiter or a table's key. */
+#define TOLLBAR_E_LIMITS (-6)
 
 /* The policy's text does not follow the grammar. */
 #define TOLLBAR_E_SYNTAX (-10)

@@ -37,6 +37,9 @@ const (
 	ErrReserved Code = -4
 	// ErrOutOfRange: a number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range.
 	ErrOutOfRange Code = -5
+	// ErrLimits: a call with several limits has none or more than 16 of them, or one that is not either a limiter or a
+	// table's key.
+	ErrLimits Code = -6
 )
 
 // Errors of policies. Those of a text come with a column.

@@ -32,6 +32,7 @@ enum class errc : std::int32_t {
     struct_size = TOLLBAR_E_STRUCT_SIZE,
     reserved = TOLLBAR_E_RESERVED,
     out_of_range = TOLLBAR_E_OUT_OF_RANGE,
+    limits = TOLLBAR_E_LIMITS,
     syntax = TOLLBAR_E_SYNTAX,
     number_too_large = TOLLBAR_E_NUMBER_TOO_LARGE,
     algorithm = TOLLBAR_E_ALGORITHM,

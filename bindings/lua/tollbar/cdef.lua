@@ -54,6 +54,7 @@ enum {
     TOLLBAR_TABLE_HAS_SEED = 1,
     TOLLBAR_TABLE_SMALL_PAGES = 2,
     TOLLBAR_TABLE_TRUST_ANYONE = 4,
+    TOLLBAR_LIMITS_MOST = 16,
     TOLLBAR_KEEP_COUNT = 0,
     TOLLBAR_KEEP_TIME = 1,
     TOLLBAR_ALLOWED = 0,
@@ -66,6 +67,7 @@ enum {
     TOLLBAR_E_STRUCT_SIZE = (-3),
     TOLLBAR_E_RESERVED = (-4),
     TOLLBAR_E_OUT_OF_RANGE = (-5),
+    TOLLBAR_E_LIMITS = (-6),
     TOLLBAR_E_SYNTAX = (-10),
     TOLLBAR_E_NUMBER_TOO_LARGE = (-11),
     TOLLBAR_E_ALGORITHM = (-12),
@@ -376,6 +378,33 @@ int32_t tollbar_table_hash(const tollbar_table *table,
                            uint64_t *hash);
 int32_t tollbar_table_now(const tollbar_table *table,
                           uint64_t *now_ns);
+typedef struct tollbar_limit {
+    const tollbar_limiter *limiter;
+    const tollbar_table *table;
+    const void *key;
+    size_t length;
+    uint64_t cost;
+    uint32_t policy;
+    uint32_t reserved;
+} tollbar_limit;
+typedef struct tollbar_taken {
+    uint32_t struct_size;
+    uint32_t verdict;
+    uint64_t remaining;
+    uint64_t retry_after_ns;
+    uint64_t reset_after_ns;
+    uint32_t reason;
+    uint32_t bound;
+} tollbar_taken;
+int32_t tollbar_take_many(const tollbar_limit *limits,
+                          size_t count,
+                          tollbar_decision *decisions,
+                          tollbar_taken *out);
+int32_t tollbar_take_many_at(const tollbar_limit *limits,
+                             size_t count,
+                             uint64_t now_ns,
+                             tollbar_decision *decisions,
+                             tollbar_taken *out);
 typedef struct tollbar_reservation {
     uint64_t departs_ns;
     uint64_t wait_ns;

@@ -31,5 +31,6 @@ pub mod reserve;
 pub mod status;
 pub mod survey;
 pub mod table;
+pub mod take_many;
 pub mod transfer;
 pub mod version;

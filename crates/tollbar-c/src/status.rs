@@ -28,6 +28,8 @@ pub const TOLLBAR_E_STRUCT_SIZE: i32 = -3;
 pub const TOLLBAR_E_RESERVED: i32 = -4;
 /// A number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range.
 pub const TOLLBAR_E_OUT_OF_RANGE: i32 = -5;
+/// A call with several limits has none or more than 16 of them, or one that is not either a limiter or a table's key.
+pub const TOLLBAR_E_LIMITS: i32 = -6;
 
 // Errors of policies. Those of a text come with a column.
 
@@ -190,6 +192,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_STRUCT_SIZE => (c"TOLLBAR_E_STRUCT_SIZE", c"struct_size is not that of any version"),
         TOLLBAR_E_RESERVED => (c"TOLLBAR_E_RESERVED", c"a field or flag unknown to this version is not zero"),
         TOLLBAR_E_OUT_OF_RANGE => (c"TOLLBAR_E_OUT_OF_RANGE", c"a number that stands for a choice is out of range"),
+        TOLLBAR_E_LIMITS => (c"TOLLBAR_E_LIMITS", c"not 1 to 16 limits, each a limiter or a table's key"),
         TOLLBAR_E_SYNTAX => (c"TOLLBAR_E_SYNTAX", c"the policy does not follow the grammar"),
         TOLLBAR_E_NUMBER_TOO_LARGE => (c"TOLLBAR_E_NUMBER_TOO_LARGE", c"a number in the policy does not fit 64 bits"),
         TOLLBAR_E_ALGORITHM => (c"TOLLBAR_E_ALGORITHM", c"no algorithm of that name"),

@@ -75,6 +75,8 @@ impl<S: Shared, C: Clock + Sync> AnyLimiter for Limiter<S, C> {
 /// One limit of a request, and what the request costs there.
 #[derive(Clone, Copy)]
 pub enum Limit<'a> {
+    /// Admits every request, for callers some of whose limits are optional.
+    Unlimited,
     /// A limiter.
     Limiter(&'a dyn AnyLimiter, u64),
     /// A key under a policy of a table.
@@ -203,6 +205,7 @@ enum Target<'a> {
 impl<'a> Target<'a> {
     fn of(limit: &Limit<'a>) -> (Target<'a>, u64) {
         match *limit {
+            Limit::Unlimited => (Target::None, 0),
             Limit::Limiter(limiter, cost) => (Target::Limiter(limiter), cost),
             #[cfg(not(loom))]
             Limit::Key(table, policy, key, cost) => (Target::Key(KeyLimit { table, policy, key }), cost),
@@ -211,6 +214,7 @@ impl<'a> Target<'a> {
 
     fn is(&self, other: &Target<'_>) -> bool {
         match (self, other) {
+            (Target::None, Target::None) => true,
             (Target::Limiter(a), Target::Limiter(b)) => address(*a) == address(*b),
             #[cfg(not(loom))]
             (Target::Key(a), Target::Key(b)) => a.is(b),
@@ -339,6 +343,9 @@ fn merge<'a>(limits: &[Limit<'a>], now: Option<u64>, parts: &mut [Part<'a>; LIMI
     let mut count = 0;
     for (index, limit) in limits.iter().enumerate() {
         let (target, cost) = Target::of(limit);
+        if matches!(target, Target::None) {
+            continue;
+        }
         match parts.iter_mut().take(count).find(|part| part.target.is(&target)) {
             Some(part) => part.cost = part.cost.saturating_add(cost),
             None => {
@@ -401,8 +408,9 @@ fn charge_all(parts: &mut [Part<'_>]) -> Result<bool, ManyError> {
 fn admitted(limits: &[Limit<'_>], parts: &[Part<'_>], decisions: Option<&mut [Decision]>) -> Taken {
     parts.iter().for_each(|part| part.target.count(Verdict::Allowed));
     let Some(decisions) = decisions else {
-        return Taken { decision: SHORT_ADMISSION, bound: 0 };
+        return Taken { decision: UNLIMITED, bound: 0 };
     };
+    tell(limits, &Part::NONE, UNLIMITED, decisions);
     let mut all: Option<Taken> = None;
     for part in parts {
         let Some(decision) = part.told() else { continue };
@@ -410,7 +418,7 @@ fn admitted(limits: &[Limit<'_>], parts: &[Part<'_>], decisions: Option<&mut [De
         let part = Taken { decision, bound: part.index };
         all = Some(all.map_or(part, |all| sum(all, part, decision.remaining < all.decision.remaining)));
     }
-    all.unwrap_or(Taken { decision: SHORT_ADMISSION, bound: 0 })
+    all.unwrap_or(Taken { decision: UNLIMITED, bound: 0 })
 }
 
 /// Sums up what the limits say of a refused request, and counts the refusal where it bound.
@@ -418,6 +426,9 @@ fn admitted(limits: &[Limit<'_>], parts: &[Part<'_>], decisions: Option<&mut [De
 fn refused(limits: &[Limit<'_>], parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>) -> Taken {
     let mut all: Option<Taken> = None;
     let mut target = &Target::None;
+    if let Some(decisions) = &mut decisions {
+        tell(limits, &Part::NONE, UNLIMITED, decisions);
+    }
     for part in parts {
         // A limit that refused when it was charged may have room again by now: what it said then counts.
         let refused = part.decision.filter(|decision| !decision.is_allowed());
@@ -436,7 +447,7 @@ fn refused(limits: &[Limit<'_>], parts: &[Part<'_>], mut decisions: Option<&mut 
         }
     }
     // All limits admit the request by now, though one refused it when all were looked at.
-    let taken = all.filter(|all| !all.decision.is_allowed()).unwrap_or(Taken { decision: SHORT_REFUSAL, bound: 0 });
+    let taken = all.filter(|all| !all.decision.is_allowed()).unwrap_or(Taken { decision: PASSED_REFUSAL, bound: 0 });
     target.count(taken.decision.verdict);
     taken
 }
@@ -462,9 +473,14 @@ fn tell(limits: &[Limit<'_>], part: &Part<'_>, decision: Decision, decisions: &m
     }
 }
 
-/// An admission of which nothing else was asked.
-const SHORT_ADMISSION: Decision =
-    Decision { verdict: Verdict::Allowed, reason: Reason::Admitted, remaining: 0, retry_after: 0, reset_after: 0 };
+/// What no limit says, and an admission of which nothing else was asked.
+const UNLIMITED: Decision = Decision {
+    verdict: Verdict::Allowed,
+    reason: Reason::Admitted,
+    remaining: u64::MAX,
+    retry_after: 0,
+    reset_after: 0,
+};
 /// A refusal whose cause has passed.
-const SHORT_REFUSAL: Decision =
+const PASSED_REFUSAL: Decision =
     Decision { verdict: Verdict::Denied, reason: Reason::Rate, remaining: 0, retry_after: 0, reset_after: 0 };

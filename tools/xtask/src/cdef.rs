@@ -84,8 +84,8 @@ fn sort(text: &str, macros: &mut Macros) -> Result<(), String> {
     let (name, value) = text.split_once(' ').unwrap_or((text, ""));
     let value = value.trim();
     let short = name.strip_prefix("TOLLBAR_").unwrap_or(name);
-    if value.is_empty() || value.starts_with('{') {
-        // The include guard, and `_INIT` macros, for which the Lua module has functions of its own.
+    if value.is_empty() || value.starts_with('{') || name.contains('(') {
+        // The include guard, and initialisers, for which the Lua module has functions of its own.
     } else if value == "UINT64_MAX" {
         macros.values.push((short.to_owned(), "0xffffffffffffffffULL".to_owned()));
     } else if let Some(number) = value.strip_prefix("UINT64_C(").and_then(|rest| rest.strip_suffix(')')) {

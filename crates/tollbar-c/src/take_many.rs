@@ -1,0 +1,185 @@
+//! Several limits in one call.
+
+use super::boundary::*;
+use super::decision::{put, tollbar_decision};
+use super::limiter::tollbar_limiter;
+use super::status::*;
+use super::table::{table_code, tollbar_table};
+use core::ffi::c_void;
+use core::mem::size_of;
+use tollbar::decision::{Decision, Reason, Verdict};
+use tollbar::table::PolicyId;
+use tollbar::take_many::{take_all, Limit, ManyError, LIMITS_MOST};
+
+/// The most limits of one call.
+pub const TOLLBAR_LIMITS_MOST: u32 = 16;
+
+const _: () = assert!(TOLLBAR_LIMITS_MOST as usize == LIMITS_MOST);
+
+/// One limit of several, and what the request costs there: a limiter, or a key under a policy of a table.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_limit {
+    /// The limiter, or NULL. Then `table` says which table.
+    pub limiter: *const tollbar_limiter,
+    /// The table, or NULL.
+    pub table: *const tollbar_table,
+    /// The key of a table.
+    pub key: *const c_void,
+    /// Its bytes.
+    pub length: usize,
+    /// The permits asked for.
+    pub cost: u64,
+    /// The number of the table's policy.
+    pub policy: u32,
+    /// Must be 0.
+    pub reserved: u32,
+}
+
+/// The answer of several limits.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_taken {
+    /// sizeof(tollbar_taken), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER: what the call returned.
+    pub verdict: u32,
+    /// The smallest number of permits that a limit has left.
+    pub remaining: u64,
+    /// The longest wait of all limits in nanoseconds: then the same request would be admitted if no other request came first. 0 if
+    /// it was admitted, TOLLBAR_NO_TIME if no wait would help.
+    pub retry_after_ns: u64,
+    /// Nanoseconds until all limits are as good as fresh if no other request comes first.
+    pub reset_after_ns: u64,
+    /// The reason of the limit that bound: one of TOLLBAR_REASON_*.
+    pub reason: u32,
+    /// The index of the limit that bound: of a refusal the one with the longest wait, of an admission the one with the fewest permits
+    /// left.
+    pub bound: u32,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_taken {
+    const FIRST_SIZE: usize = 40;
+}
+
+const _: () = assert!(size_of::<tollbar_taken>() == 40);
+const _: () = assert!(size_of::<tollbar_limit>() == 48);
+
+/// Takes the cost of each of `count` limits, 1 to TOLLBAR_LIMITS_MOST of them, or nothing from any. Each limit reads its own clock.
+///
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error, with which nothing has been charged. `out`, unless NULL, gets the
+/// answer of all. `decisions`, unless NULL, gets `count` decisions of the size of the first: what each limit decides, or, of a refused
+/// request, would. The call is cheaper without both.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_take_many(
+    limits: *const tollbar_limit,
+    count: usize,
+    decisions: *mut tollbar_decision,
+    out: *mut tollbar_taken,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { take(limits, count, None, decisions, out) })
+}
+
+/// tollbar_take_many at the caller's time, which is one of all limits' scales.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_take_many_at(
+    limits: *const tollbar_limit,
+    count: usize,
+    now_ns: u64,
+    decisions: *mut tollbar_decision,
+    out: *mut tollbar_taken,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { take(limits, count, Some(now_ns), decisions, out) })
+}
+
+/// # Safety
+/// As the public calls.
+unsafe fn take(
+    limits: *const tollbar_limit,
+    count: usize,
+    now: Option<u64>,
+    decisions: *mut tollbar_decision,
+    out: *mut tollbar_taken,
+) -> Result<i32, i32> {
+    array(limits, count)?;
+    if count == 0 || count > LIMITS_MOST {
+        return Err(TOLLBAR_E_LIMITS);
+    }
+    // Nothing is decided if the answer cannot be written.
+    let size = if decisions.is_null() { 0 } else { size_at(decisions)? };
+    if !out.is_null() {
+        size_at(out)?;
+    }
+    // SAFETY: not null and aligned, of `count` limits by the caller's promise; `count` is small.
+    let given = unsafe { core::slice::from_raw_parts(limits, count) };
+    let mut all = [Limit::Unlimited; LIMITS_MOST];
+    for (to, from) in all.iter_mut().zip(given) {
+        // SAFETY: by the caller's promise.
+        *to = unsafe { limit(from) }?;
+    }
+    let all = all.get(..count).ok_or(TOLLBAR_E_LIMITS)?;
+    if decisions.is_null() && out.is_null() {
+        return Ok(take_all(all, now, None).map_err(many_code)?.decision.verdict as i32);
+    }
+    let mut told = [BLANK; LIMITS_MOST];
+    let taken = take_all(all, now, Some(&mut told)).map_err(many_code)?;
+    if !decisions.is_null() {
+        for (n, decision) in told.iter().enumerate().take(count) {
+            // SAFETY: `count` structs of `size` bytes, which is a multiple of their alignment, by the caller's promise.
+            unsafe { put(decisions.byte_add(n * size), size, decision) }?;
+        }
+    }
+    let decision = taken.decision;
+    if !out.is_null() {
+        let value = tollbar_taken {
+            struct_size: 0,
+            verdict: decision.verdict as u32,
+            remaining: decision.remaining,
+            retry_after_ns: decision.retry_after,
+            reset_after_ns: decision.reset_after,
+            reason: decision.reason as u32,
+            bound: taken.bound as u32,
+        };
+        // SAFETY: `size_at` has inspected it; writable by the caller's promise.
+        unsafe { write(out, &value) }?;
+    }
+    Ok(decision.verdict as i32)
+}
+
+/// # Safety
+/// The pointers of `from` are NULL or as said.
+unsafe fn limit<'a>(from: &'a tollbar_limit) -> Result<Limit<'a>, i32> {
+    if from.reserved != 0 {
+        return Err(TOLLBAR_E_RESERVED);
+    }
+    match (from.limiter.is_null(), from.table.is_null()) {
+        // SAFETY: by the caller's promise.
+        (false, true) => Ok(Limit::Limiter(&unsafe { reference(from.limiter) }?.limiter, from.cost)),
+        (true, false) => {
+            // SAFETY: by the caller's promise.
+            let (table, key) = unsafe { (&reference(from.table)?.table, bytes(from.key.cast(), from.length)?) };
+            Ok(Limit::Key(table, PolicyId::new(from.policy), key, from.cost))
+        }
+        _ => Err(TOLLBAR_E_LIMITS),
+    }
+}
+
+fn many_code(error: ManyError) -> i32 {
+    match error {
+        ManyError::Count => TOLLBAR_E_LIMITS,
+        ManyError::Table(_, error) => table_code(error),
+    }
+}
+
+/// What a decision is before it is made.
+const BLANK: Decision =
+    Decision { verdict: Verdict::Denied, reason: Reason::Fault, remaining: 0, retry_after: 0, reset_after: 0 };

@@ -1,0 +1,131 @@
+/* Several limits in one request. */
+#include "test.h"
+
+static void the_longest_wait_binds(void **state) {
+    tollbar_limiter *second = limiter_of("2/s");
+    tollbar_limiter *hour = limiter_of("5/h");
+    tollbar_table *table = table_of(100, "3/min", NULL);
+    tollbar_limit limits[] = {
+        TOLLBAR_LIMIT_OF_LIMITER(second, 1),
+        TOLLBAR_LIMIT_OF_KEY(table, 0, "k", 1, 1),
+        TOLLBAR_LIMIT_OF_LIMITER(hour, 1),
+    };
+    tollbar_decision each[] = {TOLLBAR_DECISION_INIT, TOLLBAR_DECISION_INIT, TOLLBAR_DECISION_INIT};
+    tollbar_taken taken = TOLLBAR_TAKEN_INIT;
+    (void)state;
+    assert_int_equal(tollbar_take_many_at(limits, 3, SEC, each, &taken), TOLLBAR_ALLOWED);
+    assert_int_equal(taken.verdict, TOLLBAR_ALLOWED);
+    assert_int_equal(taken.reason, TOLLBAR_REASON_ADMITTED);
+    assert_int_equal(taken.remaining, 1);
+    assert_int_equal(taken.bound, 0);
+    assert_int_equal(taken.reset_after_ns, 720 * SEC);
+    assert_int_equal(each[0].remaining, 1);
+    assert_int_equal(each[1].remaining, 2);
+    assert_int_equal(each[2].remaining, 4);
+
+    limits[0].cost = limits[1].cost = 3;
+    assert_int_equal(tollbar_take_many_at(limits, 3, SEC, NULL, &taken), TOLLBAR_NEVER);
+    assert_int_equal(taken.bound, 0);
+    assert_int_equal(taken.retry_after_ns, TOLLBAR_NO_TIME);
+    limits[0].cost = 2;
+    assert_int_equal(tollbar_take_many_at(limits, 3, SEC, each, &taken), TOLLBAR_DENIED);
+    assert_int_equal(taken.bound, 1);
+    assert_int_equal(taken.reason, TOLLBAR_REASON_RATE);
+    assert_int_equal(taken.retry_after_ns, 20 * SEC);
+    assert_int_equal(each[0].retry_after_ns, SEC / 2);
+    assert_int_equal(each[2].verdict, TOLLBAR_ALLOWED);
+    /* A refusal has charged none of them. */
+    assert_int_equal(tollbar_take_many_at(limits, 3, SEC, NULL, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_limiter_peek_at(second, 1, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, 2, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_peek_at(hour, 4, SEC, NULL), TOLLBAR_ALLOWED);
+    tollbar_table_close(table);
+    tollbar_limiter_free(hour);
+    tollbar_limiter_free(second);
+}
+
+static void by_their_own_clocks(void **state) {
+    tollbar_limiter *limiter = limiter_of("1/day");
+    tollbar_table *table = table_of(100, "1/day", NULL);
+    const tollbar_limit limits[] = {
+        TOLLBAR_LIMIT_OF_KEY(table, 0, "k", 1, 1),
+        TOLLBAR_LIMIT_OF_LIMITER(limiter, 1),
+    };
+    (void)state;
+    assert_int_equal(tollbar_take_many(limits, 2, NULL, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_take_many(limits, 2, NULL, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_take_many(limits, 1, NULL, NULL), TOLLBAR_DENIED);
+    tollbar_table_close(table);
+    tollbar_limiter_free(limiter);
+}
+
+static void bad_limits_charge_nothing(void **state) {
+    tollbar_limiter *limiter = limiter_of("3/s");
+    tollbar_table *table = table_of(100, "3/s", NULL);
+    tollbar_limit limits[17];
+    tollbar_taken taken = TOLLBAR_TAKEN_INIT;
+    tollbar_decision each[2] = {TOLLBAR_DECISION_INIT, TOLLBAR_DECISION_INIT};
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(limits); i++) {
+        const tollbar_limit one = TOLLBAR_LIMIT_OF_LIMITER(limiter, 1);
+        limits[i] = one;
+    }
+    assert_int_equal(tollbar_take_many_at(limits, 0, SEC, NULL, NULL), TOLLBAR_E_LIMITS);
+    assert_int_equal(tollbar_take_many_at(NULL, 1, SEC, NULL, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_take_many_at(limits, 17, SEC, NULL, NULL), TOLLBAR_E_LIMITS);
+    limits[1].table = table;
+    assert_int_equal(tollbar_take_many_at(limits, 2, SEC, NULL, NULL), TOLLBAR_E_LIMITS);
+    limits[1].limiter = NULL;
+    limits[1].table = NULL;
+    assert_int_equal(tollbar_take_many_at(limits, 2, SEC, NULL, NULL), TOLLBAR_E_LIMITS);
+    limits[1].table = table;
+    limits[1].key = NULL;
+    limits[1].length = 1;
+    assert_int_equal(tollbar_take_many_at(limits, 2, SEC, NULL, NULL), TOLLBAR_E_NULL);
+    limits[1].key = "k";
+    limits[1].policy = 7;
+    assert_int_equal(tollbar_take_many_at(limits, 2, SEC, NULL, NULL), TOLLBAR_E_NO_SUCH_POLICY);
+    limits[1].policy = 0;
+    limits[1].reserved = 1;
+    assert_int_equal(tollbar_take_many_at(limits, 2, SEC, NULL, NULL), TOLLBAR_E_RESERVED);
+    limits[1].reserved = 0;
+    taken.struct_size = 3;
+    assert_int_equal(tollbar_take_many_at(limits, 2, SEC, NULL, &taken), TOLLBAR_E_STRUCT_SIZE);
+    each[0].struct_size = 3;
+    assert_int_equal(tollbar_take_many_at(limits, 2, SEC, each, NULL), TOLLBAR_E_STRUCT_SIZE);
+    assert_int_equal(tollbar_limiter_peek_at(limiter, 3, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, 3, SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_take_many_at(limits, 2, SEC, NULL, NULL), TOLLBAR_ALLOWED);
+    /* One key of no bytes is no key: the table's options say what that gets. */
+    limits[1].length = 0;
+    limits[1].key = NULL;
+    assert_int_equal(tollbar_take_many_at(limits, 2, SEC, NULL, NULL), TOLLBAR_DENIED);
+    tollbar_table_close(table);
+    tollbar_limiter_free(limiter);
+}
+
+/* The same request again and again, up to sixteen times in one call, is charged as often. */
+static void one_limit_many_times(void **state) {
+    tollbar_limiter *limiter = limiter_of("16/h");
+    tollbar_limit limits[TOLLBAR_LIMITS_MOST];
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(limits); i++) {
+        const tollbar_limit one = TOLLBAR_LIMIT_OF_LIMITER(limiter, 1);
+        limits[i] = one;
+    }
+    assert_int_equal(tollbar_take_many_at(limits, COUNT(limits), SEC, NULL, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_peek_at(limiter, 1, SEC, NULL), TOLLBAR_DENIED);
+    tollbar_limiter_free(limiter);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_longest_wait_binds),
+        cmocka_unit_test(by_their_own_clocks),
+        cmocka_unit_test(bad_limits_charge_nothing),
+        cmocka_unit_test(one_limit_many_times),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
