@@ -9,7 +9,7 @@ use core::ffi::c_void;
 use core::mem::size_of;
 use tollbar::decision::{Decision, Reason, Verdict};
 use tollbar::table::PolicyId;
-use tollbar::take_many::{take_all, Limit, ManyError, LIMITS_MOST};
+use tollbar::take_many::{Limit, ManyError, Several, LIMITS_MOST};
 
 /// The most limits of one call.
 pub const TOLLBAR_LIMITS_MOST: u32 = 16;
@@ -121,17 +121,32 @@ unsafe fn take(
     }
     // SAFETY: not null and aligned, of `count` limits by the caller's promise; `count` is small.
     let given = unsafe { core::slice::from_raw_parts(limits, count) };
-    let mut all = [Limit::Unlimited; LIMITS_MOST];
-    for (to, from) in all.iter_mut().zip(given) {
+    let mut several = Several::new(now);
+    for from in given {
         // SAFETY: by the caller's promise.
-        *to = unsafe { limit(from) }?;
+        several.add(&unsafe { limit(from) }?).map_err(many_code)?;
     }
-    let all = all.get(..count).ok_or(TOLLBAR_E_LIMITS)?;
     if decisions.is_null() && out.is_null() {
-        return Ok(take_all(all, now, None).map_err(many_code)?.decision.verdict as i32);
+        return Ok(several.take(None).map_err(many_code)?.decision.verdict as i32);
     }
+    // SAFETY: as the caller's.
+    unsafe { answer_all(&mut several, count, decisions, size, out) }
+}
+
+/// Decides, and writes the answers.
+///
+/// # Safety
+/// As the public calls; `size` is that of a decision.
+#[inline(never)]
+unsafe fn answer_all(
+    several: &mut Several<'_>,
+    count: usize,
+    decisions: *mut tollbar_decision,
+    size: usize,
+    out: *mut tollbar_taken,
+) -> Result<i32, i32> {
     let mut told = [BLANK; LIMITS_MOST];
-    let taken = take_all(all, now, Some(&mut told)).map_err(many_code)?;
+    let taken = several.take(Some(&mut told)).map_err(many_code)?;
     if !decisions.is_null() {
         for (n, decision) in told.iter().enumerate().take(count) {
             // SAFETY: `count` structs of `size` bytes, which is a multiple of their alignment, by the caller's promise.

@@ -26,6 +26,7 @@ use crate::limiter::{Limiter, Shared};
 use crate::table::{KeyLimit, Look};
 #[cfg(not(loom))]
 use crate::table::{PolicyId, Table, TableError};
+use core::mem::MaybeUninit;
 
 /// The most limits of one call.
 pub const LIMITS_MOST: usize = 16;
@@ -161,27 +162,109 @@ pub fn take_all(
     now: Option<u64>,
     decisions: Option<&mut [Decision]>,
 ) -> Result<Taken, ManyError> {
-    if limits.is_empty() || limits.len() > LIMITS_MOST {
-        return Err(ManyError::Count);
+    let mut several = Several::new(now);
+    for limit in limits {
+        several.add(limit)?;
     }
-    let mut parts = [Part::NONE; LIMITS_MOST];
-    let count = merge(limits, now, &mut parts);
-    let parts = &mut parts[..count];
-    let refused = look_at_all(parts)?;
-    if !refused {
-        sort(parts);
-        if charge_all(parts)? {
-            return Ok(admitted(limits, parts, decisions));
+    several.take(decisions)
+}
+
+/// A request that is being put together, limit by limit.
+#[doc(hidden)]
+pub struct Several<'a> {
+    /// The caller's time.
+    now: Option<u64>,
+    /// How many limits were added.
+    limits: usize,
+    parts: Parts<'a>,
+}
+
+impl<'a> Several<'a> {
+    /// A request at the caller's time or, without one, at the limits' own.
+    #[inline]
+    pub fn new(now: Option<u64>) -> Several<'a> {
+        Several { now, limits: 0, parts: Parts::new() }
+    }
+
+    /// Adds a limit. [`ManyError::Count`] if there are [`LIMITS_MOST`].
+    #[inline]
+    pub fn add(&mut self, limit: &Limit<'a>) -> Result<(), ManyError> {
+        let index = self.limits;
+        if index >= LIMITS_MOST {
+            return Err(ManyError::Count);
+        }
+        self.limits += 1;
+        let (target, cost) = Target::of(limit);
+        if matches!(target, Target::None) {
+            return Ok(());
+        }
+        match self.parts.all_mut().iter_mut().find(|part| part.target.is(&target)) {
+            Some(part) => {
+                part.cost = part.cost.saturating_add(cost);
+                part.limits |= 1 << index;
+            }
+            None => {
+                let now = self.now.unwrap_or_else(|| target.now());
+                self.parts.push(Part::new(target, index, cost, now, self.now.is_some()));
+            }
+        }
+        Ok(())
+    }
+
+    /// [`take_all`] of what was added.
+    #[inline(always)]
+    pub fn take(&mut self, decisions: Option<&mut [Decision]>) -> Result<Taken, ManyError> {
+        if self.limits == 0 {
+            return Err(ManyError::Count);
+        }
+        let parts = self.parts.all_mut();
+        for part in parts.iter_mut() {
+            if !part.look()? {
+                return Ok(refused(parts, decisions));
+            }
+        }
+        let order = order(parts);
+        match charge_all(parts, &order)? {
+            true => Ok(admitted(parts, decisions)),
+            false => Ok(refused(parts, decisions)),
         }
     }
-    Ok(self::refused(limits, parts, decisions))
+}
+
+/// Up to [`LIMITS_MOST`] parts. Those that a request does not have are not written.
+struct Parts<'a> {
+    count: usize,
+    parts: [MaybeUninit<Part<'a>>; LIMITS_MOST],
+}
+
+impl<'a> Parts<'a> {
+    #[inline]
+    fn new() -> Parts<'a> {
+        Parts { count: 0, parts: [const { MaybeUninit::uninit() }; LIMITS_MOST] }
+    }
+
+    /// Does nothing if all places are taken.
+    #[inline]
+    fn push(&mut self, part: Part<'a>) {
+        if let Some(place) = self.parts.get_mut(self.count) {
+            place.write(part);
+            self.count += 1;
+        }
+    }
+
+    #[inline]
+    fn all_mut(&mut self) -> &mut [Part<'a>] {
+        // SAFETY: `push` has written the first `count` of them, which are no more than there are.
+        unsafe { core::slice::from_raw_parts_mut(self.parts.as_mut_ptr().cast(), self.count) }
+    }
 }
 
 /// A limit of the request, with the costs of all that are the same.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     target: Target<'a>,
-    /// The first index of it among the caller's.
+    /// Which of the caller's limits it is: a bit each, and the first of them.
+    limits: u32,
     index: usize,
     cost: u64,
     now: u64,
@@ -203,6 +286,7 @@ enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
+    #[inline]
     fn of(limit: &Limit<'a>) -> (Target<'a>, u64) {
         match *limit {
             Limit::Unlimited => (Target::None, 0),
@@ -212,6 +296,7 @@ impl<'a> Target<'a> {
         }
     }
 
+    #[inline]
     fn is(&self, other: &Target<'_>) -> bool {
         match (self, other) {
             (Target::None, Target::None) => true,
@@ -231,6 +316,7 @@ impl<'a> Target<'a> {
         }
     }
 
+    #[inline(always)]
     fn count(&self, verdict: Verdict) {
         match self {
             Target::None => {}
@@ -256,20 +342,24 @@ fn address(limiter: &dyn AnyLimiter) -> usize {
 }
 
 impl<'a> Part<'a> {
-    const NONE: Part<'static> = Part {
-        target: Target::None,
-        index: 0,
-        cost: 0,
-        now: 0,
-        given: false,
-        refill: u64::MAX,
-        #[cfg(not(loom))]
-        look: None,
-        decision: None,
-    };
+    #[inline]
+    fn new(target: Target<'a>, index: usize, cost: u64, now: u64, given: bool) -> Part<'a> {
+        Part {
+            target,
+            limits: 1 << index,
+            index,
+            cost,
+            now,
+            given,
+            refill: u64::MAX,
+            #[cfg(not(loom))]
+            look: None,
+            decision: None,
+        }
+    }
 
     /// Looks at the limit; whether it admits the cost.
-    #[inline]
+    #[inline(always)]
     fn look(&mut self) -> Result<bool, ManyError> {
         Ok(match &self.target {
             Target::None => true,
@@ -287,7 +377,7 @@ impl<'a> Part<'a> {
     }
 
     /// Charges the limit; whether it admits the cost.
-    #[inline]
+    #[inline(always)]
     fn charge(&mut self) -> Result<bool, ManyError> {
         let decision = match &self.target {
             Target::None => return Ok(true),
@@ -326,6 +416,15 @@ impl<'a> Part<'a> {
         }
     }
 
+    /// Tells every limit that is this part what it has said.
+    fn tell(&self, decision: Decision, decisions: &mut [Decision]) {
+        for (index, told) in decisions.iter_mut().enumerate().take(LIMITS_MOST) {
+            if self.limits >> index & 1 != 0 {
+                *told = decision;
+            }
+        }
+    }
+
     /// What the limit would say of the request now, of which nothing is charged.
     fn peek(&self) -> Option<Decision> {
         match &self.target {
@@ -337,84 +436,71 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Makes one part of all limits that are the same; how many parts there are.
-#[inline]
-fn merge<'a>(limits: &[Limit<'a>], now: Option<u64>, parts: &mut [Part<'a>; LIMITS_MOST]) -> usize {
-    let mut count = 0;
-    for (index, limit) in limits.iter().enumerate() {
-        let (target, cost) = Target::of(limit);
-        if matches!(target, Target::None) {
-            continue;
-        }
-        match parts.iter_mut().take(count).find(|part| part.target.is(&target)) {
-            Some(part) => part.cost = part.cost.saturating_add(cost),
-            None => {
-                if let Some(part) = parts.get_mut(count) {
-                    (part.target, part.index, part.cost) = (target, index, cost);
-                    (part.now, part.given) = (now.unwrap_or_else(|| target.now()), now.is_some());
-                    count += 1;
-                }
-            }
-        }
-    }
-    count
-}
-
-/// Whether a limit refuses. Nothing is charged.
-#[inline]
-fn look_at_all(parts: &mut [Part<'_>]) -> Result<bool, ManyError> {
-    for part in parts.iter_mut() {
-        if !part.look()? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Those that refill a permit fastest first, and those that cannot give back last.
-#[inline]
-fn sort(parts: &mut [Part<'_>]) {
-    let before = |a: &Part<'_>, b: &Part<'_>| match a.refill == b.refill {
-        true => a.target.rank() < b.target.rank(),
-        false => a.refill < b.refill,
+/// The order in which parts are charged: those that refill a permit fastest first, and those that cannot give back last.
+#[inline(always)]
+fn order(parts: &[Part<'_>]) -> [u8; LIMITS_MOST] {
+    let before = |a: u8, b: u8| match (parts.get(a as usize), parts.get(b as usize)) {
+        (Some(a), Some(b)) if a.refill == b.refill => a.target.rank() < b.target.rank(),
+        (Some(a), Some(b)) => a.refill < b.refill,
+        _ => false,
     };
-    for sorted in 1..parts.len() {
-        let mut at = sorted;
-        while let Some([first, second]) = at.checked_sub(1).and_then(|from| parts.get_mut(from..=at)) {
-            if !before(second, first) {
+    let mut order = [0; LIMITS_MOST];
+    for (part, _) in (0..).zip(parts) {
+        // Insertion: those that come after it move on.
+        let mut at = part as usize;
+        while let Some([earlier, place]) = at.checked_sub(1).and_then(|from| order.get_mut(from..=at)) {
+            if !before(part, *earlier) {
                 break;
             }
-            core::mem::swap(first, second);
+            *place = *earlier;
             at -= 1;
         }
+        if let Some(place) = order.get_mut(at) {
+            *place = part;
+        }
     }
+    order
 }
 
-/// Charges all limits, or none: then one has refused, and what had been charged was given back.
-#[inline]
-fn charge_all(parts: &mut [Part<'_>]) -> Result<bool, ManyError> {
+/// Charges all limits in their order, or none: then one has refused, and what had been charged was given back.
+#[inline(always)]
+fn charge_all(parts: &mut [Part<'_>], order: &[u8; LIMITS_MOST]) -> Result<bool, ManyError> {
     for n in 0..parts.len() {
-        let Some((part, before)) = parts.get_mut(..=n).and_then(|parts| parts.split_last_mut()) else { break };
+        let Some((&last, before)) = order.get(..=n).and_then(|order| order.split_last()) else { break };
+        let Some(part) = parts.get_mut(last as usize) else { break };
         let charged = part.charge();
         if !matches!(charged, Ok(true)) {
-            before.iter().rev().for_each(Part::undo);
+            give_back(parts, before);
             return charged;
         }
     }
     Ok(true)
 }
 
+/// Gives back what was charged of these parts, the last first.
+#[inline(never)]
+fn give_back(parts: &[Part<'_>], charged: &[u8]) {
+    charged.iter().rev().filter_map(|&n| parts.get(n as usize)).for_each(Part::undo);
+}
+
 /// Counts an admission, and sums up what the limits say.
-fn admitted(limits: &[Limit<'_>], parts: &[Part<'_>], decisions: Option<&mut [Decision]>) -> Taken {
+#[inline(always)]
+fn admitted(parts: &[Part<'_>], decisions: Option<&mut [Decision]>) -> Taken {
     parts.iter().for_each(|part| part.target.count(Verdict::Allowed));
-    let Some(decisions) = decisions else {
-        return Taken { decision: UNLIMITED, bound: 0 };
-    };
-    tell(limits, &Part::NONE, UNLIMITED, decisions);
+    match decisions {
+        None => Taken { decision: UNLIMITED, bound: 0 },
+        Some(decisions) => told(parts, decisions),
+    }
+}
+
+/// Sums up what the limits say of an admitted request.
+#[inline(never)]
+fn told(parts: &[Part<'_>], decisions: &mut [Decision]) -> Taken {
+    decisions.fill(UNLIMITED);
     let mut all: Option<Taken> = None;
     for part in parts {
         let Some(decision) = part.told() else { continue };
-        tell(limits, part, decision, decisions);
+        part.tell(decision, decisions);
         let part = Taken { decision, bound: part.index };
         all = Some(all.map_or(part, |all| sum(all, part, decision.remaining < all.decision.remaining)));
     }
@@ -423,18 +509,18 @@ fn admitted(limits: &[Limit<'_>], parts: &[Part<'_>], decisions: Option<&mut [De
 
 /// Sums up what the limits say of a refused request, and counts the refusal where it bound.
 #[inline(never)]
-fn refused(limits: &[Limit<'_>], parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>) -> Taken {
+fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>) -> Taken {
     let mut all: Option<Taken> = None;
     let mut target = &Target::None;
     if let Some(decisions) = &mut decisions {
-        tell(limits, &Part::NONE, UNLIMITED, decisions);
+        decisions.fill(UNLIMITED);
     }
     for part in parts {
         // A limit that refused when it was charged may have room again by now: what it said then counts.
         let refused = part.decision.filter(|decision| !decision.is_allowed());
         let Some(decision) = refused.or_else(|| part.peek()) else { continue };
         if let Some(decisions) = &mut decisions {
-            tell(limits, part, decision, decisions);
+            part.tell(decision, decisions);
         }
         let taken = Taken { decision, bound: part.index };
         let binds = all.map_or(true, |all| {
@@ -462,15 +548,6 @@ fn sum(all: Taken, one: Taken, binds: bool) -> Taken {
         ..binding.decision
     };
     Taken { decision, bound: binding.bound }
-}
-
-/// Tells every limit that is this part what it has said.
-fn tell(limits: &[Limit<'_>], part: &Part<'_>, decision: Decision, decisions: &mut [Decision]) {
-    for (limit, told) in limits.iter().zip(decisions) {
-        if Target::of(limit).0.is(&part.target) {
-            *told = decision;
-        }
-    }
 }
 
 /// What no limit says, and an admission of which nothing else was asked.

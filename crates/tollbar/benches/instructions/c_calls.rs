@@ -11,6 +11,7 @@ type CellCheckAt = unsafe extern "C" fn(*mut u64, *const c_void, u64, u64, *mut 
 type SpecParse = unsafe extern "C" fn(*const u8, usize, *mut Spec, *mut c_void) -> i32;
 type TableNew = unsafe extern "C" fn(*const *const Spec, usize, *const Options, *mut *mut c_void) -> i32;
 type TableCheckAt = unsafe extern "C" fn(*const c_void, u32, *const u8, usize, u64, u64, *mut Decision) -> i32;
+type TakeManyAt = unsafe extern "C" fn(*const Limit, usize, u64, *mut Decision, *mut c_void) -> i32;
 type TableCheckManyAt = unsafe extern "C" fn(*const c_void, *const Request, usize, u64, *mut i32) -> i32;
 
 /// `tollbar_policy_spec`.
@@ -60,17 +61,26 @@ struct Request {
     reserved: u32,
 }
 
+/// `tollbar_limit`.
+#[repr(C)]
+struct Limit {
+    limiter: *const c_void,
+    table: *const c_void,
+    request: Request,
+}
+
 /// All hot calls of the C library.
 pub fn all(path: &OsStr) -> Vec<Call> {
     let library = Library::open(path);
     // SAFETY: the symbols have these signatures in tollbar.h.
-    let (cell_at, limiter_at, limiter, check_at, peek_at, many_at) = unsafe {
+    let (cell_at, limiter_at, limiter, check_at, peek_at, take_many_at, many_at) = unsafe {
         (
             std::mem::transmute::<*mut c_void, CellCheckAt>(library.symbol("tollbar_cell_check_at")),
             std::mem::transmute::<*mut c_void, LimiterCheckAt>(library.symbol("tollbar_limiter_check_at")),
             std::mem::transmute::<*mut c_void, LimiterCheck>(library.symbol("tollbar_limiter_check")),
             std::mem::transmute::<*mut c_void, TableCheckAt>(library.symbol("tollbar_table_check_at")),
             std::mem::transmute::<*mut c_void, TableCheckAt>(library.symbol("tollbar_table_peek_at")),
+            std::mem::transmute::<*mut c_void, TakeManyAt>(library.symbol("tollbar_take_many_at")),
             std::mem::transmute::<*mut c_void, TableCheckManyAt>(library.symbol("tollbar_table_check_many_at")),
         )
     };
@@ -82,7 +92,7 @@ pub fn all(path: &OsStr) -> Vec<Call> {
     let shut = library.made("tollbar_limiter_from_text", SHUT);
     // SAFETY: a live limiter.
     assert_eq!(unsafe { limiter_at(shut, 1, START - 1, null_mut()) }, 0);
-    let [known, decided, peeked, fresh, batched] = [0, 1, 2, 3, 4].map(|_| table(&library, check_at));
+    let [known, decided, peeked, fresh, batched, several] = [0, 1, 2, 3, 4, 5].map(|_| table(&library, check_at));
     let key: &'static [[u8; 8]; BATCH] = Box::leak(Box::new(std::array::from_fn(|index| key(index as u64))));
     let requests = key.each_ref().map(|key| Request { key: key.as_ptr(), length: 8, cost: 1, policy: 0, reserved: 0 });
     let (mut newcomer, full, mut latecomer) = (CAPACITY, flooded(&library, check_at), 8 * CAPACITY);
@@ -162,6 +172,15 @@ pub fn all(path: &OsStr) -> Vec<Call> {
             // SAFETY: live objects and keys; the places for answers outlive the call.
             expect(0, unsafe { check_at(black_box(hot_decided), 0, key[0].as_ptr(), 8, 1, now, &mut decision) });
             black_box(decision);
+        }),
+        call("C tollbar_take_many_at, two known keys", 1, move |now| {
+            let limits = [0, 1].map(|n| Limit {
+                limiter: null_mut(),
+                table: black_box(several),
+                request: Request { key: key[n].as_ptr(), length: 8, cost: 1, policy: 0, reserved: 0 },
+            });
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { take_many_at(limits.as_ptr(), 2, now, null_mut(), null_mut()) });
         }),
         call("C tollbar_table_check_many_at, a key of 32", BATCH as u64, move |now| {
             let mut results = [0; BATCH];
