@@ -54,7 +54,7 @@ impl Table {
     /// others by SIGBUS, as the owner of a file can. A process that has the descriptor can still write to the memory, and so grant permits.
     pub fn sealed(options: &Options, policies: &[Policy]) -> Result<(Table, c_int), TableError> {
         let mut descriptor = -1;
-        let table = Table::make(options, policies, |length| {
+        let table = Table::make(options, policies, &mut |length| {
             let (region, fd) = Region::sealed(length)?;
             descriptor = fd;
             Ok(region)

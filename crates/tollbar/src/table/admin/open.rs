@@ -92,12 +92,12 @@ impl Table {
 
     /// Makes a table in this process's own memory.
     pub fn private(options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
-        Table::make(options, policies, Region::private)
+        Table::make(options, policies, &mut Region::private)
     }
 
     /// Makes a table in memory that this process shares with the processes that it forks later.
     pub fn shared(options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
-        Table::make(options, policies, Region::shared)
+        Table::make(options, policies, &mut Region::shared)
     }
 
     /// Makes a table in the caller's memory. It takes [`Table::bytes_for`] bytes and overwrites them.
@@ -110,7 +110,7 @@ impl Table {
         options: &Options,
         policies: &[Policy],
     ) -> Result<Table, TableError> {
-        Table::make(options, policies, |needed| {
+        Table::make(options, policies, &mut |needed| {
             if length < needed {
                 return Err(TableError::Room);
             }
@@ -162,7 +162,7 @@ impl Table {
     pub(crate) fn make(
         options: &Options,
         policies: &[Policy],
-        memory: impl FnOnce(usize) -> Result<Region, TableError>,
+        memory: &mut dyn FnMut(usize) -> Result<Region, TableError>,
     ) -> Result<Table, TableError> {
         let mut fixed = fixed(options, policies, false)?;
         fixed.seed = seed(options)?;

@@ -205,7 +205,7 @@ impl Permits for KeyPermits<'_> {
     fn try_until(&self, now: u64, cost: u64, deadline: u64) -> Result<Decision, TableError> {
         let mut scratch = Scratch::new();
         if self.table.policies.current(self.policy, &mut scratch)?.rule.counts_refusals() {
-            let told: Decision = self.table.peek_for::<Result<_, _>>(self.policy, self.key, Some(now), cost)?;
+            let told = self.table.try_peek(self.policy, self.key, Some(now), cost)?;
             if told.verdict == Verdict::Denied && waiting::in_time(&told, now, deadline) {
                 return Ok(told);
             }

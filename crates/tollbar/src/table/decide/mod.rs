@@ -101,6 +101,14 @@ impl When for u64 {
     }
 }
 
+/// Either, in code that the library has once for both.
+impl When for Option<u64> {
+    #[inline(always)]
+    fn given(self) -> Option<u64> {
+        self
+    }
+}
+
 /// A key under a version of its policy, hashed. Its buckets have not been touched.
 #[derive(Clone, Copy)]
 struct Lookup<'a> {
@@ -128,6 +136,7 @@ impl Table {
             };
         }
         match now {
+            _ if A::IS_FULL => self.decide_when(policy, key, now, cost),
             Some(now) => self.decide_when(policy, key, now, cost),
             None => self.decide_when(policy, key, OnClock, cost),
         }
@@ -144,7 +153,7 @@ impl Table {
         }
         let hash = self.hash_bytes(key) ^ version.salt;
         let Some(line) = self.policies.memory.line(policy.number()) else {
-            return self.decide_hashed(version, hash, when, cost);
+            return self.decide_hashed(version, hash, when.given(), cost);
         };
         self.decide_counted(version, hash, line, when, cost)
     }
@@ -188,17 +197,24 @@ impl Table {
         A::known(&version.rule, verdict, next.unwrap_or(state), now, cost)
     }
 
-    /// A request that needs more than a hash before its key is looked up.
+    /// A request that needs more than a hash before its key is looked up. Its arguments fit the registers, so that the usual case saves
+    /// none.
     #[inline(never)]
     fn decide_rare<A: Answer, W: When>(&self, policy: PolicyId, key: &[u8], when: W, cost: u64) -> A {
+        self.decide_rare_at(policy, key, when.given(), cost)
+    }
+
+    /// [`Table::decide_rare`], once for all kinds of time.
+    #[inline(never)]
+    fn decide_rare_at<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
         if let (Some((version, _)), false) = (self.policies.current_compiled(policy), key.is_empty()) {
-            return self.decide_hashed(version, self.hash_bytes(key) ^ version.salt, when, cost);
+            return self.decide_hashed(version, self.hash_bytes(key) ^ version.salt, now, cost);
         }
         let mut scratch = Scratch::new();
         match self.prepare(policy, key, &mut scratch) {
-            Ok((version, hash)) => self.decide_hashed(version, hash, when, cost),
+            Ok((version, hash)) => self.decide_hashed(version, hash, now, cost),
             Err(decided) => {
-                self.policies.memory.note_time(when.given().unwrap_or_else(|| self.now()));
+                self.policies.memory.note_time(now.unwrap_or_else(|| self.now()));
                 if let Ok(decision) = &decided {
                     self.policies.memory.count_unasked(policy.number(), decision.verdict);
                 }
@@ -209,11 +225,11 @@ impl Table {
 
     /// [`Table::decide_counted`], once for all callers that need not have it inlined. The thread claims counters if it has none.
     #[inline(never)]
-    fn decide_hashed<A: Answer, W: When>(&self, version: &Version, hash: u64, when: W, cost: u64) -> A {
+    fn decide_hashed<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
         match self.policies.memory.line_or_claim(version.number) {
-            Some(line) => self.decide_counted(version, hash, line, when, cost),
+            Some(line) => self.decide_counted(version, hash, line, now, cost),
             None => {
-                let now = when.given().unwrap_or_else(|| self.now());
+                let now = now.unwrap_or_else(|| self.now());
                 self.policies.memory.note_time(now);
                 A::of(self.slow(version, hash, now, cost))
             }
@@ -223,7 +239,7 @@ impl Table {
     /// A request whose clock must be read by a call. The key is known by its key word and its second bucket.
     #[inline(never)]
     fn decide_late<A: Answer>(&self, version: &Version, key: u64, second: &Bucket, cost: u64) -> A {
-        self.decide_hashed(version, self.slots.hash_of_key(key, second), self.now(), cost)
+        self.decide_hashed(version, self.slots.hash_of_key(key, second), Some(self.now()), cost)
     }
 
     /// A key that is not in its first two buckets: a new one or, of 40 keys of a new table, one that is in its spare bucket.
@@ -358,6 +374,15 @@ impl Table {
     /// uneven in some of the bits.
     #[inline(always)]
     pub(super) fn hash_bytes(&self, key: &[u8]) -> u64 {
+        if key.len() > SHORT {
+            return self.hash_long(key);
+        }
+        rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
+    }
+
+    /// [`Table::hash_bytes`] of a key of more than [`SHORT`] bytes.
+    #[inline(never)]
+    fn hash_long(&self, key: &[u8]) -> u64 {
         rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
     }
 

@@ -43,7 +43,7 @@ mod credit;
 mod threads;
 
 use super::answer::{describe, Answer};
-use super::{Lookup, OnClock, Table, When, SHORT};
+use super::{Lookup, Table, When, SHORT};
 use crate::algorithm::Rule;
 use crate::clock::Clock;
 use crate::decision::{Decision, Verdict};
@@ -99,12 +99,11 @@ impl Table {
     /// [`Table::decide_hot`] of a key of any length.
     #[inline(never)]
     fn decide_hot_long<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
-        match (self.policies.current_compiled(policy), key.is_empty(), now) {
-            (Some((version, _)), false, _) => {
+        match (self.policies.current_compiled(policy), key.is_empty()) {
+            (Some((version, _)), false) => {
                 self.decide_hot_apart(version, self.hash_bytes(key) ^ version.salt, now, cost)
             }
-            (_, _, Some(now)) => self.decide_rare(policy, key, now, cost),
-            (_, _, None) => self.decide_rare(policy, key, OnClock, cost),
+            _ => self.decide_rare_at(policy, key, now, cost),
         }
     }
 
@@ -112,7 +111,7 @@ impl Table {
     #[inline(never)]
     fn decide_hot_apart<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
         let Some(mut mine) = self.hot.as_ref().and_then(HotKeys::enter) else {
-            return self.decide_cold(version, hash, now, cost);
+            return self.decide_hashed(version, hash, now, cost);
         };
         let id = id(version.stamp.load(Ordering::Relaxed), hash);
         let Some(credit) = mine.find(id) else {
@@ -120,7 +119,7 @@ impl Table {
                 mine.miss(id);
             }
             HotKeys::leave(mine);
-            return self.decide_cold(version, hash, now, cost);
+            return self.decide_hashed(version, hash, now, cost);
         };
         let now = self.time(now);
         let paid = match credit.spend(now, cost) {
@@ -135,7 +134,7 @@ impl Table {
         HotKeys::leave(mine);
         match paid {
             true => A::allowed(|| self.describe_paid(version, hash, now, cost, left)),
-            false => self.decide_cold::<A>(version, hash, Some(now), cost).with_credit(left),
+            false => self.decide_hashed::<A>(version, hash, Some(now), cost).with_credit(left),
         }
     }
 
@@ -196,13 +195,6 @@ impl Table {
         }
         let now = self.clock.at_once()?;
         Some(now.wrapping_add(self.offset))
-    }
-
-    fn decide_cold<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
-        match now {
-            Some(now) => self.decide_hashed(version, hash, now, cost),
-            None => self.decide_hashed(version, hash, OnClock, cost),
-        }
     }
 
     /// Charges `cost` and credit, if that can be done.
