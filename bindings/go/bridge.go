@@ -193,13 +193,17 @@ func printPolicy(p *Policy) (string, Code) {
 
 // ---- limiters ----
 
-func newLimiter(policy string, clock Clock) (uintptr, Policy, error) {
+func newLimiter(policy string, options LimiterOptions) (uintptr, Policy, error) {
 	spec, err := parse(policy)
 	if err != nil {
 		return 0, Policy{}, err
 	}
 	var limiter C.uintptr_t
-	if code := C.go_limiter_new(&spec, C.uint32_t(clock), &limiter); code != 0 {
+	credit := C.uint32_t(C.TOLLBAR_CREDIT_OFF)
+	if options.Credit {
+		credit = C.TOLLBAR_CREDIT_ON
+	}
+	if code := C.go_limiter_new(&spec, C.uint32_t(options.Clock), credit, &limiter); code != 0 {
 		return 0, Policy{}, refused(policy, Code(code))
 	}
 	return uintptr(limiter), policyOf(&spec), nil

@@ -28,10 +28,11 @@ static inline uint32_t go_abi(void) { return tollbar_abi_1; }
 
 /* ---- limiters ---- */
 
-static inline int32_t go_limiter_new(const tollbar_policy_spec *spec, uint32_t clock, uintptr_t *out) {
+static inline int32_t go_limiter_new(const tollbar_policy_spec *spec, uint32_t clock, uint32_t credit, uintptr_t *out) {
     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
     tollbar_limiter *limiter = NULL;
     options.clock = clock;
+    options.credit = credit;
     int32_t code = tollbar_limiter_new(spec, &options, &limiter);
     *out = (uintptr_t)limiter;
     return code;

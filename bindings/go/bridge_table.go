@@ -49,6 +49,7 @@ func openTable(path string, options *TableOptions, policies []string) (uintptr, 
 		missing_key: C.uint32_t(options.MissingKey),
 		clock:       C.uint32_t(options.Clock),
 		mode:        C.uint32_t(options.Mode.Perm()),
+		hot_keys:    C.uint32_t(options.HotKeys),
 	}
 	if options.Seed != nil {
 		o.seed = C.uint64_t(*options.Seed)
@@ -65,7 +66,7 @@ func openTable(path string, options *TableOptions, policies []string) (uintptr, 
 		file = C.CString(path)
 		defer C.free(unsafe.Pointer(file))
 		if options.Capacity == 0 && len(policies) == 0 {
-			o = C.tollbar_table_options{struct_size: o.struct_size, flags: o.flags & C.TOLLBAR_TABLE_TRUST_ANYONE}
+			o = C.tollbar_table_options{struct_size: o.struct_size, flags: o.flags & C.TOLLBAR_TABLE_TRUST_ANYONE, hot_keys: o.hot_keys}
 		}
 	}
 	var table C.uintptr_t

@@ -92,11 +92,21 @@ type LimiterState struct {
 
 // NewLimiter makes a limiter of a policy such as "100/s burst 20" (see [ParsePolicy]), by [ClockCounter]. The error is a
 // [*PolicyError].
-func NewLimiter(policy string) (*Limiter, error) { return NewLimiterClock(policy, ClockCounter) }
+func NewLimiter(policy string) (*Limiter, error) { return NewLimiterWith(policy, LimiterOptions{}) }
 
-// NewLimiterClock is [NewLimiter] by another clock.
-func NewLimiterClock(policy string, clock Clock) (*Limiter, error) {
-	handle, read, err := newLimiter(policy, clock)
+// LimiterOptions say how a limiter is made. All may be left at zero.
+type LimiterOptions struct {
+	// Clock of the calls without a time.
+	Clock Clock
+	// Credit lets threads take permits in advance, which they spend without a clock and without the cache line that they share.
+	// It is for a limit that many threads check all the time. The bound is the policy's, but up to an eighth of the burst may be
+	// refused early. Only gcra has credit; another policy is refused with [ErrOptionMismatch].
+	Credit bool
+}
+
+// NewLimiterWith is [NewLimiter] with options.
+func NewLimiterWith(policy string, options LimiterOptions) (*Limiter, error) {
+	handle, read, err := newLimiter(policy, options)
 	if err != nil {
 		return nil, err
 	}

@@ -72,10 +72,33 @@ func TestAnswersInFull(t *testing.T) {
 	}
 }
 
+// A limiter with credit admits the burst less what threads may have in advance; a burst below 32 has no credit.
+func TestCredit(t *testing.T) {
+	for _, one := range []struct {
+		policy      string
+		least, most uint64
+	}{{"800/day", 700, 799}, {"31/day", 31, 31}} {
+		limiter, err := tollbar.NewLimiterWith(one.policy, tollbar.LimiterOptions{Credit: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken := uint64(0)
+		for limiter.AllowAt(3600e9, 1) {
+			taken++
+		}
+		if state, _ := limiter.State(); taken < one.least || taken > one.most || state.Allowed != taken {
+			t.Errorf("%s: %d, %+v", one.policy, taken, state)
+		}
+	}
+	if _, err := tollbar.NewLimiterWith("2/min algo pacer", tollbar.LimiterOptions{Credit: true}); !errors.Is(err, tollbar.ErrOptionMismatch) {
+		t.Error(err)
+	}
+}
+
 func TestByTheClock(t *testing.T) {
 	clocks := []tollbar.Clock{tollbar.ClockCounter, tollbar.ClockMonotonic, tollbar.ClockCoarse, tollbar.ClockWall}
 	for _, clock := range clocks {
-		limiter, err := tollbar.NewLimiterClock("2/min", clock)
+		limiter, err := tollbar.NewLimiterWith("2/min", tollbar.LimiterOptions{Clock: clock})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +120,7 @@ func TestByTheClock(t *testing.T) {
 			t.Errorf("clock %d: %+v", clock, s)
 		}
 	}
-	if _, err := tollbar.NewLimiterClock("2/min", 9); !errors.Is(err, tollbar.ErrOutOfRange) {
+	if _, err := tollbar.NewLimiterWith("2/min", tollbar.LimiterOptions{Clock: 9}); !errors.Is(err, tollbar.ErrOutOfRange) {
 		t.Error(err)
 	}
 	if _, err := tollbar.Now(9); !errors.Is(err, tollbar.ErrOutOfRange) {

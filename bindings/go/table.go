@@ -55,6 +55,9 @@ type TableOptions struct {
 	// TrustAnyone opens a file whatever its owner and permissions are. Every user who may write the file can admit or refuse
 	// keys, and its owner can end this process by SIGBUS.
 	TrustAnyone bool
+	// HotKeys is for how many keys each thread of this process may take permits in advance: those that it checks most often. 0 is
+	// none. It is for keys that many threads check at once; only gcra has credit.
+	HotKeys uint32
 }
 
 // Table has a state for each of millions of keys, in one block of memory that never grows and that processes may share.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -14,6 +15,33 @@ import (
 )
 
 var thousand = tollbar.TableOptions{Capacity: 1000, Mode: 0o640}
+
+// A thread of a table with hot keys takes permits in advance: the table is charged for them, and that thread still has them.
+func TestHotKeys(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	path := filepath.Join(t.TempDir(), "table")
+	plain, err := tollbar.OpenTable(path, thousand, "100000/day")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	hot, err := tollbar.OpenTable(path, tollbar.TableOptions{HotKeys: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hot.Close()
+	for n := 0; n < 100; n++ {
+		if !hot.Allow("a") {
+			t.Fatal(n)
+		}
+	}
+	own, _ := hot.Under(0).Peek("a", 1)
+	rest, _ := plain.Under(0).Peek("a", 1)
+	if own.Remaining <= rest.Remaining || own.Remaining > 100000-100+2 {
+		t.Error(own, rest)
+	}
+}
 
 func TestAFileIsSharedByItsOpeners(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")

@@ -133,6 +133,17 @@ char *ngx_tollbar_conf_zone(ngx_conf_t *cf, ngx_str_t *argument, ngx_str_t *name
     return NGX_CONF_OK;
 }
 
+char *ngx_tollbar_conf_hot_keys(ngx_conf_t *cf, ngx_str_t *argument, uint32_t *keys)
+{
+    ngx_int_t number = ngx_atoi(argument->data + 9, argument->len - 9);
+
+    if (number == NGX_ERROR || number > 16384) {
+        return ngx_tollbar_conf_refuse(cf, "invalid hot_keys value \"%V\", it must be a number of keys from 0 to 16384", argument);
+    }
+    *keys = (uint32_t) number;
+    return NGX_CONF_OK;
+}
+
 ngx_int_t ngx_tollbar_conf_on_full(const u_char *word)
 {
     /* In the order of their numbers. */

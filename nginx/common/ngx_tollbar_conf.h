@@ -50,6 +50,9 @@ ngx_shm_zone_t *ngx_tollbar_conf_find_zone(ngx_conf_t *cf, ngx_str_t *argument, 
 /* Reads zone=NAME:SIZE. */
 char *ngx_tollbar_conf_zone(ngx_conf_t *cf, ngx_str_t *argument, ngx_str_t *name, size_t *size);
 
+/* Reads hot_keys=N. */
+char *ngx_tollbar_conf_hot_keys(ngx_conf_t *cf, ngx_str_t *argument, uint32_t *keys);
+
 /* Reads the value of on_full. NGX_ERROR: it is no word that may stand there. */
 ngx_int_t ngx_tollbar_conf_on_full(const u_char *word);
 

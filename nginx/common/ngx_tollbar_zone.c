@@ -159,6 +159,9 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
     }
     /* Behind the table only the slab's own last bytes can follow. */
     error = tollbar_table_attach(pool->data, (size_t) (pool->end - (u_char *) pool->data), &zone->table);
+    if (error == 0) {
+        error = tollbar_table_set_hot_keys(zone->table, zone->hot_keys);
+    }
     if (error != 0) {
         ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" cannot be used again: %s, in %V:%ui", &shm_zone->shm.name,
                       tollbar_strerror(error), &zone->where.file, zone->where.line);
@@ -190,6 +193,7 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
         return NGX_ERROR;
     }
     options.on_full = (uint32_t) zone->on_full;
+    options.hot_keys = zone->hot_keys;
     options.seed = zone->seed;
     options.flags = TOLLBAR_TABLE_HAS_SEED;
     options.capacity = largest_capacity(&options, policies, policies_n, room);

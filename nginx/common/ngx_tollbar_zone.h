@@ -35,6 +35,8 @@ typedef struct {
     /* For the module to fill in. `keys` is what keys are made of, as text; policies are known by their place. */
     ngx_str_t keys;
     ngx_uint_t on_full;
+    /* For how many keys each worker may take permits in advance; 0: none. */
+    uint32_t hot_keys;
     tollbar_policy_spec *policies;
     ngx_uint_t policies_n;
 

@@ -33,7 +33,7 @@ static ngx_flag_t begins(const ngx_str_t *argument, const char *word)
     return ngx_strncmp(argument->data, word, ngx_strlen(word)) == 0;
 }
 
-/* tollbar_zone KEY zone=NAME:SIZE rate=RATE|policy=POLICY [burst=N] [on_full=WORD]
+/* tollbar_zone KEY zone=NAME:SIZE rate=RATE|policy=POLICY [burst=N] [on_full=WORD] [hot_keys=N]
  *              [ban=TIME [after=N]]
  *              [sync=URL nodes=N [fallback=WORD] [lease=TIME] [overdraft=N] [name=NAME]] */
 char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -130,6 +130,9 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
     if (begins(argument, "on_full=")) {
         return read_on_full(cf, argument, zone);
     }
+    if (begins(argument, "hot_keys=")) {
+        return ngx_tollbar_conf_hot_keys(cf, argument, &zone->zone.hot_keys);
+    }
     if (begins(argument, "ban=")) {
         return read_ban(cf, argument, zone);
     }
@@ -145,7 +148,7 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
     }
     rc = ngx_http_tollbar_sync_read(cf, argument, &zone->sync);
     if (rc == NGX_DECLINED) {
-        return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=, rate=, policy=, burst=, ban=, after=, on_full=, or sync=, "
+        return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, or sync=, "
                                        "nodes=, fallback=, lease=, overdraft=, name=", argument);
     }
     return rc == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;

@@ -147,7 +147,7 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     return NGX_CONF_OK;
 }
 
-/* tollbar_zone KEY zone=NAME:SIZE rate=RATE [on_full=WORD] */
+/* tollbar_zone KEY zone=NAME:SIZE rate=RATE [on_full=WORD] [hot_keys=N] */
 static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     static const tollbar_policy_spec none = TOLLBAR_POLICY_SPEC_INIT;
@@ -227,6 +227,9 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
         }
         return NGX_CONF_OK;
     }
+    if (ngx_strncmp(argument->data, "hot_keys=", 9) == 0) {
+        return ngx_tollbar_conf_hot_keys(cf, argument, &zone->zone.hot_keys);
+    }
     if (ngx_strncmp(argument->data, "on_full=", 8) == 0) {
         number = ngx_tollbar_conf_on_full(argument->data + 8);
         if (number == NGX_ERROR) {
@@ -235,7 +238,7 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
         zone->zone.on_full = (ngx_uint_t) number;
         return NGX_CONF_OK;
     }
-    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME:SIZE, rate=RATE or on_full=WORD", argument);
+    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME:SIZE, rate=RATE, on_full=WORD or hot_keys=NUMBER", argument);
 }
 
 /* tollbar zone=NAME [burst=N] [nodelay|delay=N] */

@@ -97,7 +97,7 @@ RATES = [
     *[(f"rate={rate}", ZERO) for rate in ("0r/s", "1r/0s")],
     ("rate=1r/999999999d", LONG), ("rate=900000000000r/s", "it must be at most {rate}r/s"),
 ]
-PARAMETERS = "zone=, rate=, policy=, burst=, ban=, after=, on_full=, or sync=, nodes=, fallback=, lease=, overdraft=, name="
+PARAMETERS = "zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, or sync=, nodes=, fallback=, lease=, overdraft=, name="
 HTTP = [
     *zones_of("tollbar_zone", " rate=1r/s"),
     ("no zone", "{{tollbar_zone $arg_k rate=1r/s burst=2;}}", "", '"tollbar_zone" must have "zone" parameter, such as zone=one:10m'),
@@ -169,6 +169,8 @@ SYNC = [
      'the burst of zone "z" is too small for "sync": 2 "nodes", their "overdraft" and the time of a "lease" take up all of it'),
     ("a policy that cannot be leased", f'{{{{tollbar_zone $arg_k zone=z:1m policy="9/s algo fixed-window" {STORE};}}}}', "",
      'zone "z" cannot have "sync": only gcra can be leased, {any}'),
+    ("hot_keys", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {STORE} hot_keys=64;}}}}", "",
+     '"hot_keys" must not stand beside "sync" in zone "z"'),
     ("on_full", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {STORE} on_full=deny;}}}}", "",
      '"on_full" must not stand beside "sync" in zone "z"'),
     ("variables", f"{{{{tollbar_zone $arg_k zone=z:1m rate=$arg_r {STORE};}}}}", "",
@@ -209,7 +211,9 @@ STREAM = [
      '"tollbar_zone" must have "zone" parameter, such as zone=one:10m'),
     ("no rate", "{{tollbar_zone $remote_addr zone=z:1m on_full=deny;}}", "", '"tollbar_zone" must have "rate" parameter, such as rate=10r/s'),
     ("another parameter", "{{tollbar_zone $remote_addr zone=z:1m policy=1/s;}}", "",
-     'invalid parameter "policy=1/s", it must be zone=NAME:SIZE, rate=RATE or on_full=WORD'),
+     'invalid parameter "policy=1/s", it must be zone=NAME:SIZE, rate=RATE, on_full=WORD or hot_keys=NUMBER'),
+    ("hot_keys", "{{tollbar_zone $remote_addr zone=z:1m rate=1r/s hot_keys=-1;}}", "",
+     'invalid hot_keys value "hot_keys=-1", it must be a number of keys from 0 to 16384'),
     ("on_full", "{{tollbar_zone $remote_addr zone=z:1m rate=1r/s on_full=drop;}}", "", f'invalid value "on_full=drop", {ON_FULL}'),
     *[(rate, f"{{{{tollbar_zone $remote_addr zone=z:1m {rate};}}}}", "", f'invalid rate "{rate}", {expected}') for rate, expected in RATES],
     *limits_of("tollbar", ZONE.replace("$arg_k", "$remote_addr"), "zone=NAME, burst=NUMBER, delay=NUMBER or nodelay"),

@@ -16,7 +16,7 @@ CASES = [
     ("the usual", ZONE, "tollbar zone=z burst=5 nodelay;", None),
     ("another order", "tollbar_zone $arg_k rate=1r/s zone=z:1m;", "tollbar zone=z;", None),
     ("a zone nobody uses", ZONE, "", None),
-    ("all parameters", "tollbar_zone $arg_k zone=z:1m rate=1r/s burst=3 on_full=deny;", "tollbar zone=z;", None),
+    ("all parameters", "tollbar_zone $arg_k zone=z:1m rate=1r/s burst=3 on_full=deny hot_keys=64;", "tollbar zone=z;", None),
     ("the least size", "tollbar_zone $arg_k zone=z:204k rate=1r/s;", "tollbar zone=z;", None),
     ("no limit", "tollbar_zone $arg_k zone=z:1m;", "", '"tollbar_zone" must have "rate" or "policy" parameter'),
     ("no limit, but a burst", "tollbar_zone $arg_k zone=z:1m burst=1;", "", '"tollbar_zone" must have "rate" or "policy"'),
@@ -81,6 +81,9 @@ CASES = [
      "tollbar zone=z nodelay count=failed;", 'a zone must be without "sync", unlike zone "z"'),
     ("on_full unknown", "tollbar_zone $arg_k zone=z:1m rate=1r/s on_full=drop;", "",
      'invalid value "on_full=drop", it must be evict-nearest, inherit, allow or deny'),
+    ("hot_keys of no number", "tollbar_zone $arg_k zone=z:1m rate=1r/s hot_keys=many;", "",
+     'invalid hot_keys value "hot_keys=many", it must be a number of keys from 0 to 16384'),
+    ("too many hot_keys", "tollbar_zone $arg_k zone=z:1m rate=1r/s hot_keys=16385;", "", 'invalid hot_keys value "hot_keys=16385"'),
     ("in a server", "", ZONE, 'directive is not allowed here'),
     # policies
     ("a policy in one word", "tollbar_zone $arg_k zone=z:1m policy=100/min;", "tollbar zone=z;", None),

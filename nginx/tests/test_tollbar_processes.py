@@ -69,6 +69,21 @@ def test_a_reload_with_another_policy(launch):
     assert count(nginx.volley("/?k=b", 9)) == 6
 
 
+@pytest.mark.parametrize("limit", ['policy="100/day"', "rate=1r/h burst=99"])
+def test_a_worker_takes_permits_of_hot_keys_in_advance(launch, limit):
+    """What a worker has in advance ends with it: of two that have some, after a reload with the option and one without."""
+    nginx = launch(**parts(f"{limit} hot_keys=64", more="" if "policy" in limit else "nodelay"))
+    passed = count(nginx.volley("/?k=a", 3))
+    assert passed == 3 and nginx.reload()
+    passed += count(nginx.volley("/?k=a", 3))
+    assert passed == 6 and nginx.reload(**parts(limit, more="" if "policy" in limit else "nodelay"))
+    passed += count(nginx.volley("/?k=a", 120))
+    assert 88 <= passed <= 98, passed
+    # Without the option every permit is used.
+    assert count(nginx.volley("/?k=b", 3)) == 3 and nginx.reload()
+    assert count(nginx.volley("/?k=b", 120)) == 97
+
+
 def test_a_reload_with_another_way_to_be_full(launch):
     nginx = launch(**parts())
     assert count(nginx.volley("/?k=a", 4)) == 4

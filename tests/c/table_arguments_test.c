@@ -90,9 +90,6 @@ static void c4_arguments_of_making_one(void **state) {
         options->mode = 0100600;
         assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_RESERVED);
         options->mode = 0;
-        options->reserved = 1;
-        assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_RESERVED);
-        options->reserved = 0;
         options->capacity = 0;
         assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_CAPACITY);
         options->capacity = UINT64_MAX;

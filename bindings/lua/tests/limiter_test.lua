@@ -176,6 +176,18 @@ test("waiting in nginx: nothing books, or what cannot book asks again", function
     assert(good, why)
 end)
 
+test("credit is part of the burst", function()
+    for policy, bounds in pairs { ["800/day"] = { 700, 799 }, ["31/day"] = { 31, 31 } } do
+        local limiter, taken = assert(tollbar.limiter(policy, { credit = true })), 0
+        while limiter:allow_at(3600e9) do
+            taken = taken + 1
+        end
+        assert(taken >= bounds[1] and taken <= bounds[2], policy .. ": " .. taken)
+        equal(limiter:counts().allowed, taken)
+    end
+    fails("", C.TOLLBAR_E_OPTION_MISMATCH, tollbar.limiter("5/s algo pacer", { credit = true }))
+end)
+
 test("a wrong policy is said, with its column", function()
     fails("column 3", C.TOLLBAR_E_SYNTAX, tollbar.limiter("3/mn"))
     fails("column 1", C.TOLLBAR_E_SYNTAX, tollbar.limiter(""))

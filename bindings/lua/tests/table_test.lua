@@ -291,6 +291,18 @@ test("a file's table is one for all who open it", function()
     end)
 end)
 
+test("a thread takes permits of hot keys in advance", function()
+    with_path(function(path)
+        local plain = assert(tollbar.open(path, "100000/day", { capacity = 1000 }))
+        local hot = assert(tollbar.open(path, nil, { hot_keys = 64 }))
+        equal(admitted(hot, "a", 100), 100)
+        local _, _, own = hot:peek("a")
+        local _, _, rest = plain:peek("a")
+        -- The table has been charged for what the thread has.
+        assert(rest < own, rest .. " " .. own)
+    end)
+end)
+
 test("after a fork a shared table is one, a private one is two", function()
     local shared = assert(tollbar.table("5/day", { capacity = 100, shared = true }))
     local private = assert(tollbar.table("5/day", { capacity = 100 }))

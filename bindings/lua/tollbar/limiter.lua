@@ -225,14 +225,16 @@ local new_handle = ffi.metatype("tollbar_lua_limiter", {
 })
 
 local new_options = core.struct("tollbar_limiter_options")
-local KNOWN = { clock = true }
+local KNOWN = { clock = true, credit = true }
 local limiter = {}
 
---- limiter("100/s burst 20", { clock = "tsc" }); clocks are tsc, monotonic, coarse and wall.
+--- limiter("100/s burst 20", { clock = "tsc" }); clocks are tsc, monotonic, coarse and wall. With `credit = true` threads take permits in
+-- advance: up to an eighth of the burst may be refused early, and the bound stays. Only gcra has credit.
 function limiter.new(policy, options)
     options = core.options(options, KNOWN)
     local how = new_options()
     how.clock = core.choice("clock", options.clock or "tsc", core.CLOCKS)
+    how.credit = options.credit and lib.TOLLBAR_CREDIT_ON or lib.TOLLBAR_CREDIT_OFF
     local spec, message, number = core.policy(policy)
     if not spec then
         return nil, message, number

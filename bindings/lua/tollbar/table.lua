@@ -362,7 +362,8 @@ local MISSING = {
     allow = lib.TOLLBAR_MISSING_ALLOW,
     report = lib.TOLLBAR_MISSING_REPORT,
 }
-local COMMON = { capacity = true, on_full = true, missing = true, clock = true, seed = true, small_pages = true }
+local COMMON =
+    { capacity = true, on_full = true, missing = true, clock = true, seed = true, small_pages = true, hot_keys = true }
 local IN_MEMORY = setmetatable({ shared = true }, { __index = COMMON })
 local IN_FILE = setmetatable({ mode = true, trust_anyone = true }, { __index = COMMON })
 local new_options = core.struct("tollbar_table_options")
@@ -374,6 +375,7 @@ local function how(options, any)
     o.missing_key = core.choice("missing", options.missing or "deny", MISSING, 4)
     o.clock = core.choice("clock", options.clock or "tsc", core.CLOCKS, 4)
     o.mode = options.mode or 0
+    o.hot_keys = options.hot_keys or 0
     if options.seed ~= nil then
         o.seed = count(options.seed, 3)
         o.flags = o.flags + lib.TOLLBAR_TABLE_HAS_SEED
@@ -424,6 +426,7 @@ local keyed = {}
 --- table("5/min burst 3", { capacity = 1e6 }): of one policy, or of several in an array, which requests name by number from 0
 -- on. With `shared = true` it is one with the processes that are forked later, such as nginx's workers after init_by_lua.
 -- on_full: evict-nearest (the default), inherit, allow, deny. missing (a nil or empty key): deny, allow, report. clock, seed, small_pages.
+-- hot_keys: for how many keys each thread may take permits in advance, those that it checks most often; 0 (the default) is none.
 function keyed.new(policies, options)
     options = core.options(options, IN_MEMORY)
     return made(options.shared and lib.tollbar_table_new_shared or lib.tollbar_table_new, nil, policies, how(options))

@@ -15,13 +15,15 @@ static inline core_limiter *of(PyObject *self) {
     return (core_limiter *)self;
 }
 
-/* Limiter(text, clock) */
+/* Limiter(text, clock, credit) */
 static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
     PyObject *text;
     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
-    if (!PyArg_ParseTuple(args, "OI", &text, &options.clock))
+    int credit;
+    if (!PyArg_ParseTuple(args, "OIp", &text, &options.clock, &credit))
         return NULL;
+    options.credit = credit ? TOLLBAR_CREDIT_ON : TOLLBAR_CREDIT_OFF;
     core_state *state = core_state_of(type);
     tollbar_policy_spec spec;
     if (state == NULL || core_spec_parse(state, text, &spec) != 0)

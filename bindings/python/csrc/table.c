@@ -48,20 +48,21 @@ static int32_t make(int kind, const char *path, const tollbar_table_options *opt
         /* Whatever table is there. */
         tollbar_table_options any = TOLLBAR_TABLE_OPTIONS_INIT(0);
         any.flags = options->flags & TOLLBAR_TABLE_TRUST_ANYONE;
+        any.hot_keys = options->hot_keys;
         return tollbar_table_open(path, NULL, 0, &any, out);
     }
     return tollbar_table_open(path, list, (size_t)count, options, out);
 }
 
-/* Table(texts, names, capacity, on_full, missing, clock, seed, flags, mode, kind, path) */
+/* Table(texts, names, capacity, on_full, missing, clock, seed, flags, mode, hot_keys, kind, path) */
 static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
     PyObject *texts, *names, *capacity, *seed, *path;
     int kind;
     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(0);
-    if (!PyArg_ParseTuple(args, "O!O!OIIIOIIiO", &PyTuple_Type, &texts, &PyDict_Type, &names, &capacity,
+    if (!PyArg_ParseTuple(args, "O!O!OIIIOIIIiO", &PyTuple_Type, &texts, &PyDict_Type, &names, &capacity,
                           &options.on_full, &options.missing_key, &options.clock, &seed, &options.flags,
-                          &options.mode, &kind, &path))
+                          &options.mode, &options.hot_keys, &kind, &path))
         return NULL;
     core_state *state = core_state_of(type);
     if (state == NULL || core_uint64(capacity, "capacity", &options.capacity) != 0

@@ -62,6 +62,18 @@ def test_time_is_utc(clock, zero):
     assert left < 60 or left - 60 < limiter.peek().retry_after < left + 1
 
 
+@pytest.mark.parametrize("policy, least, most", [("800/day", 700, 799), ("31/day", 31, 31)])
+def test_credit_is_part_of_the_burst(policy, least, most):
+    limiter = Limiter(policy, credit=True)
+    taken = sum(limiter.allow(at=3600 * 10**9) for _ in range(1000))
+    assert least <= taken <= most and limiter.counts().allowed == taken
+
+
+def test_only_gcra_has_credit():
+    with pytest.raises(tollbar.Error):
+        Limiter("5/s algo pacer", credit=True)
+
+
 def test_more_than_there_can_ever_be():
     never = Limiter("10/s burst 3").check(4)
     assert never.never and not never

@@ -242,6 +242,16 @@ def test_reset_and_exemption():
     assert table.unexempt("a") is True and table.unexempt("a") is False
 
 
+def test_hot_keys(tmp_path):
+    plain = Table.open(tmp_path / "table", "100000/day", 1000)
+    for hot in Table.open(tmp_path / "table", "100000/day", 1000, hot_keys=64), Table.open(tmp_path / "table", hot_keys=64):
+        assert all(hot.allow("a") for _ in range(100))
+        # This thread has permits in advance, which the table has been charged for.
+        assert plain.peek("a").remaining < hot.peek("a").remaining
+    private = Table("100/day", 1000, hot_keys=64)
+    assert sum(private.allow("a") for _ in range(200)) in range(85, 101)
+
+
 def test_a_full_table():
     seen = Table("1/h", capacity=1, seed=7).stats().slots
     table = Table("1/h", capacity=1, seed=7, on_full="deny")

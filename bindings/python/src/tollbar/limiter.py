@@ -29,13 +29,15 @@ class Counts(NamedTuple):
 class Limiter(_core.Limiter):
     """Limiter("100/s burst 20"): decides whether a request may pass.
 
-    Any number of threads may use one at once; after a fork each process goes on with its own copy.
+    Any number of threads may use one at once; after a fork each process goes on with its own copy. With credit=True threads
+    take permits in advance, for a limit that many threads check all the time: the bound is the policy's, but up to an eighth of
+    the burst may be refused early. Only gcra has credit.
     """
 
     __slots__ = ()
 
-    def __new__(cls, policy: str | Policy, *, clock: str = "tsc") -> Limiter:
-        return super().__new__(cls, _text(policy), choice("clock", clock, CLOCKS))
+    def __new__(cls, policy: str | Policy, *, clock: str = "tsc", credit: bool = False) -> Limiter:
+        return super().__new__(cls, _text(policy), choice("clock", clock, CLOCKS), credit)
 
     @property
     def policy(self) -> Policy:

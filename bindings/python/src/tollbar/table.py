@@ -70,6 +70,9 @@ class Table(_core.Table):
     `policies` is one policy, a list that requests name by number, or a dict by name: `table.check(key,
     policy="logins")`. A key is bytes, a str (its UTF-8), an int (its eight bytes, as in an array of int64), any buffer,
     or None, which is no key. `shared=True` is for processes that are forked later. A table is a context manager.
+
+    `hot_keys` is for how many keys each thread of this process may take permits in advance: those that it checks most often. It
+    is for keys that many threads check at once; the bound stays the policy's. Only gcra has credit.
     """
 
     __slots__ = ()
@@ -85,9 +88,10 @@ class Table(_core.Table):
         clock: str = "tsc",
         seed: int | None = None,
         huge_pages: bool = True,
+        hot_keys: int = 0,
     ) -> Table:
         kind = _SHARED if shared else _PRIVATE
-        return cls._make(policies, capacity, on_full, missing, clock, seed, huge_pages, 0, kind, None)
+        return cls._make(policies, capacity, on_full, missing, clock, seed, huge_pages, 0, kind, None, hot_keys=hot_keys)
 
     @classmethod
     def open(
@@ -103,6 +107,7 @@ class Table(_core.Table):
         huge_pages: bool = True,
         mode: int = 0o600,
         trust_anyone: bool = False,
+        hot_keys: int = 0,
     ) -> Table:
         """The table in that file, made if there is none. Without policies and capacity it must be there.
 
@@ -113,7 +118,7 @@ class Table(_core.Table):
         """
         if (policies is None) != (capacity is None):
             raise TypeError("policies and capacity: both, or neither")
-        return cls._make(policies or (), capacity or 0, on_full, missing, clock, seed, huge_pages, mode, _FILE, path, trust_anyone)
+        return cls._make(policies or (), capacity or 0, on_full, missing, clock, seed, huge_pages, mode, _FILE, path, trust_anyone, hot_keys)
 
     @classmethod
     def _make(
@@ -129,6 +134,7 @@ class Table(_core.Table):
         kind: int,
         path: object,
         trust_anyone: bool = False,
+        hot_keys: int = 0,
     ) -> Table:
         texts, names = _list(policies)
         flags = (0 if seed is None else _SEEDED) | (0 if huge_pages else _SMALL_PAGES) | (_TRUST_ANYONE if trust_anyone else 0)
@@ -143,6 +149,7 @@ class Table(_core.Table):
             seed or 0,
             flags,
             mode,
+            hot_keys,
             kind,
             path,
         )
