@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use tollbar::algorithm::Charge;
 use tollbar::table::{Options, PolicyId, Request, Table};
+use tollbar::take_many::{take_many, Limit};
 use tollbar::{Policy, Verdict};
 
 const FIRST: PolicyId = PolicyId::FIRST;
@@ -577,4 +578,18 @@ fn a_wait_spends_credit() {
     assert!(spent > 100, "{spent}");
     let counts = keys.counts(FIRST).unwrap();
     assert_eq!((counts.allowed, counts.denied), (600, 0));
+}
+
+/// A request of several limits that only a thread's credit pays for: the look and the charge agree.
+#[test]
+fn several_limits_know_of_credit() {
+    let table = table("1/day burst 100000");
+    let keys = warm(&table, table.now());
+    let now = keys.now();
+    assert!(table.take_up_to_at(FIRST, KEY, now, u64::MAX) > 0);
+    let had = credit(&keys, &table, now);
+    assert!(had > 16, "{had}");
+    let ask = || take_many(&[Limit::Key(&keys, FIRST, KEY, 1)]).unwrap().decision.verdict;
+    let admitted = (0..1000).filter(|_| ask() == Verdict::Allowed).count() as u64;
+    assert_eq!(admitted, had);
 }

@@ -93,7 +93,11 @@ impl<'a> KeyLimit<'a> {
         match self.table.prepare(self.policy, self.key, &mut scratch) {
             Ok((version, hash)) => {
                 self.table.policies.memory.note_time(now);
-                self.table.ask(version, hash, now, cost)
+                // As the look counts it: what the calling thread has in advance pays first.
+                match self.table.decide_by_credit(version, hash, now, cost) {
+                    Some(decision) => Ok(decision),
+                    None => self.table.ask(version, hash, now, cost),
+                }
             }
             Err(decided) => decided,
         }
