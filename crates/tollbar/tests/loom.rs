@@ -16,7 +16,7 @@ use tollbar::algorithm::{Algorithm, Charge};
 use tollbar::clock::Clock;
 use tollbar::limiter::Cell;
 use tollbar::take_many::{take_all, Limit};
-use tollbar::{Limiter, Policy, Shared, State, Verdict};
+use tollbar::{Limiter, Policy, Reason, Shared, State, Verdict};
 
 /// Runs `f` under every interleaving of at most `preemptions`, or as many as LOOM_MAX_PREEMPTIONS says.
 fn explore(name: &str, preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
@@ -437,6 +437,50 @@ fn ring_and_log_show_no_phantom_room() {
             }
         });
     }
+}
+
+// Bans and charges.
+
+/// Two permits for four requests of two threads: both refusals are counted, and each once, so the next one is the third and bans.
+#[test]
+fn refusals_are_counted_once_each() {
+    explore("ban 2×2", 4, || {
+        let state = state("2/20ns ban 100ns after 3");
+        let told = |state: &State| [5, 5].map(|now| state.check_at(now, 1).reason);
+        let (one, other) = beside(&state, told, told);
+        let mut told: Vec<_> = one.into_iter().chain(other).map(|reason| reason as u32).collect();
+        told.sort_unstable();
+        assert_eq!(told, [Reason::Admitted, Reason::Admitted, Reason::Rate, Reason::Rate].map(|reason| reason as u32));
+        let third = state.check_at(5, 1);
+        assert_eq!((third.reason, third.retry_after), (Reason::Banned, 100));
+    });
+}
+
+/// A refusal that bans beside a request for the permit that is back. Either comes first, and the ban ends when it should.
+#[test]
+fn a_ban_beside_a_take() {
+    explore("ban beside a take", 4, || {
+        let state = state("2/20ns ban 100ns");
+        assert_eq!(admit(&state, 5, 2), 2);
+        let (bans, takes) = beside(&state, |state| state.check_at(5, 1), |state| state.check_at(15, 1));
+        assert_eq!((bans.reason, bans.retry_after), (Reason::Banned, 100));
+        assert!(matches!(takes.reason, Reason::Admitted | Reason::Banned), "{takes:?}");
+        assert_eq!(state.peek_at(104, 1).reason, Reason::Banned);
+        assert_eq!((admit(&state, 105, 1), left(&state, 105)), (1, 0));
+    });
+}
+
+/// What is charged and what is admitted add up, whoever comes first.
+#[test]
+fn a_charge_beside_takes() {
+    explore("charge beside takes", 4, || {
+        let state = state("2/20ns");
+        let takes = |state: &State| admit(state, 5, 1) + admit(state, 5, 1);
+        let (taken, rest) = beside(&state, takes, |state| state.charge_at(5, 2));
+        assert_eq!(rest, 0);
+        // The word owes a permit, 10 ns, for each of them.
+        assert_eq!(state.peek_at(5, 1).retry_after, (taken + 2) * 10 - 10);
+    });
 }
 
 #[test]

@@ -81,6 +81,35 @@ fn gcra(policy: &Policy, word: u128, now: u64, cost: u128) -> Stepped {
     }
 }
 
+fn ban(policy: &Policy, word: u128, now: u64, cost: u128) -> Stepped {
+    let after = u128::from(policy.ban_after);
+    let b = 32 - policy.ban_after.leading_zeros();
+    let banned = (u128::from(policy.ban) * u128::from(policy.limit)).div_ceil(u128::from(policy.period));
+    let grid = Grid::of(policy, policy.burst + (banned / 2) as u64 + 1, u64::MAX >> b);
+    let tolerance = u128::from(policy.burst) * grid.s;
+    let clock = grid.units(now);
+    let (mut tat, mut mark) = (word >> b, word & ((1 << b) - 1));
+    if tat <= clock {
+        (tat, mark) = (clock, 0);
+    }
+    if mark == after {
+        if tat + grid.s > clock + tolerance {
+            return (Verdict::Denied, word);
+        }
+        mark = 0;
+    }
+    let next = tat + cost * grid.s;
+    if next <= clock + tolerance {
+        return (Verdict::Allowed, next << b | mark);
+    }
+    if mark + 1 < after {
+        return (Verdict::Denied, tat << b | (mark + 1));
+    }
+    let until = now + policy.ban;
+    let u = grid.units(until) + u128::from(grid.units(until) == grid.units(until - 1));
+    (Verdict::Denied, tat.max(u + tolerance - grid.s) << b | after)
+}
+
 fn pacer(policy: &Policy, word: u128, now: u64, cost: u128) -> Stepped {
     let (span, lag, start) = match policy.borrow {
         true => (policy.burst, policy.burst, policy.init),
@@ -160,6 +189,7 @@ fn step(policy: &Policy, word: u128, now: u64, cost: u64) -> Stepped {
         _ if cost > policy.burst && !policy.borrow => (Verdict::Never, word),
         Kind::Pacer => pacer(policy, word, now, wide),
         Kind::Gcra if policy.borrow => pacer(policy, word, now, wide),
+        Kind::Gcra if policy.ban != 0 => ban(policy, word, now, wide),
         Kind::Gcra => gcra(policy, word, now, wide),
         Kind::Interval if policy.anchor == Anchor::Epoch => interval(policy, word, now, wide),
         Kind::Interval => fixed_window(policy, policy.burst, word, now, wide),
@@ -180,6 +210,11 @@ fn the_words_are_those_of_the_documentation() {
         "44100/s burst 2",
         "1/365d burst 3",
         "10/s burst 5 init 2",
+        "5/s burst 3 ban 2s",
+        "100/s burst 20 ban 50ms after 3",
+        "44100/s burst 2 ban 1h after 2",
+        "999983/s burst 5 ban 3us after 7",
+        "1/day burst 3 ban 30d after 1000",
         "5/s burst 5 borrow",
         "5/s burst 5 borrow init 3",
         "100/s algo pacer slack 3",

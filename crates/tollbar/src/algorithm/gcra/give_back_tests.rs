@@ -235,6 +235,23 @@ fn a_refund_leaves_out_what_time_has_brought_back() {
     assert_eq!(bucket.give_back(0, now, &back), None);
 }
 
+/// A charge without asking keeps the floor of a word that was lowered before it.
+#[test]
+fn a_charge_keeps_the_floor() {
+    let bucket = gcra("1/s burst 10").in_slots();
+    let taken = bucket.step(0, 0, 10).next.expect("permits");
+    let back = GiveBack { charge: Charge { at: 0, cost: 10 }, permits: 8, booked: false, highest: 0, keeps_slot: true };
+    let mut state = bucket.give_back(taken, 0, &back).expect("permits").next;
+    for owed in 3..=20 {
+        let charged = bucket.charge(state, 0, 1);
+        let next = charged.next.expect("room");
+        assert!(bucket.expires_at(next) >= bucket.expires_at(state), "{owed} owed");
+        assert_eq!((charged.rest, bucket.floors.tat(next)), (0, owed * 1_000_000_000));
+        state = next;
+    }
+    assert_eq!(bucket.charge(state, 0, 1).rest, 1);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
