@@ -1,4 +1,4 @@
-//! What one thread has in advance for the keys that it asks for most often.
+//! One thread's credit for the keys that it checks most often.
 //!
 //! ```text
 //!  block of a thread
@@ -8,10 +8,10 @@
 //! └──────┴───────────────────┴──────────────────────────────────────────────┴──────────────────┘
 //! ```
 //!
-//! A key has one set, and any of its places. Its *grade* says how often it is asked for: a key of grade g is given up to 2^g permits
-//! at a time. A new key takes the place of the lowest grade. While new keys come, grades fall slowly, so that a key that is no longer asked
-//! for leaves. A set with an empty place takes every new key. A full set takes one miss in sixteen, so that most keys that are asked for
-//! once do not displace others.
+//! A key has one set, and may be in any of its places. Its *grade* says how often the thread checks it: a key of grade g gets up to 2^g
+//! permits at a time. A new key takes the place of the lowest grade. New keys slowly lower the grades of the others, so that a key
+//! leaves when the thread no longer checks it. A set with an empty place takes every new key. A full set takes one miss in sixteen, so
+//! that most keys that are checked once do not displace others.
 
 use crate::sync::AtomicU64;
 use crate::table::memory::counters::lines::Line;
@@ -44,12 +44,12 @@ struct Set {
     credit: [Credit; WAYS],
 }
 
-/// What a block begins with.
+/// The head of a block.
 #[repr(C, align(64))]
 pub(crate) struct Head {
     /// The thread ([`super::threads`]).
     pub(crate) owner: AtomicU64,
-    /// The upper bits are random and change with every miss. A counter would always hit the same key of several that are asked for in turn.
+    /// The upper bits are random and change with every miss. A counter would always hit the same key of several that are checked in turn.
     dice: u64,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct ThreadCredit<'a> {
 }
 
 impl Credit {
-    /// Takes `cost` permits, if there are so many and they are good.
+    /// Spends `cost` permits, if there are as many and they are valid.
     #[inline(always)]
     pub(crate) fn spend(&mut self, now: u64, cost: u64) -> bool {
         let spent = self.0 & PERMITS >= cost && self.is_good(now);
@@ -90,7 +90,7 @@ impl Credit {
         spent
     }
 
-    /// The permits that are good at `now`.
+    /// The permits that are valid at `now`.
     #[inline(always)]
     pub(crate) fn permits(&self, now: u64) -> u64 {
         match self.is_good(now) {
@@ -175,7 +175,7 @@ impl ThreadCredit<'_> {
         }
     }
 
-    /// `id` was asked for and is not here.
+    /// Records a miss: a check of `id`, which has no place.
     #[inline(always)]
     pub(crate) fn miss(&mut self, id: u64) {
         let dice = self.dice();
@@ -211,7 +211,7 @@ impl ThreadCredit<'_> {
         }
     }
 
-    /// How much credit the key should get, now that what it had is not enough, or not good any more.
+    /// The credit that the key should get next, when its credit is too small or no longer valid.
     pub(crate) fn grade(&mut self, id: u64, now: u64) -> u64 {
         let Some(place) = self.place(id) else { return 0 };
         let Some(credit) = self.set(id).credit.get(place) else { return 0 };
@@ -227,7 +227,7 @@ impl ThreadCredit<'_> {
         1 << *grade
     }
 
-    /// Stores credit that has been charged, good until `until`, in place of what is left.
+    /// Replaces the key's credit by one that has been charged and is valid until `until`.
     pub(crate) fn fill(&mut self, id: u64, credit: u64, until: u64) {
         if let Some(place) = self.find(id) {
             *place = Credit(until >> TICK_BITS << CREDIT_BITS | credit.min(PERMITS));

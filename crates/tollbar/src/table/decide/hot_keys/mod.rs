@@ -1,43 +1,46 @@
 //! Credit for the hottest keys of a table: a thread takes permits in advance and spends them without the table.
 //!
-//! It is for keys that several threads ask for at the same time: every request for one writes its slot, whose cache line then
-//! goes from core to core. Where there is room for most of the keys that are asked for, one thread alone gains, too: it has a line of
-//! its own to look at where the table has two, and nothing to swap. A key that is asked for seldom gains nothing.
+//! It is for keys that several threads check at the same time: each check writes the key's slot, whose cache line then goes from
+//! core to core. If a thread's block has room for most of the keys in use, a single thread gains, too: a check reads one cache line of
+//! the block instead of two of the table, and swaps nothing. A key that is rarely checked gains nothing.
 //!
 //! # How
 //!
-//! Each thread has a block of the table's memory in this process ([`threads`]), in which it remembers the keys that it asks for most often
-//! ([`credit`]). Such a key is charged for more than the one request; the rest is *credit*, which no other thread uses. A
-//! request with credit is a hash, a look at one cache line of the thread's own, and at the clock.
+//! Each thread has a block of memory in this process ([`threads`]), in which it remembers the keys that it checks most often
+//! ([`credit`]). The thread charges such a key for more than one request. The rest is *credit*, which no other thread uses. A
+//! request with credit computes a hash, reads one cache line of the thread's own, and reads the clock.
 //!
 //! # What holds
 //!
-//! *At most `burst + rate · t` of a key in every interval of length t*, the table's own bound, whatever other threads and processes
-//! do with that key, with credit or without. Credit is good until the instant at which the key's bucket would be full, had
-//! it been charged for everything but this credit. If it were full too soon, some of it is burnt first: as much as comes back in
-//! an eighth of a second, an eighth of the burst at most. So at every instant what is in the bucket and all credit that is good are
-//! no more than the burst together: take the credits from the latest to the earliest. What is in the bucket, with the
-//! latest credit, would have been in it without that; with the next one's, without both; and with all of them it is what
-//! would have been there without the earliest, which is no more than the burst, or that one were not good any more. What passes in an
-//! interval was in the bucket or was credit when it began, or came back in it.
+//! *A key is admitted at most `burst + rate · t` in every interval of length t*, the table's own bound, whatever other threads and
+//! processes do with that key, with credit or without. Credit is valid until the instant at which the key's bucket would be full if
+//! this credit had not been charged. If that instant is too soon, the thread first charges the bucket for permits that nobody gets: as
+//! many as refill in an eighth of a second, an eighth of the burst at most.
 //!
-//! *A small limit is not starved.* Credit is a sixteenth of what remains at most: of the last sixteen permits, and where the burst is
-//! below 32, nothing is taken in advance, and each request is decided as by a table without hot keys.
+//! So at every instant the permits in the bucket and all valid credits together are at most the burst. Proof: order the credits from
+//! the latest to the earliest. The bucket with the latest credit added holds what it would hold if that credit had not been charged.
+//! With the next credit added it holds what it would hold without both, and so on. With all credits added it holds what it would
+//! hold without the earliest, which is at most the burst, because otherwise the earliest credit would no longer be valid. A permit
+//! spent in an interval was in the bucket or was credit when the interval began, or was refilled in the interval.
 //!
-//! *Credit that is not spent is lost*: it has been charged, and expires. A key gets 4 permits at first, four times as much as last time when
-//! it has spent that in time, half as much when some of it has expired, 1,024 at most.
+//! *A small limit is not starved.* Credit is at most a sixteenth of the remaining permits. So a thread takes none of the last sixteen
+//! permits, and none of a burst below 32. The table then decides each request as without hot keys.
 //!
-//! *Changes.* Credit of a policy is void from the thread's next request on when the policy is changed. Under the policies that a process
-//! meets after 4,096 others in a table there is no credit: every request asks the table. While a table has exempt keys, every
-//! request asks the table. A key that is [reset](Table::reset) loses the calling thread's credit and keeps that of other threads: it may
-//! get that much more than its burst. A clock that is set back makes credit good for as much longer.
+//! *Unspent credit is lost*: it has been charged, and expires. A key's first credit is 4 permits. If a thread has spent a credit in
+//! time, the next one is four times as large, 1,024 permits at most. If some of it has expired, the next one is half as large.
 //!
-//! *Calls.* A check spends credit, and takes some when there is none. [`Table::take_up_to`] spends the calling thread's credit and then takes
-//! from the table. [`Table::reserve`] and [`Table::wait`] book in the table what the thread's credit does not pay at once. [`Table::charge`]
-//! charges the table. [`Table::give_back`] gives nothing back under a policy of which a thread has had credit. [`Table::peek`] counts the calling thread's credit. A batch asks the table: it overlaps the waits for memory that credit
+//! *Changes.* When a policy is changed, credit under it is void from the thread's next request on. There is no credit under the
+//! policies that a process meets after 4,096 others in a table, and none while a table has exempt keys. When a key is
+//! [reset](Table::reset), it loses the calling thread's credit and keeps that of other threads, so it may get that much more than its
+//! burst. If a clock is set back, credit stays valid for as much longer.
+//!
+//! *Calls.* A check spends credit, and takes some if there is none. [`Table::take_up_to`] spends the calling thread's credit and then
+//! takes from the table. [`Table::reserve`] and [`Table::wait`] book in the table what the thread's credit does not pay at once.
+//! [`Table::charge`] charges the table. [`Table::give_back`] gives nothing back under a policy under which a thread has had credit.
+//! [`Table::peek`] counts the calling thread's credit. A batch uses no credit, because it overlaps the waits for memory that credit
 //! would save (docs/decisions/0012-hot-keys.md).
 //!
-//! Other algorithms than gcra have no credit: their keys are always asked for.
+//! Only gcra has credit.
 
 mod credit;
 mod threads;
@@ -138,12 +141,12 @@ impl Table {
         }
     }
 
-    /// The permits that the calling thread has in advance for a key's hash under its policy.
+    /// The calling thread's credit for a key's hash under its policy.
     pub(super) fn credit_of(&self, version: &Version, hash: u64, now: u64) -> u64 {
         self.with_credit_of(version, hash, |credit| credit.permits(now))
     }
 
-    /// Spends `cost` permits that the calling thread has in advance; whether it has so many. Not for a cost of 0.
+    /// Spends `cost` permits of the calling thread's credit. False, and nothing spent, if there are fewer. Not for a cost of 0.
     pub(super) fn spend_credit(&self, version: &Version, hash: u64, now: u64, cost: u64) -> bool {
         let spend = |credit: &mut credit::Credit| if credit.spend(now, cost) { cost } else { 0 };
         cost != 0 && self.hot.is_some() && self.with_credit_of(version, hash, spend) == cost
@@ -158,7 +161,7 @@ impl Table {
         Some(self.describe_paid(version, hash, now, cost, left))
     }
 
-    /// Spends up to `most` permits that the calling thread has in advance; how many.
+    /// Spends up to `most` permits of the calling thread's credit, and returns their number.
     pub(super) fn spend_up_to(&self, version: &Version, hash: u64, now: u64, most: u64) -> u64 {
         self.with_credit_of(version, hash, |credit| {
             let permits = credit.permits(now).min(most);
@@ -169,7 +172,7 @@ impl Table {
         })
     }
 
-    /// Voids what the calling thread has in advance. Always true.
+    /// Voids the calling thread's credit. Always true.
     #[inline(never)]
     pub(super) fn void_credit(&self, version: &Version, hash: u64) -> bool {
         self.with_credit_of(version, hash, |credit| {
@@ -197,7 +200,7 @@ impl Table {
         Some(now.wrapping_add(self.offset))
     }
 
-    /// Charges `cost` and credit, if that can be done.
+    /// Charges `cost` and credit, if the key can have credit.
     #[inline(never)]
     fn charge_with_credit(
         &self,
@@ -225,8 +228,8 @@ impl Table {
         }
     }
 
-    /// Charges `cost` and up to `most` more, if the key has a slot and no other call interferes: how much more, and until when that is
-    /// good.
+    /// Charges `cost` and up to `most` more, if the key has a slot and no other call interferes. Returns the number of further permits
+    /// and the time until which they are valid.
     fn take_credit(&self, lookup: &Lookup<'_>, now: u64, cost: u64, most: u64) -> Option<(u64, u64)> {
         let Lookup { version, first, second, key } = *lookup;
         let Rule::Gcra(gcra) = &version.rule else { return None };
@@ -259,7 +262,7 @@ fn has_credit(version: &Version) -> bool {
     matches!(&version.rule, Rule::Gcra(gcra) if gcra.has_credit())
 }
 
-/// What a key's credit is known by: the key's hash, which tells its policy too, and the stamp of the policy's version.
+/// The id of a key's credit: the key's hash, which differs for each policy, and the stamp of the policy's version.
 #[inline(always)]
 fn id(stamp: u64, hash: u64) -> u64 {
     hash ^ stamp

@@ -1,4 +1,4 @@
-//! Where this process's threads find their credit.
+//! The memory in which this process's threads have their credit.
 //!
 //! A table with hot keys has [`THREADS`] blocks in memory of its own, each for one thread. A thread claims a free block by one
 //! compare-and-swap of its head's owner, in its first decision, and keeps it as long as the table is open. No code runs when a thread ends: its
@@ -9,7 +9,7 @@
 //! 4.14, other systems) there are no blocks, and no thread has credit.
 //!
 //! *Signals.* A thread marks its block as in use during a decision. A handler that has interrupted one finds the mark and decides without
-//! credit. One that jumps out of a decision leaves the mark: then the thread has no credit any more.
+//! credit. If a handler jumps out of a decision, the mark stays, and the thread has no credit any more.
 
 use super::credit::{bytes_of, sets_for, Head, ThreadCredit};
 use crate::limiter::thread::pointer;
@@ -40,14 +40,14 @@ pub(crate) struct HotKeys {
 }
 
 impl HotKeys {
-    /// For so many keys of each thread. `None`: 0, or a system that does not wipe memory in children.
+    /// Memory for `keys` keys of each thread. `None` for 0, and on a system that does not wipe memory in children.
     pub(crate) fn new(keys: u32) -> Result<Option<HotKeys>, TableError> {
         if keys == 0 {
             return Ok(None);
         }
         let sets = sets_for(keys.clamp(KEYS_LEAST, KEYS_MOST));
         let stride = bytes_of(sets);
-        // Pages are there only once a thread uses them.
+        // The system adds a page only when a thread uses it.
         let memory = Region::private(THREADS * stride)?;
         let is_wiped = memory.wipe_in_children();
         Ok(is_wiped.then_some(HotKeys { memory, mask: sets - 1, stride }))
