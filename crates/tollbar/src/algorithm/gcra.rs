@@ -221,6 +221,14 @@ impl Gcra {
         describe(self, verdict, state, now, cost)
     }
 
+    /// The permits, rounded up, that must come back before there is the first to take.
+    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
+        let line = self.grid.units(now).saturating_add(self.tolerance);
+        let units = self.floors.tat(state).saturating_sub(line);
+        let permit = self.grid.per_permit();
+        units / permit + u64::from(units % permit != 0)
+    }
+
     /// The clock, in units, at which a bucket with the TAT `base` admits `charge` units more.
     fn due(&self, base: u64, charge: u64) -> Option<u64> {
         Some(base.checked_add(charge)?.saturating_sub(self.tolerance))
