@@ -397,8 +397,8 @@ impl Algorithm for Gcra {
             false => clock,
         };
         let mut passed = newest.saturating_sub(self.grid.units(back.charge.at));
-        // The instant of a booking was rounded up to a nanosecond.
-        if back.booked && passed != 0 {
+        // The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit.
+        if back.booked && passed != 0 && self.grid.whole() != Some(1) {
             passed = newest.saturating_sub(self.grid.units(back.charge.at.saturating_sub(1)));
         }
         let kept = back.charge.cost.saturating_mul(permit.get()).saturating_sub(passed);
