@@ -43,6 +43,8 @@ pub trait AnyLimiter: Sync {
     fn undo(&self, charge: Charge, now: &dyn Fn() -> u64);
     /// Counts a decision.
     fn count(&self, verdict: Verdict);
+    /// Whether a refusal leads to a ban.
+    fn counts_refusals(&self) -> bool;
     /// The nanoseconds in which one permit that was given back would have come back by itself; `u64::MAX` if none can be given back.
     fn refill(&self) -> u64;
 }
@@ -66,6 +68,10 @@ impl<S: Shared, C: Clock + Sync> AnyLimiter for Limiter<S, C> {
 
     fn count(&self, verdict: Verdict) {
         self.count_decided(verdict);
+    }
+
+    fn counts_refusals(&self) -> bool {
+        self.shared().counts_refusals()
     }
 
     fn refill(&self) -> u64 {
@@ -220,6 +226,7 @@ impl<'a> Several<'a> {
         let parts = self.parts.all_mut();
         for part in parts.iter_mut() {
             if !part.look()? {
+                part.count_refusal();
                 return Ok(refused(parts, decisions));
             }
         }
@@ -374,6 +381,22 @@ impl<'a> Part<'a> {
                 look.verdict == Verdict::Allowed
             }
         })
+    }
+
+    /// Makes the refusal that the look has found count where refusals lead to a ban. The limit refuses at the instant of the look, so nothing is
+    /// charged, unless a reset has come between.
+    #[inline(never)]
+    fn count_refusal(&mut self) {
+        let counts = match &self.target {
+            Target::None => false,
+            Target::Limiter(limiter) => limiter.counts_refusals(),
+            #[cfg(not(loom))]
+            Target::Key(key) => key.counts_refusals(),
+        };
+        if counts {
+            // An error would have been the look's.
+            let _ = self.charge();
+        }
     }
 
     /// Charges the limit; whether it admits the cost.
