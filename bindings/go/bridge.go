@@ -324,6 +324,19 @@ func (l *Limiter) reserve(n uint64, patience time.Duration) (Reservation, Code) 
 	return reservation(code, &booked)
 }
 
+func (l *Limiter) setPolicy(policy string, keep Keep) (Policy, error) {
+	spec, err := parse(policy)
+	if err != nil {
+		return Policy{}, err
+	}
+	code := C.go_limiter_set_policy(C.uintptr_t(l.handle), &spec, C.uint32_t(keep))
+	runtime.KeepAlive(l)
+	if code != 0 {
+		return Policy{}, refused(policy, Code(code))
+	}
+	return policyOf(&spec), nil
+}
+
 func (l *Limiter) cancel(r Reservation) (uint64, Code) {
 	booked := C.tollbar_reservation{departs_ns: C.uint64_t(r.Departs), cost: C.uint64_t(r.Cost)}
 	var back C.uint64_t

@@ -23,6 +23,7 @@ package tollbar
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -66,11 +67,11 @@ const (
 // Limiter is a state of any algorithm, with a clock.
 type Limiter struct {
 	handle uintptr
-	// Whether the algorithm can book ahead: then Wait lines up.
-	books  bool
 	closed atomic.Bool
-	policy Policy
-	// Those who wait, if it does not.
+	policy atomic.Pointer[Policy]
+	// Held by those who change the policy, so that it is the one in C.
+	changing sync.Mutex
+	// Those who wait, if the algorithm cannot book ahead.
 	line line
 }
 
@@ -110,8 +111,8 @@ func NewLimiterWith(policy string, options LimiterOptions) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{handle: handle, policy: read}
-	l.books = read.booksAhead()
+	l := &Limiter{handle: handle}
+	l.policy.Store(&read)
 	// The C memory goes when nobody can call any more, so calls need not count themselves: beside the decision that
 	// would cost as much again.
 	runtime.AddCleanup(l, freeLimiter, handle)
@@ -125,8 +126,24 @@ func (l *Limiter) Close() error {
 	return nil
 }
 
-// Policy is what the limiter was made of.
-func (l *Limiter) Policy() Policy { return l.policy }
+// Policy is what the limiter was made of, or was last changed to.
+func (l *Limiter) Policy() Policy { return *l.policy.Load() }
+
+// SetPolicy changes the policy while other goroutines use the limiter; keep says what it keeps. Calls that run at the same time neither
+// wait nor fail, and bookings keep their departures. A limiter can be changed to 4,096 different policies in its life, and not with
+// Credit. The error is a [*PolicyError], and then the policy stays as it was.
+func (l *Limiter) SetPolicy(policy string, keep Keep) error {
+	if l.closed.Load() {
+		return ErrClosed
+	}
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	read, err := l.setPolicy(policy, keep)
+	if err == nil {
+		l.policy.Store(&read)
+	}
+	return err
+}
 
 // Allow takes a permit now, if there is one.
 func (l *Limiter) Allow() bool { return !l.closed.Load() && l.allow(1) }

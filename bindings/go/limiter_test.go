@@ -319,3 +319,34 @@ func TestVersion(t *testing.T) {
 		t.Error(v)
 	}
 }
+
+func TestAPolicyChanges(t *testing.T) {
+	limiter := mustLimiter(t, "10/h")
+	if !limiter.AllowN(4) || limiter.SetPolicy("100/h", tollbar.KeepCount) != nil {
+		t.Fatal("not changed")
+	}
+	if decision, _ := limiter.Peek(1); decision.Remaining != 6 || limiter.Policy().Limit != 100 {
+		t.Errorf("%+v under %+v", decision, limiter.Policy())
+	}
+	var refused *tollbar.PolicyError
+	if err := limiter.SetPolicy("100/mn", tollbar.KeepCount); !errors.As(err, &refused) {
+		t.Error(err)
+	}
+	if err := limiter.SetPolicy("100/h", tollbar.Keep(9)); !errors.Is(err, tollbar.ErrOutOfRange) {
+		t.Error(err)
+	}
+	// From an algorithm that books ahead to one that does not.
+	if err := limiter.SetPolicy("20/h algo sliding-log", tollbar.KeepReset); err != nil {
+		t.Error(err)
+	}
+	if taken, _ := limiter.TakeUpTo(99); taken != 20 {
+		t.Error(taken)
+	}
+	if _, err := limiter.Reserve(1, tollbar.Forever); !errors.Is(err, tollbar.ErrDenied) {
+		t.Error(err)
+	}
+	limiter.Close()
+	if err := limiter.SetPolicy("1/s", tollbar.KeepCount); !errors.Is(err, tollbar.ErrClosed) {
+		t.Error(err)
+	}
+}

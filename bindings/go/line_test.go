@@ -32,7 +32,7 @@ func (c *counted) wait(ctx context.Context, n uint64) error {
 	}
 	return c.line.wait(ctx, n, ask, func(ahead uint64) time.Duration {
 		alone, _ := c.Peek(n)
-		return c.policy.earliest(alone.RetryAfter, ahead, n)
+		return c.policy.Load().earliest(alone.RetryAfter, ahead, n)
 	})
 }
 
@@ -189,7 +189,7 @@ func TestEarliestIsALowerBound(t *testing.T) {
 				costs[i] = uint64(1 + rand.Intn(3))
 				ahead += costs[i]
 			}
-			bound := limiter.policy.earliest(alone.RetryAfter, ahead, own)
+			bound := limiter.policy.Load().earliest(alone.RetryAfter, ahead, own)
 			for _, cost := range append(costs, own) {
 				for {
 					d, err := limiter.CheckAt(at, cost)

@@ -166,6 +166,8 @@ const (
 	KeepCount Keep = iota
 	// KeepTime: the time until the debt is paid.
 	KeepTime
+	// KeepReset: nothing.
+	KeepReset
 )
 
 // SetPolicy changes the policy of that number while the table is in use, in all processes at once. Each key keeps the

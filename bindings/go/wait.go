@@ -23,9 +23,8 @@ func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 // Where the algorithm can book ahead (gcra, pacer, warm-up, and interval aligned to time 0), callers take their permits
 // when they come and wake one after the other. A wait that is cancelled midway gives its booking back ([Limiter.Cancel]), of
 // which mostly nothing comes back if others wait behind it: let contexts have deadlines, by which hopeless waits are not
-// begun. With windows and logs
-// callers stand in line: the first sleeps until a permit could be free and tries again, and the others sleep until it has
-// left. There a wait that is cancelled loses nothing.
+// begun. With windows and logs callers stand in line: the first sleeps until a permit could be free and tries again, and the
+// others sleep until it has left. There a wait that is cancelled loses nothing.
 func (l *Limiter) WaitN(ctx context.Context, n uint64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -33,7 +32,7 @@ func (l *Limiter) WaitN(ctx context.Context, n uint64) error {
 	if l.closed.Load() {
 		return ErrClosed
 	}
-	if !l.books {
+	if !l.policy.Load().booksAhead() {
 		return l.waitInLine(ctx, n)
 	}
 	patience, limited := timeLeft(ctx)
@@ -53,7 +52,7 @@ func (l *Limiter) waitInLine(ctx context.Context, n uint64) error {
 	return l.line.wait(ctx, n, ask, func(ahead uint64) time.Duration {
 		// With an error the turn will tell.
 		alone, _ := l.Peek(n)
-		return l.policy.earliest(alone.RetryAfter, ahead, n)
+		return l.policy.Load().earliest(alone.RetryAfter, ahead, n)
 	})
 }
 

@@ -199,6 +199,14 @@ public:
         return detail::done(tollbar_limiter_cancel_at(get(), &raw, now.get(), &back), back);
     }
 
+    /// Changes the policy while other threads use the limiter. `keep`, a TOLLBAR_KEEP_ number, says what it keeps: its permits, the
+    /// time until its debt is paid, or nothing. errc::policy_versions after 4,096 policies, and errc::option_mismatch for a limiter
+    /// with credit; then the policy stays as it was.
+    void set_policy(const spec &to, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const { try_set_policy(to, keep).value(); }
+    result<void> try_set_policy(const spec &to, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const noexcept {
+        return detail::done(tollbar_limiter_set_policy(get(), to.get(), keep));
+    }
+
     /// Makes the state fresh and ends a ban. Other calls may run at the same time, and admissions in the same instant may survive
     /// the reset.
     void reset() const { try_reset().value(); }

@@ -370,6 +370,50 @@ static void reservations_depart_at_the_pace(void **state) {
     tollbar_limiter_free(warm);
 }
 
+/* What is kept of six permits of ten, and which policy decides. */
+static void a_policy_changes_while_it_is_used(void **state) {
+    /* The change reads the clock after the time of the test, which may cost a permit. */
+    static const uint64_t least[] = {5, 59, 100}, most[] = {6, 60, 100};
+    tollbar_policy_spec to = spec_of("100/min"), told = TOLLBAR_POLICY_SPEC_INIT;
+    uint32_t keep;
+    (void)state;
+    for (keep = TOLLBAR_KEEP_COUNT; keep <= TOLLBAR_KEEP_RESET; keep++) {
+        tollbar_limiter *limiter = limiter_with("10/min", TOLLBAR_CLOCK_WALL, 0);
+        tollbar_decision got = TOLLBAR_DECISION_INIT;
+        uint64_t now = 0, taken = 0;
+        assert_int_equal(tollbar_limiter_set_policy(limiter, &(tollbar_policy_spec){0}, keep), TOLLBAR_E_STRUCT_SIZE);
+        assert_int_equal(tollbar_limiter_now(limiter, &now), 0);
+        assert_int_equal(tollbar_limiter_check_at(limiter, 4, now, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_set_policy(limiter, &to, keep), 0);
+        assert_int_equal(tollbar_limiter_set_policy(limiter, &to, keep), 0);
+        assert_int_equal(tollbar_limiter_get_policy(limiter, &told), 0);
+        assert_memory_equal(&told, &to, sizeof told);
+        assert_int_equal(tollbar_limiter_peek_at(limiter, 1, now, &got), TOLLBAR_ALLOWED);
+        assert_in_range(got.remaining, least[keep], most[keep]);
+        assert_int_equal(tollbar_limiter_check_at(limiter, 1, now, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, 1000, now, &taken), TOLLBAR_ALLOWED);
+        assert_int_equal(taken, got.remaining - 1);
+        assert_int_equal(tollbar_limiter_check_at(limiter, 1, now, NULL), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_limiter_check_at(limiter, 101, now, NULL), TOLLBAR_NEVER);
+        assert_int_equal(tollbar_limiter_set_policy(limiter, &to, TOLLBAR_KEEP_RESET + 1), TOLLBAR_E_OUT_OF_RANGE);
+        tollbar_limiter_free(limiter);
+    }
+}
+
+static void changes_are_bounded(void **state) {
+    tollbar_limiter *limiter = limiter_of("1/s"), *credited = limiter_with_credit("1000000/s burst 10000");
+    tollbar_policy_spec to = spec_of("1/s");
+    (void)state;
+    assert_int_equal(tollbar_limiter_set_policy(credited, &to, TOLLBAR_KEEP_COUNT), TOLLBAR_E_OPTION_MISMATCH);
+    for (to.limit = 2; to.limit <= 4097; to.limit++)
+        assert_int_equal(tollbar_limiter_set_policy(limiter, &to, TOLLBAR_KEEP_COUNT), 0);
+    assert_int_equal(tollbar_limiter_set_policy(limiter, &to, TOLLBAR_KEEP_COUNT), TOLLBAR_E_POLICY_VERSIONS);
+    to.limit = 7;
+    assert_int_equal(tollbar_limiter_set_policy(limiter, &to, TOLLBAR_KEEP_COUNT), 0);
+    tollbar_limiter_free(limiter);
+    tollbar_limiter_free(credited);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limiters_live_in_the_callers_memory),
@@ -386,6 +430,8 @@ int main(void) {
         cmocka_unit_test(c6_state_struct_sizes),
         cmocka_unit_test(c6_options_struct_sizes),
         cmocka_unit_test(s16_the_whole_life_of_a_limiter),
+        cmocka_unit_test(a_policy_changes_while_it_is_used),
+        cmocka_unit_test(changes_are_bounded),
         cmocka_unit_test(reservations_within_a_second),
         cmocka_unit_test(reservations_of_a_lender),
         cmocka_unit_test(reservations_depart_at_the_pace),

@@ -102,6 +102,16 @@ TEST(booking_ahead) {
     CHECK(pacer.reserve_at(1h, 1s, 2).answer.never());
 }
 
+TEST(a_policy_changes) {
+    const limiter requests("10/h");
+    CHECK(requests.check(4));
+    requests.set_policy("100/h");
+    CHECK(requests.peek().remaining() == 6 && requests.policy().text() == tollbar::spec("100/h").text());
+    requests.set_policy("20/h", TOLLBAR_KEEP_RESET);
+    CHECK(requests.take_up_to(99).permits == 20);
+    CHECK(requests.try_set_policy("1/s", 3).error() == errc::out_of_range && requests.peek().denied());
+}
+
 TEST(limiters_move) {
     limiter first("1/min"), second("2/min");
     tollbar_limiter *const handle = first.get();

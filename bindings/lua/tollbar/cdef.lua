@@ -25,6 +25,9 @@ enum {
     TOLLBAR_POLICY_BORROW = 1,
     TOLLBAR_POLICY_COUNT_REJECTED = 2,
     TOLLBAR_POLICY_HAS_INIT = 4,
+    TOLLBAR_KEEP_COUNT = 0,
+    TOLLBAR_KEEP_TIME = 1,
+    TOLLBAR_KEEP_RESET = 2,
     TOLLBAR_CLOCK_TSC = 0,
     TOLLBAR_CLOCK_MONOTONIC = 1,
     TOLLBAR_CLOCK_COARSE = 2,
@@ -55,8 +58,6 @@ enum {
     TOLLBAR_TABLE_SMALL_PAGES = 2,
     TOLLBAR_TABLE_TRUST_ANYONE = 4,
     TOLLBAR_LIMITS_MOST = 16,
-    TOLLBAR_KEEP_COUNT = 0,
-    TOLLBAR_KEEP_TIME = 1,
     TOLLBAR_ALLOWED = 0,
     TOLLBAR_DENIED = 1,
     TOLLBAR_NEVER = 2,
@@ -94,7 +95,6 @@ enum {
     TOLLBAR_E_MISSING_KEY = (-56),
     TOLLBAR_E_UNSUPPORTED = (-57),
     TOLLBAR_E_ADDRESS = (-58),
-    TOLLBAR_E_RECEIPT = (-59),
     TOLLBAR_E_NOT_A_TABLE = (-60),
     TOLLBAR_E_TABLE_VERSION = (-61),
     TOLLBAR_E_TRUNCATED = (-62),
@@ -250,6 +250,9 @@ int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
 int32_t tollbar_limiter_reset(const tollbar_limiter *limiter);
 int32_t tollbar_limiter_get_state(const tollbar_limiter *limiter,
                                   tollbar_limiter_state *out);
+int32_t tollbar_limiter_set_policy(const tollbar_limiter *limiter,
+                                   const tollbar_policy_spec *spec,
+                                   uint32_t keep);
 int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_policy_spec *out);
 typedef struct tollbar_table tollbar_table;
 typedef struct tollbar_table_options {
@@ -466,43 +469,6 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
                                 const tollbar_reservation *reservation,
                                 uint64_t now_ns,
                                 uint64_t *back);
-typedef struct tollbar_receipt {
-    uint64_t words[4];
-} tollbar_receipt;
-typedef struct tollbar_settled {
-    uint32_t struct_size;
-    uint32_t first;
-    uint64_t given_back;
-    uint64_t rest;
-} tollbar_settled;
-int32_t tollbar_table_take(const tollbar_table *table,
-                           uint32_t policy,
-                           const void *key,
-                           size_t length,
-                           uint64_t estimate,
-                           tollbar_receipt *receipt,
-                           tollbar_decision *out);
-int32_t tollbar_table_take_at(const tollbar_table *table,
-                              uint32_t policy,
-                              const void *key,
-                              size_t length,
-                              uint64_t estimate,
-                              uint64_t now_ns,
-                              tollbar_receipt *receipt,
-                              tollbar_decision *out);
-int32_t tollbar_table_settle(const tollbar_table *table,
-                             const tollbar_receipt *receipt,
-                             uint64_t cost,
-                             tollbar_settled *out);
-int32_t tollbar_table_settle_at(const tollbar_table *table,
-                                const tollbar_receipt *receipt,
-                                uint64_t cost,
-                                uint64_t now_ns,
-                                tollbar_settled *out);
-int32_t tollbar_table_settle_in_full(const tollbar_table *table,
-                                     const tollbar_receipt *receipt,
-                                     uint64_t cost,
-                                     tollbar_settled *out);
 int32_t tollbar_table_charge(const tollbar_table *table,
                              uint32_t policy,
                              const void *key,

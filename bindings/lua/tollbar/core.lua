@@ -193,6 +193,8 @@ function core.options(given, known)
     return given
 end
 
+core.KEEPS = { count = lib.TOLLBAR_KEEP_COUNT, time = lib.TOLLBAR_KEEP_TIME, reset = lib.TOLLBAR_KEEP_RESET }
+
 core.CLOCKS = {
     tsc = lib.TOLLBAR_CLOCK_TSC,
     monotonic = lib.TOLLBAR_CLOCK_MONOTONIC,

@@ -200,6 +200,17 @@ function Limiter:reset()
     return core.yes(lib.tollbar_limiter_reset(self.handle), "the limiter")
 end
 
+--- Changes the policy. The limiter keeps the permits that it has left, up to the new burst; with `keep` "time" the time until its debt
+-- is paid, and with "reset" nothing. It can be changed to 4,096 different policies in its life.
+function Limiter:set_policy(to, keep)
+    local kept = core.choice("keep", keep or "count", core.KEEPS)
+    local spec, message, code = core.policy(to)
+    if not spec then
+        return nil, message, code
+    end
+    return core.yes(lib.tollbar_limiter_set_policy(self.handle, spec, kept), "the limiter")
+end
+
 --- The policy's text.
 function Limiter:policy()
     local spec = core.new_spec()

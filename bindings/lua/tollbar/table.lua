@@ -233,12 +233,10 @@ function Table:policy(policy)
     return core.print_policy(spec)
 end
 
-local KEEPS = { count = lib.TOLLBAR_KEEP_COUNT, time = lib.TOLLBAR_KEEP_TIME }
-
 --- Changes a policy, in all processes at once. Keys keep the permits that they have left, up to the new burst; with `keep` "time"
--- the time until their debts are paid.
+-- the time until their debts are paid, and with "reset" nothing.
 function Table:set_policy(policy, to, keep)
-    local kept = core.choice("keep", keep or "count", KEEPS)
+    local kept = core.choice("keep", keep or "count", core.KEEPS)
     local spec, message, code = core.policy(to)
     if not spec then
         return nil, message, code

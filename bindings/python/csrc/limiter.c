@@ -15,10 +15,6 @@ static inline core_limiter *of(PyObject *self) {
     return (core_limiter *)self;
 }
 
-const tollbar_limiter *core_limiter_handle(PyObject *self) {
-    return of(self)->handle;
-}
-
 /* Limiter(text, clock, credit) */
 static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
@@ -185,6 +181,20 @@ static PyObject *limiter_cancel(PyObject *self, PyObject *const *args, Py_ssize_
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(back);
 }
 
+/* _set_policy(text, keep) */
+static PyObject *limiter_set_policy(PyObject *self, PyObject *args) {
+    PyObject *text;
+    unsigned int keep;
+    tollbar_policy_spec spec;
+    if (!PyArg_ParseTuple(args, "OI", &text, &keep) || core_spec_parse(of(self)->state, text, &spec) != 0)
+        return NULL;
+    int32_t code = tollbar_limiter_set_policy(of(self)->handle, &spec, keep);
+    if (code != 0)
+        return core_raise(of(self)->state, code, NULL);
+    of(self)->books = core_books_ahead(&spec);
+    Py_RETURN_NONE;
+}
+
 static PyObject *limiter_now(PyObject *self, PyObject *unused) {
     (void)unused;
     uint64_t now = 0;
@@ -231,6 +241,7 @@ static PyMethodDef limiter_methods[] = {
     CORE_FAST("check_many", limiter_check_many, "($self, /, costs, *, at=None)",
               "A 1 for each request that may pass, a 0 for each that may not;\n"
               "costs is how many requests of 1, or a cost for each."),
+    CORE_METHOD("_set_policy", limiter_set_policy, METH_VARARGS, "($self, text, keep, /)", "Changes the policy."),
     CORE_METHOD("_book", (PyCFunction)(void (*)(void))limiter_book, METH_FASTCALL, "($self, cost, patience, /)",
                 "Books permits ahead of time."),
     CORE_METHOD("_cancel", (PyCFunction)(void (*)(void))limiter_cancel, METH_FASTCALL, "($self, departs_ns, cost, /)",

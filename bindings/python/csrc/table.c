@@ -360,7 +360,7 @@ static PyMethodDef table_methods[] = {
     CORE_METHOD("copy_from", core_table_copy_from, METH_O, "($self, other, /)",
                 "Copies another table's keys into this one: (copied, lost)."),
     CORE_METHOD("_number", table_number, METH_O, "($self, policy, /)", "The number of a policy."),
-    CORE_METHOD("_set_policy", core_table_set_policy, METH_VARARGS, "($self, policy, text, keeps_time, /)", "Changes a policy."),
+    CORE_METHOD("_set_policy", core_table_set_policy, METH_VARARGS, "($self, policy, text, keep, /)", "Changes a policy."),
     CORE_METHOD("_add_policy", core_table_add_policy, METH_O, "($self, text, /)", "Adds a policy; its number."),
     CORE_METHOD("_find_or_add_policy", core_table_find_or_add_policy, METH_O, "($self, text, /)",
                 "The number of a policy, added if there is none."),

@@ -24,9 +24,9 @@ static void end(core_table *self) {
 PyObject *core_table_set_policy(PyObject *self, PyObject *args) {
     PyObject *policy, *text;
     uint32_t number;
-    int keeps_time;
+    unsigned int keep;
     tollbar_policy_spec spec;
-    if (!PyArg_ParseTuple(args, "OOp", &policy, &text, &keeps_time) || core_table_policy(of(self), policy, &number) != 0
+    if (!PyArg_ParseTuple(args, "OOI", &policy, &text, &keep) || core_table_policy(of(self), policy, &number) != 0
         || core_spec_parse(of(self)->state, text, &spec) != 0)
         return NULL;
     const tollbar_table *table = begin(of(self));
@@ -34,7 +34,7 @@ PyObject *core_table_set_policy(PyObject *self, PyObject *args) {
         return NULL;
     int32_t code;
     Py_BEGIN_ALLOW_THREADS
-    code = tollbar_table_set_policy(table, number, &spec, keeps_time ? TOLLBAR_KEEP_TIME : TOLLBAR_KEEP_COUNT);
+    code = tollbar_table_set_policy(table, number, &spec, keep);
     Py_END_ALLOW_THREADS
     end(of(self));
     if (code != 0)

@@ -335,3 +335,18 @@ def test_the_version():
     from importlib.metadata import version
 
     assert tollbar.__version__ == version("tollbar")
+
+
+def test_a_policy_changes():
+    limiter = Limiter("10/h")
+    assert limiter.allow(4)
+    limiter.set_policy("100/h")
+    assert limiter.policy.limit == 100 and limiter.peek().remaining == 6
+    limiter.set_policy("20/h algo sliding-log", keep="reset")
+    assert limiter.take_up_to(99) == 20 and limiter.reserve() is None
+    limiter.set_policy("5/h", keep="time")
+    assert limiter.take_up_to(99) == 0 and limiter.reserve() is not None
+    for wrong in (lambda: limiter.set_policy("5/mn"), lambda: limiter.set_policy("5/s", keep="all")):
+        with pytest.raises(ValueError):
+            wrong()
+    assert limiter.policy.limit == 5

@@ -3,7 +3,7 @@
 use super::boundary::*;
 use super::decision::{answer, tollbar_decision};
 use super::limiter::tollbar_limiter;
-use super::policy::{describe, tollbar_policy_spec};
+use super::policy::{describe, keep_of, policy, tollbar_policy_spec};
 use super::status::*;
 use core::mem::size_of;
 use tollbar::clock::{Clock, Utc};
@@ -237,7 +237,39 @@ pub unsafe extern "C" fn tollbar_limiter_get_state(
     })
 }
 
-/// The policy that the limiter was made of.
+/// Changes the policy while other threads use the limiter. `keep`, a TOLLBAR_KEEP_ number, says what the limiter keeps of its
+/// state. Between windows of one length TOLLBAR_KEEP_COUNT and TOLLBAR_KEEP_TIME keep the usage.
+///
+/// Calls that run at the same time neither wait nor fail, and are decided under one of the two policies. In any interval no more is
+/// admitted than the sum of the bounds of all policies that were in force in that interval. Permits that were reserved keep their
+/// departures.
+///
+/// The limiter allocates a state for each policy that it is changed to, and frees them when it is freed. A policy that comes back needs
+/// no new one. Returns TOLLBAR_E_POLICY_VERSIONS after 4,096 policies, and TOLLBAR_E_OPTION_MISMATCH for a limiter with
+/// TOLLBAR_CREDIT_ON. Then the policy stays as it was.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_set_policy(
+    limiter: *const tollbar_limiter,
+    spec: *const tollbar_policy_spec,
+    keep: u32,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (limiter, policy) = unsafe { (reference(limiter)?, policy(spec)?) };
+        let keep = keep_of(keep)?;
+        State::validate_on(&policy, limiter.limiter.clock().source()).map_err(policy_code)?;
+        // A limiter that has not been changed does not know its policy by itself.
+        if limiter.limiter.changed_policy().is_some() || limiter.policy != policy {
+            limiter.limiter.set_policy(&policy, keep).map_err(policy_code)?;
+        }
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// The policy that the limiter was made of, or was last changed to.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -250,7 +282,8 @@ pub unsafe extern "C" fn tollbar_limiter_get_policy(
         // SAFETY: by the caller's promise.
         let limiter = unsafe { reference(limiter) }?;
         // SAFETY: by the caller's promise.
-        unsafe { write(out, &describe(&limiter.policy)) }.map(|()| TOLLBAR_ALLOWED)
+        unsafe { write(out, &describe(limiter.limiter.changed_policy().unwrap_or(&limiter.policy))) }
+            .map(|()| TOLLBAR_ALLOWED)
     })
 }
 

@@ -27,7 +27,6 @@ pub mod keyed;
 pub mod limiter;
 pub mod policy;
 pub mod prefix;
-pub mod receipts;
 pub mod reserve;
 pub mod status;
 pub mod survey;

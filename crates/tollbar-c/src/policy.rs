@@ -7,7 +7,7 @@ use core::mem::{align_of, size_of};
 use tollbar::algorithm::Rule;
 use tollbar::clock::Tsc;
 use tollbar::limiter::State;
-use tollbar::policy::{text, Anchor, Kind, Mode, Policy, PolicyError, Unit};
+use tollbar::policy::{text, Anchor, Keep, Kind, Mode, Policy, PolicyError, Unit};
 
 /// Windows are aligned to time 0 of the clock. By the clocks of limiters and tables that is UTC.
 pub const TOLLBAR_ANCHOR_EPOCH: u32 = 0;
@@ -32,6 +32,14 @@ pub const TOLLBAR_POLICY_BORROW: u32 = 1;
 pub const TOLLBAR_POLICY_COUNT_REJECTED: u32 = 2;
 /// gcra: a fresh state holds `init` permits. Without this flag it holds the burst, or nothing with TOLLBAR_POLICY_BORROW.
 pub const TOLLBAR_POLICY_HAS_INIT: u32 = 4;
+
+/// After a change of policy a limiter, or a key of a table, keeps the number of permits that it has left, up to the new burst. No
+/// wait becomes longer than the new policy's refill, and the change admits no request that was refused.
+pub const TOLLBAR_KEEP_COUNT: u32 = 0;
+/// After a change of policy it keeps its debt as the time until it is paid.
+pub const TOLLBAR_KEEP_TIME: u32 = 1;
+/// After a change of policy it begins afresh.
+pub const TOLLBAR_KEEP_RESET: u32 = 2;
 
 /// A policy as plain data. Start from TOLLBAR_POLICY_SPEC_INIT and set `limit`, `period_ns` and
 /// `burst`; leave the options of other algorithms at 0.
@@ -274,6 +282,11 @@ pub unsafe extern "C" fn tollbar_policy_init_in(
         out.write(memory);
         Ok(TOLLBAR_ALLOWED)
     })
+}
+
+/// What a TOLLBAR_KEEP_ number says.
+pub(super) fn keep_of(keep: u32) -> Result<Keep, i32> {
+    [Keep::Count, Keep::Time, Keep::Reset].into_iter().find(|&k| k as u32 == keep).ok_or(TOLLBAR_E_OUT_OF_RANGE)
 }
 
 /// The policy that a struct from C describes.

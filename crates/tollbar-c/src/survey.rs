@@ -1,12 +1,12 @@
 //! Entries, policies, counters and health of tables.
 
 use super::boundary::*;
-use super::policy::{describe, policy, tollbar_policy_spec};
+use super::policy::{describe, keep_of, policy, tollbar_policy_spec};
 use super::status::*;
 use super::table::{table_code, tollbar_table};
 use core::mem::size_of;
 use tollbar::decision::Counts;
-use tollbar::table::{Health, Keep, PolicyId, Stats};
+use tollbar::table::{Health, PolicyId, Stats};
 
 /// One key of a table.
 #[repr(C)]
@@ -241,12 +241,6 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
     })
 }
 
-/// After tollbar_table_set_policy a key keeps the number of permits that it has left, up to the new burst. No wait becomes
-/// longer than the new policy's refill, and the change admits no key that was refused.
-pub const TOLLBAR_KEEP_COUNT: u32 = 0;
-/// After tollbar_table_set_policy a key keeps its debt as the time until it is paid.
-pub const TOLLBAR_KEEP_TIME: u32 = 1;
-
 /// Changes a policy, for all processes at once, while the table is in use. A key comes under the new policy at its next request,
 /// and keeps what `keep`, a TOLLBAR_KEEP_ number, says. Between windows of one length it keeps its usage.
 ///
@@ -266,11 +260,7 @@ pub unsafe extern "C" fn tollbar_table_set_policy(
     call(|| {
         // SAFETY: by the caller's promise.
         let (table, policy) = unsafe { (reference(table)?, policy(spec)?) };
-        let keep = match keep {
-            TOLLBAR_KEEP_COUNT => Keep::Count,
-            TOLLBAR_KEEP_TIME => Keep::Time,
-            _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
-        };
+        let keep = keep_of(keep)?;
         table.table.set_policy_keeping(PolicyId::new(number), &policy, keep).map_err(table_code)?;
         Ok(TOLLBAR_ALLOWED)
     })

@@ -110,6 +110,11 @@ impl Utc {
         Utc { clock: source, offset }
     }
 
+    /// The source.
+    pub fn source(&self) -> Source {
+        self.clock
+    }
+
     /// What is added to the source's time, modulo 2^64.
     pub(crate) fn offset(&self) -> u64 {
         self.offset

@@ -1,9 +1,9 @@
 //! The one place that chooses between real atomics and loom's model of them.
 
 #[cfg(not(loom))]
-pub use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 #[cfg(loom)]
-pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 pub use crossbeam_utils::CachePadded;
 
@@ -55,6 +55,12 @@ pub fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
 #[cfg(loom)]
 pub fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
     Some((0..len).map(|_| AtomicU64::new(0)).collect())
+}
+
+/// `value` on the heap.
+#[cfg(loom)]
+pub fn boxed<T>(value: T) -> Option<Box<T>> {
+    Some(Box::new(value))
 }
 
 /// `value` on the heap; `None` if there is no memory, or `T` has no size.

@@ -43,8 +43,6 @@ pub trait AnyLimiter: Sync {
     fn undo(&self, charge: Charge, now: &dyn Fn() -> u64);
     /// Counts a decision.
     fn count(&self, verdict: Verdict);
-    /// Whether a refusal leads to a ban.
-    fn counts_refusals(&self) -> bool;
     /// The nanoseconds in which one permit that was given back would have come back by itself; `u64::MAX` if none can be given back.
     fn refill(&self) -> u64;
 }
@@ -68,10 +66,6 @@ impl<S: Shared, C: Clock + Sync> AnyLimiter for Limiter<S, C> {
 
     fn count(&self, verdict: Verdict) {
         self.count_decided(verdict);
-    }
-
-    fn counts_refusals(&self) -> bool {
-        self.shared().counts_refusals()
     }
 
     fn refill(&self) -> u64 {
@@ -193,7 +187,7 @@ impl<'a> Several<'a> {
     }
 
     /// Adds a limit. [`ManyError::Count`] if there are [`LIMITS_MOST`].
-    #[inline(never)]
+    #[inline]
     pub fn add(&mut self, limit: &Limit<'a>) -> Result<(), ManyError> {
         let index = self.limits;
         if index >= LIMITS_MOST {
@@ -218,7 +212,7 @@ impl<'a> Several<'a> {
     }
 
     /// [`take_all`] of what was added.
-    #[inline(never)]
+    #[inline(always)]
     pub fn take(&mut self, decisions: Option<&mut [Decision]>) -> Result<Taken, ManyError> {
         if self.limits == 0 {
             return Err(ManyError::Count);
@@ -226,7 +220,6 @@ impl<'a> Several<'a> {
         let parts = self.parts.all_mut();
         for part in parts.iter_mut() {
             if !part.look()? {
-                part.count_refusal();
                 return Ok(refused(parts, decisions));
             }
         }
@@ -323,7 +316,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&self, verdict: Verdict) {
         match self {
             Target::None => {}
@@ -366,7 +359,7 @@ impl<'a> Part<'a> {
     }
 
     /// Looks at the limit; whether it admits the cost.
-    #[inline]
+    #[inline(always)]
     fn look(&mut self) -> Result<bool, ManyError> {
         Ok(match &self.target {
             Target::None => true,
@@ -383,24 +376,8 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Makes the refusal that the look has found count where refusals lead to a ban. The limit refuses at the instant of the look, so nothing is
-    /// charged, unless a reset has come between.
-    #[inline(never)]
-    fn count_refusal(&mut self) {
-        let counts = match &self.target {
-            Target::None => false,
-            Target::Limiter(limiter) => limiter.counts_refusals(),
-            #[cfg(not(loom))]
-            Target::Key(key) => key.counts_refusals(),
-        };
-        if counts {
-            // An error would have been the look's.
-            let _ = self.charge();
-        }
-    }
-
     /// Charges the limit; whether it admits the cost.
-    #[inline]
+    #[inline(always)]
     fn charge(&mut self) -> Result<bool, ManyError> {
         let decision = match &self.target {
             Target::None => return Ok(true),
@@ -460,7 +437,7 @@ impl<'a> Part<'a> {
 }
 
 /// The order in which parts are charged: those that refill a permit fastest first, and those that cannot give back last.
-#[inline]
+#[inline(always)]
 fn order(parts: &[Part<'_>]) -> [u8; LIMITS_MOST] {
     let before = |a: u8, b: u8| match (parts.get(a as usize), parts.get(b as usize)) {
         (Some(a), Some(b)) if a.refill == b.refill => a.target.rank() < b.target.rank(),
@@ -486,7 +463,7 @@ fn order(parts: &[Part<'_>]) -> [u8; LIMITS_MOST] {
 }
 
 /// Charges all limits in their order, or none: then one has refused, and what had been charged was given back.
-#[inline]
+#[inline(always)]
 fn charge_all(parts: &mut [Part<'_>], order: &[u8; LIMITS_MOST]) -> Result<bool, ManyError> {
     for n in 0..parts.len() {
         let Some((&last, before)) = order.get(..=n).and_then(|order| order.split_last()) else { break };
@@ -507,7 +484,7 @@ fn give_back(parts: &[Part<'_>], charged: &[u8]) {
 }
 
 /// Counts an admission, and sums up what the limits say.
-#[inline]
+#[inline(always)]
 fn admitted(parts: &[Part<'_>], decisions: Option<&mut [Decision]>) -> Taken {
     parts.iter().for_each(|part| part.target.count(Verdict::Allowed));
     match decisions {

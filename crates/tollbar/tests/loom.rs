@@ -13,20 +13,16 @@ use loom::thread;
 use std::sync::atomic::AtomicUsize;
 use tollbar::algorithm::gcra::Gcra;
 use tollbar::algorithm::{Algorithm, Charge};
-use tollbar::clock::Clock;
+use tollbar::clock::{Clock, Manual};
 use tollbar::limiter::Cell;
+use tollbar::policy::Keep;
 use tollbar::take_many::{take_all, Limit};
 use tollbar::{Limiter, Policy, Reason, Shared, State, Verdict};
 
 /// Runs `f` under every interleaving of at most `preemptions`, or as many as LOOM_MAX_PREEMPTIONS says.
 fn explore(name: &str, preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
-    explore_within(name, loom::model::Builder::new().preemption_bound.unwrap_or(preemptions), f);
-}
-
-/// Runs `f` under every interleaving of at most `preemptions`.
-fn explore_within(name: &str, preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     // Far more steps than any model takes: one that reaches it loops without end.
     builder.max_branches = 3_000;
     let executions = std::sync::Arc::new(AtomicUsize::new(0));
@@ -188,6 +184,53 @@ fn many_limits_beside_one() {
     });
 }
 
+// A policy that changes.
+
+/// A change beside calls: a call is decided under one of the two policies, and both states together give what was left when the change
+/// read the first one, and at most that again by calls that began before.
+#[test]
+fn set_policy_beside_take() {
+    explore("set_policy beside take", 2, || {
+        let limiter = Arc::new(Limiter::with(State::new(&"2/20ns".parse().unwrap()).unwrap(), Manual::new(5)));
+        assert_eq!(limiter.admit_at(5, 1), Verdict::Allowed);
+        let (changes, takes) = (limiter.clone(), limiter.clone());
+        let changing = thread::spawn(move || changes.set_policy_at(5, &"3/30ns".parse().unwrap(), Keep::Count));
+        let taking = thread::spawn(move || (0..3).filter(|_| takes.admit_at(5, 1) == Verdict::Allowed).count());
+        let taken = taking.join().unwrap();
+        changing.join().unwrap().unwrap();
+        assert!(taken <= 2, "{taken} by one thread");
+        // One of the first policy, which the change may not have seen, and the one that it kept.
+        let left = limiter.take_up_to_at(5, 10) as usize;
+        assert!((1..=2).contains(&(taken + left)), "{taken} and {left}");
+        assert_eq!(limiter.admit_at(5, 1), Verdict::Denied);
+    });
+}
+
+/// Two changes at once, one of them to the policy of which there is a state already: one of them is in force afterwards, with what was left.
+#[test]
+fn set_policy_beside_set_policy() {
+    explore("set_policy beside set_policy", 2, || {
+        let limiter = Arc::new(Limiter::with(State::new(&"2/20ns".parse().unwrap()).unwrap(), Manual::new(5)));
+        let (three, four): (Policy, Policy) = ("3/30ns".parse().unwrap(), "4/40ns".parse().unwrap());
+        limiter.set_policy_at(5, &three, Keep::Count).unwrap();
+        limiter.set_policy_at(5, &four, Keep::Count).unwrap();
+        assert_eq!(limiter.take_up_to_at(5, 3), 3);
+        // Each finds the state of `three` free, taken by the other (there is no room for a third), or in force.
+        let change_and_take = |limiter: Arc<Limiter<State, Manual>>| {
+            thread::spawn(move || {
+                let done = limiter.set_policy_at(5, &three, Keep::Count);
+                done.map(|()| limiter.take_up_to_at(5, 10))
+            })
+        };
+        let (first, second) = (change_and_take(limiter.clone()), change_and_take(limiter.clone()));
+        let taken = [first.join().unwrap(), second.join().unwrap()];
+        assert!(taken.iter().any(|taken| taken.is_ok()), "{taken:?}");
+        let taken: u64 = taken.iter().flatten().sum();
+        assert_eq!((limiter.changed_policy(), taken + limiter.take_up_to_at(5, 10)), (Some(&three), 1));
+        assert_eq!(limiter.take_up_to_at(1_000, 10), 3);
+    });
+}
+
 // One word.
 
 #[test]
@@ -219,8 +262,6 @@ fn cell_tells_of_a_booking() {
 
 /// Permits are given back while another thread takes permits at a later time. The bucket had two permits, and both were taken at 0 ns.
 fn gives_back(name: &str, clock_first: bool) {
-    // The fault needs two preemptions, so `make check`, which allows one, would not see it.
-    let explore = if clock_first { explore_within } else { explore };
     explore(name, 4, move || {
         let state = state("1/10ns burst 2");
         // A lock, because a clock goes forward for all threads at once.

@@ -9,6 +9,7 @@ from ._reservation import Reservation, sleep_until_departure, sleep_until_depart
 from .policy import Policy, _text
 
 CLOCKS = {"tsc": 0, "monotonic": 1, "coarse": 2, "wall": 3}
+KEEPS = {"count": 0, "time": 1, "reset": 2}
 
 
 def choice(what: str, value: str, among: dict[str, int]) -> int:
@@ -42,6 +43,14 @@ class Limiter(_core.Limiter):
     @property
     def policy(self) -> Policy:
         return Policy(self._text())
+
+    def set_policy(self, policy: str | Policy, *, keep: str = "count") -> None:
+        """Changes the policy while other threads use the limiter. It keeps the permits that it has left, up to the new burst; with
+        keep="time" the time until its debt is paid, and with keep="reset" nothing. Bookings keep their departures.
+
+        A limiter can be changed to 4,096 different policies in its life, and then raises ValueError.
+        """
+        self._set_policy(_text(policy), choice("keep", keep, KEEPS))
 
     def counts(self) -> Counts:
         """Decisions since the limiter was made, of all threads. A peek is none. A waiter counts once each time that it asks."""

@@ -9,7 +9,7 @@ from typing import NamedTuple, Union
 
 from . import _core, _line, _time
 from ._reservation import Reservation, sleep_until_departure, sleep_until_departure_async
-from .limiter import CLOCKS, Counts, choice
+from .limiter import CLOCKS, KEEPS, Counts, choice
 from .policy import Policy, _text
 
 Policies = Union[str, Policy, Sequence[Union[str, Policy]], Mapping[str, Union[str, Policy]]]
@@ -160,10 +160,8 @@ class Table(_core.Table):
 
     def set_policy(self, policy: int | str, to: str | Policy, *, keep: str = "count") -> None:
         """Changes a policy, in all processes at once. Keys keep the permits that they have left, up to the new burst;
-        with keep="time" the time until their debts are paid."""
-        if keep not in ("count", "time"):
-            raise ValueError(f'keep is "count" or "time", not {keep!r}')
-        self._set_policy(policy, _text(to), keep == "time")
+        with keep="time" the time until their debts are paid, and with keep="reset" nothing."""
+        self._set_policy(policy, _text(to), choice("keep", keep, KEEPS))
 
     def add_policy(self, policy: str | Policy) -> int:
         """One more policy, in all processes; its number."""

@@ -221,14 +221,6 @@ impl Gcra {
         describe(self, verdict, state, now, cost)
     }
 
-    /// The permits, rounded up, that must come back before there is the first to take.
-    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
-        let line = self.grid.units(now).saturating_add(self.tolerance);
-        let units = self.floors.tat(state).saturating_sub(line);
-        let permit = self.grid.per_permit();
-        units / permit + u64::from(units % permit != 0)
-    }
-
     /// The clock, in units, at which a bucket with the TAT `base` admits `charge` units more.
     fn due(&self, base: u64, charge: u64) -> Option<u64> {
         Some(base.checked_add(charge)?.saturating_sub(self.tolerance))
@@ -259,9 +251,20 @@ impl Plain {
     /// refusal of a word above [`TAT_MOST`] is not the common case either.
     #[inline(always)]
     pub(crate) fn step(&self, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
+        self.step_before(self.end, state, now, cost)
+    }
+
+    /// The clock reading from which on [`Plain::step`] does not decide.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// [`Plain::step`] for clock readings below `end`, which is at most [`Plain::end`].
+    #[inline(always)]
+    pub(crate) fn step_before(&self, end: u64, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
         // `cost - 1 >= burst` is true for a cost of 0, where it wraps, and for one above the burst. The
         // conditions are branches of their own because each is well predicted.
-        if now >= self.end || (cost != 1 && cost.wrapping_sub(1) >= self.burst) {
+        if now >= end || (cost != 1 && cost.wrapping_sub(1) >= self.burst) {
             return None;
         }
         let clock = now.wrapping_mul(self.units);
@@ -397,8 +400,8 @@ impl Algorithm for Gcra {
             false => clock,
         };
         let mut passed = newest.saturating_sub(self.grid.units(back.charge.at));
-        // The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit.
-        if back.booked && passed != 0 && self.grid.whole() != Some(1) {
+        // The instant of a booking was rounded up to a nanosecond.
+        if back.booked && passed != 0 {
             passed = newest.saturating_sub(self.grid.units(back.charge.at.saturating_sub(1)));
         }
         let kept = back.charge.cost.saturating_mul(permit.get()).saturating_sub(passed);

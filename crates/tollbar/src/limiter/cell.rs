@@ -7,9 +7,8 @@
 //! Two admissions are ordered by the word's own modification order, which is all that exactness needs.
 
 use super::{Shared, Watch};
-#[cfg(not(loom))]
 use crate::algorithm::gcra::Plain;
-use crate::algorithm::{Algorithm, Charge, Charged, GiveBack, Step};
+use crate::algorithm::{Algorithm, Charge, Charged, GiveBack, Rule, Step};
 use crate::decision::{Decision, Verdict};
 use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering};
 
@@ -147,6 +146,8 @@ struct Line {
     booked: AtomicU32,
     /// The highest word that a give-back has lowered.
     highest: AtomicU64,
+    /// The clock reading from which on the quick way does not decide: 0 once a limiter has put another state in place of this one.
+    quick_end: AtomicU64,
 }
 
 impl<A: Algorithm> Cell<A> {
@@ -183,12 +184,15 @@ impl<A: Algorithm> Cell<A> {
     #[cfg(not(loom))]
     #[inline(always)]
     pub(super) fn admit_quickly_at(&self, plain: &Plain, now: u64, cost: u64) -> Option<Verdict> {
-        let Line { word, watch, .. } = &*self.line;
+        let Line { word, watch, quick_end, .. } = &*self.line;
         if watch.is_newer_than(now) {
             return None;
         }
         let state = word.load(Ordering::Relaxed);
-        let Some(next) = plain.step(state, now, cost)? else { return Some(Verdict::Denied) };
+        // Relaxed: a call that reads it too late ends on this state, as one does that had begun before the change.
+        let Some(next) = plain.step_before(quick_end.load(Ordering::Relaxed), state, now, cost)? else {
+            return Some(Verdict::Denied);
+        };
         word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         watch.admitted(now);
         Some(Verdict::Allowed)
@@ -202,6 +206,21 @@ impl<A: Algorithm> Cell<A> {
                 self.line.watch.admitted(now);
             }
         })
+    }
+}
+
+impl Cell<Rule> {
+    /// A fresh state of a limiter, with a quick way if the rule is a token bucket.
+    pub(super) fn of_limiter(rule: Rule) -> Cell<Rule> {
+        let cell = Cell::new(rule);
+        let end = rule.plain().map_or(0, Plain::end);
+        cell.line.quick_end.store(end, Ordering::Relaxed);
+        cell
+    }
+
+    /// Closes the quick way.
+    pub(super) fn retire(&self) {
+        self.line.quick_end.store(0, Ordering::Relaxed);
     }
 }
 

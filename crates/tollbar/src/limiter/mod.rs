@@ -6,6 +6,7 @@
 //! bucket whose threads take permits in advance.
 
 pub mod cell;
+mod change;
 pub(crate) mod head;
 pub(crate) mod log;
 pub(crate) mod ring;
@@ -17,7 +18,6 @@ mod tally;
 pub(crate) mod thread;
 pub(crate) mod waiting;
 mod watch;
-pub(crate) mod words;
 
 pub use cell::Cell;
 pub use log::Log;
@@ -30,7 +30,8 @@ use crate::clock::Clock;
 #[cfg(not(unix))]
 use crate::clock::Manual as Usual;
 use crate::decision::{Counts, Decision, Verdict};
-use crate::policy::{Policy, PolicyError};
+use crate::policy::{Keep, Policy, PolicyError};
+use change::Changes;
 use tally::Tally;
 use waiting::{Waiters, WAITERS};
 
@@ -153,6 +154,8 @@ pub struct Limiter<S = State, C = Usual> {
     clock: C,
     waiters: Waiters,
     tally: Tally,
+    /// The states that took the place of `shared`.
+    changes: Changes<S>,
 }
 
 /// A view of a limiter for people and metrics.
@@ -197,13 +200,62 @@ impl Limiter {
     }
 }
 
+impl<C: Clock> Limiter<State, C> {
+    /// Changes the policy while other threads use the limiter. `keep` says what the limiter keeps of its state; between windows of one
+    /// length [`Keep::Count`] and [`Keep::Time`] keep the usage.
+    ///
+    /// Calls that run at the same time neither wait nor fail. Such a call is decided under one of the two policies. In any interval no
+    /// more is admitted than the sum of the bounds of all policies that were in force in that interval. Permits that were booked ahead
+    /// keep their departures.
+    ///
+    /// A limiter keeps a state for each policy that it has been changed to. A call after a change is decided without the quick way of the
+    /// first policy.
+    ///
+    /// ```
+    /// use tollbar::policy::Keep;
+    /// use tollbar::Limiter;
+    ///
+    /// let limiter = Limiter::new(&"10/min".parse()?)?;
+    /// assert!(limiter.check(4).is_allowed());
+    /// limiter.set_policy(&"100/min".parse()?, Keep::Count)?;
+    /// assert_eq!(limiter.peek(1).remaining, 6); // six were left
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`PolicyError::OptionMismatch`] for a limiter whose threads have credit, [`PolicyError::Changes`] after 4,096 different policies,
+    /// and those of [`State::new`]. The policy stays as it was.
+    pub fn set_policy(&self, policy: &Policy, keep: Keep) -> Result<(), PolicyError> {
+        self.changes.change(&self.shared, policy, keep, || self.clock.now())
+    }
+
+    /// [`Limiter::set_policy`] at the caller's time.
+    ///
+    /// # Errors
+    /// Those of [`Limiter::set_policy`].
+    pub fn set_policy_at(&self, now: u64, policy: &Policy, keep: Keep) -> Result<(), PolicyError> {
+        self.changes.change(&self.shared, policy, keep, || now)
+    }
+
+    /// The policy that the limiter was last changed to; `None` if it has not been changed.
+    pub fn changed_policy(&self) -> Option<&Policy> {
+        self.changes.policy()
+    }
+}
+
 impl<S: Shared, C: Clock> Limiter<S, C> {
     /// The default maximum of callers asleep in [`Limiter::wait_until`] at one time.
     pub const WAITERS: u32 = WAITERS;
 
     /// Joins a state and a clock.
     pub fn with(shared: S, clock: C) -> Limiter<S, C> {
-        Limiter { shared, clock, waiters: Waiters::new(Self::WAITERS), tally: Tally::default() }
+        Limiter {
+            shared,
+            clock,
+            waiters: Waiters::new(Self::WAITERS),
+            tally: Tally::default(),
+            changes: Changes::default(),
+        }
     }
 
     /// Sets the maximum of callers asleep at one time. 0: none may sleep.
@@ -217,9 +269,10 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         &self.clock
     }
 
-    /// The state. What it is asked directly is not counted.
+    /// The state in force. What it is asked directly is not counted.
+    #[inline]
     pub fn shared(&self) -> &S {
-        &self.shared
+        self.changes.current().unwrap_or(&self.shared)
     }
 
     /// The clock's time in nanoseconds: the scale of [`Limiter::check_at`] and of deadlines.
@@ -282,7 +335,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// limiter share.
     #[inline]
     pub fn check_at(&self, now: u64, cost: u64) -> Decision {
-        let decision = self.shared.check_at(now, cost);
+        let decision = self.shared().check_at(now, cost);
         self.tally.count(decision.verdict);
         decision
     }
@@ -298,12 +351,12 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     #[inline(never)]
     fn admit_slowly_at(&self, now: u64, cost: u64) -> Verdict {
-        self.tally.count(self.shared.admit_at(now, cost))
+        self.tally.count(self.shared().admit_at(now, cost))
     }
 
     /// What [`Limiter::check`] would answer; takes nothing.
     pub fn peek(&self, cost: u64) -> Decision {
-        self.shared.peek_at(self.clock.now(), cost)
+        self.shared().peek_at(self.clock.now(), cost)
     }
 
     /// Takes as many permits as there are, up to `most`; returns how many.
@@ -313,7 +366,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     /// [`Limiter::take_up_to`] at the caller's time.
     pub fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
-        let taken = self.shared.take_up_to_at(now, most);
+        let taken = self.shared().take_up_to_at(now, most);
         self.tally.count_taken(taken);
         taken
     }
@@ -344,7 +397,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     /// [`Limiter::charge`] at the caller's time.
     pub fn charge_at(&self, now: u64, cost: u64) -> u64 {
-        self.shared.charge_at(now, cost)
+        self.shared().charge_at(now, cost)
     }
 
     /// Takes `cost` permits, and sleeps for them until `deadline` (on the clock's scale) at the latest. A
@@ -355,7 +408,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// are taken before the sleep. So callers wake one after the other, and none in vain. With windows
     /// and logs a caller sleeps until a permit could be free and tries again.
     pub fn wait_until(&self, cost: u64, deadline: u64) -> Decision {
-        let decision = match waiting::wait(&self.shared, &self.clock, &self.waiters, cost, deadline) {
+        let decision = match waiting::wait(self, &self.clock, &self.waiters, cost, deadline) {
             Ok(decision) => decision,
             Err(never) => match never {},
         };
@@ -382,11 +435,11 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         let booked = match cost {
             // Nothing has to be booked.
             0 => Some(now),
-            cost => self.shared.reserve_at(now, cost, until),
+            cost => self.shared().reserve_at(now, cost, until),
         };
         let booked = booked.ok_or_else(|| {
             // Allowed: the algorithm cannot book ahead.
-            match self.shared.peek_at(now, cost).verdict {
+            match self.shared().peek_at(now, cost).verdict {
                 Verdict::Never => Verdict::Never,
                 _ => Verdict::Denied,
             }
@@ -413,12 +466,12 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn give_back(&self, charge: Charge, permits: u64) -> u64 {
-        self.shared.give_back(charge, permits, || self.clock.now())
+        self.shared().give_back(charge, permits, || self.clock.now())
     }
 
     /// [`Limiter::give_back`] at the caller's time, which must not be earlier than that of any call that has returned.
     pub fn give_back_at(&self, now: u64, charge: Charge, permits: u64) -> u64 {
-        self.shared.give_back(charge, permits, || now)
+        self.shared().give_back(charge, permits, || now)
     }
 
     /// Counts a decision that a call with several limits made.
@@ -432,12 +485,12 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// permits, and as refused if not; a cost of 0 is allowed. A peek is not a decision. [`Limiter::reset`] leaves the counts.
     pub fn counts(&self) -> Counts {
         let counts = self.tally.counts();
-        Counts { allowed: counts.allowed.wrapping_add(self.shared.spent()), ..counts }
+        Counts { allowed: counts.allowed.wrapping_add(self.shared().spent()), ..counts }
     }
 
     /// Makes the state fresh, which ends a ban, too. Admissions of other threads in the same instant may survive it.
     pub fn reset(&self) {
-        self.shared.reset();
+        self.shared().reset();
     }
 
     /// The state for people and metrics. It takes nothing.
@@ -445,9 +498,11 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         let now = self.clock.now();
         Snapshot {
             now,
-            decision: self.shared.peek_at(now, 1),
+            decision: self.shared().peek_at(now, 1),
             waiting: self.waiters.asleep(),
-            backward_steps: self.shared.watch().backward_steps(),
+            backward_steps: self.changes.states().fold(self.shared.watch().backward_steps(), |steps, state| {
+                steps.saturating_add(state.watch().backward_steps())
+            }),
             decisions: self.counts(),
         }
     }

@@ -72,10 +72,10 @@ impl State {
     pub fn new(policy: &Policy) -> Result<State, PolicyError> {
         policy.validate()?;
         Ok(match policy.kind.words() {
-            _ if policy.limit == 0 => State::Cell(Cell::new(Rule::Closed)),
+            _ if policy.limit == 0 => State::Cell(Cell::of_limiter(Rule::Closed)),
             Words::Ring => State::Ring(Ring::new(policy)?),
             Words::Log => State::Log(Log::new(policy)?),
-            Words::One => State::Cell(Cell::new(Rule::new(policy)?)),
+            Words::One => State::Cell(Cell::of_limiter(Rule::new(policy)?)),
         })
     }
 }
@@ -99,6 +99,13 @@ impl State {
             #[cfg(unix)]
             State::Striped(striped) => striped.credit(),
             _ => 0,
+        }
+    }
+
+    /// Sends the quick way's calls the slow way, which finds the state that has taken this one's place.
+    pub(super) fn retire(&self) {
+        if let State::Cell(cell) = self {
+            cell.retire();
         }
     }
 

@@ -1,6 +1,6 @@
 //! Sleeping for permits, by a bounded number of callers.
 
-use super::Shared;
+use super::{Limiter, Shared};
 use crate::clock::Clock;
 use crate::decision::{Decision, Reason, Verdict};
 use crate::sync::{AtomicU32, CachePadded, Ordering};
@@ -66,29 +66,29 @@ pub(crate) trait Permits {
     fn books_ahead(&self) -> Result<bool, Self::Error>;
 }
 
-impl<S: Shared> Permits for S {
+impl<S: Shared, C: Clock> Permits for Limiter<S, C> {
     type Error = Infallible;
 
     fn check(&self, now: u64, cost: u64) -> Result<Decision, Infallible> {
-        Ok(self.check_at(now, cost))
+        Ok(self.shared().check_at(now, cost))
     }
 
     fn try_until(&self, now: u64, cost: u64, deadline: u64) -> Result<Decision, Infallible> {
-        if self.counts_refusals() {
-            let told = self.peek_at(now, cost);
+        if self.shared().counts_refusals() {
+            let told = self.shared().peek_at(now, cost);
             if told.verdict == Verdict::Denied && in_time(&told, now, deadline) {
                 return Ok(told);
             }
         }
-        Ok(self.check_at(now, cost))
+        Ok(self.shared().check_at(now, cost))
     }
 
     fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, Infallible> {
-        Ok(self.reserve_at(now, cost, until))
+        Ok(self.shared().reserve_at(now, cost, until))
     }
 
     fn books_ahead(&self) -> Result<bool, Infallible> {
-        Ok(Shared::books_ahead(self))
+        Ok(self.shared().books_ahead())
     }
 }
 

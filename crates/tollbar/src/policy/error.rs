@@ -31,6 +31,8 @@ pub enum PolicyError {
     NotOneWord,
     /// There is no memory for the state.
     NoMemory,
+    /// A limiter has been changed to as many policies as it can be in its life: 4,096.
+    Changes,
 }
 
 impl PolicyError {
@@ -51,6 +53,7 @@ impl PolicyError {
             }
             PolicyError::NotOneWord => "this algorithm needs more than one state word",
             PolicyError::NoMemory => "out of memory",
+            PolicyError::Changes => "the limiter has had the 4096 policies that it can be changed to",
         }
     }
 }

@@ -9,6 +9,19 @@ pub use error::{Fault, PolicyError, SyntaxError};
 pub use kinds::{Form, Kind, Row, Words};
 pub use options::Opt;
 
+/// What a limiter, or a key of a table, keeps when its policy is changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Keep {
+    /// The number of permits that it has left, up to the new burst. No wait becomes longer than the new policy's refill.
+    #[default]
+    Count = 0,
+    /// The time until its debt is paid.
+    Time = 1,
+    /// Nothing: it begins afresh.
+    Reset = 2,
+}
+
 /// What windows and intervals are aligned to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]

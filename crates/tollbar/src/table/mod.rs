@@ -52,7 +52,6 @@ pub use self::{
     admin::sweep::Sweep,
     decide::answer::Answer,
     decide::batch::Request,
-    decide::receipts::{Receipt, Refund, Settled},
     decide::{Missing, Table},
     memory::layout::POLICIES_MOST,
     memory::region::Trust,

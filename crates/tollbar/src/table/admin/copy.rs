@@ -106,6 +106,8 @@ impl Table {
         let state = match last.keep {
             Keep::Count => last.rule.convert(&old.rule, state, now.there),
             Keep::Time => last.rule.adopt(&old.rule, state),
+            Keep::Reset if last.key != old.key => return Ok(true),
+            Keep::Reset => state,
         };
         for _ in 0..ROUNDS {
             let version = self.policies.current(id, scratch)?;
@@ -141,7 +143,7 @@ impl Table {
 
 /// The state under `new` that has as many permits less than a fresh one as `state` has under `old`; `None` for a fresh one.
 fn convert(old: &Rule, state: u64, new: &Rule, now: Times) -> Option<u64> {
-    match new.carry(old, state, now.there, now.here) {
+    match new.charged(old.owed(state, now.there), now.here) {
         0 => None,
         word => Some(word),
     }

@@ -123,6 +123,7 @@ impl Policies {
     pub(crate) fn convert_by<'t>(&'t self, key: u64, pair: Pair, now: u64, scratches: &mut Scratches<'t>) -> u64 {
         match (self.named(key, &mut scratches.new), self.named(pair.key, &mut scratches.old)) {
             (Some(new), Some(old)) if new.keep == Keep::Count => new.rule.convert(&old.rule, pair.state, now),
+            (Some(new), Some(_)) if new.keep == Keep::Reset => 0,
             _ => self.adopt_by(key, pair, scratches),
         }
     }

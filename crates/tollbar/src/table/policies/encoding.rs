@@ -52,7 +52,7 @@ pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Keep)> {
         1 => Some(true),
         _ => None,
     };
-    let keep = if flag(last >> 1)? { Keep::Time } else { Keep::Count };
+    let keep = [Keep::Count, Keep::Time, Keep::Reset].into_iter().find(|&keep| keep as u64 == last >> 1)?;
     let policy = Policy {
         limit,
         period,

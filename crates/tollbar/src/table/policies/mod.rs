@@ -8,6 +8,7 @@ pub(crate) mod local;
 pub(crate) mod multi_word;
 pub(crate) mod records;
 
+pub use crate::policy::Keep;
 use crate::sync::Ordering;
 use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::error::TableError;
@@ -21,17 +22,6 @@ use multi_word::MultiWord;
 /// How often a call tries again when another call has changed a slot of its key, or the policy. No call meets so many changes in a
 /// row, but damaged memory may pretend endless changes.
 pub(crate) const ROUNDS: u32 = 10_000;
-
-/// What a key keeps when its policy is changed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Keep {
-    /// The number of permits that it has left, up to the new burst. No wait becomes longer than the new policy's refill.
-    #[default]
-    Count = 0,
-    /// The time until its debt is paid.
-    Time = 1,
-}
 
 /// One of a table's policies, by its number: the first is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,0 +1,204 @@
+//! Changing a limiter's policy while it is in use.
+//!
+//! A limiter's first state is a part of it. A change makes another state, charges it for what the current one owes, and publishes it with
+//! one swap of a pointer. Nothing is locked, and no call counts itself, so:
+//!
+//! - A call that has begun on the former state ends on it. Each state admits no more than its own policy's bound, and a new state owes
+//!   what the former one owed when it was read. So in any interval no more is admitted than the bounds of the policies in force together.
+//! - A state that was replaced is freed with the limiter, because a call may still use it. A policy that comes back gets the state that it
+//!   had, charged anew, so a limiter keeps one state for each policy, at most [`MOST`].
+//!
+//! The quick way of a token bucket ([`Cell::admit_quickly_at`](super::Cell)) has no pointer to look at. It asks the cell for the last time
+//! that it decides on, and a change sets that to 0.
+
+use super::{Shared, State};
+use crate::algorithm::Algorithm;
+use crate::policy::{Keep, Policy, PolicyError};
+use crate::sync::{boxed, AtomicPtr, AtomicU32, Ordering};
+use crate::units::NEVER;
+use alloc::boxed::Box;
+use core::ptr;
+
+/// The policies that a limiter can be changed to in its life.
+pub(super) const MOST: u32 = if cfg!(loom) { 2 } else { 4096 };
+
+/// The states that took the place of a limiter's first one.
+#[derive(Debug)]
+pub(super) struct Changes<S> {
+    /// The state in force; null: the limiter's first.
+    current: AtomicPtr<Changed<S>>,
+    /// All of them, in a list that only grows.
+    made: AtomicPtr<Changed<S>>,
+    /// Places in the list that were given away.
+    count: AtomicU32,
+}
+
+#[derive(Debug)]
+struct Changed<S> {
+    state: S,
+    policy: Policy,
+    /// 1 while the state is in force, or a change prepares it.
+    taken: AtomicU32,
+    next: *mut Changed<S>,
+}
+
+impl<S> Default for Changes<S> {
+    fn default() -> Changes<S> {
+        let none = || AtomicPtr::new(ptr::null_mut());
+        Changes { current: none(), made: none(), count: AtomicU32::new(0) }
+    }
+}
+
+impl<S> Changes<S> {
+    /// The state in force, if it is not the limiter's first.
+    #[inline]
+    pub(super) fn current(&self) -> Option<&S> {
+        self.node().map(|node| &node.state)
+    }
+
+    /// The policy in force, if it is not the limiter's first.
+    pub(super) fn policy(&self) -> Option<&Policy> {
+        self.node().map(|node| &node.policy)
+    }
+
+    /// All states but the limiter's first.
+    pub(super) fn states(&self) -> impl Iterator<Item = &S> {
+        self.nodes().map(|node| &node.state)
+    }
+
+    #[inline]
+    fn node(&self) -> Option<&Changed<S>> {
+        // Acquire: the state was made and charged before it was published.
+        // SAFETY: null, or a node of the list, none of which is freed before `self` is dropped.
+        unsafe { self.current.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &Changed<S>> {
+        let mut at = self.made.load(Ordering::Acquire);
+        core::iter::from_fn(move || {
+            // SAFETY: null, or a node of the list, none of which is freed before `self` is dropped.
+            let node = unsafe { at.as_ref() }?;
+            at = node.next;
+            Some(node)
+        })
+    }
+}
+
+impl Changes<State> {
+    /// Puts a state of `policy` in place of the one in force, which is `first` if none has taken its place. `now` is read after the state.
+    pub(super) fn change(
+        &self,
+        first: &State,
+        policy: &Policy,
+        keep: Keep,
+        now: impl Fn() -> u64,
+    ) -> Result<(), PolicyError> {
+        policy.validate()?;
+        if first.has_credit() {
+            return Err(PolicyError::OptionMismatch);
+        }
+        if self.policy() == Some(policy) {
+            return Ok(());
+        }
+        let new = self.claim(policy)?;
+        // SAFETY: `claim` returns a node of the list.
+        let node = unsafe { &*new };
+        let mut current = self.current.load(Ordering::Acquire);
+        loop {
+            // SAFETY: null, or a node of the list.
+            let former = unsafe { current.as_ref() };
+            carry(former.map_or(first, |former| &former.state), &node.state, keep, &now);
+            // AcqRel: with the state, and after the state of another change that came first.
+            match self.current.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    first.retire();
+                    if let Some(former) = former {
+                        former.taken.store(0, Ordering::Release);
+                    }
+                    return Ok(());
+                }
+                Err(seen) => current = seen,
+            }
+        }
+    }
+
+    /// A state of that policy that no other change uses.
+    fn claim(&self, policy: &Policy) -> Result<*mut Changed<State>, PolicyError> {
+        for node in self.nodes().filter(|node| node.policy == *policy) {
+            if node.taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                return Ok(ptr::from_ref(node).cast_mut());
+            }
+        }
+        // Relaxed: the number orders nothing.
+        if self.count.fetch_add(1, Ordering::Relaxed) >= MOST {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            return Err(PolicyError::Changes);
+        }
+        let made = State::new(policy).and_then(|state| {
+            let node = Changed { state, policy: *policy, taken: AtomicU32::new(1), next: ptr::null_mut() };
+            boxed(node).ok_or(PolicyError::NoMemory)
+        });
+        let new = match made {
+            Ok(node) => Box::into_raw(node),
+            Err(error) => {
+                self.count.fetch_sub(1, Ordering::Relaxed);
+                return Err(error);
+            }
+        };
+        let mut head = self.made.load(Ordering::Acquire);
+        loop {
+            // SAFETY: nobody else has `new` before it is in the list.
+            unsafe { ptr::addr_of_mut!((*new).next).write(head) };
+            // Release: with what it points to.
+            match self.made.compare_exchange(head, new, Ordering::Release, Ordering::Acquire) {
+                Ok(_) => return Ok(new),
+                Err(seen) => head = seen,
+            }
+        }
+    }
+}
+
+impl<S> Drop for Changes<S> {
+    fn drop(&mut self) {
+        let mut at = self.made.load(Ordering::Acquire);
+        while !at.is_null() {
+            // SAFETY: from Box::into_raw, once in the list, and nobody else has `self` any more.
+            let node = unsafe { Box::from_raw(at) };
+            at = node.next;
+        }
+    }
+}
+
+/// Makes `new` owe what `old` does. Both may be in use: `new` by calls that began when it was last in force.
+fn carry(old: &State, new: &State, keep: Keep, now: &impl Fn() -> u64) {
+    if let (State::Cell(old), State::Cell(new)) = (old, new) {
+        let word = old.word();
+        let (rule, former, now) = (new.algorithm(), old.algorithm(), now());
+        return new.set_word(match keep {
+            _ if rule == former => word,
+            _ if former.expires_at(word) <= now => 0,
+            Keep::Count => rule.convert(former, word, now),
+            Keep::Time => rule.adopt(former, word),
+            Keep::Reset => 0,
+        });
+    }
+    new.reset();
+    let now = now();
+    let told = old.peek_at(now, 1);
+    match keep {
+        Keep::Reset => {}
+        Keep::Count => {
+            let full = new.peek_at(now, 1).remaining;
+            new.take_up_to_at(now, full.saturating_sub(told.remaining));
+        }
+        Keep::Time => match new {
+            State::Cell(new) if told.reset_after == NEVER => new.set_word(new.algorithm().owing(NEVER)),
+            State::Cell(new) if told.reset_after != 0 => {
+                new.set_word(new.algorithm().owing(now.saturating_add(told.reset_after)));
+            }
+            // A ring or a log cannot owe for longer than its own window.
+            _ if told.reset_after != 0 => drop(new.take_up_to_at(now, u64::MAX)),
+            _ => {}
+        },
+    }
+}
