@@ -215,6 +215,36 @@ static inline int32_t go_table_many(uintptr_t table, int at, uint64_t now, const
     return 0;
 }
 
+/* One limit of several. A table's key ends at `end` of the call's bytes and begins where the one before ended. */
+typedef struct go_limit {
+    uintptr_t limiter;
+    uintptr_t table;
+    uint64_t end;
+    uint64_t cost;
+    uint32_t policy;
+    uint32_t reserved;
+} go_limit;
+
+static inline int32_t go_take_many(const uint8_t *keys, const go_limit *items, size_t count, int at, uint64_t now,
+                                   tollbar_decision *each, tollbar_taken *out) {
+    tollbar_limit limits[TOLLBAR_LIMITS_MOST];
+    uint64_t begin = 0;
+    size_t i;
+    if (count > TOLLBAR_LIMITS_MOST)
+        return TOLLBAR_E_LIMITS;
+    for (i = 0; i < count; i++) {
+        limits[i].limiter = GO_LIMITER(items[i].limiter);
+        limits[i].table = GO_TABLE(items[i].table);
+        limits[i].key = keys + begin;
+        limits[i].length = items[i].end - begin;
+        limits[i].cost = items[i].cost;
+        limits[i].policy = items[i].policy;
+        limits[i].reserved = 0;
+        begin = items[i].end;
+    }
+    return at ? tollbar_take_many_at(limits, count, now, each, out) : tollbar_take_many(limits, count, each, out);
+}
+
 static inline int32_t go_table_now(uintptr_t table, uint64_t *now) { return tollbar_table_now(GO_TABLE(table), now); }
 static inline int32_t go_table_next(uintptr_t table, uint64_t from, uint64_t now, tollbar_table_entry *out) {
     return go_answer(tollbar_table_next(GO_TABLE(table), from, now, out));

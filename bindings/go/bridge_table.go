@@ -20,6 +20,8 @@ package tollbar
 #cgo nocallback go_table_cancel
 #cgo noescape go_table_many
 #cgo nocallback go_table_many
+#cgo noescape go_take_many
+#cgo nocallback go_take_many
 #cgo noescape go_table_now
 #cgo nocallback go_table_now
 #cgo noescape go_table_next
@@ -178,6 +180,37 @@ func tableMany(table uintptr, at bool, now uint64, b *Batch) Code {
 	return Code(C.go_table_many(C.uintptr_t(table), hasTime, C.uint64_t(now), text(unsafe.String(unsafe.SliceData(b.keys), len(b.keys))),
 		(*C.go_item)(unsafe.Pointer(unsafe.SliceData(b.items))), C.size_t(len(b.items)),
 		(*C.int32_t)(unsafe.Pointer(unsafe.SliceData(b.verdicts)))))
+}
+
+// Both sides see a call's limits alike, or this does not compile.
+const _ = uint(unsafe.Sizeof(limitItem{})-unsafe.Sizeof(C.go_limit{})) + uint(unsafe.Sizeof(C.go_limit{})-unsafe.Sizeof(limitItem{}))
+
+func takeManyOf(items []limitItem, keys []byte, at bool, now uint64, each []Decision) (Taken, error) {
+	var hasTime C.int
+	if at {
+		hasTime = 1
+	}
+	taken := C.tollbar_taken{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_taken{}))}
+	var decisions [LimitsMost]C.tollbar_decision
+	var first *C.tollbar_decision
+	if each != nil {
+		decisions[0] = newDecision()
+		first = &decisions[0]
+	}
+	code := C.go_take_many(text(unsafe.String(unsafe.SliceData(keys), len(keys))), (*C.go_limit)(unsafe.Pointer(unsafe.SliceData(items))),
+		C.size_t(len(items)), hasTime, C.uint64_t(now), first, &taken)
+	if code < 0 {
+		return noneTaken, Code(code)
+	}
+	if each != nil {
+		for i := range items {
+			each[i], _ = decided(C.int32_t(decisions[i].verdict), &decisions[i])
+		}
+	}
+	return Taken{
+		Verdict: Verdict(code), Reason: Reason(taken.reason), Bound: int(taken.bound), Remaining: uint64(taken.remaining),
+		RetryAfter: duration(uint64(taken.retry_after_ns)), ResetAfter: duration(uint64(taken.reset_after_ns)),
+	}, nil
 }
 
 func tableNow(table uintptr) (uint64, Code) {

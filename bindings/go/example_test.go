@@ -77,6 +77,24 @@ func ExampleTable_CheckMany() {
 	// Output: [allowed allowed allowed denied] <nil>
 }
 
+func ExampleTakeMany() {
+	users, _ := tollbar.NewTable(tollbar.TableOptions{Capacity: 1000}, "2/s", "5/day")
+	defer users.Close()
+	all, _ := tollbar.NewLimiter("1000/s")
+	now := uint64(time.Hour)
+	for range 3 {
+		taken, err := tollbar.TakeManyAt(now, nil, all.Limit(1), users.Limit("ann", 1), users.Under(1).Limit("ann", 1))
+		fmt.Println(taken.Verdict, taken.Bound, taken.RetryAfter, err)
+	}
+	day, _ := users.Under(1).PeekAt("ann", now, 1)
+	fmt.Println(day.Remaining) // which the refusal left alone
+	// Output:
+	// allowed 1 0s <nil>
+	// allowed 1 0s <nil>
+	// denied 1 500ms <nil>
+	// 3
+}
+
 func ExamplePolicy_Cell() {
 	policy, _ := tollbar.ParsePolicy("100/s burst 2")
 	bucket, _ := policy.Cell()

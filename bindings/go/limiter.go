@@ -15,7 +15,7 @@
 // golang.org/x/time/rate.
 //
 // A call into C costs some tens of nanoseconds, more than the decision itself. [Limiter.CheckMany] and [Table.CheckMany]
-// spread it over many requests, and cell does without.
+// spread it over many requests, and cell does without. [TakeMany] is one request with several limits: all are charged, or none.
 //
 // Any number of goroutines may make any call at once, Close included. A call after Close gets [ErrClosed]; those that
 // answer with a bool answer false.
