@@ -1191,7 +1191,98 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
                                 uint64_t *back);
 
 /* --------------------------------------------------------------------------------------------
- * 10. Charges afterwards, and bans
+ * 10. Receipts: an estimate now, the real cost later
+ * -------------------------------------------------------------------------------------------- */
+
+/* The cost of a request is often an estimate: the tokens of a model, the bytes of an answer, a second of computing. Whoever charges the
+ * highest cost wastes most of the limit; whoever charges afterwards finds out too late. A receipt joins the two: the estimate is charged
+ * before the work, and what it was too high or too low by is settled after it:
+ *
+ *     tollbar_receipt receipt;
+ *     if (tollbar_table_take(table, TOKENS, user, user_length, 2000, &receipt, NULL) != TOLLBAR_ALLOWED)
+ *         return try_later();
+ *     tokens = answer(request);
+ *     tollbar_table_settle(table, &receipt, tokens, NULL);
+ *
+ * Less than the estimate: the difference comes back, less what time has brought back since the charge. So over any interval t at most
+ * burst + rate * t is admitted, net of what came back; a refund without regard to time (tollbar_table_settle_in_full) breaks that.
+ * More than the estimate: the difference is a debt, of one burst at most, and later requests wait until it is paid. Beside the bound
+ * above, an interval may hold what the receipts that were open at one time cost above their estimates.
+ *
+ * A receipt is settled once, whoever has copies of it. A second call gives nothing back, and charges a cost above the estimate again.
+ * A receipt that is never settled stays charged at its estimate. Of the receipts of a table the last 8,184 can be settled; an older one,
+ * and one whose policy has been changed meanwhile, counts as settled. Algorithms other than gcra, and gcra with `borrow` or `ban`, give
+ * nothing back; neither do keys of which a thread has had credit (tollbar_table_options.hot_keys), nor a few rates (docs/table.md).
+ * A damaged receipt gets TOLLBAR_E_RECEIPT, as far as a check of 32 bits can tell.
+ */
+
+/* The proof of a charge. It is plain data: it may be copied, stored, and settled by another process that has the same table. */
+typedef struct tollbar_receipt {
+    /* The library's own. */
+    uint64_t words[4];
+} tollbar_receipt;
+
+/* What came of a receipt. */
+typedef struct tollbar_settled {
+    /* sizeof(tollbar_settled), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* TOLLBAR_YES if this call has settled the receipt. TOLLBAR_NO if it had been settled before, or is too old: then nothing came back. */
+    uint32_t first;
+    /* The permits that came back. */
+    uint64_t given_back;
+    /* The permits above the estimate that could not be charged, because the key owes as much as its state can hold. */
+    uint64_t rest;
+} tollbar_settled;
+
+/* tollbar_table_check of `estimate` permits, with a receipt on TOLLBAR_ALLOWED. With any other result `*receipt` is left alone.
+ * TOLLBAR_E_RECEIPT for an estimate of 2^56 or more. */
+int32_t tollbar_table_take(const tollbar_table *table,
+                           uint32_t policy,
+                           const void *key,
+                           size_t length,
+                           uint64_t estimate,
+                           tollbar_receipt *receipt,
+                           tollbar_decision *out);
+
+/* tollbar_table_take at the caller's time. */
+int32_t tollbar_table_take_at(const tollbar_table *table,
+                              uint32_t policy,
+                              const void *key,
+                              size_t length,
+                              uint64_t estimate,
+                              uint64_t now_ns,
+                              tollbar_receipt *receipt,
+                              tollbar_decision *out);
+
+/* Settles a receipt at the real cost: what is left of the estimate comes back, less what time has brought back since, and what is above
+ * the estimate is charged as a debt (tollbar_table_charge).
+ *
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED if a part of the debt could not be charged, or an error: TOLLBAR_E_RECEIPT for what is no
+ * receipt of this table. `out`, unless NULL, gets the details. */
+int32_t tollbar_table_settle(const tollbar_table *table,
+                             const tollbar_receipt *receipt,
+                             uint64_t cost,
+                             tollbar_settled *out);
+
+/* tollbar_table_settle at the caller's time, which is not before that of any call for this key that has returned. */
+int32_t tollbar_table_settle_at(const tollbar_table *table,
+                                const tollbar_receipt *receipt,
+                                uint64_t cost,
+                                uint64_t now_ns,
+                                tollbar_settled *out);
+
+/* tollbar_table_settle that gives back all that is left of the estimate, without regard to time. Unsafe for the limit: within one refill of
+ * the burst, twice the burst may pass. */
+int32_t tollbar_table_settle_in_full(const tollbar_table *table,
+                                     const tollbar_receipt *receipt,
+                                     uint64_t cost,
+                                     tollbar_settled *out);
+
+/* Details to be filled in. */
+#define TOLLBAR_SETTLED_INIT { (uint32_t)sizeof(tollbar_settled), 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 11. Charges afterwards, and bans
  * -------------------------------------------------------------------------------------------- */
 
 /* A check asks before the work. Some costs are known only after it: the bytes of an answer, the tokens of a model, and whether
@@ -1218,9 +1309,11 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  * denied with TOLLBAR_REASON_BANNED. `retry_after` is then the exact end of the ban, for a cost of 1. The bucket is empty at
  * that time and refills.
  *
- *   - A refusal is a check that was denied. A peek, TOLLBAR_NEVER, and a take_up_to or a reserve that took nothing are none. So is a
- *     tollbar_limiter_wait that gets its permits in time. A charge that leaves no permit counts as a refusal: with "5/min ban 1h" the
- *     fifth failed login of the example above bans.
+ *   - A refusal is a check that was denied. A peek, TOLLBAR_NEVER, and a take_up_to or a reserve that took nothing are
+ *     none, nor is a wait that gets its permits in time. Where a refused peek is to count, call the check at the time of that
+ *     peek: tollbar_table_peek_at and tollbar_table_check_at with one `now_ns` decide alike.
+ *     Of several limits in one call the first that refuses counts it.
+ *   - A charge that leaves no permit counts as a refusal: with "5/min ban 1h" the fifth failed login of the example above bans.
  *   - Refusals are forgotten when the bucket is full again, and at the end of a ban. Refusals during a ban do not prolong it.
  *   - tollbar_table_reset and tollbar_limiter_reset end a ban.
  *   - Bans are part of the key's state: they are in the table's file, and a changed policy that bans takes them over. */
@@ -1257,7 +1350,7 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
                                   uint64_t *rest);
 
 /* --------------------------------------------------------------------------------------------
- * 11. Keys made of network addresses
+ * 12. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
@@ -1297,7 +1390,7 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 12. Advanced: cells, a state word in each of your structs
+ * 13. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -1366,7 +1459,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 13. Advanced: counts of decisions
+ * 14. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A _take_up_to call counts as allowed if it took any permits, otherwise as denied.
@@ -1416,7 +1509,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 14. Advanced: entries, policies, counters and health of tables
+ * 15. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* One key of a table. */
@@ -1596,7 +1689,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 15. Advanced: copies of tables
+ * 16. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -1633,7 +1726,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 16. Version
+ * 17. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -1648,7 +1741,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 17. Results and errors
+ * 18. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* A decision: the request may pass, and its cost has been charged. Other calls return it when they have succeeded. */
@@ -1761,6 +1854,9 @@ const char *tollbar_version_string(void);
 
 /* Not a network address. */
 #define TOLLBAR_E_ADDRESS (-58)
+
+/* No receipt of this table, or an estimate that a receipt cannot hold. */
+#define TOLLBAR_E_RECEIPT (-59)
 
 /* The file or memory is not a table. */
 #define TOLLBAR_E_NOT_A_TABLE (-60)

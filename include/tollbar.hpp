@@ -13,6 +13,9 @@
  *     if (const auto decision = logins.decide(address); !decision && decision.retry_after())
  *         reply(429, *decision.retry_after());                 // std::chrono::nanoseconds
  *
+ *     if (!tollbar::take_many({{uploads}, {logins, address}})) // both are charged, or none
+ *         return try_later();
+ *
  * Every function is inline over tollbar.h, which is the manual: it explains policies, bounds and errors. This header adds owners,
  * types and names, and adds no cost to a decision.
  *
@@ -22,12 +25,13 @@
  *     tollbar/limiter.hpp   limiter
  *     tollbar/key.hpp       key, bytes_of, prefix
  *     tollbar/table.hpp     table
+ *     tollbar/take_many.hpp take_many (several limits in one request, all or nothing)
  *
  * Limits that machines share through Redis or Valkey are in tollbar_redis.hpp.
  *
  * Conventions
  *
- * Decisions never throw. check, decide, peek, take_up_to and wait are noexcept and say "no" where they fail:
+ * Decisions never throw. check, decide, peek, take_up_to, take_many and wait are noexcept and say "no" where they fail:
  *     a verdict is true if and only if the request was admitted and charged. Whether a "no" is an error is
  *     what .failed() and .error() tell. So a limiter that was moved from refuses, and nothing crashes.
  * The rest throws tollbar::error, and has a twin that does not: name() throws, try_name() returns a result<T>
@@ -51,5 +55,6 @@
 #include "tollbar/limiter.hpp"
 #include "tollbar/policy.hpp"
 #include "tollbar/table.hpp"
+#include "tollbar/take_many.hpp"
 
 #endif // TOLLBAR_HPP

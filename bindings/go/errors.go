@@ -107,6 +107,8 @@ const (
 	ErrUnsupported Code = -57
 	// ErrAddress: not a network address.
 	ErrAddress Code = -58
+	// ErrReceipt: no receipt of this table, or an estimate that a receipt cannot hold.
+	ErrReceipt Code = -59
 	// ErrNotATable: the file or memory is not a table.
 	ErrNotATable Code = -60
 	// ErrTableVersion: a table of another version of this library.

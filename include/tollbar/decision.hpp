@@ -207,6 +207,8 @@ static_assert(sizeof(verdict) == sizeof(std::int32_t) && std::is_standard_layout
 /// A decision with its times and its reason. It costs more than the verdict alone (check, decide).
 class [[nodiscard]] decision {
 public:
+    /// A default decision is a refusal, as a default verdict is.
+    decision() noexcept = default;
     constexpr explicit operator bool() const noexcept { return answer().allowed(); }
     constexpr bool allowed() const noexcept { return answer().allowed(); }
     constexpr bool denied() const noexcept { return answer().denied(); }
@@ -236,8 +238,6 @@ public:
     }
 
 private:
-    decision() noexcept = default;
-
     // A call that fails writes nothing, so these values stay.
     tollbar_decision raw_ = {static_cast<std::uint32_t>(sizeof(tollbar_decision)), TOLLBAR_DENIED, 0, TOLLBAR_NO_TIME, 0,
                              TOLLBAR_REASON_FAULT, 0};

@@ -59,6 +59,7 @@ enum class errc : std::int32_t {
     missing_key = TOLLBAR_E_MISSING_KEY,
     unsupported = TOLLBAR_E_UNSUPPORTED,
     address = TOLLBAR_E_ADDRESS,
+    receipt = TOLLBAR_E_RECEIPT,
     not_a_table = TOLLBAR_E_NOT_A_TABLE,
     table_version = TOLLBAR_E_TABLE_VERSION,
     truncated = TOLLBAR_E_TRUNCATED,

@@ -123,6 +123,8 @@ static void c5_no_decision_allocates_or_sleeps(void **state) {
             tollbar_limiter_peek(limiter, 1, &got);
             tollbar_limiter_check_many(limiter, NULL, 4, results);
             tollbar_limiter_take_up_to(limiter, 9, &number);
+            tollbar_limiter_charge(limiter, 2, &number);
+            tollbar_limiter_charge_at(limiter, 2, SEC, NULL);
             tollbar_limiter_check_at(limiter, 1, (uint64_t)round * SEC, &got);
             tollbar_limiter_peek_at(limiter, 9, (uint64_t)round * SEC, &got);
             tollbar_limiter_reserve(limiter, 1, SEC, &booked);
@@ -222,6 +224,8 @@ static void c5_no_decision_of_a_table_allocates(void **state) {
             tollbar_table_peek(table, 0, &key, sizeof key, 9, &got);
             tollbar_table_check_many(table, requests, 2, results);
             tollbar_table_take_up_to(table, 0, &key, sizeof key, 9, &number);
+            tollbar_table_charge(table, 0, &key, sizeof key, 2, &number);
+            tollbar_table_charge_at(table, 0, &key, sizeof key, 2, SEC, NULL);
             tollbar_table_reserve(table, 0, &key, sizeof key, 1, SEC, &booked);
             tollbar_table_cancel(table, 0, &key, sizeof key, &booked, &number);
             tollbar_table_wait(table, 0, &key, sizeof key, 1, 0, &got);

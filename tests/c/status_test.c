@@ -48,6 +48,7 @@ static const struct code codes[] = {
     CODE(TOLLBAR_E_MISSING_KEY, -56),
     CODE(TOLLBAR_E_UNSUPPORTED, -57),
     CODE(TOLLBAR_E_ADDRESS, -58),
+    CODE(TOLLBAR_E_RECEIPT, -59),
     CODE(TOLLBAR_E_NOT_A_TABLE, -60),
     CODE(TOLLBAR_E_TABLE_VERSION, -61),
     CODE(TOLLBAR_E_TRUNCATED, -62),
@@ -147,8 +148,8 @@ static void strerror_says_something_of_its_own_for_each(void **state) {
 }
 
 static void unknown_codes_have_a_text_and_a_name(void **state) {
-    static const int32_t unknown[] = {3, 4, -6, -9, -14, -19, -31, -42, -49,
-                                      -59, -69, -91, INT32_MAX, INT32_MIN};
+    static const int32_t unknown[] = {3, 4, -8, -9, -14, -19, -31, -42, -49,
+                                      -69, -91, INT32_MAX, INT32_MIN};
     size_t i;
     (void)state;
     for (i = 0; i < COUNT(unknown); i++) {

@@ -13,12 +13,18 @@ enum { THREADS = 8, TRIES = 4000, PERMITS = 1000 };
 #define SEC UINT64_C(1000000000)
 #define HOUR (3600 * SEC)
 
+/* The limits of requests that have several: half of them are limiters. */
+enum { LIMITS = 8 };
+
 struct shared {
     tollbar_limiter *limiter;
     tollbar_policy *policy;
     tollbar_cell *cell;
     tollbar_table *table;
     tollbar_limiter *credited;
+    tollbar_limiter *several[LIMITS / 2];
+    /* What was admitted of each of the LIMITS. */
+    uint64_t admitted[LIMITS];
     uint64_t now;
     /* Takes up to this many at a time; 0: checks for 1. */
     uint64_t most;
@@ -29,6 +35,7 @@ struct worker {
     struct shared *shared;
     pthread_t thread;
     uint64_t taken;
+    uint64_t admitted[LIMITS];
 };
 
 #ifdef PLANT_RACE
@@ -169,18 +176,21 @@ static void *mix_keys(void *argument) {
 static uint64_t run(struct shared *shared, void *(*body)(void *)) {
     struct worker workers[THREADS];
     uint64_t taken = 0;
-    int i;
+    int i, n;
     if (pthread_barrier_init(&shared->start, NULL, THREADS) != 0)
         abort();
     for (i = 0; i < THREADS; i++) {
         workers[i].shared = shared;
         workers[i].taken = 0;
+        memset(workers[i].admitted, 0, sizeof workers[i].admitted);
         if (pthread_create(&workers[i].thread, NULL, body, &workers[i]) != 0)
             abort();
     }
     for (i = 0; i < THREADS; i++) {
         pthread_join(workers[i].thread, NULL);
         taken += workers[i].taken;
+        for (n = 0; n < LIMITS; n++)
+            shared->admitted[n] += workers[i].admitted[n];
     }
     pthread_barrier_destroy(&shared->start);
     return taken;
@@ -220,6 +230,43 @@ static void *mix_with_credit(void *argument) {
         worker->taken += tollbar_limiter_reserve_at(limiter, 2, SEC, now, &booked) < 0;
         if (i % 16 == 0)
             worker->taken += tollbar_limiter_reset(limiter) < 0;
+    }
+    return NULL;
+}
+
+static tollbar_limit limit_of(const struct shared *shared, int n, uint64_t cost) {
+    static const char names[] = "abcdefgh";
+    const tollbar_limit key = TOLLBAR_LIMIT_OF_KEY(shared->table, 0, &names[n], 1, cost);
+    const tollbar_limit limiter = TOLLBAR_LIMIT_OF_LIMITER(shared->several[n / 2], cost);
+    return n % 2 ? key : limiter;
+}
+
+/* Requests with some of the limits each, in either order, at costs of 1 to 3. */
+static void *take_several(void *argument) {
+    struct worker *worker = argument;
+    tollbar_limit limits[LIMITS];
+    tollbar_decision each[LIMITS];
+    tollbar_taken taken = TOLLBAR_TAKEN_INIT;
+    int which[LIMITS], i, n;
+    uint32_t random = (uint32_t)(uintptr_t)worker;
+    each[0].struct_size = (uint32_t)sizeof each[0];
+    pthread_barrier_wait(&worker->shared->start);
+    for (i = 0; i < TRIES; i++) {
+        size_t count = 0, j;
+        random = random * 1664525u + 1013904223u;
+        for (n = 0; n < LIMITS; n++) {
+            const int of = i % 2 ? n : LIMITS - 1 - n;
+            if (random >> (8 + of) & 1u) {
+                which[count] = of;
+                limits[count++] = limit_of(worker->shared, of, 1 + (random >> 20) % 3);
+            }
+        }
+        if (count == 0)
+            continue;
+        if (tollbar_take_many_at(limits, count, worker->shared->now, i % 3 ? NULL : each, i % 5 ? NULL : &taken) != TOLLBAR_ALLOWED)
+            continue;
+        for (j = 0; j < count; j++)
+            worker->admitted[which[j]] += limits[j].cost;
     }
     return NULL;
 }
@@ -314,6 +361,43 @@ static void of_a_table(const char *text, int changes) {
     tollbar_table_close(shared.table);
 }
 
+/* Each limit has been charged for what was admitted, to the permit: losers of a race have given back what they had charged. */
+static void of_several_limits(void) {
+    const char *const texts[LIMITS / 2] = {"2000/h", "1800/min", "1600/day", "1500/s"};
+    const tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(LIMITS);
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
+    const tollbar_policy_spec *policies[1];
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    struct shared shared;
+    int n;
+    policies[0] = &spec;
+    memset(&shared, 0, sizeof shared);
+    shared.now = HOUR;
+    if (tollbar_policy_spec_parse("1700/h", 6, &spec, NULL) != 0 ||
+        tollbar_table_new(policies, 1, &options, &shared.table) != 0)
+        abort();
+    for (n = 0; n < LIMITS / 2; n++)
+        if (tollbar_limiter_from_text(texts[n], &shared.several[n], NULL) != 0)
+            abort();
+    run(&shared, take_several);
+    for (n = 0; n < LIMITS; n++) {
+        const tollbar_limit limit = limit_of(&shared, n, 0);
+        uint64_t burst = 1700;
+        if (limit.limiter != NULL) {
+            tollbar_limiter_get_policy(limit.limiter, &spec);
+            burst = spec.burst;
+            tollbar_limiter_peek_at(limit.limiter, 0, HOUR, &decision);
+        } else {
+            tollbar_table_peek_at(limit.table, 0, limit.key, limit.length, 0, HOUR, &decision);
+        }
+        expect("several limits, charged", limit.limiter != NULL ? texts[n / 2] : "1700/h", burst - decision.remaining,
+               shared.admitted[n]);
+    }
+    for (n = 0; n < LIMITS / 2; n++)
+        tollbar_limiter_free(shared.several[n]);
+    tollbar_table_close(shared.table);
+}
+
 static void of_a_limiter_with_credit(const char *text) {
     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
     tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
@@ -347,6 +431,7 @@ int main(void) {
     of_a_table("100/h algo sliding-log", 0);
     of_a_limiter_with_credit("10000/s burst 100");
     of_a_limiter_with_credit("100000/s burst 20000");
+    of_several_limits();
     printf("1..%d\n", number);
     return failed;
 }

@@ -78,6 +78,20 @@ TEST(a_table_at_once) {
           }) == 25 * 100);
 }
 
+// Crossing limits in opposite orders: each limit has been charged for what was admitted, to the permit.
+TEST(several_limits_at_once) {
+    const tollbar::limiter second("1000/s"), day("700/day");
+    const tollbar::table table(100, {"500/h"});
+    const tollbar::key hour("k");
+    const int got = together(tries / 10, [&](int n) {
+        return n % 2 == 0 ? tollbar::take_many_at(1h, {{second}, {table, hour}, {day}}).allowed()
+                          : tollbar::take_many_at(1h, {{day}, {table, hour}, {second}}).allowed();
+    });
+    CHECK(got == 500);
+    CHECK(second.peek_at(1h).remaining() == 500 && day.peek_at(1h).remaining() == 200);
+    CHECK(table.peek_at(1h, hour).remaining() == 0);
+}
+
 // That no call beside any other fails, and (under the sanitizer) that none races.
 TEST(every_call_at_once) {
     const tollbar::limiter limiter("1000/s");

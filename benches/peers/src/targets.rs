@@ -184,27 +184,24 @@ pub fn kept(book: &Book, sizes: &Sizes) -> Vec<Target> {
 
 /// The reason for a target, by words in its text. Reasons come from how the code works, not from measurements.
 const WHY: [(&str, &str); 15] = [
-    ("thread-local increment", "a thread finds its stripe and compares whose it is before it spends"),
+    ("thread-local increment", "a thread finds its stripe and compares the owner before it spends"),
     (
         "allowed: requests a second",
-        "the shared line is written where credit is taken; the load of the machine is at the head of this page",
+        "a thread writes the shared line when it takes credit; the head of this page has the load of the machine",
     ),
-    (
-        "denied: requests a second",
-        "a refusal writes nothing that is shared; the load of the machine is at the head of this page",
-    ),
-    ("one key, allowed, 1 thread", "a thread finds its stripe and compares whose it is before it spends"),
-    ("no lease", "each request of both hands one line over, whatever the arithmetic"),
-    ("one key, allowed, 2 threads", "it takes two free processors for governor's threads to get in each other's way"),
+    ("denied: requests a second", "a refusal writes no shared line; the head of this page has the load of the machine"),
+    ("one key, allowed, 1 thread", "a thread finds its stripe and compares the owner before it spends"),
+    ("no lease", "each request of both contenders hands one line over, whatever the arithmetic"),
+    ("one key, allowed, 2 threads", "governor's threads disturb each other only on two free processors"),
     ("reading the TSC clock", "beside the clock a refusal reads the state and compares it with the limit"),
-    ("bare CAS", "besides the swap there is the arithmetic, which says what to store"),
-    ("locked add", "a key is hashed and compared with those in its buckets, and the swap is the 16-byte one"),
-    ("1k keys, zipf", "a look at the clock is most of what is left, beside the hash of the key"),
-    ("hot keys", "most of the time goes into the many keys that are asked for seldom, whose lines come from memory"),
-    ("zipf", "the hottest key's line is handed over with every request for it"),
+    ("bare CAS", "before the swap the arithmetic computes the word to store"),
+    ("locked add", "tollbar hashes the key, compares it with the keys of its buckets, and swaps 16 bytes"),
+    ("1k keys, zipf", "reading the clock takes most of the time, and hashing the key most of the rest"),
+    ("hot keys", "most of the time goes into the many rarely checked keys, whose lines come from memory"),
+    ("zipf", "every request for the hottest key hands its line over"),
     ("through C", "a call through a pointer, the checks of its arguments, and code that is built to be small"),
     ("memory a key", "slots of 16 bytes, a quarter more of them than keys, and the table's head"),
-    ("batches", "what a batch does beside waiting for memory: hashing, comparing, and a 16-byte swap for each key"),
+    ("batches", "beside waiting for memory a batch hashes, compares, and swaps 16 bytes for each key"),
 ];
 
 fn why(what: &str) -> &'static str {

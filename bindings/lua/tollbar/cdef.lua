@@ -95,6 +95,7 @@ enum {
     TOLLBAR_E_MISSING_KEY = (-56),
     TOLLBAR_E_UNSUPPORTED = (-57),
     TOLLBAR_E_ADDRESS = (-58),
+    TOLLBAR_E_RECEIPT = (-59),
     TOLLBAR_E_NOT_A_TABLE = (-60),
     TOLLBAR_E_TABLE_VERSION = (-61),
     TOLLBAR_E_TRUNCATED = (-62),
@@ -469,6 +470,43 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
                                 const tollbar_reservation *reservation,
                                 uint64_t now_ns,
                                 uint64_t *back);
+typedef struct tollbar_receipt {
+    uint64_t words[4];
+} tollbar_receipt;
+typedef struct tollbar_settled {
+    uint32_t struct_size;
+    uint32_t first;
+    uint64_t given_back;
+    uint64_t rest;
+} tollbar_settled;
+int32_t tollbar_table_take(const tollbar_table *table,
+                           uint32_t policy,
+                           const void *key,
+                           size_t length,
+                           uint64_t estimate,
+                           tollbar_receipt *receipt,
+                           tollbar_decision *out);
+int32_t tollbar_table_take_at(const tollbar_table *table,
+                              uint32_t policy,
+                              const void *key,
+                              size_t length,
+                              uint64_t estimate,
+                              uint64_t now_ns,
+                              tollbar_receipt *receipt,
+                              tollbar_decision *out);
+int32_t tollbar_table_settle(const tollbar_table *table,
+                             const tollbar_receipt *receipt,
+                             uint64_t cost,
+                             tollbar_settled *out);
+int32_t tollbar_table_settle_at(const tollbar_table *table,
+                                const tollbar_receipt *receipt,
+                                uint64_t cost,
+                                uint64_t now_ns,
+                                tollbar_settled *out);
+int32_t tollbar_table_settle_in_full(const tollbar_table *table,
+                                     const tollbar_receipt *receipt,
+                                     uint64_t cost,
+                                     tollbar_settled *out);
 int32_t tollbar_table_charge(const tollbar_table *table,
                              uint32_t policy,
                              const void *key,

@@ -1,10 +1,11 @@
---- Waiting in line in nginx: of the light threads of a worker that wait for what cannot be booked ahead (windows and logs)
--- only the first asks. It sleeps as long as the answer says and asks again; the others sleep until it has left.
--- A light thread that is killed leaves its line without a word. A first one that has not asked so many nanoseconds after the
--- time at which it was to is taken for gone; one that was only late goes on by itself and asks once more than need be.
+--- Lines of waiting light threads in nginx. Windows and logs cannot book permits ahead. Of a worker's light threads that wait for
+-- one of these, only the first in line checks the limit. It sleeps as long as the decision says and checks again. The others sleep
+-- until the first has left the line.
+-- A killed light thread does not leave its line. If the first has not checked GONE nanoseconds after it should have, the next one
+-- removes it. If the first was only late, it goes on by itself and makes one check more than necessary.
 local GONE = 1000000000ULL
 
--- Places by who is waited for, in the order of arrival. A limiter that is dropped has nobody who waits for it.
+-- The places of each limit's line, in the order of arrival. The keys are weak: nobody waits for a limiter that is collected.
 local lines = setmetatable({}, { __mode = "k" })
 
 local line = {}
@@ -29,15 +30,15 @@ local function leave(places, place, now)
     end
 end
 
---- Whether somebody stands in line for it.
+--- Whether a light thread stands in the line of this limit.
 function line.anybody(whom)
     local places = lines[whom]
     return places ~= nil and places[1] ~= nil
 end
 
---- Waits for `whom` until `deadline` in nanoseconds at most, and asks for the first time at `asks`. `ask(left)` says what becomes of
--- the caller, and is nil and a time if it is to ask again then; `refused` is the answer if there is no time left. `sleep_until(time)`
--- sleeps, and `clock()` says what time it is.
+--- Waits in the line of the limit `whom` until `deadline` at the latest. The first check is at `asks`. Times are nanoseconds.
+-- `ask(left)` checks, and returns the caller's result, or nil and the time of the next check. `refused` is the result if there is no
+-- time left. `sleep_until(time)` sleeps, and `clock()` returns the time.
 function line.wait(whom, semaphore, asks, deadline, clock, sleep_until, ask, refused)
     local places = lines[whom]
     if not places then
@@ -75,13 +76,13 @@ end
 
 local tried = false
 
---- ngx.semaphore, which comes with nginx's Lua module; nil where there is none: then all ask.
+--- ngx.semaphore of nginx's Lua module. Without that module it is nil, and every light thread checks.
 function line.semaphore()
     if not tried then
         tried = true
         pcall(require, "ngx.semaphore")
     end
-    -- LuaJIT leaves a mark that is no table where a module could not be loaded.
+    -- For a module that could not be loaded LuaJIT leaves a mark that is no table.
     local loaded = package.loaded["ngx.semaphore"]
     return type(loaded) == "table" and loaded or nil
 end

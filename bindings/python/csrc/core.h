@@ -17,6 +17,8 @@
 
 typedef struct {
     PyTypeObject *decision;
+    PyTypeObject *taken;
+    PyTypeObject *limiter;
     PyTypeObject *table;
     /* tollbar._errors.policy_error and .call_error, which make the exceptions. */
     PyObject *policy_error;
@@ -25,6 +27,7 @@ typedef struct {
 
 extern struct PyModuleDef core_module;
 extern PyType_Spec core_decision_spec;
+extern PyType_Spec core_taken_spec;
 extern PyType_Spec core_limiter_spec;
 extern PyType_Spec core_table_spec;
 
@@ -38,6 +41,9 @@ typedef struct {
 } core_decision;
 
 core_decision *core_decision_new(PyTypeObject *type);
+/* A time of an answer as an int or None, and as a float. */
+PyObject *core_nanoseconds(uint64_t time);
+PyObject *core_seconds(uint64_t time);
 
 /* errors.c: raise what a result says. `path` may be NULL. Returns NULL. */
 PyObject *core_raise(core_state *state, int32_t code, PyObject *path);
@@ -78,6 +84,12 @@ static inline void core_key_release(core_key *key) {
 
 PyObject *core_address_key(PyObject *module, PyObject *args);
 PyObject *core_key_bytes(PyObject *module, PyObject *key);
+
+/* limiter.c */
+const tollbar_limiter *core_limiter_handle(PyObject *self);
+
+/* take_many.c */
+PyObject *core_take_many(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
 
 /* table.c */
 typedef struct {

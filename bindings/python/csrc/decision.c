@@ -44,34 +44,34 @@ static PyObject *get_remaining(PyObject *self, void *unused) {
     return PyLong_FromUnsignedLongLong(answer(self)->remaining);
 }
 
-static PyObject *nanoseconds(uint64_t time) {
+PyObject *core_nanoseconds(uint64_t time) {
     if (time == TOLLBAR_NO_TIME)
         Py_RETURN_NONE;
     return PyLong_FromUnsignedLongLong(time);
 }
 
-static PyObject *seconds(uint64_t time) {
+PyObject *core_seconds(uint64_t time) {
     return PyFloat_FromDouble(time == TOLLBAR_NO_TIME ? Py_HUGE_VAL : (double)time / 1e9);
 }
 
 static PyObject *get_retry_ns(PyObject *self, void *unused) {
     (void)unused;
-    return nanoseconds(answer(self)->retry_after_ns);
+    return core_nanoseconds(answer(self)->retry_after_ns);
 }
 
 static PyObject *get_retry(PyObject *self, void *unused) {
     (void)unused;
-    return seconds(answer(self)->retry_after_ns);
+    return core_seconds(answer(self)->retry_after_ns);
 }
 
 static PyObject *get_reset_ns(PyObject *self, void *unused) {
     (void)unused;
-    return nanoseconds(answer(self)->reset_after_ns);
+    return core_nanoseconds(answer(self)->reset_after_ns);
 }
 
 static PyObject *get_reset(PyObject *self, void *unused) {
     (void)unused;
-    return seconds(answer(self)->reset_after_ns);
+    return core_seconds(answer(self)->reset_after_ns);
 }
 
 static PyObject *decision_repr(PyObject *self) {

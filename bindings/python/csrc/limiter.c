@@ -15,6 +15,10 @@ static inline core_limiter *of(PyObject *self) {
     return (core_limiter *)self;
 }
 
+const tollbar_limiter *core_limiter_handle(PyObject *self) {
+    return of(self)->handle;
+}
+
 /* Limiter(text, clock, credit) */
 static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;

@@ -20,6 +20,9 @@ static PyMethodDef core_methods[] = {
                 "The key of a network address."),
     CORE_METHOD("key_bytes", core_key_bytes, METH_O, "($module, key, /)",
                 "The bytes that a table knows a key by; None for no key."),
+    CORE_FAST("take_many", core_take_many, "($module, /, limits, *, at=None)",
+              "Takes the cost of each limit, or nothing from any. A limit is a Limiter, (Limiter, cost) or\n"
+              "(Table, key, cost=1, policy=0); there are 1 to 16. Each limit reads its own clock."),
     { NULL, NULL, 0, NULL },
 };
 
@@ -51,11 +54,10 @@ static int core_exec(PyObject *module) {
         return -1;
 
     state->decision = add_type(module, &core_decision_spec);
-    PyTypeObject *limiter = add_type(module, &core_limiter_spec);
+    state->taken = add_type(module, &core_taken_spec);
+    state->limiter = add_type(module, &core_limiter_spec);
     state->table = add_type(module, &core_table_spec);
-    int missing = state->decision == NULL || limiter == NULL || state->table == NULL;
-    Py_XDECREF((PyObject *)limiter);
-    if (missing)
+    if (state->decision == NULL || state->taken == NULL || state->limiter == NULL || state->table == NULL)
         return -1;
     /* A capsule's pointer is to memory that may be written; nobody writes to this. */
     PyObject *api = PyCapsule_New((void *)&core_functions, CORE_API, NULL);
@@ -69,6 +71,8 @@ static int core_exec(PyObject *module) {
 static int core_traverse(PyObject *module, visitproc visit, void *arg) {
     core_state *state = PyModule_GetState(module);
     Py_VISIT(state->decision);
+    Py_VISIT(state->taken);
+    Py_VISIT(state->limiter);
     Py_VISIT(state->table);
     Py_VISIT(state->policy_error);
     Py_VISIT(state->call_error);
@@ -78,6 +82,8 @@ static int core_traverse(PyObject *module, visitproc visit, void *arg) {
 static int core_clear(PyObject *module) {
     core_state *state = PyModule_GetState(module);
     Py_CLEAR(state->decision);
+    Py_CLEAR(state->taken);
+    Py_CLEAR(state->limiter);
     Py_CLEAR(state->table);
     Py_CLEAR(state->policy_error);
     Py_CLEAR(state->call_error);

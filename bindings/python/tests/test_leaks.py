@@ -66,6 +66,24 @@ def limiter_calls():
     return run
 
 
+def take_many_calls():
+    limiter, table = Limiter("1000000/s"), Table({"a": "1000000/s"}, capacity=100, missing="report")
+    closed = Table("1/s", capacity=1)
+    closed.close()
+
+    def run():
+        taken = tollbar.take_many([limiter, (limiter, Number()), (table, KEY), (table, bytearray(BYTES), 2, "a")], at=BIG)
+        taken.bound, taken.reason, taken.remaining, taken.retry_after, taken.reset_after_ns, taken.decisions, repr(taken)
+        for bad in ((limiter, -1), (table, 1.5), (table, KEY, 1, "b"), (table, KEY, 1, 9), (table, None), (closed, KEY), KEY):
+            with contextlib.suppress(TypeError, ValueError, KeyError):
+                tollbar.take_many([(table, bytearray(BYTES)), bad])
+        for number in (0, 17):
+            with contextlib.suppress(ValueError):
+                tollbar.take_many([(table, KEY)] * number)
+
+    return run
+
+
 def making():
     def run():
         Limiter("10/s"), Policy("10/s"), Table("1/s", capacity=1).close(), Table(["1/s", "2/s"], capacity=1)
@@ -81,10 +99,10 @@ def making():
     return run
 
 
-@pytest.mark.parametrize("calls", [table_calls, limiter_calls, making])
+@pytest.mark.parametrize("calls", [table_calls, limiter_calls, take_many_calls, making])
 def test_loops_leave_nothing(calls):
     run = calls()
-    watched = [KEY, BYTES, BIG, tollbar.Decision, Limiter, Table, Limiter.__base__, Table.__base__]
+    watched = [KEY, BYTES, BIG, tollbar.Decision, tollbar.Taken, Limiter, Table, Limiter.__base__, Table.__base__]
 
     def count():
         gc.collect()

@@ -27,6 +27,7 @@ pub mod keyed;
 pub mod limiter;
 pub mod policy;
 pub mod prefix;
+pub mod receipts;
 pub mod reserve;
 pub mod status;
 pub mod survey;

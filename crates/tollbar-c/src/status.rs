@@ -93,6 +93,8 @@ pub const TOLLBAR_E_UNSUPPORTED: i32 = -57;
 
 /// Not a network address.
 pub const TOLLBAR_E_ADDRESS: i32 = -58;
+/// No receipt of this table, or an estimate that a receipt cannot hold.
+pub const TOLLBAR_E_RECEIPT: i32 = -59;
 
 /// The file or memory is not a table.
 pub const TOLLBAR_E_NOT_A_TABLE: i32 = -60;
@@ -229,6 +231,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_MISSING_KEY => (c"TOLLBAR_E_MISSING_KEY", c"a request without a key"),
         TOLLBAR_E_UNSUPPORTED => (c"TOLLBAR_E_UNSUPPORTED", c"the processor has no 16-byte compare-and-swap"),
         TOLLBAR_E_ADDRESS => (c"TOLLBAR_E_ADDRESS", c"not a network address"),
+        TOLLBAR_E_RECEIPT => (c"TOLLBAR_E_RECEIPT", c"no receipt of this table, or an estimate of 2^56 or more"),
         TOLLBAR_E_NOT_A_TABLE => (c"TOLLBAR_E_NOT_A_TABLE", c"not a tollbar table"),
         TOLLBAR_E_TABLE_VERSION => (c"TOLLBAR_E_TABLE_VERSION", c"a table of another version"),
         TOLLBAR_E_TRUNCATED => (c"TOLLBAR_E_TRUNCATED", c"the table has been cut off or is longer than it says"),

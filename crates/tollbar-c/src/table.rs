@@ -332,6 +332,7 @@ pub fn table_code(error: TableError) -> i32 {
         TableError::Versions => TOLLBAR_E_POLICY_VERSIONS,
         TableError::Exempt => TOLLBAR_E_EXEMPTIONS_FULL,
         TableError::MissingKey => TOLLBAR_E_MISSING_KEY,
+        TableError::Receipt => TOLLBAR_E_RECEIPT,
         TableError::NoMemory => TOLLBAR_E_NO_MEMORY,
         TableError::Room => TOLLBAR_E_BUFFER_TOO_SMALL,
         TableError::Misaligned => TOLLBAR_E_MISALIGNED,

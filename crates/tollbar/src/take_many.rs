@@ -43,6 +43,8 @@ pub trait AnyLimiter: Sync {
     fn undo(&self, charge: Charge, now: &dyn Fn() -> u64);
     /// Counts a decision.
     fn count(&self, verdict: Verdict);
+    /// Whether a refusal leads to a ban.
+    fn counts_refusals(&self) -> bool;
     /// The nanoseconds in which one permit that was given back would have come back by itself; `u64::MAX` if none can be given back.
     fn refill(&self) -> u64;
 }
@@ -66,6 +68,10 @@ impl<S: Shared, C: Clock + Sync> AnyLimiter for Limiter<S, C> {
 
     fn count(&self, verdict: Verdict) {
         self.count_decided(verdict);
+    }
+
+    fn counts_refusals(&self) -> bool {
+        self.shared().counts_refusals()
     }
 
     fn refill(&self) -> u64 {
@@ -187,7 +193,7 @@ impl<'a> Several<'a> {
     }
 
     /// Adds a limit. [`ManyError::Count`] if there are [`LIMITS_MOST`].
-    #[inline]
+    #[inline(never)]
     pub fn add(&mut self, limit: &Limit<'a>) -> Result<(), ManyError> {
         let index = self.limits;
         if index >= LIMITS_MOST {
@@ -212,7 +218,7 @@ impl<'a> Several<'a> {
     }
 
     /// [`take_all`] of what was added.
-    #[inline(always)]
+    #[inline(never)]
     pub fn take(&mut self, decisions: Option<&mut [Decision]>) -> Result<Taken, ManyError> {
         if self.limits == 0 {
             return Err(ManyError::Count);
@@ -220,6 +226,7 @@ impl<'a> Several<'a> {
         let parts = self.parts.all_mut();
         for part in parts.iter_mut() {
             if !part.look()? {
+                part.count_refusal();
                 return Ok(refused(parts, decisions));
             }
         }
@@ -316,7 +323,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn count(&self, verdict: Verdict) {
         match self {
             Target::None => {}
@@ -359,7 +366,7 @@ impl<'a> Part<'a> {
     }
 
     /// Looks at the limit; whether it admits the cost.
-    #[inline(always)]
+    #[inline]
     fn look(&mut self) -> Result<bool, ManyError> {
         Ok(match &self.target {
             Target::None => true,
@@ -376,8 +383,24 @@ impl<'a> Part<'a> {
         })
     }
 
+    /// Makes the refusal that the look has found count where refusals lead to a ban. The limit refuses at the instant of the look, so nothing is
+    /// charged, unless a reset has come between.
+    #[inline(never)]
+    fn count_refusal(&mut self) {
+        let counts = match &self.target {
+            Target::None => false,
+            Target::Limiter(limiter) => limiter.counts_refusals(),
+            #[cfg(not(loom))]
+            Target::Key(key) => key.counts_refusals(),
+        };
+        if counts {
+            // An error would have been the look's.
+            let _ = self.charge();
+        }
+    }
+
     /// Charges the limit; whether it admits the cost.
-    #[inline(always)]
+    #[inline]
     fn charge(&mut self) -> Result<bool, ManyError> {
         let decision = match &self.target {
             Target::None => return Ok(true),
@@ -437,7 +460,7 @@ impl<'a> Part<'a> {
 }
 
 /// The order in which parts are charged: those that refill a permit fastest first, and those that cannot give back last.
-#[inline(always)]
+#[inline]
 fn order(parts: &[Part<'_>]) -> [u8; LIMITS_MOST] {
     let before = |a: u8, b: u8| match (parts.get(a as usize), parts.get(b as usize)) {
         (Some(a), Some(b)) if a.refill == b.refill => a.target.rank() < b.target.rank(),
@@ -463,7 +486,7 @@ fn order(parts: &[Part<'_>]) -> [u8; LIMITS_MOST] {
 }
 
 /// Charges all limits in their order, or none: then one has refused, and what had been charged was given back.
-#[inline(always)]
+#[inline]
 fn charge_all(parts: &mut [Part<'_>], order: &[u8; LIMITS_MOST]) -> Result<bool, ManyError> {
     for n in 0..parts.len() {
         let Some((&last, before)) = order.get(..=n).and_then(|order| order.split_last()) else { break };
@@ -484,7 +507,7 @@ fn give_back(parts: &[Part<'_>], charged: &[u8]) {
 }
 
 /// Counts an admission, and sums up what the limits say.
-#[inline(always)]
+#[inline]
 fn admitted(parts: &[Part<'_>], decisions: Option<&mut [Decision]>) -> Taken {
     parts.iter().for_each(|part| part.target.count(Verdict::Allowed));
     match decisions {

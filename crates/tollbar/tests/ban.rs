@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tollbar::algorithm::{Algorithm, Rule};
 use tollbar::limiter::cell;
 use tollbar::table::{Options, PolicyId, Table};
-use tollbar::{Limiter, Policy, PolicyError, Reason, Verdict, NEVER};
+use tollbar::take_many::{take_many_at, Limit};
+use tollbar::{Limiter, Policy, PolicyError, Reason, Shared, Verdict, NEVER};
 
 const NOW: u64 = 1_000 * SEC;
 const HOUR: u64 = 60 * MIN;
@@ -256,4 +257,34 @@ fn each_refusal_is_counted_once() {
             assert_eq!(told.reason == Reason::Banned, n == 1000, "round {round}: refusal {n}");
         }
     }
+}
+
+/// Of several limits in one call the one that refuses counts it, and no other is charged.
+#[test]
+fn several_limits_in_one_call_ban_too() {
+    let all = Limiter::with(state("100/min"), tollbar::clock::Manual::new(NOW));
+    let one = Limiter::with(state("2/min ban 1h after 3"), tollbar::clock::Manual::new(NOW));
+    let keys = Table::private(&Options::new(1000), &[policy("2/min ban 1h after 3")]).expect("a table");
+    let by_limiter = [Limit::Limiter(&all, 1), Limit::Limiter(&one, 1)];
+    let by_key = [Limit::Key(&keys, PolicyId::FIRST, b"192.0.2.1", 1), Limit::Limiter(&all, 1)];
+    let wanted = [
+        Reason::Admitted,
+        Reason::Admitted,
+        Reason::Rate,
+        Reason::Rate,
+        Reason::Banned,
+        Reason::Banned,
+        Reason::Banned,
+    ];
+    for (limits, bound) in [(&by_limiter, 1), (&by_key, 0)] {
+        let before = all.shared().peek_at(NOW, 1).remaining;
+        for reason in wanted {
+            let told = take_many_at(limits, NOW).expect("two limits");
+            assert_eq!(told.decision.reason, reason, "limit {bound}");
+            assert!(reason == Reason::Admitted || told.bound == bound);
+        }
+        assert_eq!(take_many_at(limits, NOW + 1).expect("two limits").decision.retry_after, HOUR - 1);
+        assert_eq!(all.shared().peek_at(NOW, 1).remaining, before - 2);
+    }
+    assert_eq!((one.counts().denied, keys.counts(PolicyId::FIRST).expect("a policy").denied), (6, 6));
 }

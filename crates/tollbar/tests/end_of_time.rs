@@ -9,7 +9,7 @@ use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
 /// Every algorithm and option, from permits that come once a month to the highest rates there are. All of them
 /// admit a first request for one permit.
-const TEXTS: [&str; 41] = [
+const TEXTS: [&str; 42] = [
     "100/s burst 20",
     "3/min",
     "7/s burst 3",
@@ -19,6 +19,7 @@ const TEXTS: [&str; 41] = [
     "15000000000/s burst 1000",
     "5/min burst 5 init 3",
     "7/s burst 100 init 1",
+    "100/s burst 20 ban 1s",
     "100/s burst 20 borrow",
     "7/min burst 3 borrow init 2",
     "5/min algo interval",
@@ -206,7 +207,7 @@ fn a_wait_may_end_at_the_last_time() {
 
 #[test]
 fn a_bucket_with_credit_admits_nothing_after_the_last_time() {
-    let plain = TEXTS.into_iter().filter(|text| !text.contains("algo") && !text.contains("borrow"));
+    let plain = TEXTS.into_iter().filter(|text| !["algo", "borrow", "ban"].iter().any(|word| text.contains(word)));
     for text in plain.chain(["1000000000/s burst 1000000", "15900000000/s burst 400000000"]) {
         let (policy, last) = range(text);
         let limiter = Limiter::with_credit(&policy).expect("a bucket with credit");

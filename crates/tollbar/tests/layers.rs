@@ -27,7 +27,7 @@ const TOLLBAR_C: &[&[&str]] = &[
     &["boundary"],
     &["clock", "decision", "policy", "prefix"],
     &["cell", "limiter", "table"],
-    &["charge", "decide", "keyed", "take_many", "reserve", "survey", "transfer", "counts"],
+    &["charge", "decide", "keyed", "take_many", "receipts", "reserve", "survey", "transfer", "counts"],
 ];
 const TOLLBAR_REDIS_C: &[&[&str]] = &[&["version", "lease"], &["client"]];
 

@@ -5,6 +5,7 @@ mod common;
 mod oracle;
 
 use common::policy;
+use oracle::bans::Ban;
 use oracle::buckets::{Bucket, Departures, Refill, Trapezoid};
 use oracle::windows::Counter;
 use oracle::{compare, q, Step, Q};
@@ -65,6 +66,20 @@ fn gcra_at_rates_whose_clock_is_rounded() {
         assert_ne!(grid(&policy(text)).exact_step(), 1, "{text}");
     }
     compare_rates(30_000, &texts, |policy, unit| Box::new(Bucket::new(policy, unit)));
+}
+
+/// Rates whose units are whole beside the mark, so that a ban ends to the nanosecond.
+#[test]
+fn gcra_that_bans() {
+    for text in [
+        "5/s burst 4 ban 2s",
+        "3/min ban 1min after 3",
+        "10/s burst 3 ban 150ms after 2",
+        "1/5s burst 6 ban 1s after 3",
+        "7/s burst 2 ban 1d",
+    ] {
+        compare(text, 6_000, Step(1), |policy| Box::new(Ban::new(policy)));
+    }
 }
 
 #[test]

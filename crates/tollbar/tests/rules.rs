@@ -55,8 +55,10 @@ fn permits_that_a_state_lacks() {
             assert_eq!(rule.owed(state, NOW + 100 * MS + 1), permits - 1, "{text}");
             assert_eq!(rule.owed(state, NOW + permits * 100 * MS), 0, "{text}");
         }
-        for more in [6, 1000, NEVER] {
-            assert_eq!(rule.charged(more, NOW), rule.charged(5, NOW), "{text}: {more}");
+        // A token bucket owes a burst beyond an empty one, as after a charge without asking.
+        let most = if text == "10/s burst 5" { 10 } else { 5 };
+        for more in [most + 1, 1000, NEVER] {
+            assert_eq!(rule.charged(more, NOW), rule.charged(most, NOW), "{text}: {more}");
         }
     }
     for text in [
@@ -141,6 +143,24 @@ fn other_pairs_keep_permits_or_time() {
         let kept = new.convert(&old, old.charged(owed, NOW), NOW);
         assert_eq!(new.owed(kept, NOW), owed);
     }
+    // So does the debt of a token bucket, up to the burst.
+    let (old, new) = (rule("10/s burst 5"), rule("2/s burst 8"));
+    for owed in 6..=10 {
+        let state = old.charge(0, NOW, owed).next.expect("room");
+        assert_eq!((old.owed(state, NOW), old.owed(state, NOW + 1)), (owed, owed));
+        let kept = new.convert(&old, state, NOW);
+        // All of the burst of 8, and the debt.
+        assert_eq!((new.available(kept, NOW), new.owed(kept, NOW)), (0, 8 + owed - 5));
+        assert_eq!(new.owed(new.carry(&old, state, NOW, 7 * NOW), 7 * NOW), owed);
+    }
+    let (old, new) = (rule("2/min burst 3 ban 1h"), rule("5/min ban 2h after 3"));
+    let banned = old.step(used(&old, 3), NOW, 1).next.expect("a ban");
+    for later in [0, 1, 59 * 60 * SEC] {
+        let state = new.carry(&old, banned, NOW + later, 9 * NOW);
+        let left = new.admits_at(state, 9 * NOW, 1) - 9 * NOW;
+        assert!(left.abs_diff(3600 * SEC - later) <= 8, "{left} ns of the ban after {later}");
+    }
+    assert_eq!(new.carry(&old, banned, NOW + 2 * 3600 * SEC, 9 * NOW), 0);
     let closed = rule("0/s");
     let state = used(&new, 3);
     for word in [closed.adopt(&new, state), closed.convert(&new, state, NOW)] {

@@ -143,6 +143,7 @@ fn every_call(table: &Table, hot: &Table, rng: &mut Rng, keys: u64) {
         table.admit_at(id, &key, NOW, cost);
         table.peek_at(id, &key, now, cost);
         table.take_up_to_at(id, &key, now, cost);
+        table.charge_at(id, &key, now, cost);
         let _ = table.reset_at(id, &key, now);
         let _ = (table.hash(id, &key), table.policy(id));
     }

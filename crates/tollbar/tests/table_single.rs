@@ -8,10 +8,13 @@ use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
 use tollbar::{Decision, Policy, Reason, Shared, State, Verdict};
 
 /// Every one-word algorithm with every option it takes, at rates from one a year to 10^10 a second.
-const POLICIES: [&str; 32] = [
+const POLICIES: [&str; 35] = [
     "10/s burst 7",
     "10/s burst 7 init 2",
     "10/s burst 7 init 0",
+    "10/s burst 7 ban 3s",
+    "10/s burst 7 ban 1s after 3",
+    "44100/s burst 5 ban 1ms after 1000",
     "10/s burst 7 borrow",
     "10/s burst 7 borrow init 4",
     "10/s burst 7 algo interval",
@@ -75,7 +78,8 @@ impl Pair {
         let cost = if rng.one_in(50) { rng.pick(&[u64::MAX, u64::MAX - 1, 1 << 32, 1 << 63]) } else { cost };
         let now = shape.now;
         let told = || format!("{told}: cost {cost} at {now}");
-        match rng.below(8) {
+        match rng.below(9) {
+            8 => assert_eq!(table.charge_at(policy, key, now, cost), state.charge_at(now, cost), "{}", told()),
             0 => assert_eq!(table.peek_at(policy, key, now, cost), state.peek_at(now, cost), "{}", told()),
             1 => assert_eq!(table.take_up_to_at(policy, key, now, cost), state.take_up_to_at(now, cost), "{}", told()),
             2 => assert_eq!(table.admit_at(policy, key, now, cost), state.admit_at(now, cost), "{}", told()),
@@ -98,7 +102,7 @@ impl Pair {
 const CLOSED: Decision =
     Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining: 0, retry_after: 0, reset_after: 0 };
 
-/// Three keys under each of the 32 policies, in one table, their calls mixed. Each key's clock goes its own way, back
+/// Three keys under each of the 35 policies, in one table, their calls mixed. Each key's clock goes its own way, back
 /// too: nothing that one key does is seen by another. The table is never full, so `on_full` must not matter.
 #[test]
 fn every_key_is_a_limiter_of_its_own() {
@@ -127,8 +131,9 @@ fn every_key_is_a_limiter_of_its_own() {
 
 /// The algorithms whose expired state gives the very answers of a fresh one: where the others differ
 /// (`Algorithm::expires_at`) it is because idleness made them better than fresh.
-const FORGETFUL: [&str; 11] = [
+const FORGETFUL: [&str; 12] = [
     "1/10ms burst 3",
+    "1/10ms burst 3 ban 20ms after 2",
     "2/10ms burst 3 algo interval",
     "3/10ms burst 2 algo interval anchor first",
     "3/20ms algo fixed-window",

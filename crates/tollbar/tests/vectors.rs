@@ -9,6 +9,7 @@ mod common;
 mod oracle;
 
 use common::{has_each, policy, Rng, Shape};
+use oracle::bans::Ban;
 use oracle::buckets::{Bucket, Departures, Refill, Trapezoid};
 use oracle::windows::{Counter, Segments, Times, Weighted};
 use oracle::{q, Model, Side};
@@ -20,7 +21,7 @@ use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/decisions.json");
 
 /// Policies that limiters and tables take and whose decisions have one right answer to the nanosecond, two or more for each algorithm.
-const POLICIES: [&str; 29] = [
+const POLICIES: [&str; 31] = [
     "10/s",
     "3/s burst 5",
     "7/s burst 1",
@@ -30,6 +31,8 @@ const POLICIES: [&str; 29] = [
     "700000000/s burst 12",
     "10/s burst 6 init 0",
     "1000000/s burst 4 init 3",
+    "5/s burst 4 ban 2s",
+    "3/min ban 1min after 3",
     "5/s borrow",
     "7/s burst 3 borrow init 3",
     "100/s burst 4 algo pacer",
@@ -65,6 +68,7 @@ struct Step {
 fn model(policy: &Policy) -> Box<dyn Model> {
     match policy.kind {
         Kind::Gcra if policy.borrow => Box::new(Departures::new(policy, q(0))),
+        Kind::Gcra if policy.ban != 0 => Box::new(Ban::new(policy)),
         Kind::Gcra => Box::new(Bucket::new(policy, q(0))),
         Kind::Pacer => Box::new(Departures::new(policy, q(0))),
         Kind::Interval if policy.anchor == tollbar::Anchor::First => Box::new(Counter::new(policy)),

@@ -114,8 +114,7 @@ pub fn reasons(targets: &[Target]) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let head =
-        "What is likely to stand between the missed ones and tollbar, from how the code works; this is not measured:";
+    let head = "Likely reasons for the missed targets, from how the code works, not from measurements:";
     format!("{head}\n\n{}", lines.join("\n"))
 }
 

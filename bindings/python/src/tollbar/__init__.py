@@ -8,6 +8,8 @@
     if not decision:
         print(f"again in {decision.retry_after:.3f} s")
 
+    if not tollbar.take_many([limiter, (table, "192.0.2.1")]): ...  # charges both, or none
+
     lease = tollbar.Lease("100/s burst 50", name="api", nodes=4, url="redis://127.0.0.1")
     if not lease.allow(): ...
 """
@@ -15,7 +17,7 @@
 from typing import TYPE_CHECKING
 
 from . import _core
-from ._core import Decision
+from ._core import Decision, Taken, take_many
 from ._errors import Error, LeaseError, PolicyError, TableError
 from ._reservation import Reservation
 from .limiter import Counts, Limiter
@@ -61,5 +63,7 @@ __all__ = [
     "Stats",
     "Table",
     "TableError",
+    "Taken",
     "address_key",
+    "take_many",
 ]

@@ -85,6 +85,11 @@ impl Ban {
         self.is_banned(tat, mark, self.grid.units(now)).then(|| self.end(tat))
     }
 
+    /// The word of a key that is banned until that time.
+    pub(super) fn banned(&self, until: u64) -> u64 {
+        self.pack(self.ban(until), self.after)
+    }
+
     /// A decision that left the state `state` at `now`, with [`Reason::Banned`] if a ban refused it.
     pub(super) fn with_reason(&self, told: Decision, state: u64, now: u64) -> Decision {
         match told.verdict {

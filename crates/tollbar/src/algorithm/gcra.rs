@@ -221,6 +221,14 @@ impl Gcra {
         describe(self, verdict, state, now, cost)
     }
 
+    /// The permits, rounded up, that must come back before there is the first to take.
+    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
+        let line = self.grid.units(now).saturating_add(self.tolerance);
+        let units = self.floors.tat(state).saturating_sub(line);
+        let permit = self.grid.per_permit();
+        units / permit + u64::from(units % permit != 0)
+    }
+
     /// The clock, in units, at which a bucket with the TAT `base` admits `charge` units more.
     fn due(&self, base: u64, charge: u64) -> Option<u64> {
         Some(base.checked_add(charge)?.saturating_sub(self.tolerance))
@@ -400,8 +408,8 @@ impl Algorithm for Gcra {
             false => clock,
         };
         let mut passed = newest.saturating_sub(self.grid.units(back.charge.at));
-        // The instant of a booking was rounded up to a nanosecond.
-        if back.booked && passed != 0 {
+        // The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit.
+        if back.booked && passed != 0 && self.grid.whole() != Some(1) {
             passed = newest.saturating_sub(self.grid.units(back.charge.at.saturating_sub(1)));
         }
         let kept = back.charge.cost.saturating_mul(permit.get()).saturating_sub(passed);

@@ -125,9 +125,9 @@ impl Rule {
     /// Moves a key's state to a changed policy and keeps its permits as a number: `state` belongs to `old`, the
     /// result to this rule, which takes over at `now`.
     ///
-    /// The result has as many permits left as `state`, rounded down, and no more than a fresh state. A debt
-    /// (pacer, borrow, warm-up) stays as many permits, up to this rule's burst. So no wait is longer than this
-    /// rule takes to refill, and the change admits no request that was refused before it.
+    /// The result has as many permits left as `state`, rounded down, and no more than a fresh state. A debt stays as many permits, up to
+    /// this rule's burst. So no wait is longer than this rule takes to refill (a token bucket: twice), and the change admits no request
+    /// that was refused before it.
     ///
     /// If the two rules count alike ([`Rule::adopt`]), the permits used are kept. If one of them is closed,
     /// which counts nothing, the time is kept. The result is 0 for a fresh state. Unlike the result of
@@ -146,22 +146,19 @@ impl Rule {
         }
     }
 
-    /// For a state in debt, the wait for its next permit in permits, rounded up, less 1; 0 for all others.
+    /// For a state in debt, the wait for its next permit in permits, rounded up, less 1; 0 for all others. The debt of a ban is kept by
+    /// [`Rule::adopt`] and [`Rule::carry`].
     fn debt(&self, state: u64, now: u64) -> u64 {
         match self {
             Rule::Pacer(pacer) => pacer.debt(state, now),
             Rule::WarmUp(warm_up) => warm_up.debt(state, now),
-            Rule::Closed
-            | Rule::Gcra(_)
-            | Rule::Ban(_)
-            | Rule::Interval(_)
-            | Rule::FixedWindow(_)
-            | Rule::WeightedWindow(_) => 0,
+            Rule::Gcra(gcra) => gcra.debt(state, now),
+            Rule::Closed | Rule::Ban(_) | Rule::Interval(_) | Rule::FixedWindow(_) | Rule::WeightedWindow(_) => 0,
         }
     }
 
-    /// The permits by which a state falls short of a fresh one at `now`, rounded up. The debt of pacer, borrow
-    /// and warm-up is included.
+    /// The permits by which a state falls short of a fresh one at `now`, rounded up. The debt of pacer, borrow, warm-up and gcra is
+    /// included.
     pub fn owed(&self, state: u64, now: u64) -> u64 {
         if state == 0 {
             return 0;
@@ -174,21 +171,34 @@ impl Rule {
             | Rule::Ban(_)
             | Rule::Interval(_)
             | Rule::FixedWindow(_)
-            | Rule::WeightedWindow(_) => self.available(0, now).saturating_sub(self.available(state, now)),
+            | Rule::WeightedWindow(_) => {
+                let lacking = self.available(0, now).saturating_sub(self.available(state, now));
+                lacking.saturating_add(self.debt(state, now))
+            }
         }
     }
 
-    /// A state that falls short of a fresh one at `now` by `permits`, the burst at most; 0 for no permits.
+    /// The state under this rule, at the time `here`, of a key that had `state` under `old`, at the time `there` of another clock: it has
+    /// as many permits less than a fresh one, and a ban ends after the same time. 0 for a fresh one.
+    pub fn carry(&self, old: &Rule, state: u64, there: u64, here: u64) -> u64 {
+        if let (Rule::Ban(ban), Rule::Ban(old)) = (self, old) {
+            if let Some(until) = old.banned_until(state, there) {
+                return ban.banned(here.saturating_add(super::after(until, there)));
+            }
+        }
+        self.charged(old.owed(state, there), here)
+    }
+
+    /// A state that falls short of a fresh one at `now` by `permits`, the burst at most (gcra: with a debt of another burst); 0 for no
+    /// permits.
     pub fn charged(&self, permits: u64, now: u64) -> u64 {
         let most = match self {
             Rule::Pacer(pacer) => return pacer.charged(permits, now),
+            Rule::Gcra(gcra) => return gcra.charge(0, now, permits).next.unwrap_or(0),
             Rule::WarmUp(warm_up) => warm_up.most(),
-            Rule::Closed
-            | Rule::Gcra(_)
-            | Rule::Ban(_)
-            | Rule::Interval(_)
-            | Rule::FixedWindow(_)
-            | Rule::WeightedWindow(_) => self.available(0, now),
+            Rule::Closed | Rule::Ban(_) | Rule::Interval(_) | Rule::FixedWindow(_) | Rule::WeightedWindow(_) => {
+                self.available(0, now)
+            }
         };
         match permits {
             0 => 0,

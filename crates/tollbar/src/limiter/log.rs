@@ -60,8 +60,9 @@
 //! permits for each nanosecond, and that wakes at exactly that permit. Each of those permits is a swap of an
 //! entry.
 
-use super::head::{given_up, insist, Head, TRIES};
-use super::{Shared, Watch};
+use super::head::{Head, TRIES};
+use super::words::{Protocol, SeveralWords};
+use super::Watch;
 use crate::algorithm::sliding_log::{KeyedLog, Packing, SlidingLog};
 use crate::algorithm::{after, until};
 use crate::decision::{Decision, Reason, Verdict};
@@ -105,17 +106,6 @@ impl Log {
         let log = SlidingLog::new(policy)?;
         let places = usize::try_from(log.limit()).map_err(|_| PolicyError::NoMemory)?;
         Ok(Log { line: CachePadded::new(Line::default()), entries: zeroed(places).ok_or(PolicyError::NoMemory)?, log })
-    }
-
-    #[inline(always)]
-    fn log(&self) -> LogView<'_, AtomicU64, SlidingLog> {
-        LogView { head: &self.line.head, time: &self.line.time, entries: &self.entries, packing: &self.log }
-    }
-
-    // Out of line in the freestanding artefacts, which are to be small.
-    #[cfg_attr(feature = "small", inline(never))]
-    fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
-        insist(|| self.log().describe(verdict, now, cost))
     }
 }
 
@@ -267,9 +257,15 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         }
         booked
     }
+}
 
-    /// [`Shared::admit_at`].
-    pub(crate) fn admit(&self, now: u64, cost: u64) -> Option<Verdict> {
+impl<H: Head, P: Packing> Protocol for LogView<'_, H, P> {
+    #[inline(always)]
+    fn limit(&self) -> u64 {
+        self.compiled().limit()
+    }
+
+    fn admit(&self, now: u64, cost: u64) -> Option<Verdict> {
         if cost == 0 {
             return Some(Verdict::Allowed);
         }
@@ -286,20 +282,6 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         Some(if taken == 0 { Verdict::Denied } else { Verdict::Allowed })
     }
 
-    /// [`Shared::check_at`].
-    pub(crate) fn check(&self, now: u64, cost: u64) -> Option<Decision> {
-        let verdict = self.admit(now, cost)?;
-        let told = self.describe(verdict, now, cost);
-        // The permits have been taken. If the slot has changed hands since, the caller must not try again.
-        told.or((verdict == Verdict::Allowed && cost != 0).then_some(given_up(verdict, self.compiled().limit())))
-    }
-
-    /// [`Shared::peek_at`].
-    pub(crate) fn peek(&self, now: u64, cost: u64) -> Option<Decision> {
-        self.describe(self.weigh(now, cost)?, now, cost)
-    }
-
-    /// The verdict of a peek.
     fn weigh(&self, now: u64, cost: u64) -> Option<Verdict> {
         let fits = || {
             for _ in 0..TRIES {
@@ -318,8 +300,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         })
     }
 
-    /// [`Shared::take_up_to_at`].
-    pub(crate) fn take_up_to(&self, now: u64, most: u64) -> Option<u64> {
+    fn take_up_to(&self, now: u64, most: u64) -> Option<u64> {
         self.take(now, |word, judged| Some(self.left(word, judged)?.min(most)))
     }
 
@@ -367,43 +348,12 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
     }
 }
 
-impl Shared for Log {
-    #[inline]
-    fn admit_at(&self, now: u64, cost: u64) -> Verdict {
-        let takes = cost != 0 && cost <= self.log.limit();
-        if takes {
-            self.line.watch.look(now);
-        }
-        let verdict = insist(|| self.log().admit(now, cost));
-        if takes && verdict == Verdict::Allowed {
-            self.line.watch.admitted(now);
-        }
-        verdict
-    }
+impl SeveralWords for Log {
+    type View<'a> = LogView<'a, AtomicU64, SlidingLog>;
 
-    fn check_at(&self, now: u64, cost: u64) -> Decision {
-        self.describe(self.admit_at(now, cost), now, cost)
-    }
-
-    fn peek_at(&self, now: u64, cost: u64) -> Decision {
-        self.describe(insist(|| self.log().weigh(now, cost)), now, cost)
-    }
-
-    fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
-        self.line.watch.look(now);
-        let taken = insist(|| self.log().take_up_to(now, most));
-        if taken != 0 {
-            self.line.watch.admitted(now);
-        }
-        taken
-    }
-
-    fn reserve_at(&self, _now: u64, _cost: u64, _until: u64) -> Option<u64> {
-        None
-    }
-
-    fn books_ahead(&self) -> bool {
-        false
+    #[inline(always)]
+    fn view(&self) -> Self::View<'_> {
+        LogView { head: &self.line.head, time: &self.line.time, entries: &self.entries, packing: &self.log }
     }
 
     /// Empties every entry, keeps its lap, and forgets the newest time.

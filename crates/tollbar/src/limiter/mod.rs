@@ -18,6 +18,7 @@ mod tally;
 pub(crate) mod thread;
 pub(crate) mod waiting;
 mod watch;
+pub(crate) mod words;
 
 pub use cell::Cell;
 pub use log::Log;

@@ -29,8 +29,9 @@
 //! time. Starts may then be from another key's time. Their segment and the word tell them from new ones, as
 //! ever.
 
-use super::head::{given_up, insist, Head, TRIES};
-use super::{Shared, Watch};
+use super::head::{Head, TRIES};
+use super::words::{Protocol, SeveralWords};
+use super::Watch;
 use crate::algorithm::sliding_window::{Mark, SlidingWindow, Starts};
 use crate::algorithm::{after, until};
 use crate::decision::{Decision, Reason, Verdict};
@@ -96,21 +97,6 @@ impl Ring {
             window,
             anchor: policy.anchor,
         })
-    }
-
-    #[inline(always)]
-    fn ring(&self) -> RingView<'_, AtomicU64> {
-        let origin = match self.anchor {
-            Anchor::Epoch => None,
-            Anchor::First => Some(&self.line.origin),
-        };
-        RingView { head: &self.line.word, starts: &self.starts, origin, window: &self.window }
-    }
-
-    // Out of line in the freestanding artefacts, which are to be small.
-    #[cfg_attr(feature = "small", inline(never))]
-    fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
-        insist(|| self.ring().describe(verdict, now, cost))
     }
 }
 
@@ -275,51 +261,6 @@ impl<'a, H: Head> RingView<'a, H> {
         None
     }
 
-    /// [`Shared::admit_at`].
-    #[inline]
-    pub(crate) fn admit(&self, now: u64, cost: u64) -> Option<Verdict> {
-        if cost == 0 {
-            return Some(Verdict::Allowed);
-        }
-        if cost > self.window.limit() {
-            return Some(Verdict::Never);
-        }
-        Some(match self.take(now, cost, cost)? {
-            0 => Verdict::Denied,
-            _ => Verdict::Allowed,
-        })
-    }
-
-    /// [`Shared::check_at`].
-    pub(crate) fn check(&self, now: u64, cost: u64) -> Option<Decision> {
-        let verdict = self.admit(now, cost)?;
-        let told = self.describe(verdict, now, cost);
-        // The permits have been taken. If the slot has changed hands since, the caller must not try again.
-        told.or((verdict == Verdict::Allowed && cost != 0).then_some(given_up(verdict, self.window.limit())))
-    }
-
-    /// [`Shared::peek_at`].
-    pub(crate) fn peek(&self, now: u64, cost: u64) -> Option<Decision> {
-        self.describe(self.weigh(now, cost)?, now, cost)
-    }
-
-    /// The verdict of a peek.
-    fn weigh(&self, now: u64, cost: u64) -> Option<Verdict> {
-        let left = self.view(now, 0)?.map_or(0, |view| self.left(&view));
-        Some(match cost {
-            0 => Verdict::Allowed,
-            _ if cost > self.window.limit() => Verdict::Never,
-            _ if cost <= left => Verdict::Allowed,
-            _ => Verdict::Denied,
-        })
-    }
-
-    /// [`Shared::take_up_to_at`].
-    #[inline]
-    pub(crate) fn take_up_to(&self, now: u64, most: u64) -> Option<u64> {
-        self.take(now, 0, most)
-    }
-
     /// The earliest time, in nanoseconds, at which `cost` permits are left: `now` if they are left in the view.
     fn admits_at(&self, view: &View, now: u64, cost: u64) -> u64 {
         let (mut segment, mut starts) = (view.segment, view.starts);
@@ -338,6 +279,42 @@ impl<'a, H: Head> RingView<'a, H> {
             }
         }
         NEVER
+    }
+}
+
+impl<H: Head> Protocol for RingView<'_, H> {
+    #[inline(always)]
+    fn limit(&self) -> u64 {
+        self.window.limit()
+    }
+
+    #[inline]
+    fn admit(&self, now: u64, cost: u64) -> Option<Verdict> {
+        if cost == 0 {
+            return Some(Verdict::Allowed);
+        }
+        if cost > self.window.limit() {
+            return Some(Verdict::Never);
+        }
+        Some(match self.take(now, cost, cost)? {
+            0 => Verdict::Denied,
+            _ => Verdict::Allowed,
+        })
+    }
+
+    fn weigh(&self, now: u64, cost: u64) -> Option<Verdict> {
+        let left = self.view(now, 0)?.map_or(0, |view| self.left(&view));
+        Some(match cost {
+            0 => Verdict::Allowed,
+            _ if cost > self.window.limit() => Verdict::Never,
+            _ if cost <= left => Verdict::Allowed,
+            _ => Verdict::Denied,
+        })
+    }
+
+    #[inline]
+    fn take_up_to(&self, now: u64, most: u64) -> Option<u64> {
+        self.take(now, 0, most)
     }
 
     fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Option<Decision> {
@@ -371,43 +348,16 @@ impl<'a, H: Head> RingView<'a, H> {
     }
 }
 
-impl Shared for Ring {
-    #[inline]
-    fn admit_at(&self, now: u64, cost: u64) -> Verdict {
-        let takes = cost != 0 && cost <= self.window.limit();
-        if takes {
-            self.line.watch.look(now);
-        }
-        let verdict = insist(|| self.ring().admit(now, cost));
-        if takes && verdict == Verdict::Allowed {
-            self.line.watch.admitted(now);
-        }
-        verdict
-    }
+impl SeveralWords for Ring {
+    type View<'a> = RingView<'a, AtomicU64>;
 
-    fn check_at(&self, now: u64, cost: u64) -> Decision {
-        self.describe(self.admit_at(now, cost), now, cost)
-    }
-
-    fn peek_at(&self, now: u64, cost: u64) -> Decision {
-        self.describe(insist(|| self.ring().weigh(now, cost)), now, cost)
-    }
-
-    fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
-        self.line.watch.look(now);
-        let taken = insist(|| self.ring().take_up_to(now, most));
-        if taken != 0 {
-            self.line.watch.admitted(now);
-        }
-        taken
-    }
-
-    fn reserve_at(&self, _now: u64, _cost: u64, _until: u64) -> Option<u64> {
-        None
-    }
-
-    fn books_ahead(&self) -> bool {
-        false
+    #[inline(always)]
+    fn view(&self) -> Self::View<'_> {
+        let origin = match self.anchor {
+            Anchor::Epoch => None,
+            Anchor::First => Some(&self.line.origin),
+        };
+        RingView { head: &self.line.word, starts: &self.starts, origin, window: &self.window }
     }
 
     /// Makes every start the running count, so that no permit counts any more.

@@ -52,6 +52,7 @@ pub use self::{
     admin::sweep::Sweep,
     decide::answer::Answer,
     decide::batch::Request,
+    decide::receipts::{Receipt, Refund, Settled},
     decide::{Missing, Table},
     memory::layout::POLICIES_MOST,
     memory::region::Trust,

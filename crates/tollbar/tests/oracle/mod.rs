@@ -2,6 +2,7 @@
 //! regard to speed or size; and the comparison of the two on random traces.
 #![allow(dead_code)] // each test program uses a part of it
 
+pub mod bans;
 pub mod buckets;
 pub mod windows;
 

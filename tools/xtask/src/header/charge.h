@@ -22,9 +22,11 @@
  * denied with TOLLBAR_REASON_BANNED. `retry_after` is then the exact end of the ban, for a cost of 1. The bucket is empty at
  * that time and refills.
  *
- *   - A refusal is a check that was denied. A peek, TOLLBAR_NEVER, and a take_up_to or a reserve that took nothing are none. So is a
- *     tollbar_limiter_wait that gets its permits in time. A charge that leaves no permit counts as a refusal: with "5/min ban 1h" the
- *     fifth failed login of the example above bans.
+ *   - A refusal is a check that was denied. A peek, TOLLBAR_NEVER, and a take_up_to or a reserve that took nothing are
+ *     none, nor is a wait that gets its permits in time. Where a refused peek is to count, call the check at the time of that
+ *     peek: tollbar_table_peek_at and tollbar_table_check_at with one `now_ns` decide alike.
+ *     Of several limits in one call the first that refuses counts it.
+ *   - A charge that leaves no permit counts as a refusal: with "5/min ban 1h" the fifth failed login of the example above bans.
  *   - Refusals are forgotten when the bucket is full again, and at the end of a ban. Refusals during a ban do not prolong it.
  *   - tollbar_table_reset and tollbar_limiter_reset end a ban.
  *   - Bans are part of the key's state: they are in the table's file, and a changed policy that bans takes them over. */

@@ -6,6 +6,7 @@ use crate::algorithm::sliding_window::SlidingWindow;
 use crate::decision::{Decision, Verdict};
 use crate::limiter::log::LogView;
 use crate::limiter::ring::RingView;
+use crate::limiter::words::Protocol;
 use crate::policy::{Policy, Words};
 use crate::sync::{zeroed, AtomicU64, Ordering};
 use alloc::boxed::Box;

@@ -143,7 +143,7 @@ impl Table {
 
 /// The state under `new` that has as many permits less than a fresh one as `state` has under `old`; `None` for a fresh one.
 fn convert(old: &Rule, state: u64, new: &Rule, now: Times) -> Option<u64> {
-    match new.charged(old.owed(state, now.there), now.here) {
+    match new.carry(old, state, now.there, now.here) {
         0 => None,
         word => Some(word),
     }

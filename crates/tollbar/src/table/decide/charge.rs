@@ -48,6 +48,11 @@ impl Table {
             Err(decided) => return Ok(if decided?.is_allowed() { 0 } else { cost }),
         };
         let now = self.time(now);
+        self.charge_hashed(version, hash, now, cost)
+    }
+
+    /// [`Table::charge_at`] of a key's hash under its policy.
+    pub(super) fn charge_hashed(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<u64, TableError> {
         if self.policies.memory.fixed.side != 0 {
             // A ring or a log holds no debt: it gives what it has.
             let decided = self.decide_multi_word(version, hash, now, Op::TakeUpTo(cost))?;

@@ -23,6 +23,7 @@ mod give_back;
 pub(super) mod hot_keys;
 mod multi_word;
 mod prefetch;
+pub(super) mod receipts;
 pub(super) mod several;
 #[cfg(test)]
 mod tests;

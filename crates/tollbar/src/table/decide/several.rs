@@ -3,7 +3,7 @@
 
 use super::answer::describe;
 use super::Table;
-use crate::algorithm::{Charge, Step};
+use crate::algorithm::{Algorithm, Charge, Step};
 use crate::decision::{Decision, Verdict};
 use crate::table::memory::error::TableError;
 use crate::table::memory::slot::Slot;
@@ -42,7 +42,7 @@ struct Known<'a> {
 
 impl<'a> KeyLimit<'a> {
     /// What a request for `cost` would be told at `now`. It changes nothing.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn look(&self, now: u64, cost: u64) -> Result<Look<'a>, TableError> {
         let KeyLimit { table, policy, key } = *self;
         if let (Some((version, _)), false) = (table.policies.current_compiled(policy), key.is_empty()) {
@@ -74,7 +74,7 @@ impl<'a> KeyLimit<'a> {
 
     /// Charges what was looked at, if nothing has changed since: one swap. `None`: it has not been charged, and [`KeyLimit::charge`] must be
     /// called.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn charge_looked(&self, look: &Look<'a>, now: u64) -> Option<()> {
         let Known { version: _, slot, key, state, next } = look.known?;
         protocol::step_once(slot, key, state, Some(next)).then(|| self.table.policies.memory.note_time(now))
@@ -112,13 +112,19 @@ impl<'a> KeyLimit<'a> {
         }
     }
 
+    /// Whether a refusal leads to a ban.
+    pub(crate) fn counts_refusals(&self) -> bool {
+        let mut scratch = Scratch::new();
+        self.table.policies.current(self.policy, &mut scratch).is_ok_and(|version| version.rule.counts_refusals())
+    }
+
     /// What orders the keys of several limits.
     pub(crate) fn hash(&self) -> u64 {
         self.table.hash_bytes(self.key)
     }
 
     /// Counts the decision of a call that concerned several limits.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn count(&self, verdict: Verdict) {
         self.table.policies.memory.count_unasked(self.policy.number(), verdict);
     }
@@ -129,7 +135,7 @@ impl<'a> KeyLimit<'a> {
         core::ptr::eq(self.table, other.table) && self.policy == other.policy && self.key == other.key
     }
 
-    #[inline(always)]
+    #[inline]
     fn refill(&self, version: &Version) -> u64 {
         match self.table.policies.memory.has_credit(version.number) {
             true => u64::MAX,

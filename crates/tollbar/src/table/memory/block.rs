@@ -108,6 +108,12 @@ impl Memory {
         unsafe { self.region.base().byte_add(EXEMPT_AT).cast().as_ref() }
     }
 
+    #[inline]
+    pub(crate) fn receipts(&self) -> &Receipts {
+        // SAFETY: as `records`.
+        unsafe { self.region.base().byte_add(RECEIPTS_AT).cast().as_ref() }
+    }
+
     /// The side words of slot number `slot`, which is below the number of slots.
     pub(crate) fn side_words(&self, slot: u64) -> &[AtomicU64] {
         let words = self.fixed.side as usize;

@@ -23,6 +23,8 @@ pub enum TableError {
     Exempt,
     /// A request without a key, in a table that reports them ([`Missing::Report`](crate::table::Missing)).
     MissingKey,
+    /// No receipt of this table, or an estimate that a receipt cannot hold.
+    Receipt,
     /// Out of memory.
     NoMemory,
     /// The caller's memory is too small for the table that is asked for.
@@ -90,6 +92,7 @@ impl TableError {
             TableError::Versions => "the table has seen 255 versions of policies and takes no more",
             TableError::Exempt => "the set of exempt keys is full",
             TableError::MissingKey => "a request without a key",
+            TableError::Receipt => "no receipt of this table, or an estimate of 2^56 or more",
             TableError::NoMemory => "out of memory",
             TableError::Room => "the memory is too small for the table",
             TableError::Misaligned => "the memory is not aligned to 64 bytes",

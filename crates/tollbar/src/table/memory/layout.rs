@@ -7,7 +7,8 @@
 //!  44 Ki  exempt     2,048 hashes of keys that are never charged
 //!  60 Ki  decisions  4 times 128 policies' counters of threads that own none
 //!  76 Ki  lines      512 lines of 64 bytes: counters that one thread owns
-//! 108 Ki  buckets    64 bytes each
+//! 108 Ki  receipts   which of the last 8,184 receipts are not settled yet
+//! 172 Ki  buckets    64 bytes each
 //!         side       words of rings and logs, a fixed number for each slot; mostly none
 //! ```
 //!
@@ -27,7 +28,7 @@ pub const POLICIES_MOST: usize = 128;
 /// The first eight bytes of every table of every version: "tollbar" and a line feed.
 pub(crate) const MAGIC: u64 = u64::from_ne_bytes(*b"tollbar\n");
 /// Raised with every change of what is where, of the hash, or of what a state word means.
-pub(crate) const VERSION: u64 = 7;
+pub(crate) const VERSION: u64 = 8;
 
 pub(crate) const VERSIONS: usize = 256;
 pub(crate) const SHARDS: usize = 64;
@@ -46,7 +47,8 @@ pub(crate) const COUNTERS_AT: usize = 36 << 10;
 pub(crate) const EXEMPT_AT: usize = 44 << 10;
 pub(crate) const DECISIONS_AT: usize = 60 << 10;
 pub(crate) const LINES_AT: usize = 76 << 10;
-pub(crate) const BUCKETS_AT: usize = 108 << 10;
+pub(crate) const RECEIPTS_AT: usize = 108 << 10;
+pub(crate) const BUCKETS_AT: usize = 172 << 10;
 
 /// A fingerprint of everything that two builds must agree on beside [`VERSION`].
 pub(crate) const LAYOUT: u64 = fold(&[
@@ -57,6 +59,7 @@ pub(crate) const LAYOUT: u64 = fold(&[
     size_of::<Shard>() as u64,
     size_of::<Bucket>() as u64,
     EXEMPT as u64,
+    size_of::<Receipts>() as u64,
     size_of::<Line>() as u64,
     BUCKETS_AT as u64,
     // Whether this machine's numbers are as the others'.
@@ -131,6 +134,19 @@ pub(crate) struct Shard {
     pub(crate) counts: [AtomicU64; COUNTERS],
 }
 
+/// Receipts that may be settled at one time.
+pub(crate) const RECEIPTS: usize = 8184;
+
+/// Which receipts can be settled. Receipt number `n` has the place `n mod RECEIPTS` until it is settled or another takes the place.
+#[repr(C)]
+pub(crate) struct Receipts {
+    /// The number of the next receipt.
+    pub(crate) next: AtomicU64,
+    pub(crate) spare: [AtomicU64; 7],
+    /// What tells a receipt from the others of its place; 0: it is settled.
+    pub(crate) open: [AtomicU64; RECEIPTS],
+}
+
 /// Decisions by policy and verdict, of threads that own no line; the last word is spare.
 pub(crate) type Decisions = [[AtomicU64; 4]; POLICIES_MOST];
 
@@ -139,7 +155,8 @@ const _: () = assert!(VERSIONS_AT + VERSIONS * size_of::<Record>() == COUNTERS_A
 const _: () = assert!(COUNTERS_AT + SHARDS * size_of::<Shard>() == EXEMPT_AT);
 const _: () = assert!(EXEMPT_AT + EXEMPT * 8 == DECISIONS_AT);
 const _: () = assert!(DECISIONS_AT + PARTS * size_of::<Decisions>() == LINES_AT);
-const _: () = assert!(LINES_AT + LINES * size_of::<Line>() == BUCKETS_AT);
+const _: () = assert!(LINES_AT + LINES * size_of::<Line>() == RECEIPTS_AT);
+const _: () = assert!(RECEIPTS_AT + size_of::<Receipts>() == BUCKETS_AT);
 const _: () = assert!(size_of::<Line>() == 64 && LINES.is_power_of_two());
 
 impl Header {

@@ -14,6 +14,7 @@ use crate::decision::{Decision, Reason, Verdict};
 use crate::limiter::head::{self, Owner};
 use crate::limiter::log::LogView;
 use crate::limiter::ring::RingView;
+use crate::limiter::words::Protocol;
 use crate::policy::{Policy, PolicyError, Words};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::slot::{Pair, Slot};

@@ -1,0 +1,218 @@
+//! Estimates that are settled when the real cost is known.
+
+use super::Table;
+use crate::algorithm::Charge;
+use crate::decision::{Decision, Reason};
+use crate::sync::Ordering;
+use crate::table::memory::error::TableError;
+use crate::table::memory::layout::{fold, RECEIPTS};
+use crate::table::policies::compiled::Version;
+use crate::table::policies::local::Scratch;
+use crate::table::policies::PolicyId;
+
+/// The proof of a charge, for [`Table::settle`]: plain data, which may be copied, stored and settled by another process that has the same
+/// table.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Receipt {
+    /// The key's hash; the time of the charge; the policy and the estimate; the receipt's number and a check of all.
+    words: [u64; 4],
+}
+
+/// How much of an estimate that was too high comes back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refund {
+    /// What time has not brought back yet. Over any interval no more is admitted than without a refund.
+    #[default]
+    Safe,
+    /// All of it. **Unsafe**: within one refill of the burst, twice the burst may pass. For callers who would rather admit too much than
+    /// charge for time.
+    Full,
+}
+
+/// What came of a receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// Whether this call has settled the receipt. `false`: it had been settled before, or is too old, and nothing came back.
+    pub first: bool,
+    /// The permits that came back.
+    pub given_back: u64,
+    /// The permits above the estimate that could not be charged, because the key owes as much as its state can hold.
+    pub rest: u64,
+}
+
+/// The highest estimate that a receipt can hold.
+const COST_MOST: u64 = (1 << 56) - 1;
+/// The bit that no empty place has.
+const OPEN: u64 = 1 << 63;
+
+impl Receipt {
+    /// A receipt from its words.
+    pub const fn from_words(words: [u64; 4]) -> Receipt {
+        Receipt { words }
+    }
+
+    /// Its words, which may be stored and sent.
+    pub const fn words(&self) -> [u64; 4] {
+        self.words
+    }
+
+    /// The permits that were charged: the estimate, or 0 if no key was charged.
+    pub const fn charged(&self) -> u64 {
+        self.words[2] & COST_MOST
+    }
+}
+
+impl Table {
+    /// Takes `estimate` permits, and gives a receipt for them if they were there. When the real cost is known, [`Table::settle`] gives back
+    /// what was too much or charges what was too little.
+    ///
+    /// ```
+    /// use tollbar::table::{Options, PolicyId, Refund, Table};
+    ///
+    /// let table = Table::private(&Options::new(10_000), &["1000/min".parse()?])?;
+    /// let (decision, receipt) = table.take(PolicyId::FIRST, b"ann", 800)?;
+    /// let receipt = receipt.expect("permits");
+    /// assert_eq!(decision.remaining, 200);
+    /// // … the answer took 150 tokens
+    /// let settled = table.settle(&receipt, 150, Refund::Safe)?;
+    /// assert!(settled.given_back > 600); // less what time has brought back
+    /// assert!(!table.settle(&receipt, 0, Refund::Safe)?.first); // a receipt is settled once
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Of the receipts of a table the last 8,184 can be settled; an older one that has not been settled is as good as settled at its
+    /// estimate.
+    ///
+    /// # Errors
+    /// Those of [`Table::check`]; [`TableError::Receipt`] for an estimate above 2^56 - 1. Nothing has been taken.
+    pub fn take(&self, policy: PolicyId, key: &[u8], estimate: u64) -> Result<(Decision, Option<Receipt>), TableError> {
+        self.take_at(policy, key, self.now(), estimate)
+    }
+
+    /// [`Table::take`] at the caller's time.
+    ///
+    /// # Errors
+    /// Those of [`Table::take`].
+    pub fn take_at(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        estimate: u64,
+    ) -> Result<(Decision, Option<Receipt>), TableError> {
+        if estimate > COST_MOST {
+            return Err(TableError::Receipt);
+        }
+        let mut scratch = Scratch::new();
+        let (version, hash) = match self.prepare(policy, key, &mut scratch) {
+            Ok(prepared) => prepared,
+            Err(decided) => {
+                let decision = decided?;
+                self.policies.memory.count_unasked(policy.number(), decision.verdict);
+                // No key was charged, so there is nothing to settle.
+                return Ok((decision, decision.is_allowed().then(|| self.receipt(0, policy, now, 0, 0))));
+            }
+        };
+        self.policies.memory.note_time(now);
+        let decision = self.ask(version, hash, now, estimate)?;
+        self.policies.memory.count_decision(version.number, decision.verdict);
+        let charged = if decision.reason == Reason::TableFull { 0 } else { estimate };
+        Ok((decision, decision.is_allowed().then(|| self.open_receipt(version, hash, now, charged))))
+    }
+
+    /// Settles a receipt at the real cost: gives back what is left of the estimate, or charges what is above it as a debt
+    /// ([`Table::charge`]).
+    ///
+    /// A receipt is settled once, whoever has copies of it. A second call gives nothing back; a cost above the estimate it charges again,
+    /// so a caller who is unsure whether a call has been made loses by that and never gains. The same holds for a receipt that is too old.
+    ///
+    /// In every interval of length t at most `burst + rate · t` is admitted, less what comes back, and beside it the costs above the
+    /// estimates of the receipts that were open at one time.
+    ///
+    /// # Errors
+    /// [`TableError::Receipt`] for what is no receipt of this table. Nothing has changed.
+    pub fn settle(&self, receipt: &Receipt, cost: u64, refund: Refund) -> Result<Settled, TableError> {
+        self.settle_when(receipt, cost, refund, &|| self.now())
+    }
+
+    /// [`Table::settle`] at the caller's time, which must not be earlier than that of any call for this key that has returned.
+    ///
+    /// # Errors
+    /// Those of [`Table::settle`].
+    pub fn settle_at(&self, receipt: &Receipt, now: u64, cost: u64, refund: Refund) -> Result<Settled, TableError> {
+        self.settle_when(receipt, cost, refund, &|| now)
+    }
+
+    fn settle_when(
+        &self,
+        receipt: &Receipt,
+        cost: u64,
+        refund: Refund,
+        now: &dyn Fn() -> u64,
+    ) -> Result<Settled, TableError> {
+        let [hash, at, policy_cost, number] = receipt.words;
+        let (policy, estimate) = (PolicyId::new((policy_cost >> 56) as u32), receipt.charged());
+        if *receipt != self.receipt(hash, policy, at, estimate, number as u32) {
+            return Err(TableError::Receipt);
+        }
+        if estimate == 0 {
+            return Ok(Settled { first: true, given_back: 0, rest: 0 });
+        }
+        let mut scratch = Scratch::new();
+        let version = self.policies.current(policy, &mut scratch)?;
+        let first = self.close_receipt(version, at, number as u32);
+        if cost > estimate {
+            let now = now();
+            let rest = self.charge_hashed(version, hash, now, cost - estimate)?;
+            return Ok(Settled { first, given_back: 0, rest });
+        }
+        let at = match refund {
+            Refund::Safe => at,
+            // As if the charge were made just now, so that time has brought nothing of it back.
+            Refund::Full => now(),
+        };
+        let given_back = match first {
+            true => self.give_back_of(version, hash, Charge { at, cost: estimate }, estimate - cost, now)?,
+            false => 0,
+        };
+        Ok(Settled { first, given_back, rest: 0 })
+    }
+
+    /// A receipt that can be settled.
+    fn open_receipt(&self, version: &Version, hash: u64, at: u64, cost: u64) -> Receipt {
+        let receipts = self.policies.memory.receipts();
+        // Relaxed: the number is all that is shared. The receipt's own place is written before the caller has the receipt, and whoever
+        // hands it to another thread orders that.
+        let number = receipts.next.fetch_add(1, Ordering::Relaxed);
+        if let Some(place) = receipts.open.get((number % RECEIPTS as u64) as usize) {
+            // A slower call for an older receipt may write after this one: then this one cannot be settled, and nothing comes back.
+            place.store(open_word(version, at, number as u32), Ordering::Release);
+        }
+        self.receipt(hash, PolicyId::new(version.number), at, cost, number as u32)
+    }
+
+    /// Closes a receipt; whether it was open under this version of its policy. A process that is killed after this has lost what it
+    /// would have given back.
+    fn close_receipt(&self, version: &Version, at: u64, number: u32) -> bool {
+        let receipts = self.policies.memory.receipts();
+        // The place of the whole number: of those with these 32 bits, the last that has been given away.
+        let next = receipts.next.load(Ordering::Relaxed);
+        let number_64 = next.wrapping_sub(u64::from((next as u32).wrapping_sub(number)));
+        let Some(place) = receipts.open.get((number_64 % RECEIPTS as u64) as usize) else { return false };
+        let open = open_word(version, at, number);
+        place.compare_exchange(open, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    fn receipt(&self, hash: u64, policy: PolicyId, at: u64, cost: u64, number: u32) -> Receipt {
+        let words = [hash, at, u64::from(policy.number()) << 56 | cost, u64::from(number)];
+        let check = fold(&[self.policies.memory.fixed.seed, words[0], words[1], words[2], words[3]]);
+        Receipt { words: [words[0], words[1], words[2], words[3] | check << 32] }
+    }
+}
+
+/// What an open receipt has in its place: its number, the version of its policy and 23 bits of its time.
+fn open_word(version: &Version, at: u64, number: u32) -> u64 {
+    let version_number = version.key >> crate::table::slots::placement::TAG_BITS;
+    OPEN | (at << 40 & !OPEN) | (version_number & 0xff) << 32 | u64::from(number)
+}

@@ -1,0 +1,290 @@
+//! Receipts: an estimate now, the real cost later.
+
+mod common;
+
+use common::Rng;
+use std::path::PathBuf;
+use tollbar::algorithm::Charge;
+use tollbar::table::{Options, PolicyId, Receipt, Refund, Settled, Table, TableError};
+use tollbar::{Policy, Verdict};
+
+const SECOND: u64 = 1_000_000_000;
+const NOW: u64 = 1000 * SECOND;
+const KEY: &[u8] = b"192.0.2.7";
+const FIRST: PolicyId = PolicyId::FIRST;
+
+fn table(text: &str) -> Table {
+    Table::private(&Options::new(1000), &[text.parse().unwrap()]).unwrap()
+}
+
+fn take(table: &Table, key: &[u8], now: u64, cost: u64) -> Option<Receipt> {
+    let (decision, receipt) = table.take_at(FIRST, key, now, cost).unwrap();
+    assert_eq!(decision.is_allowed(), receipt.is_some());
+    receipt
+}
+
+/// Five of ten, then seven two seconds later; the five are settled at nothing: five more do not pass.
+#[test]
+fn a_settlement_does_not_give_what_time_has_brought_back() {
+    let table = table("1/s burst 10");
+    let five = take(&table, KEY, NOW, 5).unwrap();
+    assert!(take(&table, KEY, NOW + 2 * SECOND, 7).is_some());
+    let settled = table.settle_at(&five, NOW + 2 * SECOND, 0, Refund::Safe).unwrap();
+    assert_eq!(settled, Settled { first: true, given_back: 3, rest: 0 });
+    assert!(take(&table, KEY, NOW + 2 * SECOND, 5).is_none());
+    // Once.
+    let again = table.settle_at(&five, NOW + 2 * SECOND, 0, Refund::Full).unwrap();
+    assert_eq!(again, Settled { first: false, given_back: 0, rest: 0 });
+    assert!(take(&table, KEY, NOW + 2 * SECOND, 3).is_some());
+}
+
+/// Without regard to time, for whoever asks for that.
+#[test]
+fn a_full_refund_gives_all() {
+    let table = table("1/s burst 10");
+    let five = take(&table, KEY, NOW, 5).unwrap();
+    assert!(take(&table, KEY, NOW + 2 * SECOND, 7).is_some());
+    assert_eq!(table.settle_at(&five, NOW + 2 * SECOND, 1, Refund::Full).unwrap().given_back, 4);
+    assert!(take(&table, KEY, NOW + 2 * SECOND, 4).is_some());
+}
+
+/// More than the estimate is a debt, of one burst at most; the rest is told.
+#[test]
+fn more_than_the_estimate_is_charged() {
+    let table = table("1/s burst 10");
+    let two = take(&table, KEY, NOW, 2).unwrap();
+    assert_eq!(table.settle_at(&two, NOW, 12, Refund::Safe).unwrap(), Settled { first: true, given_back: 0, rest: 0 });
+    assert_eq!(table.peek_at(FIRST, KEY, NOW, 1).retry_after, 3 * SECOND);
+    // Whoever is unsure and calls again pays again.
+    let again = table.settle_at(&two, NOW, 22, Refund::Safe).unwrap();
+    assert_eq!(again, Settled { first: false, given_back: 0, rest: 12 });
+}
+
+/// What is no receipt of this table changes nothing.
+#[test]
+fn a_strangers_receipt_is_an_error() {
+    let (ours, theirs) = (table("1/s burst 10"), table("1/s burst 10"));
+    let receipt = take(&ours, KEY, NOW, 5).unwrap();
+    let before = ours.peek_at(FIRST, KEY, NOW, 1);
+    assert_eq!(theirs.settle_at(&receipt, NOW, 0, Refund::Safe), Err(TableError::Receipt));
+    let mut rng = Rng(5);
+    for _ in 0..10_000 {
+        let mut words = receipt.words();
+        words[rng.below(4) as usize] ^= 1 << rng.below(64);
+        assert_eq!(
+            ours.settle_at(&Receipt::from_words(words), NOW, 0, Refund::Safe),
+            Err(TableError::Receipt),
+            "{words:x?}"
+        );
+    }
+    assert_eq!(ours.settle_at(&Receipt::default(), NOW, 0, Refund::Safe), Err(TableError::Receipt));
+    assert_eq!(ours.peek_at(FIRST, KEY, NOW, 1), before);
+    assert_eq!(ours.take_at(FIRST, KEY, NOW, 1 << 56), Err(TableError::Receipt));
+    assert_eq!(ours.settle_at(&Receipt::from_words(receipt.words()), NOW, 0, Refund::Safe).unwrap().given_back, 5);
+}
+
+/// A receipt is data: another process settles it. Here it is another mapping of the file.
+#[test]
+fn a_receipt_crosses_processes() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("receipts-{}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let policies = ["1/s burst 10".parse::<Policy>().unwrap()];
+    let one = Table::file(&path, &Options::new(1000), &policies).unwrap();
+    let other = Table::open(&path).unwrap();
+    let receipt = take(&one, KEY, NOW, 5).unwrap();
+    let copy = Receipt::from_words(receipt.words());
+    assert_eq!(other.settle_at(&copy, NOW, 1, Refund::Safe).unwrap().given_back, 4);
+    assert!(!one.settle_at(&receipt, NOW, 1, Refund::Safe).unwrap().first);
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// Of more receipts than there are places for, the oldest cannot be settled; nor can one of a policy that was changed.
+#[test]
+fn an_old_receipt_gives_nothing_back() {
+    let table = table("1000000/s burst 1000000");
+    let first = take(&table, KEY, NOW, 5).unwrap();
+    let others: Vec<Receipt> = (0..8184).map(|_| take(&table, KEY, NOW, 5).unwrap()).collect();
+    assert_eq!(
+        table.settle_at(&first, NOW, 0, Refund::Safe).unwrap(),
+        Settled { first: false, given_back: 0, rest: 0 }
+    );
+    assert!(others.iter().all(|receipt| table.settle_at(receipt, NOW, 0, Refund::Safe).unwrap().given_back == 5));
+    let last = take(&table, KEY, NOW, 5).unwrap();
+    table.set_policy(FIRST, &"1000000/s burst 500000".parse().unwrap()).unwrap();
+    assert!(!table.settle_at(&last, NOW, 0, Refund::Safe).unwrap().first);
+}
+
+/// An exempt key and a missing one were not charged, so nothing comes back and nothing is charged.
+#[test]
+fn what_was_not_charged_is_not_settled() {
+    let mut options = Options::new(1000);
+    options.missing = tollbar::table::Missing::Allow;
+    let table = Table::private(&options, &["1/s burst 10".parse().unwrap()]).unwrap();
+    table.exempt(FIRST, b"us").unwrap();
+    for key in [b"us".as_slice(), b""] {
+        let receipt = take(&table, key, NOW, 7).unwrap();
+        assert_eq!(receipt.charged(), 0);
+        assert_eq!(
+            table.settle_at(&receipt, NOW, 70, Refund::Safe).unwrap(),
+            Settled { first: true, given_back: 0, rest: 0 }
+        );
+    }
+}
+
+/// What a request has used, and from when on.
+#[derive(Clone, Copy, Debug)]
+struct Used {
+    at: u64,
+    permits: u64,
+}
+
+/// A permit of the traces: so many of the policy's, of which a give-back may return a part that it does not report.
+const UNIT: u64 = 1_000_000;
+
+/// The most that a window may hold: the bound of the policy, and the greatest sum of what the receipts that were open at one time took
+/// above their estimates.
+fn within(used: &[Used], burst: u64, surplus: u64) -> Result<(), String> {
+    let mut used = used.to_vec();
+    used.sort_by_key(|used| used.at);
+    for (n, first) in used.iter().enumerate() {
+        let mut sum = 0;
+        for last in &used[n..] {
+            sum += last.permits;
+            let time = u128::from(last.at - first.at) * u128::from(UNIT) / u128::from(SECOND);
+            // Each of the charges may have got a part of a permit more than was reported.
+            let bound = burst + time as u64 + surplus + used.len() as u64;
+            if sum > bound {
+                return Err(format!("{sum} of {bound} from {} to {}", first.at, last.at));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// 10^5 traces of takes, bookings, settlements below and above the estimate, late ones, doubled ones and cancelled bookings: no window ever
+/// holds more than its bound. With a full refund in its place, many do.
+#[test]
+fn no_trace_is_above_the_bound() {
+    let (over, given) = traces(100_000, Refund::Safe);
+    assert_eq!(over, None);
+    assert!(given / UNIT > 100_000, "{given} permits came back");
+    let (over, _) = traces(2_000, Refund::Full);
+    assert!(over.is_some(), "a full refund is not above the bound");
+}
+
+fn traces(count: u64, refund: Refund) -> (Option<String>, u64) {
+    let burst = 8 * UNIT;
+    let table = Table::private(&Options::new(200_000), &["1000000/s burst 8000000".parse().unwrap()]).unwrap();
+    let mut given = 0;
+    for trace in 0..count {
+        let (mut rng, key) = (Rng(trace), trace.to_le_bytes());
+        let mut now = NOW;
+        let mut used: Vec<Used> = Vec::new();
+        // Receipts that may be settled: which use, the estimate, what it will really cost, and how often it will be settled.
+        let mut open: Vec<(usize, Receipt, u64, u64)> = Vec::new();
+        let mut bookings: Vec<(usize, Charge)> = Vec::new();
+        let (mut surplus, books) = (0, trace % 3 == 0);
+        for _ in 0..14 {
+            match rng.below(8) {
+                0..=2 => {
+                    let estimate = UNIT * rng.within(1, 8);
+                    if let Some(receipt) = take(&table, &key, now, estimate) {
+                        let real =
+                            if rng.one_in(3) { estimate + UNIT * rng.within(0, 3) } else { rng.within(0, estimate) };
+                        used.push(Used { at: now, permits: estimate });
+                        open.push((used.len() - 1, receipt, real, 1 + rng.below(2)));
+                        let above: u64 = open.iter().map(|(_, r, real, _)| real.saturating_sub(r.charged())).sum();
+                        surplus = surplus.max(above);
+                    }
+                }
+                3 if books => {
+                    let cost = UNIT * rng.within(1, 3);
+                    if let Ok(booked) = table.reserve_at(FIRST, &key, now, cost, now + 20 * SECOND) {
+                        used.push(Used { at: booked.at, permits: cost });
+                        bookings.push((used.len() - 1, booked));
+                    }
+                }
+                4 if !bookings.is_empty() => {
+                    let (place, charge) = bookings.swap_remove(rng.below(bookings.len() as u64) as usize);
+                    let back = table.give_back_at(FIRST, &key, now, charge, charge.cost).unwrap();
+                    used[place].permits -= back;
+                    given += back;
+                }
+                5 | 6 if !open.is_empty() => {
+                    let n = rng.below(open.len() as u64) as usize;
+                    let (place, receipt, real, times) = open[n];
+                    let settled = table.settle_at(&receipt, now, real, refund).unwrap();
+                    if settled.first {
+                        let charged = real.saturating_sub(receipt.charged()) - settled.rest;
+                        // Admitted in the past: it counts from the time of its request, and what comes back counts off there.
+                        used[place].permits += charged;
+                        used[place].permits -= settled.given_back;
+                    } else {
+                        assert_eq!(settled.given_back, 0);
+                    }
+                    given += settled.given_back;
+                    match times {
+                        1 => drop(open.swap_remove(n)),
+                        _ => open[n].3 -= 1,
+                    }
+                }
+                _ => now += rng.below(5) * SECOND,
+            }
+        }
+        if let Err(why) = within(&used, burst, surplus) {
+            return (Some(format!("trace {trace}: {why}: {used:?}")), given);
+        }
+    }
+    (None, given)
+}
+
+/// 10^5 requests as a language model has them: the real cost is 0.3 to 3 times the estimate. What is really used within any window stays
+/// within the bound.
+#[test]
+fn estimates_that_err_keep_the_bound() {
+    let (burst, rate) = (100_000, 1000);
+    let table = Table::private(&Options::new(1000), &["1000/s burst 100000".parse().unwrap()]).unwrap();
+    let mut rng = Rng(11);
+    let mut now = NOW;
+    let mut open: Vec<(usize, Receipt, u64)> = Vec::new();
+    let mut used: Vec<Used> = Vec::new();
+    let (mut surplus, mut refused, mut back, mut debt) = (0, 0, 0, 0);
+    for _ in 0..100_000 {
+        // About twice as much as the limit lets through.
+        now += rng.below(2 * SECOND);
+        while !open.is_empty() && (rng.one_in(2) || open.len() > 8) {
+            let (place, receipt, real) = open.swap_remove(rng.below(open.len() as u64) as usize);
+            let settled = table.settle_at(&receipt, now, real, Refund::Safe).unwrap();
+            assert!(settled.first && settled.rest == 0, "{settled:?}");
+            used[place].permits = real;
+            back += settled.given_back;
+            debt += real.saturating_sub(receipt.charged());
+        }
+        let estimate = rng.within(100, 3900);
+        match take(&table, KEY, now, estimate) {
+            None => refused += 1,
+            Some(receipt) => {
+                used.push(Used { at: now, permits: estimate });
+                open.push((used.len() - 1, receipt, estimate * rng.within(30, 300) / 100));
+                let above: u64 = open.iter().map(|(_, r, real)| real.saturating_sub(r.charged())).sum();
+                surplus = surplus.max(above);
+            }
+        }
+    }
+    // Real use above an estimate counts; what a request did not use of its estimate does not.
+    let (mut fullest, mut sums) = (0.0_f64, vec![0_u64]);
+    used.iter().for_each(|used| sums.push(sums[sums.len() - 1] + used.permits));
+    for first in 0..used.len() {
+        for last in (first..used.len()).step_by(1 + used.len() / 200) {
+            let sum = sums[last + 1] - sums[first];
+            let bound = burst + (used[last].at - used[first].at) / SECOND * rate + rate + surplus;
+            assert!(sum <= bound, "{sum} of {bound} from {first} to {last}");
+            fullest = fullest.max(sum as f64 / bound as f64);
+        }
+    }
+    assert!(refused > 10_000 && back > 1_000_000 && debt > 1_000_000, "{refused} {back} {debt}");
+    // The bound is no idle one: real use comes near it.
+    assert!(fullest > 0.9, "{fullest}");
+    println!("{refused} refused; {back} permits came back, {debt} were charged as debt; at most {surplus} open above estimates; {fullest:.3} of the bound");
+    assert_eq!(table.check_at(FIRST, KEY, now, 1 << 40).verdict, Verdict::Never);
+}
