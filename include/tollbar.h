@@ -46,7 +46,7 @@
  *     tollbar_table_check_at, fresh key of a flood      362
  *     tollbar_table_check_at, hot key                   140
  *     tollbar_table_check_at, hot key, full decision    511
- *     tollbar_take_many_at, two known keys              969
+ *     tollbar_take_many_at, two known keys              508
  *     tollbar_table_check_many_at, a key of 32          161
  *
  * Conventions

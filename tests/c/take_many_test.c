@@ -120,12 +120,56 @@ static void one_limit_many_times(void **state) {
     tollbar_limiter_free(limiter);
 }
 
+/* Two keys of one table have a way of their own where nothing else is asked: it decides as the call that tells all. */
+static void the_short_way_decides_alike(void **state) {
+    tollbar_table *brief = table_of(100, "20/s", "9/min", NULL);
+    tollbar_table *full = table_of(100, "20/s", "9/min", NULL);
+    uint64_t now = SEC;
+    uint32_t random = 1;
+    int allowed = 0, denied = 0;
+    (void)state;
+    while (allowed + denied < 20000) {
+        const char *keys = "abc";
+        uint32_t pick[6];
+        size_t n;
+        tollbar_taken taken = TOLLBAR_TAKEN_INIT;
+        int32_t verdict;
+        for (n = 0; n < COUNT(pick); n++) {
+            random = random * 1103515245u + 12345u;
+            pick[n] = random >> 16;
+        }
+        {
+            const tollbar_limit one = TOLLBAR_LIMIT_OF_KEY(brief, pick[0] % 2, keys + pick[1] % 3, 1, pick[2] % 3);
+            const tollbar_limit other = TOLLBAR_LIMIT_OF_KEY(brief, pick[3] % 2, keys + pick[4] % 3, 1, 1);
+            tollbar_limit limits[2];
+            limits[0] = one;
+            limits[1] = other;
+            verdict = tollbar_take_many_at(limits, 2, now, NULL, NULL);
+            limits[0].table = limits[1].table = full;
+            assert_int_equal(tollbar_take_many_at(limits, 2, now, NULL, &taken), verdict);
+        }
+        for (n = 0; n < 6; n++) {
+            tollbar_decision a = TOLLBAR_DECISION_INIT, b = TOLLBAR_DECISION_INIT;
+            tollbar_table_peek_at(brief, n % 2, keys + n / 2, 1, 1, now, &a);
+            tollbar_table_peek_at(full, n % 2, keys + n / 2, 1, 1, now, &b);
+            assert_memory_equal(&a, &b, sizeof a);
+        }
+        allowed += verdict == TOLLBAR_ALLOWED;
+        denied += verdict != TOLLBAR_ALLOWED;
+        now += pick[5] % 1000 * (SEC / 1000);
+    }
+    assert_true(allowed > 2000 && denied > 2000);
+    tollbar_table_close(full);
+    tollbar_table_close(brief);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_longest_wait_binds),
         cmocka_unit_test(by_their_own_clocks),
         cmocka_unit_test(bad_limits_charge_nothing),
         cmocka_unit_test(one_limit_many_times),
+        cmocka_unit_test(the_short_way_decides_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

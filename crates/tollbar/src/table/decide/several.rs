@@ -38,23 +38,93 @@ struct Known<'a> {
     key: u64,
     state: u64,
     next: u64,
+    cost: u64,
+    /// As in [`Look`].
+    refill: u64,
+    /// Of the key's bytes.
+    hash: u64,
+}
+
+/// A request for a key of a table: its policy, the key and the cost.
+pub type KeyCost<'a> = (PolicyId, &'a [u8], u64);
+
+impl Table {
+    /// [`crate::take_many::take_many`] for its usual case, in as few instructions as there can be: two keys of one table that are known,
+    /// both under plain token buckets that admit their costs, and no other call that interferes. False: nothing has been charged, and the
+    /// general call must decide.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn take_both(&self, one: KeyCost<'_>, other: KeyCost<'_>, now: Option<u64>) -> bool {
+        let time = self.time(now);
+        let Some(one) = (KeyLimit { table: self, policy: one.0, key: one.1 }).look_known(time, one.2) else {
+            return false;
+        };
+        let other_key = KeyLimit { table: self, policy: other.0, key: other.1 };
+        let Some(other) = other_key.look_known(time, other.2) else { return false };
+        // One slot is one key, whose costs the general call merges.
+        if core::ptr::eq(one.slot, other.slot) {
+            return false;
+        }
+        // The order of `take_many`.
+        let one_first = (one.refill, one.hash) <= (other.refill, other.hash);
+        let (first, second) = if one_first { (&one, &other) } else { (&other, &one) };
+        if !first.charge() {
+            return false;
+        }
+        if !second.charge() {
+            return self.undo_known(first, time, now);
+        }
+        self.policies.memory.note_time(time);
+        self.policies.memory.count_decision(one.version.number, Verdict::Allowed);
+        self.policies.memory.count_decision(other.version.number, Verdict::Allowed);
+        true
+    }
+
+    /// Gives back a charge that was made at `at`; false.
+    #[inline(never)]
+    fn undo_known(&self, known: &Known<'_>, at: u64, now: Option<u64>) -> bool {
+        let (charge, hash) = (Charge { at, cost: known.cost }, known.hash ^ known.version.salt);
+        // An error says that the table is damaged, and the general call says so again.
+        let _ = self.give_back_of(known.version, hash, charge, known.cost, &|| self.time(now));
+        false
+    }
+}
+
+impl Known<'_> {
+    /// Charges the key, if nothing has changed since the look.
+    #[inline(always)]
+    fn charge(&self) -> bool {
+        protocol::step_once(self.slot, self.key, self.state, Some(self.next))
+    }
 }
 
 impl<'a> KeyLimit<'a> {
+    /// The usual case of a look.
+    #[inline(always)]
+    fn look_known(&self, now: u64, cost: u64) -> Option<Known<'a>> {
+        let KeyLimit { table, policy, key } = *self;
+        let (version, _) = table.policies.current_compiled(policy)?;
+        if key.is_empty() {
+            return None;
+        }
+        let hash = table.hash_bytes(key);
+        let lookup = table.lookup(version, hash ^ version.salt);
+        let slot = find_in_two(lookup.first, lookup.second, lookup.key)?;
+        let state = slot.state();
+        match version.step_plain(state, now, cost)? {
+            Step { verdict: Verdict::Allowed, next: Some(next) } => {
+                let refill = self.refill(version);
+                Some(Known { version, slot, key: lookup.key, state, next, cost, refill, hash })
+            }
+            _ => None,
+        }
+    }
+
     /// What a request for `cost` would be told at `now`. It changes nothing.
     #[inline]
     pub(crate) fn look(&self, now: u64, cost: u64) -> Result<Look<'a>, TableError> {
-        let KeyLimit { table, policy, key } = *self;
-        if let (Some((version, _)), false) = (table.policies.current_compiled(policy), key.is_empty()) {
-            let lookup = table.lookup(version, table.hash_bytes(key) ^ version.salt);
-            if let Some(slot) = find_in_two(lookup.first, lookup.second, lookup.key) {
-                let state = slot.state();
-                if let Some(Step { verdict: Verdict::Allowed, next: Some(next) }) = version.step_plain(state, now, cost)
-                {
-                    let known = Known { version, slot, key: lookup.key, state, next };
-                    return Ok(Look { verdict: Verdict::Allowed, refill: self.refill(version), known: Some(known) });
-                }
-            }
+        if let Some(known) = self.look_known(now, cost) {
+            return Ok(Look { verdict: Verdict::Allowed, refill: known.refill, known: Some(known) });
         }
         self.look_slow(now, cost)
     }
@@ -76,8 +146,7 @@ impl<'a> KeyLimit<'a> {
     /// called.
     #[inline]
     pub(crate) fn charge_looked(&self, look: &Look<'a>, now: u64) -> Option<()> {
-        let Known { version: _, slot, key, state, next } = look.known?;
-        protocol::step_once(slot, key, state, Some(next)).then(|| self.table.policies.memory.note_time(now))
+        look.known?.charge().then(|| self.table.policies.memory.note_time(now))
     }
 
     /// A full decision on a request that [`KeyLimit::charge_looked`] has charged.
