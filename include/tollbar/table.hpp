@@ -240,6 +240,41 @@ public:
         return done;
     }
 
+    /// Takes an estimate of what a request will cost, and returns the receipt by which settle() settles the real cost.
+    ///
+    ///     const auto tokens = table.take(user, 2000);
+    ///     if (!tokens)
+    ///         return try_later(tokens.answer.retry_after());
+    ///     (void)table.settle(tokens.receipt, answer(request).tokens);
+    estimated take(const key &of, std::uint64_t estimate) const noexcept {
+        receipt made = {};
+        const auto answer = decision::of([&](auto *out) {
+            return tollbar_table_take(get(), number(of), of.data(), of.size(), estimate, &made, out);
+        });
+        return {answer, made};
+    }
+    estimated take_at(instant now, const key &of, std::uint64_t estimate) const noexcept {
+        receipt made = {};
+        const auto answer = decision::of([&](auto *out) {
+            return tollbar_table_take_at(get(), number(of), of.data(), of.size(), estimate, now.get(), &made, out);
+        });
+        return {answer, made};
+    }
+    /// Settles a receipt at the real cost. What is left of the estimate comes back, less what time has brought back since; what is
+    /// above it is charged as a debt. A receipt is settled once (tollbar.h, "Receipts").
+    settled settle(const receipt &of, std::uint64_t cost) const noexcept {
+        return settled::of([&](auto *out) { return tollbar_table_settle(get(), &of, cost, out); });
+    }
+    /// The same at the caller's time, which is not before that of any call for this key that has returned.
+    settled settle_at(instant now, const receipt &of, std::uint64_t cost) const noexcept {
+        return settled::of([&](auto *out) { return tollbar_table_settle_at(get(), &of, cost, now.get(), out); });
+    }
+    /// Gives back all that is left of the estimate, without regard to time. Unsafe for the limit: within one refill of the burst,
+    /// twice the burst may pass.
+    settled settle_in_full(const receipt &of, std::uint64_t cost) const noexcept {
+        return settled::of([&](auto *out) { return tollbar_table_settle_in_full(get(), &of, cost, out); });
+    }
+
     /// Resets a key: it starts with a fresh state, and a ban ends. False if all of the key's other slots are taken. Then nothing has
     /// changed.
     bool reset(const key &of) const { return try_reset(of).value(); }

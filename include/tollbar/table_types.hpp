@@ -123,6 +123,43 @@ private:
 static_assert(sizeof(request) == sizeof(tollbar_request) && std::is_standard_layout_v<request>,
               "an array of requests is C's");
 
+/// The proof of a charge: 32 bytes of plain data, which may be copied, stored, and settled by another process that has the same table.
+using receipt = tollbar_receipt;
+
+/// The result of table::take. True if the table took the estimate.
+struct [[nodiscard]] estimated {
+    decision answer;
+    /// What table::settle takes. All zero if the table took nothing.
+    tollbar::receipt receipt;
+
+    explicit operator bool() const noexcept { return answer.allowed(); }
+};
+
+/// The result of table::settle. True unless a part of the debt could not be charged, or the call failed.
+struct [[nodiscard]] settled {
+    /// Allowed, denied (the key owes as much as its state can hold), or an error.
+    verdict answer;
+    /// Whether this call has settled the receipt. If it had been settled before, or is too old, nothing came back.
+    bool first = false;
+    /// The permits that came back.
+    std::uint64_t given_back = 0;
+    /// The permits above the estimate that the call did not charge.
+    std::uint64_t rest = 0;
+
+    explicit operator bool() const noexcept { return answer.allowed(); }
+
+    /// Of a C call: `call(tollbar_settled *)` returns its int32_t.
+    template <class Call> static settled of(const Call &call) noexcept {
+        auto raw = detail::blank<tollbar_settled>();
+        settled done;
+        done.answer = verdict(call(&raw));
+        done.first = raw.first == TOLLBAR_YES;
+        done.given_back = raw.given_back;
+        done.rest = raw.rest;
+        return done;
+    }
+};
+
 /// One key of a table.
 struct entry {
     policy_id policy;

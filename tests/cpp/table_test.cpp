@@ -437,6 +437,8 @@ TEST(tables_move) {
     CHECK(!first && null(first.check("a")) && null(first.check_at(1h, "a")) && null(first.decide("a")) && null(first.decide_at(1h, "a")));
     CHECK(null(first.peek("a")) && null(first.peek_at(1h, "a")) && null(first.take_up_to("a", 1).answer));
     CHECK(null(first.charge("a").answer) && null(first.charge_at(1h, "a").answer));
+    CHECK(null(first.take("a", 1).answer) && null(first.take_at(1h, "a", 1).answer) && null(first.settle({}, 1).answer));
+    CHECK(null(first.settle_at(1h, {}, 1).answer) && null(first.settle_in_full({}, 1).answer));
     CHECK(null(first.take_up_to_at(1h, "a", 1).answer) && null(first.try_reset("a")) && null(first.try_reset_at(1h, "a")));
     const tollbar::request one[] = {"a"};
     tollbar::verdict result[1];
