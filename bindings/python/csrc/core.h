@@ -109,6 +109,24 @@ typedef struct {
 /* The handle, or NULL with an error if the table is closed. */
 const tollbar_table *core_table_handle(core_table *self);
 int core_table_policy(core_table *self, PyObject *object, uint32_t *out);
+
+/* The arguments of a call on one key: (key, cost=1, policy=0, *, at=None). */
+typedef struct {
+    const tollbar_table *table;
+    core_key key;
+    uint64_t cost;
+    uint64_t now;
+    uint32_t policy;
+    int timed;
+} core_call;
+
+/* Reads them, or returns -1 with an error. `amount` is the name of the second argument, which the caller must give if `needed`. On
+ * success the caller releases the key. */
+int core_call_read(core_table *self, const char *function, const char *amount, int needed, PyObject *const *args,
+                   Py_ssize_t nargs, PyObject *keywords, core_call *c);
+/* receipts.c */
+PyObject *core_table_take(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
+PyObject *core_table_settle(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 /* batch.c */
 PyObject *core_table_check_many(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
 PyObject *core_limiter_many(const tollbar_limiter *limiter, core_state *state, PyObject *costs, uint64_t now, int timed);

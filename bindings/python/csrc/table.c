@@ -134,18 +134,8 @@ static PyObject *table_get_closed(PyObject *self, void *unused) {
     return PyBool_FromLong(of(self)->handle == NULL);
 }
 
-/* What the calls on one key have been given: (key, cost=1, policy=0, *, at=None), some without a cost. */
-typedef struct {
-    const tollbar_table *table;
-    core_key key;
-    uint64_t cost;
-    uint64_t now;
-    uint32_t policy;
-    int timed;
-} call;
-
-static int call_read(core_table *self, const char *function, const char *amount, int needed, PyObject *const *args,
-                     Py_ssize_t nargs, PyObject *keywords, call *c) {
+int core_call_read(core_table *self, const char *function, const char *amount, int needed, PyObject *const *args,
+                   Py_ssize_t nargs, PyObject *keywords, core_call *c) {
     const char *const names[] = { "key", amount, "policy", "at", NULL };
     PyObject *given[4] = { NULL, NULL, NULL, NULL };
     c->cost = 1;
@@ -175,8 +165,8 @@ static int call_read(core_table *self, const char *function, const char *amount,
 
 static PyObject *decide(PyObject *self, const char *function, int take, PyObject *const *args, Py_ssize_t nargs,
                         PyObject *keywords) {
-    call c;
-    if (call_read(of(self), function, "cost", 0, args, nargs, keywords, &c) != 0)
+    core_call c;
+    if (core_call_read(of(self), function, "cost", 0, args, nargs, keywords, &c) != 0)
         return NULL;
     core_decision *out = core_decision_new(of(self)->decision);
     int32_t code = TOLLBAR_E_NO_MEMORY;
@@ -207,8 +197,8 @@ static PyObject *table_peek(PyObject *self, PyObject *const *args, Py_ssize_t na
 }
 
 static PyObject *table_allow(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
-    call c;
-    if (call_read(of(self), "allow", "cost", 0, args, nargs, keywords, &c) != 0)
+    core_call c;
+    if (core_call_read(of(self), "allow", "cost", 0, args, nargs, keywords, &c) != 0)
         return NULL;
     int32_t code = c.timed
                        ? tollbar_table_check_at(c.table, c.policy, c.key.data, c.key.length, c.cost, c.now, NULL)
@@ -218,9 +208,9 @@ static PyObject *table_allow(PyObject *self, PyObject *const *args, Py_ssize_t n
 }
 
 static PyObject *table_take_up_to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
-    call c;
+    core_call c;
     uint64_t taken = 0;
-    if (call_read(of(self), "take_up_to", "most", 1, args, nargs, keywords, &c) != 0)
+    if (core_call_read(of(self), "take_up_to", "most", 1, args, nargs, keywords, &c) != 0)
         return NULL;
     int32_t code =
         c.timed ? tollbar_table_take_up_to_at(c.table, c.policy, c.key.data, c.key.length, c.cost, c.now, &taken)
@@ -230,9 +220,9 @@ static PyObject *table_take_up_to(PyObject *self, PyObject *const *args, Py_ssiz
 }
 
 static PyObject *table_charge(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
-    call c;
+    core_call c;
     uint64_t rest = 0;
-    if (call_read(of(self), "charge", "cost", 0, args, nargs, keywords, &c) != 0)
+    if (core_call_read(of(self), "charge", "cost", 0, args, nargs, keywords, &c) != 0)
         return NULL;
     int32_t code = c.timed ? tollbar_table_charge_at(c.table, c.policy, c.key.data, c.key.length, c.cost, c.now, &rest)
                            : tollbar_table_charge(c.table, c.policy, c.key.data, c.key.length, c.cost, &rest);
@@ -344,6 +334,10 @@ static PyMethodDef table_methods[] = {
               "Takes what there is, up to most; how many."),
     CORE_FAST("charge", table_charge, "($self, /, key, cost=1, policy=0, *, at=None)",
               "Charges the key without asking; the rest that could not be charged."),
+    CORE_FAST("take", core_table_take, "($self, /, key, estimate, policy=0, *, at=None)",
+              "Takes an estimate of what a request will cost: the decision, and the receipt for settle, or None."),
+    CORE_METHOD("_settle", (PyCFunction)(void (*)(void))core_table_settle, METH_FASTCALL, "($self, receipt, cost, at, full, /)",
+                "Settles a receipt: (first, given_back, rest)."),
     CORE_FAST("check_many", core_table_check_many, "($self, /, keys, cost=1, policy=0, *, at=None)",
               "A 1 for each key that may pass, a 0 for each that may not."),
     CORE_METHOD("_book", (PyCFunction)(void (*)(void))table_book, METH_FASTCALL, "($self, key, patience, cost, policy, /)",

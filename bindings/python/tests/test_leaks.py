@@ -34,6 +34,8 @@ def table_calls():
         table.peek(KEY, Number()), table.check_many([KEY], Number())
         table.stats(), table.validate(), table.policy("a"), repr(table), table.now()
         table.exempt(KEY), table.unexempt(KEY)
+        table.settle(table.take(10**17, 5)[1], 0), table.take(KEY, Number())
+        table.settle_in_full(table.take(10**16, 7, "a", at=None)[1], 3)
         for bad in (
             lambda: table.check(1.5),
             lambda: table.check(KEY, -1),
@@ -44,6 +46,11 @@ def table_calls():
             lambda: table.check_many(array.array("d", [1])),
             lambda: table.check(KEY, nothing=1),
             lambda: table.set_policy("a", "rubbish"),
+            lambda: table.take(KEY, 2**56),
+            lambda: table.take(bytearray(BYTES), -1),
+            lambda: table.settle(bytes(32), Number()),
+            lambda: table.settle(bytes(31), 1),
+            lambda: table.settle(KEY, 1),
         ):
             with contextlib.suppress(TypeError, ValueError, KeyError):
                 bad()

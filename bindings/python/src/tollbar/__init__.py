@@ -22,7 +22,7 @@ from ._errors import Error, LeaseError, PolicyError, TableError
 from ._reservation import Reservation
 from .limiter import Counts, Limiter
 from .policy import Policy
-from .table import Health, Stats, Table
+from .table import Health, Settled, Stats, Table
 
 if TYPE_CHECKING:
     from .lease import Lease, LeaseStats
@@ -60,6 +60,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "Reservation",
+    "Settled",
     "Stats",
     "Table",
     "TableError",

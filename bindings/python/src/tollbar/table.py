@@ -56,6 +56,17 @@ class Health(NamedTuple):
     duplicate: int
 
 
+class Settled(NamedTuple):
+    """What came of a receipt."""
+
+    first: bool
+    """Whether this call has settled it. False: it had been settled before, or is too old, and nothing came back."""
+    given_back: int
+    """Permits that came back."""
+    rest: int
+    """Permits above the estimate that could not be charged, because the key owes as much as its state can hold."""
+
+
 def _list(policies: Policies) -> tuple[tuple[str, ...], dict[str, int]]:
     if isinstance(policies, (str, Policy)):
         return (_text(policies),), {}
@@ -205,6 +216,20 @@ class Table(_core.Table):
         keep the times that they were told.
         """
         return self._cancel(key, reservation.departs_ns, reservation.cost, policy)
+
+    def settle(self, receipt: bytes, cost: int, *, at: int | None = None) -> Settled:
+        """Settles a receipt of take at the real cost. It never waits.
+
+        Less than the estimate: what is left comes back, less what time has brought back since. More: the difference is a
+        debt, of one burst at most, and later requests wait until it is paid. A receipt is settled once, by any process
+        that has the same table; one that is never settled stays charged at its estimate.
+        """
+        return Settled(*self._settle(receipt, cost, at, False))
+
+    def settle_in_full(self, receipt: bytes, cost: int) -> Settled:
+        """Gives back all that is left of the estimate, without regard to time. Unsafe for the limit: within one refill of
+        the burst, twice the burst may pass."""
+        return Settled(*self._settle(receipt, cost, None, True))
 
     def wait(
         self, key: _core.Key, timeout: _time.Time | None = None, cost: int = 1, policy: int | str = 0
