@@ -155,6 +155,24 @@ static inline int32_t go_table_cancel(uintptr_t table, uint32_t policy, const ui
                                       const tollbar_reservation *booked, uint64_t *back) {
     return tollbar_table_cancel(GO_TABLE(table), policy, key, length, booked, back);
 }
+static inline int32_t go_table_take_estimate(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t estimate,
+                                             tollbar_receipt *receipt, tollbar_decision *out) {
+    return tollbar_table_take(GO_TABLE(table), policy, key, length, estimate, receipt, out);
+}
+static inline int32_t go_table_take_estimate_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t now,
+                                                uint64_t estimate, tollbar_receipt *receipt, tollbar_decision *out) {
+    return tollbar_table_take_at(GO_TABLE(table), policy, key, length, estimate, now, receipt, out);
+}
+static inline int32_t go_table_settle(uintptr_t table, const tollbar_receipt *receipt, uint64_t cost, tollbar_settled *out) {
+    return tollbar_table_settle(GO_TABLE(table), receipt, cost, out);
+}
+static inline int32_t go_table_settle_at(uintptr_t table, const tollbar_receipt *receipt, uint64_t now, uint64_t cost,
+                                         tollbar_settled *out) {
+    return tollbar_table_settle_at(GO_TABLE(table), receipt, cost, now, out);
+}
+static inline int32_t go_table_settle_in_full(uintptr_t table, const tollbar_receipt *receipt, uint64_t cost, tollbar_settled *out) {
+    return tollbar_table_settle_in_full(GO_TABLE(table), receipt, cost, out);
+}
 static inline int32_t go_table_hash(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
                                     uint64_t *hash) {
     return tollbar_table_hash(GO_TABLE(table), policy, key, length, hash);
