@@ -116,6 +116,14 @@ function core.text(what, value, level)
     return value
 end
 
+--- A key's bytes and how many. nil is no key, which gets what the table's option `missing` says.
+function core.key(key)
+    if key == nil then
+        return nil, 0
+    end
+    return core.text("a key", key, 3), #key
+end
+
 --- Seconds as nanoseconds; nil and math.huge are without end.
 function core.patience(seconds)
     if seconds == nil then

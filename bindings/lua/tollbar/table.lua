@@ -12,15 +12,11 @@ ffi.cdef "typedef struct { tollbar_table *handle; } tollbar_lua_table;"
 
 local decision = core.struct("tollbar_decision")()
 local word = ffi.new("uint64_t[1]")
+local bytes = core.key
 
 local Table = {}
-
---- A key's bytes and how many. nil is no key, which gets what the option `missing` says.
-local function bytes(key)
-    if key == nil then
-        return nil, 0
-    end
-    return text("a key", key, 3), #key
+for name, method in pairs(require "tollbar.receipts") do
+    Table[name] = method
 end
 
 --- Takes `cost` permits of the key, 1 unless said, under the policy of that number, 0 unless said: true if the request may
