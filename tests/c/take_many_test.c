@@ -122,8 +122,8 @@ static void one_limit_many_times(void **state) {
 
 /* Two keys of one table have a way of their own where nothing else is asked: it decides as the call that tells all. */
 static void the_short_way_decides_alike(void **state) {
-    tollbar_table *brief = table_of(100, "20/s", "9/min", NULL);
-    tollbar_table *full = table_of(100, "20/s", "9/min", NULL);
+    tollbar_table *brief = table_of(100, "20/s", "9/min");
+    tollbar_table *full = table_of(100, "20/s", "9/min");
     uint64_t now = SEC;
     uint32_t random = 1;
     int allowed = 0, denied = 0;
@@ -139,7 +139,7 @@ static void the_short_way_decides_alike(void **state) {
             pick[n] = random >> 16;
         }
         {
-            const tollbar_limit one = TOLLBAR_LIMIT_OF_KEY(brief, pick[0] % 2, keys + pick[1] % 3, 1, pick[2] % 3);
+            const tollbar_limit one = TOLLBAR_LIMIT_OF_KEY(brief, pick[0] % 2u, keys + pick[1] % 3, 1, pick[2] % 3);
             const tollbar_limit other = TOLLBAR_LIMIT_OF_KEY(brief, pick[3] % 2, keys + pick[4] % 3, 1, 1);
             tollbar_limit limits[2];
             limits[0] = one;
