@@ -3,8 +3,9 @@
 //! The functions here step a bare [`AtomicU64`] that anyone may own. [`Cell`] is such a word on a cache line of
 //! its own, with its algorithm.
 //!
-//! All orderings are Relaxed: the word is the whole state, and nothing else is published through it.
-//! Two admissions are ordered by the word's own modification order, which is all that exactness needs.
+//! Decisions use Relaxed orderings: to a decision the word is the whole state, and two admissions are ordered by the word's own
+//! modification order, which is all that exactness needs. Bookings and give-backs use Release, and a give-back reads with Acquire: it
+//! must see the flag of bookings and the highest word that were written before the word that it reads.
 
 use super::{Shared, Watch};
 use crate::algorithm::gcra::Plain;
