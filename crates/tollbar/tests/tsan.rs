@@ -6,6 +6,7 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use tollbar::policy::Keep;
 use tollbar::table::{Options, PolicyId, Table};
 use tollbar::{Counts, Limiter, Policy, Shared, State, Verdict};
 
@@ -108,10 +109,17 @@ fn main() {
         assert!(given > 0);
 
         let limiter = leak(Limiter::new(&policy).unwrap().with_waiters(1));
-        let given = together(move |_| {
+        let others: [Policy; 3] = ["90/us burst 5", "7/us algo sliding-log", "6/us"].map(|text| text.parse().unwrap());
+        let given = together(move |thread| {
             let mut given = 0;
             for round in 0..ROUNDS / 4 {
+                if thread != 0 && round % 128 == 5 {
+                    // To and fro, so that a state comes into force again while others may be using it.
+                    let to = &others[(round / 128) as usize % others.len()];
+                    limiter.set_policy(to, Keep::Count).unwrap();
+                }
                 given += u64::from(limiter.check(1).is_allowed());
+                given += u64::from(limiter.admit(1) == Verdict::Allowed);
                 if round % 256 == 0 {
                     given += u64::from(limiter.wait(1, 100_000).is_allowed());
                     black_box(limiter.snapshot());
