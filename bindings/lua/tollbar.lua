@@ -6,6 +6,7 @@
 local core = require "tollbar.core"
 local limiter = require "tollbar.limiter"
 local keyed = require "tollbar.table"
+local take = require "tollbar.take_many"
 
 local tollbar = {
     --- The functions and constants of tollbar.h, for what has no other name here.
@@ -14,6 +15,8 @@ local tollbar = {
     limiter = limiter.new,
     table = keyed.new,
     open = keyed.open,
+    take_many = take.many,
+    take_many_at = take.many_at,
     --- The module is loaded when the first lease is made, and with it libtollbar-redis.
     lease = function(...)
         return require("tollbar.lease").new(...)

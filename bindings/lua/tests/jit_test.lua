@@ -68,6 +68,14 @@ local loops = {
         end
         return passed == n and left > 0
     end,
+    ["take_many"] = function(n)
+        local passed = 0
+        local limits = { limiter, { keyed, "user-1" }, { keyed, "user-2", 2 } }
+        for _ = 1, n do
+            if tollbar.take_many(limits) then passed = passed + 1 end
+        end
+        return passed == n
+    end,
     ["table:check_many into an array that is used again"] = function(n)
         local passed = 0
         for _ = 1, n / 64 do

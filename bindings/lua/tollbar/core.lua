@@ -102,9 +102,9 @@ function core.count(value, level)
 end
 
 --- A policy's number in a table, or of bits in an address.
-function core.number(value)
+function core.number(value, level)
     if type(value) ~= "number" or not (value >= 0 and value <= 0xffffffff) or value % 1 ~= 0 then
-        wrong("a whole number from 0 on was expected", value)
+        wrong("a whole number from 0 on was expected", value, level)
     end
     return value
 end

@@ -1,0 +1,105 @@
+--- take_many: several limits in one request. All of them are charged, or none.
+local ffi = require "ffi"
+local core = require "tollbar.core"
+require "tollbar.limiter"
+require "tollbar.table"
+
+local lib = core.lib
+local count, number, text, failure = core.count, core.number, core.text, core.failure
+local MOST = 16
+assert(lib.TOLLBAR_LIMITS_MOST == MOST)
+
+local is_limiter, is_table = ffi.typeof "tollbar_lua_limiter", ffi.typeof "tollbar_lua_table"
+
+-- Written by each call and read before the next: a Lua state runs one at a time. Keys stay where they are: the caller's arrays hold them
+-- while C reads them.
+local limits = ffi.new("tollbar_limit[?]", MOST)
+local decisions = ffi.new("tollbar_decision[?]", MOST)
+decisions[0].struct_size = ffi.sizeof "tollbar_decision"
+local taken = core.struct("tollbar_taken")()
+
+--- The error is told in the user's program, four levels up: `what` is wrong with the limit of that index.
+local function wrong(index, what)
+    error("limit " .. index .. " " .. what, 5)
+end
+
+--- Reads a limit into limits[index - 1].
+local function read(index, given)
+    local of, key, cost, policy = given, nil, nil, nil
+    if type(given) == "table" then
+        of = given[1]
+        if ffi.istype(is_table, of) then
+            key, cost, policy = given[2], given[3], given[4]
+        else
+            cost = given[2]
+        end
+    end
+    local limit = limits[index - 1]
+    limit.cost = cost == nil and 1 or count(cost, 4)
+    if ffi.istype(is_limiter, of) then
+        limit.limiter, limit.table, limit.key, limit.length, limit.policy = of.handle, nil, nil, 0, 0
+    elseif ffi.istype(is_table, of) and type(given) == "table" then
+        limit.limiter, limit.table = nil, of.handle
+        if key == nil then
+            limit.key, limit.length = nil, 0
+        else
+            limit.key, limit.length = text("a key", key, 4), #key
+        end
+        limit.policy = policy == nil and 0 or number(policy, 4)
+    else
+        wrong(index, "is neither a limiter, {limiter, cost} nor {table, key, cost, policy}")
+    end
+    if of.handle == nil then
+        wrong(index, "is closed")
+    end
+end
+
+local function read_all(given)
+    if type(given) ~= "table" then
+        error("limits are an array, not " .. type(given), 3)
+    end
+    local n = #given
+    if n < 1 or n > MOST then
+        error("a request has 1 to " .. MOST .. " limits, not " .. n, 3)
+    end
+    for i = 1, n do
+        read(i, given[i])
+    end
+    return n
+end
+
+local function answer(code, n, each)
+    if code < 0 then
+        return failure(code)
+    end
+    if each then
+        for i = 1, n do
+            local decision = decisions[i - 1]
+            local allowed, retry_after, remaining, reset_after, reason = core.answer(decision.verdict, decision)
+            each[i] = {
+                allowed = allowed, retry_after = retry_after, remaining = remaining, reset_after = reset_after, reason = reason,
+            }
+        end
+    end
+    local allowed, retry_after, remaining, reset_after, reason = core.answer(code, taken)
+    return allowed, retry_after, remaining, reset_after, reason, taken.bound + 1
+end
+
+local take = {}
+
+--- Takes the cost of each limit, 1 to 16 of them, or nothing from any. A limit is a limiter, {limiter, cost} or
+-- {table, key, cost, policy}. Whether the request may pass; the longest wait in seconds; the fewest permits that a limit has left; seconds
+-- until all are as good as fresh; why; and which limit bound, an index from 1. Each limit reads its own clock. `each`, a table, gets
+-- what each limit decides, or, of a refused request, would.
+function take.many(given, each)
+    local n = read_all(given)
+    return answer(lib.tollbar_take_many(limits, n, each and decisions or nil, taken), n, each)
+end
+
+--- take_many at the caller's time, in nanoseconds, which is one of all limits' scales.
+function take.many_at(now, given, each)
+    local n = read_all(given)
+    return answer(lib.tollbar_take_many_at(limits, n, count(now), each and decisions or nil, taken), n, each)
+end
+
+return take
