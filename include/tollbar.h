@@ -32,22 +32,22 @@
  * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the table's
  * slots are taken. Counted by callgrind with rustc 1.95.0 (59807616e 2026-04-14).
  *
- *     tollbar_cell_check_at                              80
- *     tollbar_limiter_check_at, allowed                  75
- *     tollbar_limiter_check_at, denied                   64
- *     tollbar_limiter_check, TSC                         97
- *     tollbar_limiter_check, credit                      71
- *     tollbar_limiter_check_at, credit                   77
- *     tollbar_table_check_at, known key                 162
- *     tollbar_table_check_at, full decision             305
- *     tollbar_table_peek_at, known key                  178
- *     tollbar_table_peek_at, fresh key                  299
+ *     tollbar_cell_check_at                              79
+ *     tollbar_limiter_check_at, allowed                  72
+ *     tollbar_limiter_check_at, denied                   61
+ *     tollbar_limiter_check, TSC                         91
+ *     tollbar_limiter_check, credit                      70
+ *     tollbar_limiter_check_at, credit                   75
+ *     tollbar_table_check_at, known key                 160
+ *     tollbar_table_check_at, full decision             310
+ *     tollbar_table_peek_at, known key                  176
+ *     tollbar_table_peek_at, fresh key                  294
  *     tollbar_table_check_at, fresh key                 326
  *     tollbar_table_check_at, fresh key of a flood      362
- *     tollbar_table_check_at, hot key                   140
- *     tollbar_table_check_at, hot key, full decision    511
+ *     tollbar_table_check_at, hot key                   139
+ *     tollbar_table_check_at, hot key, full decision    516
  *     tollbar_take_many_at, two known keys              508
- *     tollbar_table_check_many_at, a key of 32          161
+ *     tollbar_table_check_many_at, a key of 32          159
  *
  * Conventions
  *

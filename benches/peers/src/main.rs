@@ -7,7 +7,7 @@
 //! Without arguments: the peers that are crates, as text. `--all BUILT`: those of other languages too, which
 //! `tools/bench-peers.sh` has built there. `--document DOCS`: writes `benchmarks.md` and its charts there; `--nginx
 //! TEXTS`, at the end: with what the programs in `nginx/bench` have printed. `--cores`: one
-//! to all processors beside the model. `--smoke`: small sizes, judging nothing. `--hashers`: how governor's
+//! to all processors beside the model. `--one`: only the rows of one key, as text. `--smoke`: small sizes, judging nothing. `--hashers`: how governor's
 //! fastest set-up was found. With `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` governor's memory has huge pages as well.
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -114,6 +114,10 @@ fn main() {
     let (rounds, turn) = sizes.one;
     if is_given("--cores") {
         model::cores(book, sizes.medium, sizes.middling, rounds, turn);
+        return;
+    }
+    if is_given("--one") {
+        one::rows(book, None, library.as_ref(), rounds, turn);
         return;
     }
     let (begun, load) = (Instant::now(), document::load());

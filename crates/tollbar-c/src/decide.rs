@@ -59,10 +59,11 @@ pub unsafe extern "C" fn tollbar_limiter_check(
     call(|| {
         // SAFETY: by the caller's promise.
         let limiter = &unsafe { reference(limiter) }?.limiter;
-        if out.is_null() {
-            return Ok(limiter.admit(cost) as i32);
+        if !out.is_null() {
+            rarely();
+            return answer(out, move || limiter.check(cost));
         }
-        answer(out, move || limiter.check(cost))
+        Ok(limiter.admit(cost) as i32)
     })
 }
 
@@ -81,10 +82,11 @@ pub unsafe extern "C" fn tollbar_limiter_check_at(
     call(|| {
         // SAFETY: by the caller's promise.
         let limiter = &unsafe { reference(limiter) }?.limiter;
-        if out.is_null() {
-            return Ok(limiter.admit_at(now_ns, cost) as i32);
+        if !out.is_null() {
+            rarely();
+            return answer(out, move || limiter.check_at(now_ns, cost));
         }
-        answer(out, move || limiter.check_at(now_ns, cost))
+        Ok(limiter.admit_at(now_ns, cost) as i32)
     })
 }
 

@@ -9,6 +9,12 @@ pub use crossbeam_utils::CachePadded;
 
 use alloc::boxed::Box;
 
+/// Tells the compiler that the block which calls this is rare. It lays out the usual case without a taken branch there. That counts where
+/// callers cannot be predicted: a processor predicts from the branches that were last taken, and the fewer a call takes, the more calls it
+/// remembers.
+#[cold]
+pub(crate) const fn rarely() {}
+
 /// Adds one to a word that only the caller writes. It is one instruction, so that a signal's handler that interrupts the caller and
 /// adds to the same word loses nothing.
 #[cfg(all(target_arch = "x86_64", not(loom), not(tollbar_tsan)))]
@@ -16,6 +22,28 @@ use alloc::boxed::Box;
 pub(crate) fn bump(word: &AtomicU64) {
     // SAFETY: an aligned word of an atomic, which only the caller writes; others load it.
     unsafe { core::arch::asm!("inc qword ptr [{}]", in(reg) word.as_ptr(), options(nostack)) };
+}
+
+/// [`bump`] of the word at an index, which the instruction adds to the address.
+///
+/// # Safety
+/// The index is below the number of words.
+#[cfg(all(target_arch = "x86_64", not(loom), not(tollbar_tsan)))]
+#[inline(always)]
+pub(crate) unsafe fn bump_nth(words: &[AtomicU64], n: usize) {
+    // SAFETY: as `bump`; the index by the caller's promise.
+    unsafe { core::arch::asm!("inc qword ptr [{} + 8*{}]", in(reg) words.as_ptr(), in(reg) n, options(nostack)) };
+}
+
+/// [`bump`] of the word at an index.
+///
+/// # Safety
+/// The index is below the number of words.
+#[cfg(any(not(target_arch = "x86_64"), loom, tollbar_tsan))]
+#[inline(always)]
+pub(crate) unsafe fn bump_nth(words: &[AtomicU64], n: usize) {
+    // SAFETY: by the caller's promise.
+    bump(unsafe { words.get_unchecked(n) });
 }
 
 /// Adds one to a word that only the caller writes. A signal's handler that interrupts the caller here and adds to the same word may

@@ -15,6 +15,7 @@ mod floor;
 use super::{describe, until, Algorithm, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
+use crate::sync::rarely;
 use crate::units::{Grid, LAST, NEVER};
 use core::num::NonZeroU64;
 use floor::Floors;
@@ -272,12 +273,20 @@ impl Plain {
     pub(crate) fn step_before(&self, end: u64, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
         // `cost - 1 >= burst` is true for a cost of 0, where it wraps, and for one above the burst. The
         // conditions are branches of their own because each is well predicted.
-        if now >= end || (cost != 1 && cost.wrapping_sub(1) >= self.burst) {
+        if now >= end {
+            rarely();
             return None;
+        }
+        let mut charge = self.permit;
+        if cost != 1 {
+            rarely();
+            if cost.wrapping_sub(1) >= self.burst {
+                return None;
+            }
+            charge = charge.wrapping_mul(cost);
         }
         let clock = now.wrapping_mul(self.units);
         // cost <= burst, so charge <= tolerance, and no sum here wraps before `end`.
-        let charge = cost.wrapping_mul(self.permit);
         let latest = clock.wrapping_add(self.tolerance).wrapping_sub(charge);
         if state > latest {
             return Some(None);

@@ -11,7 +11,7 @@ use super::{Shared, Watch};
 use crate::algorithm::gcra::Plain;
 use crate::algorithm::{Algorithm, Charge, Charged, GiveBack, Rule, Step};
 use crate::decision::{Decision, Verdict};
-use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering};
+use crate::sync::{rarely, AtomicU32, AtomicU64, CachePadded, Ordering};
 
 /// Decides on a request and stores the next state. Returns the verdict and the state after it. A refusal that
 /// keeps the state only loads it.
@@ -151,6 +151,33 @@ struct Line {
     quick_end: AtomicU64,
 }
 
+/// A token bucket for requests that are decided in a few instructions.
+#[derive(Debug)]
+pub struct Quick<'a> {
+    line: &'a Line,
+    plain: &'a Plain,
+}
+
+impl Quick<'_> {
+    /// [`Shared::admit_at`] in the usual case, by one attempt to swap. `None`: nothing has been decided, and [`Shared::admit_at`] is to be
+    /// asked.
+    #[inline(always)]
+    pub(super) fn admit_at(&self, now: u64, cost: u64) -> Option<Verdict> {
+        let Line { word, watch, quick_end, .. } = self.line;
+        if watch.is_newer_than(now) {
+            rarely();
+            return None;
+        }
+        let state = word.load(Ordering::Relaxed);
+        // Relaxed: a call that reads it too late ends on this state, as one does that had begun before the change.
+        let end = quick_end.load(Ordering::Relaxed);
+        let Some(next) = self.plain.step_before(end, state, now, cost)? else { return Some(Verdict::Denied) };
+        word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        watch.admitted(now);
+        Some(Verdict::Allowed)
+    }
+}
+
 impl<A: Algorithm> Cell<A> {
     /// A fresh state.
     pub fn new(algorithm: A) -> Cell<A> {
@@ -181,22 +208,11 @@ impl<A: Algorithm> Cell<A> {
         self.line.booked.load(Ordering::Relaxed) != 0
     }
 
-    /// [`Shared::admit_quickly_at`] of a token bucket: its usual case, and one attempt to swap.
+    /// [`Shared::quick`] of a token bucket.
     #[cfg(not(loom))]
     #[inline(always)]
-    pub(super) fn admit_quickly_at(&self, plain: &Plain, now: u64, cost: u64) -> Option<Verdict> {
-        let Line { word, watch, quick_end, .. } = &*self.line;
-        if watch.is_newer_than(now) {
-            return None;
-        }
-        let state = word.load(Ordering::Relaxed);
-        // Relaxed: a call that reads it too late ends on this state, as one does that had begun before the change.
-        let Some(next) = plain.step_before(quick_end.load(Ordering::Relaxed), state, now, cost)? else {
-            return Some(Verdict::Denied);
-        };
-        word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
-        watch.admitted(now);
-        Some(Verdict::Allowed)
+    pub(super) fn quick<'a>(&'a self, plain: &'a Plain) -> Quick<'a> {
+        Quick { line: &self.line, plain }
     }
 
     #[inline(always)]

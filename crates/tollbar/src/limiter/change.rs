@@ -8,7 +8,7 @@
 //! - A state that was replaced is freed with the limiter, because a call may still use it. A policy that comes back gets the state that it
 //!   had, charged anew, so a limiter keeps one state for each policy, at most [`MOST`].
 //!
-//! The quick way of a token bucket ([`Cell::admit_quickly_at`](super::Cell)) has no pointer to look at. It asks the cell for the last time
+//! The quick way of a token bucket ([`Quick`](super::Quick)) has no pointer to look at. It asks the cell for the last time
 //! that it decides on, and a change sets that to 0.
 
 use super::{Shared, State};
@@ -94,7 +94,7 @@ impl Changes<State> {
         now: impl Fn() -> u64,
     ) -> Result<(), PolicyError> {
         policy.validate()?;
-        if first.has_credit() {
+        if first.credit() != 0 {
             return Err(PolicyError::OptionMismatch);
         }
         if self.policy() == Some(policy) {

@@ -20,7 +20,7 @@ pub(crate) mod waiting;
 mod watch;
 pub(crate) mod words;
 
-pub use cell::Cell;
+pub use cell::{Cell, Quick};
 pub use log::Log;
 pub use ring::Ring;
 pub use state::State;
@@ -32,6 +32,7 @@ use crate::clock::Clock;
 use crate::clock::Manual as Usual;
 use crate::decision::{Counts, Decision, Verdict};
 use crate::policy::{Keep, Policy, PolicyError};
+use crate::sync::rarely;
 use change::Changes;
 use tally::Tally;
 use waiting::{Waiters, WAITERS};
@@ -44,28 +45,14 @@ pub trait Shared: Sync {
     /// Decides and charges, without the rest of the answer. A cost of 0 is always allowed.
     fn admit_at(&self, now: u64, cost: u64) -> Verdict;
 
-    /// [`Shared::admit_at`] where that is a few instructions and no second try. `None`: nothing has been decided, and
-    /// [`Shared::admit_at`] is to be asked.
+    /// The state as a token bucket whose threads have nothing in advance, if it is one.
     #[inline(always)]
-    fn admit_quickly_at(&self, now: u64, cost: u64) -> Option<Verdict> {
-        let _ = (now, cost);
+    fn quick(&self) -> Option<Quick<'_>> {
         None
     }
 
-    /// Whether threads may have permits in advance ([`Shared::spend`]).
-    #[inline(always)]
-    fn has_credit(&self) -> bool {
-        false
-    }
-
-    /// Takes `cost` permits of those that the calling thread has in advance, without the clock. The state counts the request
-    /// ([`Shared::spent`]). `false`: nothing has been taken.
-    fn spend(&self, cost: u64) -> bool {
-        let _ = cost;
-        false
-    }
-
-    /// [`Shared::spend`] where that is a few instructions. `false`: nothing has been taken, and [`Shared::spend`] is to be asked.
+    /// Takes `cost` permits of those that the calling thread has in advance, without the clock, where that is a few instructions. The
+    /// state counts the request ([`Shared::spent`]). `false`: nothing has been taken, and [`Shared::spend_elsewhere`] is to be asked.
     #[inline(always)]
     fn spend_quickly(&self, cost: u64) -> bool {
         let _ = cost;
@@ -79,7 +66,20 @@ pub trait Shared: Sync {
         false
     }
 
-    /// Requests that [`Shared::spend`] has admitted.
+    /// [`Shared::spend_quickly`] of what that has not looked at.
+    #[inline(always)]
+    fn spend_elsewhere(&self, cost: u64) -> bool {
+        let _ = cost;
+        false
+    }
+
+    /// [`Shared::admit_at`] for a thread that has been seen to have too little in advance.
+    #[inline(always)]
+    fn admit_without_credit_at(&self, now: u64, cost: u64) -> Verdict {
+        self.admit_at(now, cost)
+    }
+
+    /// Requests that [`Shared::spend_quickly`] and [`Shared::spend_elsewhere`] have admitted.
     fn spent(&self) -> u64 {
         0
     }
@@ -291,11 +291,12 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// Takes `cost` permits now. The shortest call: its answer has no times and no rest.
     #[inline]
     pub fn admit(&self, cost: u64) -> Verdict {
-        if self.shared.has_credit() {
+        let Some(quick) = self.shared.quick() else {
+            rarely();
             return self.admit_with_credit(cost);
-        }
+        };
         let Some(now) = self.clock.at_once() else { return self.admit_late(cost) };
-        match self.shared.admit_quickly_at(now, cost) {
+        match quick.admit_at(now, cost) {
             Some(verdict) => self.tally.count(verdict),
             None => self.admit_slowly_at(now, cost),
         }
@@ -313,9 +314,9 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     #[inline(never)]
     fn admit_without_quick_credit(&self, cost: u64) -> Verdict {
-        match self.shared.spend(cost) {
+        match self.shared.spend_elsewhere(cost) {
             true => Verdict::Allowed,
-            false => self.admit_late(cost),
+            false => self.tally.count(self.shared().admit_without_credit_at(self.clock.now(), cost)),
         }
     }
 
@@ -344,9 +345,13 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// [`Limiter::admit`] at the caller's time.
     #[inline]
     pub fn admit_at(&self, now: u64, cost: u64) -> Verdict {
-        match self.shared.admit_quickly_at(now, cost) {
+        let Some(quick) = self.shared.quick() else {
+            rarely();
+            return self.admit_with_credit_at(now, cost);
+        };
+        match quick.admit_at(now, cost) {
             Some(verdict) => self.tally.count(verdict),
-            None => self.admit_with_credit_at(now, cost),
+            None => self.admit_slowly_at(now, cost),
         }
     }
 

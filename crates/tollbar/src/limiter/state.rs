@@ -2,6 +2,8 @@
 
 #[cfg(unix)]
 use super::striped::Striped;
+#[cfg(not(loom))]
+use super::Quick;
 use super::{Cell, Log, Ring, Shared, Watch};
 use crate::algorithm::sliding_log::SlidingLog;
 use crate::algorithm::sliding_window::SlidingWindow;
@@ -62,7 +64,12 @@ impl State {
     /// limit above 0.
     #[cfg(unix)]
     pub fn with_credit(policy: &Policy) -> Result<State, PolicyError> {
-        Ok(State::Striped(Striped::new(policy)?))
+        let striped = Striped::new(policy)?;
+        Ok(match striped.credit() {
+            // Nobody would ever have any.
+            0 => State::new(policy)?,
+            _ => State::Striped(striped),
+        })
     }
 
     /// A fresh state for `policy`.
@@ -118,29 +125,38 @@ impl State {
 impl Shared for State {
     #[inline]
     fn admit_at(&self, now: u64, cost: u64) -> Verdict {
-        match self {
-            State::Cell(cell) => cell.admit_at(now, cost),
-            // Out of line, so that a cell's request does not save the registers of the others.
-            _ => self.admit_apart(now, cost),
+        #[cfg(not(loom))]
+        if let Some(quick) = self.quick() {
+            if let Some(verdict) = quick.admit_at(now, cost) {
+                return verdict;
+            }
         }
+        // Out of line, so that a token bucket's request does not save the registers of the others.
+        self.admit_apart(now, cost)
     }
     #[cfg(not(loom))]
     #[inline(always)]
-    fn admit_quickly_at(&self, now: u64, cost: u64) -> Option<Verdict> {
+    fn quick(&self) -> Option<Quick<'_>> {
         match self {
-            State::Cell(cell) => cell.admit_quickly_at(cell.algorithm().plain()?, now, cost),
+            State::Cell(cell) => Some(cell.quick(cell.algorithm().plain()?)),
             _ => None,
         }
     }
-    #[inline(always)]
-    fn has_credit(&self) -> bool {
-        #[cfg(unix)]
-        return matches!(self, State::Striped(_));
-        #[cfg(not(unix))]
-        false
+    #[inline]
+    fn spend_elsewhere(&self, cost: u64) -> bool {
+        match self {
+            #[cfg(unix)]
+            State::Striped(striped) => striped.spend_elsewhere(cost),
+            _ => false,
+        }
     }
-    fn spend(&self, cost: u64) -> bool {
-        each!(self, s => s.spend(cost))
+    #[inline]
+    fn admit_without_credit_at(&self, now: u64, cost: u64) -> Verdict {
+        match self {
+            #[cfg(unix)]
+            State::Striped(striped) => striped.admit_without_credit_at(now, cost),
+            _ => self.admit_at(now, cost),
+        }
     }
     #[inline(always)]
     fn spend_quickly(&self, cost: u64) -> bool {

@@ -1,7 +1,7 @@
 //! Decisions of one limiter, counted by verdict.
 //!
 //! ```text
-//!  seat, one cache line
+//!  line, one cache line
 //! ┌───────┬─────────────────────────┬─────────────────────────┬───┐
 //! │ owner │ allowed │ denied │ never │ allowed │ denied │ never │ 0 │
 //! │       │ the owner's decisions   │ decisions of the others │   │
@@ -9,22 +9,22 @@
 //!   owner = a thread pointer; 0: free
 //! ```
 //!
-//! A thread claims a free seat by one compare-and-swap and keeps it as long as the limiter lives. Only the owner adds to the
-//! owner's words, so a plain instruction is exact. A thread that finds no free seat adds to the others' words by a locked
+//! A thread claims a free line by one compare-and-swap and keeps it as long as the limiter lives. Only the owner adds to the
+//! owner's words, so a plain instruction is exact. A thread that finds no free line adds to the others' words by a locked
 //! instruction.
 //!
-//! A thread that ends leaves its seat to the next thread with its thread pointer. The C library gives the memory at that address
-//! to a new thread only after the old one has ended, so a seat still has one writer.
+//! A thread that ends leaves its line to the next thread with its thread pointer. The C library gives the memory at that address
+//! to a new thread only after the old one has ended, so a line still has one writer.
 //!
 //! A child of a fork counts on in its own copy of the limiter. Two processes must not count in the same memory: a child's thread has
 //! the thread pointer of the parent's thread that forked, and one of two plain additions could be lost.
 
 use crate::decision::{Counts, Verdict};
-use crate::sync::{bump, AtomicU64, Ordering};
+use crate::sync::{bump_nth, rarely, AtomicU64, Ordering};
 
 /// Threads beyond these share. A power of two.
-pub(super) const SEATS: usize = if cfg!(loom) { 2 } else { 16 };
-/// A thread looks for a seat in so many places.
+pub(super) const LINES: usize = if cfg!(loom) { 2 } else { 16 };
+/// A thread looks for a line in so many places.
 const PROBES: usize = if cfg!(loom) { 2 } else { 4 };
 /// Verdicts.
 const WORDS: usize = 3;
@@ -35,7 +35,7 @@ const NOBODY: u64 = 1;
 
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-struct Seat {
+struct Line {
     owner: AtomicU64,
     own: [AtomicU64; WORDS],
     others: [AtomicU64; WORDS],
@@ -44,18 +44,18 @@ struct Seat {
 /// Decisions by verdict.
 #[derive(Debug)]
 pub(super) struct Tally {
-    seats: [Seat; SEATS],
+    lines: [Line; LINES],
 }
 
 impl Default for Tally {
     fn default() -> Tally {
-        // The derived code is a third of a kilobyte: it makes each seat by itself.
-        Tally { seats: core::array::from_fn(|_| Seat::default()) }
+        // The derived code is a third of a kilobyte: it makes each line by itself.
+        Tally { lines: core::array::from_fn(|_| Line::default()) }
     }
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(SEATS.is_power_of_two() && size_of::<Seat>() == 64);
+const _: () = assert!(LINES.is_power_of_two() && size_of::<Line>() == 64);
 
 // Relaxed throughout: a count is read by whoever sums, and publishes nothing.
 impl Tally {
@@ -73,41 +73,42 @@ impl Tally {
     /// The sums.
     pub(super) fn counts(&self) -> Counts {
         let of = |verdict: Verdict| {
-            let words = |seat: &Seat| {
-                let words = [&seat.own, &seat.others].map(|words| words.get(verdict as usize));
+            let words = |line: &Line| {
+                let words = [&line.own, &line.others].map(|words| words.get(verdict as usize));
                 words.into_iter().flatten().map(|word| word.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
             };
-            self.seats.iter().map(words).fold(0, u64::wrapping_add)
+            self.lines.iter().map(words).fold(0, u64::wrapping_add)
         };
         Counts { allowed: of(Verdict::Allowed), denied: of(Verdict::Denied), never: of(Verdict::Never) }
     }
 
     #[inline(always)]
     fn count_as(&self, who: u64, verdict: Verdict) -> Verdict {
-        let seat = self.seat(place(who));
-        if seat.owner.load(Ordering::Relaxed) != who {
+        let line = self.line(place(who));
+        if line.owner.load(Ordering::Relaxed) != who {
+            rarely();
             // Called last, with the verdict for its answer: the caller saves no register for this.
             return self.count_apart(who, verdict);
         }
-        seat.add(verdict);
+        line.add(verdict);
         verdict
     }
 
     /// Where the thread's first place is not its own, or not yet.
     #[inline(never)]
     fn count_apart(&self, who: u64, verdict: Verdict) -> Verdict {
-        let claimed = |seat: &&Seat| match seat.owner.load(Ordering::Relaxed) {
+        let claimed = |line: &&Line| match line.owner.load(Ordering::Relaxed) {
             owner if owner == who => true,
             FREE if who != NOBODY => {
-                seat.owner.compare_exchange(FREE, who, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+                line.owner.compare_exchange(FREE, who, Ordering::Relaxed, Ordering::Relaxed).is_ok()
             }
             _ => false,
         };
         let first = place(who);
-        match (0..PROBES).map(|n| self.seat(first.wrapping_add(n))).find(claimed) {
-            Some(seat) => seat.add(verdict),
+        match (0..PROBES).map(|n| self.line(first.wrapping_add(n))).find(claimed) {
+            Some(line) => line.add(verdict),
             None => {
-                if let Some(word) = self.seat(first).others.get(verdict as usize) {
+                if let Some(word) = self.line(first).others.get(verdict as usize) {
                     word.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -115,20 +116,20 @@ impl Tally {
         verdict
     }
 
-    /// The seat of this number, modulo their number.
+    /// The line of this number, modulo their number.
     #[inline(always)]
-    fn seat(&self, number: usize) -> &Seat {
+    fn line(&self, number: usize) -> &Line {
         // SAFETY: below their number, which is a power of two.
-        unsafe { self.seats.get_unchecked(number & (SEATS - 1)) }
+        unsafe { self.lines.get_unchecked(number & (LINES - 1)) }
     }
 }
 
-impl Seat {
+impl Line {
     /// Adds one. Only the owner may.
     #[inline(always)]
     fn add(&self, verdict: Verdict) {
         // SAFETY: there is a word for each of the three verdicts, 0 to 2.
-        bump(unsafe { self.own.get_unchecked(verdict as usize) });
+        unsafe { bump_nth(&self.own, verdict as usize) };
     }
 }
 
@@ -139,7 +140,7 @@ const _: () =
 /// depend on all of those.
 #[inline(always)]
 fn place(who: u64) -> usize {
-    ((who as u32).wrapping_mul(0x9e37_79b1) >> (32 - SEATS.trailing_zeros())) as usize
+    ((who as u32).wrapping_mul(0x9e37_79b1) >> (32 - LINES.trailing_zeros())) as usize
 }
 
 #[cfg(all(unix, not(loom)))]
@@ -159,8 +160,8 @@ mod tests {
 
     #[test]
     fn counts_of_many_threads_add_up() {
-        // More than there are seats, so that some share; twice, so that seats go on to later threads.
-        const THREADS: u64 = 3 * SEATS as u64;
+        // More than there are lines, so that some share; twice, so that lines go on to later threads.
+        const THREADS: u64 = 3 * LINES as u64;
         const EACH: u64 = 20_000;
         let tally = Tally::default();
         let all_are_there = std::sync::Barrier::new(THREADS as usize);
@@ -186,15 +187,15 @@ mod tests {
             let all = round * THREADS * EACH;
             assert_eq!(tally.counts(), Counts { allowed: all / 4, denied: all / 2, never: all / 4 });
         }
-        let shared = |seat: &Seat| seat.others.iter().any(|word| word.load(Ordering::Relaxed) != 0);
-        assert!(tally.seats.iter().any(shared), "{THREADS} threads on {SEATS} seats");
+        let shared = |line: &Line| line.others.iter().any(|word| word.load(Ordering::Relaxed) != 0);
+        assert!(tally.lines.iter().any(shared), "{THREADS} threads on {LINES} lines");
     }
 
     /// A thread's place differs from those of most others, whatever the size of the stacks.
     #[test]
     fn places_are_spread() {
         for stack in [64 << 10, 256 << 10, 2 << 20, (2 << 20) + 4096, 8 << 20, (8 << 20) + 4096] {
-            let mut seen = [0; SEATS];
+            let mut seen = [0; LINES];
             for n in 0..64 {
                 seen[place(0x7f12_3456_7640 + n * stack)] += 1;
             }
@@ -209,7 +210,7 @@ mod models {
     use loom::{sync::Arc, thread};
     use std::{println, vec::Vec};
 
-    /// Two threads that want the same seat, and a third that finds none.
+    /// Two threads that want the same line, and a third that finds none.
     #[test]
     fn no_count_is_lost() {
         const WHO: [u64; 3] = [0x1000, 0x1000_0000_1000, 0x2000_0000_1000];

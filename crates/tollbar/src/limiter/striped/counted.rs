@@ -20,7 +20,7 @@ impl Counted {
 
     /// [`crate::Limiter::admit`] of thread `who`.
     pub(super) fn admit_as(&self, who: u64, cost: u64, now: impl FnOnce() -> u64) -> Verdict {
-        match self.stripes.spend(who, cost) {
+        match self.stripes.spend_first(who, cost) || self.stripes.spend_second(who, cost) {
             true => Verdict::Allowed,
             false => self.tally.count(self.ask(who, now(), cost)),
         }

@@ -284,16 +284,7 @@ impl Striped {
 }
 
 impl Shared for Striped {
-    #[inline(always)]
-    fn has_credit(&self) -> bool {
-        true
-    }
-
     /// A cost of 0 is answered from credit or not: it is allowed either way, but after the last time.
-    fn spend(&self, cost: u64) -> bool {
-        self.stripes.spend(thread::current(), cost)
-    }
-
     #[inline(always)]
     fn spend_quickly(&self, cost: u64) -> bool {
         self.stripes.spend_first(thread::current(), cost)
@@ -303,6 +294,16 @@ impl Shared for Striped {
     #[inline(always)]
     fn spend_quickly_at(&self, now: u64, cost: u64) -> bool {
         self.stripes.spend_first(self.current_at(now), cost)
+    }
+
+    #[inline]
+    fn spend_elsewhere(&self, cost: u64) -> bool {
+        self.stripes.spend_second(thread::current(), cost)
+    }
+
+    #[inline]
+    fn admit_without_credit_at(&self, now: u64, cost: u64) -> Verdict {
+        self.ask(self.current_at(now), now, cost)
     }
 
     fn spent(&self) -> u64 {

@@ -137,7 +137,7 @@ fn credit_is_spent_or_expires() {
 fn sit_and_spend(stripes: &Stripes, requests: Requests) -> (u64, u64) {
     let (mut spent, mut filled) = (0, 0);
     for &(who, now) in requests {
-        if stripes.spend(who, 1) {
+        if (stripes.spend_first(who, 1) || stripes.spend_second(who, 1)) {
             spent += 1;
         } else if let Some(held) = stripes.take(who, now) {
             let more = if now == EARLY { 0 } else { 1 - held.credit() };
@@ -162,7 +162,7 @@ fn what_is_spent_was_filled() {
             (spent, filled) = (spent + theirs, filled + more);
             assert!(stripes.credit(1) + stripes.credit(2) <= 1);
             for who in [1, 2] {
-                while stripes.spend(who, 1) {
+                while (stripes.spend_first(who, 1) || stripes.spend_second(who, 1)) {
                     spent += 1;
                 }
             }

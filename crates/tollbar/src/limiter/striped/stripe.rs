@@ -169,21 +169,21 @@ impl Stripes {
         unsafe { self.stripes.get_unchecked(number & self.mask) }
     }
 
-    /// Spends `cost` permits of the thread's credit and counts the request, if there is so much. A cost of 0 may be answered either way.
-    pub(super) fn spend(&self, who: u64, cost: u64) -> bool {
-        match self.spend_from(self.first(who), who, cost, true) {
-            Spent::NotMine => self.spend_from(self.second(who), who, cost, true) == Spent::Paid,
-            spent => spent == Spent::Paid,
-        }
-    }
-
-    /// [`Stripes::spend`] if the thread's stripe is the first of its two.
+    /// Spends `cost` permits of the thread's credit and counts the request, if the thread's stripe is the first of its two and has so
+    /// much. A cost of 0 may be answered either way.
     #[inline(always)]
     pub(super) fn spend_first(&self, who: u64, cost: u64) -> bool {
         self.spend_from(self.first(who), who, cost, true) == Spent::Paid
     }
 
-    /// [`Stripes::spend`] for a caller that counts the request.
+    /// [`Stripes::spend_first`] if the thread's stripe is its second.
+    #[inline]
+    pub(super) fn spend_second(&self, who: u64, cost: u64) -> bool {
+        let is_mine = |stripe: &Stripe| stripe.owner.load(Ordering::Relaxed) >> SLICE_BITS == who;
+        !is_mine(self.first(who)) && self.spend_from(self.second(who), who, cost, true) == Spent::Paid
+    }
+
+    /// Spends `cost` permits of the thread's credit for a caller that counts the request.
     pub(super) fn spend_uncounted(&self, who: u64, cost: u64) -> bool {
         match self.spend_from(self.first(who), who, cost, false) {
             Spent::NotMine => self.spend_from(self.second(who), who, cost, false) == Spent::Paid,
