@@ -67,7 +67,7 @@ fn each_call_counts_once_by_its_answer() {
     }
 }
 
-/// `calls` of each of more threads than have a seat, all at once: what they were told is what is counted.
+/// `calls` of each of more threads than have a line, all at once: what they were told is what is counted.
 fn together(call: impl Fn(u64) -> Verdict + Sync) -> Counts {
     const THREADS: usize = 40;
     let barrier = Barrier::new(THREADS);

@@ -327,7 +327,7 @@ fn credit_expires_and_is_nobody_elses() {
     let keys = warm(&table, SEC);
     let had = 1000 - left(&table, SEC);
     assert!(had > 64, "{had} have been charged");
-    // The bucket is full after ten seconds at most; what was in the purse is gone, and nothing more passes than the burst.
+    // The bucket is full after ten seconds at most; the credit is gone, and nothing more passes than the burst.
     let later = SEC + 10 * SEC;
     let mut passed = 0;
     while admits(&keys, later, 1) {

@@ -4,7 +4,7 @@
 //! thread-local variable, in a library that is loaded at run time as well. A later thread may get the number of
 //! one that has ended, and with it that one's credit. No code runs when a thread ends.
 
-/// Numbers are below this, because a seat's word has 44 bits for one. 0: a thread without a number.
+/// Numbers are below this, because a stripe's word has 44 bits for one. 0: a thread without a number.
 #[cfg(not(loom))]
 const NUMBERS: u64 = 1 << 44;
 
