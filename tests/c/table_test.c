@@ -408,7 +408,7 @@ static void policies_change_while_keys_keep_their_debt(void **state) {
     }
     assert_int_equal(stats_of(table).policies, 4);
     assert_int_equal(tollbar_table_set_policy(table, 4, &hourly, TOLLBAR_KEEP_COUNT), TOLLBAR_E_NO_SUCH_POLICY);
-    assert_int_equal(tollbar_table_set_policy(table, 0, &hourly, 2), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_table_set_policy(table, 0, &hourly, 3), TOLLBAR_E_OUT_OF_RANGE);
     assert_int_equal(tollbar_table_set_policy(table, 4, &hourly, TOLLBAR_KEEP_TIME), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(tollbar_table_set_policy(table, UINT32_MAX, &hourly, TOLLBAR_KEEP_COUNT), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(tollbar_table_get_policy(table, 4, &got), TOLLBAR_E_NO_SUCH_POLICY);
@@ -954,9 +954,9 @@ static void a_damaged_table_is_told_and_repaired(void **state) {
     assert_int_equal(health_of(table, 3 * SEC, 0).expired, 10);
     assert_int_equal(take(table, 0, 39, SEC, 3), TOLLBAR_DENIED);
 
-    /* Slots are pairs of words after 64 KiB, a key and its state, four to a line. One gets a key of a version that
+    /* Slots are pairs of words after 172 KiB, a key and its state, four to a line. One gets a key of a version that
      * there is not, and in one line a key that owes is there a second time. */
-    slots = (uint64_t *)(void *)(memory + 65536);
+    slots = (uint64_t *)(void *)(memory + 172 * 1024);
     for (n = 0; n < LEAST && (empty == 0 || full == 0); n++) {
         const uint64_t *line = slots + n / 4 * 8;
         int lonely = line[0] != 0 && line[2] == 0 && line[3] == 0;
