@@ -988,7 +988,8 @@ int32_t tollbar_table_now(const tollbar_table *table,
  * has given it back (a process that is killed meanwhile: until it has refilled), its costs on the limits before the one that refused,
  * so that others may be refused that much earlier, and leaves charged at most what those limits refilled meanwhile.
  *
- * A request that a limit refuses when the call looks at them writes nothing. Limits are charged in one order for all callers, those
+ * A request that a limit refuses when the call looks at them charges nothing: only the limit that refuses learns of it, as by a check
+ * (`ban` and `count rejected` count it, and with `init` the bucket begins to fill). Limits are charged in one order for all callers, those
  * that refill a permit fastest first, so a limit of a few permits a day is charged last, and never by a request that is refused.
  * Limits that cannot give permits back are charged after all others: every algorithm but gcra without `borrow` and `ban`, limiters with
  * credit, and keys of which a thread has had credit. If a request has two of them, the one that is charged first may stay charged by a
@@ -1173,7 +1174,8 @@ int32_t tollbar_limiter_cancel_at(const tollbar_limiter *limiter,
                                   uint64_t now_ns,
                                   uint64_t *back);
 
-/* tollbar_limiter_cancel for a reservation of a table's key. A key that the table has forgotten gets nothing back. */
+/* tollbar_limiter_cancel for a reservation of a table's key. A key that is not in the table gets nothing back. One that was reset or evicted
+ * and has come back may get back what it had been charged before: cancel before you reset a key. */
 int32_t tollbar_table_cancel(const tollbar_table *table,
                              uint32_t policy,
                              const void *key,
@@ -1213,7 +1215,11 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  * A receipt that is never settled stays charged at its estimate. Of the receipts of a table the last 8,184 can be settled; an older one,
  * and one whose policy has been changed meanwhile, counts as settled. Algorithms other than gcra, and gcra with `borrow` or `ban`, give
  * nothing back; neither do keys of which a thread has had credit (tollbar_table_options.hot_keys), nor a few rates (docs/table.md).
- * A damaged receipt gets TOLLBAR_E_RECEIPT, as far as a check of 32 bits can tell.
+ * A key that was reset or evicted after the charge, and that has come back, may get that charge back from what it owes now. So settle
+ * before you reset a key. A receipt of an exempt key charges and gives back nothing.
+ *
+ * A damaged receipt, and one of another table, gets TOLLBAR_E_RECEIPT, as far as a check of 32 bits can tell. Tables of one seed
+ * (tollbar_table_copy) cannot tell their receipts apart: there a receipt of the other table counts as too old.
  */
 
 /* The proof of a charge. It is plain data: it may be copied, stored, and settled by another process that has the same table. */
@@ -1228,7 +1234,7 @@ typedef struct tollbar_settled {
     uint32_t struct_size;
     /* TOLLBAR_YES if this call has settled the receipt. TOLLBAR_NO if it had been settled before, or is too old: then nothing came back. */
     uint32_t first;
-    /* The permits that came back. */
+    /* The whole permits that came back. A part of one more may have come back, too. */
     uint64_t given_back;
     /* The permits above the estimate that could not be charged, because the key owes as much as its state can hold. */
     uint64_t rest;
@@ -1271,8 +1277,8 @@ int32_t tollbar_table_settle_at(const tollbar_table *table,
                                 uint64_t now_ns,
                                 tollbar_settled *out);
 
-/* tollbar_table_settle that gives back all that is left of the estimate, without regard to time. Unsafe for the limit: within one refill of
- * the burst, twice the burst may pass. */
+/* tollbar_table_settle that gives back all that is left of the estimate, without regard to time. Unsafe for the limit: each receipt that
+ * was open for the refill of a burst may let one more burst pass. */
 int32_t tollbar_table_settle_in_full(const tollbar_table *table,
                                      const tollbar_receipt *receipt,
                                      uint64_t cost,

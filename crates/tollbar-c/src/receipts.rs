@@ -24,7 +24,7 @@ pub struct tollbar_settled {
     pub struct_size: u32,
     /// TOLLBAR_YES if this call has settled the receipt. TOLLBAR_NO if it had been settled before, or is too old: then nothing came back.
     pub first: u32,
-    /// The permits that came back.
+    /// The whole permits that came back. A part of one more may have come back, too.
     pub given_back: u64,
     /// The permits above the estimate that could not be charged, because the key owes as much as its state can hold.
     pub rest: u64,
@@ -111,8 +111,8 @@ pub unsafe extern "C" fn tollbar_table_settle_at(
     call(|| unsafe { settle(table, receipt, cost, Some(now_ns), Refund::Safe, out) })
 }
 
-/// tollbar_table_settle that gives back all that is left of the estimate, without regard to time. Unsafe for the limit: within one refill of
-/// the burst, twice the burst may pass.
+/// tollbar_table_settle that gives back all that is left of the estimate, without regard to time. Unsafe for the limit: each receipt that
+/// was open for the refill of a burst may let one more burst pass.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -182,7 +182,8 @@ pub unsafe extern "C" fn tollbar_limiter_cancel_at(
     guard(|| code(unsafe { cancel(limiter, reservation, Some(now_ns), back) }))
 }
 
-/// tollbar_limiter_cancel for a reservation of a table's key. A key that the table has forgotten gets nothing back.
+/// tollbar_limiter_cancel for a reservation of a table's key. A key that is not in the table gets nothing back. One that was reset or evicted
+/// and has come back may get back what it had been charged before: cancel before you reset a key.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

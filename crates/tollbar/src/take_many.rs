@@ -9,7 +9,8 @@
 //! # How
 //!
 //! 1. Limits that are the same are merged into one of their costs together.
-//! 2. The call looks at all limits and writes nothing. If one refuses, the request is refused, and nothing has been charged.
+//! 2. The call looks at all limits and writes nothing. If one refuses, the request is refused, and nothing has been charged. That limit
+//!    is told of its refusal, as it is by a check: some policies count refusals, and with `init` a bucket begins to fill.
 //! 3. It charges the limits in a common order: those that refill a permit fastest first. So two calls that race for the same limits meet at
 //!    the first of them, and one of the two is admitted. If a limit refuses now, because another call was faster, the call gives
 //!    back what it has charged before, as [`GiveBack`](crate::algorithm::GiveBack) says is safe.
@@ -43,8 +44,6 @@ pub trait AnyLimiter: Sync {
     fn undo(&self, charge: Charge, now: &dyn Fn() -> u64);
     /// Counts a decision.
     fn count(&self, verdict: Verdict);
-    /// Whether a refusal leads to a ban.
-    fn counts_refusals(&self) -> bool;
     /// The nanoseconds in which one permit that was given back would have come back by itself; `u64::MAX` if none can be given back.
     fn refill(&self) -> u64;
 }
@@ -68,10 +67,6 @@ impl<S: Shared, C: Clock + Sync> AnyLimiter for Limiter<S, C> {
 
     fn count(&self, verdict: Verdict) {
         self.count_decided(verdict);
-    }
-
-    fn counts_refusals(&self) -> bool {
-        self.shared().counts_refusals()
     }
 
     fn refill(&self) -> u64 {
@@ -226,7 +221,7 @@ impl<'a> Several<'a> {
         let parts = self.parts.all_mut();
         for part in parts.iter_mut() {
             if !part.look()? {
-                part.count_refusal();
+                part.refuse();
                 return Ok(refused(parts, decisions));
             }
         }
@@ -383,19 +378,14 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Makes the refusal that the look has found count where refusals lead to a ban. The limit refuses at the instant of the look, so nothing is
-    /// charged, unless a reset has come between.
+    /// Makes the refusal that the look has found: a bucket with `init` begins to fill with it, and some policies count it. If a reset or
+    /// another thread has come between and the limit admits the cost, that is given back.
     #[inline(never)]
-    fn count_refusal(&mut self) {
-        let counts = match &self.target {
-            Target::None => false,
-            Target::Limiter(limiter) => limiter.counts_refusals(),
-            #[cfg(not(loom))]
-            Target::Key(key) => key.counts_refusals(),
-        };
-        if counts {
-            // An error would have been the look's.
-            let _ = self.charge();
+    fn refuse(&mut self) {
+        // An error would have been the look's.
+        if let Ok(true) = self.charge() {
+            self.undo();
+            self.decision = None;
         }
     }
 

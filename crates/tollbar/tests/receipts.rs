@@ -114,6 +114,40 @@ fn an_old_receipt_gives_nothing_back() {
     assert!(!table.settle_at(&last, NOW, 0, Refund::Safe).unwrap().first);
 }
 
+/// An estimate of nothing is one.
+#[test]
+fn an_estimate_of_nothing_is_settled_too() {
+    let table = table("1/s burst 10");
+    let receipt = take(&table, KEY, NOW, 0).unwrap();
+    assert_eq!(
+        table.settle_at(&receipt, NOW, 25, Refund::Safe).unwrap(),
+        Settled { first: true, given_back: 0, rest: 5 }
+    );
+    assert!(!table.settle_at(&receipt, NOW, 0, Refund::Safe).unwrap().first);
+    // A key that a full table admits without storing it is charged nothing, and its real cost cannot be charged.
+    let mut options = Options::new(1);
+    options.on_full = tollbar::table::OnFull::Allow;
+    let full = Table::private(&options, &["1/h burst 10".parse().unwrap()]).unwrap();
+    let keys = (0..100_000_u64).map(u64::to_le_bytes);
+    let untold = keys.map(|key| take(&full, &key, NOW, 9).unwrap()).find(|receipt| receipt.charged() == 0).unwrap();
+    assert_eq!(full.settle_at(&untold, NOW, 50, Refund::Safe).unwrap().rest, 50);
+}
+
+/// A policy that has come back after 255 changes, in the same place, is another.
+#[test]
+fn a_receipt_does_not_survive_255_changes() {
+    let table = table("100/s burst 20");
+    let receipt = take(&table, KEY, NOW, 20).unwrap();
+    for change in 0..1020 {
+        let policy = if change % 2 == 0 { "1/day burst 20" } else { "100/s burst 20" };
+        table.set_policy(FIRST, &policy.parse().unwrap()).unwrap();
+        if change % 51 == 49 || change > 1000 {
+            let settled = table.settle_at(&receipt, NOW, 0, Refund::Safe).unwrap();
+            assert!(!settled.first && settled.given_back == 0, "after {change} changes: {settled:?}");
+        }
+    }
+}
+
 /// An exempt key and a missing one were not charged, so nothing comes back and nothing is charged.
 #[test]
 fn what_was_not_charged_is_not_settled() {

@@ -103,6 +103,24 @@ fn the_same_limit_twice_is_one_limit() {
     assert_eq!((left(0), left(1)), (0, 2));
 }
 
+/// A refusal does what a refused check does: an empty bucket begins to fill, and windows that count refusals count it.
+#[test]
+fn a_refusal_is_made_where_it_bound() {
+    let (empty, other) = (limiter("1/s burst 5 init 0"), limiter("100/s"));
+    let users = table(&["1/s burst 5 init 0"]);
+    let mut passed = 0;
+    for second in 0..10 {
+        let limits =
+            [Limit::Limiter(&other, 1), Limit::Limiter(&empty, 1), Limit::Key(&users, PolicyId::FIRST, KEY, 1)];
+        passed += u32::from(take_many_at(&limits, NOW + second * SECOND).unwrap().decision.is_allowed());
+    }
+    // The second bucket learns of its refusal when the first has let the request through.
+    assert_eq!(passed, 8);
+    let counting = limiter("2/min algo fixed-window count rejected");
+    let ask = |cost| take_many_at(&[Limit::Limiter(&counting, cost)], NOW).unwrap().decision.verdict;
+    assert_eq!((ask(1), ask(2), ask(1)), (Verdict::Allowed, Verdict::Denied, Verdict::Denied));
+}
+
 #[test]
 fn bad_calls_charge_nothing() {
     let one = limiter("3/s");

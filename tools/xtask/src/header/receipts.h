@@ -17,6 +17,10 @@
  * A receipt that is never settled stays charged at its estimate. Of the receipts of a table the last 8,184 can be settled; an older one,
  * and one whose policy has been changed meanwhile, counts as settled. Algorithms other than gcra, and gcra with `borrow` or `ban`, give
  * nothing back; neither do keys of which a thread has had credit (tollbar_table_options.hot_keys), nor a few rates (docs/table.md).
- * A damaged receipt gets TOLLBAR_E_RECEIPT, as far as a check of 32 bits can tell.
+ * A key that was reset or evicted after the charge, and that has come back, may get that charge back from what it owes now. So settle
+ * before you reset a key. A receipt of an exempt key charges and gives back nothing.
+ *
+ * A damaged receipt, and one of another table, gets TOLLBAR_E_RECEIPT, as far as a check of 32 bits can tell. Tables of one seed
+ * (tollbar_table_copy) cannot tell their receipts apart: there a receipt of the other table counts as too old.
  */
 

@@ -14,7 +14,8 @@
  * has given it back (a process that is killed meanwhile: until it has refilled), its costs on the limits before the one that refused,
  * so that others may be refused that much earlier, and leaves charged at most what those limits refilled meanwhile.
  *
- * A request that a limit refuses when the call looks at them writes nothing. Limits are charged in one order for all callers, those
+ * A request that a limit refuses when the call looks at them charges nothing: only the limit that refuses learns of it, as by a check
+ * (`ban` and `count rejected` count it, and with `init` the bucket begins to fill). Limits are charged in one order for all callers, those
  * that refill a permit fastest first, so a limit of a few permits a day is charged last, and never by a request that is refused.
  * Limits that cannot give permits back are charged after all others: every algorithm but gcra without `borrow` and `ban`, limiters with
  * credit, and keys of which a thread has had credit. If a request has two of them, the one that is charged first may stay charged by a

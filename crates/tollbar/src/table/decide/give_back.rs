@@ -16,7 +16,8 @@ impl Table {
     ///
     /// The caller gives back a charge once. Only gcra without `borrow` gives back, and not at the few rates of which a nanosecond is more
     /// than 3 units, such as 7 a second. A policy under which a thread has had credit in advance
-    /// ([`Options::hot_keys`](crate::table::Options)) gives nothing back any more. A key that the table has forgotten gets nothing back.
+    /// ([`Options::hot_keys`](crate::table::Options)) gives nothing back any more. A key that is not in the table gets nothing back.
+    /// One that was reset or evicted and has come back may get back what it had been charged before.
     ///
     /// A key that got permits back may keep its slot for up to one more refill of the burst.
     ///

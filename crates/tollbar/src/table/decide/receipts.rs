@@ -25,8 +25,8 @@ pub enum Refund {
     /// What time has not brought back yet. Over any interval no more is admitted than without a refund.
     #[default]
     Safe,
-    /// All of it. **Unsafe**: within one refill of the burst, twice the burst may pass. For callers who would rather admit too much than
-    /// charge for time.
+    /// All of it. **Unsafe**: each receipt that was open for the refill of a burst may let one more burst pass. For callers who would rather
+    /// admit too much than charge for time.
     Full,
 }
 
@@ -156,12 +156,13 @@ impl Table {
         if *receipt != self.receipt(hash, policy, at, estimate, number as u32) {
             return Err(TableError::Receipt);
         }
-        if estimate == 0 {
+        // An exempt key, or none.
+        if hash == 0 {
             return Ok(Settled { first: true, given_back: 0, rest: 0 });
         }
         let mut scratch = Scratch::new();
         let version = self.policies.current(policy, &mut scratch)?;
-        let first = self.close_receipt(version, at, number as u32);
+        let first = self.close_receipt(open_word(version, hash, at, number as u32), number as u32);
         if cost > estimate {
             let now = now();
             let rest = self.charge_hashed(version, hash, now, cost - estimate)?;
@@ -187,20 +188,19 @@ impl Table {
         let number = receipts.next.fetch_add(1, Ordering::Relaxed);
         if let Some(place) = receipts.open.get((number % RECEIPTS as u64) as usize) {
             // A slower call for an older receipt may write after this one: then this one cannot be settled, and nothing comes back.
-            place.store(open_word(version, at, number as u32), Ordering::Release);
+            place.store(open_word(version, hash, at, number as u32), Ordering::Release);
         }
         self.receipt(hash, PolicyId::new(version.number), at, cost, number as u32)
     }
 
     /// Closes a receipt; whether it was open under this version of its policy. A process that is killed after this has lost what it
     /// would have given back.
-    fn close_receipt(&self, version: &Version, at: u64, number: u32) -> bool {
+    fn close_receipt(&self, open: u64, number: u32) -> bool {
         let receipts = self.policies.memory.receipts();
         // The place of the whole number: of those with these 32 bits, the last that has been given away.
         let next = receipts.next.load(Ordering::Relaxed);
         let number_64 = next.wrapping_sub(u64::from((next as u32).wrapping_sub(number)));
         let Some(place) = receipts.open.get((number_64 % RECEIPTS as u64) as usize) else { return false };
-        let open = open_word(version, at, number);
         place.compare_exchange(open, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
@@ -211,8 +211,9 @@ impl Table {
     }
 }
 
-/// What an open receipt has in its place: its number, the version of its policy and 23 bits of its time.
-fn open_word(version: &Version, at: u64, number: u32) -> u64 {
-    let version_number = version.key >> crate::table::slots::placement::TAG_BITS;
-    OPEN | (at << 40 & !OPEN) | (version_number & 0xff) << 32 | u64::from(number)
+/// What an open receipt has in its place: its number, and 31 bits of a mixture of its key, its time and the change that made the version of
+/// its policy current.
+fn open_word(version: &Version, hash: u64, at: u64, number: u32) -> u64 {
+    let stamp = version.stamp.load(Ordering::Relaxed);
+    OPEN | fold(&[hash, at, stamp]) << 32 | u64::from(number)
 }

@@ -3,7 +3,7 @@
 
 use super::answer::describe;
 use super::Table;
-use crate::algorithm::{Algorithm, Charge, Step};
+use crate::algorithm::{Charge, Step};
 use crate::decision::{Decision, Verdict};
 use crate::table::memory::error::TableError;
 use crate::table::memory::slot::Slot;
@@ -179,12 +179,6 @@ impl<'a> KeyLimit<'a> {
             // An error says that the table is damaged, and the next call to it says so again.
             let _ = self.table.give_back_of(version, hash, charge, charge.cost, now);
         }
-    }
-
-    /// Whether a refusal leads to a ban.
-    pub(crate) fn counts_refusals(&self) -> bool {
-        let mut scratch = Scratch::new();
-        self.table.policies.current(self.policy, &mut scratch).is_ok_and(|version| version.rule.counts_refusals())
     }
 
     /// What orders the keys of several limits.
