@@ -218,8 +218,8 @@ fn random_requests_are_decided_as_one_by_one() {
 /// exactly, and so is what is left.
 #[test]
 fn the_sum_of_the_winners_is_exact() {
-    for round in 0..20_u64 {
-        let texts = ["400/s", "300/min", "500/h", "1000/day"];
+    for round in 0..200_u64 {
+        let texts = ["40/s", "30/min", "50/h", "100/day"];
         let limiters: Vec<_> = texts.iter().map(|text| limiter(text)).collect();
         let users = table(&texts);
         let taken: Vec<AtomicU64> = (0..8).map(|_| AtomicU64::new(0)).collect();
@@ -230,7 +230,7 @@ fn the_sum_of_the_winners_is_exact() {
                 scope.spawn(move || {
                     let mut rng = Rng(round * 100 + thread);
                     start.wait();
-                    for _ in 0..200 {
+                    for _ in 0..40 {
                         let set = rng.within(1, 255);
                         let costs: Vec<u64> = (0..8).map(|_| rng.within(1, 3)).collect();
                         let picked = |n: &usize| set >> n & 1 != 0;
@@ -253,7 +253,7 @@ fn the_sum_of_the_winners_is_exact() {
                 });
             }
         });
-        let bursts = [400, 300, 500, 1000];
+        let bursts = [40, 30, 50, 100];
         for (n, burst) in (0..8).zip(bursts.iter().chain(&bursts)) {
             let left = match n {
                 0..=3 => limiters[n].peek(1).remaining,
