@@ -86,12 +86,13 @@ impl<S> Changes<S> {
 
 impl Changes<State> {
     /// Puts a state of `policy` in place of the one in force, which is `first` if none has taken its place. `now` is read after the state.
+    #[inline(never)]
     pub(super) fn change(
         &self,
         first: &State,
         policy: &Policy,
         keep: Keep,
-        now: impl Fn() -> u64,
+        now: &dyn Fn() -> u64,
     ) -> Result<(), PolicyError> {
         policy.validate()?;
         if first.credit() != 0 {
@@ -107,7 +108,7 @@ impl Changes<State> {
         loop {
             // SAFETY: null, or a node of the list.
             let former = unsafe { current.as_ref() };
-            carry(former.map_or(first, |former| &former.state), &node.state, keep, &now);
+            carry(former.map_or(first, |former| &former.state), &node.state, keep, now);
             // AcqRel: with the state, and after the state of another change that came first.
             match self.current.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
@@ -170,7 +171,7 @@ impl<S> Drop for Changes<S> {
 }
 
 /// Makes `new` owe what `old` does. Both may be in use: `new` by calls that began when it was last in force.
-fn carry(old: &State, new: &State, keep: Keep, now: &impl Fn() -> u64) {
+fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
     if let (State::Cell(old), State::Cell(new)) = (old, new) {
         let word = old.word();
         let (rule, former, now) = (new.algorithm(), old.algorithm(), now());

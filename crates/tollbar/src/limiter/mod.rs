@@ -227,7 +227,7 @@ impl<C: Clock> Limiter<State, C> {
     /// [`PolicyError::OptionMismatch`] for a limiter whose threads have credit, [`PolicyError::Changes`] after 4,096 different policies,
     /// and those of [`State::new`]. The policy stays as it was.
     pub fn set_policy(&self, policy: &Policy, keep: Keep) -> Result<(), PolicyError> {
-        self.changes.change(&self.shared, policy, keep, || self.clock.now())
+        self.changes.change(&self.shared, policy, keep, &|| self.clock.now())
     }
 
     /// [`Limiter::set_policy`] at the caller's time.
@@ -235,7 +235,7 @@ impl<C: Clock> Limiter<State, C> {
     /// # Errors
     /// Those of [`Limiter::set_policy`].
     pub fn set_policy_at(&self, now: u64, policy: &Policy, keep: Keep) -> Result<(), PolicyError> {
-        self.changes.change(&self.shared, policy, keep, || now)
+        self.changes.change(&self.shared, policy, keep, &|| now)
     }
 
     /// The policy that the limiter was last changed to; `None` if it has not been changed.

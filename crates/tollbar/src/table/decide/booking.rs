@@ -50,6 +50,7 @@ impl Table {
     }
 
     /// [`Table::reserve_at`] with the error where it would refuse because of one.
+    #[inline(never)]
     pub fn try_reserve(
         &self,
         policy: PolicyId,
@@ -82,6 +83,7 @@ impl Table {
 
     /// [`Table::wait_until`] with the error where it would refuse because of one. Nothing has been taken then, unless the table
     /// was damaged during the sleep.
+    #[inline(never)]
     pub fn try_wait_until(
         &self,
         policy: PolicyId,
