@@ -7,7 +7,7 @@ import threading
 
 import pytest
 import tollbar
-from tollbar import Limiter, Table, take_many
+from tollbar import Limiter, Table, take_many, wsgi
 
 SEC = 1_000_000_000
 
@@ -128,3 +128,26 @@ def test_threads_get_what_there_is() -> None:
 
 def test_its_signature_is_told() -> None:
     assert str(inspect.signature(take_many)) == "(limits, *, at=None)"
+
+
+def test_middleware_charges_all_policies_or_none() -> None:
+    table = Table({"hour": "2/h", "day": "5/day"}, 100)
+    answers: list[tuple[str, dict[str, str]]] = []
+
+    def app(environ: object, start_response: object) -> list[bytes]:
+        start_response("200 OK", [])  # type: ignore[operator]
+        return [b""]
+
+    limited = wsgi.RateLimit(app, table, policy=("hour", "day"))  # type: ignore[arg-type]
+    for _ in range(4):
+        limited({"REMOTE_ADDR": "192.0.2.1"}, lambda status, fields, *_: answers.append((status[:3], dict(fields))))  # type: ignore
+    assert [status for status, _ in answers] == ["200", "200", "429", "429"]
+    assert answers[0][1]["RateLimit-Policy"] == '"hour";q=2;w=3600, "day";q=5;w=86400'
+    assert answers[0][1]["RateLimit"] == '"hour";r=1;t=1800, "day";r=4;t=17280'
+    # What the hour refuses costs the day nothing, and Retry-After is the longest wait.
+    assert answers[3][1]["RateLimit"].startswith('"hour";r=0;t=1800, "day";r=3;')
+    assert answers[3][1]["Retry-After"] == "1800"
+    assert table.peek(tollbar.address_key("192.0.2.1"), policy="day").remaining == 3
+    for wrong in ({"policy": ()}, {"policy": ("hour", "day"), "charge": lambda environ, response: 1}):
+        with pytest.raises(TypeError, match="several policies"):
+            wsgi.RateLimit(app, table, **wrong)  # type: ignore[arg-type]

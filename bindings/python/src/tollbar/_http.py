@@ -9,13 +9,13 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeGuard, TypeVar, Union, cast
 
 from . import address_key
-from ._core import Decision, key_bytes
+from ._core import Decision, key_bytes, take_many
 from ._errors import TableError
 from .policy import Policy
 from .table import Table
 
 if TYPE_CHECKING:
-    from ._core import Key
+    from ._core import Key, Taken
     from .lease import Lease
 
 Request = TypeVar("Request")
@@ -134,7 +134,7 @@ class Gate(Generic[Request]):
         table: Table | Lease | str | Policy,
         key: Callable[[Request], Key],
         *,
-        policy: int | str = 0,
+        policy: int | str | tuple[int | str, ...] = 0,
         cost: int = 1,
         charge: Callable[[Request, Response], int] | None = None,
         exempt: Exempt = (),
@@ -149,7 +149,15 @@ class Gate(Generic[Request]):
         else:
             self.table = Table(cast("str | Policy", table), capacity)
         self.key = key
-        self.policy = policy
+        policies = policy if isinstance(policy, tuple) else (policy,)
+        if not policies or (len(policies) > 1 and (charge is not None or not isinstance(self.table, Table))):
+            raise TypeError("policy: several policies are charged together and before the response; expected a Table, and no charge")
+        self.policy = policies[0]
+        # Where there are several policies, one gate for the fields of each.
+        self._each: list[Gate[Request]] = []
+        if len(policies) > 1:
+            self._each = [Gate(self.table, key, policy=one, cost=cost) for one in policies]
+        policy = self.policy
         if charge is not None and not isinstance(self.table, Table):
             raise TypeError("charge: a lease is charged before the response; expected a Table or a policy")
         self.cost = cost
@@ -174,6 +182,8 @@ class Gate(Generic[Request]):
         if not isinstance(self.table, Table):
             # Those without a key share the limit that is for all.
             decision = self.table.check(key, self.cost)
+        elif key is not None and self._each:
+            return self._several(self.table, key)
         elif key is not None and self.charge is not None:
             decision = self._look(self.table, key)
         elif key is not None:
@@ -182,6 +192,16 @@ class Gate(Generic[Request]):
             return self._without_key(self.table)
         fields = self._fields(key, decision)
         return Answer(None, fields, key=key) if decision else Answer(TOO_MANY, fields, TOO_MANY.phrase)
+
+    def _several(self, table: Table, key: bytes) -> Answer:
+        """All policies are charged, or none."""
+        taken = take_many([(table, key, self.cost, one.policy) for one in self._each])
+        fields = self._retry(taken)
+        if self.headers:
+            fields.append(("RateLimit-Policy", ", ".join(one.quota() for one in self._each)))
+            states = [one._state(key, decision) for one, decision in zip(self._each, taken.decisions)]
+            fields.append(("RateLimit", ", ".join(states)))
+        return Answer(None, fields) if taken else Answer(TOO_MANY, fields, TOO_MANY.phrase)
 
     def _look(self, table: Table, key: bytes) -> Decision:
         """Takes nothing. A refusal counts, for the table's numbers and for a ban: the check of the same instant is refused, too."""
@@ -220,18 +240,23 @@ class Gate(Generic[Request]):
     def _fields(self, key: bytes | None, decision: Decision) -> list[tuple[str, str]]:
         """Retry-After of a refusal, and draft-ietf-httpapi-ratelimit-headers-11: the permits that are left, and seconds until
         there are more."""
-        fields = []
-        if not decision and decision.retry_after_ns is not None:
-            fields.append(("Retry-After", str(max(_seconds(decision.retry_after_ns), 1))))
+        fields = self._retry(decision)
         if self.headers:
             fields.append(("RateLimit-Policy", self.quota()))
-            state = f"{self.name};r={min(decision.remaining, _MOST)}"
-            more = self._until_more(key, decision)
-            if more is not None:
-                # At least a second: a permit may have come back since the decision.
-                state += f";t={max(_seconds(more), 1)}"
-            fields.append(("RateLimit", state))
+            fields.append(("RateLimit", self._state(key, decision)))
         return fields
+
+    @staticmethod
+    def _retry(decision: Decision | Taken) -> list[tuple[str, str]]:
+        if decision or decision.retry_after_ns is None:
+            return []
+        return [("Retry-After", str(max(_seconds(decision.retry_after_ns), 1)))]
+
+    def _state(self, key: bytes | None, decision: Decision) -> str:
+        state = f"{self.name};r={min(decision.remaining, _MOST)}"
+        more = self._until_more(key, decision)
+        # At least a second: a permit may have come back since the decision.
+        return state if more is None else f"{state};t={max(_seconds(more), 1)}"
 
     def _until_more(self, key: bytes | None, decision: Decision) -> int | None:
         table = self.table

@@ -29,6 +29,8 @@ class RateLimit:
     IPv6 address stands for its /64. A request without a key gets what the table's `missing` says: "allow" lets it pass, and of
     "deny" and "report" it gets `missing_status`.
 
+    `policy` may be a tuple of policies of the table: then a request is charged under all of them, or under none.
+
     With `charge` a request is only looked at before the application, and charged after it: `charge(environ, response)` gets what the application
     answered (`status`, `headers`, and the bytes of the body in `sent`) and returns the permits, 0 or False for none. So
     `RateLimit(app, "5/min ban 1h", charge=lambda environ, response: response.status == 401)` bans an address after five wrong passwords.
@@ -40,7 +42,7 @@ class RateLimit:
         table: Table | Lease | str | Policy,
         *,
         key: Callable[[WSGIEnvironment], Key] = by_client,
-        policy: int | str = 0,
+        policy: int | str | tuple[int | str, ...] = 0,
         cost: int = 1,
         charge: Callable[[WSGIEnvironment, Response], int] | None = None,
         exempt: Exempt = (),
