@@ -1,0 +1,84 @@
+//! What several limits say together.
+
+use super::part::{Part, Target};
+use super::Taken;
+use crate::decision::{Decision, Reason, Verdict};
+
+/// Counts an admission, and sums up what the limits say.
+#[inline]
+pub(super) fn admitted(parts: &[Part<'_>], decisions: Option<&mut [Decision]>) -> Taken {
+    parts.iter().for_each(|part| part.target.count(Verdict::Allowed));
+    match decisions {
+        None => Taken { decision: UNLIMITED, bound: 0 },
+        Some(decisions) => told(parts, decisions),
+    }
+}
+
+/// Sums up what the limits say of an admitted request.
+#[inline(never)]
+fn told(parts: &[Part<'_>], decisions: &mut [Decision]) -> Taken {
+    decisions.fill(UNLIMITED);
+    let mut all: Option<Taken> = None;
+    for part in parts {
+        let Some(decision) = part.told() else { continue };
+        part.tell(decision, decisions);
+        let part = Taken { decision, bound: part.index };
+        all = Some(all.map_or(part, |all| sum(all, part, decision.remaining < all.decision.remaining)));
+    }
+    all.unwrap_or(Taken { decision: UNLIMITED, bound: 0 })
+}
+
+/// Sums up what the limits say of a refused request, and counts the refusal where it bound.
+#[inline(never)]
+pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>) -> Taken {
+    let mut all: Option<Taken> = None;
+    let mut target = &Target::None;
+    if let Some(decisions) = &mut decisions {
+        decisions.fill(UNLIMITED);
+    }
+    for part in parts {
+        // A limit that refused when it was charged may have room again by now: what it said then counts.
+        let refused = part.decision.filter(|decision| !decision.is_allowed());
+        let Some(decision) = refused.or_else(|| part.peek()) else { continue };
+        if let Some(decisions) = &mut decisions {
+            part.tell(decision, decisions);
+        }
+        let taken = Taken { decision, bound: part.index };
+        let binds = all.map_or(true, |all| {
+            let wait = |decision: &Decision| (decision.verdict as u32, decision.retry_after);
+            wait(&decision) > wait(&all.decision)
+        });
+        all = Some(all.map_or(taken, |all| sum(all, taken, binds)));
+        if binds {
+            target = &part.target;
+        }
+    }
+    // All limits admit the request by now, though one refused it when all were looked at.
+    let taken = all.filter(|all| !all.decision.is_allowed()).unwrap_or(Taken { decision: PASSED_REFUSAL, bound: 0 });
+    target.count(taken.decision.verdict);
+    taken
+}
+
+/// The answer of both: `binds` says whether the second is the one that binds.
+fn sum(all: Taken, one: Taken, binds: bool) -> Taken {
+    let (binding, a, b) = (if binds { one } else { all }, all.decision, one.decision);
+    let decision = Decision {
+        remaining: a.remaining.min(b.remaining),
+        retry_after: a.retry_after.max(b.retry_after),
+        reset_after: a.reset_after.max(b.reset_after),
+        ..binding.decision
+    };
+    Taken { decision, bound: binding.bound }
+}
+
+/// What no limit says, and an admission of which nothing else was asked.
+const UNLIMITED: Decision = Decision {
+    verdict: Verdict::Allowed,
+    reason: Reason::Admitted,
+    remaining: u64::MAX,
+    retry_after: 0,
+    reset_after: 0,
+};
+/// A refusal whose cause has passed.
+const PASSED_REFUSAL: Decision =
+    Decision { verdict: Verdict::Denied, reason: Reason::Rate, remaining: 0, retry_after: 0, reset_after: 0 };

@@ -1,0 +1,175 @@
+//! Several limits in one request: a user and an address, a second and a day, one's own share and everybody's.
+//!
+//! # What holds
+//!
+//! *Either all limits are charged or none, and no limit ever admits more than its bound.* A call that loses a race may hold, until it has
+//! given it back (a process that is killed meanwhile: until it has refilled), its costs on the limits before the one that refused, so that
+//! others may be refused that much earlier. It leaves charged at most what those limits refilled meanwhile.
+//!
+//! # How
+//!
+//! 1. Limits that are the same are merged into one of their costs together.
+//! 2. The call looks at all limits and writes nothing. If one refuses, the request is refused, and nothing has been charged. That limit
+//!    is told of its refusal, as it is by a check: some policies count refusals, and with `init` a bucket begins to fill.
+//! 3. It charges the limits in a common order: those that refill a permit fastest first. So two calls that race for the same limits meet at
+//!    the first of them, and one of the two is admitted. If a limit refuses now, because another call was faster, the call gives
+//!    back what it has charged before, as [`GiveBack`](crate::algorithm::GiveBack) says is safe.
+//!
+//! Limits that cannot give back come last, and the last limit is never charged by a call that is refused: beside `10/s`, `1/day` keeps its
+//! permit whatever happens. If there are two such limits (sliding windows, logs, tables whose threads have credit in advance), the first
+//! of them may stay charged by a call that loses a race.
+
+mod answer;
+mod part;
+mod several;
+
+#[doc(hidden)]
+pub use several::Several;
+
+use crate::algorithm::Charge;
+use crate::clock::Clock;
+use crate::decision::{Decision, Verdict};
+use crate::limiter::{Limiter, Shared};
+#[cfg(not(loom))]
+use crate::table::{PolicyId, Table, TableError};
+
+/// The most limits of one call.
+pub const LIMITS_MOST: usize = 16;
+
+/// Any [`Limiter`].
+pub trait AnyLimiter: Sync {
+    /// [`Limiter::now`].
+    fn now(&self) -> u64;
+    /// What a check at `now` would answer.
+    fn peek_at(&self, now: u64, cost: u64) -> Decision;
+    /// Charges, uncounted.
+    fn charge_at(&self, now: u64, cost: u64) -> Decision;
+    /// Gives a charge back.
+    fn undo(&self, charge: Charge, now: &dyn Fn() -> u64);
+    /// Counts a decision.
+    fn count(&self, verdict: Verdict);
+    /// The nanoseconds in which one permit that was given back would have come back by itself; `u64::MAX` if none can be given back.
+    fn refill(&self) -> u64;
+}
+
+impl<S: Shared, C: Clock + Sync> AnyLimiter for Limiter<S, C> {
+    fn now(&self) -> u64 {
+        Limiter::now(self)
+    }
+
+    fn peek_at(&self, now: u64, cost: u64) -> Decision {
+        self.shared().peek_at(now, cost)
+    }
+
+    fn charge_at(&self, now: u64, cost: u64) -> Decision {
+        self.shared().check_at(now, cost)
+    }
+
+    fn undo(&self, charge: Charge, now: &dyn Fn() -> u64) {
+        self.shared().give_back(charge, charge.cost, now);
+    }
+
+    fn count(&self, verdict: Verdict) {
+        self.count_decided(verdict);
+    }
+
+    fn refill(&self) -> u64 {
+        self.shared().refill().unwrap_or(u64::MAX)
+    }
+}
+
+/// One limit of a request, and what the request costs there.
+#[derive(Clone, Copy)]
+pub enum Limit<'a> {
+    /// Admits every request, for callers some of whose limits are optional.
+    Unlimited,
+    /// A limiter.
+    Limiter(&'a dyn AnyLimiter, u64),
+    /// A key under a policy of a table.
+    #[cfg(not(loom))]
+    Key(&'a Table, PolicyId, &'a [u8], u64),
+}
+
+/// The answer of several limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Of all limits: whether the request may pass and why, the smallest rest, the longest wait, the longest time until all are fresh. The
+    /// reason is that of the limit that bound.
+    pub decision: Decision,
+    /// Which limit bound: of a refusal the one with the longest wait, and of an admission the one with the smallest rest.
+    pub bound: usize,
+}
+
+/// The error of a call with several limits: nothing has been charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManyError {
+    /// No limit at all, or more than [`LIMITS_MOST`].
+    Count,
+    /// The limit of that index is of a table that cannot decide.
+    #[cfg(not(loom))]
+    Table(usize, TableError),
+}
+
+impl core::fmt::Display for ManyError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            ManyError::Count => write!(f, "a request has 1 to {LIMITS_MOST} limits"),
+            #[cfg(not(loom))]
+            ManyError::Table(n, error) => write!(f, "limit {n}: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for ManyError {}
+
+/// Takes the cost of each limit from all limits, or nothing from any. Each limit reads its own clock.
+///
+/// ```
+/// use tollbar::take_many::{take_many, Limit};
+/// use tollbar::table::{Options, PolicyId, Table};
+/// use tollbar::Limiter;
+///
+/// let all = Limiter::new(&"1000/s".parse()?)?;
+/// let users = Table::private(&Options::new(10_000), &["2/s".parse()?, "5/day".parse()?])?;
+/// let (second, day) = (PolicyId::new(0), PolicyId::new(1));
+/// let ask = |user: &[u8]| {
+///     take_many(&[Limit::Limiter(&all, 1), Limit::Key(&users, second, user, 1), Limit::Key(&users, day, user, 1)])
+/// };
+/// assert!(ask(b"ann")?.decision.is_allowed());
+/// assert!(ask(b"ann")?.decision.is_allowed());
+/// let refused = ask(b"ann")?;
+/// assert_eq!((refused.decision.is_allowed(), refused.bound), (false, 1)); // 2/s
+/// assert_eq!(users.peek(day, b"ann", 1).remaining, 3); // which the refusal left alone
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`ManyError`]. Nothing has been charged.
+pub fn take_many(limits: &[Limit<'_>]) -> Result<Taken, ManyError> {
+    take_all(limits, None, Some(&mut []))
+}
+
+/// [`take_many`] at the caller's time.
+///
+/// # Errors
+/// Those of [`take_many`].
+pub fn take_many_at(limits: &[Limit<'_>], now: u64) -> Result<Taken, ManyError> {
+    take_all(limits, Some(now), Some(&mut []))
+}
+
+/// [`take_many`] or, with a time, [`take_many_at`], and what each limit says by itself: `decisions[i]` is what limit `i` decides, or, of a
+/// refused request, would. Without `decisions` the answer has a verdict and a reason only, and an admission is cheaper.
+///
+/// # Errors
+/// Those of [`take_many`].
+pub fn take_all(
+    limits: &[Limit<'_>],
+    now: Option<u64>,
+    decisions: Option<&mut [Decision]>,
+) -> Result<Taken, ManyError> {
+    let mut several = Several::new(now);
+    for limit in limits {
+        several.add(limit)?;
+    }
+    several.take(decisions)
+}

@@ -1,0 +1,145 @@
+//! One request of several limits: put together, looked at, charged.
+
+use super::answer::{admitted, refused};
+use super::part::{Part, Target};
+use super::{Limit, ManyError, Taken, LIMITS_MOST};
+use crate::decision::Decision;
+use core::mem::MaybeUninit;
+
+/// A request that is being put together, limit by limit.
+#[doc(hidden)]
+pub struct Several<'a> {
+    /// The caller's time.
+    now: Option<u64>,
+    /// How many limits were added.
+    limits: usize,
+    parts: Parts<'a>,
+}
+
+impl<'a> Several<'a> {
+    /// A request at the caller's time or, without one, at the limits' own.
+    #[inline]
+    pub fn new(now: Option<u64>) -> Several<'a> {
+        Several { now, limits: 0, parts: Parts::new() }
+    }
+
+    /// Adds a limit. [`ManyError::Count`] if there are [`LIMITS_MOST`].
+    #[inline(never)]
+    pub fn add(&mut self, limit: &Limit<'a>) -> Result<(), ManyError> {
+        let index = self.limits;
+        if index >= LIMITS_MOST {
+            return Err(ManyError::Count);
+        }
+        self.limits += 1;
+        let (target, cost) = Target::of(limit);
+        if matches!(target, Target::None) {
+            return Ok(());
+        }
+        match self.parts.all_mut().iter_mut().find(|part| part.target.is(&target)) {
+            Some(part) => {
+                part.cost = part.cost.saturating_add(cost);
+                part.limits |= 1 << index;
+            }
+            None => {
+                let now = self.now.unwrap_or_else(|| target.now());
+                self.parts.push(Part::new(target, index, cost, now, self.now.is_some()));
+            }
+        }
+        Ok(())
+    }
+
+    /// [`take_all`] of what was added.
+    #[inline(never)]
+    pub fn take(&mut self, decisions: Option<&mut [Decision]>) -> Result<Taken, ManyError> {
+        if self.limits == 0 {
+            return Err(ManyError::Count);
+        }
+        let parts = self.parts.all_mut();
+        for part in parts.iter_mut() {
+            if !part.look()? {
+                part.refuse();
+                return Ok(refused(parts, decisions));
+            }
+        }
+        let order = order(parts);
+        match charge_all(parts, &order)? {
+            true => Ok(admitted(parts, decisions)),
+            false => Ok(refused(parts, decisions)),
+        }
+    }
+}
+
+/// Up to [`LIMITS_MOST`] parts. Those that a request does not have are not written.
+struct Parts<'a> {
+    count: usize,
+    parts: [MaybeUninit<Part<'a>>; LIMITS_MOST],
+}
+
+impl<'a> Parts<'a> {
+    #[inline]
+    fn new() -> Parts<'a> {
+        Parts { count: 0, parts: [const { MaybeUninit::uninit() }; LIMITS_MOST] }
+    }
+
+    /// Does nothing if all places are taken.
+    #[inline]
+    fn push(&mut self, part: Part<'a>) {
+        if let Some(place) = self.parts.get_mut(self.count) {
+            place.write(part);
+            self.count += 1;
+        }
+    }
+
+    #[inline]
+    fn all_mut(&mut self) -> &mut [Part<'a>] {
+        // SAFETY: `push` has written the first `count` of them, which are no more than there are.
+        unsafe { core::slice::from_raw_parts_mut(self.parts.as_mut_ptr().cast(), self.count) }
+    }
+}
+
+/// The order in which parts are charged: those that refill a permit fastest first, and those that cannot give back last.
+#[inline]
+fn order(parts: &[Part<'_>]) -> [u8; LIMITS_MOST] {
+    let before = |a: u8, b: u8| match (parts.get(a as usize), parts.get(b as usize)) {
+        (Some(a), Some(b)) if a.refill == b.refill => a.target.rank() < b.target.rank(),
+        (Some(a), Some(b)) => a.refill < b.refill,
+        _ => false,
+    };
+    let mut order = [0; LIMITS_MOST];
+    for (part, _) in (0..).zip(parts) {
+        // Insertion: those that come after it move on.
+        let mut at = part as usize;
+        while let Some([earlier, place]) = at.checked_sub(1).and_then(|from| order.get_mut(from..=at)) {
+            if !before(part, *earlier) {
+                break;
+            }
+            *place = *earlier;
+            at -= 1;
+        }
+        if let Some(place) = order.get_mut(at) {
+            *place = part;
+        }
+    }
+    order
+}
+
+/// Charges all limits in their order, or none: then one has refused, and what had been charged was given back.
+#[inline]
+fn charge_all(parts: &mut [Part<'_>], order: &[u8; LIMITS_MOST]) -> Result<bool, ManyError> {
+    for n in 0..parts.len() {
+        let Some((&last, before)) = order.get(..=n).and_then(|order| order.split_last()) else { break };
+        let Some(part) = parts.get_mut(last as usize) else { break };
+        let charged = part.charge();
+        if !matches!(charged, Ok(true)) {
+            give_back(parts, before);
+            return charged;
+        }
+    }
+    Ok(true)
+}
+
+/// Gives back what was charged of these parts, the last first.
+#[inline(never)]
+fn give_back(parts: &[Part<'_>], charged: &[u8]) {
+    charged.iter().rev().filter_map(|&n| parts.get(n as usize)).for_each(Part::undo);
+}
