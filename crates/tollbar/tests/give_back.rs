@@ -88,6 +88,20 @@ fn a_cancelled_booking_in_the_middle_gives_nothing_back() {
     assert_eq!(book(), NOW + 3 * SECOND);
 }
 
+/// A bucket that starts empty begins to fill with a refused booking, as with a refused check.
+#[test]
+fn a_refused_booking_begins_an_empty_bucket() {
+    let text = "1/s burst 5 init 0";
+    let (limiter, table) = (limiter(text), table(100, &[text]));
+    let (mut ours, mut theirs) = (0, 0);
+    for second in 0..10 {
+        let now = NOW + second * SECOND;
+        ours += u32::from(limiter.reserve_at(now, 1, now).is_ok());
+        theirs += u32::from(table.reserve_at(PolicyId::FIRST, KEY, now, 1, now).is_ok());
+    }
+    assert_eq!((ours, theirs), (9, 9));
+}
+
 /// Many keys in a small table, under every use: a key that got permits back is found, keeps its slot, and no key gets more than its bound.
 #[test]
 fn keys_of_a_full_table_keep_their_bounds() {

@@ -250,6 +250,17 @@ pub trait Algorithm: Copy + Send + Sync {
     }
 }
 
+/// The state that a refused booking leaves, if it is another: a bucket with `init` begins to fill at its first request.
+pub(crate) fn begun(algorithm: &impl Algorithm, state: u64, now: u64, cost: u64) -> Option<u64> {
+    if state != 0 || !algorithm.books_ahead() || algorithm.counts_refusals() {
+        return None;
+    }
+    match algorithm.step(state, now, cost) {
+        Step { verdict: Verdict::Denied, next } => next,
+        _ => None,
+    }
+}
+
 /// [`Algorithm::describe`], field by field.
 #[inline]
 fn describe(algorithm: &impl Algorithm, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {

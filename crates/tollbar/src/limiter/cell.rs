@@ -9,7 +9,7 @@
 
 use super::{Shared, Watch};
 use crate::algorithm::gcra::Plain;
-use crate::algorithm::{Algorithm, Charge, Charged, GiveBack, Rule, Step};
+use crate::algorithm::{begun, Algorithm, Charge, Charged, GiveBack, Rule, Step};
 use crate::decision::{Decision, Verdict};
 use crate::sync::{rarely, AtomicU32, AtomicU64, CachePadded, Ordering};
 
@@ -100,10 +100,13 @@ pub(super) fn reserve<A: Algorithm>(
 ) -> Option<u64> {
     let mut state = word.load(Ordering::Relaxed);
     loop {
-        let booked = algorithm.reserve(state, now, cost)?;
-        if booked.at > until {
+        let Some(booked) = algorithm.reserve(state, now, cost).filter(|booked| booked.at <= until) else {
+            if let Some(next) = begun(algorithm, state, now, cost) {
+                // If it fails, another call has begun the bucket.
+                let _ = word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed);
+            }
             return None;
-        }
+        };
         if cost == 0 {
             return Some(now);
         }

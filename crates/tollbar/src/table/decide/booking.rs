@@ -2,7 +2,7 @@
 
 use super::multi_word::Op;
 use super::Table;
-use crate::algorithm::{Algorithm, Charge, Reservation, Rule, Step};
+use crate::algorithm::{begun, Algorithm, Charge, Reservation, Rule, Step};
 use crate::clock::Clock;
 use crate::decision::{Decision, Verdict};
 use crate::limiter::waiting::{self, Permits};
@@ -156,7 +156,7 @@ impl Table {
                 Step::allow(next)
             }
             _ if rule.step(state, now, cost).verdict == Verdict::Never => Step::never(),
-            _ => Step::deny(),
+            _ => Step { verdict: Verdict::Denied, next: begun(rule, state, now, cost) },
         };
         let mut booked = Err(Verdict::Denied);
         let mut event = Event::Known;
