@@ -683,12 +683,14 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  * request while the table has exempt keys.
  * Credit expires when the key's bucket would be full without it. A full bucket therefore gives up some permits: the refill of an
  * eighth of a second, and at most an eighth of the burst. The permits that a thread has not spent by then are lost: they are
- * charged, and no request passes for them.
+ * charged, and no request passes for them. If times go back, credit stays valid for as much longer: a request at an earlier time than
+ * that of the credit may pass beside the burst of that time.
  *
  * A full decision and tollbar_table_peek count the calling thread's credit in `remaining`. tollbar_table_take_up_to spends the
  * thread's credit first. tollbar_table_reserve and tollbar_table_wait book what the thread's credit does not pay at once.
- * tollbar_table_charge charges the table, and a policy under which a thread has had credit gives nothing back. tollbar_table_check_many asks the table and leaves credit alone. tollbar_table_reset voids the calling
- * thread's credit of the key; other threads keep theirs. A change of a policy voids all credit under it. A forked child starts
+ * tollbar_table_charge charges the table, and a policy under which a thread has had credit gives nothing back.
+ * tollbar_table_check_many asks the table and leaves credit alone. tollbar_table_reset voids the calling thread's credit of the key;
+ * other threads keep theirs. A change of a policy voids all credit under it. A forked child starts
  * without credit. 128 threads of a process can have credit in a table, each 34 bytes a key; others decide without.
  * A thread that ends leaves its credit to expire. */
 
@@ -1322,7 +1324,10 @@ int32_t tollbar_table_settle_in_full(const tollbar_table *table,
  *   - A charge that leaves no permit counts as a refusal: with "5/min ban 1h" the fifth failed login of the example above bans.
  *   - Refusals are forgotten when the bucket is full again, and at the end of a ban. Refusals during a ban do not prolong it.
  *   - tollbar_table_reset and tollbar_limiter_reset end a ban.
- *   - Bans are part of the key's state: they are in the table's file, and a changed policy that bans takes them over. */
+ *   - Bans are part of the key's state: they are in the table's file, and a changed policy that bans takes them over. After such a change
+ *     a ban may last longer, by at most the refill of the new burst.
+ *   - A full table that evicts (TOLLBAR_ON_FULL_EVICT_NEAREST) lets a new key take a banned key's slot. The new key is admitted and then
+ *     owes until the ban would have ended, as with any slot that it takes. */
 
 /* Charges `cost` permits of the key under policy number `policy` without asking, now. Returns TOLLBAR_ALLOWED if all of them have been
  * charged, TOLLBAR_DENIED if the key's state has no room for some, or an error. `*rest`, unless `rest` is NULL, gets the number of permits

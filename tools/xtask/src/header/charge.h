@@ -29,5 +29,8 @@
  *   - A charge that leaves no permit counts as a refusal: with "5/min ban 1h" the fifth failed login of the example above bans.
  *   - Refusals are forgotten when the bucket is full again, and at the end of a ban. Refusals during a ban do not prolong it.
  *   - tollbar_table_reset and tollbar_limiter_reset end a ban.
- *   - Bans are part of the key's state: they are in the table's file, and a changed policy that bans takes them over. */
+ *   - Bans are part of the key's state: they are in the table's file, and a changed policy that bans takes them over. After such a change
+ *     a ban may last longer, by at most the refill of the new burst.
+ *   - A full table that evicts (TOLLBAR_ON_FULL_EVICT_NEAREST) lets a new key take a banned key's slot. The new key is admitted and then
+ *     owes until the ban would have ended, as with any slot that it takes. */
 

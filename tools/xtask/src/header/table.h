@@ -31,12 +31,14 @@
  * request while the table has exempt keys.
  * Credit expires when the key's bucket would be full without it. A full bucket therefore gives up some permits: the refill of an
  * eighth of a second, and at most an eighth of the burst. The permits that a thread has not spent by then are lost: they are
- * charged, and no request passes for them.
+ * charged, and no request passes for them. If times go back, credit stays valid for as much longer: a request at an earlier time than
+ * that of the credit may pass beside the burst of that time.
  *
  * A full decision and tollbar_table_peek count the calling thread's credit in `remaining`. tollbar_table_take_up_to spends the
  * thread's credit first. tollbar_table_reserve and tollbar_table_wait book what the thread's credit does not pay at once.
- * tollbar_table_charge charges the table, and a policy under which a thread has had credit gives nothing back. tollbar_table_check_many asks the table and leaves credit alone. tollbar_table_reset voids the calling
- * thread's credit of the key; other threads keep theirs. A change of a policy voids all credit under it. A forked child starts
+ * tollbar_table_charge charges the table, and a policy under which a thread has had credit gives nothing back.
+ * tollbar_table_check_many asks the table and leaves credit alone. tollbar_table_reset voids the calling thread's credit of the key;
+ * other threads keep theirs. A change of a policy voids all credit under it. A forked child starts
  * without credit. 128 threads of a process can have credit in a table, each 34 bytes a key; others decide without.
  * A thread that ends leaves its credit to expire. */
 
