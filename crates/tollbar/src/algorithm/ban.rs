@@ -166,6 +166,13 @@ impl Algorithm for Ban {
     const BOOKS_AHEAD: bool = true;
     const COUNTS_REFUSALS: bool = true;
 
+    fn described(&self, step: Step, state: u64) -> u64 {
+        match step.verdict {
+            Verdict::Denied => step.next.unwrap_or(state),
+            Verdict::Allowed | Verdict::Never => state,
+        }
+    }
+
     fn last_time(&self) -> u64 {
         self.last
     }

@@ -65,16 +65,6 @@ impl Step {
     pub const fn never() -> Step {
         Step { verdict: Verdict::Never, next: None }
     }
-
-    /// The state that [`Algorithm::describe`] is to be given by a caller that stores nothing: after a refusal that counts, the state with
-    /// that count; otherwise `state`, from which the step was made.
-    #[inline(always)]
-    pub const fn described(self, state: u64) -> u64 {
-        match self {
-            Step { verdict: Verdict::Denied, next: Some(next) } => next,
-            _ => state,
-        }
-    }
 }
 
 /// An admission promised for a later time.
@@ -220,6 +210,14 @@ pub trait Algorithm: Copy + Send + Sync {
     /// The next state keeps the contract of [`Algorithm::expires_at`], as that of a step does. A cost of 0, and a time after
     /// [`Algorithm::last_time`], charge nothing.
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged;
+
+    /// The state that [`Algorithm::describe`] is to be given by a caller that stores nothing: `state`, from which the step was made. But
+    /// where refusals lead to a ban, it is that of the refusal, so that a peek tells when the ban would end.
+    #[inline(always)]
+    fn described(&self, step: Step, state: u64) -> u64 {
+        let _ = step;
+        state
+    }
 
     /// Whether a refusal changes what comes after it, so that a caller who is about to wait should not ask by [`Algorithm::step`].
     const COUNTS_REFUSALS: bool = false;

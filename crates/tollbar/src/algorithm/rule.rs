@@ -334,6 +334,20 @@ impl Algorithm for Rule {
         each!(self, a => a.reserve(state, now, cost), None)
     }
 
+    #[inline(always)]
+    fn described(&self, step: Step, state: u64) -> u64 {
+        match self {
+            Rule::Ban(ban) => ban.described(step, state),
+            Rule::Closed
+            | Rule::Gcra(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_)
+            | Rule::Pacer(_)
+            | Rule::WarmUp(_) => state,
+        }
+    }
+
     #[inline]
     fn refill(&self) -> Option<u64> {
         each!(self, a => a.refill(), None)

@@ -63,7 +63,7 @@ pub fn check<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64)
 pub fn peek<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
     let state = word.load(Ordering::Relaxed);
     let step = apart(algorithm, state, now, cost);
-    algorithm.describe(step.verdict, step.described(state), now, cost)
+    algorithm.describe(step.verdict, algorithm.described(step, state), now, cost)
 }
 
 /// [`Shared::take_up_to_at`] on a bare word.

@@ -209,7 +209,7 @@ impl Table {
                     Some(step) => step,
                     None => version.rule.step(state, now, cost),
                 };
-                return A::known(&version.rule, step.verdict, step.described(state), now, cost);
+                return A::known(&version.rule, step.verdict, version.rule.described(step, state), now, cost);
             }
         }
         A::of(self.peek_slow(policy, key, now, cost))
@@ -296,7 +296,7 @@ impl Table {
         let key = version.key | candidates.tag;
         let about = |state| {
             let step = version.rule.step(state, now, cost);
-            describe(&version.rule, step.verdict, step.described(state), now, cost)
+            describe(&version.rule, step.verdict, version.rule.described(step, state), now, cost)
         };
         if let Some(slot) = candidates.find(key) {
             let pair = slot.pair();
