@@ -120,14 +120,15 @@ def test_loops_leave_nothing(calls):
         for _ in range(20):
             run()
         references, memory = count()
-        for _ in range(200):
+        for _ in range(1000):
             run()
         references_then, memory_then = count()
     finally:
         tracemalloc.stop()
-    # Some are counted while they lie on the interpreter's stack; a leak would be 200.
+    # Some are counted while they lie on the interpreter's stack; a leak would be 1,000.
     assert all(abs(b - a) < 20 for a, b in zip(references, references_then)), (references, references_then)
-    assert memory_then - memory < 10_000
+    # The interpreter keeps some memory of exceptions for later, 20,000 bytes after 1,600 loops. A leak of the smallest object would be 32,000.
+    assert memory_then - memory < 30_000
 
 
 def test_the_memory_of_limiters_and_tables_is_given_back():
