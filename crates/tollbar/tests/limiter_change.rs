@@ -171,7 +171,8 @@ fn states_are_kept_to_a_bound() {
 fn threads_take_while_the_policy_changes() {
     for round in 0..rounds(100) {
         let limiter = Limiter::with(state("1000/h"), Manual::new(HOUR + round));
-        let taken = AtomicU64::new(0);
+        // A fresh state would become a fresh one of the new policy, with all of its burst.
+        let taken = AtomicU64::new(limiter.take_up_to(1));
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
