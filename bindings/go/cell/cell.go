@@ -171,6 +171,10 @@ func (c *Cell) Reserve(p *Policy, now, n uint64, patience time.Duration) (wait t
 		base := p.base(word, p.grid.units(now))
 		at := p.due(base, now, n)
 		if at == noTime || after(at, now) > patience {
+			// A bucket that starts without permits begins to fill at its first touch, and this is one.
+			if verdict, next := p.step(word, now, n); word == 0 && verdict == Denied && next != word {
+				c.word.CompareAndSwap(word, next)
+			}
 			return 0, false
 		}
 		if c.word.CompareAndSwap(word, base+n*p.grid.perPermit) {
