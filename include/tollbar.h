@@ -986,18 +986,25 @@ int32_t tollbar_table_now(const tollbar_table *table,
  *     if (tollbar_take_many(limits, 3, NULL, &taken) != TOLLBAR_ALLOWED)
  *         return try_later(names[taken.bound], taken.retry_after_ns);
  *
- * Either all limits are charged or none, and no limit ever admits more than its bound; a call that loses a race may hold, until it
- * has given it back (a process that is killed meanwhile: until it has refilled), its costs on the limits before the one that refused,
- * so that others may be refused that much earlier, and leaves charged at most what those limits refilled meanwhile.
+ * The guarantee: a call charges all of its limits or none, and no limit ever admits more than its bound. The last two points below are the
+ * exceptions to "none".
  *
- * A request that a limit refuses when the call looks at them charges nothing: only the limit that refuses learns of it, as by a check
- * (`ban` and `count rejected` count it, and with `init` the bucket begins to fill). Limits are charged in one order for all callers, those
- * that refill a permit fastest first, so a limit of a few permits a day is charged last, and never by a request that is refused.
- * Limits that cannot give permits back are charged after all others: every algorithm but gcra without `borrow` and `ban`, limiters with
- * credit, and keys of which a thread has had credit. If a request has two of them, the one that is charged first may stay charged by a
- * call that loses a race. In tables gcra at a few rates, such as 7/s, is one of them, too: docs/table.md names those rates.
  *
- * A limit that is named twice is charged for both at once. Each limit counts an admission; a refusal counts where it bound.
+ *   - It looks at all limits first. If one refuses, the call charges none. Only the refusing limit records the refusal, as a check would:
+ *     `ban` and `count rejected` count it, and a bucket with `init` begins to fill.
+ *   - If all limits admit the request, the call charges them in an order that is the same for all callers: the limit that refills a permit
+ *     fastest comes first. So calls that race meet at the first limit that they share, and one of them passes.
+ *   - If another call takes the last permits between the look and the charge, the call returns the permits that it has charged to the
+ *     limits before that one. Until then these limits may refuse other requests. What they refilled meanwhile stays charged.
+ *   - If a process is killed between two charges, the charges that it made stay until the limits have refilled them.
+ *
+ * Some limits cannot take permits back: every algorithm but gcra without `borrow` and `ban`, limiters with credit, keys of which a thread
+ * has had credit, and in tables gcra at a few rates such as 7/s (docs/table.md names them). The call charges these after all others. The
+ * last limit is never charged for a request that another limit refuses. If a request has two such limits, the one that is charged first
+ * stays charged when the call loses a race for the second.
+ *
+ * A limit that is named twice is charged once, for both costs together. Every limit counts an admission in its statistics. Only the limit
+ * that bound counts a refusal.
  */
 
 /* The most limits of one call. */
@@ -1199,8 +1206,8 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  * -------------------------------------------------------------------------------------------- */
 
 /* The cost of a request is often an estimate: the tokens of a model, the bytes of an answer, a second of computing. Whoever charges the
- * highest cost wastes most of the limit; whoever charges afterwards finds out too late. A receipt joins the two: the estimate is charged
- * before the work, and what it was too high or too low by is settled after it:
+ * highest cost wastes most of the limit. Whoever charges afterwards finds out too late. With a receipt the caller charges an estimate before
+ * the work, and corrects the charge after it:
  *
  *     tollbar_receipt receipt;
  *     if (tollbar_table_take(table, TOKENS, user, user_length, 2000, &receipt, NULL) != TOLLBAR_ALLOWED)
@@ -1208,20 +1215,22 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  *     tokens = answer(request);
  *     tollbar_table_settle(table, &receipt, tokens, NULL);
  *
- * Less than the estimate: the difference comes back, less what time has brought back since the charge. So over any interval t at most
- * burst + rate * t is admitted, net of what came back; a refund without regard to time (tollbar_table_settle_in_full) breaks that.
- * More than the estimate: the difference is a debt, of one burst at most, and later requests wait until it is paid. Beside the bound
- * above, an interval may hold what the receipts that were open at one time cost above their estimates.
+ * If the cost is below the estimate, the unused permits go back to the key, without those that the key has regained by refill since the
+ * charge. So in any interval t the permits that requests really use are at most burst + rate * t. tollbar_table_settle_in_full also
+ * returns the regained permits, and breaks that bound.
+ * If the cost is above the estimate, the difference is charged as a debt, which is one burst at most, and later requests of the key wait
+ * until it is paid. An interval may then exceed the bound by the sum of these differences over the receipts that were open at one time.
  *
- * A receipt is settled once, whoever has copies of it. A second call gives nothing back, and charges a cost above the estimate again.
- * A receipt that is never settled stays charged at its estimate. Of the receipts of a table the last 8,184 can be settled; an older one,
- * and one whose policy has been changed meanwhile, counts as settled. Algorithms other than gcra, and gcra with `borrow` or `ban`, give
- * nothing back; neither do keys of which a thread has had credit (tollbar_table_options.hot_keys), nor a few rates (docs/table.md).
- * A key that was reset or evicted after the charge, and that has come back, may get that charge back from what it owes now. So settle
- * before you reset a key. A receipt of an exempt key charges and gives back nothing.
+ * Only the first call for a receipt settles it, whoever has copies. A second call returns nothing to the key, and charges a cost above the
+ * estimate again. A receipt that nobody settles stays charged at its estimate. The table remembers its last 8,184 receipts. An older
+ * receipt counts as settled, and so does one whose policy has changed since the charge.
  *
- * A damaged receipt, and one of another table, gets TOLLBAR_E_RECEIPT, as far as a check of 32 bits can tell. Tables of one seed
- * (tollbar_table_copy) cannot tell their receipts apart: there a receipt of the other table counts as too old.
+ * Algorithms other than gcra return no permits. Neither do gcra with `borrow` or `ban`, keys of which a thread has had credit
+ * (tollbar_table_options.hot_keys), and a few rates (docs/table.md). A receipt of an exempt key charges and returns nothing. If a key is
+ * reset or evicted between the charge and the call, the call may lower a debt that the key has made since. So settle before you reset.
+ *
+ * A damaged receipt, and one of another table, gets TOLLBAR_E_RECEIPT; the check has 32 bits. Two tables of one seed (tollbar_table_copy
+ * needs that) cannot tell their receipts apart. There the other table's receipt counts as too old.
  */
 
 /* The proof of a charge. It is plain data: it may be copied, stored, and settled by another process that has the same table. */
@@ -1230,15 +1239,15 @@ typedef struct tollbar_receipt {
     uint64_t words[4];
 } tollbar_receipt;
 
-/* What came of a receipt. */
+/* What tollbar_table_settle did with a receipt. */
 typedef struct tollbar_settled {
     /* sizeof(tollbar_settled), as the caller's compiler sees it. */
     uint32_t struct_size;
-    /* TOLLBAR_YES if this call has settled the receipt. TOLLBAR_NO if it had been settled before, or is too old: then nothing came back. */
+    /* TOLLBAR_YES if this call settled the receipt. TOLLBAR_NO if an earlier call did, or the receipt is too old: then no permits went back. */
     uint32_t first;
-    /* The whole permits that came back. A part of one more may have come back, too. */
+    /* The number of whole permits that went back to the key. A part of one more may have gone back, too. */
     uint64_t given_back;
-    /* The permits above the estimate that could not be charged, because the key owes as much as its state can hold. */
+    /* The number of permits above the estimate that could not be charged, because the key's debt is as high as its state can hold. */
     uint64_t rest;
 } tollbar_settled;
 
@@ -1262,25 +1271,25 @@ int32_t tollbar_table_take_at(const tollbar_table *table,
                               tollbar_receipt *receipt,
                               tollbar_decision *out);
 
-/* Settles a receipt at the real cost: what is left of the estimate comes back, less what time has brought back since, and what is above
- * the estimate is charged as a debt (tollbar_table_charge).
+/* Settles a receipt at the real cost: returns the unused permits of the estimate to the key, without those that the key has regained by
+ * refill since the charge, or charges the permits above the estimate as a debt (tollbar_table_charge).
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED if a part of the debt could not be charged, or an error: TOLLBAR_E_RECEIPT for what is no
- * receipt of this table. `out`, unless NULL, gets the details. */
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED if a part of the debt could not be charged, or an error. TOLLBAR_E_RECEIPT: the receipt is not
+ * one of this table. `out`, unless NULL, gets the details. */
 int32_t tollbar_table_settle(const tollbar_table *table,
                              const tollbar_receipt *receipt,
                              uint64_t cost,
                              tollbar_settled *out);
 
-/* tollbar_table_settle at the caller's time, which is not before that of any call for this key that has returned. */
+/* tollbar_table_settle at the caller's time. No call for this key with a later time may have returned before. */
 int32_t tollbar_table_settle_at(const tollbar_table *table,
                                 const tollbar_receipt *receipt,
                                 uint64_t cost,
                                 uint64_t now_ns,
                                 tollbar_settled *out);
 
-/* tollbar_table_settle that gives back all that is left of the estimate, without regard to time. Unsafe for the limit: each receipt that
- * was open for the refill of a burst may let one more burst pass. */
+/* tollbar_table_settle that returns all unused permits of the estimate, also those that the key has regained by refill. Unsafe for the
+ * limit: each receipt that was open for the refill of a burst may let one more burst pass. */
 int32_t tollbar_table_settle_in_full(const tollbar_table *table,
                                      const tollbar_receipt *receipt,
                                      uint64_t cost,
@@ -1652,7 +1661,7 @@ int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
  * and keeps what `keep`, a TOLLBAR_KEEP_ number, says. Between windows of one length it keeps its usage.
  *
  * In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. A key
- * that would expire sooner under the new policy moves to another slot. If none is free, the key keeps the time of its debt.
+ * that would expire sooner under the new policy moves to another slot. If none is free, the key keeps its debt as a time.
  * About one call in a hundred looks at every slot. */
 int32_t tollbar_table_set_policy(const tollbar_table *table,
                                  uint32_t number,

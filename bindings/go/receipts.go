@@ -6,13 +6,14 @@ package tollbar
 // that has the same table.
 type Receipt [32]byte
 
-// Settled is what came of a receipt.
+// Settled says what [Table.Settle] did with a receipt.
 type Settled struct {
-	// First is whether this call has settled the receipt. If it had been settled before, or is too old, nothing came back.
+	// First is true if this call settled the receipt. It is false if an earlier call did or the receipt is too old: then no permits
+	// went back to the key.
 	First bool
-	// GivenBack is the permits that came back.
+	// GivenBack is the number of whole permits that went back to the key.
 	GivenBack uint64
-	// Rest is the permits above the estimate that could not be charged, because the key owes as much as its state can hold.
+	// Rest is the number of permits above the estimate that could not be charged, because the key's debt is as high as it may be.
 	Rest uint64
 }
 
@@ -35,11 +36,12 @@ func (k Keys) TakeAt(key string, now, estimate uint64) (receipt Receipt, d Decis
 	return receipt, d, err
 }
 
-// Settle settles a receipt of [Keys.Take] at the real cost. Less than the estimate: what is left comes back, less what time has
-// brought back since. More: the difference is a debt, of one burst at most, and later requests wait until it is paid.
+// Settle settles a receipt of [Keys.Take] at the real cost. If the cost is below the estimate, the unused permits go back to the
+// key, without those that the key has regained by refill since the charge. If the cost is above the estimate, the difference is
+// charged as a debt, which is one burst at most, and later requests of the key wait until it is paid.
 //
-// A receipt is settled once, whoever has copies of it; one that is never settled stays charged at its estimate. [ErrReceipt] for
-// what is no receipt of this table.
+// Only the first call for a receipt settles it, whoever has copies. A receipt that nobody settles stays charged at its estimate.
+// The error is [ErrReceipt] if receipt is not one of this table.
 func (t *Table) Settle(receipt Receipt, cost uint64) (done Settled, err error) {
 	err = t.Under(0).call(func(table uintptr) (code Code) {
 		done, code = tableSettle(table, receipt, cost)
@@ -57,8 +59,8 @@ func (t *Table) SettleAt(receipt Receipt, now, cost uint64) (done Settled, err e
 	return done, err
 }
 
-// SettleInFull is [Table.Settle] that gives back all that is left of the estimate, without regard to time. It is unsafe for the
-// limit: within one refill of the burst, twice the burst may pass.
+// SettleInFull is [Table.Settle], but returns all unused permits of the estimate to the key, also those that the key has regained by
+// refill. It is unsafe for the limit: each receipt that was open for the refill of a burst may let one more burst pass.
 func (t *Table) SettleInFull(receipt Receipt, cost uint64) (done Settled, err error) {
 	err = t.Under(0).call(func(table uintptr) (code Code) {
 		done, code = tableSettleInFull(table, receipt, cost)

@@ -260,8 +260,8 @@ public:
         });
         return {answer, made};
     }
-    /// Settles a receipt at the real cost. What is left of the estimate comes back, less what time has brought back since; what is
-    /// above it is charged as a debt. A receipt is settled once (tollbar.h, "Receipts").
+    /// Settles a receipt at the real cost: returns unused permits of the estimate to the key, or charges a higher cost as a debt. Only
+    /// the first call for a receipt settles it (tollbar.h, "Receipts").
     settled settle(const receipt &of, std::uint64_t cost) const noexcept {
         return settled::of([&](auto *out) { return tollbar_table_settle(get(), &of, cost, out); });
     }
@@ -269,8 +269,8 @@ public:
     settled settle_at(instant now, const receipt &of, std::uint64_t cost) const noexcept {
         return settled::of([&](auto *out) { return tollbar_table_settle_at(get(), &of, cost, now.get(), out); });
     }
-    /// Gives back all that is left of the estimate, without regard to time. Unsafe for the limit: within one refill of the burst,
-    /// twice the burst may pass.
+    /// settle() that also returns the permits that the key has regained by refill. Unsafe for the limit: each receipt that was open for
+    /// the refill of a burst may let one more burst pass.
     settled settle_in_full(const receipt &of, std::uint64_t cost) const noexcept {
         return settled::of([&](auto *out) { return tollbar_table_settle_in_full(get(), &of, cost, out); });
     }

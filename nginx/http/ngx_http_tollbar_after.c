@@ -1,7 +1,7 @@
-/* Limits that are charged after the answer: `count` and `when`.
+/* Limits with `count` or `when`: the module charges them in the log phase, when the response's status and the variables are known.
  *
- * Before the answer such a limit is only looked at. Which limits those were, and for which keys, is kept in the request's pool: redirects
- * inside nginx forget a module's own context. The log phase charges them, once the status and the variables are known. */
+ * Before the response the module only peeks at such a limit. It keeps the limit and the key in the request's pool, because an internal
+ * redirect clears the module's own context. */
 
 #include "ngx_http_tollbar.h"
 

@@ -1,4 +1,4 @@
-"""Limits that are charged after the answer, and bans."""
+"""Bans, and limits with `count` or `when`, which nginx charges after the response."""
 
 import base64
 import json

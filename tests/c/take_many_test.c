@@ -120,8 +120,8 @@ static void one_limit_many_times(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* Two keys of one table have a way of their own where nothing else is asked: it decides as the call that tells all. */
-static void the_short_way_decides_alike(void **state) {
+/* For two keys of one table and no outputs the library takes a shorter path. It must decide as the general path does. */
+static void the_shorter_path_decides_alike(void **state) {
     tollbar_table *brief = table_of(100, "20/s", "9/min");
     tollbar_table *full = table_of(100, "20/s", "9/min");
     uint64_t now = SEC;
@@ -169,7 +169,7 @@ int main(void) {
         cmocka_unit_test(by_their_own_clocks),
         cmocka_unit_test(bad_limits_charge_nothing),
         cmocka_unit_test(one_limit_many_times),
-        cmocka_unit_test(the_short_way_decides_alike),
+        cmocka_unit_test(the_shorter_path_decides_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

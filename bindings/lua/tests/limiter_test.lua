@@ -109,7 +109,7 @@ test("all algorithms", function()
     assert(assert(tollbar.limiter("120/60s algo sliding-window segments 6 mode strict")):allow())
 end)
 
-test("a policy changes, and the limiter keeps what is left", function()
+test("set_policy keeps the number of permits that the limiter has left", function()
     local limiter = assert(tollbar.limiter("10/h"))
     equal(limiter:allow(4), true)
     equal(limiter:set_policy("100/h"), true)

@@ -57,9 +57,10 @@ local function came(code)
     return tonumber(settled.given_back), tonumber(settled.rest), settled.first == YES
 end
 
---- Settles a receipt at the real cost: the permits that came back, the permits above the estimate that could not be charged, and whether
--- this call has settled it. What is left of the estimate comes back, less what time has brought back since; what is above it is a debt of
--- one burst at most. A receipt is settled once; one that is never settled stays charged at its estimate.
+--- Settles a receipt at the real cost. Returns the permits that went back to the key, the permits above the estimate that could not be
+-- charged, and whether this call was the first to settle the receipt. If the cost is below the estimate, the unused permits go back to the
+-- key, without those that the key has regained by refill since the charge. If the cost is above the estimate, the difference is charged as
+-- a debt, which is one burst at most. A receipt that nobody settles stays charged at its estimate.
 function receipts:settle(text, cost)
     return came(lib.tollbar_table_settle(self.handle, read(text), count(cost), settled))
 end

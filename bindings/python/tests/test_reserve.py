@@ -1,4 +1,4 @@
-"""Permits ahead of time: bookings, callers that sleep until theirs, and what comes back of those that are cancelled."""
+"""Reservations: reserve, wait, and cancel, which returns permits."""
 
 import asyncio
 import os

@@ -16,17 +16,17 @@ pub struct tollbar_receipt {
     pub words: [u64; 4],
 }
 
-/// What came of a receipt.
+/// What tollbar_table_settle did with a receipt.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_settled {
     /// sizeof(tollbar_settled), as the caller's compiler sees it.
     pub struct_size: u32,
-    /// TOLLBAR_YES if this call has settled the receipt. TOLLBAR_NO if it had been settled before, or is too old: then nothing came back.
+    /// TOLLBAR_YES if this call settled the receipt. TOLLBAR_NO if an earlier call did, or the receipt is too old: then no permits went back.
     pub first: u32,
-    /// The whole permits that came back. A part of one more may have come back, too.
+    /// The number of whole permits that went back to the key. A part of one more may have gone back, too.
     pub given_back: u64,
-    /// The permits above the estimate that could not be charged, because the key owes as much as its state can hold.
+    /// The number of permits above the estimate that could not be charged, because the key's debt is as high as its state can hold.
     pub rest: u64,
 }
 
@@ -76,11 +76,11 @@ pub unsafe extern "C" fn tollbar_table_take_at(
     call(|| unsafe { take(table, policy, key, length, estimate, Some(now_ns), receipt, out) })
 }
 
-/// Settles a receipt at the real cost: what is left of the estimate comes back, less what time has brought back since, and what is above
-/// the estimate is charged as a debt (tollbar_table_charge).
+/// Settles a receipt at the real cost: returns the unused permits of the estimate to the key, without those that the key has regained by
+/// refill since the charge, or charges the permits above the estimate as a debt (tollbar_table_charge).
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED if a part of the debt could not be charged, or an error: TOLLBAR_E_RECEIPT for what is no
-/// receipt of this table. `out`, unless NULL, gets the details.
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED if a part of the debt could not be charged, or an error. TOLLBAR_E_RECEIPT: the receipt is not
+/// one of this table. `out`, unless NULL, gets the details.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn tollbar_table_settle(
     call(|| unsafe { settle(table, receipt, cost, None, Refund::Safe, out) })
 }
 
-/// tollbar_table_settle at the caller's time, which is not before that of any call for this key that has returned.
+/// tollbar_table_settle at the caller's time. No call for this key with a later time may have returned before.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -111,8 +111,8 @@ pub unsafe extern "C" fn tollbar_table_settle_at(
     call(|| unsafe { settle(table, receipt, cost, Some(now_ns), Refund::Safe, out) })
 }
 
-/// tollbar_table_settle that gives back all that is left of the estimate, without regard to time. Unsafe for the limit: each receipt that
-/// was open for the refill of a burst may let one more burst pass.
+/// tollbar_table_settle that returns all unused permits of the estimate, also those that the key has regained by refill. Unsafe for the
+/// limit: each receipt that was open for the refill of a burst may let one more burst pass.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

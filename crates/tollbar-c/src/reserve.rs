@@ -1,4 +1,4 @@
-//! Permits ahead of time, of limiters and of keys of a table: booking and sleeping.
+//! Reservations of limiters and of keys of a table: reserve, wait and cancel.
 
 use super::boundary::*;
 use super::decision::{answer, tollbar_decision};

@@ -245,7 +245,7 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
 /// and keeps what `keep`, a TOLLBAR_KEEP_ number, says. Between windows of one length it keeps its usage.
 ///
 /// In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. A key
-/// that would expire sooner under the new policy moves to another slot. If none is free, the key keeps the time of its debt.
+/// that would expire sooner under the new policy moves to another slot. If none is free, the key keeps its debt as a time.
 /// About one call in a hundred looks at every slot.
 ///
 /// # Safety

@@ -24,7 +24,7 @@ pub(crate) fn bump(word: &AtomicU64) {
     unsafe { core::arch::asm!("inc qword ptr [{}]", in(reg) word.as_ptr(), options(nostack)) };
 }
 
-/// [`bump`] of the word at an index, which the instruction adds to the address.
+/// Adds one to the word at an index, as [`bump`] does. The instruction computes the address itself.
 ///
 /// # Safety
 /// The index is below the number of words.
@@ -35,7 +35,7 @@ pub(crate) unsafe fn bump_nth(words: &[AtomicU64], n: usize) {
     unsafe { core::arch::asm!("inc qword ptr [{} + 8*{}]", in(reg) words.as_ptr(), in(reg) n, options(nostack)) };
 }
 
-/// [`bump`] of the word at an index.
+/// Adds one to the word at an index, as [`bump`] does.
 ///
 /// # Safety
 /// The index is below the number of words.

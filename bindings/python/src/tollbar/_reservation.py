@@ -1,4 +1,4 @@
-"""Permits ahead of time: what a booking is, and the sleep until it departs."""
+"""Reservations: the type that reserve() returns, and the sleep until the permits may be used."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Health(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What came of a receipt."""
+    """What settle() did with a receipt."""
 
     first: bool
     """Whether this call has settled it. False: it had been settled before, or is too old, and nothing came back."""
@@ -220,15 +220,17 @@ class Table(_core.Table):
     def settle(self, receipt: bytes, cost: int, *, at: int | None = None) -> Settled:
         """Settles a receipt of take at the real cost. It never waits.
 
-        Less than the estimate: what is left comes back, less what time has brought back since. More: the difference is a
-        debt, of one burst at most, and later requests wait until it is paid. A receipt is settled once, by any process
-        that has the same table; one that is never settled stays charged at its estimate.
+        If the cost is below the estimate, the unused permits go back to the key, without those that the key has regained
+        by refill since the charge. If the cost is above the estimate, the difference is charged as a debt, which is one
+        burst at most, and later requests of the key wait until it is paid. Any process that has the table may settle a
+        receipt, and only the first call settles it. A receipt that nobody settles stays charged at its estimate.
         """
         return Settled(*self._settle(receipt, cost, at, False))
 
     def settle_in_full(self, receipt: bytes, cost: int) -> Settled:
-        """Gives back all that is left of the estimate, without regard to time. Unsafe for the limit: within one refill of
-        the burst, twice the burst may pass."""
+        """Settles a receipt, and returns all unused permits of the estimate to the key, also those that the key has
+        regained by refill. Unsafe for the limit: each receipt that was open for the refill of a burst may let one more
+        burst pass."""
         return Settled(*self._settle(receipt, cost, None, True))
 
     def wait(

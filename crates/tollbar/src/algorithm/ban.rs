@@ -118,7 +118,7 @@ impl Ban {
         (tat.min(u64::MAX >> self.mark_bits) << self.mark_bits) | mark
     }
 
-    /// Whether a cost of 1 must still wait for the end of a ban.
+    /// Whether the ban still refuses a request of cost 1.
     fn is_banned(&self, tat: u64, mark: u64, clock: u64) -> bool {
         mark >= self.after && self.due(tat, self.grid.per_permit().get()) > clock
     }

@@ -89,14 +89,16 @@ pub struct Charge {
 ///
 /// # What is safe
 ///
-/// A charge of cost `c` for the instant `d` may give back at most `c` less what the limit refilled from `d` to `h`, where `h` is the
-/// latest instant for which any request of this state has been admitted, and never more than the state owes. Then, for any overlap of
-/// charges and give-backs, what is charged less what is given back in an interval of length t is at most the bound of the policy for
-/// that interval. If no request was booked ahead, `h` is the present. A refund of all, without regard to the time that has passed, is
-/// not safe: after 5 of `1/s burst 10` at 0 s and 7 at 2 s, a refund of the 5 at 2 s would let 5 more pass in those two seconds.
+/// Let a charge of cost `c` be for the instant `d`, and let `h` be the latest instant for which any request of this state has been
+/// admitted: the present, unless a request was booked ahead. Then it is safe to return `c` minus the permits that the limit refilled
+/// from `d` to `h`, and never more than the state owes. "Safe" means: in every interval of length t the charges minus the returned
+/// permits are at most the policy's bound for t, however charges and returns overlap.
 ///
-/// The present must be read after the state, and again before each new attempt. An older present admits more, as much as came back
-/// meanwhile.
+/// To return all of `c` is not safe. Under `1/s burst 10` take 5 at 0 s and 7 at 2 s. If all 5 went back at 2 s, a request for 5 could pass
+/// beside the 7: 12 permits at one instant, where the burst is 10.
+///
+/// The caller must read the present after the state, and again before each new attempt. With an older present too many permits go back:
+/// those that the limit has refilled meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GiveBack {
     /// The charge.

@@ -454,8 +454,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         booked
     }
 
-    /// Gives back up to `permits` permits of an earlier charge that was not used, or not used up, and returns how many came back: those
-    /// that time has not brought back yet ([`GiveBack`](crate::algorithm::GiveBack) says why no more is safe).
+    /// Takes back up to `permits` unused permits of an earlier charge, without those that the limiter has regained by refill since the
+    /// charge ([`GiveBack`](crate::algorithm::GiveBack) says why no more is safe). The result is how many it took back.
     ///
     /// The caller gives back a charge once. Only gcra without `borrow` gives back, and not where threads have credit in advance.
     ///

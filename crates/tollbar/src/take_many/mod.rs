@@ -2,22 +2,23 @@
 //!
 //! # What holds
 //!
-//! *Either all limits are charged or none, and no limit ever admits more than its bound.* A call that loses a race may hold, until it has
-//! given it back (a process that is killed meanwhile: until it has refilled), its costs on the limits before the one that refused, so that
-//! others may be refused that much earlier. It leaves charged at most what those limits refilled meanwhile.
+//! *A call charges all of its limits or none, and no limit ever admits more than its bound.* There are two exceptions to "none". A call
+//! that loses a race has charged some limits before another one refuses. It returns these permits, without those that the limits have
+//! refilled meanwhile. Until then these limits may refuse other requests. And if a process is killed between two charges, the charges that
+//! it made stay until the limits have refilled them.
 //!
 //! # How
 //!
-//! 1. Limits that are the same are merged into one of their costs together.
-//! 2. The call looks at all limits and writes nothing. If one refuses, the request is refused, and nothing has been charged. That limit
-//!    is told of its refusal, as it is by a check: some policies count refusals, and with `init` a bucket begins to fill.
-//! 3. It charges the limits in a common order: those that refill a permit fastest first. So two calls that race for the same limits meet at
-//!    the first of them, and one of the two is admitted. If a limit refuses now, because another call was faster, the call gives
-//!    back what it has charged before, as [`GiveBack`](crate::algorithm::GiveBack) says is safe.
+//! 1. The call merges limits that are the same: one part has their costs together.
+//! 2. It looks at all limits and writes nothing. If a limit refuses, the call charges none. Only the refusing limit records the refusal, as
+//!    a check would: some policies count refusals, and a bucket with `init` begins to fill.
+//! 3. It charges the limits in an order that is the same for all calls: the limit that refills a permit fastest comes first. So two calls
+//!    that race for the same limits meet at the first of them, and one of the two passes. If a limit refuses now because another call was
+//!    faster, the call returns what it has charged before, as far as [`GiveBack`](crate::algorithm::GiveBack) says is safe.
 //!
-//! Limits that cannot give back come last, and the last limit is never charged by a call that is refused: beside `10/s`, `1/day` keeps its
-//! permit whatever happens. If there are two such limits (sliding windows, logs, tables whose threads have credit in advance), the first
-//! of them may stay charged by a call that loses a race.
+//! Limits that cannot take permits back come last, and the last limit is never charged for a request that another limit refuses: beside
+//! `10/s`, `1/day` keeps its permit. If there are two limits that cannot take permits back (sliding windows, logs, tables whose threads
+//! have had credit), the first of them stays charged when the call loses a race for the second.
 
 mod answer;
 mod part;

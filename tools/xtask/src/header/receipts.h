@@ -1,6 +1,6 @@
 /* The cost of a request is often an estimate: the tokens of a model, the bytes of an answer, a second of computing. Whoever charges the
- * highest cost wastes most of the limit; whoever charges afterwards finds out too late. A receipt joins the two: the estimate is charged
- * before the work, and what it was too high or too low by is settled after it:
+ * highest cost wastes most of the limit. Whoever charges afterwards finds out too late. With a receipt the caller charges an estimate before
+ * the work, and corrects the charge after it:
  *
  *     tollbar_receipt receipt;
  *     if (tollbar_table_take(table, TOKENS, user, user_length, 2000, &receipt, NULL) != TOLLBAR_ALLOWED)
@@ -8,19 +8,21 @@
  *     tokens = answer(request);
  *     tollbar_table_settle(table, &receipt, tokens, NULL);
  *
- * Less than the estimate: the difference comes back, less what time has brought back since the charge. So over any interval t at most
- * burst + rate * t is admitted, net of what came back; a refund without regard to time (tollbar_table_settle_in_full) breaks that.
- * More than the estimate: the difference is a debt, of one burst at most, and later requests wait until it is paid. Beside the bound
- * above, an interval may hold what the receipts that were open at one time cost above their estimates.
+ * If the cost is below the estimate, the unused permits go back to the key, without those that the key has regained by refill since the
+ * charge. So in any interval t the permits that requests really use are at most burst + rate * t. tollbar_table_settle_in_full also
+ * returns the regained permits, and breaks that bound.
+ * If the cost is above the estimate, the difference is charged as a debt, which is one burst at most, and later requests of the key wait
+ * until it is paid. An interval may then exceed the bound by the sum of these differences over the receipts that were open at one time.
  *
- * A receipt is settled once, whoever has copies of it. A second call gives nothing back, and charges a cost above the estimate again.
- * A receipt that is never settled stays charged at its estimate. Of the receipts of a table the last 8,184 can be settled; an older one,
- * and one whose policy has been changed meanwhile, counts as settled. Algorithms other than gcra, and gcra with `borrow` or `ban`, give
- * nothing back; neither do keys of which a thread has had credit (tollbar_table_options.hot_keys), nor a few rates (docs/table.md).
- * A key that was reset or evicted after the charge, and that has come back, may get that charge back from what it owes now. So settle
- * before you reset a key. A receipt of an exempt key charges and gives back nothing.
+ * Only the first call for a receipt settles it, whoever has copies. A second call returns nothing to the key, and charges a cost above the
+ * estimate again. A receipt that nobody settles stays charged at its estimate. The table remembers its last 8,184 receipts. An older
+ * receipt counts as settled, and so does one whose policy has changed since the charge.
  *
- * A damaged receipt, and one of another table, gets TOLLBAR_E_RECEIPT, as far as a check of 32 bits can tell. Tables of one seed
- * (tollbar_table_copy) cannot tell their receipts apart: there a receipt of the other table counts as too old.
+ * Algorithms other than gcra return no permits. Neither do gcra with `borrow` or `ban`, keys of which a thread has had credit
+ * (tollbar_table_options.hot_keys), and a few rates (docs/table.md). A receipt of an exempt key charges and returns nothing. If a key is
+ * reset or evicted between the charge and the call, the call may lower a debt that the key has made since. So settle before you reset.
+ *
+ * A damaged receipt, and one of another table, gets TOLLBAR_E_RECEIPT; the check has 32 bits. Two tables of one seed (tollbar_table_copy
+ * needs that) cannot tell their receipts apart. There the other table's receipt counts as too old.
  */
 

@@ -10,17 +10,24 @@
  *     if (tollbar_take_many(limits, 3, NULL, &taken) != TOLLBAR_ALLOWED)
  *         return try_later(names[taken.bound], taken.retry_after_ns);
  *
- * Either all limits are charged or none, and no limit ever admits more than its bound; a call that loses a race may hold, until it
- * has given it back (a process that is killed meanwhile: until it has refilled), its costs on the limits before the one that refused,
- * so that others may be refused that much earlier, and leaves charged at most what those limits refilled meanwhile.
+ * The guarantee: a call charges all of its limits or none, and no limit ever admits more than its bound. The last two points below are the
+ * exceptions to "none".
  *
- * A request that a limit refuses when the call looks at them charges nothing: only the limit that refuses learns of it, as by a check
- * (`ban` and `count rejected` count it, and with `init` the bucket begins to fill). Limits are charged in one order for all callers, those
- * that refill a permit fastest first, so a limit of a few permits a day is charged last, and never by a request that is refused.
- * Limits that cannot give permits back are charged after all others: every algorithm but gcra without `borrow` and `ban`, limiters with
- * credit, and keys of which a thread has had credit. If a request has two of them, the one that is charged first may stay charged by a
- * call that loses a race. In tables gcra at a few rates, such as 7/s, is one of them, too: docs/table.md names those rates.
  *
- * A limit that is named twice is charged for both at once. Each limit counts an admission; a refusal counts where it bound.
+ *   - It looks at all limits first. If one refuses, the call charges none. Only the refusing limit records the refusal, as a check would:
+ *     `ban` and `count rejected` count it, and a bucket with `init` begins to fill.
+ *   - If all limits admit the request, the call charges them in an order that is the same for all callers: the limit that refills a permit
+ *     fastest comes first. So calls that race meet at the first limit that they share, and one of them passes.
+ *   - If another call takes the last permits between the look and the charge, the call returns the permits that it has charged to the
+ *     limits before that one. Until then these limits may refuse other requests. What they refilled meanwhile stays charged.
+ *   - If a process is killed between two charges, the charges that it made stay until the limits have refilled them.
+ *
+ * Some limits cannot take permits back: every algorithm but gcra without `borrow` and `ban`, limiters with credit, keys of which a thread
+ * has had credit, and in tables gcra at a few rates such as 7/s (docs/table.md names them). The call charges these after all others. The
+ * last limit is never charged for a request that another limit refuses. If a request has two such limits, the one that is charged first
+ * stays charged when the call loses a race for the second.
+ *
+ * A limit that is named twice is charged once, for both costs together. Every limit counts an admission in its statistics. Only the limit
+ * that bound counts a refusal.
  */
 

@@ -44,8 +44,8 @@ impl Table {
     /// and keeps the number of permits that it has left, up to the new burst ([`Keep::Count`]). In any interval a key is admitted at
     /// most the sum of the bounds of all policies that were in force in that interval.
     ///
-    /// A key that would expire sooner under the new policy moves to another slot. Its old slot stays taken until its time, as after
-    /// a reset. If no other slot is free, the key keeps the time of its debt.
+    /// A slot's time of expiry must not fall. So a key that would expire sooner under the new policy moves to another slot, and no key
+    /// gets its old slot before that slot's time of expiry. If no other slot is free, the key keeps its debt as a time.
     ///
     /// About one call in a hundred looks at every slot. Keys that it finds under former versions keep the time of their debt.
     pub fn set_policy(&self, id: PolicyId, policy: &Policy) -> Result<(), TableError> {

@@ -1,4 +1,4 @@
-//! Permits of a key ahead of time: booking them, and sleeping until they may be used.
+//! Reservations of a key: `reserve` charges permits for a later instant, and `wait` sleeps until that instant.
 
 use super::multi_word::Op;
 use super::Table;

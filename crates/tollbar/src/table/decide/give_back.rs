@@ -1,4 +1,4 @@
-//! Permits of a key that were charged and are not used.
+//! Returns unused permits of a charge to a key.
 
 use super::Table;
 use crate::algorithm::{Algorithm, Charge, GiveBack};
@@ -11,13 +11,13 @@ use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::protocol::{first_to_expire, Changed};
 
 impl Table {
-    /// Gives back up to `permits` permits of an earlier charge of `key` that was not used, or not used up, and returns how many came back:
-    /// those that time has not brought back yet ([`GiveBack`] says why no more is safe).
+    /// Returns up to `permits` unused permits of an earlier charge to `key`, without those that the key has regained by refill since the
+    /// charge ([`GiveBack`] says why no more is safe). The result is how many went back.
     ///
-    /// The caller gives back a charge once. Only gcra without `borrow` gives back, and not at the few rates of which a nanosecond is more
+    /// The caller must give back a charge only once. Only gcra without `borrow` gives back, and not at the few rates of which a nanosecond is more
     /// than 3 units, such as 7 a second. A policy under which a thread has had credit in advance
     /// ([`Options::hot_keys`](crate::table::Options)) gives nothing back any more. A key that is not in the table gets nothing back.
-    /// One that was reset or evicted and has come back may get back what it had been charged before.
+    /// If a key is reset or evicted between the charge and this call, the call may lower a debt that the key has made since.
     ///
     /// A key that got permits back may keep its slot for up to one more refill of the burst.
     ///
@@ -27,7 +27,7 @@ impl Table {
         self.give_back_when(policy, key, charge, permits, || self.now())
     }
 
-    /// [`Table::give_back`] at the caller's time, which must not be earlier than that of any call for this key that has returned.
+    /// [`Table::give_back`] at the caller's time. No call for this key with a later time may have returned before.
     ///
     /// # Errors
     /// Those of [`Table::give_back`].

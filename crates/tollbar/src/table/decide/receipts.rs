@@ -22,22 +22,22 @@ pub struct Receipt {
 /// How much of an estimate that was too high comes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Refund {
-    /// What time has not brought back yet. Over any interval no more is admitted than without a refund.
+    /// The unused permits without those that the key has regained by refill since the charge. This keeps the bound of every interval.
     #[default]
     Safe,
-    /// All of it. **Unsafe**: each receipt that was open for the refill of a burst may let one more burst pass. For callers who would rather
+    /// All unused permits, also the regained ones. **Unsafe**: each receipt that was open for the refill of a burst may let one more burst pass. For callers who would rather
     /// admit too much than charge for time.
     Full,
 }
 
-/// What came of a receipt.
+/// What [`Table::settle`] did with a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// Whether this call has settled the receipt. `false`: it had been settled before, or is too old, and nothing came back.
+    /// Whether this call settled the receipt. `false`: an earlier call did, or the receipt is too old, and no permits went back.
     pub first: bool,
-    /// The permits that came back.
+    /// The number of whole permits that went back to the key. A part of one more may have gone back, too.
     pub given_back: u64,
-    /// The permits above the estimate that could not be charged, because the key owes as much as its state can hold.
+    /// The number of permits above the estimate that could not be charged, because the key's debt is as high as its state can hold.
     pub rest: u64,
 }
 
@@ -121,17 +121,19 @@ impl Table {
         Ok((decision, decision.is_allowed().then(|| self.open_receipt(version, hash, now, charged))))
     }
 
-    /// Settles a receipt at the real cost: gives back what is left of the estimate, or charges what is above it as a debt
+    /// Settles a receipt at the real cost. If the cost is below the estimate, the unused permits go back to the key, without those that the
+    /// key has regained by refill since the charge. If the cost is above the estimate, the difference is charged as a debt
     /// ([`Table::charge`]).
     ///
-    /// A receipt is settled once, whoever has copies of it. A second call gives nothing back; a cost above the estimate it charges again,
-    /// so a caller who is unsure whether a call has been made loses by that and never gains. The same holds for a receipt that is too old.
+    /// Only the first call for a receipt settles it, whoever has copies. A second call returns nothing to the key, and charges a cost above
+    /// the estimate again. So a caller who repeats a call in doubt may lose permits and never gains any. The same holds for a receipt that
+    /// is too old.
     ///
-    /// In every interval of length t at most `burst + rate · t` is admitted, less what comes back, and beside it the costs above the
-    /// estimates of the receipts that were open at one time.
+    /// In every interval of length t the permits that requests really use are at most `burst + rate · t`, plus the sum of the costs above
+    /// estimates over the receipts that were open at one time.
     ///
     /// # Errors
-    /// [`TableError::Receipt`] for what is no receipt of this table. Nothing has changed.
+    /// [`TableError::Receipt`] if the receipt is not one of this table. Nothing has changed.
     pub fn settle(&self, receipt: &Receipt, cost: u64, refund: Refund) -> Result<Settled, TableError> {
         self.settle_when(receipt, cost, refund, &|| self.now())
     }
