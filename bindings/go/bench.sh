@@ -26,7 +26,7 @@ awk '
         name = $1
         sub(/^Benchmark/, "", name)
         sub(/-[0-9]+$/, "", name)
-        if (package == "tollbar/rate") name = "rate." name
+        if (package ~ /\/rate$/) name = "rate." name
         cost = $3
         for (i = 4; i < NF; i++) if ($(i + 1) == "ns/key") cost = $i
         if (!(name in least)) order[++n] = name

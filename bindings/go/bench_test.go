@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"tollbar/cell"
+	"github.com/tollbar/tollbar/bindings/go/cell"
 )
 
 // A policy that lets everything pass: what costs most.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"tollbar"
-	"tollbar/cell"
+	"github.com/tollbar/tollbar/bindings/go"
+	"github.com/tollbar/tollbar/bindings/go/cell"
 )
 
 // pair is one policy in C and in Go.

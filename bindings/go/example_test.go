@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"tollbar"
-	"tollbar/cell"
+	"github.com/tollbar/tollbar/bindings/go"
+	"github.com/tollbar/tollbar/bindings/go/cell"
 )
 
 func ExampleNewLimiter() {

@@ -1,3 +1,3 @@
-module tollbar
+module github.com/tollbar/tollbar/bindings/go
 
 go 1.24

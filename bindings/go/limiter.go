@@ -27,7 +27,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tollbar/cell"
+	"github.com/tollbar/tollbar/bindings/go/cell"
 )
 
 // Forever stands for a wait that would not help, or that is longer than 292 years.

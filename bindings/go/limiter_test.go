@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"tollbar"
+	"github.com/tollbar/tollbar/bindings/go"
 )
 
 func mustLimiter(t testing.TB, policy string) *tollbar.Limiter {

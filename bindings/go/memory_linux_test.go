@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"tollbar"
+	"github.com/tollbar/tollbar/bindings/go"
 )
 
 // virtualSize is the bytes of this process's address space.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"tollbar/cell"
+	"github.com/tollbar/tollbar/bindings/go/cell"
 )
 
 // Algorithm is how a policy counts.

@@ -2,7 +2,7 @@
 
 package tollbar
 
-import "tollbar/cell"
+import "github.com/tollbar/tollbar/bindings/go/cell"
 
 // Reason says why a request was decided as it was: because of the limit, the table, the key or the store.
 type Reason = cell.Reason

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"tollbar"
+	"github.com/tollbar/tollbar/bindings/go"
 )
 
 const second = uint64(time.Second)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"tollbar"
+	"github.com/tollbar/tollbar/bindings/go"
 )
 
 func TestBookingsOfAKeyDepartInTurnAndComeBack(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"runtime"
 
-	"tollbar/internal/guard"
+	"github.com/tollbar/tollbar/bindings/go/internal/guard"
 )
 
 // OnFull is what a newcomer gets when a table has no place for it.

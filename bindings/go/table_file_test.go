@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"tollbar"
+	"github.com/tollbar/tollbar/bindings/go"
 )
 
 var thousand = tollbar.TableOptions{Capacity: 1000, Mode: 0o640}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"tollbar"
+	"github.com/tollbar/tollbar/bindings/go"
 )
 
 func mustTable(t testing.TB, options tollbar.TableOptions, policies ...string) *tollbar.Table {

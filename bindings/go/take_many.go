@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"time"
 
-	"tollbar/internal/guard"
+	"github.com/tollbar/tollbar/bindings/go/internal/guard"
 )
 
 // LimitsMost is the most limits that one call of [TakeMany] has.

@@ -12,6 +12,7 @@ trap 'exit 1' HUP INT TERM
 # shellcheck source=env.sh
 . "$here/env.sh"
 cd "$here" || exit 1
+module=$(sed -n 's/^module //p' go.mod)
 passed=0
 failed=0
 
@@ -90,7 +91,7 @@ installed() {
     export PKG_CONFIG_PATH="$usr/lib/pkgconfig" LD_LIBRARY_PATH="$usr/lib"
     mkdir "$work/reader" && cd "$work/reader" || return 1
     awk '/^```go$/ { on = 1; next } /^```$/ { on = 0 } on' "$here/README.md" >main.go
-    go mod init reader && go mod edit -require=tollbar@v0.0.0 "-replace=tollbar=$here" || return 1
+    go mod init reader && go mod edit -require=$module@v0.0.0 "-replace=$module=$here" || return 1
     go vet -tags tollbar_installed . && go build -tags tollbar_installed -o reader . || return 1
     ldd reader | grep "$usr/lib/libtollbar.so.1" || return 1
     ./reader >out || return 1
@@ -112,8 +113,8 @@ says() {
 }
 complains() {
     mkdir "$work/outside" && cd "$work/outside" || return 1
-    printf 'package main\n\nimport "tollbar"\n\nfunc main() { println(tollbar.Version()) }\n' >main.go
-    go mod init reader && go mod edit -require=tollbar@v0.0.0 "-replace=tollbar=$here" || return 1
+    printf 'package main\n\nimport tollbar "%s"\n\nfunc main() { println(tollbar.Version()) }\n' "$module" >main.go
+    go mod init reader && go mod edit -require=$module@v0.0.0 "-replace=$module=$here" || return 1
     says 'needs_cgo__install_a_C_compiler_or_set_CGO_ENABLED_to_1' env CGO_ENABLED=0 go build . || return 1
     # Only that: no list of what is not defined without cgo.
     [ "$(wc -l <"$work/said")" -eq 2 ] || { cat "$work/said" && return 1; }
@@ -122,7 +123,7 @@ complains() {
     says 'build with -tags tollbar_installed' go build . || return 1
     # A repository whose library has not been built.
     mkdir -p "$work/clone/bindings" && cp -r "$root/include" "$work/clone" && cp -r "$here" "$work/clone/bindings" || return 1
-    rm -r vendor && go mod edit "-replace=tollbar=$work/clone/bindings/go" || return 1
+    rm -r vendor && go mod edit "-replace=$module=$work/clone/bindings/go" || return 1
     says 'run `make lib`' go build .
 }
 mistaken() { (complains); }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"tollbar"
+	"github.com/tollbar/tollbar/bindings/go"
 )
 
 // The golden vectors: limiters and tables give the decisions of the oracle (crates/tollbar/tests/vectors.rs describes the file).

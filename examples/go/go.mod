@@ -2,6 +2,6 @@ module example
 
 go 1.24
 
-require tollbar v0.0.0
+require github.com/tollbar/tollbar/bindings/go v0.0.0
 
-replace tollbar => ../../bindings/go
+replace github.com/tollbar/tollbar/bindings/go => ../../bindings/go

@@ -16,8 +16,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"tollbar"
-	"tollbar/tollhttp"
+	tollbar "github.com/tollbar/tollbar/bindings/go"
+	"github.com/tollbar/tollbar/bindings/go/tollhttp"
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unsafe"
 
-	"tollbar/cell"
+	"github.com/tollbar/tollbar/bindings/go/cell"
 )
 
 func mustPolicy(t testing.TB, limit uint64, period time.Duration, burst uint64) *cell.Policy {

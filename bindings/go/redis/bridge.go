@@ -25,7 +25,7 @@ import (
 	"time"
 	"unsafe"
 
-	"tollbar"
+	"github.com/tollbar/tollbar/bindings/go"
 )
 
 // text is a string as C reads it: not a null pointer, even where it is empty.

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tollbar"
-	"tollbar/internal/guard"
+	"github.com/tollbar/tollbar/bindings/go"
+	"github.com/tollbar/tollbar/bindings/go/internal/guard"
 )
 
 // Fallback is what a machine does while the store does not answer.

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"tollbar"
-	"tollbar/redis"
+	"github.com/tollbar/tollbar/bindings/go"
+	"github.com/tollbar/tollbar/bindings/go/redis"
 )
 
 const nowhere = "unix:/no-such-directory/redis.sock"

@@ -3,4 +3,4 @@
 package redis
 
 // This package calls a C library; tollbar, which says so, does, too.
-import _ "tollbar"
+import _ "github.com/tollbar/tollbar/bindings/go"

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"tollbar"
-	"tollbar/redis"
-	"tollbar/tollhttp"
+	"github.com/tollbar/tollbar/bindings/go"
+	"github.com/tollbar/tollbar/bindings/go/redis"
+	"github.com/tollbar/tollbar/bindings/go/tollhttp"
 )
 
 func failed(_ *http.Request, response tollhttp.Response) uint64 {

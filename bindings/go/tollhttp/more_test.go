@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"tollbar"
-	"tollbar/redis"
+	"github.com/tollbar/tollbar/bindings/go"
+	"github.com/tollbar/tollbar/bindings/go/redis"
 )
 
 // untilMore where others come between the decision and the peek, and where a peek does not say.

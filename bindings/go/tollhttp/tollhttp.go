@@ -27,10 +27,10 @@ import (
 	"strings"
 	"time"
 
-	"tollbar"
+	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// Lease is a limit that is shared with other machines, such as a [tollbar/redis.Lease].
+// Lease is a limit that is shared with other machines, such as a Lease of the package redis.
 type Lease interface {
 	Check(key string, n uint64) (tollbar.Decision, error)
 	Policy() tollbar.Policy

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"tollbar"
-	"tollbar/redis"
-	"tollbar/tollhttp"
+	"github.com/tollbar/tollbar/bindings/go"
+	"github.com/tollbar/tollbar/bindings/go/redis"
+	"github.com/tollbar/tollbar/bindings/go/tollhttp"
 )
 
 func table(t testing.TB, policies ...string) *tollbar.Table {

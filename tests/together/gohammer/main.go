@@ -10,7 +10,7 @@ import (
 	"time"
 	"unsafe"
 
-	"tollbar"
+	tollbar "github.com/tollbar/tollbar/bindings/go"
 )
 
 const ready, begin, stop, first, each, keys = 0, 1, 2, 8, 3, 4

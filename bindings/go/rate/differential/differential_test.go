@@ -1,4 +1,4 @@
-// Package differential makes the same calls of golang.org/x/time/rate and of tollbar/rate and compares all answers. It is
+// Package differential makes the same calls of golang.org/x/time/rate and of the package rate and compares all answers. It is
 // a module of its own, so that nobody who uses tollbar depends on the former.
 package differential
 
@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	ours "github.com/tollbar/tollbar/bindings/go/rate"
 	theirs "golang.org/x/time/rate"
-	ours "tollbar/rate"
 )
 
 // both is a limiter of each, and the reservations made so far.
