@@ -1857,10 +1857,10 @@ const char *tollbar_version_string(void);
 /* The table has no policy of that number. */
 #define TOLLBAR_E_NO_SUCH_POLICY (-52)
 
-/* A sliding window or a sliding log has a table for itself. */
+/* A sliding window or a sliding log must be its table's only policy. */
 #define TOLLBAR_E_MIXED_POLICIES (-53)
 
-/* The policies of the table cannot be changed any more: 255 versions are in use. */
+/* No version of a policy is free. A table has 255 and frees those that have been replaced; a limiter has 4,096 in its life. */
 #define TOLLBAR_E_POLICY_VERSIONS (-54)
 
 /* The set of exempt keys is full. */

@@ -95,9 +95,10 @@ const (
 	ErrPolicyCount Code = -51
 	// ErrNoSuchPolicy: the table has no policy of that number.
 	ErrNoSuchPolicy Code = -52
-	// ErrMixedPolicies: a sliding window or a sliding log has a table for itself.
+	// ErrMixedPolicies: a sliding window or a sliding log must be its table's only policy.
 	ErrMixedPolicies Code = -53
-	// ErrPolicyVersions: the policies of the table cannot be changed any more: 255 versions are in use.
+	// ErrPolicyVersions: no version of a policy is free. A table has 255 and frees those that have been replaced; a
+	// limiter has 4,096 in its life.
 	ErrPolicyVersions Code = -54
 	// ErrExemptionsFull: the set of exempt keys is full.
 	ErrExemptionsFull Code = -55

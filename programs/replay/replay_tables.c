@@ -22,7 +22,7 @@ typedef struct group {
     size_t count;
 } group;
 
-/* A sliding window or log has a table for itself. */
+/* A sliding window or log must be its table's only policy. */
 static bool is_alone(const replay_policy *policy)
 {
     return policy->spec.algorithm == TOLLBAR_ALGORITHM_SLIDING_WINDOW ||

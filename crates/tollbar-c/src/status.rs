@@ -80,9 +80,9 @@ pub const TOLLBAR_E_CAPACITY: i32 = -50;
 pub const TOLLBAR_E_POLICY_COUNT: i32 = -51;
 /// The table has no policy of that number.
 pub const TOLLBAR_E_NO_SUCH_POLICY: i32 = -52;
-/// A sliding window or a sliding log has a table for itself.
+/// A sliding window or a sliding log must be its table's only policy.
 pub const TOLLBAR_E_MIXED_POLICIES: i32 = -53;
-/// The policies of the table cannot be changed any more: 255 versions are in use.
+/// No version of a policy is free. A table has 255 and frees those that have been replaced; a limiter has 4,096 in its life.
 pub const TOLLBAR_E_POLICY_VERSIONS: i32 = -54;
 /// The set of exempt keys is full.
 pub const TOLLBAR_E_EXEMPTIONS_FULL: i32 = -55;
@@ -222,25 +222,29 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_CAPACITY => (c"TOLLBAR_E_CAPACITY", c"the capacity is zero or more than a table can hold"),
         TOLLBAR_E_POLICY_COUNT => (c"TOLLBAR_E_POLICY_COUNT", c"a table has 1 to 128 policies"),
         TOLLBAR_E_NO_SUCH_POLICY => (c"TOLLBAR_E_NO_SUCH_POLICY", c"the table has no policy of that number"),
-        TOLLBAR_E_MIXED_POLICIES => (c"TOLLBAR_E_MIXED_POLICIES", c"a sliding window or log has a table for itself"),
+        TOLLBAR_E_MIXED_POLICIES => {
+            (c"TOLLBAR_E_MIXED_POLICIES", c"a sliding window or log must be its table's only policy")
+        }
         TOLLBAR_E_POLICY_VERSIONS => (
             c"TOLLBAR_E_POLICY_VERSIONS",
-            c"no more policies or versions of them: in a table until old ones are swept, in a limiter for ever",
+            c"no version of a policy is free: a table has 255, a limiter has 4096 in its life",
         ),
         TOLLBAR_E_EXEMPTIONS_FULL => (c"TOLLBAR_E_EXEMPTIONS_FULL", c"the set of exempt keys is full"),
         TOLLBAR_E_MISSING_KEY => (c"TOLLBAR_E_MISSING_KEY", c"a request without a key"),
         TOLLBAR_E_UNSUPPORTED => (c"TOLLBAR_E_UNSUPPORTED", c"the processor has no 16-byte compare-and-swap"),
         TOLLBAR_E_ADDRESS => (c"TOLLBAR_E_ADDRESS", c"not a network address"),
-        TOLLBAR_E_RECEIPT => (c"TOLLBAR_E_RECEIPT", c"no receipt of this table, or an estimate of 2^56 or more"),
+        TOLLBAR_E_RECEIPT => {
+            (c"TOLLBAR_E_RECEIPT", c"the receipt is not of this table, or the estimate is 2^56 or more")
+        }
         TOLLBAR_E_NOT_A_TABLE => (c"TOLLBAR_E_NOT_A_TABLE", c"not a tollbar table"),
-        TOLLBAR_E_TABLE_VERSION => (c"TOLLBAR_E_TABLE_VERSION", c"a table of another version"),
-        TOLLBAR_E_TRUNCATED => (c"TOLLBAR_E_TRUNCATED", c"the table has been cut off or is longer than it says"),
+        TOLLBAR_E_TABLE_VERSION => (c"TOLLBAR_E_TABLE_VERSION", c"the table has another version of the layout"),
+        TOLLBAR_E_TRUNCATED => (c"TOLLBAR_E_TRUNCATED", c"the table is shorter or longer than its header says"),
         TOLLBAR_E_CORRUPT => (c"TOLLBAR_E_CORRUPT", c"the table's header is damaged"),
         TOLLBAR_E_OTHER_CAPACITY => (c"TOLLBAR_E_OTHER_CAPACITY", c"the table has another capacity"),
         TOLLBAR_E_OTHER_POLICIES => (c"TOLLBAR_E_OTHER_POLICIES", c"the table has other policies"),
         TOLLBAR_E_OTHER_OPTIONS => (c"TOLLBAR_E_OTHER_OPTIONS", c"the table has other options"),
         TOLLBAR_E_BOOT_ID => (c"TOLLBAR_E_BOOT_ID", c"the system does not say which boot this is"),
-        TOLLBAR_E_SLOTS_INVALID => (c"TOLLBAR_E_SLOTS_INVALID", c"slots of the table make no sense"),
+        TOLLBAR_E_SLOTS_INVALID => (c"TOLLBAR_E_SLOTS_INVALID", c"slots of the table are damaged"),
         TOLLBAR_E_OPEN => (c"TOLLBAR_E_OPEN", c"the file cannot be opened"),
         TOLLBAR_E_READ => (c"TOLLBAR_E_READ", c"the file cannot be read"),
         TOLLBAR_E_NO_SPACE => (c"TOLLBAR_E_NO_SPACE", c"there is no room for the file"),

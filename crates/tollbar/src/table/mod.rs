@@ -17,17 +17,17 @@
 //! A table allocates its memory once, when it is made. A key takes a slot with its first charge and keeps it until its state has expired;
 //! then another key may take the slot. Nothing has to sweep the table. docs/table.md has the layout and the protocol with its proof.
 //!
-//! The rooms, each of which knows only those before it:
+//! The folders. Each imports only from those above it:
 //!
-//! | folder | what is in it |
+//! | folder | content |
 //! |---|---|
-//! | `memory` | where the memory comes from (files, too), what lies where in it, slots of 16 bytes, counters |
-//! | `slots` | where a key may be, which slot has it, how slots change hands |
-//! | `policies` | the policies, their versions, what states mean under them |
+//! | `memory` | memory regions and files, the layout, 16-byte slots, counters |
+//! | `slots` | a key's candidate slots, the probe, insertion and eviction |
+//! | `policies` | the policies and their versions, how a state is read under each of them |
 //! | `decide` | one request, from the key to the answer |
 //! | `admin` | making and opening tables, statistics, changes of policies, sweeping, repair, copies |
 
-// Without tests loom has only the modules that its models are of, and nobody to call them.
+// A loom build has only the modules with models, so without its tests nothing calls their functions.
 #![cfg_attr(loom, allow(dead_code))]
 
 pub(crate) mod memory;

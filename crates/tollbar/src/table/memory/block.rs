@@ -1,4 +1,4 @@
-//! The block of memory that a table is, seen by its parts.
+//! A table's block of memory, and references to its parts.
 
 use super::counters::lines::Line;
 use super::counters::thread_lines::ThreadLines;
@@ -9,12 +9,12 @@ use super::slot::Slot;
 use super::Sizes;
 use crate::sync::{AtomicU64, Ordering};
 
-/// A table's block of memory, whose header has been inspected, and this process's way to the counters in it.
+/// A table's block of memory with a valid header, and this process's map from threads to the counters in it.
 #[derive(Debug)]
 pub(crate) struct Memory {
     region: Region,
     pub(crate) fixed: Fixed,
-    /// Where this process's threads find the counters that they own.
+    /// Maps this process's threads to the counters that they own.
     pub(crate) thread_lines: ThreadLines,
 }
 
@@ -40,15 +40,15 @@ impl Memory {
 
     #[inline(always)]
     pub(crate) fn header(&self) -> &Header {
-        // SAFETY: `over` has seen that the region is as long as its header says and that the header is one; regions are aligned to
-        // 64 bytes; what others may change is atomic.
+        // SAFETY: `over` checked the header's magic, checksum and length; regions are aligned to 64 bytes. Other processes can
+        // write this memory, so every field of a header is atomic.
         unsafe { self.region.base().cast().as_ref() }
     }
 
-    /// The stamp of a policy's current version; 0: there is no such policy.
+    /// The stamp of a policy's current version, or 0 if the table has no such policy.
     #[inline(always)]
     pub(crate) fn current_stamp(&self, policy: u32) -> u64 {
-        // Acquire: with the version's record.
+        // Acquire: a writer publishes a version's record before it stores the stamp here.
         self.header().current.get(policy as usize).map_or(0, |stamp| stamp.load(Ordering::Acquire))
     }
 
@@ -57,30 +57,31 @@ impl Memory {
         self.header().current.get(policy as usize).is_some_and(|stamp| stamp.load(Ordering::Relaxed) != 0)
     }
 
-    /// Notes that permits are booked under a policy for a later time. To be called before the slot is swapped.
+    /// Notes that a call books permits under a policy for a later time. The caller must call it before it swaps the slot.
     pub(crate) fn note_booking(&self, policy: u32) {
         note(&self.header().booked, policy);
     }
 
-    /// Whether permits have ever been booked under a policy for a later time than that of their call. Of the bookings that have made a
-    /// key's state what it is, none is missed if the caller has read the slot before, which is an Acquire load.
+    /// Whether a call has ever booked permits under a policy for a later time than its own. A booking sets its bit before it swaps the
+    /// slot. So a caller that reads a slot first (an Acquire load) and then the bit sees the bit of every booking in that slot's state.
     pub(crate) fn has_bookings(&self, policy: u32) -> bool {
         is_noted(&self.header().booked, policy)
     }
 
-    /// Notes that a thread takes credit of a key under a policy. To be called before the slot is swapped.
+    /// Notes that a thread takes credit of a key under a policy. The caller must call it before it swaps the slot.
     pub(crate) fn note_credit(&self, policy: u32) {
         note(&self.header().lent, policy);
     }
 
-    /// Whether a thread has ever taken credit of a key under a policy. None is missed, as with [`Memory::has_bookings`].
+    /// Whether a thread has ever taken credit of a key under a policy. A caller that reads a slot first sees the bit of every credit in its
+    /// state, as in [`Memory::has_bookings`].
     pub(crate) fn has_credit(&self, policy: u32) -> bool {
         is_noted(&self.header().lent, policy)
     }
 
     #[inline(always)]
     pub(crate) fn records(&self) -> &[Record; VERSIONS] {
-        // SAFETY: as `header`; the table is longer than what is before the buckets.
+        // SAFETY: as `header`; `Sizes::new` makes every table longer than `BUCKETS_AT`.
         unsafe { self.region.base().byte_add(VERSIONS_AT).cast().as_ref() }
     }
 
@@ -119,8 +120,8 @@ impl Memory {
         let words = self.fixed.side as usize;
         let at = self.sizes().side_at() as usize + slot as usize * words * 8;
         debug_assert!(slot < self.sizes().slots());
-        // SAFETY: the memory has so many times the side words behind the buckets (`Header::fixed` has checked it); they are aligned
-        // to 8 and only ever used as atomics.
+        // SAFETY: `Header::fixed` checked that the memory has `words` side words behind the buckets for each slot, and `slot` is below
+        // the number of slots. The words are aligned to 8, and every process uses them only as atomics.
         unsafe { core::slice::from_raw_parts(self.region.base().byte_add(at).cast().as_ptr(), words) }
     }
 
@@ -129,8 +130,8 @@ impl Memory {
     }
 }
 
-/// Sets a policy's bit. Relaxed: the swap of the slot that follows is SeqCst, so whoever reads what it wrote sees the bit. The load saves a
-/// write to a line that all calls read.
+/// Sets a policy's bit. Relaxed: the caller's swap of the slot follows and is SeqCst, so a thread that reads the swapped slot sees the bit.
+/// The load avoids a write to a cache line that all calls read.
 fn note(bits: &[AtomicU64; POLICIES_MOST / 64], policy: u32) {
     if let Some(words) = bits.get(policy as usize / 64) {
         let bit = 1 << (policy % 64);

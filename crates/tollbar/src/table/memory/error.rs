@@ -3,7 +3,7 @@
 use crate::policy::PolicyError;
 use core::fmt;
 
-/// Why a table cannot be opened or changed. What was there stays as it was.
+/// Why a table cannot be opened or changed. The call that returns it has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum TableError {
@@ -13,21 +13,22 @@ pub enum TableError {
     Policies,
     /// No policy of that number in this table.
     NoSuchPolicy,
-    /// A policy that no state can be made of.
+    /// The policy is invalid, for this reason.
     Policy(PolicyError),
-    /// This policy cannot be in a table with the others: a sliding window or log has its table for itself.
+    /// The policies cannot be in one table: a sliding window or log must be its table's only policy.
     Mixed,
-    /// All 255 versions of policies have been used: the table takes no further change.
+    /// No version of a policy is free. A table has 255 and frees those that have been replaced; [`Table::repair`](crate::table::Table::repair)
+    /// frees those that killed processes left unfinished.
     Versions,
     /// The set of exempt keys is full.
     Exempt,
-    /// A request without a key, in a table that reports them ([`Missing::Report`](crate::table::Missing)).
+    /// The request has no key, and the table reports that ([`Missing::Report`](crate::table::Missing)).
     MissingKey,
-    /// No receipt of this table, or an estimate that a receipt cannot hold.
+    /// The receipt is not one of this table, or the estimate is too large for a receipt.
     Receipt,
     /// Out of memory.
     NoMemory,
-    /// The caller's memory is too small for the table that is asked for.
+    /// The caller's memory is too small for the table.
     Room,
     /// The caller's memory is not aligned to a cache line.
     Misaligned,
@@ -35,48 +36,48 @@ pub enum TableError {
     Unsupported,
     /// The file or memory is not a table.
     NotATable,
-    /// A table of another version of the layout.
+    /// The table has another version of the layout.
     Version,
-    /// The header says one size, the file or memory has another: it has been cut off or grown.
+    /// The file or memory is shorter or longer than its header says.
     Truncated,
-    /// The header or a policy in it does not carry its checksum.
+    /// The checksum of the header or of a policy is wrong.
     Corrupt,
-    /// A table of another capacity.
+    /// The existing table has another capacity.
     OtherCapacity,
-    /// A table with other policies.
+    /// The existing table has other policies.
     OtherPolicies,
-    /// A table with other options (`on_full`, clock).
+    /// The existing table has other options (`on_full`, `missing`, `clock`, `seed`).
     OtherOptions,
-    /// The table's times cannot be continued: it is of another boot, and this host does not say of which it is.
+    /// The table is in a file, and the system gives no boot id. Without it no process can tell whether the table's times are of this boot.
     Boot,
-    /// The file belongs to another user than the caller and root, others may write it, or others may put another in its place
+    /// The file belongs to a user other than the caller and root, other users may write it, or other users may replace it
     /// ([`Trust::Owner`](crate::table::Trust)).
     Owner,
-    /// The descriptor's file can be cut off: it is not memory that is sealed against shrinking.
+    /// The descriptor's file can be truncated: it is not memory that is sealed against shrinking.
     Unsealed,
-    /// The system refused; the number is its errno.
+    /// A system call failed with this errno.
     System(Call, i32),
 }
 
-/// What the system was asked for.
+/// The operation whose system call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Call {
     /// Opening the file.
     Open = 0,
-    /// Reading its size or its header.
+    /// Reading the file's size or header.
     Read = 1,
-    /// Making room for it on the disk.
+    /// Reserving the file's space on the disk.
     Allocate = 2,
-    /// Mapping it, or memory.
+    /// Mapping the file, or memory without a file.
     Map = 3,
     /// Giving the file its name.
     Link = 4,
-    /// Locking it.
+    /// Locking the file.
     Lock = 5,
-    /// Random numbers for the seed.
+    /// Getting random numbers for the seed.
     Random = 6,
-    /// Writing it to its disk.
+    /// Writing the file to its disk.
     Sync = 7,
 }
 
@@ -87,24 +88,24 @@ impl TableError {
             TableError::Capacity => "the capacity is zero or more than a table can hold",
             TableError::Policies => "a table needs 1 to 128 policies",
             TableError::NoSuchPolicy => "the table has no policy of that number",
-            TableError::Policy(_) => "a policy that cannot be",
-            TableError::Mixed => "a sliding window or log has a table for itself",
-            TableError::Versions => "the table has seen 255 versions of policies and takes no more",
+            TableError::Policy(_) => "the policy is invalid",
+            TableError::Mixed => "a sliding window or log must be its table's only policy",
+            TableError::Versions => "none of the 255 versions of policies is free",
             TableError::Exempt => "the set of exempt keys is full",
             TableError::MissingKey => "a request without a key",
-            TableError::Receipt => "no receipt of this table, or an estimate of 2^56 or more",
+            TableError::Receipt => "the receipt is not of this table, or the estimate is 2^56 or more",
             TableError::NoMemory => "out of memory",
             TableError::Room => "the memory is too small for the table",
             TableError::Misaligned => "the memory is not aligned to 64 bytes",
             TableError::Unsupported => "the processor has no 16-byte compare-and-swap",
             TableError::NotATable => "not a tollbar table",
-            TableError::Version => "a table of another version",
-            TableError::Truncated => "the table has been cut off or is longer than it says",
+            TableError::Version => "the table has another version of the layout",
+            TableError::Truncated => "the table is shorter or longer than its header says",
             TableError::Corrupt => "the table's header is damaged",
             TableError::OtherCapacity => "the table has another capacity",
             TableError::OtherPolicies => "the table has other policies",
             TableError::OtherOptions => "the table has other options",
-            TableError::Boot => "the table is of another boot of the machine, and this boot has no name",
+            TableError::Boot => "the system does not say which boot this is",
             TableError::Owner => "the file belongs to another user, or others may write or replace it",
             TableError::Unsealed => "the descriptor is not of memory that is sealed against shrinking",
             TableError::System(call, _) => match call {

@@ -1,19 +1,19 @@
 //! The layout of a table's memory.
 //!
 //! ```text
-//!      0  header     what was decided when it was made; the policies that are current
-//!   4 Ki  versions   256 records of 128 bytes: every policy that a slot may be under
-//!  36 Ki  counters   64 shards of 128 bytes
+//!      0  header     the table's fixed parameters, its times, the stamps of the current policies
+//!   4 Ki  versions   256 records of 128 bytes: the versions of policies that slots may name
+//!  36 Ki  counters   64 shards of 128 bytes: counters of rare events
 //!  44 Ki  exempt     2,048 hashes of keys that are never charged
-//!  60 Ki  decisions  4 times 128 policies' counters of threads that own none
-//!  76 Ki  lines      512 lines of 64 bytes: counters that one thread owns
+//!  60 Ki  decisions  4 sets of 128 policies' counters, for threads that own no line
+//!  76 Ki  lines      512 lines of 64 bytes: counters, each line of one thread
 //! 108 Ki  receipts   which of the last 8,184 receipts are not settled yet
 //! 172 Ki  buckets    64 bytes each
 //!         side       words of rings and logs, a fixed number for each slot; mostly none
 //! ```
 //!
-//! There are offsets only, no addresses: processes map it where they like. All numbers are in the machine's
-//! byte order, which is part of [`LAYOUT`].
+//! The memory holds offsets and no addresses, so each process may map it anywhere. All numbers are in the machine's byte order, which is
+//! part of [`LAYOUT`].
 
 use super::counters::lines::Line;
 use super::error::TableError;
@@ -22,12 +22,12 @@ use super::Sizes;
 use crate::sync::{AtomicU64, Ordering};
 use core::mem::{offset_of, size_of};
 
-/// The policies that a table may have.
+/// The most policies that a table can have.
 pub const POLICIES_MOST: usize = 128;
 
 /// The first eight bytes of every table of every version: "tollbar" and a line feed.
 pub(crate) const MAGIC: u64 = u64::from_ne_bytes(*b"tollbar\n");
-/// Raised with every change of what is where, of the hash, or of what a state word means.
+/// Every change of the layout, of the hash or of the meaning of a state word needs a higher number.
 pub(crate) const VERSION: u64 = 8;
 
 pub(crate) const VERSIONS: usize = 256;
@@ -37,9 +37,9 @@ pub(crate) const EXEMPT: usize = 2048;
 pub(crate) const RECORD_WORDS: usize = 14;
 /// Words of [`Fixed`].
 pub(crate) const FIXED_WORDS: usize = 9;
-/// Threads and policies that may own counters at one time.
+/// The number of lines. Each pair of a thread and a policy that counts decisions owns one.
 pub(crate) const LINES: usize = 512;
-/// What decisions are counted for the threads that own none: each policy has as many counters of a verdict.
+/// Each policy has this many counters of each verdict for the threads that own no line.
 pub(crate) const PARTS: usize = 4;
 
 pub(crate) const VERSIONS_AT: usize = 4 << 10;
@@ -62,50 +62,51 @@ pub(crate) const LAYOUT: u64 = fold(&[
     size_of::<Receipts>() as u64,
     size_of::<Line>() as u64,
     BUCKETS_AT as u64,
-    // Whether this machine's numbers are as the others'.
+    // The machine's byte order.
     u64::from_ne_bytes([1, 2, 3, 4, 5, 6, 7, 8]),
 ]);
 
-/// What was decided when the table was made, and the few words that may change after.
+/// The table's fixed parameters, and the few words that change while it is in use.
 #[repr(C)]
 pub(crate) struct Header {
-    /// [`MAGIC`], written last.
+    /// [`MAGIC`]. The creator of a table writes it last.
     pub(crate) magic: AtomicU64,
     pub(crate) layout: AtomicU64,
-    /// A [`Fixed`]. Atomic, though they never change: another process can write here, and a plain word that changes under a
-    /// reference is undefined behaviour.
+    /// A [`Fixed`]. The words never change, but they are atomic: another process can write this memory, and a plain word that changes
+    /// under a reference is undefined behaviour.
     pub(crate) fixed: [AtomicU64; FIXED_WORDS],
-    /// [`fold`] of all above.
+    /// [`fold`] of the magic, the layout and the fixed words.
     pub(crate) check: AtomicU64,
 
-    /// The boot that `offset` is for; both words 0 where the table does not outlive a boot.
+    /// The id of the boot that `offset` is for. Both words are 0 in a table that is in no file.
     pub(crate) boot: [AtomicU64; 2],
-    /// What is added to the clock: the table's time goes on where the last boot left it. Modulo 2^64.
+    /// Nanoseconds that every process adds to its clock, modulo 2^64. After a boot it is set so that the table's time continues.
     pub(crate) offset: AtomicU64,
-    /// A pair of times taken together, for the next boot: the table's, and the wall clock's.
+    /// The table's time when `wall_time` was read. After the next boot the table's time continues from it.
     pub(crate) table_time: AtomicU64,
+    /// The wall clock's time, in nanoseconds.
     pub(crate) wall_time: AtomicU64,
-    /// Numbers for stamps.
+    /// The number of stamps that have been made: the generation of the newest one.
     pub(crate) generation: AtomicU64,
-    /// How many keys are exempt, at most: 0 saves the look.
+    /// An upper bound of the number of exempt keys. While it is 0, requests skip the lookup of exemptions.
     pub(crate) exempt: AtomicU64,
-    /// A bit a policy: 1 once permits were booked under it for a later time than that of their call. It never becomes 0 again.
+    /// One bit for each policy. A call that books permits for a later time than its own sets it, and no call clears it.
     pub(crate) booked: [AtomicU64; POLICIES_MOST / 64],
-    /// A bit a policy: 1 once a thread has taken credit of a key under it in advance. It never becomes 0 again.
+    /// One bit for each policy. A thread that takes credit of a key in advance sets it, and no call clears it.
     pub(crate) lent: [AtomicU64; POLICIES_MOST / 64],
     pub(crate) spare: [AtomicU64; 1],
-    /// The stamp of each policy's current version; 0: no such policy.
+    /// The stamp of each policy's current version, or 0 if there is no such policy.
     pub(crate) current: [AtomicU64; POLICIES_MOST],
 }
 
-/// What never changes.
+/// A table's fixed parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fixed {
-    /// The length of the whole.
+    /// The length of the table in bytes.
     pub(crate) bytes: u64,
     pub(crate) capacity: u64,
     pub(crate) buckets: u64,
-    /// Side words a slot.
+    /// Side words of each slot.
     pub(crate) side: u64,
     /// An [`OnFull`](crate::table::OnFull).
     pub(crate) on_full: u64,
@@ -114,40 +115,40 @@ pub(crate) struct Fixed {
     pub(crate) seed: u64,
     /// A [`Missing`](crate::table::Missing).
     pub(crate) missing: u64,
-    /// Whether the table outlives a boot: it is in a file.
+    /// 1 if the table is in a file, and may so outlive a boot; otherwise 0.
     pub(crate) file: u64,
 }
 
-/// A version of a policy. It is published by its stamp, and then stays.
+/// A version of a policy. The writer stores the stamp last, which publishes the record. The words of a published record do not change.
 #[repr(C)]
 pub(crate) struct Record {
-    /// 0: free; 1: being written; else generation, policy, version.
+    /// 0: free. 1: a writer has claimed it. Otherwise: generation, policy, version.
     pub(crate) stamp: AtomicU64,
     /// [`fold`] of the words.
     pub(crate) check: AtomicU64,
     pub(crate) words: [AtomicU64; RECORD_WORDS],
 }
 
-/// Counters of the threads that share it.
+/// Counters of rare events. Several threads share a shard.
 #[repr(C)]
 pub(crate) struct Shard {
     pub(crate) counts: [AtomicU64; COUNTERS],
 }
 
-/// Receipts that may be settled at one time.
+/// The most receipts that can be open at one time.
 pub(crate) const RECEIPTS: usize = 8184;
 
-/// Which receipts can be settled. Receipt number `n` has the place `n mod RECEIPTS` until it is settled or another takes the place.
+/// The open receipts. Receipt number `n` has the place `n mod RECEIPTS` until a caller settles it or a later receipt takes the place.
 #[repr(C)]
 pub(crate) struct Receipts {
     /// The number of the next receipt.
     pub(crate) next: AtomicU64,
     pub(crate) spare: [AtomicU64; 7],
-    /// What tells a receipt from the others of its place; 0: it is settled.
+    /// A word for each place that identifies its open receipt, or 0 if the receipt has been settled.
     pub(crate) open: [AtomicU64; RECEIPTS],
 }
 
-/// Decisions by policy and verdict, of threads that own no line; the last word is spare.
+/// The decisions of threads that own no line, by policy and verdict. The last word of each policy is spare.
 pub(crate) type Decisions = [[AtomicU64; 4]; POLICIES_MOST];
 
 const _: () = assert!(size_of::<Header>() <= VERSIONS_AT);
@@ -160,14 +161,14 @@ const _: () = assert!(RECEIPTS_AT + size_of::<Receipts>() == BUCKETS_AT);
 const _: () = assert!(size_of::<Line>() == 64 && LINES.is_power_of_two());
 
 impl Header {
-    /// Whether `bytes`, the first of a file or of memory, begin a table of this version; and what is fixed in it.
+    /// Checks that `bytes`, the first of a file or of memory, begin a table of this version, and returns its fixed parameters.
     pub(crate) fn inspect(bytes: &[u8]) -> Result<Fixed, TableError> {
         Header::check_words(|n| word_of(bytes, n))
     }
 
-    /// [`Header::inspect`] of the memory that this header is in.
+    /// [`Header::inspect`] for the memory of this header.
     pub(crate) fn fixed(&self) -> Result<Fixed, TableError> {
-        // Acquire: the rest was written before the magic.
+        // Acquire: the creator writes the other words before the magic.
         let magic = self.magic.load(Ordering::Acquire);
         let words = self.fixed.each_ref().map(|word| word.load(Ordering::Relaxed));
         let (layout, check) = (self.layout.load(Ordering::Relaxed), self.check.load(Ordering::Relaxed));
@@ -178,7 +179,7 @@ impl Header {
         })
     }
 
-    /// Writes everything before the magic.
+    /// Writes the layout, the fixed words and their checksum, but not the magic.
     pub(crate) fn begin(&self, fixed: &Fixed) {
         for (to, word) in self.fixed.iter().zip(fixed.words()) {
             to.store(word, Ordering::Relaxed);
@@ -205,7 +206,7 @@ impl Header {
         }
         let [_, _, bytes, capacity, buckets, side, on_full, clock, seed, missing, file] = words;
         let fixed = Fixed { bytes, capacity, buckets, side, on_full, clock, seed, missing, file };
-        // The checksum says that the words are undamaged. That they are what this code would have written makes every later offset sound.
+        // A wrong program can write a valid checksum. Later offsets are sound because the sizes must be those that this code computes.
         if Sizes::new(capacity, side) != Ok(Sizes { buckets, bytes }) {
             return Err(TableError::Corrupt);
         }
@@ -219,7 +220,7 @@ impl Fixed {
         [bytes, capacity, buckets, side, on_full, clock, seed, missing, file]
     }
 
-    /// The value of [`Header::check`] for these.
+    /// The value of [`Header::check`] for these parameters.
     fn check(&self) -> u64 {
         let [bytes, capacity, buckets, side, on_full, clock, seed, missing, file] = self.words();
         fold(&[MAGIC, LAYOUT, bytes, capacity, buckets, side, on_full, clock, seed, missing, file])
@@ -233,8 +234,7 @@ pub(crate) fn word_of(bytes: &[u8], n: usize) -> Option<u64> {
     <[u8; 8]>::try_from(word).ok().map(u64::from_ne_bytes)
 }
 
-/// A checksum against accidents: each word is mixed in by a multiplication that has an inverse, so that any single
-/// changed word changes it.
+/// A checksum against accidents. Each step is a bijection of the sum so far, so the change of any one word changes the result.
 pub(crate) const fn fold(words: &[u64]) -> u64 {
     let mut sum = 0x5851_f42d_4c95_7f2d;
     let mut rest = words;

@@ -1,4 +1,4 @@
-//! A table's memory: where it comes from, what lies where in it, and the counters in it. Nothing here knows what a key is.
+//! A table's memory: how it is mapped, its layout, and its counters. Nothing here knows what a key is.
 
 pub mod error;
 pub(crate) mod slot;

@@ -1,4 +1,4 @@
-//! How large a table is, and how its buckets are divided into three parts.
+//! The size of a table, and the division of its buckets into three parts.
 
 use super::error::TableError;
 use super::layout::BUCKETS_AT;
@@ -6,17 +6,17 @@ use super::slot::{Bucket, SLOTS};
 use core::mem::size_of;
 use core::num::NonZeroU64;
 
-/// The buckets of the first part, and of the second, are a multiple of this: a key's place in them is found by an exclusive or with
-/// eight bits of its hash.
+/// The first and the second part each have a multiple of this many buckets, because a bucket's number is computed by an exclusive or with
+/// eight bits of the hash.
 pub(crate) const PART_UNIT: u64 = 1 << 8;
-/// Tables of fewer buckets are rounded up, so that the first two parts leave no buckets over.
+/// [`Parts::round_up`] rounds smaller numbers of buckets up, so that the first two parts leave no buckets over.
 pub(super) const SMALL: u64 = 1 << 16;
 /// One bucket in 15 is spare.
 const SPARE_PART: NonZeroU64 = match NonZeroU64::new(15) {
     Some(part) => part,
     None => NonZeroU64::MIN,
 };
-/// For each spare bucket there are 14 others.
+/// A table has 14 other buckets for each spare one.
 const OTHER_PARTS: NonZeroU64 = match NonZeroU64::new(SPARE_PART.get() - 1) {
     Some(parts) => parts,
     None => NonZeroU64::MIN,
@@ -26,7 +26,7 @@ pub(crate) const BUCKETS_LEAST: u64 = 5 * PART_UNIT;
 /// Bucket numbers are made of 32 bits of hash.
 pub(crate) const BUCKETS_MOST: u64 = 1 << 32;
 
-/// The sizes of a table for `capacity` keys whose slots have `side` further words.
+/// A table's number of buckets, and its length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
     pub(crate) buckets: u64,
@@ -34,13 +34,14 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// Four fifths of the slots are the capacity: filled that far, one key in some thousands finds no place.
+    /// The sizes of a table for `capacity` keys with `side` side words a slot. The capacity is four fifths of the slots: in a table that holds so
+    /// many keys, one new key in some thousands finds no free slot.
     pub(crate) fn new(capacity: u64, side: u64) -> Result<Sizes, TableError> {
         let slots = capacity.checked_add(capacity / 4).ok_or(TableError::Capacity)?;
         if capacity == 0 {
             return Err(TableError::Capacity);
         }
-        // 20 bytes a key with all that is fixed, once that is less than a hundredth.
+        // A table takes 20 bytes a key. These include its fixed parts if they are less than a hundredth of it.
         let fixed = (BUCKETS_AT / 16) as u64;
         let slots = if fixed < slots / 100 { slots - fixed } else { slots };
         let buckets = Parts::round_up((slots / SLOTS as u64).max(BUCKETS_LEAST));
@@ -59,7 +60,7 @@ impl Sizes {
         self.buckets * SLOTS as u64
     }
 
-    /// Where the side words begin. Cannot overflow: there are at most 2^32 buckets.
+    /// The offset of the side words in bytes. It cannot overflow, because there are at most 2^32 buckets.
     pub(crate) fn side_at(&self) -> u64 {
         BUCKETS_AT as u64 + self.buckets * size_of::<Bucket>() as u64
     }
@@ -80,19 +81,19 @@ impl Parts {
         Parts { half, spares: buckets - 2 * half }
     }
 
-    /// The number of buckets of a table that asks for `buckets` at least. A small table gets so many that the first two parts leave
-    /// nothing over.
+    /// The number of buckets of a table that needs at least `buckets`. A small table gets as many as make the first two parts leave no bucket
+    /// over.
     pub(crate) fn round_up(buckets: u64) -> u64 {
         if buckets >= SMALL {
             return buckets;
         }
         let main = (buckets - least_spares(buckets)).next_multiple_of(2 * PART_UNIT);
-        // As many spare ones as `new` counts for the sum.
+        // `new` computes the same number of spare buckets from the sum.
         main + (main / OTHER_PARTS).max(PART_UNIT)
     }
 }
 
-/// The fewest spare buckets that a table of `buckets` has.
+/// The fewest spare buckets of a table with `buckets` buckets.
 pub(super) fn least_spares(buckets: u64) -> u64 {
     (buckets / SPARE_PART).max(PART_UNIT)
 }
@@ -101,7 +102,7 @@ pub(super) fn least_spares(buckets: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// What the first two parts leave over is spare: nothing in a small table, and next to nothing in a large one.
+    /// The buckets that the first two parts leave over become spare buckets: none in a small table, fewer than 512 in a large one.
     #[test]
     fn one_in_fifteen_is_spare() {
         let edges = [BUCKETS_LEAST, BUCKETS_LEAST + 1, SMALL - 1, SMALL, 312_500, BUCKETS_MOST];

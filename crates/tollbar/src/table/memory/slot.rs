@@ -1,4 +1,4 @@
-//! A slot: two words that change together.
+//! A slot: a key word and a state word that change together.
 //!
 //! ```text
 //!  bucket, one cache line
@@ -6,19 +6,19 @@
 //! │ slot 0               │ slot 1               │ slot 2               │ slot 3               │
 //! │ key 64  │ state 64   │ key     │ state      │ key     │ state      │ key     │ state      │
 //! └─────────┴────────────┴──────────────────────┴──────────────────────┴──────────────────────┘
-//!   key = 0                  vacant; the state is a time in nanoseconds
+//!   key = 0                  vacant; the state is the time at which its last key's state expires, in nanoseconds
 //!   key = version 8, tag 56  the state is a word of that version's algorithm
 //! ```
 //!
-//! Both words are only ever written by one 16-byte compare-and-swap. They are mostly *read* one after the
-//! other: a swap that was computed from a torn pair fails, and it is faster than reading 16 bytes at once.
-//! Where a decision is made without a swap, [`Slot::pair`] reads both at one instant.
+//! Callers write both words by one 16-byte compare-and-swap. Most callers *read* them by two loads, which is faster than one load of
+//! 16 bytes: if another thread writes between the loads, the swap fails. A caller that decides without a swap reads both words at one
+//! instant by [`Slot::pair`].
 
 use crate::sync::{AtomicU64, Ordering};
 #[cfg(not(loom))]
 use core::num::NonZeroU64;
 
-/// Slots in a bucket: as many as fit a cache line. A model's key has two candidates, one in each bucket.
+/// Slots in a bucket: as many as fit a cache line. One in loom's models, so that a key has two candidates.
 pub const SLOTS: usize = if cfg!(loom) { 1 } else { 4 };
 
 /// The number of slots in a bucket, for divisions.
@@ -28,22 +28,22 @@ pub(crate) const SLOTS_A_BUCKET: NonZeroU64 = match NonZeroU64::new(SLOTS as u64
     None => NonZeroU64::MIN,
 };
 
-/// What a slot holds.
+/// The content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// The key word; 0: no key.
+    /// The key word, or 0 if the slot is vacant.
     pub key: u64,
-    /// The word that belongs to it.
+    /// The key's state word. In a vacant slot: the time at which its last key's state expires.
     pub state: u64,
 }
 
 impl Pair {
-    /// A slot that no key has ever had.
+    /// The content of a slot that no key has ever had.
     #[cfg(not(loom))]
     pub const EMPTY: Pair = Pair { key: 0, state: 0 };
 }
 
-/// Two words that change together.
+/// A key word and a state word that change together.
 #[repr(C, align(16))]
 #[derive(Debug)]
 pub struct Slot {
@@ -66,13 +66,13 @@ pub struct Bucket(pub(crate) [Slot; SLOTS]);
 
 #[cfg(not(loom))]
 impl Slot {
-    /// The key alone. Acquire: the version that it names was published before it, and the state is read after it.
+    /// Loads the key word. Acquire: the version that it names was published before, and callers load the state afterwards.
     #[inline(always)]
     pub fn key(&self) -> u64 {
         self.key.load(Ordering::Acquire)
     }
 
-    /// The state alone. Acquire: what a ring's or a log's words were when it was written.
+    /// Loads the state word. Acquire: the caller sees the ring's or log's words that were written before it.
     #[inline(always)]
     pub fn state(&self) -> u64 {
         self.state.load(Ordering::Acquire)
@@ -85,9 +85,8 @@ impl Slot {
     #[inline(always)]
     pub fn pair(&self) -> Pair {
         let (key, state): (u64, u64);
-        // SAFETY: 16 readable bytes, aligned to 16, that nobody writes but through `swap`. Processors with AVX
-        // promise that such a load is one access (Intel SDM volume 3, 9.1.1; AMD APM volume 2, 7.3.2), and
-        // `supported` asks for AVX.
+        // SAFETY: 16 readable bytes, aligned to 16, which only `swap` writes. Processors with AVX promise that such a load is one
+        // access (Intel SDM volume 3, 9.1.1; AMD APM volume 2, 7.3.2), and `Memory::over` refuses a processor that is not `supported`.
         unsafe {
             core::arch::asm!(
                 "movdqa {both}, xmmword ptr [{at}]",
@@ -104,14 +103,14 @@ impl Slot {
         Pair { key, state }
     }
 
-    /// Puts `new` if `old` is there; else what is.
+    /// Stores `new` if the slot holds `old`; otherwise returns what it holds.
     #[inline(always)]
     pub fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
         let (key, state): (u64, u64);
         let swapped: u8;
-        // SAFETY: 16 writable bytes, aligned to 16, shared only through atomics; `supported` has seen that the
-        // instruction exists. RBX belongs to the compiler: it is kept in R11 meanwhile, and both are as they were after it. The
-        // named registers keep the address out of RBX, and are those in which nothing else is likely to be.
+        // SAFETY: 16 writable bytes, aligned to 16, shared only through atomics; `Memory::over` refuses a processor without the
+        // instruction. The compiler reserves RBX: the code saves it in R11 and restores both registers. Named registers keep the
+        // compiler from putting the address into RBX; callers rarely have other values in these.
         unsafe {
             core::arch::asm!(
                 "xchg r11, rbx",
@@ -127,7 +126,7 @@ impl Slot {
                 options(nostack),
             );
         }
-        // If not, the registers hold what is there.
+        // A failed swap leaves the slot's words in RAX and RDX.
         if swapped != 0 {
             Ok(())
         } else {
@@ -135,7 +134,7 @@ impl Slot {
         }
     }
 
-    /// Whether this processor has what is here needed: CMPXCHG16B, and AVX for its promise about loads.
+    /// Whether this processor has CMPXCHG16B, and AVX, which makes aligned 16-byte loads atomic.
     pub fn supported() -> bool {
         // SAFETY: every x86-64 processor has CPUID, and leaf 1.
         #[allow(unused_unsafe)]
@@ -157,10 +156,10 @@ impl Slot {
         Pair::from_u128(self.both().load(Ordering::Acquire))
     }
 
-    /// Puts `new` if `old` is there; else what is.
+    /// Stores `new` if the slot holds `old`; otherwise returns what it holds.
     #[inline]
     pub fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
-        // SeqCst, as the locked instruction of x86-64 is: the proof was written for it.
+        // SeqCst, like the locked instruction of x86-64, which the proof assumes.
         let swapped = self.both().compare_exchange(old.to_u128(), new.to_u128(), Ordering::SeqCst, Ordering::SeqCst);
         swapped.map(|_| ()).map_err(Pair::from_u128)
     }
@@ -174,7 +173,7 @@ impl Slot {
 #[cfg(all(not(target_arch = "x86_64"), not(loom)))]
 impl Pair {
     fn to_u128(self) -> u128 {
-        // In memory order, whatever the byte order.
+        // The key is first in memory, in either byte order.
         let mut bytes = [0; 16];
         let (key, state) = bytes.split_at_mut(8);
         key.copy_from_slice(&self.key.to_ne_bytes());
@@ -191,34 +190,34 @@ impl Pair {
     }
 }
 
-/// The model's slot: loom has no atomics of 16 bytes, so small keys and states share one of eight.
+/// The slot of loom's models. loom has no 16-byte atomics, so a small key and a small state share one of 8 bytes.
 #[cfg(loom)]
 impl Slot {
-    /// Slot `number` of a model, which writes its changes to `journal`.
+    /// Slot `number` of a model. It writes its changes to `journal`.
     pub fn new(number: usize, pair: Pair, journal: &alloc::sync::Arc<Journal>) -> Slot {
         Slot { both: AtomicU64::new(pair.packed()), number, journal: journal.clone() }
     }
 
-    /// The key.
+    /// The key word.
     pub fn key(&self) -> u64 {
         self.pair().key
     }
 
-    /// The state.
+    /// The state word.
     pub fn state(&self) -> u64 {
         self.pair().state
     }
 
-    /// Both, at one instant.
+    /// Both words at one instant.
     pub fn pair(&self) -> Pair {
         Pair::unpacked(match self.journal.weak {
-            // It may find what is no more there.
+            // A load may return a value that has been replaced.
             true => self.both.load(Ordering::Acquire),
             false => self.both.fetch_add(0, Ordering::AcqRel),
         })
     }
 
-    /// Swaps both words if they are `old`; else what they are.
+    /// Stores `new` if the slot holds `old`; otherwise returns what it holds.
     pub fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
         self.both
             .compare_exchange(old.packed(), new.packed(), Ordering::SeqCst, Ordering::SeqCst)
@@ -228,7 +227,7 @@ impl Slot {
     }
 }
 
-/// Version 8, tag 8, state 48.
+/// The packed word: version 8 bits, tag 8, state 48.
 #[cfg(loom)]
 impl Pair {
     fn packed(self) -> u64 {
@@ -242,14 +241,14 @@ impl Pair {
     }
 }
 
-/// What has happened to the slots of a model, in its order. Not one of loom's objects: to write it down is no
-/// step of its own.
+/// The changes of a model's slots, in their order. The mutex is std's and not loom's, so that loom does not count a write to the journal as
+/// a step.
 #[cfg(loom)]
 #[derive(Debug, Default)]
 pub struct Journal {
     changes: std::sync::Mutex<alloc::vec::Vec<Change>>,
-    /// Looks are loads, as on a processor whose order is weak; if not, they are in one order with all swaps, and loom
-    /// tries all their orders, where it leaves out some of loads.
+    /// True: a read is a load, as on a weakly ordered processor. False: a read is a read-modify-write, which has one order with all swaps.
+    /// loom tries every order of read-modify-writes, but not every order of loads.
     weak: bool,
 }
 

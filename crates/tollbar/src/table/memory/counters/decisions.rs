@@ -1,8 +1,7 @@
-//! Decisions, counted by policy and verdict.
+//! Counts of decisions by policy and verdict.
 //!
-//! Each call that decides counts once, when it knows its answer: on the calling thread's own line ([`super::lines`]), or, where the thread
-//! has no line, on a counter that threads share, by a locked addition. A peek decides nothing and is not counted. A request that ends in an
-//! error is not counted either.
+//! Each call that decides counts once, when it knows its answer. It counts on the calling thread's own line ([`super::lines`]). A thread
+//! without a line counts by a locked addition on a counter that threads share. Peeks and errors are not counted.
 
 use super::lines::{self, Line, LineCounter};
 use super::shards::{self, ShardCounter, GRAIN};
@@ -11,11 +10,11 @@ use crate::sync::Ordering;
 use crate::table::memory::layout::{Shard, PARTS, POLICIES_MOST};
 use crate::table::memory::Memory;
 
-/// A thread without a line looks for one again after so many decisions under its policy, of all threads without one.
+/// A thread without a line tries again to claim one after this many decisions under its policy of all threads without a line.
 const LOOKS_AGAIN: u64 = 1 << 16;
 
 impl Memory {
-    /// Decisions under the policies that `includes` chooses, of all threads and processes.
+    /// The decisions of all threads and processes under the policies that `includes` chooses.
     pub(crate) fn decisions(&self, includes: impl Fn(u32) -> bool) -> Counts {
         let owned = || self.lines().iter().filter(|line| line.policy().is_some_and(&includes));
         let unowned = |verdict: usize| {
@@ -23,7 +22,7 @@ impl Memory {
             let counts = policies.filter(|(_, policy)| includes(*policy)).filter_map(|(counts, _)| counts.get(verdict));
             counts.map(|count| count.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
         };
-        // Wrapping: damaged memory may hold anything.
+        // Wrapping, because damaged memory may hold any numbers.
         let of = |verdict| lines::sum(owned(), LineCounter::verdict(verdict)).wrapping_add(unowned(verdict as usize));
         Counts { allowed: of(Verdict::Allowed), denied: of(Verdict::Denied), never: of(Verdict::Never) }
     }
@@ -82,7 +81,7 @@ impl Memory {
         self.count_apart(policy, Verdict::Allowed);
     }
 
-    /// Counts a decision that was made without the table, if there is such a policy.
+    /// Counts a decision that was made without reading a slot, if the table has the policy.
     #[cold]
     pub(crate) fn count_unasked(&self, policy: u32, verdict: Verdict) {
         if self.has_policy(policy) {
@@ -90,7 +89,7 @@ impl Memory {
         }
     }
 
-    /// Counts the decisions of one call.
+    /// Counts several decisions of one call.
     #[inline(never)]
     pub(crate) fn count_many(&self, policy: u32, allowed: u64, denied: u64) {
         match self.line_or_claim(policy) {
@@ -105,7 +104,7 @@ impl Memory {
         }
     }
 
-    /// Counts a decision of a thread whose line must be searched.
+    /// Counts a decision of a thread whose line the first probe has not found.
     #[inline(never)]
     fn count_apart(&self, policy: u32, verdict: Verdict) {
         match self.line_or_claim(policy) {
@@ -120,7 +119,7 @@ impl Memory {
         let part = self.unowned_decisions().get(shards::number() % PARTS);
         let counts = part.and_then(|part| part.get(policy as usize % POLICIES_MOST));
         let Some(count) = counts.and_then(|counts| counts.get(verdict as usize)) else { return };
-        // Lines become free when processes end.
+        // A process may have ended meanwhile, whose lines this thread can claim.
         let before = count.fetch_add(n, Ordering::Relaxed);
         if before / LOOKS_AGAIN != before.wrapping_add(n) / LOOKS_AGAIN {
             self.thread_lines.look_again(policy);
@@ -131,7 +130,7 @@ impl Memory {
     #[inline(always)]
     pub(crate) fn note_time_on(&self, line: &Line, now: u64) {
         let newest = line.get(LineCounter::Newest);
-        // One comparison for both sides: up to a grain after the newest time there is nothing to do.
+        // One comparison finds both earlier times and times more than a grain later, because the difference wraps.
         if now.wrapping_sub(newest) > GRAIN {
             self.clock_moved(line, now, newest);
         }
@@ -146,13 +145,13 @@ impl Memory {
         }
     }
 
-    /// The same for a thread that has no line, or a call that is not under one policy.
+    /// [`Memory::note_time_on`] for a thread without a line, or for a call that is not under one policy.
     #[inline]
     pub(crate) fn note_time(&self, now: u64) {
         self.shard().note_time(now);
     }
 
-    /// The newest time that a caller has come with.
+    /// The newest time of all callers' requests, to within [`GRAIN`].
     pub(crate) fn newest_time(&self) -> u64 {
         let shared = self.shards().iter().map(|shard| shard.get(ShardCounter::Newest)).max().unwrap_or(0);
         self.lines().iter().map(|line| line.get(LineCounter::Newest)).fold(shared, u64::max)

@@ -8,43 +8,43 @@
 //! └────────────┴──────────────────────┴─────────┴────────┴───────┴────────┴──────────┴───────────┘
 //!   process = PID namespace 32, process number 32; 0: free
 //!   asker   = the thread pointer without its last 3 bits
-//!   claims  = how often the line was claimed, modulo 2^13; 0: no thread has ever had it
+//!   claims  = the number of claims of the line, modulo 2^13; 0: no thread has ever owned it
 //! ```
 //!
-//! A line keeps the policy of its first owner, because what it has counted was under that policy.
+//! A line keeps the policy of its first owner, because its counts are of decisions under that policy.
 //!
-//! Only its owner writes a line's counters, so it adds with a plain instruction. A count that has been added is in the
-//! shared memory, and stays there if the owner is killed.
+//! Only its owner writes a line's counters, so the owner adds with a plain instruction. The counts are in the shared memory, and stay there
+//! if the owner is killed.
 //!
 //! # Why no count is lost
 //!
 //! A line has one writer at a time, because `owner` changes by one compare-and-swap of all its 16 bytes:
 //!
-//! - *A free line* goes to one of the threads that want it.
-//! - *A dead process's line* goes to a process that has seen that the system knows that number no more. All threads of
-//!   the owner have ended then, and the counters go on from what they left.
-//! - *A process that has the number of a dead one* may take that one's line for a thread with the same pointer. Each
-//!   claim changes `claims`, so a third process that saw the number dead before cannot take the line after: its swap fails.
-//!   (`claims` repeats after 8,191 claims: a process would have to be stopped between those two steps for so many.)
+//! - *A free line*: of the threads that try to claim it, the one whose swap succeeds owns it.
+//! - *A dead process's line*: a process claims it after the system has said that no process has the owner's number. All threads of the
+//!   owner have ended by then, and the new owner adds to their counts.
+//! - *A reused process number*: a process with the number of a dead one may claim that one's line for a thread with the same pointer. Each
+//!   claim changes `claims`. So if a third process saw the number dead before that claim, its own swap fails after it. (`claims` repeats
+//!   after 8,191 claims. The third process would have to be stopped between its two steps for so many.)
 //! - *A thread that ends* leaves its line to the next thread of the process that has its thread pointer: the C library reuses the
 //!   memory at that address only after the thread has ended. A thread finds its lines through memory of its process
-//!   ([`super::thread_lines`]), which is empty in a child after a fork: a child has its parent's thread pointers, and other lines.
+//!   ([`super::thread_lines`]). A forked child has its parent's thread pointers, but finds that memory empty and claims other lines.
 //!
-//! A process in another PID namespace may look dead and be alive. Its lines are left alone.
+//! A process in another PID namespace may look dead and be alive, so no process of another namespace claims its lines.
 
 use crate::decision::Verdict;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::slot::{Pair, Slot};
 
-/// The counters of a line, by their place in it.
+/// The counters of a line. The number is the counter's index in [`Line::words`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum LineCounter {
-    // The first three are the verdicts.
+    // The first three have the numbers of the verdicts.
     Allowed = 0,
     Denied = 1,
     Never = 2,
-    /// Not a count: the newest time that the owner has come with.
+    /// The newest time of the owner's requests, which is not a count.
     Newest = 3,
     Inserted = 4,
     Reclaimed = 5,
@@ -63,12 +63,13 @@ impl LineCounter {
 
 /// Words of a line beside its owner.
 pub(crate) const WORDS: usize = 6;
-/// Bits of a policy's number, and of an asker.
+/// Bits of a policy's number in an owner's state.
 const POLICY: u32 = 7;
+/// Bits of an asker in an owner's state.
 const ASKER: u32 = if cfg!(loom) { 8 } else { 44 };
 const CLAIMS: u32 = POLICY + ASKER;
 
-/// One owner's counters.
+/// Counters of one owner.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct Line {
@@ -79,12 +80,12 @@ pub(crate) struct Line {
 #[cfg(not(loom))]
 const _: () = assert!(core::mem::offset_of!(Line, words) == 16);
 
-// Relaxed throughout: a count publishes nothing.
+// Relaxed throughout: no other data is published by a count.
 impl Line {
-    /// Counts a decision. Only the owner may.
+    /// Counts a decision. Only the owner may call it.
     #[inline(always)]
     pub(crate) fn count(&self, verdict: Verdict) {
-        // Apart, so that where the verdict is known this is one instruction.
+        // One call for each verdict: where the compiler knows the verdict, the whole function is one instruction.
         match verdict {
             Verdict::Allowed => self.add(LineCounter::Allowed),
             Verdict::Denied => self.add(LineCounter::Denied),
@@ -92,8 +93,8 @@ impl Line {
         }
     }
 
-    /// Adds one. Only the owner may. It is one instruction, so that a signal's handler that interrupts the owner and counts on
-    /// the same line loses nothing.
+    /// Adds one. Only the owner may call it. It is one instruction, so no count is lost if a signal handler interrupts the owner and counts on
+    /// the same line.
     #[cfg(all(target_arch = "x86_64", not(loom), not(tollbar_tsan)))]
     #[inline(always)]
     pub(crate) fn add(&self, of: LineCounter) {
@@ -119,14 +120,14 @@ impl Line {
         }
     }
 
-    /// Adds one. Only the owner may. A signal's handler that interrupts it here and counts on the same line may lose the one.
+    /// Adds one. Only the owner may call it. If a signal handler interrupts it and counts on the same line, the handler's count is lost.
     #[cfg(any(not(target_arch = "x86_64"), loom, tollbar_tsan))]
     #[inline(always)]
     pub(crate) fn add(&self, of: LineCounter) {
         self.add_many(of, 1);
     }
 
-    /// Adds `n`. Only the owner may.
+    /// Adds `n`. Only the owner may call it.
     #[inline(always)]
     pub(crate) fn add_many(&self, of: LineCounter, n: u64) {
         if let Some(word) = self.words.get(of as usize) {
@@ -134,20 +135,20 @@ impl Line {
         }
     }
 
-    /// One of its words.
+    /// Reads a counter.
     #[inline(always)]
     pub(crate) fn get(&self, of: LineCounter) -> u64 {
         self.words.get(of as usize).map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
-    /// Sets one of its words. Only the owner may.
+    /// Sets a counter. Only the owner may call it.
     pub(crate) fn set(&self, of: LineCounter, value: u64) {
         if let Some(word) = self.words.get(of as usize) {
             put(word, value);
         }
     }
 
-    /// The policy that it counts decisions under, once it has had an owner.
+    /// The policy whose decisions it counts, or `None` if the line has never had an owner.
     #[inline]
     pub(crate) fn policy(&self) -> Option<u32> {
         let state = self.owner.state();
@@ -159,21 +160,21 @@ fn policy_of(state: u64) -> u32 {
     (state & ((1 << POLICY) - 1)) as u32
 }
 
-/// The owner of a line in its process.
+/// What identifies the owner of a line within its process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker {
-    /// A thread pointer, or the address of something else that one thread at a time uses.
+    /// A thread pointer, or the address of another object that one thread uses at a time.
     pub(crate) pointer: u64,
     pub(crate) policy: u32,
 }
 
 impl Asker {
-    /// Whether the state of an owner is this asker's.
+    /// Whether `state`, the state of an owner, names this asker.
     fn has(&self, state: u64) -> bool {
         state >> CLAIMS != 0 && self.after(0) << (64 - CLAIMS) == state << (64 - CLAIMS)
     }
 
-    /// The state of an owner after `state`, when this asker has claimed the line.
+    /// The state of an owner after this asker's claim of a line whose owner had `state`.
     fn after(&self, state: u64) -> u64 {
         let claims = match (state >> CLAIMS).wrapping_add(1) << CLAIMS {
             0 => 1 << CLAIMS,
@@ -182,7 +183,7 @@ impl Asker {
         claims | self.pointer >> 3 << POLICY | u64::from(self.policy)
     }
 
-    /// Whether an owner has room for it. Addresses of 47 bits do; longer ones are not given to programs unless they ask.
+    /// Whether this asker fits into an owner's state. Addresses of 47 bits do. The system gives longer ones only to programs that ask for them.
     fn fits(&self) -> bool {
         self.pointer >> (ASKER + 3) == 0 && self.pointer >> 3 != 0 && self.policy >> POLICY == 0
     }
@@ -194,24 +195,24 @@ fn put(word: &AtomicU64, value: u64) {
     word.store(value, Ordering::Relaxed);
 }
 
-/// Loom (0.7) may show one that has joined two threads an older of their plain stores. It keeps the order of swaps.
+/// A swap, because loom 0.7 may show a thread an older one of the plain stores of two threads that it has joined.
 #[cfg(loom)]
 fn put(word: &AtomicU64, value: u64) {
     word.swap(value, Ordering::Relaxed);
 }
 
-/// A line for `asker` of `process`: the one that it has, else one of its policy that is free or whose process `is_dead` says is no
-/// more, else one that no thread has had. `None`: no line is free, or an owner word has no room for the asker. Each line is looked at twice at
-/// most. The number of lines is a power of two.
+/// A line for `asker` of `process`: the one that it owns; otherwise one of the asker's policy that is free or whose owner `is_dead`; otherwise
+/// one that no thread has owned. `None` if there is no such line, or if the asker does not fit into an owner's state. It reads each line
+/// at most twice. The number of lines must be a power of two.
 pub(crate) fn take(lines: &[Line], process: u64, asker: Asker, mut is_dead: impl FnMut(u64) -> bool) -> Option<&Line> {
     if !asker.fits() {
         return None;
     }
     let swap = |line: &Line, seen: Pair| {
-        // SeqCst, as all swaps of a slot: what the last owner has counted is there.
+        // SeqCst, like all swaps of a slot.
         line.owner.swap(seen, Pair { key: process, state: asker.after(seen.state) }).is_ok()
     };
-    // From a place of the asker's on, so that threads that begin together want different lines.
+    // The search starts at a line that depends on the asker, so that threads that start together try different lines.
     let start = asker.pointer.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     let mask = lines.len().wrapping_sub(1);
     let all = || (0..lines.len()).filter_map(|n| lines.get(n.wrapping_add(start as usize) & mask));
@@ -221,7 +222,7 @@ pub(crate) fn take(lines: &[Line], process: u64, asker: Asker, mut is_dead: impl
     let (mut former, mut unused) = (None, None);
     for line in all() {
         let seen = line.owner.pair();
-        // In an unknown namespace another process may have the same number.
+        // A process in another namespace may have the same number. If the namespace is unknown (0), the line may be that process's.
         if seen.key == process && asker.has(seen.state) && process >> 32 != 0 && swap(line, seen) {
             return Some(line);
         }
@@ -232,7 +233,7 @@ pub(crate) fn take(lines: &[Line], process: u64, asker: Asker, mut is_dead: impl
         }
     }
     let chosen = former.into_iter().chain(unused).find(|(line, seen)| swap(line, *seen));
-    // Others may have taken both meanwhile.
+    // Other threads may have claimed both meanwhile.
     chosen.map(|(line, _)| line).or_else(|| {
         all().find(|line| {
             let seen = line.owner.pair();
@@ -241,10 +242,10 @@ pub(crate) fn take(lines: &[Line], process: u64, asker: Asker, mut is_dead: impl
     })
 }
 
-/// The owner of a line that no thread has had.
+/// The owner of a line that no thread has owned.
 const EMPTY: Pair = Pair { key: 0, state: 0 };
 
-/// The sum of one word of all lines.
+/// The sum of one counter over `lines`.
 pub(crate) fn sum<'a>(lines: impl Iterator<Item = &'a Line>, of: LineCounter) -> u64 {
     lines.map(|line| line.get(of)).fold(0, u64::wrapping_add)
 }

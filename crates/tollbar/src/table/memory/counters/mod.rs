@@ -1,4 +1,4 @@
-//! Counters in a table's memory: of decisions, on lines that one thread owns, and of rare events, in shards.
+//! Counters in a table's memory: decisions on lines that one thread owns, rare events in shards that threads share.
 
 pub(crate) mod lines;
 #[cfg(all(loom, test))]

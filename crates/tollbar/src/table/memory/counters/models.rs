@@ -1,7 +1,7 @@
-//! Lines of counters: claims and takeovers of [`super::lines`].
+//! loom models of the claims of counter lines ([`super::lines`]).
 //!
-//! Two processes, of which one may be dead, and another that has the dead one's number. Each counts by a load and a store, so two that
-//! own a line at one time lose a count.
+//! Each model has up to three processes. One may die, and another may get its number. A process counts by a load and a store, so two that
+//! own a line at one time would lose a count.
 
 use super::lines::{sum, take, Asker, Line, LineCounter, WORDS};
 use crate::decision::Verdict;
@@ -13,7 +13,7 @@ use loom::sync::Arc;
 use loom::thread;
 use std::println;
 
-/// What a process is called: its namespace, which a model's slot has room for in its highest bits, and its number.
+/// A process's name: its namespace in the highest byte, where a model's slot has room for it, and its number.
 const fn process(number: u64) -> u64 {
     1 << 56 | number
 }
@@ -25,7 +25,7 @@ struct World {
     lines: Vec<Line>,
     /// A bit for each process that lives.
     alive: AtomicU64,
-    /// What found no line.
+    /// The decisions of processes that found no line.
     unowned: AtomicU64,
 }
 
@@ -41,7 +41,7 @@ impl World {
         Arc::new(World { lines, alive: AtomicU64::new(alive), unowned: AtomicU64::new(0) })
     }
 
-    /// A thread of process `number`: claims a line and counts `n` decisions.
+    /// A thread of process `number` claims a line and counts `n` decisions.
     fn count(&self, number: u64, asker: Asker, n: u64) {
         let is_dead = |other: u64| self.alive.load(Ordering::Acquire) >> (other & 0xff) & 1 == 0;
         match take(&self.lines, process(number), asker, |other| other != process(number) && is_dead(other)) {
@@ -51,7 +51,7 @@ impl World {
     }
 
     fn die(&self, number: u64) {
-        // Release: the system says that a process is dead after all that it did.
+        // Release: the system says that a process is dead only after the process's last write.
         self.alive.fetch_and(!(1 << number), Ordering::Release);
     }
 
@@ -68,7 +68,7 @@ fn model(name: &str, f: impl Fn() + Sync + Send + 'static) {
     println!("{name}: {} executions", explore(3, f));
 }
 
-/// Two processes want the one line that nobody has had: one gets it.
+/// Two processes try to claim a line that no thread has owned: one succeeds.
 #[test]
 fn a_free_line_goes_to_one() {
     model("a free line", || {
@@ -81,7 +81,7 @@ fn a_free_line_goes_to_one() {
     });
 }
 
-/// A process counts and dies at any time, while two others look for a line.
+/// A process counts and dies, while two others try to claim a line.
 #[test]
 fn a_dead_process_s_line_goes_to_one_and_keeps_its_counts() {
     model("a dead process", || {
@@ -99,10 +99,10 @@ fn a_dead_process_s_line_goes_to_one_and_keeps_its_counts() {
     });
 }
 
-/// A process gets the number of a dead one, and a thread with the same pointer, while another has seen the number dead.
+/// A process has the number of a dead one and a thread with the same pointer, while a third one has seen the number dead.
 #[test]
-fn a_number_that_comes_again_is_not_taken_from() {
-    model("a number that comes again", || {
+fn a_reused_process_number_s_line_has_one_owner() {
+    model("a reused process number", || {
         let world = World::new(1, &[1, 2]);
         world.count(1, ME, 1);
         world.die(1);

@@ -1,12 +1,12 @@
 //! Counters of rare events, in shards that threads share.
 //!
-//! A thread's shard is chosen by where its stack is, so that threads seldom share one. Frequent events are counted on lines that threads own
-//! ([`super::lines`]).
+//! The address of a thread's stack chooses its shard, so that threads seldom share one. Frequent events are counted on lines that one thread
+//! owns ([`super::lines`]).
 
 use crate::sync::Ordering;
 use crate::table::memory::layout::{Shard, SHARDS};
 
-/// The counters of a shard, by their place in it.
+/// The counters of a shard. The number is the counter's index in [`Shard::counts`].
 #[derive(Clone, Copy)]
 #[repr(usize)]
 pub(crate) enum ShardCounter {
@@ -20,26 +20,26 @@ pub(crate) enum ShardCounter {
     Resets = 7,
     Retries = 8,
     BackwardSteps = 9,
-    /// Not a count: the newest time that the shard's threads have come with.
+    /// The newest time of the requests of the shard's threads, which is not a count.
     Newest = 10,
 }
 
 const _: () = assert!(SHARDS.is_power_of_two());
 
-/// Steps shorter than this go unnoticed, and the newest time is written no more often.
+/// Nanoseconds. Backward steps up to this are not counted, and the newest time is stored only when it grows by more.
 pub(crate) const GRAIN: u64 = 1_000;
 
 /// The shard of the calling thread.
 #[inline(always)]
 pub(crate) fn shard(shards: &[Shard; SHARDS]) -> &Shard {
-    // SAFETY: a number of so many bits is below their number, which is a power of two.
+    // SAFETY: `number` has log2(SHARDS) bits, and SHARDS is a power of two, so it is below SHARDS.
     unsafe { shards.get_unchecked(number()) }
 }
 
 /// The number of the calling thread's shard.
 #[inline(always)]
 pub(crate) fn number() -> usize {
-    // Stacks are at least some pages apart; the multiplier spreads them.
+    // Stacks are at least 16 KiB apart, as a rule. The multiplier spreads them.
     let page = stack() >> 14;
     (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SHARDS.ilog2())) as usize
 }
@@ -49,7 +49,7 @@ pub(crate) fn number() -> usize {
 #[inline(always)]
 fn stack() -> u64 {
     let pointer: u64;
-    // SAFETY: a register is read. (A variable's address would do as well, but a function that has one makes a frame for it.)
+    // SAFETY: it reads a register. (The address of a variable would do, but would cost a stack frame.)
     unsafe {
         core::arch::asm!("mov {pointer}, rsp", pointer = lateout(reg) pointer, options(pure, nomem, nostack, preserves_flags))
     };
@@ -63,7 +63,7 @@ fn stack() -> u64 {
     core::ptr::from_ref(&here) as u64
 }
 
-// Relaxed throughout: no decision depends on these.
+// Relaxed throughout: no decision depends on these counters.
 impl Shard {
     pub(crate) fn get(&self, what: ShardCounter) -> u64 {
         self.counts.get(what as usize).map_or(0, |count| count.load(Ordering::Relaxed))
@@ -81,7 +81,7 @@ impl Shard {
     pub(crate) fn note_time(&self, now: u64) {
         let Some(newest) = self.counts.get(ShardCounter::Newest as usize) else { return };
         let seen = newest.load(Ordering::Relaxed);
-        // One comparison for both sides: up to a grain after the newest time there is nothing to do.
+        // One comparison finds both earlier times and times more than a grain later, because the difference wraps.
         if now.wrapping_sub(seen) > GRAIN {
             self.moved(now, seen);
         }
@@ -99,7 +99,7 @@ impl Shard {
     }
 }
 
-/// The sum of one counter.
+/// The sum of one counter over all shards.
 pub(crate) fn sum(shards: &[Shard; SHARDS], what: ShardCounter) -> u64 {
     shards.iter().map(|shard| shard.get(what)).fold(0, u64::wrapping_add)
 }

@@ -1,29 +1,29 @@
-//! Where this process's threads find their lines ([`super::lines`]).
+//! The map from this process's threads to their lines ([`super::lines`]).
 //!
-//! Each table that is open has a map of its own, in memory that no other process has: an open hash from a thread and a policy to
-//! the line. An entry is only read by the thread that it is of, and never removed while the process lives.
+//! Each open table has one map, in memory of this process: an open hash from a thread and a policy to the line. Only an entry's own thread
+//! reads the line in it. An entry that has a line stays as long as the map.
 //!
-//! A child that is forked finds its map empty, because the system wipes that memory: its threads have the thread pointers of its
-//! parent's, and must not have their lines. Where the system cannot promise it (Linux before 4.14, other systems) no thread owns a
-//! line, and all add to shared counters.
+//! The system wipes the map in a forked child, because the child's threads have the thread pointers of its parent's and must not use their
+//! lines. On a system that does not wipe memory (Linux before 4.14, other systems) no thread owns a line, and all threads add to shared
+//! counters.
 
 use super::lines::{take, Asker, Line};
 use crate::limiter::thread::pointer;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
 use crate::table::memory::layout::LINES;
-use crate::table::memory::region::{is_no_more, process, Region};
+use crate::table::memory::region::{is_process_gone, process, Region};
 use core::mem::size_of;
 use core::ptr::{null_mut, NonNull};
 use core::sync::atomic::AtomicPtr;
 
-/// As many as there are lines: more than that no process can have.
+/// One for each line: a process cannot own more.
 pub(crate) const ENTRIES: usize = LINES;
-/// Places of the map where an id may be.
+/// The number of entries that may hold an id.
 const PROBES: usize = 8;
-/// An entry that is being written.
+/// The id of an entry that its thread is writing.
 const TAKEN: u64 = 1;
-/// With an id: there was no line for it.
+/// Set in an id whose thread has found no line.
 const WITHOUT: u64 = 1 << 63;
 /// The most processes that one search for a line asks the system about.
 const INQUIRIES: u32 = 32;
@@ -39,17 +39,17 @@ impl Entry {
     /// The line of an entry that has the calling thread's id.
     #[inline(always)]
     fn line(&self) -> &Line {
-        // SAFETY: this thread, or one before it with the same thread pointer, has written the line before the id. Lines are in the
+        // SAFETY: this thread, or an earlier one with the same thread pointer, stored the line before the id. Lines are in the
         // table's memory, which outlives the map.
         unsafe { NonNull::new_unchecked(self.line.load(Ordering::Relaxed)).as_ref() }
     }
 }
 
-/// What is in the map's memory. All zeroes: nothing yet.
+/// The content of the map's memory. All zeroes are an empty map.
 #[repr(C)]
 struct Map {
     entries: [Entry; ENTRIES],
-    /// This process's name in owners ([`process`]); 0: not asked yet.
+    /// This process's name in owners ([`process`]), or 0 if no call has asked for it yet.
     process: AtomicU64,
 }
 
@@ -57,7 +57,7 @@ struct Map {
 #[derive(Debug)]
 pub(crate) struct ThreadLines {
     memory: Region,
-    /// Whether a child that is forked finds zeros in `memory`. If not, nothing is put there.
+    /// Whether a forked child finds zeros in `memory`. If not, no thread writes to it.
     is_wiped: bool,
 }
 
@@ -65,15 +65,15 @@ impl ThreadLines {
     pub(crate) fn new() -> Result<ThreadLines, TableError> {
         let memory = Region::private(size_of::<Map>())?;
         let is_wiped = memory.wipe_in_children();
-        // Now, so that no request of this process waits for a page.
+        // Touches the pages now, so that no request of this process waits for one.
         memory.populate();
         let lines = ThreadLines { memory, is_wiped };
-        // The name of the PID namespace is in a file: it is read here, and not by a decision. A child reads it for itself.
+        // Reads the file with the PID namespace's name now, so that no decision of this process reads it. A forked child reads it again.
         lines.process();
         Ok(lines)
     }
 
-    /// The calling thread's line under `policy`, if it is where most are.
+    /// The calling thread's line under `policy`, if the first probe finds it.
     #[inline(always)]
     pub(crate) fn first_probe(&self, policy: u32) -> Option<&Line> {
         let pointer = pointer();
@@ -85,7 +85,7 @@ impl ThreadLines {
         Some(entry.line())
     }
 
-    /// The calling thread's line under `policy`, of `lines`; one is claimed if it has none. `None`: there is none to be had.
+    /// The calling thread's line under `policy`, one of `lines`. The thread claims one if it has none. `None`: no line is free.
     #[inline(never)]
     pub(crate) fn find_or_claim(&self, policy: u32, lines: &[Line; LINES]) -> Option<&Line> {
         let (id, place) = (id(pointer(), policy), place(pointer(), policy));
@@ -100,7 +100,7 @@ impl ThreadLines {
         self.claim(id, policy, lines)
     }
 
-    /// The number of the entry that has the calling thread's line under `policy`, if it has one.
+    /// The number of the entry of the calling thread's line under `policy`.
     pub(crate) fn number(&self, policy: u32) -> Option<usize> {
         let (id, place) = (id(pointer(), policy), place(pointer(), policy));
         let at = |n: usize| place.wrapping_add(n * size_of::<Entry>());
@@ -115,30 +115,30 @@ impl ThreadLines {
             return None;
         }
         let free = |entry: &&Entry| {
-            // Other threads of the process want places, too.
+            // Other threads of the process claim entries at the same time.
             entry.id.load(Ordering::Relaxed) == 0
                 && entry.id.compare_exchange(0, TAKEN, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
         let entry = (0..PROBES).map(|n| self.entry(place.wrapping_add(n * size_of::<Entry>()))).find(free)?;
         let line = self.take(Asker { pointer: pointer(), policy }, lines);
         entry.line.store(line.map_or(null_mut(), |line| core::ptr::from_ref(line).cast_mut()), Ordering::Relaxed);
-        // Release, for the thread's own signal handlers: the line is there before the id.
+        // Release: a signal handler of this thread that finds the id finds the line, too.
         entry.id.store(if line.is_some() { id } else { id | WITHOUT }, Ordering::Release);
-        // SAFETY: the lifetime is that of the table's memory.
+        // SAFETY: the line is one of `lines`, in the table's memory, which outlives `self`.
         line.map(|line| unsafe { &*core::ptr::from_ref(line) })
     }
 
-    /// A line for `asker`, which need not be a thread.
+    /// Claims a line for `asker`, which may be another object than a thread.
     pub(crate) fn take<'a>(&self, asker: Asker, lines: &'a [Line; LINES]) -> Option<&'a Line> {
         let (mut last, mut inquiries) = (0, 0);
         let me = self.process();
         take(lines, me, asker, |other| {
-            // A process of another namespace, or of an unknown one, may be alive: this process cannot tell.
+            // This process cannot tell whether a process of another namespace, or of an unknown one, is alive.
             if other >> 32 != me >> 32 || me >> 32 == 0 || other == me || other == last || inquiries == INQUIRIES {
                 return false;
             }
             inquiries += 1;
-            match is_no_more(other as u32) {
+            match is_process_gone(other as u32) {
                 true => true,
                 false => {
                     last = other;
@@ -148,7 +148,7 @@ impl ThreadLines {
         })
     }
 
-    /// Lets the calling thread look for a line again, if it has none under `policy`.
+    /// Lets the calling thread try again to claim a line under `policy`, if it has none.
     #[cold]
     pub(crate) fn look_again(&self, policy: u32) {
         let (id, place) = (id(pointer(), policy), place(pointer(), policy));
@@ -177,35 +177,36 @@ impl ThreadLines {
 
     #[inline(always)]
     fn map(&self) -> &Map {
-        // SAFETY: the memory is as long as a Map and aligned to a page; zeros are one; all in it is atomic.
+        // SAFETY: the memory is as long as a Map and aligned to a page; zeros are a valid Map; its fields are atomic.
         unsafe { self.memory.base().cast().as_ref() }
     }
 
-    /// The entry `at` bytes from the first, modulo the length of all.
+    /// The entry `at` bytes after the first, modulo the length of all entries.
     #[inline(always)]
     fn entry(&self, at: usize) -> &Entry {
-        // By a mask of bytes: to count entries would be another instruction.
+        // A mask of bytes takes one instruction less than an index of entries.
         let at = at & ((ENTRIES - 1) * size_of::<Entry>());
-        // SAFETY: as `map`; the entries come first, and this is one of them: their number and their size are powers of two.
+        // SAFETY: as `map`; the entries come first in it. The number and the size of entries are powers of two, so the mask leaves the
+        // offset of an entry.
         unsafe { self.memory.base().byte_add(at).cast().as_ref() }
     }
 }
 
-/// A thread under a policy: a number that no other thread of the process has at the time under any policy. Thread pointers
-/// point to the C library's records of threads, which are longer than 64 bytes: their doubles lie further apart than there are
-/// policies.
+/// The id of a thread and a policy. No other living thread of the process has the same id under any policy: thread pointers point to the C
+/// library's records of threads, which are longer than 64 bytes, so their doubles differ by more than the number of policies.
 #[inline(always)]
 fn id(pointer: u64, policy: u32) -> u64 {
     pointer.wrapping_mul(2).wrapping_add(u64::from(policy))
 }
 
-/// Where a thread's entry is at first, in bytes and beyond the map's length. Thread pointers mostly differ by the size of a stack: the
-/// checksum spreads those as well as the policies of one thread.
+/// The offset of the first entry to probe for a thread, in bytes; the caller takes it modulo the map's length. Thread pointers mostly differ
+/// by the size of a stack. The checksum spreads them, and spreads the policies of one thread.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn place(pointer: u64, policy: u32) -> usize {
     let place: u64;
-    // SAFETY: registers only. The instruction is SSE 4.2's, which every processor has that has AVX, and tables are made on no other.
+    // SAFETY: the instruction changes only a register. It belongs to SSE 4.2, which every processor with AVX has, and
+    // `Memory::over` refuses processors without AVX.
     unsafe {
         core::arch::asm!(
             "crc32 {place}, {pointer}",
@@ -220,7 +221,7 @@ fn place(pointer: u64, policy: u32) -> usize {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn place(pointer: u64, policy: u32) -> usize {
-    // The middle of the product depends on all bits in which thread pointers differ.
+    // The middle bits of the product depend on all bits in which thread pointers differ.
     (id(pointer, policy).wrapping_mul(0x1e37_79b1) >> 20) as usize
 }
 
@@ -231,13 +232,13 @@ mod tests {
     use super::*;
     use crate::table::{Options, PolicyId, Table};
 
-    /// Process after process decides once and is gone: they all have the same line, one after the other.
+    /// Each of many processes decides once under two policies and ends: they use the same lines, one after the other.
     #[test]
     fn lines_of_dead_processes_are_used_again() {
         let policy = "5/s".parse().expect("a policy");
         let table = Table::shared(&Options::new(1000), &[policy, policy]).expect("memory");
         for _ in 0..LINES + 100 {
-            // SAFETY: the child decides, which takes no lock and no memory, and ends.
+            // SAFETY: the child only decides, which takes no lock and allocates nothing, and exits.
             match unsafe { libc::fork() } {
                 0 => {
                     table.admit(PolicyId::FIRST, b"a client", 1);
@@ -258,14 +259,14 @@ mod tests {
         assert_eq!(decisions.allowed + decisions.denied, 2 * (LINES as u64 + 100));
     }
 
-    /// Whatever is in the lines, each call ends, and nobody takes a line of a process that may live.
+    /// With damaged lines each call still ends and counts its decision.
     #[test]
-    fn damaged_lines_harm_nobody() {
+    fn with_damaged_lines_calls_end_and_count() {
         let policy = "5/s".parse().expect("a policy");
         for word in [u64::MAX, 1, 1 << 63, 1 << 32, 0x5555_5555_5555_5555] {
             let table = Table::private(&Options::new(1000), &[policy]).expect("memory");
             for line in table.policies.memory.lines() {
-                // SAFETY: nobody else uses the table; a line is eight words.
+                // SAFETY: only this thread uses the table; a line is eight words.
                 let words = unsafe { &*core::ptr::from_ref(line).cast::<[AtomicU64; 8]>() };
                 words.iter().for_each(|at| at.store(word, Ordering::Relaxed));
             }

@@ -1,5 +1,5 @@
-//! Tables in files: opened if they are there, else built aside and then given their name, so that nobody
-//! ever sees a half-made one.
+//! Tables in files. A call opens the file if it exists. Otherwise it makes the file without a name or under a temporary one, and links it
+//! to its name when it is complete, so no process can open an incomplete table.
 
 use super::super::error::{Call, TableError};
 use super::system::{errno, random_u64, Fd, Status, Text};
@@ -8,11 +8,11 @@ use core::ffi::{c_char, c_int, CStr};
 use core::mem::ManuallyDrop;
 use core::ptr::{null_mut, NonNull};
 
-/// How often another process may make the file and remove it again, each time just before this one looks.
+/// The number of tries of `open_or_create`. A try fails only if another process makes the file and removes it again meanwhile.
 const ROUNDS: u32 = 64;
 
-/// An existing file: never what a symbolic link leads to; not waiting for the other end of a pipe; not
-/// becoming the terminal of the process.
+/// The flags for an existing file. The open does not follow a symbolic link, does not wait for the other end of a pipe, and does not make
+/// a terminal the controlling one.
 const EXISTING: c_int = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
 
 pub(super) fn open(
@@ -40,8 +40,8 @@ pub(super) fn open_or_create(
         if let Some(region) = attach(&place, access, inspect)? {
             return Ok((region, Opened::Attached));
         }
-        // What stops the way without a name (an old kernel, the filesystem, no /proc) has many errnos; what
-        // would stop both, the second way reports.
+        // An unnamed file fails with many errnos (old kernel, filesystem, no /proc). A failure that is not due to that
+        // happens to the named file, too, and is reported by the second call.
         let made = match create(&place, len, access.mode, fill, first) {
             Err(TableError::System(Call::Open | Call::Link, _)) if first == Way::Unnamed => {
                 create(&place, len, access.mode, fill, Way::Named)?
@@ -55,7 +55,7 @@ pub(super) fn open_or_create(
     Err(TableError::System(Call::Link, libc::EEXIST))
 }
 
-/// The table that is there; `None` where nothing is.
+/// Opens the existing file; `None` if there is none.
 fn attach(
     place: &Place<'_>,
     access: Access,
@@ -64,7 +64,7 @@ fn attach(
     let fd = match Fd::open(place.directory.raw(), place.name, EXISTING) {
         Ok(fd) => fd,
         Err(libc::ENOENT) => return Ok(None),
-        // Directories, symbolic links, sockets and absent devices cannot be opened, each for its own reason.
+        // Directories, symbolic links, sockets and absent devices each fail to open with another errno.
         Err(errno) => match Status::of_name(&place.directory, place.name) {
             Ok(status) if !status.regular => return Err(TableError::NotATable),
             _ => return Err(TableError::System(Call::Open, errno)),
@@ -76,15 +76,15 @@ fn attach(
         return Err(TableError::NotATable);
     }
 
-    // Of the file that is open here, whatever its name leads to by now.
+    // The status is that of the open file: another process may have given its name to another file meanwhile.
     let directory = place.status()?;
     access.of_directory(&directory)?;
     access.of_file(&directory, &status)?;
     let len = inspected(&fd, &status, inspect)?;
 
-    // A copy may have lost the blocks in which there were only zeroes. A full disk may refuse even what the
-    // file has already, which is then no matter. Where the filesystem cannot reserve, the file is taken as it
-    // is: writing to the blocks could undo what the processes that use the table are writing.
+    // A copy of a file may lack the blocks that held only zeroes, so they are reserved again. On a full disk the call may fail even for
+    // a file that has all its blocks; that error is ignored. If the filesystem cannot reserve, the file stays as it is: writing zeroes
+    // could overwrite what other processes are writing.
     let missing = len.saturating_sub(status.allocated);
     match fd.has_room(missing).and_then(|()| fd.reserve(len)) {
         Ok(_) => {}
@@ -94,12 +94,12 @@ fn attach(
     map(&fd, len, Kind::File(Named::new(place, &status)?)).map(Some)
 }
 
-/// [`Region::of_descriptor`].
+/// See [`Region::of_descriptor`].
 pub(super) fn of_descriptor(
     fd: c_int,
     inspect: &impl Fn(&[u8]) -> Result<u64, TableError>,
 ) -> Result<Region, TableError> {
-    // The caller's to close.
+    // The caller closes the descriptor.
     let fd = ManuallyDrop::new(Fd::borrowed(fd));
     let status = fd.status().map_err(|errno| TableError::System(Call::Read, errno))?;
     if !status.regular {
@@ -112,7 +112,7 @@ pub(super) fn of_descriptor(
     map(&fd, len, Kind::Anonymous)
 }
 
-/// The length of a table's file, which is the one that its header says.
+/// The length of a table's file. It is an error if the header says another length.
 fn inspected(fd: &Fd, status: &Status, inspect: &impl Fn(&[u8]) -> Result<u64, TableError>) -> Result<u64, TableError> {
     let mut head = [0_u8; HEAD];
     let got = fd.read(&mut head).map_err(|errno| TableError::System(Call::Read, errno))?;
@@ -123,16 +123,16 @@ fn inspected(fd: &Fd, status: &Status, inspect: &impl Fn(&[u8]) -> Result<u64, T
     }
 }
 
-/// How a new file is kept out of sight until it is whole.
+/// How a new file is hidden from other processes until it is complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Without a name. Nothing is left of it if the process is killed.
+    /// The file has no name (`O_TMPFILE`). The kernel removes it if the process is killed.
     Unnamed,
-    /// With a temporary name. The file stays if the process is killed before it is renamed.
+    /// The file has a temporary name. It stays on the disk if the process is killed before it links the file to its name.
     Named,
 }
 
-/// Makes the file; `None` where another process has made it first.
+/// Makes the file; `None` if another process made it first.
 fn create(
     place: &Place<'_>,
     len: usize,
@@ -161,8 +161,8 @@ fn create(
     let region = map(fd, bytes, Kind::File(Named::new(place, &status)?))?;
     fill(&region)?;
 
-    // The permissions before the name, so that it is never open to more; and on the disk before the name, so
-    // that a machine that loses its power does not come back with a name and no table.
+    // It sets the permissions before the name, so that no other user can open the file in between. It flushes before the name, so that
+    // after a power failure no name leads to an incomplete table.
     fd.permit(mode).map_err(|errno| TableError::System(Call::Open, errno))?;
     fd.flush().map_err(sync)?;
     match aside.link() {
@@ -177,10 +177,10 @@ fn map(fd: &Fd, len: u64, kind: Kind) -> Result<Region, TableError> {
     Region::map(len, libc::MAP_SHARED, fd.raw(), kind)
 }
 
-/// A path: a directory that is open, so that it stays the same one, and a name in it.
+/// A path: an open directory, which stays the same one if another process renames it, and a name in it.
 struct Place<'a> {
     directory: Fd,
-    /// The directory from the root on.
+    /// The absolute path of the directory.
     absolute: Owned,
     name: &'a CStr,
 }
@@ -215,17 +215,17 @@ impl<'a> Place<'a> {
     }
 }
 
-/// To look names up in it, which needs no right to list them.
+/// The flags for a directory. `O_PATH` needs no permission to list it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const DIRECTORY: c_int = libc::O_PATH | libc::O_DIRECTORY;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const DIRECTORY: c_int = libc::O_RDONLY | libc::O_DIRECTORY;
 
-/// A new file under its temporary name.
+/// A new file before it is linked to its name.
 struct Aside<'a> {
     place: &'a Place<'a>,
     fd: Fd,
-    /// Its name for the time being, if it has one.
+    /// The temporary name, unless the file is unnamed.
     name: Option<Text>,
 }
 
@@ -254,21 +254,21 @@ impl<'a> Aside<'a> {
         Ok(Aside { place, fd, name: Some(name) })
     }
 
-    /// Gives the file its name, unless there is one of that name.
+    /// Links the file to its name; `EEXIST` if there is a file of that name.
     fn link(&self) -> Result<(), i32> {
         let to = self.place.directory.raw();
         let unnamed;
         let (from, path, flags) = match &self.name {
             Some(name) => (to, name.as_c_str(), 0),
             None => {
-                // A file without a name is reached through its descriptor's, which is a link to it.
+                // /proc has a symbolic link to the unnamed file, with the number of its descriptor.
                 let mut path = Text::new(b"/proc/self/fd/");
                 path.push_decimal(self.fd.raw() as u32);
                 unnamed = path;
                 (libc::AT_FDCWD, unnamed.as_c_str(), libc::AT_SYMLINK_FOLLOW)
             }
         };
-        // SAFETY: both names end with a 0.
+        // SAFETY: both names are 0-terminated.
         match unsafe { libc::linkat(from, path.as_ptr(), to, self.place.name.as_ptr(), flags) } {
             0 => Ok(()),
             _ => Err(errno()),
@@ -279,18 +279,17 @@ impl<'a> Aside<'a> {
 impl Drop for Aside<'_> {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            // SAFETY: the name ends with a 0.
+            // SAFETY: the name is 0-terminated.
             unsafe { libc::unlinkat(self.place.directory.raw(), name.as_c_str().as_ptr(), 0) };
         }
     }
 }
 
-/// The file that a region is of, by its name.
+/// The name and the identity of a region's file.
 ///
-/// No descriptor is kept. A lock of `flock` belongs to an open file: children that are forked share it, and
-/// threads do, so that a kept one would keep none of them out. And a program that becomes a daemon closes
-/// every descriptor it finds; the number of a kept one may then be another file's. So the file is opened
-/// again for each lock, and compared with the one that is mapped.
+/// It keeps no descriptor, for two reasons. A lock of `flock` belongs to the open file, which threads and forked children would share, so it
+/// would exclude none of them. And a program that becomes a daemon closes every descriptor, whose number another file may get. So each lock
+/// opens the file again and compares its identity.
 pub(super) struct Named {
     path: Owned,
     identity: (u64, u64),
@@ -306,8 +305,7 @@ impl Named {
     pub(super) fn lock(&self) -> Result<Lock, TableError> {
         let error = |errno| TableError::System(Call::Lock, errno);
         let fd = Fd::open(libc::AT_FDCWD, self.path.as_c_str(), EXISTING).map_err(error)?;
-        // Mapped, the file keeps its inode even if it has no name any more: another of the same number is
-        // the same.
+        // A mapped file keeps its inode even without a name, so an equal device and inode mean the same file.
         if fd.status().map_err(error)?.identity != self.identity {
             return Err(error(libc::ESTALE));
         }
@@ -316,43 +314,43 @@ impl Named {
     }
 }
 
-/// The lock of a file, until it is dropped.
+/// A file's lock. The drop releases it.
 pub(super) struct Lock {
     fd: Fd,
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing is not enough where another thread has forked meanwhile: the child has the open file too.
+        // Closing does not release the lock if another thread has forked meanwhile, because the child has the open file, too.
         let _ = self.fd.flock(libc::LOCK_UN);
     }
 }
 
-/// A text from malloc.
+/// A 0-terminated text in memory from malloc.
 struct Owned(NonNull<c_char>);
 
-// SAFETY: the text is this value's alone, does not change, and may be freed by any thread.
+// SAFETY: only this value has the text. It does not change, and any thread may free it.
 unsafe impl Send for Owned {}
 // SAFETY: as Send.
 unsafe impl Sync for Owned {}
 
 impl Owned {
-    /// `path` from the root on, without symbolic links: valid wherever the process goes.
+    /// `path` as an absolute path without symbolic links. It stays valid if the process changes its directory.
     fn absolute(path: &CStr) -> Result<Owned, i32> {
-        // SAFETY: `path` ends with a 0; with a null buffer, the result comes from malloc.
+        // SAFETY: `path` is 0-terminated; with a null buffer realpath allocates the result with malloc.
         let real = unsafe { libc::realpath(path.as_ptr(), null_mut()) };
         NonNull::new(real).map(Owned).ok_or_else(errno)
     }
 
-    /// `directory/name`; `None` where there is no memory.
+    /// `directory/name`; `None` if malloc fails.
     fn joined(directory: &CStr, name: &CStr) -> Option<Owned> {
         let parts = [directory.to_bytes(), b"/", name.to_bytes_with_nul()];
         let len = parts.iter().fold(0_usize, |len, part| len.saturating_add(part.len()));
-        // SAFETY: any size may be asked of malloc.
+        // SAFETY: malloc takes any size.
         let start: NonNull<u8> = NonNull::new(unsafe { libc::malloc(len) }.cast())?;
         let mut to = start.as_ptr();
         for part in parts {
-            // SAFETY: the parts one after the other are `len` bytes, which the fresh block has.
+            // SAFETY: the parts have `len` bytes together, as has the new block, and do not overlap it.
             unsafe {
                 core::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
                 to = to.add(part.len());
@@ -362,14 +360,14 @@ impl Owned {
     }
 
     fn as_c_str(&self) -> &CStr {
-        // SAFETY: both constructors leave a text that ends with a 0, and it lives as long as `self`.
+        // SAFETY: both constructors make a 0-terminated text, which lives as long as `self`.
         unsafe { CStr::from_ptr(self.0.as_ptr()) }
     }
 }
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: from malloc, and freed once.
+        // SAFETY: the text is from malloc, and only this drop frees it.
         unsafe { libc::free(self.0.as_ptr().cast()) };
     }
 }

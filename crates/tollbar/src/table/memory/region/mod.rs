@@ -1,4 +1,4 @@
-//! The memory of a table: private, shared, the caller's, or a file's.
+//! The memory of a table: private, shared with forked children, the caller's, or a file's.
 
 mod file;
 mod system;
@@ -12,20 +12,20 @@ use core::fmt;
 use core::ptr::{null_mut, NonNull};
 use file::{Named, Way};
 pub use system::{again, errno, random_u64};
-pub(crate) use system::{boot_id, is_no_more, process};
+pub(crate) use system::{boot_id, is_process_gone, process};
 pub(crate) use trust::Access;
 pub use trust::Trust;
 
-/// What is read of an existing file before it is mapped: a table's header and its policies.
+/// The number of bytes that are read from an existing file before it is mapped: a table's header and its policies.
 pub(crate) const HEAD: usize = 36 << 10;
 
-/// What the memory is aligned to at least: a cache line.
+/// The least alignment of a region: a cache line.
 const ALIGN: usize = 64;
 
-/// Memory that stays where it is for as long as this lives.
+/// Memory that keeps its address and length as long as this value lives.
 ///
-/// Another process may truncate a mapped file: then the system kills a process that touches the missing pages. The file's permissions say
-/// who may.
+/// Another process may truncate a mapped file. Then the system kills (SIGBUS) each process that touches the missing pages. The file's
+/// permissions say which users can do so.
 pub struct Region {
     base: NonNull<u8>,
     len: usize,
@@ -33,39 +33,39 @@ pub struct Region {
 }
 
 enum Kind {
-    /// Mapped here, and no file's.
+    /// This process mapped the memory, without a file that has a name.
     Anonymous,
-    /// The caller's.
+    /// The caller's memory.
     Borrowed,
-    /// A file's, mapped here.
+    /// This process mapped the file.
     File(Named),
 }
 
-/// How `open_or_create` came by the table.
+/// Whether `open_or_create` made the file or found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opened {
     Created,
     Attached,
 }
 
-// SAFETY: the region is an address and a length that do not change, and its memory is the process's, not a
-// thread's. It hands out no reference to that memory: code that makes one must say how threads share it.
+// SAFETY: the address and the length do not change, and all threads of the process can use the memory. A region hands out no
+// reference to the memory: code that makes one must say how threads share it.
 unsafe impl Send for Region {}
 // SAFETY: as Send; no method changes the region.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Zeroed memory of this process, not touched until it is used. A child that is forked gets a copy.
+    /// Zeroed memory of this process. The system allocates each page at its first access. A forked child gets a copy.
     pub fn private(len: usize) -> Result<Region, TableError> {
         Region::map(len, libc::MAP_PRIVATE | libc::MAP_ANON, -1, Kind::Anonymous)
     }
 
-    /// Zeroed memory that is shared with the children that are forked later.
+    /// Zeroed memory that this process shares with the children that it forks later.
     pub fn shared(len: usize) -> Result<Region, TableError> {
         Region::map(len, libc::MAP_SHARED | libc::MAP_ANON, -1, Kind::Anonymous)
     }
 
-    /// The caller's memory, as it is.
+    /// The caller's memory, with its present content.
     ///
     /// # Safety
     /// The `len` bytes at `memory` can be read and written for as long as the region lives.
@@ -81,10 +81,9 @@ impl Region {
 
     /// Opens the table at `path`, or makes one of `len` bytes.
     ///
-    /// `inspect` is given the first [`HEAD`] bytes of an existing file, fewer if it has fewer, and says how
-    /// long the whole must be. `fill` is given the zeroed memory of a new one before anybody else can see
-    /// it; it may be called more than once, each time with a fresh region, of which one becomes the table,
-    /// or none where another process was first.
+    /// `inspect` gets the first [`HEAD`] bytes of an existing file, or all if it has fewer, and returns the length that the file must have.
+    /// `fill` gets the zeroed memory of a new file before any other process can open it. The call may run `fill` more than once, each time
+    /// with a new region. At most one of them becomes the table: none if another process made the file first.
     pub(crate) fn open_or_create(
         path: &CStr,
         len: usize,
@@ -104,15 +103,15 @@ impl Region {
         file::open(path, access, &inspect)
     }
 
-    /// Zeroed memory of `len` bytes and its descriptor, which the caller closes. A process that gets the descriptor shares the memory. It is
-    /// sealed: no process can truncate it or let it grow.
+    /// Zeroed memory of `len` bytes and its descriptor, which the caller closes. A process that gets the descriptor can map the memory. The
+    /// memory is sealed: no process can change its length.
     pub(crate) fn sealed(len: usize) -> Result<(Region, c_int), TableError> {
         let fd = system::sealed(u64::try_from(len).map_err(|_| TableError::Capacity)?)?;
         let region = Region::map(len, libc::MAP_SHARED, fd.raw(), Kind::Anonymous)?;
         Ok((region, fd.into_raw()))
     }
 
-    /// The memory behind the caller's descriptor, which must be sealed against being cut off.
+    /// The memory behind the caller's descriptor. It must be sealed against shrinking.
     pub(crate) fn of_descriptor(
         fd: c_int,
         inspect: impl Fn(&[u8]) -> Result<u64, TableError>,
@@ -120,7 +119,7 @@ impl Region {
         file::of_descriptor(fd, &inspect)
     }
 
-    /// Where the memory begins: aligned to a cache line, to a page if it was mapped here.
+    /// The address of the memory. It is aligned to a cache line, and to a page if this process mapped it.
     pub fn base(&self) -> NonNull<u8> {
         self.base
     }
@@ -129,15 +128,15 @@ impl Region {
         self.len
     }
 
-    /// Touches every page, so that all of it is there. Only before anybody else uses it; not the caller's memory, which
-    /// has been written to already.
+    /// Touches every page, so that the system allocates all of them now. The caller must call it before any other thread or process uses the
+    /// memory. It does nothing for the caller's memory, which has been zeroed already.
     pub(crate) fn populate(&self) {
         if matches!(self.kind, Kind::Borrowed) {
             return;
         }
         let mut at = 0;
         while at < self.len {
-            // SAFETY: within the region; what is there is put back, and nobody else writes yet.
+            // SAFETY: within the region. It writes back the byte that it read, and no other thread writes yet.
             unsafe {
                 let byte = self.base.as_ptr().add(at);
                 byte.write_volatile(byte.read_volatile());
@@ -146,27 +145,27 @@ impl Region {
         }
     }
 
-    /// Asks that a child that is forked finds zeros in this private memory. Whether the system will see to it.
+    /// Asks the system to zero this private memory in forked children. Returns whether the system will.
     pub(crate) fn wipe_in_children(&self) -> bool {
         #[cfg(target_os = "linux")]
-        // SAFETY: pages of the region's own; nothing in them changes here.
+        // SAFETY: the pages are the region's; the advice does not change their content in this process.
         return unsafe { libc::madvise(self.base.as_ptr().cast(), self.len, libc::MADV_WIPEONFORK) } == 0;
         #[cfg(not(target_os = "linux"))]
         false
     }
 
-    /// Asks for huge pages from `offset` on. Whether the system took note; never an error.
+    /// Asks the system for huge pages from `offset` on. Returns whether it took the advice.
     pub(crate) fn advise_huge(&self, offset: usize) -> bool {
         advise_huge(self.base, self.len, offset)
     }
 
-    /// Calls `f` while no other process, and no other thread, is in a call of this for the same file.
+    /// Calls `f` while no other process and no other thread is in this function for the same file.
     ///
-    /// The lock goes with a process that is killed, unless a child forked during `f` still lives. Memory
-    /// that is no file's has no such lock: there, `f` is just called. A call within `f` waits for ever.
+    /// The kernel releases the lock of a killed process, unless a child that it forked during `f` still lives. Memory without a file has no
+    /// lock, and the function just calls `f`. A nested call from `f` waits for ever.
     ///
-    /// An error where the file no longer has the name it was opened by, or may no longer be opened; `f` has
-    /// not been called then.
+    /// # Errors
+    /// The file is no longer found under the name that it was opened by, or this process may no longer open it. `f` has not been called.
     pub(crate) fn exclusively<T>(&self, f: impl FnOnce() -> T) -> Result<T, TableError> {
         let _lock = match &self.kind {
             Kind::File(named) => Some(named.lock()?),
@@ -175,10 +174,10 @@ impl Region {
         Ok(f())
     }
 
-    /// Returns when a file's memory is on its disk. Other memory has nowhere to go.
+    /// Returns when a file's memory is on its disk; at once for memory without a file.
     pub(crate) fn sync(&self) -> Result<(), TableError> {
         if let Kind::File(_) = self.kind {
-            // SAFETY: a mapping of that address and length; it is only read.
+            // SAFETY: `map` mapped this address and length; msync only reads it.
             again(|| unsafe { libc::msync(self.base.as_ptr().cast(), self.len, libc::MS_SYNC) })
                 .map_err(|errno| TableError::System(Call::Sync, errno))?;
         }
@@ -186,7 +185,7 @@ impl Region {
     }
 
     fn map(len: usize, flags: c_int, fd: c_int, kind: Kind) -> Result<Region, TableError> {
-        // No pointer may go further than this from another into the same memory.
+        // Pointer arithmetic within one object may not exceed isize::MAX bytes.
         if isize::try_from(len).is_err() {
             return Err(TableError::Capacity);
         }
@@ -200,7 +199,7 @@ impl Region {
         }
         match NonNull::new(base.cast()) {
             Some(base) => Ok(Region { base, len, kind }),
-            // No system maps there unasked.
+            // Systems map address 0 only on request.
             None => Err(TableError::NoMemory),
         }
     }
@@ -209,7 +208,7 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         match self.kind {
-            // SAFETY: mapped by `map` with this address and length, and unmapped by nobody else.
+            // SAFETY: `map` mapped this address and length, and only this drop unmaps it.
             Kind::Anonymous | Kind::File(_) => unsafe {
                 libc::munmap(self.base.as_ptr().cast(), self.len);
             },
@@ -231,19 +230,19 @@ impl fmt::Debug for Region {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn advise_huge(base: NonNull<u8>, len: usize, offset: usize) -> bool {
-    // SAFETY: a number only.
+    // SAFETY: integer arguments only.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let Some(mask) = usize::try_from(page).ok().and_then(|page| page.checked_sub(1)) else {
         return false;
     };
-    // Whole pages only, and none that are partly somebody else's.
+    // Only pages that lie within the region entirely.
     let base = base.as_ptr() as usize;
     let start = base.saturating_add(offset).saturating_add(mask) & !mask;
     let end = base.saturating_add(len) & !mask;
     if start >= end {
         return false;
     }
-    // SAFETY: the pages are within the region; the advice changes how they are kept, not what is in them.
+    // SAFETY: the pages are within the region; the advice does not change their content.
     unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) == 0 }
 }
 

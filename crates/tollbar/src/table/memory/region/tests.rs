@@ -1,4 +1,4 @@
-//! What the tests of a table's memory stand on: directories that go away, children, and a table of a kind.
+//! The common parts of the tests of a table's memory: temporary directories, child processes, and a toy table.
 
 mod locks;
 mod making;
@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::vec::Vec;
 use std::{format, fs};
 
-/// Not a multiple of a page, and more than the part that is read before mapping.
+/// The length of the toy table: not a multiple of a page, and longer than [`HEAD`].
 const LEN: usize = 10 * 4096 + 64;
 const MAGIC: u64 = 0x7461_626c_6521;
 
-/// A directory of the test's own.
+/// A temporary directory of one test.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -50,7 +50,8 @@ impl Drop for Dir {
     }
 }
 
-/// Says why a test could not run, past libtest, which keeps what a passed test prints. `make test` repeats the line at its end.
+/// Reports why a test could not run. It writes to stderr itself, because libtest hides the output of a test that passes. `make test`
+/// repeats the line at its end.
 fn skipped(why: &str) {
     use std::io::Write;
     let _ = std::writeln!(std::io::stderr(), "\nskipped: {why}");
@@ -60,14 +61,14 @@ fn c(path: impl AsRef<Path>) -> CString {
     CString::new(path.as_ref().to_str().unwrap()).unwrap()
 }
 
-/// The region as words. Every test's regions are aligned and longer than the words it uses.
+/// Word number `index` of the region.
 fn word(region: &Region, index: usize) -> &AtomicU64 {
     assert!(index < region.len() / 8);
-    // SAFETY: within the region, aligned, and only used as atomics, in whatever process.
+    // SAFETY: within the region and aligned; every process uses the word only as an atomic.
     unsafe { &*region.base().as_ptr().cast::<AtomicU64>().add(index) }
 }
 
-/// A table of a kind: its magic and its length at the front, its magic in its last word.
+/// Makes a toy table: the magic and the length in its first two words, the magic in its last word.
 fn fill(region: &Region) -> Result<(), TableError> {
     let last = region.len() / 8 - 1;
     if (0..=last).any(|i| word(region, i).load(Ordering::Relaxed) != 0) {
@@ -94,7 +95,7 @@ fn is_whole(region: &Region) -> bool {
 
 const PAGE: usize = 4096;
 
-/// How many of the pages at `base` there are in fact; `None` where they are not mapped.
+/// The number of pages at `base` that are in memory; `None` if they are not mapped.
 #[cfg(target_os = "linux")]
 fn resident(base: *mut u8, len: usize) -> Option<usize> {
     let mut pages = std::vec![0_u8; len.div_ceil(PAGE)];
@@ -103,12 +104,12 @@ fn resident(base: *mut u8, len: usize) -> Option<usize> {
     (failed == 0).then(|| pages.iter().filter(|&&page| page & 1 != 0).count())
 }
 
-/// Files of that mode, and nobody else's.
+/// Access to new files with that mode, and to existing files of the caller and root.
 fn owners(mode: u32) -> Access {
     Access::new(mode, Trust::Owner)
 }
 
-/// Both ways to make a file must do everything that either does.
+/// Most tests run with both ways to make a file, because they must behave alike.
 const WAYS: [Way; 2] = [Way::Unnamed, Way::Named];
 
 fn make(path: &Path, len: usize, mode: u32, way: Way) -> Result<(Region, Opened), TableError> {
@@ -123,24 +124,24 @@ fn refused(call: Call, errno: i32) -> TableError {
     TableError::System(call, errno)
 }
 
-/// A child process that ends with `f`, or after a minute.
+/// A child process that runs `f` and exits. The alarm kills it after a minute.
 struct Child(libc::pid_t);
 
 impl Child {
     fn new(f: impl FnOnce() -> Result<(), String>) -> Child {
-        // SAFETY: the child is one thread, uses malloc (which libc keeps usable), and leaves by _exit.
+        // SAFETY: the child has one thread, uses malloc (which libc keeps usable), and ends by _exit.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0);
         if pid > 0 {
             return Child(pid);
         }
-        // SAFETY: a number only.
+        // SAFETY: integer arguments only.
         unsafe { libc::alarm(60) };
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
         let code = match result {
             Ok(Ok(())) => 0,
             Ok(Err(text)) => {
-                // Past the harness, whose locks another thread may have held at the fork.
+                // Not through libtest, whose locks another thread may have held at the fork.
                 let text = format!("child: {text}\n");
                 // SAFETY: the text can be read for its length.
                 unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
@@ -148,11 +149,11 @@ impl Child {
             }
             Err(_) => 2,
         };
-        // SAFETY: leaves without the parent's handlers.
+        // SAFETY: _exit does not run the parent's handlers.
         unsafe { libc::_exit(code) }
     }
 
-    /// Its exit code, or minus the signal that killed it.
+    /// The child's exit code, or minus the signal that killed it.
     fn wait(self) -> i32 {
         let mut status = 0;
         // SAFETY: `status` is writable.
@@ -165,13 +166,13 @@ impl Child {
     }
 }
 
-/// What changes the whole process (umask, limits, user, mounts) is tested in a child.
+/// Runs `f` in a child, for a test that changes the whole process (umask, limits, user, mounts).
 #[track_caller]
 fn in_child(f: impl FnOnce() -> Result<(), String>) {
     assert_eq!(Child::new(f).wait(), 0);
 }
 
-/// `assert_eq` that says in a child's words where it failed.
+/// `assert_eq` for a child: it returns an error with the line of the failure.
 macro_rules! same {
     ($left:expr, $right:expr) => {
         match (&$left, &$right) {
@@ -183,11 +184,11 @@ macro_rules! same {
 use same;
 
 fn is_root() -> bool {
-    // SAFETY: takes nothing.
+    // SAFETY: geteuid takes no argument.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// In a child: becomes a user who owns nothing, if it may; it then is not root in any case.
+/// For a child: becomes user 65534, who owns no files, if the process is root. The process is not root afterwards.
 fn become_nobody() {
     // SAFETY: numbers only.
     unsafe {

@@ -1,37 +1,38 @@
-//! Whose file is taken for a table.
+//! Which users' files a process opens as a table.
 //!
-//! Who can write to a table's file can grant permits, and who owns it can cut it off, which kills the processes that have it
-//! mapped. In a directory like /dev/shm every user may make a file first, under the name that a service will look for. So the
-//! open file (not its name, which may lead to another one by then) and its directory are looked at before anything is believed.
+//! A user who can write a table's file can grant permits. Its owner can truncate it, which kills the processes that have it mapped. In a
+//! directory like /dev/shm any user can make a file under the name that a service will open. So a process checks the open file (whose name
+//! may lead to another file by then) and its directory before it reads the content.
 
 use super::super::error::TableError;
 use super::system::Status;
 
-/// Whose file is taken for a table.
+/// Which users' files a process opens as a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Trust {
-    /// A file of the caller's effective user or of root, which nobody else may write (but whom [`Options::mode`] names),
-    /// in a directory of the same users where nobody else can put another file in its place.
+    /// A file of the caller's effective user or of root. Other users may write it only if [`Options::mode`] lets them. Its directory must belong
+    /// to the caller or root, too, and a directory that all users can write must be sticky. Members of the directory's group are trusted.
     ///
     /// [`Options::mode`]: crate::table::Options::mode
     #[default]
     Owner,
-    /// Any file. Every user who may write it can admit or refuse keys, and its owner can end this process by SIGBUS at any time.
+    /// Any file. A user who may write it can admit or refuse keys, and its owner can end this process by SIGBUS at any time.
     Anyone,
 }
 
-/// Who may have made a file, and who may write it.
+/// Which users may own a file, and which may write it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
-    /// The permissions of a file that is made. Users to whom they give the right to write may have it in a file that is there.
+    /// The permissions of a new file. An existing file may be writable for the users for whom these permissions make it writable.
     pub(crate) mode: u32,
     pub(crate) trust: Trust,
 }
 
-/// The right of the group and of others to write.
+/// The write permissions of the group and of others.
 const STRANGERS: u32 = 0o022;
+/// The write permission of others.
 const OTHERS: u32 = 0o002;
-/// In such a directory only a file's owner removes or renames it.
+/// In a sticky directory only a file's owner, the directory's owner and root can remove or rename the file.
 const STICKY: u32 = 0o1000;
 
 impl Access {
@@ -39,17 +40,17 @@ impl Access {
         Access { mode, trust }
     }
 
-    /// Whether a name in this directory stays with its file: a stranger who could take a table's name from it would get each
-    /// process that comes later a new table, and its clients their bursts again.
+    /// Checks that no user but the caller, root and the directory's group can rename or remove another's file in this directory. A user who
+    /// can makes later processes open a new table, with full bursts for all clients.
     pub(super) fn of_directory(&self, directory: &Status) -> Result<(), TableError> {
         let replaceable = directory.mode & OTHERS != 0 && directory.mode & STICKY == 0;
         self.unless(stranger(directory.owner) || replaceable)
     }
 
-    /// Whether this file, in a directory that was found good, may be believed.
+    /// Checks that this file, in a directory that has passed [`Access::of_directory`], may be opened.
     pub(super) fn of_file(&self, directory: &Status, file: &Status) -> Result<(), TableError> {
         let writable = file.mode & STRANGERS & !self.mode != 0;
-        // Where strangers may make names, one of them may have linked another table of the same owner's here.
+        // In a directory that other users can write, one of them may have linked another table of the same owner under this name.
         let linked = directory.mode & STRANGERS != 0 && file.links > 1;
         self.unless(stranger(file.owner) || writable || linked)
     }
@@ -62,8 +63,8 @@ impl Access {
     }
 }
 
-/// Whether this user is neither the caller nor root, who could do anything anyway.
+/// Whether this user is neither the caller nor root.
 fn stranger(user: u32) -> bool {
-    // SAFETY: takes nothing and cannot fail.
+    // SAFETY: geteuid takes no argument and cannot fail.
     user != 0 && user != unsafe { libc::geteuid() }
 }

@@ -1,10 +1,10 @@
-//! One at a time, whether threads, children or strangers.
+//! The lock of a file excludes other threads, forked children and unrelated processes.
 
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-/// Adds one to a word in a way that loses an addition if two do it at a time.
+/// Adds one to a word by a load and a store, so that two callers at one time lose an addition.
 fn add_carelessly(region: &Region) {
     let seen = word(region, 100).load(Ordering::SeqCst);
     std::thread::sleep(Duration::from_micros(50));
@@ -12,7 +12,7 @@ fn add_carelessly(region: &Region) {
 }
 
 #[test]
-fn threads_children_and_strangers_take_turns() {
+fn threads_children_and_other_processes_take_turns() {
     const TURNS: u64 = 50;
     let dir = Dir::new();
     let path = dir.path("t");
@@ -22,7 +22,7 @@ fn threads_children_and_strangers_take_turns() {
         .map(|i| {
             let (region, path) = (&region, &path);
             Child::new(move || {
-                // One has its parent's region, the others open the file themselves.
+                // The first child uses its parent's region, the others open the file.
                 let own = attach(path).map_err(|error| error.to_string())?;
                 same!(many(if i == 0 { region } else { &own }), true);
                 Ok(())
@@ -43,7 +43,7 @@ fn threads_children_and_strangers_take_turns() {
 }
 
 #[test]
-fn a_lock_goes_with_the_one_who_is_killed() {
+fn a_killed_process_s_lock_is_released() {
     let dir = Dir::new();
     let (region, _) = make(&dir.path("t"), LEN, 0o600, Way::Unnamed).unwrap();
     let killed = Child::new(|| {
@@ -54,7 +54,7 @@ fn a_lock_goes_with_the_one_who_is_killed() {
         Ok(())
     });
     assert_eq!(killed.wait(), -libc::SIGKILL);
-    // In a child, which the alarm ends if it waits in vain.
+    // In a child, which the alarm kills if the lock is still held.
     in_child(|| {
         same!(region.exclusively(|| 1), Ok(1));
         Ok(())
@@ -62,12 +62,12 @@ fn a_lock_goes_with_the_one_who_is_killed() {
 }
 
 #[test]
-fn a_lock_ends_with_the_call_even_if_a_child_was_forked_during_it() {
+fn the_lock_is_released_although_a_child_was_forked_meanwhile() {
     let dir = Dir::new();
     let (region, _) = make(&dir.path("t"), LEN, 0o600, Way::Unnamed).unwrap();
     let child = region.exclusively(|| {
         Child::new(|| {
-            // SAFETY: waits for the signal below.
+            // SAFETY: pause waits for the signal below.
             unsafe { libc::pause() };
             Ok(())
         })
@@ -77,16 +77,16 @@ fn a_lock_ends_with_the_call_even_if_a_child_was_forked_during_it() {
         same!(region.exclusively(|| 1), Ok(1));
         Ok(())
     });
-    // Killed in any case, so that a failure does not leave it behind.
+    // The assertion comes last, so that the child is killed even if it fails.
     let other = other.wait();
-    // SAFETY: the child's id, which it keeps until it is waited for.
+    // SAFETY: the child keeps its id until the parent has waited for it.
     unsafe { libc::kill(child.0, libc::SIGKILL) };
     child.wait();
     assert_eq!(other, 0);
 }
 
 #[test]
-fn a_panic_gives_the_lock_back() {
+fn a_panic_releases_the_lock() {
     let dir = Dir::new();
     let (region, _) = make(&dir.path("t"), LEN, 0o600, Way::Unnamed).unwrap();
     in_child(|| {
@@ -99,7 +99,7 @@ fn a_panic_gives_the_lock_back() {
 }
 
 #[test]
-fn the_lock_is_the_mapped_files_or_none() {
+fn a_renamed_or_replaced_file_cannot_be_locked() {
     let dir = Dir::new();
     let path = dir.path("t");
     let (region, _) = make(&path, LEN, 0o600, Way::Unnamed).unwrap();
@@ -113,7 +113,7 @@ fn the_lock_is_the_mapped_files_or_none() {
 }
 
 #[test]
-fn who_may_not_open_the_file_may_not_lock_it() {
+fn a_process_that_may_not_open_the_file_cannot_lock_it() {
     let dir = Dir::new();
     let path = dir.path("t");
     let (region, _) = make(&path, LEN, 0o600, Way::Unnamed).unwrap();
@@ -121,14 +121,14 @@ fn who_may_not_open_the_file_may_not_lock_it() {
     in_child(|| {
         become_nobody();
         same!(region.exclusively(|| ()), Err(refused(Call::Lock, libc::EACCES)));
-        // The memory is still its own.
+        // The process can still use the memory.
         same!(is_whole(&region), true);
         Ok(())
     });
 }
 
 #[test]
-fn a_relative_path_stays_the_same_file() {
+fn a_relative_path_stays_valid_in_another_directory() {
     let dir = Dir::new();
     fs::create_dir(dir.path("below")).unwrap();
     in_child(|| {
@@ -141,6 +141,6 @@ fn a_relative_path_stays_the_same_file() {
         Ok(())
     });
     assert_eq!(dir.names(), ["below", "t", "u"]);
-    // In the root there is a slash too many, which is none.
+    // For a file in the root directory the joined path begins with two slashes, which mean one.
     assert_eq!(attach(&PathBuf::from("//").join(dir.path("t"))).unwrap().exclusively(|| 1), Ok(1));
 }

@@ -1,4 +1,4 @@
-//! Making files: whole or not at all, once, and by nobody else's leave.
+//! Making files: a file is complete before it has its name, one process makes it, and it has the permissions that the caller asks for.
 
 use super::*;
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +8,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn permissions_are_those_asked_for_whatever_the_umask() {
+fn permissions_do_not_depend_on_the_umask() {
     for way in WAYS {
         let dir = Dir::new();
         in_child(|| {
@@ -21,7 +21,7 @@ fn permissions_are_those_asked_for_whatever_the_umask() {
                     same!(mode(&path), asked);
                 }
             }
-            // No bits but permissions: a table is not to be run as its owner.
+            // The set-user-ID, set-group-ID and sticky bits are dropped.
             same!(make(&dir.path("more"), LEN, 0o7600, way).map(|(_, how)| how), Ok(Opened::Created));
             same!(mode(&dir.path("more")), 0o600);
             Ok(())
@@ -30,7 +30,7 @@ fn permissions_are_those_asked_for_whatever_the_umask() {
 }
 
 #[test]
-fn nobody_sees_it_before_it_is_whole() {
+fn a_file_has_no_name_before_it_is_complete() {
     for way in WAYS {
         let dir = Dir::new();
         let path = dir.path("t");
@@ -49,7 +49,7 @@ fn nobody_sees_it_before_it_is_whole() {
 }
 
 #[test]
-fn nothing_is_left_of_one_that_cannot_be_filled() {
+fn a_file_whose_fill_fails_is_removed() {
     for way in WAYS {
         let dir = Dir::new();
         let refuse = |_: &Region| Err(TableError::Versions);
@@ -60,13 +60,13 @@ fn nothing_is_left_of_one_that_cannot_be_filled() {
 }
 
 #[test]
-fn a_killed_maker_leaves_nothing() {
+fn a_killed_maker_leaves_no_file() {
     let dir = Dir::new();
     let path = dir.path("t");
     let killed = Child::new(|| {
         let _ = file::open_or_create(&c(&path), LEN, owners(0o600), Way::Unnamed, &inspect, &|region: &Region| {
             fill(region)?;
-            // SAFETY: numbers only; does not return.
+            // SAFETY: integer arguments only; does not return.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
             Ok(())
         });
@@ -78,7 +78,7 @@ fn a_killed_maker_leaves_nothing() {
 }
 
 #[test]
-fn who_comes_second_takes_the_first_ones() {
+fn the_second_maker_opens_the_first_one_s_file() {
     for way in WAYS {
         let dir = Dir::new();
         let path = dir.path("t");
@@ -93,7 +93,7 @@ fn who_comes_second_takes_the_first_ones() {
         assert_eq!(word(&region, 5).load(Ordering::Relaxed), 55);
         assert_eq!((dir.names(), mode(&path)), (Vec::from(["t".to_string()]), 0o600));
 
-        // What came first may also be no table at all.
+        // The file that another process made first may be no table.
         let path = dir.path("u");
         let late = |region: &Region| {
             fs::write(&path, b"letters").unwrap();
@@ -112,7 +112,8 @@ fn eight_processes_make_one_file() {
     const ROUNDS: usize = 100;
     for way in WAYS {
         let dir = Dir::new();
-        // Words: who has arrived at each round, who has made its file, then each process's view of its inode.
+        // Words for each round: the number of processes that have arrived, the number that have made the file, then the inode that each
+        // process saw.
         let board = Region::shared((2 + PROCESSES) * ROUNDS * 8).unwrap();
         let children: Vec<_> = (0..PROCESSES)
             .map(|process| {
@@ -146,7 +147,7 @@ fn eight_processes_make_one_file() {
                 assert_eq!(word(&board, (2 + process) * ROUNDS + round).load(Ordering::SeqCst), inode);
             }
             assert_eq!(word(&board, ROUNDS + round).load(Ordering::SeqCst), 1, "made more than once, or never");
-            // All of them have written to the same memory.
+            // All processes have written to the same memory.
             assert_eq!(word(&attach(&path).unwrap(), 3).load(Ordering::SeqCst), PROCESSES as u64);
         }
         assert_eq!(dir.names().len(), ROUNDS, "something else was left");
@@ -162,14 +163,14 @@ fn descriptors() -> Vec<c_int> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn descriptors_are_for_this_program_only_and_none_is_kept() {
+fn descriptors_are_close_on_exec_and_none_stays_open() {
     let dir = Dir::new();
     let path = dir.path("t");
     in_child(|| {
         let before = descriptors();
         let inherited = || {
             let new = descriptors().into_iter().filter(|fd| !before.contains(fd));
-            // SAFETY: a number only.
+            // SAFETY: integer arguments only.
             let flags: Vec<_> = new.map(|fd| unsafe { libc::fcntl(fd, libc::F_GETFD) }).collect();
             assert!(!flags.is_empty());
             flags.iter().any(|flags| flags & libc::FD_CLOEXEC == 0)
@@ -193,7 +194,7 @@ fn descriptors_are_for_this_program_only_and_none_is_kept() {
 }
 
 #[test]
-fn lengths_that_no_file_has() {
+fn a_length_that_no_file_can_have_is_refused() {
     let dir = Dir::new();
     for way in WAYS {
         assert_eq!(make(&dir.path("t"), usize::MAX, 0o600, way).err(), Some(TableError::Capacity));

@@ -1,12 +1,12 @@
-//! Memory that is no file's, and the small things the system is asked for.
+//! Memory without a file, random numbers, the boot id, and a file's status.
 
 use super::super::system::{parse_uuid, Fd, Text};
 use super::*;
 
 #[cfg(target_os = "linux")]
 #[test]
-fn mapped_memory_is_untouched_page_aligned_and_given_back() {
-    // Alone in a child: nobody else may map anything at the address once it is free.
+fn mapped_memory_is_untouched_page_aligned_and_unmapped_by_the_drop() {
+    // In a child with one thread: no other thread may map memory at the address after it is free.
     in_child(|| {
         for make in [Region::private, Region::shared] {
             let len = 64 << 20;
@@ -35,7 +35,7 @@ fn private_memory_is_copied_by_fork_and_shared_memory_is_not() {
     });
     assert_eq!(word(&private, 7).load(Ordering::Relaxed), 1);
     assert_eq!(word(&shared, 7).load(Ordering::Relaxed), 2);
-    // Neither has a disk or a lock; neither minds being asked.
+    // Without a file, `sync` and `exclusively` succeed at once.
     for region in [private, shared] {
         assert_eq!(region.sync(), Ok(()));
         assert_eq!(region.exclusively(|| 3), Ok(3));
@@ -43,7 +43,7 @@ fn private_memory_is_copied_by_fork_and_shared_memory_is_not() {
 }
 
 #[test]
-fn lengths_that_cannot_be() {
+fn a_length_that_cannot_be_mapped_is_refused() {
     for make in [Region::private, Region::shared] {
         assert_eq!(make(usize::MAX).err(), Some(TableError::Capacity));
         assert_eq!(make(isize::MAX as usize + 1).err(), Some(TableError::Capacity));
@@ -53,7 +53,7 @@ fn lengths_that_cannot_be() {
 }
 
 #[test]
-fn borrowed_memory_is_aligned_and_stays_the_callers() {
+fn borrowed_memory_must_be_aligned_and_is_not_unmapped() {
     let owner = Region::private(LEN).unwrap();
     for offset in 0..=192 {
         // SAFETY: within the owner's memory.
@@ -70,12 +70,12 @@ fn borrowed_memory_is_aligned_and_stays_the_callers() {
         drop(region);
         word(&owner, offset / 8).store(1, Ordering::Relaxed);
     }
-    // SAFETY: refused before anything could touch it.
+    // SAFETY: the call refuses the length before it touches the memory.
     let region = unsafe { Region::borrowed(owner.base(), usize::MAX) };
     assert_eq!(region.err(), Some(TableError::Capacity));
 }
 
-/// Where in `range` the system has taken the advice.
+/// The mappings in `range` for which the system has taken the advice.
 #[cfg(target_os = "linux")]
 fn advised(range: std::ops::Range<usize>) -> Vec<(usize, usize)> {
     let maps = fs::read_to_string("/proc/self/smaps").unwrap();
@@ -126,20 +126,20 @@ fn random_numbers_differ() {
     numbers.sort();
     numbers.dedup();
     assert_eq!(numbers.len(), 64);
-    // No bit is stuck.
+    // Each bit is 1 in some number and 0 in another.
     assert_eq!(numbers.iter().fold(0, |all, n| all | n), u64::MAX);
     assert_eq!(numbers.iter().fold(u64::MAX, |all, n| all & n), 0);
 }
 
 #[test]
-fn the_boot_is_the_kernels() {
+fn the_boot_id_is_the_kernel_s() {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     let expected = text.map(|text| u128::from_str_radix(&text.trim().replace('-', ""), 16).unwrap());
     assert_eq!(boot_id().map(|[high, low]| u128::from(high) << 64 | u128::from(low)), expected);
 }
 
 #[test]
-fn names_of_boots() {
+fn only_a_uuid_is_a_boot_id() {
     let good = b"01234567-89ab-cdef-FEDC-ba9876543210";
     let value = Some([0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210]);
     assert_eq!(parse_uuid(good), value);
@@ -157,7 +157,7 @@ fn names_of_boots() {
 }
 
 #[test]
-fn the_status_of_a_file_is_the_one_that_std_sees() {
+fn a_file_s_status_equals_that_of_std() {
     use std::os::unix::fs::MetadataExt;
     let dir = Dir::new();
     fs::write(dir.path("file"), std::vec![1; 100_001]).unwrap();
@@ -182,6 +182,6 @@ fn short_texts() {
         text.push_hex(number);
         assert_eq!(text.as_c_str().to_str().unwrap(), format!("{number:016x}"));
     }
-    // The end that does not fit is left out; there is still a 0.
+    // Bytes that do not fit are dropped; the 0 is still there.
     assert_eq!(Text::new(&[b'x'; 500]).as_c_str().to_bytes(), [b'x'; 95]);
 }

@@ -1,16 +1,16 @@
-//! Files that are there already: which are taken, and that none is changed.
+//! Opening existing files: which are refused, and that a refused file stays unchanged.
 
 use super::*;
 use std::os::unix::fs::{symlink, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 
-/// The answers of both ways to open what is there.
+/// The results of `open` and `open_or_create` for an existing file.
 fn answers(path: &Path) -> [Option<TableError>; 2] {
     [attach(path).err(), make(path, LEN, 0o600, Way::Unnamed).err()]
 }
 
 #[test]
-fn a_file_that_is_no_table_is_refused_and_stays_as_it_is() {
+fn a_file_that_is_no_table_is_refused_and_stays_unchanged() {
     let dir = Dir::new();
     let path = dir.path("t");
     make(&path, LEN, 0o600, Way::Unnamed).unwrap();
@@ -43,7 +43,7 @@ fn a_file_that_is_no_table_is_refused_and_stays_as_it_is() {
 }
 
 #[test]
-fn inspection_sees_the_head_and_its_refusal_is_the_answer() {
+fn inspect_gets_the_head_and_its_error_is_returned() {
     let dir = Dir::new();
     for (name, len) in [("long", LEN), ("head", HEAD), ("short", HEAD - 64)] {
         let path = dir.path(name);
@@ -55,14 +55,14 @@ fn inspection_sees_the_head_and_its_refusal_is_the_answer() {
         });
         assert_eq!(refused.err(), Some(TableError::OtherCapacity));
     }
-    // A length of nothing cannot be mapped, but is no reason to fall over.
+    // An empty file cannot be mapped, which is an error.
     fs::write(dir.path("empty"), b"").unwrap();
     let empty = Region::open(&c(dir.path("empty")), owners(0), |_| Ok(0));
     assert_eq!(empty.err(), Some(refused(Call::Map, libc::EINVAL)));
 }
 
 #[test]
-fn only_regular_files_by_their_own_name() {
+fn only_regular_files_without_symbolic_links_are_opened() {
     let dir = Dir::new();
     let outside = Dir::new();
     make(&outside.path("table"), LEN, 0o600, Way::Unnamed).unwrap();
@@ -75,7 +75,7 @@ fn only_regular_files_by_their_own_name() {
     assert_eq!(unsafe { libc::mkfifo(c(dir.path("fifo")).as_ptr(), 0o600) }, 0);
 
     let before = dir.names();
-    // In a child, which the alarm ends should one of them make it wait.
+    // In a child, which the alarm kills if an open waits.
     in_child(|| {
         for name in ["directory", "link", "dangling", "loop", "socket", "fifo"] {
             let path = dir.path(name);
@@ -89,13 +89,13 @@ fn only_regular_files_by_their_own_name() {
     assert_eq!(dir.names(), before);
     assert_eq!(outside.names(), ["table"]);
 
-    // Links on the way are the administrator's.
+    // Symbolic links to a directory of the path are the administrator's, and are followed.
     symlink(&outside.0, dir.path("way")).unwrap();
     assert!(attach(&dir.path("way").join("table")).is_ok());
 }
 
 #[test]
-fn paths_that_lead_nowhere() {
+fn paths_of_missing_files_and_bad_paths_are_errors() {
     let dir = Dir::new();
     let none = Some(refused(Call::Open, libc::ENOENT));
     assert_eq!(attach(&dir.path("t")).err(), none);
@@ -115,7 +115,7 @@ fn paths_that_lead_nowhere() {
 }
 
 #[test]
-fn files_that_may_not_be_opened() {
+fn files_without_permission_are_errors() {
     let dir = Dir::new();
     let deep = dir.path("closed").join("t");
     fs::create_dir(dir.path("closed")).unwrap();
@@ -144,7 +144,7 @@ fn files_that_may_not_be_opened() {
 }
 
 #[test]
-fn a_directory_that_may_be_written_and_not_listed() {
+fn a_directory_may_be_writable_without_being_readable() {
     let dir = Dir::new();
     let below = dir.path("below");
     fs::create_dir(&below).unwrap();
@@ -165,7 +165,7 @@ fn a_directory_that_may_be_written_and_not_listed() {
 }
 
 #[test]
-fn what_is_there_is_shared_as_it_is() {
+fn an_existing_table_is_shared_unchanged() {
     let dir = Dir::new();
     let path = dir.path("t");
     let (first, _) = make(&path, LEN, 0o600, Way::Unnamed).unwrap();

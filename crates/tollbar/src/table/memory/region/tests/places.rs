@@ -1,4 +1,4 @@
-//! Room on the disk: taken at once, or not at all.
+//! Space on the disk: all of it is reserved when a file is made or opened, or the call fails.
 
 use super::super::system::Fd;
 use super::*;
@@ -10,7 +10,7 @@ fn allocated(path: &Path) -> u64 {
     fs::metadata(path).unwrap().blocks() * 512
 }
 
-/// Whether the filesystem of `dir` can reserve.
+/// Whether the filesystem of `dir` can reserve space.
 fn can_reserve(dir: &Dir) -> bool {
     let path = dir.path("probe");
     fs::write(&path, b"x").unwrap();
@@ -19,7 +19,7 @@ fn can_reserve(dir: &Dir) -> bool {
     reserved == Ok(true)
 }
 
-/// A file with the bytes of a table and without the blocks that are only zeroes.
+/// A file with the content of a table, but without the blocks that hold only zeroes.
 fn sparse(path: &Path, len: usize) {
     let mut head = [0; 16];
     head[..8].copy_from_slice(&MAGIC.to_ne_bytes());
@@ -29,10 +29,10 @@ fn sparse(path: &Path, len: usize) {
 }
 
 #[test]
-fn the_room_is_taken_when_it_is_made() {
+fn all_space_is_reserved_when_a_file_is_made() {
     let dir = Dir::new();
     for way in WAYS {
-        // More than one part, and not a whole number of them.
+        // More than one part of `Fd::reserve`, and not a whole number of parts.
         let len = 40 * MIB + 64;
         let path = dir.path("t");
         let untouched = |region: &Region| {
@@ -47,11 +47,11 @@ fn the_room_is_taken_when_it_is_made() {
 }
 
 #[test]
-fn a_copy_with_holes_gets_its_room_back() {
+fn a_sparse_copy_gets_its_blocks_when_it_is_opened() {
     let dir = Dir::new();
     if !can_reserve(&dir) {
         return skipped(
-            "a_copy_with_holes_gets_its_room_back: the file system of the temporary directory reserves no room",
+            "a_sparse_copy_gets_its_blocks_when_it_is_opened: the file system of the temporary directory cannot reserve space",
         );
     }
     let (path, len) = (dir.path("t"), 40 * MIB + 64);
@@ -65,7 +65,7 @@ fn a_copy_with_holes_gets_its_room_back() {
 }
 
 #[test]
-fn zeroes_where_nothing_can_be_reserved() {
+fn write_zeroes_overwrites_exactly_the_length() {
     let dir = Dir::new();
     for len in [1, 4095, 4096, 4097, 100_000] {
         let path = dir.path(&len.to_string());
@@ -78,15 +78,15 @@ fn zeroes_where_nothing_can_be_reserved() {
     }
 }
 
-/// A disk that is too small can be had anywhere: a limit on the size of files. It is found at another step
-/// than a full disk and has another errno, which is why there is the next test too.
+/// A limit on the size of files stands for a disk that is too small, and needs no privileges. It fails at another step and with another
+/// errno than a full disk, which [`a_full_disk_is_an_error_at_once`] tests.
 #[test]
-fn a_file_that_may_not_be_so_large() {
+fn a_file_above_the_size_limit_is_an_error() {
     for way in WAYS {
         let dir = Dir::new();
         in_child(|| {
             let limit = libc::rlimit { rlim_cur: MIB as _, rlim_max: MIB as _ };
-            // SAFETY: a valid limit; the signal that goes with it would end the child.
+            // SAFETY: the limit is valid. The signal of a write beyond it would kill the child, so the child ignores it.
             unsafe {
                 libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
                 libc::setrlimit(libc::RLIMIT_FSIZE, &limit);
@@ -99,14 +99,14 @@ fn a_file_that_may_not_be_so_large() {
     }
 }
 
-/// In a child: mounts a filesystem that only it sees and that goes with it. `false` where that is not allowed.
+/// For a child: mounts a filesystem that only the child sees and that ends with it. `false` if the system does not let it.
 #[cfg(target_os = "linux")]
 fn mount(kind: &str, options: &str, on: &Path) -> bool {
     let (kind, options, on) = (c(kind), c(options), c(on));
-    // SAFETY: takes nothing.
+    // SAFETY: the calls take no argument.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     let flags = if user == 0 { libc::CLONE_NEWNS } else { libc::CLONE_NEWNS | libc::CLONE_NEWUSER };
-    // SAFETY: a number only; the child is one thread.
+    // SAFETY: integer arguments only; the child has one thread.
     if unsafe { libc::unshare(flags) } != 0 {
         return false;
     }
@@ -116,7 +116,7 @@ fn mount(kind: &str, options: &str, on: &Path) -> bool {
         let _ = fs::write("/proc/self/gid_map", format!("0 {group} 1"));
     }
     let null = std::ptr::null();
-    // SAFETY: all texts end with a 0. The first call keeps the second from being seen outside.
+    // SAFETY: all texts are 0-terminated. The first call makes the second's mount private to the child.
     unsafe {
         libc::mount(null, c"/".as_ptr(), null, libc::MS_REC | libc::MS_PRIVATE, null.cast()) == 0
             && libc::mount(kind.as_ptr(), on.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast()) == 0
@@ -136,18 +136,18 @@ fn a_full_disk_is_an_error_at_once() {
             same!(make(&dir.path("t"), 40 * MIB, 0o600, way).err(), full);
             same!(dir.names(), Vec::<String>::new());
         }
-        // A file that says more than the disk has.
+        // A sparse file that needs more blocks than the disk has.
         sparse(&dir.path("t"), 40 * MIB);
         let before = allocated(&dir.path("t"));
         same!(attach(&dir.path("t")).err(), full);
         same!(allocated(&dir.path("t")), before);
         fs::remove_file(dir.path("t")).map_err(|error| error.to_string())?;
 
-        // One that has its room is no matter of what is free, and every byte of it can be written.
+        // A file that has all its blocks can be opened on a full disk, and every byte of it can be written.
         let (region, _) = make(&dir.path("t"), MIB / 2, 0o600, Way::Unnamed).map_err(|error| error.to_string())?;
         while fs::write(dir.path(&dir.names().len().to_string()), [1; 4096]).is_ok() {}
         let again = attach(&dir.path("t")).map_err(|error| error.to_string())?;
-        // SAFETY: the region's bytes, of which only this thread knows.
+        // SAFETY: the region's bytes, which only this thread uses.
         unsafe { again.base().as_ptr().write_bytes(7, again.len()) };
         same!(word(&region, MIB / 16 - 1).load(Ordering::Relaxed), 0x0707_0707_0707_0707);
         Ok(())
@@ -156,7 +156,7 @@ fn a_full_disk_is_an_error_at_once() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_filesystem_that_cannot_reserve() {
+fn a_filesystem_that_cannot_reserve_gets_zeroes_written() {
     let dir = Dir::new();
     in_child(|| {
         if !mount("ramfs", "", &dir.0) {
@@ -164,7 +164,7 @@ fn a_filesystem_that_cannot_reserve() {
         }
         same!(can_reserve(&dir), false);
         for way in WAYS {
-            // Zeroes have been written: the pages are there before they are used.
+            // The call has written zeroes, so the pages exist before `fill` uses them.
             let path = dir.path("t");
             let here = |region: &Region| {
                 let pages = resident(region.base().as_ptr(), region.len());
@@ -185,10 +185,10 @@ fn a_filesystem_that_cannot_reserve() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn without_proc_a_name_is_used() {
+fn without_proc_a_temporary_name_is_used() {
     let dir = Dir::new();
     in_child(|| {
-        // Nothing of /proc is to be seen any more.
+        // The mount hides /proc.
         if !mount("tmpfs", "", Path::new("/proc")) {
             return Ok(());
         }

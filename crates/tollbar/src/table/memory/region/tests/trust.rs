@@ -1,4 +1,4 @@
-//! Whose file is taken: what a stranger may have put where a service looks for its table.
+//! Trust in files: a stranger may have put another file where a service looks for its table.
 
 use super::*;
 use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
@@ -13,9 +13,9 @@ fn permit(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// What both ways to come to a file say of it; that it stays as it is; and that who trusts anyone takes it.
+/// `open` and `open_or_create` refuse the file and do not change it. [`Trust::Anyone`] opens it.
 #[track_caller]
-fn strange(path: &Path) {
+fn is_refused(path: &Path) {
     let seen = |path: &Path| {
         let status = fs::metadata(path).unwrap();
         (status.ino(), status.mode(), status.uid(), status.mtime_nsec(), status.blocks(), fs::read(path).unwrap())
@@ -38,9 +38,9 @@ fn a_file_of_another_user_is_refused() {
     make(&path, LEN, 0o600, Way::Unnamed).unwrap();
     assert_eq!(attach(&path).err(), None);
     chown(&path, Some(STRANGER), None).unwrap();
-    strange(&path);
+    is_refused(&path);
 
-    // A user takes its own, and what root has made for it to write.
+    // A user opens its own file, and a file of root that the mode lets it write.
     let owned = dir.path("owned");
     make(&owned, LEN, 0o666, Way::Unnamed).unwrap();
     permit(&owned, 0o660);
@@ -61,7 +61,7 @@ fn a_file_that_others_may_write_is_refused_unless_the_mode_says_so() {
     make(&path, LEN, 0o600, Way::Unnamed).unwrap();
     for mode in [0o620, 0o602, 0o622, 0o660, 0o666] {
         permit(&path, mode);
-        strange(&path);
+        is_refused(&path);
         assert_eq!(make(&path, LEN, mode, Way::Unnamed).err(), None);
     }
     permit(&path, 0o660);
@@ -73,20 +73,20 @@ fn a_file_that_others_may_write_is_refused_unless_the_mode_says_so() {
 }
 
 #[test]
-fn a_directory_in_which_others_may_replace_the_file_is_refused() {
+fn a_directory_where_others_may_replace_the_file_is_refused() {
     let dir = Dir::new();
     let path = dir.path("t");
     make(&path, LEN, 0o600, Way::Unnamed).unwrap();
     permit(&dir.0, 0o777);
-    strange(&path);
+    is_refused(&path);
     assert_eq!(make(&dir.path("new"), LEN, 0o600, Way::Unnamed).err(), Some(TableError::Owner));
     permit(&dir.0, 0o1777);
     assert_eq!(attach(&path).err(), None);
     if is_root() {
         chown(&dir.0, Some(STRANGER), None).unwrap();
-        strange(&path);
+        is_refused(&path);
         permit(&dir.0, 0o755);
-        strange(&path);
+        is_refused(&path);
         assert_eq!(make(&dir.path("new"), LEN, 0o600, Way::Unnamed).err(), Some(TableError::Owner));
         chown(&dir.0, Some(0), None).unwrap();
     }
@@ -95,27 +95,27 @@ fn a_directory_in_which_others_may_replace_the_file_is_refused() {
 }
 
 #[test]
-fn another_table_that_was_linked_where_strangers_may_make_names_is_refused() {
+fn a_linked_file_in_a_directory_that_strangers_can_write_is_refused() {
     let dir = Dir::new();
     let path = dir.path("t");
     make(&path, LEN, 0o600, Way::Unnamed).unwrap();
     fs::hard_link(&path, dir.path("copy")).unwrap();
-    // In the service's own directory it is the administrator's link.
+    // In a directory that only the service can write, the administrator has made the link.
     assert_eq!(attach(&path).err(), None);
     permit(&dir.0, 0o1777);
-    strange(&path);
+    is_refused(&path);
     fs::remove_file(dir.path("copy")).unwrap();
     assert_eq!(attach(&path).err(), None);
 }
 
 #[test]
-fn sealed_memory_is_shared_by_its_descriptor_and_nobody_cuts_it_off() {
+fn sealed_memory_is_shared_by_its_descriptor_and_cannot_be_truncated() {
     let (region, fd) = Region::sealed(LEN).unwrap();
     fill(&region).unwrap();
     let status = |fd| {
         // SAFETY: a stat is numbers, of which all may be 0.
         let mut stat: libc::stat = unsafe { core::mem::zeroed() };
-        // SAFETY: `stat` is writable.
+        // SAFETY: `stat` is writable during the call.
         assert_eq!(unsafe { libc::fstat(fd, &mut stat) }, 0);
         (stat.st_size, stat.st_blocks * 512)
     };
@@ -138,10 +138,10 @@ fn sealed_memory_is_shared_by_its_descriptor_and_nobody_cuts_it_off() {
     });
     assert_eq!(word(&region, 900).load(Ordering::Relaxed), 7);
 
-    // The descriptor is still the caller's, and at its beginning.
+    // The descriptor is still open, and its position is still 0.
     assert!(is_whole(&Region::of_descriptor(fd, inspect).unwrap()));
     assert!(is_whole(&Region::of_descriptor(fd, inspect).unwrap()));
-    // SAFETY: from `sealed`, and closed once.
+    // SAFETY: the descriptor is from `sealed`, and only this line closes it.
     unsafe { libc::close(fd) };
     assert!(is_whole(&region));
 
