@@ -1,4 +1,4 @@
-//! A table's buckets in its memory.
+//! References to a table's buckets.
 
 use super::placement::{tag, Candidates, Placement, TAG};
 use crate::table::memory::layout::BUCKETS_AT;
@@ -6,8 +6,8 @@ use crate::table::memory::slot::{Bucket, Slot, SLOTS_A_BUCKET};
 use crate::table::memory::Memory;
 use core::ptr::NonNull;
 
-/// Where a table's buckets are. It counts from the beginnings of the first two parts: to count from the beginning of the memory would take
-/// each request four instructions more. It must not outlive the memory that it was made of.
+/// The addresses of a table's buckets. It keeps the addresses of the first and the second part, which saves each request four instructions.
+/// It must not outlive its memory.
 #[derive(Debug)]
 pub(crate) struct Slots {
     first: NonNull<Bucket>,
@@ -16,7 +16,7 @@ pub(crate) struct Slots {
     buckets: u64,
 }
 
-// SAFETY: buckets are atomics, which threads share.
+// SAFETY: buckets consist of atomics, and the memory is the process's.
 unsafe impl Send for Slots {}
 // SAFETY: as above.
 unsafe impl Sync for Slots {}
@@ -27,10 +27,10 @@ impl Slots {
     pub(crate) unsafe fn of(memory: &Memory) -> Slots {
         let buckets = memory.fixed.buckets;
         let placement = Placement::new(buckets);
-        // SAFETY: `Header::fixed` has checked that so many buckets are in the memory. They are aligned, since the region and BUCKETS_AT are
+        // SAFETY: `Header::fixed` checked that the memory has this many buckets. They are aligned, because the region and BUCKETS_AT are
         // aligned to 64 bytes.
         let first: NonNull<Bucket> = unsafe { memory.region().base().byte_add(BUCKETS_AT).cast() };
-        // SAFETY: as above; the second part is in the memory too.
+        // SAFETY: as above; the second part is in the memory, too.
         let second = unsafe { first.add(placement.second_part() as usize) };
         Slots { first, second, placement, buckets }
     }
@@ -62,7 +62,7 @@ impl Slots {
     #[inline(always)]
     pub(crate) fn first_two(&self, hash: u64) -> (&Bucket, &Bucket) {
         let (first, second) = self.placement.in_parts(hash);
-        // SAFETY: each is the number of a bucket of its part.
+        // SAFETY: `in_parts` returns numbers below the length of a part.
         unsafe { (self.first.add(first as usize).as_ref(), self.second.add(second as usize).as_ref()) }
     }
 
@@ -74,7 +74,7 @@ impl Slots {
         Candidates { first, second, spare, tag: tag(hash) }
     }
 
-    /// [`Slots::candidates`] of a key that is known by its key word and its second bucket.
+    /// [`Slots::candidates`] for a key word and the key's second bucket.
     #[inline(always)]
     pub(crate) fn candidates_of_key<'a>(&'a self, key: u64, second: &'a Bucket) -> Candidates<'a> {
         let hash = self.hash_of_key(key, second);
@@ -91,8 +91,8 @@ impl Slots {
         unsafe { self.bucket(self.placement.spare(hash)) }
     }
 
-    /// The hash of a key that is known by its key word and its second bucket. Few requests need it, and to keep the hash beside them would
-    /// cost every request a register.
+    /// The hash of a key, from its key word and its second bucket. Few requests need the hash, and keeping it would cost every request a
+    /// register.
     #[inline(always)]
     pub(crate) fn hash_of_key(&self, key: u64, second: &Bucket) -> u64 {
         let from = self.first.as_ptr() as usize;
@@ -100,7 +100,7 @@ impl Slots {
         self.placement.hash_in_second(key & TAG, (bytes / core::mem::size_of::<Bucket>()) as u64)
     }
 
-    /// The hash of the key word `key` in one of its slots. `None` in damaged memory.
+    /// The hash of the key word `key` in `slot`. `None` in damaged memory.
     pub(crate) fn hash_in_slot(&self, key: u64, slot: &Slot) -> Option<u64> {
         self.hash_in_bucket(key, self.number(slot) / SLOTS_A_BUCKET)
     }

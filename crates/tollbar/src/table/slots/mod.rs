@@ -1,4 +1,4 @@
-//! Slots: where a key may be, which slot has it, and how slots change hands. Nothing here knows policies beyond [`protocol::States`].
+//! Slots: a key's candidate slots, the probe, insertion and eviction. Nothing here knows policies beyond [`protocol::States`].
 
 #[cfg(all(loom, test))]
 mod models;

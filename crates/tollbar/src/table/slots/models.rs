@@ -1,13 +1,13 @@
-//! The slot protocol under every interleaving that loom finds within a bound of preemptions.
+//! loom models of the slot protocol: every interleaving within a bound of preemptions.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib table::slots::models`
 //!
-//! The code is that of `protocol`, `placement`, the scalar probes and `slot`. Buckets have one slot, so a key has two candidates, and the
-//! rules are small ones of our own. Each swap is written into a journal, and the models check two things: what is
-//! true of any play ([`Played::judge`]), and what is true of theirs.
+//! The models run the code of `protocol`, `placement`, the scalar probes and `slot`. A bucket has one slot, so a key has two candidates. The
+//! rules of the policies are small ones of the models ([`rules`]). Each swap writes its change into a journal. Each model checks the
+//! invariants of every run ([`Played::judge`]), and the results of its own scene.
 //!
-//! A thread that loom stops between two of its steps while the others run to their end is also what a killed thread
-//! looks like to them: that every model ends says that nobody waits for anybody.
+//! In some runs loom stops a thread between two steps until the others have ended. To them it looks like a killed thread. So no
+//! thread waits for another if every model ends.
 
 mod rules;
 
@@ -25,37 +25,37 @@ use loom::thread::{self, ThreadId};
 use rules::{adopted, akin, converted, expires, named, By, FAST, FINE, PERMIT};
 use std::println;
 
-// Scenes.
-
-/// A key: its tag, its policy, and its buckets.
+/// A key: its tag, its policy, and the numbers of its buckets.
 #[derive(Clone, Copy, Debug)]
 struct Key(u64, By, [usize; 2]);
 
-/// What a thread does, one after the other.
+/// One step of a thread.
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Asks for permits: key, time, cost.
+    /// A request, by the slow path: key, time, cost.
     Ask(Key, u64, u64),
-    /// The same, by the fast paths first.
+    /// A request that tries the fast paths first: key, time, cost.
     Short(Key, u64, u64),
-    /// Lets a key begin again: key, time.
+    /// A reset: key, time.
     Reset(Key, u64),
-    /// Makes a version current.
+    /// A change of the policy to this version.
     Change(u64),
 }
 
 use Act::{Ask, Change as SetVersion, Reset, Short};
 
-/// What came of it; between what numbers of changes.
+/// An act and its result.
 #[derive(Clone, Copy, Debug)]
 struct Done {
     act: Act,
+    /// The number of changes in the journal when the act began.
     from: usize,
+    /// The number of changes in the journal when the act ended.
     till: usize,
-    /// The key word that was asked for in the end.
+    /// The key word of the last try.
     key: u64,
     outcome: Option<Outcome>,
-    /// Whether a key was reset.
+    /// Whether the act reset a key.
     reset: bool,
 }
 
@@ -135,7 +135,7 @@ impl World {
         done
     }
 
-    /// As `Table::request`.
+    /// Repeats the request until the protocol decides, like `Table::request`.
     fn ask(&self, key: Key, now: u64, cost: u64) -> (u64, Option<Outcome>) {
         loop {
             let word = self.word(key);
@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    /// As `Table::decide` and what it calls: each fast path once, then the slow path.
+    /// Tries each fast path once and then the slow path, like `Table::decide`.
     fn ask_short(&self, key: Key, now: u64, cost: u64) -> (u64, Option<Outcome>) {
         let (word, candidates) = (self.word(key), self.candidates(key));
         let rule = named(word).1;
@@ -168,7 +168,7 @@ impl World {
         self.ask(key, now, cost)
     }
 
-    /// As `Table::reset_at`.
+    /// Resets a key, like `Table::reset_at`.
     fn reset(&self, key: Key, now: u64) -> (u64, bool) {
         loop {
             let (word, candidates) = (self.word(key), self.candidates(key));
@@ -195,7 +195,7 @@ impl World {
     }
 }
 
-/// What a scene begins with, and what its threads do.
+/// The slots at the beginning of a model, and the acts of its threads.
 #[derive(Clone)]
 struct Scene {
     on_full: OnFull,
@@ -207,7 +207,7 @@ fn scene(on_full: OnFull, slots: &[Pair], threads: &[&[Act]]) -> Scene {
     Scene { on_full, slots: slots.to_vec(), threads: threads.iter().map(|acts| acts.to_vec()).collect() }
 }
 
-/// What a scene came to.
+/// One run of a scene.
 struct Played {
     on_full: OnFull,
     weak: bool,
@@ -217,9 +217,8 @@ struct Played {
     threads: Vec<(ThreadId, Vec<Done>)>,
 }
 
-/// Explores a scene. Loom looks for another order only where an access meets the last one of another thread, so it can
-/// miss that a thread which only reads could have come later than one that reads and then swaps. So each thread has
-/// its turn to be the first, the one that runs until it is preempted.
+/// Explores a scene. loom tries another order only where an access conflicts with another thread's last access. So it may not try that a
+/// thread which only reads runs after a thread that reads and then swaps. Therefore each thread in turn is the one that starts first.
 fn model<C>(name: &str, preemptions: usize, scene: Scene, check: C)
 where
     C: Fn(&Played) + Copy + Send + Sync + 'static,
@@ -266,16 +265,15 @@ fn play(scene: &Scene, first: usize, weak: bool) -> Played {
 }
 
 impl Played {
-    /// What is true of every play: no slot's time falls, no key is ever in two slots, each charge is in the key's
-    /// state and each swap is one request's, nobody's debt is forgotten, and a request that changed nothing could
-    /// have been made at one instant while it ran, with the same answer.
+    /// Checks the invariants of every run. No slot's time becomes earlier. No key is in two slots. Each charge is in the key's state, each swap
+    /// belongs to one request, and no debt is lost. The answer of a request that changed nothing was right at one instant while it ran.
     fn judge(&self) {
         for (n, Change { old, new, .. }) in self.changes.iter().enumerate() {
             assert!(expires(*new) >= expires(*old), "a slot's time fell: {:?}", self.changes);
             let table = &self.tables[n + 1];
             let places = table.iter().filter(|pair| pair.key != 0 && pair.key == new.key).count();
             assert!(places <= 1, "a key has two slots: {:?}", self.changes);
-            // A key that moves has its former slot for a moment, and only then.
+            // Only a key that moves to another slot (version 6) may also be in its former slot.
             let akin = table.iter().filter(|pair| akin(pair.key, new.key)).count();
             assert!(akin <= 1 || new.key >> TAG_BITS == 6, "a key has two slots: {:?}", self.changes);
         }
@@ -298,12 +296,12 @@ impl Played {
                     }
                     (true, _) => self.account(done, own.pop().expect("an answer without its swap")),
                 }
-                assert!(own.iter().all(|change| change.brings_over(done.key)), "whose? {:?}", self.changes);
+                assert!(own.iter().all(|change| change.converts(done.key)), "a swap of no act: {:?}", self.changes);
             }
         }
     }
 
-    /// A request's swap did what the request was told.
+    /// Checks that a request's swap stored the state, and the request returned the event, that the rule prescribes.
     fn account(&self, done: &Done, change: &Change) {
         let (Ask(_, now, cost), Some(outcome)) = (done.act, done.outcome) else { panic!("no request") };
         let Change { old, new, .. } = *change;
@@ -321,7 +319,7 @@ impl Played {
                         |fresh| if rule.expires_at(fresh) < expires(old) { rule.owing(expires(old)) } else { fresh };
                     (step(0).map(owing), Event::Evicted)
                 }
-                _ => panic!("a debtor's slot was given away: {change:?}"),
+                _ => panic!("a new key took the slot of a key with a debt: {change:?}"),
             }
         };
         assert_eq!(new.key, done.key);
@@ -329,9 +327,9 @@ impl Played {
         assert_eq!(new.state, outcome.state);
     }
 
-    /// At one instant while it ran, this was the answer.
+    /// Checks that the answer was right at one instant while the act ran.
     fn justify(&self, done: &Done) {
-        // A look in no order with the swaps may be one at an instant before it.
+        // With weak loads the act may have read values from before its beginning.
         let from = if self.weak { 0 } else { done.from };
         let tables = &self.tables[from..=done.till];
         let justified = match done.act {
@@ -340,12 +338,12 @@ impl Played {
             }
             Reset(_, now) => tables.iter().any(|table| {
                 let own = table.iter().find(|pair| akin(pair.key, done.key));
-                // Absent, or fresh again, or there is no other place.
+                // The key is absent or has expired, or no other slot has expired.
                 own.map_or(true, |own| expires(*own) <= now) || table.iter().all(|pair| expires(*pair) > now)
             }),
             SetVersion(_) => true,
         };
-        assert!(justified, "never the right answer: {done:?} in {tables:?}");
+        assert!(justified, "the answer was right at no instant: {done:?} in {tables:?}");
     }
 
     fn answers(&self, table: &[Pair], done: &Done, Key(_, _, homes): Key, now: u64, cost: u64) -> bool {
@@ -379,13 +377,13 @@ impl Played {
         &self.tables[self.tables.len() - 1]
     }
 
-    /// A key's state in the end.
+    /// A key's state at the end of the run.
     fn state(&self, Key(tag, by, _): Key) -> Option<u64> {
         let own = self.last().iter().find(|pair| pair.key != 0 && pair.key & TAG == tag && named(pair.key).0 == by);
         own.map(|pair| pair.state)
     }
 
-    /// Permits of a key that were given.
+    /// The permits that a key's requests took.
     fn admitted(&self, Key(tag, by, _): Key) -> u64 {
         self.done().filter(|done| done.key & TAG == tag && named(done.key).0 == by).map(Done::admitted).sum()
     }
@@ -413,12 +411,12 @@ impl Done {
 }
 
 impl Change {
-    /// Whether it only brought `key` from a former version of its policy to a later one. If it has expired there, it
-    /// loses its slot.
-    fn brings_over(&self, key: u64) -> bool {
+    /// Whether the change only converted `key` from a former version of its policy to a later one. A key that has expired loses its slot
+    /// instead.
+    fn converts(&self, key: u64) -> bool {
         let Change { old, new, .. } = *self;
         if new.key == key && key >> TAG_BITS == 6 && !akin(old.key, key) {
-            // It has moved to another slot, of which it took nothing over.
+            // The key has moved to another slot, and has not inherited that slot's debt.
             return expires(new) >= expires(old) && (expires(new) - 100) % FAST == 0;
         }
         let expected = if new.key == 0 { expires(old) } else { adopted(new.key, old) };
@@ -429,7 +427,5 @@ impl Change {
             && (new.state == expected || new.key >> TAG_BITS == 6)
     }
 }
-
-// The keys of the scenes. The first two may be in buckets 0 and 1, in that order; bucket 2 is elsewhere.
 
 mod scenes;

@@ -1,8 +1,8 @@
-//! Where a key may be: its three buckets, and the order of their slots.
+//! A key's three buckets, and the order of their slots.
 //!
-//! A key is known by the 64-bit hash of its bytes and policy, and by nothing else. A slot stores the upper 56 bits of the hash (the *tag*).
-//! The bucket that the slot is in says the other 8 bits (the *rest*): the buckets of one tag are different for each rest. So two keys are
-//! taken for one another only if all 64 bits of their hashes agree.
+//! The table knows a key only by the 64-bit hash of its bytes and policy. A slot stores the upper 56 bits of the hash (the *tag*). The number
+//! of the slot's bucket implies the other 8 bits (the *rest*): the buckets of one tag are different for each rest. So the table confuses two
+//! keys only if all 64 bits of their hashes agree.
 //!
 //! ```text
 //! hash = tag 56 : rest 8
@@ -11,14 +11,14 @@
 //! spare  = place"(tag) + rest          in the third part, of at least 256 buckets, modulo their number
 //! ```
 //!
-//! Keys with one tag have the same places, so two of them share a bucket of one part only if their rests agree. The parts share no bucket.
+//! Keys with the same tag have the same places, so two of them share a bucket of one part only if their rests agree. The parts share no bucket.
 //! The lengths of the first two parts are multiples of 256, so a number that is below such a length stays below it when its lowest eight
 //! bits change.
 //!
 //! A new key takes a slot in the emptier of its first two buckets, and the spare bucket comes last. With two buckets alone, one key in 90
-//! would find no place in a table that is four fifths full. The spare buckets, a fifteenth of the table and therefore mostly in the cache,
-//! reduce that to one key in some thousands. In a new table, 98 of 100 keys are in their first two buckets; after slots have been used again and
-//! again, 91 of 100 are.
+//! would find no free slot in a table that is four fifths full. The spare buckets, a fifteenth of the table and therefore mostly in the cache,
+//! reduce that to one key in some thousands. In a new table, 98 of 100 keys are in their first two buckets; after slots have been reused many
+//! times, 91 of 100 are.
 
 use super::probe::find_in;
 use crate::table::memory::slot::{Bucket, Slot, SLOTS};
@@ -41,7 +41,7 @@ pub(crate) struct Candidates<'a> {
     pub(crate) second: &'a Bucket,
     #[cfg(not(loom))]
     pub(crate) spare: &'a Bucket,
-    /// The tag that the key's slot has.
+    /// The tag of the key.
     pub(crate) tag: u64,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Candidates<'a> {
         (0..CANDIDATES).filter_map(move |n| self.slot(n))
     }
 
-    /// The candidate that is taken last: it is empty unless the table is fuller than it was made for.
+    /// The last candidate that an insertion takes. In a table that holds no more keys than its capacity it is mostly empty.
     #[inline(always)]
     pub(crate) fn last(&self) -> Option<&'a Slot> {
         self.slot(CANDIDATES - 1)
@@ -215,13 +215,13 @@ mod tests {
     use crate::table::memory::layout::mix;
     use crate::table::memory::sizes::{BUCKETS_LEAST, BUCKETS_MOST};
 
-    /// Buckets are in range, different, and the hash can be told from tag and bucket: with sizes at the edges.
+    /// Buckets are in range and different, and tag and bucket give the hash back, in tables of the smallest and largest sizes, too.
     #[test]
     fn a_tag_and_a_bucket_are_a_hash() {
         for buckets in [BUCKETS_LEAST, BUCKETS_LEAST + 1, 5000, 312_500, (1 << 32) - 5, BUCKETS_MOST] {
             let placement = Placement::new(buckets);
             for n in 0..20_000 {
-                // Tags at the edges too.
+                // The lowest and highest tags, too.
                 let hash = match n % 4 {
                     0 => mix(n) | TAG << REST_BITS,
                     1 => rest(mix(n)),

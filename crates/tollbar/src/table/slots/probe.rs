@@ -1,7 +1,7 @@
-//! Probes: which slot of a few cache lines has a key, and which one a new key may take.
+//! Probes: find the slot of a few cache lines that holds a key, or the one that a new key may take.
 //!
-//! On x86-64 each probe compares all slots at once, by vector instructions and without a branch: in which of its buckets a key is
-//! nobody can predict. Elsewhere, under loom, and in the tests that compare the two, the functions of [`scalar`] do the same slot by slot.
+//! On x86-64 each probe compares all slots at once by vector instructions, without a branch, because the processor cannot predict which
+//! bucket holds a key. On other machines, under loom, and in the tests that compare both, the functions of [`scalar`] compare slot by slot.
 
 use super::placement::Candidates;
 use crate::table::memory::slot::{Bucket, Slot, SLOTS};
@@ -11,7 +11,7 @@ pub(crate) use scalar::{choose, first_unused, lowest_state, matches, matches_in_
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 pub(crate) use vectors::{choose, first_unused, lowest_state, matches, matches_in_two};
 
-/// The slot of two buckets that has the key word `key`.
+/// The slot of two buckets that holds the key word `key`.
 #[inline(always)]
 #[cfg_attr(loom, allow(clippy::modulo_one))] // a model's bucket has one slot
 pub(crate) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -> Option<&'a Slot> {
@@ -23,7 +23,7 @@ pub(crate) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -
     Some(slot_at(choose(bits, first, second), place % SLOTS))
 }
 
-/// The slot of one bucket that has the key word `key`.
+/// The slot of one bucket that holds the key word `key`.
 #[inline(always)]
 #[cfg_attr(loom, allow(clippy::modulo_one))] // as above
 pub(crate) fn find_in(bucket: &Bucket, key: u64) -> Option<&Slot> {
@@ -37,31 +37,31 @@ pub(crate) fn find_in(bucket: &Bucket, key: u64) -> Option<&Slot> {
 #[inline(always)]
 fn slot_at(bucket: &Bucket, place: usize) -> &Slot {
     debug_assert!(place < SLOTS);
-    // SAFETY: both callers have taken `place` modulo the number of slots. A bounds check would be one of some forty instructions.
+    // SAFETY: both callers take `place` modulo SLOTS. A bounds check would be one of some forty instructions.
     unsafe { bucket.0.get_unchecked(place) }
 }
 
-/// The probes, slot by slot.
+/// The probes that compare slot by slot.
 #[cfg(any(test, loom, not(target_arch = "x86_64")))]
 pub(crate) mod scalar {
     use super::*;
     use crate::table::slots::placement::TAG_BITS;
 
-    /// Which slots of two buckets have the key word `key`: two bits a slot, the first bucket's slots in the lowest bits.
+    /// The slots of two buckets that hold the key word `key`: two bits for each slot, the first bucket's slots in the lowest bits.
     #[inline(always)]
     pub(crate) fn matches_in_two(first: &Bucket, second: &Bucket, key: u64) -> u32 {
         let slots = first.0.iter().chain(&second.0).enumerate();
         slots.fold(0, |bits, (n, slot)| bits | (3 * u32::from(slot.key() == key)) << (2 * n))
     }
 
-    /// Which slots of one bucket have the key word `key`: four bits a slot.
+    /// The slots of one bucket that hold the key word `key`: four bits for each slot.
     #[inline(always)]
     pub(crate) fn matches(bucket: &Bucket, key: u64) -> u32 {
         let slots = bucket.0.iter().enumerate();
         slots.fold(0, |bits, (n, slot)| bits | (15 * u32::from(slot.key() == key)) << (4 * n))
     }
 
-    /// The first bucket if it has a match, by `bits` from [`matches_in_two`], else the second.
+    /// The first bucket if `bits`, from [`matches_in_two`], has a match in it, otherwise the second.
     #[inline(always)]
     pub(crate) fn choose<'a>(bits: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
         if bits & ((1 << (2 * SLOTS)) - 1) == 0 {
@@ -71,8 +71,8 @@ pub(crate) mod scalar {
         }
     }
 
-    /// The first slot, in the key's order, that no key has ever had. `None` if there is none, or if some slot may already hold the key
-    /// under any version: the lower half of the tag is compared.
+    /// The first slot, in the key's order, that no key has ever had. `None` if there is none, or if some slot may already hold the key under
+    /// any version of its policy: the probe compares only the lower half of the tag.
     pub(crate) fn first_unused<'a>(candidates: &Candidates<'a>, key: u64) -> Option<&'a Slot> {
         let mut first = None;
         for slot in candidates.slots() {
@@ -87,9 +87,9 @@ pub(crate) mod scalar {
         first
     }
 
-    /// The one slot whose state is lower than every other candidate's by at least `apart`, and that state. `None` if there is none, if
-    /// some slot is empty or under another version than `key`, if some state has its highest bit set, or if some slot may already hold the
-    /// key: the lower half of the tag is compared, so one new key in 2^32 / 12 is sent to the slow path in vain.
+    /// The slot whose state is lower than every other candidate's by at least `apart`, and that state. `None` if there is none, if some slot
+    /// is empty or under another version than `key`, if some state has its highest bit set, or if some slot may already hold the key. The
+    /// probe compares only the lower half of the tag, so it sends one new key in 2^32 / 12 to the slow path without need.
     pub(crate) fn lowest_state<'a>(candidates: &Candidates<'a>, key: u64, apart: u64) -> Option<(&'a Slot, u64)> {
         let mut lowest: Option<(&Slot, i64)> = None;
         let mut second = i64::MAX;
@@ -113,16 +113,16 @@ pub(crate) mod scalar {
     }
 }
 
-/// The probes by AVX instructions, which [`Slot::supported`] asks the processor for when a table is opened.
+/// The probes by AVX instructions. A table is opened only on a processor that has them ([`Slot::supported`]).
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 mod vectors {
     use super::*;
 
-    /// Which slots of two buckets have the key word `key`: two bits a slot, the first bucket's slots in the lowest bits.
+    /// The slots of two buckets that hold the key word `key`: two bits for each slot, the first bucket's slots in the lowest bits.
     #[inline(always)]
     pub(crate) fn matches_in_two(first: &Bucket, second: &Bucket, key: u64) -> u32 {
         let agree: u32;
-        // SAFETY: two times 64 readable bytes, aligned to 64, shared only through atomics; each slot is read by one access, as in
+        // SAFETY: two buckets of 64 readable bytes, aligned to 64, shared only through atomics. Each load reads one slot by one access, as in
         // `Slot::pair`.
         unsafe {
             core::arch::asm!(
@@ -140,7 +140,7 @@ mod vectors {
                 "vpcmpeqq {b}, {b}, {key}",
                 "vpcmpeqq {c}, {c}, {key}",
                 "vpcmpeqq {d}, {d}, {key}",
-                // A whole word is all ones or none: narrowed twice it is two bytes.
+                // A compared word is all ones or all zeroes. Narrowed twice, it is two bytes.
                 "vpackssdw {a}, {a}, {b}",
                 "vpackssdw {c}, {c}, {d}",
                 "vpacksswb {a}, {a}, {c}",
@@ -160,11 +160,11 @@ mod vectors {
         agree
     }
 
-    /// Which slots of one bucket have the key word `key`: four bits a slot.
+    /// The slots of one bucket that hold the key word `key`: four bits for each slot.
     #[inline(always)]
     pub(crate) fn matches(bucket: &Bucket, key: u64) -> u32 {
         let agree: u32;
-        // SAFETY: as above, of one bucket.
+        // SAFETY: as in `matches_in_two`, for one bucket.
         unsafe {
             core::arch::asm!(
                 "vmovq {key}, {word}",
@@ -189,12 +189,12 @@ mod vectors {
         agree
     }
 
-    /// The first bucket if it has a match, by `bits` from [`matches_in_two`], else the second. It is a conditional move by hand, because
-    /// compilers make a branch of it, and a mispredicted branch costs more than the rest of the request.
+    /// The first bucket if `agree`, from [`matches_in_two`], has a match in it, otherwise the second. It is a conditional move in assembler,
+    /// because compilers make a branch of it, and a mispredicted branch costs more than the rest of the request.
     #[inline(always)]
     pub(crate) fn choose<'a>(agree: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
         let mut chosen = core::ptr::from_ref(first);
-        // SAFETY: registers only.
+        // SAFETY: it changes only a register and the flags.
         unsafe {
             core::arch::asm!(
                 "test {agree:l}, {agree:l}",
@@ -205,14 +205,15 @@ mod vectors {
                 options(pure, readonly, nostack),
             );
         }
-        // SAFETY: it is one of the two, and so not null, which the compiler cannot see.
+        // SAFETY: `chosen` is one of the two references. The compiler does not see that it is not null.
         unsafe {
             core::hint::assert_unchecked(!chosen.is_null());
             &*chosen
         }
     }
 
-    /// Instructions: which of four slots' halves of words are what `{k}` has. Four bits for each slot, into a register.
+    /// Instructions that compare the four 32-bit halves of each of four slots with those in `{k}`. They put four bits for each slot into a
+    /// register.
     #[rustfmt::skip]
     macro_rules! alike {
         ($first:literal $second:literal $third:literal $fourth:literal => $bits:literal) => {
@@ -233,8 +234,8 @@ mod vectors {
         };
     }
 
-    /// Instructions: a bucket's states into two registers; in what its keys' upper halves differ from `{ku}` into a third, and ones where the
-    /// lower are `{k}`'s into a fourth.
+    /// Instructions that load a bucket. They put its states into two registers, the bits in which its keys' upper halves differ from `{ku}`
+    /// into a third, and ones for the keys whose lower half equals `{k}` into a fourth.
     #[rustfmt::skip]
     macro_rules! apart {
         ($bucket:literal => $states:literal $more:literal $upper:literal $lower:literal) => {
@@ -255,7 +256,7 @@ mod vectors {
         };
     }
 
-    /// As in `scalar`. Every new key of a table with room needs it.
+    /// As in `scalar`. Each new key calls it in a table that is not full.
     #[inline(never)]
     pub(crate) fn first_unused<'a>(candidates: &Candidates<'a>, key: u64) -> Option<&'a Slot> {
         let Candidates { first, second, spare, .. } = *candidates;
@@ -263,7 +264,8 @@ mod vectors {
         // SAFETY: as in `lowest_state`.
         unsafe {
             core::arch::asm!(
-                // Of a slot's four halves of words the lowest is to be the key's lower, and the last two, which are the state, nothing.
+                // `{k}` has the lower half of the key word in its lowest half and zeroes in the others. So bit 0 of a slot's four bits means
+                // that the lower halves of the key words agree, and bits 2 and 3 that the state is 0.
                 "vmovd {k}, {same:e}",
                 alike!("{first}" "{second}" "{first} + 16" "{second} + 16" => "same"),
                 alike!("{first} + 32" "{second} + 32" "{first} + 48" "{second} + 48" => "four"),
@@ -285,23 +287,23 @@ mod vectors {
         if same & 0x1111_1111_1111 != 0 || empty == 0 {
             return None;
         }
-        // Four bits for each of the twelve: how many come before it in its three buckets.
+        // Four bits for each of the twelve candidates in the key's order: its index in the three buckets.
         let place = (0xba98_7362_5140_u64 >> (empty.trailing_zeros() & !3) & 15) as usize;
         [first, second, spare].get(place / SLOTS)?.0.get(place % SLOTS)
     }
 
-    /// As in `scalar`. Every new key of a flood needs it, and it is all that lies between one request's cache lines and
-    /// the next one's in the processor's window: docs/decisions/0017-a-flood-in-the-window.md.
+    /// As in `scalar`. Each new key calls it in a full table. It is short, so that the processor's window reaches the next request's cache
+    /// lines: docs/decisions/0017-a-flood-in-the-window.md.
     #[inline(always)]
     pub(crate) fn lowest_state<'a>(candidates: &Candidates<'a>, key: u64, apart: u64) -> Option<(&'a Slot, u64)> {
         let Candidates { first, second, spare, .. } = *candidates;
         let (mask, state): (u32, u64);
-        // SAFETY: three times 64 readable bytes, aligned to 64, shared only through atomics; each slot is read by one access, as in
-        // `Slot::pair`.
+        // SAFETY: three buckets of 64 readable bytes, aligned to 64, shared only through atomics. Each load reads one slot by one access, as
+        // in `Slot::pair`.
         unsafe {
             core::arch::asm!(
                 "vmovq {k}, {key}",
-                // The upper halves of four keys at a time have the version.
+                // The version is in the upper half of a key word.
                 "vpshufd {ku}, {k}, 0x55",
                 "vpshufd {k}, {k}, 0x00",
                 apart!("first" => "s0" "s1" "u" "l"),
@@ -313,7 +315,7 @@ mod vectors {
                 "vpor {l}, {l}, {d}",
                 "vpsrld {u}, {u}, 24",
                 "vpor {u}, {u}, {l}",
-                // The least word, as a signed number: where one is negative, so is the least.
+                // The least state as a signed number. It is negative if any state is.
                 "vpcmpgtq {a}, {s0}, {s1}",
                 "vblendvpd {a}, {s0}, {s1}, {a}",
                 "vpcmpgtq {b}, {s2}, {s3}",
@@ -328,7 +330,7 @@ mod vectors {
                 "vpcmpgtq {d}, {a}, {b}",
                 "vblendvpd {a}, {a}, {b}, {d}",
                 "vmovq {key}, {a}",
-                // Which are less than that and `apart`.
+                // The states that are below the least one plus `apart`.
                 "vmovq {b}, {apart}",
                 "vpunpcklqdq {b}, {b}, {b}",
                 "vpaddq {a}, {a}, {b}",

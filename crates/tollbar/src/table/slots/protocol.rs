@@ -1,34 +1,34 @@
-//! How slots change hands.
+//! The slot protocol: how requests change slots, and how a new key gets one.
 //!
 //! Every change of a slot is one swap of both its words. Each pair of words has a time from which its state is as good as fresh,
-//! [`States::expires_at`] (a vacant slot: its state; an empty one: 0), and **no swap makes that time earlier**. A request looks through its
-//! key's candidates:
+//! [`States::expires_at`] (a vacant slot: its state; an empty one: 0), and **no swap makes that time earlier**. A request probes its key's
+//! candidates:
 //!
-//! 1. The key is there: step its state, swap. If the swap fails, start again from what is there now.
-//! 2. It is not: take the candidate that expires first, the first in the key's order among equals. If that time has passed, the new key
-//!    takes the slot and nothing is forgotten; if not, [`OnFull`] decides.
+//! 1. A slot holds the key: step its state and swap. If the swap fails, step the state that the slot has now.
+//! 2. No slot holds the key: choose the candidate that expires first, the first in the key's order among equals. If that time has passed,
+//!    the new key takes the slot, and no debt is lost. Otherwise [`OnFull`] decides.
 //!
-//! **A key never has two slots.** Say A puts key K into slot a, and later B puts K into slot b, while K is in a
-//! all the time. B has looked at a before A's swap (or it would have found K), and A at b before B's. Times
-//! only grow, and a swap succeeds only on the very pair that was looked at. With `x(s)` the expiry of what was
-//! replaced in s, and `seen` what the other one saw there:
+//! **A key never has two slots.** Assume that A puts key K into slot a, and later B puts K into slot b while a still holds K. B read a before
+//! A's swap (otherwise it would have found K), and A read b before B's swap. Times only grow, and a swap succeeds only on the pair that its
+//! caller read. Let `x(s)` be the expiry of the pair that was replaced in s:
 //!
 //! ```text
-//! x(a) <= seen by A in b     A chose a
-//!      <= x(b)               b's time only grew until B's swap
-//!      <= seen by B in a     B chose b
-//!      <= x(a)               a's time only grew until A's swap
+//! x(a) <= time of b that A read     A chose a
+//!      <= x(b)                      b's time only grew until B's swap
+//!      <= time of a that B read     B chose b
+//!      <= x(a)                      a's time only grew until A's swap
 //! ```
 //!
-//! So all are equal, and the key's order decided: a before b, and b before a. That cannot be.
+//! So all four times are equal, and the key's order decided both choices: a before b, and b before a. That is a contradiction.
 //!
-//! **A slot never hands on charge or credit.** A straggler's swap names the key and the state it has seen. If
-//! both are there, that state is the key's, however it came about; if the key has changed, the swap fails.
+//! **A slot passes no charge or credit from one key to another.** A swap names the key and the state that its caller read. If the slot holds
+//! both, that state is the key's, even if the slot held another key meanwhile. If the slot holds another key, the swap fails.
 //!
-//! **Nothing is forgiven.** A new key replaces what has expired by its own clock, or takes its debt over.
+//! **No debt is forgiven**, unless [`OnFull`] or a change of the policy says so. A new key replaces a pair that has expired by the new key's
+//! clock, or takes its debt over.
 //!
-//! **Nobody waits.** Each swap leaves the table whole, so a thread that is killed leaves nothing to be cleaned up;
-//! and a swap fails only because another has succeeded.
+//! **No thread waits.** Each swap leaves the table complete, so a killed thread leaves no work for others. A swap fails only because another
+//! swap has succeeded.
 
 use super::placement::{Candidates, CANDIDATES, TAG, TAG_BITS};
 use super::probe::{first_unused, lowest_state};
@@ -41,106 +41,106 @@ use crate::table::memory::slot::{Pair, Slot};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum OnFull {
-    /// The new key is admitted as a fresh key would be. It takes the slot that would have expired first and owes until then, and
-    /// the key that had the slot is forgotten. That key owed less than the eleven others that share the new key's places.
+    /// The table admits the new key as a fresh key. The new key takes the candidate that would have expired first, and owes at least until
+    /// then. The table forgets that slot's key, which expires no later than those in the eleven other candidates.
     #[default]
     EvictNearest = 0,
-    /// The new key takes over the slot that would have expired first, together with its debt, and is judged by that.
+    /// The new key takes over the slot that would have expired first, together with its debt, which decides on the request.
     Inherit = 1,
-    /// The new key is admitted as a fresh key would be, and not remembered.
+    /// The table admits the new key as a fresh key, and does not store it.
     Allow = 2,
-    /// The new key is refused: no key is forgotten, and none gets in uncounted. For keys that a stranger cannot invent, such as
-    /// account numbers: whoever can invent keys can fill the table, and then shuts out all new keys.
+    /// The table refuses the new key, so it forgets no key and admits none uncounted. Use it for keys that a client cannot invent, such as
+    /// account numbers: a client that invents keys can fill the table and so shut out all new keys.
     Deny = 3,
 }
 
-/// What the protocol must know of states.
+/// What the protocol knows of states.
 pub(crate) trait States {
-    /// The time from which a slot's content is as good as fresh: never earlier after a swap.
+    /// The time from which a slot's content is as good as fresh. No swap makes it earlier.
     fn expires_at(&self, pair: Pair) -> u64;
 
-    /// Whether a comparison of the words alone shows that `pair` expires no sooner than `other`.
+    /// Whether a comparison of the words shows that `pair` expires no sooner than `other`. False if the words do not show it.
     fn no_sooner(&self, pair: Pair, other: Pair) -> bool {
         let _ = (pair, other);
         false
     }
 
-    /// What `found`, a key word with the tag of `key`, is to it.
+    /// How `found`, a key word with the same tag as `key`, is related to `key`.
     fn relation(&self, found: u64, key: u64) -> Relation;
 
-    /// The state of `pair` under the version of `key`, expiring no earlier.
+    /// The state of `pair` as a state of the version of `key`. It expires no earlier than `pair`.
     fn adopt(&self, key: u64, pair: Pair) -> u64;
 
-    /// The state at `now` of the key of `pair` under the version of `key`, as that version wants debts to be kept. It may
-    /// expire earlier than `pair`. 0: it owes nothing.
+    /// The state at `now` of the key of `pair` under the version of `key`, whose [`Keep`](crate::policy::Keep) says how the debt is
+    /// converted. It may expire earlier than `pair`. 0: the key owes nothing.
     fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
         let _ = now;
         self.adopt(key, pair)
     }
 
-    /// A state of `key` that owes until `until` at least.
+    /// A state of `key` that owes at least until `until`.
     fn owing(&self, key: u64, until: u64) -> u64;
 
-    /// Called when a key has been taken out of its slot, so that it can be counted.
+    /// The protocol calls it when it has taken a key out of its slot, so that the table can count it.
     fn vacated(&self) {}
 
-    /// Called when a key has moved to another slot, so that it can be counted.
+    /// The protocol calls it when a key has moved to another slot, so that the table can count it.
     fn moved(&self, event: Event) {
         let _ = event;
     }
 }
 
-/// What a key word with the same tag is.
+/// The relation of a key word to the request's key word with the same tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     /// A key of another policy.
     Other,
-    /// The key itself, under a version of its policy that has been replaced.
+    /// The same key, under a version of its policy that has been replaced.
     Former,
-    /// The key itself, and the version that the request is under is the same or has been replaced.
+    /// The same key, under the request's version, or under another one while the request's has been replaced.
     Same,
 }
 
 /// What a request did to the table, for the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The key was there, or nothing had to be remembered.
+    /// A slot held the key, or the request has no state to store.
     Known,
-    /// The key was put into a slot that no key has ever had, or into a vacant one.
+    /// The key took a slot that no key has ever had, or a vacant one.
     Inserted,
-    /// The key replaced a key that had expired.
+    /// The key took the slot of an expired key.
     Reclaimed,
-    /// No candidate has expired: refused.
+    /// No candidate has expired, and [`OnFull::Deny`] refuses the key.
     Refused,
-    /// No candidate has expired, and the debt that the key would have taken over refuses it.
+    /// No candidate has expired, and the debt that the key would inherit refuses it.
     RefusedByDebt,
-    /// The key took over a debtor's slot and debt.
+    /// The key took the slot of a key with a debt, together with the debt.
     Inherited,
-    /// The key was admitted and not remembered.
+    /// The table admitted the key and did not store it.
     Unremembered,
-    /// The key took a debtor's slot.
+    /// The key took the slot of a key with a debt, which the table forgot.
     Evicted,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub(crate) verdict: Verdict,
     /// The key's state after the request.
     pub(crate) state: u64,
     pub(crate) event: Event,
-    /// [`Event::Refused`]: when the first candidate expires.
+    /// The time at which the first candidate expires, for [`Event::Refused`]; otherwise 0.
     pub(crate) until: u64,
-    /// Swaps that failed.
+    /// The number of swaps that failed.
     pub(crate) retries: u32,
 }
 
-/// The request must be made again: another call has changed the key's policy or slot. Nothing has been charged.
+/// The caller must repeat the request, because another call has changed the key's policy or slot. The request has charged nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Changed;
 
-/// Step 1, and 2 if need be, of a request for `key` at `now`. `step` is the request as a function of the state; it may be
-/// called more than once, and the last call counts.
+/// Step 1 of a request for `key` at `now`, or step 2 if no slot holds the key. `step` is the request as a function of the state. The protocol
+/// may call `step` more than once; the last call counts.
 #[inline(always)]
 pub(crate) fn request(
     states: &impl States,
@@ -161,7 +161,7 @@ pub(crate) fn request(
 fn step_known(slot: &Slot, key: u64, step: &mut impl FnMut(u64) -> Step) -> Result<Outcome, Changed> {
     let mut state = slot.state();
     let mut retries = 0;
-    // Whether `state` was read together with the key.
+    // Whether one access read `state` together with the key.
     let mut sure = false;
     for _ in 0..TRIES {
         let Step { verdict, next } = step(state);
@@ -189,8 +189,8 @@ fn step_known(slot: &Slot, key: u64, step: &mut impl FnMut(u64) -> Step) -> Resu
     Err(Changed)
 }
 
-/// One try of step 1 in a slot that had `key` and then `state`: writes `next`, or, where nothing is to be written, sees that both were
-/// there at one instant. False: nothing has been charged, and [`request`] must be called.
+/// One try of step 1 in a slot in which the caller read `key` and then `state`. It swaps to `next`, or, for a refusal, checks that the slot
+/// held both at one instant. False: nothing has been charged, and the caller must call [`request`].
 #[inline(always)]
 pub(crate) fn step_once(slot: &Slot, key: u64, state: u64, next: Option<u64>) -> bool {
     let pair = Pair { key, state };
@@ -201,7 +201,7 @@ pub(crate) fn step_once(slot: &Slot, key: u64, state: u64, next: Option<u64>) ->
     }
 }
 
-/// Step 2.
+/// Step 2 of a request: the key is new.
 #[inline(never)]
 pub(crate) fn insert(
     states: &impl States,
@@ -213,7 +213,7 @@ pub(crate) fn insert(
 ) -> Result<Outcome, Changed> {
     let Some(first) = first_to_expire(states, candidates, key, now)? else { return Err(Changed) };
     let Step { verdict, next } = step(0);
-    // A fresh key would be refused, or the request charges nothing.
+    // The request refuses a fresh key, or charges nothing. Then there is no state to store.
     let Some(fresh) = next else { return Ok(outcome(verdict, 0, Event::Known, 0)) };
     let (state, event) = if first.expires <= now {
         (fresh, taken_from(first.pair))
@@ -234,7 +234,7 @@ pub(crate) fn insert(
             }
         }
     };
-    // The slot's time may not become earlier: a fresh state that would is made to owe until then.
+    // No swap may make the slot's time earlier. If the fresh state expires earlier, the key owes until that time.
     let state = match states.expires_at(Pair { key, state }) < first.expires {
         true => states.owing(key, first.expires),
         false => state,
@@ -243,11 +243,11 @@ pub(crate) fn insert(
     Ok(outcome(verdict, state, event, 0))
 }
 
-/// Step 2 of a new key whose candidates are the usual ones: some have never been used, or all are under the key's own version, and their
-/// words are times that are `apart` or more from each other when they expire at different times. It chooses the slot that
-/// [`first_to_expire`] would choose, by a comparison of the words. `expired` tells whether a word of the key's version has expired.
-/// `fresh` is the state of the new key, which expires later than anything that has expired. `None`: nothing has been changed, the key may
-/// be there, and [`request`] must be called.
+/// Step 2 for the two common cases: some candidates have never held a key, or all are under the key's own version. States of that version
+/// must be times that differ by `apart` or more if they expire at different times. It chooses the same slot as [`first_to_expire`] by a
+/// comparison of the words. `expired` says whether a state of the key's version has expired. `fresh` is the state of the new key, which
+/// must expire later than every state that has expired. `None`: no slot has changed, some slot may hold the key, and the caller must call
+/// [`request`].
 #[inline(always)]
 pub(crate) fn insert_among_own(
     candidates: &Candidates<'_>,
@@ -256,12 +256,12 @@ pub(crate) fn insert_among_own(
     apart: u64,
     expired: impl FnOnce(u64) -> bool,
 ) -> Option<Event> {
-    // The candidate that is taken last: empty unless the table is fuller than it was made for.
+    // In a table that holds no more keys than its capacity, the last candidate is mostly empty.
     let (slot, found) = if candidates.last()?.key() == 0 {
         (first_unused(candidates, key)?, Pair { key: 0, state: 0 })
     } else {
         let (slot, state) = lowest_state(candidates, key, apart)?;
-        // The key that the slot has now. A key of the same version with that state has expired as the other had.
+        // The key that the slot holds now may not be the one that `lowest_state` saw. With the same version and state it has expired, too.
         let found = slot.key();
         let is_own = (found ^ key).wrapping_sub(1) >> TAG_BITS == 0;
         if !is_own || !expired(state) {
@@ -273,19 +273,19 @@ pub(crate) fn insert_among_own(
     Some(taken_from(found))
 }
 
-/// Whether `key` is in none of its slots, and a new key would get a slot that no key has ever had. False may be either.
+/// Whether no candidate holds `key`, and an insertion would take a slot that no key has ever had. It may be false although both are true.
 #[inline(always)]
 pub(crate) fn is_new(candidates: &Candidates<'_>, key: u64) -> bool {
     first_unused(candidates, key).is_some()
 }
 
-/// Puts `new` into a slot in which `found` was seen.
+/// Swaps `new` into a slot in which the caller read `found`.
 #[inline(always)]
 fn take(slot: &Slot, found: Pair, new: Pair) -> Result<(), Changed> {
     slot.swap(found, new).map_err(|_| Changed)
 }
 
-/// The event of a new key in a slot in which `found`, which has expired, was seen.
+/// The event of a new key that replaces `found`, which has expired.
 #[inline(always)]
 fn taken_from(found: Pair) -> Event {
     match found.key {
@@ -294,15 +294,15 @@ fn taken_from(found: Pair) -> Event {
     }
 }
 
-/// A slot, what was seen in it, and when that expires.
+/// A slot, the pair that was read from it, and the time at which that pair expires.
 pub(crate) struct Candidate<'a> {
     pub(crate) slot: &'a Slot,
     pub(crate) pair: Pair,
     pub(crate) expires: u64,
 }
 
-/// The candidate that expires first; in the key's order among equals. [`Changed`] if the key itself is there: then, if it is
-/// under another version of its policy, it has been brought to this one.
+/// The candidate that expires first; among equals the first in the key's order. [`Changed`] if a slot holds the key. If the key was there
+/// under a former version of its policy, the function has tried to convert it to this one.
 pub(crate) fn first_to_expire<'a>(
     states: &impl States,
     candidates: &Candidates<'a>,
@@ -310,11 +310,11 @@ pub(crate) fn first_to_expire<'a>(
     now: u64,
 ) -> Result<Option<Candidate<'a>>, Changed> {
     let mut first: Option<Candidate<'a>> = None;
-    // The key itself under a former version of its policy.
+    // The key's slot if it holds the key under a former version of its policy.
     let mut former: Option<Candidate<'a>> = None;
     for n in 0..CANDIDATES {
         let Some(slot) = candidates.slot(n) else { continue };
-        // Both words at one instant: the time of a torn pair could be later than the slot ever had.
+        // Reads both words at one instant, because a torn pair could have a later time than the slot ever had.
         let pair = slot.pair();
         if (pair.key ^ key) & TAG == 0 && pair.key != 0 {
             match states.relation(pair.key, key) {
@@ -344,8 +344,8 @@ pub(crate) fn first_to_expire<'a>(
     }
 }
 
-/// Brings a key to the current version of its policy, `key`, from `former`. `first` is the first to expire of its other candidates.
-/// Whether it succeeds or not, the key is to be looked up again.
+/// Converts a key from the version in `former` to the current version of its policy, that of `key`. `first` is the first to expire of its
+/// other candidates. The caller must probe for the key again, whether this succeeds or not.
 fn migrate<'a>(
     states: &impl States,
     candidates: &Candidates<'a>,
@@ -356,13 +356,14 @@ fn migrate<'a>(
 ) {
     let Candidate { slot, pair, expires } = former;
     let vacant = Pair { key: 0, state: expires };
-    // What has expired owes nothing, and may not be made to.
+    // An expired key owes nothing, and a conversion could give it a debt.
     let state = if expires <= now { 0 } else { states.convert(key, pair, now) };
     let new = match (state, first) {
         (0, _) => vacant,
         _ if states.expires_at(Pair { key, state }) >= expires => Pair { key, state },
-        // A slot's time may not fall: the key moves to a slot that has expired, and its old one stays taken until its time. The
-        // old slot is left first: another thread may bring the key over in place, and then the key would have two slots.
+        // The new state would make the slot's time earlier, so the key moves to a slot that has expired. Its old slot is vacant,
+        // and no key takes it before its time. The key leaves the old slot first: otherwise another thread could convert the key
+        // in the old slot meanwhile, and the key would have two slots.
         (_, Some(first)) if first.expires <= now => {
             if slot.swap(pair, vacant).is_ok() {
                 states.vacated();
@@ -370,7 +371,7 @@ fn migrate<'a>(
             }
             return;
         }
-        // There is no place for it: it owes as long as it did, which is longer.
+        // No other slot has expired. The key stays and owes as long as under the former version.
         _ => Pair { key, state: states.adopt(key, pair) },
     };
     // If the swap fails, another call has changed the slot.
@@ -379,8 +380,8 @@ fn migrate<'a>(
     }
 }
 
-/// Puts a key that has just left its slot into `first`, or into what is first to expire by then. A thread that is killed
-/// before, or that finds the key put in by another request, leaves the key as that request made it: a fresh key of the new policy.
+/// Puts a key that has just left its slot into `first`, or into the slot that expires first by then. If the thread is killed before, or if
+/// another request inserts the key first, the key begins as a fresh key of the new policy.
 fn reinsert<'a>(states: &impl States, candidates: &Candidates<'a>, key: Pair, now: u64, mut first: Candidate<'a>) {
     for _ in 0..TRIES {
         if first.expires > now {

@@ -1,30 +1,30 @@
-//! Small rules of the models' own, and the versions of policies that have them.
+//! The models' rules, which are simpler than the algorithms, and the versions of policies that have them.
 
 use super::super::placement::{TAG, TAG_BITS};
 use crate::algorithm::Step;
 use crate::table::memory::slot::Pair;
 
-/// A version's rule. Of both, a state of 0 is fresh.
+/// A version's rule. A state of 0 is fresh.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
-    /// `burst` permits, one more each `permit` ns. The state is when it will be full again, in `unit`s of a nanosecond.
+    /// A bucket of `burst` permits that gains one each `permit` ns. The state is the time at which it is full, in units of 1/`unit` ns.
     Refill { unit: u64, burst: u64, permit: u64 },
-    /// `limit` permits in each 100 ns. The state is the window's end and how many have been taken in it: states differ
-    /// that expire at one time, and a slot may come to have the same one twice.
+    /// `limit` permits in each 100 ns. The state is the window's end and the number of permits taken in it. So different states may expire at
+    /// the same time, and a slot may hold the same state twice.
     Window { limit: u64 },
 }
 
 pub(super) const PERMIT: u64 = 10;
 pub(super) const FAST: u64 = 2;
 pub(super) const PERIOD: u64 = 100;
-/// A window's count is below it; and a unit of the versions whose states are finer than nanoseconds.
+/// The factor of a window's end in its state, which is above every count; and `unit` of the versions with states finer than a nanosecond.
 pub(super) const FINE: u64 = 16;
 
 /// The policy that a key is limited by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
-    /// Two permits; may change from version 1 to 2, whose states are in other units, to 3, which has a third permit, and to 6,
-    /// under which they come five times as fast.
+    /// Two permits in version 1. Version 2 has states in other units, version 3 has a burst of three, and version 6 refills five times as
+    /// fast.
     Changing,
     /// Two permits.
     Fixed,
@@ -32,7 +32,7 @@ pub(super) enum By {
     Window,
 }
 
-/// Of what policy a version is, and its rule.
+/// The policy of a version, and its rule.
 pub(super) fn version(number: u64) -> (By, Rule) {
     match number {
         1 => (By::Changing, Rule::Refill { unit: 1, burst: 2, permit: PERMIT }),
@@ -50,7 +50,7 @@ pub(super) fn named(key: u64) -> (By, Rule) {
 }
 
 impl Rule {
-    /// By how much the states of one version differ that expire at different times, if the states are times.
+    /// The least difference of two states that expire at different times. `None` if the states are not times.
     pub(super) fn apart(self) -> Option<u64> {
         match self {
             Rule::Refill { unit, .. } => Some(unit),
@@ -101,8 +101,8 @@ pub(super) fn expires(pair: Pair) -> u64 {
     }
 }
 
-/// Under version 6 a key keeps the number of permits that it lacks, and so owes for a shorter time; under the others, whose rate is the
-/// same, the time.
+/// A key that comes under version 6 keeps the number of permits that it lacks, and so owes for a shorter time. Under the other versions,
+/// which have one rate, it keeps the time.
 pub(super) fn converted(key: u64, pair: Pair, now: u64) -> u64 {
     match named(key).1 {
         Rule::Refill { permit: FAST, .. } => now + (expires(pair) - now).div_ceil(PERMIT) * FAST,
@@ -110,12 +110,12 @@ pub(super) fn converted(key: u64, pair: Pair, now: u64) -> u64 {
     }
 }
 
-/// Policies keep what is owed when they change: their rate stays the same.
+/// The state of `pair` under the version of `key`, which owes until the same time.
 pub(super) fn adopted(key: u64, pair: Pair) -> u64 {
     named(key).1.owing(expires(pair))
 }
 
-/// Whether two key words are the same key's.
+/// Whether two key words belong to the same key.
 pub(super) fn akin(one: u64, other: u64) -> bool {
     one != 0 && other != 0 && one & TAG == other & TAG && named(one).0 == named(other).0
 }

@@ -1,27 +1,29 @@
-//! The scenes: who does what to which slots, and what must have come of it.
+//! The scenes: the slots, the acts of the threads, and the results that each must have.
+//!
+//! Most keys have the buckets 0 and 1. Bucket 2 belongs to L only.
 
 use super::*;
 
 const K: Key = Key(1, By::Changing, [0, 1]);
 const N: Key = Key(2, By::Fixed, [0, 1]);
-/// In the other order.
+/// Its buckets are in the other order.
 const M: Key = Key(3, By::Fixed, [1, 0]);
-/// Has only one candidate in common with K.
+/// It shares only one candidate with K.
 const L: Key = Key(4, By::Fixed, [0, 2]);
-/// Has K's tag, and is another policy's.
+/// It has K's tag and another policy.
 const NAMESAKE: Key = Key(1, By::Fixed, [0, 1]);
-/// Windows.
+/// Keys of the window policy.
 const W: Key = Key(5, By::Window, [0, 1]);
 const V: Key = Key(6, By::Window, [0, 1]);
 
 const EMPTY: Pair = Pair { key: 0, state: 0 };
 
-/// A slot of a version whose states are nanoseconds.
+/// A slot that holds a key under version 1, whose states are nanoseconds.
 const fn held(Key(tag, ..): Key, state: u64) -> Pair {
     Pair { key: 1 << TAG_BITS | tag, state }
 }
 
-/// Of some other key that is not asked for.
+/// A slot of a key for which no thread makes requests. It expires at `until`.
 const fn other(tag: u64, until: u64) -> Pair {
     Pair { key: 1 << TAG_BITS | (0x80 + tag), state: until }
 }
@@ -32,9 +34,9 @@ const fn windowed(Key(tag, ..): Key, end: u64, taken: u64) -> Pair {
 
 use OnFull::{Allow, Deny, EvictNearest, Inherit};
 
-/// Two or three threads put one key into a table: it has one slot then, and all of them are charged there.
+/// Two or three threads insert one key: the key gets one slot, and all requests are charged there.
 #[test]
-fn one_key_is_put_in_once() {
+fn one_key_is_inserted_once() {
     let once: &[Act] = &[Ask(K, 100, 1)];
     let sum = |played: &Played| {
         assert_eq!((played.admitted(K), played.state(K)), (2, Some(120)));
@@ -44,7 +46,7 @@ fn one_key_is_put_in_once() {
     model("one key, empty, 2 and 1", 3, scene(Deny, &[EMPTY, EMPTY], &[&[Ask(K, 100, 1), Ask(K, 100, 1)], once]), sum);
     model("one key, expired at once", 3, scene(Deny, &[other(0, 50), other(1, 50)], &[once, once]), sum);
     model("one key, expired", 3, scene(Deny, &[other(0, 50), other(1, 30)], &[once, once]), sum);
-    // To one of them only the second has expired.
+    // By the clock of one thread only the second slot has expired.
     let late: &[Act] = &[Ask(K, 40, 1)];
     model("one key, late clock", 3, scene(Deny, &[other(0, 50), other(1, 30)], &[once, late]), |played| {
         assert_eq!(played.state(K), Some(110));
@@ -52,9 +54,9 @@ fn one_key_is_put_in_once() {
     });
 }
 
-/// New keys are put in by the fast path, which compares the candidates' words: beside one another, and beside the protocol.
+/// The fast path, which compares the candidates' words, inserts new keys beside other fast paths and beside the slow path.
 #[test]
-fn new_keys_are_put_in_by_the_fast_path() {
+fn the_fast_path_inserts_new_keys() {
     let fast: &[Act] = &[Short(K, 100, 1)];
     let sum = |played: &Played| {
         assert_eq!((played.admitted(K), played.state(K)), (2, Some(120)));
@@ -71,7 +73,7 @@ fn new_keys_are_put_in_by_the_fast_path() {
             sum,
         );
     }
-    // Another key takes the slot that both want.
+    // Another key takes the slot that both threads choose.
     for (name, slots, third) in
         [("empty", [EMPTY, EMPTY], L), ("expired", apart, L), ("expired, other order", apart, N)]
     {
@@ -83,14 +85,15 @@ fn new_keys_are_put_in_by_the_fast_path() {
             assert_eq!(played.admitted(third), 1);
         });
     }
-    // The slot's key comes back while it is given away, and a key that has debts keeps its slot.
+    // The slot's key makes a request while another key takes its slot.
     let threads: &[&[Act]] = &[&[Ask(M, 100, 1), Short(K, 100, 1)], fast];
     model("fast, replaced", 3, scene(Deny, &[other(0, 90), other(1, 60)], threads), sum_of_two);
+    // Keys with a debt keep their slots.
     let debtors = [other(0, 200), other(1, 150)];
     model("fast, full", 3, scene(Deny, &debtors, &[fast, &[Short(N, 100, 1)]]), |played| {
         assert_eq!((played.changes.len(), played.count(Event::Refused)), (0, 2));
     });
-    // Of two that expire together the first in the key's order is taken, so that two calls for one key meet.
+    // If two slots expire together, both calls for K take the first in K's order.
     let early: &[Act] = &[Ask(M, 100, 1), Ask(N, 100, 1)];
     model("fast, equals", 3, scene(EvictNearest, &tight, &[fast, fast, early]), |_| ());
     model("fast, late clock", 3, scene(Deny, &apart, &[fast, &[Short(K, 40, 1)]]), |played| {
@@ -99,30 +102,30 @@ fn new_keys_are_put_in_by_the_fast_path() {
     });
 }
 
-/// K has two charges, wherever it is.
+/// K has two charges, in any slot.
 fn sum_of_two(played: &Played) {
     assert_eq!((played.admitted(K), played.state(K)), (2, Some(120)));
 }
 
-/// A key comes back while its slot is given to another: neither loses a charge.
+/// A key makes a request while another key takes its slot: neither key loses a charge.
 #[test]
-fn a_key_comes_back_while_it_is_replaced() {
+fn a_key_makes_a_request_while_it_is_replaced() {
     let threads: &[&[Act]] = &[&[Ask(K, 100, 1), Ask(K, 100, 1)], &[Ask(N, 100, 1)]];
     model("replaced, room", 3, scene(Deny, &[held(K, 50), other(0, 60)], threads), |played| {
         assert_eq!((played.admitted(K), played.state(K)), (2, Some(120)));
         assert_eq!((played.admitted(N), played.state(N)), (1, Some(110 * FINE)));
     });
     model("replaced, no room", 3, scene(Deny, &[held(K, 50), other(0, 200)], threads), |played| {
-        // Whoever has the slot has all of its charges.
+        // The key that has the slot has all of its charges in it.
         let (k, n) = (played.admitted(K), played.admitted(N));
         assert!((k, n) == (2, 0) || (k, n) == (0, 1));
         assert_eq!(played.count(Event::Refused) as u64, 3 - k - n);
     });
 }
 
-/// Two put a key into a table while a third takes the place that it would have had.
+/// Two threads insert a key while a third takes the slot that they would have chosen.
 #[test]
-fn a_third_takes_the_place() {
+fn a_third_key_takes_the_chosen_slot() {
     for (name, slots, third) in [
         ("a third, empty", [EMPTY, EMPTY], N),
         ("a third, empty, other order", [EMPTY, EMPTY], M),
@@ -137,10 +140,10 @@ fn a_third_takes_the_place() {
     }
 }
 
-/// A key that was seen in a slot has left it, and is back: a swap for what was seen either is right or fails.
+/// A thread reads a key in a slot, and the key leaves the slot and comes back before the thread's swap. The swap is right or fails.
 #[test]
 fn a_slot_comes_back_to_a_straggler() {
-    // N was there at 60 and has expired at 100.
+    // N takes the slot at 60 and has expired at 100.
     let there_and_back: &[Act] = &[Ask(N, 60, 1), Ask(K, 100, 1)];
     let straggler: &[Act] = &[Ask(K, 100, 1)];
     for late in [50, 100] {
@@ -151,7 +154,7 @@ fn a_slot_comes_back_to_a_straggler() {
             assert_eq!(played.last()[1], other(0, 300));
         });
     }
-    // V leaves the very words behind that it has found, but for the key; then W is back with those that it had.
+    // V leaves the state that it found. Then W is back in the slot with the same words as before.
     let there_and_back: &[Act] = &[Ask(V, 150, 1), Ask(W, 150, 1)];
     let straggler: &[Act] = &[Ask(W, 150, 1)];
     let full = [windowed(W, 200, 1), other(0, 300)];
@@ -162,9 +165,9 @@ fn a_slot_comes_back_to_a_straggler() {
     model("straggler, three threads", 3, scene(EvictNearest, &full, threads), |_| ());
 }
 
-/// Newcomers where nothing has expired.
+/// New keys in a table where no slot has expired.
 #[test]
-fn newcomers_meet_in_a_full_table() {
+fn two_new_keys_in_a_full_table() {
     let keys: &[&[Act]] = &[&[Ask(K, 100, 1)], &[Ask(N, 100, 1)]];
     let one: &[&[Act]] = &[&[Ask(K, 100, 1)], &[Ask(K, 100, 1)]];
     let three: &[&[Act]] = &[&[Ask(K, 100, 1)], &[Ask(K, 100, 1)], &[Ask(N, 100, 1)]];
@@ -180,13 +183,13 @@ fn newcomers_meet_in_a_full_table() {
             });
         }
     }
-    // Of a debt of one permit another can be had.
+    // A key that inherits a debt of one permit can take one more.
     model("full, two keys", 3, scene(Inherit, &ties, keys), |played| {
         assert_eq!((played.admitted(K), played.admitted(N)), (1, 1));
         assert_eq!((played.state(K), played.state(N)).0.is_some(), played.state(N).is_some());
     });
     model("full, two keys, near", 3, scene(Inherit, &near, keys), |played| {
-        // The second would inherit two permits.
+        // The second key would inherit a debt of two permits.
         assert_eq!(played.admitted(K) + played.admitted(N), 1);
     });
     model("full, two keys, far", 3, scene(Inherit, &far, keys), |played| {
@@ -211,14 +214,14 @@ fn newcomers_meet_in_a_full_table() {
     }
 }
 
-/// A thread has found a place for a key and sleeps. If a neighbour makes another place look earlier meanwhile, the key
-/// gets a second slot there.
+/// A thread has chosen a slot for a key and sleeps. The key would get a second slot if a neighbour made another slot expire earlier
+/// meanwhile.
 #[test]
-fn a_place_stays_the_first_to_expire() {
+fn the_chosen_slot_stays_the_first_to_expire() {
     let threads: &[&[Act]] = &[&[Ask(L, 100, 1), Ask(K, 100, 1)], &[Ask(K, 100, 1)]];
     for (name, slots) in [
         ("neighbour", [other(0, 300), other(1, 250), other(2, 400)]),
-        // K may have what is owed and one more; so may L.
+        // K and L can each inherit the debt and take one more permit.
         ("neighbour, near", [other(0, 110), other(1, 108), other(2, 120)]),
     ] {
         for on_full in [EvictNearest, Inherit] {
@@ -233,24 +236,24 @@ fn a_place_stays_the_first_to_expire() {
     });
 }
 
-/// A slot goes to a key whose states are in other units while it is looked at: read as one pair that never was, it
-/// would seem to expire late, and the key would get a second slot.
+/// A key whose states have another unit takes a slot while a thread reads it. A torn pair would seem to expire late, and the key would get a
+/// second slot.
 #[test]
-fn a_slot_is_looked_at_in_one_instant() {
+fn a_slot_is_read_at_one_instant() {
     let threads: &[&[Act]] = &[&[Ask(L, 25, 1), Ask(K, 50, 1)], &[Ask(K, 50, 1)]];
-    model("torn look", 3, scene(Deny, &[other(0, 20), other(1, 40), other(2, 90)], threads), |played| {
+    model("torn read", 3, scene(Deny, &[other(0, 20), other(1, 40), other(2, 90)], threads), |played| {
         assert_eq!((played.admitted(K), played.state(K)), (2, Some(70)));
     });
     let threads: &[&[Act]] = &[&[Ask(L, 25, 1)], &[Ask(K, 50, 1)], &[Ask(K, 50, 1)]];
-    model("torn look, 3×1", 3, scene(Deny, &[other(0, 20), other(1, 40), other(2, 90)], threads), |played| {
+    model("torn read, 3×1", 3, scene(Deny, &[other(0, 20), other(1, 40), other(2, 90)], threads), |played| {
         assert_eq!((played.admitted(K), played.state(K)), (2, Some(70)));
     });
 }
 
-/// A refusal is never made from another key's state.
+/// A refusal never depends on another key's state.
 #[test]
-fn a_refusal_is_the_keys_own() {
-    // K has all its permits; N takes all of its own in K's slot.
+fn a_refusal_depends_on_the_key_s_own_state() {
+    // K has all its permits. N takes K's slot and uses all of its own permits there.
     let threads: &[&[Act]] = &[&[Ask(K, 100, 1)], &[Ask(N, 100, 2)]];
     model("refusal", 4, scene(Deny, &[held(K, 50), other(0, 60)], threads), |played| {
         assert_eq!((played.admitted(K), played.admitted(N)), (1, 2));
@@ -259,7 +262,7 @@ fn a_refusal_is_the_keys_own() {
         assert_eq!(played.admitted(K) == 1, played.admitted(N) == 0);
         assert_eq!(played.count(Event::Refused), 1);
     });
-    // K itself is refused until 120, and by then its slot is another's.
+    // K is refused until 120. By then N may have its slot.
     let threads: &[&[Act]] = &[&[Ask(K, 100, 1), Ask(K, 120, 1)], &[Ask(N, 120, 2)]];
     model("refusal, then admitted", 4, scene(Deny, &[held(K, 120), EMPTY], threads), |played| {
         assert_eq!((played.admitted(K), played.admitted(N)), (1, 2));
@@ -270,7 +273,7 @@ fn a_refusal_is_the_keys_own() {
     });
 }
 
-/// A reset beside the same key's requests, another's, and another reset.
+/// A reset beside requests of the same key, requests of another key, and another reset.
 #[test]
 fn a_reset_leaves_no_second_slot() {
     let debtor = [held(K, 120), EMPTY];
@@ -280,13 +283,13 @@ fn a_reset_leaves_no_second_slot() {
         assert!((1..=2).contains(&k));
         assert_eq!(played.last(), [Pair { key: 0, state: 120 }, held(K, 100 + k * PERMIT)]);
     });
-    // It has credit while it is reset.
+    // The key has permits left when it is reset.
     model("reset, credit", 4, scene(Deny, &[held(K, 110), EMPTY], threads), |played| {
         assert!(played.admitted(K) == 2);
     });
     let threads: &[&[Act]] = &[&[Reset(K, 100), Ask(K, 100, 1)], &[Ask(N, 100, 1)]];
     model("reset, another", 4, scene(Deny, &debtor, threads), |played| {
-        // Who has the last place.
+        // The last free slot goes to K or N.
         let (k, n) = (played.admitted(K), played.admitted(N));
         assert!(n == 1 || k == 1, "{k} {n}");
     });
@@ -310,11 +313,11 @@ fn a_reset_leaves_no_second_slot() {
     );
 }
 
-/// A policy changes while its keys are asked for: a key stays one, and what it owes stays.
+/// A policy changes while its keys make requests: a key has one slot and keeps its debt.
 #[test]
 fn a_policy_changes() {
     let sum = |played: &Played| {
-        // All versions have one rate, so it is seen in the end what has been charged.
+        // All versions have one rate, so the time of expiry at the end tells the number of charges.
         let slot = played.last().iter().find(|pair| akin(pair.key, 1 << TAG_BITS | K.0)).copied().unwrap();
         assert_eq!(expires(slot), 100 + PERMIT * played.admitted(K));
     };
@@ -336,12 +339,12 @@ fn a_policy_changes() {
         assert!((2..=3).contains(&played.admitted(K)));
         sum(played);
     });
-    // Its slot is given to another while it is brought over.
+    // Another key takes the slot while the key is converted.
     let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[Ask(N, 100, 1)]];
     model("change, replaced", 4, scene(Deny, &[held(K, 50), other(0, 60)], threads), |played| {
         assert_eq!((played.admitted(K), played.admitted(N)), (1, 1));
     });
-    // It has expired, is only looked at, and so loses its slot: which must not look earlier to N for that.
+    // The key has expired, and a request of cost 0 makes its slot vacant. The slot must not expire earlier for N.
     let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 0), Ask(N, 100, 1)], &[Ask(N, 100, 1)]];
     model("change, vacated", 4, scene(Deny, &[held(K, 60), other(0, 50)], threads), |played| {
         assert_eq!((played.admitted(N), played.state(N)), (2, Some(120 * FINE)));
@@ -352,15 +355,15 @@ fn a_policy_changes() {
     });
     let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[Reset(K, 100), Ask(K, 100, 1)]];
     model("change, reset", 4, scene(Deny, &[held(K, 120), EMPTY], threads), |_| ());
-    // Another policy's key of the same tag is another key.
+    // A key of another policy with the same tag is another key.
     let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 2)], &[Ask(NAMESAKE, 100, 2)]];
     model("namesake", 4, scene(Deny, &[EMPTY, EMPTY], threads), |played| {
         assert_eq!((played.admitted(K), played.admitted(NAMESAKE)), (2, 2));
     });
 }
 
-/// A change under which a key owes for a shorter time: it moves to another slot, once, and keeps its number of permits; its former slot
-/// stays taken until its time.
+/// A change that makes a key owe for a shorter time. The key moves to another slot, once, and keeps its number of permits. No key takes its
+/// former slot before that slot's time.
 #[test]
 fn a_key_moves_to_a_faster_policy() {
     const OLD: u64 = 120;
@@ -368,10 +371,10 @@ fn a_key_moves_to_a_faster_policy() {
         let is_fast = |pair: &&Pair| pair.key >> TAG_BITS == 6 && pair.key & TAG == K.0;
         played.last().iter().filter(is_fast).map(|pair| pair.state).collect::<Vec<_>>()
     };
-    // Empty at 100 under both versions; at 102 one permit has come back under the new one.
+    // K has no permits at 100 under both versions. At 102 it has one under the new version.
     let asks: &[Act] = &[Ask(K, 100, 1), Ask(K, 102, 1)];
     let changes: &[Act] = &[SetVersion(6), Ask(K, 100, 1), Ask(K, 102, 1)];
-    // A request between the two swaps of a move finds a fresh key: two permits at once, and the one that comes back.
+    // A request between the two swaps of a move begins with a fresh key: two permits at once, and the one that is refilled.
     const FRESH: u64 = 3;
     model("moves", 3, scene(Deny, &[held(K, OLD), EMPTY], &[changes, asks]), move |played| {
         assert!(played.admitted(K) <= FRESH, "{:?}", played.changes);
@@ -387,31 +390,30 @@ fn a_key_moves_to_a_faster_policy() {
             assert_eq!(fast(played).len(), 1);
         },
     );
-    // One clock says that the neighbour has expired, and its thread moves the key; the other brings the key over in place.
+    // By the clock of one thread the neighbour has expired, and that thread moves the key. The other thread converts the key in its slot.
     let clocks: &[&[Act]] = &[&[SetVersion(6), Ask(K, 110, 1)], &[Ask(K, 100, 1)]];
     model("moves, two clocks", 4, scene(Deny, &[held(K, OLD), other(0, 105)], clocks), move |played| {
         assert!(fast(played).len() <= 1, "{:?}", played.changes);
     });
-    // A newcomer wants the slot too; with a clock that is ahead, the former one as well.
+    // A new key can take the slot to which K moves; with a clock that is ahead, also K's former slot.
     for now in [100, 130] {
         let threads: &[&[Act]] = &[changes, asks, &[Ask(N, now, 1)]];
         model("moves, newcomer", 2, scene(Deny, &[held(K, OLD), EMPTY], threads), move |played| {
             assert!(played.admitted(K) <= FRESH && fast(played).len() <= 1, "{:?}", played.changes);
         });
     }
-    // No place to move to: it keeps the time.
+    // No other slot has expired, so the key keeps the time of its debt.
     model("moves, full", 3, scene(Deny, &[held(K, OLD), other(0, 300)], &[changes, asks]), move |played| {
         assert_eq!((played.admitted(K), fast(played)), (0, Vec::from([OLD])));
     });
 }
 
-/// Requests that go the short way, and leases, which are such of a higher cost: beside each other, and beside everything that can become
-/// of their slot.
+/// Requests on the fast path, also with a cost above one (as leases have): beside each other, and beside every change of their slot.
 #[test]
-fn the_short_way_is_as_good() {
+fn the_fast_path_steps_known_keys() {
     let both = scene(Deny, &[held(K, 50), EMPTY], &[&[Short(K, 100, 2), Short(K, 100, 1)], &[Short(K, 100, 1)]]);
     model("short, lease", 4, both, |played| {
-        // Two at once, or one and one: never three, and all that is charged was given.
+        // K has two permits: one request of two, or two of one, but never three.
         let given = played.admitted(K);
         assert_eq!(given, 2);
         assert_eq!(played.state(K), Some(120));
