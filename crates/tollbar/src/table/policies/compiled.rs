@@ -5,11 +5,11 @@
 //! - *Kept for all threads* ([`Versions`]): the first [`KEPT_MOST`] that a process compiles for a table. A request holds a plain
 //!   reference to one and does not count it, so it lives until the table is closed. A policy that returns under the same
 //!   version's number gets the version that was compiled for it before, with a new stamp.
-//! - *Kept for one thread* ([`super::local`]): later versions. For each policy that it decides under, a thread has the current one and
-//!   one former one, and replaces them in place.
-//! - *On the stack* ([`Scratch`]): for one call, where the thread has no place or is using it for another version.
+//! - *Kept for one thread* ([`super::local`]): later versions. A thread has one place for the current version of each policy under which it
+//!   decides, and one for a former version. A newer version replaces the one in its place.
+//! - *On the stack* ([`Scratch`]): for one call, if the thread has no place or an interrupted call is using it.
 //!
-//! So a process keeps at most [`KEPT_MOST`] versions and one for each of its places, however many changes there are.
+//! So a process keeps at most [`KEPT_MOST`] versions and one for each place, for any number of changes.
 
 use super::encoding::encode;
 use super::local::{Local, Scratch};
@@ -27,25 +27,25 @@ use alloc::boxed::Box;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize};
 
-/// A version of a policy as decisions need it.
+/// A compiled version of a policy.
 #[derive(Debug)]
 pub(crate) struct Version {
-    /// The stamp of the last change that made its policy current. The other fields never change.
+    /// The stamp of the last change that made this version current. The other fields never change.
     pub(crate) stamp: AtomicU64,
-    /// The version's number, at its place in a key word.
+    /// The version's number, shifted to its bits in a key word.
     pub(crate) key: u64,
     /// The number of the policy.
     pub(crate) number: u32,
     /// Makes this policy's hash of a key differ from other policies'.
     pub(crate) salt: u64,
     pub(crate) policy: Policy,
-    /// What keys under former versions keep under this one.
+    /// What keys of former versions keep under this one.
     pub(crate) keep: Keep,
     /// The algorithm, if its state is one word.
     pub(crate) rule: Rule,
-    /// The usual case of a token bucket.
+    /// The common case of a token bucket, compiled for [`Version::step_plain`].
     pub(crate) plain: Plain,
-    /// The nanoseconds in which one permit that was given back would have come back by itself; `u64::MAX` if none can be given back.
+    /// The nanoseconds of one permit's refill, for permits that a call gives back. `u64::MAX` if the algorithm takes none back.
     pub(crate) refill: u64,
     /// Whether the greater of two state words expires no sooner than the other.
     pub(crate) words_are_times: bool,
@@ -58,9 +58,9 @@ pub(crate) struct Version {
 pub(crate) struct Versions {
     /// For each number, the version that was used last.
     compiled: [AtomicPtr<Version>; VERSIONS],
-    /// All kept versions by a hash of number and policy, in lists that only grow, because other threads may be using any of them.
+    /// All kept versions by a hash of number and policy. The lists only grow, because other threads may use any version in them.
     made: [AtomicPtr<Node>; LISTS],
-    /// The number of places in the lists that have been handed out. At most [`KEPT_MOST`] of them have a node.
+    /// The number of nodes that callers have reserved. At most [`KEPT_MOST`] exist.
     places: AtomicUsize,
 }
 
@@ -75,43 +75,43 @@ unsafe impl Send for Versions {}
 // SAFETY: as above; the pointers themselves are atomic.
 unsafe impl Sync for Versions {}
 
-/// The most versions that a process keeps for all its threads: 16 policies that take turns under all 255 numbers.
+/// The most versions that a process keeps for all its threads: 16 alternating policies under each of the 255 numbers.
 pub(crate) const KEPT_MOST: usize = 4096;
-/// Lists of those versions.
+/// The number of lists in [`Versions::made`].
 const LISTS: usize = 1024;
 
 impl Versions {
     pub(crate) const fn new() -> Versions {
-        #[allow(clippy::declare_interior_mutable_const)] // only ever the initial value of the array's places
+        #[allow(clippy::declare_interior_mutable_const)] // only the initial value of the array
         const NONE: AtomicPtr<Version> = AtomicPtr::new(ptr::null_mut());
         #[allow(clippy::declare_interior_mutable_const)] // as above
         const EMPTY: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
         Versions { compiled: [NONE; VERSIONS], made: [EMPTY; LISTS], places: AtomicUsize::new(0) }
     }
 
-    /// The version that has `stamp`, if this process keeps it and used it last under its number. No version has stamp 0.
+    /// The version with `stamp`, if this process keeps it and has used no other version with the same number since. No version has stamp 0.
     #[inline(always)]
     pub(crate) fn known(&self, stamp: u64) -> Option<&Version> {
-        // Acquire: the version was written before its pointer.
+        // Acquire: `keep` writes the version before its pointer.
         let version = self.compiled.get(version_of(stamp))?.load(Ordering::Acquire);
-        // SAFETY: null, or a version that is not freed before `self` is dropped.
+        // SAFETY: null, or a version that only the drop of `self` frees.
         unsafe { version.as_ref() }.filter(|version| version.stamp.load(Ordering::Relaxed) == stamp)
     }
 
     /// Whether this process keeps no further version.
     fn is_full(&self) -> bool {
-        // Relaxed: a thread that learns of it late looks once more.
+        // Relaxed: a thread that reads an older value only searches the kept versions once more.
         self.places.load(Ordering::Relaxed) >= KEPT_MOST
     }
 
-    /// Compiles the version that has `stamp` before a request comes for it. [`TableError::NoMemory`], or [`TableError::Corrupt`] if the
-    /// record is damaged.
+    /// Compiles the version with `stamp` before the first request under it. [`TableError::NoMemory`], or [`TableError::Corrupt`] if the record
+    /// is damaged.
     pub(crate) fn prepare(&self, records: &[Record; VERSIONS], stamp: u64) -> Result<(), TableError> {
         let (policy, keep) = read(records, stamp)?;
         self.keep(&policy, keep, stamp).map(|_| ())
     }
 
-    /// Finds the version among the kept ones, or compiles and keeps it. [`TableError::Versions`] if no more are kept,
+    /// Finds the version among the kept ones, or compiles and keeps it. [`TableError::Versions`] if the process keeps no more,
     /// [`TableError::NoMemory`], or [`TableError::Corrupt`] for a policy that does not compile.
     fn keep(&self, policy: &Policy, keep: Keep, stamp: u64) -> Result<&Version, TableError> {
         let number = version_of(stamp);
@@ -120,14 +120,14 @@ impl Versions {
             return Err(TableError::Corrupt);
         };
         if let Some(version) = made_before(made, stamp, policy, keep) {
-            // Relaxed: a thread that reads the pointer that is stored next reads this stamp or a later one. With another stamp than the one
-            // that is asked for, the version is looked for again, here.
+            // Relaxed: the pointer is stored next with Release, so a thread that reads it reads this stamp or a later one. A thread that
+            // wants another stamp comes here again.
             version.stamp.store(stamp, Ordering::Relaxed);
             place.store(ptr::from_ref(version).cast_mut(), Ordering::Release);
-            // SAFETY: the lifetime is that of `self`, before whose drop no node is freed.
+            // SAFETY: only the drop of `self` frees nodes, so the version lives as long as `self`.
             return Ok(unsafe { &*ptr::from_ref(version) });
         }
-        // Relaxed: the number of places orders nothing. It is read first, so that it does not grow without end.
+        // Relaxed: no other data depends on the number. The call reads it before it adds, so that the number stays bounded.
         if self.is_full() || self.places.fetch_add(1, Ordering::Relaxed) >= KEPT_MOST {
             return Err(TableError::Versions);
         }
@@ -142,27 +142,27 @@ impl Versions {
         };
         let mut head = made.load(Ordering::Acquire);
         loop {
-            // SAFETY: nobody else has `new` before it is in the list.
+            // SAFETY: only this call has `new` before it is in the list.
             unsafe { ptr::addr_of_mut!((*new).next).write(head) };
-            // Release: with what it points to.
+            // Release: a thread that reads the pointer sees the node.
             match made.compare_exchange(head, new, Ordering::Release, Ordering::Acquire) {
                 Ok(_) => break,
                 Err(seen) => head = seen,
             }
         }
-        // SAFETY: written above, and not freed before `self` is dropped.
+        // SAFETY: written above, and only the drop of `self` frees it.
         let version = unsafe { &(*new).version };
         place.store(ptr::from_ref(version).cast_mut(), Ordering::Release);
         Ok(version)
     }
 }
 
-/// A version of that number that this process keeps of the same policy for an earlier stamp. It differs in nothing but
-/// its stamp, so a thread that still has it decides as it would have.
+/// A kept version with the same number, policy and [`Keep`], which was compiled for an earlier stamp. Only its stamp differs, so threads that
+/// still use it decide alike.
 fn made_before<'a>(made: &'a AtomicPtr<Node>, stamp: u64, policy: &Policy, keep: Keep) -> Option<&'a Version> {
     let mut at = made.load(Ordering::Acquire);
     for _ in 0..KEPT_MOST {
-        // SAFETY: null, or in the list, from which nothing is taken before its `Versions` are dropped.
+        // SAFETY: null, or a node of the list, which only the drop of its `Versions` frees.
         let node = unsafe { at.as_ref() }?;
         let version = &node.version;
         let same_number = version.key == (version_of(stamp) as u64) << TAG_BITS;
@@ -179,7 +179,7 @@ impl Drop for Versions {
         for made in &self.made {
             let mut node = made.load(Ordering::Relaxed);
             while !node.is_null() {
-                // SAFETY: from Box::into_raw, in one list only, and nobody else has `self` any more.
+                // SAFETY: from Box::into_raw and in one list only. The drop has the only reference to `self`.
                 let owned = unsafe { Box::from_raw(node) };
                 node = owned.next;
             }
@@ -188,7 +188,7 @@ impl Drop for Versions {
 }
 
 impl Version {
-    /// The usual case of a token bucket in a slot, inlined: its verdict, and the state to store unless it stays. `None` for all others.
+    /// A request in the common case of a token bucket in a slot, inlined. `None` in all other cases.
     #[inline(always)]
     pub(crate) fn step_plain(&self, state: u64, now: u64, cost: u64) -> Option<Step> {
         match self.plain.step(state, now, cost)? {
@@ -198,10 +198,10 @@ impl Version {
         }
     }
 
-    /// The version of that stamp and policy, to which debts are brought as `keep` says.
+    /// Compiles the version with `stamp` of `policy`. `keep` says how debts are converted to it. `None` if the policy is invalid.
     pub(crate) fn of(policy: &Policy, keep: Keep, stamp: u64) -> Option<Version> {
         let multi_word = MultiWord::new(policy).ok()?;
-        // A limit of 0 is closed whatever its algorithm.
+        // A limit of 0 is closed under every algorithm.
         let rule = if multi_word.is_some() || policy.limit == 0 { Rule::Closed } else { Rule::new(policy).ok()? };
         let plain = rule.plain().copied().unwrap_or(Plain::NONE);
         let rule = rule.in_slots();
@@ -223,7 +223,7 @@ impl Version {
 }
 
 impl Policies {
-    /// The version that has `stamp`: [`TableError::Corrupt`] if the record is damaged or has been given away.
+    /// The version with `stamp`. [`TableError::Corrupt`] if its record is damaged or belongs to another version by now.
     #[inline(always)]
     pub(super) fn version<'s, 't: 's>(
         &'t self,
@@ -239,7 +239,8 @@ impl Policies {
         }
     }
 
-    /// Finds or compiles the current version of a policy. `stamp` was its stamp a moment ago. `None`: `scratch` holds the version.
+    /// Finds or compiles the current version of a policy. `stamp` is its current stamp as the caller has read it. `None`: `scratch` holds the
+    /// version.
     #[cold]
     #[inline(never)]
     pub(super) fn find_or_compile_current<'t>(
@@ -248,7 +249,7 @@ impl Policies {
         stamp: u64,
         scratch: &mut Scratch<'t>,
     ) -> Result<Option<&'t Version>, TableError> {
-        match self.is_at_hand(stamp, scratch) {
+        match self.share_local(stamp, scratch) {
             true => Ok(None),
             false => self.compile_current(policy, stamp, scratch),
         }
@@ -264,7 +265,7 @@ impl Policies {
         for _ in 0..ROUNDS {
             let compiled = self.compile(stamp, scratch);
             let seen = self.memory.current_stamp(policy);
-            // After a sleep of a hundred changes the record belongs to another version.
+            // If this thread has slept through a hundred changes, the record may belong to another version.
             if compiled.is_ok() || seen == stamp {
                 return compiled;
             }
@@ -273,23 +274,23 @@ impl Policies {
         Err(TableError::Corrupt)
     }
 
-    /// Finds or compiles the version that has `stamp`. `None`: `scratch` holds it.
+    /// Finds or compiles the version with `stamp`. `None`: `scratch` holds it.
     #[cold]
     #[inline(never)]
     fn find_or_compile<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> Result<Option<&'t Version>, TableError> {
-        match scratch.holds(stamp) || self.is_at_hand(stamp, scratch) {
+        match scratch.holds(stamp) || self.share_local(stamp, scratch) {
             true => Ok(None),
             false => self.compile(stamp, scratch),
         }
     }
 
-    /// Whether the version that has `stamp` is in the calling thread's place. Then `scratch` holds it.
+    /// Whether the calling thread's place has the version with `stamp`. If so, it makes `scratch` hold that version.
     #[inline(always)]
-    fn is_at_hand<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> bool {
+    fn share_local<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> bool {
         self.versions.is_full() && self.local(stamp).is_some_and(|local| scratch.share(local, stamp))
     }
 
-    /// Compiles the version that has `stamp`. `None`: `scratch` holds it.
+    /// Compiles the version with `stamp`. `None`: `scratch` holds it.
     #[inline(never)]
     fn compile<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> Result<Option<&'t Version>, TableError> {
         let (policy, keep) = read(self.memory.records(), stamp)?;
@@ -302,11 +303,11 @@ impl Policies {
         Ok(None)
     }
 
-    /// The calling thread's place for the version that has `stamp`.
+    /// The calling thread's place for the version with `stamp`.
     fn local(&self, stamp: u64) -> Option<&Local> {
         let policy = policy_of(stamp);
         let current = self.memory.header().current.get(policy as usize)?;
-        // Relaxed: it chooses between two places, and either will do.
+        // Relaxed: it chooses one of two places, and either is right.
         self.locals.get(self.memory.thread_lines.number(policy)?, current.load(Ordering::Relaxed) == stamp)
     }
 }
@@ -319,7 +320,7 @@ pub(crate) fn salt(policy: u32) -> u64 {
     }
 }
 
-/// The policy of the version that has `stamp`.
+/// Reads the policy of the version with `stamp`.
 fn read(records: &[Record; VERSIONS], stamp: u64) -> Result<(Policy, Keep), TableError> {
     records.get(version_of(stamp)).and_then(|record| record.read_kept(stamp)).ok_or(TableError::Corrupt)
 }
@@ -329,8 +330,8 @@ mod tests {
     use super::*;
     use crate::table::{Options, PolicyId, Table};
 
-    /// A caller that sleeps between its look at the current stamp and the record, until the record is another version's, decides under
-    /// what is current then. While that changes at each look, it asks again.
+    /// A caller reads the current stamp, and sleeps until the record belongs to another version. It then decides under the policy that is
+    /// current by then.
     #[test]
     fn a_caller_that_slept_through_many_changes_gets_the_current_version() {
         let policy = |n: u64| Policy::new(100 + n, 1_000_000_000);
@@ -345,7 +346,7 @@ mod tests {
         assert_eq!(
             table.policies.compile(first, &mut scratch).err(),
             Some(TableError::Corrupt),
-            "its record is another's"
+            "the record belongs to another version"
         );
         let compiled = table.policies.compile_current(0, first, &mut scratch).expect("a version").expect("kept");
         assert_eq!((compiled.stamp.load(Ordering::Relaxed), compiled.policy), (current(), policy(600)));

@@ -1,4 +1,4 @@
-//! The meaning of states to the protocol: when they expire, and how they pass from one version of a policy to another.
+//! The protocol's view of states: when they expire, and how they are converted from one version of a policy to another.
 
 use super::compiled::Version;
 use super::local::Scratch;
@@ -13,7 +13,7 @@ use crate::table::slots::placement::{TAG, TAG_BITS};
 use crate::table::slots::protocol::{Event, Relation, States};
 use crate::units::NEVER;
 
-/// The protocol's questions about any slot ([`States`]), whatever version of a policy its key is under.
+/// The functions of [`States`] for a slot under any version of a policy.
 impl Policies {
     pub(crate) fn expires_at(&self, pair: Pair) -> u64 {
         if self.memory.fixed.side != 0 {
@@ -23,15 +23,15 @@ impl Policies {
             return pair.state;
         }
         match self.stamp_of(pair.key).and_then(|stamp| self.versions.known(stamp)) {
-            // A damaged stamp may be another version's.
+            // In damaged memory a record may hold the stamp of another version.
             Some(version) if version.key == pair.key & !TAG => version.rule.expires_at(pair.state),
             _ => self.expires_at_apart(pair),
         }
     }
 
     pub(crate) fn relation(&self, found: u64, key: u64) -> Relation {
-        // A request that slept until its version's record was freed must not insert its key beside the existing one, so it is
-        // made again. If a current version cannot be read, its record is damaged, and to try again would not end.
+        // A request may have slept until its version's record was freed. It must not insert its key beside the existing one, so `Same`
+        // makes it try again. If the version is current and cannot be read, its record is damaged, and trying again would not end.
         let (mut scratch, mut other) = (Scratch::new(), Scratch::new());
         let Some(asked) = self.named(key, &mut scratch) else {
             let version = (key >> TAG_BITS) as usize;
@@ -74,7 +74,7 @@ impl Policies {
     }
 }
 
-/// Room for two versions of a policy. A call that looks at many slots uses one `Scratches` for all of them.
+/// Memory for two versions of a policy. A call that reads many slots uses one `Scratches` for all of them.
 pub(crate) struct Scratches<'t> {
     pub(crate) new: Scratch<'t>,
     pub(crate) old: Scratch<'t>,
@@ -87,7 +87,7 @@ impl Scratches<'_> {
 }
 
 impl Policies {
-    /// [`States::expires_at`] of a slot whose version must be compiled.
+    /// [`States::expires_at`] for a slot whose version must be compiled.
     #[cold]
     #[inline(never)]
     fn expires_at_apart(&self, pair: Pair) -> u64 {
@@ -99,13 +99,13 @@ impl Policies {
         if self.memory.fixed.side != 0 || pair.key == 0 {
             return self.expires_at(pair);
         }
-        // No key may take a slot of an unknown version, because its key may owe.
+        // The key of a slot with an unknown version may have a debt, so no new key may take the slot.
         self.named(pair.key, scratch).map_or(NEVER, |version| version.rule.expires_at(pair.state))
     }
 
-    /// The content of a slot without its key. The slot keeps its time.
+    /// The content of the slot after its key is removed. The slot still expires at the same time.
     pub(crate) fn vacant(&self, pair: Pair, expires: u64) -> Pair {
-        // The word of a ring or a log continues to count under the next key.
+        // The next key continues the ring or log with this state word.
         let state = if self.memory.fixed.side == 0 { expires } else { pair.state };
         Pair { key: 0, state }
     }
@@ -129,7 +129,7 @@ impl Policies {
     }
 }
 
-/// The states that a request under `version` meets. Most slots are under the same version, which [`Policies`] then need not look up.
+/// [`States`] for a request under `version`. Most slots are under the same version, so it saves most lookups in [`Policies`].
 pub(crate) struct UnderVersion<'t> {
     pub(crate) policies: &'t Policies,
     pub(crate) version: &'t Version,
@@ -147,7 +147,7 @@ impl States for UnderVersion<'_> {
         self.policies.expires_at(pair)
     }
 
-    /// Of two words of one version that are times, the greater one is the later.
+    /// Of two states of one version that are times, the greater one expires no sooner.
     #[inline(always)]
     fn no_sooner(&self, pair: Pair, other: Pair) -> bool {
         let version = self.version.key;

@@ -1,11 +1,11 @@
-//! A policy, and what keys keep when it comes, as the words of a version's record.
+//! The encoding of a policy and its [`Keep`] as the words of a version's record.
 
 use super::Keep;
 use crate::policy::{Anchor, Kind, Mode, Policy, Unit};
 use crate::table::memory::layout::RECORD_WORDS;
 
-/// One word holds both choices of windows: the anchor in its lowest bit, the mode above. One holds `segments` in its lower half and `cold` in its
-/// upper one. The last word holds the unit in its lowest bit and [`Keep`] above.
+/// The words of a policy. Word 6 holds the anchor in its lowest bit and the mode above. Word 7 holds `segments` in its lower half and `cold` in
+/// its upper half. The last word holds the unit in its lowest bit and [`Keep`] above.
 pub(crate) fn encode(policy: &Policy, keep: Keep) -> [u64; RECORD_WORDS] {
     let Policy {
         limit,
@@ -43,7 +43,7 @@ pub(crate) fn encode(policy: &Policy, keep: Keep) -> [u64; RECORD_WORDS] {
     ]
 }
 
-/// The policy of these words; `None` if they are none's.
+/// The policy and [`Keep`] of these words; `None` if no policy has such words.
 pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Keep)> {
     let [limit, period, burst, kind, init, borrow, choices, counts, slack, warm_up, ban, ban_after, count_rejected, last] =
         *words;

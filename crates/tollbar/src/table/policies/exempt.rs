@@ -1,8 +1,8 @@
 //! Keys that are never charged: a small set of hashes, shared with the table.
 //!
-//! A hash has two groups of eight places, each a cache line, and may be in any of the sixteen. So a lookup always costs the same,
-//! and a place that is given up is empty again. Two calls that exempt one key at once may put it into two places. The end of the
-//! exemption empties both.
+//! A hash has two groups of eight places, each a cache line, and may be in any of the sixteen. So a lookup always costs the same, and a call
+//! that removes a hash just empties its place. Two calls that exempt one key at once may put its hash into two places. The call that ends
+//! the exemption empties both.
 
 use super::{Policies, ROUNDS};
 use crate::sync::{AtomicU64, Ordering};
@@ -26,8 +26,8 @@ impl Policies {
         if self.is_in_set(hash) {
             return Ok(());
         }
-        // The call raises the count before it takes the place. If the process is killed in between, requests look into the set in vain, and no
-        // exempt key is missed. A request that comes in between is as one that came before the call.
+        // The call raises the count before it takes a place, so no request misses an exempt key. If the process is killed in between, the count
+        // is too high, and requests search the set without need.
         self.memory.header().exempt.fetch_add(1, Ordering::Release);
         // The emptier group first, so that both groups fill evenly.
         let [first, second] = groups(hash);
@@ -58,7 +58,7 @@ impl Policies {
     /// Whether the key with this hash is exempt.
     #[inline(always)]
     pub(crate) fn is_exempt(&self, hash: u64) -> bool {
-        // Most tables have no exempt key. Then this load decides.
+        // In most tables no key is exempt, and this load decides.
         self.memory.header().exempt.load(Ordering::Acquire) != 0 && self.is_in_set(not_empty(hash))
     }
 
@@ -67,11 +67,11 @@ impl Policies {
         groups(hash).into_iter().flat_map(|group| self.group(group)).any(|place| place.load(Ordering::Relaxed) == hash)
     }
 
-    /// The count never says fewer than there are; of damaged memory it may not become endless.
+    /// Lowers the count, which is never below the number of exempt keys. The loop has a bound, because damaged memory may change for ever.
     fn one_less(&self) {
         let count = &self.memory.header().exempt;
         let mut seen = count.load(Ordering::Relaxed);
-        // Given up, the count says too many, which makes requests look in vain.
+        // After the last try the count stays too high, which only makes requests search the set.
         for _ in 0..ROUNDS {
             if seen == 0 {
                 return;
@@ -95,7 +95,7 @@ fn groups(hash: u64) -> [usize; 2] {
     [first, (first + other) % GROUPS]
 }
 
-/// The hash that means no hash is taken for its neighbour.
+/// Replaces the hash that means an empty place by 1. The table confuses the two keys.
 const fn not_empty(hash: u64) -> u64 {
     if hash == EMPTY {
         1

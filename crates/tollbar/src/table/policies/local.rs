@@ -1,25 +1,26 @@
-//! Compiled versions that one thread keeps for itself, and room for one on the stack.
+//! Compiled versions that a process keeps for one thread, or a call keeps on its stack.
 //!
-//! A process keeps the first [`KEPT_MOST`](super::compiled::KEPT_MOST) versions for all its threads. Of every later one, each thread
-//! compiles its own, into a place that it has for the policy: its entry in the process's map ([`crate::table::memory::counters::thread_lines`]) has two, one for the
-//! version that is current and one for a former version. Places are in memory of the process, and none is ever added.
+//! A process keeps the first [`KEPT_MOST`](super::compiled::KEPT_MOST) versions for all its threads. Each thread compiles later versions for
+//! itself, into a *place*. Each entry of a thread and a policy in the process's map ([`crate::table::memory::counters::thread_lines`]) has
+//! two places: one for the current version and one for a former version. The number of places in a process is fixed.
 //!
 //! # Which calls read and write a place
 //!
-//! Only the thread that the entry is of; a later thread with its thread pointer comes after its end. Nothing is shared, so there is
-//! nothing for a model of threads to look at. What may come between two steps is a *signal's handler* that decides
-//! on the same thread, and returns before the interrupted step goes on:
+//! Only the entry's thread uses its places. (A later thread with the same thread pointer starts after that thread has ended.) So no two
+//! threads share a place, and there is no loom model of it. But a *signal handler* may interrupt a call between two steps, decide on the same
+//! thread, and return before the next step:
 //!
-//! - `users` is raised before the place is looked at and lowered after its version's last use. A version is written only by the
-//!   sole user, so what an interrupted call is using stays as it is. A handler that meets another version there compiles on its stack.
-//! - `stamp` is 0 while the version is written: a handler that interrupts the writing takes it for none.
-//! - A handler lowers `users` as often as it has raised it, so the plain load and store of the interrupted call lose nothing. One that
-//!   jumps out of a call leaves `users` raised: the place is never written again, and the thread compiles on its stack.
+//! - A call raises `users` before it reads the place and lowers it after the last use of the version. Only a call that is the sole user writes
+//!   the version, so a handler does not change a version that an interrupted call is using. A handler that finds another version there
+//!   compiles its own on its stack.
+//! - `stamp` is 0 while a call writes the version. A handler that interrupts the write finds no version.
+//! - A handler lowers `users` as often as it raises it, so the interrupted call's plain load and store lose no change. A handler that jumps
+//!   out of a call (longjmp) leaves `users` raised: no call writes the place again, and the thread compiles on its stack.
 //!
-//! *Fork.* A child has a copy of the places, and an empty map. Whatever entries its threads get, a place's version is the one that its
-//! `stamp` says, since no two versions of a table have the same. Where a thread of the parent was using a place in that instant, the
-//! child's copy stays in use for ever, as after a jump. The memory is not wiped in children: a handler that forks may return, in
-//! the child too, to a call that is using its place.
+//! *Fork.* A child has a copy of the places, and an empty map. Its threads may get other entries. That does no harm: the version in a place
+//! is the one of its `stamp`, and all stamps of a table are different. If a thread of the parent was using a place at the fork, the child's
+//! copy stays in use for ever, as after a jump. The system does not wipe the places in children, because a handler that forks may return, in
+//! the child, too, to a call that is using its place.
 
 use super::compiled::Version;
 use crate::sync::{AtomicU64, Ordering};
@@ -30,15 +31,15 @@ use core::cell::UnsafeCell;
 use core::mem::{size_of, MaybeUninit};
 use core::sync::atomic::compiler_fence;
 
-/// Two for each entry.
+/// Two places for each entry.
 const PLACES: usize = 2 * ENTRIES;
 
-/// A place for one version. All zeroes: empty.
+/// A place for one version. All zeroes are an empty place.
 #[repr(C)]
 pub(crate) struct Local {
-    /// How many calls are using the place: a thread's, and those of handlers that have interrupted it.
+    /// The number of calls that are using the place: the thread's own, and those of handlers that have interrupted it.
     users: AtomicU64,
-    /// The stamp of `version`; 0: there is none.
+    /// The stamp of `version`, or 0 if there is none.
     stamp: AtomicU64,
     version: UnsafeCell<MaybeUninit<Version>>,
 }
@@ -49,7 +50,7 @@ pub(crate) struct Locals {
     memory: Region,
 }
 
-/// What a call holds a version by. It may be used again: the version of the last use is found without compiling it again.
+/// A call's reference to a version, or the version itself. A call that uses it again finds its last version without compiling.
 pub(crate) struct Scratch<'t> {
     held: Held<'t>,
     version: MaybeUninit<Version>,
@@ -64,36 +65,36 @@ enum Held<'t> {
 }
 
 impl Locals {
-    /// None of its pages is there before a thread needs it.
+    /// Reserves the memory of all places. The system allocates a page when a thread first uses it.
     pub(crate) fn new() -> Result<Locals, TableError> {
         Ok(Locals { memory: Region::private(PLACES * size_of::<Local>())? })
     }
 
-    /// The calling thread's place by the number of its entry, for the version that is current or for a former one.
+    /// A place of the calling thread's entry: the one for the current version, or the one for a former version.
     pub(crate) fn get(&self, entry: usize, is_current: bool) -> Option<&Local> {
-        // Those for former versions last, so that their pages are there only if they are needed.
+        // The places for former versions are behind all others, because most processes never touch their pages.
         let number = if is_current { entry } else { ENTRIES.saturating_add(entry) };
         if number >= PLACES {
             return None;
         }
-        // SAFETY: the memory has so many places and is aligned to a page; zeroes are an empty one. It is only ever used by way of this
-        // function, and what is not atomic in it is behind an `UnsafeCell`.
+        // SAFETY: the memory has PLACES places and is aligned to a page; zeroes are an empty place. All access is through this
+        // function, and the field that is no atomic is an `UnsafeCell`.
         Some(unsafe { self.memory.base().cast::<Local>().add(number).as_ref() })
     }
 }
 
 impl Local {
-    /// Raises `users`; what it was.
+    /// Raises `users`, and returns its former value.
     fn enter(&self) -> u64 {
         let users = self.users.load(Ordering::Relaxed);
         self.users.store(users.wrapping_add(1), Ordering::Relaxed);
-        // The thread's own handlers see this before anything that follows.
+        // A handler on this thread sees the new value before any later access.
         compiler_fence(Ordering::SeqCst);
         users
     }
 
     fn leave(&self) {
-        // After the version's last use.
+        // The compiler may not move a use of the version below this.
         compiler_fence(Ordering::SeqCst);
         self.users.store(self.users.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
     }
@@ -105,27 +106,28 @@ impl<'t> Scratch<'t> {
         Scratch { held: Held::Nothing, version: MaybeUninit::uninit() }
     }
 
-    /// The version that it holds.
+    /// The version that this scratch holds.
     pub(crate) fn version(&self) -> Option<&Version> {
         match &self.held {
             Held::Nothing => None,
-            // SAFETY: `put` has written it.
+            // SAFETY: `put_here` wrote the version before it set `Here`.
             Held::Here => Some(unsafe { self.version.assume_init_ref() }),
-            // SAFETY: `share` has found a stamp there, or `put` has written one, and so a version; it stays until this leaves the place.
+            // SAFETY: the place has a version, because `share` found its stamp or `put` wrote it. No call replaces it before `clear`
+            // lowers `users`.
             Held::There(local) => Some(unsafe { (*local.version.get()).assume_init_ref() }),
         }
     }
 
-    /// Whether it holds the version with `stamp`.
+    /// Whether this scratch holds the version with `stamp`.
     pub(crate) fn holds(&self, stamp: u64) -> bool {
         self.version().is_some_and(|version| version.stamp.load(Ordering::Relaxed) == stamp)
     }
 
-    /// Holds the version in the calling thread's place, if it is the one with `stamp`.
+    /// Makes the scratch hold the version in the calling thread's place `local`, if that has `stamp`.
     pub(crate) fn share(&mut self, local: &'t Local, stamp: u64) -> bool {
         self.clear();
         local.enter();
-        // Acquire: a version is written before its stamp.
+        // Acquire: `put` writes the version before its stamp.
         if local.stamp.load(Ordering::Acquire) != stamp {
             local.leave();
             return false;
@@ -134,7 +136,8 @@ impl<'t> Scratch<'t> {
         true
     }
 
-    /// Holds `version`: in the calling thread's place `local`, if there is one and no interrupted call is using it, or else here.
+    /// Makes the scratch hold `version`. It writes it into the calling thread's place `local`, or into the scratch itself if there is no place or
+    /// an interrupted call is using it.
     pub(crate) fn put(&mut self, version: Version, local: Option<&'t Local>) {
         self.clear();
         let Some(local) = local else { return self.put_here(version) };
@@ -145,10 +148,10 @@ impl<'t> Scratch<'t> {
         local.stamp.store(0, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         let stamp = version.stamp.load(Ordering::Relaxed);
-        // SAFETY: nobody else reads it: only this thread uses the place, its other calls are not using it (`users` was 0), and a
-        // handler that comes now finds the stamp of none. Nothing is there that would have to be dropped.
+        // SAFETY: no other call accesses the version: only this thread uses the place, none of its interrupted calls does (`users` was 0),
+        // and a handler finds the stamp 0. The old version needs no drop (asserted below).
         unsafe { (*local.version.get()).write(version) };
-        // Release: with the version.
+        // Release: a handler that finds the stamp finds the version.
         local.stamp.store(stamp, Ordering::Release);
         self.held = Held::There(local);
     }
@@ -172,7 +175,7 @@ impl Drop for Scratch<'_> {
     }
 }
 
-// Versions are overwritten in their places, and are not dropped.
+// `put` overwrites a version without dropping it.
 const _: () = assert!(!core::mem::needs_drop::<Version>());
 
 #[cfg(test)]
@@ -186,7 +189,7 @@ mod tests {
         Version::of(&policy, Keep::Count, stamp).expect("a version")
     }
 
-    /// What an interrupted call is using stays as it is, whatever a handler asks for in between.
+    /// A handler does not replace the version that the interrupted call is using.
     #[test]
     fn a_version_in_use_is_not_replaced() {
         let locals = Locals::new().expect("memory");
@@ -198,12 +201,12 @@ mod tests {
         assert!(!call.share(local, 1));
         call.put(version(1), Some(local));
         assert!(is(&call, 1));
-        // Under the same version both use the place; under another the handler's is on its stack.
+        // A handler under the same version uses the place, too. Under another version it compiles on its stack.
         assert!(handler.share(local, 1) && is(&handler, 1));
         assert!(!handler.share(local, 2));
         handler.put(version(2), Some(local));
         assert!(is(&handler, 2) && is(&call, 1) && local.stamp.load(Ordering::Relaxed) == 1);
-        // And so it is where there is nothing in the place yet because the interrupted call is writing it.
+        // The same holds if the interrupted call is writing the version (stamp 0).
         local.stamp.store(0, Ordering::Relaxed);
         assert!(!second.share(local, 1));
         second.put(version(1), Some(local));
@@ -211,7 +214,7 @@ mod tests {
         local.stamp.store(1, Ordering::Relaxed);
         drop((call, handler, second));
         assert_eq!(local.users.load(Ordering::Relaxed), 0);
-        // Now that nobody is using it the next version takes the place.
+        // After the last use the next version gets the place.
         let mut call = Scratch::new();
         assert!(!call.share(local, 2));
         call.put(version(2), Some(local));

@@ -1,4 +1,4 @@
-//! A table's policies: their versions in the shared memory, the compiled versions of a process, and the meaning of states.
+//! A table's policies: their versions in the shared memory, the compiled versions of a process, and the conversion of states.
 
 pub(crate) mod compiled;
 pub(crate) mod conversion;
@@ -19,8 +19,8 @@ use compiled::{Version, Versions};
 use local::{Locals, Scratch};
 use multi_word::MultiWord;
 
-/// How often a call tries again when another call has changed a slot of its key, or the policy. No call meets so many changes in a
-/// row, but damaged memory may pretend endless changes.
+/// The most tries of a call whose slot or policy other calls change meanwhile. No call meets so many changes in a row, but damaged memory may
+/// look as if it changed for ever.
 pub(crate) const ROUNDS: u32 = 10_000;
 
 /// One of a table's policies, by its number: the first is 0.
@@ -42,7 +42,7 @@ impl PolicyId {
     }
 }
 
-/// The policies of a table, and its memory.
+/// A table's policies and its memory.
 #[derive(Debug)]
 pub(crate) struct Policies {
     pub(crate) memory: Memory,
@@ -51,12 +51,12 @@ pub(crate) struct Policies {
 }
 
 impl Policies {
-    /// The policies of the table in `memory`. It compiles the current ones, so that the first request does not allocate.
+    /// Compiles the current policies of the table in `memory`, so that the first request does not allocate.
     pub(crate) fn over(memory: Memory) -> Result<Policies, TableError> {
         let policies = Policies { memory, versions: Versions::new(), locals: Locals::new()? };
         for current in &policies.memory.header().current {
             let stamp = current.load(Ordering::Acquire);
-            // A damaged record is an error of the calls that use it, not of this one.
+            // A damaged record makes the calls that use it fail, but not this one.
             if let Err(TableError::NoMemory) = policies.versions.prepare(policies.memory.records(), stamp) {
                 return Err(TableError::NoMemory);
             }
@@ -69,7 +69,7 @@ impl Policies {
     pub(crate) fn current_compiled(&self, policy: PolicyId) -> Option<(&Version, u64)> {
         let stamp = self.memory.current_stamp(policy.0);
         let version = self.versions.known(stamp)?;
-        // Acquire: as in `is_exempt`.
+        // Acquire, as in `is_exempt`.
         match self.memory.header().exempt.load(Ordering::Acquire) {
             0 => Some((version, stamp)),
             _ => None,
@@ -100,7 +100,7 @@ impl Policies {
     #[inline(always)]
     pub(crate) fn named<'s, 't: 's>(&'t self, key: u64, scratch: &'s mut Scratch<'t>) -> Option<&'s Version> {
         let stamp = self.stamp_of(key)?;
-        // A damaged stamp may be another version's.
+        // In damaged memory a record may hold the stamp of another version.
         self.version(stamp, scratch).ok().filter(|version| version.key == key & !TAG)
     }
 
@@ -110,11 +110,11 @@ impl Policies {
         Some(self.memory.records().get((key >> TAG_BITS) as usize)?.stamp.load(Ordering::Acquire))
     }
 
-    /// The policy of a table whose states are more than one word. Such a table has only one.
+    /// The policy of a table whose states are more than one word. Such a table has only one policy.
     pub(crate) fn multi_word(&self) -> Option<&MultiWord> {
         match self.memory.fixed.side {
             0 => None,
-            // `over` has compiled it.
+            // `over` compiled it.
             _ => self.versions.known(self.memory.current_stamp(0))?.multi_word.as_ref(),
         }
     }

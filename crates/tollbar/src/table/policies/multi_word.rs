@@ -1,9 +1,9 @@
-//! Keys whose state is more than a word: sliding windows and sliding logs.
+//! Policies whose state is more than one word: sliding windows and sliding logs.
 //!
-//! Such a policy has a table for itself. A slot's state word is the word that decides. The slot also has a fixed number of side
-//! words (a ring of starts, or the entries of a log), which stay as they are when another key takes the slot. This is sound,
-//! because the ring or log is one long history and the key only a label on it ([`crate::limiter::head`]). All keys must count
-//! alike, so such a table has one policy, which does not change.
+//! Such a policy is its table's only one, and does not change, because a slot's words count in the same way for every key. A slot's state
+//! word decides. The slot also has a fixed number of side words (a ring of starts, or the entries of a log). They stay unchanged when
+//! another key takes the slot. This is sound, because the ring or log is one long history and the key only a label on it
+//! ([`crate::limiter::head`]).
 //!
 //! A new key takes the slot that the protocol chooses ([`crate::table::slots::protocol`]). The state word alone says when the slot
 //! expires.
@@ -27,7 +27,7 @@ pub(crate) enum MultiWord {
     Log(KeyedLog),
 }
 
-/// What a request does.
+/// The operation of a request, with its cost.
 #[derive(Clone, Copy)]
 pub(crate) enum Op {
     Check(u64),
@@ -35,7 +35,7 @@ pub(crate) enum Op {
     TakeUpTo(u64),
 }
 
-/// The decision of a request, and the number of permits that it took.
+/// A request's decision, and the number of permits that it took.
 #[derive(Clone, Copy)]
 pub(crate) struct Decided {
     pub(crate) decision: Decision,
@@ -89,7 +89,7 @@ impl MultiWord {
         }
     }
 
-    /// Applies `op` to the ring or log whose word is behind `head`. `None` if the slot is no longer the caller's.
+    /// Applies `op` to the ring or log whose state word `head` reads. `None` if the slot no longer holds the caller's key.
     pub(crate) fn apply(&self, head: &Owner<'_, Slot>, side: &[AtomicU64], now: u64, op: Op) -> Option<Decided> {
         macro_rules! each {
             ($view:ident => $call:expr) => {
@@ -121,7 +121,7 @@ impl MultiWord {
         decided.map_or(self.limit(), |decided| decided.decision.remaining)
     }
 
-    /// The decision on a key at `now` that is not in the table and does not get a slot.
+    /// The decision at `now` on a new key that gets no slot.
     pub(crate) fn fresh(&self, now: u64, op: Op) -> Decided {
         let limit = self.limit();
         let (verdict, taken) = match op {

@@ -1,10 +1,10 @@
-//! The policies of a table, in all their versions.
+//! The records of policies' versions in a table's memory.
 //!
-//! A slot names the *version* of its policy in eight bits. Changing a policy writes a new version beside the old one
-//! and makes it current by one swap of the policy's stamp; slots under the old version are brought over when they are
-//! next asked for. A stamp is `generation : policy : version`; no two are ever equal.
+//! A slot names the *version* of its policy in eight bits. A change of a policy writes a new version beside the old one and makes it current
+//! by one swap of the policy's stamp. A key under the old version is converted at its next request. A stamp is
+//! `generation : policy : version`; all stamps of a table are different.
 //!
-//! A version's record is shared and holds the policy as plain numbers. What a decision needs is compiled from it in each process
+//! A version's record is shared and holds the policy as plain numbers. Each process compiles the record before it decides under it
 //! ([`super::compiled`]).
 //!
 //! A process that is killed between claiming a record and publishing it costs the table that record, one of 255.
@@ -19,7 +19,7 @@ use crate::table::memory::layout::{fold, word_of, Header, Record, POLICIES_MOST,
 use crate::table::slots::placement::TAG_BITS;
 use core::mem::{offset_of, size_of};
 
-/// A stamp that is being written.
+/// The stamp of a record that a writer has claimed and not published.
 const CLAIMED: u64 = 1;
 
 pub(crate) const fn version_of(stamp: u64) -> usize {
@@ -31,20 +31,20 @@ pub(crate) const fn policy_of(stamp: u64) -> u32 {
 }
 
 impl Record {
-    /// The policy of the version `stamp`, if it is that version's record and whole.
+    /// The policy, if this is the record of the version with `stamp`, and is complete.
     pub(crate) fn read(&self, stamp: u64) -> Option<Policy> {
         self.read_kept(stamp).map(|(policy, _)| policy)
     }
 
-    /// [`Record::read`], and how debts are brought to this version.
+    /// The policy, and how debts are converted to this version; see [`Record::read`].
     pub(crate) fn read_kept(&self, stamp: u64) -> Option<(Policy, Keep)> {
-        // Acquire: the words were written before the stamp.
+        // Acquire: the writer stores the words before the stamp.
         if stamp <= CLAIMED || self.stamp.load(Ordering::Acquire) != stamp {
             return None;
         }
         let mut words = [0; RECORD_WORDS];
         for (word, from) in words.iter_mut().zip(&self.words) {
-            // Acquire: the stamp is looked at again after them.
+            // Acquire: the stamp is read again below, after the words.
             *word = from.load(Ordering::Acquire);
         }
         let check = self.check.load(Ordering::Acquire);
@@ -54,7 +54,7 @@ impl Record {
         decode(&words)
     }
 
-    /// Takes the record, if it is free.
+    /// Claims the record if it is free.
     fn claim(&self) -> bool {
         self.stamp.load(Ordering::Relaxed) == 0
             && self.stamp.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -67,11 +67,11 @@ impl Record {
             to.store(word, Ordering::Relaxed);
         }
         self.check.store(fold(&words), Ordering::Relaxed);
-        // Release: with the words.
+        // Release: a reader of the stamp sees the words.
         self.stamp.store(stamp, Ordering::Release);
     }
 
-    /// Frees the record if it is still that of `stamp`.
+    /// Frees the record if it still has `stamp`.
     fn free(&self, stamp: u64) {
         let _ = self.stamp.compare_exchange(stamp, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
@@ -82,18 +82,18 @@ pub(crate) fn add(header: &Header, records: &[Record; VERSIONS], policy: &Policy
     add_unless(header, records, policy, |_| false)
 }
 
-/// The first number that has `policy`, which is added if none has.
+/// The first number whose policy equals `policy`. If there is none, it adds the policy.
 pub(crate) fn find_or_add(header: &Header, records: &[Record; VERSIONS], policy: &Policy) -> Result<u32, TableError> {
     let has = |current: &AtomicU64| current_policy(records, current).is_some_and(|now| now == *policy);
-    // Most often it is there, and no record is needed.
+    // In the common case the table has the policy, and no record is claimed.
     match header.current.iter().position(has) {
         Some(number) => Ok(number as u32),
         None => add_unless(header, records, policy, has),
     }
 }
 
-/// Adds `policy` in the first free place, unless a place before that is the one. Places are taken in their order and never given
-/// back, so of two that add at once the later sees what the earlier has added.
+/// Adds `policy` under the first free number, unless `is_it` accepts a policy with a lower number. Numbers are taken in their order and never
+/// become free. So if two calls add at once, the later one sees the earlier one's policy.
 fn add_unless(
     header: &Header,
     records: &[Record; VERSIONS],
@@ -104,10 +104,10 @@ fn add_unless(
     let mut last = CLAIMED;
     for (number, current) in header.current.iter().enumerate() {
         if current.load(Ordering::Relaxed) == 0 {
-            // The stamp names the policy's number, so it is written anew for each number that is tried. No reader knows it yet.
+            // The stamp names the policy's number, so each number that is tried needs a new stamp. No reader knows the record yet.
             let stamp = stamp(header, number as u32, version);
             record.publish(policy, Keep::Count, stamp);
-            // Release: with the record.
+            // Release: a reader of the current stamp sees the record.
             if current.compare_exchange(0, stamp, Ordering::Release, Ordering::Relaxed).is_ok() {
                 return Ok(number as u32);
             }
@@ -122,14 +122,14 @@ fn add_unless(
     Err(TableError::Policies)
 }
 
-/// The policy of this place as it is now.
+/// The current policy of the number whose stamp is `current`.
 pub(crate) fn current_policy(records: &[Record; VERSIONS], current: &AtomicU64) -> Option<Policy> {
-    // Acquire: with the record.
+    // Acquire: the writer publishes the record before it stores the stamp here.
     let mut stamp = current.load(Ordering::Acquire);
     for _ in 0..ROUNDS {
         let policy = records.get(version_of(stamp)).and_then(|record| record.read(stamp));
         let seen = current.load(Ordering::Acquire);
-        // It may be changed, and the record freed, while it is read.
+        // While this call reads the record, another may change the policy and free the record.
         if policy.is_some() || seen == stamp {
             return policy;
         }
@@ -138,7 +138,7 @@ pub(crate) fn current_policy(records: &[Record; VERSIONS], current: &AtomicU64) 
     None
 }
 
-/// Makes `policy` the policy of that number, unless it is.
+/// Makes `policy` the current policy of that number. It does nothing if they are equal.
 pub(crate) fn change(
     header: &Header,
     records: &[Record; VERSIONS],
@@ -157,8 +157,8 @@ pub(crate) fn change(
     let (version, record) = claim(header, records)?;
     let stamp = stamp(header, number, version);
     record.publish(policy, keep, stamp);
-    // Generations of a policy only grow: of two that change it at once the later one stays, and what `former` finds is
-    // never made current again.
+    // A policy's generation only grows. So of two calls that change it at once the one with the later stamp wins, and no version
+    // that `former` returns becomes current again.
     for _ in 0..ROUNDS {
         if seen >> 16 >= stamp >> 16 {
             record.free(stamp);
@@ -173,7 +173,7 @@ pub(crate) fn change(
     Err(TableError::Corrupt)
 }
 
-/// Frees the records of versions that are not current. Only after every slot under them has been brought over.
+/// Frees the records in `former` that are not current. The caller must have converted every slot under them before.
 pub(crate) fn free_former(header: &Header, records: &[Record; VERSIONS], former: &[u64; VERSIONS]) {
     for (record, stamp) in records.iter().zip(former) {
         let current = header.current.get(policy_of(*stamp) as usize).map_or(0, |c| c.load(Ordering::Acquire));
@@ -183,11 +183,12 @@ pub(crate) fn free_former(header: &Header, records: &[Record; VERSIONS], former:
     }
 }
 
-/// The older half of former versions: a request that sleeps under a freed version has then been asleep for many changes.
+/// The older half of the former versions, so that a request whose version is freed has slept through many changes. If all former versions are
+/// newer, it returns all of them.
 pub(crate) fn older(header: &Header, former: &[u64; VERSIONS]) -> [u64; VERSIONS] {
     let half = header.generation.load(Ordering::Relaxed).saturating_sub(VERSIONS as u64 / 2);
     let older = former.map(|stamp| if stamp >> 16 <= half { stamp } else { 0 });
-    // Where many policies have been changed once, there may be none.
+    // After one change of each of many policies no former version may be old.
     if older.iter().any(|stamp| *stamp != 0) {
         older
     } else {
@@ -195,13 +196,13 @@ pub(crate) fn older(header: &Header, former: &[u64; VERSIONS]) -> [u64; VERSIONS
     }
 }
 
-/// The stamps of all versions that have been replaced; 0 elsewhere.
+/// The stamps of the records whose versions have been replaced, and 0 for all others.
 pub(crate) fn former(header: &Header, records: &[Record; VERSIONS]) -> [u64; VERSIONS] {
     let mut former = [0; VERSIONS];
     for (place, record) in former.iter_mut().zip(records) {
         let stamp = record.stamp.load(Ordering::Acquire);
         let current = header.current.get(policy_of(stamp) as usize).map_or(0, |c| c.load(Ordering::Acquire));
-        // A version that is newer than the current one is about to become it.
+        // A version that is newer than the current one is about to become current.
         if stamp > CLAIMED && current != stamp && current >> 16 > stamp >> 16 {
             *place = stamp;
         }
@@ -209,11 +210,11 @@ pub(crate) fn former(header: &Header, records: &[Record; VERSIONS]) -> [u64; VER
     former
 }
 
-/// Whether a table that begins with these bytes has other policies for certain. They are read from a file that others may be
-/// changing: where they do not fit together, the answer is no, and who has mapped the file looks again.
+/// Whether a table that begins with these bytes certainly has other policies than `policies`. Other processes may change the file during the
+/// read. If the bytes do not fit together, it returns false, and the caller compares again after it has mapped the file.
 pub(crate) fn differ(head: &[u8], policies: &[Policy]) -> bool {
     (0..POLICIES_MOST).any(|number| {
-        // A file that ends before is refused for its length.
+        // The caller refuses a shorter file for its length.
         let Some(stamp) = word_of(head, offset_of!(Header, current) / 8 + number) else { return false };
         match policies.get(number) {
             None => stamp != 0,
@@ -223,7 +224,7 @@ pub(crate) fn differ(head: &[u8], policies: &[Policy]) -> bool {
     })
 }
 
-/// The policy of that version in a table's first bytes.
+/// The policy of the version with `stamp` in a table's first bytes.
 fn policy_in(head: &[u8], stamp: u64) -> Option<Policy> {
     let at = (VERSIONS_AT + version_of(stamp) * size_of::<Record>()) / 8;
     let mut words = [0; RECORD_WORDS];
@@ -234,7 +235,7 @@ fn policy_in(head: &[u8], stamp: u64) -> Option<Policy> {
     whole.then(|| decode(&words)).flatten().map(|(policy, _)| policy)
 }
 
-/// Whether there is a version that a slot with this key word can be under.
+/// Whether the record of the version that this key word names is valid.
 pub(crate) fn is_known(records: &[Record; VERSIONS], key: u64) -> bool {
     let version = (key >> TAG_BITS) as usize;
     records.get(version).is_some_and(|record| {
@@ -244,20 +245,20 @@ pub(crate) fn is_known(records: &[Record; VERSIONS], key: u64) -> bool {
     })
 }
 
-/// How many records are being written, or were when their writer was killed.
+/// The number of records that a writer has claimed and not published. The writer may have been killed.
 pub(crate) fn claimed(records: &[Record; VERSIONS]) -> u64 {
     records.iter().filter(|record| record.stamp.load(Ordering::Relaxed) == CLAIMED).count() as u64
 }
 
-/// Frees the records that are being written. Only while no process can be writing one.
+/// Frees the claimed records. The caller must make sure that no process writes one.
 pub(crate) fn free_claimed(records: &[Record; VERSIONS]) {
     records.iter().for_each(|record| record.free(CLAIMED));
 }
 
-/// A free record, the one that has been free the longest first: a straggler under a freed version then has the
-/// longest time to wake up before it is given away.
+/// Claims a free record. It prefers the one that has been free for the longest time, so that a slow request under a freed version has
+/// time to notice the change before another policy gets the record.
 fn claim<'a>(header: &Header, records: &'a [Record; VERSIONS]) -> Result<(usize, &'a Record), TableError> {
-    // As generations are handed out, versions go round. 0 is no version.
+    // Each generation starts the search at the next version. Version 0 is none.
     let start = header.generation.load(Ordering::Relaxed) as usize;
     for n in 0..VERSIONS {
         let version = start.wrapping_add(n) & (VERSIONS - 1);
