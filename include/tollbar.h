@@ -66,14 +66,13 @@
  *      (TOLLBAR_CLOCK_COARSE: 1 to 10 ms), a window of true time may see rate * s permits more.
  * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory that is not what the call
  *      expects is undefined behaviour.
- * [C5] Any number of threads may call at once with one object, on both sides of a fork. The exceptions: no other call may use
- *      the object of _free, _close, _init_in, tollbar_table_repair or tollbar_table_set_hot_keys. One tollbar_lease_client
- *      belongs to one thread at a time; tollbar_lease_client_circuit and _stop are for all threads.
- *      No call locks. Only the calls that make or end objects, tollbar_limiter_wait, tollbar_table_wait,
- *      tollbar_table_sync and the tollbar_lease_client_ calls allocate, block or enter the kernel, with these exceptions: every call reads the system's
- *      clock in a process's first millisecond; a process allocates once for each of the first 4,096 policies that it meets
- *      in a table; a thread's first decision under a policy of a table asks the system which of up to 32 processes live; and
- *      a child's first decision after a fork asks for its process number and PID namespace.
+ * [C5] Any number of threads may call at once with one object, on both sides of a fork. The exceptions: no other call may use the object of
+ *      _free, _close, _init_in, tollbar_table_repair or tollbar_table_set_hot_keys. One tollbar_lease_client belongs to one thread at a
+ *      time; tollbar_lease_client_circuit and _stop are for all threads. No call locks. Only the calls that make or end objects,
+ *      tollbar_limiter_wait, tollbar_table_wait, tollbar_table_sync and the tollbar_lease_client_ calls allocate, block or enter the
+ *      kernel. The exceptions: every call reads the system's clock in a process's first millisecond; a process allocates once for each of
+ *      the first 4,096 policies that it meets in a table; a thread's first decision under a policy of a table asks the system which of up
+ *      to 32 processes live; and a child's first decision after a fork asks for its process number and PID namespace.
  * [C6] A struct that starts with `struct_size` may grow. Initialise it with its _INIT macro. A library of another version
  *      reads and writes only the fields that both versions know. It refuses with TOLLBAR_E_RESERVED a field that it
  *      would have to ignore.
@@ -133,13 +132,13 @@ extern "C" {
  *     slack N                      pacer; 0 if not given
  *     warm TIME                    warm-up; required
  *     cold N                       warm-up; 3 if not given
- *     ban TIME                     gcra; refuses a key that has been refused too often altogether for that time; not with init or borrow
- *     after N                      gcra; with ban: the N-th refusal bans, 1 if not given; a key whose bucket is full again begins to count anew
+ *     ban TIME                     gcra; a key that is refused too often is denied everything for that time; not with init or borrow
+ *     after N                      gcra; with ban: the N-th refusal bans, 1 if not given; the count starts again when the key's bucket is full
  *     count rejected               fixed-window, sliding-log; refused requests count too
  *     unit bytes|permits           all; with bytes, sizes may carry kb mb gb kib mib gib
  *
- * Windows with `anchor epoch` (which they have unless `anchor first` is given) begin at multiples of their length since time 0 of the
- * clock. By the clocks of limiters and tables that is UTC: `1000/day algo fixed-window` begins anew at midnight UTC.
+ * Windows begin at multiples of their length since time 0 of the clock, unless the policy says `anchor first`. The clocks of limiters and
+ * tables count UTC, so a new window of `1000/day algo fixed-window` begins at midnight UTC.
  *
  * The most that a policy admits in any window of one period:
  *
@@ -214,10 +213,10 @@ extern "C" {
  * wait becomes longer than the new policy's refill, and the change admits no request that was refused. */
 #define TOLLBAR_KEEP_COUNT 0
 
-/* After a change of policy it keeps its debt as the time until it is paid. */
+/* After a change of policy the limiter or key keeps its debt, as the time until that debt is paid. */
 #define TOLLBAR_KEEP_TIME 1
 
-/* After a change of policy it begins afresh. */
+/* After a change of policy the limiter or key has a fresh state. */
 #define TOLLBAR_KEEP_RESET 2
 
 /* A compiled policy for cells: read-only, for any number of cells and threads. */
@@ -255,7 +254,7 @@ typedef struct tollbar_policy_spec {
     uint32_t unit;
     /* TOLLBAR_POLICY_ flags. */
     uint32_t flags;
-    /* gcra, without `init` and borrow: nanoseconds for which a key is banned that has been refused too often; 0 for no ban. */
+    /* gcra, without `init` and borrow: the length of a ban in nanoseconds; 0 for no ban. */
     uint64_t ban_ns;
     /* gcra, with `ban_ns`: the refusal that bans, 1 to 1000; 0 stands for 1. */
     uint32_t ban_after;
@@ -341,10 +340,10 @@ int32_t tollbar_policy_init_in(void *memory,
 
 /* Calls without _at read a clock.
  *
- * Limiters and tables count nanoseconds of UTC since 2025-03-13 00:00:00 (TOLLBAR_TIME_ZERO), so windows begin at full
- * minutes, hours and days of UTC. tollbar_limiter_now and tollbar_table_now return that time. A process asks the system for
- * the date once. From then on the time never steps. If the system's date is before 2025-03-13, or more than 40 years after
- * it, windows are aligned to the machine's start instead.
+ * Limiters and tables count nanoseconds of UTC since 2025-03-13 00:00:00 (TOLLBAR_TIME_ZERO), so windows begin at full minutes, hours and
+ * days of UTC. tollbar_limiter_now and tollbar_table_now return that time. A process asks the system for the date once. From then on the
+ * time never steps. If the system's date is before 2025-03-13, or more than 40 years after it, windows are aligned to the machine's start
+ * instead.
  *
  * Cells count from the machine's start, in every process of the machine (tollbar_clock_now). */
 
@@ -358,21 +357,22 @@ int32_t tollbar_policy_init_in(void *memory,
 /* CLOCK_MONOTONIC_COARSE: cheap, in steps of the kernel's tick (1 to 10 ms). */
 #define TOLLBAR_CLOCK_COARSE 2u
 
-/* CLOCK_REALTIME, Unix nanoseconds. It follows each step of the system's clock: after a step back by an hour, whatever had used
- * up its limit before the step is refused for up to an hour. Unix time leaves a state word until January 2043; policies that end
- * earlier (tollbar_policy_spec_last_time) are TOLLBAR_E_RATE_TOO_HIGH on this clock. */
+/* CLOCK_REALTIME, Unix nanoseconds. It follows each step of the system's clock: after a step back by an hour, a key that had used up its
+ * limit before the step is refused for up to an hour. A state word can hold Unix time until January 2043. A policy whose last time
+ * (tollbar_policy_spec_last_time) is earlier is refused on this clock with TOLLBAR_E_RATE_TOO_HIGH. */
 #define TOLLBAR_CLOCK_WALL 3u
 
 /* Where the times of limiters and tables begin, in Unix nanoseconds: 2025-03-13 00:00:00 UTC, 20,160 days after 1970. A window
  * whose length divides 20,160 days (so every one that divides a day, 2 to 10 days, and 4 weeks) begins when it would in Unix time. */
 #define TOLLBAR_TIME_ZERO UINT64_C(1741824000000000000)
 
-/* Reads a TOLLBAR_CLOCK_: nanoseconds since the machine's start, in every process of it; TOLLBAR_CLOCK_WALL: since 1970. For cells
- * and for intervals. Limiters and tables have a zero of their own: tollbar_limiter_now, tollbar_table_now. */
+/* Reads the clock of that TOLLBAR_CLOCK_ number. TOLLBAR_CLOCK_WALL counts nanoseconds since 1970, the others since the machine's start,
+ * alike in every process. The time is for cells and for intervals. Limiters and tables count from another zero (tollbar_limiter_now,
+ * tollbar_table_now). */
 int32_t tollbar_clock_now(uint32_t clock,
                           uint64_t *now_ns);
 
-/* 1 if TOLLBAR_CLOCK_TSC reads the processor's counter, 0 if it reads CLOCK_MONOTONIC in its place. */
+/* Returns TOLLBAR_YES if TOLLBAR_CLOCK_TSC reads the processor's counter, TOLLBAR_NO if it reads CLOCK_MONOTONIC instead. */
 int32_t tollbar_clock_is_counter(void);
 
 /* --------------------------------------------------------------------------------------------
@@ -401,8 +401,8 @@ int32_t tollbar_clock_is_counter(void);
 /* Allowed and not charged: the key is exempt. */
 #define TOLLBAR_REASON_EXEMPT 6
 
-/* Denied: the permits would have come within the caller's patience, but the maximum number of callers sleeps already
- * (tollbar_limiter_options). */
+/* Denied: the permits would have come within the caller's `max_wait_ns`, but the maximum number of callers sleeps already (`waiters` of
+ * tollbar_limiter_options and tollbar_table_options). */
 #define TOLLBAR_REASON_QUEUE_FULL 7
 
 /* Denied: the state is damaged. C calls return an error instead. */
@@ -464,12 +464,12 @@ const char *tollbar_strreason(uint32_t reason);
  *     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
  *     options.credit = TOLLBAR_CREDIT_ON;
  *
- * The bound stays burst + rate * t in every interval t, whatever the threads do. Credit costs part of the burst: the credit of
- * all threads together is at most C, an eighth of the burst and at most 65,536 permits, or 0 if the burst is below 32. So up to
- * C permits of a burst may be refused that a limiter without credit admits, and a cost above burst - C is TOLLBAR_NEVER.
- * A thread keeps at most a sixteenth of the remaining permits. Near the limit a thread keeps none, and each request is
- * decided as by a limiter of burst - C. A thread that ends or stops asking leaves its credit. That credit is lost when another
- * thread takes credit, 16 refills of the bucket or one second later. Less than one permit in a hundred is lost this way.
+ * The bound stays burst + rate * t in every interval t, whatever the threads do. Credit costs part of the burst: the credit of all threads
+ * together is at most C, an eighth of the burst and at most 65,536 permits, or 0 if the burst is below 32. So up to C permits of a burst
+ * may be refused that a limiter without credit admits, and a cost above burst - C is TOLLBAR_NEVER. A thread keeps at most a sixteenth of
+ * the remaining permits. Near the limit a thread keeps none, and each request is decided as by a limiter of burst - C. The credit of a
+ * thread that ends or stops asking is lost when another thread takes credit in a later slice of time. A slice is at least 16 refills of the
+ * bucket and at least one second long. Less than one permit in a hundred is lost this way.
  *
  * `remaining` counts the shared permits and the calling thread's own credit. tollbar_limiter_take_up_to spends the credit
  * first, tollbar_limiter_reserve_at and tollbar_limiter_wait book on the shared permits what the credit does not pay at once, and
@@ -483,9 +483,9 @@ const char *tollbar_strreason(uint32_t reason);
  * limiter returns TOLLBAR_E_OPTION_MISMATCH. With a burst below 32 there is no credit, and every decision is that of a limiter without. */
 #define TOLLBAR_CREDIT_ON 1
 
-/* A limiter. All calls but tollbar_limiter_free may be made by any number of threads at once, on
- * either side of a fork (each side goes on with its own copy). It must not lie in memory that processes share, where their threads
- * would count decisions over each other. 1 KiB of it are the counts: 16 threads have a cache line each, and the others share those. */
+/* A limiter. Any number of threads may use it at once, in all calls but tollbar_limiter_free and tollbar_limiter_close. After a fork each
+ * process has a copy of its own. A limiter must not lie in memory that processes share, because their threads would overwrite each other's
+ * counts of decisions. The counts take 1 KiB: 16 threads have a cache line each, and further threads share these lines. */
 typedef struct tollbar_limiter tollbar_limiter;
 
 /* How a limiter is made. All zero but `struct_size` is the default. */
@@ -494,14 +494,13 @@ typedef struct tollbar_limiter_options {
     uint32_t struct_size;
     /* A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_limiter_now). */
     uint32_t clock;
-    /* Callers that may sleep in tollbar_limiter_wait at one time; 0: 1024. More are refused at once. */
+    /* Callers that may sleep in tollbar_limiter_wait at one time. 0 means 1024. A further caller is refused at once. */
     uint32_t waiters;
     /* TOLLBAR_CREDIT_OFF, which is the default, or TOLLBAR_CREDIT_ON. */
     uint32_t credit;
 } tollbar_limiter_options;
 
-/* Makes a limiter. `options` may be NULL. On success `*out` is to be freed with
- * tollbar_limiter_free; otherwise it is left alone. */
+/* Makes a limiter. `options` may be NULL. The caller frees `*out` with tollbar_limiter_free. */
 int32_t tollbar_limiter_new(const tollbar_policy_spec *spec,
                             const tollbar_limiter_options *options,
                             tollbar_limiter **out);
@@ -512,31 +511,30 @@ int32_t tollbar_limiter_from_text(const char *text,
                                   tollbar_limiter **out,
                                   tollbar_policy_error *error);
 
-/* Frees a limiter that no call is using. NULL is accepted and does nothing. */
+/* Frees a limiter that no call is using. With NULL the call does nothing. */
 void tollbar_limiter_free(tollbar_limiter *limiter);
 
-/* The bytes that tollbar_limiter_init_in needs. */
+/* Returns the number of bytes that tollbar_limiter_init_in needs. */
 size_t tollbar_limiter_size(void);
 
-/* The alignment that tollbar_limiter_init_in needs: a cache line or two. */
+/* Returns the alignment that tollbar_limiter_init_in needs: a cache line or two. */
 size_t tollbar_limiter_align(void);
 
 /* Makes a limiter in the caller's memory of `size` bytes; `*out` is that memory. `options` may be NULL.
  *
- * To be ended with tollbar_limiter_close, not with tollbar_limiter_free. The arrays of a sliding window
- * or a sliding log and the threads' credit are allocated beside it; other limiters allocate nothing. */
+ * The caller ends the limiter with tollbar_limiter_close, not with tollbar_limiter_free. The call allocates the arrays of a sliding window
+ * or a sliding log, and the threads' credit. For other limiters it allocates nothing. */
 int32_t tollbar_limiter_init_in(void *memory,
                                 size_t size,
                                 const tollbar_policy_spec *spec,
                                 const tollbar_limiter_options *options,
                                 tollbar_limiter **out);
 
-/* Ends a limiter of tollbar_limiter_init_in that no call is using; its memory is the caller's again.
- * NULL is accepted and does nothing. */
+/* Ends a limiter of tollbar_limiter_init_in that no call is using. Its memory is the caller's again. With NULL the call does nothing. */
 void tollbar_limiter_close(tollbar_limiter *limiter);
 
-/* The time that the calls without `_at` read: nanoseconds of UTC since TOLLBAR_TIME_ZERO, as CLOCK_REALTIME said when the process
- * first needed it. It never steps. With TOLLBAR_CLOCK_WALL it is Unix time. */
+/* Writes the time that calls without `_at` use to `*now_ns`: nanoseconds of UTC since TOLLBAR_TIME_ZERO. The process reads CLOCK_REALTIME
+ * once and counts on from there, so this time never steps. On TOLLBAR_CLOCK_WALL it is Unix time. */
 int32_t tollbar_limiter_now(const tollbar_limiter *limiter,
                             uint64_t *now_ns);
 
@@ -553,7 +551,7 @@ typedef struct tollbar_limiter_state {
     uint32_t struct_size;
     /* Callers asleep in tollbar_limiter_wait. */
     uint32_t waiting;
-    /* The time of the view on the limiter's clock. */
+    /* The limiter's time when the state was read. */
     uint64_t now_ns;
     /* Permits that could be taken at that time. */
     uint64_t remaining;
@@ -561,31 +559,33 @@ typedef struct tollbar_limiter_state {
     uint64_t retry_after_ns;
     /* Nanoseconds until the state is as good as fresh. */
     uint64_t reset_after_ns;
-    /* Requests that came with an older time than one admitted before them. */
+    /* Requests whose time was earlier than that of a request admitted before them. */
     uint64_t backward_steps;
-    /* Decisions since the limiter was made that were TOLLBAR_ALLOWED, of all threads. Each call counts once, by what it returned, and
-     * each request of a batch; a peek and an error do not count. tollbar_limiter_reset leaves the counts. */
+    /* Calls of all threads, since the limiter was made, that returned TOLLBAR_ALLOWED. Each request of a batch counts as a call. Peeks and
+     * errors do not count. tollbar_limiter_reset keeps the counts. */
     uint64_t allowed;
-    /* Decisions that were TOLLBAR_DENIED. */
+    /* Calls that returned TOLLBAR_DENIED. */
     uint64_t denied;
-    /* Decisions that were TOLLBAR_NEVER. */
+    /* Calls that returned TOLLBAR_NEVER. */
     uint64_t never;
 } tollbar_limiter_state;
 
 /* Takes `cost` permits now. A cost of 0 asks without charging.
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
- * answer in full; it is cheaper without. */
-int32_t tollbar_limiter_check(const tollbar_limiter *limiter, uint64_t cost, tollbar_decision *out);
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the full decision. With NULL the call is
+ * cheaper. */
+int32_t tollbar_limiter_check(const tollbar_limiter *limiter,
+                              uint64_t cost,
+                              tollbar_decision *out);
 
-/* tollbar_limiter_check at the caller's time. All times given to one limiter are of one scale: tollbar_limiter_now's, which the
- * calls without a time read, or another that all its callers use for all calls. */
+/* tollbar_limiter_check at the caller's time. All calls to one limiter use one scale of time: that of tollbar_limiter_now, as the calls
+ * without a time do, or another one that every call passes. */
 int32_t tollbar_limiter_check_at(const tollbar_limiter *limiter,
                                  uint64_t cost,
                                  uint64_t now_ns,
                                  tollbar_decision *out);
 
-/* What tollbar_limiter_check would answer; changes nothing. */
+/* Returns what tollbar_limiter_check would return, and changes nothing. */
 int32_t tollbar_limiter_peek(const tollbar_limiter *limiter, uint64_t cost, tollbar_decision *out);
 
 /* tollbar_limiter_peek at the caller's time. */
@@ -594,9 +594,8 @@ int32_t tollbar_limiter_peek_at(const tollbar_limiter *limiter,
                                 uint64_t now_ns,
                                 tollbar_decision *out);
 
-/* Decides on `count` requests with one reading of the clock; `results[i]` is what the call for
- * `costs[i]` alone would return. `costs` may be NULL: 1 each. Returns 0, or an error that concerns all
- * (then nothing has been charged). */
+/* Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what tollbar_limiter_check would have returned for
+ * `costs[i]`. If `costs` is NULL, each request costs 1. Returns 0, or an error of the whole batch. Then nothing has been charged. */
 int32_t tollbar_limiter_check_many(const tollbar_limiter *limiter,
                                    const uint64_t *costs,
                                    size_t count,
@@ -609,9 +608,11 @@ int32_t tollbar_limiter_check_many_at(const tollbar_limiter *limiter,
                                       uint64_t now_ns,
                                       int32_t *results);
 
-/* Takes as many permits as there are, up to `most`; `*taken` says how many. Returns TOLLBAR_ALLOWED
- * if that is not 0, else TOLLBAR_DENIED. */
-int32_t tollbar_limiter_take_up_to(const tollbar_limiter *limiter, uint64_t most, uint64_t *taken);
+/* Takes all permits that are left, `most` at the most, and writes their number to `*taken`. Returns TOLLBAR_ALLOWED if it took any,
+ * otherwise TOLLBAR_DENIED. */
+int32_t tollbar_limiter_take_up_to(const tollbar_limiter *limiter,
+                                   uint64_t most,
+                                   uint64_t *taken);
 
 /* tollbar_limiter_take_up_to at the caller's time. */
 int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
@@ -619,28 +620,27 @@ int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
                                       uint64_t now_ns,
                                       uint64_t *taken);
 
-/* Back to fresh. Safe beside other calls; admissions in the same instant may survive it. */
+/* Makes the limiter fresh. Other calls may run at the same time, and admissions in the same instant may survive the reset. */
 int32_t tollbar_limiter_reset(const tollbar_limiter *limiter);
 
-/* The state as of now; takes nothing. */
+/* Writes the limiter's present state to `out`, and takes no permits. */
 int32_t tollbar_limiter_get_state(const tollbar_limiter *limiter,
                                   tollbar_limiter_state *out);
 
 /* Changes the policy while other threads use the limiter. `keep`, a TOLLBAR_KEEP_ number, says what the limiter keeps of its
  * state. Between windows of one length TOLLBAR_KEEP_COUNT and TOLLBAR_KEEP_TIME keep the usage.
  *
- * Calls that run at the same time neither wait nor fail, and are decided under one of the two policies. In any interval no more is
- * admitted than the sum of the bounds of all policies that were in force in that interval. Permits that were reserved keep their
- * departures.
+ * Calls that run at the same time neither wait nor fail, and are decided under one of the two policies. In any interval the limiter admits
+ * at most the sum of the bounds of all policies that were in force in that interval. Reserved permits keep their departures.
  *
- * The limiter allocates a state for each policy that it is changed to, and frees them when it is freed. A policy that comes back needs
- * no new one. Returns TOLLBAR_E_POLICY_VERSIONS after 4,096 policies, and TOLLBAR_E_OPTION_MISMATCH for a limiter with
- * TOLLBAR_CREDIT_ON. Then the policy stays as it was. */
+ * The call allocates a state for each policy that is new to the limiter. tollbar_limiter_free and tollbar_limiter_close free all of them.
+ * Returns TOLLBAR_E_POLICY_VERSIONS after 4,096 policies, and TOLLBAR_E_OPTION_MISMATCH for a limiter with TOLLBAR_CREDIT_ON. Then the
+ * policy stays as it was. */
 int32_t tollbar_limiter_set_policy(const tollbar_limiter *limiter,
                                    const tollbar_policy_spec *spec,
                                    uint32_t keep);
 
-/* The policy that the limiter was made of, or was last changed to. */
+/* Writes the limiter's policy to `out`: the one that it was made with, or was last changed to. */
 int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_policy_spec *out);
 
 /* A state to be filled in. */
@@ -704,7 +704,7 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
 /* The table admits a new key as a fresh one, and does not store it. */
 #define TOLLBAR_ON_FULL_ALLOW 2u
 
-/* The table refuses a new key. It forgets no key and admits none uncounted. Use it only for keys that a stranger cannot invent,
+/* The table refuses a new key. It evicts no key, and admits no key without a count. Use it only for keys that a stranger cannot invent,
  * because a stranger with invented keys can fill the table and shut out all new keys. */
 #define TOLLBAR_ON_FULL_DENY 3u
 
@@ -751,7 +751,7 @@ typedef struct tollbar_table_options {
     uint32_t mode;
     /* TOLLBAR_TABLE_ flags. */
     uint32_t flags;
-    /* Callers of this object that may sleep in tollbar_table_wait at one time; 0: 1024. More are refused at once. */
+    /* Callers of this object that may sleep in tollbar_table_wait at one time. 0 means 1024. A further caller is refused at once. */
     uint32_t waiters;
     /* The keys for which each thread of this process may take permits in advance (see above): the keys that it checks most often. 0:
      * none. A number below 64 means 64, and a number above 16,384 means 16,384. It may differ from process to process. */
@@ -895,9 +895,9 @@ int32_t tollbar_table_peek_at(const tollbar_table *table,
                               uint64_t now_ns,
                               tollbar_decision *out);
 
-/* Decides on `count` requests in turn with one reading of the clock; `results[i]` is what
- * tollbar_table_check would have returned for the i-th. It is faster than one call for each request, because
- * it prefetches the memory of all keys first. Returns 0, or an error of the whole batch. Then nothing has been charged. */
+/* Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what tollbar_table_check would have returned for
+ * the i-th. It is faster than one call for each request, because it prefetches the memory of all keys first. Returns 0, or an error of the
+ * whole batch. Then nothing has been charged. */
 int32_t tollbar_table_check_many(const tollbar_table *table,
                                  const tollbar_request *requests,
                                  size_t count,
@@ -910,8 +910,8 @@ int32_t tollbar_table_check_many_at(const tollbar_table *table,
                                     uint64_t now_ns,
                                     int32_t *results);
 
-/* Takes as many permits as there are, up to `most`; `*taken` says how many. Returns TOLLBAR_ALLOWED
- * if that is not 0, else TOLLBAR_DENIED. */
+/* Takes all permits that are left, `most` at the most, and writes their number to `*taken`. Returns TOLLBAR_ALLOWED if it took any,
+ * otherwise TOLLBAR_DENIED. */
 int32_t tollbar_table_take_up_to(const tollbar_table *table,
                                  uint32_t policy,
                                  const void *key,
@@ -928,9 +928,9 @@ int32_t tollbar_table_take_up_to_at(const tollbar_table *table,
                                     uint64_t now_ns,
                                     uint64_t *taken);
 
-/* Resets a key: it starts with a fresh state. Its slot stays taken until its debt would have been paid, and the key gets
- * another. Returns TOLLBAR_YES, or TOLLBAR_NO if all of the key's other places are taken (by
- * some resets within the time of its debt, or in a full table): then nothing has changed. */
+/* Gives a key a fresh state. The key's slot stays taken until its debt would have been paid, and its next charge takes another slot.
+ * Returns TOLLBAR_YES. Returns TOLLBAR_NO and changes nothing if all of the key's other slots are taken, by earlier resets of the key or
+ * because the table is full. */
 int32_t tollbar_table_reset(const tollbar_table *table,
                             uint32_t policy,
                             const void *key,
@@ -943,7 +943,7 @@ int32_t tollbar_table_reset_at(const tollbar_table *table,
                                size_t length,
                                uint64_t now_ns);
 
-/* Exempts a key under that policy: it always passes and is charged nothing. Some 1,600 keys of a table may be so at a time. */
+/* Exempts a key under that policy: it always passes and is charged nothing. A table has room for some 1,600 exempt keys. */
 int32_t tollbar_table_exempt(const tollbar_table *table,
                              uint32_t policy,
                              const void *key,
@@ -955,16 +955,16 @@ int32_t tollbar_table_unexempt(const tollbar_table *table,
                                const void *key,
                                size_t length);
 
-/* The hash by which the table knows a key: what tollbar_table_next shows. */
+/* Writes the hash by which the table knows a key to `*hash`. tollbar_table_next shows the same hash. */
 int32_t tollbar_table_hash(const tollbar_table *table,
                            uint32_t policy,
                            const void *key,
                            size_t length,
                            uint64_t *hash);
 
-/* The time that the calls without `_at` read: nanoseconds of UTC since TOLLBAR_TIME_ZERO, as CLOCK_REALTIME said when the process
- * that made the table first needed it. It never steps, and a file's time goes on after the machine was started again. With
- * TOLLBAR_CLOCK_WALL it is Unix time. */
+/* Writes the time that calls without `_at` use to `*now_ns`: nanoseconds of UTC since TOLLBAR_TIME_ZERO. The process that made the table
+ * read CLOCK_REALTIME once, and all processes count on from there, so this time never steps. A file's time goes on after a restart of the
+ * machine. On TOLLBAR_CLOCK_WALL it is Unix time. */
 int32_t tollbar_table_now(const tollbar_table *table,
                           uint64_t *now_ns);
 
@@ -974,8 +974,8 @@ int32_t tollbar_table_now(const tollbar_table *table,
  * 8. Several limits in one request
  * -------------------------------------------------------------------------------------------- */
 
-/* A request often has several limits: its user's and its address's, so many a second and so many a day, its own share and everybody's.
- * Whoever checks them one after the other has charged the first when the second refuses. tollbar_take_many charges all of them or none:
+/* A request often has several limits: one for its user and one for its address, one a second and one a day. A program that checks them one
+ * after the other has already charged the first when the second refuses. tollbar_take_many charges all of them or none:
  *
  *     const tollbar_limit limits[] = {
  *         TOLLBAR_LIMIT_OF_KEY(table, PER_SECOND, user, user_length, 1),
@@ -989,13 +989,13 @@ int32_t tollbar_table_now(const tollbar_table *table,
  * The guarantee: a call charges all of its limits or none, and no limit ever admits more than its bound. The last two points below are the
  * exceptions to "none".
  *
- *
- *   - It looks at all limits first. If one refuses, the call charges none. Only the refusing limit records the refusal, as a check would:
- *     `ban` and `count rejected` count it, and a bucket with `init` begins to fill.
+ *   - The call first peeks at the limits in turn. If one refuses, the call charges none. The first limit that refuses records the refusal,
+ *     as a check would: `ban` and `count rejected` count it, and a bucket with `init` begins to fill. The other limits record nothing.
  *   - If all limits admit the request, the call charges them in an order that is the same for all callers: the limit that refills a permit
  *     fastest comes first. So calls that race meet at the first limit that they share, and one of them passes.
- *   - If another call takes the last permits between the look and the charge, the call returns the permits that it has charged to the
- *     limits before that one. Until then these limits may refuse other requests. What they refilled meanwhile stays charged.
+ *   - If another call takes the last permits of a limit between the peek and the charge, the call returns the permits that it has charged
+ *     to the limits before that one. Until then these limits may refuse other requests. Permits that they have refilled meanwhile stay
+ *     charged.
  *   - If a process is killed between two charges, the charges that it made stay until the limits have refilled them.
  *
  * Some limits cannot take permits back: every algorithm but gcra without `borrow` and `ban`, limiters with credit, keys of which a thread
@@ -1003,14 +1003,14 @@ int32_t tollbar_table_now(const tollbar_table *table,
  * last limit is never charged for a request that another limit refuses. If a request has two such limits, the one that is charged first
  * stays charged when the call loses a race for the second.
  *
- * A limit that is named twice is charged once, for both costs together. Every limit counts an admission in its statistics. Only the limit
- * that bound counts a refusal.
+ * A limit that is named twice is charged once, for both costs together. Every limit counts an admission in its statistics. Only the binding
+ * limit (`bound` of tollbar_taken) counts a refusal there.
  */
 
 /* The most limits of one call. */
 #define TOLLBAR_LIMITS_MOST 16
 
-/* One limit of several, and what the request costs there: a limiter, or a key under a policy of a table. */
+/* One of several limits, a limiter or a key under a policy of a table, and the cost of the request there. */
 typedef struct tollbar_limit {
     /* The limiter, or NULL. Then `table` says which table. */
     const tollbar_limiter *limiter;
@@ -1028,7 +1028,7 @@ typedef struct tollbar_limit {
     uint32_t reserved;
 } tollbar_limit;
 
-/* The answer of several limits. */
+/* The common answer of several limits. */
 typedef struct tollbar_taken {
     /* sizeof(tollbar_taken), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -1041,24 +1041,24 @@ typedef struct tollbar_taken {
     uint64_t retry_after_ns;
     /* Nanoseconds until all limits are as good as fresh if no other request comes first. */
     uint64_t reset_after_ns;
-    /* The reason of the limit that bound: one of TOLLBAR_REASON_*. */
+    /* The reason of the binding limit: one of TOLLBAR_REASON_*. */
     uint32_t reason;
-    /* The index of the limit that bound: of a refusal the one with the longest wait, of an admission the one with the fewest permits
-     * left. */
+    /* The index of the binding limit. If the request was refused, that is the limit with the longest wait, otherwise the limit with the
+     * fewest permits left. */
     uint32_t bound;
 } tollbar_taken;
 
-/* Takes the cost of each of `count` limits, 1 to TOLLBAR_LIMITS_MOST of them, or nothing from any. Each limit reads its own clock.
+/* Charges each of `count` limits, 1 to TOLLBAR_LIMITS_MOST, with its cost, or charges none. Each limit reads its own clock.
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error, with which nothing has been charged. `out`, unless NULL, gets the
- * answer of all. `decisions`, unless NULL, gets `count` decisions of the size of the first: what each limit decides, or, of a refused
- * request, would. The call is cheaper without both. */
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. After an error nothing has been charged. `out`, unless NULL, gets
+ * the common answer. `decisions`, unless NULL, points to `count` structs of the first one's `struct_size` and gets the decision of each
+ * limit. If the request is refused, each limit gives the decision that it would make alone. With NULL for both the call is cheaper. */
 int32_t tollbar_take_many(const tollbar_limit *limits,
                           size_t count,
                           tollbar_decision *decisions,
                           tollbar_taken *out);
 
-/* tollbar_take_many at the caller's time, which is one of all limits' scales. */
+/* tollbar_take_many at the caller's time, which must be on the scale of every limit. */
 int32_t tollbar_take_many_at(const tollbar_limit *limits,
                              size_t count,
                              uint64_t now_ns,
@@ -1076,13 +1076,13 @@ int32_t tollbar_take_many_at(const tollbar_limit *limits,
 #define TOLLBAR_TAKEN_INIT { (uint32_t)sizeof(tollbar_taken), 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 9. Reservations: permits ahead of time
+ * 9. Reservations: permits booked ahead
  * -------------------------------------------------------------------------------------------- */
 
-/* tollbar_table_check says no and the time of the next try. A job that would rather wait than fail has two calls.
- * tollbar_table_wait sleeps. tollbar_table_reserve returns at once and leaves the waiting to the caller, who may have an
- * event loop. Both take the permits first, for the earliest instant at which they may be used. So the callers of a key
- * depart one after the other, however many there are, and nobody wakes in vain.
+/* tollbar_table_check refuses a request and says when to try again. A job that would rather wait than fail has two calls.
+ * tollbar_table_wait sleeps. tollbar_table_reserve returns at once and leaves the waiting to the caller, who may have an event loop. Both
+ * take the permits first, for the earliest instant at which they may be used. So the callers of a key depart one after the other, however
+ * many there are, and no caller wakes in vain.
  *
  *     tollbar_reservation mail;
  *     if (tollbar_table_reserve(table, MAILS, tenant, strlen(tenant), 1, patience_ns, &mail) != TOLLBAR_ALLOWED)
@@ -1091,17 +1091,17 @@ int32_t tollbar_take_many_at(const tollbar_limit *limits,
  *
  *     tollbar_table_cancel(table, MAILS, tenant, strlen(tenant), &mail, NULL);        // the user has changed her mind
  *
- * tollbar_table_cancel gives the permits back, as far as that is safe.
+ * tollbar_table_cancel gives back the permits that no later reservation waits behind.
  *
  * Gcra, pacer, warm-up, and interval aligned to time 0 book ahead. Windows and logs cannot: there a reserve is denied, and
  * a wait sleeps until a permit could be free and tries again. The same calls exist for a limiter.
  */
 
-/* Permits that were booked. It is plain data: it may be copied, and sent to another process that has the same table. */
+/* Booked permits. This is plain data: it may be copied, and sent to another process that has the same table. */
 typedef struct tollbar_reservation {
     /* When the permits may be used, on the scale of the call's time. */
     uint64_t departs_ns;
-    /* Nanoseconds from the call's time until then; 0: at once. */
+    /* Nanoseconds from the call's time to `departs_ns`. 0 if the permits may be used at once. */
     uint64_t wait_ns;
     /* The permits that were charged: the call's `cost`, or 0 where no key was charged (an exempt or empty key, and a new key
      * that a full table admits without storing it). */
@@ -1136,8 +1136,8 @@ int32_t tollbar_limiter_wait(const tollbar_limiter *limiter,
                              uint64_t max_wait_ns,
                              tollbar_decision *out);
 
-/* tollbar_limiter_reserve for a key of a table under policy number `policy`. A new key takes a slot as tollbar_table_check
- * would take it for it; if the table refuses new keys, the call returns TOLLBAR_DENIED. */
+/* tollbar_limiter_reserve for a key of a table under policy number `policy`. A new key takes a slot as with tollbar_table_check. If the
+ * table refuses the new key, the call returns TOLLBAR_DENIED. */
 int32_t tollbar_table_reserve(const tollbar_table *table,
                               uint32_t policy,
                               const void *key,
@@ -1166,13 +1166,13 @@ int32_t tollbar_table_wait(const tollbar_table *table,
                            uint64_t max_wait_ns,
                            tollbar_decision *out);
 
-/* Gives back the permits of a reservation that the caller does not use, and writes to `*back` how many came back. `back` may be
- * NULL. A reservation is cancelled once.
+/* Gives back the permits of a reservation that the caller does not use, and writes the number that came back to `*back`. `back` may be
+ * NULL. Cancel a reservation once only.
  *
- * The last reservation comes back whole. Of an earlier one only those permits come back that no later reservation waits behind,
- * because the callers behind it keep the times that they were told; mostly that is none. Permits that time has brought back
- * meanwhile are not given back again. So a cancelled reservation never admits more than the limit. Only gcra without `borrow` and
- * `ban` gives permits back, and only in limiters and tables without credit. The others write 0. */
+ * All permits of the latest reservation come back. Of an earlier one only those come back that no later reservation waits behind, usually
+ * none, because the later callers keep the departures that they were told. Permits that the limit has refilled meanwhile do not come back
+ * again. So a cancelled reservation never admits more than the limit. Only gcra without `borrow` and `ban` gives permits back, and only in
+ * limiters and tables without credit. The other algorithms write 0. */
 int32_t tollbar_limiter_cancel(const tollbar_limiter *limiter,
                                const tollbar_reservation *reservation,
                                uint64_t *back);
@@ -1183,8 +1183,8 @@ int32_t tollbar_limiter_cancel_at(const tollbar_limiter *limiter,
                                   uint64_t now_ns,
                                   uint64_t *back);
 
-/* tollbar_limiter_cancel for a reservation of a table's key. A key that is not in the table gets nothing back. One that was reset or evicted
- * and has come back may get back what it had been charged before: cancel before you reset a key. */
+/* tollbar_limiter_cancel for a reservation of a table's key. A key that is not in the table gets nothing back. A key that was reset or
+ * evicted and is in the table again may get back permits of its former state. So cancel before you reset a key. */
 int32_t tollbar_table_cancel(const tollbar_table *table,
                              uint32_t policy,
                              const void *key,
@@ -1205,9 +1205,9 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  * 10. Receipts: an estimate now, the real cost later
  * -------------------------------------------------------------------------------------------- */
 
-/* The cost of a request is often an estimate: the tokens of a model, the bytes of an answer, a second of computing. Whoever charges the
- * highest cost wastes most of the limit. Whoever charges afterwards finds out too late. With a receipt the caller charges an estimate before
- * the work, and corrects the charge after it:
+/* The cost of a request is often an estimate: the tokens of a model, the bytes of an answer, a second of computing. A program that charges
+ * the highest cost wastes most of the limit. A program that charges after the work learns too late that the limit is used up. With a
+ * receipt the caller charges an estimate before the work, and corrects the charge after it:
  *
  *     tollbar_receipt receipt;
  *     if (tollbar_table_take(table, TOKENS, user, user_length, 2000, &receipt, NULL) != TOLLBAR_ALLOWED)
@@ -1221,16 +1221,16 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  * If the cost is above the estimate, the difference is charged as a debt, which is one burst at most, and later requests of the key wait
  * until it is paid. An interval may then exceed the bound by the sum of these differences over the receipts that were open at one time.
  *
- * Only the first call for a receipt settles it, whoever has copies. A second call returns nothing to the key, and charges a cost above the
- * estimate again. A receipt that nobody settles stays charged at its estimate. The table remembers its last 8,184 receipts. An older
- * receipt counts as settled, and so does one whose policy has changed since the charge.
+ * Only the first call for a receipt settles it, even if there are copies. A second call returns nothing to the key, and charges a cost
+ * above the estimate again. Without such a call the estimate stays charged. The table remembers its last 8,184 receipts. An older receipt
+ * counts as settled, and so does one whose policy has changed since the charge.
  *
  * Algorithms other than gcra return no permits. Neither do gcra with `borrow` or `ban`, keys of which a thread has had credit
  * (tollbar_table_options.hot_keys), and a few rates (docs/table.md). A receipt of an exempt key charges and returns nothing. If a key is
  * reset or evicted between the charge and the call, the call may lower a debt that the key has made since. So settle before you reset.
  *
- * A damaged receipt, and one of another table, gets TOLLBAR_E_RECEIPT; the check has 32 bits. Two tables of one seed (tollbar_table_copy
- * needs that) cannot tell their receipts apart. There the other table's receipt counts as too old.
+ * The calls return TOLLBAR_E_RECEIPT for a damaged receipt and for a receipt of another table. The check has 32 bits. Two tables of one
+ * seed (tollbar_table_copy needs that) cannot tell their receipts apart, and the other table's receipt counts as too old.
  */
 
 /* The proof of a charge. It is plain data: it may be copied, stored, and settled by another process that has the same table. */
@@ -1274,14 +1274,14 @@ int32_t tollbar_table_take_at(const tollbar_table *table,
 /* Settles a receipt at the real cost: returns the unused permits of the estimate to the key, without those that the key has regained by
  * refill since the charge, or charges the permits above the estimate as a debt (tollbar_table_charge).
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED if a part of the debt could not be charged, or an error. TOLLBAR_E_RECEIPT: the receipt is not
- * one of this table. `out`, unless NULL, gets the details. */
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED if a part of the debt could not be charged, or an error. TOLLBAR_E_RECEIPT means that the
+ * receipt is not one of this table. `out`, unless NULL, gets the details. */
 int32_t tollbar_table_settle(const tollbar_table *table,
                              const tollbar_receipt *receipt,
                              uint64_t cost,
                              tollbar_settled *out);
 
-/* tollbar_table_settle at the caller's time. No call for this key with a later time may have returned before. */
+/* tollbar_table_settle at the caller's time, which must not be earlier than that of any call for this key that has returned. */
 int32_t tollbar_table_settle_at(const tollbar_table *table,
                                 const tollbar_receipt *receipt,
                                 uint64_t cost,
@@ -1310,30 +1310,28 @@ int32_t tollbar_table_settle_in_full(const tollbar_table *table,
  *     if (!password_is_right(request))
  *         tollbar_table_charge(table, LOGINS, address, length, 1, NULL);
  *
- * A charge does not ask: it may leave the key in debt, and later requests are refused until the debt is paid. Several requests
- * may peek before the first of them charges, so the debt is how the limit stays true on average. What one state holds:
+ * A charge does not ask: it may leave the key in debt, and later requests are refused until the debt is paid. Several requests may peek
+ * before the first of them charges, so only the debt keeps the average within the limit. How much a charge can take:
  *
  *   - Token buckets (gcra, interval) hold a debt of one burst below empty: at most 2 * burst + rate * t is admitted and charged
  *     in any interval t.
- *   - The pacer's departure moves at most one largest cost further than a check could move it; with `borrow`, as far as the
- *     word holds.
- *   - A warm-up takes up to the largest cost in one call, unless it owes more than the price of that already.
+ *   - A pacer: one largest cost more than checks could take. Gcra with `borrow`: as much as the word can hold.
+ *   - A warm-up: the largest cost in one call, unless the state already owes more than that costs.
  *   - Windows and logs hold no debt. Windows count up to their limit; a sliding window and a log give the permits that they have.
  *
- * The rest is returned and not charged. A charge is no decision: the counters of decisions leave it out.
+ * The call returns the rest and does not charge it. The counts of decisions leave out charges.
  *
  * With `ban` in its policy, as in "5/min ban 1h after 3", a key that has been refused 3 times is banned for an hour: its requests are
  * denied with TOLLBAR_REASON_BANNED. `retry_after` is then the exact end of the ban, for a cost of 1. The bucket is empty at
  * that time and refills.
  *
- *   - A refusal is a check that was denied. A peek, TOLLBAR_NEVER, and a take_up_to or a reserve that took nothing are
- *     none, nor is a wait that gets its permits in time. Where a refused peek is to count, call the check at the time of that
- *     peek: tollbar_table_peek_at and tollbar_table_check_at with one `now_ns` decide alike.
- *     Of several limits in one call the first that refuses counts it.
+ *   - A denied check counts as a refusal, and so does a wait that cannot get its permits in time. A peek, TOLLBAR_NEVER, and a take_up_to
+ *     or reserve that takes nothing do not count. To count a refused peek, call the check at the time of that peek: tollbar_table_peek_at
+ *     and tollbar_table_check_at with one `now_ns` decide alike. Of several limits in one call the first that refuses counts the refusal.
  *   - A charge that leaves no permit counts as a refusal: with "5/min ban 1h" the fifth failed login of the example above bans.
  *   - Refusals are forgotten when the bucket is full again, and at the end of a ban. Refusals during a ban do not prolong it.
  *   - tollbar_table_reset and tollbar_limiter_reset end a ban.
- *   - Bans are part of the key's state: they are in the table's file, and a changed policy that bans takes them over. After such a change
+ *   - Bans are part of the key's state: they are in the table's file, and a changed policy with `ban` takes them over. After such a change
  *     a ban may last longer, by at most the refill of the new burst.
  *   - A full table that evicts (TOLLBAR_ON_FULL_EVICT_NEAREST) lets a new key take a banned key's slot. The new key is admitted and then
  *     owes until the ban would have ended, as with any slot that it takes. */
@@ -1360,7 +1358,7 @@ int32_t tollbar_table_charge_at(const tollbar_table *table,
                                 uint64_t now_ns,
                                 uint64_t *rest);
 
-/* tollbar_table_charge of a limiter. */
+/* tollbar_table_charge for a limiter. */
 int32_t tollbar_limiter_charge(const tollbar_limiter *limiter, uint64_t cost, uint64_t *rest);
 
 /* tollbar_limiter_charge at the caller's time. */
@@ -1380,26 +1378,24 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
  *         tollbar_table_check(table, 0, client.bytes, client.length, 1, NULL);
  */
 
-/* A network prefix as a key: the first `length` of `bytes`. */
+/* A network prefix as a key: the first `length` bytes of `bytes`. */
 typedef struct tollbar_prefix {
-    /* The bytes of the key. */
+    /* The number of bytes in the key. */
     uint32_t length;
-    /* The family (4 or 6), the bits that count, and the address up to them; then zeroes. */
+    /* The family (4 or 6), the number of bits in the prefix, and the bytes of the address that hold these bits. All other bits are 0. */
     uint8_t bytes[20];
 } tollbar_prefix;
 
-/* The key of an address in network byte order: `length` 4 for IPv4, of which the first `ipv4_bits` bits
- * count, or 16 for IPv6, of which the first `ipv6_bits` do. IPv4-mapped IPv6
- * addresses are treated as IPv4. Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE if there are
- * more bits than the address has. */
+/* Makes the key of an address in network byte order. With `length` 4 it is an IPv4 address, and the key has its first `ipv4_bits` bits.
+ * With `length` 16 it is an IPv6 address, and the key has its first `ipv6_bits` bits. IPv4-mapped IPv6 addresses are treated as IPv4.
+ * Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more bits than the address has. */
 int32_t tollbar_prefix_from_address(const void *address,
                                     size_t length,
                                     uint32_t ipv4_bits,
                                     uint32_t ipv6_bits,
                                     tollbar_prefix *out);
 
-/* tollbar_prefix_from_address for an address as people write it, `length` bytes of text: "192.0.2.1", "2001:db8::1".
- * A zone ("%eth0") does not count. */
+/* tollbar_prefix_from_address for an address as text of `length` bytes: "192.0.2.1", "2001:db8::1". A zone ("%eth0") is ignored. */
 int32_t tollbar_prefix_parse(const char *text,
                              size_t length,
                              uint32_t ipv4_bits,
@@ -1482,16 +1478,16 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
  * 14. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
-/* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A _take_up_to call counts as allowed if it took any permits, otherwise as denied.
- * A table counts under the policy that the caller named. These count as decisions of a table, too:
+/* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
+ * _take_up_to call counts as allowed if it took any permits, otherwise as denied. A table counts under the policy that the caller named. A
+ * table also counts these decisions:
  *
  * - a request without a key: under the returned verdict, unless the table reports it as an error (TOLLBAR_MISSING_REPORT);
  * - a request of an exempt key: allowed;
  * - a new key that a full table refuses: denied. The statistics' `refused` counts it as well.
  *
- * Peeks and errors do not count. A caller that refuses a request because of a peek reports it by
- * tollbar_table_count_verdict. Limiters (tollbar_limiter_state) count by the same rules. A cell is one
- * word of the caller's and has no room for counts.
+ * Peeks and errors do not count. A caller that refuses a request because of a peek reports it by tollbar_table_count_verdict. Limiters
+ * (tollbar_limiter_state) count by the same rules. A cell is one word and has no room for counts.
  *
  * Each thread counts on cache lines that no other thread writes, so a count costs one plain instruction. The sum over all
  * lines is exact whenever no call is in progress. A table has 512 lines, one for each pair of a thread and a policy, and
@@ -1502,7 +1498,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 typedef struct tollbar_counts {
     /* sizeof(tollbar_counts), as the caller's compiler sees it. */
     uint32_t struct_size;
-    /* 0. */
+    /* The library writes 0. */
     uint32_t reserved;
     /* Decisions that were TOLLBAR_ALLOWED. */
     uint64_t allowed;
@@ -1512,15 +1508,15 @@ typedef struct tollbar_counts {
     uint64_t never;
 } tollbar_counts;
 
-/* Decisions under policy number `policy` since the table was made, of all threads and processes that use it. Changing a
- * policy leaves its counts. A process that is killed loses only those of the call that it is in. */
+/* Writes to `out` the counts of decisions under policy number `policy`, of all threads and processes since the table was made. A changed
+ * policy keeps its counts. A killed process loses at most the counts of the call that it was in. */
 int32_t tollbar_table_get_counts(const tollbar_table *table,
                                  uint32_t policy,
                                  tollbar_counts *out);
 
-/* Counts a decision under policy number `policy` that the caller made itself, and charges nothing: for one that looks at several
- * limits by tollbar_table_peek before it charges any, and refuses the request because of one of them. `verdict` is TOLLBAR_ALLOWED,
- * TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call returns TOLLBAR_E_OUT_OF_RANGE. */
+/* Counts a decision that the caller made itself under policy number `policy`, and charges nothing. A caller needs it if it peeks at
+ * several limits and refuses a request because of one of them. `verdict` is TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER; for another
+ * number the call returns TOLLBAR_E_OUT_OF_RANGE. */
 int32_t tollbar_table_count_verdict(const tollbar_table *table,
                                     uint32_t policy,
                                     int32_t verdict);
@@ -1638,8 +1634,8 @@ int32_t tollbar_table_next(const tollbar_table *table,
                            uint64_t now_ns,
                            tollbar_table_entry *out);
 
-/* Looks at `most` slots from number `from` on, and makes those vacant whose keys have expired by `now_ns`. No table needs
- * sweeps. Their use is to count the keys with a debt. */
+/* Examines `most` slots from number `from` on, and makes vacant the slots whose keys have expired by `now_ns`. No table needs sweeps. They
+ * serve to count the keys with a debt. */
 int32_t tollbar_table_sweep(const tollbar_table *table,
                             uint64_t from,
                             uint64_t most,
@@ -1657,12 +1653,12 @@ int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
                                          const tollbar_policy_spec *spec,
                                          uint32_t *number);
 
-/* Changes a policy, for all processes at once, while the table is in use. A key comes under the new policy at its next request,
- * and keeps what `keep`, a TOLLBAR_KEEP_ number, says. Between windows of one length it keeps its usage.
+/* Changes a policy, for all processes at once, while the table is in use. A key comes under the new policy at its next request, and
+ * `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its state. Between windows of one length it keeps its usage.
  *
- * In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. A key
- * that would expire sooner under the new policy moves to another slot. If none is free, the key keeps its debt as a time.
- * About one call in a hundred looks at every slot. */
+ * In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. A key that would
+ * expire sooner under the new policy moves to another slot. If none is free, the key keeps its debt as a time. About one call in a hundred
+ * examines every slot. */
 int32_t tollbar_table_set_policy(const tollbar_table *table,
                                  uint32_t number,
                                  const tollbar_policy_spec *spec,
@@ -1680,8 +1676,8 @@ int32_t tollbar_table_get_stats(const tollbar_table *table, tollbar_table_stats 
  * time. Call it at the end of a program, or regularly. As long as the machine runs, nothing is lost without it. */
 int32_t tollbar_table_sync(const tollbar_table *table);
 
-/* Looks at every slot, at `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_SLOTS_INVALID if there is
- * anything to repair. The call writes `out` in both cases. */
+/* Examines every slot at `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_SLOTS_INVALID if it finds an `unknown` or
+ * `duplicate` slot. The call writes `out` in both cases. */
 int32_t tollbar_table_validate(const tollbar_table *table,
                                uint64_t now_ns,
                                tollbar_table_health *out);
@@ -1764,13 +1760,13 @@ const char *tollbar_version_string(void);
  * 18. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
-/* A decision: the request may pass, and its cost has been charged. Other calls return it when they have succeeded. */
+/* Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded. */
 #define TOLLBAR_ALLOWED 0
 
-/* Not now; nothing has been charged. */
+/* Of a decision: the request is refused now and may pass later. Nothing has been charged. */
 #define TOLLBAR_DENIED 1
 
-/* Not at any time: the cost is more than the policy can ever have at once; nothing has been charged. */
+/* Of a decision: the request can never pass, because its cost is more than the policy can have at once. Nothing has been charged. */
 #define TOLLBAR_NEVER 2
 
 /* The answer "no" of a call that answers a question. */
@@ -1779,7 +1775,7 @@ const char *tollbar_version_string(void);
 /* The answer "yes" of a call that answers a question. */
 #define TOLLBAR_YES 1
 
-/* A pointer that may not be null is. */
+/* A pointer is NULL that must not be. */
 #define TOLLBAR_E_NULL (-1)
 
 /* A pointer is not aligned for what it should point to. */
@@ -1794,7 +1790,7 @@ const char *tollbar_version_string(void);
 /* A number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range. */
 #define TOLLBAR_E_OUT_OF_RANGE (-5)
 
-/* A call with several limits has none or more than 16 of them, or one that is not either a limiter or a table's key. */
+/* A call has no limits or more than 16, or a limit that does not name exactly one limiter or one table. */
 #define TOLLBAR_E_LIMITS (-6)
 
 /* The policy's text does not follow the grammar. */
@@ -1803,43 +1799,43 @@ const char *tollbar_version_string(void);
 /* A number in the policy's text does not fit 64 bits. */
 #define TOLLBAR_E_NUMBER_TOO_LARGE (-11)
 
-/* No algorithm of that name. */
+/* There is no algorithm of that name. */
 #define TOLLBAR_E_ALGORITHM (-12)
 
-/* An option given twice. */
+/* An option is given twice. */
 #define TOLLBAR_E_DUPLICATE_OPTION (-13)
 
 /* The period is 0. */
 #define TOLLBAR_E_PERIOD_ZERO (-20)
 
-/* The burst is 0. (A limit of 0 is how to deny all.) */
+/* The burst is 0. (To deny every request, set the limit to 0.) */
 #define TOLLBAR_E_BURST_ZERO (-21)
 
-/* A rate higher than the algorithm can count exactly. */
+/* The rate is higher than the algorithm can count exactly. */
 #define TOLLBAR_E_RATE_TOO_HIGH (-22)
 
-/* A burst that takes longer to refill than a state word can say. */
+/* The burst takes longer to refill than a state word can hold. */
 #define TOLLBAR_E_BURST_TOO_LARGE (-23)
 
-/* More initial permits than the burst. */
+/* `init` is above the burst. */
 #define TOLLBAR_E_INIT_ABOVE_BURST (-24)
 
-/* An option that the algorithm does not have. */
+/* The algorithm does not have this option. */
 #define TOLLBAR_E_OPTION_MISMATCH (-25)
 
 /* The number of segments is not from 1 to 1024, or a segment would not be a whole number of nanoseconds. */
 #define TOLLBAR_E_SEGMENTS (-26)
 
-/* A warm-up without a time, or with a cold factor outside 1 to 1000. */
+/* A warm-up has no time, or a cold factor that is not 1 to 1000. */
 #define TOLLBAR_E_WARM_UP (-27)
 
-/* A sliding log of more than 2^24 entries, or in a table of more than its period has room for. */
+/* A sliding log has more than 2^24 entries, or in a table more than its key's word can count in the period. */
 #define TOLLBAR_E_LOG_TOO_LARGE (-28)
 
 /* The algorithm needs more than one state word: use a limiter, not a cell. */
 #define TOLLBAR_E_NOT_ONE_WORD (-29)
 
-/* A ban without a time, or longer than a state word can hold, or after more than 1000 refusals, or `after` without `ban`. */
+/* A ban has no time, or a time that a state word cannot hold; or `after` is above 1000, or given without `ban`. */
 #define TOLLBAR_E_BAN (-30)
 
 /* Out of memory. */
@@ -1848,10 +1844,10 @@ const char *tollbar_version_string(void);
 /* The buffer is too small. */
 #define TOLLBAR_E_BUFFER_TOO_SMALL (-41)
 
-/* A capacity of 0, or of more keys than a table can hold. */
+/* The capacity is 0, or more keys than a table can hold. */
 #define TOLLBAR_E_CAPACITY (-50)
 
-/* Not 1 to 128 policies. */
+/* The number of policies is not 1 to 128. */
 #define TOLLBAR_E_POLICY_COUNT (-51)
 
 /* The table has no policy of that number. */
@@ -1866,25 +1862,25 @@ const char *tollbar_version_string(void);
 /* The set of exempt keys is full. */
 #define TOLLBAR_E_EXEMPTIONS_FULL (-55)
 
-/* A request without a key, in a table that is to report them. */
+/* The request has no key, and the table reports such requests. */
 #define TOLLBAR_E_MISSING_KEY (-56)
 
 /* The processor has no 16-byte compare-and-swap. */
 #define TOLLBAR_E_UNSUPPORTED (-57)
 
-/* Not a network address. */
+/* The argument is not a network address. */
 #define TOLLBAR_E_ADDRESS (-58)
 
-/* No receipt of this table, or an estimate that a receipt cannot hold. */
+/* The receipt is not one of this table, or the estimate is more than a receipt can hold. */
 #define TOLLBAR_E_RECEIPT (-59)
 
 /* The file or memory is not a table. */
 #define TOLLBAR_E_NOT_A_TABLE (-60)
 
-/* A table of another version of this library. */
+/* Another version of this library made the table. */
 #define TOLLBAR_E_TABLE_VERSION (-61)
 
-/* The file or memory is shorter or longer than the table that it should be. */
+/* The file or memory is shorter or longer than its table. */
 #define TOLLBAR_E_TRUNCATED (-62)
 
 /* The table's header is damaged. */
@@ -1899,17 +1895,17 @@ const char *tollbar_version_string(void);
 /* The file has a table with other options. */
 #define TOLLBAR_E_OTHER_OPTIONS (-66)
 
-/* The system does not say which boot this is, so the times of a file cannot be continued. */
+/* The system does not name the present boot, so the times of a file cannot be continued. */
 #define TOLLBAR_E_BOOT_ID (-67)
 
-/* Slots of the table make no sense. */
+/* Slots of the table name an unknown version of a policy, or two slots hold one key. */
 #define TOLLBAR_E_SLOTS_INVALID (-68)
 
-/* The file belongs to another user than the caller and root, others may write it, or others may put another in its
- * place (TOLLBAR_TABLE_TRUST_ANYONE takes it). */
+/* The file belongs to another user than the caller and root, or other users may write or replace it
+ * (TOLLBAR_TABLE_TRUST_ANYONE takes it). */
 #define TOLLBAR_E_OWNER (-78)
 
-/* The descriptor is not of memory that is sealed against shrinking. */
+/* The memory behind the descriptor is not sealed against shrinking. */
 #define TOLLBAR_E_UNSEALED (-79)
 
 /* The file cannot be opened. After this error and those down to TOLLBAR_E_SYNC, errno has the system's reason. */
@@ -1939,44 +1935,44 @@ const char *tollbar_version_string(void);
 /* Only gcra can be leased, without `borrow`, `ban` and `init`. */
 #define TOLLBAR_E_LEASE_ALGORITHM (-80)
 
-/* Not 1 to 65,535 machines. */
+/* The number of machines is not 1 to 65,535. */
 #define TOLLBAR_E_LEASE_NODES (-81)
 
 /* The life of a lease is not 1 ms to 10 min. */
 #define TOLLBAR_E_LEASE_LIFE (-82)
 
-/* Machines, their overdraft and the life of a lease leave nothing of the burst. */
+/* The number of machines, their overdraft and the life of a lease leave nothing of the burst. */
 #define TOLLBAR_E_LEASE_BURST (-83)
 
 /* Burst and period are too large for the store to count exactly. */
 #define TOLLBAR_E_LEASE_TOO_LARGE (-84)
 
-/* Not 1 to 64 visible ASCII characters without braces. */
+/* The name is not 1 to 64 visible ASCII characters without braces. */
 #define TOLLBAR_E_LEASE_NAME (-85)
 
-/* The memory is no node of this version. */
+/* The memory holds no node of this version. */
 #define TOLLBAR_E_NOT_A_LEASE (-86)
 
-/* The store's URL cannot be read, or asks for what is not there (TLS, Sentinel, Cluster). */
+/* The store's URL does not follow the grammar, or asks for a feature that the client lacks (TLS, Sentinel, Cluster). */
 #define TOLLBAR_E_URL (-87)
 
 /* A thread drives this client. */
 #define TOLLBAR_E_RUNNING (-88)
 
-/* The client ended before the store had been told all. */
+/* The client ended before it had reported all admissions to the store. */
 #define TOLLBAR_E_UNREPORTED (-89)
 
-/* A fault of the library itself, stopped before it reached the caller. */
+/* The library itself has a fault. It was stopped before it reached the caller. */
 #define TOLLBAR_E_INTERNAL (-90)
 
-/* In a time: there is none. */
+/* A time that never comes. */
 #define TOLLBAR_NO_TIME UINT64_MAX
 
-/* One line in English for a result. The string is static; unknown codes have one too. Never NULL. */
+/* Returns one line in English for a result. The string is static and never NULL. Unknown numbers give "unknown result". */
 const char *tollbar_strerror(int32_t code);
 
-/* The name of a result's macro, such as "TOLLBAR_E_NULL". Static; "TOLLBAR_E_UNKNOWN" for unknown
- * codes. Never NULL. */
+/* Returns the name of a result's macro, such as "TOLLBAR_E_NULL". The string is static and never NULL. Unknown numbers give
+ * "TOLLBAR_E_UNKNOWN". */
 const char *tollbar_errname(int32_t code);
 
 #ifdef __cplusplus

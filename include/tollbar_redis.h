@@ -215,7 +215,7 @@ int32_t tollbar_lease_get_stats(const tollbar_lease *lease, tollbar_lease_stats 
     { (uint32_t)sizeof(tollbar_lease_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 3. Clients: who asks the store for leases
+ * 3. Clients: they ask the store for leases
  * -------------------------------------------------------------------------------------------- */
 
 /* Watch the descriptor of tollbar_lease_client_fd for data to read. */

@@ -27,7 +27,7 @@ const (
 
 // Errors of arguments.
 const (
-	// ErrNull: a pointer that may not be null is.
+	// ErrNull: a pointer is NULL that must not be.
 	ErrNull Code = -1
 	// ErrMisaligned: a pointer is not aligned for what it should point to.
 	ErrMisaligned Code = -2
@@ -37,45 +37,45 @@ const (
 	ErrReserved Code = -4
 	// ErrOutOfRange: a number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range.
 	ErrOutOfRange Code = -5
-	// ErrLimits: a call with several limits has none or more than 16 of them, or one that is not either a limiter or a
-	// table's key.
+	// ErrLimits: a call has no limits or more than 16, or a limit that does not name exactly one limiter or one table.
 	ErrLimits Code = -6
 )
 
-// Errors of policies. Those of a text come with a column.
+// Errors of policies. An error in a text has a column.
 const (
 	// ErrSyntax: the policy's text does not follow the grammar.
 	ErrSyntax Code = -10
 	// ErrNumberTooLarge: a number in the policy's text does not fit 64 bits.
 	ErrNumberTooLarge Code = -11
-	// ErrAlgorithm: no algorithm of that name.
+	// ErrAlgorithm: there is no algorithm of that name.
 	ErrAlgorithm Code = -12
-	// ErrDuplicateOption: an option given twice.
+	// ErrDuplicateOption: an option is given twice.
 	ErrDuplicateOption Code = -13
 	// ErrPeriodZero: the period is 0.
 	ErrPeriodZero Code = -20
-	// ErrBurstZero: the burst is 0. (A limit of 0 is how to deny all.)
+	// ErrBurstZero: the burst is 0. (To deny every request, set the limit to 0.)
 	ErrBurstZero Code = -21
-	// ErrRateTooHigh: a rate higher than the algorithm can count exactly.
+	// ErrRateTooHigh: the rate is higher than the algorithm can count exactly.
 	ErrRateTooHigh Code = -22
-	// ErrBurstTooLarge: a burst that takes longer to refill than a state word can say.
+	// ErrBurstTooLarge: the burst takes longer to refill than a state word can hold.
 	ErrBurstTooLarge Code = -23
-	// ErrInitAboveBurst: more initial permits than the burst.
+	// ErrInitAboveBurst: `init` is above the burst.
 	ErrInitAboveBurst Code = -24
-	// ErrOptionMismatch: an option that the algorithm does not have.
+	// ErrOptionMismatch: the algorithm does not have this option.
 	ErrOptionMismatch Code = -25
 	// ErrSegments: the number of segments is not from 1 to 1024, or a segment would not be a whole number of
 	// nanoseconds.
 	ErrSegments Code = -26
-	// ErrWarmUp: a warm-up without a time, or with a cold factor outside 1 to 1000.
+	// ErrWarmUp: a warm-up has no time, or a cold factor that is not 1 to 1000.
 	ErrWarmUp Code = -27
-	// ErrLogTooLarge: a sliding log of more than 2^24 entries, or in a table of more than its period has room for.
+	// ErrLogTooLarge: a sliding log has more than 2^24 entries, or in a table more than its key's word can count in
+	// the period.
 	ErrLogTooLarge Code = -28
 	// ErrNotOneWord: the algorithm needs more than one state word: use a limiter, not a cell; a [cell.Cell] has token
 	// buckets only.
 	ErrNotOneWord Code = -29
-	// ErrBan: a ban without a time, or longer than a state word can hold, or after more than 1000 refusals, or `after`
-	// without `ban`.
+	// ErrBan: a ban has no time, or a time that a state word cannot hold; or `after` is above 1000, or given without
+	// `ban`.
 	ErrBan Code = -30
 )
 
@@ -89,9 +89,9 @@ const (
 
 // Errors of tables.
 const (
-	// ErrCapacity: a capacity of 0, or of more keys than a table can hold.
+	// ErrCapacity: the capacity is 0, or more keys than a table can hold.
 	ErrCapacity Code = -50
-	// ErrPolicyCount: not 1 to 128 policies.
+	// ErrPolicyCount: the number of policies is not 1 to 128.
 	ErrPolicyCount Code = -51
 	// ErrNoSuchPolicy: the table has no policy of that number.
 	ErrNoSuchPolicy Code = -52
@@ -102,19 +102,19 @@ const (
 	ErrPolicyVersions Code = -54
 	// ErrExemptionsFull: the set of exempt keys is full.
 	ErrExemptionsFull Code = -55
-	// ErrMissingKey: a request without a key, in a table that is to report them.
+	// ErrMissingKey: the request has no key, and the table reports such requests.
 	ErrMissingKey Code = -56
 	// ErrUnsupported: the processor has no 16-byte compare-and-swap.
 	ErrUnsupported Code = -57
-	// ErrAddress: not a network address.
+	// ErrAddress: the argument is not a network address.
 	ErrAddress Code = -58
-	// ErrReceipt: no receipt of this table, or an estimate that a receipt cannot hold.
+	// ErrReceipt: the receipt is not one of this table, or the estimate is more than a receipt can hold.
 	ErrReceipt Code = -59
 	// ErrNotATable: the file or memory is not a table.
 	ErrNotATable Code = -60
-	// ErrTableVersion: a table of another version of this library.
+	// ErrTableVersion: another version of this library made the table.
 	ErrTableVersion Code = -61
-	// ErrTruncated: the file or memory is shorter or longer than the table that it should be.
+	// ErrTruncated: the file or memory is shorter or longer than its table.
 	ErrTruncated Code = -62
 	// ErrCorrupt: the table's header is damaged.
 	ErrCorrupt Code = -63
@@ -124,14 +124,15 @@ const (
 	ErrOtherPolicies Code = -65
 	// ErrOtherOptions: the file has a table with other options.
 	ErrOtherOptions Code = -66
-	// ErrBootID: the system does not say which boot this is, so the times of a file cannot be continued.
+	// ErrBootID: the system does not name the present boot, so the times of a file cannot be continued.
 	ErrBootID Code = -67
-	// ErrSlotsInvalid: slots of the table make no sense: [Table.Repair].
+	// ErrSlotsInvalid: slots of the table name an unknown version of a policy, or two slots hold one key:
+	// [Table.Repair].
 	ErrSlotsInvalid Code = -68
-	// ErrOwner: the file belongs to another user than the caller and root, others may write it, or others may put
-	// another in its place (TableOptions.TrustAnyone takes it).
+	// ErrOwner: the file belongs to another user than the caller and root, or other users may write or replace it
+	// (TableOptions.TrustAnyone takes it).
 	ErrOwner Code = -78
-	// ErrUnsealed: the descriptor is not of memory that is sealed against shrinking.
+	// ErrUnsealed: the memory behind the descriptor is not sealed against shrinking.
 	ErrUnsealed Code = -79
 )
 
@@ -159,29 +160,30 @@ const (
 const (
 	// ErrLeaseAlgorithm: only gcra can be leased, without `borrow`, `ban` and `init`.
 	ErrLeaseAlgorithm Code = -80
-	// ErrLeaseNodes: not 1 to 65,535 machines.
+	// ErrLeaseNodes: the number of machines is not 1 to 65,535.
 	ErrLeaseNodes Code = -81
 	// ErrLeaseLife: the life of a lease is not 1 ms to 10 min.
 	ErrLeaseLife Code = -82
-	// ErrLeaseBurst: machines, their overdraft and the life of a lease leave nothing of the burst.
+	// ErrLeaseBurst: the number of machines, their overdraft and the life of a lease leave nothing of the burst.
 	ErrLeaseBurst Code = -83
 	// ErrLeaseTooLarge: burst and period are too large for the store to count exactly.
 	ErrLeaseTooLarge Code = -84
-	// ErrLeaseName: not 1 to 64 visible ASCII characters without braces.
+	// ErrLeaseName: the name is not 1 to 64 visible ASCII characters without braces.
 	ErrLeaseName Code = -85
-	// ErrNotALease: the memory is no node of this version.
+	// ErrNotALease: the memory holds no node of this version.
 	ErrNotALease Code = -86
-	// ErrURL: the store's URL cannot be read, or asks for what is not there (TLS, Sentinel, Cluster).
+	// ErrURL: the store's URL does not follow the grammar, or asks for a feature that the client lacks (TLS, Sentinel,
+	// Cluster).
 	ErrURL Code = -87
 	// ErrRunning: a thread drives this client.
 	ErrRunning Code = -88
-	// ErrUnreported: the client ended before the store had been told all.
+	// ErrUnreported: the client ended before it had reported all admissions to the store.
 	ErrUnreported Code = -89
 )
 
 // Errors of the library itself.
 const (
-	// ErrInternal: a fault of the library itself, stopped before it reached the caller.
+	// ErrInternal: the library itself has a fault. It was stopped before it reached the caller.
 	ErrInternal Code = -90
 )
 

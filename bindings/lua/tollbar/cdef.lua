@@ -224,7 +224,9 @@ typedef struct tollbar_limiter_state {
     uint64_t denied;
     uint64_t never;
 } tollbar_limiter_state;
-int32_t tollbar_limiter_check(const tollbar_limiter *limiter, uint64_t cost, tollbar_decision *out);
+int32_t tollbar_limiter_check(const tollbar_limiter *limiter,
+                              uint64_t cost,
+                              tollbar_decision *out);
 int32_t tollbar_limiter_check_at(const tollbar_limiter *limiter,
                                  uint64_t cost,
                                  uint64_t now_ns,
@@ -243,7 +245,9 @@ int32_t tollbar_limiter_check_many_at(const tollbar_limiter *limiter,
                                       size_t count,
                                       uint64_t now_ns,
                                       int32_t *results);
-int32_t tollbar_limiter_take_up_to(const tollbar_limiter *limiter, uint64_t most, uint64_t *taken);
+int32_t tollbar_limiter_take_up_to(const tollbar_limiter *limiter,
+                                   uint64_t most,
+                                   uint64_t *taken);
 int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
                                       uint64_t most,
                                       uint64_t now_ns,

@@ -24,14 +24,13 @@ pub fn call(steps: impl FnOnce() -> Result<i32, i32>) -> i32 {
 /// # Safety
 /// The type is `repr(C)`, starts with a `u32`, has no padding, and every bit pattern is a value.
 pub unsafe trait Growable: Copy {
-    /// Its size in the first version that had it.
+    /// The struct's size in the first version that had it.
     const FIRST_SIZE: usize;
-    /// More than any version will have; a larger `struct_size` is garbage.
+    /// No version will be larger. A larger `struct_size` is garbage.
     const MOST_SIZE: usize = 4096;
 }
 
-/// Reads a struct of any version: what an older caller does not know of is zero, and what a newer one
-/// does must be zero.
+/// Reads a struct of any version. Fields that an older caller's struct lacks are 0. Bytes that this version does not know must be 0.
 ///
 /// # Safety
 /// `from` is null, or points to a readable struct of `from.struct_size` bytes.
@@ -51,8 +50,8 @@ pub unsafe fn read<T: Growable>(from: *const T) -> Result<T, i32> {
     Ok(unsafe { value.assume_init() })
 }
 
-/// Writes a struct of any version: an older caller gets the part it knows, a newer one zeroes in what
-/// this version does not know. `struct_size` stays the caller's.
+/// Writes a struct of any version. An older caller gets the fields that its struct has. A newer caller gets 0 in the fields that this
+/// version lacks. `struct_size` stays the caller's.
 ///
 /// # Safety
 /// `to` points to a writable struct of `to.struct_size` bytes.
@@ -74,7 +73,7 @@ pub unsafe fn write<T: Growable>(to: *mut T, value: &T) -> Result<(), i32> {
     Ok(())
 }
 
-/// Whether a struct can be written to, before anything is decided.
+/// Checks that a struct can be written, and returns its size. Callers run it before they decide anything.
 pub fn size_at<T: Growable>(at: *const T) -> Result<usize, i32> {
     if at.is_null() {
         return Err(TOLLBAR_E_NULL);
@@ -90,10 +89,9 @@ pub fn size_at<T: Growable>(at: *const T) -> Result<usize, i32> {
     Ok(size)
 }
 
-/// A reference from C, if there is one and it can be one.
+/// Makes a pointer from C a reference. A null or misaligned pointer is an error.
 ///
-/// # Safety
-/// `at` is null, or points to a live `T` that nobody writes to but through atomics.
+/// # Safety `at` is null, or points to a live `T` that all threads write only through atomics.
 #[inline(always)]
 pub unsafe fn reference<'a, T>(at: *const T) -> Result<&'a T, i32> {
     if !at.is_aligned() {
@@ -116,7 +114,7 @@ pub unsafe fn reference<'a, T>(at: *const T) -> Result<&'a T, i32> {
 #[cold]
 pub const fn rarely() {}
 
-/// [`reference()`] to what nobody else uses meanwhile.
+/// [`reference()`] to a value that only this call uses.
 ///
 /// # Safety
 /// `at` is null, or points to a live `T` that only this call uses.
@@ -129,7 +127,7 @@ pub unsafe fn exclusive<'a, T>(at: *mut T) -> Result<&'a mut T, i32> {
     unsafe { at.as_mut() }.ok_or(TOLLBAR_E_NULL)
 }
 
-/// A place for something to be returned in.
+/// Makes a pointer from C the place of an output.
 ///
 /// # Safety
 /// `at` is null, or points to writable memory for a `T`.
@@ -137,11 +135,11 @@ pub unsafe fn place<'a, T>(at: *mut T) -> Result<&'a mut MaybeUninit<T>, i32> {
     if !at.is_aligned() {
         return Err(TOLLBAR_E_MISALIGNED);
     }
-    // SAFETY: aligned; null becomes None; MaybeUninit asks nothing of what is there.
+    // SAFETY: aligned; null becomes None; a MaybeUninit may have any bytes.
     unsafe { at.cast::<MaybeUninit<T>>().as_mut() }.ok_or(TOLLBAR_E_NULL)
 }
 
-/// Whether an array can be one; with no entries, it may be anything.
+/// Checks the pointer of an array. An empty array may have any pointer.
 pub fn array<T>(at: *const T, count: usize) -> Result<(), i32> {
     if count == 0 {
         return Ok(());
@@ -170,7 +168,7 @@ pub unsafe fn bytes<'a>(text: *const core::ffi::c_char, len: usize) -> Result<&'
     Ok(unsafe { core::slice::from_raw_parts(text.cast::<u8>(), len) })
 }
 
-/// The caller's memory as a place for a `T`.
+/// Checks that the caller's memory can hold a `T`.
 pub fn room<T>(memory: *mut core::ffi::c_void, size: usize) -> Result<*mut T, i32> {
     let at = memory.cast::<T>();
     if at.is_null() {
@@ -185,7 +183,7 @@ pub fn room<T>(memory: *mut core::ffi::c_void, size: usize) -> Result<*mut T, i3
     Ok(at)
 }
 
-/// Moves `value` to the heap; an error where there is no memory.
+/// Moves `value` to the heap. Without memory it returns an error.
 pub fn boxed<T>(value: T) -> Result<*mut T, i32> {
     let layout = core::alloc::Layout::new::<T>();
     // SAFETY: no type here has size 0.
@@ -198,7 +196,7 @@ pub fn boxed<T>(value: T) -> Result<*mut T, i32> {
     Ok(block)
 }
 
-/// Drops and frees what [`boxed`] made; null is nothing.
+/// Drops and frees a value that [`boxed`] made. Null is ignored.
 ///
 /// # Safety
 /// `block` is null or came from [`boxed`] and has not been freed.
@@ -212,7 +210,7 @@ pub unsafe fn unboxed<T>(block: *mut T) {
     }
 }
 
-/// `Ok(0)` is 0 and an error its code.
+/// The number that C gets, of `Ok` or of the error.
 #[inline(always)]
 pub fn code(result: Result<i32, i32>) -> i32 {
     match result {

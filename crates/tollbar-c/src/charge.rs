@@ -47,7 +47,7 @@ pub unsafe extern "C" fn tollbar_table_charge_at(
     guard(|| code(unsafe { charge_key(table, policy, key, length, cost, Some(now_ns), rest) }))
 }
 
-/// tollbar_table_charge of a limiter.
+/// tollbar_table_charge for a limiter.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -102,7 +102,7 @@ unsafe fn charge(limiter: *const tollbar_limiter, cost: u64, now: Option<u64>, r
     Ok(unsafe { told(left, rest) })
 }
 
-/// Whether the rest could be written, before anything is charged.
+/// Checks that the rest can be written. Callers run it before they charge anything.
 fn aligned(rest: *mut u64) -> Result<(), i32> {
     match rest.is_aligned() {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! Decisions that were counted.
+//! Counts of decisions.
 
 use super::boundary::*;
 use super::status::*;
@@ -13,7 +13,7 @@ use tollbar::table::PolicyId;
 pub struct tollbar_counts {
     /// sizeof(tollbar_counts), as the caller's compiler sees it.
     pub struct_size: u32,
-    /// 0.
+    /// The library writes 0.
     pub reserved: u32,
     /// Decisions that were TOLLBAR_ALLOWED.
     pub allowed: u64,
@@ -30,8 +30,8 @@ unsafe impl Growable for tollbar_counts {
 
 const _: () = assert!(size_of::<tollbar_counts>() == 32);
 
-/// Decisions under policy number `policy` since the table was made, of all threads and processes that use it. Changing a
-/// policy leaves its counts. A process that is killed loses only those of the call that it is in.
+/// Writes to `out` the counts of decisions under policy number `policy`, of all threads and processes since the table was made. A changed
+/// policy keeps its counts. A killed process loses at most the counts of the call that it was in.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -51,9 +51,9 @@ pub unsafe extern "C" fn tollbar_table_get_counts(
     })
 }
 
-/// Counts a decision under policy number `policy` that the caller made itself, and charges nothing: for one that looks at several
-/// limits by tollbar_table_peek before it charges any, and refuses the request because of one of them. `verdict` is TOLLBAR_ALLOWED,
-/// TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call returns TOLLBAR_E_OUT_OF_RANGE.
+/// Counts a decision that the caller made itself under policy number `policy`, and charges nothing. A caller needs it if it peeks at
+/// several limits and refuses a request because of one of them. `verdict` is TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER; for another
+/// number the call returns TOLLBAR_E_OUT_OF_RANGE.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -17,7 +17,7 @@ pub struct tollbar_limiter_state {
     pub struct_size: u32,
     /// Callers asleep in tollbar_limiter_wait.
     pub waiting: u32,
-    /// The time of the view on the limiter's clock.
+    /// The limiter's time when the state was read.
     pub now_ns: u64,
     /// Permits that could be taken at that time.
     pub remaining: u64,
@@ -25,14 +25,14 @@ pub struct tollbar_limiter_state {
     pub retry_after_ns: u64,
     /// Nanoseconds until the state is as good as fresh.
     pub reset_after_ns: u64,
-    /// Requests that came with an older time than one admitted before them.
+    /// Requests whose time was earlier than that of a request admitted before them.
     pub backward_steps: u64,
-    /// Decisions since the limiter was made that were TOLLBAR_ALLOWED, of all threads. Each call counts once, by what it returned, and
-    /// each request of a batch; a peek and an error do not count. tollbar_limiter_reset leaves the counts.
+    /// Calls of all threads, since the limiter was made, that returned TOLLBAR_ALLOWED. Each request of a batch counts as a call. Peeks and
+    /// errors do not count. tollbar_limiter_reset keeps the counts.
     pub allowed: u64,
-    /// Decisions that were TOLLBAR_DENIED.
+    /// Calls that returned TOLLBAR_DENIED.
     pub denied: u64,
-    /// Decisions that were TOLLBAR_NEVER.
+    /// Calls that returned TOLLBAR_NEVER.
     pub never: u64,
 }
 
@@ -45,8 +45,8 @@ const _: () = assert!(size_of::<tollbar_limiter_state>() == 72);
 
 /// Takes `cost` permits now. A cost of 0 asks without charging.
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
-/// answer in full; it is cheaper without.
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the full decision. With NULL the call is
+/// cheaper.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -67,8 +67,8 @@ pub unsafe extern "C" fn tollbar_limiter_check(
     })
 }
 
-/// tollbar_limiter_check at the caller's time. All times given to one limiter are of one scale: tollbar_limiter_now's, which the
-/// calls without a time read, or another that all its callers use for all calls.
+/// tollbar_limiter_check at the caller's time. All calls to one limiter use one scale of time: that of tollbar_limiter_now, as the calls
+/// without a time do, or another one that every call passes.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn tollbar_limiter_check_at(
     })
 }
 
-/// What tollbar_limiter_check would answer; changes nothing.
+/// Returns what tollbar_limiter_check would return, and changes nothing.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -122,9 +122,8 @@ pub unsafe extern "C" fn tollbar_limiter_peek_at(
     })
 }
 
-/// Decides on `count` requests with one reading of the clock; `results[i]` is what the call for
-/// `costs[i]` alone would return. `costs` may be NULL: 1 each. Returns 0, or an error that concerns all
-/// (then nothing has been charged).
+/// Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what tollbar_limiter_check would have returned for
+/// `costs[i]`. If `costs` is NULL, each request costs 1. Returns 0, or an error of the whole batch. Then nothing has been charged.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -163,8 +162,8 @@ pub unsafe extern "C" fn tollbar_limiter_check_many_at(
     })
 }
 
-/// Takes as many permits as there are, up to `most`; `*taken` says how many. Returns TOLLBAR_ALLOWED
-/// if that is not 0, else TOLLBAR_DENIED.
+/// Takes all permits that are left, `most` at the most, and writes their number to `*taken`. Returns TOLLBAR_ALLOWED if it took any,
+/// otherwise TOLLBAR_DENIED.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -193,7 +192,7 @@ pub unsafe extern "C" fn tollbar_limiter_take_up_to_at(
     guard(|| code(unsafe { take_up_to(limiter, Some(now_ns), most, taken) }))
 }
 
-/// Back to fresh. Safe beside other calls; admissions in the same instant may survive it.
+/// Makes the limiter fresh. Other calls may run at the same time, and admissions in the same instant may survive the reset.
 ///
 /// # Safety
 /// `limiter` is NULL or live.
@@ -208,7 +207,7 @@ pub unsafe extern "C" fn tollbar_limiter_reset(limiter: *const tollbar_limiter) 
     })
 }
 
-/// The state as of now; takes nothing.
+/// Writes the limiter's present state to `out`, and takes no permits.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -242,13 +241,12 @@ pub unsafe extern "C" fn tollbar_limiter_get_state(
 /// Changes the policy while other threads use the limiter. `keep`, a TOLLBAR_KEEP_ number, says what the limiter keeps of its
 /// state. Between windows of one length TOLLBAR_KEEP_COUNT and TOLLBAR_KEEP_TIME keep the usage.
 ///
-/// Calls that run at the same time neither wait nor fail, and are decided under one of the two policies. In any interval no more is
-/// admitted than the sum of the bounds of all policies that were in force in that interval. Permits that were reserved keep their
-/// departures.
+/// Calls that run at the same time neither wait nor fail, and are decided under one of the two policies. In any interval the limiter admits
+/// at most the sum of the bounds of all policies that were in force in that interval. Reserved permits keep their departures.
 ///
-/// The limiter allocates a state for each policy that it is changed to, and frees them when it is freed. A policy that comes back needs
-/// no new one. Returns TOLLBAR_E_POLICY_VERSIONS after 4,096 policies, and TOLLBAR_E_OPTION_MISMATCH for a limiter with
-/// TOLLBAR_CREDIT_ON. Then the policy stays as it was.
+/// The call allocates a state for each policy that is new to the limiter. tollbar_limiter_free and tollbar_limiter_close free all of them.
+/// Returns TOLLBAR_E_POLICY_VERSIONS after 4,096 policies, and TOLLBAR_E_OPTION_MISMATCH for a limiter with TOLLBAR_CREDIT_ON. Then the
+/// policy stays as it was.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -263,7 +261,7 @@ pub unsafe extern "C" fn tollbar_limiter_set_policy(
         let (limiter, policy) = unsafe { (reference(limiter)?, policy(spec)?) };
         let keep = keep_of(keep)?;
         State::validate_on(&policy, limiter.limiter.clock().source()).map_err(policy_code)?;
-        // A limiter that has not been changed does not know its policy by itself.
+        // `Limiter` keeps the policies that it was changed to, and this struct the first one.
         if limiter.limiter.changed_policy().is_some() || limiter.policy != policy {
             limiter.limiter.set_policy(&policy, keep).map_err(policy_code)?;
         }
@@ -271,7 +269,7 @@ pub unsafe extern "C" fn tollbar_limiter_set_policy(
     })
 }
 
-/// The policy that the limiter was made of, or was last changed to.
+/// Writes the limiter's policy to `out`: the one that it was made with, or was last changed to.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -20,8 +20,8 @@ pub const TOLLBAR_REASON_INHERITED_DEBT: u32 = 4;
 pub const TOLLBAR_REASON_MISSING_KEY: u32 = 5;
 /// Allowed and not charged: the key is exempt.
 pub const TOLLBAR_REASON_EXEMPT: u32 = 6;
-/// Denied: the permits would have come within the caller's patience, but the maximum number of callers sleeps already
-/// (tollbar_limiter_options).
+/// Denied: the permits would have come within the caller's `max_wait_ns`, but the maximum number of callers sleeps already (`waiters` of
+/// tollbar_limiter_options and tollbar_table_options).
 pub const TOLLBAR_REASON_QUEUE_FULL: u32 = 7;
 /// Denied: the state is damaged. C calls return an error instead.
 pub const TOLLBAR_REASON_FAULT: u32 = 8;
@@ -145,7 +145,7 @@ pub(super) unsafe fn put(out: *mut tollbar_decision, size: usize, decision: &Dec
         reason: decision.reason as u32,
         reserved: 0,
     };
-    // A caller of this version gets the struct by some stores. Another version needs a call that copies.
+    // A struct of this version's size is written by plain stores. Another size needs the copying call.
     if size == size_of::<tollbar_decision>() {
         // SAFETY: by the caller's promise; `value` has the caller's own `struct_size`.
         unsafe { out.write(value) };

@@ -8,7 +8,7 @@ struct Malloc;
 #[global_allocator]
 static MALLOC: Malloc = Malloc;
 
-/// What malloc aligns to on every supported system.
+/// The alignment of malloc's blocks on every supported system.
 const MALLOC_ALIGN: usize = 2 * core::mem::size_of::<usize>();
 
 // SAFETY: the blocks come from malloc or posix_memalign, whose size and alignment promises are those of
@@ -49,8 +49,8 @@ unsafe impl GlobalAlloc for Malloc {
     }
 }
 
-/// No path leads here: the shared library is checked to hold no panic symbol. Should a change make one,
-/// stopping is the only answer that cannot corrupt a caller.
+/// Nothing calls this: a test checks that the shared library has no panic symbol. If a change adds a panic, only abort is sure not to
+/// corrupt the caller.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     // SAFETY: abort takes nothing and does not return.

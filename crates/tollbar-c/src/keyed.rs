@@ -98,9 +98,9 @@ pub unsafe extern "C" fn tollbar_table_peek_at(
     guard(|| code(unsafe { peek(table, policy, key, length, Some(now_ns), cost, out) }))
 }
 
-/// Decides on `count` requests in turn with one reading of the clock; `results[i]` is what
-/// tollbar_table_check would have returned for the i-th. It is faster than one call for each request, because
-/// it prefetches the memory of all keys first. Returns 0, or an error of the whole batch. Then nothing has been charged.
+/// Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what tollbar_table_check would have returned for
+/// the i-th. It is faster than one call for each request, because it prefetches the memory of all keys first. Returns 0, or an error of the
+/// whole batch. Then nothing has been charged.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -131,8 +131,8 @@ pub unsafe extern "C" fn tollbar_table_check_many_at(
     guard(|| code(unsafe { check_many(table, Some(now_ns), requests, count, results) }))
 }
 
-/// Takes as many permits as there are, up to `most`; `*taken` says how many. Returns TOLLBAR_ALLOWED
-/// if that is not 0, else TOLLBAR_DENIED.
+/// Takes all permits that are left, `most` at the most, and writes their number to `*taken`. Returns TOLLBAR_ALLOWED if it took any,
+/// otherwise TOLLBAR_DENIED.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -167,9 +167,9 @@ pub unsafe extern "C" fn tollbar_table_take_up_to_at(
     guard(|| code(unsafe { take_up_to(table, policy, key, length, Some(now_ns), most, taken) }))
 }
 
-/// Resets a key: it starts with a fresh state. Its slot stays taken until its debt would have been paid, and the key gets
-/// another. Returns TOLLBAR_YES, or TOLLBAR_NO if all of the key's other places are taken (by
-/// some resets within the time of its debt, or in a full table): then nothing has changed.
+/// Gives a key a fresh state. The key's slot stays taken until its debt would have been paid, and its next charge takes another slot.
+/// Returns TOLLBAR_YES. Returns TOLLBAR_NO and changes nothing if all of the key's other slots are taken, by earlier resets of the key or
+/// because the table is full.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn tollbar_table_reset_at(
     guard(|| code(unsafe { reset(table, policy, key, length, Some(now_ns)) }))
 }
 
-/// Exempts a key under that policy: it always passes and is charged nothing. Some 1,600 keys of a table may be so at a time.
+/// Exempts a key under that policy: it always passes and is charged nothing. A table has room for some 1,600 exempt keys.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn tollbar_table_unexempt(
     })
 }
 
-/// The hash by which the table knows a key: what tollbar_table_next shows.
+/// Writes the hash by which the table knows a key to `*hash`. tollbar_table_next shows the same hash.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -258,9 +258,9 @@ pub unsafe extern "C" fn tollbar_table_hash(
     })
 }
 
-/// The time that the calls without `_at` read: nanoseconds of UTC since TOLLBAR_TIME_ZERO, as CLOCK_REALTIME said when the process
-/// that made the table first needed it. It never steps, and a file's time goes on after the machine was started again. With
-/// TOLLBAR_CLOCK_WALL it is Unix time.
+/// Writes the time that calls without `_at` use to `*now_ns`: nanoseconds of UTC since TOLLBAR_TIME_ZERO. The process that made the table
+/// read CLOCK_REALTIME once, and all processes count on from there, so this time never steps. A file's time goes on after a restart of the
+/// machine. On TOLLBAR_CLOCK_WALL it is Unix time.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -287,7 +287,7 @@ unsafe fn check(
     out: *mut tollbar_decision,
 ) -> Result<i32, i32> {
     if !out.is_null() {
-        // First, and as a call like this one's own: so that those who want no answer in full save no registers for one.
+        // A tail call with the arguments as they came, before all else: so a call without `out` saves no registers for a full decision.
         // SAFETY: by the caller's promise.
         return Ok(unsafe {
             match now {
@@ -435,7 +435,7 @@ unsafe fn check_many(
     let (requests, results) =
         unsafe { (core::slice::from_raw_parts(requests, count), core::slice::from_raw_parts_mut(results, count)) };
     for request in requests {
-        // SAFETY: only whether there can be such a key is asked.
+        // SAFETY: the slice is dropped unread; only its pointer and length are checked.
         unsafe { bytes(request.key.cast(), request.length) }?;
         if request.reserved != 0 {
             return Err(TOLLBAR_E_RESERVED);
@@ -447,7 +447,7 @@ unsafe fn check_many(
     Ok(TOLLBAR_ALLOWED)
 }
 
-/// A request that has been seen to be possible. What it gives is not kept.
+/// The core's view of a request whose key `check_many` has checked. The batch keeps no reference to it.
 #[inline(always)]
 fn view(request: &tollbar_request) -> Request<'_> {
     // SAFETY: readable by the caller's promise for the time of the call, which is longer than this reference is used.

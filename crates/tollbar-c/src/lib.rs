@@ -1,5 +1,4 @@
-//! The C face: the only `extern "C"`. One file a section of `include/tollbar.h`; the order of the sections is
-//! in `tools/xtask/src/header.rs`.
+//! The C face of tollbar. Each file is one section of `include/tollbar.h`; `tools/xtask/src/header.rs` has the order of the sections.
 //!
 //! Every doc comment in the sections is printed into the header and speaks to a C reader.
 

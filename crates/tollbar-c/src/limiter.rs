@@ -1,5 +1,4 @@
-//! Limiters: a state of any algorithm with a clock, for threads of one process. What they are asked is in
-//! [`super::decide`].
+//! Limiters: a state of any algorithm with a clock, for threads of one process. Their decisions are in [`super::decide`].
 
 use super::boundary::*;
 use super::clock::source;
@@ -17,9 +16,9 @@ pub const TOLLBAR_CREDIT_OFF: u32 = 0;
 /// limiter returns TOLLBAR_E_OPTION_MISMATCH. With a burst below 32 there is no credit, and every decision is that of a limiter without.
 pub const TOLLBAR_CREDIT_ON: u32 = 1;
 
-/// A limiter. All calls but tollbar_limiter_free may be made by any number of threads at once, on
-/// either side of a fork (each side goes on with its own copy). It must not lie in memory that processes share, where their threads
-/// would count decisions over each other. 1 KiB of it are the counts: 16 threads have a cache line each, and the others share those.
+/// A limiter. Any number of threads may use it at once, in all calls but tollbar_limiter_free and tollbar_limiter_close. After a fork each
+/// process has a copy of its own. A limiter must not lie in memory that processes share, because their threads would overwrite each other's
+/// counts of decisions. The counts take 1 KiB: 16 threads have a cache line each, and further threads share these lines.
 pub struct tollbar_limiter {
     pub(super) limiter: Limiter<State, Utc>,
     pub(super) policy: Policy,
@@ -33,7 +32,7 @@ pub struct tollbar_limiter_options {
     pub struct_size: u32,
     /// A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_limiter_now).
     pub clock: u32,
-    /// Callers that may sleep in tollbar_limiter_wait at one time; 0: 1024. More are refused at once.
+    /// Callers that may sleep in tollbar_limiter_wait at one time. 0 means 1024. A further caller is refused at once.
     pub waiters: u32,
     /// TOLLBAR_CREDIT_OFF, which is the default, or TOLLBAR_CREDIT_ON.
     pub credit: u32,
@@ -44,8 +43,7 @@ unsafe impl Growable for tollbar_limiter_options {
     const FIRST_SIZE: usize = 16;
 }
 
-/// Makes a limiter. `options` may be NULL. On success `*out` is to be freed with
-/// tollbar_limiter_free; otherwise it is left alone.
+/// Makes a limiter. `options` may be NULL. The caller frees `*out` with tollbar_limiter_free.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -88,7 +86,7 @@ pub unsafe extern "C" fn tollbar_limiter_from_text(
     })
 }
 
-/// Frees a limiter that no call is using. NULL is accepted and does nothing.
+/// Frees a limiter that no call is using. With NULL the call does nothing.
 ///
 /// # Safety
 /// `limiter` is NULL or has not been freed.
@@ -98,13 +96,13 @@ pub unsafe extern "C" fn tollbar_limiter_free(limiter: *mut tollbar_limiter) {
     unsafe { unboxed(limiter) };
 }
 
-/// The bytes that tollbar_limiter_init_in needs.
+/// Returns the number of bytes that tollbar_limiter_init_in needs.
 #[no_mangle]
 pub extern "C" fn tollbar_limiter_size() -> usize {
     size_of::<tollbar_limiter>()
 }
 
-/// The alignment that tollbar_limiter_init_in needs: a cache line or two.
+/// Returns the alignment that tollbar_limiter_init_in needs: a cache line or two.
 #[no_mangle]
 pub extern "C" fn tollbar_limiter_align() -> usize {
     align_of::<tollbar_limiter>()
@@ -112,8 +110,8 @@ pub extern "C" fn tollbar_limiter_align() -> usize {
 
 /// Makes a limiter in the caller's memory of `size` bytes; `*out` is that memory. `options` may be NULL.
 ///
-/// To be ended with tollbar_limiter_close, not with tollbar_limiter_free. The arrays of a sliding window
-/// or a sliding log and the threads' credit are allocated beside it; other limiters allocate nothing.
+/// The caller ends the limiter with tollbar_limiter_close, not with tollbar_limiter_free. The call allocates the arrays of a sliding window
+/// or a sliding log, and the threads' credit. For other limiters it allocates nothing.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -138,8 +136,7 @@ pub unsafe extern "C" fn tollbar_limiter_init_in(
     })
 }
 
-/// Ends a limiter of tollbar_limiter_init_in that no call is using; its memory is the caller's again.
-/// NULL is accepted and does nothing.
+/// Ends a limiter of tollbar_limiter_init_in that no call is using. Its memory is the caller's again. With NULL the call does nothing.
 ///
 /// # Safety
 /// `limiter` is NULL or came from tollbar_limiter_init_in and has not been closed.
@@ -151,8 +148,8 @@ pub unsafe extern "C" fn tollbar_limiter_close(limiter: *mut tollbar_limiter) {
     }
 }
 
-/// The time that the calls without `_at` read: nanoseconds of UTC since TOLLBAR_TIME_ZERO, as CLOCK_REALTIME said when the process
-/// first needed it. It never steps. With TOLLBAR_CLOCK_WALL it is Unix time.
+/// Writes the time that calls without `_at` use to `*now_ns`: nanoseconds of UTC since TOLLBAR_TIME_ZERO. The process reads CLOCK_REALTIME
+/// once and counts on from there, so this time never steps. On TOLLBAR_CLOCK_WALL it is Unix time.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

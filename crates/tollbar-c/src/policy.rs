@@ -36,9 +36,9 @@ pub const TOLLBAR_POLICY_HAS_INIT: u32 = 4;
 /// After a change of policy a limiter, or a key of a table, keeps the number of permits that it has left, up to the new burst. No
 /// wait becomes longer than the new policy's refill, and the change admits no request that was refused.
 pub const TOLLBAR_KEEP_COUNT: u32 = 0;
-/// After a change of policy it keeps its debt as the time until it is paid.
+/// After a change of policy the limiter or key keeps its debt, as the time until that debt is paid.
 pub const TOLLBAR_KEEP_TIME: u32 = 1;
-/// After a change of policy it begins afresh.
+/// After a change of policy the limiter or key has a fresh state.
 pub const TOLLBAR_KEEP_RESET: u32 = 2;
 
 /// A policy as plain data. Start from TOLLBAR_POLICY_SPEC_INIT and set `limit`, `period_ns` and
@@ -75,7 +75,7 @@ pub struct tollbar_policy_spec {
     pub unit: u32,
     /// TOLLBAR_POLICY_ flags.
     pub flags: u32,
-    /// gcra, without `init` and borrow: nanoseconds for which a key is banned that has been refused too often; 0 for no ban.
+    /// gcra, without `init` and borrow: the length of a ban in nanoseconds; 0 for no ban.
     pub ban_ns: u64,
     /// gcra, with `ban_ns`: the refusal that bans, 1 to 1000; 0 stands for 1.
     pub ban_after: u32,

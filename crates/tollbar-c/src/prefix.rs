@@ -6,20 +6,19 @@ use core::ffi::{c_char, c_void};
 use core::net::IpAddr;
 use tollbar::prefix::Prefix;
 
-/// A network prefix as a key: the first `length` of `bytes`.
+/// A network prefix as a key: the first `length` bytes of `bytes`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_prefix {
-    /// The bytes of the key.
+    /// The number of bytes in the key.
     pub length: u32,
-    /// The family (4 or 6), the bits that count, and the address up to them; then zeroes.
+    /// The family (4 or 6), the number of bits in the prefix, and the bytes of the address that hold these bits. All other bits are 0.
     pub bytes: [u8; 20],
 }
 
-/// The key of an address in network byte order: `length` 4 for IPv4, of which the first `ipv4_bits` bits
-/// count, or 16 for IPv6, of which the first `ipv6_bits` do. IPv4-mapped IPv6
-/// addresses are treated as IPv4. Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE if there are
-/// more bits than the address has.
+/// Makes the key of an address in network byte order. With `length` 4 it is an IPv4 address, and the key has its first `ipv4_bits` bits.
+/// With `length` 16 it is an IPv6 address, and the key has its first `ipv6_bits` bits. IPv4-mapped IPv6 addresses are treated as IPv4.
+/// Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more bits than the address has.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -44,8 +43,7 @@ pub unsafe extern "C" fn tollbar_prefix_from_address(
     })
 }
 
-/// tollbar_prefix_from_address for an address as people write it, `length` bytes of text: "192.0.2.1", "2001:db8::1".
-/// A zone ("%eth0") does not count.
+/// tollbar_prefix_from_address for an address as text of `length` bytes: "192.0.2.1", "2001:db8::1". A zone ("%eth0") is ignored.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

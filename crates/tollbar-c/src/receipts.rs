@@ -79,8 +79,8 @@ pub unsafe extern "C" fn tollbar_table_take_at(
 /// Settles a receipt at the real cost: returns the unused permits of the estimate to the key, without those that the key has regained by
 /// refill since the charge, or charges the permits above the estimate as a debt (tollbar_table_charge).
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED if a part of the debt could not be charged, or an error. TOLLBAR_E_RECEIPT: the receipt is not
-/// one of this table. `out`, unless NULL, gets the details.
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED if a part of the debt could not be charged, or an error. TOLLBAR_E_RECEIPT means that the
+/// receipt is not one of this table. `out`, unless NULL, gets the details.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn tollbar_table_settle(
     call(|| unsafe { settle(table, receipt, cost, None, Refund::Safe, out) })
 }
 
-/// tollbar_table_settle at the caller's time. No call for this key with a later time may have returned before.
+/// tollbar_table_settle at the caller's time, which must not be earlier than that of any call for this key that has returned.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

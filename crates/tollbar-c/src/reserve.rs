@@ -11,13 +11,13 @@ use tollbar::algorithm::Charge;
 use tollbar::decision::Verdict;
 use tollbar::table::PolicyId;
 
-/// Permits that were booked. It is plain data: it may be copied, and sent to another process that has the same table.
+/// Booked permits. This is plain data: it may be copied, and sent to another process that has the same table.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_reservation {
     /// When the permits may be used, on the scale of the call's time.
     pub departs_ns: u64,
-    /// Nanoseconds from the call's time until then; 0: at once.
+    /// Nanoseconds from the call's time to `departs_ns`. 0 if the permits may be used at once.
     pub wait_ns: u64,
     /// The permits that were charged: the call's `cost`, or 0 where no key was charged (an exempt or empty key, and a new key
     /// that a full table admits without storing it).
@@ -81,8 +81,8 @@ pub unsafe extern "C" fn tollbar_limiter_wait(
     guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, move || l.limiter.wait(cost, max_wait_ns)))))
 }
 
-/// tollbar_limiter_reserve for a key of a table under policy number `policy`. A new key takes a slot as tollbar_table_check
-/// would take it for it; if the table refuses new keys, the call returns TOLLBAR_DENIED.
+/// tollbar_limiter_reserve for a key of a table under policy number `policy`. A new key takes a slot as with tollbar_table_check. If the
+/// table refuses the new key, the call returns TOLLBAR_DENIED.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn tollbar_table_wait(
         // SAFETY: by the caller's promise.
         let (table, key) = unsafe { (&reference(table)?.table, bytes(key.cast(), length)?) };
         if !out.is_null() {
-            // Before the sleep: nothing is booked if there is no place for the answer.
+            // Checked before the sleep, so that a call that cannot write its answer books nothing.
             size_at(out)?;
         }
         let deadline = table.now().saturating_add(max_wait_ns);
@@ -147,13 +147,13 @@ pub unsafe extern "C" fn tollbar_table_wait(
     })
 }
 
-/// Gives back the permits of a reservation that the caller does not use, and writes to `*back` how many came back. `back` may be
-/// NULL. A reservation is cancelled once.
+/// Gives back the permits of a reservation that the caller does not use, and writes the number that came back to `*back`. `back` may be
+/// NULL. Cancel a reservation once only.
 ///
-/// The last reservation comes back whole. Of an earlier one only those permits come back that no later reservation waits behind,
-/// because the callers behind it keep the times that they were told; mostly that is none. Permits that time has brought back
-/// meanwhile are not given back again. So a cancelled reservation never admits more than the limit. Only gcra without `borrow` and
-/// `ban` gives permits back, and only in limiters and tables without credit. The others write 0.
+/// All permits of the latest reservation come back. Of an earlier one only those come back that no later reservation waits behind, usually
+/// none, because the later callers keep the departures that they were told. Permits that the limit has refilled meanwhile do not come back
+/// again. So a cancelled reservation never admits more than the limit. Only gcra without `borrow` and `ban` gives permits back, and only in
+/// limiters and tables without credit. The other algorithms write 0.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -182,8 +182,8 @@ pub unsafe extern "C" fn tollbar_limiter_cancel_at(
     guard(|| code(unsafe { cancel(limiter, reservation, Some(now_ns), back) }))
 }
 
-/// tollbar_limiter_cancel for a reservation of a table's key. A key that is not in the table gets nothing back. One that was reset or evicted
-/// and has come back may get back what it had been charged before: cancel before you reset a key.
+/// tollbar_limiter_cancel for a reservation of a table's key. A key that is not in the table gets nothing back. A key that was reset or
+/// evicted and is in the table again may get back permits of its former state. So cancel before you reset a key.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

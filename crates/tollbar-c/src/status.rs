@@ -1,14 +1,15 @@
 //! Results and errors.
 //!
-//! This is the one list of errors. A constant, its comment and the line of its group make what bindings have of it (`cargo xtask lists`).
+//! This is the only list of errors. `cargo xtask lists` writes each binding's list from a constant's name, number and comment and from the
+//! line of its group.
 
 use core::ffi::{c_char, CStr};
 
-/// A decision: the request may pass, and its cost has been charged. Other calls return it when they have succeeded.
+/// Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded.
 pub const TOLLBAR_ALLOWED: i32 = 0;
-/// Not now; nothing has been charged.
+/// Of a decision: the request is refused now and may pass later. Nothing has been charged.
 pub const TOLLBAR_DENIED: i32 = 1;
-/// Not at any time: the cost is more than the policy can ever have at once; nothing has been charged.
+/// Of a decision: the request can never pass, because its cost is more than the policy can have at once. Nothing has been charged.
 pub const TOLLBAR_NEVER: i32 = 2;
 
 /// The answer "no" of a call that answers a question.
@@ -18,7 +19,7 @@ pub const TOLLBAR_YES: i32 = 1;
 
 // Errors of arguments.
 
-/// A pointer that may not be null is.
+/// A pointer is NULL that must not be.
 pub const TOLLBAR_E_NULL: i32 = -1;
 /// A pointer is not aligned for what it should point to.
 pub const TOLLBAR_E_MISALIGNED: i32 = -2;
@@ -28,41 +29,41 @@ pub const TOLLBAR_E_STRUCT_SIZE: i32 = -3;
 pub const TOLLBAR_E_RESERVED: i32 = -4;
 /// A number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range.
 pub const TOLLBAR_E_OUT_OF_RANGE: i32 = -5;
-/// A call with several limits has none or more than 16 of them, or one that is not either a limiter or a table's key.
+/// A call has no limits or more than 16, or a limit that does not name exactly one limiter or one table.
 pub const TOLLBAR_E_LIMITS: i32 = -6;
 
-// Errors of policies. Those of a text come with a column.
+// Errors of policies. An error in a text has a column.
 
 /// The policy's text does not follow the grammar.
 pub const TOLLBAR_E_SYNTAX: i32 = -10;
 /// A number in the policy's text does not fit 64 bits.
 pub const TOLLBAR_E_NUMBER_TOO_LARGE: i32 = -11;
-/// No algorithm of that name.
+/// There is no algorithm of that name.
 pub const TOLLBAR_E_ALGORITHM: i32 = -12;
-/// An option given twice.
+/// An option is given twice.
 pub const TOLLBAR_E_DUPLICATE_OPTION: i32 = -13;
 
 /// The period is 0.
 pub const TOLLBAR_E_PERIOD_ZERO: i32 = -20;
-/// The burst is 0. (A limit of 0 is how to deny all.)
+/// The burst is 0. (To deny every request, set the limit to 0.)
 pub const TOLLBAR_E_BURST_ZERO: i32 = -21;
-/// A rate higher than the algorithm can count exactly.
+/// The rate is higher than the algorithm can count exactly.
 pub const TOLLBAR_E_RATE_TOO_HIGH: i32 = -22;
-/// A burst that takes longer to refill than a state word can say.
+/// The burst takes longer to refill than a state word can hold.
 pub const TOLLBAR_E_BURST_TOO_LARGE: i32 = -23;
-/// More initial permits than the burst.
+/// `init` is above the burst.
 pub const TOLLBAR_E_INIT_ABOVE_BURST: i32 = -24;
-/// An option that the algorithm does not have.
+/// The algorithm does not have this option.
 pub const TOLLBAR_E_OPTION_MISMATCH: i32 = -25;
 /// The number of segments is not from 1 to 1024, or a segment would not be a whole number of nanoseconds.
 pub const TOLLBAR_E_SEGMENTS: i32 = -26;
-/// A warm-up without a time, or with a cold factor outside 1 to 1000.
+/// A warm-up has no time, or a cold factor that is not 1 to 1000.
 pub const TOLLBAR_E_WARM_UP: i32 = -27;
-/// A sliding log of more than 2^24 entries, or in a table of more than its period has room for.
+/// A sliding log has more than 2^24 entries, or in a table more than its key's word can count in the period.
 pub const TOLLBAR_E_LOG_TOO_LARGE: i32 = -28;
 /// The algorithm needs more than one state word: use a limiter, not a cell.
 pub const TOLLBAR_E_NOT_ONE_WORD: i32 = -29;
-/// A ban without a time, or longer than a state word can hold, or after more than 1000 refusals, or `after` without `ban`.
+/// A ban has no time, or a time that a state word cannot hold; or `after` is above 1000, or given without `ban`.
 pub const TOLLBAR_E_BAN: i32 = -30;
 
 // Errors of memory.
@@ -74,9 +75,9 @@ pub const TOLLBAR_E_BUFFER_TOO_SMALL: i32 = -41;
 
 // Errors of tables.
 
-/// A capacity of 0, or of more keys than a table can hold.
+/// The capacity is 0, or more keys than a table can hold.
 pub const TOLLBAR_E_CAPACITY: i32 = -50;
-/// Not 1 to 128 policies.
+/// The number of policies is not 1 to 128.
 pub const TOLLBAR_E_POLICY_COUNT: i32 = -51;
 /// The table has no policy of that number.
 pub const TOLLBAR_E_NO_SUCH_POLICY: i32 = -52;
@@ -86,21 +87,21 @@ pub const TOLLBAR_E_MIXED_POLICIES: i32 = -53;
 pub const TOLLBAR_E_POLICY_VERSIONS: i32 = -54;
 /// The set of exempt keys is full.
 pub const TOLLBAR_E_EXEMPTIONS_FULL: i32 = -55;
-/// A request without a key, in a table that is to report them.
+/// The request has no key, and the table reports such requests.
 pub const TOLLBAR_E_MISSING_KEY: i32 = -56;
 /// The processor has no 16-byte compare-and-swap.
 pub const TOLLBAR_E_UNSUPPORTED: i32 = -57;
 
-/// Not a network address.
+/// The argument is not a network address.
 pub const TOLLBAR_E_ADDRESS: i32 = -58;
-/// No receipt of this table, or an estimate that a receipt cannot hold.
+/// The receipt is not one of this table, or the estimate is more than a receipt can hold.
 pub const TOLLBAR_E_RECEIPT: i32 = -59;
 
 /// The file or memory is not a table.
 pub const TOLLBAR_E_NOT_A_TABLE: i32 = -60;
-/// A table of another version of this library.
+/// Another version of this library made the table.
 pub const TOLLBAR_E_TABLE_VERSION: i32 = -61;
-/// The file or memory is shorter or longer than the table that it should be.
+/// The file or memory is shorter or longer than its table.
 pub const TOLLBAR_E_TRUNCATED: i32 = -62;
 /// The table's header is damaged.
 pub const TOLLBAR_E_CORRUPT: i32 = -63;
@@ -110,15 +111,15 @@ pub const TOLLBAR_E_OTHER_CAPACITY: i32 = -64;
 pub const TOLLBAR_E_OTHER_POLICIES: i32 = -65;
 /// The file has a table with other options.
 pub const TOLLBAR_E_OTHER_OPTIONS: i32 = -66;
-/// The system does not say which boot this is, so the times of a file cannot be continued.
+/// The system does not name the present boot, so the times of a file cannot be continued.
 pub const TOLLBAR_E_BOOT_ID: i32 = -67;
-/// Slots of the table make no sense.
+/// Slots of the table name an unknown version of a policy, or two slots hold one key.
 pub const TOLLBAR_E_SLOTS_INVALID: i32 = -68;
 
-/// The file belongs to another user than the caller and root, others may write it, or others may put another in its
-/// place (TOLLBAR_TABLE_TRUST_ANYONE takes it).
+/// The file belongs to another user than the caller and root, or other users may write or replace it
+/// (TOLLBAR_TABLE_TRUST_ANYONE takes it).
 pub const TOLLBAR_E_OWNER: i32 = -78;
-/// The descriptor is not of memory that is sealed against shrinking.
+/// The memory behind the descriptor is not sealed against shrinking.
 pub const TOLLBAR_E_UNSEALED: i32 = -79;
 
 // Errors of the system. After one of these, errno has the system's reason.
@@ -144,41 +145,41 @@ pub const TOLLBAR_E_SYNC: i32 = -77;
 
 /// Only gcra can be leased, without `borrow`, `ban` and `init`.
 pub const TOLLBAR_E_LEASE_ALGORITHM: i32 = -80;
-/// Not 1 to 65,535 machines.
+/// The number of machines is not 1 to 65,535.
 pub const TOLLBAR_E_LEASE_NODES: i32 = -81;
 /// The life of a lease is not 1 ms to 10 min.
 pub const TOLLBAR_E_LEASE_LIFE: i32 = -82;
-/// Machines, their overdraft and the life of a lease leave nothing of the burst.
+/// The number of machines, their overdraft and the life of a lease leave nothing of the burst.
 pub const TOLLBAR_E_LEASE_BURST: i32 = -83;
 /// Burst and period are too large for the store to count exactly.
 pub const TOLLBAR_E_LEASE_TOO_LARGE: i32 = -84;
-/// Not 1 to 64 visible ASCII characters without braces.
+/// The name is not 1 to 64 visible ASCII characters without braces.
 pub const TOLLBAR_E_LEASE_NAME: i32 = -85;
-/// The memory is no node of this version.
+/// The memory holds no node of this version.
 pub const TOLLBAR_E_NOT_A_LEASE: i32 = -86;
-/// The store's URL cannot be read, or asks for what is not there (TLS, Sentinel, Cluster).
+/// The store's URL does not follow the grammar, or asks for a feature that the client lacks (TLS, Sentinel, Cluster).
 pub const TOLLBAR_E_URL: i32 = -87;
 /// A thread drives this client.
 pub const TOLLBAR_E_RUNNING: i32 = -88;
-/// The client ended before the store had been told all.
+/// The client ended before it had reported all admissions to the store.
 pub const TOLLBAR_E_UNREPORTED: i32 = -89;
 
 // Errors of the library itself.
 
-/// A fault of the library itself, stopped before it reached the caller.
+/// The library itself has a fault. It was stopped before it reached the caller.
 pub const TOLLBAR_E_INTERNAL: i32 = -90;
 
-/// In a time: there is none.
+/// A time that never comes.
 pub const TOLLBAR_NO_TIME: u64 = 0xffff_ffff_ffff_ffff;
 
-/// One line in English for a result. The string is static; unknown codes have one too. Never NULL.
+/// Returns one line in English for a result. The string is static and never NULL. Unknown numbers give "unknown result".
 #[no_mangle]
 pub extern "C" fn tollbar_strerror(code: i32) -> *const c_char {
     lookup(code).1.as_ptr()
 }
 
-/// The name of a result's macro, such as "TOLLBAR_E_NULL". Static; "TOLLBAR_E_UNKNOWN" for unknown
-/// codes. Never NULL.
+/// Returns the name of a result's macro, such as "TOLLBAR_E_NULL". The string is static and never NULL. Unknown numbers give
+/// "TOLLBAR_E_UNKNOWN".
 #[no_mangle]
 pub extern "C" fn tollbar_errname(code: i32) -> *const c_char {
     lookup(code).0.as_ptr()
@@ -189,9 +190,9 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_ALLOWED => (c"TOLLBAR_ALLOWED", c"allowed"),
         TOLLBAR_DENIED => (c"TOLLBAR_DENIED", c"denied for now"),
         TOLLBAR_NEVER => (c"TOLLBAR_NEVER", c"never: the cost is more than the policy can have at once"),
-        TOLLBAR_E_NULL => (c"TOLLBAR_E_NULL", c"a pointer that may not be null is"),
+        TOLLBAR_E_NULL => (c"TOLLBAR_E_NULL", c"a pointer is NULL that must not be"),
         TOLLBAR_E_MISALIGNED => (c"TOLLBAR_E_MISALIGNED", c"a pointer is not aligned"),
-        TOLLBAR_E_STRUCT_SIZE => (c"TOLLBAR_E_STRUCT_SIZE", c"struct_size is not that of any version"),
+        TOLLBAR_E_STRUCT_SIZE => (c"TOLLBAR_E_STRUCT_SIZE", c"struct_size is that of no version"),
         TOLLBAR_E_RESERVED => (c"TOLLBAR_E_RESERVED", c"a field or flag unknown to this version is not zero"),
         TOLLBAR_E_OUT_OF_RANGE => (c"TOLLBAR_E_OUT_OF_RANGE", c"a number that stands for a choice is out of range"),
         TOLLBAR_E_LIMITS => (c"TOLLBAR_E_LIMITS", c"not 1 to 16 limits, each a limiter or a table's key"),
@@ -230,7 +231,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
             c"no version of a policy is free: a table has 255, a limiter has 4096 in its life",
         ),
         TOLLBAR_E_EXEMPTIONS_FULL => (c"TOLLBAR_E_EXEMPTIONS_FULL", c"the set of exempt keys is full"),
-        TOLLBAR_E_MISSING_KEY => (c"TOLLBAR_E_MISSING_KEY", c"a request without a key"),
+        TOLLBAR_E_MISSING_KEY => (c"TOLLBAR_E_MISSING_KEY", c"the request has no key"),
         TOLLBAR_E_UNSUPPORTED => (c"TOLLBAR_E_UNSUPPORTED", c"the processor has no 16-byte compare-and-swap"),
         TOLLBAR_E_ADDRESS => (c"TOLLBAR_E_ADDRESS", c"not a network address"),
         TOLLBAR_E_RECEIPT => {
@@ -243,8 +244,10 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_OTHER_CAPACITY => (c"TOLLBAR_E_OTHER_CAPACITY", c"the table has another capacity"),
         TOLLBAR_E_OTHER_POLICIES => (c"TOLLBAR_E_OTHER_POLICIES", c"the table has other policies"),
         TOLLBAR_E_OTHER_OPTIONS => (c"TOLLBAR_E_OTHER_OPTIONS", c"the table has other options"),
-        TOLLBAR_E_BOOT_ID => (c"TOLLBAR_E_BOOT_ID", c"the system does not say which boot this is"),
-        TOLLBAR_E_SLOTS_INVALID => (c"TOLLBAR_E_SLOTS_INVALID", c"slots of the table are damaged"),
+        TOLLBAR_E_BOOT_ID => (c"TOLLBAR_E_BOOT_ID", c"the system does not name the present boot"),
+        TOLLBAR_E_SLOTS_INVALID => {
+            (c"TOLLBAR_E_SLOTS_INVALID", c"slots of the table have an unknown policy, or one key twice")
+        }
         TOLLBAR_E_OPEN => (c"TOLLBAR_E_OPEN", c"the file cannot be opened"),
         TOLLBAR_E_READ => (c"TOLLBAR_E_READ", c"the file cannot be read"),
         TOLLBAR_E_NO_SPACE => (c"TOLLBAR_E_NO_SPACE", c"there is no room for the file"),
@@ -255,7 +258,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_SYNC => (c"TOLLBAR_E_SYNC", c"the file cannot be written to the disk"),
         TOLLBAR_E_OWNER => (c"TOLLBAR_E_OWNER", c"the file belongs to another user, or others may write or replace it"),
         TOLLBAR_E_UNSEALED => {
-            (c"TOLLBAR_E_UNSEALED", c"the descriptor is not of memory that is sealed against shrinking")
+            (c"TOLLBAR_E_UNSEALED", c"the memory behind the descriptor is not sealed against shrinking")
         }
         TOLLBAR_E_LEASE_ALGORITHM => {
             (c"TOLLBAR_E_LEASE_ALGORITHM", c"only gcra can be leased, without borrow, ban and init")
@@ -271,9 +274,11 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         }
         TOLLBAR_E_LEASE_NAME => (c"TOLLBAR_E_LEASE_NAME", c"a name is 1 to 64 visible ASCII characters without braces"),
         TOLLBAR_E_NOT_A_LEASE => (c"TOLLBAR_E_NOT_A_LEASE", c"the memory holds no node of this version"),
-        TOLLBAR_E_URL => (c"TOLLBAR_E_URL", c"the store's URL cannot be read or asks for what is not supported"),
+        TOLLBAR_E_URL => (c"TOLLBAR_E_URL", c"the store's URL is invalid or asks for TLS, Sentinel or Cluster"),
         TOLLBAR_E_RUNNING => (c"TOLLBAR_E_RUNNING", c"a thread drives this client"),
-        TOLLBAR_E_UNREPORTED => (c"TOLLBAR_E_UNREPORTED", c"the client ended before the store had been told all"),
+        TOLLBAR_E_UNREPORTED => {
+            (c"TOLLBAR_E_UNREPORTED", c"the client ended before it had reported all admissions to the store")
+        }
         TOLLBAR_E_INTERNAL => (c"TOLLBAR_E_INTERNAL", c"a fault of the library itself"),
         _ => (c"TOLLBAR_E_UNKNOWN", c"unknown result"),
     }

@@ -174,8 +174,8 @@ pub unsafe extern "C" fn tollbar_table_next(
     })
 }
 
-/// Looks at `most` slots from number `from` on, and makes those vacant whose keys have expired by `now_ns`. No table needs
-/// sweeps. Their use is to count the keys with a debt.
+/// Examines `most` slots from number `from` on, and makes vacant the slots whose keys have expired by `now_ns`. No table needs sweeps. They
+/// serve to count the keys with a debt.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -241,12 +241,12 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
     })
 }
 
-/// Changes a policy, for all processes at once, while the table is in use. A key comes under the new policy at its next request,
-/// and keeps what `keep`, a TOLLBAR_KEEP_ number, says. Between windows of one length it keeps its usage.
+/// Changes a policy, for all processes at once, while the table is in use. A key comes under the new policy at its next request, and
+/// `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its state. Between windows of one length it keeps its usage.
 ///
-/// In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. A key
-/// that would expire sooner under the new policy moves to another slot. If none is free, the key keeps its debt as a time.
-/// About one call in a hundred looks at every slot.
+/// In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. A key that would
+/// expire sooner under the new policy moves to another slot. If none is free, the key keeps its debt as a time. About one call in a hundred
+/// examines every slot.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -351,8 +351,8 @@ pub unsafe extern "C" fn tollbar_table_sync(table: *const tollbar_table) -> i32 
     })
 }
 
-/// Looks at every slot, at `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_SLOTS_INVALID if there is
-/// anything to repair. The call writes `out` in both cases.
+/// Examines every slot at `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_SLOTS_INVALID if it finds an `unknown` or
+/// `duplicate` slot. The call writes `out` in both cases.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

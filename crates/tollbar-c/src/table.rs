@@ -19,7 +19,7 @@ pub const TOLLBAR_ON_FULL_EVICT_NEAREST: u32 = 0;
 pub const TOLLBAR_ON_FULL_INHERIT: u32 = 1;
 /// The table admits a new key as a fresh one, and does not store it.
 pub const TOLLBAR_ON_FULL_ALLOW: u32 = 2;
-/// The table refuses a new key. It forgets no key and admits none uncounted. Use it only for keys that a stranger cannot invent,
+/// The table refuses a new key. It evicts no key, and admits no key without a count. Use it only for keys that a stranger cannot invent,
 /// because a stranger with invented keys can fill the table and shut out all new keys.
 pub const TOLLBAR_ON_FULL_DENY: u32 = 3;
 
@@ -66,7 +66,7 @@ pub struct tollbar_table_options {
     pub mode: u32,
     /// TOLLBAR_TABLE_ flags.
     pub flags: u32,
-    /// Callers of this object that may sleep in tollbar_table_wait at one time; 0: 1024. More are refused at once.
+    /// Callers of this object that may sleep in tollbar_table_wait at one time. 0 means 1024. A further caller is refused at once.
     pub waiters: u32,
     /// The keys for which each thread of this process may take permits in advance (see above): the keys that it checks most often. 0:
     /// none. A number below 64 means 64, and a number above 16,384 means 16,384. It may differ from process to process.

@@ -16,7 +16,7 @@ pub const TOLLBAR_LIMITS_MOST: u32 = 16;
 
 const _: () = assert!(TOLLBAR_LIMITS_MOST as usize == LIMITS_MOST);
 
-/// One limit of several, and what the request costs there: a limiter, or a key under a policy of a table.
+/// One of several limits, a limiter or a key under a policy of a table, and the cost of the request there.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_limit {
@@ -36,7 +36,7 @@ pub struct tollbar_limit {
     pub reserved: u32,
 }
 
-/// The answer of several limits.
+/// The common answer of several limits.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_taken {
@@ -51,10 +51,10 @@ pub struct tollbar_taken {
     pub retry_after_ns: u64,
     /// Nanoseconds until all limits are as good as fresh if no other request comes first.
     pub reset_after_ns: u64,
-    /// The reason of the limit that bound: one of TOLLBAR_REASON_*.
+    /// The reason of the binding limit: one of TOLLBAR_REASON_*.
     pub reason: u32,
-    /// The index of the limit that bound: of a refusal the one with the longest wait, of an admission the one with the fewest permits
-    /// left.
+    /// The index of the binding limit. If the request was refused, that is the limit with the longest wait, otherwise the limit with the
+    /// fewest permits left.
     pub bound: u32,
 }
 
@@ -66,11 +66,11 @@ unsafe impl Growable for tollbar_taken {
 const _: () = assert!(size_of::<tollbar_taken>() == 40);
 const _: () = assert!(size_of::<tollbar_limit>() == 48);
 
-/// Takes the cost of each of `count` limits, 1 to TOLLBAR_LIMITS_MOST of them, or nothing from any. Each limit reads its own clock.
+/// Charges each of `count` limits, 1 to TOLLBAR_LIMITS_MOST, with its cost, or charges none. Each limit reads its own clock.
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error, with which nothing has been charged. `out`, unless NULL, gets the
-/// answer of all. `decisions`, unless NULL, gets `count` decisions of the size of the first: what each limit decides, or, of a refused
-/// request, would. The call is cheaper without both.
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. After an error nothing has been charged. `out`, unless NULL, gets
+/// the common answer. `decisions`, unless NULL, points to `count` structs of the first one's `struct_size` and gets the decision of each
+/// limit. If the request is refused, each limit gives the decision that it would make alone. With NULL for both the call is cheaper.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn tollbar_take_many(
     call(|| unsafe { take(limits, count, None, decisions, out) })
 }
 
-/// tollbar_take_many at the caller's time, which is one of all limits' scales.
+/// tollbar_take_many at the caller's time, which must be on the scale of every limit.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -114,7 +114,7 @@ unsafe fn take(
     if count == 0 || count > LIMITS_MOST {
         return Err(TOLLBAR_E_LIMITS);
     }
-    // Nothing is decided if the answer cannot be written.
+    // Checked first, so that a call that cannot write its answers charges nothing.
     let size = if decisions.is_null() { 0 } else { size_at(decisions)? };
     if !out.is_null() {
         size_at(out)?;
@@ -145,7 +145,7 @@ unsafe fn take(
 /// The pointers of both are NULL or as said.
 #[inline(always)]
 unsafe fn take_both(one: &tollbar_limit, other: &tollbar_limit, now: Option<u64>) -> bool {
-    // Of one table, without a limiter, and nothing that is reserved.
+    // Both are keys of one table, and their reserved fields are 0.
     let nulls = one.limiter.is_null() && other.limiter.is_null() && (one.reserved | other.reserved) == 0;
     if !nulls || one.table != other.table {
         return false;
@@ -222,6 +222,6 @@ fn many_code(error: ManyError) -> i32 {
     }
 }
 
-/// What a decision is before it is made.
+/// The value of a decision before the call makes it.
 const BLANK: Decision =
     Decision { verdict: Verdict::Denied, reason: Reason::Fault, remaining: 0, retry_after: 0, reset_after: 0 };

@@ -1,4 +1,4 @@
-//! Version of the library that is linked, against the TOLLBAR_VERSION_* macros of the header.
+//! The version of the linked library. A program compares it with the header's TOLLBAR_VERSION_* macros.
 
 use core::ffi::c_char;
 

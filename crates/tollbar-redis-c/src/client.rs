@@ -120,14 +120,14 @@ pub unsafe extern "C" fn tollbar_lease_client_run(client: *mut tollbar_lease_cli
     call(|| {
         // SAFETY: by the caller's promise.
         let client = unsafe { reference(client) }?;
-        // Acquire: with what the one before has left.
+        // Acquire: this thread sees the writes of the thread that drove the client before.
         let before = client.running.load(Ordering::Relaxed);
         let taken = client.running.compare_exchange(before, pid(), Ordering::Acquire, Ordering::Relaxed);
-        // What a parent's thread was doing when it was forked goes on there only.
+        // After a fork, `running` may name the parent, whose thread drives the parent's copy only.
         if before == pid() || taken.is_err() {
             return Err(TOLLBAR_E_RUNNING);
         }
-        // SAFETY: it has been taken, and the lease outlives it.
+        // SAFETY: this thread has set `running`, and the lease outlives the client.
         let result = unsafe { client.drive() };
         client.stop.store(0, Ordering::Relaxed);
         client.running.store(0, Ordering::Release);

@@ -1,4 +1,4 @@
-//! Version of libtollbar-redis, against the header's.
+//! The version of the linked libtollbar-redis.
 
 /// Returns the version of the linked libtollbar-redis, `major << 16 | minor << 8 | patch`. Compare it with TOLLBAR_VERSION: both libraries
 /// have the same version.

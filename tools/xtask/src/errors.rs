@@ -15,7 +15,7 @@ const GO_WORDS: [(&str, &str); 6] = [
     ("TOLLBAR_TABLE_TRUST_ANYONE takes it", "TableOptions.TrustAnyone takes it"),
     ("After one of these, errno has the system's reason", "They wrap the system's reason"),
     (" After this error and those down to TOLLBAR_E_SYNC, errno has the system's reason.", ""),
-    ("Slots of the table make no sense", "slots of the table make no sense: [Table.Repair]"),
+    ("or two slots hold one key", "or two slots hold one key: [Table.Repair]"),
     ("use a limiter, not a cell", "use a limiter, not a cell; a [cell.Cell] has token buckets only"),
     ("`struct_size` is", "the size of a struct is"),
 ];

@@ -27,7 +27,7 @@ const HEADERS: [Header; 2] = [
             ("table", "Tables: millions of keys in memory that processes share"),
             ("keyed", "Decisions of tables"),
             ("take_many", "Several limits in one request"),
-            ("reserve", "Reservations: permits ahead of time"),
+            ("reserve", "Reservations: permits booked ahead"),
             ("receipts", "Receipts: an estimate now, the real cost later"),
             ("charge", "Charges afterwards, and bans"),
             ("prefix", "Keys made of network addresses"),
@@ -47,7 +47,7 @@ const HEADERS: [Header; 2] = [
         sections: &[
             ("version", "Version"),
             ("lease", "Leases: one limit over many machines"),
-            ("client", "Clients: who asks the store for leases"),
+            ("client", "Clients: they ask the store for leases"),
         ],
     },
 ];

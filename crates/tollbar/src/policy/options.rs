@@ -22,7 +22,7 @@ macro_rules! options {
                 }
             }
 
-            /// What stands for it if it is not given, or what it means.
+            /// The value of the option if the text does not give it, or its meaning.
             pub const fn note(self) -> &'static str {
                 match self {
                     $(Opt::$option => $note,)+
@@ -39,7 +39,7 @@ options! {
     Algo: "algo NAME", "gcra if not given";
     /// Permits of a fresh state.
     Init: "init N", "permits of a fresh state; the burst if not given, 0 with borrow";
-    /// Lends.
+    /// Lends permits.
     Borrow: "borrow", "a bucket without debt lets any cost pass; later requests wait until that cost is refilled";
     /// What windows are aligned to.
     Anchor: "anchor first|epoch", "epoch if not given";
@@ -54,9 +54,9 @@ options! {
     /// How many times slower a cold limiter is.
     Cold: "cold N", "3 if not given";
     /// How long a ban lasts.
-    Ban: "ban TIME", "refuses a key that has been refused too often altogether for that time; not with init or borrow";
+    Ban: "ban TIME", "a key that is refused too often is denied everything for that time; not with init or borrow";
     /// How many refusals ban.
-    After: "after N", "with ban: the N-th refusal bans, 1 if not given; a key whose bucket is full again begins to count anew";
+    After: "after N", "with ban: the N-th refusal bans, 1 if not given; the count starts again when the key's bucket is full";
     /// Whether refused requests count.
     Count: "count rejected", "refused requests count too";
     /// What a permit is.

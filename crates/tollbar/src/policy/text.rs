@@ -24,8 +24,8 @@
 //! | `slack N` | pacer | 0 if not given |
 //! | `warm TIME` | warm-up | required |
 //! | `cold N` | warm-up | 3 if not given |
-//! | `ban TIME` | gcra | refuses a key that has been refused too often altogether for that time; not with init or borrow |
-//! | `after N` | gcra | with ban: the N-th refusal bans, 1 if not given; a key whose bucket is full again begins to count anew |
+//! | `ban TIME` | gcra | a key that is refused too often is denied everything for that time; not with init or borrow |
+//! | `after N` | gcra | with ban: the N-th refusal bans, 1 if not given; the count starts again when the key's bucket is full |
 //! | `count rejected` | fixed-window, sliding-log | refused requests count too |
 //! | `unit bytes\|permits` | all | with bytes, sizes may carry kb mb gb kib mib gib |
 //! <!-- [lists: end] -->

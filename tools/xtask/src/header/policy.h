@@ -12,8 +12,8 @@
  *
 @ALGORITHM_OPTIONS@
  *
- * Windows with `anchor epoch` (which they have unless `anchor first` is given) begin at multiples of their length since time 0 of the
- * clock. By the clocks of limiters and tables that is UTC: `1000/day algo fixed-window` begins anew at midnight UTC.
+ * Windows begin at multiples of their length since time 0 of the clock, unless the policy says `anchor first`. The clocks of limiters and
+ * tables count UTC, so a new window of `1000/day algo fixed-window` begins at midnight UTC.
  *
  * The most that a policy admits in any window of one period:
  *

@@ -1,7 +1,7 @@
-/* tollbar_table_check says no and the time of the next try. A job that would rather wait than fail has two calls.
- * tollbar_table_wait sleeps. tollbar_table_reserve returns at once and leaves the waiting to the caller, who may have an
- * event loop. Both take the permits first, for the earliest instant at which they may be used. So the callers of a key
- * depart one after the other, however many there are, and nobody wakes in vain.
+/* tollbar_table_check refuses a request and says when to try again. A job that would rather wait than fail has two calls.
+ * tollbar_table_wait sleeps. tollbar_table_reserve returns at once and leaves the waiting to the caller, who may have an event loop. Both
+ * take the permits first, for the earliest instant at which they may be used. So the callers of a key depart one after the other, however
+ * many there are, and no caller wakes in vain.
  *
  *     tollbar_reservation mail;
  *     if (tollbar_table_reserve(table, MAILS, tenant, strlen(tenant), 1, patience_ns, &mail) != TOLLBAR_ALLOWED)
@@ -10,7 +10,7 @@
  *
  *     tollbar_table_cancel(table, MAILS, tenant, strlen(tenant), &mail, NULL);        // the user has changed her mind
  *
- * tollbar_table_cancel gives the permits back, as far as that is safe.
+ * tollbar_table_cancel gives back the permits that no later reservation waits behind.
  *
  * Gcra, pacer, warm-up, and interval aligned to time 0 book ahead. Windows and logs cannot: there a reserve is denied, and
  * a wait sleeps until a permit could be free and tries again. The same calls exist for a limiter.

@@ -1,5 +1,5 @@
-/* A request often has several limits: its user's and its address's, so many a second and so many a day, its own share and everybody's.
- * Whoever checks them one after the other has charged the first when the second refuses. tollbar_take_many charges all of them or none:
+/* A request often has several limits: one for its user and one for its address, one a second and one a day. A program that checks them one
+ * after the other has already charged the first when the second refuses. tollbar_take_many charges all of them or none:
  *
  *     const tollbar_limit limits[] = {
  *         TOLLBAR_LIMIT_OF_KEY(table, PER_SECOND, user, user_length, 1),
@@ -13,13 +13,13 @@
  * The guarantee: a call charges all of its limits or none, and no limit ever admits more than its bound. The last two points below are the
  * exceptions to "none".
  *
- *
- *   - It looks at all limits first. If one refuses, the call charges none. Only the refusing limit records the refusal, as a check would:
- *     `ban` and `count rejected` count it, and a bucket with `init` begins to fill.
+ *   - The call first peeks at the limits in turn. If one refuses, the call charges none. The first limit that refuses records the refusal,
+ *     as a check would: `ban` and `count rejected` count it, and a bucket with `init` begins to fill. The other limits record nothing.
  *   - If all limits admit the request, the call charges them in an order that is the same for all callers: the limit that refills a permit
  *     fastest comes first. So calls that race meet at the first limit that they share, and one of them passes.
- *   - If another call takes the last permits between the look and the charge, the call returns the permits that it has charged to the
- *     limits before that one. Until then these limits may refuse other requests. What they refilled meanwhile stays charged.
+ *   - If another call takes the last permits of a limit between the peek and the charge, the call returns the permits that it has charged
+ *     to the limits before that one. Until then these limits may refuse other requests. Permits that they have refilled meanwhile stay
+ *     charged.
  *   - If a process is killed between two charges, the charges that it made stay until the limits have refilled them.
  *
  * Some limits cannot take permits back: every algorithm but gcra without `borrow` and `ban`, limiters with credit, keys of which a thread
@@ -27,7 +27,7 @@
  * last limit is never charged for a request that another limit refuses. If a request has two such limits, the one that is charged first
  * stays charged when the call loses a race for the second.
  *
- * A limit that is named twice is charged once, for both costs together. Every limit counts an admission in its statistics. Only the limit
- * that bound counts a refusal.
+ * A limit that is named twice is charged once, for both costs together. Every limit counts an admission in its statistics. Only the binding
+ * limit (`bound` of tollbar_taken) counts a refusal there.
  */
 

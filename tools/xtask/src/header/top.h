@@ -50,14 +50,13 @@
  *      (TOLLBAR_CLOCK_COARSE: 1 to 10 ms), a window of true time may see rate * s permits more.
  * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory that is not what the call
  *      expects is undefined behaviour.
- * [C5] Any number of threads may call at once with one object, on both sides of a fork. The exceptions: no other call may use
- *      the object of _free, _close, _init_in, tollbar_table_repair or tollbar_table_set_hot_keys. One tollbar_lease_client
- *      belongs to one thread at a time; tollbar_lease_client_circuit and _stop are for all threads.
- *      No call locks. Only the calls that make or end objects, tollbar_limiter_wait, tollbar_table_wait,
- *      tollbar_table_sync and the tollbar_lease_client_ calls allocate, block or enter the kernel, with these exceptions: every call reads the system's
- *      clock in a process's first millisecond; a process allocates once for each of the first 4,096 policies that it meets
- *      in a table; a thread's first decision under a policy of a table asks the system which of up to 32 processes live; and
- *      a child's first decision after a fork asks for its process number and PID namespace.
+ * [C5] Any number of threads may call at once with one object, on both sides of a fork. The exceptions: no other call may use the object of
+ *      _free, _close, _init_in, tollbar_table_repair or tollbar_table_set_hot_keys. One tollbar_lease_client belongs to one thread at a
+ *      time; tollbar_lease_client_circuit and _stop are for all threads. No call locks. Only the calls that make or end objects,
+ *      tollbar_limiter_wait, tollbar_table_wait, tollbar_table_sync and the tollbar_lease_client_ calls allocate, block or enter the
+ *      kernel. The exceptions: every call reads the system's clock in a process's first millisecond; a process allocates once for each of
+ *      the first 4,096 policies that it meets in a table; a thread's first decision under a policy of a table asks the system which of up
+ *      to 32 processes live; and a child's first decision after a fork asks for its process number and PID namespace.
  * [C6] A struct that starts with `struct_size` may grow. Initialise it with its _INIT macro. A library of another version
  *      reads and writes only the fields that both versions know. It refuses with TOLLBAR_E_RESERVED a field that it
  *      would have to ignore.

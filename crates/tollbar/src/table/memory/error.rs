@@ -107,7 +107,7 @@ impl TableError {
             TableError::OtherOptions => "the table has other options",
             TableError::Boot => "the system does not say which boot this is",
             TableError::Owner => "the file belongs to another user, or others may write or replace it",
-            TableError::Unsealed => "the descriptor is not of memory that is sealed against shrinking",
+            TableError::Unsealed => "the memory behind the descriptor is not sealed against shrinking",
             TableError::System(call, _) => match call {
                 Call::Open => "the file cannot be opened",
                 Call::Read => "the file cannot be read",
