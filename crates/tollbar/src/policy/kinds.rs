@@ -208,7 +208,7 @@ kinds! {
             most: "limit",
             refusal_writes: "its entries, with `count rejected`",
             books_ahead: "no",
-            choose: "no window may exceed the limit, and none of it may be lost",
+            choose: "no window may exceed the limit, and no permit of it may be lost",
         }],
     }
     /// Evenly spaced departures
@@ -238,7 +238,7 @@ kinds! {
             most: "limit + 1, if every cost is 1",
             refusal_writes: "nothing",
             books_ahead: "yes",
-            choose: "what you call must not meet full load while it is cold",
+            choose: "the service that you call must not meet full load while it is cold",
         }],
     }
 }
