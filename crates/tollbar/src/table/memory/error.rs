@@ -92,7 +92,7 @@ impl TableError {
             TableError::Mixed => "a sliding window or log must be its table's only policy",
             TableError::Versions => "none of the 255 versions of policies is free",
             TableError::Exempt => "the set of exempt keys is full",
-            TableError::MissingKey => "a request without a key",
+            TableError::MissingKey => "the request has no key",
             TableError::Receipt => "the receipt is not of this table, or the estimate is 2^56 or more",
             TableError::NoMemory => "out of memory",
             TableError::Room => "the memory is too small for the table",
