@@ -1,28 +1,28 @@
-//! What a request is told.
+//! Answers to requests.
 
 use crate::algorithm::{Algorithm, Rule};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::table::memory::error::TableError;
 use crate::units::NEVER;
 
-/// What a request is told: a [`Verdict`] or a [`Decision`], either with a refusal in place of an error, or as a result.
+/// The answer to a request: a [`Verdict`] or a [`Decision`], which are refusals in case of an error, or a `Result` of either.
 pub trait Answer: Sized {
-    /// Whether it has more than the verdict.
+    /// Whether the answer has more than the verdict.
     const IS_FULL: bool;
 
-    /// The answer of a request for `cost` that `rule` gave `verdict` at `now`; `state` is the key's state after it.
+    /// The answer to a request for `cost` to which `rule` gave `verdict` at `now`. `state` is the key's state after the request.
     fn known(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Self;
 
-    /// The answer of a full decision.
+    /// The answer that says `decision`.
     fn told(decision: Decision) -> Self;
 
-    /// The answer of a request that was admitted; `full` makes the full decision, for those who want it.
+    /// The answer to an admitted request. It calls `full` only if it has more than the verdict.
     #[inline(always)]
     fn allowed(full: impl FnOnce() -> Decision) -> Self {
         Self::told(full())
     }
 
-    /// The same answer, with the permits that the calling thread has in advance among those that remain.
+    /// The same answer with `permits` of the calling thread's credit added to the remaining ones.
     #[inline(always)]
     #[must_use]
     fn with_credit(self, permits: u64) -> Self {
@@ -30,10 +30,10 @@ pub trait Answer: Sized {
         self
     }
 
-    /// There is no answer.
+    /// The answer to a request that failed with `error`.
     fn failed(error: TableError) -> Self;
 
-    /// The answer of a full decision, or of the error in its place.
+    /// The answer that says `decision`, or the error.
     #[inline(always)]
     fn of(decision: Result<Decision, TableError>) -> Self {
         match decision {
@@ -43,12 +43,12 @@ pub trait Answer: Sized {
     }
 }
 
-/// A request that passes without being charged to its slot.
+/// An admission that charges no slot.
 pub(crate) const fn uncharged(reason: Reason) -> Decision {
     Decision { verdict: Verdict::Allowed, reason, remaining: u64::MAX, retry_after: 0, reset_after: 0 }
 }
 
-/// A refusal that no waiting can help.
+/// A refusal for ever.
 pub(crate) const fn closed(reason: Reason) -> Decision {
     Decision { verdict: Verdict::Denied, reason, remaining: 0, retry_after: NEVER, reset_after: NEVER }
 }
@@ -130,13 +130,13 @@ impl<A: Answer> Answer for Result<A, TableError> {
     }
 }
 
-/// A refusal until a slot is free.
+/// A refusal by a full table, until a slot expires at `until`.
 pub(crate) fn full(until: u64, now: u64) -> Decision {
     let wait = if until == NEVER { NEVER } else { until.saturating_sub(now) };
     Decision { verdict: Verdict::Denied, reason: Reason::TableFull, remaining: 0, retry_after: wait, reset_after: wait }
 }
 
-/// [`Algorithm::describe`], once for all slow paths.
+/// [`Algorithm::describe`], compiled once for all slow paths.
 #[inline(never)]
 pub(crate) fn describe(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
     rule.describe(verdict, state, now, cost)

@@ -1,4 +1,4 @@
-//! Many requests at once: one reading of the clock, and the cache lines of all keys are asked for before the first is needed.
+//! Batches of requests. A batch reads the clock once, and prefetches the cache lines of its keys before it needs the first.
 
 use super::answer::Answer;
 use super::prefetch::prefetch_one_of_many;
@@ -14,18 +14,18 @@ pub struct Request<'a> {
     pub policy: PolicyId,
     /// The key.
     pub key: &'a [u8],
-    /// The permits asked for.
+    /// The number of permits to take.
     pub cost: u64,
 }
 
-/// Requests whose cache lines are on their way at one time. The processor waits for some dozens at most.
+/// The number of requests whose cache lines are prefetched together. The processor can wait for some dozens of lines.
 const AT_ONCE: usize = 32;
 
 /// The policy of the last request.
 struct Last<'a> {
     policy: PolicyId,
     version: Option<&'a Version>,
-    /// How often the policy changed from one request to the next.
+    /// The number of changes of the policy from one request to the next.
     changes: u32,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Last<'a> {
 }
 
 impl Table {
-    /// Decides on each request in turn, as [`Table::admit`] would, all at one time. As many as the shorter of the two has.
+    /// Decides on each request in turn, like [`Table::admit`], at one time for all. If the slices differ in length, the shorter one counts.
     pub fn admit_many(&self, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
         self.verdicts(None, requests, verdicts);
     }
@@ -48,7 +48,7 @@ impl Table {
         self.verdicts(Some(now), requests, verdicts);
     }
 
-    /// Decides on each request in turn, as [`Table::check`] would, all at one time. As many as the shorter of the two has.
+    /// Decides on each request in turn, like [`Table::check`], at one time for all. If the slices differ in length, the shorter one counts.
     pub fn check_many(&self, requests: &[Request<'_>], decisions: &mut [Decision]) {
         self.decisions(None, requests, decisions);
     }
@@ -58,8 +58,8 @@ impl Table {
         self.decisions(Some(now), requests, decisions);
     }
 
-    /// Decides on each of `requests`, as `view` shows it, in order, and gives the answer to `put` with its place: as many as the
-    /// shorter of the two has, all at one time.
+    /// Decides on each of `requests` in turn, at one time for all. `view` gives the request of an element, and `put` stores the answer in its
+    /// place. If the slices differ in length, the shorter one counts.
     #[doc(hidden)]
     #[inline(always)]
     pub fn batch<R, T, A: Answer>(
@@ -71,14 +71,14 @@ impl Table {
         put: impl Fn(&mut T, A),
     ) {
         let (mut now, mut from) = (now, 0);
-        // By hand: what cuts into pieces divides by their length, which brings a panic with it.
+        // Not `chunks`: it divides by the length of a piece, and the compiler keeps the panic of that division.
         while let (Some(requests @ [_, ..]), Some(places @ [_, ..])) = (requests.get(from..), places.get_mut(from..)) {
             self.piece(&mut now, requests, places, &view, &put);
             from += AT_ONCE;
         }
     }
 
-    /// [`Table::batch`] of the first [`AT_ONCE`]; the first piece sets the time.
+    /// [`Table::batch`] for the first [`AT_ONCE`] requests. The first piece reads the clock into `now`.
     #[inline(always)]
     fn piece<R, T, A: Answer>(
         &self,
@@ -98,8 +98,7 @@ impl Table {
             }
             if let (Some(version), false) = (last.version, key.is_empty()) {
                 let lookup = self.lookup(version, self.hash_bytes(key) ^ version.salt);
-                // It prefetches both lines at once. To prefetch the second only after the first turns out not to have the key would wait for
-                // memory twice.
+                // It prefetches both lines at once, because a probe of the first before the prefetch of the second would wait for memory twice.
                 prefetch_one_of_many(lookup.first);
                 prefetch_one_of_many(lookup.second);
                 *to = Some(lookup);
@@ -110,8 +109,8 @@ impl Table {
         if last.changes > 1 {
             return self.decide_under_several(now, requests, places, &looked_up, view, put);
         }
-        // Under one policy both counts are in one register: decisions in the lower half, denials in the upper. The usual case never says
-        // `Never`, so a verdict is 0 or 1.
+        // Under one policy both counts are in one register: decisions in the lower half, denials in the upper. In the common case no
+        // verdict is `Never`, so a verdict is 0 or 1.
         let mut counts = 0;
         self.decide_each(now, requests, places, &looked_up, view, put, |_, verdict| {
             counts += 1 | (verdict as u64) << 32
@@ -122,7 +121,7 @@ impl Table {
         }
     }
 
-    /// Decides on each request of a piece in which there are several policies.
+    /// Decides on each request of a piece with several policies.
     #[inline(never)]
     fn decide_under_several<R, T, A: Answer>(
         &self,
@@ -137,7 +136,8 @@ impl Table {
         self.decide_each(now, requests, places, looked_up, view, put, count);
     }
 
-    /// Decides on each request of a piece. `count` is given the verdicts of the usual case; every other request has been counted.
+    /// Decides on each request of a piece, and calls `count` with each verdict of the common case. The slow paths count their decisions
+    /// themselves.
     #[inline(always)]
     #[allow(clippy::too_many_arguments)] // it is one loop, written once
     fn decide_each<R, T, A: Answer>(

@@ -13,11 +13,11 @@ use crate::table::policies::PolicyId;
 use crate::table::slots::protocol::Event;
 
 impl Table {
-    /// Takes `cost` permits of `key` ahead, for the earliest instant at which they may be used, if that is `until` at the latest. The
-    /// caller is bound to that instant ([`Charge::at`]). A booking that is not used is given back ([`Table::give_back`]).
+    /// Books `cost` permits of `key` for the earliest instant at which they may be used, if that is `until` at the latest. The caller must use
+    /// them at that instant ([`Charge::at`]) or later. It gives back an unused booking ([`Table::give_back`]).
     ///
-    /// [`Charge::cost`] is what was asked for, or 0 where no key was charged: an exempt or empty key, and a new key that a full table
-    /// admits without storing it.
+    /// [`Charge::cost`] is `cost`, or 0 if no key was charged: for an exempt or empty key, and for a new key that a full table admits without
+    /// storing it.
     ///
     /// Gcra, pacer, warm-up and interval aligned to time 0 book ahead. The other algorithms refuse.
     ///
@@ -49,7 +49,7 @@ impl Table {
         self.try_reserve(policy, key, now, cost, until).unwrap_or(Err(Verdict::Denied))
     }
 
-    /// [`Table::reserve_at`] with the error where it would refuse because of one.
+    /// [`Table::reserve_at`]. It returns the error where that would refuse because of one.
     #[inline(never)]
     pub fn try_reserve(
         &self,
@@ -64,25 +64,24 @@ impl Table {
         Ok(booked)
     }
 
-    /// Takes `cost` permits of `key`, and sleeps for them `patience` nanoseconds at most. See [`Table::wait_until`].
+    /// Takes `cost` permits of `key`, and sleeps for at most `patience` nanoseconds until they may be used. See [`Table::wait_until`].
     pub fn wait(&self, policy: PolicyId, key: &[u8], cost: u64, patience: u64) -> Decision {
         self.wait_until(policy, key, cost, self.now().saturating_add(patience))
     }
 
-    /// Takes `cost` permits of `key`, and sleeps for them until `deadline` (on [`Table::now`]'s scale) at the latest. A request
-    /// that cannot pass by then is refused at once, with nothing taken. So is a caller for whom there is no place among the
-    /// sleepers ([`Options::waiters`](crate::table::Options::waiters)). The answer's times count from the return.
+    /// Takes `cost` permits of `key`, and sleeps until they may be used, at the latest until `deadline` (on [`Table::now`]'s scale). The call
+    /// refuses at once, and takes nothing, if the request cannot pass by then, or if as many callers sleep already as may
+    /// ([`Options::waiters`](crate::table::Options::waiters)). The answer's times count from the return.
     ///
-    /// Where the algorithm can book ahead, permits are taken before the sleep. So the callers of a key wake one after the other in
-    /// the order of their bookings, in all processes, and none in vain. With windows and logs a caller sleeps until a permit could
-    /// be free and tries again.
+    /// If the algorithm can book ahead, the call takes the permits before the sleep. So the callers of a key, in all processes, wake in the order
+    /// of their bookings, and each of them passes. With windows and logs a caller sleeps until a permit could be free, and tries again.
     pub fn wait_until(&self, policy: PolicyId, key: &[u8], cost: u64, deadline: u64) -> Decision {
         use super::answer::Answer;
         Answer::of(self.try_wait_until(policy, key, cost, deadline))
     }
 
-    /// [`Table::wait_until`] with the error where it would refuse because of one. Nothing has been taken then, unless the table
-    /// was damaged during the sleep.
+    /// [`Table::wait_until`]. It returns the error where that would refuse because of one, and then has taken nothing, unless the table was
+    /// damaged during the sleep.
     #[inline(never)]
     pub fn try_wait_until(
         &self,
@@ -97,12 +96,12 @@ impl Table {
         Ok(decision)
     }
 
-    /// Callers of this table object that are asleep in [`Table::wait_until`].
+    /// The number of callers of this table object that are asleep in [`Table::wait_until`].
     pub fn waiting(&self) -> u32 {
         self.waiters.asleep()
     }
 
-    /// [`Table::try_reserve`], uncounted.
+    /// [`Table::try_reserve`] without counting the decision.
     fn book(
         &self,
         policy: PolicyId,
@@ -120,7 +119,7 @@ impl Table {
             }
         };
         if self.policies.memory.fixed.side != 0 {
-            // These cannot book ahead. The look tells what can never pass.
+            // These cannot book ahead. The peek says whether the request can ever pass.
             let verdict = self.decide_multi_word(version, hash, now, Op::Peek(cost))?.decision.verdict;
             return Ok(match verdict {
                 _ if cost == 0 => Ok(Charge { at: now, cost: 0 }),
@@ -149,7 +148,7 @@ impl Table {
             _ if cost == 0 => Step::ask(),
             Some(Reservation { at: earliest, next }) if earliest <= until => {
                 if earliest > now {
-                    // Before the swap, for whoever gives back permits of this key.
+                    // Before the swap, so that a call that gives back permits of this key and reads the swapped state sees the note.
                     memory.note_booking(version.number);
                 }
                 at = earliest;
@@ -169,14 +168,14 @@ impl Table {
     }
 }
 
-/// What a caller of [`Table::wait_until`] waits for.
+/// The permits for which a caller of [`Table::wait_until`] waits.
 struct KeyPermits<'a> {
     table: &'a Table,
     policy: PolicyId,
     key: &'a [u8],
 }
 
-/// The table's time.
+/// A clock of the table's time.
 impl Clock for KeyPermits<'_> {
     fn now(&self) -> u64 {
         self.table.now()

@@ -1,4 +1,4 @@
-//! The calls about one key.
+//! The public calls for one key.
 
 use super::answer::{describe, full};
 use super::multi_word::Op;
@@ -17,20 +17,19 @@ use crate::table::slots::probe::{find_in, find_in_two};
 use crate::table::slots::protocol::{first_to_expire, is_new, Changed, OnFull};
 
 impl Table {
-    /// Takes `cost` permits of `key` under `policy`, or says when. A policy that the table does not have refuses all.
+    /// Takes `cost` permits of `key` under `policy`, or says when they can be had. If the table has no such policy, it refuses.
     #[inline]
     pub fn check(&self, policy: PolicyId, key: &[u8], cost: u64) -> Decision {
         self.decide(policy, key, None, cost)
     }
 
-    /// [`Table::check`] at the caller's time, on the same scale for all callers of this table ([`Table::now`], or
-    /// one of their own).
+    /// [`Table::check`] at the caller's time. All callers of a table must use one scale: that of [`Table::now`], or another one.
     #[inline]
     pub fn check_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Decision {
         self.decide(policy, key, Some(now), cost)
     }
 
-    /// Takes `cost` permits. The shortest call: no times, no counts.
+    /// Takes `cost` permits. It is the fastest call, because it returns only the verdict.
     #[inline]
     pub fn admit(&self, policy: PolicyId, key: &[u8], cost: u64) -> Verdict {
         self.decide(policy, key, None, cost)
@@ -42,13 +41,13 @@ impl Table {
         self.decide(policy, key, Some(now), cost)
     }
 
-    /// [`Table::check`], or [`Table::check_at`] if `now` is given, with the error where they would refuse because of one.
+    /// [`Table::check`], or [`Table::check_at`] if `now` is given. It returns the error where they would refuse because of one.
     #[inline(always)]
     pub fn try_check(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<Decision, TableError> {
         self.decide(policy, key, now, cost)
     }
 
-    /// What [`Table::check`] would answer. It takes nothing and puts no key into the table.
+    /// The answer that [`Table::check`] would give. It takes no permits and inserts no key.
     pub fn peek(&self, policy: PolicyId, key: &[u8], cost: u64) -> Decision {
         self.peek_for(policy, key, None, cost)
     }
@@ -58,7 +57,7 @@ impl Table {
         self.peek_for(policy, key, Some(now), cost)
     }
 
-    /// Takes as many permits as there are, up to `most`; returns how many.
+    /// Takes as many permits as the key has, up to `most`, and returns their number.
     pub fn take_up_to(&self, policy: PolicyId, key: &[u8], most: u64) -> u64 {
         self.try_take_up_to(policy, key, None, most).unwrap_or(0)
     }
@@ -68,8 +67,7 @@ impl Table {
         self.try_take_up_to(policy, key, Some(now), most).unwrap_or(0)
     }
 
-    /// [`Table::take_up_to`], or [`Table::take_up_to_at`] if `now` is given, with the error where they would take nothing
-    /// because of one.
+    /// [`Table::take_up_to`], or [`Table::take_up_to_at`] if `now` is given. It returns the error where they would take nothing because of one.
     pub fn try_take_up_to(&self, policy: PolicyId, key: &[u8], now: Option<u64>, most: u64) -> Result<u64, TableError> {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
@@ -86,7 +84,7 @@ impl Table {
             false => {
                 self.policies.memory.note_time(now);
                 let paid = self.spend_up_to(version, hash, now, most);
-                // Permits that credit has paid for are taken, whatever becomes of the rest.
+                // Credit that is spent stays spent, so an error for the other permits is not returned.
                 match self.take_up_to_one_word(version, hash, now, most.saturating_sub(paid)) {
                     Ok(taken) => taken.saturating_add(paid),
                     Err(_) if paid != 0 => paid,
@@ -103,12 +101,12 @@ impl Table {
         let mut verdict = Verdict::Denied;
         let mut step = |rule: &Rule, state| {
             taken = rule.available(state, now).min(most);
-            // A bucket that starts without permits begins to fill at its first touch, and this is one.
+            // A bucket that starts without permits begins to refill at its first request, so the state must be stored.
             if taken == 0 && state == 0 {
                 taken = most.min(1);
             }
             match taken {
-                // Nothing to take is nothing to write.
+                // No permits are taken, so no state is stored.
                 0 => Step::deny(),
                 taken => rule.step(state, now, taken),
             }
@@ -117,16 +115,16 @@ impl Table {
         Ok(if verdict == Verdict::Allowed { taken } else { 0 })
     }
 
-    /// Lets `key` begin again; whether it does. See [`Table::reset_at`].
+    /// Lets `key` begin again with a fresh state. See [`Table::reset_at`].
     pub fn reset(&self, policy: PolicyId, key: &[u8]) -> Result<bool, TableError> {
         self.reset_at(policy, key, self.now())
     }
 
-    /// Lets `key` begin again. Its slot stays taken until its debt would have been paid, since a slot's time may not
-    /// become earlier, and the key gets another with its next charge. If all its other places are taken (which
-    /// takes some resets within the time of its debt, or a full table) nothing changes, and the answer is false.
+    /// Lets `key` begin again with a fresh state, and returns whether it does. The key gets another slot with its next charge. No key takes its
+    /// former slot until its debt would have been paid, because a slot's time must not become earlier. If no other candidate slot is free
+    /// (after some resets within the time of the debt, or in a full table), the call changes nothing and returns false.
     ///
-    /// If the key begins again, the calling thread loses what it has in advance for it. Other threads keep theirs.
+    /// If the key begins again, the calling thread loses its credit for the key. Other threads keep theirs.
     pub fn reset_at(&self, policy: PolicyId, key: &[u8], now: u64) -> Result<bool, TableError> {
         for _ in 0..ROUNDS {
             let mut scratch = Scratch::new();
@@ -161,17 +159,17 @@ impl Table {
         Err(TableError::Corrupt)
     }
 
-    /// Lets `key` pass under `policy` always, and charges it nothing. Some 1,600 keys of a table may be exempt at one time.
+    /// Exempts `key` from `policy`: the table admits it always and charges it nothing. About 1,600 keys of a table can be exempt at one time.
     pub fn exempt(&self, policy: PolicyId, key: &[u8]) -> Result<(), TableError> {
         self.policies.exempt(self.hash(policy, key)?)
     }
 
-    /// Charges `key` again; whether it was exempt.
+    /// Ends the exemption of `key`. Returns whether the key was exempt.
     pub fn unexempt(&self, policy: PolicyId, key: &[u8]) -> Result<bool, TableError> {
         Ok(self.policies.unexempt(self.hash(policy, key)?))
     }
 
-    /// The hash that `key` is known by under `policy` in this table.
+    /// The hash of `key` under `policy` in this table, by which the table knows the key.
     #[inline]
     pub fn hash(&self, policy: PolicyId, key: &[u8]) -> Result<u64, TableError> {
         match self.policies.memory.has_policy(policy.number()) {
@@ -180,8 +178,7 @@ impl Table {
         }
     }
 
-    /// Counts a decision under a policy that the caller made itself: one that refuses a request because of a peek, so that no call has
-    /// counted it.
+    /// Counts a decision that the caller has made itself under a policy, such as a refusal because of a peek, which no call counts.
     ///
     /// # Errors
     /// [`TableError::NoSuchPolicy`].
@@ -195,7 +192,7 @@ impl Table {
         }
     }
 
-    /// One peek, with an answer of the caller's type.
+    /// A peek with an answer of the caller's type.
     #[doc(hidden)]
     #[inline(always)]
     pub fn peek_for<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
@@ -215,8 +212,7 @@ impl Table {
         A::of(self.peek_slow(policy, key, now, cost))
     }
 
-    /// [`Table::peek_for`] of a full decision, once for all callers that need not have it inlined. At a table with hot keys it counts what the
-    /// calling thread has in advance.
+    /// [`Table::peek_for`] with a full decision, out of line. In a table with hot keys it includes the calling thread's credit.
     #[inline(never)]
     pub fn try_peek(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<Decision, TableError> {
         let now = self.time(now);
@@ -235,14 +231,14 @@ impl Table {
         Ok(Decision { verdict, ..decision }.with_credit(credit))
     }
 
-    /// [`Table::read_state`] of a hash, out of line.
+    /// [`Table::read_state`] for a hash, out of line.
     #[inline(never)]
     pub(super) fn state_of(&self, version: &Version, hash: u64) -> Option<u64> {
         self.read_state(&self.lookup(version, hash))
     }
 
-    /// The state of a key, as of one instant: that of its slot or, if it is a new key that would get a slot that no key has ever had, a
-    /// fresh one. `None`: the slow path must look.
+    /// The state of a key at one instant: that of its slot, or a fresh one (0) if the key is new and would get a slot that no key has ever had.
+    /// `None`: the caller must take the slow path.
     #[inline(always)]
     fn read_state(&self, lookup: &Lookup<'_>) -> Option<u64> {
         let Lookup { version, first, second, key } = *lookup;
@@ -276,7 +272,7 @@ impl Table {
         let candidates = self.slots.candidates(hash);
         for round in 0..ROUNDS {
             let mut scratch = Scratch::new();
-            // After the first round another call has changed the policy, or a slot.
+            // A second round means that another call has changed the policy or a slot.
             let version = if round == 0 { version } else { self.policies.current(policy, &mut scratch)? };
             if let Ok(decision) = self.peek_under(version, &candidates, now, cost) {
                 return Ok(decision);
@@ -322,7 +318,7 @@ impl Table {
         })
     }
 
-    /// The caller's time, or the table's.
+    /// The caller's time if given, otherwise the table's.
     #[inline(always)]
     pub(super) fn time(&self, now: Option<u64>) -> u64 {
         match now {
@@ -331,14 +327,14 @@ impl Table {
         }
     }
 
-    /// Whether another candidate than the one that holds `key` has expired.
+    /// Whether a candidate other than the slot of `key` has expired.
     fn has_room(&self, candidates: &Candidates<'_>, key: u64, now: u64) -> bool {
         let expired = |pair: Pair| pair.key != key && self.policies.expires_at(pair) <= now;
         candidates.slots().any(|slot| expired(slot.pair()))
     }
 }
 
-/// The verdict that a call counts as which takes what there is.
+/// The verdict under which [`Table::take_up_to`] counts.
 fn verdict_of(taken: u64) -> Verdict {
     match taken {
         0 => Verdict::Denied,

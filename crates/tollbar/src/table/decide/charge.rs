@@ -1,4 +1,4 @@
-//! Charges without asking, for what has been admitted already.
+//! Charges without a decision, for requests that have been admitted already.
 
 use super::multi_word::Op;
 use super::Table;
@@ -11,16 +11,14 @@ use crate::table::policies::PolicyId;
 use crate::table::slots::protocol::Event;
 
 impl Table {
-    /// Charges `cost` permits of `key` without asking, and returns the rest that could not be charged. It is for what has been admitted
-    /// already and whose cost, or failure, is known only now. Later requests of the key wait until the debt is paid.
+    /// Charges `cost` permits to `key` without a decision, and returns the rest that could not be charged. Use it for a request that has been
+    /// admitted already and whose cost, or failure, is known only now. Later requests of the key are refused until the debt is paid.
     ///
-    /// A token bucket holds a debt of one burst below empty, windows and logs hold none: what each algorithm holds is in
-    /// [`Algorithm::charge`]. Under a policy with `ban` the charge that leaves no permit counts as a refusal. A charge is no decision, and
-    /// is not counted as one.
+    /// A token bucket can owe one burst, windows and logs can owe nothing; [`Algorithm::charge`] says what each algorithm can owe. Under a
+    /// policy with `ban` a charge that leaves no permit counts as a refusal. A charge is not counted as a decision.
     ///
-    /// A new key takes a slot as it does with its first admission. In a full table the rest is the whole cost, unless a key is evicted or its
-    /// debt inherited. An exempt key is charged nothing, with a rest of 0. The rest is the whole cost where [`Table::check`] would refuse because of
-    /// an error.
+    /// A new key takes a slot, as with its first admission. If a full table gives it none, the rest is the whole cost. An exempt key is charged
+    /// nothing, and the rest is 0. The rest is the whole cost where [`Table::check`] would refuse because of an error.
     ///
     /// ```
     /// use tollbar::table::{Options, PolicyId, Table};
@@ -40,7 +38,7 @@ impl Table {
         self.try_charge(policy, key, Some(now), cost).unwrap_or(cost)
     }
 
-    /// [`Table::charge`], or [`Table::charge_at`] if `now` is given, with the error where they would charge nothing because of one.
+    /// [`Table::charge`], or [`Table::charge_at`] if `now` is given. It returns the error where they would charge nothing because of one.
     pub fn try_charge(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<u64, TableError> {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
@@ -51,10 +49,10 @@ impl Table {
         self.charge_hashed(version, hash, now, cost)
     }
 
-    /// [`Table::charge_at`] of a key's hash under its policy.
+    /// [`Table::charge_at`] for a key's hash under its policy.
     pub(super) fn charge_hashed(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<u64, TableError> {
         if self.policies.memory.fixed.side != 0 {
-            // A ring or a log holds no debt: it gives what it has.
+            // A ring or a log can owe nothing, so the call takes the permits that it has.
             let decided = self.decide_multi_word(version, hash, now, Op::TakeUpTo(cost))?;
             let remembered = decided.decision.reason != Reason::TableFull;
             return Ok(if remembered { cost - decided.taken } else { cost });

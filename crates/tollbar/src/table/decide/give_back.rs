@@ -1,4 +1,4 @@
-//! Returns unused permits of a charge to a key.
+//! Gives unused permits of a charge back to the key.
 
 use super::Table;
 use crate::algorithm::{Algorithm, Charge, GiveBack};
@@ -11,12 +11,12 @@ use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::protocol::{first_to_expire, Changed};
 
 impl Table {
-    /// Returns up to `permits` unused permits of an earlier charge to `key`, without those that the key has regained by refill since the
-    /// charge ([`GiveBack`] says why no more is safe). The result is how many went back.
+    /// Gives up to `permits` unused permits of an earlier charge back to `key`, without those that the key has regained by refill since the
+    /// charge ([`GiveBack`] says why no more is safe). Returns the number that went back.
     ///
-    /// The caller must give back a charge only once. Only gcra without `borrow` gives back, and not at the few rates of which a nanosecond is more
-    /// than 3 units, such as 7 a second. A policy under which a thread has had credit in advance
-    /// ([`Options::hot_keys`](crate::table::Options)) gives nothing back any more. A key that is not in the table gets nothing back.
+    /// The caller must give back a charge only once. Only gcra without `borrow` gives permits back, and not at the few rates whose nanosecond is
+    /// more than 3 units of the state, such as 7 a second. Once a thread has had credit under a policy
+    /// ([`Options::hot_keys`](crate::table::Options)), that policy gives nothing back. A key that is not in the table gets nothing back.
     /// If a key is reset or evicted between the charge and this call, the call may lower a debt that the key has made since.
     ///
     /// A key that got permits back may keep its slot for up to one more refill of the burst.
@@ -53,12 +53,12 @@ impl Table {
         let mut scratch = Scratch::new();
         match self.prepare(policy, key, &mut scratch) {
             Ok((version, hash)) => self.give_back_of(version, hash, charge, permits, &now),
-            // Such a request was not charged.
+            // An empty or exempt key was not charged.
             Err(decided) => decided.map(|_| 0),
         }
     }
 
-    /// [`Table::give_back`] of a key's hash under its policy.
+    /// [`Table::give_back`] for a key's hash under its policy.
     pub(super) fn give_back_of(
         &self,
         version: &Version,
@@ -75,7 +75,7 @@ impl Table {
             let Some(slot) = candidates.find(key) else {
                 let states = UnderVersion { policies: &self.policies, version };
                 match first_to_expire(&states, &candidates, key, now()) {
-                    // It was under a former version of its policy, and another call may have moved it.
+                    // The key was under a former version of its policy, and this or another call has converted it.
                     Err(Changed) => continue,
                     Ok(_) => return Ok(0),
                 }
@@ -84,7 +84,7 @@ impl Table {
             if found.key != key {
                 continue;
             }
-            // The flags and the time are read after the word: see `GiveBack`.
+            // The flags and the time must be read after the state: see `GiveBack`.
             if self.policies.memory.has_credit(version.number) {
                 return Ok(0);
             }

@@ -1,18 +1,18 @@
 //! How one request is decided.
 //!
-//! The functions stand in the order in which a request meets them. [`Table::decide`] is the whole of the usual case: a key of up to 16
-//! bytes that is in one of its first two buckets, under a token bucket, in a slot that no other call changes at that moment. It is inlined into its
-//! caller. Every rare case is a tail call of a function that is not inlined, with all that it needs in registers, so the usual case keeps
-//! nothing in memory across a call.
+//! The functions stand in the order in which a request calls them. [`Table::decide`] is inlined into its caller and decides the common case
+//! completely: a key of up to 16 bytes that is in one of its first two buckets, under a token bucket, in a slot that no other call changes
+//! meanwhile. Every rare case is a tail call of an out-of-line function whose arguments fit the registers, so the common case spills no
+//! registers.
 //!
-//! | the request is passed on to | because |
+//! | the request goes on to | because |
 //! |---|---|
 //! | [`Table::decide_hot`] | the table has hot keys: the thread may have taken permits in advance |
-//! | [`Table::decide_rare`] | the key is long or empty, keys are exempt, or this process has not compiled the policy |
-//! | [`Table::decide_hashed`] | its hash is known; the thread may own no counters yet |
+//! | [`Table::decide_rare`] | the key is long or empty, some key is exempt, or this process has not compiled the policy |
+//! | [`Table::decide_hashed`] | the thread may own no counters yet |
 //! | [`Table::miss`] | the key is not in its first two buckets |
 //! | [`Table::step_slow`] | the algorithm is not a plain token bucket, or another call has changed the slot |
-//! | [`Table::slow`] | anything else: the protocol decides ([`super::slots::protocol`]) |
+//! | [`Table::slow`] | none of these can decide, so the protocol does ([`super::slots::protocol`]) |
 
 pub(super) mod answer;
 pub(super) mod batch;
@@ -47,8 +47,8 @@ use hot_keys::HotKeys;
 use prefetch::prefetch;
 use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
 
-/// Keyed limits in shared memory. Every call may be made by any number of threads and processes at once, and none of
-/// them waits for another or allocates, unless it says so.
+/// Keyed limits in shared memory. Any number of threads and processes may make calls at once. No call waits for another or allocates, unless
+/// its documentation says so.
 #[derive(Debug)]
 pub struct Table {
     pub(super) policies: Policies,
@@ -56,35 +56,35 @@ pub struct Table {
     pub(super) on_full: OnFull,
     pub(super) missing: Missing,
     pub(super) clock: Source,
-    /// What is added to the clock.
+    /// Nanoseconds that are added to the clock, modulo 2^64.
     pub(super) offset: u64,
     pub(super) secrets: RapidSecrets,
-    /// This object's callers that are asleep in [`Table::wait_until`].
+    /// The callers of this object that are asleep in [`Table::wait_until`].
     pub(super) waiters: Waiters,
-    /// The credit of this process's threads, if the table takes any.
+    /// The credit of this process's threads, if the table has hot keys.
     pub(super) hot: Option<HotKeys>,
 }
 
-/// What a request without a key (of no bytes) is answered.
+/// The answer to a request without a key (with an empty one).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Missing {
-    /// It is refused.
+    /// The table refuses the request.
     #[default]
     Deny = 0,
-    /// It is admitted, and no key is charged.
+    /// The table admits the request and charges no key.
     Allow = 1,
-    /// It is an error, [`TableError::MissingKey`], where a call can say so; else it is refused.
+    /// The call returns [`TableError::MissingKey`]. A call that returns no errors refuses the request.
     Report = 2,
 }
 
-/// When a request is made: at the caller's time, or when the table's clock is read.
+/// The time of a request: the caller's, or the table's.
 trait When: Copy {
-    /// The caller's time.
+    /// The caller's time, or `None` for the table's.
     fn given(self) -> Option<u64>;
 }
 
-/// The table's clock is read as late as possible, when the key's cache lines are on their way.
+/// The table's time. The request reads the clock after it has prefetched the key's cache lines.
 #[derive(Clone, Copy)]
 struct OnClock;
 
@@ -102,7 +102,7 @@ impl When for u64 {
     }
 }
 
-/// Either, in code that the library has once for both.
+/// Either time, for functions that are compiled once for both.
 impl When for Option<u64> {
     #[inline(always)]
     fn given(self) -> Option<u64> {
@@ -110,22 +110,22 @@ impl When for Option<u64> {
     }
 }
 
-/// A key under a version of its policy, hashed. Its buckets have not been touched.
+/// A hashed key under a version of its policy. No access has touched its buckets yet.
 #[derive(Clone, Copy)]
 struct Lookup<'a> {
     version: &'a Version,
     /// The key's first two buckets.
     first: &'a Bucket,
     second: &'a Bucket,
-    /// The key word that the key's slot has.
+    /// The key word of the key's slot.
     key: u64,
 }
 
-/// Keys of up to so many bytes are hashed in line.
+/// The most bytes of a key that is hashed inline.
 const SHORT: usize = 16;
 
 impl Table {
-    /// One request, at the caller's time or, without one, by the table's clock, with an answer of the caller's type.
+    /// Decides on one request at `now`, or at the table's time, and gives an answer of the caller's type.
     #[doc(hidden)]
     #[inline(always)]
     pub fn decide<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
@@ -145,7 +145,7 @@ impl Table {
 
     #[inline(always)]
     fn decide_when<A: Answer, W: When>(&self, policy: PolicyId, key: &[u8], when: W, cost: u64) -> A {
-        // Without combinators: in code that is compiled for size they would be calls, with all this in memory.
+        // No combinators: a compiler for size makes calls of them, and keeps the arguments in memory.
         let Some((version, _)) = self.policies.current_compiled(policy) else {
             return self.decide_rare(policy, key, when, cost);
         };
@@ -159,7 +159,7 @@ impl Table {
         self.decide_counted(version, hash, line, when, cost)
     }
 
-    /// The usual case, of a key's hash under its policy, for a thread that counts on its own `line`.
+    /// The common case for a key's hash under its policy. The thread counts on its own `line`.
     #[inline(always)]
     fn decide_counted<A: Answer, W: When>(&self, version: &Version, hash: u64, line: &Line, when: W, cost: u64) -> A {
         let lookup = self.lookup(version, hash);
@@ -178,15 +178,15 @@ impl Table {
         self.step(&lookup, now, cost, |verdict| line.count(verdict))
     }
 
-    /// Finds a key in its first two buckets and steps its state. `count` is given the verdict, unless the request is passed on: then that
-    /// function has counted it.
+    /// Finds a key in its first two buckets, steps its state, and calls `count` with the verdict. If it passes the request on instead, the
+    /// function that decides counts the decision.
     #[inline(always)]
     fn step<A: Answer>(&self, lookup: &Lookup<'_>, now: u64, cost: u64, count: impl FnOnce(Verdict)) -> A {
         let Lookup { version, first, second, key } = *lookup;
         let Some(slot) = find_in_two(first, second, key) else {
             return self.miss(version, key, second, now, cost);
         };
-        // The slot may have been given to another key meanwhile: then `step_once` fails.
+        // If another key takes the slot meanwhile, `step_once` fails.
         let state = slot.state();
         let Some(Step { verdict, next }) = version.step_plain(state, now, cost) else {
             return self.step_slow(version, key, slot, now, cost);
@@ -198,14 +198,13 @@ impl Table {
         A::known(&version.rule, verdict, next.unwrap_or(state), now, cost)
     }
 
-    /// A request that needs more than a hash before its key is looked up. Its arguments fit the registers, so that the usual case saves
-    /// none.
+    /// A request whose key needs more than a short hash before the probe. The arguments fit the registers, so the common case spills none.
     #[inline(never)]
     fn decide_rare<A: Answer, W: When>(&self, policy: PolicyId, key: &[u8], when: W, cost: u64) -> A {
         self.decide_rare_at(policy, key, when.given(), cost)
     }
 
-    /// [`Table::decide_rare`], once for all kinds of time.
+    /// [`Table::decide_rare`], compiled once for all kinds of time.
     #[inline(never)]
     fn decide_rare_at<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
         if let (Some((version, _)), false) = (self.policies.current_compiled(policy), key.is_empty()) {
@@ -224,7 +223,7 @@ impl Table {
         }
     }
 
-    /// [`Table::decide_counted`], once for all callers that need not have it inlined. The thread claims counters if it has none.
+    /// [`Table::decide_counted`], out of line, for all rare callers. The thread claims counters if it has none.
     #[inline(never)]
     fn decide_hashed<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
         match self.policies.memory.line_or_claim(version.number) {
@@ -237,18 +236,19 @@ impl Table {
         }
     }
 
-    /// A request whose clock must be read by a call. The key is known by its key word and its second bucket.
+    /// A request that must call a function to read the clock. Its arguments are the key word and the second bucket instead of the hash, because
+    /// the caller has those in registers.
     #[inline(never)]
     fn decide_late<A: Answer>(&self, version: &Version, key: u64, second: &Bucket, cost: u64) -> A {
         self.decide_hashed(version, self.slots.hash_of_key(key, second), Some(self.now()), cost)
     }
 
-    /// A key that is not in its first two buckets: a new one or, of 40 keys of a new table, one that is in its spare bucket.
+    /// A request whose key is not in its first two buckets: the key is new, or in its spare bucket.
     #[inline(never)]
     fn miss<A: Answer>(&self, version: &Version, key: u64, second: &Bucket, now: u64, cost: u64) -> A {
         let candidates = self.slots.candidates_of_key(key, second);
-        // The insertion comes before the look into the spare bucket, which it makes itself: a flood of new keys is only kept up with if the
-        // processor asks for the next one's lines while this one waits for its own.
+        // It inserts before it probes the spare bucket, which the insertion does, too. In a flood of new keys this lets the processor
+        // load the next key's cache lines while it waits for those of this key.
         if let Some(Some(fresh)) = version.plain.step(0, now, cost) {
             let expired = |state| version.plain.expired_before(state, now);
             if let Some(event) = protocol::insert_among_own(&candidates, key, fresh, version.plain.apart(), expired) {
@@ -266,7 +266,7 @@ impl Table {
         }
     }
 
-    /// One step of any one-word algorithm, of a key that was in `slot` just now.
+    /// One try of a step under any one-word algorithm, for a key that the caller has found in `slot`.
     #[inline(never)]
     fn step_slow<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, now: u64, cost: u64) -> A {
         if version.multi_word.is_none() {
@@ -283,7 +283,7 @@ impl Table {
         }
     }
 
-    /// Any request, by the protocol; it is counted.
+    /// Any request, by the protocol. It counts the decision.
     #[inline(never)]
     fn slow(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<Decision, TableError> {
         let decision = self.ask(version, hash, now, cost)?;
@@ -291,7 +291,7 @@ impl Table {
         Ok(decision)
     }
 
-    /// Any request, by the protocol; it is not counted.
+    /// Any request, by the protocol. The caller counts the decision.
     #[inline]
     fn ask(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<Decision, TableError> {
         if self.policies.memory.fixed.side != 0 {
@@ -310,8 +310,8 @@ impl Table {
         Ok(decision)
     }
 
-    /// Makes a request by the protocol, and gives its outcome to `finish`, with the rule that decided. If the policy changes meanwhile, the
-    /// request is made under the new one.
+    /// Makes a request by the protocol, and calls `finish` with the rule that decided and the outcome. If another call changes the policy
+    /// meanwhile, it makes the request under the new one.
     #[inline(never)]
     fn request(
         &self,
@@ -340,8 +340,7 @@ impl Table {
         Err(TableError::Corrupt)
     }
 
-    /// What a key needs before it is looked up: its policy's current version and its hash. Or the decision, where none is needed: for an
-    /// empty key and an exempt one.
+    /// The current version of a key's policy and the key's hash. For an empty or an exempt key: the decision, which needs no probe.
     #[inline(never)]
     fn prepare<'s, 't: 's>(
         &'t self,
@@ -371,8 +370,8 @@ impl Table {
         Lookup { version, first, second, key: version.key | super::slots::placement::tag(hash) }
     }
 
-    /// The hash of a key, keyed with the table's seed. It has rapidhash's second mixing step: without that, sequences of addresses are visibly
-    /// uneven in some of the bits.
+    /// The hash of a key under the table's seed. It uses rapidhash's second mixing step, because without it some bits are visibly uneven for
+    /// sequences of addresses.
     #[inline(always)]
     pub(super) fn hash_bytes(&self, key: &[u8]) -> u64 {
         if key.len() > SHORT {
@@ -381,14 +380,14 @@ impl Table {
         rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
     }
 
-    /// [`Table::hash_bytes`] of a key of more than [`SHORT`] bytes.
+    /// [`Table::hash_bytes`] for a key of more than [`SHORT`] bytes.
     #[inline(never)]
     fn hash_long(&self, key: &[u8]) -> u64 {
         rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
     }
 
-    /// The table's time in nanoseconds, which calls without a `now` argument read. It counts UTC since [`TIME_ZERO`](crate::clock::TIME_ZERO),
-    /// as the maker's system clock said when the table was made; with [`Source::Wall`] it is Unix time.
+    /// The table's time in nanoseconds, which calls without a `now` argument use. It is UTC since [`TIME_ZERO`](crate::clock::TIME_ZERO),
+    /// by the system clock of the process that made the table, at that time. With [`Source::Wall`] it is Unix time.
     #[inline(always)]
     pub fn now(&self) -> u64 {
         self.clock.now().wrapping_add(self.offset)

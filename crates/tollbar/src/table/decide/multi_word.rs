@@ -1,4 +1,4 @@
-//! Requests of keys whose state is more than one word.
+//! Requests under policies whose state is more than one word.
 
 use super::answer::full;
 use super::Table;
@@ -16,7 +16,7 @@ use crate::table::slots::protocol::{first_to_expire, Candidate, Changed, Event, 
 pub(super) use crate::table::policies::multi_word::Op;
 
 impl Table {
-    /// A request of a key whose state is more than a word.
+    /// Decides on a request under a policy whose state is more than one word.
     #[cold]
     #[inline(never)]
     pub(super) fn decide_multi_word(
@@ -29,7 +29,7 @@ impl Table {
         let policy = version.multi_word.as_ref().ok_or(TableError::Corrupt)?;
         let candidates = self.slots.candidates(hash);
         let key = version.key | candidates.tag;
-        // Each of these is up to TRIES rounds of the ring or log.
+        // Each round makes up to TRIES tries in the ring or log.
         for _ in 0..ROUNDS / TRIES {
             if let Some(slot) = candidates.find(key) {
                 match policy.apply(&Owner::new(slot, key), self.side(slot), now, op) {
@@ -59,7 +59,7 @@ impl Table {
         op: Op,
     ) -> Option<Decided> {
         let fresh = policy.fresh(now, op);
-        // What charges nothing takes no slot.
+        // A request that charges nothing takes no slot.
         let charges = matches!(op, Op::Check(1..) | Op::TakeUpTo(1..)) && fresh.decision.is_allowed();
         let wants = charges || matches!(op, Op::Peek(1..)) && fresh.decision.is_allowed();
         let head = Owner::newcomer(first.slot, (first.pair.key, first.pair.state), key);
@@ -105,8 +105,8 @@ impl Table {
         Some(decided)
     }
 
-    /// Gives a slot whose key owes to the new key, and admits the new key. If the slot has fewer permits left than the request costs, the
-    /// slot is charged for all that it has: the new key then gets no more from it than from a fresh slot.
+    /// Gives the slot of a key with a debt to the new key, and admits the new key. If the slot has fewer permits left than the request costs, it
+    /// is charged for all of them, so the new key gets no more than from a fresh slot.
     fn evict(&self, policy: &MultiWord, head: &Owner<'_, Slot>, side: &[AtomicU64], now: u64, op: Op) -> Option<()> {
         let admitted = policy.apply(head, side, now, op)?;
         let short = match op {
@@ -118,7 +118,7 @@ impl Table {
             let _ = policy.apply(head, side, now, Op::TakeUpTo(u64::MAX))?;
         }
         if !head.labelled() {
-            // There was nothing left: only the label changes.
+            // The slot had no permits left, so only its label changes.
             head.relabel()?;
         }
         Some(())

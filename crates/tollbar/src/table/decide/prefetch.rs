@@ -1,23 +1,23 @@
-//! Asking for cache lines before they are needed.
+//! Prefetches of cache lines.
 
-/// Asks for the cache line of `at`.
+/// Prefetches the cache line of `at`.
 #[inline(always)]
 pub(super) fn prefetch<T>(at: &T) {
-    ask_for::<false, T>(at);
+    prefetch_into::<false, T>(at);
 }
 
-/// The same for one line of many: into the second-level cache, because the first waits for fewer lines at a time.
+/// Prefetches one of many cache lines, into the second-level cache: it can wait for more lines at a time than the first-level cache.
 #[inline(always)]
 pub(super) fn prefetch_one_of_many<T>(at: &T) {
-    ask_for::<true, T>(at);
+    prefetch_into::<true, T>(at);
 }
 
 #[inline(always)]
-fn ask_for<const SECOND: bool, T>(at: &T) {
+fn prefetch_into<const SECOND: bool, T>(at: &T) {
     let at = core::ptr::from_ref(at);
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch touches nothing. (It is written by hand so that the address is in one register and stays there: the compiler's own
-    // keeps the two of which the address is the sum.)
+    // SAFETY: a prefetch changes no memory and no register. (With the intrinsic the compiler keeps the base and the offset in two registers;
+    // this keeps the address in one.)
     unsafe {
         if SECOND {
             core::arch::asm!("prefetcht1 byte ptr [{at}]", at = in(reg) at, options(nostack, preserves_flags, readonly));

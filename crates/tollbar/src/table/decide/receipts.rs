@@ -1,4 +1,4 @@
-//! Estimates that are settled when the real cost is known.
+//! Receipts: a call takes an estimate, and a later call settles it when the real cost is known.
 
 use super::Table;
 use crate::algorithm::Charge;
@@ -10,30 +10,30 @@ use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
 
-/// The proof of a charge, for [`Table::settle`]: plain data, which may be copied, stored and settled by another process that has the same
-/// table.
+/// The proof of a charge, for [`Table::settle`]. It is plain data: callers may copy and store it, and another process that has the same table
+/// may settle it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Receipt {
-    /// The key's hash; the time of the charge; the policy and the estimate; the receipt's number and a check of all.
+    /// The key's hash; the time of the charge; the policy and the estimate; the receipt's number and a checksum of all.
     words: [u64; 4],
 }
 
-/// How much of an estimate that was too high comes back.
+/// How much of an estimate that was too high goes back to the key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Refund {
-    /// The unused permits without those that the key has regained by refill since the charge. This keeps the bound of every interval.
+    /// The unused permits without those that the key has regained by refill since the charge. The bound of every interval holds.
     #[default]
     Safe,
-    /// All unused permits, also the regained ones. **Unsafe**: each receipt that was open for the refill of a burst may let one more burst pass. For callers who would rather
-    /// admit too much than charge for time.
+    /// All unused permits, also the regained ones. **Unsafe**: each receipt that was open for the refill of a burst may let one more burst pass.
+    /// Use it to admit too much rather than to charge for time.
     Full,
 }
 
 /// What [`Table::settle`] did with a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// Whether this call settled the receipt. `false`: an earlier call did, or the receipt is too old, and no permits went back.
+    /// Whether this call settled the receipt. If not, an earlier call did or the receipt is too old, and no permits went back.
     pub first: bool,
     /// The number of whole permits that went back to the key. A part of one more may have gone back, too.
     pub given_back: u64,
@@ -43,7 +43,7 @@ pub struct Settled {
 
 /// The highest estimate that a receipt can hold.
 const COST_MOST: u64 = (1 << 56) - 1;
-/// The bit that no empty place has.
+/// The bit that every open receipt has in its place.
 const OPEN: u64 = 1 << 63;
 
 impl Receipt {
@@ -52,20 +52,20 @@ impl Receipt {
         Receipt { words }
     }
 
-    /// Its words, which may be stored and sent.
+    /// The receipt's words, which the caller may store and send.
     pub const fn words(&self) -> [u64; 4] {
         self.words
     }
 
-    /// The permits that were charged: the estimate, or 0 if no key was charged.
+    /// The number of permits that the call charged: the estimate, or 0 if it charged no key.
     pub const fn charged(&self) -> u64 {
         self.words[2] & COST_MOST
     }
 }
 
 impl Table {
-    /// Takes `estimate` permits, and gives a receipt for them if they were there. When the real cost is known, [`Table::settle`] gives back
-    /// what was too much or charges what was too little.
+    /// Takes `estimate` permits, and returns a receipt if the request is admitted. When the real cost is known, [`Table::settle`] gives unused
+    /// permits back or charges the missing ones.
     ///
     /// ```
     /// use tollbar::table::{Options, PolicyId, Refund, Table};
@@ -81,11 +81,10 @@ impl Table {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Of the receipts of a table the last 8,184 can be settled; an older one that has not been settled is as good as settled at its
-    /// estimate.
+    /// A table can settle its last 8,184 receipts. An older receipt stays charged at its estimate.
     ///
     /// # Errors
-    /// Those of [`Table::check`]; [`TableError::Receipt`] for an estimate above 2^56 - 1. Nothing has been taken.
+    /// Those of [`Table::try_check`]; [`TableError::Receipt`] for an estimate above 2^56 - 1. Nothing has been taken.
     pub fn take(&self, policy: PolicyId, key: &[u8], estimate: u64) -> Result<(Decision, Option<Receipt>), TableError> {
         self.take_at(policy, key, self.now(), estimate)
     }
@@ -125,12 +124,12 @@ impl Table {
     /// key has regained by refill since the charge. If the cost is above the estimate, the difference is charged as a debt
     /// ([`Table::charge`]).
     ///
-    /// Only the first call for a receipt settles it, whoever has copies. A second call returns nothing to the key, and charges a cost above
-    /// the estimate again. So a caller who repeats a call in doubt may lose permits and never gains any. The same holds for a receipt that
-    /// is too old.
+    /// Only the first call for a receipt settles it, from whichever copy. A second call gives nothing back to the key, and charges a cost above
+    /// the estimate again. So a caller that repeats a call in doubt may lose permits and never gains any. The same holds for a receipt that is
+    /// too old.
     ///
-    /// In every interval of length t the permits that requests really use are at most `burst + rate · t`, plus the sum of the costs above
-    /// estimates over the receipts that were open at one time.
+    /// In every interval of length t, requests use at most `burst + rate · t` permits, plus the costs above estimates of the receipts that were
+    /// open at one time.
     ///
     /// # Errors
     /// [`TableError::Receipt`] if the receipt is not one of this table. Nothing has changed.
@@ -158,7 +157,7 @@ impl Table {
         if *receipt != self.receipt(hash, policy, at, estimate, number as u32) {
             return Err(TableError::Receipt);
         }
-        // An exempt key, or none.
+        // The request had an exempt key or no key, and charged none.
         if hash == 0 {
             return Ok(Settled { first: true, given_back: 0, rest: 0 });
         }
@@ -172,7 +171,7 @@ impl Table {
         }
         let at = match refund {
             Refund::Safe => at,
-            // As if the charge were made just now, so that time has brought nothing of it back.
+            // With the present as the time of the charge, no permits count as regained by refill.
             Refund::Full => now(),
         };
         let given_back = match first {
@@ -182,24 +181,25 @@ impl Table {
         Ok(Settled { first, given_back, rest: 0 })
     }
 
-    /// A receipt that can be settled.
+    /// Opens a receipt for a charge.
     fn open_receipt(&self, version: &Version, hash: u64, at: u64, cost: u64) -> Receipt {
         let receipts = self.policies.memory.receipts();
-        // Relaxed: the number is all that is shared. The receipt's own place is written before the caller has the receipt, and whoever
-        // hands it to another thread orders that.
+        // Relaxed: no other data depends on the number. This call writes the place before its caller has the receipt, and a caller that
+        // passes the receipt to another thread orders that.
         let number = receipts.next.fetch_add(1, Ordering::Relaxed);
         if let Some(place) = receipts.open.get((number % RECEIPTS as u64) as usize) {
-            // A slower call for an older receipt may write after this one: then this one cannot be settled, and nothing comes back.
+            // A slow call for an older receipt may overwrite the place after this call. Then no call can settle this receipt, and its
+            // unused permits do not go back.
             place.store(open_word(version, hash, at, number as u32), Ordering::Release);
         }
         self.receipt(hash, PolicyId::new(version.number), at, cost, number as u32)
     }
 
-    /// Closes a receipt; whether it was open under this version of its policy. A process that is killed after this has lost what it
-    /// would have given back.
+    /// Closes a receipt. Returns whether it was open under this version of its policy. If the process is killed after this, the unused permits
+    /// do not go back.
     fn close_receipt(&self, open: u64, number: u32) -> bool {
         let receipts = self.policies.memory.receipts();
-        // The place of the whole number: of those with these 32 bits, the last that has been given away.
+        // A receipt has 32 bits of its number. The whole number is the latest one with these bits.
         let next = receipts.next.load(Ordering::Relaxed);
         let number_64 = next.wrapping_sub(u64::from((next as u32).wrapping_sub(number)));
         let Some(place) = receipts.open.get((number_64 % RECEIPTS as u64) as usize) else { return false };
@@ -213,8 +213,7 @@ impl Table {
     }
 }
 
-/// What an open receipt has in its place: its number, and 31 bits of a mixture of its key, its time and the change that made the version of
-/// its policy current.
+/// The word of an open receipt in its place: its number, and 31 bits of a checksum of its key, its time and its policy's stamp.
 fn open_word(version: &Version, hash: u64, at: u64, number: u32) -> u64 {
     let stamp = version.stamp.load(Ordering::Relaxed);
     OPEN | fold(&[hash, at, stamp]) << 32 | u64::from(number)

@@ -1,5 +1,5 @@
-//! A key as one limit of several: a look that writes nothing, and the charge that the look prepares. What several limits decide together is
-//! in [`crate::take_many`], which counts the decision too.
+//! A key as one limit of several: a look, which writes nothing, and the charge that the look prepares. [`crate::take_many`] decides over
+//! several limits and counts the decision.
 
 use super::answer::describe;
 use super::Table;
@@ -13,7 +13,7 @@ use crate::table::policies::PolicyId;
 use crate::table::slots::probe::find_in_two;
 use crate::table::slots::protocol;
 
-/// A key of a table, and what a request asks of it.
+/// A key under a policy of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyLimit<'a> {
     pub(crate) table: &'a Table,
@@ -21,13 +21,13 @@ pub(crate) struct KeyLimit<'a> {
     pub(crate) key: &'a [u8],
 }
 
-/// What a look at a key saw.
+/// The result of a look at a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look<'a> {
     pub(crate) verdict: Verdict,
-    /// The nanoseconds in which one permit that was given back would have come back by itself; `u64::MAX` if none can be given back.
+    /// The nanoseconds of one permit's refill, or `u64::MAX` if the key takes no permits back.
     pub(crate) refill: u64,
-    /// The usual case: a known key of a plain token bucket that admits the request.
+    /// Set in the common case: a known key of a plain token bucket that admits the request.
     known: Option<Known<'a>>,
 }
 
@@ -41,7 +41,7 @@ struct Known<'a> {
     cost: u64,
     /// As in [`Look`].
     refill: u64,
-    /// Of the key's bytes.
+    /// The hash of the key's bytes, without the policy's salt.
     hash: u64,
 }
 
@@ -49,9 +49,8 @@ struct Known<'a> {
 pub type KeyCost<'a> = (PolicyId, &'a [u8], u64);
 
 impl Table {
-    /// [`crate::take_many::take_many`] for its usual case, in as few instructions as there can be: two keys of one table that are known,
-    /// both under plain token buckets that admit their costs, and no other call that interferes. False: nothing has been charged, and the
-    /// general call must decide.
+    /// [`crate::take_many::take_many`] for its common case, in few instructions: two known keys of one table, both under plain token buckets that
+    /// admit their costs, and no other call changes their slots. False: nothing has been charged, and the general call must decide.
     #[doc(hidden)]
     #[inline(always)]
     pub fn take_both(&self, one: KeyCost<'_>, other: KeyCost<'_>, now: Option<u64>) -> bool {
@@ -61,11 +60,11 @@ impl Table {
         };
         let other_key = KeyLimit { table: self, policy: other.0, key: other.1 };
         let Some(other) = other_key.look_known(time, other.2) else { return false };
-        // One slot is one key, whose costs the general call merges.
+        // Both requests are for one key. The general call adds their costs.
         if core::ptr::eq(one.slot, other.slot) {
             return false;
         }
-        // The order of `take_many`.
+        // `take_many` charges in the same order.
         let one_first = (one.refill, one.hash) <= (other.refill, other.hash);
         let (first, second) = if one_first { (&one, &other) } else { (&other, &one) };
         if !first.charge() {
@@ -80,18 +79,18 @@ impl Table {
         true
     }
 
-    /// Gives back a charge that was made at `at`; false.
+    /// Gives back a charge that was made at `at`. Always false, which the caller returns.
     #[inline(never)]
     fn undo_known(&self, known: &Known<'_>, at: u64, now: Option<u64>) -> bool {
         let (charge, hash) = (Charge { at, cost: known.cost }, known.hash ^ known.version.salt);
-        // An error says that the table is damaged, and the general call says so again.
+        // An error means that the table is damaged, and the general call returns it again.
         let _ = self.give_back_of(known.version, hash, charge, known.cost, &|| self.time(now));
         false
     }
 }
 
 impl Known<'_> {
-    /// Charges the key, if nothing has changed since the look.
+    /// Charges the key if its slot has not changed since the look.
     #[inline(always)]
     fn charge(&self) -> bool {
         protocol::step_once(self.slot, self.key, self.state, Some(self.next))
@@ -99,7 +98,7 @@ impl Known<'_> {
 }
 
 impl<'a> KeyLimit<'a> {
-    /// The usual case of a look.
+    /// A look in the common case; `None` in all others.
     #[inline(always)]
     fn look_known(&self, now: u64, cost: u64) -> Option<Known<'a>> {
         let KeyLimit { table, policy, key } = *self;
@@ -120,7 +119,7 @@ impl<'a> KeyLimit<'a> {
         }
     }
 
-    /// What a request for `cost` would be told at `now`. It changes nothing.
+    /// The verdict that a request for `cost` would get at `now`. It changes nothing.
     #[inline]
     pub(crate) fn look(&self, now: u64, cost: u64) -> Result<Look<'a>, TableError> {
         if let Some(known) = self.look_known(now, cost) {
@@ -142,27 +141,27 @@ impl<'a> KeyLimit<'a> {
         self.table.peek_for(self.policy, self.key, Some(now), cost)
     }
 
-    /// Charges what was looked at, if nothing has changed since: one swap. `None`: it has not been charged, and [`KeyLimit::charge`] must be
-    /// called.
+    /// Charges by one swap the request of `look`, if the slot has not changed since. `None`: nothing has been charged, and the caller must call
+    /// [`KeyLimit::charge`].
     #[inline]
     pub(crate) fn charge_looked(&self, look: &Look<'a>, now: u64) -> Option<()> {
         look.known?.charge().then(|| self.table.policies.memory.note_time(now))
     }
 
-    /// A full decision on a request that [`KeyLimit::charge_looked`] has charged.
+    /// The full decision on a request that [`KeyLimit::charge_looked`] has charged.
     pub(crate) fn describe_looked(&self, look: &Look<'a>, now: u64, cost: u64) -> Option<Decision> {
         let known = look.known?;
         Some(describe(&known.version.rule, Verdict::Allowed, known.next, now, cost))
     }
 
-    /// [`Table::check_at`], uncounted.
+    /// [`Table::check_at`] without counting the decision.
     #[inline(never)]
     pub(crate) fn charge(&self, now: u64, cost: u64) -> Result<Decision, TableError> {
         let mut scratch = Scratch::new();
         match self.table.prepare(self.policy, self.key, &mut scratch) {
             Ok((version, hash)) => {
                 self.table.policies.memory.note_time(now);
-                // As the look counts it: what the calling thread has in advance pays first.
+                // The calling thread's credit pays first; the look has included it.
                 match self.table.decide_by_credit(version, hash, now, cost) {
                     Some(decision) => Ok(decision),
                     None => self.table.ask(version, hash, now, cost),
@@ -172,21 +171,21 @@ impl<'a> KeyLimit<'a> {
         }
     }
 
-    /// Gives a charge back that was made at `at`.
+    /// Gives `charge` back.
     pub(crate) fn undo(&self, charge: Charge, now: &dyn Fn() -> u64) {
         let mut scratch = Scratch::new();
         if let Ok((version, hash)) = self.table.prepare(self.policy, self.key, &mut scratch) {
-            // An error says that the table is damaged, and the next call to it says so again.
+            // An error means that the table is damaged, and the next call to it returns it again.
             let _ = self.table.give_back_of(version, hash, charge, charge.cost, now);
         }
     }
 
-    /// What orders the keys of several limits.
+    /// The hash of the key's bytes, by which the keys of several limits are ordered.
     pub(crate) fn hash(&self) -> u64 {
         self.table.hash_bytes(self.key)
     }
 
-    /// Counts the decision of a call that concerned several limits.
+    /// Counts the decision of a call over several limits.
     #[inline]
     pub(crate) fn count(&self, verdict: Verdict) {
         self.table.policies.memory.count_unasked(self.policy.number(), verdict);

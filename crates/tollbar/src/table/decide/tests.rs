@@ -1,4 +1,4 @@
-//! The probes by vector instructions against those slot by slot, and both against the protocol.
+//! The vector probes agree with the scalar probes, and both agree with the protocol.
 
 use super::*;
 use crate::table::memory::layout::mix;
@@ -9,7 +9,7 @@ use crate::table::slots::protocol::first_to_expire;
 use crate::table::Options;
 use alloc::vec::Vec;
 
-/// What a probe of the candidates chooses is what the protocol chooses; and in a flood something is chosen.
+/// The probes choose the slot that the protocol chooses, and in a full table they do choose one.
 #[test]
 fn the_protocol_chooses_the_same() {
     for policy in ["1000/s burst 1", "7/min burst 3", "3/s burst 5 init 2", "10000000000/s burst 100", "1/day"] {
@@ -27,7 +27,7 @@ fn the_protocol_chooses_the_same() {
             let candidates = table.slots.candidates(random(1));
             let key = version.key | candidates.tag;
             let base = gcra.grid().units(1 << 40);
-            // Far apart, a few units apart, at the end of what can be said, or near a fresh bucket.
+            // The greatest difference of two states.
             let spread = [base, 3, base / 1000 + 1, 1 << 20][(n & 3) as usize];
             for place in 0..CANDIDATES {
                 let slot = candidates.slot(place).expect("a candidate");
@@ -42,15 +42,15 @@ fn the_protocol_chooses_the_same() {
                     5 => new.state = 1 + state % 4,
                     _ => {}
                 }
-                slot.swap(slot.pair(), new).expect("nobody else");
+                slot.swap(slot.pair(), new).expect("only this thread swaps");
             }
-            // Which slots have a key: one that is there, mostly.
-            let sought = candidates.slot((random(70) % 14) as usize).map_or(key, Slot::key);
+            // The key word of one of the candidates, or of the new key.
+            let probed = candidates.slot((random(70) % 14) as usize).map_or(key, Slot::key);
             let (first, second) = (candidates.first, candidates.second);
-            let bits = probe::matches_in_two(first, second, sought);
-            assert_eq!(bits, scalar::matches_in_two(first, second, sought));
+            let bits = probe::matches_in_two(first, second, probed);
+            assert_eq!(bits, scalar::matches_in_two(first, second, probed));
             assert!(core::ptr::eq(probe::choose(bits, first, second), scalar::choose(bits, first, second)));
-            assert_eq!(probe::matches(candidates.spare, sought), scalar::matches(candidates.spare, sought));
+            assert_eq!(probe::matches(candidates.spare, probed), scalar::matches(candidates.spare, probed));
 
             let states = UnderVersion { policies: &table.policies, version };
             let chosen = probe::first_unused(&candidates, key);
@@ -58,7 +58,7 @@ fn the_protocol_chooses_the_same() {
             assert_eq!(chosen.map(core::ptr::from_ref), in_turn.map(core::ptr::from_ref));
             if let Some(slot) = chosen {
                 let Ok(Some(first)) = first_to_expire(&states, &candidates, key, 0) else {
-                    panic!("the key is there, and a slot was chosen all the same")
+                    panic!("a slot holds the key, and the probe chose a slot")
                 };
                 assert!(core::ptr::eq(first.slot, slot) && first.pair == Pair::EMPTY, "{:?}", first.pair);
                 unused += 1;
@@ -68,11 +68,11 @@ fn the_protocol_chooses_the_same() {
             let in_turn = scalar::lowest_state(&candidates, key, apart);
             let place = |(slot, state): (&Slot, u64)| (core::ptr::from_ref(slot), state);
             assert_eq!(lowest.map(place), in_turn.map(place));
-            // Only plain policies use it.
+            // Only plain policies use `lowest_state`.
             if let (Some((slot, state)), true) = (lowest, is_plain) {
                 assert_eq!(plain.apart(), apart);
                 let Ok(Some(first)) = first_to_expire(&states, &candidates, key, 1 << 40) else {
-                    panic!("the key is there, and one was chosen all the same")
+                    panic!("a slot holds the key, and the probe chose a slot")
                 };
                 assert!(core::ptr::eq(first.slot, slot) && first.pair.state == state, "{:?}", first.pair);
                 let expires = gcra.expires_at(state);
@@ -86,7 +86,7 @@ fn the_protocol_chooses_the_same() {
     }
 }
 
-/// A policy's bit is set by the first booking that departs later than it was made, and goes with the keys into a copy.
+/// The first booking for a later time than its call sets the policy's bit, and a copy of the keys has the bit, too.
 #[test]
 fn bookings_ahead_are_noted() {
     let policies = ["10/s burst 1".parse().expect("a policy"); 70];

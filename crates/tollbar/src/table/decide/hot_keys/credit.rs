@@ -9,9 +9,9 @@
 //! ```
 //!
 //! A key has one set, and may be in any of its places. Its *grade* says how often the thread checks it: a key of grade g gets up to 2^g
-//! permits at a time. A new key takes the place of the lowest grade. New keys slowly lower the grades of the others, so that a key
-//! leaves when the thread no longer checks it. A set with an empty place takes every new key. A full set takes one miss in sixteen, so
-//! that most keys that are checked once do not displace others.
+//! permits at a time. A new key takes the place with the lowest grade. New keys slowly lower the grades of the others, so a key loses its
+//! place when the thread no longer checks it. A set with an empty place takes every new key. A full set takes one miss in sixteen, so most
+//! keys that the thread checks once displace no other.
 
 use crate::sync::AtomicU64;
 use crate::table::memory::counters::lines::Line;
@@ -25,12 +25,13 @@ const CREDIT_BITS: u32 = 14;
 const PERMITS: u64 = (1 << CREDIT_BITS) - 1;
 /// Times are in units of 2^this nanoseconds, so that 50 bits last for 146 years.
 const TICK_BITS: u32 = 12;
-/// A key's first credit is 2^this.
+/// The grade of a key's first credit.
 const FIRST: u8 = 2;
-/// And each next one so many times, 2^this, as much, while it is spent in time.
+/// The grade rises by this if the thread spends the credit in time.
 const GROWTH: u8 = 2;
+/// The highest grade.
 const HIGHEST: u8 = 10;
-/// One miss in 2^this.
+/// A full set takes one miss in 2^this.
 const MISSES: u32 = 4;
 
 /// `until:50 | permits:14`.
@@ -47,31 +48,32 @@ struct Set {
 /// The head of a block.
 #[repr(C, align(64))]
 pub(crate) struct Head {
-    /// The thread ([`super::threads`]).
+    /// The pointer of the thread that owns the block ([`super::threads`]).
     pub(crate) owner: AtomicU64,
-    /// The upper bits are random and change with every miss. A counter would always hit the same key of several that are checked in turn.
+    /// A random number that changes with every miss. With a counter, the same one of several keys that a thread checks in turn would always be
+    /// taken.
     dice: u64,
 }
 
-/// The thread's line under each policy. Null where the thread has taken no credit.
+/// The thread's line under each policy, or null if the thread has taken no credit under it.
 type Lines = [*const Line; POLICIES_MOST];
 
 const LINES_AT: usize = size_of::<Head>();
 const SETS_AT: usize = LINES_AT + size_of::<Lines>();
 
-/// The bytes of a block of so many sets, a power of two and 16 at least.
+/// The length in bytes of a block of `sets` sets, which must be a power of two and at least 16.
 pub(crate) const fn bytes_of(sets: usize) -> usize {
     SETS_AT + sets * (size_of::<Set>() + WAYS)
 }
 
-/// The sets of a block for so many keys.
+/// The number of sets of a block for `keys` keys.
 pub(crate) fn sets_for(keys: u32) -> usize {
-    // Twice as many places as keys: with as many as keys, more than half of the keys would share a set with four others or more,
-    // of which one at a time has no place.
+    // There are twice as many places as keys. With as many places as keys, more than half of the keys would share a set with four or
+    // more others, and a set has four places.
     (keys as usize * 2 / WAYS).next_power_of_two().max(16)
 }
 
-/// A block that only the calling thread uses, as long as this lives.
+/// A block that only the calling thread uses as long as this value lives.
 pub(crate) struct ThreadCredit<'a> {
     base: NonNull<u8>,
     /// The number of sets, less one.
@@ -80,10 +82,10 @@ pub(crate) struct ThreadCredit<'a> {
 }
 
 impl Credit {
-    /// Spends `cost` permits, if there are as many and they are valid.
+    /// Spends `cost` permits, if there are so many and they are valid.
     #[inline(always)]
     pub(crate) fn spend(&mut self, now: u64, cost: u64) -> bool {
-        let spent = self.0 & PERMITS >= cost && self.is_good(now);
+        let spent = self.0 & PERMITS >= cost && self.is_valid(now);
         if spent {
             self.0 -= cost;
         }
@@ -93,38 +95,38 @@ impl Credit {
     /// The permits that are valid at `now`.
     #[inline(always)]
     pub(crate) fn permits(&self, now: u64) -> u64 {
-        match self.is_good(now) {
+        match self.is_valid(now) {
             true => self.0 & PERMITS,
             false => 0,
         }
     }
 
-    /// Takes all permits away.
+    /// Removes all permits.
     pub(crate) fn void(&mut self) {
         self.0 = 0;
     }
 
-    /// Until the tick before the one in which it ends.
+    /// Whether the credit is valid at `now`: before the tick in which it ends.
     #[inline(always)]
-    fn is_good(&self, now: u64) -> bool {
+    fn is_valid(&self, now: u64) -> bool {
         self.0 >> CREDIT_BITS > now >> TICK_BITS
     }
 }
 
 impl Set {
-    /// Which of the ids are `id`: a bit for each.
+    /// The ids that equal `id`: a bit for each.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn agreeing(&self, id: u64) -> u32 {
         let agree: u32;
-        // SAFETY: 32 readable bytes, aligned to 64. The instructions are AVX's, which every processor has that a table is made on.
+        // SAFETY: 32 readable bytes, aligned to 64. The instructions belong to AVX, and a table is opened only on processors with AVX.
         unsafe {
             core::arch::asm!(
                 "vmovq {id}, {word}",
                 "vpunpcklqdq {id}, {id}, {id}",
                 "vpcmpeqq {a}, {id}, xmmword ptr [{ids}]",
                 "vpcmpeqq {b}, {id}, xmmword ptr [{ids} + 16]",
-                // A whole word is all ones or none: narrowed once, four of them are one vector, of which the highest bits are taken.
+                // A compared word is all ones or all zeroes. Narrowed once, four words are one vector, and its highest bits are the result.
                 "vpackssdw {a}, {a}, {b}",
                 "vmovmskps {agree:e}, {a}",
                 ids = in(reg) core::ptr::from_ref(&self.ids),
@@ -149,8 +151,8 @@ impl Set {
 
 impl ThreadCredit<'_> {
     /// # Safety
-    /// At `base`, aligned to 64 bytes, is a block of `mask` + 1 sets ([`bytes_of`]) that was zeroed and that only the caller uses as long as
-    /// this lives, its head's owner aside.
+    /// `base` is aligned to 64 bytes and points to a block of `mask` + 1 sets ([`bytes_of`]) that was zeroed. Only the caller uses the block as
+    /// long as this value lives, except the owner in its head.
     #[inline(always)]
     pub(crate) unsafe fn of(base: NonNull<u8>, mask: usize) -> Self {
         ThreadCredit { base, mask, memory: PhantomData }
@@ -159,7 +161,7 @@ impl ThreadCredit<'_> {
     /// The head's owner.
     #[inline(always)]
     pub(crate) fn owner(&self) -> &AtomicU64 {
-        // SAFETY: the block begins with its head; the owner is atomic.
+        // SAFETY: the block begins with its head, and the owner is atomic.
         unsafe { &(*self.base.as_ptr().cast::<Head>()).owner }
     }
 
@@ -167,7 +169,7 @@ impl ThreadCredit<'_> {
     #[inline(always)]
     pub(crate) fn find(&mut self, id: u64) -> Option<&mut Credit> {
         let set = self.set(id);
-        // All places are compared without a branch: which one has the key cannot be predicted.
+        // It compares all places without a branch, because the processor cannot predict which one has the key.
         let agree = set.agreeing(id);
         match agree {
             0 => None,
@@ -181,7 +183,7 @@ impl ThreadCredit<'_> {
         let dice = self.dice();
         *dice = (*dice ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let is_lucky = dice.leading_zeros() >= MISSES;
-        // Places are taken from the first on, and not given back.
+        // Keys take the places from the first to the last, and no place becomes empty again.
         let has_room = self.set(id).ids.last() == Some(&0);
         if has_room || is_lucky {
             self.enter(id);
@@ -195,7 +197,7 @@ impl ThreadCredit<'_> {
         }
         let thrown = *self.dice() >> 32;
         let grades = self.grades(id);
-        // One of the four ages, once in four times.
+        // One insertion in four lowers the grade of one of the four keys.
         if let (Some(aged), 0) = (grades.get_mut(thrown as usize % WAYS), thrown >> 8 & 3) {
             *aged = aged.saturating_sub(1);
         }
@@ -211,23 +213,23 @@ impl ThreadCredit<'_> {
         }
     }
 
-    /// The credit that the key should get next, when its credit is too small or no longer valid.
+    /// The credit that the key should get next, after its last one was too small or has expired. It updates the key's grade.
     pub(crate) fn grade(&mut self, id: u64, now: u64) -> u64 {
         let Some(place) = self.place(id) else { return 0 };
         let Some(credit) = self.set(id).credit.get(place) else { return 0 };
-        let (never, left, good) = (credit.0 == 0, credit.0 & PERMITS, credit.is_good(now));
+        let (never, left, good) = (credit.0 == 0, credit.0 & PERMITS, credit.is_valid(now));
         let Some(grade) = self.grades(id).get_mut(place) else { return 0 };
         *grade = match (never, good) {
             (true, _) => FIRST,
             (_, true) => (*grade + GROWTH).min(HIGHEST),
-            // Spent, but not in time for more.
+            // The thread has spent the credit, but asks for more only after the credit's time.
             _ if left == 0 => *grade,
             _ => grade.saturating_sub(1).max(1),
         };
         1 << *grade
     }
 
-    /// Replaces the key's credit by one that has been charged and is valid until `until`.
+    /// Replaces the key's credit by `credit` permits, which the caller has charged, and which are valid until `until`.
     pub(crate) fn fill(&mut self, id: u64, credit: u64, until: u64) {
         if let Some(place) = self.find(id) {
             *place = Credit(until >> TICK_BITS << CREDIT_BITS | credit.min(PERMITS));
@@ -241,7 +243,8 @@ impl ThreadCredit<'_> {
     #[inline(always)]
     fn set(&mut self, id: u64) -> &mut Set {
         let set = self.number(id);
-        // SAFETY: one of the block's sets, which only this thread uses, through `self`. It is aligned, and every bit pattern is a set.
+        // SAFETY: `set` is the number of a set of the block. Only this thread uses the sets, through `self`. They are aligned, and every
+        // bit pattern is a set.
         unsafe { &mut *self.base.as_ptr().add(SETS_AT).cast::<Set>().add(set) }
     }
 
@@ -253,7 +256,7 @@ impl ThreadCredit<'_> {
 
     #[inline(always)]
     fn dice(&mut self) -> &mut u64 {
-        // SAFETY: the block begins with its head, of which only this thread uses the dice, through `self`.
+        // SAFETY: the block begins with its head. Only this thread uses the dice, through `self`.
         unsafe { &mut (*self.base.as_ptr().cast::<Head>()).dice }
     }
 
@@ -263,20 +266,20 @@ impl ThreadCredit<'_> {
     /// `policy` is less than [`POLICIES_MOST`].
     #[inline(always)]
     pub(crate) unsafe fn line(&self, policy: u32) -> *const Line {
-        // SAFETY: there are more lines than `policy`, behind the head.
+        // SAFETY: behind the head are POLICIES_MOST lines, and the caller promises that `policy` is less.
         unsafe { *self.base.as_ptr().add(LINES_AT).cast::<*const Line>().add(policy as usize) }
     }
 
-    /// Remembers the thread's line under `policy`.
+    /// Stores the thread's line under `policy`.
     pub(crate) fn set_line(&mut self, policy: u32, line: &Line) {
-        // SAFETY: as `line`; only this thread uses the memory.
+        // SAFETY: as `line`; only this thread uses the lines, through `self`.
         let lines = unsafe { &mut *self.base.as_ptr().add(LINES_AT).cast::<Lines>() };
         if let Some(place) = lines.get_mut(policy as usize) {
             *place = line;
         }
     }
 
-    /// By the lowest bits of the hash, which is as good as any.
+    /// The number of the key's set: the lowest bits of its id.
     #[inline(always)]
     fn number(&self, id: u64) -> usize {
         id as usize & self.mask
@@ -287,7 +290,7 @@ impl ThreadCredit<'_> {
 mod tests {
     use super::*;
 
-    /// Every pattern of equal ids, and ids of which one half or one bit agrees.
+    /// Every pattern of equal ids, beside ids that differ in one bit or in one half.
     #[test]
     fn a_bit_for_each_id_that_agrees() {
         const ID: u64 = 0x8000_0001_7fff_ffff;

@@ -1,8 +1,8 @@
 //! Credit for the hottest keys of a table: a thread takes permits in advance and spends them without the table.
 //!
-//! It is for keys that several threads check at the same time: each check writes the key's slot, whose cache line then goes from
-//! core to core. If a thread's block has room for most of the keys in use, a single thread gains, too: a check reads one cache line of
-//! the block instead of two of the table, and swaps nothing. A key that is rarely checked gains nothing.
+//! It is for keys that several threads check at the same time: each check writes the key's slot, whose cache line then moves from core to
+//! core. A single thread gains, too, if its block has room for most of the keys in use: a check reads one cache line of the block instead of
+//! two of the table, and swaps no slot. A key that threads check rarely gains nothing.
 //!
 //! # How
 //!
@@ -12,10 +12,10 @@
 //!
 //! # What holds
 //!
-//! *A key is admitted at most `burst + rate · t` in every interval of length t*, the table's own bound, whatever other threads and
-//! processes do with that key, with credit or without. Credit is valid until the instant at which the key's bucket would be full if
-//! this credit had not been charged. If that instant is too soon, the thread first charges the bucket for permits that nobody gets: as
-//! many as refill in an eighth of a second, an eighth of the burst at most.
+//! *A key is admitted at most `burst + rate · t` in every interval of length t*, which is the bound without hot keys. Other threads and
+//! processes may check the key meanwhile, with credit or without. Credit is valid until the instant at which the key's bucket would be full
+//! if this credit had not been charged. If that instant is too soon, the thread first charges the bucket for permits that no request gets:
+//! as many as refill in an eighth of a second, an eighth of the burst at most.
 //!
 //! So at every instant the permits in the bucket and all valid credits together are at most the burst. Proof: order the credits from
 //! the latest to the earliest. The bucket with the latest credit added holds what it would hold if that credit had not been charged.
@@ -60,8 +60,8 @@ use credit::ThreadCredit;
 pub(in crate::table) use threads::HotKeys;
 
 impl Table {
-    /// [`Table::decide`] of a table with hot keys. What is inlined is a short key whose credit pays for the request. Every other case is a
-    /// tail call, so that this saves no registers.
+    /// [`Table::decide`] for a table with hot keys. It decides a request with a short key whose credit pays for it. Every other case is a tail
+    /// call, so this function spills no registers.
     #[inline(never)]
     pub(super) fn decide_hot<A: Answer, W: When>(&self, policy: PolicyId, key: &[u8], when: W, cost: u64) -> A {
         let Some((version, stamp)) = self.policies.current_compiled(policy) else {
@@ -77,7 +77,8 @@ impl Table {
         let id = id(stamp, hash);
         if let (Some(credit), Some(now)) = (mine.find(id), self.time_at_once(when)) {
             if credit.spend(now, cost) {
-                // SAFETY: `current_compiled` has found the policy, so its number is below the most. There was credit, so the line was set.
+                // SAFETY: `current_compiled` found the policy, so its number is below POLICIES_MOST. `charge_with_credit` set the line before it
+                // gave credit, and lines live as long as the table.
                 unsafe { &*mine.line(policy.number()) }.count(Verdict::Allowed);
                 HotKeys::leave(mine);
                 return A::allowed(|| self.describe_paid(version, hash, now, cost, 0));
@@ -87,7 +88,7 @@ impl Table {
         self.decide_hot_apart(version, hash, when.given(), cost)
     }
 
-    /// [`Table::decide_hot`] with a full decision, once for all callers.
+    /// [`Table::decide_hot`] with a full decision, compiled once for all callers.
     #[inline(never)]
     pub(super) fn decide_hot_in_full(
         &self,
@@ -99,7 +100,7 @@ impl Table {
         self.decide_hot_long(policy, key, now, cost)
     }
 
-    /// [`Table::decide_hot`] of a key of any length.
+    /// [`Table::decide_hot`] for a key of any length.
     #[inline(never)]
     fn decide_hot_long<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
         match (self.policies.current_compiled(policy), key.is_empty()) {
@@ -110,7 +111,7 @@ impl Table {
         }
     }
 
-    /// [`Table::decide_hot`] of a hash, in every case.
+    /// [`Table::decide_hot`] for a hash, in every case.
     #[inline(never)]
     fn decide_hot_apart<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
         let Some(mut mine) = self.hot.as_ref().and_then(HotKeys::enter) else {
@@ -127,7 +128,8 @@ impl Table {
         let now = self.time(now);
         let paid = match credit.spend(now, cost) {
             true => {
-                // SAFETY: a version has a policy's number, which is below the most. There was credit, so the line was set.
+                // SAFETY: a version's policy number is below POLICIES_MOST. `charge_with_credit` set the line before it gave credit, and
+                // lines live as long as the table.
                 unsafe { &*mine.line(version.number) }.count(Verdict::Allowed);
                 true
             }
@@ -146,13 +148,13 @@ impl Table {
         self.with_credit_of(version, hash, |credit| credit.permits(now))
     }
 
-    /// Spends `cost` permits of the calling thread's credit. False, and nothing spent, if there are fewer. Not for a cost of 0.
+    /// Spends `cost` permits of the calling thread's credit. If there are fewer, or the cost is 0, it spends none and returns false.
     pub(super) fn spend_credit(&self, version: &Version, hash: u64, now: u64, cost: u64) -> bool {
         let spend = |credit: &mut credit::Credit| if credit.spend(now, cost) { cost } else { 0 };
         cost != 0 && self.hot.is_some() && self.with_credit_of(version, hash, spend) == cost
     }
 
-    /// [`Table::spend_credit`] with the full decision.
+    /// [`Table::spend_credit`] with a full decision.
     pub(super) fn decide_by_credit(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Option<Decision> {
         if !self.spend_credit(version, hash, now, cost) {
             return None;
@@ -190,7 +192,7 @@ impl Table {
         used
     }
 
-    /// The caller's time or the table's, if the clock can be read in line.
+    /// The caller's time, or the table's if the clock can be read without a call.
     #[inline(always)]
     fn time_at_once<W: When>(&self, when: W) -> Option<u64> {
         if let Some(now) = when.given() {
@@ -200,7 +202,7 @@ impl Table {
         Some(now.wrapping_add(self.offset))
     }
 
-    /// Charges `cost` and credit, if the key can have credit.
+    /// Charges `cost` and new credit, if the key can have credit.
     #[inline(never)]
     fn charge_with_credit(
         &self,
@@ -211,7 +213,7 @@ impl Table {
         now: u64,
         cost: u64,
     ) -> bool {
-        // The line is there before there is credit, so that a request that spends credit need not look for it.
+        // The line is set before the thread gets credit, so that a request that spends credit need not search for it.
         let Some(line) = self.policies.memory.line_or_claim(version.number) else { return false };
         if cost == 0 {
             return false;
@@ -228,7 +230,7 @@ impl Table {
         }
     }
 
-    /// Charges `cost` and up to `most` more, if the key has a slot and no other call interferes. Returns the number of further permits
+    /// Charges `cost` and up to `most` more, if the key has a slot and no other call changes it meanwhile. Returns the number of further permits
     /// and the time until which they are valid.
     fn take_credit(&self, lookup: &Lookup<'_>, now: u64, cost: u64, most: u64) -> Option<(u64, u64)> {
         let Lookup { version, first, second, key } = *lookup;
@@ -239,7 +241,7 @@ impl Table {
         };
         let state = slot.state();
         let lease = gcra.lease(state, now, cost, most)?;
-        // Before the swap, for whoever gives back permits of this key.
+        // Before the swap, so that a call that gives back permits of this key and reads the swapped state sees the note.
         self.policies.memory.note_credit(version.number);
         if !step_once(slot, key, state, Some(lease.next)) {
             return None;
@@ -248,7 +250,7 @@ impl Table {
         Some((lease.credit, lease.until))
     }
 
-    /// The full decision of a request that credit has paid for: what the bucket and the thread have left.
+    /// The full decision on a request that credit has paid for. The remaining permits are those of the bucket and of the thread's credit.
     #[inline(never)]
     fn describe_paid(&self, version: &Version, hash: u64, now: u64, cost: u64, left: u64) -> Decision {
         let state = self.state_of(version, hash).unwrap_or(0);
@@ -262,7 +264,7 @@ fn has_credit(version: &Version) -> bool {
     matches!(&version.rule, Rule::Gcra(gcra) if gcra.has_credit())
 }
 
-/// The id of a key's credit: the key's hash, which differs for each policy, and the stamp of the policy's version.
+/// The id of a key's credit. It depends on the key's hash, which differs for each policy, and on the stamp of the policy's version.
 #[inline(always)]
 fn id(stamp: u64, hash: u64) -> u64 {
     hash ^ stamp

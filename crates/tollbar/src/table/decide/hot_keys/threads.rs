@@ -1,14 +1,14 @@
-//! The memory in which this process's threads have their credit.
+//! The memory of the credit of this process's threads.
 //!
-//! A table with hot keys has [`THREADS`] blocks in memory of its own, each for one thread. A thread claims a free block by one
-//! compare-and-swap of its head's owner, in its first decision, and keeps it as long as the table is open. No code runs when a thread ends: its
-//! block goes to the next thread with its thread pointer, and the C library gives the memory at that address to a new thread only after
-//! the old one has ended. A thread that finds no free block decides without credit.
+//! A table with hot keys has [`THREADS`] blocks in memory of this process, each for one thread. A thread claims a free block in its first
+//! decision, by one compare-and-swap of the owner in the block's head, and keeps it as long as the table is open. No code runs when a thread
+//! ends: its block goes to the next thread with its thread pointer, and the C library reuses the memory at that address only after the thread
+//! has ended. A thread that finds no free block decides without credit.
 //!
-//! *Fork.* A child finds all blocks free and empty, because the system wipes that memory. Where the system cannot promise it (Linux before
-//! 4.14, other systems) there are no blocks, and no thread has credit.
+//! *Fork.* A child finds all blocks free and empty, because the system wipes that memory. On a system that does not (Linux before 4.14, other
+//! systems) there are no blocks, and no thread has credit.
 //!
-//! *Signals.* A thread marks its block as in use during a decision. A handler that has interrupted one finds the mark and decides without
+//! *Signals.* A thread marks its block as in use during a decision. A handler that interrupts the decision finds the mark and decides without
 //! credit. If a handler jumps out of a decision, the mark stays, and the thread has no credit any more.
 
 use super::credit::{bytes_of, sets_for, Head, ThreadCredit};
@@ -18,15 +18,16 @@ use crate::table::memory::error::TableError;
 use crate::table::memory::region::Region;
 use core::sync::atomic::compiler_fence;
 
-/// The least and the most keys of a thread, of any number but 0.
+/// The fewest keys of a thread, if the options ask for any.
 const KEYS_LEAST: u32 = 64;
+/// The most keys of a thread.
 const KEYS_MOST: u32 = 16_384;
-/// A power of two.
+/// The number of blocks, a power of two.
 const THREADS: usize = 128;
-/// Blocks that a thread looks at.
+/// The number of blocks that a thread may own or claim.
 const PROBES: usize = 8;
 const FREE: u64 = 0;
-/// With a thread's pointer, which is aligned: the thread is in a decision.
+/// A bit in an owner beside the thread's pointer, which is aligned: the thread is in a decision.
 const IN_USE: u64 = 1;
 
 /// The credit of this process's threads for the keys of one table.
@@ -47,13 +48,13 @@ impl HotKeys {
         }
         let sets = sets_for(keys.clamp(KEYS_LEAST, KEYS_MOST));
         let stride = bytes_of(sets);
-        // The system adds a page only when a thread uses it.
+        // The system allocates a page when a thread first uses it.
         let memory = Region::private(THREADS * stride)?;
         let is_wiped = memory.wipe_in_children();
         Ok(is_wiped.then_some(HotKeys { memory, mask: sets - 1, stride }))
     }
 
-    /// The calling thread's credit, until [`HotKeys::leave`]. `None`: the thread has none.
+    /// Begins the use of the calling thread's credit, which [`HotKeys::leave`] ends. `None`: the thread has no block.
     #[inline(always)]
     pub(crate) fn enter(&self) -> Option<ThreadCredit<'_>> {
         match self.enter_first() {
@@ -62,22 +63,22 @@ impl HotKeys {
         }
     }
 
-    /// [`HotKeys::enter`] if the block is the first that the thread looks at.
+    /// [`HotKeys::enter`], if the thread's block is the first that it probes.
     #[inline(always)]
     pub(crate) fn enter_first(&self) -> Option<ThreadCredit<'_>> {
         let thread = pointer();
         let at = place(thread);
-        // Without a combinator, which would be a call in code that is compiled for size.
+        // No combinator: a compiler for size makes a call of it.
         if self.owner(at).load(Ordering::Relaxed) != thread {
             return None;
         }
         Some(self.entered(thread, at))
     }
 
-    /// Ends the use of what [`HotKeys::enter`] gave.
+    /// Ends the use of the credit.
     #[inline(always)]
     pub(crate) fn leave(credit: ThreadCredit<'_>) {
-        // After the last change of the credit, as the thread's own handlers see it.
+        // A handler on this thread that finds the mark removed sees the last change of the credit.
         compiler_fence(Ordering::SeqCst);
         let owner = credit.owner();
         owner.store(owner.load(Ordering::Relaxed) & !IN_USE, Ordering::Relaxed);
@@ -86,13 +87,13 @@ impl HotKeys {
     #[inline(always)]
     fn entered(&self, thread: u64, at: usize) -> ThreadCredit<'_> {
         self.owner(at).store(thread | IN_USE, Ordering::Relaxed);
-        // Before the credit is looked at.
+        // A handler on this thread sees the mark before any access to the credit.
         compiler_fence(Ordering::SeqCst);
-        // SAFETY: the block is the calling thread's: only it stores its pointer in the owner, and its handlers find the mark.
+        // SAFETY: the calling thread owns the block: only it stores its pointer in the owner, and its handlers find the mark.
         unsafe { ThreadCredit::of(self.memory.base().byte_add(at * self.stride), self.mask) }
     }
 
-    /// The thread's block where it is not the first that it looks at, or not yet its own.
+    /// Finds the thread's block behind the first probe, or claims one.
     #[inline(never)]
     fn search(&self, thread: u64) -> Option<ThreadCredit<'_>> {
         let places = || (0..PROBES).map(|n| place(thread).wrapping_add(n) % THREADS);
@@ -102,7 +103,7 @@ impl HotKeys {
         }
         let claimed = |at: &usize| {
             let word = self.owner(*at);
-            // Relaxed: the block is zeroed, or what a thread with this pointer has left, which has ended.
+            // Relaxed: the block is zeroed, because no thread that owned it has freed it.
             owner(*at) == FREE && word.compare_exchange(FREE, thread, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
         let at = places().find(|at| owner(*at) == thread).or_else(|| places().find(claimed))?;
@@ -112,14 +113,14 @@ impl HotKeys {
     /// The owner of the block `at`, which is below [`THREADS`].
     #[inline(always)]
     fn owner(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: one of the blocks, each of which begins with a head. They are aligned as heads are: the memory to a page, and a block's
-        // bytes are a multiple of 64. The owner is atomic.
+        // SAFETY: `at` is the number of a block, and each block begins with a head. Heads are aligned, because the memory is aligned to a
+        // page and a block's bytes are a multiple of 64. The owner is atomic.
         unsafe { &(*self.memory.base().as_ptr().add(at * self.stride).cast::<Head>()).owner }
     }
 }
 
-/// The first block that a thread looks at. Thread pointers mostly differ by the size of a stack, a multiple of 4096: the upper bits of the
-/// product depend on all of those.
+/// The first block that a thread probes. Thread pointers mostly differ by the size of a stack, a multiple of 4096. The upper bits of the
+/// product depend on all bits in which they differ.
 #[inline(always)]
 fn place(thread: u64) -> usize {
     ((thread as u32).wrapping_mul(0x9e37_79b1) >> (32 - THREADS.trailing_zeros())) as usize
@@ -131,7 +132,7 @@ const _: () = assert!(THREADS.is_power_of_two() && bytes_of(16) % 64 == 0);
 mod tests {
     use super::*;
 
-    /// A handler that interrupts a decision finds no credit, and the decision after it does.
+    /// A handler that interrupts a decision finds no credit. The next decision does.
     #[test]
     fn a_block_in_use_is_not_given_again() {
         let hot = HotKeys::new(64).expect("memory").expect("Linux 4.14 or later");
@@ -142,7 +143,7 @@ mod tests {
         }
     }
 
-    /// Every thread finds the block that it had, whichever of its places that is, and no other thread does.
+    /// Every thread that has a block finds it again, after any number of probes, and no other thread finds it.
     #[test]
     fn a_thread_keeps_its_block() {
         let hot = HotKeys::new(64).expect("memory").expect("Linux 4.14 or later");
