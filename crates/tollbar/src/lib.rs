@@ -11,6 +11,7 @@
 //! * [`limiter`]: the states that threads share, and [`Limiter`], which gives one a clock.
 //! * [`clock`]: where the time comes from.
 //! * [`table`]: keyed limits in memory that processes share.
+//! * [`queue`]: items that wait and leave at a policy's pace.
 //!
 //! Limits that machines share through Redis are in the crate `tollbar-redis`, which uses this one.
 //!
@@ -63,6 +64,8 @@ pub mod internal;
 pub mod limiter;
 pub mod policy;
 pub mod prefix;
+#[cfg(unix)]
+pub mod queue;
 mod sync;
 #[cfg(unix)]
 pub mod table;

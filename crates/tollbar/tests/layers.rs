@@ -18,7 +18,7 @@ const TOLLBAR: &[&[&str]] = &[
     &["algorithm"],
     &["limiter"],
     &["table"],
-    &["take_many"],
+    &["take_many", "queue"],
     &["internal"],
 ];
 const TOLLBAR_REDIS: &[&[&str]] = &[&["redis"], &["lease", "store"]];

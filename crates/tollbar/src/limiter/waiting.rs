@@ -17,7 +17,7 @@ pub(crate) struct Waiters {
 }
 
 /// A caller's place among the sleepers. Dropping it gives the place back.
-struct Place<'a>(&'a Waiters);
+pub(crate) struct Place<'a>(&'a Waiters);
 
 impl Waiters {
     pub(crate) fn new(most: u32) -> Waiters {
@@ -30,7 +30,7 @@ impl Waiters {
 
     /// Takes a place; `None` if all are taken. It is a compare-and-swap and not an addition that is taken back,
     /// so that a refused caller is never counted. Relaxed: the number publishes no other data.
-    fn enter(&self) -> Option<Place<'_>> {
+    pub(crate) fn enter(&self) -> Option<Place<'_>> {
         let mut asleep = self.asleep.load(Ordering::Relaxed);
         while asleep < self.most {
             match self.asleep.compare_exchange_weak(asleep, asleep + 1, Ordering::Relaxed, Ordering::Relaxed) {

@@ -46,6 +46,7 @@ impl Pair {
 /// A key word and a state word that change together.
 #[repr(C, align(16))]
 #[derive(Debug)]
+#[cfg_attr(not(loom), derive(Default))]
 pub struct Slot {
     #[cfg(not(loom))]
     key: AtomicU64,

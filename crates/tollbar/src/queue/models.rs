@@ -1,0 +1,202 @@
+//! The queue under every interleaving that loom finds within a bound of preemptions.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib queue::models`
+
+use super::event::Event;
+use super::ring::{Offered, Ring, Taken};
+use crate::algorithm::Rule;
+use crate::policy::Policy;
+use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::sync::Arc;
+use loom::thread;
+use std::println;
+use std::vec::Vec;
+
+fn explore(name: &str, f: impl Fn() + Sync + Send + 'static) {
+    println!("{name}: {} executions", crate::sync::explore(3, f));
+}
+
+fn rule(policy: &str) -> Rule {
+    Rule::new(&policy.parse::<Policy>().unwrap()).unwrap()
+}
+
+/// A queue of two cells; one item may wait, and any number may leave.
+fn wide() -> (Arc<Ring>, Rule) {
+    (Arc::new(Ring::new(2).unwrap()), rule("9/9ns burst 9"))
+}
+
+fn queued(offered: Offered) -> Option<u64> {
+    match offered {
+        Offered::Queued { number, .. } => Some(number),
+        Offered::Full => None,
+    }
+}
+
+fn item(taken: Taken) -> Option<u64> {
+    match taken {
+        Taken::Item(item) => Some(item),
+        Taken::Empty | Taken::At(_) => None,
+    }
+}
+
+/// All items, with permits of a later time.
+fn rest(ring: &Ring, rule: &Rule) -> Vec<u64> {
+    core::iter::from_fn(|| item(ring.take(rule, 1000))).collect()
+}
+
+/// Two offers beside two takes: no item is lost or doubled, and one thread's items leave in its order.
+#[test]
+fn offers_beside_takes() {
+    explore("offers beside takes", || {
+        let (ring, rule) = wide();
+        let offering = {
+            let ring = ring.clone();
+            thread::spawn(move || [10, 11].map(|n| queued(ring.offer(&rule, 1, 9, n)).map(|_| n)))
+        };
+        let taken = [item(ring.take(&rule, 1)), item(ring.take(&rule, 1))];
+        let offered: Vec<u64> = offering.join().unwrap().into_iter().flatten().collect();
+        let mut got: Vec<u64> = taken.into_iter().flatten().collect();
+        got.extend(rest(&ring, &rule));
+        assert_eq!(got, offered);
+    });
+}
+
+/// Two threads offer, the second lap of a short ring among it: each item that was taken in leaves once, and a full queue refuses.
+#[test]
+fn two_producers_and_a_full_ring() {
+    explore("two producers and a full ring", || {
+        let (ring, rule) = wide();
+        assert!(queued(ring.offer(&rule, 1, 9, 1)).is_some());
+        let other = {
+            let ring = ring.clone();
+            thread::spawn(move || queued(ring.offer(&rule, 1, 9, 2)).map(|_| 2))
+        };
+        let mine = queued(ring.offer(&rule, 1, 9, 3)).map(|_| 3);
+        let first = item(ring.take(&rule, 1));
+        assert_eq!(first, Some(1));
+        let again = queued(ring.offer(&rule, 1, 9, 4)).map(|_| 4);
+        let theirs = other.join().unwrap();
+        let mut offered: Vec<u64> = [theirs, mine, again].into_iter().flatten().collect();
+        let mut got = rest(&ring, &rule);
+        // There is room for two, so one of the two early offers, at least, was taken in.
+        assert!(mine.is_some() || theirs.is_some());
+        if let (Some(mine), Some(again)) = (mine, again) {
+            let place = |n| got.iter().position(|&item| item == n);
+            assert!(place(mine) < place(again), "{got:?}");
+        }
+        offered.sort_unstable();
+        got.sort_unstable();
+        assert_eq!(got, offered);
+    });
+}
+
+/// The bound of waiting items holds for offers that race.
+#[test]
+fn two_offers_for_one_place() {
+    explore("two offers for one place", || {
+        let ring = Arc::new(Ring::new(4).unwrap());
+        let rule = rule("1/9ns algo pacer");
+        // One may leave and one may wait.
+        assert!(queued(ring.offer(&rule, 1, 1, 1)).is_some());
+        let other = {
+            let ring = ring.clone();
+            thread::spawn(move || queued(ring.offer(&rule, 1, 1, 2)).is_some())
+        };
+        let mine = queued(ring.offer(&rule, 1, 1, 3)).is_some();
+        assert!(mine ^ other.join().unwrap(), "exactly one place");
+        assert_eq!(ring.len(), 2);
+    });
+}
+
+/// Two takers and one permit: one item leaves, and the permit of the other item is not spent.
+#[test]
+fn two_takes_for_one_permit() {
+    explore("two takes for one permit", || {
+        let ring = Arc::new(Ring::new(4).unwrap());
+        let rule = rule("1/9ns algo pacer");
+        for n in [1, 2, 3] {
+            assert!(queued(ring.offer(&rule, 1, 9, n)).is_some());
+        }
+        let other = {
+            let ring = ring.clone();
+            thread::spawn(move || item(ring.take(&rule, 1)))
+        };
+        let mine = item(ring.take(&rule, 1));
+        let got: Vec<u64> = [mine, other.join().unwrap()].into_iter().flatten().collect();
+        assert_eq!(got, [1]);
+        assert_eq!(ring.take(&rule, 9), Taken::At(10));
+        assert_eq!(ring.take(&rule, 10), Taken::Item(2));
+    });
+}
+
+/// A cancellation beside a take of the same item: one of the two gets it. The next item gets the taker's permit if the taker lost.
+#[test]
+fn a_cancellation_beside_a_take() {
+    explore("a cancellation beside a take", || {
+        let ring = Arc::new(Ring::new(4).unwrap());
+        let rule = rule("1/9ns algo pacer");
+        for n in [1, 2] {
+            assert!(queued(ring.offer(&rule, 1, 9, n)).is_some());
+        }
+        let cancelling = {
+            let ring = ring.clone();
+            thread::spawn(move || ring.cancel(0))
+        };
+        let taken = item(ring.take(&rule, 1));
+        let cancelled = cancelling.join().unwrap();
+        match cancelled {
+            Some(1) => assert_eq!(taken, Some(2)),
+            None => assert_eq!(taken, Some(1)),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(item(ring.take(&rule, 9)), None, "one permit has been spent");
+        assert_eq!(rest(&ring, &rule), if cancelled.is_some() { Vec::new() } else { Vec::from([2]) });
+    });
+}
+
+/// Cancellations of the oldest items make room, for offers that race with them and with each other.
+#[test]
+fn a_cancellation_beside_offers() {
+    explore("a cancellation beside offers", || {
+        let (ring, rule) = wide();
+        for n in [1, 2] {
+            assert!(queued(ring.offer(&rule, 1, 9, n)).is_some());
+        }
+        let cancelling = {
+            let ring = ring.clone();
+            thread::spawn(move || {
+                assert_eq!(ring.cancel(0), Some(1));
+                queued(ring.offer(&rule, 1, 9, 3)).map(|_| 3)
+            })
+        };
+        let mine = queued(ring.offer(&rule, 1, 9, 4)).map(|_| 4);
+        let theirs = cancelling.join().unwrap();
+        assert!(mine.is_some() ^ theirs.is_some(), "one place was free: {mine:?} {theirs:?}");
+        let mut expected = Vec::from([2]);
+        expected.extend(mine.or(theirs));
+        assert_eq!(rest(&ring, &rule), expected);
+    });
+}
+
+/// No notification is lost: a thread that sleeps until a word changes wakes. (A lost one is a deadlock, which loom reports.)
+#[test]
+fn a_notification_beside_a_sleeper() {
+    explore("a notification beside a sleeper", || {
+        let shared = Arc::new((Event::new(), AtomicU32::new(0)));
+        let notifying = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                shared.1.store(1, Ordering::Relaxed);
+                shared.0.notify();
+            })
+        };
+        loop {
+            let listener = shared.0.listen();
+            if shared.1.load(Ordering::Relaxed) == 1 {
+                break;
+            }
+            listener.sleep(1);
+        }
+        notifying.join().unwrap();
+    });
+}

@@ -1,0 +1,280 @@
+//! A bounded queue of words that any number of threads fill and empty without locks, and whose outflow a policy paces.
+//!
+//! ```text
+//!  tail: the number of the next item ─────────────┐   (a hint: an offer that finds it behind moves it on)
+//!  head: { number of the oldest item, state of the outflow's policy }, 16 bytes that change together
+//!                  │                              ▼
+//!        ┌─────┬───┴─┬───────────┬─────┬─────┐
+//!        │free │full │ cancelled │full │free │   item n is in cell n mod length
+//!        └─────┴─────┴───────────┴─────┴─────┘
+//!        a cell: { lap << 2 | state, item }, 16 bytes that change together
+//! ```
+//!
+//! One swap of a cell claims it and stores the item, so no cell is ever claimed and empty. One swap of `head` charges the policy and
+//! claims the oldest item, so no permit is spent on an item that another thread took, with one exception: a cancellation that comes
+//! between that swap and the taker's swap of the cell. The taker then uses its permit for the next item. If there is none, the permit is lost,
+//! which is an error on the side of the limit.
+//!
+//! Numbers and laps only grow. So a swap that was computed from an outdated cell fails.
+
+use crate::algorithm::{Algorithm, Rule};
+use crate::decision::Verdict;
+use crate::sync::{AtomicU64, CachePadded, Ordering};
+use crate::table::memory::slot::{Pair, Slot};
+use alloc::boxed::Box;
+
+/// The most cells of a ring.
+pub(super) const CELLS_MOST: u64 = 1 << 28;
+
+const FREE: u64 = 0;
+const FULL: u64 = 1;
+const CANCELLED: u64 = 2;
+
+/// The queue. See the module.
+#[derive(Debug)]
+pub(super) struct Ring {
+    cells: Box<[Slot]>,
+    /// The low `bits` of an item's number choose its cell. The others are the lap.
+    bits: u32,
+    head: CachePadded<Slot>,
+    tail: CachePadded<AtomicU64>,
+}
+
+/// An answer to [`Ring::offer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Offered {
+    /// The item is in the queue.
+    Queued {
+        /// Its number.
+        number: u64,
+        /// The items before it, those that have been cancelled included.
+        ahead: u64,
+    },
+    /// The queue is full.
+    Full,
+}
+
+/// An answer to [`Ring::take`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// The oldest item.
+    Item(u64),
+    /// There is none.
+    Empty,
+    /// The oldest item may leave at this time, or never ([`crate::NEVER`]).
+    At(u64),
+}
+
+impl Ring {
+    /// A ring of at least `length` cells, which is at most [`CELLS_MOST`]; `None` if there is no memory.
+    pub(super) fn new(length: u64) -> Option<Ring> {
+        let bits = length.max(2).next_power_of_two().trailing_zeros();
+        let cells = cells(1 << bits)?;
+        let (head, tail) = (CachePadded::new(slot(1 << bits)), CachePadded::new(AtomicU64::new(0)));
+        Some(Ring { cells, bits, head, tail })
+    }
+
+    /// Puts `item` behind all others, unless more than `waiting` items would then wait for a permit. Items that may leave at `now` do not
+    /// wait.
+    pub(super) fn offer(&self, rule: &Rule, now: u64, waiting: u64, item: u64) -> Offered {
+        loop {
+            // Acquire: the head is read after the tail, so that it is not behind it by items that came later.
+            let number = self.tail.load(Ordering::Acquire);
+            let cell = self.cell(number);
+            let seen = cell.pair();
+            if seen.key < self.key(number, FREE) {
+                // The item of the lap before is still here.
+                if self.drop_cancelled() {
+                    continue;
+                }
+                return Offered::Full;
+            }
+            if seen.key > self.key(number, FREE) {
+                self.move_tail(number);
+                continue;
+            }
+            let head = self.head.pair();
+            let ahead = number.saturating_sub(head.key);
+            if ahead >= waiting && ahead - ahead.min(rule.available(head.state, now)) >= waiting {
+                if self.drop_cancelled() {
+                    continue;
+                }
+                return Offered::Full;
+            }
+            if cell.swap(seen, Pair { key: self.key(number, FULL), state: item }).is_ok() {
+                self.move_tail(number);
+                return Offered::Queued { number, ahead };
+            }
+        }
+    }
+
+    /// Takes the oldest item if the policy admits it at `now`.
+    pub(super) fn take(&self, rule: &Rule, now: u64) -> Taken {
+        // Whether a permit has been charged for an item that was then cancelled.
+        let mut paid = false;
+        loop {
+            let head = self.head.pair();
+            let number = head.key;
+            let cell = self.cell(number);
+            let seen = cell.pair();
+            // An earlier lap: this cell's last taker has claimed its item and has not freed the cell yet.
+            if seen.key <= self.key(number, FREE) {
+                return Taken::Empty;
+            }
+            if seen.key == self.key(number, CANCELLED) {
+                self.skip(head, seen);
+                continue;
+            }
+            if seen.key != self.key(number, FULL) {
+                // Another thread has taken this item meanwhile.
+                continue;
+            }
+            let mut state = head.state;
+            if !paid {
+                let step = rule.step(state, now, 1);
+                if step.verdict != Verdict::Allowed {
+                    if let Some(next) = step.next {
+                        // A bucket with `init` begins to fill. If the swap fails, another thread's call has begun it.
+                        let _ = self.head.swap(head, Pair { key: number, state: next });
+                    }
+                    return Taken::At(rule.admits_at(step.next.unwrap_or(state), now, 1));
+                }
+                state = step.next.unwrap_or(state);
+            }
+            if self.head.swap(head, Pair { key: number + 1, state }).is_err() {
+                continue;
+            }
+            match cell.swap(seen, self.next_lap(number)) {
+                Ok(()) => return Taken::Item(seen.state),
+                Err(now) => {
+                    // Only a cancellation changes the cell of an item that this thread has claimed.
+                    let _ = cell.swap(now, self.next_lap(number));
+                    paid = true;
+                }
+            }
+        }
+    }
+
+    /// The time at which [`Ring::take`] would take an item, not before `now`; `None` if the queue is empty.
+    pub(super) fn next_departure(&self, rule: &Rule, now: u64) -> Option<u64> {
+        loop {
+            let head = self.head.pair();
+            let seen = self.cell(head.key).pair();
+            if seen.key == self.key(head.key, FULL) {
+                return Some(rule.admits_at(head.state, now, 1));
+            }
+            if seen.key <= self.key(head.key, FREE) {
+                return None;
+            }
+            if seen.key == self.key(head.key, CANCELLED) {
+                self.skip(head, seen);
+            }
+        }
+    }
+
+    /// Takes item number `number` out of the queue; `None` if it has left.
+    pub(super) fn cancel(&self, number: u64) -> Option<u64> {
+        let cell = self.cell(number);
+        let seen = cell.pair();
+        if seen.key != self.key(number, FULL) {
+            return None;
+        }
+        cell.swap(seen, Pair { key: self.key(number, CANCELLED), state: 0 }).ok()?;
+        Some(seen.state)
+    }
+
+    /// Takes any item, without the policy.
+    pub(super) fn drain(&self) -> Option<u64> {
+        loop {
+            let head = self.head.pair();
+            let (cell, number) = (self.cell(head.key), head.key);
+            let seen = cell.pair();
+            if seen.key <= self.key(number, FREE) {
+                return None;
+            }
+            if self.head.swap(head, Pair { key: number + 1, ..head }).is_ok() {
+                // An item that is cancelled after the swap of `head` belongs to the canceller.
+                match cell.swap(seen, self.next_lap(number)) {
+                    Ok(()) if seen.key == self.key(number, FULL) => return Some(seen.state),
+                    Ok(()) => {}
+                    Err(now) => drop(cell.swap(now, self.next_lap(number))),
+                }
+            }
+        }
+    }
+
+    /// The items in the queue, with those that were cancelled behind an item that was not. Other threads may change it at once.
+    pub(super) fn len(&self) -> u64 {
+        let tail = self.tail.load(Ordering::Acquire);
+        tail.saturating_sub(self.head.pair().key)
+    }
+
+    /// Removes the oldest item if it was cancelled; whether it did, or another thread has.
+    fn drop_cancelled(&self) -> bool {
+        let head = self.head.pair();
+        let seen = self.cell(head.key).pair();
+        let cancelled = seen.key == self.key(head.key, CANCELLED);
+        if cancelled {
+            self.skip(head, seen);
+        }
+        cancelled
+    }
+
+    /// Moves `head` past a cancelled item, and frees its cell. The state stays: it needs no permit.
+    fn skip(&self, head: Pair, seen: Pair) {
+        if self.head.swap(head, Pair { key: head.key + 1, ..head }).is_ok() {
+            // Nobody else changes a cancelled cell that is before the head.
+            let _ = self.cell(head.key).swap(seen, self.next_lap(head.key));
+        }
+    }
+
+    /// Moves the tail past an item. If the swap fails, another thread has moved it.
+    fn move_tail(&self, number: u64) {
+        // Release: whoever reads the new tail sees the item before it.
+        let _ = self.tail.compare_exchange(number, number + 1, Ordering::Release, Ordering::Relaxed);
+    }
+
+    fn cell(&self, number: u64) -> &Slot {
+        let index = number as usize & (self.cells.len() - 1);
+        // SAFETY: the number of cells is a power of two, so the mask keeps the index below it.
+        unsafe { self.cells.get_unchecked(index) }
+    }
+
+    /// The first word of item `number`'s cell in a state.
+    fn key(&self, number: u64, state: u64) -> u64 {
+        number >> self.bits << 2 | state
+    }
+
+    /// The cell of item `number` once that has left: free for the item of the next lap.
+    fn next_lap(&self, number: u64) -> Pair {
+        Pair { key: ((number >> self.bits) + 1) << 2 | FREE, state: 0 }
+    }
+}
+
+#[cfg(not(loom))]
+fn cells(length: usize) -> Option<Box<[Slot]>> {
+    let layout = core::alloc::Layout::array::<Slot>(length).ok()?;
+    // SAFETY: the layout's size is not 0.
+    let cells = unsafe { alloc::alloc::alloc_zeroed(layout) }.cast::<Slot>();
+    if cells.is_null() {
+        return None;
+    }
+    // SAFETY: a fresh block of that layout from the allocator that Box frees with. Zero bytes are a Slot, and are a free cell of lap 0.
+    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(cells, length)) })
+}
+
+#[cfg(not(loom))]
+fn slot(_number: usize) -> Slot {
+    Slot::default()
+}
+
+#[cfg(loom)]
+fn cells(length: usize) -> Option<Box<[Slot]>> {
+    Some((0..length).map(slot).collect())
+}
+
+#[cfg(loom)]
+fn slot(number: usize) -> Slot {
+    use crate::table::memory::slot::Journal;
+    Slot::new(number, Pair { key: 0, state: 0 }, &alloc::sync::Arc::new(Journal::new(false)))
+}
