@@ -1368,7 +1368,164 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
                                   uint64_t *rest);
 
 /* --------------------------------------------------------------------------------------------
- * 12. Keys made of network addresses
+ * 12. Queues: items that leave at a policy's pace
+ * -------------------------------------------------------------------------------------------- */
+
+/* A limiter refuses what is above its rate. A queue keeps it, up to a bound, and hands it out later, in the order in which it came: text
+ * messages to a gateway that takes ten a second, jobs for workers that may not be flooded.
+ *
+ *     tollbar_queue *outbox;
+ *     if (tollbar_queue_from_text("10/s algo pacer", 1000, &outbox, NULL) != 0)        // up to 1,000 messages wait
+ *         return 1;
+ *     tollbar_queue_start(outbox, send_message, gateway);                 // a helper thread calls send_message(gateway, message)
+ *     ...
+ *     if (tollbar_queue_offer(outbox, message, NULL) != TOLLBAR_ALLOWED)
+ *         return try_later();
+ *
+ * Instead of the helper thread the caller's own loop can take the items. tollbar_queue_take never sleeps, tollbar_queue_next_departure says when
+ * it will next return an item, and tollbar_queue_take_within sleeps.
+ *
+ * The policy admits items when they leave, not when they come. So a worker that was late does not catch up by a burst, unless the policy
+ * has one: `slack` of a pacer, `burst` of a token bucket. Items leave in the order of their offers. Offers that overlap in time may come in
+ * either order.
+ *
+ * No call locks. Only _new, _from_text, _free, _start, _stop, _offer_within and _take_within allocate, block or enter the kernel, and an
+ * offer, a take, a cancellation or a close wakes callers that sleep in one of the last two.
+ *
+ * A spare bucket, which keeps what overflows and feeds it back when there is room, is a larger `capacity`: `ahead` of the ticket says whether the
+ * item waits behind more items than the first bucket would hold.
+ */
+
+/* A queue. Threads of one process share it. */
+typedef struct tollbar_queue tollbar_queue;
+
+/* How a queue is made. All zero but `struct_size` is the default. */
+typedef struct tollbar_queue_options {
+    /* sizeof(tollbar_queue_options), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* A TOLLBAR_CLOCK_ number, for the calls without `_at`. */
+    uint32_t clock;
+    /* Callers that may sleep in tollbar_queue_offer_within at one time; 0: 1024. More are refused at once. */
+    uint32_t waiters;
+    /* Must be 0. */
+    uint32_t reserved;
+} tollbar_queue_options;
+
+/* An item's place in a queue. It is plain data, and needs no end. */
+typedef struct tollbar_queue_ticket {
+    /* The number of the item: the first item of a queue has number 0. */
+    uint64_t number;
+    /* The items that were before it when it came. Cancelled items count until they would have left. */
+    uint64_t ahead;
+} tollbar_queue_ticket;
+
+/* The work of tollbar_queue_start: gets its context and an item. */
+typedef void (*tollbar_queue_work)(void *context, void *item);
+
+/* Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so up to a burst more can be in it (a
+ * pacer: one more, and its slack). `options` may be NULL. On success `*out` is to be freed with tollbar_queue_free.
+ *
+ * The policy has a state of one word: every algorithm but sliding-window and sliding-log (TOLLBAR_E_NOT_ONE_WORD). The queue takes 16 bytes for
+ * each item that can be in it, rounded up to a power of two, and allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or with
+ * the burst above 2^28. */
+int32_t tollbar_queue_new(const tollbar_policy_spec *spec,
+                          uint64_t capacity,
+                          const tollbar_queue_options *options,
+                          tollbar_queue **out);
+
+/* Makes a queue of a NUL-terminated text such as "10/s algo pacer", with default options. `error` may be NULL. */
+int32_t tollbar_queue_from_text(const char *text,
+                                uint64_t capacity,
+                                tollbar_queue **out,
+                                tollbar_policy_error *error);
+
+/* Ends the helper thread of tollbar_queue_start, if there is one, and frees a queue that no call is using. Items that are still in the queue are
+ * the caller's, who can take them with tollbar_queue_drain before. NULL is accepted and does nothing. */
+void tollbar_queue_free(tollbar_queue *queue);
+
+/* Puts an item behind all others. `ticket`, unless NULL, gets its place. Any pointer is an item, NULL too.
+ *
+ * Returns TOLLBAR_DENIED if the queue is full, and TOLLBAR_E_CLOSED after tollbar_queue_close. Then the item stays the caller's. */
+int32_t tollbar_queue_offer(const tollbar_queue *queue,
+                            void *item,
+                            tollbar_queue_ticket *ticket);
+
+/* tollbar_queue_offer at the caller's time. */
+int32_t tollbar_queue_offer_at(const tollbar_queue *queue,
+                               void *item,
+                               uint64_t now_ns,
+                               tollbar_queue_ticket *ticket);
+
+/* tollbar_queue_offer that sleeps up to `max_wait_ns` for room. It returns TOLLBAR_DENIED at once if as many callers sleep as may
+ * (tollbar_queue_options). */
+int32_t tollbar_queue_offer_within(const tollbar_queue *queue,
+                                   void *item,
+                                   uint64_t max_wait_ns,
+                                   tollbar_queue_ticket *ticket);
+
+/* Takes the oldest item if the policy lets it leave now, and writes it to `*item`.
+ *
+ * Returns TOLLBAR_DENIED if no item may leave now, and TOLLBAR_E_CLOSED if the queue is empty and closed, so that none ever will. */
+int32_t tollbar_queue_take(const tollbar_queue *queue,
+                           void **item);
+
+/* tollbar_queue_take at the caller's time. */
+int32_t tollbar_queue_take_at(const tollbar_queue *queue, uint64_t now_ns, void **item);
+
+/* tollbar_queue_take that sleeps up to `max_wait_ns` until an item may leave. */
+int32_t tollbar_queue_take_within(const tollbar_queue *queue,
+                                  uint64_t max_wait_ns,
+                                  void **item);
+
+/* Whether the queue has an item. If so, `*at_ns` gets the time at which tollbar_queue_take will next return one: the present or later, or
+ * TOLLBAR_NO_TIME if the policy's limit is 0. */
+int32_t tollbar_queue_next_departure(const tollbar_queue *queue,
+                                     uint64_t *at_ns);
+
+/* tollbar_queue_next_departure at the caller's time. */
+int32_t tollbar_queue_next_departure_at(const tollbar_queue *queue,
+                                        uint64_t now_ns,
+                                        uint64_t *at_ns);
+
+/* Takes an item out of the queue before it leaves. TOLLBAR_YES: `*item` has it, and it will not leave. TOLLBAR_NO: it has left, or was
+ * cancelled before. The items behind it move up. */
+int32_t tollbar_queue_cancel(const tollbar_queue *queue,
+                             const tollbar_queue_ticket *ticket,
+                             void **item);
+
+/* Takes the oldest item without asking the policy: for a program that ends. TOLLBAR_YES: `*item` has it. TOLLBAR_NO: the queue is empty. */
+int32_t tollbar_queue_drain(const tollbar_queue *queue,
+                            void **item);
+
+/* Refuses all offers from now on, and wakes all callers that sleep for room. Items that are in the queue stay, and can be taken. An offer
+ * of another thread that overlaps this call may still come in, so a program ends its producers before it trusts TOLLBAR_E_CLOSED. */
+int32_t tollbar_queue_close(const tollbar_queue *queue);
+
+/* The number of items in the queue, counted with cancelled ones that have an older item before them. */
+int32_t tollbar_queue_length(const tollbar_queue *queue,
+                             uint64_t *items);
+
+/* The time that the calls without `_at` read (tollbar_limiter_now). */
+int32_t tollbar_queue_now(const tollbar_queue *queue, uint64_t *now_ns);
+
+/* Starts a helper thread that takes the items at the policy's pace and calls `work(context, item)` for each, one after the other. While
+ * `work` runs, no further item leaves through this thread. Other threads may take items beside it.
+ *
+ * The thread ends by tollbar_queue_stop, or when the queue is closed and empty. A queue has one such thread: TOLLBAR_E_RUNNING.
+ * TOLLBAR_E_THREAD: the system made no thread. The child of a fork has no such thread, and may start one. */
+int32_t tollbar_queue_start(const tollbar_queue *queue,
+                            tollbar_queue_work work,
+                            void *context);
+
+/* Ends the helper thread, and waits until the `work` that it is doing has returned. Items that are in the queue stay there. Without a
+ * helper thread it does nothing. `work` itself must not call it. */
+int32_t tollbar_queue_stop(const tollbar_queue *queue);
+
+/* The default options. */
+#define TOLLBAR_QUEUE_OPTIONS_INIT { (uint32_t)sizeof(tollbar_queue_options), 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 13. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
@@ -1406,7 +1563,7 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 13. Advanced: cells, a state word in each of your structs
+ * 14. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -1475,7 +1632,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 14. Advanced: counts of decisions
+ * 15. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
@@ -1525,7 +1682,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 15. Advanced: entries, policies, counters and health of tables
+ * 16. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* One key of a table. */
@@ -1705,7 +1862,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 16. Advanced: copies of tables
+ * 17. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -1742,7 +1899,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 17. Version
+ * 18. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -1757,7 +1914,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 18. Results and errors
+ * 19. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded. */
@@ -1792,6 +1949,9 @@ const char *tollbar_version_string(void);
 
 /* A call has no limits or more than 16, or a limit that does not name exactly one limiter or one table. */
 #define TOLLBAR_E_LIMITS (-6)
+
+/* The queue was closed. A call that takes returns it once the queue is empty, too. */
+#define TOLLBAR_E_CLOSED (-7)
 
 /* The policy's text does not follow the grammar. */
 #define TOLLBAR_E_SYNTAX (-10)
@@ -1843,6 +2003,9 @@ const char *tollbar_version_string(void);
 
 /* The buffer is too small. */
 #define TOLLBAR_E_BUFFER_TOO_SMALL (-41)
+
+/* The system made no thread. */
+#define TOLLBAR_E_THREAD (-42)
 
 /* The capacity is 0, or more keys than a table can hold. */
 #define TOLLBAR_E_CAPACITY (-50)
@@ -1956,7 +2119,7 @@ const char *tollbar_version_string(void);
 /* The store's URL does not follow the grammar, or asks for a feature that the client lacks (TLS, Sentinel, Cluster). */
 #define TOLLBAR_E_URL (-87)
 
-/* A thread drives this client. */
+/* A thread drives this client, or works on this queue. */
 #define TOLLBAR_E_RUNNING (-88)
 
 /* The client ended before it had reported all admissions to the store. */

@@ -26,6 +26,7 @@
  *     tollbar/key.hpp       key, bytes_of, prefix
  *     tollbar/table.hpp     table
  *     tollbar/take_many.hpp take_many (several limits in one request, all or nothing)
+ *     tollbar/queue.hpp     queue (items that wait, and leave at a policy's pace)
  *
  * Limits that machines share through Redis or Valkey are in tollbar_redis.hpp.
  *
@@ -54,6 +55,7 @@
 #include "tollbar/key.hpp"
 #include "tollbar/limiter.hpp"
 #include "tollbar/policy.hpp"
+#include "tollbar/queue.hpp"
 #include "tollbar/table.hpp"
 #include "tollbar/take_many.hpp"
 

@@ -39,6 +39,8 @@ const (
 	ErrOutOfRange Code = -5
 	// ErrLimits: a call has no limits or more than 16, or a limit that does not name exactly one limiter or one table.
 	ErrLimits Code = -6
+	// ErrClosed: the queue was closed. A call that takes returns it once the queue is empty, too.
+	ErrClosed Code = -7
 )
 
 // Errors of policies. An error in a text has a column.
@@ -85,6 +87,8 @@ const (
 	ErrNoMemory Code = -40
 	// ErrBufferTooSmall: the buffer is too small.
 	ErrBufferTooSmall Code = -41
+	// ErrThread: the system made no thread.
+	ErrThread Code = -42
 )
 
 // Errors of tables.
@@ -175,7 +179,7 @@ const (
 	// ErrURL: the store's URL does not follow the grammar, or asks for a feature that the client lacks (TLS, Sentinel,
 	// Cluster).
 	ErrURL Code = -87
-	// ErrRunning: a thread drives this client.
+	// ErrRunning: a thread drives this client, or works on this queue.
 	ErrRunning Code = -88
 	// ErrUnreported: the client ended before it had reported all admissions to the store.
 	ErrUnreported Code = -89

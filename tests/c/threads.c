@@ -23,6 +23,8 @@ struct shared {
     tollbar_table *table;
     tollbar_limiter *credited;
     tollbar_limiter *several[LIMITS / 2];
+    tollbar_queue *queue;
+    struct worker *workers;
     /* What was admitted of each of the LIMITS. */
     uint64_t admitted[LIMITS];
     uint64_t now;
@@ -177,6 +179,7 @@ static uint64_t run(struct shared *shared, void *(*body)(void *)) {
     struct worker workers[THREADS];
     uint64_t taken = 0;
     int i, n;
+    shared->workers = workers;
     if (pthread_barrier_init(&shared->start, NULL, THREADS) != 0)
         abort();
     for (i = 0; i < THREADS; i++) {
@@ -269,6 +272,41 @@ static void *take_several(void *argument) {
             worker->admitted[which[j]] += limits[j].cost;
     }
     return NULL;
+}
+
+/* Half of the threads offer numbers in their order, and the others take, until all that was offered has been taken. Permits come with time. */
+static void *offer_or_take(void *argument) {
+    struct worker *worker = argument;
+    struct shared *shared = worker->shared;
+    const uint64_t mine = (uint64_t)(worker - shared->workers);
+    uint64_t n, last[THREADS] = {0};
+    tollbar_queue_ticket ticket = {0, 0};
+    void *item = NULL;
+    pthread_barrier_wait(&shared->start);
+    if (mine % 2 == 0) {
+        for (n = 1; n <= TRIES; n++) {
+            item = (void *)(uintptr_t)(mine << 32 | n);
+            while (tollbar_queue_offer_within(shared->queue, item, HOUR, &ticket) != TOLLBAR_ALLOWED)
+                abort();
+            /* Some change their mind, and come again. */
+            if (n % 16 == 0 && tollbar_queue_cancel(shared->queue, &ticket, &item) == TOLLBAR_YES &&
+                tollbar_queue_offer_within(shared->queue, item, HOUR, NULL) != TOLLBAR_ALLOWED)
+                abort();
+        }
+        return NULL;
+    }
+    for (;;) {
+        const int32_t got = tollbar_queue_take_within(shared->queue, SEC / 2, &item);
+        if (got == TOLLBAR_DENIED)
+            return NULL;
+        if (got != TOLLBAR_ALLOWED)
+            abort();
+        n = (uint64_t)(uintptr_t)item;
+        if (n >> 32 >= THREADS || (n & UINT32_MAX) <= last[n >> 32])
+            abort();
+        last[n >> 32] = n & UINT32_MAX;
+        worker->taken++;
+    }
 }
 
 static int number, failed;
@@ -398,6 +436,16 @@ static void of_several_limits(void) {
     tollbar_table_close(shared.table);
 }
 
+/* No item is lost or comes twice, and each taker gets a producer's items in their order. */
+static void of_a_queue(const char *text) {
+    struct shared shared;
+    memset(&shared, 0, sizeof shared);
+    if (tollbar_queue_from_text(text, 16, &shared.queue, NULL) != 0)
+        abort();
+    expect("a queue", text, run(&shared, offer_or_take), THREADS / 2 * TRIES);
+    tollbar_queue_free(shared.queue);
+}
+
 static void of_a_limiter_with_credit(const char *text) {
     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
     tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
@@ -432,6 +480,8 @@ int main(void) {
     of_a_limiter_with_credit("10000/s burst 100");
     of_a_limiter_with_credit("100000/s burst 20000");
     of_several_limits();
+    of_a_queue("1000000/s burst 4");
+    of_a_queue("1000000/s algo pacer slack 8");
     printf("1..%d\n", number);
     return failed;
 }

@@ -69,6 +69,7 @@ enum {
     TOLLBAR_E_RESERVED = (-4),
     TOLLBAR_E_OUT_OF_RANGE = (-5),
     TOLLBAR_E_LIMITS = (-6),
+    TOLLBAR_E_CLOSED = (-7),
     TOLLBAR_E_SYNTAX = (-10),
     TOLLBAR_E_NUMBER_TOO_LARGE = (-11),
     TOLLBAR_E_ALGORITHM = (-12),
@@ -86,6 +87,7 @@ enum {
     TOLLBAR_E_BAN = (-30),
     TOLLBAR_E_NO_MEMORY = (-40),
     TOLLBAR_E_BUFFER_TOO_SMALL = (-41),
+    TOLLBAR_E_THREAD = (-42),
     TOLLBAR_E_CAPACITY = (-50),
     TOLLBAR_E_POLICY_COUNT = (-51),
     TOLLBAR_E_NO_SUCH_POLICY = (-52),
@@ -529,6 +531,62 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
                                   uint64_t cost,
                                   uint64_t now_ns,
                                   uint64_t *rest);
+typedef struct tollbar_queue tollbar_queue;
+typedef struct tollbar_queue_options {
+    uint32_t struct_size;
+    uint32_t clock;
+    uint32_t waiters;
+    uint32_t reserved;
+} tollbar_queue_options;
+typedef struct tollbar_queue_ticket {
+    uint64_t number;
+    uint64_t ahead;
+} tollbar_queue_ticket;
+typedef void (*tollbar_queue_work)(void *context, void *item);
+int32_t tollbar_queue_new(const tollbar_policy_spec *spec,
+                          uint64_t capacity,
+                          const tollbar_queue_options *options,
+                          tollbar_queue **out);
+int32_t tollbar_queue_from_text(const char *text,
+                                uint64_t capacity,
+                                tollbar_queue **out,
+                                tollbar_policy_error *error);
+void tollbar_queue_free(tollbar_queue *queue);
+int32_t tollbar_queue_offer(const tollbar_queue *queue,
+                            void *item,
+                            tollbar_queue_ticket *ticket);
+int32_t tollbar_queue_offer_at(const tollbar_queue *queue,
+                               void *item,
+                               uint64_t now_ns,
+                               tollbar_queue_ticket *ticket);
+int32_t tollbar_queue_offer_within(const tollbar_queue *queue,
+                                   void *item,
+                                   uint64_t max_wait_ns,
+                                   tollbar_queue_ticket *ticket);
+int32_t tollbar_queue_take(const tollbar_queue *queue,
+                           void **item);
+int32_t tollbar_queue_take_at(const tollbar_queue *queue, uint64_t now_ns, void **item);
+int32_t tollbar_queue_take_within(const tollbar_queue *queue,
+                                  uint64_t max_wait_ns,
+                                  void **item);
+int32_t tollbar_queue_next_departure(const tollbar_queue *queue,
+                                     uint64_t *at_ns);
+int32_t tollbar_queue_next_departure_at(const tollbar_queue *queue,
+                                        uint64_t now_ns,
+                                        uint64_t *at_ns);
+int32_t tollbar_queue_cancel(const tollbar_queue *queue,
+                             const tollbar_queue_ticket *ticket,
+                             void **item);
+int32_t tollbar_queue_drain(const tollbar_queue *queue,
+                            void **item);
+int32_t tollbar_queue_close(const tollbar_queue *queue);
+int32_t tollbar_queue_length(const tollbar_queue *queue,
+                             uint64_t *items);
+int32_t tollbar_queue_now(const tollbar_queue *queue, uint64_t *now_ns);
+int32_t tollbar_queue_start(const tollbar_queue *queue,
+                            tollbar_queue_work work,
+                            void *context);
+int32_t tollbar_queue_stop(const tollbar_queue *queue);
 typedef struct tollbar_prefix {
     uint32_t length;
     uint8_t bytes[20];

@@ -26,6 +26,7 @@ pub mod keyed;
 pub mod limiter;
 pub mod policy;
 pub mod prefix;
+pub mod queue;
 pub mod receipts;
 pub mod reserve;
 pub mod status;

@@ -31,6 +31,8 @@ pub const TOLLBAR_E_RESERVED: i32 = -4;
 pub const TOLLBAR_E_OUT_OF_RANGE: i32 = -5;
 /// A call has no limits or more than 16, or a limit that does not name exactly one limiter or one table.
 pub const TOLLBAR_E_LIMITS: i32 = -6;
+/// The queue was closed. A call that takes returns it once the queue is empty, too.
+pub const TOLLBAR_E_CLOSED: i32 = -7;
 
 // Errors of policies. An error in a text has a column.
 
@@ -72,6 +74,8 @@ pub const TOLLBAR_E_BAN: i32 = -30;
 pub const TOLLBAR_E_NO_MEMORY: i32 = -40;
 /// The buffer is too small.
 pub const TOLLBAR_E_BUFFER_TOO_SMALL: i32 = -41;
+/// The system made no thread.
+pub const TOLLBAR_E_THREAD: i32 = -42;
 
 // Errors of tables.
 
@@ -159,7 +163,7 @@ pub const TOLLBAR_E_LEASE_NAME: i32 = -85;
 pub const TOLLBAR_E_NOT_A_LEASE: i32 = -86;
 /// The store's URL does not follow the grammar, or asks for a feature that the client lacks (TLS, Sentinel, Cluster).
 pub const TOLLBAR_E_URL: i32 = -87;
-/// A thread drives this client.
+/// A thread drives this client, or works on this queue.
 pub const TOLLBAR_E_RUNNING: i32 = -88;
 /// The client ended before it had reported all admissions to the store.
 pub const TOLLBAR_E_UNREPORTED: i32 = -89;
@@ -196,6 +200,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_RESERVED => (c"TOLLBAR_E_RESERVED", c"a field or flag unknown to this version is not zero"),
         TOLLBAR_E_OUT_OF_RANGE => (c"TOLLBAR_E_OUT_OF_RANGE", c"a number that stands for a choice is out of range"),
         TOLLBAR_E_LIMITS => (c"TOLLBAR_E_LIMITS", c"not 1 to 16 limits, each a limiter or a table's key"),
+        TOLLBAR_E_CLOSED => (c"TOLLBAR_E_CLOSED", c"the queue was closed"),
         TOLLBAR_E_SYNTAX => (c"TOLLBAR_E_SYNTAX", c"the policy does not follow the grammar"),
         TOLLBAR_E_NUMBER_TOO_LARGE => (c"TOLLBAR_E_NUMBER_TOO_LARGE", c"a number in the policy does not fit 64 bits"),
         TOLLBAR_E_ALGORITHM => (c"TOLLBAR_E_ALGORITHM", c"no algorithm of that name"),
@@ -220,6 +225,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         }
         TOLLBAR_E_NO_MEMORY => (c"TOLLBAR_E_NO_MEMORY", c"out of memory"),
         TOLLBAR_E_BUFFER_TOO_SMALL => (c"TOLLBAR_E_BUFFER_TOO_SMALL", c"the buffer is too small"),
+        TOLLBAR_E_THREAD => (c"TOLLBAR_E_THREAD", c"the system made no thread"),
         TOLLBAR_E_CAPACITY => (c"TOLLBAR_E_CAPACITY", c"the capacity is zero or more than a table can hold"),
         TOLLBAR_E_POLICY_COUNT => (c"TOLLBAR_E_POLICY_COUNT", c"a table has 1 to 128 policies"),
         TOLLBAR_E_NO_SUCH_POLICY => (c"TOLLBAR_E_NO_SUCH_POLICY", c"the table has no policy of that number"),
@@ -275,7 +281,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_LEASE_NAME => (c"TOLLBAR_E_LEASE_NAME", c"a name is 1 to 64 visible ASCII characters without braces"),
         TOLLBAR_E_NOT_A_LEASE => (c"TOLLBAR_E_NOT_A_LEASE", c"the memory holds no node of this version"),
         TOLLBAR_E_URL => (c"TOLLBAR_E_URL", c"the store's URL is invalid or asks for TLS, Sentinel or Cluster"),
-        TOLLBAR_E_RUNNING => (c"TOLLBAR_E_RUNNING", c"a thread drives this client"),
+        TOLLBAR_E_RUNNING => (c"TOLLBAR_E_RUNNING", c"a thread drives this client, or works on this queue"),
         TOLLBAR_E_UNREPORTED => {
             (c"TOLLBAR_E_UNREPORTED", c"the client ended before it had reported all admissions to the store")
         }

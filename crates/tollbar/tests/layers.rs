@@ -26,7 +26,7 @@ const TOLLBAR_C: &[&[&str]] = &[
     &["freestanding", "status", "version"],
     &["boundary"],
     &["clock", "decision", "policy", "prefix"],
-    &["cell", "limiter", "table"],
+    &["cell", "limiter", "queue", "table"],
     &["charge", "decide", "keyed", "take_many", "receipts", "reserve", "survey", "transfer", "counts"],
 ];
 const TOLLBAR_REDIS_C: &[&[&str]] = &[&["version", "lease"], &["client"]];

@@ -1,9 +1,10 @@
 # shellcheck shell=sh
 # The tests against the libraries as they are installed, with and without valgrind. Sourced.
-tests="first_call_test status_test policy_text_test policy_spec_test arguments_test cell_test limiter_test limiter_counts_test end_of_time_test vectors_test wait_test fork_test limiter_credit_test hot_keys_test
-table_test table_counts_test table_reserve_test table_arguments_test table_file_test table_trust_test table_fork_test table_transfer_test prefix_test"
-# Those of tollbar_redis.h, which are linked with both libraries.
-redis_tests="lease_test lease_arguments_test lease_redis_test lease_fork_test"
+# Every NAME_test.c here is one of them: those of tollbar_redis.h, which are linked with both libraries, begin with lease_, and alloc_test.c needs
+# the archive.
+all_tests=$(cd "$here" && ls ./*_test.c | sed 's|^\./||; s|\.c$||')
+tests=$(echo "$all_tests" | grep -v -e '^lease_' -e '^alloc_test$')
+redis_tests=$(echo "$all_tests" | grep '^lease_')
 # Programs of threads, which print TAP by themselves.
 threaded="threads"
 redis_threaded="lease_threads"

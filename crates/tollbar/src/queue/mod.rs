@@ -182,7 +182,13 @@ impl<T: Send, C: Clock> Queue<T, C> {
         self.words.cancel(ticket).map(Self::item)
     }
 
-    /// Refuses all offers from now on, and wakes all callers that sleep. Items that are in the queue stay, and can be taken.
+    /// Takes the oldest item without asking the policy: for a program that ends.
+    pub fn drain(&self) -> Option<T> {
+        self.words.drain().map(Self::item)
+    }
+
+    /// Refuses all offers from now on, and wakes all callers that sleep. Items that are in the queue stay, and can be taken. An offer of
+    /// another thread that overlaps this call may still come in.
     pub fn close(&self) {
         self.words.close();
     }
@@ -350,6 +356,15 @@ impl<C: Clock> Words<C> {
         item
     }
 
+    /// Takes the oldest item without asking the policy.
+    pub fn drain(&self) -> Option<u64> {
+        let item = self.ring.drain();
+        if item.is_some() {
+            self.left.notify();
+        }
+        item
+    }
+
     /// [`Queue::close`].
     pub fn close(&self) {
         self.closed.store(1, Ordering::SeqCst);
@@ -417,11 +432,26 @@ where
 
     /// [`Queue::take_within`].
     pub fn take_within(&self, patience: u64) -> Option<u64> {
-        let start = self.clock.now();
-        let deadline = start.saturating_add(patience);
-        let mut now = start;
+        self.take_before(self.clock.now().saturating_add(patience), &|| false)
+    }
+
+    /// [`Words::take_within`] without an end, unless `stop` says so. It asks before it takes, and again after [`Words::wake_takers`].
+    pub fn take_unless(&self, stop: &dyn Fn() -> bool) -> Option<u64> {
+        self.take_before(NEVER, stop)
+    }
+
+    /// Wakes the callers that sleep for an item, so that they look again.
+    pub fn wake_takers(&self) {
+        self.came.notify();
+    }
+
+    fn take_before(&self, deadline: u64, stop: &dyn Fn() -> bool) -> Option<u64> {
         loop {
             let listener = self.came.listen();
+            if stop() {
+                return None;
+            }
+            let now = self.clock.now();
             let until = match self.ring.take(&self.rule, now) {
                 Taken::Item(item) => {
                     drop(listener);
@@ -436,7 +466,6 @@ where
                 return None;
             }
             listener.sleep(until.min(deadline).saturating_sub(now));
-            now = self.clock.now();
         }
     }
 }

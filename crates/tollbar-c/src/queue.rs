@@ -1,0 +1,548 @@
+//! Queues: items that wait, and leave at the pace of a policy.
+
+use super::boundary::*;
+use super::clock::source;
+use super::policy::{length, parse, policy, report, tollbar_policy_error, tollbar_policy_spec};
+use super::status::*;
+use core::ffi::{c_char, c_void};
+use core::mem::size_of;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use tollbar::algorithm::Rule;
+use tollbar::clock::{Source, Utc};
+use tollbar::policy::Policy;
+use tollbar::queue::{QueueError, Refusal, Refused, Ticket, Words};
+
+/// A queue. Threads of one process share it.
+pub struct tollbar_queue {
+    words: Words<Utc>,
+    worker: Worker,
+}
+
+/// How a queue is made. All zero but `struct_size` is the default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_queue_options {
+    /// sizeof(tollbar_queue_options), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// A TOLLBAR_CLOCK_ number, for the calls without `_at`.
+    pub clock: u32,
+    /// Callers that may sleep in tollbar_queue_offer_within at one time; 0: 1024. More are refused at once.
+    pub waiters: u32,
+    /// Must be 0.
+    pub reserved: u32,
+}
+
+// SAFETY: repr(C), u32 first, u32 fields only.
+unsafe impl Growable for tollbar_queue_options {
+    const FIRST_SIZE: usize = 16;
+}
+
+/// An item's place in a queue. It is plain data, and needs no end.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_queue_ticket {
+    /// The number of the item: the first item of a queue has number 0.
+    pub number: u64,
+    /// The items that were before it when it came. Cancelled items count until they would have left.
+    pub ahead: u64,
+}
+
+const _: () = assert!(size_of::<tollbar_queue_ticket>() == 16);
+
+/// The work of tollbar_queue_start: gets its context and an item.
+pub type tollbar_queue_work = Option<unsafe extern "C" fn(context: *mut c_void, item: *mut c_void)>;
+
+/// Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so up to a burst more can be in it (a
+/// pacer: one more, and its slack). `options` may be NULL. On success `*out` is to be freed with tollbar_queue_free.
+///
+/// The policy has a state of one word: every algorithm but sliding-window and sliding-log (TOLLBAR_E_NOT_ONE_WORD). The queue takes 16 bytes for
+/// each item that can be in it, rounded up to a power of two, and allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or with
+/// the burst above 2^28.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_new(
+    spec: *const tollbar_policy_spec,
+    capacity: u64,
+    options: *const tollbar_queue_options,
+    out: *mut *mut tollbar_queue,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
+        // SAFETY: by the caller's promise.
+        out.write(boxed(unsafe { make(&policy, capacity, options) }?)?);
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// Makes a queue of a NUL-terminated text such as "10/s algo pacer", with default options. `error` may be NULL.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_from_text(
+    text: *const c_char,
+    capacity: u64,
+    out: *mut *mut tollbar_queue,
+    error: *mut tollbar_policy_error,
+) -> i32 {
+    call(|| {
+        let check = |policy: &Policy| Rule::new(policy).map(|_| ());
+        // SAFETY: by the caller's promise.
+        let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &check)?) };
+        // SAFETY: null options are the default; `error` by the caller's promise.
+        let made = unsafe { make(&policy, capacity, core::ptr::null()) }.and_then(boxed).inspect_err(|&code| {
+            // SAFETY: by the caller's promise.
+            unsafe { report(error, code, 1, tollbar_strerror(code)) };
+        })?;
+        out.write(made);
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// Ends the helper thread of tollbar_queue_start, if there is one, and frees a queue that no call is using. Items that are still in the queue are
+/// the caller's, who can take them with tollbar_queue_drain before. NULL is accepted and does nothing.
+///
+/// # Safety
+/// `queue` is NULL or has not been freed.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_free(queue: *mut tollbar_queue) {
+    // SAFETY: by the caller's promise.
+    if let Ok(queue) = unsafe { reference(queue.cast_const()) } {
+        queue.worker.stop(&queue.words);
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { unboxed(queue) };
+}
+
+/// Puts an item behind all others. `ticket`, unless NULL, gets its place. Any pointer is an item, NULL too.
+///
+/// Returns TOLLBAR_DENIED if the queue is full, and TOLLBAR_E_CLOSED after tollbar_queue_close. Then the item stays the caller's.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_offer(
+    queue: *const tollbar_queue,
+    item: *mut c_void,
+    ticket: *mut tollbar_queue_ticket,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { offer(queue, ticket, |words| words.offer(item as u64)) })
+}
+
+/// tollbar_queue_offer at the caller's time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_offer_at(
+    queue: *const tollbar_queue,
+    item: *mut c_void,
+    now_ns: u64,
+    ticket: *mut tollbar_queue_ticket,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { offer(queue, ticket, |words| words.offer_at(now_ns, item as u64)) })
+}
+
+/// tollbar_queue_offer that sleeps up to `max_wait_ns` for room. It returns TOLLBAR_DENIED at once if as many callers sleep as may
+/// (tollbar_queue_options).
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_offer_within(
+    queue: *const tollbar_queue,
+    item: *mut c_void,
+    max_wait_ns: u64,
+    ticket: *mut tollbar_queue_ticket,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { offer(queue, ticket, |words| words.offer_within(item as u64, max_wait_ns)) })
+}
+
+/// Takes the oldest item if the policy lets it leave now, and writes it to `*item`.
+///
+/// Returns TOLLBAR_DENIED if no item may leave now, and TOLLBAR_E_CLOSED if the queue is empty and closed, so that none ever will.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_take(queue: *const tollbar_queue, item: *mut *mut c_void) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { take(queue, item, |words| words.take()) })
+}
+
+/// tollbar_queue_take at the caller's time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_take_at(
+    queue: *const tollbar_queue,
+    now_ns: u64,
+    item: *mut *mut c_void,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { take(queue, item, |words| words.take_at(now_ns)) })
+}
+
+/// tollbar_queue_take that sleeps up to `max_wait_ns` until an item may leave.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_take_within(
+    queue: *const tollbar_queue,
+    max_wait_ns: u64,
+    item: *mut *mut c_void,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { take(queue, item, |words| words.take_within(max_wait_ns)) })
+}
+
+/// Whether the queue has an item. If so, `*at_ns` gets the time at which tollbar_queue_take will next return one: the present or later, or
+/// TOLLBAR_NO_TIME if the policy's limit is 0.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_next_departure(queue: *const tollbar_queue, at_ns: *mut u64) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { next(queue, None, at_ns) })
+}
+
+/// tollbar_queue_next_departure at the caller's time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_next_departure_at(
+    queue: *const tollbar_queue,
+    now_ns: u64,
+    at_ns: *mut u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { next(queue, Some(now_ns), at_ns) })
+}
+
+/// Takes an item out of the queue before it leaves. TOLLBAR_YES: `*item` has it, and it will not leave. TOLLBAR_NO: it has left, or was
+/// cancelled before. The items behind it move up.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_cancel(
+    queue: *const tollbar_queue,
+    ticket: *const tollbar_queue_ticket,
+    item: *mut *mut c_void,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (queue, ticket, out) = unsafe { (reference(queue)?, *reference(ticket)?, place(item)?) };
+        let ticket = Ticket { number: ticket.number, ahead: ticket.ahead };
+        Ok(match queue.words.cancel(ticket) {
+            Some(word) => {
+                out.write(word as *mut c_void);
+                TOLLBAR_YES
+            }
+            None => TOLLBAR_NO,
+        })
+    })
+}
+
+/// Takes the oldest item without asking the policy: for a program that ends. TOLLBAR_YES: `*item` has it. TOLLBAR_NO: the queue is empty.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_drain(queue: *const tollbar_queue, item: *mut *mut c_void) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (queue, out) = unsafe { (reference(queue)?, place(item)?) };
+        Ok(match queue.words.drain() {
+            Some(word) => {
+                out.write(word as *mut c_void);
+                TOLLBAR_YES
+            }
+            None => TOLLBAR_NO,
+        })
+    })
+}
+
+/// Refuses all offers from now on, and wakes all callers that sleep for room. Items that are in the queue stay, and can be taken. An offer
+/// of another thread that overlaps this call may still come in, so a program ends its producers before it trusts TOLLBAR_E_CLOSED.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_close(queue: *const tollbar_queue) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        unsafe { reference(queue)? }.words.close();
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// The number of items in the queue, counted with cancelled ones that have an older item before them.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_length(queue: *const tollbar_queue, items: *mut u64) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (queue, out) = unsafe { (reference(queue)?, place(items)?) };
+        out.write(queue.words.len());
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// The time that the calls without `_at` read (tollbar_limiter_now).
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_now(queue: *const tollbar_queue, now_ns: *mut u64) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (queue, out) = unsafe { (reference(queue)?, place(now_ns)?) };
+        out.write(queue.words.now());
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// Starts a helper thread that takes the items at the policy's pace and calls `work(context, item)` for each, one after the other. While
+/// `work` runs, no further item leaves through this thread. Other threads may take items beside it.
+///
+/// The thread ends by tollbar_queue_stop, or when the queue is closed and empty. A queue has one such thread: TOLLBAR_E_RUNNING.
+/// TOLLBAR_E_THREAD: the system made no thread. The child of a fork has no such thread, and may start one.
+///
+/// # Safety
+/// Pointers are NULL or as said; `work` may be called with `context` from another thread.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_start(
+    queue: *const tollbar_queue,
+    work: tollbar_queue_work,
+    context: *mut c_void,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let on = unsafe { reference(queue)? };
+        let work = work.ok_or(TOLLBAR_E_NULL)?;
+        on.worker.start(queue, work, context)?;
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// Ends the helper thread, and waits until the `work` that it is doing has returned. Items that are in the queue stay there. Without a
+/// helper thread it does nothing. `work` itself must not call it.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_queue_stop(queue: *const tollbar_queue) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let queue = unsafe { reference(queue)? };
+        queue.worker.stop(&queue.words);
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// # Safety
+/// `options` is null or readable.
+unsafe fn make(policy: &Policy, capacity: u64, options: *const tollbar_queue_options) -> Result<tollbar_queue, i32> {
+    let (clock, waiters) = if options.is_null() {
+        (Source::Tsc, 0)
+    } else {
+        // SAFETY: by the caller's promise.
+        let options = unsafe { read(options) }?;
+        if options.reserved != 0 {
+            return Err(TOLLBAR_E_RESERVED);
+        }
+        (source(options.clock)?, options.waiters)
+    };
+    let mut words = Words::with(policy, capacity, Utc::new(clock)).map_err(|error| match error {
+        QueueError::Policy(error) => policy_code(error),
+        QueueError::Capacity => TOLLBAR_E_CAPACITY,
+        QueueError::NoMemory => TOLLBAR_E_NO_MEMORY,
+        QueueError::Unsupported => TOLLBAR_E_UNSUPPORTED,
+    })?;
+    if waiters != 0 {
+        words = words.with_waiters(waiters);
+    }
+    Ok(tollbar_queue { words, worker: Worker::new() })
+}
+
+/// # Safety
+/// Pointers are null or as the callers say.
+unsafe fn offer(
+    queue: *const tollbar_queue,
+    ticket: *mut tollbar_queue_ticket,
+    put: impl FnOnce(&Words<Utc>) -> Result<Ticket, Refused<u64>>,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let queue = unsafe { reference(queue)? };
+    let out = match ticket.is_null() {
+        true => None,
+        // SAFETY: by the caller's promise.
+        false => Some(unsafe { place(ticket)? }),
+    };
+    match put(&queue.words) {
+        Ok(Ticket { number, ahead }) => {
+            if let Some(out) = out {
+                out.write(tollbar_queue_ticket { number, ahead });
+            }
+            Ok(TOLLBAR_ALLOWED)
+        }
+        Err(Refused { reason: Refusal::Full | Refusal::Waiters, .. }) => Ok(TOLLBAR_DENIED),
+        Err(Refused { reason: Refusal::Closed, .. }) => Err(TOLLBAR_E_CLOSED),
+    }
+}
+
+/// # Safety
+/// Pointers are null or as the callers say.
+unsafe fn take(
+    queue: *const tollbar_queue,
+    item: *mut *mut c_void,
+    take: impl FnOnce(&Words<Utc>) -> Option<u64>,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let (queue, out) = unsafe { (reference(queue)?, place(item)?) };
+    // Before the take: nothing comes after the closing.
+    let closed = queue.words.is_closed();
+    match take(&queue.words) {
+        Some(word) => {
+            out.write(word as *mut c_void);
+            Ok(TOLLBAR_ALLOWED)
+        }
+        None if (closed || queue.words.is_closed()) && queue.words.is_empty() => Err(TOLLBAR_E_CLOSED),
+        None => Ok(TOLLBAR_DENIED),
+    }
+}
+
+/// # Safety
+/// Pointers are null or as the callers say.
+unsafe fn next(queue: *const tollbar_queue, now: Option<u64>, at: *mut u64) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let (queue, out) = unsafe { (reference(queue)?, place(at)?) };
+    Ok(match queue.words.next_departure_at(now.unwrap_or_else(|| queue.words.now())) {
+        Some(at) => {
+            out.write(at);
+            TOLLBAR_YES
+        }
+        None => TOLLBAR_NO,
+    })
+}
+
+/// The helper thread of a queue.
+struct Worker {
+    /// One of the states below.
+    state: AtomicU32,
+    /// The process that has the thread.
+    process: AtomicU32,
+    /// The thread, as pthread_create gave it. Valid in [`RUNNING`] and [`STOPPING`].
+    thread: AtomicUsize,
+}
+
+const NONE: u32 = 0;
+/// tollbar_queue_start is at work.
+const STARTING: u32 = 1;
+const RUNNING: u32 = 2;
+/// tollbar_queue_stop waits for the thread's end.
+const STOPPING: u32 = 3;
+
+struct Job {
+    queue: *const tollbar_queue,
+    work: unsafe extern "C" fn(*mut c_void, *mut c_void),
+    context: *mut c_void,
+}
+
+impl Worker {
+    fn new() -> Worker {
+        Worker { state: AtomicU32::new(NONE), process: AtomicU32::new(0), thread: AtomicUsize::new(0) }
+    }
+
+    fn start(
+        &self,
+        queue: *const tollbar_queue,
+        work: unsafe extern "C" fn(*mut c_void, *mut c_void),
+        context: *mut c_void,
+    ) -> Result<(), i32> {
+        self.forget_parents();
+        // Acquire: after all that an earlier stop did.
+        if self.state.compare_exchange(NONE, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return Err(TOLLBAR_E_RUNNING);
+        }
+        let made = boxed(Job { queue, work, context }).and_then(|job| {
+            let mut thread = core::mem::MaybeUninit::<libc::pthread_t>::uninit();
+            // SAFETY: `thread` is writable; `run` gets the job that it expects. The thread ends before the queue does: `free` stops it.
+            let failed = unsafe { libc::pthread_create(thread.as_mut_ptr(), core::ptr::null(), run, job.cast()) };
+            if failed != 0 {
+                // SAFETY: nobody else has it.
+                unsafe { unboxed(job) };
+                return Err(TOLLBAR_E_THREAD);
+            }
+            // SAFETY: pthread_create has written it.
+            Ok(unsafe { thread.assume_init() })
+        });
+        match made {
+            Ok(thread) => {
+                self.thread.store(thread as usize, Ordering::Relaxed);
+                self.process.store(process(), Ordering::Relaxed);
+                // Release: with the two above.
+                self.state.store(RUNNING, Ordering::Release);
+                Ok(())
+            }
+            Err(code) => {
+                self.state.store(NONE, Ordering::Release);
+                Err(code)
+            }
+        }
+    }
+
+    fn stop(&self, words: &Words<Utc>) {
+        self.forget_parents();
+        if self.state.compare_exchange(RUNNING, STOPPING, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            return;
+        }
+        words.wake_takers();
+        // SAFETY: the thread was made by `start`, is joined once (by the caller that made STOPPING of RUNNING), and is of this process.
+        unsafe { libc::pthread_join(self.thread.load(Ordering::Relaxed) as libc::pthread_t, core::ptr::null_mut()) };
+        self.state.store(NONE, Ordering::Release);
+    }
+
+    /// In the child of a fork: the thread is the parent's.
+    fn forget_parents(&self) {
+        if self.state.load(Ordering::Acquire) == RUNNING && self.process.load(Ordering::Relaxed) != process() {
+            self.state.store(NONE, Ordering::Relaxed);
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == STOPPING
+    }
+}
+
+fn process() -> u32 {
+    // SAFETY: the call has no requirements.
+    unsafe { libc::getpid() as u32 }
+}
+
+/// The helper thread.
+extern "C" fn run(job: *mut c_void) -> *mut c_void {
+    let job: *mut Job = job.cast();
+    // SAFETY: `start` gave the job to this thread alone, and the queue lives until it has joined this thread.
+    let (queue, work, context) = unsafe { (&*(*job).queue, (*job).work, (*job).context) };
+    // SAFETY: as above; nobody uses it any more.
+    unsafe { unboxed(job) };
+    while let Some(word) = queue.words.take_unless(&|| queue.worker.is_stopping()) {
+        // SAFETY: the caller of tollbar_queue_start has promised that `work` may be called so.
+        unsafe { work(context, word as *mut c_void) };
+    }
+    core::ptr::null_mut()
+}

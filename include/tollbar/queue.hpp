@@ -1,0 +1,192 @@
+/* tollbar/queue.hpp: items that wait, and leave at a policy's pace. Part of tollbar.hpp.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+
+#ifndef TOLLBAR_QUEUE_HPP
+#define TOLLBAR_QUEUE_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "decision.hpp"
+#include "error.hpp"
+#include "policy.hpp"
+
+namespace tollbar {
+
+/// The options of a new queue.
+struct queue_options {
+    /// The clock that calls without `_at` read.
+    clock_source clock = clock_source::tsc;
+    /// The maximum number of callers that sleep in offer_within() at one time. The call refuses further callers at once. 0 means 1024.
+    std::uint32_t waiters = 0;
+};
+
+/// An item's place in a queue: its number, and the items that were before it when it came.
+using queue_ticket = tollbar_queue_ticket;
+
+/// A queue of objects that leave at a policy's pace. Any number of threads may use it at once. tollbar.h ("Queues") is its manual.
+///
+///     tollbar::queue<message> outbox("10/s algo pacer", 1000);      // up to 1,000 messages wait
+///     outbox.start([&](std::unique_ptr<message> next) { gateway.send(*next); });
+///     auto greeting = std::make_unique<message>("hello");
+///     if (!outbox.offer(greeting))                                  // greeting is empty if the queue has taken it
+///         return try_later();
+template <class T> class queue {
+public:
+    using item = std::unique_ptr<T>;
+
+    /// A queue in which up to `capacity` items wait. Items that may leave at once do not wait.
+    queue(const spec &of, std::uint64_t capacity, const queue_options &options = {})
+        : queue(try_make(of, capacity, options).value()) {}
+    static result<queue> try_make(const spec &of, std::uint64_t capacity, const queue_options &options = {}) noexcept {
+        auto raw = detail::blank<tollbar_queue_options>();
+        raw.clock = static_cast<std::uint32_t>(options.clock);
+        raw.waiters = options.waiters;
+        tollbar_queue *made = nullptr;
+        const std::int32_t code = tollbar_queue_new(of.get(), capacity, &raw, &made);
+        if (code != 0)
+            return detail::failed(code);
+        return queue(made);
+    }
+    template <class Text, detail::if_text<Text> = 0>
+    static result<queue> try_make(const Text &text, std::uint64_t capacity, const queue_options &options = {}) noexcept {
+        const result<spec> parsed = spec::try_parse(text);
+        if (!parsed)
+            return parsed.why();
+        return try_make(*parsed, capacity, options);
+    }
+
+    queue(queue &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)), work_(std::move(other.work_)) {}
+    queue &operator=(queue &&other) noexcept {
+        std::swap(handle_, other.handle_);
+        std::swap(work_, other.work_);
+        return *this;
+    }
+    queue(const queue &) = delete;
+    queue &operator=(const queue &) = delete;
+    /// Ends the helper thread, and deletes the items that nobody took.
+    ~queue() {
+        if (handle_ == nullptr)
+            return;
+        tollbar_queue_stop(handle_);
+        while (drain())
+            continue;
+        tollbar_queue_free(handle_);
+    }
+
+    /// Puts an item behind all others, and takes it from the caller. If the queue is full or closed the result is empty, and the item
+    /// stays the caller's.
+    std::optional<queue_ticket> offer(item &what) const noexcept {
+        return put(what, [&](auto *ticket) { return tollbar_queue_offer(handle_, what.get(), ticket); });
+    }
+    std::optional<queue_ticket> offer_at(instant now, item &what) const noexcept {
+        return put(what, [&](auto *ticket) { return tollbar_queue_offer_at(handle_, what.get(), now.get(), ticket); });
+    }
+    /// offer that sleeps up to `patience` for room.
+    template <class Rep, class Period>
+    std::optional<queue_ticket> offer_within(const std::chrono::duration<Rep, Period> &patience, item &what) const noexcept {
+        return put(what, [&](auto *ticket) {
+            return tollbar_queue_offer_within(handle_, what.get(), detail::saturated(patience), ticket);
+        });
+    }
+
+    /// Takes the oldest item if the policy lets it leave now; otherwise the result is empty.
+    item take() const noexcept {
+        return got([&](auto **out) { return tollbar_queue_take(handle_, out); });
+    }
+    item take_at(instant now) const noexcept {
+        return got([&](auto **out) { return tollbar_queue_take_at(handle_, now.get(), out); });
+    }
+    /// take that sleeps up to `patience` until an item may leave. It returns at once if the queue is closed and empty.
+    template <class Rep, class Period> item take_within(const std::chrono::duration<Rep, Period> &patience) const noexcept {
+        return got([&](auto **out) { return tollbar_queue_take_within(handle_, detail::saturated(patience), out); });
+    }
+    /// Takes the oldest item without asking the policy: for a program that ends.
+    item drain() const noexcept {
+        return asked([&](auto **out) { return tollbar_queue_drain(handle_, out); });
+    }
+    /// Takes an item out of the queue before it leaves. Empty if it has left.
+    item cancel(const queue_ticket &ticket) const noexcept {
+        return asked([&](auto **out) { return tollbar_queue_cancel(handle_, &ticket, out); });
+    }
+
+    /// The time at which take() will next return an item, on the scale of now(). Empty if the queue has no item.
+    std::optional<nanoseconds> next_departure() const noexcept {
+        std::uint64_t at = 0;
+        return tollbar_queue_next_departure(handle_, &at) == TOLLBAR_YES ? std::optional(detail::from_c(at)) : std::nullopt;
+    }
+    std::optional<nanoseconds> next_departure_at(instant now) const noexcept {
+        std::uint64_t at = 0;
+        return tollbar_queue_next_departure_at(handle_, now.get(), &at) == TOLLBAR_YES ? std::optional(detail::from_c(at))
+                                                                                       : std::nullopt;
+    }
+
+    /// Starts a helper thread that calls `work(item)` at the policy's pace. `work` must not throw. errc::running if there is one.
+    template <class Work> void start(Work work) { try_start(std::move(work)).value(); }
+    template <class Work> result<void> try_start(Work work) {
+        auto made = std::make_unique<std::function<void(item)>>(std::move(work));
+        const std::int32_t code = tollbar_queue_start(handle_, &queue::call, made.get());
+        if (code == 0)
+            work_ = std::move(made);
+        return detail::done(code);
+    }
+    /// Ends the helper thread, and waits until the work that it is doing has returned.
+    void stop() const noexcept { tollbar_queue_stop(handle_); }
+
+    /// Refuses all offers from now on. Items that are in the queue can still be taken.
+    void close() const noexcept { tollbar_queue_close(handle_); }
+    /// The number of items.
+    std::uint64_t size() const noexcept {
+        std::uint64_t items = 0;
+        tollbar_queue_length(handle_, &items);
+        return items;
+    }
+    bool empty() const noexcept { return size() == 0; }
+    /// The time of the queue's clock.
+    nanoseconds now() const noexcept {
+        std::uint64_t ns = 0;
+        tollbar_queue_now(handle_, &ns);
+        return detail::from_c(ns);
+    }
+
+    tollbar_queue *get() const noexcept { return handle_; }
+    /// Whether this object holds a queue. It does until it is moved from.
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+private:
+    explicit queue(tollbar_queue *made) noexcept : handle_(made) {}
+
+    static void call(void *context, void *what) {
+        (*static_cast<std::function<void(item)> *>(context))(item(static_cast<T *>(what)));
+    }
+
+    template <class Call> static std::optional<queue_ticket> put(item &what, const Call &call) noexcept {
+        queue_ticket ticket{};
+        if (call(&ticket) != TOLLBAR_ALLOWED)
+            return std::nullopt;
+        // Another thread may have taken and deleted it by now.
+        static_cast<void>(what.release());
+        return ticket;
+    }
+    template <class Call> static item got(const Call &call) noexcept {
+        void *out = nullptr;
+        return item(call(&out) == TOLLBAR_ALLOWED ? static_cast<T *>(out) : nullptr);
+    }
+    template <class Call> static item asked(const Call &call) noexcept {
+        void *out = nullptr;
+        return item(call(&out) == TOLLBAR_YES ? static_cast<T *>(out) : nullptr);
+    }
+
+    tollbar_queue *handle_ = nullptr;
+    std::unique_ptr<std::function<void(item)>> work_;
+};
+
+} // namespace tollbar
+
+#endif // TOLLBAR_QUEUE_HPP

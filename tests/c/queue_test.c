@@ -1,0 +1,242 @@
+/* Queues: what may wait, in which order and when items leave, the helper thread, and arguments that are wrong. */
+#define _XOPEN_SOURCE 600
+#include "test.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static tollbar_queue *queue_of(const char *text, uint64_t capacity) {
+    tollbar_queue *queue = NULL;
+    if (tollbar_queue_from_text(text, capacity, &queue, NULL) != 0)
+        fail_msg("%s", text);
+    return queue;
+}
+
+/* Items are the addresses of these. */
+static char items[64];
+
+/* The bucket of the articles: capacity 10, one drop every 100 ms, 15 at once. */
+static void s07_eleven_of_fifteen_leave_in_order(void **state) {
+    tollbar_queue *queue = queue_of("10/s algo pacer", 10);
+    tollbar_queue_ticket ticket;
+    uint64_t now = 0, at = 0, n;
+    void *item = NULL;
+    (void)state;
+    for (n = 0; n < 15; n++) {
+        assert_int_equal(tollbar_queue_offer_at(queue, &items[n], 0, &ticket), n < 11 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
+        assert_int_equal(ticket.ahead, n < 11 ? n : 10);
+    }
+    for (n = 0; n < 11; n++) {
+        assert_int_equal(tollbar_queue_next_departure_at(queue, now, &at), TOLLBAR_YES);
+        assert_int_equal(at, n * 100 * MS);
+        if (at > now)
+            assert_int_equal(tollbar_queue_take_at(queue, at - 1, &item), TOLLBAR_DENIED);
+        now = at;
+        assert_int_equal(tollbar_queue_take_at(queue, now, &item), TOLLBAR_ALLOWED);
+        assert_ptr_equal(item, &items[n]);
+    }
+    assert_int_equal(tollbar_queue_next_departure_at(queue, now, &at), TOLLBAR_NO);
+    assert_int_equal(tollbar_queue_take_at(queue, HOUR, &item), TOLLBAR_DENIED);
+    tollbar_queue_free(queue);
+}
+
+static void a_cancelled_item_makes_room_for_those_behind(void **state) {
+    tollbar_queue *queue = queue_of("10/s algo pacer", 2);
+    tollbar_queue_ticket tickets[3];
+    uint64_t n, length = 0;
+    void *item = NULL;
+    (void)state;
+    for (n = 0; n < 3; n++)
+        assert_int_equal(tollbar_queue_offer_at(queue, &items[n], 0, &tickets[n]), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_queue_offer_at(queue, &items[3], 0, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_queue_cancel(queue, &tickets[0], &item), TOLLBAR_YES);
+    assert_ptr_equal(item, &items[0]);
+    assert_int_equal(tollbar_queue_cancel(queue, &tickets[0], &item), TOLLBAR_NO);
+    assert_int_equal(tollbar_queue_offer_at(queue, &items[3], 0, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_queue_take_at(queue, 0, &item), TOLLBAR_ALLOWED);
+    assert_ptr_equal(item, &items[1]);
+    assert_int_equal(tollbar_queue_cancel(queue, &tickets[1], &item), TOLLBAR_NO);
+    assert_int_equal(tollbar_queue_length(queue, &length), 0);
+    assert_int_equal(length, 2);
+    /* The end of a program: the pace is not asked. */
+    assert_int_equal(tollbar_queue_drain(queue, &item), TOLLBAR_YES);
+    assert_ptr_equal(item, &items[2]);
+    assert_int_equal(tollbar_queue_drain(queue, &item), TOLLBAR_YES);
+    assert_ptr_equal(item, &items[3]);
+    assert_int_equal(tollbar_queue_drain(queue, &item), TOLLBAR_NO);
+    tollbar_queue_free(queue);
+}
+
+static void a_closed_queue_gives_what_it_has(void **state) {
+    tollbar_queue *queue = queue_of("1000000/s burst 100", 10);
+    uint64_t now = 0;
+    void *item = NULL;
+    (void)state;
+    assert_int_equal(tollbar_queue_now(queue, &now), 0);
+    assert_int_equal(tollbar_queue_offer(queue, NULL, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_queue_close(queue), 0);
+    assert_int_equal(tollbar_queue_offer(queue, &items[1], NULL), TOLLBAR_E_CLOSED);
+    assert_int_equal(tollbar_queue_offer_within(queue, &items[1], MIN, NULL), TOLLBAR_E_CLOSED);
+    item = &items[2];
+    assert_int_equal(tollbar_queue_take(queue, &item), TOLLBAR_ALLOWED);
+    assert_null(item);
+    assert_int_equal(tollbar_queue_take(queue, &item), TOLLBAR_E_CLOSED);
+    assert_int_equal(tollbar_queue_take_within(queue, MIN, &item), TOLLBAR_E_CLOSED);
+    tollbar_queue_free(queue);
+}
+
+static void patience_ends(void **state) {
+    tollbar_queue *queue = queue_of("1/h algo pacer", 1);
+    const uint64_t begun = monotonic();
+    void *item = NULL;
+    (void)state;
+    assert_int_equal(tollbar_queue_take_within(queue, 10 * MS, &item), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_queue_offer(queue, &items[0], NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_queue_offer(queue, &items[1], NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_queue_offer_within(queue, &items[2], 10 * MS, NULL), TOLLBAR_DENIED);
+    /* Twice 10 ms, less what two readings of two clocks may differ by. */
+    assert_in_range(monotonic() - begun, 20 * MS - MS, MIN);
+    tollbar_queue_free(queue);
+}
+
+struct gateway {
+    pthread_mutex_t lock;
+    uint64_t sent, first, last, wrong;
+};
+
+static void send_one(void *context, void *item) {
+    struct gateway *gateway = context;
+    pthread_mutex_lock(&gateway->lock);
+    if (gateway->sent == 0)
+        gateway->first = monotonic();
+    gateway->last = monotonic();
+    gateway->wrong += item != &items[gateway->sent % COUNT(items)];
+    gateway->sent++;
+    pthread_mutex_unlock(&gateway->lock);
+}
+
+static uint64_t sent(struct gateway *gateway) {
+    uint64_t sent;
+    pthread_mutex_lock(&gateway->lock);
+    sent = gateway->sent;
+    pthread_mutex_unlock(&gateway->lock);
+    return sent;
+}
+
+/* The sender of text messages: a thread of the library sends them at a constant rate, in order. */
+static void s46_a_helper_thread_works_at_the_pace(void **state) {
+    static struct gateway gateway = {PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0};
+    tollbar_queue *queue = queue_of("200/s algo pacer", 8);
+    const uint64_t messages = 50;
+    uint64_t n;
+    (void)state;
+    assert_int_equal(tollbar_queue_start(queue, send_one, &gateway), 0);
+    assert_int_equal(tollbar_queue_start(queue, send_one, &gateway), TOLLBAR_E_RUNNING);
+    for (n = 0; n < messages; n++)
+        assert_int_equal(tollbar_queue_offer_within(queue, &items[n % COUNT(items)], MIN, NULL), TOLLBAR_ALLOWED);
+    while (sent(&gateway) < messages)
+        assert_int_equal(usleep(1000), 0);
+    assert_int_equal(tollbar_queue_stop(queue), 0);
+    assert_int_equal(gateway.wrong, 0);
+    /* 49 intervals of 5 ms. The first message may have been sent late, by a thread that had to wait for a processor. */
+    assert_in_range(gateway.last - gateway.first, 44 * 5 * MS, MIN);
+    /* The thread has ended: nothing leaves. A new one goes on. */
+    assert_int_equal(tollbar_queue_offer(queue, &items[n % COUNT(items)], NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_queue_stop(queue), 0);
+    usleep(20000);
+    assert_int_equal(sent(&gateway), messages);
+    assert_int_equal(tollbar_queue_start(queue, send_one, &gateway), 0);
+    while (sent(&gateway) < messages + 1)
+        assert_int_equal(usleep(1000), 0);
+    /* Freeing ends it. */
+    tollbar_queue_free(queue);
+    assert_int_equal(gateway.wrong, 0);
+}
+
+/* The child of a fork has no helper thread. It may start its own, and free its copy. */
+static void a_fork_leaves_the_thread_behind(void **state) {
+    static struct gateway gateway = {PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0};
+    tollbar_queue *queue = queue_of("1000/s", 8);
+    int status = -1;
+    pid_t child;
+    (void)state;
+    assert_int_equal(tollbar_queue_start(queue, send_one, &gateway), 0);
+    child = fork();
+    if (child == 0) {
+        int wrong = tollbar_queue_stop(queue) != 0;
+        wrong |= tollbar_queue_offer(queue, &items[0], NULL) != TOLLBAR_ALLOWED;
+        usleep(20000);
+        wrong |= sent(&gateway) != 0;
+        wrong |= tollbar_queue_start(queue, send_one, &gateway) != 0;
+        while (sent(&gateway) < 1)
+            usleep(1000);
+        tollbar_queue_free(queue);
+        _exit(wrong);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(sent(&gateway), 0);
+    tollbar_queue_free(queue);
+}
+
+static void arguments(void **state) {
+    tollbar_queue *queue = queue_of("10/s", 5), *out = (tollbar_queue *)items;
+    tollbar_queue_options options = TOLLBAR_QUEUE_OPTIONS_INIT;
+    tollbar_policy_spec spec = spec_of("10/s");
+    tollbar_policy_error error = TOLLBAR_POLICY_ERROR_INIT;
+    tollbar_queue_ticket ticket = {0, 0};
+    uint64_t number;
+    void *item;
+    (void)state;
+    assert_int_equal(tollbar_queue_new(NULL, 5, NULL, &out), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_queue_new(&spec, 5, NULL, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_queue_new(&spec, 0, NULL, &out), TOLLBAR_E_CAPACITY);
+    assert_int_equal(tollbar_queue_new(&spec, UINT64_MAX, NULL, &out), TOLLBAR_E_CAPACITY);
+    options.clock = 4;
+    assert_int_equal(tollbar_queue_new(&spec, 5, &options, &out), TOLLBAR_E_OUT_OF_RANGE);
+    options.clock = TOLLBAR_CLOCK_MONOTONIC;
+    options.reserved = 1;
+    assert_int_equal(tollbar_queue_new(&spec, 5, &options, &out), TOLLBAR_E_RESERVED);
+    spec = spec_of("10/s algo sliding-log");
+    assert_int_equal(tollbar_queue_new(&spec, 5, NULL, &out), TOLLBAR_E_NOT_ONE_WORD);
+    assert_int_equal(tollbar_queue_from_text("10/x", 5, &out, &error), TOLLBAR_E_SYNTAX);
+    assert_int_equal(error.column, 4);
+    assert_int_equal(tollbar_queue_from_text("10/s algo sliding-log", 5, &out, &error), TOLLBAR_E_NOT_ONE_WORD);
+    assert_int_equal(tollbar_queue_from_text("10/s", 0, &out, &error), TOLLBAR_E_CAPACITY);
+    assert_int_equal(tollbar_queue_from_text(NULL, 5, &out, &error), TOLLBAR_E_NULL);
+    assert_ptr_equal(out, (tollbar_queue *)items);
+
+    assert_int_equal(tollbar_queue_offer(NULL, items, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_queue_offer(queue, items, (tollbar_queue_ticket *)(items + 1)), TOLLBAR_E_MISALIGNED);
+    assert_int_equal(tollbar_queue_take(queue, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_queue_take_within(NULL, 0, &item), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_queue_next_departure(queue, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_queue_cancel(queue, NULL, &item), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_queue_cancel(queue, &ticket, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_queue_drain(NULL, &item), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_queue_close(NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_queue_length(queue, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_queue_now(NULL, &number), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_queue_start(queue, NULL, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_queue_stop(NULL), TOLLBAR_E_NULL);
+    /* Tickets of items that never were. */
+    ticket.number = UINT64_MAX;
+    assert_int_equal(tollbar_queue_cancel(queue, &ticket, &item), TOLLBAR_NO);
+    assert_int_equal(tollbar_queue_next_departure(queue, &number), TOLLBAR_NO);
+    tollbar_queue_free(queue);
+    tollbar_queue_free(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(s07_eleven_of_fifteen_leave_in_order),
+        cmocka_unit_test(a_cancelled_item_makes_room_for_those_behind),
+        cmocka_unit_test(a_closed_queue_gives_what_it_has),
+        cmocka_unit_test(patience_ends),
+        cmocka_unit_test(s46_a_helper_thread_works_at_the_pace),
+        cmocka_unit_test(a_fork_leaves_the_thread_behind),
+        cmocka_unit_test(arguments),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
