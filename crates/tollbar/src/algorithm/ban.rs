@@ -37,8 +37,7 @@ pub struct Ban {
     after: u64,
     /// Bits of the mark.
     mark_bits: u32,
-    /// The last clock reading that admits anything. Up to it `tolerance` can be added to the clock twice without overflow of the
-    /// TAT's bits.
+    /// The policy's last time. Up to it `tolerance` can be added to the clock twice without overflow of the TAT's bits.
     last: u64,
 }
 
@@ -61,7 +60,7 @@ impl Ban {
         // The grid has room for twice its span beyond the clock: for a debt of two bursts, or for a ban and a burst.
         let banned = mul_div_ceil(u128::from(policy.ban), limit.into(), NonZeroU128::from(period));
         let banned = banned.and_then(|permits| u64::try_from(permits).ok()).ok_or(PolicyError::Ban)?;
-        // If a bucket without a ban does not fit either, that is the error.
+        // If even a bucket without a ban does not fit, the error is that bucket's.
         grid(policy, policy.burst, tat_bits)?;
         let grid = match policy.burst.checked_add(banned / 2 + 1) {
             Some(span) => grid(policy, span, tat_bits).map_err(|_| PolicyError::Ban)?,
@@ -78,8 +77,8 @@ impl Ban {
         &self.grid
     }
 
-    /// When the ban of `state` ends, in nanoseconds; `None` if it is not banned at `now`. [`NEVER`] if nothing is admitted at that time any
-    /// more.
+    /// The time at which the ban of `state` ends, in nanoseconds. `None` if it is not banned at `now`, and [`NEVER`] if the ban ends after
+    /// the last time.
     pub fn banned_until(&self, state: u64, now: u64) -> Option<u64> {
         let (tat, mark) = self.unpack(state);
         self.is_banned(tat, mark, self.grid.units(now)).then(|| self.end(tat))
@@ -98,8 +97,8 @@ impl Ban {
         }
     }
 
-    /// Moves a key's word from the policy `old` to this one: a key that `old` banned stays banned until the same time, and longer if it
-    /// owed longer. `None` for a key that has not been banned.
+    /// Moves a key's word from the policy `old` to this one. A key that `old` banned stays banned until the same time, or longer if its
+    /// debt lasts longer. `None` for a key that is not banned.
     pub(super) fn adopt(&self, old: &Ban, state: u64) -> Option<u64> {
         let (tat, mark) = old.unpack(state);
         if mark < old.after {
@@ -113,7 +112,7 @@ impl Ban {
         (state >> self.mark_bits, state & ((1 << self.mark_bits) - 1))
     }
 
-    /// A TAT above the most that the word holds becomes that, which expires at [`NEVER`].
+    /// A TAT above the highest that the word can hold becomes the highest, which expires at [`NEVER`].
     fn pack(&self, tat: u64, mark: u64) -> u64 {
         (tat.min(u64::MAX >> self.mark_bits) << self.mark_bits) | mark
     }
@@ -140,7 +139,7 @@ impl Ban {
         tat.saturating_add(charge).saturating_sub(self.tolerance)
     }
 
-    /// TAT and mark as a request at `clock` finds them, if the key is not banned.
+    /// The TAT and the mark at `clock`, if the key is not banned.
     fn here(&self, state: u64, clock: u64) -> Option<(u64, u64)> {
         let (tat, mark) = self.unpack(state);
         if tat <= clock {
@@ -153,7 +152,7 @@ impl Ban {
         }
     }
 
-    /// The word after one refusal more.
+    /// The word after one more refusal.
     fn refused(&self, tat: u64, mark: u64, now: u64) -> u64 {
         match mark + 1 >= self.after {
             true => self.pack(tat.max(self.ban(now.saturating_add(self.time))), self.after),

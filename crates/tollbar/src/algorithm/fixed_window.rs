@@ -3,13 +3,10 @@
 //! The word is `start · (limit + 1) + used`. `start` has two meanings:
 //!
 //! - Aligned to time 0, it is the number of the window.
-//! - Aligned to the first request, it is that request's time in grains, rounded up, plus 1. (A word of 0 is the
-//!   fresh state.) The grain is 1 ns for limits up to 6. Above that it is the smallest of 2, 5, 10, 20, 50 … ns
-//!   that leaves room for the counter. A window is therefore up to a grain longer than the period, and never
-//!   shorter.
-//!
-//! A word whose window is later than `now` says that the clock went back. The request is then judged in the
-//! word's window.
+//! - Aligned to the first request, it is that request's time in grains, rounded up, plus 1. (A word of 0 is the fresh state.) The grain is
+//!   1 ns for limits up to 6. Above that it is the smallest of 2, 5, 10, 20, 50 … ns that leaves room for the counter. A window is
+//!   therefore up to a grain longer than the period, and never shorter. A word whose window is later than `now` shows that the clock went
+//!   back. The request is then decided in the word's window.
 //!
 //! Most admitted in any window of one period: `2 · limit`, at the end of one window and the start of the next.
 
@@ -36,7 +33,7 @@ pub struct FixedWindow {
     count_rejected: bool,
 }
 
-/// The window in which a request is judged, and the permits used in it.
+/// The window in which a request is decided, and the permits used in it.
 struct Here {
     start: u64,
     used: u64,
@@ -82,7 +79,8 @@ impl FixedWindow {
     fn with(limit: u64, period: u64, grain: NonZeroU64, anchored: bool) -> Result<FixedWindow, PolicyError> {
         let radix = limit.checked_add(1).and_then(NonZeroU64::new).ok_or(PolicyError::RateTooHigh)?;
         let starts = (u64::MAX / radix).saturating_sub(2);
-        // Epoch-aligned windows that are too fast for the whole horizon get half of it rather than a refusal.
+        // A policy with epoch-aligned windows that are too fast for the whole range of the clock gets half of the range instead of an
+        // error.
         let needed = if anchored { HORIZON / grain + 2 } else { HORIZON / grain / 2 };
         if starts < needed.max(1) {
             return Err(PolicyError::RateTooHigh);
@@ -103,7 +101,7 @@ impl FixedWindow {
         })
     }
 
-    /// The window in which a request at `now` is judged; `None` after `last`.
+    /// The window in which a request at `now` is decided; `None` after `last`.
     #[inline]
     fn here(&self, state: u64, now: u64) -> Option<Here> {
         if now > self.last {

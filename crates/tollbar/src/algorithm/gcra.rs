@@ -67,8 +67,7 @@ pub(crate) struct Lease {
 }
 
 impl Gcra {
-    /// Credit is good for this many nanoseconds at least, or for the time in which an eighth of the burst comes
-    /// back if that is shorter.
+    /// Credit is valid for at least this many nanoseconds, or for the time in which an eighth of the burst refills if that is shorter.
     const LEASE: u64 = 1 << 27;
     /// Buckets of a smaller burst give no credit.
     const LEAST_LEASED: u64 = 32;
@@ -123,7 +122,7 @@ impl Gcra {
         self
     }
 
-    /// The same bucket for words of slots, whose TAT may have been lowered: [`Algorithm::step`] looks at each word for that.
+    /// The same bucket for words of slots, whose TAT may have been lowered. [`Algorithm::step`] checks each word for that.
     pub(crate) const fn in_slots(mut self) -> Gcra {
         self.plain.end = 0;
         self
@@ -152,8 +151,7 @@ impl Gcra {
         }
     }
 
-    /// The common case, for callers that keep its fields in registers and take [`Algorithm::step`] for all
-    /// others.
+    /// The common case, for callers that keep its fields in registers and use [`Algorithm::step`] for all other requests.
     pub(crate) const fn plain(&self) -> &Plain {
         &self.plain
     }
@@ -164,14 +162,11 @@ impl Gcra {
         self.burst >= Self::LEAST_LEASED
     }
 
-    /// Charges `cost` permits and up to `most` more. The latter are *credit*: permits that a thread spends
-    /// later without the shared word. `None` if the request would be refused, or if there is no permit to give
-    /// as credit.
-    ///
-    /// Credit is good until the instant at which the bucket would be full if the credit had not been charged.
-    /// Where that is sooner than [`Gcra::LEASE`] or the refill of an eighth of the burst, whichever is shorter,
-    /// the bucket is charged for the difference first. Credit is at most a sixteenth of the permits that then
-    /// remain.
+    /// Charges `cost` permits and up to `most` more. The additional permits are *credit*: a thread spends them later without the shared
+    /// word. `None` if the request would be refused, or if there is no permit to give as credit. Credit is valid until the instant at which
+    /// the bucket would be full if the credit had not been charged. If that is sooner than [`Gcra::LEASE`] or the refill of an eighth of
+    /// the burst, whichever is shorter, the bucket is charged for the difference first. Credit is at most a sixteenth of the permits that
+    /// then remain.
     ///
     /// Why the bound of the policy holds with credit: `table::decide::hot_keys`.
     pub(crate) fn lease(&self, state: u64, now: u64, cost: u64, most: u64) -> Option<Lease> {
@@ -211,7 +206,7 @@ impl Gcra {
         let charge = cost.wrapping_mul(self.grid.per_permit().get());
         match base.checked_add(charge) {
             Some(next) if next <= clock.wrapping_add(self.tolerance) => Step::allow(self.floors.raise(state, next)),
-            // A fresh bucket that is not full stores when it began to fill, although it refuses.
+            // A refusal of a fresh bucket that is not full stores the time at which the bucket began to fill.
             _ if state == 0 && self.lacking != 0 => Step::deny_and(base),
             _ => Step::deny(),
         }
@@ -222,7 +217,7 @@ impl Gcra {
         describe(self, verdict, state, now, cost)
     }
 
-    /// The permits, rounded up, that must come back before there is the first to take.
+    /// The permits, rounded up, that the limit must refill before the first one can be taken.
     pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
         let line = self.grid.units(now).saturating_add(self.tolerance);
         let units = self.floors.tat(state).saturating_sub(line);
@@ -237,7 +232,7 @@ impl Gcra {
 }
 
 impl Plain {
-    /// For other algorithms than the token bucket: the case never holds.
+    /// The value for other algorithms than the token bucket: the case never holds.
     pub(crate) const NONE: Plain = Plain { end: 0, burst: 0, units: 0, permit: 0, tolerance: 0 };
 
     /// Two words that differ by at least this many units expire at different times, the greater one later: the units that the clock moves
@@ -255,15 +250,15 @@ impl Plain {
         state.wrapping_add(self.units.wrapping_mul(8)) <= now.wrapping_mul(self.units)
     }
 
-    /// `Some(Some(next))` for an admission, `Some(None)` for a refusal, and `None` if this is not the common
-    /// case. A word whose TAT was lowered, which only slots of a table hold, is above every TAT: for a caller that may have read one, a
-    /// refusal of a word above [`TAT_MOST`] is not the common case either.
+    /// `Some(Some(next))` for an admission, `Some(None)` for a refusal, and `None` if this is not the common case. A word whose TAT was
+    /// lowered (only slots of a table hold such words) is above every TAT. So a caller that may have read one must not take a refusal of a
+    /// word above [`TAT_MOST`] for the common case.
     #[inline(always)]
     pub(crate) fn step(&self, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
         self.step_before(self.end, state, now, cost)
     }
 
-    /// The clock reading from which on [`Plain::step`] does not decide.
+    /// From this clock reading on [`Plain::step`] does not decide.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
@@ -271,8 +266,8 @@ impl Plain {
     /// [`Plain::step`] for clock readings below `end`, which is at most [`Plain::end`].
     #[inline(always)]
     pub(crate) fn step_before(&self, end: u64, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
-        // `cost - 1 >= burst` is true for a cost of 0, where it wraps, and for one above the burst. The
-        // conditions are branches of their own because each is well predicted.
+        // `cost - 1 >= burst` is true for a cost of 0, where it wraps, and for a cost above the burst. The conditions are separate branches
+        // because each is well predicted.
         if now >= end {
             rarely();
             return None;
@@ -359,8 +354,7 @@ impl Algorithm for Gcra {
         let most = if self.floors.exist() { TAT_MOST } else { u64::MAX };
         let word = self.grid.units_up(until).saturating_add(self.lacking).clamp(1, most);
         match self.expires_at(word) {
-            // The word expires after the last time. With a large burst it could still admit before; this one
-            // cannot.
+            // The word expires after the last time. With a large burst it could still admit before that, and this word cannot.
             NEVER => most,
             _ => word,
         }
@@ -402,7 +396,7 @@ impl Algorithm for Gcra {
         Some(self.grid.nanos(self.grid.per_permit().get()))
     }
 
-    /// Takes the permits that the charge's own refill has not brought back yet: see [`GiveBack`] for why no more is safe.
+    /// Gives back the permits that the limit has not refilled since the charge: [`GiveBack`] proves why no more is safe.
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
         if state == 0 || now > self.last || (back.keeps_slot && !self.floors.exist()) {
             return None;
@@ -425,7 +419,7 @@ impl Algorithm for Gcra {
         let units = back.permits.saturating_mul(permit.get()).min(kept).min(ahead);
         let next = match back.keeps_slot {
             true => self.floors.lower(state, tat.wrapping_sub(units)),
-            // At time 0 as well it is not the fresh word.
+            // At least 1, since 0 is the fresh word.
             false => tat.wrapping_sub(units).max(1),
         };
         let lowered = tat.wrapping_sub(self.floors.tat(next));

@@ -121,8 +121,7 @@ impl Stepped {
         let (before, _) = self.period.div_rem(until.saturating_sub(1));
         let word = before.saturating_add(1).saturating_mul(self.limit.get());
         match self.nanos(word) {
-            // The word expires after the last time. With a large burst it could still admit before; this one
-            // cannot.
+            // The word expires after the last time. With a large burst it could still admit before that, and this word cannot.
             NEVER => u64::MAX,
             _ => word,
         }

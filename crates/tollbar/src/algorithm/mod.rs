@@ -1,8 +1,6 @@
-//! The pure layer: each algorithm as a function on one state word.
-//!
-//! No atomics, no clock, no allocation. `0` is the fresh state of every algorithm. Each file documents its
-//! algorithm in full: the meaning of the word, the decision, and the most it admits in any window of one
-//! period.
+//! The pure layer: each algorithm as a function on one state word. This layer has no atomics, reads no clock and allocates nothing. `0` is
+//! the fresh state of every algorithm. Each file documents its algorithm in full: the meaning of the word, the decision, and the most that
+//! it admits in any window of one period.
 //!
 //! [`sliding_window`] and [`sliding_log`] need more than a word; their arithmetic is here too, and
 //! the shared states that apply it are in [`crate::limiter`].
@@ -60,7 +58,7 @@ impl Step {
         Step { verdict: Verdict::Denied, next: Some(next) }
     }
 
-    /// Refused for ever.
+    /// Refused at every time.
     #[inline(always)]
     pub const fn never() -> Step {
         Step { verdict: Verdict::Never, next: None }
@@ -76,7 +74,7 @@ pub struct Reservation {
     pub at: u64,
 }
 
-/// An earlier charge of which permits are to be given back.
+/// An earlier charge, for a call that gives permits of it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {
     /// The time of the charge in nanoseconds: when it was admitted or, if it was booked ahead, when its permits may be used.
@@ -122,7 +120,7 @@ pub struct Returned {
     pub permits: u64,
 }
 
-/// A charge without asking.
+/// The result of a charge without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charged {
     /// The state to store; `None` keeps the state.
@@ -139,8 +137,7 @@ impl Charged {
     }
 }
 
-/// An algorithm whose state is one word. Times are nanoseconds of one clock. `now` may go back; going back
-/// never admits more.
+/// An algorithm whose state is one word. Times are nanoseconds of one clock. `now` may go back, which never admits more.
 pub trait Algorithm: Copy + Send + Sync {
     /// The last time at which [`Algorithm::step`] admits a cost above 0, whatever the state: at most
     /// [`crate::units::LAST`].
@@ -165,11 +162,10 @@ pub trait Algorithm: Copy + Send + Sync {
     ///   a step or a reservation stores.
     /// - It never decreases: the `next` of a step, of a reservation or of a give-back that keeps its slot expires no earlier than the state before
     ///   it, whatever `now` is, also if `now` goes back.
-    /// - For the `next` of a step from the fresh word, admitted or refused, it is at least `now`. The same
-    ///   holds for the `next` of an admission from any state that is not better than fresh. An idle state is
-    ///   better than a fresh one if a fresh one does not hold all that can be had at once (gcra with an `init`
-    ///   below its burst, with `borrow` or not; pacer with `slack`). The `next` of such a state may expire
-    ///   before `now`.
+    /// - For the `next` of a step from the fresh word, admitted or refused, it is at least `now`. The same holds for the `next` of an
+    ///   admission from any state that is not better than fresh. An idle state is better than a fresh one if a fresh state holds fewer
+    ///   permits than a full one (gcra with an `init` below its burst, with `borrow` or not; pacer with `slack`). The `next` of such a
+    ///   state may expire before `now`.
     /// - It is never before `fresh_at(state, 0)`. For gcra and pacer it is at most 3 ns later, plus one unit of
     ///   the clock ([`crate::units::Grid`]) where a unit is a nanosecond or longer. For the others it is equal. After
     ///   [`Algorithm::give_back`] it is later, because it did not fall with the state's debt.
@@ -177,10 +173,9 @@ pub trait Algorithm: Copy + Send + Sync {
     ///   admitted (gcra, pacer: or at that time).
     fn expires_at(&self, state: u64) -> u64;
 
-    /// A state, never 0, that owes everything until `until` (in nanoseconds). A key that takes over another
-    /// key's slot gets it, and so inherits that key's debt. A key could reach this state by itself. Before
-    /// `until` it has at no instant more to give than a fresh state, and from its [`Algorithm::expires_at`] on
-    /// it is as good as one.
+    /// A state, never 0, that has no permit left until `until` (in nanoseconds). A key that takes over another key's slot gets this state,
+    /// and so inherits that key's debt. A key could also reach it by its own requests. Before `until` it never admits more than a fresh
+    /// state, and from its [`Algorithm::expires_at`] on it is as good as one.
     ///
     /// It expires at or after `until`: for gcra, pacer and warm-up at most some nanoseconds (or units) later,
     /// for the others less than a period later, and never before the end of the first period. If no state can
@@ -194,34 +189,34 @@ pub trait Algorithm: Copy + Send + Sync {
         None
     }
 
-    /// Gives back permits of an earlier charge, as many as is safe ([`GiveBack`]). `None`: none can be given back, or the algorithm never
-    /// gives any back, and nothing changes.
+    /// Gives back permits of an earlier charge, as many as is safe ([`GiveBack`]). `None`: no permit can be given back, and nothing
+    /// changes.
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
         let _ = (state, now, back);
         None
     }
 
-    /// Charges `cost` permits without asking: for what has been admitted already, and whose cost or failure is known only now. The state
-    /// goes into debt as far as the algorithm can hold one; the rest is returned, and has not been charged.
+    /// Charges `cost` permits without asking, after the work, when the cost or the failure is known. The state goes into debt as far as the
+    /// algorithm can hold one. The call returns the rest and does not charge it.
     ///
     /// - Token buckets (gcra, interval) hold a debt of one burst below empty: later requests wait until it is paid.
-    /// - Pacer: the departure moves one largest cost further than a take could move it. With `borrow`, as far as the word can hold it.
-    /// - Warm-up takes up to the largest cost at once, unless it owes more than the price of one already.
+    /// - Pacer: one largest cost more than a take could charge. Gcra with `borrow`: as much as the word can hold.
+    /// - Warm-up: up to the largest cost at once, unless the state already owes more than that costs.
     /// - Windows count up to their limit.
     ///
     /// The next state keeps the contract of [`Algorithm::expires_at`], as that of a step does. A cost of 0, and a time after
     /// [`Algorithm::last_time`], charge nothing.
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged;
 
-    /// The state that [`Algorithm::describe`] is to be given by a caller that stores nothing: `state`, from which the step was made. But
-    /// where refusals lead to a ban, it is that of the refusal, so that a peek tells when the ban would end.
+    /// The state that a caller that stores nothing passes to [`Algorithm::describe`]: `state`, from which the step was made. If refusals
+    /// lead to a ban, it is the state after the refusal, so a peek shows when the ban would end.
     #[inline(always)]
     fn described(&self, step: Step, state: u64) -> u64 {
         let _ = step;
         state
     }
 
-    /// Whether a refusal changes what comes after it, so that a caller who is about to wait should not ask by [`Algorithm::step`].
+    /// Whether a refusal counts against the key. Then a caller that may wait does not ask by [`Algorithm::step`].
     const COUNTS_REFUSALS: bool = false;
 
     /// [`Algorithm::COUNTS_REFUSALS`] of an algorithm chosen at run time.
@@ -229,8 +224,7 @@ pub trait Algorithm: Copy + Send + Sync {
         Self::COUNTS_REFUSALS
     }
 
-    /// The nanoseconds, rounded up, in which one permit that was given back would have come back by itself; `None` if
-    /// [`Algorithm::give_back`] never gives any back.
+    /// The nanoseconds, rounded up, in which the limit refills one permit. `None` if [`Algorithm::give_back`] never gives any back.
     fn refill(&self) -> Option<u64> {
         None
     }
@@ -243,14 +237,14 @@ pub trait Algorithm: Copy + Send + Sync {
         Self::BOOKS_AHEAD
     }
 
-    /// The full answer to a request that got `verdict` at `now` and left the state `state`.
+    /// The full decision on a request that got `verdict` at `now` and left the state `state`.
     #[inline]
     fn describe(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
         describe(self, verdict, state, now, cost)
     }
 }
 
-/// The state that a refused booking leaves, if it is another: a bucket with `init` begins to fill at its first request.
+/// The state after a refused booking, if it differs from `state`: a bucket with `init` begins to fill at its first request.
 pub(crate) fn begun(algorithm: &impl Algorithm, state: u64, now: u64, cost: u64) -> Option<u64> {
     if state != 0 || !algorithm.books_ahead() || algorithm.counts_refusals() {
         return None;
@@ -278,7 +272,7 @@ fn describe(algorithm: &impl Algorithm, verdict: Verdict, state: u64, now: u64, 
     }
 }
 
-/// `at`, or [`NEVER`] if that is after `last`, the last time at which anything is admitted.
+/// `at`, or [`NEVER`] if that is after `last`, the policy's last time.
 #[inline]
 pub(crate) const fn until(last: u64, at: u64) -> u64 {
     if at > last {

@@ -84,8 +84,8 @@ impl Rule {
     /// Every other pair keeps the time at which the old state would have been as good as fresh, and the result
     /// owes everything until then ([`Algorithm::owing`]).
     ///
-    /// The result is 0 only for 0. It expires no earlier than `state` did under `old`. Over a change no more is
-    /// admitted than `old` could have admitted before it, plus what this rule admits to a fresh state after it.
+    /// The result is 0 only for 0. It expires no earlier than `state` did under `old`. Over a change a key is admitted at most what `old`
+    /// could have admitted before it, plus what this rule admits to a fresh state after it.
     ///
     /// A caller that knows the time should put the fresh word 0 in place of an expired state. Where this rule
     /// counts in windows, a state that has just expired may otherwise owe the rest of a window.
@@ -117,7 +117,7 @@ impl Rule {
                 let Rule::Ban(old) = old else { return None };
                 new.adopt(old, state)
             }
-            // Equal rules do not come here.
+            // `adopt` has handled equal rules before.
             Rule::Closed | Rule::Gcra(_) | Rule::Pacer(_) | Rule::WarmUp(_) => None,
         }
     }
@@ -146,8 +146,8 @@ impl Rule {
         }
     }
 
-    /// For a state in debt, the wait for its next permit in permits, rounded up, less 1; 0 for all others. The debt of a ban is kept by
-    /// [`Rule::adopt`] and [`Rule::carry`].
+    /// For a state in debt, the wait for its next permit in permits, rounded up, less 1. For other states 0. [`Rule::adopt`] and
+    /// [`Rule::carry`] keep the debt of a ban.
     fn debt(&self, state: u64, now: u64) -> u64 {
         match self {
             Rule::Pacer(pacer) => pacer.debt(state, now),
@@ -178,8 +178,8 @@ impl Rule {
         }
     }
 
-    /// The state under this rule, at the time `here`, of a key that had `state` under `old`, at the time `there` of another clock: it has
-    /// as many permits less than a fresh one, and a ban ends after the same time. 0 for a fresh one.
+    /// Converts `state`, which a key had under `old` at the time `there` of another clock, to this rule at the time `here`. The result
+    /// lacks as many permits of a fresh state as before, and a ban ends after the same time. 0 for a fresh state.
     pub fn carry(&self, old: &Rule, state: u64, there: u64, here: u64) -> u64 {
         if let (Rule::Ban(ban), Rule::Ban(old)) = (self, old) {
             if let Some(until) = old.banned_until(state, there) {
@@ -202,7 +202,7 @@ impl Rule {
         };
         match permits {
             0 => 0,
-            // At least 1: a bucket that starts empty refuses it, and stores when it began to fill.
+            // At least 1: a bucket that starts empty refuses this request, and stores the time at which it began to fill.
             _ => self.step(0, now, permits.min(most).max(1)).next.unwrap_or(0),
         }
     }
@@ -279,7 +279,7 @@ impl Algorithm for Rule {
         each!(self, a => a.books_ahead(), false)
     }
 
-    /// Most policies are token buckets: that case is tested first, and inlined.
+    /// Most policies are token buckets, so that case is tested first and inlined.
     #[inline(always)]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         if let Rule::Gcra(gcra) = self {
@@ -314,7 +314,7 @@ impl Algorithm for Rule {
         each!(self, a => a.fresh_at(state, now), now)
     }
 
-    /// Under a limit of 0 the word is itself a time: that until which the key owed when its policy became 0.
+    /// Under a limit of 0 the word is a time: the end of the debt that the key had when its policy became 0.
     #[inline(always)]
     fn expires_at(&self, state: u64) -> u64 {
         if let Rule::Gcra(gcra) = self {

@@ -1,8 +1,6 @@
-//! Sliding log: the time of each permit admitted in the last period, exact. The arithmetic is here; the shared
-//! state is [`crate::limiter::Log`].
-//!
-//! The log has `limit` entries, one for each permit, used in turn. Permit number k replaces permit number
-//! k − limit, and may do so when that one has left the window `(now − period, now]`.
+//! Sliding log: the time of each permit admitted in the last period, exact. The arithmetic is here; the shared state is
+//! [`crate::limiter::Log`]. The log has `limit` entries, one for each permit, used in turn. Permit number k replaces permit number k −
+//! limit, as soon as the latter has left the window `(now − period, now]`.
 //!
 //! An entry is `time + 1 : lap` in one word: 61 bits of nanoseconds, and 3 bits that count how often its place
 //! has been used, modulo 8. 0 is an empty entry.
@@ -37,7 +35,7 @@ pub struct Entry {
 }
 
 impl SlidingLog {
-    /// The last clock reading at which anything is admitted, and the last that an entry can hold.
+    /// The policy's last time, and the last time that an entry can hold.
     pub const LAST: u64 = LAST;
     const LAPS: u64 = 8;
 
@@ -110,7 +108,7 @@ pub(crate) trait Packing {
     /// The permits entered, or a smaller number of the same place and lap.
     fn head(&self, word: u64) -> u64;
 
-    /// The word after `cost` permits more, entered at `at`.
+    /// The word after `cost` more permits, entered at `at`.
     fn next(&self, word: u64, cost: u64, at: u64) -> u64;
 
     /// An upper bound of the times of all permits entered.
@@ -244,8 +242,8 @@ impl Packing for KeyedLog {
     fn next(&self, word: u64, cost: u64, at: u64) -> u64 {
         let head = self.head(word) + cost;
         let head = if head > self.turn { head - self.turn } else { head };
-        // Requests are judged at the newest time, so `at` is no older than the word's time. `max` enforces that
-        // here too, because a word must never expire earlier than the one before.
+        // Requests are decided at the newest time, so `at` is no older than the word's time. `max` enforces that here too, because a word
+        // must never expire earlier than the one before.
         let time = (at >> self.grain).max(word >> KeyedLog::head_bits(self.grain));
         (time << KeyedLog::head_bits(self.grain)) | head
     }
@@ -275,7 +273,7 @@ mod tests {
         text.parse().expect("a policy")
     }
 
-    /// Enters 3,000 permits by the rule, and asks after each which of the last 40 are the newest of their places.
+    /// Enters 3,000 permits by the rule, and checks after each which of the last 40 are the newest of their places.
     fn run(packing: &impl Packing, mut seen: impl FnMut(u64, u64)) {
         let log = *packing.log();
         let (mut word, mut count, mut now) = (0, 0u64, 5 * log.period);
@@ -283,7 +281,7 @@ mod tests {
         let mut entered: Vec<(u64, u64, u64)> = Vec::new();
         for step in 0..3_000 {
             let cost = step % log.limit() + 1;
-            // Some at once, and some after an idle time.
+            // Some permits at once, and some after an idle time.
             now += [0, 0, log.period / 3, 0, 1, 3 * log.period + 1][step as usize % 6];
             // As many permits as the limit are in the window at most.
             if let Some(first) = (count + cost).checked_sub(log.limit() + 1) {

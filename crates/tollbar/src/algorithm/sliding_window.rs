@@ -28,8 +28,7 @@ pub struct SlidingWindow {
     segments: u64,
     mode: Mode,
     count_bits: u32,
-    /// The last clock reading that admits anything. A word can also hold the later segments that a decision at
-    /// that time looks at.
+    /// The policy's last time. A word can also hold the later segments that a decision at that time reads.
     last: u64,
 }
 
@@ -88,8 +87,8 @@ impl SlidingWindow {
     /// Compiles a policy for a table's keys. A key's state is one word and [`SlidingWindow::side_words`] words
     /// beside it.
     ///
-    /// Windows that start at a key's first request are refused. Neither the word nor the side words hold the
-    /// time of that request, and nobody would clear it when the slot goes to another key.
+    /// Windows that start at a key's first request are refused. Neither the word nor the side words hold the time of that request, and no
+    /// code would clear it when another key takes the slot.
     pub fn keyed(policy: &Policy) -> Result<SlidingWindow, PolicyError> {
         match policy.anchor {
             Anchor::Epoch => SlidingWindow::new(policy),
@@ -104,7 +103,7 @@ impl SlidingWindow {
 
     /// Places that the ring of starts needs.
     pub const fn places(&self) -> u64 {
-        // One for each segment that a decision looks at, and one for the next start.
+        // One for each segment that a decision reads, and one for the next start.
         (self.segments + 2).next_power_of_two()
     }
 
@@ -126,7 +125,7 @@ impl SlidingWindow {
         self.start(self.unpack(word).segment + self.whole() + 1 + u64::from(self.partial()))
     }
 
-    /// The last clock reading at which anything is admitted.
+    /// The policy's last time.
     #[inline(always)]
     pub const fn last_time(&self) -> u64 {
         self.last
@@ -145,7 +144,7 @@ impl SlidingWindow {
         self.segment.div_rem(since)
     }
 
-    /// How many segments before the running one count whole.
+    /// The number of segments before the running one that count whole.
     #[inline]
     pub const fn whole(&self) -> u64 {
         match self.mode {
@@ -214,7 +213,7 @@ impl SlidingWindow {
         (elapsed < length).then(|| self.start(segment).saturating_add(elapsed))
     }
 
-    /// The start of a segment in nanoseconds; [`NEVER`] for one in which nothing is admitted any more.
+    /// The start of a segment in nanoseconds. [`NEVER`] for a segment after the last time.
     pub fn start(&self, segment: u64) -> u64 {
         match segment.saturating_mul(self.segment.get()) {
             at if at > self.last => NEVER,

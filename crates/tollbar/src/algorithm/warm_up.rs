@@ -153,7 +153,7 @@ impl WarmUp {
         (state >> self.level_bits, state & ((1 << self.level_bits) - 1))
     }
 
-    /// Next free time and stored levels, as a request at `now` finds them.
+    /// The next free time and the stored levels at `now`.
     fn here(&self, state: u64, now: u64, clock: u64) -> (u64, u64) {
         if state == 0 {
             return (clock, self.full);
@@ -171,7 +171,7 @@ impl WarmUp {
     /// The time, in nanoseconds, at which a state that is free at `next` with `level` stored is cold again.
     fn cold_at(&self, next: u64, level: u64) -> u64 {
         if next >= u64::MAX >> self.level_bits {
-            // The largest time that a word can hold: such a state admits nothing.
+            // The largest time that a word can hold. Such a state admits no request.
             return NEVER;
         }
         let paid = self.grid.nanos(next);

@@ -4,16 +4,13 @@
 //! estimate = previous · (period − elapsed) / period + current        admitted: estimate + cost <= limit
 //! ```
 //!
-//! The comparison is made in whole numbers (both sides times `period`), without rounding. The word is
-//! `window : previous : current` in bit fields. `current` is exact. `previous` is exact while both counters fit
-//! beside the window's number: for limits up to 65,535 at a period of 1 s, and larger ones at longer periods.
-//! Beyond that it is rounded up to a multiple of a power of two, which can only refuse more.
+//! The comparison is made in whole numbers (both sides times `period`), without rounding. The word is `window : previous : current` in bit
+//! fields. `current` is exact. `previous` is exact while both counters fit beside the window's number: for limits up to 65,535 at a period
+//! of 1 s, and larger ones at longer periods. Beyond that it is rounded up to a multiple of a power of two, which can only refuse more. A
+//! word whose window is later than `now` shows that the clock went back. The request is then decided at the start of the word's window.
 //!
-//! A word whose window is later than `now` says that the clock went back. The request is then judged at the
-//! start of the word's window.
-//!
-//! Most admitted in any window of one period: below `2 · limit`. (The estimate does not know when in the
-//! previous window its permits were taken.)
+//! Most admitted in any window of one period: below `2 · limit`. (The word does not hold when in the previous window its permits were
+//! taken.)
 
 use super::{until, Algorithm, Charged, Step};
 use crate::policy::{Kind, Policy, PolicyError};
@@ -35,7 +32,7 @@ pub struct WeightedWindow {
     last: u64,
 }
 
-/// The window in which a request is judged, the nanoseconds since it began, and both counts.
+/// The window in which a request is decided, the nanoseconds since it began, and both counts.
 struct Here {
     window: u64,
     elapsed: u64,
@@ -44,8 +41,7 @@ struct Here {
 }
 
 impl WeightedWindow {
-    /// `previous` gets this many bits at least, or as many as the limit has. A policy that leaves fewer is
-    /// refused.
+    /// `previous` gets at least this many bits, or as many as the limit has. A policy that leaves fewer bits is refused.
     const LEAST_BITS: u32 = 8;
 
     /// Compiles a policy of kind [`Kind::WeightedWindow`] whose limit is not 0.
@@ -103,7 +99,7 @@ impl WeightedWindow {
         high | (previous << self.current_bits) | here.current
     }
 
-    /// The counts as a request at `now` finds them; `None` after `last`.
+    /// The counts at `now`; `None` after `last`.
     fn here(&self, state: u64, now: u64) -> Option<Here> {
         if now > self.last {
             return None;
@@ -212,7 +208,7 @@ impl Algorithm for WeightedWindow {
             return NEVER;
         }
         let mut here = self.here(state, now);
-        // This window, the next one, and the one after, in which nothing counts any more.
+        // This window, the next one, and the one after, in which no permit counts any more.
         for _ in 0..3 {
             let Some(h) = here else { break };
             if let Some(at) = self.fits_in(&h, h.current.saturating_add(cost)) {
@@ -247,14 +243,14 @@ impl Algorithm for WeightedWindow {
     fn owing(&self, until: u64) -> u64 {
         let (window, _) = self.period.div_rem(until.saturating_sub(1));
         let here = match self.start(window, 1) {
-            // With both counts at the limit it admits nothing at any time.
+            // With both counts at the limit it never admits a request.
             NEVER => Here { window: self.windows + 1, elapsed: 0, previous: self.limit, current: self.limit },
             _ => Here { window, elapsed: 0, previous: self.limit, current: 0 },
         };
         self.pack(&here)
     }
 
-    /// The current count goes up to the limit, also where the previous one leaves less than that.
+    /// The current count goes up to the limit, even if the previous count leaves less than that.
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
         let Some(mut here) = self.here(state, now) else { return Charged::none(cost) };
         match cost.min(self.limit.saturating_sub(here.current)) {

@@ -1,11 +1,9 @@
-//! One word, one compare-and-swap.
+//! One word, one compare-and-swap. The functions here step a bare [`AtomicU64`] of any owner. [`Cell`] is such a word on its own cache
+//! line, with its algorithm.
 //!
-//! The functions here step a bare [`AtomicU64`] that anyone may own. [`Cell`] is such a word on a cache line of
-//! its own, with its algorithm.
-//!
-//! Decisions use Relaxed orderings: to a decision the word is the whole state, and two admissions are ordered by the word's own
-//! modification order, which is all that exactness needs. Bookings and give-backs use Release, and a give-back reads with Acquire: it
-//! must see the flag of bookings and the highest word that were written before the word that it reads.
+//! Decisions use Relaxed orderings: the word is the whole state of a decision, and its modification order orders any two admissions.
+//! Exactness needs no more. Bookings and give-backs use Release, and a give-back reads with Acquire: it must see the flag of bookings and
+//! the highest word that were written before the word that it reads.
 
 use super::{Shared, Watch};
 use crate::algorithm::gcra::Plain;
@@ -44,7 +42,7 @@ fn apply(word: &AtomicU64, step: impl Fn(u64) -> Step, changed: impl FnOnce(Verd
     }
 }
 
-/// A step that the freestanding artefacts, which are to be small, take out of line.
+/// A step. It is out of line in the freestanding artefacts, to keep them small.
 #[cfg_attr(feature = "small", inline(never))]
 #[cfg_attr(not(feature = "small"), inline(always))]
 fn apart<A: Algorithm>(algorithm: &A, state: u64, now: u64, cost: u64) -> Step {
@@ -72,7 +70,7 @@ pub fn take_up_to<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, most:
     let mut state = word.load(Ordering::Relaxed);
     loop {
         let take = match algorithm.available(state, now).min(most) {
-            // A bucket that starts empty begins to fill at its first request. A cost of 1 makes this one.
+            // A bucket that starts empty begins to fill at its first request. A request of cost 1 begins it here.
             0 if state == 0 => most.min(1),
             // A cost of 0 changes nothing: the call returns 0 below.
             take => take,
@@ -102,7 +100,7 @@ pub(super) fn reserve<A: Algorithm>(
     loop {
         let Some(booked) = algorithm.reserve(state, now, cost).filter(|booked| booked.at <= until) else {
             if let Some(next) = begun(algorithm, state, now, cost) {
-                // If it fails, another call has begun the bucket.
+                // If the swap fails, another call has begun the bucket.
                 let _ = word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed);
             }
             return None;
@@ -113,7 +111,7 @@ pub(super) fn reserve<A: Algorithm>(
         if booked.at > now {
             ahead();
         }
-        // Release: whoever reads this word, or one that later swaps made of it, with Acquire also sees what `ahead` wrote.
+        // Release: a thread that reads this word, or a word that later swaps made of it, with Acquire also sees what `ahead` wrote.
         match word.compare_exchange_weak(state, booked.next, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => return Some(booked.at),
             Err(seen) => state = seen,
@@ -135,7 +133,7 @@ pub(crate) fn charge<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, co
     }
 }
 
-/// A one-word state on a cache line of its own, with its algorithm. Any number of threads may call at once.
+/// A one-word state on its own cache line, with its algorithm. Any number of threads may call at once.
 #[derive(Debug)]
 pub struct Cell<A> {
     line: CachePadded<Line>,
@@ -150,11 +148,11 @@ struct Line {
     booked: AtomicU32,
     /// The highest word that a give-back has lowered.
     highest: AtomicU64,
-    /// The clock reading from which on the quick way does not decide: 0 once a limiter has put another state in place of this one.
+    /// From this clock reading on the quick way does not decide. A limiter sets it to 0 when it puts another state in place of this one.
     quick_end: AtomicU64,
 }
 
-/// A token bucket for requests that are decided in a few instructions.
+/// A token bucket that decides the usual request in a few instructions.
 #[derive(Debug)]
 pub struct Quick<'a> {
     line: &'a Line,
@@ -162,8 +160,8 @@ pub struct Quick<'a> {
 }
 
 impl Quick<'_> {
-    /// [`Shared::admit_at`] in the usual case, by one attempt to swap. `None`: nothing has been decided, and [`Shared::admit_at`] is to be
-    /// asked.
+    /// [`Shared::admit_at`] in the usual case, by one attempt to swap. `None`: nothing has been decided, and the caller calls
+    /// [`Shared::admit_at`].
     #[inline(always)]
     pub(super) fn admit_at(&self, now: u64, cost: u64) -> Option<Verdict> {
         let Line { word, watch, quick_end, .. } = self.line;
@@ -172,7 +170,7 @@ impl Quick<'_> {
             return None;
         }
         let state = word.load(Ordering::Relaxed);
-        // Relaxed: a call that reads it too late ends on this state, as one does that had begun before the change.
+        // Relaxed: a call that reads the old value decides on this state, as a call does that began before the change.
         let end = quick_end.load(Ordering::Relaxed);
         let Some(next) = self.plain.step_before(end, state, now, cost)? else { return Some(Verdict::Denied) };
         word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
@@ -203,8 +201,8 @@ impl<A: Algorithm> Cell<A> {
         self.line.word.store(word, Ordering::Relaxed);
     }
 
-    /// Whether permits have ever been booked for a later time than that of their call. Of the bookings that have made the word what
-    /// it is, none is missed if the caller has called [`Cell::word`] before.
+    /// Whether permits have ever been booked for a later time than that of their call. A caller that has called [`Cell::word`] before sees
+    /// every booking that is in that word.
     pub fn has_booked(&self) -> bool {
         // Relaxed: a booking sets the flag before it swaps the word, with Release. The Relaxed swaps of other calls in between are
         // read-modify-writes, so they hand that Release on.
@@ -290,10 +288,10 @@ impl<A: Algorithm> Shared for Cell<A> {
 
     fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
         let Line { word, highest, .. } = &*self.line;
-        // The time and the rest after the word, for each word that is read: see `GiveBack`.
+        // The time and the flags are read after each word: see `GiveBack`.
         let mut state = self.word();
         loop {
-            // Relaxed: whoever has lowered this word has raised it before, and Release hands that on.
+            // Relaxed: the thread that lowered this word had raised `highest` before, and its Release publishes both.
             let seen = highest.load(Ordering::Relaxed);
             let back = GiveBack { charge, permits, booked: self.has_booked(), highest: seen, keeps_slot: false };
             let Some(returned) = self.algorithm.give_back(state, now(), &back) else { return 0 };

@@ -1,15 +1,12 @@
-//! Changing a limiter's policy while it is in use.
-//!
-//! A limiter's first state is a part of it. A change makes another state, charges it for what the current one owes, and publishes it with
-//! one swap of a pointer. Nothing is locked, and no call counts itself, so:
-//!
-//! - A call that has begun on the former state ends on it. Each state admits no more than its own policy's bound, and a new state owes
-//!   what the former one owed when it was read. So in any interval no more is admitted than the bounds of the policies in force together.
-//! - A state that was replaced is freed with the limiter, because a call may still use it. A policy that comes back gets the state that it
-//!   had, charged anew, so a limiter keeps one state for each policy, at most [`MOST`].
-//!
-//! The quick way of a token bucket ([`Quick`](super::Quick)) has no pointer to look at. It asks the cell for the last time
-//! that it decides on, and a change sets that to 0.
+//! Changing a limiter's policy while it is in use. A limiter's first state is a part of it. A change makes another state, charges it with
+//! the debt of the current one, and publishes it by one swap of a pointer. No call takes a lock or registers as a user of a state, so:
+//! - A call that has begun on the former state ends on it. Each state admits no more than its own policy's bound, and a new state has the
+//!   debt that the former one had when the change read it. So in any interval the limiter admits at most the sum of the bounds of the
+//!   policies in force.
+//! - A replaced state is freed with the limiter, because a call may still use it. A policy that comes back gets the state that it had
+//!   before, charged again, so a limiter keeps one state for each policy, at most [`MOST`]. The quick way of a token bucket
+//!   ([`Quick`](super::Quick)) reads no pointer. It reads the time up to which the cell's quick way decides, and a change sets that time to
+//!   0.
 
 use super::{Shared, State};
 use crate::algorithm::Algorithm;
@@ -22,14 +19,14 @@ use core::ptr;
 /// The policies that a limiter can be changed to in its life.
 pub(super) const MOST: u32 = if cfg!(loom) { 2 } else { 4096 };
 
-/// The states that took the place of a limiter's first one.
+/// The states that replaced a limiter's first one.
 #[derive(Debug)]
 pub(super) struct Changes<S> {
-    /// The state in force; null: the limiter's first.
+    /// The current state. Null: the limiter's first.
     current: AtomicPtr<Changed<S>>,
-    /// All of them, in a list that only grows.
+    /// All states, in a list that only grows.
     made: AtomicPtr<Changed<S>>,
-    /// Places in the list that were given away.
+    /// The number of places in the list that are taken.
     count: AtomicU32,
 }
 
@@ -37,7 +34,7 @@ pub(super) struct Changes<S> {
 struct Changed<S> {
     state: S,
     policy: Policy,
-    /// 1 while the state is in force, or a change prepares it.
+    /// 1 while the state is the current one, or a change prepares it.
     taken: AtomicU32,
     next: *mut Changed<S>,
 }
@@ -50,13 +47,13 @@ impl<S> Default for Changes<S> {
 }
 
 impl<S> Changes<S> {
-    /// The state in force, if it is not the limiter's first.
+    /// The current state, if it is not the limiter's first.
     #[inline]
     pub(super) fn current(&self) -> Option<&S> {
         self.node().map(|node| &node.state)
     }
 
-    /// The policy in force, if it is not the limiter's first.
+    /// The current policy, if it is not the limiter's first.
     pub(super) fn policy(&self) -> Option<&Policy> {
         self.node().map(|node| &node.policy)
     }
@@ -85,7 +82,8 @@ impl<S> Changes<S> {
 }
 
 impl Changes<State> {
-    /// Puts a state of `policy` in place of the one in force, which is `first` if none has taken its place. `now` is read after the state.
+    /// Replaces the current state, which is `first` if no change came before, by a state of `policy`. `now` is called after the state was
+    /// read.
     #[inline(never)]
     pub(super) fn change(
         &self,
@@ -109,7 +107,7 @@ impl Changes<State> {
             // SAFETY: null, or a node of the list.
             let former = unsafe { current.as_ref() };
             carry(former.map_or(first, |former| &former.state), &node.state, keep, now);
-            // AcqRel: with the state, and after the state of another change that came first.
+            // Release: publishes the new state. Acquire: sees the state of a change that came first.
             match self.current.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
                     first.retire();
@@ -148,9 +146,9 @@ impl Changes<State> {
         };
         let mut head = self.made.load(Ordering::Acquire);
         loop {
-            // SAFETY: nobody else has `new` before it is in the list.
+            // SAFETY: no other thread has `new` before it is in the list.
             unsafe { ptr::addr_of_mut!((*new).next).write(head) };
-            // Release: with what it points to.
+            // Release: publishes the node that the pointer names.
             match self.made.compare_exchange(head, new, Ordering::Release, Ordering::Acquire) {
                 Ok(_) => return Ok(new),
                 Err(seen) => head = seen,
@@ -163,14 +161,14 @@ impl<S> Drop for Changes<S> {
     fn drop(&mut self) {
         let mut at = self.made.load(Ordering::Acquire);
         while !at.is_null() {
-            // SAFETY: from Box::into_raw, once in the list, and nobody else has `self` any more.
+            // SAFETY: from Box::into_raw, once in the list, and no other thread has `self` any more.
             let node = unsafe { Box::from_raw(at) };
             at = node.next;
         }
     }
 }
 
-/// Makes `new` owe what `old` does. Both may be in use: `new` by calls that began when it was last in force.
+/// Charges `new` with the debt of `old`. Calls may use both meanwhile: `new` by calls that began when it was last the current state.
 fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
     if let (State::Cell(old), State::Cell(new)) = (old, new) {
         let word = old.word();
@@ -197,7 +195,7 @@ fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
             State::Cell(new) if told.reset_after != 0 => {
                 new.set_word(new.algorithm().owing(now.saturating_add(told.reset_after)));
             }
-            // A ring or a log cannot owe for longer than its own window.
+            // A ring or a log cannot hold a debt for longer than its own window.
             _ if told.reset_after != 0 => drop(new.take_up_to_at(now, u64::MAX)),
             _ => {}
         },

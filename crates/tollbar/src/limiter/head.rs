@@ -1,21 +1,16 @@
-//! The word that decides, and who owns it.
+//! The word that decides, and its owner.
 //!
-//! The ring and the log are protocols around one word. An admission is a swap of that word, and what they keep
-//! beside it (starts, entries) belongs to admissions that the word holds. In a limiter the word is an atomic of
-//! its own. In a table it is half of a slot. The other half is the key, and one compare-and-swap of 16 bytes
-//! changes both.
+//! The ring and the log are protocols around one word. An admission is a swap of that word, and the words beside it (starts, entries)
+//! belong to admissions that the word holds. In a limiter the word is an atomic. In a table it is half of a slot. The other half is the
+//! key, and one compare-and-swap of 16 bytes changes both.
 //!
-//! # A slot outlives its key
+//! # A slot outlives its key No code clears the words of a former key. **The ring, or the log, lives on, and the key is a label on it.** A
+//! newcomer that takes an expired slot makes an ordinary admission in the ring or log that it finds, by the swap (old key, word) → (own
+//! key, next word), and the running count goes on. So the protocol needs no second proof: it sees one history of admissions under changing
+//! labels, and a thread of the old key is one of the threads that sleep while others are admitted. Three properties have to be shown.
 //!
-//! Nobody clears what a key leaves behind. **The ring, or the log, lives on, and the key is a label on it.** A
-//! newcomer that takes an expired slot makes an ordinary admission in the ring or log that it finds, by the
-//! swap (old key, word) → (own key, next word), and the running count goes on. So the protocol needs no second
-//! proof: it sees one history of admissions under changing labels, and a thread of the old key is one of the
-//! threads that sleep while others are admitted. Only three things have to be added.
-//!
-//! - *No key is charged for another.* A swap fails if the key has changed, whatever the word was. That holds
-//!   for a caller, too, that read its key before the change and the word after it. A caller whose swap fails
-//!   for that reason is told so, and has taken nothing.
+//! - *No key is charged for another.* A swap fails if the key has changed, whatever the word was. That holds for a caller, too, that read
+//!   its key before the change and the word after it. A caller whose swap fails for that reason learns it, and has taken nothing.
 //! - *A newcomer finds a fresh state.* The word alone says when its state has expired (`expires_at` of
 //!   [`crate::algorithm::sliding_window::SlidingWindow`] and of [`crate::algorithm::sliding_log::KeyedLog`]).
 //!   That time covers all permits in the word, those of a killed thread included. From then on the answers are
@@ -49,8 +44,7 @@ pub(crate) trait Head {
     /// Reads the word with Acquire. `None`: it is no longer this caller's.
     fn load(&self) -> Option<u64>;
 
-    /// Reads the word with Relaxed, for a second look. The read is ordered after all that the caller has read
-    /// with Acquire before.
+    /// Reads the word again, with Relaxed. The read is ordered after all reads that the caller made with Acquire before.
     fn glance(&self) -> Option<u64>;
 
     /// Swaps the word if it is still `from` and still this caller's. Release: a thread that reads `to` sees
@@ -179,8 +173,8 @@ impl<S: Slot> Head for Owner<'_, S> {
     }
 }
 
-/// The answer for a caller that has been admitted and whose slot has gone to another key since. The slot had
-/// expired by then, so the state is as good as fresh.
+/// The answer for an admitted caller whose slot another key has taken since. The slot had expired by then, so the state is as good as
+/// fresh.
 pub(crate) const fn given_up(verdict: Verdict, limit: u64) -> Decision {
     Decision { verdict, reason: Reason::of(verdict), remaining: limit, retry_after: 0, reset_after: 0 }
 }

@@ -4,33 +4,29 @@
 //! was. `time` is at least the time of every permit in `head`. (A reset empties the entries and makes `time`
 //! 0.) A request of cost n takes three steps:
 //!
-//! 1. Read `head` = h, then `time`. The request is judged at its own clock or at `time`, whichever is later.
-//!    Read the n entries that permits h … h+n−1 will replace. If one of them is still in the window, refuse.
-//! 2. Raise `time` to the time of the judgement, and swap `head` from h to h+n. The swap is the admission.
+//! 1. Read `head` = h, then `time`. The request is decided at its own time or at `time`, whichever is later. Read the n entries that
+//!    permits h … h+n−1 will replace. If one of them is still in the window, refuse.
+//! 2. Raise `time` to the time of the decision, and swap `head` from h to h+n. The swap is the admission.
 //! 3. Swap each of the n entries from its old word to (time, next lap).
 //!
 //! A thread that sees a permit in `head` sees its time in `time`. So later permits never have earlier times,
 //! however much the threads' clocks differ.
 //!
-//! Between steps 2 and 3 an entry is *pending*: its lap is behind. A thread that needs a pending entry does not
-//! wait for the owner. It writes the entry, with the time at which it judges its own request, which is no
-//! earlier than the owner's. The owner's swap then fails, as it should. So a thread that is killed between
-//! steps 2 and 3 costs at most that its permits stay in the window somewhat longer.
+//! Between steps 2 and 3 an entry is *pending*: its lap is behind. A thread that needs a pending entry does not wait for the owner. It
+//! writes the entry, with the time at which its own request is decided, which is no earlier than the owner's. The owner's swap then fails.
+//! So a thread that is killed between steps 2 and 3 costs at most that its permits stay in the window somewhat longer.
 //!
-//! A thread may sleep anywhere here for many laps, and laps are known modulo 8 only. So no thread writes an
-//! entry on the strength of its lap alone: after it has read the entry, `head` must still be such that the
-//! entry cannot have been used again. Entries are written with Release and read with Acquire, so a thread that
-//! has read one sees a `head` at least as new as its writer saw. If the entry is used again after that, the
-//! swap fails.
+//! A thread may sleep anywhere here for many laps, and an entry holds its lap modulo 8 only. So a thread does not write an entry because of
+//! its lap alone: after it has read the entry, it reads `head` and gives up if the entry may have been used again. Entries are written with
+//! Release and read with Acquire, so a thread that has read one sees a `head` at least as new as its writer saw. If the entry is used again
+//! after that, the swap fails.
 //!
-//! There is one exception: an entry that comes back to the same time and the same lap while a thread sleeps
-//! between its look at `head` and its swap. That takes 8 laps in one instant of the clock, which only refused
-//! requests that count, or resets, can make. The entry's lap is then wrong, behind or ahead. Either way other
-//! threads take the entry for pending and write it again, so it costs no more than that.
-//!
-//! What a concurrent observer may see: `head` ahead of the entries. It never takes a pending entry for an old
-//! one. A refusal writes nothing, unless rejected requests count or it meets a pending entry. Every loop here
-//! repeats only because another thread has changed `head` or an entry, [`TRIES`] times at most.
+//! There is one exception: an entry that comes back to the same time and the same lap while a thread sleeps between its read of `head` and
+//! its swap. That takes 8 laps in one instant of the clock, which only refused requests that count, or resets, can make. The entry's lap is
+//! then wrong, behind or ahead. Either way other threads take the entry for pending and write it again. There is no other effect. A
+//! concurrent observer may see `head` ahead of the entries. It never takes a pending entry for an old one. A refusal writes nothing, unless
+//! rejected requests count or it meets a pending entry. Every loop here repeats only because another thread has changed `head` or an entry,
+//! [`TRIES`] times at most.
 //!
 //! # In a table
 //!
@@ -39,26 +35,23 @@
 //! one log with one history. The word is `head` modulo a number, and the time of the newest permit in grains
 //! ([`KeyedLog`]). Three things follow from that:
 //!
-//! - *The state has expired when the word says so*, whichever thread was killed where. The time in the word
-//!   covers all permits in `head`, entered or pending, and no entry ever gets a later time: a thread settles a
-//!   pending entry with the end of the word's grain, if that is earlier than the time at which it judges its
-//!   request. A newcomer settles all pending entries before its first swap, while the word still holds the old
-//!   time. It looks at every entry once, and after that none of the old key's is pending any more. (`time` says
-//!   less: a thread that was killed between raising it and the swap may have left a later one. The next request
-//!   is then judged at that time, as after any step back of the clock.)
-//! - *A straggler's entry is written only while it is the newest of its place.* A head that is known modulo a
-//!   number cannot say that alone. So the straggler looks at the time in the word as well: within a period
-//!   fewer permits are admitted than `head` tells apart. After a period the straggler gives up, and a thread
-//!   that needs its entry settles it, as if the straggler had been killed. It also gives up if the slot is
-//!   another key's, because that key's newcomer has settled the entry.
+//! - *The state has expired when the word says so*, whichever thread was killed where. The time in the word covers all permits in `head`,
+//!   entered or pending, and no entry ever gets a later time: a thread settles a pending entry with the end of the word's grain, if that is
+//!   earlier than the time at which its request is decided. A newcomer settles all pending entries before its first swap, while the word
+//!   still holds the old time. It reads every entry once, and after that no entry of the old key is pending. (`time` proves less: a thread
+//!   that was killed between raising it and the swap may have left a later time. The next request is then decided at that time, as after
+//!   any step back of the clock.)
+//! - *A straggler's entry is written only while it is the newest of its place.* A head that is known modulo a number cannot show that
+//!   alone. So the straggler also reads the time in the word: within a period fewer permits are admitted than `head` tells apart. After a
+//!   period the straggler gives up, and a thread that needs its entry settles it, as if the straggler had been killed. It also gives up if
+//!   the slot is another key's, because that key's newcomer has settled the entry.
 //! - *A word that has not moved is still the one that was read*, because within a grain fewer permits are
 //!   admitted than `head` tells apart.
 //!
-//! The last two need a bound on the permits that are entered in one grain or in a period, and refused requests
-//! that count have none. For those a straggler gives up in the second grain after its own. A mistake then takes
-//! a thread that sleeps while a whole turn of `head` is entered in one or two grains, which is at least two
-//! permits for each nanosecond, and that wakes at exactly that permit. Each of those permits is a swap of an
-//! entry.
+//! The last two need a bound on the permits that are entered in one grain or in a period, and refused requests that count have none. For
+//! those a straggler gives up in the second grain after its own. A mistake then needs a thread that sleeps while a whole turn of `head` is
+//! entered in one or two grains, which is at least two permits for each nanosecond, and that wakes at exactly that permit. Each of those
+//! permits takes a swap of an entry.
 
 use super::head::{Head, TRIES};
 use super::words::{Protocol, SeveralWords};
@@ -175,11 +168,10 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         self.packing.log()
     }
 
-    /// The word, and the time at which a request that sees it is judged: `now`, or the newest time if the clock
-    /// went back.
+    /// The word, and the time at which a request that reads it is decided: `now`, or the newest time if the clock went back.
     #[inline(always)]
     fn look(&self, now: u64) -> Option<(u64, u64)> {
-        // Its Acquire makes the times of its permits visible, and the entries written before it.
+        // Acquire: the times of the word's permits are visible, and so are the entries written before it.
         let word = self.head.load()?;
         // Only damage puts a later time there than the last that is ever entered.
         Some((word, now.max(self.time.load(Ordering::Relaxed).min(SlidingLog::LAST))))
@@ -217,7 +209,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         Some(low)
     }
 
-    /// Steps 1 to 3. `choose` gets the word and the time of the judgement, and says how many permits to take.
+    /// Steps 1 to 3. `choose` gets the word and the time of the decision, and returns how many permits to take.
     fn take(&self, now: u64, choose: impl Fn(u64, u64) -> Option<u64>) -> Option<u64> {
         if now > SlidingLog::LAST {
             return Some(0);
@@ -320,7 +312,7 @@ impl<H: Head, P: Packing> Protocol for LogView<'_, H, P> {
             let (word, judged) = self.look(now)?;
             let Some(remaining) = self.left(word, judged) else { continue };
             let at = |permits: u64| match self.packing.head(word).checked_add(permits).and_then(|k| k.checked_sub(1)) {
-                // A request is judged at the newest time: an entry that has left by then has left now.
+                // A request is decided at the newest time: an entry that has left by then has left now.
                 Some(k) => self.leaves(word, k, judged).map(|at| match at <= judged {
                     true => now,
                     false => until(SlidingLog::LAST, at),

@@ -42,38 +42,38 @@ type Usual = crate::clock::Utc<crate::clock::Tsc>;
 
 /// A state that threads share. All calls are lock-free, and none allocates or blocks.
 pub trait Shared: Sync {
-    /// Decides and charges, without the rest of the answer. A cost of 0 is always allowed.
+    /// Decides and charges, and returns the verdict only. A cost of 0 is always allowed.
     fn admit_at(&self, now: u64, cost: u64) -> Verdict;
 
-    /// The state as a token bucket whose threads have nothing in advance, if it is one.
+    /// The state as a token bucket whose threads take no permits in advance, if it is one.
     #[inline(always)]
     fn quick(&self) -> Option<Quick<'_>> {
         None
     }
 
-    /// Takes `cost` permits of those that the calling thread has in advance, without the clock, where that is a few instructions. The
-    /// state counts the request ([`Shared::spent`]). `false`: nothing has been taken, and [`Shared::spend_elsewhere`] is to be asked.
+    /// Takes `cost` permits of the calling thread's credit, without the clock, if a few instructions suffice. The state counts the request
+    /// ([`Shared::spent`]). `false`: nothing has been taken, and the caller calls [`Shared::spend_elsewhere`].
     #[inline(always)]
     fn spend_quickly(&self, cost: u64) -> bool {
         let _ = cost;
         false
     }
 
-    /// [`Shared::spend_quickly`] at a time that is known.
+    /// [`Shared::spend_quickly`] at the caller's time.
     #[inline(always)]
     fn spend_quickly_at(&self, now: u64, cost: u64) -> bool {
         let _ = (now, cost);
         false
     }
 
-    /// [`Shared::spend_quickly`] of what that has not looked at.
+    /// [`Shared::spend_quickly`] from the places of credit that it does not read.
     #[inline(always)]
     fn spend_elsewhere(&self, cost: u64) -> bool {
         let _ = cost;
         false
     }
 
-    /// [`Shared::admit_at`] for a thread that has been seen to have too little in advance.
+    /// [`Shared::admit_at`] for a thread whose credit has been found to be less than the cost.
     #[inline(always)]
     fn admit_without_credit_at(&self, now: u64, cost: u64) -> Verdict {
         self.admit_at(now, cost)
@@ -87,20 +87,20 @@ pub trait Shared: Sync {
     /// Decides and charges.
     fn check_at(&self, now: u64, cost: u64) -> Decision;
 
-    /// What [`Shared::check_at`] would answer. Charges nothing, and writes nothing but, in a log, an entry that
-    /// its owner has not written yet.
+    /// Returns what [`Shared::check_at`] would return, and charges nothing. It may write one thing: in a log, an entry that its owner has
+    /// not written yet.
     fn peek_at(&self, now: u64, cost: u64) -> Decision;
 
-    /// Takes as many permits as there are, up to `most`; returns how many.
+    /// Takes all permits that are left, `most` at the most; returns how many.
     fn take_up_to_at(&self, now: u64, most: u64) -> u64;
 
-    /// Takes `cost` permits for the earliest instant they may be used, if that is `until` at the
-    /// latest; returns it. Otherwise, and for algorithms that cannot book ahead, nothing changes.
+    /// Takes `cost` permits for the earliest instant at which they may be used, and returns that instant. `None`, and nothing changes, if
+    /// it is after `until` or if the algorithm cannot book ahead.
     fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Option<u64>;
 
-    /// Charges `cost` permits without asking, for what has been admitted already. The state goes into debt as far as it can hold one
-    /// ([`Algorithm::charge`](crate::algorithm::Algorithm::charge); rings and logs hold none, and give what they have). Returns the rest of
-    /// the cost, which has not been charged.
+    /// Charges `cost` permits without asking, after the work. The state goes into debt as far as it can hold one
+    /// ([`Algorithm::charge`](crate::algorithm::Algorithm::charge); rings and logs hold no debt, and charge the permits that are left).
+    /// Returns the rest of the cost, which has not been charged.
     fn charge_at(&self, now: u64, cost: u64) -> u64 {
         cost.saturating_sub(self.take_up_to_at(now, cost))
     }
@@ -108,20 +108,19 @@ pub trait Shared: Sync {
     /// Whether [`Shared::reserve_at`] works.
     fn books_ahead(&self) -> bool;
 
-    /// Gives back up to `permits` permits of an earlier charge, as many as is safe ([`GiveBack`](crate::algorithm::GiveBack)), and returns
-    /// how many. `now` is called after the state has been read.
+    /// Gives back up to `permits` permits of an earlier charge, as far as the bound allows ([`GiveBack`](crate::algorithm::GiveBack)), and
+    /// returns how many. `now` is called after the state has been read.
     fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
         let _ = (charge, permits, now);
         0
     }
 
-    /// The nanoseconds in which one permit that was given back would have come back by itself; `None` if [`Shared::give_back`] never
-    /// gives any back.
+    /// The nanoseconds in which the limit refills one permit. `None` if [`Shared::give_back`] never gives any back.
     fn refill(&self) -> Option<u64> {
         None
     }
 
-    /// Whether a refusal is counted and leads to a ban, so that a caller who is about to wait should peek.
+    /// Whether refusals lead to a ban. Then a caller that may wait peeks first.
     fn counts_refusals(&self) -> bool {
         false
     }
@@ -129,11 +128,12 @@ pub trait Shared: Sync {
     /// Makes the state fresh. Admissions of other threads in the same instant may survive it.
     fn reset(&self);
 
-    /// What was noticed of the callers' clock.
+    /// The count of the clock's steps back.
     fn watch(&self) -> &Watch;
 }
 
-/// A shared state with a clock: by default the time-stamp counter or, where there is no Unix, a clock that the caller moves.
+/// A shared state with a clock. The default clock is the time-stamp counter, or, on a system that is no Unix, a clock that the caller
+/// moves.
 ///
 /// ```
 /// use tollbar::{Limiter, Policy};
@@ -146,29 +146,28 @@ pub trait Shared: Sync {
 /// assert!(refused.retry_after <= 20_000_000_000); // nanoseconds: the bucket refills one every 20 s
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-///
-/// Each call counts the decision that it returns ([`Limiter::counts`]), in 1 KiB of the limiter's own: 16 threads have a cache line
-/// each, and the others share those.
+/// Each call counts the decision that it returns ([`Limiter::counts`]), in 1 KiB of the limiter: 16 threads have a cache line each, and
+/// further threads share these lines.
 #[derive(Debug)]
 pub struct Limiter<S = State, C = Usual> {
     shared: S,
     clock: C,
     waiters: Waiters,
     tally: Tally,
-    /// The states that took the place of `shared`.
+    /// The states that replaced `shared`.
     changes: Changes<S>,
 }
 
-/// A view of a limiter for people and metrics.
+/// A snapshot of a limiter for people and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The clock's time of the view, in nanoseconds.
+    /// The clock's time of the snapshot, in nanoseconds.
     pub now: u64,
     /// What a peek for one permit answers.
     pub decision: Decision,
     /// Callers asleep in [`Limiter::wait_until`].
     pub waiting: u32,
-    /// Requests that came with an older time than one admitted before them.
+    /// Requests whose time was earlier than that of a request admitted before them.
     pub backward_steps: u64,
     /// [`Limiter::counts`].
     pub decisions: Counts,
@@ -205,12 +204,10 @@ impl<C: Clock> Limiter<State, C> {
     /// Changes the policy while other threads use the limiter. `keep` says what the limiter keeps of its state; between windows of one
     /// length [`Keep::Count`] and [`Keep::Time`] keep the usage.
     ///
-    /// Calls that run at the same time neither wait nor fail. Such a call is decided under one of the two policies. In any interval no
-    /// more is admitted than the sum of the bounds of all policies that were in force in that interval. Permits that were booked ahead
-    /// keep their departures.
-    ///
-    /// A limiter keeps a state for each policy that it has been changed to. A call after a change is decided without the quick way of the
-    /// first policy.
+    /// Calls that run at the same time neither wait nor fail. Such a call is decided under one of the two policies. In any interval the
+    /// limiter admits at most the sum of the bounds of all policies that were in force in that interval. Permits that were booked ahead
+    /// keep their departures. A limiter keeps a state for each policy that it has been changed to. Calls after a change do not use the
+    /// quick way of the first policy.
     ///
     /// ```
     /// use tollbar::policy::Keep;
@@ -270,7 +267,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         &self.clock
     }
 
-    /// The state in force. What it is asked directly is not counted.
+    /// The current state. The limiter does not count decisions that a caller makes on it directly.
     #[inline]
     pub fn shared(&self) -> &S {
         self.changes.current().unwrap_or(&self.shared)
@@ -282,13 +279,13 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.clock.now()
     }
 
-    /// Takes `cost` permits now, or says when.
+    /// Takes `cost` permits now, or returns the time to wait.
     #[inline]
     pub fn check(&self, cost: u64) -> Decision {
         self.check_at(self.clock.now(), cost)
     }
 
-    /// Takes `cost` permits now. The shortest call: its answer has no times and no rest.
+    /// Takes `cost` permits now, and returns the verdict only. This is the shortest call.
     #[inline]
     pub fn admit(&self, cost: u64) -> Verdict {
         let Some(quick) = self.shared.quick() else {
@@ -302,7 +299,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         }
     }
 
-    // Each of these is out of line and called last, so that its caller's usual case saves no registers.
+    // Each of these rare cases is a tail call to a function that is out of line, so the usual case saves no registers.
 
     #[inline(never)]
     fn admit_with_credit(&self, cost: u64) -> Verdict {
@@ -360,12 +357,12 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.tally.count(self.shared().admit_at(now, cost))
     }
 
-    /// What [`Limiter::check`] would answer; takes nothing.
+    /// Returns what [`Limiter::check`] would return, and takes no permits.
     pub fn peek(&self, cost: u64) -> Decision {
         self.shared().peek_at(self.clock.now(), cost)
     }
 
-    /// Takes as many permits as there are, up to `most`; returns how many.
+    /// Takes all permits that are left, `most` at the most; returns how many.
     pub fn take_up_to(&self, most: u64) -> u64 {
         self.take_up_to_at(self.clock.now(), most)
     }
@@ -377,12 +374,10 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         taken
     }
 
-    /// Charges `cost` permits without asking, and returns the rest that could not be charged. It is for what has been admitted already and whose
-    /// cost, or failure, is known only now. Later requests wait until the debt is paid.
-    ///
-    /// A token bucket holds a debt of one burst below empty, windows and logs hold none: what each algorithm holds is in
-    /// [`Algorithm::charge`](crate::algorithm::Algorithm::charge). Under a policy with `ban` the charge that leaves no permit counts as a
-    /// refusal. A charge is no decision, and is not counted as one.
+    /// Charges `cost` permits without asking, and returns the rest that could not be charged. Use it for an admitted request whose cost, or
+    /// failure, is known only afterwards. Later requests wait until the debt is paid. A token bucket holds a debt of one burst below empty,
+    /// and windows and logs hold none; [`Algorithm::charge`](crate::algorithm::Algorithm::charge) has all algorithms. Under a policy with
+    /// `ban` a charge that leaves no permit counts as a refusal. The counts of decisions leave out charges.
     ///
     /// ```
     /// use tollbar::{Limiter, Policy, Reason};
@@ -406,13 +401,13 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.shared().charge_at(now, cost)
     }
 
-    /// Takes `cost` permits, and sleeps for them until `deadline` (on the clock's scale) at the latest. A
-    /// request that cannot pass by then is refused at once, with nothing taken. So is a caller for whom there
-    /// is no place among the sleepers. The answer's times count from the return.
+    /// Takes `cost` permits, and sleeps for them until `deadline` (on the clock's scale) at the latest. A request that cannot pass by then
+    /// is refused at once, with nothing taken. So is a caller that finds the maximum number of callers asleep. The decision's times count
+    /// from the return.
     ///
-    /// Where the algorithm can book ahead (gcra, pacer, warm-up, interval aligned to time 0), permits
-    /// are taken before the sleep. So callers wake one after the other, and none in vain. With windows
-    /// and logs a caller sleeps until a permit could be free and tries again.
+    /// Where the algorithm can book ahead (gcra, pacer, warm-up, interval aligned to time 0), permits are taken before the sleep. So
+    /// callers wake one after the other, and no caller wakes in vain. With windows and logs a caller sleeps until a permit could be free
+    /// and tries again.
     pub fn wait_until(&self, cost: u64, deadline: u64) -> Decision {
         let decision = match waiting::wait(self, &self.clock, &self.waiters, cost, deadline) {
             Ok(decision) => decision,
@@ -427,8 +422,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.wait_until(cost, self.clock.now().saturating_add(patience))
     }
 
-    /// Takes `cost` permits ahead for the earliest instant they may be used, which it returns, if that
-    /// is `until` at the latest. The caller is bound to that instant. `None` takes nothing. A cost of 0 takes nothing and departs now.
+    /// Takes `cost` permits ahead for the earliest instant at which they may be used, and returns that instant. The caller must not act
+    /// earlier. `None`, and nothing is taken, if it is after `until`. A cost of 0 takes nothing and departs now.
     pub fn reserve(&self, cost: u64, until: u64) -> Option<u64> {
         self.reserve_at(self.clock.now(), cost, until).ok()
     }
@@ -455,9 +450,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     }
 
     /// Takes back up to `permits` unused permits of an earlier charge, without those that the limiter has regained by refill since the
-    /// charge ([`GiveBack`](crate::algorithm::GiveBack) says why no more is safe). The result is how many it took back.
-    ///
-    /// The caller gives back a charge once. Only gcra without `borrow` gives back, and not where threads have credit in advance.
+    /// charge ([`GiveBack`](crate::algorithm::GiveBack) says why no more is safe). Returns the number that it took back. The caller gives
+    /// back a charge once. Only gcra without `borrow` and `ban` gives back, and no limiter whose threads have credit.
     ///
     /// ```
     /// use tollbar::algorithm::Charge;
@@ -485,7 +479,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.tally.count(verdict);
     }
 
-    /// Decisions since the limiter was made, by verdict, of all threads.
+    /// Decisions of all threads since the limiter was made, by verdict.
     ///
     /// A call counts once, by the verdict that it returns. [`Limiter::take_up_to`] and [`Limiter::reserve`] count as allowed if they took
     /// permits, and as refused if not; a cost of 0 is allowed. A peek is not a decision. [`Limiter::reset`] leaves the counts.
@@ -499,7 +493,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.shared().reset();
     }
 
-    /// The state for people and metrics. It takes nothing.
+    /// The state for people and metrics. The call takes no permits.
     pub fn snapshot(&self) -> Snapshot {
         let now = self.clock.now();
         Snapshot {

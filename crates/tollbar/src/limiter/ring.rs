@@ -1,33 +1,30 @@
 //! The sliding window's shared state: one word that decides, and a ring of counts.
 //!
-//! `word` holds the running segment and the running count of all permits admitted. An admission is one
-//! compare-and-swap on it, so there is nothing to confirm or undo: a request either moved the count or did
-//! nothing. `starts[s mod places]` holds the count at the start of segment s.
+//! `word` holds the running segment and the running count of all permits admitted. An admission is one compare-and-swap on it, so no step
+//! has to be confirmed or undone: a request either moved the count or did nothing. `starts[s mod places]` holds the count at the start of
+//! segment s.
 //!
 //! The thread that admits the first request of a segment writes that segment's start before it moves the word:
 //!
-//! 1. Read `word` = (i, c). For each segment k in i+1 … j make `starts[k]` (k, c): read the place, see that
-//!    `word` has not moved, and swap the place from what was read.
+//! 1. Read `word` = (i, c). For each segment k in i+1 … j make `starts[k]` (k, c): read the place, check that `word` has not moved, and
+//!    swap the place from the value that was read.
 //! 2. Swap `word` from (i, c) to (j, c + cost).
 //!
-//! A start written in step 1 is too low if another thread is admitted in segment i meanwhile. Then step 2
-//! fails, and the next thread that tries writes the start again. If step 2 succeeds, the word was (i, c) all
-//! the time, and the start is final. A straggler that read an older word cannot change it: it either reads the
-//! new start, by its Acquire also the newer word, and gives up, or its swap of the place fails.
+//! A start written in step 1 is too low if another thread is admitted in segment i meanwhile. Then step 2 fails, and the next thread that
+//! tries writes the start again. If step 2 succeeds, the word was (i, c) all the time, and the start is final. A straggler that read an
+//! older word cannot change it. Either it reads the new start, then by its Acquire also the newer word, and gives up; or its swap of the
+//! place fails.
 //!
-//! No thread compares two counts to find the newer one. Counts are known modulo a power of two only, and a
-//! start that a stopped thread left behind may be any number of permits old. A thread killed between steps 1
-//! and 2 leaves starts of segments that have not begun; the thread that begins them writes them again.
+//! No thread compares two counts to find the newer one. Counts are known modulo a power of two only, and a start that a stopped thread left
+//! behind may be any number of permits old. A thread killed between steps 1 and 2 leaves starts of segments that have not begun; the thread
+//! that begins them writes them again. A concurrent observer may see a start of a segment beyond the word's. If that start has taken the
+//! place of a start that is still needed, or still to be written, some thread's clock has reached that later segment, and the observer
+//! decides its request there. A refusal writes nothing.
 //!
-//! What a concurrent observer may see: a start of a segment beyond the word's. If that start has taken the
-//! place of one that is still needed, or still to be written, some thread's clock has reached that later
-//! segment, and the observer judges its request there. A refusal writes nothing.
-//!
-//! [`RingView`] is the protocol, [`Ring`] a limiter's state that uses it. In a table the word belongs to a key
-//! for as long as its state matters, and the places beside it belong to the slot ([`super::head`]). To the
-//! protocol that is one ring with one history: a newcomer's admission is the admission that follows an idle
-//! time. Starts may then be from another key's time. Their segment and the word tell them from new ones, as
-//! ever.
+//! [`RingView`] is the protocol, [`Ring`] a limiter's state that uses it. In a table the word belongs to a key for as long as its state
+//! matters, and the places beside it belong to the slot ([`super::head`]). To the protocol that is one ring with one history: a newcomer's
+//! admission is the admission that follows an idle time. Starts may then be from another key's time. As always, their segment and the word
+//! tell them from new ones.
 
 use super::head::{Head, TRIES};
 use super::words::{Protocol, SeveralWords};
@@ -68,15 +65,14 @@ pub(crate) struct RingView<'a, H> {
     window: &'a SlidingWindow,
 }
 
-/// All that a decision needs, as of one value of the word.
+/// The inputs of a decision, as of one value of the word.
 struct View {
     /// The word that was read.
     word: u64,
     mark: Mark,
-    /// The window's origin in nanoseconds, plus 1. 0: there is none yet, and the request's own time would be
-    /// it.
+    /// The window's origin in nanoseconds, plus 1. 0: there is none yet, and this request's time would become the origin.
     origin: u64,
-    /// The segment in which the request is judged.
+    /// The segment in which the request is decided.
     segment: u64,
     /// Nanoseconds from the start of that segment to the request.
     elapsed: u64,
@@ -125,8 +121,7 @@ impl<'a, H: Head> RingView<'a, H> {
     }
 
     /// The view at `now`, but no earlier than in segment `seen`. `Some(None)` after the last time.
-    // Inlined, so that the view is not passed through memory. Out of line in the freestanding artefacts, which
-    // are to be small.
+    // Inlined, so that the view is not passed through memory. Out of line in the freestanding artefacts, to keep them small.
     #[cfg_attr(feature = "small", inline(never))]
     #[cfg_attr(not(feature = "small"), inline(always))]
     fn view(&self, now: u64, mut seen: u64) -> Option<Option<View>> {
@@ -134,12 +129,12 @@ impl<'a, H: Head> RingView<'a, H> {
             return Some(None);
         }
         for _ in 0..TRIES {
-            // Its Acquire makes the starts visible that were final when the word was written.
+            // Acquire: the starts are visible that were final when the word was written.
             let word = self.head.load()?;
             let mark = self.window.unpack(word);
             let origin = self.origin();
             let (segment, elapsed) = self.window.segment_in_time(since(origin, now));
-            // A request whose clock went back is judged at the start of the latest segment known.
+            // A request whose clock went back is decided at the start of the latest segment known.
             let judged = segment.max(mark.segment).max(seen);
             let elapsed = if judged == segment { elapsed } else { 0 };
             match self.starts_of(judged, mark) {
@@ -242,7 +237,7 @@ impl<'a, H: Head> RingView<'a, H> {
             }
             if let (0, Some(origin)) = (view.origin, self.origin) {
                 let first = now.saturating_add(1);
-                // Another thread has set the origin, so the request may be in another segment: look again.
+                // Another thread has set the origin, so the request may be in another segment: make a new view.
                 if origin.compare_exchange(0, first, Ordering::Relaxed, Ordering::Relaxed).is_err() {
                     continue;
                 }

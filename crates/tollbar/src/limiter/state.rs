@@ -28,7 +28,7 @@ pub enum State {
 }
 
 impl State {
-    /// Whether [`State::new`] would make a state of `policy`, memory aside.
+    /// Whether [`State::new`] would make a state of `policy` if it had the memory.
     pub fn validate(policy: &Policy) -> Result<(), PolicyError> {
         match policy.kind.words() {
             _ if policy.limit == 0 => policy.validate(),
@@ -50,14 +50,14 @@ impl State {
         }
     }
 
-    /// A fresh token bucket whose threads take permits in advance, for a limit that several threads ask for all the time. Such a thread is
+    /// A fresh token bucket whose threads take permits in advance, for a limit that several threads check all the time. Such a thread is
     /// charged for more permits than its request costs. It keeps the rest as *credit* on a cache line of its own, and spends it on its next
     /// requests without reading the clock.
     ///
-    /// At most `burst + rate · t` pass in every interval of length t, as without credit. It costs part of the burst: the credit of all
-    /// threads together is at most C, an eighth of the burst and 65,536 permits at most. So requests may be refused up to C permits
-    /// early, and one request can take at most `burst − C`. C is 0 if the burst is below 32: then no thread keeps credit, and every
-    /// answer is that of [`State::new`]'s.
+    /// At most `burst + rate · t` pass in every interval of length t, as without credit. Credit costs part of the burst: the credit of all
+    /// threads together is at most C, an eighth of the burst and 65,536 permits at most. So requests may be refused up to C permits early,
+    /// and one request can take at most `burst − C`. C is 0 if the burst is below 32: then no thread keeps credit, and every answer is that
+    /// of [`State::new`]'s.
     ///
     /// # Errors
     /// As [`State::new`], and [`PolicyError::OptionMismatch`] unless the policy is of kind [`crate::Kind::Gcra`], without `borrow` and with a
@@ -66,7 +66,7 @@ impl State {
     pub fn with_credit(policy: &Policy) -> Result<State, PolicyError> {
         let striped = Striped::new(policy)?;
         Ok(match striped.credit() {
-            // Nobody would ever have any.
+            // No thread would ever have credit.
             0 => State::new(policy)?,
             _ => State::Striped(striped),
         })
@@ -100,7 +100,7 @@ macro_rules! each {
 }
 
 impl State {
-    /// The most permits that all threads together may have in advance; 0 but for [`State::with_credit`].
+    /// The most permits that all threads together may have in advance; 0 without [`State::with_credit`].
     pub fn credit(&self) -> u64 {
         match self {
             #[cfg(unix)]
@@ -109,7 +109,7 @@ impl State {
         }
     }
 
-    /// Sends the quick way's calls the slow way, which finds the state that has taken this one's place.
+    /// Ends the quick way. Later calls take the slow way, which finds the state that replaced this one.
     pub(super) fn retire(&self) {
         if let State::Cell(cell) = self {
             cell.retire();

@@ -13,24 +13,23 @@
 //! owner's words, so a plain instruction is exact. A thread that finds no free line adds to the others' words by a locked
 //! instruction.
 //!
-//! A thread that ends leaves its line to the next thread with its thread pointer. The C library gives the memory at that address
-//! to a new thread only after the old one has ended, so a line still has one writer.
-//!
-//! A child of a fork counts on in its own copy of the limiter. Two processes must not count in the same memory: a child's thread has
-//! the thread pointer of the parent's thread that forked, and one of two plain additions could be lost.
+//! A thread that ends leaves its line to the next thread with its thread pointer. The C library gives the memory at that address to a new
+//! thread only after the old one has ended, so a line still has one writer. A child of a fork continues in its own copy of the limiter. Two
+//! processes must not count in the same memory: a child's thread has the thread pointer of the parent's thread that forked, and one of two
+//! plain additions could be lost.
 
 use crate::decision::{Counts, Verdict};
 use crate::sync::{bump_nth, rarely, AtomicU64, Ordering};
 
-/// Threads beyond these share. A power of two.
+/// The number of lines. Further threads share these. A power of two.
 pub(super) const LINES: usize = if cfg!(loom) { 2 } else { 16 };
-/// A thread looks for a line in so many places.
+/// The number of lines that a thread tries to claim.
 const PROBES: usize = if cfg!(loom) { 2 } else { 4 };
 /// Verdicts.
 const WORDS: usize = 3;
 
 const FREE: u64 = 0;
-/// Stands for a thread without a pointer. Never an owner: pointers are aligned.
+/// The number of a thread without a pointer. It is never an owner, because pointers are aligned.
 const NOBODY: u64 = 1;
 
 #[derive(Debug, Default)]
@@ -57,7 +56,7 @@ impl Default for Tally {
 #[cfg(not(loom))]
 const _: () = assert!(LINES.is_power_of_two() && size_of::<Line>() == 64);
 
-// Relaxed throughout: a count is read by whoever sums, and publishes nothing.
+// Relaxed throughout: a count publishes no other data.
 impl Tally {
     /// Counts a decision of the calling thread, and returns it.
     #[inline(always)]
@@ -65,7 +64,7 @@ impl Tally {
         self.count_as(pointer(), verdict)
     }
 
-    /// Counts what a call for some permits took.
+    /// Counts a call that took `permits`: as allowed if it took any, otherwise as denied.
     pub(super) fn count_taken(&self, permits: u64) {
         self.count(if permits == 0 { Verdict::Denied } else { Verdict::Allowed });
     }
@@ -94,7 +93,7 @@ impl Tally {
         verdict
     }
 
-    /// Where the thread's first place is not its own, or not yet.
+    /// [`Tally::count`] for a thread that does not own its first place, or not yet.
     #[inline(never)]
     fn count_apart(&self, who: u64, verdict: Verdict) -> Verdict {
         let claimed = |line: &&Line| match line.owner.load(Ordering::Relaxed) {
@@ -136,8 +135,8 @@ impl Line {
 const _: () =
     assert!(Verdict::Allowed as usize == 0 && Verdict::Denied as usize == 1 && Verdict::Never as usize == WORDS - 1);
 
-/// A thread's first place. Thread pointers mostly differ by the size of a stack, a multiple of 4096: the upper bits of the product
-/// depend on all of those.
+/// A thread's first place. Thread pointers mostly differ by the size of a stack, a multiple of 4096. The upper bits of the product depend
+/// on all bits that differ.
 #[inline(always)]
 fn place(who: u64) -> usize {
     ((who as u32).wrapping_mul(0x9e37_79b1) >> (32 - LINES.trailing_zeros())) as usize
@@ -146,7 +145,7 @@ fn place(who: u64) -> usize {
 #[cfg(all(unix, not(loom)))]
 use super::thread::pointer;
 
-/// Loom's threads share one of the system's, and without a Unix there is no telling.
+/// Loom runs its threads on one thread of the system, and a system that is no Unix has no thread pointer.
 #[cfg(not(all(unix, not(loom))))]
 #[inline(always)]
 fn pointer() -> u64 {

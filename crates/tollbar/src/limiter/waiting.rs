@@ -48,15 +48,15 @@ impl Drop for Place<'_> {
     }
 }
 
-/// What [`wait`] waits for: a limiter's permits, or those of a table's key.
+/// The permits that [`wait`] waits for: those of a limiter, or of a table's key.
 pub(crate) trait Permits {
     type Error;
 
-    /// Takes the permits now, or says when.
+    /// Takes the permits now, or returns the time to wait.
     fn check(&self, now: u64, cost: u64) -> Result<Decision, Self::Error>;
 
-    /// [`Permits::check`] of a caller that will wait until `deadline`. A caller that will be admitted by then has not been refused: where
-    /// refusals lead to a ban, it is not counted as one.
+    /// [`Permits::check`] for a caller that will wait until `deadline`. If the permits come by then, the call records no refusal, which
+    /// could lead to a ban.
     fn try_until(&self, now: u64, cost: u64, deadline: u64) -> Result<Decision, Self::Error>;
 
     /// Books the permits for the earliest instant; `None` if that is after `until`.
@@ -92,12 +92,12 @@ impl<S: Shared, C: Clock> Permits for Limiter<S, C> {
     }
 }
 
-/// Whether a refused request could pass by `deadline`. False for one that was admitted, and where waiting does not help (a limit of 0).
+/// Whether a refused request could pass by `deadline`. False for an admitted request, and if no wait helps (a limit of 0).
 pub(crate) fn in_time(decision: &Decision, now: u64, deadline: u64) -> bool {
     decision.retry().is_some_and(|wait| now.saturating_add(wait) <= deadline)
 }
 
-/// Takes permits, and sleeps for them until `deadline` at the latest. The decision is one of the instant of the return.
+/// Takes permits, and sleeps for them until `deadline` at the latest. The decision describes the instant of the return.
 pub(crate) fn wait<P: Permits, C: Clock>(
     permits: &P,
     clock: &C,
@@ -124,8 +124,7 @@ pub(crate) fn wait<P: Permits, C: Clock>(
             clock.sleep_until(now.saturating_add(decision.retry_after));
             continue;
         }
-        // `None`: others have booked in between, and the request does not fit any more. The next round answers
-        // so.
+        // `None`: other callers have booked meanwhile, and the permits would come too late. The next round refuses the request.
         let Some(at) = permits.book(now, cost, deadline)? else { continue };
         clock.sleep_until(at);
         let after = permits.check(clock.now(), 0)?;

@@ -11,8 +11,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Requests that came with an older time than one admitted before them. Exact for one thread. With several
-    /// threads some steps may be missed, and none is invented.
+    /// Requests whose time was earlier than that of a request admitted before them. The number is exact for one thread. With several
+    /// threads it may be too low.
     pub fn backward_steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What the states of more than one word, rings and logs, have in common.
+//! The common part of rings and logs, the states of more than one word.
 
 use super::head::{given_up, insist};
 use super::{Shared, Watch};
@@ -45,7 +45,7 @@ pub(crate) trait SeveralWords: Sync {
 
     fn view(&self) -> Self::View<'_>;
 
-    /// [`Protocol::describe`]. Out of line in the freestanding artefacts, which are to be small.
+    /// [`Protocol::describe`]. Out of line in the freestanding artefacts, to keep them small.
     #[cfg_attr(feature = "small", inline(never))]
     fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
         insist(|| self.view().describe(verdict, now, cost))

@@ -1,8 +1,8 @@
-//! Why a policy is refused.
+//! Errors of policies and of their texts.
 
 use core::ffi::CStr;
 
-/// Why a policy is refused although each of its parts can be read.
+/// The rule that a policy breaks although each of its parts can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum PolicyError {
@@ -12,8 +12,7 @@ pub enum PolicyError {
     BurstZero,
     /// 16 permits per nanosecond or more, or more than the algorithm can count at that period.
     RateTooHigh,
-    /// The burst takes longer to refill than a state word can say. For `interval` with `anchor first`: it is
-    /// above the limit.
+    /// The burst takes longer to refill than a state word can hold. For `interval` with `anchor first`: it is above the limit.
     BurstTooLarge,
     /// A fresh state would hold more than the burst.
     InitAboveBurst,
@@ -25,13 +24,13 @@ pub enum PolicyError {
     WarmUp,
     /// A ban needs a time above 0 that the state word can hold, and `after` from 1 to 1000.
     Ban,
-    /// A sliding log of more than 2^24 entries, or in a table of more than its period has room for.
+    /// A sliding log has more than 2^24 entries, or in a table more than its key's word can count in the period.
     LogTooLarge,
     /// The algorithm needs more than one state word.
     NotOneWord,
     /// There is no memory for the state.
     NoMemory,
-    /// A limiter has been changed to as many policies as it can be in its life: 4,096.
+    /// The limiter has been changed to 4,096 policies, and can have no more.
     Changes,
 }
 
@@ -69,11 +68,11 @@ impl core::error::Error for PolicyError {}
 /// Where a policy's text is wrong, and what was expected there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SyntaxError {
-    /// Column of the first byte that is wrong, from 1; one past the end if the text stops early.
+    /// The column of the first wrong byte, from 1. If the text ends too early, the column after its last byte.
     pub column: usize,
     /// What was expected there, NUL-terminated for C.
     pub(crate) expected: &'static CStr,
-    /// Which kind of fault it is.
+    /// The kind of the fault.
     pub fault: Fault,
 }
 

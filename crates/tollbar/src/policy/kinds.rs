@@ -6,7 +6,7 @@
 
 use super::Opt;
 
-/// What the table says of one algorithm.
+/// One algorithm's row.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// The algorithm.
@@ -15,16 +15,16 @@ pub struct Row {
     pub summary: &'static str,
     /// Its name in the text form, and in lower case the name of its constant in C and in each binding.
     pub name: &'static str,
-    /// Other names that the text form takes.
+    /// Other names in the text form.
     pub aliases: &'static [&'static str],
     /// What a state is made of.
     pub words: Words,
     /// A request may cost more permits than are left, and later requests wait until that debt is paid. With `borrow` other
     /// algorithms lend too.
     pub lends: bool,
-    /// The options that it has, beside `algo` and `unit`, which all have.
+    /// The algorithm's options, without `algo` and `unit`, which all algorithms have.
     pub options: &'static [Opt],
-    /// How docs/algorithms.md compares it with the others: the algorithm itself first, then with options that change the bound.
+    /// The algorithm's lines in docs/algorithms.md: first without options, then with options that change the bound.
     pub forms: &'static [Form],
 }
 
@@ -56,14 +56,14 @@ pub struct Form {
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $kind:ident = $number:literal { $($field:ident: $value:expr),+ $(,)? })+) => {
-        /// The algorithms, by the numbers that C and files of tables have for them.
+        /// The algorithms, with their numbers in C and in files of tables.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u32)]
         pub enum Kind {
             $($(#[doc = $doc])+ $kind = $number,)+
         }
 
-        /// The table. An algorithm's place is its number.
+        /// The table. An algorithm's index is its number.
         const ROWS: &[Row] = &[$(Row { kind: Kind::$kind, summary: concat!($($doc),+).trim_ascii(), $($field: $value),+ }),+];
 
         impl Kind {

@@ -18,7 +18,7 @@ pub enum Keep {
     Count = 0,
     /// The time until its debt is paid.
     Time = 1,
-    /// Nothing: it begins afresh.
+    /// Nothing: it gets a fresh state.
     Reset = 2,
 }
 
@@ -59,19 +59,17 @@ pub enum Unit {
 pub const LOG_MOST: u64 = 1 << 24;
 /// The most segments a sliding window may have.
 pub const SEGMENTS_MOST: u32 = 1024;
-/// Segments of a sliding window that names none.
+/// The default number of segments of a sliding window.
 pub const SEGMENTS_DEFAULT: u32 = 10;
-/// The most refusals that a ban may come after.
+/// The greatest `after` of a ban.
 pub const BAN_AFTER_MOST: u32 = 1000;
-/// Cold factor of a warm-up that names none.
+/// The default cold factor of a warm-up.
 pub const COLD_DEFAULT: u32 = 3;
 /// Largest cold factor.
 pub const COLD_MOST: u32 = 1000;
 
-/// `limit` permits per `period`, with the options of its algorithm.
-///
-/// Options of another algorithm keep the value [`Policy::new`] gives them; anything else is
-/// refused by [`Policy::validate`], so that no option is silently without effect.
+/// `limit` permits per `period`, with the options of its algorithm. Options of other algorithms keep the value that [`Policy::new`] gives
+/// them. [`Policy::validate`] refuses any other value, so no option is silently ignored.
 ///
 /// ```
 /// use tollbar::{Kind, Policy};
@@ -93,21 +91,21 @@ pub struct Policy {
     pub kind: Kind,
     /// gcra: permits that a fresh state holds. The text form's default is `burst`, or 0 with `borrow`.
     pub init: u64,
-    /// gcra: a take that finds no debt passes whatever its cost, and later ones wait until it is paid for.
+    /// gcra: a bucket without debt lets any cost pass, and later requests wait until that cost is refilled.
     pub borrow: bool,
     /// interval, fixed-window, sliding-window: the alignment.
     pub anchor: Anchor,
-    /// sliding-window: how many segments a window has.
+    /// sliding-window: the number of segments.
     pub segments: u32,
     /// sliding-window: how the oldest segment counts.
     pub mode: Mode,
-    /// pacer: departures that may follow at once after an idle time, beside the one that is due.
+    /// pacer: departures that may leave at once after an idle time, in addition to the one that is due.
     pub slack: u64,
     /// warm-up: nanoseconds from cold to warm.
     pub warm_up: u64,
     /// warm-up: how many times slower a cold limiter is than a warm one.
     pub cold: u32,
-    /// gcra: nanoseconds for which a key is banned that has been refused too often; 0 for no ban.
+    /// gcra: the length of a ban in nanoseconds; 0 for no ban.
     pub ban: u64,
     /// gcra with `ban`: the refusal that bans, from 1 to [`BAN_AFTER_MOST`]. 0 without `ban`.
     pub ban_after: u32,
@@ -154,7 +152,7 @@ impl Policy {
         self
     }
 
-    /// This policy by another algorithm, with the defaults of that algorithm's own options.
+    /// This policy with another algorithm, and the defaults of that algorithm's options.
     pub const fn with_kind(mut self, kind: Kind) -> Policy {
         self.kind = kind;
         if kind.takes(Opt::Segments) {

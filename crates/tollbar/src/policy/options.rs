@@ -15,7 +15,7 @@ macro_rules! options {
             /// All of them.
             pub const ALL: &'static [Opt] = &[$(Opt::$option),+];
 
-            /// How it is written: its name, then its values.
+            /// The option in the grammar: its name, then its values.
             pub const fn usage(self) -> &'static str {
                 match self {
                     $(Opt::$option => $usage,)+
@@ -41,9 +41,9 @@ options! {
     Init: "init N", "permits of a fresh state; the burst if not given, 0 with borrow";
     /// Lends permits.
     Borrow: "borrow", "a bucket without debt lets any cost pass; later requests wait until that cost is refilled";
-    /// What windows are aligned to.
+    /// The instant to which windows are aligned.
     Anchor: "anchor first|epoch", "epoch if not given";
-    /// How many segments a sliding window has.
+    /// The number of segments of a sliding window.
     Segments: "segments N", "10 if not given";
     /// How a sliding window treats its oldest segment.
     Mode: "mode n|strict|interpolated", "n if not given";
@@ -51,11 +51,11 @@ options! {
     Slack: "slack N", "0 if not given";
     /// The time from cold to warm.
     Warm: "warm TIME", "required";
-    /// How many times slower a cold limiter is.
+    /// The factor by which a cold limiter is slower.
     Cold: "cold N", "3 if not given";
-    /// How long a ban lasts.
+    /// The length of a ban.
     Ban: "ban TIME", "a key that is refused too often is denied everything for that time; not with init or borrow";
-    /// How many refusals ban.
+    /// The refusal that bans.
     After: "after N", "with ban: the N-th refusal bans, 1 if not given; the count starts again when the key's bucket is full";
     /// Whether refused requests count.
     Count: "count rejected", "refused requests count too";

@@ -52,8 +52,7 @@ pub fn parse(text: &[u8]) -> Result<Policy, SyntaxError> {
     parse_checked(text, &|policy| policy.validate())
 }
 
-/// [`parse`] with `check` in place of [`Policy::validate`]. The error for a policy that `check` refuses names
-/// the column of the option to blame.
+/// [`parse`] with `check` in place of [`Policy::validate`]. If `check` refuses the policy, the error has the column of the option at fault.
 pub fn parse_checked(text: &[u8], check: &dyn Fn(&Policy) -> Result<(), PolicyError>) -> Result<Policy, SyntaxError> {
     let mut reader = Reader { text, at: 0 };
     let policy = reader.policy(check)?;
@@ -98,8 +97,7 @@ impl core::fmt::Display for Policy {
 const PERIOD: &CStr = c"a period such as `s`, `min`, `h`, `day` or `100ms`";
 const SPAN: &CStr = c"a time such as `2s`, `100ms` or `1min`";
 
-/// Where the text names each option, and where it first gives a number with a size: columns from 1, 0 for "not
-/// given".
+/// The column at which the text names each option, and at which it first gives a number with a size. Columns count from 1. 0: not given.
 #[derive(Default)]
 struct Seen {
     options: [usize; Opt::ALL.len()],
@@ -111,7 +109,7 @@ impl Seen {
         self.options.get(option as usize).copied().unwrap_or(0)
     }
 
-    /// The column to blame for a policy that can be read but is refused.
+    /// The column of the fault in a policy that can be read but is refused.
     fn blame(&self, policy: &Policy, why: PolicyError, period: usize) -> usize {
         match why {
             PolicyError::PeriodZero => period,
@@ -206,8 +204,7 @@ impl<'a> Reader<'a> {
                 fault: Fault::Syntax,
             });
         }
-        // An option of another algorithm is refused even if it says that algorithm's default. A burst that
-        // repeats the limit is accepted.
+        // An option of another algorithm is refused even with that algorithm's default. A burst that equals the limit is accepted.
         let stranger = seen
             .stranger(policy.kind)
             .filter(|column| *column != seen.column(Opt::Burst) || policy.burst != policy.limit);

@@ -1,10 +1,10 @@
-//! What several limits say together.
+//! The common answer of several limits.
 
 use super::part::{Part, Target};
 use super::Taken;
 use crate::decision::{Decision, Reason, Verdict};
 
-/// Counts an admission, and sums up what the limits say.
+/// Counts an admission, and combines the limits' decisions.
 #[inline]
 pub(super) fn admitted(parts: &[Part<'_>], decisions: Option<&mut [Decision]>) -> Taken {
     parts.iter().for_each(|part| part.target.count(Verdict::Allowed));
@@ -14,7 +14,7 @@ pub(super) fn admitted(parts: &[Part<'_>], decisions: Option<&mut [Decision]>) -
     }
 }
 
-/// Sums up what the limits say of an admitted request.
+/// Combines the limits' decisions on an admitted request.
 #[inline(never)]
 fn told(parts: &[Part<'_>], decisions: &mut [Decision]) -> Taken {
     decisions.fill(UNLIMITED);
@@ -28,7 +28,7 @@ fn told(parts: &[Part<'_>], decisions: &mut [Decision]) -> Taken {
     all.unwrap_or(Taken { decision: UNLIMITED, bound: 0 })
 }
 
-/// Sums up what the limits say of a refused request, and counts the refusal where it bound.
+/// Combines the limits' decisions on a refused request, and counts the refusal for the binding limit.
 #[inline(never)]
 pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>) -> Taken {
     let mut all: Option<Taken> = None;
@@ -37,7 +37,7 @@ pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>
         decisions.fill(UNLIMITED);
     }
     for part in parts {
-        // A limit that refused when it was charged may have room again by now: what it said then counts.
+        // A limit that refused its charge may have room again by now. Its refusal is the decision.
         let refused = part.decision.filter(|decision| !decision.is_allowed());
         let Some(decision) = refused.or_else(|| part.peek()) else { continue };
         if let Some(decisions) = &mut decisions {
@@ -53,13 +53,13 @@ pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>
             target = &part.target;
         }
     }
-    // All limits admit the request by now, though one refused it when all were looked at.
+    // All limits admit the request by now, though one of them refused it before.
     let taken = all.filter(|all| !all.decision.is_allowed()).unwrap_or(Taken { decision: PASSED_REFUSAL, bound: 0 });
     target.count(taken.decision.verdict);
     taken
 }
 
-/// The answer of both: `binds` says whether the second is the one that binds.
+/// The common answer of both. `binds`: the second is the binding one.
 fn sum(all: Taken, one: Taken, binds: bool) -> Taken {
     let (binding, a, b) = (if binds { one } else { all }, all.decision, one.decision);
     let decision = Decision {
@@ -71,7 +71,7 @@ fn sum(all: Taken, one: Taken, binds: bool) -> Taken {
     Taken { decision, bound: binding.bound }
 }
 
-/// What no limit says, and an admission of which nothing else was asked.
+/// The decision without a limit, and the answer to an admission if the caller wants the verdict only.
 const UNLIMITED: Decision = Decision {
     verdict: Verdict::Allowed,
     reason: Reason::Admitted,
@@ -79,6 +79,6 @@ const UNLIMITED: Decision = Decision {
     retry_after: 0,
     reset_after: 0,
 };
-/// A refusal whose cause has passed.
+/// A refusal whose cause is over by now.
 const PASSED_REFUSAL: Decision =
     Decision { verdict: Verdict::Denied, reason: Reason::Rate, remaining: 0, retry_after: 0, reset_after: 0 };

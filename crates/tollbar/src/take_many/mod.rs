@@ -1,4 +1,4 @@
-//! Several limits in one request: a user and an address, a second and a day, one's own share and everybody's.
+//! Several limits in one request: one for the user and one for the address, one a second and one a day.
 //!
 //! # What holds
 //!
@@ -10,11 +10,11 @@
 //! # How
 //!
 //! 1. The call merges limits that are the same: one part has their costs together.
-//! 2. It looks at all limits and writes nothing. If a limit refuses, the call charges none. Only the refusing limit records the refusal, as
-//!    a check would: some policies count refusals, and a bucket with `init` begins to fill.
+//! 2. It peeks at the limits in turn and writes nothing. If a limit refuses, the call charges none. That limit records the refusal, as a
+//!    check would: some policies count refusals, and a bucket with `init` begins to fill.
 //! 3. It charges the limits in an order that is the same for all calls: the limit that refills a permit fastest comes first. So two calls
 //!    that race for the same limits meet at the first of them, and one of the two passes. If a limit refuses now because another call was
-//!    faster, the call returns what it has charged before, as far as [`GiveBack`](crate::algorithm::GiveBack) says is safe.
+//!    faster, the call returns its earlier charges, as far as [`GiveBack`](crate::algorithm::GiveBack) allows.
 //!
 //! Limits that cannot take permits back come last, and the last limit is never charged for a request that another limit refuses: beside
 //! `10/s`, `1/day` keeps its permit. If there are two limits that cannot take permits back (sliding windows, logs, tables whose threads
@@ -41,15 +41,15 @@ pub const LIMITS_MOST: usize = 16;
 pub trait AnyLimiter: Sync {
     /// [`Limiter::now`].
     fn now(&self) -> u64;
-    /// What a check at `now` would answer.
+    /// Returns what a check at `now` would return.
     fn peek_at(&self, now: u64, cost: u64) -> Decision;
-    /// Charges, uncounted.
+    /// Charges, and leaves the counts to the caller.
     fn charge_at(&self, now: u64, cost: u64) -> Decision;
     /// Gives a charge back.
     fn undo(&self, charge: Charge, now: &dyn Fn() -> u64);
     /// Counts a decision.
     fn count(&self, verdict: Verdict);
-    /// The nanoseconds in which one permit that was given back would have come back by itself; `u64::MAX` if none can be given back.
+    /// The nanoseconds in which the limit refills one permit. `u64::MAX` if it never takes permits back.
     fn refill(&self) -> u64;
 }
 
@@ -79,7 +79,7 @@ impl<S: Shared, C: Clock + Sync> AnyLimiter for Limiter<S, C> {
     }
 }
 
-/// One limit of a request, and what the request costs there.
+/// One limit of a request, and the cost of the request there.
 #[derive(Clone, Copy)]
 pub enum Limit<'a> {
     /// Admits every request, for callers some of whose limits are optional.
@@ -91,22 +91,23 @@ pub enum Limit<'a> {
     Key(&'a Table, PolicyId, &'a [u8], u64),
 }
 
-/// The answer of several limits.
+/// The common answer of several limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Of all limits: whether the request may pass and why, the smallest rest, the longest wait, the longest time until all are fresh. The
-    /// reason is that of the limit that bound.
+    /// The decision of all limits together: the verdict, the smallest number of remaining permits, the longest wait, and the time until all
+    /// limits are fresh. The reason is that of the binding limit.
     pub decision: Decision,
-    /// Which limit bound: of a refusal the one with the longest wait, and of an admission the one with the smallest rest.
+    /// The index of the binding limit. If the request was refused, that is the limit with the longest wait, otherwise the limit with the
+    /// fewest permits left.
     pub bound: usize,
 }
 
 /// The error of a call with several limits: nothing has been charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManyError {
-    /// No limit at all, or more than [`LIMITS_MOST`].
+    /// There are no limits, or more than [`LIMITS_MOST`].
     Count,
-    /// The limit of that index is of a table that cannot decide.
+    /// The table of the limit with this index cannot decide.
     #[cfg(not(loom))]
     Table(usize, TableError),
 }
@@ -123,7 +124,7 @@ impl core::fmt::Display for ManyError {
 
 impl core::error::Error for ManyError {}
 
-/// Takes the cost of each limit from all limits, or nothing from any. Each limit reads its own clock.
+/// Charges each limit with its cost, or charges none. Each limit reads its own clock.
 ///
 /// ```
 /// use tollbar::take_many::{take_many, Limit};
@@ -158,8 +159,9 @@ pub fn take_many_at(limits: &[Limit<'_>], now: u64) -> Result<Taken, ManyError> 
     take_all(limits, Some(now), Some(&mut []))
 }
 
-/// [`take_many`] or, with a time, [`take_many_at`], and what each limit says by itself: `decisions[i]` is what limit `i` decides, or, of a
-/// refused request, would. Without `decisions` the answer has a verdict and a reason only, and an admission is cheaper.
+/// [`take_many`] or, with a time, [`take_many_at`], with the decision of each limit in `decisions[i]`. If the request is refused, each
+/// limit gives the decision that it would make alone. Without `decisions` the answer has a verdict and a reason only, and an admission is
+/// cheaper.
 ///
 /// # Errors
 /// Those of [`take_many`].

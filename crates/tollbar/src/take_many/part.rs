@@ -1,4 +1,4 @@
-//! One limit of several: its look, its charge, and what takes the charge back.
+//! One limit of several: the peek at it, its charge, and the return of the charge.
 
 use super::{AnyLimiter, Limit, ManyError, LIMITS_MOST};
 use crate::algorithm::Charge;
@@ -6,21 +6,22 @@ use crate::decision::{Decision, Verdict};
 #[cfg(not(loom))]
 use crate::table::{KeyLimit, Look};
 
-/// A limit of the request, with the costs of all that are the same.
+/// A limit of the request, with the sum of its costs if the caller named it several times.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'a> {
     pub(super) target: Target<'a>,
-    /// Which of the caller's limits it is: a bit each, and the first of them.
+    /// The caller's limits that this part stands for: a bit for each.
     pub(super) limits: u32,
+    /// The index of the first of them.
     pub(super) index: usize,
     pub(super) cost: u64,
     now: u64,
-    /// The caller's time.
+    /// Whether `now` is the caller's time.
     given: bool,
     pub(super) refill: u64,
     #[cfg(not(loom))]
     look: Option<Look<'a>>,
-    /// What the limit has said last.
+    /// The limit's last decision.
     pub(super) decision: Option<Decision>,
 }
 
@@ -73,7 +74,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// What orders limits that refill alike: the same for all threads of a process.
+    /// The order of limits that refill equally fast. It is the same for all threads of a process.
     pub(super) fn rank(&self) -> u64 {
         match self {
             Target::None => 0,
@@ -105,7 +106,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Looks at the limit; whether it admits the cost.
+    /// Peeks at the limit. Returns whether it admits the cost.
     #[inline]
     pub(super) fn look(&mut self) -> Result<bool, ManyError> {
         Ok(match &self.target {
@@ -123,18 +124,18 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Makes the refusal that the look has found: a bucket with `init` begins to fill with it, and some policies count it. If a reset or
-    /// another thread has come between and the limit admits the cost, that is given back.
+    /// Records the refusal that the peek has found: a bucket with `init` begins to fill, and some policies count it. If the limit admits
+    /// the cost by now, because of a reset or another thread, the charge goes back.
     #[inline(never)]
     pub(super) fn refuse(&mut self) {
-        // An error would have been the look's.
+        // The peek would have returned an error.
         if let Ok(true) = self.charge() {
             self.undo();
             self.decision = None;
         }
     }
 
-    /// Charges the limit; whether it admits the cost.
+    /// Charges the limit. Returns whether it admits the cost.
     #[inline]
     pub(super) fn charge(&mut self) -> Result<bool, ManyError> {
         let decision = match &self.target {
@@ -164,7 +165,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// What the limit says of the request that it has admitted.
+    /// The limit's decision on the request that it has admitted.
     pub(super) fn told(&self) -> Option<Decision> {
         match (&self.target, self.decision) {
             (_, Some(decision)) => Some(decision),
@@ -174,7 +175,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Tells every limit that is this part what it has said.
+    /// Writes `decision` for each of the caller's limits that this part stands for.
     pub(super) fn tell(&self, decision: Decision, decisions: &mut [Decision]) {
         for (index, told) in decisions.iter_mut().enumerate().take(LIMITS_MOST) {
             if self.limits >> index & 1 != 0 {
@@ -183,7 +184,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// What the limit would say of the request now, of which nothing is charged.
+    /// The decision that the limit would make now. It charges nothing.
     pub(super) fn peek(&self) -> Option<Decision> {
         match &self.target {
             Target::None => None,

@@ -1,4 +1,4 @@
-//! One request of several limits: put together, looked at, charged.
+//! One request with several limits: it collects them, peeks at them and charges them.
 
 use super::answer::{admitted, refused};
 use super::part::{Part, Target};
@@ -6,18 +6,18 @@ use super::{Limit, ManyError, Taken, LIMITS_MOST};
 use crate::decision::Decision;
 use core::mem::MaybeUninit;
 
-/// A request that is being put together, limit by limit.
+/// A request that collects its limits.
 #[doc(hidden)]
 pub struct Several<'a> {
     /// The caller's time.
     now: Option<u64>,
-    /// How many limits were added.
+    /// The number of limits added.
     limits: usize,
     parts: Parts<'a>,
 }
 
 impl<'a> Several<'a> {
-    /// A request at the caller's time or, without one, at the limits' own.
+    /// A request at the caller's time or, without one, at the times of the limits' clocks.
     #[inline]
     pub fn new(now: Option<u64>) -> Several<'a> {
         Several { now, limits: 0, parts: Parts::new() }
@@ -48,7 +48,7 @@ impl<'a> Several<'a> {
         Ok(())
     }
 
-    /// [`take_all`] of what was added.
+    /// [`take_all`](super::take_all) of the added limits.
     #[inline(never)]
     pub fn take(&mut self, decisions: Option<&mut [Decision]>) -> Result<Taken, ManyError> {
         if self.limits == 0 {
@@ -69,7 +69,7 @@ impl<'a> Several<'a> {
     }
 }
 
-/// Up to [`LIMITS_MOST`] parts. Those that a request does not have are not written.
+/// Up to [`LIMITS_MOST`] parts, of which the first `count` are written.
 struct Parts<'a> {
     count: usize,
     parts: [MaybeUninit<Part<'a>>; LIMITS_MOST],
@@ -97,7 +97,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The order in which parts are charged: those that refill a permit fastest first, and those that cannot give back last.
+/// The order of charges: limits that refill a permit fastest first, and limits that cannot take permits back last.
 #[inline]
 fn order(parts: &[Part<'_>]) -> [u8; LIMITS_MOST] {
     let before = |a: u8, b: u8| match (parts.get(a as usize), parts.get(b as usize)) {
@@ -107,7 +107,7 @@ fn order(parts: &[Part<'_>]) -> [u8; LIMITS_MOST] {
     };
     let mut order = [0; LIMITS_MOST];
     for (part, _) in (0..).zip(parts) {
-        // Insertion: those that come after it move on.
+        // Insertion sort: later parts move up by one place.
         let mut at = part as usize;
         while let Some([earlier, place]) = at.checked_sub(1).and_then(|from| order.get_mut(from..=at)) {
             if !before(part, *earlier) {
@@ -123,7 +123,7 @@ fn order(parts: &[Part<'_>]) -> [u8; LIMITS_MOST] {
     order
 }
 
-/// Charges all limits in their order, or none: then one has refused, and what had been charged was given back.
+/// Charges all limits in their order. If one refuses, it gives the earlier charges back and returns false.
 #[inline]
 fn charge_all(parts: &mut [Part<'_>], order: &[u8; LIMITS_MOST]) -> Result<bool, ManyError> {
     for n in 0..parts.len() {
@@ -138,7 +138,7 @@ fn charge_all(parts: &mut [Part<'_>], order: &[u8; LIMITS_MOST]) -> Result<bool,
     Ok(true)
 }
 
-/// Gives back what was charged of these parts, the last first.
+/// Gives back the charges of these parts, the last one first.
 #[inline(never)]
 fn give_back(parts: &[Part<'_>], charged: &[u8]) {
     charged.iter().rev().filter_map(|&n| parts.get(n as usize)).for_each(Part::undo);

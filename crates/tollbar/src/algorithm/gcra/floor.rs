@@ -1,21 +1,19 @@
-//! Words of buckets that got permits back.
-//!
-//! A table may give a slot to another key once the slot's word has expired, and so that time may never fall, although the TAT of a bucket
-//! falls when permits are given back. A word whose TAT was lowered therefore also says until when the slot stays taken: its *floor*. The
-//! floor is a multiple of a *quantum*, the smallest power of two of units that is at least the burst's length, so that one bit can hold it:
+//! Words of buckets that got permits back. A table may give a slot to another key once the slot's word has expired. So that time must never
+//! fall, although the TAT of a bucket falls when permits are given back. A word whose TAT was lowered therefore also holds the time until
+//! which the slot stays taken: its *floor*. The floor is a multiple of a *quantum*, the smallest power of two of units that is at least the
+//! burst's length, so that one bit can hold it:
 //!
 //! ```text
 //! bit 63        1: the TAT was lowered. All other words of a bucket are below 2^63, and are the TAT itself
 //! bit 62        the floor is (TAT / quantum + 1 + this bit) quanta
 //! bits 61..0    the TAT, rounded up to a multiple of 2^fine units, divided by that
 //! ```
-//!
-//! `fine` is 0 where 62 bits hold every TAT of the policy, as for all rates of which a permit takes whole nanoseconds. Otherwise it is 1.
-//! The word is the plain TAT again as soon as charges bring the TAT to the floor. Policies whose TATs need all 64 bits never lower one.
+//! `fine` is 0 if 62 bits hold every TAT of the policy, as for all rates whose permits take whole nanoseconds. Otherwise it is 1. The word
+//! is the plain TAT again as soon as charges bring the TAT to the floor. Policies whose TATs need all 64 bits never lower one.
 
-/// The bits of a TAT beside which a floor fits.
+/// The bits of a TAT that leave room for a floor.
 pub(super) const TAT_BITS: u32 = 63;
-/// The highest TAT beside which a floor fits. Under a policy that gives back, every higher word was lowered.
+/// The highest TAT that leaves room for a floor. Under a policy that gives back, every higher word was lowered.
 pub(crate) const TAT_MOST: u64 = u64::MAX >> 1;
 const LOWERED: u64 = 1 << 63;
 const SECOND: u64 = 1 << 62;
@@ -23,7 +21,7 @@ const SECOND: u64 = 1 << 62;
 /// How the words of one policy hold their floors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Floors {
-    /// The bit that a lowered word has; 0 if there are none under the policy.
+    /// The bit that a lowered word has; 0 if the policy lowers no word.
     mark: u64,
     /// A quantum is 2^this units.
     quantum: u32,
@@ -31,10 +29,10 @@ pub(super) struct Floors {
 }
 
 impl Floors {
-    /// For words that are all TATs.
+    /// The floors of a policy that lowers no word.
     pub(super) const NONE: Floors = Floors { mark: 0, quantum: 0, fine: 0 };
 
-    /// For a burst of `tolerance` units, at most 2^62, and TATs up to `most`, less than 2^63.
+    /// The floors of a policy with a burst of `tolerance` units, at most 2^62, and TATs up to `most`, less than 2^63.
     pub(super) const fn new(tolerance: u64, most: u64) -> Floors {
         // The power of two that is at least `tolerance`.
         let quantum = 64 - tolerance.saturating_sub(1).leading_zeros();
@@ -80,7 +78,7 @@ impl Floors {
 
     #[cold]
     const fn lowered_floor(&self, word: u64) -> u64 {
-        // Below 4 quanta of 2^62 units for any word, whoever wrote it.
+        // Below 4 quanta of 2^62 units for any word, a damaged one too.
         let quanta = (self.lowered_tat(word) >> self.quantum) + 1 + ((word >> 62) & 1);
         quanta << self.quantum
     }
@@ -95,8 +93,8 @@ impl Floors {
         }
     }
 
-    /// The word that follows `word` when its TAT is lowered to `tat`, or to the earliest later TAT beside which the floor fits. It is
-    /// `word` itself if nothing would be lowered.
+    /// The word that follows `word` when its TAT is lowered to `tat`, or to the earliest later TAT that leaves room for the floor. It is
+    /// `word` itself if that would lower nothing.
     pub(super) const fn lower(&self, word: u64, tat: u64) -> u64 {
         let floor = self.floor(word);
         // Rounded up to a quantum. The floor is below 2^63 + 2^62, and a quantum at most 2^62.

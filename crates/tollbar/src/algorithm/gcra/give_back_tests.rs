@@ -13,7 +13,7 @@ fn gcra(text: &str) -> Gcra {
     Gcra::new(&text.parse().expect("a policy")).expect("a bucket").in_slots()
 }
 
-/// What a request is charged, in units, from when on.
+/// A charge in units, and the instant from which on it counts.
 #[derive(Clone, Copy, Debug)]
 struct Charged {
     at: u64,
@@ -26,7 +26,7 @@ struct Charged {
 enum Call {
     Take(u64),
     Book(u64),
-    /// Gives back so many permits of the charge that is so many charges old.
+    /// Gives back this many permits of an earlier charge, counted back from the last one.
     Back(usize, u64),
     Pass(u64),
 }
@@ -41,7 +41,7 @@ fn calls(burst: u64, permit: u64) -> impl Strategy<Value = Vec<Call>> {
     proptest::collection::vec(call, 1..40)
 }
 
-/// How far the permits of a trace came towards the bound of a window, in units, and how many were given back.
+/// How close the permits of a trace came to the bound of a window, in units, and the number that was given back.
 #[derive(Default)]
 struct Run {
     given: u64,
@@ -49,7 +49,7 @@ struct Run {
     fullest: u64,
 }
 
-/// Makes the calls; `back` is the rule of the give-back.
+/// Makes the calls. `back` is the rule that decides how many permits go back.
 fn run(bucket: &Gcra, calls: &[Call], books: bool, back: impl Fn(u64, u64, &GiveBack) -> Option<u64>) -> Run {
     let (mut state, mut now) = (0, 1_u64 << 40);
     let mut charges: Vec<Charged> = Vec::new();
@@ -140,7 +140,7 @@ proptest! {
     }
 }
 
-/// Traces of a generator of its own, of which the searches below count what they found.
+/// Generated traces. The searches below count the violations in them.
 fn searched(back: impl Fn(&Gcra, u64, u64, &GiveBack) -> Option<u64>, books: bool) -> (u32, u64, u64) {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let bucket = gcra("1/s burst 6");
@@ -157,7 +157,7 @@ fn searched(back: impl Fn(&Gcra, u64, u64, &GiveBack) -> Option<u64>, books: boo
 
 use proptest::strategy::ValueTree;
 
-/// The search finds the faults that simpler rules have, and the rule gives back most of what the unsafe ones would.
+/// The search finds the faults of simpler rules, and the rule gives back most of the permits that the unsafe rules would.
 #[test]
 fn the_search_finds_what_is_wrong_with_simpler_rules() {
     let lowered = |bucket: &Gcra, state: u64, now: u64, units: u64| {
@@ -184,7 +184,7 @@ fn the_search_finds_what_is_wrong_with_simpler_rules() {
     assert!(given > most / 10, "{given} of {most}");
 }
 
-/// Rates of which a nanosecond is 4 to 7 units have no bit left for floors.
+/// Rates with 4 to 7 units in a nanosecond have no bit left for floors.
 #[test]
 fn a_full_word_gives_nothing_back() {
     for (text, gives) in [
@@ -222,13 +222,13 @@ fn a_refund_leaves_out_what_time_has_brought_back() {
         17,
         "the floor: the word was full at 11 s, and a quantum is 17.2 s"
     );
-    // The whole of a charge that has just been made, to the unit.
+    // A charge that has just been made comes back whole, to the unit.
     let now = 3 * SECOND;
     let back =
         GiveBack { charge: Charge { at: now, cost: 7 }, permits: 7, booked: false, highest: 0, keeps_slot: true };
     let returned = bucket.give_back(taken, now, &back).expect("permits");
     assert_eq!(bucket.floors.tat(returned.next), bucket.floors.tat(taken) - 7 * SECOND);
-    // What has come back by time is not given back.
+    // Permits that the limit has refilled are not given back.
     let back =
         GiveBack { charge: Charge { at: SECOND, cost: 5 }, permits: 5, booked: false, highest: 0, keeps_slot: true };
     assert_eq!(bucket.give_back(taken, 6 * SECOND, &back), None);
@@ -255,7 +255,7 @@ fn a_charge_keeps_the_floor() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any word of any bucket, written by anybody: the TAT that is asked for or a later one, and the floor never falls.
+    /// For any word of any bucket, damaged ones too, the result has the wanted TAT or a later one, and the floor never falls.
     #[test]
     fn a_floor_never_falls(
         tolerance in prop_oneof![1..=1u64 << 62, 1..1000u64, Just(1 << 62), (0..=62u32).prop_map(|n| 1 << n)],

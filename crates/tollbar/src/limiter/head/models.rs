@@ -22,7 +22,7 @@ const LIMIT: u64 = 2;
 const OLD: u64 = 1;
 const NEW: u64 = 2;
 const THIRD: u64 = 3;
-/// At this time nothing matters any more that happened before 20.
+/// By this time all permits that were taken before 20 have left the window.
 const LATER: u64 = 65;
 
 /// An owner that reads the key before the word and not again after it: the weakest order that a table may use.
@@ -52,8 +52,7 @@ fn taken(verdict: Option<Verdict>) -> bool {
     verdict == Some(Verdict::Allowed)
 }
 
-/// Asserts that `key` has the permits of a state that gave one permit at `LATER` and none before: those that
-/// are left, and those that come back.
+/// Asserts that `key` has the permits of a state that gave one permit at `LATER` and none before, at that time and later.
 fn as_if_fresh(place: &Place, key: u64) {
     let head = place.owner(key);
     assert_eq!(place.take_up_to(&head, LATER, 9), Some(LIMIT - 1));
@@ -87,18 +86,17 @@ where
     }
 }
 
-/// Takes the slot for a newcomer; `None`: the slot has gone to another.
+/// Takes the slot for a newcomer. `None`: another key has taken it.
 fn move_in(place: &Place, key: u64) -> Option<()> {
     let newcomer = place.newcomer(key, LATER)?;
     let verdict = place.admit(&newcomer, LATER, 1)?;
-    // The old key's permits are not in a newcomer's way.
+    // The old key's permits do not count for a newcomer.
     assert_eq!(verdict, Verdict::Allowed);
     assert_eq!(place.pair.both().0, key);
     Some(())
 }
 
-/// The old key's caller comes back as late as the newcomer: one of the two is admitted, and the other has no
-/// slot.
+/// The old key's caller asks again when the newcomer asks: one of the two is admitted, and the other has no slot.
 #[test]
 fn revival() {
     race(
@@ -116,7 +114,7 @@ fn revival() {
     );
 }
 
-/// The old key's caller judges by an old clock, and may be anywhere in its admission when the slot goes.
+/// The old key's caller decides by an old time, and may be at any step of its admission when another key takes the slot.
 #[test]
 fn straggler() {
     race(

@@ -1,4 +1,4 @@
-//! A slot that changes hands: the answers to each key against a state of its own.
+//! A slot that changes hands: the answers to each key are compared with a state that only that key uses.
 
 use super::fake::{Pair, Place, Rule};
 use super::{Head, Owner};
@@ -113,8 +113,7 @@ fn answers_are_those_of_a_state_of_its_own() {
     }
 }
 
-/// An owner that is stopped before or after its `n`th look at the slot, or swap of it, while something else
-/// happens.
+/// An owner that is stopped before or after its `n`th read or swap of the slot, while another call runs.
 struct Stopped<'a> {
     owner: Owner<'a, Pair>,
     steps: Cell<u32>,

@@ -1,4 +1,4 @@
-//! A striped bucket that is asked as a limiter asks it, by threads whose numbers the test chooses.
+//! A striped bucket with a limiter's calls, for threads whose numbers the test chooses.
 
 use super::Striped;
 #[cfg(not(loom))]

@@ -9,37 +9,29 @@
 //!
 //! # What holds
 //!
-//! *At most `burst + rate · t` in every interval of length t*, the bound of a limiter without credit, however old credit is
-//! when it is spent. The word's bucket has only `burst − C` permits, where C = [`Striped::credit`] bounds all
-//! credit that there is at any instant. What passes in an interval was credit when the interval began, at most
-//! C permits, or is charged to the word in it, at most `burst − C + rate · t` permits. C is at most an eighth
-//! of the burst and at most 65,536 permits. It is 0 for bursts below 32.
+//! *At most `burst + rate · t` in every interval of length t*, the bound of a limiter without credit, however old credit is when it is
+//! spent. The word's bucket has only `burst − C` permits, where C = [`Striped::credit`] bounds all credit at any instant. Each permit that
+//! passes in an interval was credit when the interval began, at most C permits, or is charged to the word in it, at most `burst − C + rate
+//! · t` permits. C is at most an eighth of the burst and at most 65,536 permits. It is 0 for bursts below 32.
 //!
-//! *A small limit is not starved.* A thread keeps at most a sixteenth of the permits that remain, so it keeps
-//! none of the last sixteen. Near the limit, and everywhere if C is 0, each request is decided as a
-//! limiter of `burst − C` without credit decides it.
+//! *A small limit is not starved.* A thread keeps at most a sixteenth of the permits that remain, so it keeps none of the last sixteen.
+//! Near the limit each request is decided as by a limiter of `burst − C` without credit. If C is 0, all requests are.
 //!
-//! *Unspent credit is bounded, and it expires.* At most C permits of credit can lie idle. They expire when any
-//! thread takes credit in a later slice of time. A slice is the smallest power of two of nanoseconds that is at
-//! least a second and at least 16 refills of the bucket. Credit that expires is lost: fewer than one permit in
-//! a hundred, and none while the bucket is nearly empty. A thread that ends leaves its credit to expire, and no
-//! code runs when it ends.
-//!
-//! *Any number of threads and limiters.* Nothing is kept outside the limiter. It has up to 64 stripes. Threads
-//! without a stripe ask the word each time, and all threads compete for stripes again in the next slice.
-//!
-//! *Each decision is counted once*, by the verdict that the call returns ([`super::Limiter::counts`]). A request that a thread pays with
-//! credit is counted in its stripe, and every other request where all limiters count.
+//! *Unspent credit is bounded, and it expires.* At most C permits of credit can lie idle. They expire when any thread takes credit in a
+//! later slice of time. A slice is the smallest power of two of nanoseconds that is at least a second and at least 16 refills of the
+//! bucket. Credit that expires is lost: fewer than one permit in a hundred, and none while the bucket is nearly empty. A thread that ends
+//! leaves its credit to expire, and no code runs when it ends. *Any number of threads and limiters.* All state is in the limiter. It has up
+//! to 64 stripes. Threads without a stripe charge the word each time, and all threads compete for stripes again in the next slice. *Each
+//! decision is counted once*, by the verdict that the call returns ([`super::Limiter::counts`]). A stripe counts the requests that its
+//! threads pay with credit, and the limiter's counts have all others.
 //!
 //! *Calls that take no credit.* [`Shared::take_up_to_at`] takes the thread's own credit first. [`Shared::reserve_at`] books on the shared
-//! word, unless the thread's credit pays for the request at once. [`Shared::reset`] makes the word fresh and leaves credit, which is within
-//! the bound.
+//! word, unless the thread's credit pays for the request at once. [`Shared::reset`] makes the word fresh and leaves credit as it is, which
+//! is within the bound.
 //!
-//! *Fork.* A child has a copy of the limiter, the credit of its thread included, as it has a copy of any limiter's
-//! state. It must not lie in memory that processes share: their threads may have the same number.
-//!
-//! *Signals.* A handler must not ask a limiter whose call it may have interrupted on the same thread: a permit
-//! could be spent twice.
+//! *Fork.* A child has a copy of the limiter, the credit of its thread included, as it has a copy of any limiter's state. A limiter must
+//! not lie in memory that processes share: their threads may have the same number. *Signals.* A signal handler must not use a limiter if it
+//! may have interrupted a call with it on the same thread: a permit could be spent twice.
 
 #[cfg(test)]
 mod counted;
@@ -63,14 +55,14 @@ const PART_OF_BURST: u64 = 8;
 const PART_OF_REST: u64 = 16;
 const MOST_STRIPES: u64 = 64;
 
-/// A token bucket whose threads take permits in advance. See the module for what holds. [`super::State::with_credit`] makes one.
+/// A token bucket whose threads take permits in advance. The module has its guarantees. [`super::State::with_credit`] makes one.
 ///
 /// Policies of kind [`crate::Kind::Gcra`] without `borrow` and with a limit above 0.
 #[derive(Debug)]
 pub struct Striped {
     line: CachePadded<Line>,
-    // Threads only read the fields from here on, but for `slice` in the stripes, which rarely changes. So all
-    // processors keep these lines in their caches.
+    // From here on threads only read, except that `slice` in the stripes rarely changes. So all processors keep these lines in their
+    // caches.
     stripes: Stripes,
     gcra: Gcra,
     burst: u64,
@@ -102,7 +94,7 @@ impl Shape {
         if stripes == 1 {
             return Shape { stripes: 0, each: 0, shift: Stripes::MOST_SLICE };
         }
-        // A thread keeps no more than this of a full bucket, so a larger reserve would be in vain.
+        // A thread keeps at most this of a full bucket, so more room would stay unused.
         let each = (room / stripes).min(policy.burst / 20).min(Stripes::MOST_CREDIT);
         Shape { stripes, each, shift: slice(policy) }
     }
@@ -112,7 +104,7 @@ impl Shape {
     }
 }
 
-/// The binary logarithm of a slice in nanoseconds: at least 16 refills of the bucket.
+/// The binary logarithm of a slice in nanoseconds. A slice is at least 16 refills of the bucket.
 fn slice(policy: &Policy) -> u32 {
     // Saturating: a product of more than 128 bits is longer than the longest slice.
     let refills = (u128::from(policy.burst) * 16).saturating_mul(u128::from(policy.period));
@@ -172,7 +164,7 @@ impl Striped {
         }
     }
 
-    /// Asks the shared word.
+    /// Decides on the shared word.
     #[inline(always)]
     fn ask(&self, who: u64, now: u64, cost: u64) -> Verdict {
         // A refusal is decided here, by loads and arithmetic only.
@@ -200,7 +192,8 @@ impl Striped {
         self.describe(who, verdict, state, now, cost)
     }
 
-    /// The full decision. `remaining` is what this thread could take, one by one: the permits of the shared bucket and its own credit.
+    /// The full decision. `remaining` is the number of permits that this thread could take one by one: those of the shared bucket and its
+    /// own credit.
     fn describe(&self, who: u64, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
         let told = self.gcra.describe(verdict, state, now, cost);
         Decision { remaining: told.remaining.saturating_add(self.stripes.credit(who)), ..told }
@@ -225,10 +218,8 @@ impl Striped {
         cell::reserve(&self.line.word, &self.gcra, now, cost, until, || ())
     }
 
-    /// Charges the shared word for `cost`, and for as much credit as the thread may keep. Returns the verdict
-    /// and the state after it.
-    ///
-    /// Relaxed as in [`super::cell`]: the word is the whole state of what has been charged.
+    /// Charges the shared word for `cost`, and for as much credit as the thread may keep. Returns the verdict and the state after it.
+    /// Relaxed as in [`super::cell`]: the word is the whole state of all charges.
     #[inline(never)]
     fn lease(&self, who: u64, now: u64, cost: u64) -> (Verdict, u64) {
         self.line.watch.look(now);
@@ -273,7 +264,7 @@ impl Striped {
         if self.stripes.most() == 0 {
             return 0;
         }
-        // Near the limit a step tells without a division that nothing may be kept.
+        // Near the limit this step shows without a division that the thread may keep nothing.
         let fits = |most: u64| self.gcra.step(state, now, cost.saturating_add(most)).verdict == Verdict::Allowed;
         if !fits(PART_OF_REST) {
             return 0;
@@ -284,7 +275,7 @@ impl Striped {
 }
 
 impl Shared for Striped {
-    /// A cost of 0 is answered from credit or not: it is allowed either way, but after the last time.
+    /// A cost of 0 is decided with or without credit: until the last time it is allowed either way.
     #[inline(always)]
     fn spend_quickly(&self, cost: u64) -> bool {
         self.stripes.spend_first(thread::current(), cost)
@@ -335,7 +326,7 @@ impl Shared for Striped {
         self.reserve_as(self.current_at(now), now, cost, until)
     }
 
-    /// The shared word is charged, and threads keep their credit, which has been charged to it before.
+    /// Charges the shared word. Threads keep their credit, which was charged to it before.
     fn charge_at(&self, now: u64, cost: u64) -> u64 {
         self.line.watch.look(now);
         cell::charge(&self.line.word, &self.gcra, now, cost)

@@ -31,7 +31,7 @@ fn explore(name: &str, preemptions: usize, f: impl Fn() + Sync + Send + 'static)
     println!("{name}: {} executions", crate::sync::explore(preemptions, f));
 }
 
-/// A limiter with `left` permits of the 20, and no credit.
+/// A limiter that has `left` of its 20 permits, and no credit.
 fn limiter(stripes: u64, left: u64) -> Limiter {
     let policy = Policy::new(BURST, DAY).with_burst(BURST + stripes * EACH);
     let shape = Shape { stripes, each: EACH, shift: SHIFT };
@@ -41,7 +41,7 @@ fn limiter(stripes: u64, left: u64) -> Limiter {
     Arc::new(limiter)
 }
 
-/// One thread's requests, one after the other: who asks, and when.
+/// One thread's requests, one after the other: the thread's number and the time of each.
 type Requests = &'static [(u64, u64)];
 
 fn ask(limiter: &Counted, requests: Requests) -> u64 {
@@ -61,7 +61,7 @@ fn drain(limiter: &Counted, whos: &[u64], now: u64) -> u64 {
     taken
 }
 
-/// The permits that the threads were given. Each has its turn to be the first that runs.
+/// Runs the threads, each once as the first that runs, and returns the permits that they took.
 fn race(
     name: &str,
     preemptions: usize,
@@ -84,7 +84,7 @@ fn race(
             for other in others {
                 given += other.join().unwrap();
             }
-            // The first was this function's own, which charged the permits that are not left.
+            // The first request counted is this function's own, which charged the permits that are not left.
             let counts = limiter.counts();
             let asked = threads.iter().map(|requests| requests.len() as u64).sum::<u64>();
             assert_eq!((counts.allowed, counts.denied, counts.never), (given + 1, asked - given, 0));
@@ -93,8 +93,7 @@ fn race(
     }
 }
 
-/// Two threads lease where one permit may be kept, and none any more for the second: together they never get
-/// more than there are.
+/// Two threads take permits in advance, and only the first may keep one as credit: together they never get more than are left.
 #[test]
 fn the_last_permits_are_leased_once() {
     let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY), (1, EARLY)], &[(2, EARLY), (2, EARLY)]];
@@ -107,7 +106,7 @@ fn the_last_permits_are_leased_once() {
     });
 }
 
-/// Two threads want the one stripe in one slice: one gets it, and its credit is no other thread's.
+/// Two threads want the one stripe in one slice: one gets it, and no other thread spends its credit.
 #[test]
 fn a_stripe_is_taken_once() {
     let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY)], &[(2, EARLY), (2, EARLY)]];
@@ -123,8 +122,7 @@ fn a_stripe_is_taken_once() {
 fn credit_is_spent_or_expires() {
     let check = |limiter: &Limiter, given: u64| {
         let all = given + drain(limiter, &[1, 2, 3], LATE);
-        // Lost are at most the credit of two threads in the older slice, and credit that a late store has
-        // overwritten.
+        // The limiter loses at most the credit of two threads in the older slice, and credit that a late store has overwritten.
         assert!(all <= BURST && all + 3 * EACH >= BURST, "{all}");
     };
     let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY)], &[(2, LATE), (2, LATE)]];
@@ -171,8 +169,8 @@ fn what_is_spent_was_filled() {
     }
 }
 
-/// A reset gives back all that was charged before it, once, and no lease beside it takes that back: 20 to 22
-/// permits are given in all.
+/// A reset returns all permits charged before it, once, and a concurrent request does not charge them again: the threads take 20 to 22
+/// permits in all.
 #[test]
 fn a_reset_forgives_the_past() {
     for first in [true, false] {

@@ -4,7 +4,7 @@
 //! `slice`; it only grows. A stripe has five words:
 //!
 //! ```text
-//! owner    thread:44 | slice:20     which thread may spend from it, and since which slice
+
 //! credit   slice:48  | permits:16   the permits, and the slice in which they are good
 //! counter  thread + 1               the first thread that owned the stripe; 0: none yet
 //! paid     number                   requests that this thread paid with credit
@@ -48,7 +48,7 @@ use alloc::boxed::Box;
 const SLICE_BITS: u32 = 20;
 const CREDIT_BITS: u32 = 16;
 const CREDIT: u64 = (1 << CREDIT_BITS) - 1;
-/// Not 0: a stripe that nobody has had is not that of a thread without a number.
+/// Not 0, so a stripe that no thread has owned is not that of a thread without a number.
 const FIRST_SLICE: u64 = 1;
 
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ struct Stripe {
 #[derive(Debug)]
 pub(super) struct Stripes {
     slice: AtomicU64,
-    /// A power of two of them.
+    /// The number of stripes is a power of two.
     stripes: Box<[CachePadded<Stripe>]>,
     mask: usize,
     most: u64,
@@ -78,8 +78,8 @@ impl Stripe {
         self.credit.store(credit, Ordering::Relaxed);
     }
 
-    /// Loom (0.7) keeps no order among plain stores of two threads to one atomic: one that has joined both may still read
-    /// a store that another of the same thread came after. It keeps that of swaps, which otherwise are the same here.
+    /// Loom (0.7) keeps no order among plain stores of two threads to one atomic: a thread that has joined both may still read a store that
+    /// its thread has overwritten. It keeps the order of swaps, which otherwise do the same here.
     #[cfg(loom)]
     fn put(&self, credit: u64) {
         self.credit.swap(credit, Ordering::Relaxed);
@@ -127,8 +127,8 @@ impl Stripes {
     /// The most permits in a stripe.
     pub(super) const MOST_CREDIT: u64 = 1024;
 
-    /// `places` stripes of up to `most` permits; slices of 2^`shift` ns. Where `places` is no power of two there is one stripe, in which
-    /// nothing is kept. `None`: no memory.
+    /// `places` stripes of up to `most` permits, with slices of 2^`shift` ns. If `places` is no power of two, the only stripe holds no
+    /// credit. `None`: no memory.
     pub(super) fn new(places: usize, most: u64, shift: u32) -> Option<Stripes> {
         let (places, most) = if places.is_power_of_two() { (places, most.min(Self::MOST_CREDIT)) } else { (1, 0) };
         let stripes = places_of(places)?;
@@ -142,7 +142,7 @@ impl Stripes {
         self.most
     }
 
-    /// How many there are, 1 at least.
+    /// The number of stripes, at least 1.
     pub(super) fn places(&self) -> u64 {
         self.stripes.len() as u64
     }
@@ -169,8 +169,8 @@ impl Stripes {
         unsafe { self.stripes.get_unchecked(number & self.mask) }
     }
 
-    /// Spends `cost` permits of the thread's credit and counts the request, if the thread's stripe is the first of its two and has so
-    /// much. A cost of 0 may be answered either way.
+    /// Spends `cost` permits of the thread's credit and counts the request, if the thread's stripe is the first of its two and holds so
+    /// many. For a cost of 0 both answers are right.
     #[inline(always)]
     pub(super) fn spend_first(&self, who: u64, cost: u64) -> bool {
         self.spend_from(self.first(who), who, cost, true) == Spent::Paid
@@ -195,8 +195,8 @@ impl Stripes {
     fn spend_from(&self, stripe: &Stripe, who: u64, cost: u64, is_counted: bool) -> Spent {
         let slice = self.slice.load(Ordering::Relaxed);
         let found = stripe.owner.load(Ordering::Relaxed);
-        // The comparison includes the slice: another thread may have a stripe by now that was this one's in an
-        // older slice, and with it the credit that is read next.
+        // The comparison includes the slice: another thread may own the stripe by now that this thread owned in an older slice, and the
+        // credit that is read next is that thread's.
         if found != owner(who, slice) {
             return if found >> SLICE_BITS == who { Spent::Short } else { Spent::NotMine };
         }
@@ -252,7 +252,7 @@ impl Stripes {
 
     fn own<'a>(&self, stripe: &'a Stripe, who: u64, slice: u64) -> Option<Held<'a>> {
         let mine = owner(who, slice);
-        // Acquire: if this names a slice that is newer than ours, the next load sees that there is one.
+        // Acquire: if this names a newer slice than ours, the next load sees that slice or a later one.
         let found = stripe.owner.load(Ordering::Acquire);
         if found == mine {
             return Some(Held { stripe, slice });
@@ -267,7 +267,7 @@ impl Stripes {
         }
         // Release: see `take`. If the swap fails, another thread has the stripe.
         stripe.owner.compare_exchange(found, mine, Ordering::AcqRel, Ordering::Relaxed).ok()?;
-        // Relaxed: a count publishes nothing. Failing, an earlier owner counts here.
+        // Relaxed: a count publishes no other data. If it fails, an earlier owner counts here.
         let _ = stripe.counter.compare_exchange(0, counter(who), Ordering::Relaxed, Ordering::Relaxed);
         Some(Held { stripe, slice })
     }
@@ -296,7 +296,7 @@ fn credit(word: u64, slice: u64) -> u64 {
     }
 }
 
-/// Not 0 for a thread without a number, which is never a counter.
+/// The value of `counter` for a thread's number. A thread without a number never counts.
 #[inline(always)]
 fn counter(who: u64) -> u64 {
     who.wrapping_add(1)

@@ -32,7 +32,7 @@ fn admit(limiter: &Counted, who: u64, now: u64, cost: u64) -> bool {
     limiter.admit_as(who, cost, || now) == Verdict::Allowed
 }
 
-/// All credit there is.
+/// The credit of all threads together.
 fn outstanding(limiter: &Counted, threads: u64) -> u64 {
     (1..=threads).map(|who| limiter.stripes.credit(who)).sum()
 }
@@ -71,7 +71,7 @@ fn adversary(limiter: &Counted, policy: &Policy, rng: &mut Rng) -> Vec<(u64, u64
                     take(1 + rng.below(threads), now, rng.below(4), &mut got);
                 }
             }
-            // Threads take what there is, credit first, or book for this instant.
+            // Threads take all permits that are left, credit first, or book for this instant.
             3 => {
                 for who in 1..=threads {
                     let most = rng.pick(&[1, 7, u64::MAX]);
@@ -173,14 +173,14 @@ fn credit_is_at_most_an_eighth_of_the_burst() {
         assert_eq!(limiter.burst() + all, burst);
         assert!(all <= burst / 8 && all <= 65_536 && each <= 1024, "{burst}: {all}");
         assert_eq!(all == 0, burst < 32, "{burst}");
-        // Nearly as much credit as may be, so that there is something to gain.
+        // Nearly the most credit that is possible, so that a fault would show.
         assert!(burst < 32 || all * 2 >= (burst / 8).min(65_536), "{burst}: {all}");
     }
     assert_eq!(Shape::of(&Policy::new(1000, SEC).with_burst(1000)).stripes, 8);
 }
 
-/// At one instant all threads together get the shared bucket's burst, to the permit. Threads that leave before
-/// they have spent all take their credit with them.
+/// At one instant all threads together get the shared bucket's burst, to the permit, less the credit of threads that leave before they have
+/// spent it.
 #[test]
 fn a_frozen_clock_admits_the_burst_without_what_is_left_behind() {
     for text in EACH.into_iter().filter(|text| !text.contains("init")) {
@@ -275,20 +275,20 @@ fn credit_expires_with_its_slice() {
     assert_eq!((limiter.stripes.credit(1), limiter.stripes.credit(2)), (each, each));
     // 16 refills are 16 s; slices are powers of two.
     let slice = (16 * SEC).next_power_of_two();
-    // Credit is good until a thread takes credit in a later slice. A refusal or a question takes none.
+    // Credit is valid until a thread takes credit in a later slice. A refusal or a peek takes none.
     assert!(admit(&limiter, 1, 5 * slice, 1));
     assert_eq!(limiter.stripes.credit(1), each - 1);
     assert!(!admit(&limiter, 3, 5 * slice, 1000) && limiter.available_as(3, 5 * slice) == limiter.burst());
     assert_eq!(limiter.stripes.credit(1), each - 1);
     assert!(admit(&limiter, 3, 5 * slice, 1));
     assert_eq!((limiter.stripes.credit(1), limiter.stripes.credit(2), limiter.stripes.credit(3)), (0, 0, each));
-    // Then the word is asked.
+    // Then the word decides.
     let before = limiter.available_as(9, 5 * slice);
     assert!(admit(&limiter, 1, 5 * slice, 1));
     assert_eq!(limiter.available_as(9, 5 * slice), before - 1 - each);
 }
 
-/// More threads than stripes: the others do without credit until the next slice, when all compete again.
+/// With more threads than stripes, some threads have no credit until the next slice, when all compete again.
 #[test]
 fn stripes_are_for_any_number_of_threads() {
     let policy = policy("1000000/s burst 100000");
@@ -359,7 +359,7 @@ fn a_reset_leaves_credit_within_the_bound() {
     assert!(taken <= policy.burst);
 }
 
-/// Each call is counted once: what is paid with credit, what the word decides, and what a stripe's second owner pays.
+/// Each call is counted once: paid with credit, decided by the word, or paid by a stripe's second owner.
 #[test]
 fn each_decision_is_counted_once() {
     for policy in [policy("1000/s burst 1000"), policy("5/s burst 5")] {
@@ -386,7 +386,7 @@ fn each_decision_is_counted_once() {
     }
 }
 
-/// Calls that take no credit spend the thread's own first, and give each permit once.
+/// Calls that take no new credit spend the thread's credit first, and give each permit once.
 #[test]
 fn credit_is_spent_by_every_call() {
     let policy = policy("1000/s burst 1000");
@@ -394,17 +394,17 @@ fn credit_is_spent_by_every_call() {
     let (burst, each) = (limiter.burst(), limiter.credit_each());
     assert!(admit(&limiter, 1, DAY, 1));
     assert_eq!(limiter.stripes.credit(1), each);
-    // A peek tells of the thread's own credit and of no other thread's.
+    // A peek counts the thread's own credit and no other thread's.
     assert_eq!(limiter.peek_as(1, DAY, 1).remaining, burst - 1);
     assert_eq!(limiter.peek_as(2, DAY, 1).remaining, burst - 1 - each);
-    // Credit pays for what it covers.
+    // Credit pays as far as it goes.
     assert_eq!(limiter.reserve_as(1, DAY, 2, DAY), Some(DAY));
     assert_eq!(limiter.take_up_to_as(1, DAY, 3), 3);
     assert_eq!((limiter.stripes.credit(1), limiter.peek_as(2, DAY, 1).remaining), (each - 5, burst - 1 - each));
     // The rest comes from the word: all of it, to the permit.
     assert_eq!(limiter.take_up_to_as(1, DAY, u64::MAX), burst - 6);
     assert_eq!((limiter.stripes.credit(1), limiter.peek_as(1, DAY, 1).verdict), (0, Verdict::Denied));
-    // What is booked ahead is charged to the word.
+    // A booking is charged to the word.
     assert_eq!(limiter.reserve_as(1, DAY, 3, DAY + SEC), Some(DAY + SEC * 3 / 1000));
     assert_eq!(limiter.reserve_as(1, DAY, burst + 1, DAY + 100 * SEC), None);
     assert_eq!(limiter.check_as(1, DAY, 1).retry_after, SEC * 4 / 1000);

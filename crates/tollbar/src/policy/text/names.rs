@@ -1,4 +1,4 @@
-//! The names of the grammar and what each stands for.
+//! The names of the grammar and their meanings.
 
 use crate::policy::{Anchor, Kind, Mode, Opt, Unit};
 use core::ffi::CStr;
@@ -6,7 +6,7 @@ use core::ffi::CStr;
 const DAY: u64 = 86_400_000_000_000;
 pub(super) const SECOND: u64 = 1_000_000_000;
 
-/// The units of time, in the order in which `print` tries them: it takes the first that divides.
+/// The units of time, in the order in which `print` tries them. It takes the first unit that divides the time.
 pub(super) const TIMES: [(Name, u64); 9] = [
     (name("day"), DAY),
     (name("d"), DAY),
@@ -66,9 +66,9 @@ const ALGORITHMS_LEN: usize = {
     len
 };
 
-/// What a text without a known option should have: all of them.
+/// The expectation of a text that has no known option: one of all options.
 pub(super) const ANY_OPTION: &CStr = expected(&const { OPTIONS_LIST.exact::<{ OPTIONS_LIST.len + 1 }>() });
-/// What a text without a known algorithm should have: all of them.
+/// The expectation of a text that has no known algorithm: one of all algorithms.
 pub(super) const ANY_ALGORITHM: &CStr = expected(&const { ALGORITHMS_LIST.exact::<{ ALGORITHMS_LIST.len + 1 }>() });
 
 const OPTIONS_LIST: List = {
@@ -129,7 +129,7 @@ impl List {
         List { text: [0; 512], len: 0 }
     }
 
-    /// The list with one name more. `left` names are to come, this one included.
+    /// The list with one more name. `left` counts the names still to be added, this one included.
     const fn and(mut self, name: &Name, left: usize) -> List {
         if self.len != 0 {
             self = self.text(if left == 1 { b" or " } else { b", " });
