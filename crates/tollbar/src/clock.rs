@@ -1,10 +1,9 @@
-//! Where `now` comes from.
+//! Clocks.
 //!
-//! A [`Source`] is one of the system's clocks. A limiter or a table reads its source through [`Utc`], which counts from
-//! [`TIME_ZERO`], so that windows begin at full minutes, hours and days of UTC. One limiter never mixes
-//! sources.
+//! A [`Source`] is one of the system's clocks. A limiter or a table reads its source through [`Utc`], which counts from [`TIME_ZERO`], so that
+//! windows begin at full minutes, hours and days of UTC. One limiter never mixes sources.
 //!
-//! The system's clocks need a Unix. Elsewhere there are [`Manual`] and the caller's own [`Clock`].
+//! The system's clocks need a Unix. On other systems use [`Manual`] or a [`Clock`] of the program.
 
 #[cfg(all(unix, target_arch = "x86_64", not(loom)))]
 mod line;
@@ -15,12 +14,12 @@ mod tsc;
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// A source of nanoseconds. It should not go back; limiters are safe if it does.
+/// A source of nanoseconds. It should not go back, but limiters are safe if it does.
 pub trait Clock {
-    /// Nanoseconds since a zero of the source's own.
+    /// Nanoseconds since the source's zero.
     fn now(&self) -> u64;
 
-    /// [`Clock::now`], if it can be read in line. `None`: it needs a call. With it a caller can leave that call to code out of line.
+    /// [`Clock::now`] if it needs no function call, otherwise `None`. A caller can then make that call in out-of-line code.
     #[inline(always)]
     fn at_once(&self) -> Option<u64> {
         Some(self.now())
@@ -35,27 +34,26 @@ pub trait Clock {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Monotonic;
 
-/// `CLOCK_MONOTONIC_COARSE`: the same zero, in steps of the kernel's tick (1 to 10 ms). About 6 ns a call.
+/// `CLOCK_MONOTONIC_COARSE`: the zero of `CLOCK_MONOTONIC`, in steps of the kernel's tick (1 to 10 ms). About 6 ns a call.
 /// A limiter on it admits at most one burst a tick.
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Coarse;
 
-/// The processor's time-stamp counter, kept on `CLOCK_MONOTONIC`'s scale (the same zero) by
-/// comparing the two when it is first used, a millisecond later, and then at growing intervals up to once a second.
+/// The processor's time-stamp counter on `CLOCK_MONOTONIC`'s scale. The process compares the two clocks at the first use, a millisecond later,
+/// and then at growing intervals up to a second.
 ///
-/// It reads `CLOCK_MONOTONIC` instead during that first millisecond, on other architectures than x86-64, where
-/// the processor does not say that the counter is invariant, and where Linux does not list `tsc` among the
-/// clock sources that it would use. (The kernel strikes out a counter that it has seen to be unstable.) A
-/// thread that meets an adjustment in progress reads `CLOCK_MONOTONIC` for that call, so no thread ever waits
-/// for another.
+/// It reads `CLOCK_MONOTONIC` instead during that first millisecond, on architectures other than x86-64, if the processor does not say that the
+/// counter is invariant, and if Linux does not list `tsc` among its available clock sources. (The kernel removes a counter from the list
+/// that it has seen to be unstable.) A thread that reads the clock while another adjusts it reads `CLOCK_MONOTONIC` for that call, so no
+/// thread waits for another.
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tsc;
 
 #[cfg(unix)]
 impl Tsc {
-    /// Whether the counter is used. `false`: `CLOCK_MONOTONIC` is read in its place.
+    /// Whether the clock uses the counter. `false`: it reads `CLOCK_MONOTONIC` instead.
     pub fn is_counter(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(loom)))]
         return tsc::usable();
@@ -67,29 +65,28 @@ impl Tsc {
 /// `CLOCK_REALTIME`: nanoseconds since 1970 UTC. About 25 ns a call. It follows every step of the system's
 /// clock: after a step back by an hour, a limit that was used up before the step refuses for up to an hour.
 ///
-/// [`Utc`] is the clock for windows that begin at full hours: it does not step.
+/// For windows that begin at full hours use [`Utc`], which does not step.
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wall;
 
-/// Where the times of limiters and tables begin: 2025-03-13 00:00:00 UTC, in Unix nanoseconds.
+/// The zero of the times of limiters and tables: 2025-03-13 00:00:00 UTC, in Unix nanoseconds.
 ///
 /// That is 20,160 days after 1970. A window whose length divides 20,160 days (whole seconds that divide a minute, minutes that
 /// divide an hour, hours that divide a day, 1 to 10 days, 4 weeks) therefore begins at the same instants as one that is aligned
-/// to Unix time. Counting from 2025 leaves the 73 years that a state word can tell (`docs/state-word.md`) to the future.
+/// to Unix time. A state word can hold times of 73 years (`docs/state-word.md`), which therefore last from 2025 on.
 pub const TIME_ZERO: u64 = 20_160 * 86_400 * 1_000_000_000;
 
-/// The span after [`TIME_ZERO`], in nanoseconds, in which the system's clock is believed: 40 years.
+/// Nanoseconds after [`TIME_ZERO`], 40 years. A system clock outside this span counts as not set.
 #[cfg(unix)]
-const BELIEVED: u64 = 40 * 365 * 86_400 * 1_000_000_000;
+const PLAUSIBLE: u64 = 40 * 365 * 86_400 * 1_000_000_000;
 
 /// A [`Source`] that counts from [`TIME_ZERO`]: the default clock of limiters and tables.
 ///
-/// A process reads its distance to UTC from `CLOCK_REALTIME` once and keeps it. So this clock never steps,
-/// however the system's clock is set later. If that is corrected by an hour, daily windows begin an hour off
-/// until the process is restarted. On a machine whose clock is before 2025-03-13, or 40 years or more after it,
-/// the distance is 0 and windows are aligned to the machine's start. Nothing is added to [`Source::Wall`]: its
-/// times stay Unix nanoseconds.
+/// A process reads its distance to UTC from `CLOCK_REALTIME` once and keeps it. So this clock never steps when the system's clock is set
+/// later. If the system's clock is corrected by an hour, daily windows begin an hour off until the process restarts. As long as the
+/// system's clock is before 2025-03-13, or 40 years or more after it, a new `Utc` has the distance 0, and its windows are aligned to the
+/// machine's start. With [`Source::Wall`] the distance is always 0, and times are Unix nanoseconds.
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug)]
 pub struct Utc<C = Source> {
@@ -99,9 +96,9 @@ pub struct Utc<C = Source> {
 
 #[cfg(unix)]
 impl Utc {
-    /// `source`, moved to UTC.
+    /// A clock that reads `source` and counts UTC.
     pub fn new(source: Source) -> Utc {
-        // The first reading of the counter opens a file. It happens here, so that no decision does it.
+        // The first reading of the counter opens a file. This call reads it, so that no decision does.
         source.now();
         let offset = match source {
             Source::Wall => 0,
@@ -115,13 +112,13 @@ impl Utc {
         self.clock
     }
 
-    /// What is added to the source's time, modulo 2^64.
+    /// The nanoseconds that are added to the source's time, modulo 2^64.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 }
 
-/// The processor's counter, moved to UTC.
+/// The processor's counter, which counts UTC.
 #[cfg(unix)]
 impl Default for Utc<Tsc> {
     fn default() -> Utc<Tsc> {
@@ -129,12 +126,12 @@ impl Default for Utc<Tsc> {
     }
 }
 
-/// This process's distance from `CLOCK_MONOTONIC` to UTC. Children of a fork keep their parent's.
+/// This process's distance from `CLOCK_MONOTONIC` to UTC. A forked child keeps its parent's.
 #[cfg(unix)]
 fn offset() -> u64 {
     // core's atomic, because loom's cannot be in a static. 0: not known yet.
     static OFFSET: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
-    // Relaxed throughout: no other data is published with the number.
+    // Relaxed throughout: the number publishes no other data.
     let known = OFFSET.load(Ordering::Relaxed);
     if known != 0 {
         return known;
@@ -146,12 +143,12 @@ fn offset() -> u64 {
     }
 }
 
-/// What to add to `CLOCK_MONOTONIC` to count from [`TIME_ZERO`], if it says `now` while the system's clock says
-/// `wall`; 0 if `wall` is not believed.
+/// The distance from `CLOCK_MONOTONIC` to a count from [`TIME_ZERO`], if the first says `now` while the system's clock says `wall`. 0 if
+/// `wall` is not plausible.
 #[cfg(unix)]
 fn offset_at(now: u64, wall: u64) -> u64 {
     match wall.checked_sub(TIME_ZERO) {
-        Some(since) if since < BELIEVED => since.wrapping_sub(now),
+        Some(since) if since < PLAUSIBLE => since.wrapping_sub(now),
         _ => 0,
     }
 }
@@ -164,7 +161,7 @@ impl<C: Clock> Clock for Utc<C> {
     }
     #[inline(always)]
     fn at_once(&self) -> Option<u64> {
-        // Without a combinator, which would be a call in code that is compiled for size.
+        // No combinator: a compiler for size makes a call of it.
         let now = self.clock.at_once()?;
         Some(now.wrapping_add(self.offset))
     }
@@ -173,22 +170,22 @@ impl<C: Clock> Clock for Utc<C> {
     }
 }
 
-/// Time that stands still until it is moved: for tests, replays and simulations.
+/// A clock that only its calls move: for tests, replays and simulations.
 #[derive(Debug, Default)]
 pub struct Manual(AtomicU64);
 
 impl Manual {
-    /// Starts at `now`.
+    /// A clock that says `now`.
     pub fn new(now: u64) -> Manual {
         Manual(AtomicU64::new(now))
     }
 
-    /// Moves to `now`, forward or back.
+    /// Sets the time to `now`, forward or back.
     pub fn set(&self, now: u64) {
         self.0.store(now, Ordering::Relaxed);
     }
 
-    /// Moves `by` nanoseconds forward.
+    /// Moves the time `by` nanoseconds forward.
     pub fn advance(&self, by: u64) {
         self.0.fetch_add(by, Ordering::Relaxed);
     }
@@ -248,7 +245,7 @@ impl Clock for Wall {
     }
 }
 
-/// Sleeping moves the time, so a wait in virtual time takes none.
+/// `sleep_until` moves the time instead of sleeping.
 impl Clock for Manual {
     fn now(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -304,8 +301,7 @@ impl Source {
 
 #[cfg(unix)]
 impl Clock for Source {
-    // One comparison finds the usual source. A jump table over all sources would cost every reading eight
-    // instructions.
+    // One comparison finds the common source. A jump table over all sources would cost every reading eight instructions.
     #[inline]
     fn now(&self) -> u64 {
         match self {
@@ -337,7 +333,7 @@ mod tests {
     const DAY: u64 = 86_400_000_000_000;
 
     #[test]
-    fn time_zero_is_a_midnight_that_common_windows_begin_at() {
+    fn common_windows_begin_at_time_zero() {
         // `date -u -d @1741824000`: Thu Mar 13 00:00:00 UTC 2025.
         assert_eq!(TIME_ZERO, 1_741_824_000_000_000_000);
         for days in (1..=10).chain([12, 14, 28]) {
@@ -346,24 +342,24 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_moved_to_utc_once() {
+    fn the_distance_to_utc_may_be_negative() {
         let (now, wall) = (5_000, TIME_ZERO + 3 * DAY);
         assert_eq!(now + offset_at(now, wall), 3 * DAY);
-        // A machine that has been up for longer than since TIME_ZERO: the distance is negative.
+        // The machine has been up for longer than since TIME_ZERO, so the distance is negative.
         assert_eq!((9 * DAY).wrapping_add(offset_at(9 * DAY, wall)), 3 * DAY);
     }
 
     #[test]
-    fn a_clock_that_was_never_set_is_not_believed() {
-        for wall in [0, 1, TIME_ZERO - 1, TIME_ZERO + BELIEVED, u64::MAX] {
+    fn a_clock_that_is_not_set_gives_distance_zero() {
+        for wall in [0, 1, TIME_ZERO - 1, TIME_ZERO + PLAUSIBLE, u64::MAX] {
             assert_eq!(offset_at(77, wall), 0, "{wall}");
         }
-        for wall in [TIME_ZERO, TIME_ZERO + BELIEVED - 1] {
+        for wall in [TIME_ZERO, TIME_ZERO + PLAUSIBLE - 1] {
             assert_eq!(77_u64.wrapping_add(offset_at(77, wall)), wall - TIME_ZERO);
         }
     }
 
-    /// Real clocks, read one after the other: a loaded machine may put seconds between the readings.
+    /// The test reads real clocks one after the other. On a loaded machine seconds may pass between two readings.
     #[test]
     fn every_source_tells_the_same_utc() {
         for source in [Source::Tsc, Source::Monotonic, Source::Coarse] {

@@ -1,4 +1,4 @@
-//! What a limiter answers.
+//! The answers of limiters and tables.
 
 use crate::units::NEVER;
 
@@ -25,20 +25,19 @@ pub enum Reason {
     Rate = 1,
     /// Never: the cost is above the burst.
     Burst = 2,
-    /// The table has no free slot for a new key. Denied under `deny`; allowed, and not remembered, under `allow`.
+    /// The table has no free slot for a new key. Denied under `deny`; allowed, and not stored, under `allow`.
     TableFull = 3,
-    /// Denied: under `inherit` a new key took over the debt of the key whose slot it needs.
+    /// Denied: under `inherit` a new key inherits the debt of the slot that it needs.
     InheritedDebt = 4,
     /// The request had an empty key; the table's options say whether it passes.
     MissingKey = 5,
     /// Allowed and not charged: the key is exempt.
     Exempt = 6,
-    /// Denied: the permits would have come within the caller's patience, but the limiter's maximum of callers
-    /// is asleep already.
+    /// Denied: the permits would have come within the caller's patience, but the most callers that may sleep are asleep already.
     QueueFull = 7,
     /// Denied: the table is damaged, or has no policy of that number.
     Fault = 8,
-    /// Denied for now: the store has been asked and has not answered yet.
+    /// Denied for now: the store has not answered yet.
     Pending = 9,
     /// Denied: the store's last answer said that the limit is used up.
     StoreDenied = 10,
@@ -49,8 +48,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The reason of a limit's own arithmetic. The numbers of the first three are those of [`Verdict`], so this compiles to a
-    /// copy.
+    /// The reason for a verdict of the limit itself. The first three reasons have the numbers of the verdicts, so this compiles to a copy.
     #[inline(always)]
     pub const fn of(verdict: Verdict) -> Reason {
         match verdict {
@@ -61,7 +59,7 @@ impl Reason {
     }
 }
 
-/// Decisions by verdict.
+/// Numbers of decisions by verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counts {
     /// [`Verdict::Allowed`].
@@ -79,14 +77,13 @@ pub struct Decision {
     pub verdict: Verdict,
     /// Why.
     pub reason: Reason,
-    /// Permits that could be taken at this instant, after this decision. Other threads may have taken some
-    /// since.
+    /// The number of permits that are left at this instant, after this decision. Other threads may have taken some since.
     pub remaining: u64,
-    /// Nanoseconds after which the same request would be admitted if no other came between. One nanosecond
-    /// earlier it would still be refused. 0 if it was admitted; [`NEVER`] if waiting does not help.
+    /// Nanoseconds after which the same request would be admitted, if no other request comes between. One nanosecond earlier it would still be
+    /// refused. 0 if it was admitted; [`NEVER`] if waiting does not help.
     pub retry_after: u64,
-    /// Nanoseconds until the state is as good as fresh, if no request comes between; [`NEVER`] if that is after
-    /// the last time at which anything is admitted.
+    /// Nanoseconds until the state is as good as fresh, if no request comes between; [`NEVER`] if that is after the last time at which the policy
+    /// admits a request.
     pub reset_after: u64,
 }
 

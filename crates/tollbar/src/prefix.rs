@@ -1,8 +1,7 @@
-//! Keys made of network addresses: one key for a whole prefix.
+//! Keys from network addresses: one key for a whole prefix.
 //!
-//! A host on the IPv6 internet usually has a /64 to itself and can change its address with every request, so a
-//! limit per IPv6 address limits nobody. Limit per /64, or per /56 or /48 for customers' networks. For IPv4 the
-//! address itself, /32, mostly serves.
+//! A host on the IPv6 internet usually has a whole /64 and can change its address with every request, so a limit per IPv6 address has no
+//! effect. Limit per /64, or per /56 or /48 for customers' networks. For IPv4, limit per address (/32) in most cases.
 //!
 //! ```
 //! use tollbar::prefix::Prefix;
@@ -18,8 +17,8 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A network prefix as a key's bytes: the family (4 or 6), the length of the prefix in bits, and the address up
-/// to it. Prefixes of different length or family are different keys.
+/// A network prefix as the bytes of a key: the family (4 or 6), the length of the prefix in bits, and the address's first bits. Prefixes of
+/// different length or family are different keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Prefix {
     bytes: [u8; Prefix::MOST],
@@ -27,7 +26,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The bytes of the longest prefix, a whole IPv6 address.
+    /// The number of bytes of the longest prefix, a whole IPv6 address.
     pub const MOST: usize = 18;
 
     /// The first `bits` bits of an IPv4 address; `None` for more than 32.
@@ -49,8 +48,7 @@ impl Prefix {
         }
     }
 
-    /// The prefix of an address in its text form. A zone (`%eth0`) is ignored. `None` if the text is no
-    /// address, or the address has fewer bits.
+    /// The prefix of an address in its text form. It ignores a zone (`%eth0`). `None` if the text is not an address, or the address has fewer bits.
     pub fn parse(text: &[u8], ipv4_bits: u32, ipv6_bits: u32) -> Option<Prefix> {
         let end = text.iter().position(|&byte| byte == b'%').unwrap_or(text.len());
         Prefix::of(address(text.get(..end)?)?, ipv4_bits, ipv6_bits)
@@ -80,14 +78,13 @@ impl Prefix {
     }
 }
 
-/// Parses an address with `inet_pton`. The standard library's parser has panic paths, which the C artefacts may
-/// not have.
+/// Parses an address with `inet_pton`. The standard library's parser has panics, which the C artefacts must not have.
 #[cfg(unix)]
 fn address(text: &[u8]) -> Option<IpAddr> {
     extern "C" {
         fn inet_pton(family: c_int, text: *const c_char, address: *mut c_void) -> c_int;
     }
-    // The longest address, and a NUL.
+    // Room for the longest address and a NUL.
     let mut copy = [0u8; 46];
     if text.len() >= copy.len() || text.contains(&0) {
         return None;
@@ -96,7 +93,7 @@ fn address(text: &[u8]) -> Option<IpAddr> {
         *to = *byte;
     }
     let (mut ipv4, mut ipv6) = ([0u8; 4], [0u8; 16]);
-    // SAFETY: a NUL-terminated text, and room for an address of the family; POSIX asks no more.
+    // SAFETY: `copy` is NUL-terminated, and `to` has room for an address of the family.
     let found = |family, to: *mut u8| unsafe { inet_pton(family, copy.as_ptr().cast(), to.cast()) } == 1;
     if found(libc::AF_INET, ipv4.as_mut_ptr()) {
         return Some(IpAddr::from(ipv4));
@@ -104,7 +101,7 @@ fn address(text: &[u8]) -> Option<IpAddr> {
     found(libc::AF_INET6, ipv6.as_mut_ptr()).then(|| IpAddr::from(ipv6))
 }
 
-/// Parses an address with the standard library, because there is no `inet_pton` without a Unix.
+/// Parses an address with the standard library, because only a Unix has `inet_pton`.
 #[cfg(not(unix))]
 fn address(text: &[u8]) -> Option<IpAddr> {
     core::str::from_utf8(text).ok()?.parse().ok()
@@ -134,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn families_and_lengths_are_apart() {
+    fn prefixes_of_different_family_or_length_differ() {
         let zero = [
             Prefix::parse(b"0.0.0.0", 0, 0),
             Prefix::parse(b"0.0.0.0", 8, 0),
@@ -147,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn a_text_that_is_not_an_address_is_refused() {
         for text in
             ["", "1.2.3", "1.2.3.4.5", "1.2.3.256", "1.2.3.4:80", ":::", "fe80::1::2", "g::", "%eth0", "caf\u{e9}"]
         {

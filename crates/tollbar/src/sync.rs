@@ -1,4 +1,4 @@
-//! The one place that chooses between real atomics and loom's model of them.
+//! The choice between real atomics and loom's model of them, and helpers that differ with it.
 
 #[cfg(not(loom))]
 pub use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -9,60 +9,58 @@ pub use crossbeam_utils::CachePadded;
 
 use alloc::boxed::Box;
 
-/// Tells the compiler that the block which calls this is rare. It lays out the usual case without a taken branch there. That counts where
-/// callers cannot be predicted: a processor predicts from the branches that were last taken, and the fewer a call takes, the more calls it
-/// remembers.
+/// Tells the compiler that the block which calls this is rare, so that the common case takes no branch there. A processor predicts from the
+/// branches that it has taken last: the fewer branches a call takes, the more calls it remembers.
 #[cold]
 pub(crate) const fn rarely() {}
 
-/// Adds one to a word that only the caller writes. It is one instruction, so that a signal's handler that interrupts the caller and
-/// adds to the same word loses nothing.
+/// Adds one to a word that only the caller writes. It is one instruction, so no addition is lost if a signal handler interrupts the caller
+/// and adds to the same word.
 #[cfg(all(target_arch = "x86_64", not(loom), not(tollbar_tsan)))]
 #[inline(always)]
 pub(crate) fn bump(word: &AtomicU64) {
-    // SAFETY: an aligned word of an atomic, which only the caller writes; others load it.
+    // SAFETY: an aligned word of an atomic. Only the caller writes it, other threads load it.
     unsafe { core::arch::asm!("inc qword ptr [{}]", in(reg) word.as_ptr(), options(nostack)) };
 }
 
-/// Adds one to the word at an index, as [`bump`] does. The instruction computes the address itself.
+/// [`bump`] of the word at index `n`. The instruction computes the address itself.
 ///
 /// # Safety
-/// The index is below the number of words.
+/// `n` is below the number of words.
 #[cfg(all(target_arch = "x86_64", not(loom), not(tollbar_tsan)))]
 #[inline(always)]
 pub(crate) unsafe fn bump_nth(words: &[AtomicU64], n: usize) {
-    // SAFETY: as `bump`; the index by the caller's promise.
+    // SAFETY: as `bump`; the caller promises that `n` is below the number of words.
     unsafe { core::arch::asm!("inc qword ptr [{} + 8*{}]", in(reg) words.as_ptr(), in(reg) n, options(nostack)) };
 }
 
-/// Adds one to the word at an index, as [`bump`] does.
+/// [`bump`] of the word at index `n`.
 ///
 /// # Safety
-/// The index is below the number of words.
+/// `n` is below the number of words.
 #[cfg(any(not(target_arch = "x86_64"), loom, tollbar_tsan))]
 #[inline(always)]
 pub(crate) unsafe fn bump_nth(words: &[AtomicU64], n: usize) {
-    // SAFETY: by the caller's promise.
+    // SAFETY: the caller promises that `n` is below the number of words.
     bump(unsafe { words.get_unchecked(n) });
 }
 
-/// Adds one to a word that only the caller writes. A signal's handler that interrupts the caller here and adds to the same word may
-/// lose the one. (The thread sanitizer sees this, and not an instruction that is written out.)
+/// Adds one to a word that only the caller writes. If a signal handler interrupts the caller and adds to the same word, the handler's addition
+/// is lost. (The thread sanitizer sees these accesses, but none in assembler.)
 #[cfg(any(not(target_arch = "x86_64"), loom, tollbar_tsan))]
 #[inline(always)]
 pub(crate) fn bump(word: &AtomicU64) {
     let next = word.load(Ordering::Relaxed).wrapping_add(1);
     #[cfg(not(loom))]
     word.store(next, Ordering::Relaxed);
-    // Loom (0.7) keeps no order among plain stores to one atomic, so that one who has joined the thread may read an older one.
+    // A swap, because loom 0.7 keeps no order among plain stores to one atomic: a thread that has joined this one may read an older value.
     #[cfg(loom)]
     word.swap(next, Ordering::Relaxed);
 }
 
-/// `len` zeroes on the heap; `None` if there is no memory, or `len` is 0.
+/// `len` zeroes on the heap; `None` if the allocation fails or `len` is 0.
 ///
-/// Not through `Vec`: the paths by which it grows bring code that can panic into the C artefacts. Memory that
-/// the system gives zeroed is not touched before it is used.
+/// It does not use `Vec`, whose growth would bring panics into the C artefacts. If the system gives zeroed memory, the call does not touch it.
 #[cfg(not(loom))]
 pub fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
     let layout = core::alloc::Layout::array::<AtomicU64>(len).ok()?;
@@ -91,7 +89,7 @@ pub fn boxed<T>(value: T) -> Option<Box<T>> {
     Some(Box::new(value))
 }
 
-/// `value` on the heap; `None` if there is no memory, or `T` has no size.
+/// `value` on the heap; `None` if the allocation fails or `T` has no size.
 #[cfg(not(loom))]
 pub fn boxed<T>(value: T) -> Option<Box<T>> {
     let layout = core::alloc::Layout::new::<T>();
@@ -110,8 +108,7 @@ pub fn boxed<T>(value: T) -> Option<Box<T>> {
     }
 }
 
-/// `len` times `value` on the heap; `None` if there is no memory, or nothing to store. Not through `Vec`, as
-/// `zeroed`.
+/// `len` copies of `value` on the heap; `None` if the allocation fails or its size is 0. It does not use `Vec`; see [`zeroed`].
 #[cfg(not(loom))]
 pub fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
     let layout = core::alloc::Layout::array::<T>(len).ok()?;
@@ -131,15 +128,14 @@ pub fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(block, len)) })
 }
 
-/// Explores `f` with at most `preemptions` preemptions, or as many as LOOM_MAX_PREEMPTIONS says. Returns the
-/// number of executions.
+/// Explores `f` with at most `preemptions` preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says. Returns the number of executions.
 #[cfg(loom)]
 pub fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) -> usize {
     use std::sync::atomic::AtomicUsize;
 
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
-    // Far more steps than any model takes: one that reaches it loops without end.
+    // Far more steps than any model takes. A model that reaches it loops for ever.
     builder.max_branches = 3_000;
     let executions = std::sync::Arc::new(AtomicUsize::new(0));
     let count = executions.clone();

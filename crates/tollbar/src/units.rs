@@ -26,15 +26,14 @@
 
 use core::num::{NonZeroU128, NonZeroU64};
 
-/// "Never", where a time in nanoseconds is expected: no later time would change the answer.
+/// The value of a time in nanoseconds that means "never": no later time changes the answer.
 pub const NEVER: u64 = u64::MAX;
 
-/// The span of clock readings that state words are laid out for: 2⁶¹ ns, 73 years from the clock's zero.
+/// The span of times that state words can hold: 2⁶¹ ns, 73 years from the clock's zero.
 pub const HORIZON: u64 = 1 << 61;
 
-/// The last clock reading at which any policy admits anything, 2⁶¹ − 2 ns, because an entry of a sliding log
-/// holds its time plus 1 in 61 bits. All but the fastest policies admit until then: see
-/// [`crate::Policy::last_time`].
+/// The last time at which any policy admits a request: 2⁶¹ − 2 ns, because an entry of a sliding log holds its time plus 1 in 61 bits. The
+/// fastest policies end earlier: see [`crate::Policy::last_time`].
 pub const LAST: u64 = HORIZON - 2;
 
 /// Maps nanoseconds to units of `1/per_permit` permit and back.
@@ -64,7 +63,7 @@ impl Grid {
         let permits = horizon_permits.checked_add(2 * u128::from(span))?;
         let mut most = room / NonZeroU128::new(permits.max(1))?;
         if most == 0 {
-            // The fastest rates get half of the horizon rather than a refusal.
+            // The fastest rates get half of the horizon.
             let permits = (horizon_permits / 2).checked_add(2 * u128::from(span))?;
             most = room / NonZeroU128::new(permits)?;
         }
@@ -93,13 +92,13 @@ impl Grid {
         let (hi, lo, shift) = if den.get() == 1 { (u64::try_from(num).ok()?, 0, 0) } else { fixed_point(num, den)? };
         let unit = UnitLength::new(limit, period, per_permit);
         let mut grid = Grid { hi, lo, shift, per_permit, max_now: u64::MAX, exact_step, unit };
-        // The first reading whose units exceed the word, less one.
+        // One less than the first reading whose units exceed the word.
         let limit_now = mul_div_ceil(u128::from(room) + 1, den, NonZeroU128::new(num)?)?;
         grid.max_now = u64::try_from(limit_now).map_or(u64::MAX, |n| n.saturating_sub(1));
         Some(grid)
     }
 
-    /// Units that make one permit.
+    /// The units of one permit.
     #[inline(always)]
     pub const fn per_permit(&self) -> NonZeroU64 {
         self.per_permit
@@ -113,8 +112,7 @@ impl Grid {
         }
     }
 
-    /// Clock readings that are multiples of this many nanoseconds are converted without rounding. 1: all of
-    /// them.
+    /// The grid converts clock readings that are multiples of this many nanoseconds without rounding. 1: all readings.
     pub const fn exact_step(&self) -> u64 {
         self.exact_step
     }
@@ -133,7 +131,7 @@ impl Grid {
         self.units_in_time(now)
     }
 
-    /// [`Grid::units`] for a `now` that is known not to be after [`Grid::max_now`].
+    /// [`Grid::units`] for a `now` that is at most [`Grid::max_now`].
     #[inline(always)]
     pub(crate) fn units_in_time(&self, now: u64) -> u64 {
         if self.shift == 0 {
@@ -179,7 +177,7 @@ impl Grid {
 
     #[inline(never)]
     fn nanos_between(&self, target: u64) -> u64 {
-        // The estimate is less than a nanosecond above the exact time before it is rounded down, so it is the answer or a nanosecond before it.
+        // Before it is rounded down, the estimate is less than a nanosecond above the exact time. So it is the answer or one nanosecond less.
         let now = self.unit.about(target).min(self.max_now);
         if self.units(now) >= target {
             now
@@ -223,8 +221,8 @@ impl UnitLength {
     /// nanosecond or longer, and never early. It is at or after every time whose [`Grid::units`] is `units`.
     #[inline(always)]
     pub fn over(&self, units: u64, end: u64) -> u64 {
-        // The length is less than 2^-64 too large, so the product is less than 1 ns too late. One nanosecond
-        // more makes a ceiling of the floor, and lets a unit pass that is shorter than a nanosecond.
+        // The length is less than 2^-64 ns too large, so the product is less than 1 ns too late. One nanosecond more makes a ceiling of the
+        // floor, and covers a unit that is shorter than a nanosecond.
         let units = units.saturating_add(u64::from(self.whole != 0));
         let part = (u128::from(units) * u128::from(self.part)) >> 64;
         let at = u128::from(units) * u128::from(self.whole) + part + 1;
@@ -236,7 +234,7 @@ impl UnitLength {
     }
 }
 
-/// Division by a number known beforehand: a multiplication and a correction.
+/// Division by a fixed number: a multiplication and a correction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Divisor {
     by: NonZeroU64,
@@ -280,7 +278,7 @@ impl Divisor {
 #[inline(always)]
 fn unlikely() {}
 
-/// The number of bits that hold `n`.
+/// The least number of bits that hold `n`.
 pub(crate) const fn bits(n: u64) -> u32 {
     64 - n.leading_zeros()
 }
@@ -311,7 +309,7 @@ fn finest(limit: NonZeroU128, period: NonZeroU128, most: u128) -> Option<(u128, 
         }
         step = match step.checked_mul(10) {
             Some(step) => step,
-            // No power of ten below 2^64 will do. The clock is then exact at multiples of the period.
+            // No power of ten below 2^64 makes it whole. The clock is then exact at multiples of the period.
             None => return Some((most, u64::try_from(period.get()).ok()?)),
         };
     }
@@ -322,7 +320,7 @@ fn fixed_point(num: u128, den: NonZeroU128) -> Option<(u64, u64, u32)> {
     let mut whole = num / den;
     let mut rest = num % den;
     let mut shift = 0u32;
-    // Long division, a bit at a time, until 128 bits of quotient are there. den < 2^64.
+    // Long division, a bit at a time, until the quotient has 128 bits. den < 2^64.
     while whole >> 127 == 0 {
         rest <<= 1;
         whole = (whole << 1) | u128::from(rest >= den.get());
@@ -352,7 +350,7 @@ fn wide(n: NonZeroU64) -> NonZeroU128 {
 mod tests {
     use super::*;
 
-    /// A word must hold the span twice beyond the clock, also at the rates that get half the horizon.
+    /// A word holds twice the span beyond the clock, also at the rates that get half the horizon.
     #[test]
     fn a_span_fits_twice() {
         let grid = |limit: u64, span: u64| {
@@ -365,14 +363,14 @@ mod tests {
             assert!(last >= u64::MAX / 16, "{last}");
         }
         assert_eq!(grid(15_000_000_000, 1 << 59), None);
-        // Half the horizon at the next span.
+        // The next span gets half the horizon.
         assert!(grid(7_000_000_000, 1 << 60).is_some());
     }
 
-    /// On both sides of the last reading, for grids of whole and of broken units a nanosecond.
+    /// A grid converts readings up to its last one and none after it, with whole and with fractional units a nanosecond.
     #[test]
     fn a_grid_ends_after_its_last_reading() {
-        let (mut whole, mut broken, mut ends) = (0, 0, 0);
+        let (mut whole, mut fractional, mut ends) = (0, 0, 0);
         for (limit, period) in [
             (1, 1),
             (10, 120),
@@ -399,12 +397,13 @@ mod tests {
             }
             let a_nanosecond = u128::from(limit.get()) * u128::from(grid.per_permit().get());
             assert_eq!(grid.whole().is_some(), a_nanosecond % u128::from(period.get()) == 0, "{limit} in {period}");
-            (whole, broken) = (whole + u32::from(grid.whole().is_some()), broken + u32::from(grid.whole().is_none()));
+            (whole, fractional) =
+                (whole + u32::from(grid.whole().is_some()), fractional + u32::from(grid.whole().is_none()));
         }
-        assert!(whole > 0 && broken > 0 && ends > 0, "{whole} {broken} {ends}");
+        assert!(whole > 0 && fractional > 0 && ends > 0, "{whole} {fractional} {ends}");
     }
 
-    /// The last reading is the last whose units, by definition, fit the bits of the word.
+    /// The last reading is the last one whose units fit the bits of the word.
     #[test]
     fn a_grid_ends_where_its_bits_do() {
         for (limit, period) in [(1, 120), (10, 1_000_000_000), (3, 700), (999_983, 1_000_000_000), (7, 1 << 50)] {

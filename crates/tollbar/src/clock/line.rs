@@ -1,26 +1,25 @@
-//! A straight line from a counter's ticks to nanoseconds, and the rules for when to replace it. Arithmetic
-//! only.
+//! A straight line from a counter's ticks to nanoseconds, and the rules for its replacement. The functions here only compute.
 
 use core::num::NonZeroU128;
 
-/// `ns = base_ns + (tsc − base_tsc) · mul / 2^32`, good for `due` ticks from `base_tsc` on.
+/// `ns = base_ns + (tsc − base_tsc) · mul / 2^32`, valid for `due` ticks from `base_tsc` on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) base_tsc: u64,
     pub(super) base_ns: u64,
     pub(super) mul: u64,
     pub(super) due: u64,
-    /// The first comparison, `(first_tsc, first_ns)`, from which the slope is measured. The further back it is,
-    /// the more exact the slope.
+    /// The counter at the first comparison, from which the slope is measured. The earlier it was, the more exact the slope.
     pub(super) first_tsc: u64,
+    /// The system's clock at the first comparison, in nanoseconds.
     pub(super) first_ns: u64,
 }
 
-/// How long the first slope is measured, in nanoseconds.
+/// The least nanoseconds between the two comparisons of a first slope.
 pub(super) const CALIBRATION: u64 = 1_000_000;
-/// Nanoseconds for which a line is good at first, and after the machine was suspended or moved.
+/// Nanoseconds for which a first line is valid, and a line after the machine was suspended or moved.
 const SHORTEST: u64 = 10 * CALIBRATION;
-/// Nanoseconds for which a line is good at most.
+/// The most nanoseconds for which a line is valid.
 pub(super) const LONGEST: u64 = 1_000_000_000;
 
 /// Nanoseconds in `past` ticks, for a `past` below [`Line::due`]. Such spans are at most [`LONGEST`], so the
@@ -45,20 +44,18 @@ impl Line {
     pub(super) fn again(&self, (tsc, ns): (u64, u64)) -> Option<Line> {
         let since = ns.saturating_sub(self.base_ns);
         let span = since.saturating_mul(4).clamp(SHORTEST, LONGEST);
-        // Off by more than 100 us and 100 ppm: the machine was suspended or moved, or the system's clock is
-        // being slewed.
+        // If the line is off by more than 100 us and 100 ppm, the machine was suspended or moved, or the system's clock is being
+        // slewed.
         let off = self.at(tsc).abs_diff(ns) > 100_000 + since / 10_000;
-        // The last comparison began a new line with the slope of the one before, so `off` says nothing about
-        // it.
+        // If the last comparison began a new line with the old slope, `off` says nothing about the new line.
         let anew = self.first_tsc == self.base_tsc;
-        // A core whose counter is a little behind finds the line due at once. That is too soon to measure a
-        // slope.
+        // On a core whose counter is a little behind, a new line is due at once, which is too soon to measure a slope.
         let line = if (off && !anew) || (anew && since < CALIBRATION) {
             None
         } else {
             self.through((tsc, ns), if anew { SHORTEST } else { span })
         };
-        // Begin a new line here, with the old slope until the next comparison, which is due after `SHORTEST`.
+        // Otherwise a new line begins here. It has the old slope until the next comparison, which is due after `SHORTEST`.
         line.or(Some(Line {
             base_tsc: tsc,
             base_ns: ns,
@@ -76,7 +73,7 @@ impl Line {
         self.base_ns.wrapping_add(((u128::from(past) * u128::from(self.mul)) >> 32) as u64)
     }
 
-    /// The line through a comparison, with the slope measured from the first one, good for `span` nanoseconds.
+    /// The line through a comparison, with the slope since the first one, valid for `span` nanoseconds.
     fn through(&self, (tsc, ns): (u64, u64), span: u64) -> Option<Line> {
         let ticks_since = NonZeroU128::new(u128::from(tsc.checked_sub(self.first_tsc)?))?;
         let time = u128::from(ns.checked_sub(self.first_ns)?);
@@ -95,7 +92,7 @@ fn ticks(span: u64, mul: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A counter and a system's clock in simulated time, each with a speed of its own.
+    /// A counter and a system's clock in simulated time, which run at different speeds.
     struct Machine {
         /// Ticks of the counter in a nanosecond of the system's clock, times 2^20.
         speed: u64,
@@ -121,7 +118,7 @@ mod tests {
             Machine { speed: TICKS, tsc: second.0, ns: second.1, line, random: 1, off: 0, back: 0, last: 0, drawn: 0 }
         }
 
-        /// Time passes, and the clock is read as `now` reads it.
+        /// Lets time pass, and reads the clock like `now`.
         fn pass(&mut self, ns: u64) {
             self.ns += ns;
             self.tsc = self.tsc.wrapping_add(((u128::from(ns) * u128::from(self.speed)) >> 20) as u64);
@@ -132,10 +129,10 @@ mod tests {
             let past = self.tsc.wrapping_sub(self.line.base_tsc);
             let told = if past < self.line.due {
                 let told = self.line.base_ns.wrapping_add(passed(past, self.line.mul));
-                assert_eq!(told, self.line.at(self.tsc), "the short product");
+                assert_eq!(told, self.line.at(self.tsc), "`passed` and `at` differ");
                 told
             } else {
-                // The two clocks are never read at one instant.
+                // Up to 60 ns pass between the readings of the two clocks.
                 let apart = self.random() % 60;
                 self.line = self.line.again((self.tsc, self.ns + apart)).expect("a slope");
                 self.drawn += 1;
@@ -153,7 +150,7 @@ mod tests {
             self.random
         }
 
-        /// Parts per million faster or slower than at first.
+        /// Sets the counter's speed to `ppm` parts per million above or below the first one.
         fn set(&mut self, ppm: i64) {
             self.speed = (TICKS as i64 + TICKS as i64 * ppm / 1_000_000) as u64;
         }
@@ -174,7 +171,7 @@ mod tests {
         assert!(machine.drawn < 3_700, "{} times", machine.drawn);
     }
 
-    /// A quartz that warms up and cools down, by 5 ppm a minute at most and 50 in all.
+    /// The counter's quartz warms up and cools down: its speed changes by at most 5 ppm a minute and 50 ppm in all.
     #[test]
     fn an_hour_of_drift() {
         let mut machine = Machine::new();
@@ -186,12 +183,11 @@ mod tests {
             }
             machine.pass(MILLISECOND);
         }
-        // The slope is the mean of the whole time. A second at another speed is off by the difference of the
-        // two.
+        // The slope is the mean of the whole time. In a second the line gets off by the difference of the speed from that mean.
         assert!(machine.off < 100_000 + 1_000, "{} ns off", machine.off);
     }
 
-    /// The system's clock is slewed as fast as Linux does it, 500 ppm, now one way and now the other.
+    /// The system's clock is slewed by up to 500 ppm, the most that Linux does, in both directions.
     #[test]
     fn an_hour_of_slewing() {
         let mut machine = Machine::new();
@@ -202,12 +198,12 @@ mod tests {
             }
             machine.pass(MILLISECOND);
         }
-        // The worst is 1000 ppm, from one end of the range to the other, for a second.
+        // The worst case is a change by 1000 ppm, from one end of the range to the other, for a second.
         assert!(machine.off < 1_000_000 + 1_000, "{} ns off", machine.off);
     }
 
-    /// Suspended: the counter stands still or begins anew, and the system's clock may leap. Moved: another
-    /// counter, of another speed. From 1.14 s after it the line is within 20 us again.
+    /// A suspended machine's counter stands still or restarts, and its system's clock may leap. A moved machine has another counter with another
+    /// speed. From 1.14 s after either the line is within 20 us again.
     #[test]
     fn suspended_and_moved() {
         let mut machine = Machine::new();
@@ -217,9 +213,9 @@ mod tests {
             }
             machine.off = 0;
             match n % 5 {
-                // Hours in which only the system's clock went on.
+                // Only the system's clock runs, for up to an hour.
                 0 => machine.ns += machine.random() % (HOUR * MILLISECOND),
-                // Hours in which only the counter did.
+                // Only the counter runs, for up to 2^44 ticks.
                 1 => machine.tsc = machine.tsc.wrapping_add(machine.random() % (1 << 44)),
                 2 => machine.tsc = machine.random() % (1 << 44),
                 3 => machine.tsc = machine.tsc.wrapping_add(machine.random()),
@@ -228,7 +224,7 @@ mod tests {
                     machine.speed = (TICKS / 2) + machine.random() % TICKS;
                 }
             }
-            // A leap of the system's clock alone shows when the line is due, after a second at most.
+            // The line notices a leap of the system's clock alone when it is due, after a second at most.
             for _ in 0..1_100 {
                 machine.pass(MILLISECOND);
             }
@@ -243,9 +239,9 @@ mod tests {
         }
     }
 
-    /// A new line that is asked again at once does not take the two readings' distance for a slope.
+    /// A comparison just after the beginning of a new line gives no new slope.
     #[test]
-    fn a_moment_is_no_slope() {
+    fn two_close_comparisons_give_no_new_slope() {
         let line = Line::first((0, 0), (3 * CALIBRATION, CALIBRATION)).expect("a slope");
         let anew = line.again((1 << 50, 1 << 40)).expect("begun anew");
         let again = anew.again(((1 << 50) + 10, (1 << 40) + 300)).expect("and again");
@@ -253,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn no_slope_is_no_line() {
+    fn a_line_needs_a_slope() {
         assert_eq!(Line::first((5, 5), (5, 9)), None, "the counter stands");
         assert_eq!(Line::first((5, 5), (4, 9)), None, "it goes back");
         assert_eq!(Line::first((5, 9), (9, 5)), None, "time goes back");

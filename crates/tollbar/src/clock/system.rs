@@ -5,7 +5,7 @@ pub(super) fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// 0 before 1970.
+/// Unix time in nanoseconds; 0 before 1970.
 #[inline]
 pub(super) fn wall() -> u64 {
     let now = read(libc::CLOCK_REALTIME);
@@ -29,14 +29,13 @@ pub(super) fn coarse() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Whether Linux has struck the time-stamp counter from its list of clock sources, which it does when it sees the counter run at
-/// an uneven speed or differ between cores. False where the list cannot be read: the counter is still compared with
-/// `CLOCK_MONOTONIC` once a second.
+/// Whether Linux has removed the time-stamp counter from its list of clock sources, because it saw the counter run at an uneven speed or
+/// differ between cores. False if the list cannot be read; the comparison with `CLOCK_MONOTONIC` once a second then bounds the error.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 pub(super) fn counter_is_struck_out() -> bool {
     const LIST: &core::ffi::CStr = c"/sys/devices/system/clocksource/clocksource0/available_clocksource";
     let mut list = [0_u8; 256];
-    // SAFETY: the path ends with a 0.
+    // SAFETY: the path is 0-terminated.
     let file = unsafe { libc::open(LIST.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
     if file < 0 {
         return false;
@@ -57,7 +56,7 @@ fn names_counter(list: &[u8]) -> bool {
     list.split(u8::is_ascii_whitespace).any(|name| name == b"tsc")
 }
 
-/// Sleeps until `now()` has reached `at`, in nanoseconds. A signal only makes it read the clock again.
+/// Sleeps until `now()` has reached `at`, in nanoseconds. After a signal it reads the clock and sleeps again.
 pub(super) fn sleep_until(at: u64, now: impl Fn() -> u64) {
     const SECOND: u64 = 1_000_000_000;
     loop {
@@ -65,7 +64,7 @@ pub(super) fn sleep_until(at: u64, now: impl Fn() -> u64) {
         if left == 0 {
             return;
         }
-        // An hour at a time fits every libc's time_t.
+        // It sleeps an hour at most, which fits every libc's time_t.
         let left = left.min(3600 * SECOND);
         let time = libc::timespec { tv_sec: (left / SECOND) as _, tv_nsec: (left % SECOND) as _ };
         // SAFETY: `time` is a valid timespec with tv_nsec below a second; a null remainder is allowed.
@@ -76,8 +75,8 @@ pub(super) fn sleep_until(at: u64, now: impl Fn() -> u64) {
 #[inline]
 fn read(id: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is writable for the call. These clocks exist on every supported system. If the call failed
-    // all the same, the time would stand at 0, and a limiter would admit its burst and no more.
+    // SAFETY: `time` is writable during the call. (These clocks exist on every supported system. If the call failed, the time would be
+    // 0, and a limiter would admit its burst and no more.)
     unsafe { libc::clock_gettime(id, &mut time) };
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
@@ -87,7 +86,7 @@ mod tests {
     use super::names_counter;
 
     #[test]
-    fn the_counter_is_looked_for_by_its_whole_name() {
+    fn the_counter_is_found_by_its_whole_name() {
         for list in ["tsc kvm-clock \n", "kvm-clock tsc", "tsc", "hpet tsc acpi_pm\n"] {
             assert!(names_counter(list.as_bytes()), "{list:?}");
         }

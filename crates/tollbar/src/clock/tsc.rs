@@ -1,12 +1,10 @@
 //! The time-stamp counter on CLOCK_MONOTONIC's scale.
 //!
-//! The process has one straight line ([`Line`]), in a record with a sequence lock. The first thread that finds
-//! the line due takes the record, compares the clocks and writes the new line. Until that line is complete, all
-//! other threads that find the old one due read the system's clock.
+//! The process has one straight line ([`Line`]), in a record with a sequence lock. The first thread that finds the line due takes the record,
+//! compares the clocks and writes the new line. Until that line is complete, all other threads read the system's clock.
 //!
-//! The record is the process's own, so a killed process leaves nothing behind. A child that is forked during an
-//! adjustment finds the record taken for ever. It keeps reading the system's clock, which is slower and
-//! correct.
+//! The record is in memory of this process, so a killed process leaves nothing behind. A child that is forked during an adjustment finds the
+//! record taken for ever. It reads the system's clock, which is slower and correct.
 
 use super::line::{self, Line, CALIBRATION, LONGEST};
 use super::system;
@@ -17,12 +15,12 @@ use core::sync::atomic::{fence, AtomicU64, Ordering};
 /// address.
 #[repr(C, align(64))]
 struct Record {
-    /// Odd while being written. 0: not calibrated yet. `NO_COUNTER`: cannot be used.
+    /// Odd while a thread writes the record. 0: no thread has compared the clocks yet. `NO_COUNTER`: the counter cannot be used.
     sequence: AtomicU64,
     base_tsc: AtomicU64,
     base_ns: AtomicU64,
     mul: AtomicU64,
-    /// The counter's distance from `base_tsc` at which the line is due.
+    /// Ticks after `base_tsc` from which the line is due.
     due: AtomicU64,
     first_tsc: AtomicU64,
     first_ns: AtomicU64,
@@ -48,23 +46,23 @@ pub(super) fn now() -> u64 {
     }
 }
 
-/// The time, if the line is complete and not due: a few instructions without a call.
+/// The time, if the line is complete and not due. It takes a few instructions and calls no function.
 #[inline(always)]
 pub(super) fn at_once() -> Option<u64> {
-    // Acquire: the record's words are read after it.
+    // Acquire: the loads of the record's words follow it.
     let before = RECORD.sequence.load(Ordering::Acquire);
-    // The conditions are branches of their own because each is well predicted.
+    // Each condition is a separate branch, because the processor predicts each well.
     if before & 1 == 1 {
         return None;
     }
     let past = counter().wrapping_sub(RECORD.base_tsc.load(Ordering::Relaxed));
     let mul = RECORD.mul.load(Ordering::Relaxed);
     let base = RECORD.base_ns.load(Ordering::Relaxed);
-    // A core whose counter is a little behind finds `past` wrapped to a huge number, and so the line due.
+    // On a core whose counter is a little behind, `past` wraps to a huge number, so the line is due.
     if past >= RECORD.due.load(Ordering::Relaxed) {
         return None;
     }
-    // Acquire fence: the record's words are read before the sequence is looked at again.
+    // Acquire fence: the loads of the record's words come before the second load of the sequence.
     fence(Ordering::Acquire);
     if RECORD.sequence.load(Ordering::Relaxed) != before {
         return None;
@@ -72,8 +70,8 @@ pub(super) fn at_once() -> Option<u64> {
     Some(base.wrapping_add(line::passed(past, mul)))
 }
 
-/// Whether the counter is in use. It is not if the processor does not say that it is invariant, if Linux has
-/// struck it out, or if it has given no slope.
+/// Whether the clock uses the counter. It does not if the processor does not say that the counter is invariant, if Linux has removed it from
+/// its list, or if two comparisons gave no slope.
 pub(super) fn usable() -> bool {
     now();
     RECORD.sequence.load(Ordering::Relaxed) != NO_COUNTER
@@ -81,43 +79,40 @@ pub(super) fn usable() -> bool {
 
 #[inline(always)]
 fn counter() -> u64 {
-    // SAFETY: every x86-64 processor has RDTSC. In a process that forbids it (prctl PR_SET_TSC) the kernel
-    // sends SIGSEGV before anything is read.
+    // SAFETY: every x86-64 processor has RDTSC. In a process that forbids it (prctl PR_SET_TSC) the kernel sends SIGSEGV.
     unsafe { _rdtsc() }
 }
 
 #[cold]
 fn slow() -> u64 {
-    // Acquire: the words of the record that are read below are those of this sequence or newer.
+    // Acquire: the loads below read the record's words of this sequence or newer ones.
     let sequence = RECORD.sequence.load(Ordering::Acquire);
     let ns = system::monotonic();
     if sequence == NO_COUNTER || sequence & 1 == 1 {
         return ns;
     }
-    // The first comparison is too recent for a slope. That is so after the start and after the machine was
-    // suspended.
+    // The first comparison is too recent for a slope: after the start, and after the machine was suspended.
     if sequence != 0 && ns.wrapping_sub(RECORD.first_ns.load(Ordering::Relaxed)) < CALIBRATION {
         return ns;
     }
-    // Another thread has renewed the line meanwhile.
+    // Another thread has written a new line meanwhile.
     let past = counter().wrapping_sub(RECORD.base_tsc.load(Ordering::Relaxed));
     if past < RECORD.due.load(Ordering::Relaxed) {
         return ns;
     }
-    // Acquire here and Release in the store below, as in a lock. If the swap fails, another thread adjusts the
-    // line, and this call has its time already.
+    // Acquire here and Release in the store below, as in a lock. If the swap fails, another thread adjusts the line.
     if RECORD.sequence.compare_exchange(sequence, sequence + 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return ns;
     }
-    // Release fence: the odd sequence is seen before any word of the new record.
+    // Release fence: a thread that reads a word of the new record then reads the odd sequence or a later one.
     fence(Ordering::Release);
     let next = if sequence == 0 { start() } else { adjust(sequence) };
     RECORD.sequence.store(next, Ordering::Release);
     system::monotonic()
 }
 
-/// The first comparison. There is no slope yet, so the line is due at once, and every call reads the system's
-/// clock until [`CALIBRATION`] has passed. No thread waits for the second comparison.
+/// Makes the first comparison. There is no slope yet, so the line is due at once, and every call reads the system's clock until [`CALIBRATION`]
+/// has passed. No thread waits for the second comparison.
 fn start() -> u64 {
     if !invariant() || system::counter_is_struck_out() {
         return NO_COUNTER;
@@ -126,9 +121,8 @@ fn start() -> u64 {
     2
 }
 
-/// The second comparison, at least [`CALIBRATION`] after the first, gives the line its slope. If it is more
-/// than [`LONGEST`] after the first, the machine may have been suspended between them: then it becomes the
-/// first.
+/// Makes the second comparison, at least [`CALIBRATION`] after the first, which gives the line its slope. If it is more than [`LONGEST`] after
+/// the first, the machine may have been suspended between them, and it replaces the first.
 fn finish(first: &Line, sequence: u64) -> u64 {
     let second = pair();
     if second.1.saturating_sub(first.first_ns) > LONGEST {
@@ -158,7 +152,7 @@ fn adjust(sequence: u64) -> u64 {
     }
 }
 
-/// Reads the record, for the thread that has taken it.
+/// Reads the record. Only the thread that has taken it may call this.
 fn read() -> Line {
     Line {
         base_tsc: RECORD.base_tsc.load(Ordering::Relaxed),
@@ -179,7 +173,7 @@ fn write(line: &Line) {
     RECORD.first_ns.store(line.first_ns, Ordering::Relaxed);
 }
 
-/// The two clocks at one instant, `(counter, nanoseconds)`: the closest of eight pairs of readings.
+/// The two clocks at almost one instant, `(counter, nanoseconds)`: the closest of eight pairs of readings.
 fn pair() -> (u64, u64) {
     let mut best = (0, 0);
     let mut closest = u64::MAX;
