@@ -1,5 +1,5 @@
 # tollbar: `make demo`, `make check`, `make test`, `make nginx`, `make valkey`, `make arm64`, `make soak`, `make bench`,
-# `make bench-peers`, `make bench-cores`, `make install PREFIX=/usr/local`.
+# `make bench-peers`, `make bench-cores`, `make install PREFIX=/usr/local`, `make packages`, `make packages-test`.
 # The work of each target is in tools/*.sh or in a Makefile beside the tests it runs.
 
 PREFIX ?= /usr/local
@@ -15,7 +15,7 @@ SOURCES := $(shell find crates -name '*.rs' -path '*/src/*' -o -name '*.lua' -o 
 CFLAGS ?= -O2 -g
 WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
 
-.PHONY: all lib demo check test nginx valkey arm64 soak bench bench-peers bench-cores install clean
+.PHONY: all lib demo check test nginx valkey arm64 soak bench bench-peers bench-cores install packages packages-test clean
 
 all: lib
 
@@ -76,6 +76,15 @@ bench-cores:
 
 install: lib
 	tools/install.sh "$(DESTDIR)" "$(PREFIX)" "$(LIBDIR)" "$(INCLUDEDIR)" $(B) $(VERSION) $(ABI)
+
+# All that a release has, into build/packages. Some of it: make packages ONLY="debian python". SUITES are Debian's; REBUILD=2 makes the
+# Debian packages again for a newer nginx.
+packages:
+	SUITES="$(SUITES)" REBUILD="$(REBUILD)" packaging/packages.sh $(ONLY)
+
+# Installs what `make packages` has made in clean systems without Rust, as root.
+packages-test:
+	packaging/test.sh $(SUITES)
 
 clean:
 	rm -rf $(B)

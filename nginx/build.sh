@@ -48,9 +48,12 @@ for config in "$here"/*/config; do
     NGX_CONF_FLAGS+=("--add-dynamic-module=$(dirname "$config")")
 done
 
+# A package's build has flags of its own, such as Debian's for hardening.
+cc_options="${TOLLBAR_NGINX_CFLAGS:--g -O2} -fPIC" ld_options="${TOLLBAR_NGINX_LDFLAGS:-} -fPIC"
+
 # Configured anew only if anything that goes into it has changed.
 wanted=$(
-    printf '%s\n' "$source" "$TOLLBAR_BUILD" "${CC:-cc}" "${NGX_CONF_FLAGS[@]}"
+    printf '%s\n' "$source" "$TOLLBAR_BUILD" "${CC:-cc}" "${NGX_CONF_FLAGS[@]}" "$cc_options" "$ld_options"
     cksum "$here/build.sh" "$here"/*/config "$here/common/addon.sh" "$source/src/core/nginx.h"
 )
 if [ "$(cat "$out/configured" 2>/dev/null)" != "$wanted" ]; then
@@ -63,7 +66,7 @@ if [ "$(cat "$out/configured" 2>/dev/null)" != "$wanted" ]; then
         esac
     done
     if ! (cd "$tree" && $configure "${NGX_CONF_FLAGS[@]}" --builddir="$objects" --with-cc="${CC:-cc}" \
-        --with-cc-opt="-g -O2 -fPIC" --with-ld-opt="-fPIC") >"$out/configure.log" 2>&1; then
+        --with-cc-opt="$cc_options" --with-ld-opt="$ld_options") >"$out/configure.log" 2>&1; then
         tail -n 20 "$out/configure.log" >&2
         exit 1
     fi

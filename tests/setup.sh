@@ -32,6 +32,12 @@ check "valkey" names valkey "missing: valkey-server"
 check "arm64" names arm64 gcc-aarch64-linux-gnu qemu-user-static redis-server
 check "soak" names soak "$compiler" redis-server
 check "mutants" names mutants "$compiler"
+check "roots" names roots "$compiler" debootstrap
+check "debian" names debian "$compiler" dpkg-dev debhelper lintian
+check "rpm" names rpm "$compiler" rpm
+check "python" names python "$compiler" python3-venv python3-dev
+check "cross-aarch64" names cross-aarch64 "$compiler gcc-aarch64-linux-gnu"
+check "musl-aarch64" names musl-aarch64 musl-tools "dpkg --add-architecture arm64"
 check "test" names test "$compiler" clang cmake redis-server
 
 # With all packages, and without Rust.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what a target needs and is missing: setup.sh lib | dependent | go | nginx | bench | peers | valkey | arm64 | mutants | soak | test. As root on
+# Installs what a target needs and is missing: setup.sh lib | dependent | go | nginx | bench | peers | valkey | arm64 | mutants | roots | debian | packages | soak | test. As root on
 # Debian with apt-get; otherwise it says exactly what to install, and fails.
 set -eu
 packages=
@@ -88,6 +88,33 @@ wants_valkey() {
 "
 }
 
+# What builds Debian's packages, the nginx modules among them.
+wants_debian() {
+    wants_nginx
+    wants dpkg-buildpackage dpkg-dev
+    wants dh debhelper
+    wants lintian lintian
+    wants fakeroot fakeroot
+}
+
+# apt-get download, for an architecture of Debian's other than this machine's: its package lists. It installs none of its packages.
+wants_lists() {
+    dpkg --print-foreign-architectures 2>/dev/null | grep -qx "$1" && apt-cache show "musl-dev:$1" >/dev/null 2>&1 && return
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+        others="${others}missing: Debian's lists for $1; as root: dpkg --add-architecture $1 && apt-get update
+"
+        return
+    fi
+    dpkg --add-architecture "$1"
+    apt-get update -q >/dev/null
+}
+
+# What lays out clean systems: those of Debian only.
+wants_roots() {
+    wants debootstrap debootstrap
+    wants unshare util-linux
+}
+
 # A compiler for 64-bit ARM, what imitates such a processor, and libraries for it.
 wants_arm64() {
     wants aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
@@ -103,6 +130,28 @@ wants_arm64() {
 
 case ${1:-test} in
 lib | dependent | mutants) ;;
+roots) wants_roots ;;
+debian) wants_debian ;;
+crates) ;;
+rpm) wants rpmbuild rpm ;;
+python) wants_python ;;
+musl) wants musl-gcc musl-tools ;;
+musl-x86_64)
+    wants musl-gcc musl-tools
+    wants_lists amd64
+    ;;
+musl-aarch64)
+    wants musl-gcc musl-tools
+    wants_lists arm64
+    ;;
+cross-aarch64)
+    wants aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+    wants_file /usr/aarch64-linux-gnu/lib/libc.so libc6-dev-arm64-cross
+    ;;
+cross-x86_64)
+    wants x86_64-linux-gnu-gcc gcc-x86-64-linux-gnu
+    wants_file /usr/x86_64-linux-gnu/lib/libc.so libc6-dev-amd64-cross
+    ;;
 soak) wants redis-server redis-server ;;
 go) wants_go ;;
 nginx) wants_nginx ;;
@@ -119,6 +168,8 @@ bench)
     ;;
 test)
     wants_peers
+    wants_debian
+    wants_roots
     wants_lua
     wants g++ g++
     wants clang clang
@@ -133,7 +184,7 @@ test)
     wants_file /usr/include/cmocka.h libcmocka-dev
     ;;
 *)
-    echo "setup.sh: lib, dependent, go, nginx, bench, peers, valkey, arm64, mutants, soak or test" >&2
+    echo "setup.sh: lib, dependent, go, nginx, bench, peers, valkey, arm64, mutants, roots, debian, soak or test" >&2
     exit 2
     ;;
 esac
@@ -169,6 +220,7 @@ wants_mutants() {
 }
 case ${1:-test} in
 arm64) wants_target aarch64-unknown-linux-gnu ;;
+cross-*) wants_target "${1#cross-}-unknown-linux-gnu" ;;
 dependent) wants_target x86_64-unknown-none ;;
 mutants | soak) wants_mutants ;;
 esac

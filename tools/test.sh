@@ -10,7 +10,7 @@ logs=build/test-logs
 first="runner lint header"
 # Three lanes on two processors: the nginx tests wait half of their time. Steps that install the Python package into build/python are in
 # one lane, and so are c and overflow, whose tests have the same names in /dev/shm.
-waits="nginx python go lua together"
+waits="nginx python go lua together packages"
 links="c overflow redis bench replay"
 works="rust dependent loom tsan cpp readme counts"
 steps="$first $waits $links $works"
@@ -113,6 +113,8 @@ step_nginx() { made nginx && nginx/tests/run.sh; }
 step_python() { made lib && bindings/python/test.sh; }
 step_go() { made lib && PATH=$PATH:/usr/local/go/bin bindings/go/test.sh; }
 step_lua() { made lib && bindings/lua/test.sh; }
+# What a release has, as far as it takes less than a minute: packaging/short.sh.
+step_packages() { made lib && PATH=$PATH:/usr/local/go/bin packaging/short.sh; }
 step_together() { made lib && PATH=$PATH:/usr/local/go/bin tests/together/run.sh build; }
 
 run_steps "$first" "$waits" "$links" "$works"

@@ -10,7 +10,4 @@ pip="$venv/bin/python -m pip --quiet --disable-pip-version-check"
 
 [ -x "$venv/bin/python" ] && "$venv/bin/python" -c '' 2>/dev/null || "${PYTHON:-python3}" -m venv --clear "$venv"
 $pip install 'setuptools>=77'
-# Without what was compiled before, since another archive or header may be there now.
-rm -rf "$here/build"
 $pip install --no-build-isolation --no-deps --force-reinstall "$here"
-rm -rf "$here/build"

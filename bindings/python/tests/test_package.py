@@ -26,6 +26,13 @@ def test_it_is_typed():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_stubs_are_those_of_the_extensions(tmp_path):
+    """mypy's stubtest compares every name, signature and base class of the stubs with what is imported."""
+    allowed = HERE / "tests" / "stubtest.txt"
+    done = run("-m", "mypy.stubtest", "tollbar", "--allowlist", str(allowed), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 TYPED = """
 import asyncio, datetime, tollbar
 from tollbar.wsgi import RateLimit

@@ -4,6 +4,27 @@
 //! * [`store`]: the server decides each request. The limit is exact, and a decision takes a round trip.
 //! * [`redis`]: the connection that both use.
 //!
+//! A machine's node decides, and a thread of the program asks the store for it:
+//!
+//! ```no_run
+//! use std::sync::atomic::{AtomicU32, Ordering};
+//! use tollbar_redis::lease::{Client, Node, Options};
+//! use tollbar_redis::redis::Url;
+//!
+//! // At most four machines share the limit.
+//! let node = Node::private("logins", &"100/s burst 50".parse()?, &Options::new(4))?;
+//! let mut client = Client::new(&node, &Url::parse("redis://127.0.0.1")?)?;
+//! let stop = AtomicU32::new(0);
+//! std::thread::scope(|scope| {
+//!     scope.spawn(|| client.run(&node, &stop));
+//!     if node.check(b"192.0.2.1", 1).is_allowed() {
+//!         println!("passes");
+//!     }
+//!     stop.store(1, Ordering::Release);
+//! });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Policies and decisions are those of the crate [`tollbar`], whose tables hold what a machine may spend without the server.
 
 #![no_std]

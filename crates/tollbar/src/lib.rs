@@ -26,6 +26,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! A [`table::Table`] has a state for each of millions of keys, in one block of memory that never grows. Processes share it through a fork
+//! or a file, and one that is killed leaves nothing that others wait for:
+//!
+//! ```
+//! # #[cfg(unix)] {
+//! use tollbar::table::{Options, PolicyId, Table};
+//!
+//! let table = Table::private(&Options::new(100_000), &["5/min burst 3".parse()?])?;
+//! for _ in 0..3 {
+//!     assert!(table.check(PolicyId::FIRST, b"192.0.2.1", 1).is_allowed());
+//! }
+//! assert!(!table.check(PolicyId::FIRST, b"192.0.2.1", 1).is_allowed());
+//! assert!(table.check(PolicyId::FIRST, b"192.0.2.2", 1).is_allowed()); // another key
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! A program that knows its algorithm at compile time can name the type. The compiler then inlines that algorithm, and no call dispatches
 //! over all of them:
 //!
@@ -41,7 +58,13 @@
 //! assert_eq!(limiter.check(1).retry_after, 100_000_000);
 //! # Ok::<(), tollbar::PolicyError>(())
 //! ```
-
+//!
+//! # Features
+//!
+//! * `std` (default): std's errors and threads.
+//! * `small`: rare paths out of line, for small binaries.
+//! * `exhaustive`: errors without `non_exhaustive`, for a match that the compiler keeps complete.
+//!
 //! Targets without a Unix, such as `x86_64-unknown-none`, have the algorithms, policies and states, on the caller's
 //! own [`clock::Clock`]. Tables, [`State::with_credit`](limiter::State::with_credit) and the system's clocks need a Unix.
 

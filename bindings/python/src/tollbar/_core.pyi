@@ -2,7 +2,7 @@ from collections.abc import Iterable
 from types import NotImplementedType
 from typing import SupportsIndex, Union
 
-from typing_extensions import Buffer, Self, TypeAlias, final
+from typing_extensions import Buffer, Self, TypeAlias, disjoint_base, final
 
 Key: TypeAlias = Union[bytes, str, int, Buffer, None]
 Keys: TypeAlias = Union[Iterable[Key], Buffer]
@@ -23,7 +23,7 @@ Limit: TypeAlias = Union[
 
 version: str
 
-def parse(text: str) -> tuple[str, int, int, int, int, int, int, int, int, int, int, int, int, int, int]: ...
+def parse(text: str, /) -> tuple[str, int, int, int, int, int, int, int, int, int, int, int, int, int, int]: ...
 def key_bytes(key: Key, /) -> bytes | None: ...
 def address_key(text: str, ipv4_bits: int, ipv6_bits: int, /) -> bytes: ...
 
@@ -72,6 +72,7 @@ class Decision:
     def reset_after_ns(self) -> int | None: ...
     def __bool__(self) -> bool: ...
 
+@disjoint_base
 class Limiter:
     def __new__(cls, text: str, clock: int, credit: bool, /) -> Self: ...
     def check(self, cost: SupportsIndex = 1, *, at: SupportsIndex | None = None) -> Decision: ...
@@ -88,6 +89,7 @@ class Limiter:
     def _counts(self) -> tuple[int, int, int]: ...
     def _text(self) -> str: ...
 
+@disjoint_base
 class Table:
     def __new__(
         cls,

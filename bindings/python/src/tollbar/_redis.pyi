@@ -1,10 +1,11 @@
 from collections.abc import Callable
 from typing import SupportsIndex
 
-from typing_extensions import Self, final
+from typing_extensions import Self, disjoint_base, final
 
 from ._core import Decision, Key
 
+@disjoint_base
 class Lease:
     def __new__(
         cls,

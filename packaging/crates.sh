@@ -1,0 +1,18 @@
+#!/bin/sh
+# crates.sh: the Rust crates as crates.io gets them, into build/packages/crates, each built as it is unpacked. More than 300,000 bytes is an
+# error: so large only something is that does not belong there.
+set -eu
+cd "$(dirname "$0")/.."
+tools/setup.sh crates
+. tools/rust.sh
+out=build/packages/crates
+rm -rf "$out"
+mkdir -p "$out"
+# Both in one call: the second uses the first, which no registry has yet.
+cargo package --quiet --allow-dirty --target-dir build/packages-work/crates --package tollbar --package tollbar-redis
+mv build/packages-work/crates/package/*.crate "$out"
+for crate in "$out"/*.crate; do
+    bytes=$(wc -c <"$crate")
+    echo "$crate: $bytes bytes"
+    [ "$bytes" -le 300000 ] || { echo "$crate: found $bytes bytes; expected: at most 300,000" >&2 && exit 1; }
+done

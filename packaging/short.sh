@@ -1,0 +1,39 @@
+#!/bin/sh
+# short.sh: the part of `make packages` and `make packages-test` that `make test` runs, in less than a minute when the library and the clean
+# system are there. Counts its checks.
+set -u
+cd "$(dirname "$0")/.."
+. tests/c/sh/check.sh
+mkdir -p build/packages-work
+log=$PWD/build/packages-work/short.log
+
+# Twice the same bytes, whatever the time of day is.
+same_bytes() {
+    sum=$(sha256sum "$1") && shift && "$@" && echo "$sum" | sha256sum --check
+}
+small() {
+    cargo package --quiet --allow-dirty --no-verify --target-dir build/packages-work/crates --package tollbar || return 1
+    bytes=$(cat build/packages-work/crates/package/tollbar-[0-9]*.crate | wc -c)
+    echo "$bytes bytes"
+    [ "$bytes" -le 300000 ]
+}
+
+. tools/rust.sh
+architecture=$(uname -m)
+check "a tarball for C" packaging/tarball.sh "$architecture"
+check "the tarball, again: the same bytes" same_bytes build/packages/tollbar-*-linux-"$architecture".tar.gz packaging/tarball.sh "$architecture"
+check "a wheel" packaging/python.sh "$architecture-manylinux"
+check "the wheel, again: the same bytes" same_bytes build/packages/python/*manylinux*"$architecture".whl packaging/python.sh "$architecture-manylinux"
+measure "the crate is small" small
+if [ "$(id -u)" = 0 ]; then
+    suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    measure "Debian packages, without an error of lintian's" packaging/debian.sh --built
+    packaging/test.sh --short "$suite" >"$log.installed" 2>&1
+    grep -v '^[0-9]* passed, [0-9]* failed$' "$log.installed"
+    # shellcheck disable=SC2046
+    set -- $(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log.installed")
+    passed=$((passed + ${1:-0})) failed=$((failed + ${2:-1}))
+else
+    echo "skipped: packages in a clean system, which only root can make"
+fi
+finish

@@ -1,0 +1,49 @@
+#!/bin/sh
+# source.sh DIRECTORY [vendored]: lays out what the C libraries, the nginx modules and the Python package are built from, and nothing
+# else: no tests, no benches, and manifests without what only these use. With `vendored` the crates that it depends on are beside it, so
+# that it builds without a network. Source packages of all kinds are made of it.
+set -eu
+to=$1 vendored=${2:-}
+top=$(cd "$(dirname "$0")/.." && pwd)
+cd "$top"
+. tools/rust.sh
+rm -rf "$to"
+mkdir -p "$to"
+to=$(cd "$to" && pwd)
+
+# PATH...: files that git knows, or all where there is no git (a source package of this kind).
+copy() {
+    if git rev-parse --git-dir >/dev/null 2>&1; then
+        git ls-files -z -- "$@"
+    else
+        find "$@" -type f -print0
+    fi | tar -cf - --null -T - | tar -xf - -C "$to"
+}
+copy crates/tollbar/src crates/tollbar-c/src crates/tollbar-redis/src crates/tollbar-redis-c/src crates/*/Cargo.toml \
+    Cargo.toml Cargo.lock CMakeLists.txt LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md abi include packaging \
+    tools/install.sh tools/lib.sh tools/rust.sh nginx/build.sh nginx/common nginx/http nginx/limit_req nginx/stream bindings/lua/tollbar.lua bindings/lua/tollbar
+rm -rf "$to/packaging/debian" "$to/packaging/tests"
+
+# The libraries' manifests, without what tests and benches need: cargo would ask for it all the same.
+awk '/^members = \[/ { print "members = [\"crates/tollbar\", \"crates/tollbar-redis\", \"crates/tollbar-c\", \"crates/tollbar-redis-c\"]"; skip = 1 }
+    !skip && !/^default-members|^# What `cargo build`|^(loom|proptest|num-[a-z]+) = / { print }
+    skip && /^\]/ { skip = 0 }' Cargo.toml >"$to/Cargo.toml"
+for manifest in crates/*/Cargo.toml; do
+    awk '/^\[/ { skip = /^\[dev-dependencies\]|^\[\[(bench|test)\]\]|cfg\(loom\)/ } !skip { print }' "$manifest" >"$to/$manifest"
+done
+
+# The lock file loses what is not needed any more, and stays the same for the rest.
+cd "$to"
+cargo metadata --quiet --format-version 1 ${OFFLINE:+--offline} >"$to/.metadata"
+rm "$to/.metadata"
+if [ -n "$vendored" ]; then
+    mkdir .cargo
+    cargo vendor --quiet --locked ${OFFLINE:+--offline} vendor >/dev/null
+    cat >.cargo/config.toml <<'EOF'
+[source.crates-io]
+replace-with = "vendored-sources"
+
+[source.vendored-sources]
+directory = "vendor"
+EOF
+fi

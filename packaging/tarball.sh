@@ -1,0 +1,53 @@
+#!/bin/sh
+# tarball.sh [source|ARCHITECTURE...]: what C and C++ programs are built with, into build/packages: for each of x86_64 and aarch64 (or those
+# named) headers, static and shared libraries, and the files for pkg-config and CMake, which needs no Rust and works wherever it is
+# unpacked; and the source with all that it depends on, which builds without a network.
+set -eu
+cd "$(dirname "$0")/.."
+. packaging/archive.sh
+out=$PWD/build/packages
+work=$PWD/build/packages-work
+mkdir -p "$out" "$work"
+
+# ARCHITECTURE: for this machine's as it is, for another by cross compilation.
+binary() {
+    if [ "$1" = "$(uname -m)" ]; then
+        build=build
+        make --silent lib
+    else
+        build=build/$1
+        tools/setup.sh "cross-$1"
+        make --silent lib B="$build" TARGET="$1-unknown-linux-gnu" CROSS="$1-linux-gnu-"
+    fi
+    tree=$work/tollbar-$version-linux-$1
+    rm -rf "$tree"
+    tools/install.sh "$tree" "" /lib /include "$build" "$version" 1
+    # From where the file is to what it describes.
+    sed -i -e 's|^prefix=.*|prefix=${pcfiledir}/../..|' -e 's|^libdir=.*|libdir=${prefix}/lib|' \
+        -e 's|^includedir=.*|includedir=${prefix}/include|' "$tree"/lib/pkgconfig/*.pc
+    cp LICENSE-APACHE LICENSE-MIT CHANGELOG.md "$tree"
+    cat >"$tree/README" <<EOF
+tollbar $version for Linux on $1: C library, no Rust needed. From any directory:
+
+    export PKG_CONFIG_PATH=\$PWD/lib/pkgconfig
+    cc app.c \$(pkg-config --cflags --libs tollbar) -Wl,-rpath,\$PWD/lib     # shared
+    cc app.c \$(pkg-config --cflags tollbar) lib/libtollbar.a                # static: nothing to install
+    cmake -DCMAKE_PREFIX_PATH=\$PWD ...                                      # find_package(tollbar)
+
+include/tollbar.h is the manual. To install: cp -a include lib share /usr/local.
+EOF
+    archive "$tree" "$out/${tree##*/}.tar.gz"
+    echo "$out/${tree##*/}.tar.gz"
+}
+
+for what in ${*:-source x86_64 aarch64}; do
+    case $what in
+    source)
+        packaging/source.sh "$work/tollbar-$version" vendored
+        archive "$work/tollbar-$version" "$out/tollbar-$version.tar.gz"
+        echo "$out/tollbar-$version.tar.gz"
+        ;;
+    x86_64 | aarch64) binary "$what" ;;
+    *) echo "tarball.sh: found $what; expected: source, x86_64, aarch64" >&2 && exit 2 ;;
+    esac
+done
