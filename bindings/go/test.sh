@@ -72,7 +72,10 @@ else
 fi
 
 example() {
-    (cd ../../examples/go && go vet . && go build -o "$work/example" .) || return 1
+    (cd ../../examples/go && go vet ./... && go build -o "$work/example" . && go build -o "$work/sender" ./sender) || return 1
+    # The queue keeps 25 and one leaves at once, in order.
+    "$work/sender" >"$work/sent" || return 1
+    [ "$(head -n 1 "$work/sent")" = '14 refused' ] && [ "$(tail -n 1 "$work/sent")" = 'message 25 leaves' ] || return 1
     # Two processes and one table: of eight requests three pass.
     for n in 1 2; do
         "$work/example" -demo -policy 3/day -table "$work/clients" || return 1

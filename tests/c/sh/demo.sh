@@ -21,6 +21,19 @@ shares_through_redis() {
         }' "$work/demo"
 }
 
+# The queue keeps 25 of 40 messages and one leaves at once; 26 leave in their order, at 20 a second.
+sends_at_a_pace() {
+    # shellcheck disable=SC2086
+    gcc $c99 -o "$work/sender" "$root/examples/c/sender.c" -L"$build" -ltollbar -Wl,-rpath,"$build" -lpthread || return 1
+    begun=$(date +%s%N)
+    "$work/sender" > "$work/sent" || return 1
+    ended=$(date +%s%N)
+    { echo '14 refused' && seq -f 'message %.0f leaves' 0 25; } | cmp - "$work/sent" || return 1
+    # 25 intervals of 50 ms, less what two readings of two clocks may differ by.
+    [ $((ended - begun)) -ge 1249000000 ]
+}
+
 demo() {
+    check "a sender sends at a constant pace (examples/c/sender.c)" sends_at_a_pace
     measure "two processes share 100/s through Redis" shares_through_redis
 }
