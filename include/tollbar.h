@@ -302,6 +302,12 @@ int32_t tollbar_policy_spec_validate(const tollbar_policy_spec *spec);
 int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec,
                                       uint64_t *last_ns);
 
+/* Writes the time in nanoseconds in which a permit that a table's key gets back (tollbar_table_cancel) would have come back by itself, at
+ * most. TOLLBAR_NO_TIME if keys under the policy get no permits back. tollbar_take_many charges limits in the order of this time. Returns 0,
+ * or the error that tollbar_policy_spec_validate would return. */
+int32_t tollbar_policy_spec_refill(const tollbar_policy_spec *spec,
+                                   uint64_t *refill_ns);
+
 /* Compiles a policy. The caller frees `*out` with tollbar_policy_free. */
 int32_t tollbar_policy_new(const tollbar_policy_spec *spec, tollbar_policy **out);
 
@@ -998,8 +1004,9 @@ int32_t tollbar_table_now(const tollbar_table *table,
  *     charged.
  *   - If a process is killed between two charges, the charges that it made stay until the limits have refilled them.
  *
- * Some limits cannot take permits back: every algorithm but gcra without `borrow` and `ban`, limiters with credit, keys of which a thread
- * has had credit, and in tables gcra at a few rates such as 7/s (docs/table.md names them). The call charges these after all others. The
+ * Some limits cannot take permits back: gcra with `borrow` or `ban`, sliding windows, logs, pacer, warm-up, interval with `anchor epoch`,
+ * limiters with credit, keys of which a thread has had credit, and in tables gcra at a few rates such as 7/s (docs/table.md names them). The
+ * call charges these after all others. The
  * last limit is never charged for a request that another limit refuses. If a request has two such limits, the one that is charged first
  * stays charged when the call loses a race for the second.
  *
@@ -1171,8 +1178,10 @@ int32_t tollbar_table_wait(const tollbar_table *table,
  *
  * All permits of the latest reservation come back. Of an earlier one only those come back that no later reservation waits behind, usually
  * none, because the later callers keep the departures that they were told. Permits that the limit has refilled meanwhile do not come back
- * again. So a cancelled reservation never admits more than the limit. Only gcra without `borrow` and `ban` gives permits back, and only in
- * limiters and tables without credit. The other algorithms write 0. */
+ * again. So a cancelled reservation never admits more than the limit.
+ *
+ * These algorithms give permits back, and the others write 0: gcra without `borrow` and `ban`, in limiters and tables without credit; fixed
+ * windows and interval with `anchor first`, in the window of the charge; weighted windows, in that window and the next. */
 int32_t tollbar_limiter_cancel(const tollbar_limiter *limiter,
                                const tollbar_reservation *reservation,
                                uint64_t *back);
@@ -1225,8 +1234,10 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  * above the estimate again. Without such a call the estimate stays charged. The table remembers its last 8,184 receipts. An older receipt
  * counts as settled, and so does one whose policy has changed since the charge.
  *
- * Algorithms other than gcra return no permits. Neither do gcra with `borrow` or `ban`, keys of which a thread has had credit
- * (tollbar_table_options.hot_keys), and a few rates (docs/table.md). A receipt of an exempt key charges and returns nothing. If a key is
+ * gcra returns permits, and so do windows, which count what they had charged: fixed windows and interval with `anchor first` until the window
+ * of the charge ends, and weighted windows until the end of the next window, as far as the permits have not faded. These return none: other
+ * algorithms, gcra with `borrow` or `ban`, keys of which a thread has had credit (tollbar_table_options.hot_keys), and gcra at a few rates
+ * (docs/table.md). A receipt of an exempt key charges and returns nothing. If a key is
  * reset or evicted between the charge and the call, the call may lower a debt that the key has made since. So settle before you reset.
  *
  * The calls return TOLLBAR_E_RECEIPT for a damaged receipt and for a receipt of another table. The check has 32 bits. Two tables of one

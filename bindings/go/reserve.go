@@ -22,7 +22,7 @@ type Reservation struct {
 // Cancel gives back the permits of a reservation that is not used, and says how many came back. Cancel a reservation once.
 //
 // The last reservation comes back whole. Of an earlier one mostly nothing comes back, because those behind it keep the times
-// that they were told. Only gcra without borrow gives permits back.
+// that they were told. Gcra without borrow and ban, fixed and weighted windows, and interval with "anchor first" give permits back.
 func (l *Limiter) Cancel(booked Reservation) (uint64, error) {
 	if l.closed.Load() {
 		return 0, ErrClosed

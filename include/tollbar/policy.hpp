@@ -99,6 +99,17 @@ public:
         return detail::from_c(last);
     }
 
+    /// The time in which a permit that a table's key gets back would have come back by itself, at most; none if keys get none back.
+    /// take_many charges limits in the order of this time. Throws as validate.
+    std::optional<nanoseconds> refill() const { return try_refill().value(); }
+    result<std::optional<nanoseconds>> try_refill() const noexcept {
+        std::uint64_t refill = 0;
+        const std::int32_t code = tollbar_policy_spec_refill(&raw_, &refill);
+        if (code != 0)
+            return detail::failed(code);
+        return detail::if_any(refill);
+    }
+
     /// The canonical text, from which an equal spec can be made. Throws if the spec is not valid.
     std::string text() const { return try_text().value(); }
     /// text() with a result in place of exceptions. Only the allocation of the string can throw.

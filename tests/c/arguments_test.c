@@ -30,6 +30,10 @@ static void c4_policy_arguments(void **state) {
     NULL_IS(tollbar_policy_spec_last_time(&spec, NULL));
     ODD_IS(tollbar_policy_spec_last_time(ODD(tollbar_policy_spec), &last));
     ODD_IS(tollbar_policy_spec_last_time(&spec, ODD(uint64_t)));
+    NULL_IS(tollbar_policy_spec_refill(NULL, &last));
+    NULL_IS(tollbar_policy_spec_refill(&spec, NULL));
+    ODD_IS(tollbar_policy_spec_refill(ODD(tollbar_policy_spec), &last));
+    ODD_IS(tollbar_policy_spec_refill(&spec, ODD(uint64_t)));
     assert_int_equal(last, 7);
     NULL_IS(tollbar_policy_new(NULL, &policy));
     NULL_IS(tollbar_policy_new(&spec, NULL));

@@ -31,6 +31,7 @@ static void assert_refused(const tollbar_policy_spec *spec, int32_t want) {
     assert_int_equal(tollbar_limiter_new(spec, NULL, &limiter), want);
     assert_null(limiter);
     assert_int_equal(tollbar_policy_spec_last_time(spec, &last), want);
+    assert_int_equal(tollbar_policy_spec_refill(spec, &last), want);
     assert_int_equal(last, 7);
 }
 
@@ -355,9 +356,52 @@ static void only_one_word_algorithms_compile_for_cells(void **state) {
     }
 }
 
+/* The time after which a permit would have come back, and whether a table's key gets any back at all. */
+static void a_refill_is_told_where_permits_come_back(void **state) {
+    static const struct {
+        const char *text;
+        uint64_t refill;
+    } policies[] = {
+        {"10/s", SEC / 10},
+        {"1000/day", 86400000 * (SEC / 1000000)},
+        {"3/s", SEC / 3 + 1},
+        {"10/s algo fixed-window", SEC},
+        {"5/min algo interval anchor first", MIN},
+        {"10/s algo weighted-window", 2 * SEC},
+        {"7/s", TOLLBAR_NO_TIME},
+        {"5/min ban 1h", TOLLBAR_NO_TIME},
+        {"10/s borrow", TOLLBAR_NO_TIME},
+        {"10/s algo interval", TOLLBAR_NO_TIME},
+        {"10/s algo pacer", TOLLBAR_NO_TIME},
+        {"10/s algo sliding-window", TOLLBAR_NO_TIME},
+        {"10/s algo sliding-log", TOLLBAR_NO_TIME},
+        {"0/s", TOLLBAR_NO_TIME},
+    };
+    size_t n;
+    (void)state;
+    for (n = 0; n < sizeof(policies) / sizeof(policies[0]); n++) {
+        tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
+        const tollbar_policy_spec *specs[] = {&spec};
+        tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(100);
+        tollbar_reservation charge = {7 * HOUR, 0, 1};
+        tollbar_table *table = NULL;
+        uint64_t refill = 0, back = 9;
+        assert_int_equal(tollbar_policy_spec_parse(policies[n].text, strlen(policies[n].text), &spec, NULL), 0);
+        assert_int_equal(tollbar_policy_spec_refill(&spec, &refill), 0);
+        if (refill != policies[n].refill)
+            fail_msg("%s: %llu", policies[n].text, (unsigned long long)refill);
+        assert_int_equal(tollbar_table_new(specs, 1, &options, &table), 0);
+        tollbar_table_check_at(table, 0, "k", 1, 1, charge.departs_ns, NULL);
+        assert_int_equal(tollbar_table_cancel_at(table, 0, "k", 1, &charge, charge.departs_ns, &back), 0);
+        assert_int_equal(back, refill != TOLLBAR_NO_TIME);
+        tollbar_table_close(table);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_reason_has_its_code),
+        cmocka_unit_test(a_refill_is_told_where_permits_come_back),
         cmocka_unit_test(what_no_word_can_hold_is_refused),
         cmocka_unit_test(options_of_other_algorithms_are_refused),
         cmocka_unit_test(a_limit_of_0_denies_all),

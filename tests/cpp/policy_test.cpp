@@ -75,6 +75,9 @@ TEST(c3_a_spec_tells_its_last_time) {
     CHECK(*spec("15000000000/s burst 1").try_last_time() < last);
     CHECK(spec(0, 0s).try_last_time().error() == errc::period_zero);
     CHECK_THROWS(tollbar::error, spec(0, 0s).last_time(), e, e.code() == errc::period_zero);
+    CHECK(spec("5/min").refill() == 12s);
+    CHECK(!spec("5/min borrow").refill());
+    CHECK(spec(0, 0s).try_refill().error() == errc::period_zero);
 }
 
 TEST(a_text_may_be_any_string) {

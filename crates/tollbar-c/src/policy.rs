@@ -8,6 +8,7 @@ use tollbar::algorithm::Rule;
 use tollbar::clock::Tsc;
 use tollbar::limiter::State;
 use tollbar::policy::{text, Anchor, Keep, Kind, Mode, Policy, PolicyError, Unit};
+use tollbar::units::NEVER;
 
 /// Windows are aligned to time 0 of the clock. By the clocks of limiters and tables that is UTC.
 pub const TOLLBAR_ANCHOR_EPOCH: u32 = 0;
@@ -197,6 +198,27 @@ pub unsafe extern "C" fn tollbar_policy_spec_last_time(spec: *const tollbar_poli
         // SAFETY: by the caller's promise.
         let (last_ns, policy) = unsafe { (place(last_ns)?, policy(spec)?) };
         last_ns.write(policy.last_time().map_err(policy_code)?);
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// Writes the time in nanoseconds in which a permit that a table's key gets back (tollbar_table_cancel) would have come back by itself, at
+/// most. TOLLBAR_NO_TIME if keys under the policy get no permits back. tollbar_take_many charges limits in the order of this time. Returns 0,
+/// or the error that tollbar_policy_spec_validate would return.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_policy_spec_refill(spec: *const tollbar_policy_spec, refill_ns: *mut u64) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (refill_ns, policy) = unsafe { (place(refill_ns)?, policy(spec)?) };
+        let refill = match Rule::new(&policy) {
+            Ok(rule) => rule.refill_in_slots(),
+            // Of more than a word nothing comes back.
+            Err(_) => State::validate(&policy).map(|()| None).map_err(policy_code)?,
+        };
+        refill_ns.write(refill.unwrap_or(NEVER));
         Ok(TOLLBAR_ALLOWED)
     })
 }

@@ -152,8 +152,10 @@ pub unsafe extern "C" fn tollbar_table_wait(
 ///
 /// All permits of the latest reservation come back. Of an earlier one only those come back that no later reservation waits behind, usually
 /// none, because the later callers keep the departures that they were told. Permits that the limit has refilled meanwhile do not come back
-/// again. So a cancelled reservation never admits more than the limit. Only gcra without `borrow` and `ban` gives permits back, and only in
-/// limiters and tables without credit. The other algorithms write 0.
+/// again. So a cancelled reservation never admits more than the limit.
+///
+/// These algorithms give permits back, and the others write 0: gcra without `borrow` and `ban`, in limiters and tables without credit; fixed
+/// windows and interval with `anchor first`, in the window of the charge; weighted windows, in that window and the next.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

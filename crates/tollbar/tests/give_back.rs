@@ -5,7 +5,7 @@ mod common;
 use common::Rng;
 use tollbar::algorithm::Charge;
 use tollbar::clock::Manual;
-use tollbar::table::{Options, PolicyId, Table};
+use tollbar::table::{OnFull, Options, PolicyId, Table};
 use tollbar::{Limiter, Policy, State, Verdict};
 
 const SECOND: u64 = 1_000_000_000;
@@ -43,7 +43,8 @@ fn a_refund_leaves_out_what_time_has_brought_back() {
 fn nothing_comes_back_where_that_is_not_possible() {
     let charge = Charge { at: NOW, cost: 1 };
     for text in [
-        "5/s algo fixed-window",
+        "5/s ban 1h",
+        "5/s algo interval",
         "5/s algo sliding-log",
         "5/s algo sliding-window",
         "5/s borrow",
@@ -72,6 +73,54 @@ fn nothing_comes_back_where_that_is_not_possible() {
     assert_eq!(table.give_back_at(second, KEY, NOW, charge, 1), Ok(0));
     assert_eq!(table.admit_at(PolicyId::FIRST, KEY, NOW, 1), Verdict::Allowed);
     assert_eq!(table.give_back_at(PolicyId::FIRST, KEY, NOW, charge, 1), Ok(1));
+}
+
+/// Windows give back what they count: in their window, and a weighted window what has not faded in the next.
+#[test]
+fn windows_give_back_what_they_count() {
+    for text in [
+        "5/s algo fixed-window",
+        "5/s algo fixed-window anchor first",
+        "5/s algo weighted-window",
+        "5/s algo interval anchor first",
+    ] {
+        let (limiter, table) = (limiter(text), table(100, &[text]));
+        let charge = Charge { at: NOW + 7, cost: 3 };
+        assert_eq!(limiter.admit_at(NOW, 2), Verdict::Allowed);
+        assert_eq!(table.admit_at(PolicyId::FIRST, KEY, NOW, 2), Verdict::Allowed);
+        assert_eq!(limiter.admit_at(charge.at, 3), Verdict::Allowed);
+        assert_eq!(table.admit_at(PolicyId::FIRST, KEY, charge.at, 3), Verdict::Allowed);
+        assert_eq!(limiter.give_back_at(charge.at, charge, 3), 3, "{text}");
+        assert_eq!(table.give_back_at(PolicyId::FIRST, KEY, charge.at, charge, 3), Ok(3), "{text}");
+        assert_eq!(table.peek_at(PolicyId::FIRST, KEY, charge.at, 1).remaining, 3, "{text}");
+        // Three more may come, and no fourth.
+        assert_eq!(limiter.admit_at(charge.at, 3), Verdict::Allowed, "{text}");
+        assert_eq!(limiter.admit_at(charge.at, 1), Verdict::Denied, "{text}");
+        // The window has ended; a weighted one fades.
+        let later = NOW + SECOND + SECOND / 2;
+        let back = if text.contains("weighted") { 1 } else { 0 };
+        assert_eq!(limiter.give_back_at(later, charge, 3), back, "{text}");
+        assert_eq!(limiter.give_back_at(NOW + 2 * SECOND, charge, 1), 0, "{text}");
+    }
+}
+
+/// A key that got all permits of its window back keeps its slot until the window has ended.
+#[test]
+fn a_key_of_a_window_keeps_its_slot() {
+    for (text, until) in [("5/s algo fixed-window", 1), ("5/s algo weighted-window", 2)] {
+        let options = Options::new(8).with_on_full(OnFull::Deny);
+        let table = Table::private(&options, &[text.parse().unwrap()]).unwrap();
+        let mut keys = 0_u32;
+        // Until no slot is left.
+        while table.admit_at(PolicyId::FIRST, &keys.to_le_bytes(), NOW, 1) == Verdict::Allowed {
+            let charge = Charge { at: NOW, cost: 1 };
+            assert_eq!(table.give_back_at(PolicyId::FIRST, &keys.to_le_bytes(), NOW, charge, 1), Ok(1), "{text}");
+            keys += 1;
+        }
+        let new = |now| table.admit_at(PolicyId::FIRST, &keys.to_le_bytes(), now, 1);
+        assert_eq!(new(NOW + until * SECOND - 1), Verdict::Denied, "{text}: after {keys} keys");
+        assert_eq!(new(NOW + until * SECOND), Verdict::Allowed, "{text}");
+    }
 }
 
 /// A booking that others follow gives back what the last one leaves; the last one comes back whole.

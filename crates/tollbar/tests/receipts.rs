@@ -272,6 +272,54 @@ fn traces(count: u64, refund: Refund) -> (Option<String>, u64) {
     (None, given)
 }
 
+/// 20,000 traces of takes and settlements, late and doubled ones too: no window keeps more than its limit, unless receipts cost more than
+/// their estimates.
+#[test]
+fn no_window_keeps_more_than_its_limit() {
+    for text in ["8/s algo fixed-window", "6/s algo fixed-window anchor first", "8/s algo weighted-window"] {
+        let table = Table::private(&Options::new(200_000), &[text.parse().unwrap()]).unwrap();
+        let (limit, mut back, mut refused, mut doubled) = (if text.starts_with('8') { 8 } else { 6 }, 0, 0, 0);
+        for trace in 0..20_000_u64 {
+            let (mut rng, key) = (Rng(trace), trace.to_le_bytes());
+            let mut now = NOW;
+            // When each request was made, and what it kept; its receipt.
+            let mut kept: Vec<(u64, u64)> = Vec::new();
+            let mut open: Vec<(usize, Receipt)> = Vec::new();
+            for _ in 0..14 {
+                match rng.below(5) {
+                    0 | 1 => match take(&table, &key, now, rng.within(1, limit)) {
+                        None => refused += 1,
+                        Some(receipt) => {
+                            kept.push((now, receipt.charged()));
+                            open.push((kept.len() - 1, receipt));
+                        }
+                    },
+                    2 | 3 if !open.is_empty() => {
+                        let (place, receipt) = open[rng.below(open.len() as u64) as usize];
+                        let cost = rng.within(0, receipt.charged());
+                        let settled = table.settle_at(&receipt, now, cost, Refund::Safe).unwrap();
+                        assert!(settled.first || settled.given_back == 0);
+                        doubled += u64::from(!settled.first);
+                        kept[place].1 -= settled.given_back;
+                        back += settled.given_back;
+                    }
+                    _ => now += rng.below(3) * SECOND / 2,
+                }
+            }
+            // A period meets two windows, and all of them together as many as they are.
+            for &(from, _) in &kept {
+                let sum =
+                    |to: u64| kept.iter().filter(|(at, _)| (from..to).contains(at)).map(|kept| kept.1).sum::<u64>();
+                assert!(sum(from + SECOND) <= 2 * limit, "{text}, trace {trace}: {kept:?}");
+                // Aligned to time 0 a window begins at each second.
+                let aligned = from % SECOND == 0 && !text.contains("first");
+                assert!(!aligned || sum(from + SECOND) <= limit, "{text}, trace {trace}: {kept:?}");
+            }
+        }
+        assert!(back > 20_000 && refused > 20_000 && doubled > 20_000, "{text}: {back} {refused} {doubled}");
+    }
+}
+
 /// 10^5 requests as a language model has them: the real cost is 0.3 to 3 times the estimate. What is really used within any window stays
 /// within the bound.
 #[test]

@@ -219,7 +219,13 @@ fn random_requests_are_decided_as_one_by_one() {
 #[test]
 fn the_sum_of_the_winners_is_exact() {
     for round in 0..200_u64 {
-        let texts = ["40/s", "30/min", "50/h", "100/day"];
+        let windows = [
+            "40/s algo fixed-window",
+            "30/min algo weighted-window",
+            "50/h algo fixed-window anchor first",
+            "100/day algo interval anchor first",
+        ];
+        let texts = if round % 2 == 0 { ["40/s", "30/min", "50/h", "100/day"] } else { windows };
         let limiters: Vec<_> = texts.iter().map(|text| limiter(text)).collect();
         let users = table(&texts);
         let taken: Vec<AtomicU64> = (0..8).map(|_| AtomicU64::new(0)).collect();

@@ -8,9 +8,11 @@
 //!   therefore up to a grain longer than the period, and never shorter. A word whose window is later than `now` shows that the clock went
 //!   back. The request is then decided in the word's window.
 //!
+//! Permits can be given back in the window in which they were charged ([`Algorithm::give_back`]). The count falls, and the word's window stays.
+//!
 //! Most admitted in any window of one period: `2 · limit`, at the end of one window and the start of the next.
 
-use super::{until, Algorithm, Charged, Step};
+use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::{Anchor, Kind, Policy, PolicyError};
 use crate::units::{Divisor, HORIZON, LAST, NEVER};
 use core::num::NonZeroU64;
@@ -126,11 +128,23 @@ impl FixedWindow {
         Some(Here { start, used: 0 })
     }
 
+    /// The start of the window `start`, in nanoseconds. Anchored, it is up to a grain later than the first request.
+    #[inline(always)]
+    fn from(&self, start: u64) -> u64 {
+        start.saturating_sub(u64::from(self.anchored)).saturating_mul(self.grain.get())
+    }
+
     /// The end of the window `start`, in nanoseconds.
     #[inline(always)]
     fn end(&self, start: u64) -> u64 {
-        let from = start.saturating_sub(u64::from(self.anchored));
-        from.saturating_mul(self.grain.get()).saturating_add(self.period)
+        self.from(start).saturating_add(self.period)
+    }
+
+    /// The window of a word, where it began, and the permits used in it.
+    #[cfg(test)]
+    pub(super) fn parts(&self, word: u64) -> (u64, u64, u64) {
+        let (start, used) = self.radix.div_rem(word);
+        (start, self.from(start), used)
     }
 
     /// The end of the window `start`; [`NEVER`] if nothing is admitted after it.
@@ -249,5 +263,30 @@ impl Algorithm for FixedWindow {
             0 => Charged::none(cost),
             permits => Charged { next: Some(self.word(here.start, here.used + permits)), rest: cost - permits },
         }
+    }
+
+    /// The rest of the window at most.
+    fn refill(&self) -> Option<u64> {
+        Some(self.period)
+    }
+
+    /// Lowers the count of a window that holds the charge: see [`GiveBack`] for why that is safe.
+    ///
+    /// - A charge in the word's window is in its count, because the word's window never falls. A charge before it may have been judged in an
+    ///   earlier window, so it gives nothing back. Anchored with a grain above 1 ns that concerns the request that began the window, unless
+    ///   its time is a multiple of the grain.
+    /// - With `count_rejected` a full count may hold refusals, so it gives nothing back.
+    #[inline(never)]
+    fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
+        let (start, used) = self.radix.div_rem(state);
+        let (from, end) = (self.from(start), self.end(start));
+        let holds = (from..end).contains(&back.charge.at);
+        if !holds || now > self.last || now >= end || (self.count_rejected && used >= self.limit) {
+            return None;
+        }
+        let permits = back.permits.min(back.charge.cost).min(used);
+        // The word 0 would expire at time 0.
+        let next = state.saturating_sub(permits).max(1);
+        (next < state).then_some(Returned { next, permits: state.wrapping_sub(next) })
     }
 }

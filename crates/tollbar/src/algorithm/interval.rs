@@ -9,7 +9,7 @@
 //! `2 · burst` aligned to the first request.
 
 use super::fixed_window::FixedWindow;
-use super::{until, Algorithm, Charged, Reservation, Step};
+use super::{until, Algorithm, Charged, GiveBack, Reservation, Returned, Step};
 use crate::policy::{Anchor, Kind, Policy, PolicyError};
 use crate::units::{Divisor, HORIZON, LAST, NEVER};
 use core::num::NonZeroU64;
@@ -225,6 +225,20 @@ impl Algorithm for Interval {
         match &self.0 {
             Shape::Stepped(s) => s.charge(state, now, cost),
             Shape::Anchored(w) => w.charge(state, now, cost),
+        }
+    }
+
+    fn refill(&self) -> Option<u64> {
+        match &self.0 {
+            Shape::Stepped(_) => None,
+            Shape::Anchored(w) => w.refill(),
+        }
+    }
+
+    fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
+        match &self.0 {
+            Shape::Stepped(_) => None,
+            Shape::Anchored(w) => w.give_back(state, now, back),
         }
     }
 }

@@ -87,10 +87,18 @@ pub struct Charge {
 ///
 /// # What is safe
 ///
-/// Let a charge of cost `c` be for the instant `d`, and let `h` be the latest instant for which any request of this state has been
+/// "Safe" means: in every interval of length t the charges minus the returned permits are at most the policy's bound for t, however charges
+/// and returns overlap.
+///
+/// **Windows** (fixed and weighted windows, interval anchored to the first request): it is safe to lower the count that holds the charge. Then
+/// each count is at least the sum of what its charges kept. So the rule would also admit the kept charges by themselves, and their bound is
+/// that of the rule without returns. The count that holds the charge must be certain: it is that of the word's window if the charge was made
+/// in that window. In a weighted window a charge of the window before may also lower the previous count. If a late clock has had it counted in
+/// the current one, then too little is returned, because a permit of the previous count weighs less at every instant.
+///
+/// **Token buckets**: let a charge of cost `c` be for the instant `d`, and let `h` be the latest instant for which any request of this state has been
 /// admitted: the present, unless a request was booked ahead. Then it is safe to return `c` minus the permits that the limit refilled
-/// from `d` to `h`, and never more than the state owes. "Safe" means: in every interval of length t the charges minus the returned
-/// permits are at most the policy's bound for t, however charges and returns overlap.
+/// from `d` to `h`, and never more than the state owes.
 ///
 /// To return all of `c` is not safe. Under `1/s burst 10` take 5 at 0 s and 7 at 2 s. If all 5 went back at 2 s, a request for 5 could pass
 /// beside the 7: 12 permits at one instant, where the burst is 10.
@@ -291,3 +299,6 @@ pub(crate) fn after(at: u64, now: u64) -> u64 {
         at.saturating_sub(now)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod window_give_back_tests;

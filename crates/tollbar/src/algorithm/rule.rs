@@ -228,8 +228,9 @@ impl Rule {
         }
     }
 
-    /// [`Algorithm::refill`] of words of slots.
-    pub(crate) fn refill_in_slots(&self) -> Option<u64> {
+    /// [`Algorithm::refill`] of a table's keys: `None` also for the few rates of gcra at which a key's word has no room for what a give-back
+    /// needs.
+    pub fn refill_in_slots(&self) -> Option<u64> {
         if let Rule::Gcra(gcra) = self {
             return if gcra.has_floors() { gcra.refill() } else { None };
         }

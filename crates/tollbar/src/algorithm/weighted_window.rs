@@ -9,10 +9,12 @@
 //! of 1 s, and larger ones at longer periods. Beyond that it is rounded up to a multiple of a power of two, which can only refuse more. A
 //! word whose window is later than `now` shows that the clock went back. The request is then decided at the start of the word's window.
 //!
+//! Permits can be given back in the window in which they were charged and in the next one ([`Algorithm::give_back`]).
+//!
 //! Most admitted in any window of one period: below `2 · limit`. (The word does not hold when in the previous window its permits were
 //! taken.)
 
-use super::{until, Algorithm, Charged, Step};
+use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{bits, Divisor, HORIZON, LAST, NEVER};
 use core::num::{NonZeroU128, NonZeroU64};
@@ -93,6 +95,12 @@ impl WeightedWindow {
         (window, previous << self.coarse, current)
     }
 
+    /// The window of a word, and the permits of the window before and of it.
+    #[cfg(test)]
+    pub(super) fn parts(&self, word: u64) -> (u64, u64, u64) {
+        self.unpack(word)
+    }
+
     fn pack(&self, here: &Here) -> u64 {
         let previous = round_up(here.previous, self.coarse) >> self.coarse;
         let high = here.window.checked_shl(self.current_bits + self.previous_bits).unwrap_or(0);
@@ -158,8 +166,17 @@ impl WeightedWindow {
         if self.period != old.period || window > self.windows.min(old.windows) {
             return None;
         }
+        let lasting = !old.is_owing(previous, current);
         let (previous, current) = (previous.min(self.limit), current.min(self.limit));
+        // A permit keeps the time of expiry.
+        let current = current.max(u64::from(lasting && self.is_owing(previous, current)));
         Some(self.pack(&Here { window, elapsed: 0, previous, current }))
+    }
+
+    /// Whether these are the counts of [`Algorithm::owing`], whose word expires at the end of its window. All other words last for one window
+    /// more, also those that have given back all permits of their own window.
+    fn is_owing(&self, previous: u64, current: u64) -> bool {
+        current == 0 && previous >= self.limit
     }
 
     fn next(&self, here: &Here) -> Option<Here> {
@@ -233,8 +250,8 @@ impl Algorithm for WeightedWindow {
         if state == 0 {
             return 0;
         }
-        let (window, _, current) = self.unpack(state);
-        self.start(window, 1 + u64::from(current != 0))
+        let (window, previous, current) = self.unpack(state);
+        self.start(window, 2 - u64::from(self.is_owing(previous, current)))
     }
 
     /// The window that `until` ends or falls into, with a previous count of the whole limit. It expires at the
@@ -260,6 +277,33 @@ impl Algorithm for WeightedWindow {
                 Charged { next: Some(self.pack(&here)), rest: cost - permits }
             }
         }
+    }
+
+    /// A permit fades until the end of the next window.
+    fn refill(&self) -> Option<u64> {
+        Some(self.period.get().saturating_mul(2))
+    }
+
+    /// Lowers the count of the charge's window: see [`GiveBack`] for why that is safe.
+    ///
+    /// A charge in the word's window is in the current count, because the word's window never falls. A charge in the window before is in the
+    /// previous count. If the clock went back it is in the current one, but then lowering the previous count frees fewer permits.
+    #[inline(never)]
+    fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
+        let (window, mut previous, mut current) = self.unpack(state);
+        let (charged, _) = self.period.div_rem(back.charge.at);
+        let permits = back.permits.min(back.charge.cost);
+        if charged == window {
+            // Not to the word 0, and not to one that expires earlier.
+            let least = u64::from(window == 0 && previous == 0 || self.is_owing(previous, 0));
+            current = current.saturating_sub(permits).max(least.min(current));
+        } else if charged.saturating_add(1) == window {
+            previous = previous.saturating_sub(permits);
+        }
+        let next = self.pack(&Here { window, elapsed: 0, previous, current });
+        // Of permits that fade, fewer come back.
+        let permits = self.available(next, now).saturating_sub(self.available(state, now));
+        (next != state).then_some(Returned { next, permits })
     }
 }
 

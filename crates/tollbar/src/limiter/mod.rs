@@ -451,7 +451,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     /// Takes back up to `permits` unused permits of an earlier charge, without those that the limiter has regained by refill since the
     /// charge ([`GiveBack`](crate::algorithm::GiveBack) says why no more is safe). Returns the number that it took back. The caller gives
-    /// back a charge once. Only gcra without `borrow` and `ban` gives back, and no limiter whose threads have credit.
+    /// back a charge once. Gcra without `borrow` and `ban` gives back, unless the limiter's threads have credit. So do fixed windows and interval
+    /// with `anchor first`, in the charge's window, and weighted windows, in that window and the next.
     ///
     /// ```
     /// use tollbar::algorithm::Charge;

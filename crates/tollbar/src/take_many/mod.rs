@@ -18,7 +18,7 @@
 //!
 //! Limits that cannot take permits back come last, and the last limit is never charged for a request that another limit refuses: beside
 //! `10/s`, `1/day` keeps its permit. If there are two limits that cannot take permits back (sliding windows, logs, tables whose threads
-//! have had credit), the first of them stays charged when the call loses a race for the second.
+//! have had credit, …), the first of them stays charged when the call loses a race for the second.
 
 mod answer;
 mod part;

@@ -14,8 +14,9 @@ impl Table {
     /// Gives up to `permits` unused permits of an earlier charge back to `key`, without those that the key has regained by refill since the
     /// charge ([`GiveBack`] says why no more is safe). Returns the number that went back.
     ///
-    /// The caller must give back a charge only once. Only gcra without `borrow` gives permits back, and not at the few rates whose nanosecond is
-    /// more than 3 units of the state, such as 7 a second. Once a thread has had credit under a policy
+    /// The caller must give back a charge only once. Gcra without `borrow` and `ban` gives permits back, but not at the few rates whose nanosecond is
+    /// more than 3 units of the state, such as 7 a second. Fixed windows and interval with `anchor first` give back in the charge's window, weighted
+    /// windows in the next one, too. The other algorithms give nothing back. Once a thread has had credit under a policy
     /// ([`Options::hot_keys`](crate::table::Options)), that policy gives nothing back. A key that is not in the table gets nothing back.
     /// If a key is reset or evicted between the charge and this call, the call may lower a debt that the key has made since.
     ///
