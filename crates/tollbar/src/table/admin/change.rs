@@ -40,19 +40,19 @@ impl Table {
         .map(PolicyId::new)
     }
 
-    /// Changes a policy, for all processes at once, while the table is in use. A key comes under the new policy at its next request,
-    /// and keeps the number of permits that it has left, up to the new burst ([`Keep::Count`]). In any interval a key is admitted at
-    /// most the sum of the bounds of all policies that were in force in that interval.
+    /// Changes a policy for all processes while the table is in use. A key comes under the new policy at its next request, and keeps the number of
+    /// permits that it has left, up to the new burst ([`Keep::Count`]). In any interval a key is admitted at most the sum of the bounds of all
+    /// policies that were in force in that interval.
     ///
-    /// A slot's time of expiry must not fall. So a key that would expire sooner under the new policy moves to another slot, and no key
+    /// A slot's time of expiry must not become earlier. So a key that would expire sooner under the new policy moves to another slot, and no key
     /// gets its old slot before that slot's time of expiry. If no other slot is free, the key keeps its debt as a time.
     ///
-    /// About one call in a hundred looks at every slot. Keys that it finds under former versions keep the time of their debt.
+    /// About one call in a hundred reads every slot. Keys that it finds under former versions keep the time of their debt.
     pub fn set_policy(&self, id: PolicyId, policy: &Policy) -> Result<(), TableError> {
         self.set_policy_keeping(id, policy, Keep::Count)
     }
 
-    /// [`Table::set_policy`], where `keep` says what keys keep of their debts.
+    /// [`Table::set_policy`]. `keep` says what keys keep of their debts.
     pub fn set_policy_keeping(&self, id: PolicyId, policy: &Policy, keep: Keep) -> Result<(), TableError> {
         if self.policy(id)? == *policy {
             return Ok(());
@@ -63,7 +63,7 @@ impl Table {
         })
     }
 
-    /// Whether keys of this table can be under this policy, too.
+    /// Checks that keys of this table can be under this policy.
     fn check_policy(&self, policy: &Policy) -> Result<(), TableError> {
         crate::limiter::State::validate_on(policy, self.clock)?;
         match MultiWord::new(policy)? {

@@ -24,14 +24,15 @@ impl Table {
     /// been made with the same seed and clock, this one must have a policy of each number that `from` has, and all policies must have
     /// states of one word.
     ///
-    /// If the policies of a number differ, a key lacks as many whole permits of the burst as before, all of them if the new burst is
-    /// smaller. Partly repaid permits count as unpaid. ([`Table::set_policy`] keeps the number of permits that a key has left instead.)
+    /// If the policies with one number differ, a key lacks as many whole permits of the burst as before, or all of them if the new burst is
+    /// smaller. A partly repaid permit counts as unpaid. ([`Table::set_policy`] keeps the number of permits that a key has left instead.)
     ///
     /// Both tables may be in use during the copy. Later charges in `from` reach this table only by another copy. If both tables have
     /// a key, the state that owes longer stays, so the copy forgives no debt and charges no key twice.
     pub fn copy_from(&self, from: &Table, now: u64) -> Result<Copied, TableError> {
         self.can_take(from)?;
-        // Both tables count UTC. Processes that started before and after a step of the system's clock disagree about it.
+        // Both tables count UTC, but their offsets differ if the processes that made them started before and after a step of the
+        // system's clock.
         let there = now.wrapping_sub(self.offset).wrapping_add(from.offset);
         for exempt in from.policies.exempt_hashes() {
             self.policies.exempt(exempt)?;
@@ -47,7 +48,7 @@ impl Table {
             }
             let carried = match (from.policies.named(pair.key, &mut old), from.slots.hash_in_bucket(pair.key, bucket)) {
                 (Some(version), Some(hash)) => {
-                    // Read after the slot and written before the copy: a copied state may hold a booking, or credit.
+                    // A copied state may hold a booking or credit. The notes are read after the slot and stored before the copy.
                     if from.policies.memory.has_bookings(version.number) {
                         self.policies.memory.note_booking(version.number);
                     }
@@ -68,7 +69,7 @@ impl Table {
         Ok(copied)
     }
 
-    /// Whether a key of `from` has the same hash here, and its state the same meaning.
+    /// Checks that a key of `from` has the same hash here, and that this table has its policy, with states of one word.
     fn can_take(&self, from: &Table) -> Result<(), TableError> {
         let (mine, other) = (&self.policies.memory.fixed, &from.policies.memory.fixed);
         if (mine.seed, mine.clock) != (other.seed, other.clock) {
@@ -89,8 +90,8 @@ impl Table {
         Ok(())
     }
 
-    /// Gives the key with that hash the state that it had under `old`, a version of the other table. The current policy there is `last`.
-    /// False if no slot is free. The insertion is a request whose step returns that state.
+    /// Gives the key with `hash` the state that it had under `old`, a version of the other table, where the current version is `last`. The
+    /// insertion is a request whose step returns that state. False if no slot is free.
     fn carry<'t>(
         &'t self,
         old: &Version,
@@ -102,7 +103,7 @@ impl Table {
     ) -> Result<bool, TableError> {
         let candidates = self.slots.candidates(hash);
         let id = PolicyId::new(old.number);
-        // The other table would first bring the state to its current policy.
+        // The other table would first convert the state to its current policy.
         let state = match last.keep {
             Keep::Count => last.rule.convert(&old.rule, state, now.there),
             Keep::Time => last.rule.adopt(&old.rule, state),
@@ -120,7 +121,7 @@ impl Table {
             let expires = rule.expires_at(carried);
             let step = |there| {
                 let until = rule.expires_at(there);
-                // Of two states of a window that expire together, the greater count owes more.
+                // If two states of a window expire together, the one with the greater count owes more.
                 let more = until == expires && rule.available(carried, now.here) < rule.available(there, now.here);
                 match until < expires || more {
                     true => Step::allow(carried),
@@ -131,7 +132,7 @@ impl Table {
             // Deny: a copied key evicts no other.
             let asked =
                 protocol::request(&states, &candidates, version.key | candidates.tag, now.here, OnFull::Deny, step);
-            // Otherwise another call has changed the slot or the policy.
+            // An error means that another call has changed the slot or the policy, and the loop tries again.
             if let Ok(outcome) = asked {
                 self.policies.count_event(outcome.event, outcome.retries);
                 return Ok(outcome.event != Event::Refused);
@@ -141,7 +142,7 @@ impl Table {
     }
 }
 
-/// The state under `new` that has as many permits less than a fresh one as `state` has under `old`; `None` for a fresh one.
+/// The state under `new` that lacks as many permits as `state` does under `old`; `None` if it lacks none.
 fn convert(old: &Rule, state: u64, new: &Rule, now: Times) -> Option<u64> {
     match new.carry(old, state, now.there, now.here) {
         0 => None,

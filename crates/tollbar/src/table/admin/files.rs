@@ -12,8 +12,8 @@ use core::ffi::{c_int, CStr};
 
 impl Table {
     /// Opens the table in the file at `path`, or makes the file if there is none. In /run and /dev/shm a table lasts as long as the
-    /// machine runs. On a disk it survives a restart of the machine, and its times go on by the wall clock. If the file has another
-    /// table (other options, or other policies or another order of them), the call fails and the file stays as it is.
+    /// machine runs. On a disk it survives a restart of the machine, and its times continue by the wall clock. If the file has another
+    /// table (other options, other policies or another order of them), the call fails and the file stays unchanged.
     ///
     /// If several processes call at once, one makes the file and the others open it. The call reserves all of the file's space.
     ///
@@ -35,23 +35,23 @@ impl Table {
         let (memory, _) =
             Region::open_or_create(path, length, Access::new(options.mode, options.trust), inspect, fill)?;
         let table = Table::over(memory, options.huge_pages)?;
-        // Checked before the first write, because a refused file must stay as it is.
+        // This comes before the first write, because a refused file must stay unchanged.
         agrees(&table.policies.memory.fixed, &fixed, options.seed)?;
         table.has(policies)?;
         Ok(table.going_on()?.with_hot_keys(options.hot_keys)?.with_waiters(options.waiters))
     }
 
-    /// Opens the table in the file at `path`, whatever its options and policies are.
+    /// Opens the table in the file at `path`, with any options and policies.
     pub fn open_at(path: &CStr, trust: Trust) -> Result<Table, TableError> {
         let memory = Region::open(path, Access::new(0, trust), |head| Header::inspect(head).map(|found| found.bytes))?;
         Table::over(memory, false)?.going_on()
     }
 
-    /// A table in memory (Linux: a memfd) and its descriptor. A process that gets the descriptor, by inheritance or through a socket, shares
-    /// the table. The caller closes the descriptor; this table does not need it.
+    /// Makes a table in sealed memory (Linux: a memfd), and returns it with its descriptor. A process that gets the descriptor, by inheritance or
+    /// through a socket, shares the table. The caller closes the descriptor; this table does not need it.
     ///
-    /// Use it to share a table with processes that are not fully trusted. The memory is sealed: no process can truncate it and so end the
-    /// others by SIGBUS, as the owner of a file can. A process that has the descriptor can still write to the memory, and so grant permits.
+    /// Use it to share a table with processes that you do not fully trust. No process can truncate sealed memory and so kill the others by
+    /// SIGBUS, as the owner of a file can. A process that has the descriptor can still write to the memory, and so grant permits.
     pub fn sealed(options: &Options, policies: &[Policy]) -> Result<(Table, c_int), TableError> {
         let mut descriptor = -1;
         let table = Table::make(options, policies, &mut |length| {
@@ -62,14 +62,14 @@ impl Table {
         match table {
             Ok(table) => Ok((table, descriptor)),
             Err(error) => {
-                // SAFETY: nobody else has it yet. A number that is no descriptor is refused.
+                // SAFETY: only this call has the descriptor. close refuses -1.
                 unsafe { libc::close(descriptor) };
                 Err(error)
             }
         }
     }
 
-    /// Opens the table behind a descriptor of [`Table::sealed`], of this process or another. The descriptor stays the caller's.
+    /// Opens the table behind a descriptor that [`Table::sealed`] returned in this or another process. The caller keeps and closes the descriptor.
     ///
     /// # Errors
     /// [`TableError::Unsealed`] for a file that a process could truncate.
@@ -78,7 +78,7 @@ impl Table {
         Table::over(memory, false)?.going_on()
     }
 
-    /// [`Table::file_at`] for a path as Rust programs have it.
+    /// [`Table::file_at`] for a Rust path.
     #[cfg(feature = "std")]
     pub fn file(
         path: impl AsRef<std::path::Path>,
@@ -88,13 +88,13 @@ impl Table {
         Table::file_at(&c_path(path.as_ref())?, options, policies)
     }
 
-    /// [`Table::open_at`] for a path as Rust programs have it.
+    /// [`Table::open_at`] for a Rust path, with [`Trust::Owner`].
     #[cfg(feature = "std")]
     pub fn open(path: impl AsRef<std::path::Path>) -> Result<Table, TableError> {
         Table::open_at(&c_path(path.as_ref())?, Trust::Owner)
     }
 
-    /// Whether these are the table's policies.
+    /// Checks that these are the table's policies.
     fn has(&self, policies: &[Policy]) -> Result<(), TableError> {
         for (n, current) in self.policies.memory.header().current.iter().enumerate() {
             let found = match current.load(Ordering::Acquire) {
@@ -109,7 +109,7 @@ impl Table {
     }
 }
 
-/// Whether `found` is the table that `asked` describes. It does not compare policies.
+/// Checks that `found` are the parameters that `asked` describes. It does not compare policies.
 fn agrees(found: &Fixed, asked: &Fixed, seed: Option<u64>) -> Result<(), TableError> {
     if found.capacity != asked.capacity {
         return Err(TableError::OtherCapacity);

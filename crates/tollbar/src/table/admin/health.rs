@@ -12,9 +12,9 @@ use crate::table::slots::placement::TAG;
 /// The content of a table's slots. While no other call changes the table, all numbers but `claimed` add up to the number of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Slots that hold no key and may be taken.
+    /// Slots that hold no key and that a new key may take.
     pub vacant: u64,
-    /// Slots that hold no key and may not be taken yet.
+    /// Slots that hold no key and that no key may take yet, because the debt of the former key would not be paid.
     pub waiting: u64,
     /// Keys that have expired.
     pub expired: u64,
@@ -36,7 +36,7 @@ impl Health {
 }
 
 impl Table {
-    /// Looks at every slot, as of `now`.
+    /// Reads every slot, and counts them by their content at `now`.
     pub fn validate(&self, now: u64) -> Health {
         let mut health = Health { claimed: records::claimed(self.policies.memory.records()), ..Health::default() };
         let mut scratch = Scratch::new();
@@ -73,7 +73,7 @@ impl Table {
             if pair.key == 0 {
                 continue;
             }
-            // Read from the record itself, because a version that could not be compiled for lack of memory is known all the same.
+            // This reads the record itself, because a version is also known if it cannot be compiled for lack of memory.
             if !records::is_known(self.policies.memory.records(), pair.key) {
                 // The time at which such a slot expires is unknown.
                 let _ = slot.swap(pair, Pair { key: 0, state: 0 });

@@ -1,4 +1,4 @@
-//! Calls for a whole table: making and opening it, statistics, changes of policies, sweeping, repair, copies.
+//! Calls for a whole table: make, open, statistics, changes of policies, sweep, repair, copy.
 
 mod change;
 pub(super) mod copy;

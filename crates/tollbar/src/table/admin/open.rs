@@ -23,25 +23,25 @@ use rapidhash::v3::RapidSecrets;
 pub struct Options {
     /// The number of keys that can have a debt at one time. The table has a quarter more slots, and at least 5,120.
     pub capacity: u64,
-    /// What the table does with a new key if none of its slots has expired.
+    /// What the table does with a new key if none of the key's slots has expired.
     pub on_full: OnFull,
     /// How the table decides on a request without a key.
     pub missing: Missing,
-    /// The clock that calls without a time read, through [`Utc`].
+    /// The clock that calls without a time argument read, through [`Utc`].
     pub clock: Source,
     /// The seed of the hash. `None` is a random seed. A client that knows the seed can choose keys that collide.
     pub seed: Option<u64>,
     /// Whether the library advises the system to use huge pages.
     pub huge_pages: bool,
-    /// The permissions of a new file. An existing file is refused if a user may write it whom these permissions do not let write.
+    /// The permissions of a new file. The call refuses an existing file that more users may write than these permissions let.
     pub mode: u32,
-    /// Whose file the call may open.
+    /// Which users' files the call may open.
     pub trust: Trust,
     /// The most callers that may sleep in [`Table::wait_until`] at one time, of one table object of one process. 0: none may sleep.
     pub waiters: u32,
-    /// The keys for which each thread of this process may take permits in advance: the keys that it checks most often. 0: none. At least 64
-    /// and at most 16,384 are taken. Address space for 128 threads is reserved, 34 bytes a key and thread; memory is taken only for threads that check.
-    /// [`Table::with_hot_keys`] says what it does.
+    /// The number of keys for which each thread of this process may take permits in advance: those that it checks most often. 0: none. Other
+    /// numbers are raised to 64 or lowered to 16,384. The table reserves address space for 128 threads, at least 34 bytes for each key and
+    /// thread, and the system allocates memory for the threads that check. [`Table::with_hot_keys`] says what the option does.
     pub hot_keys: u32,
 }
 
@@ -114,9 +114,9 @@ impl Table {
             if length < needed {
                 return Err(TableError::Room);
             }
-            // SAFETY: by the caller's promise.
+            // SAFETY: the caller promises that `length` bytes are valid, and `needed` is no more.
             let region = unsafe { Region::borrowed(memory, needed) }?;
-            // SAFETY: `needed` of the caller's bytes, which nobody else looks at before the table is made.
+            // SAFETY: `needed` of the caller's bytes; only this call accesses them before the table is made.
             unsafe { memory.as_ptr().write_bytes(0, needed) };
             Ok(region)
         })
@@ -139,7 +139,7 @@ impl Table {
         if length < needed {
             return Err(TableError::Truncated);
         }
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller promises that `length` bytes are valid, and `needed` is no more.
         Table::over(unsafe { Region::borrowed(memory, needed) }?, false)?.going_on()
     }
 
@@ -179,7 +179,7 @@ impl Table {
         Ok(Table::over(memory, false)?.with_hot_keys(options.hot_keys)?.with_waiters(options.waiters))
     }
 
-    /// The table in `region`, whose header has been inspected or written.
+    /// The table in `region`, after this process has inspected or written the header.
     pub(super) fn over(region: Region, huge_pages: bool) -> Result<Table, TableError> {
         let memory = Memory::over(region)?;
         if huge_pages {
@@ -187,7 +187,7 @@ impl Table {
         }
         let fixed = memory.fixed;
         let offset = memory.header().offset.load(Ordering::Relaxed);
-        // SAFETY: the table keeps the memory as long as the slots.
+        // SAFETY: the table owns the memory and the slots, so the memory lives as long as they.
         let slots = unsafe { Slots::of(&memory) };
         Ok(Table {
             policies: Policies::over(memory)?,
@@ -205,12 +205,12 @@ impl Table {
     /// Lets each thread of this process take permits in advance for the `keys` keys that it checks most often through this view of the
     /// table ([`Options::hot_keys`]). 0: none.
     ///
-    /// It is for keys that several threads check at the same time. Every check of such a key writes its slot, whose cache line then goes from
-    /// core to core. With hot keys a thread is charged for more permits than its request costs, and spends the rest, its *credit*, on its
-    /// next requests without the table. The bound of a key stays `burst + rate · t` in every interval of length t, whatever threads and
-    /// processes do. Credit is a sixteenth of what remains at most, and 1,024 permits, so near the limit and where the burst is below 32 there
-    /// is none. Credit that is not spent in time is lost, and a full bucket gives up some permits for it: the refill of an eighth of a second,
-    /// an eighth of the burst at most. Only gcra has credit, and only while the table has no exempt keys.
+    /// Use it for keys that several threads check at the same time. Every check of such a key writes its slot, whose cache line then moves from
+    /// core to core. With hot keys a thread charges a key for more permits than its request costs, and spends the rest, its *credit*, on its
+    /// next requests without the table. In every interval of length t a key is still admitted at most `burst + rate · t`, by all threads and
+    /// processes together. Credit is at most a sixteenth of the remaining permits, and at most 1,024. So a thread takes none near the limit, and
+    /// none if the burst is below 32. A thread loses credit that it does not spend in time, and a full bucket loses some permits for it: the
+    /// refill of an eighth of a second, at most an eighth of the burst. Only gcra has credit, and only while the table has no exempt keys.
     ///
     /// ```
     /// use tollbar::table::{Options, PolicyId, Table};
@@ -236,7 +236,7 @@ impl Table {
         Ok(self)
     }
 
-    /// [`Table::with_hot_keys`] of a view that stays where it is. Credit that threads have through this view is lost.
+    /// [`Table::with_hot_keys`] for a view that its caller does not move. Threads lose their credit through this view.
     ///
     /// # Errors
     /// [`TableError::NoMemory`].
@@ -245,7 +245,7 @@ impl Table {
         Ok(())
     }
 
-    /// The same, once its time goes on.
+    /// Continues the time of a table in a file.
     pub(crate) fn going_on(mut self) -> Result<Table, TableError> {
         if self.policies.memory.fixed.file != 0 {
             self.continue_time()?;
@@ -257,10 +257,10 @@ impl Table {
     fn continue_time(&mut self) -> Result<(), TableError> {
         let boot = boot_id().ok_or(TableError::Boot)?;
         let header = self.policies.memory.header();
-        // Acquire: the offset was written before the boot's name.
+        // Acquire: the offset is stored before the boot's id.
         let same = || header.boot.each_ref().map(|word| word.load(Ordering::Acquire)) == boot;
         if !same() {
-            // The first process after a boot does it for all. If that process is killed, the kernel releases the lock.
+            // The first process after a boot sets the offset for all. If that process is killed, the kernel releases the lock.
             self.policies.memory.region().exclusively(|| {
                 if same() {
                     return;
@@ -270,12 +270,12 @@ impl Table {
                 let passed = wall.saturating_sub(header.wall_time.load(Ordering::Relaxed));
                 let now = header.table_time.load(Ordering::Relaxed).saturating_add(passed);
                 let offset = match self.clock {
-                    // Unix time continues by itself.
+                    // Unix time continues without an offset.
                     Source::Wall => 0,
                     clock => now.wrapping_sub(clock.now()),
                 };
                 header.offset.store(offset, Ordering::Relaxed);
-                name_boot(header, boot);
+                store_boot_id(header, boot);
             })?;
         }
         self.offset = self.policies.memory.header().offset.load(Ordering::Relaxed);
@@ -283,8 +283,8 @@ impl Table {
         Ok(())
     }
 
-    /// Writes the pair of times. It reads the table's time first, and writes the wall clock's first. If the process is stopped or
-    /// killed in between, too little time seems to have passed, never too much.
+    /// Stores the table's time and the wall clock's time. It reads the table's first and stores the wall clock's first. So if the process is
+    /// stopped or killed in between, too little time seems to have passed, never too much.
     fn note_time(&self) {
         let header = self.policies.memory.header();
         let (now, wall) = (self.now(), Wall.now());
@@ -313,7 +313,7 @@ pub(crate) fn fixed(options: &Options, policies: &[Policy], file: bool) -> Resul
     })
 }
 
-/// The number of side words of each slot under these policies. A policy whose state is more than a word has a table for itself.
+/// The number of side words of each slot under these policies. A policy whose state is more than one word must be the table's only one.
 fn side_words(policies: &[Policy], clock: Source) -> Result<u64, TableError> {
     let mut side = 0;
     for policy in policies {
@@ -331,15 +331,15 @@ fn side_words(policies: &[Policy], clock: Source) -> Result<u64, TableError> {
 /// Writes a table's header and policies into zeroed memory that no other thread or process sees yet.
 pub(crate) fn begin(memory: &Region, fixed: &Fixed, policies: &[Policy]) -> Result<(), TableError> {
     let at = memory.base().cast::<Header>();
-    // SAFETY: the region is longer than the buckets' offset and aligned to 64 bytes; zeroes are a Header.
+    // SAFETY: the region is longer than BUCKETS_AT and aligned to 64 bytes; zeroes are a valid Header.
     let header = unsafe { at.as_ref() };
     header.begin(fixed);
     let clock = clock(fixed.clock).ok_or(TableError::Corrupt)?;
     header.offset.store(Utc::new(clock).offset(), Ordering::Relaxed);
     if fixed.file != 0 {
-        name_boot(header, boot_id().ok_or(TableError::Boot)?);
+        store_boot_id(header, boot_id().ok_or(TableError::Boot)?);
     }
-    // SAFETY: as the header, further on.
+    // SAFETY: as the header; the records end before BUCKETS_AT.
     let records = unsafe { memory.base().byte_add(VERSIONS_AT).cast::<[Record; VERSIONS]>().as_ref() };
     for policy in policies {
         records::add(header, records, policy)?;
@@ -348,10 +348,10 @@ pub(crate) fn begin(memory: &Region, fixed: &Fixed, policies: &[Policy]) -> Resu
     Ok(())
 }
 
-/// The second word last, because a boot's name is valid only when both words are written.
-fn name_boot(header: &Header, boot: [u64; 2]) {
+/// Stores the boot's id, word by word. A reader compares both words.
+fn store_boot_id(header: &Header, boot: [u64; 2]) {
     for (word, boot) in header.boot.iter().zip(boot) {
-        // Release: with the offset.
+        // Release: a reader that sees both words sees the offset.
         word.store(boot, Ordering::Release);
     }
 }

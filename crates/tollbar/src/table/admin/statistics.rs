@@ -16,12 +16,12 @@ use crate::units::NEVER;
 pub struct Stats {
     /// The capacity that the table was made with.
     pub capacity: u64,
-    /// The slots it has.
+    /// The number of slots.
     pub slots: u64,
-    /// The bytes it takes.
+    /// The size in bytes.
     pub bytes: u64,
-    /// Slots that hold a key, expired or not. A slot that a reset has emptied does not count. No key may take such a slot until the
-    /// former key's debt would have been paid. [`Table::validate`] counts such slots.
+    /// Slots that hold a key, expired or not. It does not include the slots of reset keys, which no key may take until the former key's debt would
+    /// have been paid. [`Table::validate`] counts those.
     pub keys: u64,
     /// Decisions under all policies ([`Table::counts`]).
     pub decisions: Counts,
@@ -44,8 +44,8 @@ pub struct Stats {
     pub evicted: u64,
     /// Swaps that failed and were tried again, because another thread had changed the slot.
     pub retries: u64,
-    /// Requests whose time was a microsecond or more older than that of an earlier request. Only requests of threads that share a
-    /// shard of the counters are compared.
+    /// Requests whose time was more than a microsecond before that of an earlier request. The table compares only requests of one thread under
+    /// one policy, or of threads that share a shard of counters.
     pub backward_steps: u64,
 }
 
@@ -64,8 +64,8 @@ pub struct Entry {
     pub expires_at: u64,
 }
 
-/// The keys of a table, slot by slot. Each entry is what its slot held at one instant. A key that is inserted, moved or removed
-/// meanwhile may appear once, twice or not at all.
+/// The keys of a table, slot by slot. Each entry is the content of its slot at one instant. A key that is inserted, moved or removed meanwhile
+/// may appear once, twice or not at all.
 #[derive(Debug)]
 pub struct Entries<'a> {
     table: &'a Table,
@@ -79,7 +79,7 @@ impl Table {
         self.policies.memory.fixed.capacity
     }
 
-    /// The slots it has.
+    /// The number of slots.
     pub fn slots(&self) -> u64 {
         self.slots.count()
     }
@@ -115,13 +115,12 @@ impl Table {
         }
     }
 
-    /// Decisions of all threads and processes under a policy since the table was made. If a process is killed, the decisions of its
-    /// last call may be missing.
+    /// The numbers of decisions of all threads and processes under a policy since the table was made. If a process is killed, the decisions of
+    /// its last call may be missing.
     ///
-    /// A call counts once, under the policy that the caller named and the verdict that the call returned. So do requests of missing
-    /// and exempt keys, and of new keys that a full table refuses. Each request of a batch counts. [`Table::take_up_to`] counts as
-    /// allowed if it took any permits, otherwise as denied. [`Table::peek`] and errors do not count. A change of the policy leaves its
-    /// counts.
+    /// A call counts once, under the policy that the caller named and the verdict that the call returned. So do requests with missing or exempt
+    /// keys, and with new keys that a full table refuses. Each request of a batch counts. [`Table::take_up_to`] counts as allowed if it took any
+    /// permits, otherwise as denied. [`Table::peek`] and errors do not count. A change of the policy does not reset its counts.
     ///
     /// # Errors
     /// [`TableError::NoSuchPolicy`].
@@ -196,7 +195,7 @@ mod tests {
     use super::*;
     use crate::table::Options;
 
-    /// A change of policy that looks at every slot uses the newest time of all callers, with a line of their own or without.
+    /// A change of policy that reads every slot uses the newest time of all callers, with a counter line or without.
     #[test]
     fn the_newest_time_is_that_of_all_callers() {
         let table = Table::private(&Options::new(1), &["5/s".parse().expect("a policy")]).expect("memory");

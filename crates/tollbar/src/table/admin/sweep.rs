@@ -1,4 +1,4 @@
-//! Sweeps. A sweep makes the slots of expired keys vacant, and brings keys to the current versions of their policies.
+//! Sweeps. A sweep makes the slots of expired keys vacant, and converts keys to the current versions of their policies.
 
 use crate::table::decide::Table;
 use crate::table::memory::slot::{Pair, Slot};
@@ -19,14 +19,14 @@ pub struct Sweep {
 }
 
 impl Table {
-    /// Looks at `most` slots from number `from` on, and makes those vacant whose keys have expired by `now`. No table needs sweeps.
-    /// Their use is to count the keys with a debt, or to remove the hashes of other keys. A sweep also brings keys under a former
-    /// version of their policy to the current one, unless they would need another slot.
+    /// Reads `most` slots from number `from` on, and makes those vacant whose keys have expired by `now`. No table needs sweeps. Use one to count
+    /// the keys with a debt, or to remove the hashes of expired keys. A sweep also converts keys under a former version of their policy to the
+    /// current one, unless a key would need another slot.
     pub fn sweep(&self, from: u64, most: u64, now: u64) -> Sweep {
         self.sweep_slots(from, most, now, false)
     }
 
-    /// [`Table::sweep`]. With `all` it brings over every key under a former version, and makes no slot vacant.
+    /// [`Table::sweep`]. With `all` it converts every key under a former version, and makes no slot vacant.
     pub(super) fn sweep_slots(&self, from: u64, most: u64, now: u64, all: bool) -> Sweep {
         let mut swept = Sweep::default();
         let end = from.saturating_add(most);
@@ -43,7 +43,7 @@ impl Table {
 
     fn sweep_slot<'t>(&'t self, slot: &Slot, now: u64, all: bool, scratches: &mut Scratches<'t>, swept: &mut Sweep) {
         let mut pair = slot.pair();
-        // A slot changes at each look only in damaged memory, or in memory that a process writes to without end.
+        // The loop has a bound, because a slot may change at each try in damaged memory, or if a process writes to it for ever.
         for _ in 0..ROUNDS {
             if pair.key == 0 {
                 return;
@@ -52,16 +52,16 @@ impl Table {
             let new = if expires <= now && !all {
                 self.policies.vacant(pair, expires)
             } else {
-                let brought = self.current_key(pair.key, scratches).filter(|key| *key != pair.key).map(|key| {
+                let converted = self.current_key(pair.key, scratches).filter(|key| *key != pair.key).map(|key| {
                     let new = Pair { key, state: self.policies.convert_by(key, pair, now, scratches) };
-                    // A slot's time may not fall, and a key may not leave its slot here.
+                    // A slot's time must not become earlier, and a sweep moves no key.
                     let falls = new.state == 0 || self.policies.expires_at_by(new, &mut scratches.new) < expires;
                     (new, falls)
                 });
-                match brought {
+                match converted {
                     Some((new, false)) => new,
                     Some((new, true)) if all => Pair { state: self.policies.adopt_by(new.key, pair, scratches), ..new },
-                    // The key is under the current version, or its next request brings it there.
+                    // The key is under the current version, or its next request converts it.
                     _ => {
                         swept.live += 1;
                         return;
@@ -75,7 +75,7 @@ impl Table {
                     return;
                 }
                 Ok(()) => {
-                    // Brought over. The sweep does not look at it again, because damaged memory may send it from one policy to the other for ever.
+                    // The key is converted. The sweep does not read the slot again, because in damaged memory it could be converted for ever.
                     swept.live += 1;
                     return;
                 }
