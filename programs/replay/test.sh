@@ -286,7 +286,7 @@ A 0 -' "$(cat "$work/decisions")"
 # "allowed refused-without-a-place".
 small() {
     "$replay" --format trace --policy "$2" --keys 1 --on-full "$1" "$work/crowd" |
-        awk '$1 == "allowed" { allowed = $2 } $1 == "no" { homeless = $3 } END { print allowed, homeless + 0 }'
+        awk '$1 == "allowed" { allowed = $2 } $1 == "no" { without = $3 } END { print allowed, without + 0 }'
 }
 # refused_crowd POLICY: a sum over who of them was refused.
 refused_crowd() {

@@ -1,4 +1,4 @@
-//! Bans: which refusal bans, when the ban ends, what ends it early, and what it survives.
+//! Bans: which refusal bans, when the ban ends, which calls end it early, and what it survives.
 
 mod common;
 
@@ -105,7 +105,7 @@ fn refusals_are_forgotten_when_the_bucket_is_full() {
     }
 }
 
-/// What asks without being refused does not lead to a ban: a peek, a cost of 0, a cost above the burst, a `take_up_to` of nothing.
+/// A peek, a cost of 0, a cost above the burst, and a `take_up_to` that takes nothing are no refusals and do not lead to a ban.
 #[test]
 fn what_is_no_refusal_does_not_ban() {
     let rule = rule("5/min ban 1h after 2");
@@ -120,7 +120,7 @@ fn what_is_no_refusal_does_not_ban() {
     assert_eq!(cell::check(&word, &rule, NOW, 1).reason, Reason::Banned);
 }
 
-/// A caller that waits long enough has not been refused; one that does not is.
+/// A wait that gets its permits in time is no refusal, and a wait that cannot get them is one.
 #[test]
 fn a_wait_that_ends_in_time_is_no_refusal() {
     let limiter = Limiter::with(state("1/s burst 1 ban 1h after 2"), tollbar::clock::Manual::new(NOW));
@@ -170,7 +170,7 @@ fn a_reset_ends_a_ban() {
     assert_eq!((check(b"a"), check(b"b")), (Reason::Admitted, Reason::Banned));
 }
 
-/// A banned key is known by the table's file after the process is gone.
+/// The table's file keeps a ban after the process has ended.
 #[test]
 fn a_ban_survives_a_restart() {
     let path = std::env::temp_dir().join(format!("tollbar-ban-{}", std::process::id()));
@@ -259,7 +259,7 @@ fn each_refusal_is_counted_once() {
     }
 }
 
-/// Of several limits in one call the one that refuses counts it, and no other is charged.
+/// Of several limits in one call the one that refuses counts the refusal, and no other is charged.
 #[test]
 fn several_limits_in_one_call_ban_too() {
     let all = Limiter::with(state("100/min"), tollbar::clock::Manual::new(NOW));

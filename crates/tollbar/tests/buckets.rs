@@ -135,7 +135,7 @@ fn s11_equals_a_ticking_producer() {
 
 #[test]
 fn s13_borrow() {
-    // The first take waits for nothing, whatever its cost, and the next one pays for it.
+    // The first take passes at once, whatever its cost, and the next one waits until that is refilled.
     let lender = Limiter::with(state("1/s borrow"), Manual::new(0));
     assert_eq!(lender.reserve(1000, NEVER), Some(0));
     assert_eq!(lender.reserve(1, NEVER), Some(1000 * SEC));

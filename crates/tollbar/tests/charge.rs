@@ -1,4 +1,4 @@
-//! Charges without asking: how far each algorithm goes into debt, when the debt is paid, and what is returned as the rest.
+//! Charges without asking: how far each algorithm goes into debt, when the debt is paid, and how many permits it returns as the rest.
 
 mod common;
 
@@ -47,7 +47,7 @@ fn each_algorithm_charges_as_far_as_it_can() {
     assert_eq!(limiter("0/s").charge(3), 3);
 }
 
-/// A charge up to what is left is the same as an admission, and a charge in two parts is the same as in one.
+/// A charge of permits that are left is the same as an admission, and a charge in two parts is the same as in one.
 #[test]
 fn a_charge_is_an_admission_without_the_question() {
     let mut rng = Rng(1);
@@ -88,7 +88,7 @@ fn a_charge_is_an_admission_without_the_question() {
     }
 }
 
-/// Over any time, what is admitted and charged is at most the burst, the refill, and a debt of one burst.
+/// In any interval the admitted and charged permits are at most the burst, the refill, and a debt of one burst.
 #[test]
 fn a_debt_is_at_most_one_burst() {
     let mut rng = Rng(2);
@@ -162,7 +162,7 @@ fn new_keys_of_a_full_table() {
                 table.admit_at(PolicyId::FIRST, &key.to_le_bytes(), NOW, 2);
             }
             let told = table.charge_at(PolicyId::FIRST, b"new", NOW, 2);
-            // What a log inherits is used up.
+            // A log that inherits a debt has no permits left.
             let rest = if on_full == OnFull::Inherit && text.contains("log") { 2 } else { rest };
             assert_eq!(told, rest, "{text}, {on_full:?}");
         }

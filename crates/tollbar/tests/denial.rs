@@ -1,6 +1,5 @@
-//! Invariant 4: a denial writes nothing, not even the same value, and it tries no compare-and-swap. The states
-//! here lie in memory that is made read-only before they are asked. Any store or locked instruction would end
-//! the program.
+//! Invariant 4: a denial writes nothing, not even the same value, and it tries no compare-and-swap. The states here lie in memory that is
+//! read-only during the calls. Any store or locked instruction would end the program.
 #![cfg(unix)]
 
 mod common;
@@ -13,7 +12,7 @@ use tollbar::algorithm::Rule;
 use tollbar::limiter::Cell;
 use tollbar::{Kind, Limiter, Shared, Verdict};
 
-/// Memory for what this thread allocates while its `ARENA` is set: whole pages that can be protected.
+/// Memory for this thread's allocations while its `ARENA` is set: whole pages that can be protected.
 struct Switch;
 
 thread_local! {
@@ -21,7 +20,7 @@ thread_local! {
     static ARENA: ThreadCell<(usize, usize)> = const { ThreadCell::new((0, 0)) };
 }
 
-// SAFETY: from the arena, each call gets bytes of its own, aligned as asked; else it is the system's.
+// SAFETY: each call gets its own aligned bytes from the arena, or a block from the system's allocator.
 unsafe impl GlobalAlloc for Switch {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let (next, end) = ARENA.try_with(ThreadCell::get).unwrap_or((0, 0));
@@ -109,8 +108,7 @@ fn invariant_4_denial_writes_nothing() {
         for _ in 0..2_000 {
             now += rng.below(SEC / 8);
             let cost = rng.within(1, 4);
-            // What a peek refuses is refused without a store. A cost that can never pass and a cost of 0 store
-            // nothing either.
+            // A request that a peek refuses is refused without a store. A cost that can never pass and a cost of 0 store nothing either.
             let seen = guarded.read_only(|limiter| {
                 let seen = limiter.peek_at(now, cost);
                 if seen.verdict == Verdict::Denied {
@@ -134,7 +132,7 @@ fn invariant_4_denial_writes_nothing() {
     }
 }
 
-/// A limiter with credit denies without a store to what its threads share, on a thread that has spent its credit and on one that never had any.
+/// A limiter with credit denies without a store to shared memory, on a thread that has spent its credit and on a thread that never had any.
 /// Each thread counts the denial, on a line of its own.
 #[test]
 fn invariant_4_a_limiter_with_credit_stores_nothing_but_the_count_of_a_denial() {
@@ -166,7 +164,7 @@ fn invariant_4_a_limiter_with_credit_stores_nothing_but_the_count_of_a_denial() 
     }
 }
 
-/// A denial changes no value: neither the word, nor anything that the state can show.
+/// A denial changes neither the word nor any field of the state's snapshot.
 #[test]
 fn invariant_4_denial_changes_nothing() {
     let mut rng = Rng(44);

@@ -1,4 +1,4 @@
-//! Every policy has one last time, after which no algorithm admits anything, in whatever kind of state.
+//! Every policy has one last time. After it no algorithm admits a request, in any kind of state.
 
 mod common;
 
@@ -7,8 +7,8 @@ use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
 use tollbar::units::{HORIZON, LAST};
 use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
-/// Every algorithm and option, from permits that come once a month to the highest rates there are. All of them
-/// admit a first request for one permit.
+/// Every algorithm and option, from one permit a month to the highest rates that the algorithms can count. All of them admit a first
+/// request for one permit.
 const TEXTS: [&str; 42] = [
     "100/s burst 20",
     "3/min",
@@ -139,7 +139,7 @@ fn a_used_limiter_admits_nothing_after_the_last_time() {
             for now in times(last).into_iter().filter(|now| *now > last) {
                 refuses(text, &state, now);
             }
-            // Then all the rest at once.
+            // Then it takes all remaining permits at once.
             let mut rest = 0;
             while state.admit_at(start, 1) == Verdict::Allowed {
                 rest += 1;
@@ -271,7 +271,7 @@ fn a_table_admits_nothing_after_the_last_time() {
             let hot = Table::open_descriptor(descriptor).and_then(|view| view.with_hot_keys(64)).expect("memory");
             // SAFETY: the descriptor is this test's own.
             unsafe { libc::close(descriptor) };
-            // A known key, with credit if there is any. At the end of the clock nothing expires any more.
+            // A known key, with credit if the policy gives credit. At the end of the clock no key expires any more.
             assert_eq!(hot.admit_at(PolicyId::FIRST, b"known", last - 1, 1), Verdict::Allowed, "{text}");
             hot.admit_at(PolicyId::FIRST, b"known", last, 1);
             for now in ends.clone() {

@@ -1,9 +1,6 @@
-//! Expiry of states, states that owe until a given time, and the move of a state to another rule: a table
-//! relies on all three when it gives one key's slot to another.
-//!
-//! An idle state is *better* than a fresh one if a fresh one does not hold all that can be had at once: gcra
-//! with an `init` below its burst, with `borrow` or not, and pacer with `slack`. In all other cases an expired
-//! state and a fresh one answer alike.
+//! Expiry of states, states that owe until a given time, and the move of a state to another rule: a table relies on all three when it gives
+//! one key's slot to another. An idle state is *better* than a fresh one if a fresh state holds fewer permits than a full one: gcra with an
+//! `init` below its burst, with `borrow` or not, and pacer with `slack`. In all other cases an expired state and a fresh one answer alike.
 
 mod common;
 
@@ -74,7 +71,7 @@ const EACH: [&str; 55] = [
     "1/365d algo warm-up warm 1s",
 ];
 
-/// The end of the times that every policy here can hold; the fastest have half the horizon.
+/// A time that every policy here can hold; the fastest policies have half the clock's range.
 const END: u64 = HORIZON / 2;
 
 fn rule(policy: &Policy) -> Rule {
@@ -90,7 +87,7 @@ fn idle_is_better(policy: &Policy) -> bool {
     policy.init < policy.burst || policy.borrow || policy.slack > 0
 }
 
-/// The nanoseconds by which a bucket's expiry may be late; `None` for what is no bucket.
+/// The nanoseconds by which a bucket's expiry may be late; `None` for other algorithms.
 fn slop(policy: &Policy) -> Option<u64> {
     let per_permit = match policy.kind {
         _ if policy.limit == 0 => return None,
@@ -470,7 +467,7 @@ fn adopts(new: (&Policy, &Rule), old: (&Policy, &Rule), rng: &mut Rng) {
         let most = expires.max(new.0.period) + 2 * new.0.period + slop(new.0).unwrap_or(0) * 2;
         assert!(at <= most, "{}: {expires} to {at}", told());
     }
-    // Before that it gives no more than a fresh one: what both gave is at most the sum of their bounds.
+    // Before that it gives no more than a fresh one: together both gave at most the sum of their bounds.
     if another && now <= at && (!idle_is_better(new.0) || now <= expires) {
         no_more_than_fresh(new.0, new.1, word, now, rng);
     }

@@ -1,4 +1,4 @@
-//! Permits that are given back, of limiters and of keys of a table.
+//! Permits that come back to limiters and to keys of a table.
 
 mod common;
 
@@ -38,7 +38,7 @@ fn a_refund_leaves_out_what_time_has_brought_back() {
     assert_eq!(key(NOW + 2 * SECOND, 3), Verdict::Allowed);
 }
 
-/// What cannot give back says 0 and changes nothing.
+/// Algorithms and limiters that cannot give back return 0 and change nothing.
 #[test]
 fn nothing_comes_back_where_that_is_not_possible() {
     let charge = Charge { at: NOW, cost: 1 };
@@ -64,7 +64,7 @@ fn nothing_comes_back_where_that_is_not_possible() {
     assert_eq!((sevens.admit_at(NOW, 1), sevens.give_back_at(NOW, charge, 1)), (Verdict::Allowed, 1));
     assert_eq!(table.give_back_at(PolicyId::FIRST, KEY, NOW, charge, 1), Ok(0), "no such key");
     assert!(table.give_back_at(PolicyId::new(9), KEY, NOW, charge, 1).is_err());
-    // Nothing came back under a policy of which a thread has had credit.
+    // No permits come back under a policy of which a thread has had credit.
     let second = PolicyId::new(1);
     table.set_hot_keys(64).unwrap();
     for _ in 0..4 {
@@ -123,7 +123,7 @@ fn a_key_of_a_window_keeps_its_slot() {
     }
 }
 
-/// A booking that others follow gives back what the last one leaves; the last one comes back whole.
+/// A booking that later ones follow gives back only permits that no later booking waits behind. The latest one comes back whole.
 #[test]
 fn a_cancelled_booking_in_the_middle_gives_nothing_back() {
     let table = table(100, &["1/s burst 1"]);
@@ -151,13 +151,14 @@ fn a_refused_booking_begins_an_empty_bucket() {
     assert_eq!((ours, theirs), (9, 9));
 }
 
-/// Many keys in a small table, under every use: a key that got permits back is found, keeps its slot, and no key gets more than its bound.
+/// Many keys in a small table, with every kind of call: a key that got permits back is found and keeps its slot, and no key gets more than
+/// its bound.
 #[test]
 fn keys_of_a_full_table_keep_their_bounds() {
     let (burst, keys, mut rng) = (4, 30, Rng(17));
     let table = table(32, &["1/s burst 4"]);
     let mut now = NOW;
-    // What each key took, and when, in permits; then what it kept of that.
+    // For each key the time and the permits of each charge, and then the permits that it kept of the charge.
     let mut taken: Vec<Vec<(u64, u64)>> = vec![Vec::new(); keys];
     let mut kept = taken.clone();
     let (mut back, mut refused) = (0, 0);

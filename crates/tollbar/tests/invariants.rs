@@ -1,5 +1,5 @@
-//! What holds for every algorithm: it never over-admits, it says exactly when to retry, it survives a clock
-//! that goes back, and it answers the edges of cost and limit.
+//! Properties of every algorithm: it never over-admits, its `retry_after` is exact, a clock that goes back gains nothing, and costs and
+//! limits at the edges get the right answer.
 
 mod common;
 
@@ -70,7 +70,7 @@ fn invariant_1_a_frozen_clock_admits_exactly_the_burst() {
     }
 }
 
-/// Invariant 1, with enough permits for the threads to meet while there are some.
+/// Invariant 1, with so many permits that the threads meet before these are used up.
 #[test]
 fn invariant_1_a_frozen_clock_loses_no_update() {
     const BURST: u64 = 40_000;
@@ -95,7 +95,7 @@ fn invariant_1_a_frozen_clock_loses_no_update() {
     }
 }
 
-/// The times, in nanoseconds, of all permits that an adversary gets who idles and hammers at random.
+/// The times, in nanoseconds, of all permits that an adversary gets by random pauses and bursts of requests.
 fn adversary(policy: &Policy, rng: &mut Rng) -> Vec<u64> {
     let limiter = State::new(policy).unwrap();
     let mut now = rng.below(3 * policy.period);
@@ -109,7 +109,7 @@ fn adversary(policy: &Policy, rng: &mut Rng) -> Vec<u64> {
             now += 1;
         }
         now = match rng.below(5) {
-            // Not quite a period later, so that both ends are in one window.
+            // A little less than a period later, so that both ends are in one window.
             4 => now + policy.period - rng.within(1, 3),
             0 => (now / policy.period + 1) * policy.period - 1,
             1 => (now / policy.period + 1) * policy.period,
@@ -249,14 +249,14 @@ fn invariant_3_retry_after_is_exact() {
     }
 }
 
-/// Invariant 6. Once all permits are taken at some instant, no earlier instant has any to give.
+/// Invariant 6. Once all permits are taken at some instant, no request at an earlier instant passes.
 #[test]
 fn invariant_6_going_back_grants_nothing() {
     let mut rng = Rng(6);
     for text in EACH {
         for _ in 0..200 {
             let limiter = state(text);
-            // A start far from any edge of its scale, some use, then everything there is.
+            // A start far from any edge of the clock's range, some requests, then one for all remaining permits.
             let mut now = DAY + rng.below(DAY);
             for _ in 0..rng.below(20) {
                 limiter.admit_at(now, rng.within(1, 4));
@@ -441,8 +441,7 @@ fn invariant_10_limit_zero_denies_all() {
     }
 }
 
-/// Invariant 10. Policies at the ends of their types either compile or say why they do not. Those that compile
-/// survive every call.
+/// Invariant 10. A policy with numbers at the ends of their types compiles or returns an error. A policy that compiles survives every call.
 #[test]
 fn invariant_10_extreme_policies_never_panic() {
     let mut rng = Rng(10);

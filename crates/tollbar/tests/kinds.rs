@@ -1,4 +1,4 @@
-//! The table of algorithms, and that the compiler names every place that a new algorithm needs: no `match` over algorithms has a
+//! The table of algorithms. For a new algorithm the compiler names every place that needs a change: no `match` over algorithms has a
 //! catch-all, and no set of algorithms stands outside the table.
 
 mod common;
@@ -40,7 +40,7 @@ fn each_option_is_read_by_its_name() {
     for option in Opt::ALL {
         let name = option.usage().split(' ').next().unwrap_or_default();
         assert!(why.expected().contains(&format!("`{name}`")), "{name} is not in {:?}", why.expected());
-        // The option's values, or for a number or a name what is one.
+        // The option's values, or an example if the value is a number or a name.
         let values = match option.usage().split(' ').nth(1).unwrap_or_default() {
             "N" => "9".to_owned(),
             "TIME" => "1s".to_owned(),
@@ -58,7 +58,7 @@ fn each_option_is_read_by_its_name() {
     }
 }
 
-/// A debt is what an algorithm that lends can have: it admits more at one time than it has permits for.
+/// An algorithm that lends can have a debt: it admits more permits at one time than it has.
 #[test]
 fn the_algorithms_that_lend_are_those_that_the_table_names() {
     use tollbar::algorithm::{Algorithm, Rule};
@@ -71,7 +71,7 @@ fn the_algorithms_that_lend_are_those_that_the_table_names() {
     }
 }
 
-/// An arm for all other algorithms would take a new one for something that it is not, and no compiler would say so.
+/// A catch-all arm would treat a new algorithm like another one, and the compiler would not report it.
 #[test]
 fn no_match_over_algorithms_has_a_catch_all() {
     let mut files = Vec::new();
@@ -89,7 +89,7 @@ fn no_match_over_algorithms_has_a_catch_all() {
     assert!(seen >= 5, "only {seen} matches over algorithms were found");
 }
 
-/// The search of the test above finds what it should.
+/// The search of the test above finds every catch-all in examples.
 #[test]
 fn the_search_finds_catch_alls() {
     let found = |code: &str| catch_alls(&code_of(code)).1.len();
@@ -143,7 +143,7 @@ fn code_of(text: &str) -> String {
     code
 }
 
-/// What is up to the end of a text, that included.
+/// The length of a text up to its end mark, which is included.
 fn after(text: &str, end: char) -> usize {
     let mut escaped = false;
     let at = text.char_indices().find(|(_, c)| {
@@ -179,7 +179,7 @@ fn catch_alls(code: &str) -> (usize, Vec<(usize, String)>) {
     (seen, wrong)
 }
 
-/// What is between the bracket at the beginning and the one that closes it.
+/// The text between the bracket at the beginning and its closing bracket.
 fn inside(code: &str) -> &str {
     let mut depth = 0_u32;
     for (at, c) in code.char_indices() {

@@ -1,5 +1,5 @@
-//! The direction of the crates and of the modules at their top: what stands earlier in a list knows nothing of what stands later.
-//! Only a path that names another module counts (`crate::table`, `tollbar::table`), not a word in a comment.
+//! The direction of the crates and of their top modules: an earlier one in a list must not use a later one. A use is a path that names
+//! another module (`crate::table`, `tollbar::table`), not a word in a comment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ const CRATES: [&str; 4] = ["tollbar", "tollbar-redis", "tollbar-c", "tollbar-red
 /// tollbar-redis has no C, though it comes before tollbar-c.
 const APART: [(&str, &str); 1] = [("tollbar-c", "tollbar-redis")];
 
-/// The modules of a crate in their order. Those in one place know each other.
+/// The modules of a crate in their order. Modules in one place may use each other.
 const TOLLBAR: &[&[&str]] = &[
     &["sync"],
     &["units"],
@@ -31,19 +31,19 @@ const TOLLBAR_C: &[&[&str]] = &[
 ];
 const TOLLBAR_REDIS_C: &[&[&str]] = &[&["version", "lease"], &["client"]];
 
-/// The places at which one knows another that comes later, or is not in the list.
+/// The places at which a module uses a later one, or one that is not in the list.
 fn against(modules: &[&[&str]], of: &str, uses: &[(PathBuf, String)]) -> Vec<String> {
     let place = |name: &str| modules.iter().position(|names| names.contains(&name));
     let own = place(of).unwrap_or_else(|| panic!("the module {of} has no place in the order of tests/layers.rs"));
     uses.iter()
-        // What lib.rs hands on by its own name is not a module.
+        // A name that lib.rs re-exports is not a module.
         .filter(|(_, used)| used.starts_with(|c: char| c.is_lowercase()))
         .filter(|(_, used)| !place(used).is_some_and(|at| at <= own))
         .map(|(file, used)| format!("{}: {of} uses {used}", file.display()))
         .collect()
 }
 
-/// What follows `prefix` in the code of a line: `crate::table::Slot` gives `table`, `crate::{clock, table::Slot}` both.
+/// The modules named after `prefix` in the code of a line: `crate::table::Slot` gives `table`, `crate::{clock, table::Slot}` gives both.
 fn named(line: &str, prefix: &str) -> Vec<String> {
     let code = line.split("//").next().unwrap_or_default();
     let mut names = Vec::new();
@@ -105,7 +105,7 @@ fn uses(of: &[PathBuf], prefix: &str) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// A module's files: `NAME.rs`, and what is in the folder `NAME`.
+/// A module's files: `NAME.rs`, and the files in the folder `NAME`.
 fn files_of(source: &Path, module: &str) -> Vec<PathBuf> {
     [source.join(format!("{module}.rs")), source.join(module)].into_iter().filter(|path| path.exists()).collect()
 }
@@ -183,7 +183,7 @@ fn rooms_of_the_table_know_only_those_before_them() {
         seen += used.len();
         for (file, used) in used {
             let later = ROOMS.iter().position(|other| *other == used).is_some_and(|place| place > at);
-            // The public face hands on what is in any room.
+            // The public face re-exports names of any room.
             let face = !ROOMS.contains(&used.as_str()) && !is_test(&file, &used);
             if later || face {
                 wrong.push(format!("{}: {room} uses {used}", file.display()));

@@ -1,4 +1,4 @@
-//! Changing a limiter's policy while it is in use: what it keeps, which calls decide by what, and how much is admitted.
+//! Changing a limiter's policy while it is in use: the state that it keeps, the policy that each call decides by, and how much it admits.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn what_is_kept() {
         assert_eq!(limiter.changed_policy(), Some(&policy("100/min")));
         let told = limiter.peek(1);
         assert_eq!((told.remaining, told.retry_after), (remaining, retry), "{keep:?}");
-        // The quick way, the slow way, and what there is: all by the new policy.
+        // The quick way, the slow way and `take_up_to` all decide by the new policy.
         assert_eq!(limiter.admit(1), Verdict::Allowed);
         assert_eq!(limiter.admit_at(HOUR, 2), Verdict::Allowed);
         assert_eq!(limiter.take_up_to(1000), remaining - 3, "{keep:?}");
@@ -147,7 +147,7 @@ trait Tap: Sized {
 }
 impl<T> Tap for T {}
 
-/// A policy that comes back needs no new state, so a limiter may go to and fro for ever, and to 4,096 policies in its life.
+/// A policy that comes back needs no new state, so a limiter may change to and fro without end, and to 4,096 policies in its life.
 #[test]
 fn states_are_kept_to_a_bound() {
     let limiter = limiter("3/s");
@@ -165,14 +165,14 @@ fn states_are_kept_to_a_bound() {
     assert_eq!(limiter.take_up_to(1000), 100);
 }
 
-/// Threads that take all there is while another changes the policy to and fro on a clock that stands still: each policy in force
-/// gives its burst at most, and nothing is given twice but what was taken during a change.
+/// Threads take all permits while another thread changes the policy to and fro on a clock that stands still. Each policy gives its burst at
+/// most, and only permits that were taken during a change are given twice.
 #[test]
 fn threads_take_while_the_policy_changes() {
     let mut stopped = 0;
     for round in 0..rounds(100) {
         let limiter = Limiter::with(state("1000/h"), Manual::new(HOUR + round));
-        // A fresh state would become a fresh one of the new policy, with all of its burst.
+        // A fresh state would become a fresh state of the new policy, with its whole burst.
         let taken = AtomicU64::new(limiter.take_up_to(1));
         std::thread::scope(|scope| {
             for _ in 0..3 {
@@ -190,9 +190,9 @@ fn threads_take_while_the_policy_changes() {
             }
             scope.spawn(|| limiter.set_policy(&policy("1500/h"), Keep::Count).unwrap());
         });
-        // What is left of the first policy's 1000 is kept, so without a call that runs across the change it is 1000 in all.
+        // A change keeps the permits left of the first policy's 1000. So without a call that overlaps a change the threads get 1000 in all.
         let all = taken.into_inner() + limiter.take_up_to(u64::MAX);
-        // A changer that is stopped in the middle lets more calls run across: then no more than both bursts.
+        // If the changing thread is stopped in the middle, more calls overlap the change. Then the threads get at most both bursts.
         assert!((1000..=2500).contains(&all), "{all}");
         stopped += u64::from(all > 1000 + 6);
     }

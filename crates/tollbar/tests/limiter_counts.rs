@@ -62,12 +62,12 @@ fn each_call_counts_once_by_its_answer() {
         limiter.reset();
         assert_eq!((limiter.counts(), limiter.snapshot().decisions), (told, told), "{text}");
         assert!(told.denied > 0 && (told.allowed > 0 || text == "0/s"), "{text}: {told:?}");
-        // Who lends, lends any number; a limit of 0 has no burst to be above.
+        // An algorithm that lends admits any cost, and a limit of 0 has no burst, so neither returns `Never`.
         assert!(told.never > 0 || text == "0/s" || text.ends_with("borrow"), "{text}: {told:?}");
     }
 }
 
-/// `calls` of each of more threads than have a line, all at once: what they were told is what is counted.
+/// More threads than there are lines make `calls` each, all at once: the counts equal the returned verdicts.
 fn together(call: impl Fn(u64) -> Verdict + Sync) -> Counts {
     const THREADS: usize = 40;
     let barrier = Barrier::new(THREADS);
@@ -89,7 +89,7 @@ fn together(call: impl Fn(u64) -> Verdict + Sync) -> Counts {
 fn counts_of_all_threads_are_exact() {
     for text in POLICIES {
         let limiter = limiter(text);
-        // The burst, and nothing more: time stands still.
+        // Exactly the burst: time stands still.
         let first = together(|n| limiter.admit_at(SEC, if n % 100 == 99 { 1_000_000 } else { 1 }));
         let second = together(|_| limiter.check_at(SEC, 1).verdict);
         let all = limiter.counts();

@@ -1,10 +1,8 @@
 //! The shared states under every interleaving that loom finds within a bound of preemptions.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --test loom`
-//!
-//! To the others, a thread that loom stops between two steps while they run to their end looks like a killed
-//! one. Every model ends, so no thread ever waits for another. What each model proves is in
-//! docs/verification.md.
+//! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --test loom` A thread that loom stops between two steps while the
+//! others run to their end looks to them like a killed thread. Every model ends, so no thread ever waits for another. What each model
+//! proves is in docs/verification.md.
 #![cfg(loom)]
 
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -65,11 +63,11 @@ fn left(state: &State, now: u64) -> u64 {
 /// One thread's requests `(now, cost)`, one after the other.
 type Requests = &'static [(u64, u64)];
 
-/// Explores a race on a fresh state. `check` gets what each request of each thread was given.
+/// Explores a race on a fresh state. `check` gets the permits that each request of each thread took.
 ///
-/// Loom tries another order only where an access meets the last one of another thread. So it can miss that a
-/// thread which only reads could have come later than one that reads and then swaps. So each thread has its
-/// turn to be the first, the one that runs until it is preempted.
+/// Loom tries another order only where an access meets the last one of another thread. So it can miss that a thread which only reads could
+/// have come later than a thread that reads and then swaps. Therefore each thread has its turn to be the first, the one that runs until it
+/// is preempted.
 fn model<C>(name: &str, preemptions: usize, policy: &'static str, threads: &'static [Requests], check: C)
 where
     C: Fn(&State, &[Vec<u64>]) + Copy + Send + Sync + 'static,
@@ -123,8 +121,7 @@ fn sum(given: &[Vec<u64>]) -> u64 {
     given.iter().flatten().sum()
 }
 
-/// At one time, with more asked for than there is, exactly `limit` permits are given. All of them are back when
-/// two periods have passed.
+/// If the threads ask for more than `limit` permits at one time, they get exactly `limit`. All are refilled when two periods have passed.
 fn exact(name: &str, preemptions: usize, policy: &'static str, threads: &'static [Requests]) {
     let parsed: Policy = policy.parse().unwrap();
     let last = threads.iter().copied().flatten().map(|&(now, _)| now).max().unwrap();
@@ -160,7 +157,7 @@ fn takes_both(first: &Stopped, second: &Stopped, cost: u64) -> bool {
     take_all(&limits, Some(5), None).unwrap().decision.is_allowed()
 }
 
-/// Two calls for the last permits of two limits, named in opposite orders: one of them gets both, and nothing is lost.
+/// Two calls for the last permits of two limits, named in opposite orders: one call gets both, and no permit is lost.
 #[test]
 fn many_limits_are_won_by_one() {
     explore("take_many 2×2", 4, || {
@@ -174,7 +171,7 @@ fn many_limits_are_won_by_one() {
     });
 }
 
-/// Beside a call for one of the limits: what the winners took and what is left are all permits there were.
+/// `take_many` beside a call for one of its limits: the permits that the winners took and those left add up to all permits.
 #[test]
 fn many_limits_beside_one() {
     explore("take_many beside one", 4, || {
@@ -191,8 +188,8 @@ fn many_limits_beside_one() {
 
 // A policy that changes.
 
-/// A change beside calls: a call is decided under one of the two policies, and both states together give what was left when the change
-/// read the first one, and at most that again by calls that began before.
+/// A change beside calls: each call is decided under one of the two policies. Both states together give the permits that were left when the
+/// change read the first state, and calls that began before may take at most as many again.
 #[test]
 fn set_policy_beside_take() {
     explore("set_policy beside take", 2, || {
@@ -204,14 +201,15 @@ fn set_policy_beside_take() {
         let taken = taking.join().unwrap();
         changing.join().unwrap().unwrap();
         assert!(taken <= 2, "{taken} by one thread");
-        // One of the first policy, which the change may not have seen, and the one that it kept.
+        // A permit of the first policy, which the change may not have seen, and the permit that it kept.
         let left = limiter.take_up_to_at(5, 10) as usize;
         assert!((1..=2).contains(&(taken + left)), "{taken} and {left}");
         assert_eq!(limiter.admit_at(5, 1), Verdict::Denied);
     });
 }
 
-/// Two changes at once, one of them to the policy of which there is a state already: one of them is in force afterwards, with what was left.
+/// Two changes at once, one of them to a policy that has a state already: afterwards the policy is that of one change, and keeps the
+/// permits left.
 #[test]
 fn set_policy_beside_set_policy() {
     explore("set_policy beside set_policy", 2, || {
@@ -220,7 +218,7 @@ fn set_policy_beside_set_policy() {
         limiter.set_policy_at(5, &three, Keep::Count).unwrap();
         limiter.set_policy_at(5, &four, Keep::Count).unwrap();
         assert_eq!(limiter.take_up_to_at(5, 3), 3);
-        // Each finds the state of `three` free, taken by the other (there is no room for a third), or in force.
+        // Each finds the state of `three` free, taken by the other change (the list has no room for a third), or current.
         let change_and_take = |limiter: Arc<Limiter<State, Manual>>| {
             thread::spawn(move || {
                 let done = limiter.set_policy_at(5, &three, Keep::Count);
@@ -245,7 +243,7 @@ fn cell_gives_the_last_permit_once() {
     exact("cell fixed-window 3×1", 3, "2/20ns algo fixed-window", &[&[(5, 1)], &[(5, 1)], &[(5, 1)]]);
 }
 
-/// Whoever sees a word that a booking has made, or that a later call has made of it, sees that there was a booking.
+/// A thread that reads a word that a booking wrote, or a word that a later call made of it, sees the flag of the booking.
 #[test]
 fn cell_tells_of_a_booking() {
     explore("cell booked", 2, || {
@@ -294,7 +292,7 @@ fn cell_gives_back_what_time_has_not() {
     gives_back("cell give back", false);
 }
 
-/// The model sees the fault that it is there for.
+/// The model finds the fault that it was written for.
 #[test]
 #[should_panic(expected = "were taken at one instant")]
 fn cell_gives_back_too_much_by_an_older_time() {
@@ -349,8 +347,8 @@ fn ring_gives_the_last_permit_once() {
 #[test]
 fn ring_begins_a_segment_once() {
     let threads: &[Requests] = &[&[(9, 1)], &[(10, 1)], &[(10, 1)]];
-    // The start of segment 1 is the count given before it, or less if a request with a late clock was judged in
-    // it. So the permits of the two in segment 1 have not left when segment 0 has.
+    // The start of segment 1 is the count of permits before it, or less if a request with a late clock was decided in it. So the permits of
+    // the two in segment 1 have not left when segment 0 has.
     model("ring begins, n", 2, "2/20ns algo sliding-window segments 2", threads, |state, given| {
         assert_eq!(sum(given), 2);
         assert!(left(state, 20) <= 2 - given[1][0] - given[2][0], "{given:?}");
@@ -381,7 +379,7 @@ fn ring_start_counts_the_straggler() {
         &[&[(9, 1), (10, 1)], &[(11, 1)]],
         |state, given| {
             assert_eq!(sum(given), 3);
-            // A request is judged in segment 0, or in 1 if its clock was late.
+            // A request is decided in segment 0, or in 1 if its clock was late.
             let late = left(state, 20);
             assert!(late <= 1);
             assert_eq!(drain(state, 20), late);
@@ -475,7 +473,7 @@ fn ring_has_one_first_request() {
     exact("ring anchor 3×1", 3, policy, &[&[(7, 1)], &[(7, 1)], &[(7, 1)]]);
 }
 
-/// A full answer counts its own permit, and never promises a permit that another thread has.
+/// A full decision counts its own permit, and `remaining` never includes a permit that another thread has.
 #[test]
 fn ring_and_log_show_no_phantom_room() {
     for policy in ["2/20ns algo sliding-window segments 2", "2/20ns algo sliding-log"] {
@@ -496,7 +494,7 @@ fn ring_and_log_show_no_phantom_room() {
 
 // Bans and charges.
 
-/// Two permits for four requests of two threads: both refusals are counted, and each once, so the next one is the third and bans.
+/// Two permits for four requests of two threads: each of both refusals is counted once, so the next one is the third and bans.
 #[test]
 fn refusals_are_counted_once_each() {
     explore("ban 2×2", 4, || {
@@ -511,7 +509,7 @@ fn refusals_are_counted_once_each() {
     });
 }
 
-/// A refusal that bans beside a request for the permit that is back. Either comes first, and the ban ends when it should.
+/// A refusal that bans beside a request for a refilled permit. Either may come first, and the ban ends on time.
 #[test]
 fn a_ban_beside_a_take() {
     explore("ban beside a take", 4, || {
@@ -525,7 +523,7 @@ fn a_ban_beside_a_take() {
     });
 }
 
-/// What is charged and what is admitted add up, whoever comes first.
+/// Charged and admitted permits add up, whichever call comes first.
 #[test]
 fn a_charge_beside_takes() {
     explore("charge beside takes", 4, || {
@@ -533,7 +531,7 @@ fn a_charge_beside_takes() {
         let takes = |state: &State| admit(state, 5, 1) + admit(state, 5, 1);
         let (taken, rest) = beside(&state, takes, |state| state.charge_at(5, 2));
         assert_eq!(rest, 0);
-        // The word owes a permit, 10 ns, for each of them.
+        // The word's debt is 10 ns for each permit.
         assert_eq!(state.peek_at(5, 1).retry_after, (taken + 2) * 10 - 10);
     });
 }
@@ -635,7 +633,7 @@ fn explore_sleeper(name: &str, policy: &'static str, asleep: (u64, u64), awake: 
             let other = state.clone();
             let thread = thread::spawn(move || awake.iter().map(|&(now, cost)| admit(&other, now, cost)).sum::<u64>());
             let given = admit(&state, asleep.0, asleep.1) + thread.join().unwrap();
-            // The stopped request is admitted in its turn, judged at a later one's time, or refused.
+            // The stopped request is admitted in its turn, decided at a later request's time, or refused.
             assert!(if frozen { given == 1 } else { given >= awake.len() as u64 }, "{given}");
             assert_eq!(drain(&state, last + later), there);
         });
@@ -661,7 +659,7 @@ fn log_counts_rejected_requests() {
 
 // Waiting, watching.
 
-/// A clock that says how many threads sleep by it, and how many ever did at once.
+/// A clock that counts the threads that sleep on it, and the most that did so at once.
 struct Beds {
     now: AtomicU64,
     asleep: AtomicU64,

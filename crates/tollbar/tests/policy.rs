@@ -1,4 +1,4 @@
-//! The one-line text form of a policy: what it reads, what it prints, and where it says it is wrong.
+//! The one-line text form of a policy: reading, printing, and the columns of errors.
 
 mod common;
 
@@ -61,7 +61,7 @@ fn refused(text: &str) -> SyntaxError {
     text.parse::<Policy>().expect_err(text)
 }
 
-/// Each fault, with a caret under the column that is blamed.
+/// Each fault, with a caret under the column that the error names.
 #[test]
 fn errors_name_the_column() {
     for (text, caret, fault) in [
@@ -131,7 +131,7 @@ fn error_messages() {
     assert_eq!(refused("1/s burst 1 burst 1").to_string(), "column 13: given twice, expected each option once");
 }
 
-/// Errors that no text can cause, and those that only a compiled policy shows.
+/// Errors that no text can cause, and errors that only compiling a policy finds.
 #[test]
 fn every_policy_error() {
     let compile = |policy: Policy| State::new(&policy).map(drop).expect_err("impossible");

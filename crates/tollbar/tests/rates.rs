@@ -15,8 +15,7 @@ fn earned(limit: u64, period: u64, time: u64) -> u128 {
     u128::from(time) * u128::from(limit) / u128::from(period)
 }
 
-/// A bucket that is emptied again and again for 10⁹ s gives its burst and what the rate earns, to the
-/// permit.
+/// A bucket that is emptied again and again for 10⁹ s gives its burst and the rate's refill, to the permit.
 #[test]
 fn invariant_2_a_bucket_is_exact_over_a_billion_seconds() {
     for (limit, period) in RATES {
@@ -36,7 +35,7 @@ fn invariant_2_a_bucket_is_exact_over_a_billion_seconds() {
     }
 }
 
-/// 10⁵ takes that are booked ahead depart at exact times. Together they cost all that the rate has in 10⁹ s.
+/// 10⁵ takes that are booked ahead depart at exact times. Together they cost all permits that the rate gives in 10⁹ s.
 #[test]
 fn invariant_2_departures_are_exact_over_a_billion_seconds() {
     for (limit, period) in RATES {
@@ -73,7 +72,7 @@ fn invariant_2_departures_are_exact_over_a_billion_seconds() {
     }
 }
 
-/// Fixed windows, interval refill and the windows that slide give `limit` a period, for ever.
+/// Fixed windows, interval refill and sliding windows give `limit` a period without end.
 #[test]
 fn invariant_2_windows_are_exact_over_a_billion_seconds() {
     let day = 86_400;

@@ -1,4 +1,4 @@
-//! Every decision says why: one request for each reason that a limiter or a table can give.
+//! Reasons of decisions: one request for each reason that a limiter or a table can give.
 
 use tollbar::clock::Tsc;
 use tollbar::table::{Missing, OnFull, Options, PolicyId, Table};
@@ -10,7 +10,7 @@ fn policy(text: &str) -> Policy {
     text.parse().expect("a policy")
 }
 
-/// A table under `text` without a free slot: every key that it took owes for an hour.
+/// A table under `text` without a free slot: every key in it has a debt for an hour.
 fn full(text: &str, on_full: OnFull) -> Table {
     let table = Table::private(&Options { on_full, ..Options::new(1) }, &[policy(text)]).expect("a table");
     for key in 0u64..40_000 {

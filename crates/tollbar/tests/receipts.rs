@@ -38,7 +38,7 @@ fn a_settlement_does_not_give_what_time_has_brought_back() {
     assert!(take(&table, KEY, NOW + 2 * SECOND, 3).is_some());
 }
 
-/// Without regard to time, for whoever asks for that.
+/// `settle_in_full` returns the refilled permits, too.
 #[test]
 fn a_full_refund_gives_all() {
     let table = table("1/s burst 10");
@@ -48,19 +48,19 @@ fn a_full_refund_gives_all() {
     assert!(take(&table, KEY, NOW + 2 * SECOND, 4).is_some());
 }
 
-/// More than the estimate is a debt, of one burst at most; the rest is told.
+/// A cost above the estimate leaves a debt of one burst at most, and the call returns the rest.
 #[test]
 fn more_than_the_estimate_is_charged() {
     let table = table("1/s burst 10");
     let two = take(&table, KEY, NOW, 2).unwrap();
     assert_eq!(table.settle_at(&two, NOW, 12, Refund::Safe).unwrap(), Settled { first: true, given_back: 0, rest: 0 });
     assert_eq!(table.peek_at(FIRST, KEY, NOW, 1).retry_after, 3 * SECOND);
-    // Whoever is unsure and calls again pays again.
+    // A second call charges the cost above the estimate again.
     let again = table.settle_at(&two, NOW, 22, Refund::Safe).unwrap();
     assert_eq!(again, Settled { first: false, given_back: 0, rest: 12 });
 }
 
-/// What is no receipt of this table changes nothing.
+/// A receipt of another table, or a damaged one, changes nothing.
 #[test]
 fn a_strangers_receipt_is_an_error() {
     let (ours, theirs) = (table("1/s burst 10"), table("1/s burst 10"));
@@ -83,7 +83,7 @@ fn a_strangers_receipt_is_an_error() {
     assert_eq!(ours.settle_at(&Receipt::from_words(receipt.words()), NOW, 0, Refund::Safe).unwrap().given_back, 5);
 }
 
-/// A receipt is data: another process settles it. Here it is another mapping of the file.
+/// A receipt is data, so another process can settle it. Here that process is another mapping of the file.
 #[test]
 fn a_receipt_crosses_processes() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("receipts-{}", std::process::id()));
@@ -98,7 +98,7 @@ fn a_receipt_crosses_processes() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// Of more receipts than there are places for, the oldest cannot be settled; nor can one of a policy that was changed.
+/// If there are more receipts than places, the oldest cannot be settled. Nor can a receipt of a policy that was changed.
 #[test]
 fn an_old_receipt_gives_nothing_back() {
     let table = table("1000000/s burst 1000000");
@@ -114,7 +114,7 @@ fn an_old_receipt_gives_nothing_back() {
     assert!(!table.settle_at(&last, NOW, 0, Refund::Safe).unwrap().first);
 }
 
-/// An estimate of nothing is one.
+/// An estimate of 0 gets a receipt that can be settled.
 #[test]
 fn an_estimate_of_nothing_is_settled_too() {
     let table = table("1/s burst 10");
@@ -133,7 +133,7 @@ fn an_estimate_of_nothing_is_settled_too() {
     assert_eq!(full.settle_at(&untold, NOW, 50, Refund::Safe).unwrap().rest, 50);
 }
 
-/// A policy that has come back after 255 changes, in the same place, is another.
+/// A policy that comes back after 255 changes, in the same record, is another version.
 #[test]
 fn a_receipt_does_not_survive_255_changes() {
     let table = table("100/s burst 20");
@@ -148,7 +148,7 @@ fn a_receipt_does_not_survive_255_changes() {
     }
 }
 
-/// An exempt key and a missing one were not charged, so nothing comes back and nothing is charged.
+/// Takes of an exempt or missing key charge nothing, so their receipts return and charge nothing.
 #[test]
 fn what_was_not_charged_is_not_settled() {
     let mut options = Options::new(1000);
@@ -165,18 +165,18 @@ fn what_was_not_charged_is_not_settled() {
     }
 }
 
-/// What a request has used, and from when on.
+/// The permits that a request has used, and the time from which on they count.
 #[derive(Clone, Copy, Debug)]
 struct Used {
     at: u64,
     permits: u64,
 }
 
-/// A permit of the traces: so many of the policy's, of which a give-back may return a part that it does not report.
+/// The permits of the policy that one permit of the traces stands for. A give-back may return a part of a permit that it does not report.
 const UNIT: u64 = 1_000_000;
 
-/// The most that a window may hold: the bound of the policy, and the greatest sum of what the receipts that were open at one time took
-/// above their estimates.
+/// Checks each window against the policy's bound plus `surplus`: the greatest sum by which the receipts that were open at one time exceeded
+/// their estimates.
 fn within(used: &[Used], burst: u64, surplus: u64) -> Result<(), String> {
     let mut used = used.to_vec();
     used.sort_by_key(|used| used.at);
@@ -185,7 +185,7 @@ fn within(used: &[Used], burst: u64, surplus: u64) -> Result<(), String> {
         for last in &used[n..] {
             sum += last.permits;
             let time = u128::from(last.at - first.at) * u128::from(UNIT) / u128::from(SECOND);
-            // Each of the charges may have got a part of a permit more than was reported.
+            // Each charge may have got a part of a permit more than the call reported.
             let bound = burst + time as u64 + surplus + used.len() as u64;
             if sum > bound {
                 return Err(format!("{sum} of {bound} from {} to {}", first.at, last.at));
@@ -195,8 +195,8 @@ fn within(used: &[Used], burst: u64, surplus: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// 10^5 traces of takes, bookings, settlements below and above the estimate, late ones, doubled ones and cancelled bookings: no window ever
-/// holds more than its bound. With a full refund in its place, many do.
+/// 10^5 traces of takes, bookings, cancelled bookings, and settlements below and above the estimate, late and doubled ones too: no window
+/// ever holds more than its bound. With full refunds many windows do.
 #[test]
 fn no_trace_is_above_the_bound() {
     let (over, given) = traces(100_000, Refund::Safe);
@@ -214,7 +214,7 @@ fn traces(count: u64, refund: Refund) -> (Option<String>, u64) {
         let (mut rng, key) = (Rng(trace), trace.to_le_bytes());
         let mut now = NOW;
         let mut used: Vec<Used> = Vec::new();
-        // Receipts that may be settled: which use, the estimate, what it will really cost, and how often it will be settled.
+        // Receipts that may be settled: the index of the use, the estimate, the real cost, and the number of settlements to come.
         let mut open: Vec<(usize, Receipt, u64, u64)> = Vec::new();
         let mut bookings: Vec<(usize, Charge)> = Vec::new();
         let (mut surplus, books) = (0, trace % 3 == 0);
@@ -250,7 +250,7 @@ fn traces(count: u64, refund: Refund) -> (Option<String>, u64) {
                     let settled = table.settle_at(&receipt, now, real, refund).unwrap();
                     if settled.first {
                         let charged = real.saturating_sub(receipt.charged()) - settled.rest;
-                        // Admitted in the past: it counts from the time of its request, and what comes back counts off there.
+                        // The request was admitted in the past: its use counts from that time, and returned permits are subtracted there.
                         used[place].permits += charged;
                         used[place].permits -= settled.given_back;
                     } else {
@@ -320,7 +320,7 @@ fn no_window_keeps_more_than_its_limit() {
     }
 }
 
-/// 10^5 requests as a language model has them: the real cost is 0.3 to 3 times the estimate. What is really used within any window stays
+/// 10^5 requests like those of a language model: the real cost is 0.3 to 3 times the estimate. The permits really used in any window stay
 /// within the bound.
 #[test]
 fn estimates_that_err_keep_the_bound() {
@@ -332,7 +332,7 @@ fn estimates_that_err_keep_the_bound() {
     let mut used: Vec<Used> = Vec::new();
     let (mut surplus, mut refused, mut back, mut debt) = (0, 0, 0, 0);
     for _ in 0..100_000 {
-        // About twice as much as the limit lets through.
+        // About twice the load that the limit admits.
         now += rng.below(2 * SECOND);
         while !open.is_empty() && (rng.one_in(2) || open.len() > 8) {
             let (place, receipt, real) = open.swap_remove(rng.below(open.len() as u64) as usize);
@@ -353,7 +353,7 @@ fn estimates_that_err_keep_the_bound() {
             }
         }
     }
-    // Real use above an estimate counts; what a request did not use of its estimate does not.
+    // Real use above an estimate counts; unused permits of an estimate do not.
     let (mut fullest, mut sums) = (0.0_f64, vec![0_u64]);
     used.iter().for_each(|used| sums.push(sums[sums.len() - 1] + used.permits));
     for first in 0..used.len() {
@@ -365,7 +365,7 @@ fn estimates_that_err_keep_the_bound() {
         }
     }
     assert!(refused > 10_000 && back > 1_000_000 && debt > 1_000_000, "{refused} {back} {debt}");
-    // The bound is no idle one: real use comes near it.
+    // Real use comes near the bound.
     assert!(fullest > 0.9, "{fullest}");
     println!("{refused} refused; {back} permits came back, {debt} were charged as debt; at most {surplus} open above estimates; {fullest:.3} of the bound");
     assert_eq!(table.check_at(FIRST, KEY, now, 1 << 40).verdict, Verdict::Never);

@@ -1,4 +1,4 @@
-//! Rules: bookings up to the largest cost, what a state lacks in permits, and states that a changed policy keeps.
+//! Rules: bookings up to the largest cost, the permits that a state lacks, and states that a changed policy keeps.
 
 mod common;
 
@@ -40,7 +40,7 @@ fn the_largest_cost_can_be_booked() {
     }
 }
 
-/// A permit is 100 ms in all of them, and what a state lacks is rounded up.
+/// A permit takes 100 ms under each of these policies, and the permits that a state lacks are rounded up.
 #[test]
 fn permits_that_a_state_lacks() {
     for text in ["10/s burst 5", "10/s burst 5 init 5 borrow", "10/s burst 5 borrow", "10/s burst 5 algo pacer"] {
@@ -55,7 +55,7 @@ fn permits_that_a_state_lacks() {
             assert_eq!(rule.owed(state, NOW + 100 * MS + 1), permits - 1, "{text}");
             assert_eq!(rule.owed(state, NOW + permits * 100 * MS), 0, "{text}");
         }
-        // A token bucket owes a burst beyond an empty one, as after a charge without asking.
+        // A token bucket may have a debt of one burst below empty, as after a charge without asking.
         let most = if text == "10/s burst 5" { 10 } else { 5 };
         for more in [most + 1, 1000, NEVER] {
             assert_eq!(rule.charged(more, NOW), rule.charged(most, NOW), "{text}: {more}");
@@ -77,7 +77,7 @@ fn permits_that_a_state_lacks() {
     }
 }
 
-/// A warm-up is paid for a take at the end of it, and owes a permit until it is cold again.
+/// A warm-up lacks a take's permits until the take is paid for, and one permit from then until it is cold again.
 #[test]
 fn permits_that_a_warm_up_lacks() {
     let rule = rule("10/s burst 5 algo warm-up warm 2s cold 1");
@@ -149,7 +149,7 @@ fn other_pairs_keep_permits_or_time() {
         let state = old.charge(0, NOW, owed).next.expect("room");
         assert_eq!((old.owed(state, NOW), old.owed(state, NOW + 1)), (owed, owed));
         let kept = new.convert(&old, state, NOW);
-        // All of the burst of 8, and the debt.
+        // The whole burst of 8, and the debt.
         assert_eq!((new.available(kept, NOW), new.owed(kept, NOW)), (0, 8 + owed - 5));
         assert_eq!(new.owed(new.carry(&old, state, NOW, 7 * NOW), 7 * NOW), owed);
     }

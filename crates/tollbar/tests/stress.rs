@@ -101,7 +101,7 @@ fn stale_clocks_gain_nothing() {
     }
 }
 
-/// All threads cross each edge together: each step gives exactly what it gives to one thread alone.
+/// All threads cross each edge together: each step gives as many permits as it gives to one thread alone.
 #[test]
 fn edges_are_crossed_exactly() {
     const STEPS: u64 = 400;

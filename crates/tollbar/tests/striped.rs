@@ -18,7 +18,7 @@ fn striped(text: &str) -> Limiter {
     Limiter::with_credit(&policy(text)).unwrap()
 }
 
-/// What a fresh limiter of the policy admits at one instant.
+/// The permits that a fresh limiter of the policy admits at one instant.
 fn burst<C: Clock>(limiter: &Limiter<State, C>, text: &str) -> u64 {
     policy(text).burst - limiter.shared().credit()
 }
@@ -123,7 +123,7 @@ fn invariant_1_threads_stay_within_the_bound_while_time_goes_on() {
     }
 }
 
-/// A reset gives the shared burst again, and threads keep their credit: each reset adds a burst at most.
+/// A reset refills the shared burst, and threads keep their credit: each reset adds a burst at most.
 #[test]
 fn resets_beside_threads_give_at_most_a_burst_each() {
     const RESETS: u64 = 200;

@@ -1,4 +1,4 @@
-//! The table from Rust: keys, policies, what happens when it is full, what survives.
+//! The table from Rust: keys, policies, full tables, and changes.
 
 use tollbar::clock::Source;
 use tollbar::table::{OnFull, Options, PolicyId, Request, Table, TableError};
@@ -31,8 +31,8 @@ fn keys_are_independent() {
     assert_eq!((stats.keys, stats.inserted, stats.reclaimed, stats.refused), (1000, 1000, 0, 0));
 }
 
-/// Long keys are hashed elsewhere than short ones, some clocks are read elsewhere than the processor's counter, and other algorithms
-/// than the token bucket are decided elsewhere: by whatever call a key is asked for, it is the same key.
+/// Different code hashes long and short keys, reads the different clocks, and decides the different algorithms. In every call the same
+/// bytes name the same key.
 #[test]
 fn every_call_means_the_same_key() {
     for clock in [Source::Tsc, Source::Monotonic, Source::Coarse] {
@@ -95,7 +95,7 @@ fn a_full_table_that_denies_refuses_newcomers_and_forgets_nobody() {
         assert_eq!(table.admit_at(FIRST, &key.to_le_bytes(), S, 1), Verdict::Denied);
     }
     assert_eq!(table.entries(S).count() as u64, table.stats().keys);
-    // All have expired: everybody finds a place again.
+    // All keys have expired: every new key finds a slot again.
     assert!((0..2000u32).all(|key| table.admit_at(FIRST, &key.to_le_bytes(), 62 * S, 1) == Verdict::Allowed));
 }
 
@@ -113,7 +113,7 @@ fn what_full_tables_do_otherwise() {
         if on_full != OnFull::Inherit {
             assert_eq!(allowed, 16000);
         } else {
-            // Three a slot: no more than if each slot were a key.
+            // Three permits for each slot: no more than if each slot were a key.
             assert_eq!(stats.refused + stats.inherited + stats.inserted, 16000);
             assert!(allowed as u64 <= 3 * table.slots(), "{allowed}");
         }
@@ -142,7 +142,7 @@ fn policies_change_while_keys_keep_their_debt() {
         assert!(table.check_at(FIRST, b"k", S, 1).is_allowed());
     }
     table.set_policy(FIRST, &policy("20/min")).unwrap();
-    // The bucket was empty for a minute, and is.
+    // The bucket was empty for another minute, and still is.
     assert_eq!(table.peek_at(FIRST, b"k", S, 1).verdict, Verdict::Denied);
     assert_eq!(table.peek_at(FIRST, b"k", 31 * S + 16, 1).remaining, 10);
     for n in 0..1000u64 {
@@ -184,7 +184,7 @@ fn windows_and_logs_have_keys_too() {
             let options = Options::new(1000).with_seed(1).with_on_full(on_full);
             let table = Table::private(&options, &[policy(text)]).unwrap();
             for now in [S, 5 * S, 9 * S] {
-                // Other keys each time, in the slots that the last ones had.
+                // Other keys each time, in the slots of the former keys.
                 for key in 0..2000u64 {
                     let key = (key + now).to_le_bytes();
                     assert_eq!(table.peek_at(FIRST, &key, now, 1).remaining, 3);

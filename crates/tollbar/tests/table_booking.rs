@@ -1,4 +1,4 @@
-//! Permits of a table's keys ahead of time: bookings, and callers that sleep until theirs.
+//! Reservations of a table's keys: bookings, and callers that sleep until their departure.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn bookings_of_a_key_depart_one_after_the_other() {
     assert_eq!(book(b"a", 4, NEVER), Err(Verdict::Never));
     assert_eq!(book(b"a", 0, SEC), departs(SEC, 0));
     assert_eq!(book(b"a", 1, SEC + 400 * MS), departs(SEC + 400 * MS, 1));
-    // Who comes without a booking has to wait for all of them.
+    // A request without a booking has to wait for all of them.
     assert_eq!(table.check_at(FIRST, b"a", SEC, 1).retry_after, 500 * MS);
     assert_eq!(book(b"b", 1, SEC), departs(SEC, 1), "another key");
     assert_eq!(table.counts(FIRST).unwrap(), Counts { allowed: 6, denied: 2, never: 1 });
@@ -90,7 +90,7 @@ fn what_no_key_is_charged_for_is_booked_without_a_cost() {
     assert_eq!(table.reserve_at(PolicyId::new(9), b"key", SEC, 1, NEVER), Err(Verdict::Denied));
 }
 
-/// A new key of a full table books by the same answers as it is checked.
+/// In a full table a new key's booking gets the same answers as a check.
 #[test]
 fn a_full_table_decides_on_new_bookings() {
     for on_full in [OnFull::Deny, OnFull::Allow, OnFull::EvictNearest, OnFull::Inherit] {
@@ -105,7 +105,7 @@ fn a_full_table_decides_on_new_bookings() {
                 OnFull::Deny => assert_eq!(booked, Err(Verdict::Denied)),
                 OnFull::Allow => assert_eq!(booked, Ok(Charge { at: SEC, cost: 0 })),
                 OnFull::EvictNearest => assert_eq!(booked, Ok(Charge { at: SEC, cost: 1 })),
-                // It pays the debt of the key whose slot it takes first. That one may have been taken over before.
+                // The new key first pays the debt of the key whose slot it takes. That key may have inherited it, too.
                 OnFull::Inherit => {
                     let booked = booked.unwrap();
                     assert!(booked.at >= owed && (booked.at - owed) % HOUR == 0 && booked.cost == 1, "{booked:?}");
@@ -132,7 +132,7 @@ fn waiters_book_once_and_wake_in_turn() {
     });
     let counts = table.counts(FIRST).unwrap();
     assert_eq!(counts, Counts { allowed: WAITERS, denied: 0, never: 0 });
-    // Nobody wakes before its time, so the n-th to wake has slept for n intervals. How much later it wakes is the machine's affair.
+    // No caller wakes before its time, so the n-th that wakes has slept for n intervals. How much later it wakes depends on the machine.
     let woken = woken.into_inner().unwrap();
     for (n, &at) in woken.iter().enumerate() {
         assert!(at >= start + n as u64 * 20 * MS, "{n}: {}", at - start);
@@ -140,7 +140,7 @@ fn waiters_book_once_and_wake_in_turn() {
     assert_eq!(table.waiting(), 0);
 }
 
-/// Windows and logs cannot be booked: their callers try again, and get what they wait for.
+/// Windows and logs cannot be booked: their callers try again until they get their permits.
 #[test]
 fn callers_of_windows_and_logs_try_again() {
     for text in ["20/200ms algo fixed-window", "20/200ms algo sliding-window", "20/200ms algo sliding-log"] {
@@ -168,7 +168,7 @@ fn a_wait_that_cannot_fit_is_refused_at_once() {
     assert_eq!(table.counts(FIRST).unwrap(), Counts { allowed: 1, denied: 2, never: 1 });
 }
 
-/// Only so many callers of one table object sleep. The others are refused at once, and nothing is booked for them.
+/// At most `waiters` callers of one table object sleep. Further callers are refused at once, and book nothing.
 #[test]
 fn sleepers_of_a_table_are_bounded() {
     const CAP: u32 = 3;
@@ -195,7 +195,7 @@ fn sleepers_of_a_table_are_bounded() {
     assert_eq!(none.wait(FIRST, b"third", 1, HOUR).reason, Reason::QueueFull);
 }
 
-/// The admissions of one key, each with its instant, that were not cancelled: no window has more than the burst and what the rate gives in it.
+/// Whether no window of one key's uncancelled admissions, each with its instant, has more than the burst and the refill of the window.
 fn within_the_bound(mut used: Vec<(u64, u64)>, burst: u64, permit: u64) -> bool {
     used.sort_unstable();
     (0..used.len()).all(|first| {
@@ -207,7 +207,7 @@ fn within_the_bound(mut used: Vec<(u64, u64)>, burst: u64, permit: u64) -> bool 
     })
 }
 
-/// Bookings, checks and cancels of one key in any order, late ones too: what is not cancelled stays within the bound of the policy.
+/// Bookings, checks and cancels of one key in any order, late ones too: the uncancelled permits stay within the bound of the policy.
 #[test]
 fn cancelled_bookings_admit_nothing_more() {
     const PERMIT: u64 = 100 * MS;
@@ -216,7 +216,7 @@ fn cancelled_bookings_admit_nothing_more() {
     for trace in 0..rounds(20_000) {
         let key = trace.to_ne_bytes();
         let mut now = SEC + trace * HOUR;
-        // The first is never cancelled. What became of the others is not known before the trace ends.
+        // The first is never cancelled. Which of the others are cancelled is only known when the trace ends.
         let (mut used, mut open) = (Vec::new(), Vec::new());
         for _ in 0..30 {
             now += if rng.below(2) == 0 { 0 } else { rng.below(3 * PERMIT) };

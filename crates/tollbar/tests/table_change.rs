@@ -1,4 +1,4 @@
-//! A policy that is changed while its keys owe: permits are kept as a number, and by choice as a time.
+//! A policy that changes while its keys have debts: a key keeps its permits as a number, or by choice its debt as a time.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn refill(policy: &Policy) -> u64 {
     nanos as u64 + policy.period / policy.limit + 2
 }
 
-/// Takes all that there is.
+/// Takes all permits of the key.
 fn drain(table: &Table, key: &[u8], now: u64) {
     while table.admit_at(FIRST, key, now, 1) == Verdict::Allowed {}
 }
@@ -34,7 +34,7 @@ fn a_raised_rate_shortens_the_wait() {
     assert_eq!((told.verdict, told.remaining, told.retry_after), (Verdict::Denied, 0, SEC / 1000));
     assert_eq!(told.reset_after, SEC);
     assert_eq!(table.peek_at(FIRST, b"k", NOW + SEC / 10, 1).remaining, 100);
-    // One key, though its former slot is kept until its debt would have been paid.
+    // One key in the statistics, though its former slot stays taken until its debt would have been paid.
     assert_eq!((table.stats().keys, table.entries(NOW).count()), (1, 1));
 }
 
@@ -56,7 +56,7 @@ fn the_time_is_kept_by_choice() {
     drain(&table, b"k", NOW);
     let raised = policy("1000/s burst 1000");
     table.set_policy_keeping(FIRST, &raised, Keep::Time).unwrap();
-    // The bucket would have been full in a minute, and is.
+    // The bucket would have been full in a minute, and it is full then.
     let told = table.check_at(FIRST, b"k", NOW, 1);
     assert!(told.retry_after > 59 * SEC - SEC / 500 && told.retry_after <= 59 * SEC + SEC / 500, "{told:?}");
     assert_eq!(table.policy(FIRST), Ok(raised));
@@ -81,7 +81,7 @@ fn permits_left_are_kept_as_a_number() {
     }
 }
 
-/// Of any two policies: what was refused stays so, and no wait is longer than the new policy refills.
+/// For any two policies: a change admits no key that was refused, and no wait is longer than the new policy's refill.
 #[test]
 fn no_wait_is_longer_than_the_new_policy_refills() {
     let texts = [
@@ -116,7 +116,7 @@ fn no_wait_is_longer_than_the_new_policy_refills() {
     }
 }
 
-/// A debt that was lent stays one, as a number of permits.
+/// A loan stays a debt of as many permits.
 #[test]
 fn a_loan_is_kept_as_a_number() {
     let table = table("10/min burst 10 borrow");
@@ -126,7 +126,7 @@ fn a_loan_is_kept_as_a_number() {
     assert_eq!(table.check_at(FIRST, b"k", NOW, 1).retry_after, 8 * SEC / 10);
 }
 
-/// Without another place the key keeps its slot and the time of its debt: no slot's time falls.
+/// If no other slot is free, the key keeps its slot and the time of its debt, so no slot's time falls.
 #[test]
 fn a_full_table_keeps_the_time() {
     let options = Options::new(1000).with_seed(3).with_on_full(OnFull::Deny);
@@ -140,11 +140,11 @@ fn a_full_table_keeps_the_time() {
     table.set_policy(FIRST, &policy("1000/s burst 1000")).unwrap();
     let waits: Vec<_> = kept.iter().map(|n| table.check_at(FIRST, &n.to_le_bytes(), NOW, 1).retry_after).collect();
     assert!(waits.iter().all(|wait| *wait > HOUR - 2 * SEC), "{:?}", waits.iter().min());
-    // Nobody has two slots.
+    // No key has two slots.
     assert_eq!((table.stats().keys, table.entries(NOW).count()), (kept.len() as u64, kept.len()));
 }
 
-/// With one change at any moment, no window of time has more than both bounds together; nor has a sweep in between.
+/// With one change at any moment, and with or without a sweep after it, no window of time has more than both bounds together.
 #[test]
 fn one_change_never_gives_more_than_both_bounds() {
     let texts = ["3/min", "40/min burst 9", "2/s burst 30", "1/h burst 20", "5/min burst 12", "7/s burst 2"];
@@ -181,7 +181,7 @@ fn one_change_never_gives_more_than_both_bounds() {
             }
         }
     }
-    // A fresh start after the change would be all of both: the search comes near what it looks for.
+    // A fresh state after the change would give both bursts: the search comes near that.
     assert!(closest > 0.5, "{closest}");
 }
 

@@ -1,4 +1,4 @@
-//! What changes of a policy cost in memory, and what the statistics say of slots that wait.
+//! The memory that changes of a policy take, and the statistics of slots that wait.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
@@ -10,7 +10,7 @@ struct Counting;
 
 static IN_USE: AtomicIsize = AtomicIsize::new(0);
 
-/// What a process keeps of versions for all its threads: 4,096 of less than 512 bytes.
+/// The compiled versions that a process keeps for all its threads: 4,096 of less than 512 bytes.
 const MOST: isize = 4_096 * 512;
 
 // SAFETY: the system's allocator with a count beside it.
@@ -33,7 +33,7 @@ static ALLOCATOR: Counting = Counting;
 
 const SEC: u64 = 1_000_000_000;
 
-/// Policies that are never the same: after 4,096 of them nothing more is allocated, by requests and by those who look at the table.
+/// Policies that never come back: after 4,096 of them neither requests nor administrative calls allocate memory.
 fn policies_that_never_come_back_take_memory_to_a_bound() {
     const KEY: &[u8] = b"a key";
     let policy = |n: u64| Policy { limit: 100 + n, burst: 5 + n, init: 5 + n, ..Policy::new(100, SEC) };
@@ -65,7 +65,7 @@ fn policies_that_never_come_back_take_memory_to_a_bound() {
     println!("{} bytes for 100,000 policies", at[9]);
 }
 
-/// One test, since others would allocate beside it.
+/// The only test of this kind here, since others would allocate at the same time.
 #[test]
 fn policies_that_come_back_take_no_more_memory_and_decide_as_new_ones() {
     const AMONG: u64 = 10;

@@ -19,10 +19,10 @@ fn counts(allowed: u64, denied: u64, never: u64) -> Counts {
     Counts { allowed, denied, never }
 }
 
-/// The counts are looked at, and not the answer.
+/// Drops an answer: these tests compare counts only.
 fn ignore<T>(_: T) {}
 
-/// What `act` adds under the first policy, having left the second alone.
+/// The counts that `act` adds under the first policy. It must add none under the second.
 fn added(table: &Table, act: impl FnOnce()) -> Counts {
     let (before, second) = (table.counts(FIRST).unwrap(), table.counts(SECOND));
     act();
@@ -52,7 +52,7 @@ fn ten_refusals_raise_one_series_by_ten() {
         ask(3);
         assert_eq!(added(table, || ignore(ask(10))), counts(0, 10, 0), "{name:?}");
         assert_eq!(added(table, || ignore(table.check_at(FIRST, b"a client", SEC, 1))), counts(0, 1, 0), "{name:?}");
-        // What can never pass; a cost of nothing; what only looks.
+        // A cost that can never pass, a cost of 0, and a peek.
         assert_eq!(
             added(table, || ignore(table.check_at(FIRST, b"a client", SEC, 1 << 40))),
             counts(0, 0, 1),
@@ -61,7 +61,7 @@ fn ten_refusals_raise_one_series_by_ten() {
         assert_eq!(added(table, || ignore(table.admit_at(FIRST, b"a client", SEC, 0))), counts(1, 0, 0), "{name:?}");
         assert_eq!(added(table, || ignore(table.peek_at(FIRST, b"a client", SEC, 1))), counts(0, 0, 0), "{name:?}");
         assert_eq!(added(table, || ignore(table.peek_at(FIRST, b"a fresh one", SEC, 1))), counts(0, 0, 0), "{name:?}");
-        // Those that take what there is: one of a fresh key, nothing of a used one.
+        // `take_up_to`: one permit of a fresh key, none of a used one.
         assert_eq!(
             added(table, || ignore(table.take_up_to_at(FIRST, b"a taker", SEC, 1))),
             counts(1, 0, 0),
@@ -72,7 +72,7 @@ fn ten_refusals_raise_one_series_by_ten() {
             counts(0, 1, 0),
             "{name:?}"
         );
-        // Keys that take a call to hash.
+        // Long keys, which a call hashes.
         let long = [7; 100];
         assert_eq!(added(table, || ignore(table.admit_at(FIRST, &long, SEC, 1))), counts(1, 0, 0), "{name:?}");
         assert_eq!(added(table, || ignore(table.admit(FIRST, &[8; 100], 1))), counts(1, 0, 0), "{name:?}");
@@ -92,7 +92,7 @@ fn a_batch_counts_each_of_its_requests_under_its_policy() {
         let of = |n: usize| if mixed && n % 3 == 0 { SECOND } else { FIRST };
         let mut requests: Vec<_> =
             keys.iter().enumerate().map(|(n, key)| Request { policy: of(n), key, cost: 1 }).collect();
-        // One that ends before the table is asked, and one that can never pass.
+        // A request that ends before the lookup, and one that can never pass.
         requests[50].key = b"";
         requests[51].cost = 1 << 40;
         for _ in 0..3 {
@@ -136,7 +136,7 @@ fn keys_that_are_missing_exempt_or_find_no_place_count_as_they_are_told() {
         added(&other, || (0..10).for_each(|_| ignore(other.admit_at(FIRST, b"ours", SEC, 1)))),
         counts(10, 0, 0)
     );
-    // While there are exempt keys the others go another way.
+    // While the table has exempt keys, all requests take the slow path.
     assert_eq!(
         added(&other, || (0..10).for_each(|_| ignore(other.admit_at(FIRST, b"theirs", SEC, 1)))),
         counts(3, 7, 0)
@@ -215,7 +215,7 @@ fn a_change_of_the_policy_leaves_its_counts() {
     assert_eq!(table.counts(FIRST).unwrap(), counts(3 + allowed, 7 + denied, 0));
 }
 
-/// What a thread does, and what it was told.
+/// Makes one random call. `step` gets the policy and the verdict of each decision.
 fn work(table: &Table, rng: &mut Rng, policies: u32, mut step: impl FnMut(PolicyId, Verdict)) {
     let id = PolicyId::new(rng.below(policies.into()) as u32);
     let key = rng.below(500).to_le_bytes();
@@ -236,7 +236,7 @@ fn work(table: &Table, rng: &mut Rng, policies: u32, mut step: impl FnMut(Policy
     }
 }
 
-/// `threads` threads on so many policies: the counts are the sum of what they were told, exactly.
+/// `threads` threads on `policies` policies: the counts equal the returned verdicts exactly.
 fn threads_count_exactly(threads: u64, policies: u32, each: u64) {
     let texts: Vec<_> = (0..policies).map(|n| policy(&format!("{}/min burst 10", n + 1))).collect();
     let table = Table::private(&options(), &texts).unwrap();
@@ -276,13 +276,13 @@ fn threads_that_own_their_lines_count_exactly() {
     threads_count_exactly(8, 3, 50_000);
 }
 
-/// More pairs of threads and policies than there are lines: the others share counters.
+/// With more pairs of a thread and a policy than lines, the further pairs share counters.
 #[test]
 fn threads_without_a_line_count_exactly() {
     threads_count_exactly(24, 60, 5_000);
 }
 
-/// One after the other, so that their lines are each other's.
+/// Threads one after the other, each of which takes over the line of the one before.
 #[test]
 fn threads_that_end_leave_their_lines() {
     let table = Table::private(&options(), &[policy("100/s")]).unwrap();
@@ -296,7 +296,7 @@ fn threads_that_end_leave_their_lines() {
     assert_eq!((allowed + denied, never), (4_000, 0));
 }
 
-/// Words that children see, too.
+/// Words that child processes share.
 fn board(words: usize) -> &'static [AtomicU64] {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping, which stays for as long as the process.
@@ -326,14 +326,14 @@ fn forked(f: impl FnOnce()) -> libc::pid_t {
 
 fn wait(pid: libc::pid_t) {
     let mut status = 0;
-    // SAFETY: `status` is writable; a child that nobody else waits for.
+    // SAFETY: `status` is writable, and no other thread waits for this child.
     assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
 }
 
-/// A child has its parent's thread pointer, its copy of the handle, and lines of its own.
+/// A child has its parent's thread pointer and a copy of its handle, and claims other lines.
 #[test]
 fn a_child_and_its_parent_count_at_once() {
-    // So many that they run at the same time: with 300,000 each a shared line lost nothing.
+    // So many requests that both processes run at the same time: with 300,000 each, a shared line lost no count.
     const EACH: u64 = 10_000_000;
     let table = Table::shared(&options(), &[policy("3/min"), policy("5/s")]).unwrap();
     let ask = |n| (0..n).for_each(|_| ignore(table.admit_at(FIRST, b"a client", SEC, 1)));
@@ -353,8 +353,8 @@ fn a_child_and_its_parent_count_at_once() {
     assert_eq!(table.counts(FIRST).unwrap(), counts(3, 7 + 3 * EACH, 0));
 }
 
-/// Processes are killed at any instruction. What each was told it writes down after it, so the counts are never less than what is written,
-/// and more by the call that each was in at most. They come and go more often than there are lines, so each takes those of the dead.
+/// Processes are killed at any instruction. Each notes a verdict after it got it, so the counts are never below the notes, and above them
+/// by at most one call for each killed process. More processes come and go than there are lines, so later ones take the lines of the dead.
 #[test]
 fn kills_lose_no_count() {
     let kills: u64 = env::var("TOLLBAR_SOAK").map_or(300, |n| n.parse().unwrap());
@@ -378,7 +378,7 @@ fn kills_lose_no_count() {
     let mut rng = Rng(kills);
     let mut children: Vec<_> = (0..AT_ONCE as u64).map(&begin).collect();
     for killed in 0..kills {
-        // Some get no further than their first claims, and some make thousands of requests.
+        // Some processes end while they claim their first lines, and some make thousands of requests.
         let steps = board[9].load(Ordering::SeqCst) + rng.pick(&[0, 1, 10, 3_000]);
         while board[9].load(Ordering::SeqCst) < steps {
             thread::yield_now();

@@ -1,4 +1,4 @@
-//! Tables in files: what is refused and stays as it is, what is damaged, what survives a restart and a boot.
+//! Tables in files: files that `open` refuses and leaves alone, damaged files, and times after a restart and a boot.
 
 mod common;
 
@@ -14,8 +14,8 @@ use tollbar::{Policy, Verdict};
 
 const FIRST: PolicyId = PolicyId::FIRST;
 
-/// The header's words, by their place: see src/table/memory/layout.rs. The first twelve never change, and the last of these
-/// is their checksum.
+/// The indices of the header's words: see src/table/memory/layout.rs. The first twelve words never change, and the last of these is their
+/// checksum.
 const LAYOUT: usize = 1;
 const FIXED: usize = 12;
 /// `boot`: the name of the boot that the table's clock belongs to, in two words.
@@ -28,7 +28,7 @@ const WALL_TIME: usize = 16;
 /// The first record of a version, a policy with its checksum, is number 0, which is never used. A record has 16 words.
 const RECORDS: usize = 4096 / 8;
 
-/// A directory that goes away.
+/// A directory that is removed when it is dropped.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -74,7 +74,7 @@ fn write(path: &Path, words: &[u64]) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Both ways to open it, which must give `error` and leave the file's bytes alone.
+/// Opens the file in both ways. Each must return `error` and leave the file's bytes alone.
 fn refused(path: &Path, error: TableError) {
     let before = fs::read(path).unwrap();
     assert_eq!(Table::open(path).err(), Some(error), "open");
@@ -113,13 +113,13 @@ fn another_table_is_refused_and_stays_as_it_is() {
     other(options(), &[TEXTS[0], TEXTS[1], TEXTS[1]], OtherPolicies);
     other(options(), &["60/h burst 21", TEXTS[1]], OtherPolicies);
     other(Options { seed: Some(13), ..options() }, &TEXTS, OtherOptions);
-    // These may differ; a seed that is not asked for is the table's.
+    // These options may differ. Without a seed in the options the table keeps its own.
     let same = Options { mode: 0o640, huge_pages: false, seed: None, ..options() };
     let table = Table::file(&path, &same, &policies(&TEXTS)).unwrap();
     assert_eq!(table.admit_at(FIRST, b"k", DAY, 1), Verdict::Denied, "it is the same table");
 }
 
-/// A copy without the blocks that have only zeroes, as `cp --sparse` makes it, is refused before its room is taken.
+/// A sparse copy of another table, as `cp --sparse` makes it, is refused before `open` reserves its space.
 #[test]
 fn a_refused_file_takes_no_room() {
     let dir = Dir::new();
@@ -159,7 +159,7 @@ fn what_is_no_table_is_refused_and_stays_as_it_is() {
     drop(make(&path));
     let whole = fs::read(&path).unwrap();
     use TableError::{Corrupt, NotATable, Truncated, Version};
-    // Cut off anywhere, or longer.
+    // Truncated at any length, or longer.
     for length in [0, 1, 7, 8, 15, 16, 95, 96, 4095, 4096, 65_535, 65_536, whole.len() - 1] {
         fs::write(&path, &whole[..length]).unwrap();
         refused(&path, if length < 8 { NotATable } else { Truncated });
@@ -193,13 +193,13 @@ fn what_is_no_table_is_refused_and_stays_as_it_is() {
     let head = words(&large);
     with(&|words| words[..512].copy_from_slice(&head[..512]));
     assert_eq!(Table::open(&path).err(), Some(Truncated));
-    // Who asks for another capacity is told that first.
+    // For another capacity `open` returns that error first.
     assert_eq!(Table::file(&path, &options(), &policies(&TEXTS)).err(), Some(TableError::OtherCapacity));
     let larger = Options { capacity: 100_000, ..options() };
     assert_eq!(Table::file(&path, &larger, &policies(&TEXTS)).err(), Some(Truncated));
 }
 
-/// What a table that could be opened answers may be wrong once its memory is, but it answers.
+/// A table with damaged memory may answer wrongly, but every call returns.
 fn answers(table: &Table) {
     for n in [0, 1, 2, 127, 128] {
         let id = PolicyId::new(n);
@@ -216,8 +216,8 @@ fn answers(table: &Table) {
     table.stats();
 }
 
-/// Each word of the header, those of the policies that are current and some beyond, is damaged in four ways. The first
-/// twelve are under a checksum; what comes after is either noticed or does no harm.
+/// Each word of the header, those of the policies that are current and some beyond, is damaged in four ways. The first twelve have a
+/// checksum. Damage to a later word is found, or does no harm.
 #[test]
 fn a_damaged_header_is_refused_or_does_no_harm() {
     let dir = Dir::new();
@@ -247,7 +247,7 @@ fn a_damaged_header_is_refused_or_does_no_harm() {
     }
 }
 
-/// A policy that does not carry its checksum refuses its keys and is told; the others are as before.
+/// A policy with a wrong checksum refuses its keys with an error. Other policies decide as before.
 #[test]
 fn a_damaged_policy_denies_its_keys() {
     let dir = Dir::new();
@@ -343,7 +343,7 @@ fn m10_times_go_on_after_a_boot_by_the_wall_clock() {
     }
 }
 
-/// The wall clock was set back during the downtime: no time has passed, and nobody is forgiven.
+/// The wall clock was set back during the downtime: the table's time stands still, and no key's debt is forgiven.
 #[test]
 fn m10_a_wall_clock_that_went_back_forgives_nothing() {
     let dir = Dir::new();
@@ -363,7 +363,7 @@ fn m10_a_wall_clock_that_went_back_forgives_nothing() {
     }
 }
 
-/// All that open it first after a boot, at once, agree on the time.
+/// Processes that open the file at once, first after a boot, agree on the time.
 #[test]
 fn m10_many_come_first_after_a_boot() {
     let dir = Dir::new();
@@ -378,7 +378,7 @@ fn m10_many_come_first_after_a_boot() {
         });
         let mut last = then + HOUR;
         for n in 0..40 {
-            // One clock with one offset never goes back, whoever reads it.
+            // One clock with one offset never goes back, in no thread.
             let now = tables[n % 4].now();
             assert!(now >= last && now < then + HOUR + 30 * SEC, "round {round}: {now} after {last}");
             last = now;
@@ -390,7 +390,7 @@ fn m10_many_come_first_after_a_boot() {
 
 const CASE: &str = "TABLE_FILES_CASE";
 
-/// What changes a whole process is tested in one of its own: this test, which else does nothing.
+/// Tests that change the whole process run as a child: this test, which does nothing in the parent.
 #[test]
 fn a_child() {
     let Some(case) = env::var_os(CASE) else { return };
@@ -409,7 +409,7 @@ fn a_child() {
             assert_eq!(fs::read_dir(&dir).unwrap().count(), 0, "something was left");
         }
         "nobody" => {
-            // SAFETY: numbers only. Who is not root already may not, and is nobody here in any case.
+            // SAFETY: numbers only. A user other than root may not make this call, and need not.
             unsafe {
                 libc::setgid(65534);
                 libc::setuid(65534);
@@ -429,8 +429,8 @@ fn child(case: &str, dir: &Dir) {
     assert!(output.status.success(), "{case}: {}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// A disk without room for the table, had anywhere by a limit on the size of files. (A full disk itself is tested where
-/// the memory is: src/table/region/tests.)
+/// A disk without room for the table, simulated by a limit on the size of files. (A full disk itself is tested where the memory is:
+/// src/table/region/tests.)
 #[test]
 fn without_room_nothing_is_made() {
     child("no room", &Dir::new());
@@ -481,8 +481,8 @@ fn windows_begin_at_full_days_of_utc() {
     }
 }
 
-/// Two processes that were started before and after the system's clock was set have tables whose times differ. What a key owes is
-/// copied as permits, at each table's own time.
+/// Two processes that were started before and after the system's clock was set have tables whose times differ. A key's debt is copied as
+/// permits, at each table's own time.
 #[test]
 fn a_copy_from_a_table_of_another_time_keeps_what_keys_owe() {
     for policy in ["7/h burst 5", "5/h algo fixed-window", "7/h algo interval burst 5"] {
@@ -506,7 +506,8 @@ fn a_copy_from_a_table_of_another_time_keeps_what_keys_owe() {
     }
 }
 
-/// Unix time has used up 56 of the 73 years that a state word can tell: a policy that ends sooner is refused, not silently dead.
+/// Unix time has used up 56 of the 73 years that a state word can count. So a policy that ends sooner is refused on this clock, because it
+/// would deny every request.
 #[test]
 fn a_policy_that_ends_too_soon_is_refused_on_the_wall_clock() {
     use tollbar::PolicyError::RateTooHigh;

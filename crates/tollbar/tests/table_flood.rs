@@ -1,4 +1,4 @@
-//! Ever new keys: the table takes not a page more, and a key that is limited regains nothing.
+//! A flood of new keys: the table takes no additional page, and a limited key regains no permit.
 //!
 //! `TOLLBAR_LONG=1` sends 10^8 keys through a million slots in place of 10^6 through ten thousand.
 
@@ -15,7 +15,7 @@ use tollbar::{Policy, Shared, State, Verdict};
 const LIMITED: PolicyId = PolicyId::new(0);
 const FLOOD: PolicyId = PolicyId::new(1);
 
-/// Counts what each thread asks of it.
+/// Counts each thread's allocations.
 struct Counting;
 
 thread_local! {
@@ -42,9 +42,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A number of kilobytes from the system's own walk over the page tables. The figures of /proc/self/statm are kept by
-/// each processor in portions and may be off by some hundred pages; these are exact. Memory that no file is behind:
-/// the pages of the program's own code, which come in as it is used, are not in it.
+/// A number of kilobytes from the system's own walk over the page tables. The figures of /proc/self/statm are kept by each processor in
+/// portions and may be off by some hundred pages; these are exact. It counts anonymous memory only, without the pages of the program's
+/// code, which the system loads on use.
 fn kilobytes(name: &str) -> u64 {
     let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap();
     let line = text.lines().find(|line| line.starts_with(name)).unwrap();
@@ -79,8 +79,8 @@ fn s30_m3_floods() {
     a_limited_key_gets_its_rate_through_the_flood_and_no_more();
 }
 
-/// New keys for ever, as many in a second as a third of the slots. Memory stays what it was to the page, nothing is
-/// allocated, and the limited key in their midst is answered as if it were alone.
+/// New keys without end, as many in a second as a third of the slots. Memory stays the same to the page, no call allocates, and a limited
+/// key among them is decided as if it were alone.
 fn a_flood_of_keys_takes_no_memory_and_forgives_nothing() {
     let (keys, slots) = size();
     let table = table(OnFull::Deny, slots);
@@ -96,9 +96,9 @@ fn a_flood_of_keys_takes_no_memory_and_forgives_nothing() {
         }
         admitted
     };
-    // Every page is touched by then, and what reading /proc takes has been taken.
+    // By then every page has been touched, and the reading of /proc has made its allocations.
     flood(8 * table.slots(), &mut now);
-    // And the limited key's policy is compiled, which is the one thing that takes some.
+    // The limited key's policy is compiled, too, which is the only other allocation.
     table.peek_at(LIMITED, b"limited", now, 1);
     kilobytes("Anonymous:");
     let before = kilobytes("Anonymous:");
@@ -110,7 +110,7 @@ fn a_flood_of_keys_takes_no_memory_and_forgives_nothing() {
         let n = rng.within(1, 2_000);
         admitted += flood(n, &mut now);
         sent += n;
-        // Asked for more than it has from the first second on, and for single permits after.
+        // More permits than the key has in the first second, and single permits after that.
         let cost = rng.within(1, 3);
         let decision = table.check_at(LIMITED, b"limited", now, cost);
         assert_eq!(decision, alone.check_at(now, cost), "after {sent} keys");
@@ -129,19 +129,18 @@ fn a_flood_of_keys_takes_no_memory_and_forgives_nothing() {
         stats.reclaimed,
         stats.refused,
     );
-    // Not a page: the slots were touched before, and nothing else is written but counters.
+    // No new page: the slots were touched before, and besides them the calls write only counters.
     assert_eq!(before, after, "kilobytes");
     // Every fresh key was admitted or has been counted as refused, some of them before the first measurement.
     assert!(admitted <= sent && sent - admitted <= stats.refused);
     assert!(stats.reclaimed > 50 * table.slots() || long());
-    // Each of a newcomer's eight places is owed with a chance of a third, so that one in some thousands has none.
+    // Each of a new key's twelve slots holds a debt with a chance of about a third, so few new keys find no slot.
     assert!(stats.refused * 1_000 < sent, "{} refused", stats.refused);
     let most = 50 + (now - DAY) / (SEC * 180);
     assert!(taken <= most, "the limited key got {taken} of {most}");
 }
 
-/// A hundred times the capacity while the clock stands still: nobody's debt is paid, so the key that is used up stays
-/// used up.
+/// A hundred times the capacity while the clock stands still: no debt is paid, so a key without permits stays without permits.
 fn churn_at_one_time_gives_a_limited_key_nothing() {
     let (keys, slots) = size();
     for on_full in [OnFull::Deny, OnFull::Allow] {

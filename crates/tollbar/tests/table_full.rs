@@ -6,17 +6,16 @@ use common::{policy, HOUR, SEC};
 use tollbar::table::{OnFull, Options, PolicyId, Table};
 use tollbar::Verdict;
 
-/// What becomes of honest newcomers, and of a key that has used up its limit, while a stranger fills a table for 100,000 keys with keys
-/// that he invents.
+/// Honest new keys, and a key that has used up its limit, while a stranger fills a table for 100,000 keys with invented keys.
 #[derive(Debug, PartialEq)]
 struct Fate {
-    /// Of 140 newcomers, those whose first request was refused.
+    /// The number of 140 new keys whose first request was refused.
     shut_out: u64,
-    /// Of the same, those that got more than their burst at once.
+    /// The number of the same keys that got more than their burst at once.
     above: u64,
     /// Permits of the key that was limited before the flood, beyond its burst.
     limited: u64,
-    /// What its rate alone gives it in the time.
+    /// The permits that its rate gives it in the same time.
     earned: u64,
     /// Invented keys that were sent for each slot of the table.
     sent_per_slot: u64,
@@ -55,9 +54,9 @@ fn fate(on_full: OnFull, text: &str, rate: u64) -> Fate {
     fate
 }
 
-/// Why a table evicts unless it is told to deny: whoever invents keys faster than their debts are paid shuts out nobody. A limited key
-/// that owes no more than the invented ones is evicted now and then, and then has a burst more: less than once for as many invented
-/// keys as the table has slots. The figures of docs/table.md are what this test prints.
+/// The reason for eviction as the default: a stranger who invents keys faster than their debts are paid shuts out no other key. A limited
+/// key that owes no more than the invented ones is evicted now and then, and then gets one more burst: less than once for as many invented
+/// keys as the table has slots. docs/table.md has the figures that this test prints.
 #[test]
 fn a_stranger_who_fills_the_table_shuts_out_nobody() {
     assert_eq!(Options::new(1).on_full, OnFull::EvictNearest);

@@ -1,5 +1,5 @@
-//! Overwrites words of a table's memory at random. Every call must return, none may panic or leave the memory. Its answers
-//! may be wrong then.
+//! Overwrites words of a table's memory at random. Every call must return, without a panic and without an access beyond the memory. Its
+//! answer may be wrong.
 //!
 //! `TABLE_ROUNDS=n` runs n times as many rounds. The seeds are fixed, and a failure names its round.
 
@@ -16,7 +16,7 @@ const NOW: u64 = 400 * DAY;
 /// Keys that are in the table.
 const KEYS: u64 = 6_000;
 
-/// What is where, in words: see src/table/memory/layout.rs.
+/// The layout in words: see src/table/memory/layout.rs.
 const HEADER: std::ops::Range<u64> = 0..160;
 const RECORDS: std::ops::Range<u64> = 512..512 + 256 * 16;
 const COUNTERS: std::ops::Range<u64> = 4608..4608 + 64 * 16;
@@ -54,7 +54,7 @@ const LOGS: [&[&str]; 3] =
     [&["20/s algo sliding-log"], &["9/min algo sliding-log count rejected"], &["1/h algo sliding-log"]];
 const MODES: [OnFull; 4] = [OnFull::Deny, OnFull::Inherit, OnFull::Allow, OnFull::EvictNearest];
 
-/// A table in use: keys of all policies, also under versions that have been replaced; vacant slots; exempt keys.
+/// A table in use: keys of all policies, some under replaced versions; vacant slots; exempt keys.
 fn used(memory: &Memory, texts: &[&str], on_full: OnFull) {
     let policies: Vec<Policy> = texts.iter().map(|text| policy(text)).collect();
     let wide = texts.len() == 1;
@@ -80,10 +80,10 @@ fn used(memory: &Memory, texts: &[&str], on_full: OnFull) {
     }
 }
 
-/// Damages some words. Most new values are such as could be there: other words of the table, and what is near.
+/// Damages some words. Most new values are plausible: other words of the table, and values near the old one.
 fn scribble(memory: &Memory, image: &[u64], rng: &mut Rng) -> String {
     let mut told = String::new();
-    // One word mostly, so that what goes wrong is not hidden by another.
+    // Usually one word, so that the damage of another does not hide its effect.
     let words = rng.pick(&[1, 1, 1, 2, 3, 10, 100, 2000]);
     let area = rng.below(8);
     for n in 0..words {
@@ -128,7 +128,7 @@ impl IntoRange for (u64, u64) {
     }
 }
 
-/// Every public call, for keys and policies that are there and such as are not. Whatever time, whatever cost.
+/// Every public call, for existing and unknown keys and policies, at any time and cost.
 fn every_call(table: &Table, hot: &Table, rng: &mut Rng, keys: u64) {
     let none =
         Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining: 0, retry_after: 0, reset_after: 0 };
@@ -164,7 +164,7 @@ fn every_call(table: &Table, hot: &Table, rng: &mut Rng, keys: u64) {
     let _ = table.set_policy(id, &policy(rng.pick(&POLICIES)));
     if rng.one_in(16) {
         let _ = table.add_policy(&policy(rng.pick(&POLICIES)));
-        // Until there are no free records, and a sweep has to bring all slots over.
+        // Until no record is free, and a sweep has to convert all slots.
         for n in 0..300 {
             let _ = table.set_policy(id, &policy(&format!("{}/s", n + 1)));
         }
@@ -195,7 +195,8 @@ fn memory_for(texts: &[&str]) -> Memory {
     Memory::new(Table::bytes_for(&Options::new(1), &policies).unwrap() as usize)
 }
 
-/// Damages tables of each kind in turn, and puts every call to each of them: one that was attached before, and one after.
+/// Damages tables of each kind in turn, and makes every call on each: in a view that was attached before the damage and in one attached
+/// after it.
 fn damaged(kinds: &[&[&str]]) {
     let dog = Watchdog::new();
     let tables: Vec<_> = kinds
@@ -214,7 +215,7 @@ fn damaged(kinds: &[&[&str]]) {
         let (memory, image) = &tables[(round % tables.len() as u64) as usize];
         memory.restore(image);
         let (table, hot) = (attach(memory).unwrap(), attach_hot(memory).unwrap());
-        // As many of its policies are compiled by then as chance has it.
+        // By then a random number of its policies is compiled.
         let keys = rng.below(20);
         for key in 0..keys {
             table.check_at(PolicyId::new(key as u32 % 9), &key.to_le_bytes(), NOW, 1);
@@ -223,7 +224,7 @@ fn damaged(kinds: &[&[&str]]) {
         dog.round(round, &told);
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             every_call(&table, &hot, &mut rng, 40);
-            // And for one who comes to it as it is then.
+            // And in a view that is attached to the damaged table.
             match attach(memory).and_then(|table| Ok((table, attach_hot(memory)?))) {
                 Ok((table, hot)) => {
                     attached += 1;
@@ -254,7 +255,7 @@ fn whatever_is_in_a_log_every_call_comes_back() {
     damaged(&LOGS);
 }
 
-/// Threads use a table while its words change under them: also between two looks of one call.
+/// Threads use a table while its words change, also between two reads of one call.
 fn damaged_meanwhile(texts: &[&str]) {
     let memory = memory_for(texts);
     used(&memory, texts, OnFull::Deny);

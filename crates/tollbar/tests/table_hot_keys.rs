@@ -1,4 +1,4 @@
-//! Hot keys: what threads take in advance never lets more pass than the policy does, and starves nobody.
+//! Hot keys: permits taken in advance never admit more than the policy, and starve no thread.
 
 mod common;
 
@@ -14,8 +14,7 @@ use tollbar::{Policy, Verdict};
 const FIRST: PolicyId = PolicyId::FIRST;
 const KEY: &[u8] = b"everybody's";
 
-/// A table without hot keys, of which there may be views with hot keys. Each view has credit of its own, so that one thread of a test
-/// can be as many as it likes.
+/// A table without hot keys, and views of it with hot keys. Each view has its own credit, so one thread of a test can play several.
 struct Viewed {
     table: Table,
     descriptor: i32,
@@ -64,7 +63,7 @@ fn warm(table: &Viewed, now: u64) -> Table {
     keys
 }
 
-/// What the table itself has left for the key.
+/// The permits that the table itself has left for the key.
 fn left(table: &Table, now: u64) -> u64 {
     table.peek_at(FIRST, KEY, now, 1).remaining
 }
@@ -83,7 +82,7 @@ const POLICIES: [&str; 10] = [
     "400000/s burst 40000 init 100",
 ];
 
-/// A key is one of the hot ones from its first request on while there is room, and its credit grows.
+/// While the thread has room for hot keys, a key becomes one with its first request, and its credit grows.
 #[test]
 fn where_there_is_room_a_newcomer_enters() {
     let table = table("1000000/s burst 10000000");
@@ -102,8 +101,8 @@ fn where_there_is_room_a_newcomer_enters() {
     assert_eq!((charged[0], &charged[2..]), (1, &[1 + 16, 1 + 64, 1 + 256, 1 + 1024, 1 + 1024][..]));
 }
 
-/// Handles hoard, rest and spend, with others that have no view, at random and as it would hurt most: all take what they can, rest
-/// until the bucket is full, and then everything is spent at one instant.
+/// Views and callers without credit hoard, rest and spend, at random and in the worst order: all take what they can, rest until the bucket
+/// is full, and then spend everything at one instant.
 #[test]
 fn no_more_passes_than_the_policy_lets() {
     let mut rng = Rng(1);
@@ -120,7 +119,7 @@ fn no_more_passes_than_the_policy_lets() {
             let which = rng.below(5);
             let cost = rng.pick(&[1, 1, 1, 2, 7]);
             match which {
-                // All ask until they have taken something in advance, or there is nothing more to be had.
+                // All ask until they have credit, or until the key has no permits left.
                 0 => {
                     for keys in &views {
                         for _ in 0..rng.pick(&[9, 20, 70]) {
@@ -131,7 +130,7 @@ fn no_more_passes_than_the_policy_lets() {
                         hoarded += u64::from(keys.admit_at(FIRST, KEY, now, 0) == Verdict::Allowed);
                     }
                 }
-                // Everything is spent: what is in the bucket first, then what is credit; or the other way round.
+                // They spend everything: first the bucket and then the credit, or in the other order.
                 1 | 2 => {
                     let drain = |got: &mut Vec<(u64, u64)>| {
                         while table.admit_at(FIRST, KEY, now, cost) == Verdict::Allowed {
@@ -182,7 +181,7 @@ fn no_more_passes_than_the_policy_lets() {
     assert!(hoarded > 1000 && closest > -5, "the search is harmless: {hoarded}, {closest}");
 }
 
-/// A view that has just taken credit for the key, all of which is left. Half of the bucket is taken before, so that nothing of it is burnt for the credit.
+/// A view that has just taken credit for the key and spent none. Half of the bucket is taken before, so no permits are lost for the credit.
 fn hoarder(table: &Viewed, burst: u64) -> Table {
     assert_eq!(table.admit_at(FIRST, KEY, SEC, burst / 2), Verdict::Allowed);
     let keys = warm(table, SEC);
@@ -193,8 +192,8 @@ fn hoarder(table: &Viewed, burst: u64) -> Table {
     keys
 }
 
-/// Credit ends before the tick of 4,096 ns in which the bucket would be full without it. Instants from a tick before to two ticks after that are
-/// tried, each on a table of its own: everything is spent at once, which is the burst at most, and within a tick's refill of it.
+/// Credit ends before the tick of 4,096 ns in which the bucket would be full without it. The test tries instants from a tick before that to
+/// two ticks after it, each on a new table: all permits are spent at once, at most the burst and at least the burst less a tick's refill.
 #[test]
 fn credit_ends_before_its_tick() {
     const TICK: u64 = 4096;
@@ -251,7 +250,7 @@ fn near_the_limit_decisions_are_the_tables() {
     while left(&table, 0) > 15 {
         assert!(admits(&keys, 0, 1));
     }
-    // What it had in advance it may spend; then each is the table's own.
+    // The view may spend its credit. After that each decision is the table's.
     while left(&table, 0) == 15 {
         assert!(admits(&keys, 0, 1));
     }
@@ -262,8 +261,8 @@ fn near_the_limit_decisions_are_the_tables() {
     assert!(!admits(&keys, 0, 1));
 }
 
-/// A key that is asked for three times as often as it may, by three views and one without, passes at its rate; nobody is left out for
-/// long; and most requests of the views do not come to the table.
+/// A key with three times as many requests as its rate, from three views and a caller without credit, passes at its rate. No caller is left
+/// out for long, and most requests of the views do not reach the table.
 #[test]
 fn a_busy_key_has_its_rate() {
     for (text, rate) in [("1000/s burst 1000", 1000), ("100000/s burst 5000", 100_000)] {
@@ -287,7 +286,7 @@ fn a_busy_key_has_its_rate() {
     }
 }
 
-/// Where there is plenty, a request in many comes to the table.
+/// If the key has permits to spare, few of a view's requests reach the table.
 #[test]
 fn a_hot_key_is_seldom_asked_for() {
     let table = table("1000000/s burst 10000000");
@@ -300,11 +299,11 @@ fn a_hot_key_is_seldom_asked_for() {
         before = now;
     }
     assert!(asked < 250, "{asked} of 100000");
-    // 8 to 1,024 at a time: no more than that is lost when nobody asks any more.
+    // 8 to 1,024 permits at a time: at most so many are lost when the thread stops asking.
     assert!(before >= 10_000_000 - 10_000_000 / 8 - 100_000 - 2048, "{before}");
 }
 
-/// Neither where the bucket is always full: some of it is burnt, so that credit is good for a while.
+/// The same with a bucket that is always full: some permits of it are lost, so that credit is valid for a while.
 #[test]
 fn a_hot_key_with_a_full_bucket_is_seldom_asked_for() {
     let table = table("1000000/s burst 1000000");
@@ -320,7 +319,7 @@ fn a_hot_key_with_a_full_bucket_is_seldom_asked_for() {
     assert!(asked < 250, "{asked} of 100000");
 }
 
-/// What is in one view cannot be had by another, and is lost once the bucket would be full.
+/// No view spends the credit of another, and credit is lost once the bucket would be full.
 #[test]
 fn credit_expires_and_is_nobody_elses() {
     let table = table("100/s burst 1000");
@@ -341,7 +340,7 @@ fn a_change_of_policy_voids_credit() {
     let table = table("1000/s burst 1000");
     let keys = warm(&table, SEC);
     table.set_policy(FIRST, &policy("1/day burst 1")).unwrap();
-    // The key keeps as many permits as it has left in the table, cut to the new burst; the credit is not among them.
+    // The key keeps the permits that it has left in the table, up to the new burst, without the credit.
     assert_eq!(keys.admit_at(FIRST, KEY, SEC, 1), Verdict::Allowed);
     assert_eq!(keys.admit_at(FIRST, KEY, SEC, 1), Verdict::Denied);
     assert_eq!(keys.admit_at(FIRST, KEY, SEC, 2), Verdict::Never);
@@ -361,7 +360,7 @@ fn what_has_no_credit_is_the_tables() {
     assert_eq!(count(3, b"", 9), 0);
     assert_eq!(count(4, KEY, 9), 0);
     assert_eq!(count(3, KEY, 500), 500);
-    // Exempt keys, and all others while there are some.
+    // Exempt keys, and all other keys while the table has exempt ones.
     assert!(table.exempt(PolicyId::new(2), KEY).is_ok());
     assert_eq!(count(2, KEY, 100), 100);
     assert_eq!(count(2, b"another", 100), 5);
@@ -373,7 +372,7 @@ fn what_has_no_credit_is_the_tables() {
     }
 }
 
-/// A cost of 0 takes nothing, and costs above the credit come to the table.
+/// A cost of 0 takes nothing, and costs above the credit reach the table.
 #[test]
 fn costs() {
     let table = table("1/day burst 100000");
@@ -392,8 +391,8 @@ fn costs() {
     assert_eq!(keys.admit_at(FIRST, KEY, SEC, 100_001), Verdict::Never);
 }
 
-/// More keys than places, half of all requests for keys that come once: those that come again and again stay, until
-/// it is others that do.
+/// More keys than places, and half of all requests for keys that come once: the keys that come again and again stay, until other keys do
+/// so.
 #[test]
 fn the_hot_ones_stay() {
     let table = Viewed::new(1_000_000, &[policy("1000000/s burst 10000000")]);
@@ -411,13 +410,12 @@ fn the_hot_ones_stay() {
                 asked += u64::from(table.peek_at(FIRST, &key, SEC, 1).remaining != before);
             }
         }
-        // By chance some sets of four have five of them or more.
+        // By chance some sets of four places have five hot keys or more.
         assert!(asked < hot / 20, "{asked} of {hot}");
     }
 }
 
-/// Real threads on one key: what all of them are given is within the bound of the time that has gone by, and what was
-/// charged covers it.
+/// Real threads on one key: together they get at most the bound of the elapsed time, and the table was charged for all of it.
 #[test]
 fn threads_share_a_key() {
     let terms = policy("1000000/s burst 50000");
@@ -446,31 +444,31 @@ fn threads_share_a_key() {
     assert!(admitted >= 40_000, "{admitted}");
 }
 
-/// The permits that a view's thread has in advance: what it could take, less what every other could.
+/// The credit of a view's thread: the permits that it could take, less those that any other thread could.
 fn credit(keys: &Table, table: &Table, now: u64) -> u64 {
     keys.peek_at(FIRST, KEY, now, 1).remaining - left(table, now)
 }
 
-/// Full decisions, peeks, calls for what there is, batches and resets, of a thread that has credit.
+/// Full decisions, peeks, `take_up_to`, batches and resets of a thread that has credit.
 #[test]
 fn other_calls_know_of_credit() {
     let table = table("1/day burst 100000");
     let keys = warm(&table, SEC);
     let mut had = credit(&keys, &table, SEC);
     assert!(had > 16, "{had}");
-    // A full decision spends credit, and tells what is left of both.
+    // A full decision spends credit, and `remaining` counts both.
     let before = left(&table, SEC);
     let told = keys.check_at(FIRST, KEY, SEC, 2);
     assert_eq!((told.verdict, told.remaining), (Verdict::Allowed, before + had - 2));
     assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before, had - 2));
     assert_eq!(told.reset_after, table.peek_at(FIRST, KEY, SEC, 0).reset_after);
-    // A call for what there is spends it, too, and takes the rest from the table.
+    // `take_up_to` spends credit, too, and takes the rest from the table.
     assert_eq!(keys.take_up_to_at(FIRST, KEY, SEC, 3), 3);
     had -= 5;
     assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before, had));
     assert_eq!(keys.take_up_to_at(FIRST, KEY, SEC, had + 10), had + 10);
     assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before - 10, 0));
-    // A booking and a wait spend what pays for them at once, and leave the rest to the table.
+    // A booking and a wait spend credit that pays for them at once, and otherwise book on the table.
     while credit(&keys, &table, SEC) < 8 {
         assert!(admits(&keys, SEC, 1));
     }
@@ -479,7 +477,7 @@ fn other_calls_know_of_credit() {
     assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before, had - 3));
     assert_eq!(keys.reserve_at(FIRST, KEY, SEC, had, SEC), Ok(Charge { at: SEC, cost: had }));
     assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before - had, had - 3));
-    // A charge without asking is the table's.
+    // A charge without asking charges the table.
     assert_eq!(keys.charge_at(FIRST, KEY, SEC, 2), 0);
     assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before - had - 2, had - 3));
     // A batch asks the table.
@@ -498,12 +496,12 @@ fn other_calls_know_of_credit() {
     assert_eq!(keys.peek_at(FIRST, KEY, SEC, had + 1).verdict, Verdict::Denied);
     let told = keys.check_at(FIRST, KEY, SEC, had + 1);
     assert_eq!((told.verdict, told.remaining), (Verdict::Denied, had));
-    // A key that begins again loses what the calling thread has in advance.
+    // A reset voids the calling thread's credit of the key.
     assert_eq!(keys.reset_at(FIRST, KEY, SEC), Ok(true));
     assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (100_000, 0));
 }
 
-/// Each thread has credit of its own; one that finds no block has none, and decides all the same.
+/// Each thread has its own credit. A thread that finds no block has none, and decides without.
 #[test]
 fn more_threads_than_blocks() {
     const THREADS: usize = 200;
@@ -519,7 +517,7 @@ fn more_threads_than_blocks() {
                 let ask = || keys.admit_at(FIRST, &key, SEC, 1);
                 (0..100).for_each(|_| assert_eq!(ask(), Verdict::Allowed));
                 all_have_asked.wait();
-                // With credit the table has been charged for more than was asked for.
+                // With credit the table has been charged for more permits than the requests cost.
                 let charged = 100_000_000 - table.peek_at(FIRST, &key, SEC, 1).remaining;
                 with_credit.fetch_add(u64::from(charged != 100), Ordering::Relaxed);
                 all_have_asked.wait();
@@ -534,7 +532,7 @@ fn more_threads_than_blocks() {
     }
 }
 
-/// A child finds no credit of its parent's, and its own is no less.
+/// A child starts without its parent's credit, and takes as much of its own.
 #[test]
 fn a_child_has_credit_of_its_own() {
     let table = table("1/day burst 100000");
@@ -561,7 +559,7 @@ fn a_child_has_credit_of_its_own() {
     assert_eq!(credit(&keys, &table, SEC), had);
 }
 
-/// A caller that waits spends its thread's credit, and sleeps for what it has not.
+/// A caller that waits spends its thread's credit, and sleeps for permits above that.
 #[test]
 fn a_wait_spends_credit() {
     let table = table("1000/s burst 1000");
@@ -571,7 +569,7 @@ fn a_wait_spends_credit() {
         let before = left(&table, table.now());
         let told = keys.wait(FIRST, KEY, 1, SEC);
         assert_eq!(told.verdict, Verdict::Allowed);
-        // By far most of the table's permits are not needed: what came back since cannot make up for it.
+        // The call leaves most of the table's permits, far more than the refill since could explain.
         assert!(admits(&keys, keys.now(), 1));
         spent += u64::from(told.remaining > before);
     }
@@ -580,7 +578,7 @@ fn a_wait_spends_credit() {
     assert_eq!((counts.allowed, counts.denied), (600, 0));
 }
 
-/// A request of several limits that only a thread's credit pays for: the look and the charge agree.
+/// A request with several limits that only a thread's credit can pay: the peek and the charge agree.
 #[test]
 fn several_limits_know_of_credit() {
     let table = table("1/day burst 100000");

@@ -21,8 +21,7 @@ fn admits(table: &Table, policy: PolicyId, key: &[u8], now: u64) -> bool {
     table.admit_at(policy, key, now, 1) == Verdict::Allowed
 }
 
-/// A million keys, asked in five rounds, each in an order of its own: each gets its three permits and no more, whatever
-/// the others did.
+/// A million keys in five rounds, each round in another order: each key gets exactly its three permits, whatever the other keys do.
 #[test]
 fn s24_a_million_keys_do_not_meet() {
     const KEYS: u64 = 1_000_000;
@@ -42,7 +41,7 @@ fn s24_a_million_keys_do_not_meet() {
     assert_eq!(table.entries(NOW).filter(|entry| entry.remaining == 0).count() as u64, KEYS);
 }
 
-/// Keys of all lengths and of likeness: a byte more, a byte other, a zero at the end.
+/// Keys of all lengths, and similar keys: one more byte, another byte, a zero at the end.
 #[test]
 fn s24_keys_are_bytes() {
     let table = table(&Options::new(100_000), &["1/h"]);
@@ -63,7 +62,7 @@ fn s24_keys_are_bytes() {
     assert!(keys.iter().all(|key| !admits(&table, FIRST, key, NOW)));
 }
 
-/// Every way to ask for `key` once, and whether it was admitted.
+/// Makes each kind of call for `key` once. Returns whether each was admitted.
 fn ways(table: &Table, id: PolicyId, key: &[u8]) -> [bool; 7] {
     let none =
         Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining: 7, retry_after: 7, reset_after: 7 };
@@ -113,11 +112,11 @@ fn s25_an_exempt_key_is_never_charged() {
         assert_eq!(table.exempt(id, b"monitor"), Ok(()), "twice is once");
         assert_eq!(ways(&table, id, b"monitor"), [true; 7]);
     }
-    // Under another policy it is as any key, and other keys are.
+    // Under another policy it is charged like any key, and so are other keys.
     assert!(admits(&table, second, b"monitor", NOW) && !admits(&table, second, b"monitor", NOW));
     assert!(admits(&table, FIRST, b"monitors", NOW) && !admits(&table, FIRST, b"monitors", NOW));
     assert_eq!(table.stats().keys, 3);
-    // It owes what it did before.
+    // It has the same debt as before.
     assert_eq!(table.unexempt(FIRST, b"monitor"), Ok(true));
     assert_eq!(table.unexempt(FIRST, b"monitor"), Ok(false));
     assert_eq!(ways(&table, FIRST, b"monitor"), [false; 7]);
@@ -144,7 +143,7 @@ fn s25_as_many_exempt_keys_as_there_is_room_for() {
         assert_eq!(table.unexempt(FIRST, &key.to_le_bytes()), Ok(true));
         assert!(!admits(&table, FIRST, &key.to_le_bytes(), NOW));
     }
-    // One after the other, for ever: places are used again.
+    // One after the other without end: the set reuses its places.
     for key in 0..20_000u32 {
         table.exempt(FIRST, &key.to_le_bytes()).unwrap();
         assert!(admits(&table, FIRST, &key.to_le_bytes(), NOW));
@@ -174,10 +173,10 @@ fn a_key_under_each_policy_is_another() {
     assert_eq!(ways(&table, PolicyId::new(u32::MAX), b"the key"), [false; 7]);
 }
 
-/// Policies join while others ask: whoever is told a number can use it at once, and there are no more than 128.
+/// Policies are added while threads make requests: a caller can use a new number at once, and a table takes at most 128.
 #[test]
 fn policies_are_added_while_the_table_is_used() {
-    // A fresh key is admitted in any case, and there are more of them than slots.
+    // A fresh key is always admitted, and the test has more keys than slots.
     let table = table(&Options::new(1).with_on_full(OnFull::Allow), &["1/h"]);
     let (known, done) = (AtomicU32::new(1), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -252,14 +251,14 @@ fn all_that_look_for_a_policy_get_the_same_number() {
         assert!(numbers.iter().all(|found| *found == numbers[0]), "{numbers:?}");
         assert_eq!(table.policies(), POLICIES_MOST as u32);
         assert_eq!(table.find_or_add_policy(&policy("7/h")), Err(TableError::Policies));
-        // What a loser had claimed is free again: of 255 versions 128 are in use.
+        // A record that a slower thread had claimed is free again: of 255 versions 128 are in use.
         for n in 0..300 {
             table.set_policy(PolicyId::new(1), &policy(&format!("1/h burst {}", n + 1000))).unwrap();
         }
     }
 }
 
-/// Ten thousand changes of three policies: who is used up stays so, and nothing runs out.
+/// Ten thousand changes of three policies: a key without permits gets none, and the table never lacks a record.
 #[test]
 fn changes_without_number_forgive_nothing() {
     let table = table(&Options::new(1000), &["5/h", "5/h algo fixed-window", "5/h algo interval"]);
@@ -272,7 +271,7 @@ fn changes_without_number_forgive_nothing() {
     let mut rng = Rng(255);
     for change in 0..10_000u64 {
         let n = rng.below(3) as u32;
-        // Limits that only fall where counts are carried over: a higher one would rightly give the difference.
+        // Where counts carry over, limits only fall: a higher limit would rightly give the difference.
         let text = match n {
             0 => format!("{}/h", 5 + change % 5),
             1 => "5/h algo fixed-window".into(),
@@ -299,10 +298,9 @@ fn share(refused: u64, of: u64) -> String {
     format!("{:.4} %", refused as f64 * 100.0 / of as f64)
 }
 
-/// As many keys as the table was made for, all at one time: four fifths of the slots, and one in some thousands finds
-/// no place.
+/// As many keys as the capacity, all at one time: they fill four fifths of the slots, and one in some thousands finds no slot.
 #[test]
-fn hardly_anybody_is_homeless_at_the_capacity() {
+fn few_new_keys_find_no_slot_at_the_capacity() {
     for capacity in [10_000u64, 100_000, 1_000_000] {
         let (mut refused, mut keys) = (0, 0);
         for seed in 0..(1_000_000 / capacity).min(20) {
@@ -317,11 +315,11 @@ fn hardly_anybody_is_homeless_at_the_capacity() {
     }
 }
 
-/// Where keys come and go for long, every slot holds what somebody has left, and a newcomer takes the oldest of its eight,
-/// which need not be in the emptier bucket: more are homeless than while a table fills up. The bounds are about twice
-/// what was measured.
+/// If keys come and go for long, every slot holds a former key, and a new key takes the slot of its twelve that expires first, which need
+/// not be in the emptier bucket. So more new keys find no slot than while a table fills up. The bounds are about twice the measured
+/// numbers.
 #[test]
-fn how_many_are_homeless_where_keys_come_and_go() {
+fn how_many_new_keys_find_no_slot_where_keys_come_and_go() {
     for (live, per_million) in [(30u64, 50), (40, 200), (50, 2_000), (60, 15_000), (70, 60_000), (80, 160_000)] {
         let table = table(&Options::new(100_000).with_on_full(OnFull::Deny), &["1/min burst 1"]);
         // As many in a minute as that part of the slots.
@@ -343,7 +341,7 @@ fn how_many_are_homeless_where_keys_come_and_go() {
     }
 }
 
-/// What cannot be made, and what no policy is.
+/// Options with which no table can be made, and unknown policies.
 #[test]
 fn tables_that_cannot_be() {
     let one = [policy("1/s")];

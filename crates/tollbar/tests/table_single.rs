@@ -1,4 +1,4 @@
-//! A key of a table is a limiter of its own: the same answers, bit for bit, as a single state gives to the same calls.
+//! A key of a table decides as a limiter: it gives the same answers, bit for bit, as a single state to the same calls.
 
 mod common;
 
@@ -50,7 +50,7 @@ fn policies() -> Vec<Policy> {
     POLICIES.iter().map(|text| policy(text)).collect()
 }
 
-/// A key of the table, the state that it must be like, and how its requests go.
+/// A key of the table, the state that it is compared with, and the shape of its requests.
 struct Pair {
     policy: PolicyId,
     key: Vec<u8>,
@@ -71,7 +71,7 @@ impl Pair {
         }
     }
 
-    /// Makes one call on both; the wait that the answer names.
+    /// Makes one call on both. Returns the wait that the answer names.
     fn call(&mut self, table: &Table, rng: &mut Rng, told: &str) -> u64 {
         let Pair { policy, key, state, shape } = self;
         let (policy, cost) = (*policy, shape.cost(rng));
@@ -84,7 +84,7 @@ impl Pair {
             1 => assert_eq!(table.take_up_to_at(policy, key, now, cost), state.take_up_to_at(now, cost), "{}", told()),
             2 => assert_eq!(table.admit_at(policy, key, now, cost), state.admit_at(now, cost), "{}", told()),
             3 => {
-                // The same key several times in one batch: each is judged after the one before it.
+                // The same key several times in one batch: each request is decided after the one before it.
                 let requests = [Request { policy, key, cost }; 3];
                 let mut decisions = [CLOSED; 3];
                 table.check_many_at(now, &requests, &mut decisions);
@@ -92,7 +92,7 @@ impl Pair {
             }
             _ => assert_eq!(table.check_at(policy, key, now, cost), state.check_at(now, cost), "{}", told()),
         }
-        // What it would cost now, whatever was asked.
+        // A peek, after any call.
         let (a, b) = (table.peek_at(policy, key, now, 1), state.peek_at(now, 1));
         assert_eq!(a, b, "{}", told());
         b.retry_after
@@ -102,8 +102,8 @@ impl Pair {
 const CLOSED: Decision =
     Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining: 0, retry_after: 0, reset_after: 0 };
 
-/// Three keys under each of the 35 policies, in one table, their calls mixed. Each key's clock goes its own way, back
-/// too: nothing that one key does is seen by another. The table is never full, so `on_full` must not matter.
+/// Three keys under each of the 35 policies, in one table, their calls mixed. Each key has its own clock, which also goes back. No key's
+/// calls may affect another key. The table is never full, so `on_full` must not matter.
 #[test]
 fn every_key_is_a_limiter_of_its_own() {
     let policies = policies();
@@ -129,8 +129,8 @@ fn every_key_is_a_limiter_of_its_own() {
     assert!(admitted > 160 * 64, "too few keys were ever charged: {admitted}");
 }
 
-/// The algorithms whose expired state gives the very answers of a fresh one: where the others differ
-/// (`Algorithm::expires_at`) it is because idleness made them better than fresh.
+/// The policies whose expired state gives exactly the answers of a fresh one. Under the others idleness can make a state better than fresh
+/// (`Algorithm::expires_at`).
 const FORGETFUL: [&str; 12] = [
     "1/10ms burst 3",
     "1/10ms burst 3 ban 20ms after 2",
@@ -146,8 +146,8 @@ const FORGETFUL: [&str; 12] = [
     "0/s",
 ];
 
-/// Slots are given away a hundred times over while every key's own state, which is never forgotten, gives the same
-/// answers: what has expired was worth nothing.
+/// Each slot goes to new keys a hundred times, and every key gets the answers of a state that is never forgotten. So an expired state could
+/// be dropped.
 #[test]
 fn nothing_is_lost_or_won_when_slots_change_hands() {
     let policies: Vec<Policy> = FORGETFUL.iter().map(|text| policy(text)).collect();
@@ -155,7 +155,7 @@ fn nothing_is_lost_or_won_when_slots_change_hands() {
     let slots = table.slots();
     let mut states: HashMap<u64, State> = HashMap::new();
     let (mut rng, mut now) = (Rng(77), DAY);
-    // Some 15 us a call and debts of 10 to 40 ms: half of the 4,096 slots at the most are owed at one time.
+    // Some 15 us a call and debts of 10 to 40 ms: at most half of the 4,096 slots hold a debt at one time.
     let mut calls = 0u64;
     while table.stats().reclaimed < 100 * slots {
         for _ in 0..4096 {
@@ -174,7 +174,7 @@ fn nothing_is_lost_or_won_when_slots_change_hands() {
     assert_eq!(table.stats().refused, 0, "the table was too small for this test");
 }
 
-/// The others: their fresh state gives no more than the expired one did, so eviction never forgives.
+/// The other policies: a fresh state gives no more than the expired one, so the loss of an expired state gives no key an advantage.
 #[test]
 fn a_fresh_state_is_never_better_than_the_expired_one() {
     let texts =

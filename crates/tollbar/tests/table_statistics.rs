@@ -1,4 +1,4 @@
-//! A table's statistics beside a model that counts along.
+//! A table's statistics, compared with the counts of a model.
 
 mod common;
 
@@ -12,8 +12,8 @@ fn table(policies: &[Policy]) -> Table {
     Table::private(&Options::new(10_000).with_seed(3), policies).unwrap()
 }
 
-/// Keys of a former version of their policy that come back: those that owe nothing leave their slot, which is counted, and are inserted anew; those
-/// that owe keep their slot, and nothing is counted. `keys` is the number of slots that hold one.
+/// Keys of a former version of their policy that come back: A key without a debt leaves its slot, which `vacated` counts, and is inserted
+/// again. A key with a debt keeps its slot, and no counter changes. `keys` is the number of slots that hold a key.
 #[test]
 fn a_change_of_policy_counts_what_it_vacates() {
     let table = table(&[policy("1/s burst 2")]);
@@ -25,10 +25,10 @@ fn a_change_of_policy_counts_what_it_vacates() {
             assert_eq!(table.admit_at(FIRST, key, now, 2), Verdict::Allowed);
         }
         inserted += keys.len() as u64;
-        // The time is kept, so no key moves to another slot because it owes for less time than before.
+        // The time is kept, so no debt becomes shorter and no key moves to another slot.
         let next = policy(["3/s burst 4", "1/s burst 2"][round as usize % 2]);
         table.set_policy_keeping(FIRST, &next, Keep::Time).unwrap();
-        // After 1 ms all of them owe. After a minute none of them does.
+        // After 1 ms all keys have a debt. After a minute none has.
         let owing = rng.below(keys.len() as u64) as usize;
         for key in &keys[..owing] {
             let _ = table.admit_at(FIRST, key, now + MS, 1);
@@ -48,8 +48,8 @@ fn a_change_of_policy_counts_what_it_vacates() {
     }
 }
 
-/// Every way to ask at the caller's time looks at that time: requests that come with an older one than a request before them are counted, to the last,
-/// for known keys and for new ones.
+/// Every call at the caller's time compares that time with those before: each request whose time is older than that of an earlier request
+/// is counted, for known and for new keys.
 #[test]
 fn older_times_are_counted_whatever_the_call() {
     type Ask = fn(&Table, &[u8], u64);

@@ -1,10 +1,9 @@
-//! Processes that share a table are killed at any moment, and stopped for a while: nobody waits for them, nothing is
-//! stuck, nobody is admitted more than is allowed, and what is lost is at most the last step of each.
+//! Processes that share a table are killed at any moment, or stopped for a while. No other process waits for them, no slot stays stuck, no
+//! key is admitted more than its bound, and each killed process loses at most its last step.
 //!
-//! Some dozens of kills in a normal run; `TOLLBAR_SOAK=kills`, such as 1000, for that many on each kind of table.
-//!
-//! This is the one test that needs real time: processes are killed in the midst of what they do, and nothing else
-//! says when that is. All bounds on it are a hundred times what an idle machine needs.
+//! Some dozens of kills in a normal run; `TOLLBAR_SOAK=kills`, such as 1000, for that many on each kind of table. This test needs real
+//! time, because only the system's scheduler decides at which instruction a process is killed. All bounds are a hundred times what an idle
+//! machine needs.
 
 mod common;
 
@@ -21,9 +20,9 @@ use tollbar::{Policy, Verdict};
 
 /// Processes at a time.
 const PROCESSES: usize = 4;
-/// Keys whose admissions are counted. With those that come and go they fill the table.
+/// Keys whose admissions are counted. Together with other keys that come and go they fill the table.
 const KEYS: u64 = 3_000;
-/// So long that no permit comes back during the test.
+/// A period in which no permit is refilled during the test.
 const HOT: &str = "1/h burst 1000000";
 const BURST: u64 = 1_000_000;
 /// How long a living process may take for a step before it counts as waiting for a dead one.
@@ -42,14 +41,13 @@ fn kills() -> u64 {
 }
 
 fn options() -> Options {
-    // The smallest table there is, with 5,120 slots. Deny: what a key was charged is compared with what it was granted, so no key
-    // may be forgotten.
+    // The smallest table there is, with 5,120 slots. Deny: the test compares each key's charges with its admissions, so the table must
+    // forget no key.
     let options = Options::new(1).with_seed(6).with_on_full(OnFull::Deny);
     Options { clock: tollbar::clock::Source::Monotonic, ..options }
 }
 
-/// Words that all processes see: each process's steps, whether it has seen something that must not be, and what it was
-/// admitted of each key.
+/// Words that all processes share: each process's number of steps, a failed assertion, and the permits that it was admitted of each key.
 struct Board(&'static [AtomicU64]);
 
 impl Board {
@@ -58,7 +56,7 @@ impl Board {
     const COUNTS: usize = 2 * PROCESSES;
     const WORDS: usize = Board::COUNTS + KEYS as usize;
 
-    /// Those of a file, or of no file: for children that are forked later.
+    /// A board in a file, or without a file for children that are forked later.
     fn new(file: Option<&Path>) -> Board {
         let bytes = Board::WORDS * 8;
         let file = file.map(|path| {
@@ -90,12 +88,12 @@ impl Board {
     }
 }
 
-/// What each process does until it is killed. A permit is counted after it has been taken, so one that is killed in
-/// between has taken what nobody counted, and never the other way round.
+/// The work of each process until it is killed. It counts a permit after it has taken it, so a killed process may have taken a permit that
+/// it did not count, and never the other way round.
 fn work(table: &Table, board: &Board, process: usize, seed: u64) -> ! {
     let mut rng = Rng(seed);
     loop {
-        // Few keys mostly, so that processes meet on them.
+        // Mostly few keys, so that processes meet on them.
         let key = if rng.one_in(2) { rng.below(16) } else { rng.below(KEYS) };
         let bytes = key.to_le_bytes();
         let count = |n| {
@@ -115,7 +113,7 @@ fn work(table: &Table, board: &Board, process: usize, seed: u64) -> ! {
                 board.must(process, line!(), swept.live <= 64);
             }
             3 => {
-                // Only keys that come and go: a reset of the others would give them another burst.
+                // Only keys that come and go: a reset of a counted key would give it another burst.
                 let key = rng.below(1 << 40).to_le_bytes();
                 table.admit(BRIEF_ID, &key, 1);
                 board.must(process, line!(), table.reset(BRIEF_ID, &key).is_ok());
@@ -130,7 +128,7 @@ fn work(table: &Table, board: &Board, process: usize, seed: u64) -> ! {
                 table.admit(OTHER_ID, &rng.below(500).to_le_bytes(), 1);
             }
             6..=15 => {
-                // New ones, to take slots that others have left.
+                // New keys, to take slots of expired keys.
                 let decision = table.check(BRIEF_ID, &rng.next().to_le_bytes(), 1);
                 board.must(process, line!(), decision.remaining <= 5);
             }
@@ -145,12 +143,12 @@ fn work(table: &Table, board: &Board, process: usize, seed: u64) -> ! {
     }
 }
 
-/// A process of the storm, which is ended by a signal and in no other way; also when the test fails.
+/// A process of the storm. Only a signal ends it, also if the test fails.
 struct Process(libc::pid_t);
 
 impl Process {
     fn signal(&self, signal: libc::c_int) {
-        // SAFETY: numbers only; a child of this process that has not been waited for, so the number is still its own.
+        // SAFETY: numbers only. This process has not waited for the child yet, so the number is still the child's.
         assert_eq!(unsafe { libc::kill(self.0, signal) }, 0);
     }
 }
@@ -168,7 +166,7 @@ impl Drop for Process {
     }
 }
 
-/// In a child: it goes with its parent, and in any case.
+/// Called in a child: the system ends it with its parent, and after a time limit.
 fn mortal() {
     // SAFETY: numbers only.
     unsafe {
@@ -178,7 +176,7 @@ fn mortal() {
     }
 }
 
-/// Waits until all those processes have made a step. This one's clock runs while the others' do not: hence the patience.
+/// Waits until all those processes have made a step. The wait is long because this process may run while the others do not.
 fn all_go_on(board: &Board, processes: impl Iterator<Item = usize>, told: &str) {
     let start = Instant::now();
     let before: Vec<(usize, u64)> = processes.map(|n| (n, board.steps(n).load(Ordering::SeqCst))).collect();
@@ -190,20 +188,20 @@ fn all_go_on(board: &Board, processes: impl Iterator<Item = usize>, told: &str) 
     }
 }
 
-/// Kills and stops at random; `begin(n, seed)` starts process `n`. How many were killed.
+/// Kills and stops processes at random. `begin(n, seed)` starts process `n`. Returns the number of kills.
 fn storm(board: &Board, begin: impl Fn(usize, u64) -> Process) -> u64 {
     let mut rng = Rng(kills());
     let mut killed = 0;
     let mut processes: Vec<Option<Process>> = (0..PROCESSES).map(|n| Some(begin(n, n as u64))).collect();
     all_go_on(board, 0..PROCESSES, "at the start");
     while killed < kills() {
-        // Anything from the first instruction of a new process to thousands of requests.
+        // A time between the first instruction of a new process and thousands of requests.
         thread::sleep(Duration::from_micros(rng.pick(&[0, 10, 100, 1_000, 5_000])));
         let victim = rng.below(PROCESSES as u64) as usize;
         let others = (0..PROCESSES).filter(|n| *n != victim);
         let process = processes[victim].take().unwrap();
         if rng.one_in(4) {
-            // Asleep in the midst of something: the others do not miss it, and it finds its way when it wakes.
+            // The process sleeps in the middle of a call: the others go on, and it does too when it wakes.
             process.signal(libc::SIGSTOP);
             all_go_on(board, others.clone(), "while one was stopped");
             thread::sleep(Duration::from_millis(rng.below(3)));
@@ -222,7 +220,7 @@ fn storm(board: &Board, begin: impl Fn(usize, u64) -> Process) -> u64 {
     killed + processes.into_iter().flatten().count() as u64
 }
 
-/// What must be true of a table that nobody uses any more.
+/// Checks a table that no process uses any more.
 fn calm(table: &Table, board: &Board, killed: u64) {
     for process in 0..PROCESSES {
         let line = board.0[Board::WRONG + process].load(Ordering::SeqCst);
@@ -240,7 +238,7 @@ fn calm(table: &Table, board: &Board, killed: u64) {
         let used = entry.map_or(0, |entry| BURST - entry.remaining);
         let count = board.count(key).load(Ordering::SeqCst);
         assert!(count <= BURST, "key {key} was admitted {count} times");
-        // Never counted and not charged; charged and not counted only by those who were killed in between.
+        // Every counted permit was charged. Only killed processes have charged permits that they did not count.
         assert!(count <= used && used - count <= 3 * killed, "key {key}: {count} counted, {used} charged");
         charged += used;
         counted += count;
@@ -248,7 +246,7 @@ fn calm(table: &Table, board: &Board, killed: u64) {
     assert!(charged - counted <= 3 * killed, "{charged} charged, {counted} counted, {killed} killed");
     assert!(counted > 1_000 * kills().min(100), "hardly anything was admitted: {counted}");
 
-    // The counters are a step behind for each that was killed between its swap and its count.
+    // Each process that was killed between its swap and its count may have left the counters one behind.
     let stats = table.stats();
     let difference = stats.keys.abs_diff(entries.len() as u64);
     assert!(difference <= killed, "{} keys by the counters, {} in the table", stats.keys, entries.len());
@@ -257,7 +255,7 @@ fn calm(table: &Table, board: &Board, killed: u64) {
         charged - counted
     );
 
-    // Every slot still works. What is left when all that came and went has expired is who has a debt.
+    // Every slot still works. When all keys that come and go have expired, the keys with a debt are left.
     let later = now + 10_000_000_000;
     let swept = table.sweep(0, u64::MAX, later);
     assert_eq!(swept.live, table.entries(later).count() as u64);
@@ -267,7 +265,7 @@ fn calm(table: &Table, board: &Board, killed: u64) {
         assert!(decision.is_allowed() || decision.retry_after > 0);
         admitted += u64::from(decision.is_allowed());
     }
-    // New keys come into all slots that nobody owes in; a slot that were stuck would refuse them for good.
+    // New keys get all slots without a debt. A stuck slot would refuse them without end.
     for key in 0..100 * table.slots() {
         table.admit_at(BRIEF_ID, &(u64::MAX - key).to_le_bytes(), later, 1);
     }
@@ -298,7 +296,7 @@ const DIRECTORY: &str = "TABLE_STORM_DIRECTORY";
 const PROCESS: &str = "TABLE_STORM_PROCESS";
 const SEED: &str = "TABLE_STORM_SEED";
 
-/// Each process is this program anew, so that it maps the files at addresses of its own.
+/// Each process runs this program again, so it maps the files at other addresses.
 fn storm_on_files(parent: &Path) {
     let dir = Dir::new(parent);
     let board = Board::new(Some(&dir.0.join("board")));
@@ -317,14 +315,14 @@ fn storm_on_files(parent: &Path) {
         drop(child);
         process
     });
-    // Opened once more, as a process that comes later would.
+    // Opened once more, as by a later process.
     let table = Table::open(dir.0.join("table")).unwrap();
     calm(&table, &board, killed);
     let other = Table::file(dir.0.join("table"), &options(), &[policy(HOT)]);
     assert_eq!(other.err(), Some(tollbar::table::TableError::OtherPolicies));
 }
 
-/// What the others start: a test that does nothing unless it is told where. The first of them makes the table.
+/// The program of the other processes. As a test it does nothing without a path. The first process makes the table.
 #[test]
 fn a_process_of_the_storm() {
     let Some(directory) = env::var_os(DIRECTORY) else { return };
@@ -333,7 +331,7 @@ fn a_process_of_the_storm() {
     let directory = PathBuf::from(directory);
     let board = Board::new(Some(&directory.join("board")));
     let path = directory.join("table");
-    // Another may make it just after this one has looked, and have changed policy 2 before it looks again.
+    // Another process may make the file just after this one has tried, and change policy 2 before this one tries again.
     let table = Table::open(&path).or_else(|_| Table::file(&path, &options(), &policies()));
     let table = table.or_else(|_| Table::open(&path)).unwrap();
     work(&table, &board, number(PROCESS) as usize, number(SEED));

@@ -1,5 +1,5 @@
-//! Real threads on one table that is too small for its keys: every admission is accounted for, and no key is ever twice
-//! in it. `TABLE_ROUNDS=n` makes each test n times as long.
+//! Real threads on one table that is too small for its keys: the slots account for every admission, and no key ever has two slots.
+//! `TABLE_ROUNDS=n` makes each test n times as long.
 
 mod common;
 
@@ -39,7 +39,7 @@ fn together(f: impl Fn(u64) + Sync) {
     });
 }
 
-/// What was admitted of each key, by its number.
+/// The permits admitted of each key, by its number.
 struct Counts(Vec<AtomicU64>);
 
 impl Counts {
@@ -110,20 +110,19 @@ fn load(table: &Table, counts: &Counts, calls: u64, several: bool, rng: &mut Rng
 
 const BURST: u64 = 20;
 
-/// A clock that stands still: what the slots say was charged is what was admitted, to the permit.
+/// On a clock that stands still the charges in the slots equal the admitted permits exactly.
 fn frozen(on_full: OnFull, several: bool, calls: u64) -> (Table, Counts, Stats, u64) {
     // A power of two of nanoseconds a permit, which no clock's units can round.
     let table = table(on_full, &["1/1048576ns burst 20"]);
     let counts = Counts::new(3 * table.slots());
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
-        // Sweeps at a time before any debt is paid: they may look and must not touch.
+        // Sweeps at a time before any debt is paid: they must not change a slot.
         let sweeps = scope.spawn(|| {
             let mut swept = 0;
             while !done.load(Ordering::Relaxed) {
                 swept += table.sweep(0, u64::MAX, NOW).vacated;
-                // A key that is driven out and comes back while it is looked for elsewhere may be seen twice. Where nobody
-                // is driven out, it may not.
+                // A key that is evicted and comes back during the survey may be seen twice. Without evictions that must not happen.
                 if on_full == OnFull::Deny {
                     entries(&table, NOW);
                 }
@@ -153,12 +152,12 @@ fn a_full_table_that_denies_charges_exactly_what_it_admits() {
             let remaining = entry_of(&table, &found, FIRST, key).map_or(BURST, |entry| entry.remaining);
             assert_eq!(remaining, BURST - counts.of(key), "key {key}");
         }
-        // The keys that everybody wanted have got all there is, and no more.
+        // The keys that all threads asked for were admitted exactly their burst.
         assert!((0..64).all(|key| [0, BURST].contains(&counts.of(key))), "one of the popular keys is not used up");
     }
 }
 
-/// A newcomer takes the debt over with the slot, so the slots together have charged what was admitted.
+/// A new key takes over the debt with the slot, so the charges in all slots equal the admitted permits.
 #[test]
 fn a_full_table_that_inherits_charges_exactly_what_it_admits() {
     for several in [false, true] {
@@ -169,7 +168,7 @@ fn a_full_table_that_inherits_charges_exactly_what_it_admits() {
     }
 }
 
-/// What is admitted beyond what the slots have charged is what was counted as not remembered.
+/// The permits admitted beyond the charges in the slots equal the count `untracked`.
 #[test]
 fn a_full_table_that_allows_counts_what_it_does_not_charge() {
     let (_, counts, stats, charged) = frozen(OnFull::Allow, false, 60_000 * rounds());
@@ -177,18 +176,17 @@ fn a_full_table_that_allows_counts_what_it_does_not_charge() {
     assert_eq!(charged + stats.untracked, counts.sum());
 }
 
-/// A newcomer owes what the evicted key did, or its own permit, so that each eviction admits one permit that no slot
-/// has charged.
+/// A new key has the debt of the evicted key, or of its own permit, so each eviction admits one permit that is in no slot.
 #[test]
 fn a_full_table_that_evicts_counts_whom_it_forgets() {
     let (_, counts, stats, charged) = frozen(OnFull::EvictNearest, false, 60_000 * rounds());
     assert!(stats.evicted > 0 && stats.refused + stats.inherited + stats.untracked == 0);
-    // A debt that is handed on is rounded up by some nanoseconds each time: less than a permit in all, a slot.
+    // Each time a debt passes to a new key it is rounded up by some nanoseconds: less than a permit in all for each slot.
     assert!(charged + stats.evicted >= counts.sum(), "{charged} + {} < {}", stats.evicted, counts.sum());
     assert!(charged + stats.evicted <= counts.sum() + stats.keys, "{charged} + {} > {}", stats.evicted, counts.sum());
 }
 
-/// Resets while everybody asks: a key has what its burst and its resets gave it, at the most.
+/// Resets while all threads make requests: a key gets at most its burst, and another one for each reset.
 #[test]
 fn a_reset_gives_one_burst() {
     let table = table(OnFull::Deny, &["1/1048576ns burst 20"]);
@@ -199,7 +197,7 @@ fn a_reset_gives_one_burst() {
             load(&table, &counts, 3_000, true, &mut rng, || NOW);
             for _ in 0..200 {
                 let key = rng.below(counts.keys());
-                // Counted first: what comes of it may be admitted before this thread goes on.
+                // Counted first: other threads may take the new permits before this thread goes on.
                 resets.add(key, 1);
                 table.reset_at(FIRST, &key.to_le_bytes(), NOW).unwrap();
             }
@@ -235,7 +233,7 @@ fn a_moving_clock_keeps_every_bound() {
             let now = NOW + step * STEP;
             load(&table, &counts, 60, true, &mut rng, || now);
             for _ in 0..200 {
-                // Fresh keys, of which each owes for a millisecond: a thousand or two at one time.
+                // Fresh keys, each with a debt for a millisecond: a thousand or two at one time.
                 let key = 1_000_000 + moved.fetch_add(1, Ordering::Relaxed);
                 table.admit_at(FIRST, &key.to_le_bytes(), now, 1);
             }
@@ -257,8 +255,8 @@ fn a_moving_clock_keeps_every_bound() {
     entries(&table, NOW + elapsed);
 }
 
-/// Each thread's clock is behind by up to SKEW. A key with a burst of one may be forgotten SKEW before its time is over
-/// by its own thread's clock, so that its permits are INTERVAL − SKEW apart at the least, and never closer.
+/// Each thread's clock is behind by up to SKEW. A key with a burst of one may lose its slot SKEW before its debt is paid by its own
+/// thread's clock, so its permits are at least INTERVAL − SKEW apart.
 #[test]
 fn stale_clocks_gain_no_more_than_they_are_stale() {
     const INTERVAL: u64 = 10 * MS;
@@ -271,8 +269,8 @@ fn stale_clocks_gain_no_more_than_they_are_stale() {
     together(|n| {
         let mut rng = Rng(n);
         for call in 0..calls {
-            // The time is taken anew for each call. A thread that is stopped here is staler than SKEW by the real time's
-            // measure; so the clock waits for it (a call moves it by a step, and by no more than the others' calls).
+            // Each call reads the time again. A thread that is stopped here would have a time older than SKEW, so the clock waits for it
+            // (each call moves the clock by one step, and no further than the other threads' calls).
             let now = clock.fetch_add(STEP, Ordering::Relaxed) - rng.below(SKEW);
             let key = if rng.one_in(8) { rng.below(counts.keys()) } else { 1_000_000 + call * THREADS + n };
             let allowed = table.admit_at(FIRST, &key.to_le_bytes(), now, 1) == Verdict::Allowed;
@@ -289,12 +287,12 @@ fn stale_clocks_gain_no_more_than_they_are_stale() {
         assert!(counts.of(key) <= most, "key {key}: {} > {most}", counts.of(key));
         nearest = nearest.max(counts.of(key));
     }
-    // That much without a slot that is forgotten early. The bound has one at each turn, which threads do not arrange.
+    // The permits without an early loss of a slot. The bound assumes such a loss each time, which threads do not reach.
     assert_near("stale clocks", nearest, 1 + elapsed / INTERVAL);
 }
 
-/// Whoever asks while the policy changes gets no more than both policies together give: `changes` of them, from `a` to
-/// `b` and back, each while all threads ask. How near a key came to that, in percent.
+/// Makes `changes` changes from policy `a` to `b` and back while all threads make requests. No key gets more than both policies together
+/// give. Returns how near a key came to that, in percent.
 fn changing(a: &str, b: &str, on_full: OnFull, changes: u64) -> u64 {
     let table = table(on_full, &[a]);
     let (a, b) = (policy(a), policy(b));
@@ -303,7 +301,7 @@ fn changing(a: &str, b: &str, on_full: OnFull, changes: u64) -> u64 {
     thread::scope(|scope| {
         scope.spawn(|| {
             for n in 1..=changes {
-                // In the midst of it: each key has been asked for by then, and is asked for after.
+                // In the middle of the round: each key has had requests by then, and gets more after.
                 while calls.load(Ordering::Relaxed) < n * 4_000 {
                     thread::yield_now();
                 }
@@ -340,7 +338,7 @@ fn changing(a: &str, b: &str, on_full: OnFull, changes: u64) -> u64 {
     nearest * 100 / most
 }
 
-/// One change, of every kind: counts that are carried over, and debts that are.
+/// One change of every kind: between policies that carry counts over, and between policies that carry debts over.
 #[test]
 fn s36_a_change_under_load_never_gives_more_than_both_bounds() {
     let mut nearest = 0;
@@ -367,7 +365,7 @@ fn s36_a_change_under_load_never_gives_more_than_both_bounds() {
     assert_near("a change of policy", nearest, 100);
 }
 
-/// A debt that is carried over as a time stays one through any number of changes, more than a table has versions.
+/// A debt that is carried over as a time stays the same through more changes than a table has versions.
 #[test]
 fn s36_changes_to_and_fro_under_load_never_give_more_than_both_bounds() {
     for (a, b) in [

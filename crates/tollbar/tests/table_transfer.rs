@@ -1,4 +1,4 @@
-//! A table's keys go on in a table of another size with what they owe.
+//! A copy of a table's keys and their debts into a table of another size.
 
 mod common;
 
@@ -33,7 +33,7 @@ fn charge(table: &Table, policy: PolicyId, key: u64, now: u64, times: u64) -> u6
     (0..times).filter(|_| table.admit_at(policy, &key.to_le_bytes(), now, 1) == Verdict::Allowed).count() as u64
 }
 
-/// Whatever the algorithm, and whether the new table is larger or smaller: each key is answered as it was.
+/// For every algorithm, and for a larger and a smaller table: each key gets the same answers as in the old table.
 #[test]
 fn every_key_is_answered_as_before() {
     for text in ONE_WORD {
@@ -55,7 +55,7 @@ fn every_key_is_answered_as_before() {
                     let (got, want) = (to.peek_at(SECOND, &bytes, now, 1), from.peek_at(SECOND, &bytes, now, 1));
                     match owes {
                         true => assert_eq!(got, want, "{text}: key {key}"),
-                        // Not copied, so it is fresh; where slack grows with idleness that is less than it had.
+                        // A key that was not copied is fresh. If an idle state gains slack, that is less than it had.
                         false => assert!(got.remaining <= want.remaining, "{text}: key {key}"),
                     }
                 }
@@ -65,7 +65,7 @@ fn every_key_is_answered_as_before() {
     }
 }
 
-/// Copied again, nothing changes but what has been charged since; and nobody pays twice.
+/// A second copy brings over only the charges since the first, and charges no permit twice.
 #[test]
 fn to_copy_again_brings_over_what_came_since() {
     for text in ONE_WORD {
@@ -73,7 +73,7 @@ fn to_copy_again_brings_over_what_came_since() {
         charge(&from, FIRST, 1, NOW, 2);
         charge(&from, FIRST, 2, NOW, 2);
         to.copy_from(&from, NOW).unwrap();
-        // One goes on in the old table and one in the new one.
+        // One key is charged in the old table and one in the new table.
         charge(&from, FIRST, 1, NOW, 2);
         charge(&to, FIRST, 2, NOW, 2);
         let before = to.peek_at(FIRST, &2u64.to_le_bytes(), NOW, 1);
@@ -86,7 +86,7 @@ fn to_copy_again_brings_over_what_came_since() {
     }
 }
 
-/// What owes nothing any more stays behind; so do keys that were reset.
+/// Keys without a debt are not copied, nor are keys that were reset.
 #[test]
 fn only_debts_are_copied() {
     let (from, to) = (table(&Options::new(1_000), &["1/s"]), table(&Options::new(1_000), &["1/s"]));
@@ -94,7 +94,7 @@ fn only_debts_are_copied() {
     charge(&from, FIRST, 2, NOW + SEC / 2, 1);
     charge(&from, FIRST, 3, NOW + SEC / 2, 1);
     from.reset_at(FIRST, &3u64.to_le_bytes(), NOW + SEC / 2).unwrap();
-    // Some nanoseconds more: a slot may be kept so long.
+    // Some nanoseconds later, because a slot may stay taken for so long.
     let later = NOW + SEC + 10;
     let copied = to.copy_from(&from, later).unwrap();
     assert_eq!((copied.copied, copied.lost), (1, 0));
@@ -102,7 +102,7 @@ fn only_debts_are_copied() {
     assert_eq!(charge(&to, FIRST, 3, later, 1), 1);
 }
 
-/// In a table that is too small those without a place are counted, and they drive out nobody.
+/// If the new table is too small, the copy counts the keys without a slot, and evicts no key.
 #[test]
 fn who_finds_no_place_is_counted() {
     const KEYS: u64 = 20_000;
@@ -122,7 +122,7 @@ fn who_finds_no_place_is_counted() {
     }
 }
 
-/// Keys that have not been asked for since their policy was changed are brought to what it is now.
+/// Keys without a request since their policy changed are converted to the present version.
 #[test]
 fn a_former_version_of_a_policy_is_adopted() {
     let (from, to) = (table(&Options::new(1_000), &["1/h"]), table(&Options::new(3_000), &["2/h burst 4"]));
@@ -134,7 +134,7 @@ fn a_former_version_of_a_policy_is_adopted() {
     assert_eq!((got.remaining, got.reset_after), (want.remaining, want.reset_after));
 }
 
-/// Under another policy it is permits that a key keeps, not time.
+/// Under another policy a key keeps its permits, not the time of its debt.
 #[test]
 fn another_rate_counts_what_has_been_taken() {
     for (old, new, left) in [
@@ -181,7 +181,7 @@ fn tables_that_do_not_fit_are_refused() {
     assert_eq!(to(&options, &["3/s algo sliding-log"]), Err(TableError::Mixed));
 }
 
-/// While others go on using both: no key is there twice, and none has more than it may in the new table.
+/// A copy while threads use both tables: no key has two slots, and no key gets more than its bound in the new table.
 #[test]
 fn both_may_be_in_use() {
     const KEYS: u64 = 3_000;
@@ -212,9 +212,9 @@ fn both_may_be_in_use() {
     assert!(admitted <= 3 * KEYS / 2);
     assert!(to.validate(NOW).is_sound());
     let remaining = |table: &Table, key: u64| table.peek_at(FIRST, &key.to_le_bytes(), NOW, 1).remaining;
-    // What the old table was charged before the copies counts in the new one, what it was charged during them may not ...
+    // Charges in the old table before the copies count in the new one. Charges during the copies may not ...
     assert!((0..KEYS).all(|key| remaining(&to, key) <= 1));
-    // ... until it is copied again.
+    // ... until the next copy.
     to.copy_from(&from, NOW).unwrap();
     assert!((0..KEYS).all(|key| remaining(&to, key) <= remaining(&from, key)));
     assert!((1..KEYS).step_by(2).all(|key| remaining(&to, key) == remaining(&from, key)));

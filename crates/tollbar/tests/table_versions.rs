@@ -1,5 +1,5 @@
-//! Policies that change more often than a process keeps compiled versions for all its threads: 4,096 times. What it costs in memory is
-//! in `table_changes`.
+//! Policies that change more often than the 4,096 compiled versions that a process keeps for all its threads. `table_changes` tests the
+//! memory that they take.
 
 mod common;
 
@@ -15,7 +15,7 @@ const NOW: u64 = 100 * DAY;
 /// Changes after which a process keeps no further version for all its threads.
 const MANY: u64 = 4_200;
 
-/// Changes the first policy so often, and asks under each.
+/// Changes the first policy so often, and makes a request under each version.
 fn outlast(table: &Table) {
     for n in 0..MANY {
         let policy = Policy { limit: 1_000_000 + n, ..Policy::new(1, SEC) };
@@ -37,7 +37,7 @@ impl Memory {
 
     fn init(&mut self, options: &Options, policies: &[Policy]) -> Table {
         let (at, length) = self.at();
-        // SAFETY: the memory outlives the table, and nobody else uses it.
+        // SAFETY: the memory outlives the table, and only this test uses it.
         unsafe { Table::init_in(at, length, options, policies) }.unwrap()
     }
 
@@ -48,7 +48,7 @@ impl Memory {
     }
 }
 
-/// A policy of any kind, and seldom the same one twice.
+/// A random policy of any kind, seldom the same one twice.
 fn any_policy(rng: &mut Rng) -> Policy {
     let (limit, ms, burst) = (rng.within(1, 50), rng.within(10, 5_000), rng.within(1, 60));
     let text = match rng.below(9) {
@@ -62,8 +62,8 @@ fn any_policy(rng: &mut Rng) -> Policy {
     text.parse().unwrap_or_else(|why| panic!("{text}: {why}"))
 }
 
-/// Two tables are changed and asked alike. One is attached again and again, so that it always decides by versions that are kept for
-/// all; the other goes far beyond those. Every answer is the same.
+/// Two tables get the same changes and requests. One is attached again and again, so it always decides by versions that the process keeps
+/// for all threads. The other has far more versions. All answers are the same.
 #[test]
 fn decisions_after_many_changes_are_those_of_a_process_that_has_seen_few() {
     const POLICIES: u32 = 3;
@@ -121,7 +121,7 @@ fn decisions_after_many_changes_are_those_of_a_process_that_has_seen_few() {
     }
 }
 
-/// The policies that threads are asked under while they change: each is new, and has one of two bursts.
+/// The policies of the requests while they change: each is new, and has one of two bursts.
 fn fresh(n: u64) -> Policy {
     match n % 2 {
         0 => Policy { limit: 1_000 + n, burst: 20, init: 20, ..Policy::new(1, 1_000 * SEC) },
@@ -135,7 +135,7 @@ const KEYS: u64 = 1_000;
 /// change less often while one sleeps.
 const ASLEEP: u64 = 32;
 
-/// Waits until each thread has asked again, with a call that began after this.
+/// Waits until each thread has made another request, which began after this call.
 fn wait_for_each(asked: &[AtomicU64]) {
     for asked in asked {
         let before = asked.load(Ordering::Relaxed);
@@ -145,14 +145,14 @@ fn wait_for_each(asked: &[AtomicU64]) {
     }
 }
 
-/// What was admitted of each key while the clock stands still is within the old and the new policy's burst together.
+/// While the clock stands still, each key is admitted at most the old and the new policy's bursts together.
 fn assert_within_bursts(admitted: &[AtomicU64]) {
     let admitted: Vec<u64> = admitted.iter().map(|key| key.load(Ordering::Relaxed)).collect();
     assert!(admitted.iter().all(|got| *got <= 27), "{:?}", admitted.iter().max());
     assert!(admitted.iter().sum::<u64>() >= KEYS * 4, "hardly anybody was admitted");
 }
 
-/// Threads decide while the policy changes without end: each compiles for itself what the process does not keep.
+/// Threads decide while the policy changes without end: each thread compiles the versions that the process does not keep.
 #[test]
 fn threads_decide_while_policies_change_without_end() {
     const THREADS: u64 = 4;
@@ -202,13 +202,13 @@ static INTERRUPTED: AtomicPtr<Table> = AtomicPtr::new(std::ptr::null_mut());
 static BY_HANDLER: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 extern "C" fn decide(_: libc::c_int) {
-    // SAFETY: set before the handler, and the table lives for ever.
+    // SAFETY: the pointer is set before the handler, and the table is never dropped.
     let table = unsafe { &*INTERRUPTED.load(Ordering::Relaxed) };
     let allowed = table.admit_at(FIRST, b"handler", NOW, 1) == Verdict::Allowed;
     BY_HANDLER[usize::from(allowed)].fetch_add(1, Ordering::Relaxed);
 }
 
-/// A signal's handler decides on the thread that it interrupts in the midst of a decision, mostly under a newer version.
+/// A signal handler decides on a thread that it interrupts in the middle of a decision, mostly under a newer version.
 #[test]
 fn a_handler_decides_in_the_midst_of_a_decision() {
     const SIGNALS: u64 = 1_000;
@@ -217,7 +217,7 @@ fn a_handler_decides_in_the_midst_of_a_decision() {
     outlast(table);
     table.set_policy(FIRST, &fresh(0)).unwrap();
     INTERRUPTED.store(std::ptr::from_ref(table).cast_mut(), Ordering::Relaxed);
-    // SAFETY: a handler that decides, which takes no lock and, of so many changes, no memory.
+    // SAFETY: the handler decides, which takes no lock and, after so many changes, no memory.
     unsafe { libc::signal(libc::SIGUSR1, decide as extern "C" fn(libc::c_int) as libc::sighandler_t) };
     let admitted: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
     let (done, asked, deciding) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));

@@ -23,7 +23,7 @@ fn table(texts: &[&str]) -> Table {
     Table::private(&Options::new(1000), &policies).unwrap()
 }
 
-/// The limit that binds, the longest wait and the smallest rest, whatever the order of the limits.
+/// The answer has the binding limit, the longest wait and the fewest permits left, in any order of the limits.
 #[test]
 fn the_answer_is_that_of_all_limits() {
     let (second, hour) = (limiter("2/s"), limiter("5/h"));
@@ -46,7 +46,7 @@ fn the_answer_is_that_of_all_limits() {
     let never = ask(4);
     assert_eq!((never.decision.verdict, never.decision.retry_after), (Verdict::Never, NEVER));
     assert_eq!((hour.peek(1).remaining, users.peek_at(PolicyId::FIRST, KEY, NOW, 1).remaining), (3, 1));
-    // Each decision is counted where it bound.
+    // The binding limit counts the refusal.
     assert_eq!(
         (second.counts().allowed, second.counts().denied, hour.counts().allowed, hour.counts().denied),
         (2, 1, 2, 0)
@@ -75,7 +75,7 @@ fn a_refusal_leaves_the_other_limits_alone() {
     assert_eq!((kept.remaining, kept.reset_after), (1, 0));
 }
 
-/// The word of a limiter, as an answer tells it.
+/// Two fields of a limiter's decision that show its word.
 trait Fresh {
     fn peek_at_fresh(&self) -> (u64, u64);
 }
@@ -103,7 +103,7 @@ fn the_same_limit_twice_is_one_limit() {
     assert_eq!((left(0), left(1)), (0, 2));
 }
 
-/// A refusal does what a refused check does: an empty bucket begins to fill, and windows that count refusals count it.
+/// A refusal records the same as a refused check: an empty bucket begins to fill, and windows that count refusals count it.
 #[test]
 fn a_refusal_is_made_where_it_bound() {
     let (empty, other) = (limiter("1/s burst 5 init 0"), limiter("100/s"));
@@ -114,7 +114,7 @@ fn a_refusal_is_made_where_it_bound() {
             [Limit::Limiter(&other, 1), Limit::Limiter(&empty, 1), Limit::Key(&users, PolicyId::FIRST, KEY, 1)];
         passed += u32::from(take_many_at(&limits, NOW + second * SECOND).unwrap().decision.is_allowed());
     }
-    // The second bucket learns of its refusal when the first has let the request through.
+    // The second bucket records a refusal when the first admits the request.
     assert_eq!(passed, 8);
     let counting = limiter("2/min algo fixed-window count rejected");
     let ask = |cost| take_many_at(&[Limit::Limiter(&counting, cost)], NOW).unwrap().decision.verdict;
@@ -141,8 +141,8 @@ fn bad_calls_charge_nothing() {
     assert_eq!(one.peek(1).remaining, 0);
 }
 
-/// Each limit's own decision is what that limit alone would have said, in the caller's order, and the call decides as one who looks at all
-/// and then charges all would.
+/// Each limit's decision is the one that it would have made alone, in the caller's order, and the call decides like a program that peeks at
+/// all limits and then charges all.
 #[test]
 fn random_requests_are_decided_as_one_by_one() {
     let texts = [
@@ -164,7 +164,7 @@ fn random_requests_are_decided_as_one_by_one() {
             let picks: Vec<(usize, usize, u64)> = (0..rng.within(1, 6))
                 .map(|_| (rng.below(texts.len() as u64) as usize, rng.below(3) as usize, rng.below(3)))
                 .collect();
-            // Once each: what is named twice is told of both together.
+            // Each limit once: a limit that is named twice has one decision for both costs.
             let picks: Vec<_> = picks
                 .iter()
                 .enumerate()
@@ -192,7 +192,7 @@ fn random_requests_are_decided_as_one_by_one() {
                 };
                 picks.iter().map(decide).collect()
             };
-            // A limiter in places 1 and 2 is the one in place 0.
+            // The limiter at places 1 and 2 is that at place 0.
             if picks.iter().enumerate().any(|(n, a)| picks[..n].iter().any(|b| a.0 >= 5 && b.0 == a.0)) {
                 continue;
             }
@@ -214,8 +214,8 @@ fn random_requests_are_decided_as_one_by_one() {
     assert!(passed > 2000 && refused > 2000, "{passed} {refused}");
 }
 
-/// 16 threads on 8 limits, 4 of them keys, each with random subsets at one instant: what each limit has given is what the winners took,
-/// exactly, and so is what is left.
+/// 16 threads on 8 limits, 4 of them keys, each with random subsets at one instant: each limit has given exactly the permits that the
+/// winners took, and has the others left.
 #[test]
 fn the_sum_of_the_winners_is_exact() {
     for round in 0..200_u64 {

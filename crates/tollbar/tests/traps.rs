@@ -1,4 +1,4 @@
-//! The traps that other rate limiters fell into, each as a test named after who did.
+//! Faults of other rate limiters, each as a test that is named after the limiter.
 
 mod common;
 
@@ -80,7 +80,7 @@ fn guava_counts_in_microseconds() {
     }
 }
 
-/// Tried every 120 ms at 10/s it cooled as fast as it warmed, and refused half for ever.
+/// Polled every 120 ms at 10/s it cooled as fast as it warmed, and refused half of the requests without end.
 #[test]
 fn guava_never_warms() {
     let curve = state("10/s algo warm-up warm 500ms");
@@ -88,7 +88,7 @@ fn guava_never_warms() {
     assert!(late.is_some_and(|last| last < 20), "{late:?}");
 }
 
-/// `tryAcquire(1000)` at 1/s passes and blocks everyone for 1,000 s: here only who says `borrow`.
+/// `tryAcquire(1000)` at 1/s passes and blocks all callers for 1,000 s. Here that takes the option `borrow`.
 #[test]
 fn guava_passes_any_cost() {
     assert_eq!(state("1/s").admit_at(SEC, 1000), Verdict::Never);
@@ -104,7 +104,7 @@ fn resilience4j_wakes_all_at_once() {
     let woken: BTreeSet<u64> = (0..20).map(|_| limiter.reserve(1, NEVER).unwrap()).collect();
     assert_eq!(woken.len(), 20, "distinct times");
 
-    // Across the edge of a second, as many waiters as come: never 11 within any second.
+    // Waiters across the edge of a second: never 11 within any second.
     let log = Limiter::with(state("10/s algo sliding-log"), Manual::new(990 * MS));
     let times: Vec<u64> = (0..30)
         .map(|_| {
@@ -165,7 +165,7 @@ fn hedzr_rate_polled_too_fast_never_leaks() {
     assert_eq!(passed, 101);
 }
 
-/// A store of 0 over a concurrent addition lost permits; here what is admitted is what is missing.
+/// A store of 0 over a concurrent addition lost permits. Here the missing permits equal the admitted ones.
 #[test]
 fn hedzr_rate_loses_concurrent_updates() {
     let bucket = state("1/day burst 100000");
@@ -182,7 +182,7 @@ fn pingora_limits_loses_counts_at_edges() {
     for (algorithm, per_window) in [("fixed-window", 50), ("interval", 50), ("sliding-window segments 1", 50)] {
         let window = state(&format!("50/us algo {algorithm}"));
         let admitted: Vec<AtomicU64> = (0..200).map(|_| AtomicU64::new(0)).collect();
-        // All threads together go from window to window; none leaves one before all are done there.
+        // All threads go from window to window together: no thread leaves a window before all have finished there.
         let barrier = std::sync::Barrier::new(16);
         on_threads(16, |i| {
             for (k, count) in (0u64..).zip(&admitted) {
@@ -200,7 +200,7 @@ fn pingora_limits_loses_counts_at_edges() {
     }
 }
 
-/// Denied calls counted, so a client that hammers starved; here only if the policy says so.
+/// Denied calls counted, so a client that hammers starved. Here they count only if the policy says so.
 #[test]
 fn mennanov_counts_denied_calls() {
     let hammer = |text: &str| {
@@ -223,7 +223,7 @@ fn uber_sleeps_when_the_clock_is_set_back() {
     let answer = pacer.check_at(55 * SEC, 1);
     assert_eq!((answer.verdict, answer.retry_after), (Verdict::Denied, 5 * SEC + 10 * MS));
     assert_eq!(pacer.watch().backward_steps(), 1);
-    // With patience for less, nobody sleeps.
+    // A caller with less patience does not sleep.
     let limiter = Limiter::with(pacer, Manual::new(55 * SEC));
     assert_eq!(limiter.wait(1, SEC).verdict, Verdict::Denied);
     assert_eq!(limiter.clock().now(), 55 * SEC);
@@ -299,7 +299,7 @@ fn redis_cell_above_a_thousand_a_second() {
     assert_eq!(bucket.take_up_to_at(SEC + 5 * US, NEVER), 5);
 }
 
-/// An unlimited wait for what can never pass returns; it once spun.
+/// An unlimited wait for a request that can never pass returns. It once spun.
 #[test]
 fn our_own_wait_for_ever_at_limit_zero() {
     let closed = Limiter::with(State::new(&policy("0/s")).unwrap(), Manual::new(0));

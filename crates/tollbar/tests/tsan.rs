@@ -1,7 +1,7 @@
 //! The shared states and the clock under the thread sanitizer: see tests/tsan.sh.
 //!
-//! The standard library is not built with the sanitizer, so its own synchronisation would be reported as races.
-//! Hence no test harness, leaked states, and a barrier of this file's own.
+//! The standard library is not built with the sanitizer, so its own synchronisation would be reported as races. So this file uses no test
+//! harness, leaks its states, and has its own barrier.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -40,13 +40,13 @@ fn together(f: impl Fn(u32) -> u64 + Copy + Send + 'static) -> u64 {
     threads.into_iter().map(|thread| thread.join().unwrap()).sum()
 }
 
-/// Each decision is counted once, by threads with a line of their own and by those that share.
+/// Each decision is counted once, by threads that own a line and by threads that share one.
 fn counting() {
     let policy: Policy = "100/us burst 5".parse().unwrap();
     let limiter = leak(Limiter::new(&policy).unwrap());
     let with_credit = leak(Limiter::with_credit(&"1000000/s burst 10000".parse().unwrap()).unwrap());
     let table = leak(Table::private(&Options::new(1000), &[policy, policy]).unwrap());
-    // New threads each time, which take over lines of those that have ended.
+    // New threads each time, which take over the lines of ended threads.
     for round in 1..=8 {
         let allowed = together(move |thread| {
             let mut allowed = 0;
@@ -114,7 +114,7 @@ fn main() {
             let mut given = 0;
             for round in 0..ROUNDS / 4 {
                 if thread != 0 && round % 128 == 5 {
-                    // To and fro, so that a state comes into force again while others may be using it.
+                    // To and fro, so that a state becomes the current one again while threads may be using it.
                     let to = &others[(round / 128) as usize % others.len()];
                     limiter.set_policy(to, Keep::Count).unwrap();
                 }
@@ -153,6 +153,6 @@ fn main() {
         assert!(given > 0);
     }
     counting();
-    // The line that `make test` counts.
+    // `make test` counts this line.
     println!("1 passed, 0 failed");
 }

@@ -19,7 +19,7 @@ fn sizes() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Divisors of the horizon.
+/// Divisors of the clock's range.
 const ALL: u32 = 1;
 const HALF: u32 = 2;
 
@@ -53,7 +53,7 @@ impl Case {
         (big(units) * period + &in_period - 1u32) / in_period
     }
 
-    /// Whether `per_permit` units a permit leave room in a word for the span twice and a part of the horizon: all of it, or half.
+    /// Whether a word has room for the span twice and a part of the clock's range (all of it, or half) at `per_permit` units a permit.
     fn fits(&self, per_permit: impl Into<BigUint>, part: u32) -> bool {
         let permits = (big(HORIZON) * self.limit.get() + self.period.get() - 1u32) / self.period.get() / part;
         per_permit.into() * (permits + big(self.span) * 2u32) < big(1u32) << self.bits
@@ -168,7 +168,7 @@ proptest! {
         }
     }
 
-    /// A length alone: the same estimate as the grid's.
+    /// A length gives the same estimate as its grid.
     #[test]
     fn a_length_is_its_grids(case in cases(), units in sizes(), end in sizes()) {
         let grid = case.grid();

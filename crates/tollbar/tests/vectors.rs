@@ -1,9 +1,9 @@
-//! The golden vectors: decisions by the oracle, which every face of the library must repeat.
+//! The golden vectors: decisions of the oracle that every face of the library must repeat.
 //!
-//! `tests/vectors/decisions.json` is an array with an object a line: `policy` is the policy's text, and `steps` are requests to one
-//! fresh limiter in their order, `[now, cost, verdict, remaining, retry_after]`. Times are nanoseconds. `verdict` is the C face's
-//! number: 0 allowed, 1 denied, 2 never. `retry_after` is 2^64 - 1 where the verdict is "never".
-//! `VECTORS=write cargo test --test vectors` writes the file anew.
+//! `tests/vectors/decisions.json` is an array with an object a line: `policy` is the policy's text, and `steps` are requests to one fresh
+//! limiter in their order, `[now, cost, verdict, remaining, retry_after]`. Times are nanoseconds. `verdict` is the C face's number: 0
+//! allowed, 1 denied, 2 never. `retry_after` is 2^64 - 1 where the verdict is "never". `VECTORS=write cargo test --test vectors` writes the
+//! file again.
 
 mod common;
 mod oracle;
@@ -84,7 +84,7 @@ fn model(policy: &Policy) -> Box<dyn Model> {
     }
 }
 
-/// 64 random requests: on the edges of what is left, at the edges of windows, and by clocks that go back.
+/// 64 random requests: with costs near the permits left, at the edges of windows, and with clocks that go back.
 fn steps(text: &str) -> Vec<Step> {
     let policy = policy(text);
     let mut rng = Rng(text.bytes().fold(11, |seed, byte| seed * 31 % 1_000_003 + u64::from(byte)));

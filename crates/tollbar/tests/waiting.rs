@@ -83,7 +83,7 @@ fn s17_sleepers_wake_one_after_the_other() {
     assert_eq!(woken, [0, 100 * MS, 200 * MS, 300 * MS, 400 * MS]);
 }
 
-/// A clock that stands still, whose sleepers sleep until the test lets them go.
+/// A clock that stands still. Its sleepers sleep until the test wakes them.
 #[derive(Default)]
 struct Gate {
     open: Mutex<bool>,
@@ -104,8 +104,8 @@ impl Clock for &Gate {
     }
 }
 
-/// 10⁵ callers with a cap of 100. A hundred of them are threads that fall asleep and stay so until the rest is
-/// over. The others are 99,900 calls made by eight more threads, all of which find the sleepers' places taken.
+/// 10⁵ callers with a cap of 100. A hundred of them are threads that sleep until the end of the test. Eight more threads make the other
+/// 99,900 calls, which find all places of sleepers taken.
 #[test]
 fn s21_callers_cannot_pile_up() {
     const CAP: u32 = 100;

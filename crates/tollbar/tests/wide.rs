@@ -1,5 +1,5 @@
-//! Sliding windows and logs as a table's keys have them: their side words, their limits, and when a state word
-//! has expired. Tests of slots that change hands are in src/limiter/head.
+//! Sliding windows and logs of a table's keys: their side words, their limits, and the time at which a state word has expired. Tests of
+//! slots that change hands are in src/limiter/head.
 
 use tollbar::algorithm::sliding_log::KeyedLog;
 use tollbar::algorithm::sliding_window::{Mark, SlidingWindow};
@@ -69,7 +69,7 @@ fn expiry_does_not_fall_with_the_segment() {
             assert!(expires >= before, "{text}, {segment}");
             before = expires;
         }
-        // After the last segment nothing is admitted, and nothing is fresh.
+        // After the last segment no request is admitted, and no state is fresh.
         assert_eq!(before, NEVER, "{text}");
     }
 }

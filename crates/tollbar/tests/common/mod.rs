@@ -1,5 +1,5 @@
-//! What the integration tests share: names for times, the golden traces, and a small generator of pseudo-random
-//! numbers that are the same in every run.
+//! Code that the integration tests share: names for times, the golden traces, and a generator of pseudo-random numbers that are the same in
+//! every run.
 #![allow(dead_code)] // each test program uses a part of it
 
 mod bound;

@@ -23,7 +23,7 @@ impl Ban {
         q(n) * &self.interval
     }
 
-    /// When the bucket is full, as a request at `now` finds it.
+    /// The time at which the bucket is full, seen at `now`.
     fn full_at(&self, now: u64) -> Q {
         max(self.full_at.clone(), q(now))
     }

@@ -51,7 +51,7 @@ pub trait Model {
     }
     /// Forgets everything.
     fn reset(&mut self);
-    /// The answer to a cost of 1 or more that can pass at some time.
+    /// Whether a cost of at least 1, which can pass at some time, passes now.
     fn fits(&self, now: u64, cost: u64, side: Side) -> bool;
     /// The largest cost that is not "never".
     fn most(&self) -> u64;

@@ -32,7 +32,7 @@ impl Counter {
         }
     }
 
-    /// Start and count of the window that a request is judged in.
+    /// Start and count of the window in which a request is decided.
     fn at(&self, now: u64) -> (u64, u64) {
         match self.window {
             Some((start, used)) if now < start + self.period => (start, used),
@@ -86,8 +86,8 @@ impl Weighted {
         self.counts.get(&window).copied().unwrap_or(0)
     }
 
-    /// The window in which a request is judged, and the time since its start. If the clock is before the latest
-    /// known window, it is the start of that window.
+    /// The window in which a request is decided, and the time since its start. If the clock is before the latest known window, it is the
+    /// start of that window.
     fn at(&self, now: u64) -> (u64, u64) {
         if now / self.period < self.latest {
             (self.latest, 0)
@@ -265,7 +265,7 @@ impl Times {
         }
     }
 
-    /// A request whose clock went back is judged at the newest entry's time.
+    /// A request whose clock went back is decided at the newest entry's time.
     fn judged(&self, now: u64) -> u64 {
         max(now, self.entries.back().copied().unwrap_or(0))
     }
