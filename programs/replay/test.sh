@@ -282,13 +282,13 @@ A 0 -' "$(cat "$work/decisions")"
 
 # --- tables ----------------------------------------------------------------------------------------
 
-# small ON_FULL POLICY: what comes of 10,000 keys in the 5,120 slots that the smallest table has, as
+# small ON_FULL POLICY: the decisions on 10,000 keys in the 5,120 slots of the smallest table, as
 # "allowed refused-without-a-place".
 small() {
     "$replay" --format trace --policy "$2" --keys 1 --on-full "$1" "$work/crowd" |
         awk '$1 == "allowed" { allowed = $2 } $1 == "no" { without = $3 } END { print allowed, without + 0 }'
 }
-# refused_crowd POLICY: a sum over who of them was refused.
+# refused_crowd POLICY: a checksum of the refused keys.
 refused_crowd() {
     "$replay" --format trace --policy "$1" --keys 1 --decisions "$work/decisions" "$work/crowd" >/dev/null &&
         cksum < "$work/decisions"
