@@ -58,6 +58,7 @@ enum {
     TOLLBAR_TABLE_SMALL_PAGES = 2,
     TOLLBAR_TABLE_TRUST_ANYONE = 4,
     TOLLBAR_LIMITS_MOST = 16,
+    TOLLBAR_NODES_MOST = 1024,
     TOLLBAR_ALLOWED = 0,
     TOLLBAR_DENIED = 1,
     TOLLBAR_NEVER = 2,
@@ -603,6 +604,18 @@ int32_t tollbar_prefix_parse(const char *text,
                              uint32_t ipv4_bits,
                              uint32_t ipv6_bits,
                              tollbar_prefix *out);
+typedef struct tollbar_node {
+    const void *name;
+    size_t length;
+    uint32_t weight;
+    uint32_t reserved;
+} tollbar_node;
+int32_t tollbar_route(const tollbar_node *nodes,
+                      size_t count,
+                      const void *key,
+                      size_t length,
+                      uint64_t seed,
+                      size_t *node);
 typedef struct tollbar_cell {
     uint64_t word;
 } tollbar_cell;

@@ -29,6 +29,7 @@ pub mod prefix;
 pub mod queue;
 pub mod receipts;
 pub mod reserve;
+pub mod route;
 pub mod status;
 pub mod survey;
 pub mod table;

@@ -89,6 +89,7 @@ pub mod policy;
 pub mod prefix;
 #[cfg(unix)]
 pub mod queue;
+pub mod route;
 mod sync;
 #[cfg(unix)]
 pub mod table;

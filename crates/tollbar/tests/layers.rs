@@ -14,7 +14,7 @@ const TOLLBAR: &[&[&str]] = &[
     &["sync"],
     &["units"],
     &["decision"],
-    &["policy", "clock", "prefix"],
+    &["policy", "clock", "prefix", "route"],
     &["algorithm"],
     &["limiter"],
     &["table"],
@@ -25,7 +25,7 @@ const TOLLBAR_REDIS: &[&[&str]] = &[&["redis"], &["lease", "store"]];
 const TOLLBAR_C: &[&[&str]] = &[
     &["freestanding", "status", "version"],
     &["boundary"],
-    &["clock", "decision", "policy", "prefix"],
+    &["clock", "decision", "policy", "prefix", "route"],
     &["cell", "limiter", "queue", "table"],
     &["charge", "decide", "keyed", "take_many", "receipts", "reserve", "survey", "transfer", "counts"],
 ];

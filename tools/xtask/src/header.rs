@@ -32,6 +32,7 @@ const HEADERS: [Header; 2] = [
             ("charge", "Charges afterwards, and bans"),
             ("queue", "Queues: items that leave at a policy's pace"),
             ("prefix", "Keys made of network addresses"),
+            ("route", "Routes: which of several nodes a key belongs to"),
             ("cell", "Advanced: cells, a state word in each of your structs"),
             ("counts", "Advanced: counts of decisions"),
             ("survey", "Advanced: entries, policies, counters and health of tables"),
@@ -206,6 +207,7 @@ fn extras(file: &str) -> String {
         "receipts" => include_str!("header/receipts.h").to_owned(),
         "queue" => include_str!("header/queue.h").to_owned(),
         "prefix" => include_str!("header/prefix.h").to_owned(),
+        "route" => include_str!("header/route.h").to_owned(),
         "counts" => include_str!("header/counts.h").to_owned(),
         _ => String::new(),
     }
