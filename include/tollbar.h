@@ -1536,7 +1536,189 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
 #define TOLLBAR_QUEUE_OPTIONS_INIT { (uint32_t)sizeof(tollbar_queue_options), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 13. Keys made of network addresses
+ * 13. In flight: how many are open at one time
+ * -------------------------------------------------------------------------------------------- */
+
+/* A rate limits how many requests begin in a time. It does not limit how many run: if each takes ten times as long, ten times as many run. An
+ * in-flight table limits how many a key has open at one time: requests, connections, uploads.
+ *
+ *     tollbar_in_flight_options options = TOLLBAR_IN_FLIGHT_OPTIONS_INIT;
+ *     tollbar_in_flight *uploads;
+ *     options.capacity = 10000;
+ *     if (tollbar_in_flight_open("/dev/shm/uploads", &options, &uploads) != 0)
+ *         return -1;
+ *     ...
+ *     tollbar_ticket ticket;
+ *     if (tollbar_in_flight_acquire(uploads, user, user_length, 4, &ticket) != TOLLBAR_ALLOWED)
+ *         return too_many();
+ *     receive(upload);
+ *     tollbar_in_flight_release(uploads, ticket);
+ *
+ * A key never has more permits in flight than the limit, whatever processes and threads do. A permit that is free is taken by two atomic swaps,
+ * without a lock, a system call or an allocation.
+ *
+ * Each view of a table is an *owner* from its first permit on. A process that ends, or is killed, needs to release nothing: as soon as another
+ * process is refused by the same key, it asks the system after the owners that have some of that key, at most once a millisecond each, and what
+ * a dead one had is free again. Nothing sweeps the table, and no request waits. A process that is stopped, or whose first thread has ended,
+ * lives, and keeps its permits. So does one that calls exec: close the table before.
+ *
+ * A child that is forked is another owner. It can use its parent's view, and cannot release its parent's tickets.
+ *
+ * The limit is each call's own, so it may change at any time. If it is below what is in flight, permits are refused until enough have come back.
+ * A call may also be refused that meets others of the same key on every one of 24 tries, when the limit is nearly reached.
+ *
+ * A *send window* is the same for one process and without keys: 8 bytes of yours, as the send window of TCP. The receiver gives permits back one
+ * by one (tollbar_send_window_release) or all up to a number (tollbar_send_window_acknowledge). A window is used with one of the two.
+ *
+ *     static tollbar_send_window window;
+ *     tollbar_send_window_resize(&window, 4);
+ *     ...
+ *     if (tollbar_send_window_acquire(&window, 1, &message->number) != TOLLBAR_ALLOWED)
+ *         return wait_for_acknowledgement();
+ *     ...
+ *     tollbar_send_window_acknowledge(&window, answer->last_number);
+ */
+
+/* The call opens a file whatever its owner and permissions are (TOLLBAR_TABLE_TRUST_ANYONE). */
+#define TOLLBAR_IN_FLIGHT_TRUST_ANYONE 1u
+
+/* This process's view of an in-flight table. Any number of threads may use it at once, on both sides of a fork, in all calls but
+ * tollbar_in_flight_close. */
+typedef struct tollbar_in_flight tollbar_in_flight;
+
+/* How an in-flight table is made. Start from TOLLBAR_IN_FLIGHT_OPTIONS_INIT. */
+typedef struct tollbar_in_flight_options {
+    /* sizeof(tollbar_in_flight_options), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* The number of processes that have the same key at one time. 0: 8. A key has room for four times as many, and at least for 32. */
+    uint32_t processes;
+    /* The number of keys that can have permits in flight at one time. A key that several processes have counts once for each. */
+    uint64_t capacity;
+    /* The permissions of a new file. 0 means 0600. An existing file is refused if a user may write it whom `mode` does not let write. */
+    uint32_t mode;
+    /* TOLLBAR_IN_FLIGHT_ flags. */
+    uint32_t flags;
+} tollbar_in_flight_options;
+
+/* A permit in flight. It is plain data: any thread of the process may release it. 0 is no ticket. */
+typedef uint64_t tollbar_ticket;
+
+/* A send window: one word of yours, which threads share. Zeroes are a window of 0 permits; tollbar_send_window_resize gives it its limit. */
+typedef struct tollbar_send_window {
+    /* The library's own. */
+    uint64_t word;
+} tollbar_send_window;
+
+/* What a send window holds at one instant. sent and acknowledged count permits modulo 2^22; their difference is in flight. */
+typedef struct tollbar_send_window_state {
+    /* sizeof(tollbar_send_window_state), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* The most permits that may be in flight. */
+    uint32_t limit;
+    /* The number of the last permit that was sent. */
+    uint32_t sent;
+    /* The number of the last permit that was acknowledged, or, with tollbar_send_window_release, how many have come back. */
+    uint32_t acknowledged;
+    /* Permits sent and not acknowledged. */
+    uint32_t in_flight;
+    /* Permits that may be sent now. */
+    uint32_t usable;
+} tollbar_send_window_state;
+
+/* Writes to `*bytes` the size of a table with these options. A table's size never changes. */
+int32_t tollbar_in_flight_bytes(const tollbar_in_flight_options *options, uint64_t *bytes);
+
+/* Makes a table in this process's own memory. The caller frees `*out` with tollbar_in_flight_close. */
+int32_t tollbar_in_flight_new(const tollbar_in_flight_options *options,
+                              tollbar_in_flight **out);
+
+/* tollbar_in_flight_new in memory that this process shares with the processes that it forks later. */
+int32_t tollbar_in_flight_new_shared(const tollbar_in_flight_options *options,
+                                     tollbar_in_flight **out);
+
+/* Opens the table in the file at `path`, or makes the file if there is none. If several processes call at once, one makes the file and the
+ * others open it. With `options` NULL the call makes no file and opens any table. TOLLBAR_E_OTHER_CAPACITY: the file's table has another
+ * capacity, or is for another number of processes.
+ *
+ * Give the file a directory of the service's own, such as /run/SERVICE, or /dev/shm. All processes must be in one PID namespace
+ * (TOLLBAR_E_PID_NAMESPACE), because each asks the system whether the others still run. Whom the call trusts: tollbar_table_open. */
+int32_t tollbar_in_flight_open(const char *path,
+                               const tollbar_in_flight_options *options,
+                               tollbar_in_flight **out);
+
+/* Makes a table in the caller's memory, which other processes may share. It overwrites as many of the `size` bytes as
+ * tollbar_in_flight_bytes says; with capacity 0 it takes all. `memory` must be aligned to 64 bytes and must outlive `*out`. */
+int32_t tollbar_in_flight_init_in(void *memory,
+                                  size_t size,
+                                  const tollbar_in_flight_options *options,
+                                  tollbar_in_flight **out);
+
+/* Opens the table that tollbar_in_flight_init_in has made in the caller's memory, in this process or another, at this address or another. */
+int32_t tollbar_in_flight_attach(void *memory,
+                                 size_t size,
+                                 tollbar_in_flight **out);
+
+/* Makes this process an owner now. Without it the first tollbar_in_flight_acquire does so, with some system calls. TOLLBAR_E_OWNERS_FULL: 1,024
+ * owners use the table. */
+int32_t tollbar_in_flight_join(const tollbar_in_flight *table);
+
+/* Takes a permit of a key, unless `limit` are in flight. The limit may be another in each call. With TOLLBAR_ALLOWED `*ticket` is to be
+ * given to tollbar_in_flight_release.
+ *
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, or an error: TOLLBAR_E_IN_FLIGHT_FULL if no slot is free where the key's are, and
+ * TOLLBAR_E_OWNERS_FULL. */
+int32_t tollbar_in_flight_acquire(const tollbar_in_flight *table,
+                                  const void *key,
+                                  size_t length,
+                                  uint32_t limit,
+                                  tollbar_ticket *ticket);
+
+/* Gives a permit back. TOLLBAR_E_TICKET, and nothing changes: 0, a ticket that has been released, a ticket of another view of the table, or
+ * one that this process has inherited by a fork. If the process has another permit of the same key, a second release of one ticket may
+ * release that one. */
+int32_t tollbar_in_flight_release(const tollbar_in_flight *table,
+                                  tollbar_ticket ticket);
+
+/* Writes to `*count` how many permits of a key are in flight. Permits of a process that was killed are among them until somebody is refused. */
+int32_t tollbar_in_flight_count(const tollbar_in_flight *table,
+                                const void *key,
+                                size_t length,
+                                uint64_t *count);
+
+/* Ends this process's view of a table that no call is using. What it has not released comes back. With NULL the call does nothing. */
+void tollbar_in_flight_close(tollbar_in_flight *table);
+
+/* Sends `permits`, all or none: TOLLBAR_ALLOWED, or TOLLBAR_DENIED if fewer are usable. `*last`, unless NULL, gets the number of the last
+ * one. */
+int32_t tollbar_send_window_acquire(tollbar_send_window *window,
+                                    uint32_t permits,
+                                    uint32_t *last);
+
+/* Gives back `permits` in flight, whichever they are. TOLLBAR_E_TICKET, and nothing changes, if fewer are in flight. */
+int32_t tollbar_send_window_release(tollbar_send_window *window,
+                                    uint32_t permits);
+
+/* Gives back all permits up to number `last`. TOLLBAR_E_TICKET, and nothing changes, if they had come back already or none of this number
+ * is in flight. */
+int32_t tollbar_send_window_acknowledge(tollbar_send_window *window,
+                                        uint32_t last);
+
+/* Sets the limit, 1,048,575 at most (TOLLBAR_E_OUT_OF_RANGE). Below what is in flight nothing is usable until enough has come back. */
+int32_t tollbar_send_window_resize(tollbar_send_window *window,
+                                   uint32_t limit);
+
+/* Reads a window. */
+int32_t tollbar_send_window_read(const tollbar_send_window *window,
+                                 tollbar_send_window_state *out);
+
+/* Options with their defaults; set capacity. */
+#define TOLLBAR_IN_FLIGHT_OPTIONS_INIT { (uint32_t)sizeof(tollbar_in_flight_options), 0, 0, 0, 0 }
+
+/* Details to be filled in. */
+#define TOLLBAR_SEND_WINDOW_STATE_INIT { (uint32_t)sizeof(tollbar_send_window_state), 0, 0, 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 14. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
@@ -1574,7 +1756,7 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 14. Routes: which of several nodes a key belongs to
+ * 15. Routes: which of several nodes a key belongs to
  * -------------------------------------------------------------------------------------------- */
 
 /* Where each node of a cluster limits on its own, the requests of a key must reach one node. Every caller that knows the same nodes chooses
@@ -1616,7 +1798,7 @@ int32_t tollbar_route(const tollbar_node *nodes,
                       size_t *node);
 
 /* --------------------------------------------------------------------------------------------
- * 15. Advanced: cells, a state word in each of your structs
+ * 16. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -1685,7 +1867,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 16. Advanced: counts of decisions
+ * 17. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
@@ -1735,7 +1917,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 17. Advanced: entries, policies, counters and health of tables
+ * 18. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* One key of a table. */
@@ -1915,7 +2097,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 18. Advanced: copies of tables
+ * 19. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -1952,7 +2134,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 19. Version
+ * 20. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -1967,7 +2149,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 20. Results and errors
+ * 21. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded. */
@@ -2177,6 +2359,18 @@ const char *tollbar_version_string(void);
 
 /* The client ended before it had reported all admissions to the store. */
 #define TOLLBAR_E_UNREPORTED (-89)
+
+/* Not a ticket that this view of the table can release. */
+#define TOLLBAR_E_TICKET (-100)
+
+/* No slot of the in-flight table is free for the key: its capacity is too small. */
+#define TOLLBAR_E_IN_FLIGHT_FULL (-101)
+
+/* The in-flight table has 1,024 owners. */
+#define TOLLBAR_E_OWNERS_FULL (-102)
+
+/* The in-flight table is used by processes of another PID namespace. */
+#define TOLLBAR_E_PID_NAMESPACE (-103)
 
 /* The library itself has a fault. It was stopped before it reached the caller. */
 #define TOLLBAR_E_INTERNAL (-90)

@@ -185,6 +185,18 @@ const (
 	ErrUnreported Code = -89
 )
 
+// Errors of permits in flight.
+const (
+	// ErrTicket: not a ticket that this view of the table can release.
+	ErrTicket Code = -100
+	// ErrInFlightFull: no slot of the in-flight table is free for the key: its capacity is too small.
+	ErrInFlightFull Code = -101
+	// ErrOwnersFull: the in-flight table has 1,024 owners.
+	ErrOwnersFull Code = -102
+	// ErrPidNamespace: the in-flight table is used by processes of another PID namespace.
+	ErrPidNamespace Code = -103
+)
+
 // Errors of the library itself.
 const (
 	// ErrInternal: the library itself has a fault. It was stopped before it reached the caller.

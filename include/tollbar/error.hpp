@@ -91,6 +91,10 @@ enum class errc : std::int32_t {
     url = TOLLBAR_E_URL,
     running = TOLLBAR_E_RUNNING,
     unreported = TOLLBAR_E_UNREPORTED,
+    ticket = TOLLBAR_E_TICKET,
+    in_flight_full = TOLLBAR_E_IN_FLIGHT_FULL,
+    owners_full = TOLLBAR_E_OWNERS_FULL,
+    pid_namespace = TOLLBAR_E_PID_NAMESPACE,
     internal = TOLLBAR_E_INTERNAL,
     // [lists: end]
 };

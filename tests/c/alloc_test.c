@@ -379,6 +379,51 @@ static void without_memory_there_is_no_table(void **state) {
     }
 }
 
+static void c5_no_permit_in_flight_allocates(void **state) {
+    tollbar_in_flight_options options = TOLLBAR_IN_FLIGHT_OPTIONS_INIT;
+    tollbar_in_flight *table;
+    tollbar_send_window window = {0};
+    uint64_t count;
+    int round;
+    (void)state;
+    options.capacity = 100;
+    assert_int_equal(tollbar_in_flight_new(&options, &table), 0);
+    on(0);
+    for (round = 0; round < 20; round++) {
+        tollbar_ticket ticket = 0, more;
+        tollbar_in_flight_acquire(table, "k", 1, 1, &ticket);
+        tollbar_in_flight_acquire(table, "k", 1, 1, &more);
+        tollbar_in_flight_count(table, "k", 1, &count);
+        tollbar_in_flight_release(table, ticket);
+        tollbar_send_window_resize(&window, 1);
+        tollbar_send_window_acquire(&window, 1, NULL);
+        tollbar_send_window_release(&window, 1);
+    }
+    off();
+    assert_int_equal(seen.allocations + seen.sleeps + seen.frees, 0);
+    tollbar_in_flight_close(table);
+}
+
+static void without_memory_there_is_no_in_flight_table(void **state) {
+    unsigned fails = 0;
+    int32_t code;
+    (void)state;
+    do {
+        tollbar_in_flight_options options = TOLLBAR_IN_FLIGHT_OPTIONS_INIT;
+        tollbar_in_flight *table = NULL;
+        options.capacity = 100;
+        on(++fails);
+        code = tollbar_in_flight_new_shared(&options, &table);
+        if (code == 0)
+            tollbar_in_flight_close(table);
+        off();
+        assert_true(code == 0 || code == TOLLBAR_E_NO_MEMORY);
+        /* What failed is counted, and nothing has to be freed for it. */
+        assert_int_equal(seen.allocations, seen.frees + (code == 0 ? 0 : 1));
+    } while (code != 0);
+    assert_true(fails > 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(c5_no_decision_allocates_or_sleeps),
@@ -389,6 +434,8 @@ int main(void) {
         cmocka_unit_test(without_memory_a_policy_is_put_to_work_on_the_stack),
         cmocka_unit_test(policies_that_never_come_back_take_memory_to_a_bound),
         cmocka_unit_test(without_memory_there_is_no_table),
+        cmocka_unit_test(c5_no_permit_in_flight_allocates),
+        cmocka_unit_test(without_memory_there_is_no_in_flight_table),
     };
     return cmocka_run_group_tests_name("allocations", tests, NULL, NULL);
 }

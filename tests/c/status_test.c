@@ -81,6 +81,10 @@ static const struct code codes[] = {
     CODE(TOLLBAR_E_RUNNING, -88),
     CODE(TOLLBAR_E_UNREPORTED, -89),
     CODE(TOLLBAR_E_INTERNAL, -90),
+    CODE(TOLLBAR_E_TICKET, -100),
+    CODE(TOLLBAR_E_IN_FLIGHT_FULL, -101),
+    CODE(TOLLBAR_E_OWNERS_FULL, -102),
+    CODE(TOLLBAR_E_PID_NAMESPACE, -103),
 };
 
 static void c7_numbers_of_results_are_as_promised(void **state) {

@@ -20,6 +20,7 @@ typedef struct {
     PyTypeObject *taken;
     PyTypeObject *limiter;
     PyTypeObject *table;
+    PyTypeObject *in_flight;
     /* tollbar._errors.policy_error and .call_error, which make the exceptions. */
     PyObject *policy_error;
     PyObject *call_error;
@@ -30,6 +31,7 @@ extern PyType_Spec core_decision_spec;
 extern PyType_Spec core_taken_spec;
 extern PyType_Spec core_limiter_spec;
 extern PyType_Spec core_table_spec;
+extern PyType_Spec core_in_flight_spec;
 
 /* The state of the module that `type`, or what it inherits from, was defined in. */
 core_state *core_state_of(PyTypeObject *type);

@@ -57,7 +57,9 @@ static int core_exec(PyObject *module) {
     state->taken = add_type(module, &core_taken_spec);
     state->limiter = add_type(module, &core_limiter_spec);
     state->table = add_type(module, &core_table_spec);
-    if (state->decision == NULL || state->taken == NULL || state->limiter == NULL || state->table == NULL)
+    state->in_flight = add_type(module, &core_in_flight_spec);
+    if (state->decision == NULL || state->taken == NULL || state->limiter == NULL || state->table == NULL
+        || state->in_flight == NULL)
         return -1;
     /* A capsule's pointer is to memory that may be written; nobody writes to this. */
     PyObject *api = PyCapsule_New((void *)&core_functions, CORE_API, NULL);
@@ -74,6 +76,7 @@ static int core_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->taken);
     Py_VISIT(state->limiter);
     Py_VISIT(state->table);
+    Py_VISIT(state->in_flight);
     Py_VISIT(state->policy_error);
     Py_VISIT(state->call_error);
     return 0;
@@ -85,6 +88,7 @@ static int core_clear(PyObject *module) {
     Py_CLEAR(state->taken);
     Py_CLEAR(state->limiter);
     Py_CLEAR(state->table);
+    Py_CLEAR(state->in_flight);
     Py_CLEAR(state->policy_error);
     Py_CLEAR(state->call_error);
     return 0;

@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 import tollbar
-from tollbar import Limiter, Policy, Table
+from tollbar import InFlight, Limiter, Policy, Table
 
 KEY = "k" * 40
 BYTES = b"k" * 40
@@ -53,6 +53,31 @@ def table_calls():
             lambda: table.settle(KEY, 1),
         ):
             with contextlib.suppress(TypeError, ValueError, KeyError):
+                bad()
+
+    return run
+
+
+def in_flight_calls():
+    table = InFlight(100)
+    closed = InFlight(1)
+    closed.close()
+
+    def run():
+        with table.enter(KEY, 2) as permit, table.enter(bytearray(BYTES), 2):
+            permit.release(), table.count(KEY), table.enter(KEY, 0)
+        table.release(table.acquire(BYTES, Number())), table.release(Number()), repr(table), InFlight(10).join()
+        for bad in (
+            lambda: table.acquire(1.5, 1),
+            lambda: table.acquire(bytearray(BYTES), -1),
+            lambda: table.acquire(KEY),
+            lambda: table.release(KEY),
+            lambda: table.count(1.5),
+            lambda: closed.acquire(bytearray(BYTES), 1),
+            lambda: closed.count(bytearray(BYTES)),
+            lambda: InFlight(0),
+        ):
+            with contextlib.suppress(TypeError, ValueError):
                 bad()
 
     return run
@@ -106,7 +131,7 @@ def making():
     return run
 
 
-@pytest.mark.parametrize("calls", [table_calls, limiter_calls, take_many_calls, making])
+@pytest.mark.parametrize("calls", [table_calls, in_flight_calls, limiter_calls, take_many_calls, making])
 def test_loops_leave_nothing(calls):
     run = calls()
     watched = [KEY, BYTES, BIG, tollbar.Decision, tollbar.Taken, Limiter, Table, Limiter.__base__, Table.__base__]

@@ -168,6 +168,17 @@ pub const TOLLBAR_E_RUNNING: i32 = -88;
 /// The client ended before it had reported all admissions to the store.
 pub const TOLLBAR_E_UNREPORTED: i32 = -89;
 
+// Errors of permits in flight.
+
+/// Not a ticket that this view of the table can release.
+pub const TOLLBAR_E_TICKET: i32 = -100;
+/// No slot of the in-flight table is free for the key: its capacity is too small.
+pub const TOLLBAR_E_IN_FLIGHT_FULL: i32 = -101;
+/// The in-flight table has 1,024 owners.
+pub const TOLLBAR_E_OWNERS_FULL: i32 = -102;
+/// The in-flight table is used by processes of another PID namespace.
+pub const TOLLBAR_E_PID_NAMESPACE: i32 = -103;
+
 // Errors of the library itself.
 
 /// The library itself has a fault. It was stopped before it reached the caller.
@@ -284,6 +295,12 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_RUNNING => (c"TOLLBAR_E_RUNNING", c"a thread drives this client, or works on this queue"),
         TOLLBAR_E_UNREPORTED => {
             (c"TOLLBAR_E_UNREPORTED", c"the client ended before it had reported all admissions to the store")
+        }
+        TOLLBAR_E_TICKET => (c"TOLLBAR_E_TICKET", c"the ticket has been released, or is another owner's"),
+        TOLLBAR_E_IN_FLIGHT_FULL => (c"TOLLBAR_E_IN_FLIGHT_FULL", c"the in-flight table has no slot for the key"),
+        TOLLBAR_E_OWNERS_FULL => (c"TOLLBAR_E_OWNERS_FULL", c"the in-flight table has 1024 owners"),
+        TOLLBAR_E_PID_NAMESPACE => {
+            (c"TOLLBAR_E_PID_NAMESPACE", c"the table is used by processes of another PID namespace")
         }
         TOLLBAR_E_INTERNAL => (c"TOLLBAR_E_INTERNAL", c"a fault of the library itself"),
         _ => (c"TOLLBAR_E_UNKNOWN", c"unknown result"),

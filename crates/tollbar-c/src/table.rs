@@ -347,6 +347,7 @@ pub fn table_code(error: TableError) -> i32 {
         TableError::Boot => TOLLBAR_E_BOOT_ID,
         TableError::Owner => TOLLBAR_E_OWNER,
         TableError::Unsealed => TOLLBAR_E_UNSEALED,
+        TableError::Namespace => TOLLBAR_E_PID_NAMESPACE,
         TableError::System(call, errno) => {
             // SAFETY: the calling thread's own errno, always there.
             unsafe { libc::__errno_location().write(errno) };

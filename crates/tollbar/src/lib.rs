@@ -12,6 +12,7 @@
 //! * [`clock`]: where the time comes from.
 //! * [`table`]: keyed limits in memory that processes share.
 //! * [`queue`]: items that wait and leave at a policy's pace.
+//! * [`in_flight`]: how many are open at one time, by key and in memory that processes share.
 //!
 //! Limits that machines share through Redis are in the crate `tollbar-redis`, which uses this one.
 //!
@@ -81,6 +82,8 @@ extern crate std;
 pub mod algorithm;
 pub mod clock;
 pub mod decision;
+#[cfg(unix)]
+pub mod in_flight;
 #[cfg(unix)]
 #[doc(hidden)]
 pub mod internal;

@@ -18,6 +18,7 @@ const TOLLBAR: &[&[&str]] = &[
     &["algorithm"],
     &["limiter"],
     &["table"],
+    &["in_flight"],
     &["take_many", "queue"],
     &["internal"],
 ];
@@ -27,7 +28,7 @@ const TOLLBAR_C: &[&[&str]] = &[
     &["boundary"],
     &["clock", "decision", "policy", "prefix", "route"],
     &["cell", "limiter", "queue", "table"],
-    &["charge", "decide", "keyed", "take_many", "receipts", "reserve", "survey", "transfer", "counts"],
+    &["charge", "decide", "in_flight", "keyed", "take_many", "receipts", "reserve", "survey", "transfer", "counts"],
 ];
 const TOLLBAR_REDIS_C: &[&[&str]] = &[&["version", "lease"], &["client"]];
 

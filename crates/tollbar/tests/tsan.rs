@@ -3,9 +3,11 @@
 //! The standard library is not built with the sanitizer, so its own synchronisation would be reported as races. So this file uses no test
 //! harness, leaks its states, and has its own barrier.
 
+use std::cell::UnsafeCell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use tollbar::in_flight::{self, InFlight, SendWindow};
 use tollbar::policy::Keep;
 use tollbar::table::{Options, PolicyId, Table};
 use tollbar::{Counts, Limiter, Policy, Shared, State, Verdict};
@@ -72,6 +74,38 @@ fn counting() {
         assert_eq!((of(0), of(1)), (asked / 3 * 2, asked / 3));
     }
 }
+
+/// What a holder of the only permit writes, the next holder reads, though it is a plain word.
+fn in_flight() {
+    let table = leak(InFlight::shared(&in_flight::Options::new(100)).unwrap());
+    let window = leak(SendWindow::new(1));
+    let (by_table, by_window) = (leak(Word(UnsafeCell::new(0))), leak(Word(UnsafeCell::new(0))));
+    let held = together(move |_| {
+        let mut held = 0;
+        for _ in 0..ROUNDS {
+            if let Ok(_permit) = table.enter(b"k", 1) {
+                // SAFETY: the permit is the only one.
+                unsafe { *by_table.0.get() += 1 };
+                held += 1;
+            }
+            if window.acquire(1).is_some() {
+                // SAFETY: as above.
+                unsafe { *by_window.0.get() += 1 };
+                held += 1;
+                assert!(window.release(1));
+            }
+        }
+        held
+    });
+    // SAFETY: all threads have ended.
+    assert_eq!(held, unsafe { *by_table.0.get() + *by_window.0.get() });
+}
+
+/// A word that only the holder of a permit uses.
+struct Word(UnsafeCell<u64>);
+
+// SAFETY: by what it is for.
+unsafe impl Sync for Word {}
 
 fn main() {
     for policy in [
@@ -153,6 +187,7 @@ fn main() {
         assert!(given > 0);
     }
     counting();
+    in_flight();
     // `make test` counts this line.
     println!("1 passed, 0 failed");
 }

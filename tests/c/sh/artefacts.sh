@@ -4,7 +4,7 @@
 # LIBRARY: the bytes that its stripped shared library may have: why, is in docs/decisions/0003-small-artefacts.md.
 size_limit_of() {
     case $1 in
-    tollbar) echo 233472 ;;
+    tollbar) echo 249856 ;;
     tollbar-redis) echo 167936 ;;
     esac
 }

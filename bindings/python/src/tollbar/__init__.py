@@ -10,6 +10,10 @@
 
     if not tollbar.take_many([limiter, (table, "192.0.2.1")]): ...  # charges both, or none
 
+    uploads = tollbar.InFlight(10_000)
+    with uploads.enter("user 7", 4) as permit:  # at most 4 at one time
+        if not permit: ...
+
     lease = tollbar.Lease("100/s burst 50", name="api", nodes=4, url="redis://127.0.0.1")
     if not lease.allow(): ...
 """
@@ -20,6 +24,7 @@ from . import _core
 from ._core import Decision, Taken, take_many
 from ._errors import Error, LeaseError, PolicyError, TableError
 from ._reservation import Reservation
+from .in_flight import InFlight, Permit
 from .limiter import Counts, Limiter
 from .policy import Policy
 from .table import Health, Settled, Stats, Table
@@ -53,10 +58,12 @@ __all__ = [
     "Decision",
     "Error",
     "Health",
+    "InFlight",
     "Lease",
     "LeaseError",
     "LeaseStats",
     "Limiter",
+    "Permit",
     "Policy",
     "PolicyError",
     "Reservation",

@@ -59,4 +59,7 @@ pub use self::{
     policies::{Keep, PolicyId},
 };
 #[cfg(not(loom))]
-pub(crate) use decide::several::{KeyLimit, Look};
+pub(crate) use decide::{
+    hash_long,
+    several::{KeyLimit, Look},
+};

@@ -375,14 +375,8 @@ impl Table {
     #[inline(always)]
     pub(super) fn hash_bytes(&self, key: &[u8]) -> u64 {
         if key.len() > SHORT {
-            return self.hash_long(key);
+            return hash_long(key, &self.secrets);
         }
-        rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
-    }
-
-    /// [`Table::hash_bytes`] for a key of more than [`SHORT`] bytes.
-    #[inline(never)]
-    fn hash_long(&self, key: &[u8]) -> u64 {
         rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
     }
 
@@ -392,4 +386,10 @@ impl Table {
     pub fn now(&self) -> u64 {
         self.clock.now().wrapping_add(self.offset)
     }
+}
+
+/// [`Table::hash_bytes`] of a key of more than [`SHORT`] bytes.
+#[inline(never)]
+pub(crate) fn hash_long(key: &[u8], secrets: &RapidSecrets) -> u64 {
+    rapidhash_v3_inline::<true, true, false>(key, secrets)
 }

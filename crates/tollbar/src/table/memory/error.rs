@@ -55,6 +55,8 @@ pub enum TableError {
     Owner,
     /// The descriptor's file can be truncated: it is not memory that is sealed against shrinking.
     Unsealed,
+    /// The in-flight table is used by processes of another PID namespace, which cannot be asked after.
+    Namespace,
     /// A system call failed with this errno.
     System(Call, i32),
 }
@@ -108,6 +110,7 @@ impl TableError {
             TableError::Boot => "the system does not say which boot this is",
             TableError::Owner => "the file belongs to another user, or others may write or replace it",
             TableError::Unsealed => "the memory behind the descriptor is not sealed against shrinking",
+            TableError::Namespace => "the table is used by processes of another PID namespace",
             TableError::System(call, _) => match call {
                 Call::Open => "the file cannot be opened",
                 Call::Read => "the file cannot be read",

@@ -5,7 +5,7 @@ pub(crate) mod slot;
 
 pub(super) mod counters;
 #[cfg(not(loom))]
-pub(super) mod layout;
+pub(crate) mod layout;
 #[cfg(not(loom))]
 pub(crate) mod region;
 #[cfg(not(loom))]

@@ -1,6 +1,7 @@
 //! The memory of a table: private, shared with forked children, the caller's, or a file's.
 
 mod file;
+mod process;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -11,8 +12,9 @@ use core::ffi::{c_int, CStr};
 use core::fmt;
 use core::ptr::{null_mut, NonNull};
 use file::{Named, Way};
+pub(crate) use process::{has_ended, is_process_gone, process, start_of};
+pub(crate) use system::boot_id;
 pub use system::{again, errno, random_u64};
-pub(crate) use system::{boot_id, is_process_gone, process};
 pub(crate) use trust::Access;
 pub use trust::Trust;
 

@@ -32,6 +32,12 @@ impl Fd {
         Ok(Fd(fd))
     }
 
+    /// A descriptor that nobody else closes.
+    #[cfg(target_os = "linux")]
+    pub(super) fn owned(fd: c_int) -> Fd {
+        Fd(fd)
+    }
+
     /// The caller's descriptor. The caller must not drop the value, because the drop would close the descriptor.
     pub(super) fn borrowed(fd: c_int) -> Fd {
         Fd(fd)
@@ -416,32 +422,3 @@ use libc::__errno as errno_address;
 use libc::__errno_location as errno_address;
 #[cfg(any(target_vendor = "apple", target_os = "freebsd"))]
 use libc::__error as errno_address;
-
-/// This process's name in a line's owner: its PID namespace and its number there. A namespace of 0 is unknown.
-pub(crate) fn process() -> u64 {
-    // SAFETY: getpid takes no argument and cannot fail.
-    let number = unsafe { libc::getpid() } as u32;
-    u64::from(namespace()) << 32 | u64::from(number)
-}
-
-#[cfg(target_os = "linux")]
-fn namespace() -> u32 {
-    let status = Fd::open(libc::AT_FDCWD, c"/proc/self/ns/pid", libc::O_RDONLY).and_then(|fd| fd.status());
-    // The kernel numbers namespaces in 32 bits.
-    status.map_or(0, |status| status.identity.1 as u32)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn namespace() -> u32 {
-    0
-}
-
-/// Whether no process has this number. False if the system does not say.
-pub(crate) fn is_process_gone(number: u32) -> bool {
-    match libc::pid_t::try_from(number) {
-        // 0 and negative numbers mean groups of processes.
-        // SAFETY: integer arguments only; signal 0 checks for the process and sends nothing.
-        Ok(pid @ 1..) => unsafe { libc::kill(pid, 0) != 0 && errno() == libc::ESRCH },
-        _ => false,
-    }
-}

@@ -1,0 +1,97 @@
+"""InFlight: how many a key has open at one time, in memory that processes can share."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+
+from . import _core
+
+_PRIVATE, _SHARED, _FILE = 0, 1, 2
+_TRUST_ANYONE = 1
+
+
+class Permit:
+    """One of a key's permits, or none: `if permit`. It ends with its `with` or `async with`, with release(), or when nobody has it any more."""
+
+    __slots__ = ("_table", "_ticket")
+
+    def __init__(self, table: InFlight, ticket: int | None) -> None:
+        self._table, self._ticket = table, ticket
+
+    def __bool__(self) -> bool:
+        return self._ticket is not None
+
+    def release(self) -> bool:
+        """Gives the permit back, once. False if there is none, or if the process that acquired it is this one's parent."""
+        ticket, self._ticket = self._ticket, None
+        return ticket is not None and not self._table.closed and self._table.release(ticket)
+
+    def __enter__(self) -> Permit:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+        self.release()
+
+    async def __aenter__(self) -> Permit:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def __del__(self) -> None:
+        self.release()
+
+
+class InFlight(_core.InFlight):
+    """InFlight(capacity=10_000): how many requests, connections or uploads each key has open at one time.
+
+        with uploads.enter(user, 4) as permit:
+            if not permit:
+                return too_many()
+            ...
+
+    `capacity` is the number of keys that may have some in flight, `processes` how many processes have the same key. `shared=True` is for
+    processes that are forked later. What a process held that was killed comes back within a second, without anything of yours. A forked child
+    cannot release what its parent holds. Any number of threads may use one at once. It is a context manager, too.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, capacity: int, *, processes: int = 8, shared: bool = False) -> InFlight:
+        return super().__new__(cls, capacity, processes, 0, 0, _SHARED if shared else _PRIVATE, None)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        capacity: int | None = None,
+        *,
+        processes: int = 8,
+        mode: int = 0o600,
+        trust_anyone: bool = False,
+    ) -> InFlight:
+        """The table in that file, made if there is none. Without a capacity it must be there.
+
+        Give it a directory of the service's own, such as /run/SERVICE, or /dev/shm. All processes must be in one PID namespace. Whom it
+        trusts: Table.open.
+        """
+        if capacity == 0:
+            raise ValueError("capacity must be above 0")
+        flags = _TRUST_ANYONE if trust_anyone else 0
+        return super().__new__(cls, capacity or 0, processes, flags, mode, _FILE, path)
+
+    def enter(self, key: _core.Key, limit: int) -> Permit:
+        """A permit of the key, or one that is false if limit are in flight. It never waits."""
+        return Permit(self, self.acquire(key, limit))
+
+    def __enter__(self) -> InFlight:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return "<InFlight, closed>" if self.closed else "<InFlight>"

@@ -1,0 +1,316 @@
+//! Permits in flight by key, in memory that processes share.
+
+use super::layout::{Head, Sizes};
+use super::protocol::{Local, Refusal, System, View};
+use super::word::{Process, Ticket};
+use crate::clock::{Clock, Monotonic};
+use crate::limiter::thread;
+use crate::sync::{AtomicU64, Ordering};
+use crate::table::memory::error::TableError;
+use crate::table::memory::layout::mix;
+use crate::table::memory::region::{has_ended, process, random_u64, start_of, Access, Region, Trust};
+use core::ffi::CStr;
+use core::mem::size_of;
+use core::ptr::NonNull;
+use rapidhash::v3::RapidSecrets;
+
+/// How an in-flight table is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The number of keys that can have permits in flight at one time. A key that several processes have counts once for each. The table has
+    /// twice as many slots of 8 bytes.
+    pub capacity: u64,
+    /// The number of processes that have the same key at one time. A key has room for four times as many, and at least for 32.
+    pub processes: u32,
+    /// The permissions of a new file. An existing file is refused if a user may write it whom these permissions do not let write.
+    pub mode: u32,
+    /// Whose file the call may open.
+    pub trust: Trust,
+}
+
+impl Options {
+    /// Options for `capacity` keys, with the defaults for all other fields.
+    pub const fn new(capacity: u64) -> Options {
+        Options { capacity, processes: 8, mode: 0o600, trust: Trust::Owner }
+    }
+}
+
+/// One process's view of an in-flight table. Any number of threads may use it at once.
+///
+/// A process becomes an *owner* with the first permit that it acquires, and ends to be one when this value is dropped. What it has not
+/// released then comes back at once. What a process had that was killed comes back as soon as another process asks for a permit of the same
+/// key and finds none: each such request asks after the owners that have some, at most once a millisecond each. No request waits.
+///
+/// A forked child is another owner. It can use the value, and cannot release the tickets of its parent.
+#[derive(Debug)]
+pub struct InFlight {
+    region: Region,
+    slots: usize,
+    window: usize,
+    secrets: RapidSecrets,
+    /// Holds a [`Local`].
+    local: Region,
+    /// 0 if the system wipes `local` in a child. Else the process whose `local` is.
+    process: AtomicU64,
+}
+
+/// A permit that is released when it is dropped.
+#[derive(Debug)]
+#[must_use = "the permit is released when it is dropped"]
+pub struct Permit<'a> {
+    table: &'a InFlight,
+    ticket: Ticket,
+}
+
+impl InFlight {
+    /// The size in bytes of a table with these options.
+    pub fn bytes_for(options: &Options) -> Result<u64, TableError> {
+        Ok(Sizes::of(options.capacity, options.processes)?.bytes)
+    }
+
+    /// Makes a table in this process's own memory.
+    pub fn private(options: &Options) -> Result<InFlight, TableError> {
+        InFlight::make(Sizes::of(options.capacity, options.processes)?, Region::private)
+    }
+
+    /// Makes a table in memory that this process shares with the processes that it forks later.
+    pub fn shared(options: &Options) -> Result<InFlight, TableError> {
+        InFlight::make(Sizes::of(options.capacity, options.processes)?, Region::shared)
+    }
+
+    /// Makes a table in the caller's memory, which it overwrites. With a capacity of 0 the table has as many slots as fit.
+    ///
+    /// # Safety
+    /// `memory` is valid for reads and writes of `length` bytes as long as the table lives, and only in-flight tables access it.
+    pub unsafe fn init_in(memory: NonNull<u8>, length: usize, options: &Options) -> Result<InFlight, TableError> {
+        let sizes = match options.capacity {
+            0 => Sizes::within(length as u64, options.processes),
+            capacity => Sizes::of(capacity, options.processes),
+        }?;
+        InFlight::make(sizes, |needed| {
+            if length < needed {
+                return Err(TableError::Room);
+            }
+            // SAFETY: by the caller's promise.
+            let region = unsafe { Region::borrowed(memory, needed) }?;
+            // SAFETY: `needed` of the caller's bytes, which nobody else looks at before the table is made.
+            unsafe { memory.as_ptr().write_bytes(0, needed) };
+            Ok(region)
+        })
+    }
+
+    /// Opens the table in the caller's memory. Another process may have made it.
+    ///
+    /// # Safety
+    /// As [`InFlight::init_in`].
+    pub unsafe fn attach_in(memory: NonNull<u8>, length: usize) -> Result<InFlight, TableError> {
+        if length < size_of::<Head>() {
+            return Err(TableError::Truncated);
+        }
+        // SAFETY: by the caller's promise.
+        let head = unsafe { Region::borrowed(memory, size_of::<Head>()) }?;
+        // SAFETY: as long as the head.
+        let needed = usize::try_from(unsafe { Head::of(&head) }.sizes()?.0.bytes).map_err(|_| TableError::Truncated)?;
+        if length < needed {
+            return Err(TableError::Truncated);
+        }
+        // SAFETY: by the caller's promise.
+        InFlight::over(unsafe { Region::borrowed(memory, needed) }?)
+    }
+
+    /// Opens the table in the file at `path`, or makes the file if there is none. If several processes call at once, one makes the file and the
+    /// others open it. The call fails with [`TableError::OtherCapacity`] if the file has a table for another number of keys or processes.
+    ///
+    /// Give the file a directory of the service's own (`/run/SERVICE`), or use /dev/shm. All processes must be in one PID namespace.
+    pub fn file_at(path: &CStr, options: &Options) -> Result<InFlight, TableError> {
+        let sizes = Sizes::of(options.capacity, options.processes)?;
+        let length = usize::try_from(sizes.bytes).map_err(|_| TableError::Capacity)?;
+        let seed = random_u64()?;
+        let inspect = |head: &[u8]| match Head::inspect(head)?.0 {
+            found if found == sizes => Ok(found.bytes),
+            _ => Err(TableError::OtherCapacity),
+        };
+        let fill = |region: &Region| {
+            // SAFETY: the new region has `length` bytes, and the head is shorter.
+            unsafe { Head::of(region) }.begin(&sizes, seed);
+            Ok(())
+        };
+        let access = Access::new(options.mode, options.trust);
+        InFlight::over(Region::open_or_create(path, length, access, inspect, fill)?.0)
+    }
+
+    /// Opens the table in the file at `path`, whatever its options are.
+    pub fn open_at(path: &CStr, trust: Trust) -> Result<InFlight, TableError> {
+        let inspect = |head: &[u8]| Head::inspect(head).map(|(found, _)| found.bytes);
+        InFlight::over(Region::open(path, Access::new(0, trust), inspect)?)
+    }
+
+    /// A permit of a key, unless `limit` are in flight. The caller says the limit with each call, so it can change at any time: if it is
+    /// below what is in flight, permits are refused until enough have come back.
+    ///
+    /// # Errors
+    /// [`Refusal::Limit`], and what says that the table is too small.
+    #[inline]
+    pub fn acquire(&self, key: &[u8], limit: u32) -> Result<Ticket, Refusal> {
+        self.view().acquire(self.hash(key), limit)
+    }
+
+    /// Gives a permit back. False, and nothing changes, if the ticket is not this owner's or has been released. A ticket that is released
+    /// twice while the process has another one of the same key may release that one.
+    #[inline]
+    pub fn release(&self, ticket: Ticket) -> bool {
+        self.view().release(ticket)
+    }
+
+    /// [`InFlight::acquire`] with a permit that is released when it is dropped.
+    ///
+    /// # Errors
+    /// As [`InFlight::acquire`].
+    pub fn enter(&self, key: &[u8], limit: u32) -> Result<Permit<'_>, Refusal> {
+        self.acquire(key, limit).map(|ticket| Permit { table: self, ticket })
+    }
+
+    /// The number of permits of a key in flight. It asks after nobody: permits of a process that was killed may be among them until
+    /// somebody is refused.
+    pub fn count(&self, key: &[u8]) -> u64 {
+        self.view().count(self.hash(key))
+    }
+
+    /// Makes this process an owner now, so that its first [`InFlight::acquire`] makes no system call. It also frees the slots of owners
+    /// that have ended.
+    ///
+    /// # Errors
+    /// [`Refusal::OwnersFull`].
+    pub fn join(&self) -> Result<(), Refusal> {
+        self.view().join_once()
+    }
+
+    fn make(sizes: Sizes, memory: impl FnOnce(usize) -> Result<Region, TableError>) -> Result<InFlight, TableError> {
+        let seed = random_u64()?;
+        let region = memory(usize::try_from(sizes.bytes).map_err(|_| TableError::Capacity)?)?;
+        // SAFETY: a region of that many bytes, and the head is shorter.
+        unsafe { Head::of(&region) }.begin(&sizes, seed);
+        region.populate();
+        InFlight::over(region)
+    }
+
+    /// The table in a region whose head has been inspected or written.
+    fn over(region: Region) -> Result<InFlight, TableError> {
+        if region.len() < size_of::<Head>() {
+            return Err(TableError::Truncated);
+        }
+        // SAFETY: it is as long as the head.
+        let (sizes, seed) = unsafe { Head::of(&region) }.sizes()?;
+        if region.len() as u64 != sizes.bytes {
+            return Err(TableError::Truncated);
+        }
+        let local = Region::private(size_of::<Local>())?;
+        let process = if local.wipe_in_children() { 0 } else { process() };
+        let table = InFlight {
+            region,
+            slots: sizes.slots as usize,
+            window: sizes.window as usize,
+            secrets: RapidSecrets::seed(seed),
+            local,
+            process: AtomicU64::new(process),
+        };
+        table.head().go_on(&table.region, table.slots())?;
+        Ok(table)
+    }
+
+    #[inline]
+    fn view(&self) -> View<'_, This> {
+        if self.process.load(Ordering::Relaxed) != 0 {
+            self.forget_the_parents();
+        }
+        let head = self.head();
+        View {
+            records: &head.records,
+            slots: self.slots(),
+            window: self.window,
+            joined: &head.joined,
+            local: self.local(),
+            system: &This,
+        }
+    }
+
+    #[inline]
+    fn head(&self) -> &Head {
+        // SAFETY: `over` has seen that the region is longer.
+        unsafe { Head::of(&self.region) }
+    }
+
+    #[inline]
+    fn slots(&self) -> &[AtomicU64] {
+        // SAFETY: `over` has seen that the region has the head and so many slots behind it; the head's size is a multiple of 8. They are
+        // only ever used as atomics.
+        unsafe {
+            core::slice::from_raw_parts(self.region.base().byte_add(size_of::<Head>()).cast().as_ptr(), self.slots)
+        }
+    }
+
+    #[inline]
+    fn local(&self) -> &Local {
+        // SAFETY: a region of that size, of this value alone; atomics that are 0 in the beginning.
+        unsafe { self.local.base().cast().as_ref() }
+    }
+
+    #[inline]
+    fn hash(&self, key: &[u8]) -> u64 {
+        crate::table::hash_long(key, &self.secrets)
+    }
+
+    /// For systems that do not wipe memory in a forked child.
+    #[cold]
+    #[inline(never)]
+    fn forget_the_parents(&self) {
+        let process = process();
+        if self.process.swap(process, Ordering::Relaxed) != process {
+            self.local().wipe();
+        }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.view().part();
+    }
+}
+
+impl Permit<'_> {
+    /// The permit as plain data, which the caller releases.
+    pub fn into_ticket(self) -> Ticket {
+        core::mem::ManuallyDrop::new(self).ticket
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        self.table.release(self.ticket);
+    }
+}
+
+/// The system that this process runs on.
+struct This;
+
+impl System for This {
+    fn this_process(&self) -> Process {
+        let number = process() as u32;
+        Process { number, start: start_of(number) }
+    }
+
+    fn has_ended(&self, process: Process, thorough: bool) -> bool {
+        has_ended(process.number, process.start, thorough)
+    }
+
+    fn now(&self) -> u64 {
+        Monotonic.now() / 1_000_000
+    }
+
+    fn pause(&self, attempt: u32) {
+        // Thread pointers are different, and mixed, so are the lengths of the pauses.
+        for _ in 0..(mix(thread::current()) % 16 + 1) * 8 * u64::from(attempt) {
+            core::hint::spin_loop();
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The memory of an in-flight table.
+//!
+//! ```text
+//!     0  header    what was decided when it was made
+//!   128  records   1,024 owners, a word each
+//! 8,320  slots     a word each
+//! ```
+
+use super::protocol::LINE;
+use super::word::OWNERS_MOST;
+use crate::sync::{AtomicU64, Ordering};
+use crate::table::memory::error::TableError;
+use crate::table::memory::layout::{fold, word_of};
+use crate::table::memory::region::{boot_id, process, Region};
+use core::mem::size_of;
+
+const MAGIC: u64 = u64::from_ne_bytes(*b"tollbarf");
+/// Raised with every change of what is where, of the hash, or of what a word means.
+const VERSION: u64 = 1;
+const LAYOUT: u64 =
+    fold(&[VERSION, size_of::<Head>() as u64, OWNERS_MOST as u64, u64::from_ne_bytes([1, 2, 3, 4, 5, 6, 7, 8])]);
+
+/// The least window, in slots, and the largest.
+const WINDOW_LEAST: u64 = 32;
+const WINDOW_MOST: u64 = 4 * OWNERS_MOST as u64;
+const SLOTS_MOST: u64 = u32::MAX as u64 / 2;
+
+/// What comes before the slots.
+#[repr(C, align(64))]
+pub(super) struct Head {
+    /// [`MAGIC`], written last.
+    magic: AtomicU64,
+    layout: AtomicU64,
+    /// [`Sizes`] and the seed.
+    fixed: [AtomicU64; 4],
+    /// [`fold`] of all above.
+    check: AtomicU64,
+    spare: [AtomicU64; 1],
+
+    /// The boot of the machine in which the owners are, written last.
+    boot: [AtomicU64; 2],
+    /// The PID namespace of all owners; 0 if it is unknown.
+    namespace: AtomicU64,
+    /// Numbers for generations.
+    pub(super) joined: AtomicU64,
+    spares: [AtomicU64; 4],
+
+    pub(super) records: [AtomicU64; OWNERS_MOST],
+}
+
+/// The sizes of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sizes {
+    pub(super) bytes: u64,
+    pub(super) slots: u64,
+    /// Slots in the window of a key.
+    pub(super) window: u64,
+}
+
+impl Sizes {
+    /// For `capacity` keys in flight, and so many processes that have the same key.
+    pub(super) fn of(capacity: u64, processes: u32) -> Result<Sizes, TableError> {
+        let window = window_for(processes);
+        // Half full at most, so that hardly any window is.
+        let slots = capacity.checked_mul(2).filter(|slots| *slots != 0).and_then(|slots| slots.checked_add(window));
+        Sizes::with(slots.ok_or(TableError::Capacity)?.next_multiple_of(LINE as u64), window)
+    }
+
+    /// As many slots as `length` bytes hold.
+    pub(super) fn within(length: u64, processes: u32) -> Result<Sizes, TableError> {
+        let slots = length.saturating_sub(size_of::<Head>() as u64) / 8;
+        let window = window_for(processes);
+        match slots < window {
+            true => Err(TableError::Room),
+            false => Sizes::with(slots.min(SLOTS_MOST) / LINE as u64 * LINE as u64, window),
+        }
+    }
+
+    fn with(slots: u64, window: u64) -> Result<Sizes, TableError> {
+        if slots > SLOTS_MOST {
+            return Err(TableError::Capacity);
+        }
+        Ok(Sizes { bytes: size_of::<Head>() as u64 + slots * 8, slots, window })
+    }
+}
+
+/// Every process that has a key has a slot of it, and other keys are to find one, too. While a new set of processes replaces an old one there
+/// are twice as many.
+fn window_for(processes: u32) -> u64 {
+    u64::from(processes).saturating_mul(4).clamp(WINDOW_LEAST, WINDOW_MOST).next_power_of_two()
+}
+
+impl Head {
+    /// The head of a region that has been inspected, or that is long enough and zeroed.
+    ///
+    /// # Safety
+    /// The region has the head's size.
+    pub(super) unsafe fn of(region: &Region) -> &Head {
+        // SAFETY: by the caller's promise; regions are aligned to 64 bytes; all words are atomic and may hold anything.
+        unsafe { region.base().cast().as_ref() }
+    }
+
+    /// Whether `bytes` begin a table, and which; with its seed.
+    pub(super) fn inspect(bytes: &[u8]) -> Result<(Sizes, u64), TableError> {
+        let mut words = [0; 7];
+        for (n, word) in words.iter_mut().enumerate() {
+            *word = word_of(bytes, n).ok_or(if n == 0 { TableError::NotATable } else { TableError::Truncated })?;
+        }
+        Head::check(words)
+    }
+
+    /// [`Head::inspect`] of the memory that this head is in.
+    pub(super) fn sizes(&self) -> Result<(Sizes, u64), TableError> {
+        // Acquire: the rest was written before it.
+        let magic = self.magic.load(Ordering::Acquire);
+        let [bytes, slots, window, seed] = self.fixed.each_ref().map(|word| word.load(Ordering::Relaxed));
+        let (layout, check) = (self.layout.load(Ordering::Relaxed), self.check.load(Ordering::Relaxed));
+        Head::check([magic, layout, bytes, slots, window, seed, check])
+    }
+
+    fn check(words: [u64; 7]) -> Result<(Sizes, u64), TableError> {
+        let [magic, layout, bytes, slots, window, seed, check] = words;
+        if magic != MAGIC {
+            return Err(TableError::NotATable);
+        }
+        if layout != LAYOUT {
+            return Err(TableError::Version);
+        }
+        let sizes = Sizes { bytes, slots, window };
+        // The checksum says that the words are undamaged. That this code would have written them makes every later offset sound.
+        let sound = window.is_power_of_two()
+            && (WINDOW_LEAST..=WINDOW_MOST).contains(&window)
+            && slots >= window
+            && slots % LINE as u64 == 0
+            && Sizes::with(slots, window) == Ok(sizes);
+        if fold(&[magic, layout, bytes, slots, window, seed]) != check || !sound {
+            return Err(TableError::Corrupt);
+        }
+        Ok((sizes, seed))
+    }
+
+    /// Writes the head of a new table into zeroed memory that nobody else sees yet.
+    pub(super) fn begin(&self, sizes: &Sizes, seed: u64) {
+        let fixed = [sizes.bytes, sizes.slots, sizes.window, seed];
+        for (to, word) in self.fixed.iter().zip(fixed) {
+            to.store(word, Ordering::Relaxed);
+        }
+        self.check.store(fold(&[MAGIC, LAYOUT, sizes.bytes, sizes.slots, sizes.window, seed]), Ordering::Relaxed);
+        self.layout.store(LAYOUT, Ordering::Relaxed);
+        self.name_boot();
+        self.magic.store(MAGIC, Ordering::Release);
+    }
+
+    /// Frees all slots and records if they are of another boot: all those processes have ended. Then the processes of this boot share the
+    /// namespace of the first.
+    pub(super) fn go_on(&self, region: &Region, slots: &[AtomicU64]) -> Result<(), TableError> {
+        let boot = boot_id().unwrap_or_default();
+        // Acquire: the slots were freed before the boot was named.
+        let same = || self.boot.each_ref().map(|word| word.load(Ordering::Acquire)) == boot;
+        if !same() {
+            // The first process of a boot does it for all. If it is killed, the kernel releases the lock, and the next does it again.
+            region.exclusively(|| {
+                if !same() {
+                    for word in slots.iter().chain(&self.records) {
+                        word.store(0, Ordering::Relaxed);
+                    }
+                    self.name_boot();
+                }
+            })?;
+        }
+        let (theirs, ours) = (self.namespace.load(Ordering::Relaxed), process() >> 32);
+        match theirs == ours || theirs == 0 || ours == 0 {
+            true => Ok(()),
+            false => Err(TableError::Namespace),
+        }
+    }
+
+    fn name_boot(&self) {
+        self.namespace.store(process() >> 32, Ordering::Relaxed);
+        let [first, second] = &self.boot;
+        let [name, rest] = boot_id().unwrap_or_default();
+        // A name of which one word is written is no boot's.
+        second.store(0, Ordering::Relaxed);
+        first.store(name, Ordering::Release);
+        second.store(rest, Ordering::Release);
+    }
+}
+
+const _: () = assert!(size_of::<Head>() == 128 + 8 * OWNERS_MOST);

@@ -1,0 +1,40 @@
+//! How many requests, connections or permits are open at one time.
+//!
+//! A rate limits how many requests begin in a time. It does not limit how many run: requests that take ten times as long are ten times as
+//! many. What is here limits those that run.
+//!
+//! * [`InFlight`]: permits by key in memory that processes share. A permit is released by its ticket. The permits of a process that is killed
+//!   come back without it.
+//! * [`SendWindow`]: one word of one process, as the send window of TCP: sent, acknowledged, usable.
+//!
+//! ```
+//! use tollbar::in_flight::{InFlight, Options, Refusal};
+//!
+//! let uploads = InFlight::private(&Options::new(10_000))?;
+//! {
+//!     // At most two of this user at one time. Each ends with its permit.
+//!     let _first = uploads.enter(b"user 7", 2).expect("below the limit");
+//!     let _second = uploads.enter(b"user 7", 2).expect("below the limit");
+//!     assert_eq!(uploads.enter(b"user 7", 2).err(), Some(Refusal::Limit));
+//! }
+//! assert_eq!(uploads.count(b"user 7"), 0);
+//! # Ok::<(), tollbar::table::TableError>(())
+//! ```
+
+#[cfg(not(loom))]
+mod keyed;
+#[cfg(not(loom))]
+mod layout;
+#[cfg(all(loom, test))]
+mod models;
+#[cfg_attr(loom, allow(dead_code))]
+mod protocol;
+mod send_window;
+#[cfg_attr(loom, allow(dead_code))]
+mod word;
+
+#[cfg(not(loom))]
+pub use keyed::{InFlight, Options, Permit};
+pub use protocol::Refusal;
+pub use send_window::{SendWindow, Window, SEND_LIMIT_MOST};
+pub use word::{Ticket, OWNERS_MOST};

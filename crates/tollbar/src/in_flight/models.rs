@@ -1,0 +1,333 @@
+//! Acquiring, releasing, and taking back from the dead, under every interleaving that loom finds within a bound of preemptions.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib in_flight::models`
+//!
+//! A table has one window of three slots, and up to four owners. Who is inside is counted by plain atomics, which are no steps of a model. A
+//! process that is killed is a record and a slot as it left them, and a system that says that it has ended.
+
+use super::protocol::{Local, Refusal, System, View};
+use super::word::{Owner, Process, Record, Slot, State, Ticket, OWNERS_MOST};
+use super::SendWindow;
+use crate::sync::{explore, AtomicU64, Ordering};
+use loom::thread;
+use std::println;
+use std::sync::atomic::{AtomicU64 as Plain, Ordering::SeqCst};
+use std::sync::Arc;
+
+const HASH: u64 = 0x1234;
+const SLOTS: usize = 3;
+
+/// The shared memory, and what the models know.
+struct World {
+    records: [AtomicU64; OWNERS_MOST],
+    slots: [AtomicU64; SLOTS],
+    joined: AtomicU64,
+    /// A bit for each process that has ended.
+    ended: Plain,
+    inside: Plain,
+    clock: Plain,
+}
+
+/// A process: its number, and what is its own.
+struct Me {
+    number: u32,
+    local: Local,
+    world: Arc<World>,
+}
+
+impl System for Me {
+    fn this_process(&self) -> Process {
+        Process { number: self.number, start: 1 }
+    }
+
+    fn has_ended(&self, process: Process, _: bool) -> bool {
+        self.world.ended.load(SeqCst) >> process.number & 1 != 0
+    }
+
+    /// Nobody is asked after twice in one millisecond, and here each question has its own.
+    fn now(&self) -> u64 {
+        self.world.clock.fetch_add(1024, SeqCst)
+    }
+
+    fn pause(&self, _: u32) {}
+}
+
+impl World {
+    fn new() -> Arc<World> {
+        Arc::new(World {
+            records: core::array::from_fn(|_| AtomicU64::new(0)),
+            slots: core::array::from_fn(|_| AtomicU64::new(0)),
+            joined: AtomicU64::new(7),
+            ended: Plain::new(0),
+            inside: Plain::new(0),
+            clock: Plain::new(0),
+        })
+    }
+
+    fn process(self: &Arc<World>, number: u32) -> Arc<Me> {
+        Arc::new(Me { number, local: Local::new(), world: self.clone() })
+    }
+
+    /// Leaves behind what a process was killed with: its record, and a permit if it had one.
+    fn kill(&self, number: u32, place: usize, state: State, permit: Option<fn(Slot) -> Slot>) {
+        self.ended.fetch_or(1 << number, SeqCst);
+        self.records[place].store(Record::new(Process { number, start: 1 }, 3, state).0, Ordering::SeqCst);
+        if let Some(permit) = permit {
+            let word = permit(Slot::first(HASH, Owner { place, generation: 3 }));
+            self.slots[place % SLOTS].store(word.0, Ordering::SeqCst);
+        }
+    }
+}
+
+/// A permit that was decided on, and one that was not.
+const HELD: fn(Slot) -> Slot = |slot| Slot(slot.0 - Slot::DECIDED);
+const UNDECIDED: fn(Slot) -> Slot = |slot| slot;
+
+impl Me {
+    fn view(&self) -> View<'_, Me> {
+        View {
+            records: &self.world.records,
+            slots: &self.world.slots,
+            window: SLOTS,
+            joined: &self.world.joined,
+            local: &self.local,
+            system: self,
+        }
+    }
+
+    fn acquire(&self, limit: u32) -> Option<Ticket> {
+        let ticket = match self.view().acquire(HASH, limit) {
+            Ok(ticket) => ticket,
+            Err(why) => {
+                assert_eq!(why, Refusal::Limit);
+                return None;
+            }
+        };
+        let inside = self.world.inside.fetch_add(1, SeqCst);
+        assert!(inside < u64::from(limit), "more than the limit are in flight");
+        Some(ticket)
+    }
+
+    fn release(&self, ticket: Ticket) {
+        self.world.inside.fetch_sub(1, SeqCst);
+        assert!(self.view().release(ticket), "a live ticket was lost");
+    }
+
+    /// Acquires and releases. Whether it was admitted.
+    fn pass(&self, limit: u32) -> bool {
+        let ticket = self.acquire(limit);
+        // A step for others to come between.
+        thread::yield_now();
+        ticket.map(|ticket| self.release(ticket)).is_some()
+    }
+}
+
+/// What is true at the end of every play: nothing undecided and nothing left, and whoever comes alone gets the whole limit.
+fn judge(world: &Arc<World>, limit: u32) {
+    let last = world.process(9);
+    let tickets: std::vec::Vec<Ticket> = (0..limit).map(|_| last.acquire(limit).expect("a free permit")).collect();
+    assert!(last.acquire(limit).is_none());
+    tickets.into_iter().for_each(|ticket| last.release(ticket));
+    assert_eq!(last.view().count(HASH), 0);
+    for slot in &world.slots {
+        assert_eq!(Slot(slot.load(Ordering::SeqCst)).undecided(), 0);
+    }
+}
+
+fn told(name: &str, executions: usize) {
+    println!("{name}: {executions} executions");
+}
+
+/// Of processes that have a permit already, and so a slot each. Without one they meet at the first free slot, and the swap decides.
+fn last_permit<const PROCESSES: usize>(limit: u32, held: bool, preemptions: usize) {
+    let executions = explore(preemptions, move || {
+        let world = World::new();
+        let processes: [Arc<Me>; PROCESSES] = core::array::from_fn(|n| world.process(n as u32 + 1));
+        processes.iter().for_each(|me| me.view().join_once().expect("a record"));
+        let tickets = processes.each_ref().map(|me| held.then(|| me.acquire(limit).expect("below the limit")));
+        let threads = processes.clone().map(|me| thread::spawn(move || me.pass(limit)));
+        let passed = threads.map(|thread| thread.join().expect("a thread"));
+        let wanted = PROCESSES as u32 * (1 + u32::from(held));
+        assert!(limit < wanted || passed == [true; PROCESSES]);
+        for (me, ticket) in processes.iter().zip(tickets) {
+            ticket.into_iter().for_each(|ticket| me.release(ticket));
+        }
+        judge(&world, limit);
+    });
+    told("the last permit", executions);
+}
+
+#[test]
+fn the_last_permit_of_two_processes() {
+    last_permit::<2>(1, false, 4);
+    last_permit::<2>(2, false, 4);
+    last_permit::<2>(3, true, 4);
+    last_permit::<2>(4, true, 3);
+}
+
+#[test]
+fn the_last_permit_of_three_processes() {
+    last_permit::<3>(2, false, 2);
+    last_permit::<3>(4, true, 2);
+}
+
+#[test]
+fn threads_of_one_process_share_a_slot() {
+    for limit in [1, 2] {
+        let executions = explore(3, move || {
+            let world = World::new();
+            let me = world.process(1);
+            me.view().join_once().expect("a record");
+            let threads = [me.clone(), me.clone()].map(|me| thread::spawn(move || me.pass(limit) | me.pass(limit)));
+            let passed = threads.map(|thread| thread.join().expect("a thread"));
+            assert!(limit == 1 || passed == [true; 2]);
+            judge(&world, limit);
+        });
+        told("2 threads of a process", executions);
+    }
+}
+
+#[test]
+fn a_ticket_is_released_by_another_thread() {
+    let executions = explore(3, || {
+        let world = World::new();
+        let (me, other) = (world.process(1), world.process(2));
+        let ticket = me.acquire(1).expect("the only one");
+        let releaser = me.clone();
+        let first = thread::spawn(move || releaser.release(ticket));
+        let second = thread::spawn(move || me.pass(1));
+        other.pass(1);
+        first.join().expect("a thread");
+        second.join().expect("a thread");
+        judge(&world, 1);
+    });
+    told("released by another thread", executions);
+}
+
+#[test]
+fn threads_that_join_at_once_are_one_owner() {
+    let executions = explore(3, || {
+        let world = World::new();
+        let me = world.process(1);
+        let threads = [me.clone(), me].map(|me| thread::spawn(move || me.pass(1)));
+        let _ = threads.map(|thread| thread.join().expect("a thread"));
+        let live = |record: &&AtomicU64| Record(record.load(Ordering::SeqCst)) != Record::FREE;
+        assert_eq!(world.records.iter().filter(live).count(), 1);
+        judge(&world, 1);
+    });
+    told("join", executions);
+}
+
+/// A process was killed with a permit, decided or not, or before it had one.
+#[test]
+fn the_permit_of_a_dead_process_comes_back() {
+    for permit in [Some(HELD), Some(UNDECIDED), None] {
+        let executions = explore(3, move || {
+            let world = World::new();
+            world.kill(4, 0, State::Live, permit);
+            let processes = [world.process(1), world.process(2)];
+            // They have joined without cleaning, as if the other had been killed since.
+            for (me, place) in processes.iter().zip([1, 2]) {
+                me.join_at(place);
+            }
+            let threads = processes.clone().map(|me| thread::spawn(move || me.pass(1)));
+            let _ = threads.map(|thread| thread.join().expect("a thread"));
+            // Without anybody who joins, and so cleans.
+            assert!(processes[0].pass(1));
+            judge(&world, 1);
+        });
+        told("a dead process", executions);
+    }
+}
+
+/// Two processes join, and both would free the slots of the dead; a third is in flight all the time, and one that was killed was cleaning.
+#[test]
+fn the_dead_are_cleaned_by_one_and_the_living_stay() {
+    for state in [State::Live, State::Cleaning, State::Dead] {
+        let executions = explore(2, move || {
+            let world = World::new();
+            world.kill(4, 0, state, Some(HELD));
+            let living = world.process(1);
+            living.join_at(1);
+            let ticket = living.acquire(2).expect("one of two");
+            let threads = [world.process(2), world.process(3)].map(|me| thread::spawn(move || me.pass(2)));
+            let _ = threads.map(|thread| thread.join().expect("a thread"));
+            living.release(ticket);
+            judge(&world, 2);
+        });
+        told("cleaning", executions);
+    }
+}
+
+/// A view is closed with a permit in flight, beside another's request and a third that joins.
+#[test]
+fn a_view_that_is_closed_leaves_nothing() {
+    let executions = explore(3, || {
+        let world = World::new();
+        let (me, other) = (world.process(1), world.process(2));
+        other.view().join_once().expect("a record");
+        let _ticket = me.view().acquire(HASH, 1).expect("the only one");
+        let closing = thread::spawn(move || me.view().part());
+        let third = world.process(3);
+        let joining = thread::spawn(move || third.pass(1));
+        other.pass(1);
+        closing.join().expect("a thread");
+        joining.join().expect("a thread");
+        judge(&world, 1);
+    });
+    told("closing", executions);
+}
+
+impl Me {
+    /// Becomes the owner of a record without looking after the dead.
+    fn join_at(&self, place: usize) {
+        let generation = 5;
+        let live = Record::new(self.this_process(), generation, State::Live);
+        self.world.records[place].store(live.0, Ordering::SeqCst);
+        self.local.become_owner(Owner { place, generation });
+    }
+}
+
+#[test]
+fn a_send_window_among_threads() {
+    let executions = explore(4, || {
+        let window = Arc::new(SendWindow::new(2));
+        let inside = Arc::new(Plain::new(0));
+        let threads = [0, 1].map(|_| {
+            let (window, inside) = (window.clone(), inside.clone());
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    if window.acquire(1).is_some() {
+                        assert!(inside.fetch_add(1, SeqCst) < 2);
+                        inside.fetch_sub(1, SeqCst);
+                        assert!(window.release(1));
+                    }
+                }
+            })
+        });
+        window.resize(1);
+        let _ = threads.map(|thread| thread.join().expect("a thread"));
+        assert_eq!((window.read().limit, window.read().in_flight()), (1, 0));
+    });
+    told("send window", executions);
+}
+
+#[test]
+fn an_acknowledgement_counts_once() {
+    let executions = explore(5, || {
+        let window = Arc::new(SendWindow::new(2));
+        assert_eq!((window.acquire(1), window.acquire(1)), (Some(1), Some(2)));
+        let threads = [1, 2].map(|last| {
+            let window = window.clone();
+            thread::spawn(move || {
+                window.acknowledge(last);
+                window.acknowledge(1);
+                window.acquire(1);
+            })
+        });
+        let _ = threads.map(|thread| thread.join().expect("a thread"));
+        let end = window.read();
+        assert_eq!((end.acknowledged, end.in_flight()), (2, 2));
+    });
+    told("acknowledgements", executions);
+}

@@ -1,0 +1,190 @@
+//! Which process this is, and whether another one has ended.
+//!
+//! | question | answers | cost |
+//! |---|---|---|
+//! | `pidfd_open` and `ppoll` | whether the process of a number has ended, also if its parent has not reaped it yet; not if another has the number now | 1 us |
+//! | `/proc/NUMBER/stat` | when the process of a number began: another start is another process | 12 us |
+//! | `kill` with signal 0 | whether the system knows the number; a process that has not been reaped still counts | 1 us |
+//!
+//! A thread's end is no process's end, not even the first thread's: a pidfd is readable when the last thread has ended. /proc calls a process
+//! a zombie as soon as its first thread has ended, so its state counts only beside the number of threads.
+
+use super::system::{errno, Fd, Text};
+use core::ffi::c_int;
+
+/// This process's name in a line's owner: its PID namespace and its number there. A namespace of 0 is unknown.
+pub(crate) fn process() -> u64 {
+    // SAFETY: getpid takes no argument and cannot fail.
+    let number = unsafe { libc::getpid() } as u32;
+    u64::from(namespace()) << 32 | u64::from(number)
+}
+
+#[cfg(target_os = "linux")]
+fn namespace() -> u32 {
+    let status = Fd::open(libc::AT_FDCWD, c"/proc/self/ns/pid", libc::O_RDONLY).and_then(|fd| fd.status());
+    // The kernel numbers namespaces in 32 bits.
+    status.map_or(0, |status| status.identity.1 as u32)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn namespace() -> u32 {
+    0
+}
+
+/// Whether no process has this number. False if the system does not say.
+pub(crate) fn is_process_gone(number: u32) -> bool {
+    match libc::pid_t::try_from(number) {
+        // 0 and negative numbers mean groups of processes.
+        // SAFETY: integer arguments only; signal 0 checks for the process and sends nothing.
+        Ok(pid @ 1..) => unsafe { libc::kill(pid, 0) != 0 && errno() == libc::ESRCH },
+        _ => false,
+    }
+}
+
+/// When the process `number` began, in ticks since the machine did, modulo 2^24 and never 0; 0 if the system does not say.
+pub(crate) fn start_of(number: u32) -> u32 {
+    stat(number).map_or(0, |stat| stat.start)
+}
+
+/// Whether the process `number` that began at `start` has ended. False where the system does not say. `thorough`: also if another process
+/// has the number now.
+pub(crate) fn has_ended(number: u32, start: u32, thorough: bool) -> bool {
+    let Ok(pid @ 1..) = libc::pid_t::try_from(number) else { return false };
+    let known = match pidfd(pid) {
+        Asked::Gone => return true,
+        Asked::Runs => true,
+        Asked::Unknown if is_process_gone(number) => return true,
+        Asked::Unknown => false,
+    };
+    // A process that runs may be another one of the same number.
+    if known && !thorough {
+        return false;
+    }
+    match stat(number) {
+        Some(stat) => (start != 0 && stat.start != start) || (!known && stat.zombie),
+        None => false,
+    }
+}
+
+enum Asked {
+    Gone,
+    Runs,
+    Unknown,
+}
+
+#[cfg(target_os = "linux")]
+fn pidfd(pid: libc::pid_t) -> Asked {
+    // SAFETY: numbers only; the descriptor that it returns is nobody else's.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0 as libc::c_uint) };
+    let Ok(fd @ 0..) = c_int::try_from(fd) else {
+        // Other reasons: an old kernel, a filter of system calls, a thread's number, no descriptor left.
+        return if errno() == libc::ESRCH { Asked::Gone } else { Asked::Unknown };
+    };
+    let fd = Fd::owned(fd);
+    let mut poll = libc::pollfd { fd: fd.raw(), events: libc::POLLIN, revents: 0 };
+    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: one pollfd; a time of 0, so it does not wait; no mask of signals.
+    match unsafe { libc::ppoll(&mut poll, 1, &at_once, core::ptr::null()) } {
+        1.. => Asked::Gone,
+        0 => Asked::Runs,
+        _ => Asked::Unknown,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn pidfd(_: libc::pid_t) -> Asked {
+    Asked::Unknown
+}
+
+struct Stat {
+    start: u32,
+    zombie: bool,
+}
+
+/// What /proc says of a process.
+#[cfg(target_os = "linux")]
+fn stat(number: u32) -> Option<Stat> {
+    let mut path = Text::new(b"/proc/");
+    path.push_decimal(number);
+    path.push(b"/stat");
+    let mut text = [0_u8; 1024];
+    let fd = Fd::open(libc::AT_FDCWD, path.as_c_str(), libc::O_RDONLY).ok()?;
+    let length = fd.read(&mut text).ok()?;
+    parse_stat(text.get(..length)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stat(_: u32) -> Option<Stat> {
+    None
+}
+
+/// `NUMBER (NAME) STATE ...`. The name may hold anything, so fields are counted from its last bracket: the state is the 3rd, the number of
+/// threads the 20th, the start the 22nd.
+fn parse_stat(text: &[u8]) -> Option<Stat> {
+    let end = text.iter().rposition(|&byte| byte == b')')?;
+    let mut fields = text.get(end.checked_add(2)?..)?.split(|&byte| byte == b' ');
+    let state = fields.next()?;
+    let threads = number(fields.nth(16)?)?;
+    let start = number(fields.nth(1)?)? & 0xff_ffff;
+    let ended = matches!(state, b"Z" | b"X");
+    Some(Stat { start: (start as u32).max(1), zombie: ended && threads <= 1 })
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for digit in digits {
+        let digit = char::from(*digit).to_digit(10)?;
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stat_is_read_from_the_names_last_bracket() {
+        let text = b"7 (a) Z 1 (b)) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 987654 1 2";
+        let stat = parse_stat(text).expect("a stat");
+        assert_eq!((stat.start, stat.zombie), (987_654, false));
+        let text = b"7 (a) Z 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 16777216 1 2";
+        let stat = parse_stat(text).expect("a stat");
+        // 2^24 ticks are 0, which would say that the start is unknown.
+        assert_eq!((stat.start, stat.zombie), (1, true));
+        // The first thread has ended, and others run.
+        let text = b"7 (a) Z 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 2 0 5 1 2";
+        assert!(!parse_stat(text).expect("a stat").zombie);
+        for broken in [&b""[..], b")", b"7 (a) S", b"7 (a) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 x 0 5 1"] {
+            assert!(parse_stat(broken).is_none());
+        }
+    }
+
+    #[test]
+    fn this_process_has_not_ended() {
+        let number = process() as u32;
+        let start = start_of(number);
+        assert_ne!(start, 0);
+        assert!(!has_ended(number, start, true) && !has_ended(number, start, false));
+        // Another process has the number now.
+        assert!(has_ended(number, start ^ 1, true));
+        assert!(!has_ended(number, start ^ 1, false));
+        assert!(!has_ended(number, 0, true));
+    }
+
+    #[test]
+    fn a_process_that_is_not_reaped_has_ended() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("sleep");
+        let start = start_of(child.id());
+        assert!(!has_ended(child.id(), start, false));
+        child.kill().expect("killed");
+        let zombie = || stat(child.id()).is_some_and(|stat| stat.zombie);
+        while !zombie() {
+            std::thread::yield_now();
+        }
+        assert!(!is_process_gone(child.id()));
+        assert!(has_ended(child.id(), start, false));
+        child.wait().expect("reaped");
+        assert!(has_ended(child.id(), start, false));
+    }
+}
