@@ -1,7 +1,6 @@
-/* [C5] Which calls allocate or sleep, and [C7] that none aborts when there is no memory.
+/* [C5] Which calls allocate or sleep, and [C7] that no call aborts when an allocation fails.
  *
- * For the archive only: it is linked with --wrap for the functions below, so that every call that the
- * library makes of them comes here, and nobody else's. */
+ * For the archive only: it is linked with --wrap for the functions below, so the library calls the wrappers here instead. */
 #include "test.h"
 
 #include <errno.h>
@@ -29,14 +28,13 @@ void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file, of
 int __wrap_munmap(void *at, size_t size);
 char *__wrap_realpath(const char *path, char *resolved);
 
-/* Only what is called between on() and off() is the library's: cmocka and this file are linked with the
- * same option. */
+/* The counts of calls between on() and off(), where only the library runs: cmocka and this file call the wrappers, too. */
 static struct {
     int watching;
     unsigned allocations;
     unsigned frees;
     unsigned sleeps;
-    /* The allocation that fails, from 1; 0: none. */
+    /* The number of the allocation that fails, from 1; 0: none fails. */
     unsigned fails;
 } seen;
 
@@ -78,7 +76,7 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *rest) {
     return __real_nanosleep(time, rest);
 }
 
-/* The memory of tables. */
+/* The library maps the memory of tables. */
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file, off_t offset) {
     if (refuses()) {
         errno = ENOMEM;
@@ -93,7 +91,7 @@ int __wrap_munmap(void *at, size_t size) {
     return __real_munmap(at, size);
 }
 
-/* It gives its result in a block for the caller to free. */
+/* realpath allocates its result, which the caller frees. */
 char *__wrap_realpath(const char *path, char *resolved) {
     if (refuses()) {
         errno = ENOMEM;
@@ -179,7 +177,7 @@ static void without_memory_it_is_an_error(void **state) {
             assert_true(code == 0 || code == TOLLBAR_E_NO_MEMORY);
             assert_true((code == 0) == (limiter != NULL));
             assert_int_equal(error.code, code);
-            /* The allocation that failed is the only one without its free. */
+            /* Every allocation but the failed one is freed. */
             assert_int_equal(seen.allocations, seen.frees + (code == 0 ? fails - 1 : 1));
             tollbar_limiter_free(limiter);
         } while (code != 0);
@@ -250,8 +248,8 @@ static void c5_no_decision_of_a_table_allocates(void **state) {
     }
 }
 
-/* A policy that is new is put to work when it is first asked for. Without memory for that the request puts it to work on its stack. */
-static void without_memory_a_policy_is_put_to_work_on_the_stack(void **state) {
+/* The first request under a new policy compiles it. If the allocation for that fails, each request compiles it on its stack. */
+static void without_memory_a_policy_is_compiled_on_the_stack(void **state) {
     tollbar_table *table = table_of(100, "5/s", NULL);
     tollbar_policy_spec spec = spec_of("3/s");
     tollbar_request request = {"k", 1, 1, 1, 0};
@@ -272,7 +270,7 @@ static void without_memory_a_policy_is_put_to_work_on_the_stack(void **state) {
     tollbar_table_close(table);
 }
 
-/* A process allocates for the first 4,096 policies that it meets, and for none after. */
+/* A process allocates memory for the first 4,096 policies that it compiles, and for no later ones. */
 static void policies_that_never_come_back_take_memory_to_a_bound(void **state) {
     tollbar_table *table = table_of(100, "5/s", NULL);
     tollbar_policy_spec spec = spec_of("5/s");
@@ -288,7 +286,7 @@ static void policies_that_never_come_back_take_memory_to_a_bound(void **state) {
         off();
         allocations += seen.allocations;
     }
-    /* The table's first policy was one of them. */
+    /* The table's first policy was the first of the 4,096. */
     assert_int_equal(allocations, 4095);
     tollbar_table_close(table);
 }
@@ -327,10 +325,10 @@ static int32_t by_opening_a_file(const struct asked *asked, tollbar_table **out)
     return tollbar_table_open(path, NULL, 0, NULL, out);
 }
 
-/* In this order: what is attached to has been made by the one before. */
+/* The order matters: by_attach uses the table of by_init_in, and by_opening_a_file uses the file of by_making_a_file. */
 static maker *const makers[] = {by_new, by_shared, by_init_in, by_attach, by_making_a_file, by_making_a_file, by_opening_a_file};
 
-/* The number that the next file gets: it shows whether one was left open. */
+/* The descriptor that the next file gets. It changes if the library leaves a file open. */
 static int next_descriptor(void) {
     int file = open("/dev/null", O_RDONLY);
     assert_true(file >= 0);
@@ -357,11 +355,11 @@ static void without_memory_there_is_no_table(void **state) {
                 on(++fails);
                 code = makers[m](&asked, &table);
                 off();
-                /* Of a path that cannot be followed it is the file that cannot be opened; errno says why. */
+                /* If realpath fails, the file cannot be opened, and errno says why. */
                 assert_true(code == 0 || code == TOLLBAR_E_NO_MEMORY || (code == TOLLBAR_E_OPEN && errno == ENOMEM));
                 assert_true((code == 0) == (table != NULL));
                 assert_int_equal(next_descriptor(), descriptor);
-                /* The one that failed is the only one that was not given back. */
+                /* Every allocation but the failed one is freed. */
                 if (code != 0)
                     assert_int_equal(seen.allocations, seen.frees + 1);
                 if (code == 0) {
@@ -431,7 +429,7 @@ int main(void) {
         cmocka_unit_test(without_memory_it_is_an_error),
         cmocka_unit_test(policies_too),
         cmocka_unit_test(c5_no_decision_of_a_table_allocates),
-        cmocka_unit_test(without_memory_a_policy_is_put_to_work_on_the_stack),
+        cmocka_unit_test(without_memory_a_policy_is_compiled_on_the_stack),
         cmocka_unit_test(policies_that_never_come_back_take_memory_to_a_bound),
         cmocka_unit_test(without_memory_there_is_no_table),
         cmocka_unit_test(c5_no_permit_in_flight_allocates),

@@ -1,17 +1,17 @@
-/* What the tests of arguments share: addresses that no object can lie at, and that nothing is written there. */
+/* Common parts of the tests of arguments: addresses that are wrong for an object, and a check that no call writes there. */
 #ifndef ARGUMENTS_H
 #define ARGUMENTS_H
 
 #include "test.h"
 
-/* Room for any argument, and an address in it that no type but char can lie at. */
+/* Room for any argument, and an address in it that is aligned for no type but char. */
 static union {
     uint64_t words[64];
     unsigned char bytes[512];
 } room;
 #define ODD(type) ((type *)(void *)(room.bytes + 1))
 
-/* No object is so long. */
+/* A length that no object has. */
 #define TOO_LONG (SIZE_MAX / 2 + 1)
 
 #define NULL_IS(call) assert_int_equal((call), TOLLBAR_E_NULL)
@@ -23,7 +23,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-/* Nothing was written through the odd pointers. */
+/* No call has written through the odd pointers. */
 static int tear_down(void **state) {
     size_t i;
     (void)state;

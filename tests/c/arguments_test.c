@@ -13,7 +13,7 @@ static void c4_policy_arguments(void **state) {
     ODD_IS(tollbar_policy_spec_parse("7/s", 3, ODD(tollbar_policy_spec), NULL));
     ODD_IS(tollbar_policy_spec_parse("7/s", 3, &spec, ODD(tollbar_policy_error)));
     assert_int_equal(spec.limit, 10);
-    /* A NULL of no bytes is the empty text. */
+    /* NULL with a length of 0 is the empty text. */
     assert_int_equal(tollbar_policy_spec_parse(NULL, 0, &spec, NULL), TOLLBAR_E_SYNTAX);
 
     NULL_IS(tollbar_policy_spec_print(NULL, line, sizeof line, &length));

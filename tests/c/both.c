@@ -1,11 +1,11 @@
-/* libtollbar and libtollbar-redis in one program. Each has the core's code and its clock for itself (docs/decisions/0029-two-libraries.md):
- * what a program sees of that must be nothing. */
+/* libtollbar and libtollbar-redis in one program. Each has its own copy of the core and of the clock
+ * (docs/decisions/0029-two-libraries.md). The program must not notice. */
 #include "tollbar_redis.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Both clocks follow CLOCK_MONOTONIC to within microseconds; the bound only has to tell a unit or an origin that is another. */
+/* Both clocks follow CLOCK_MONOTONIC to within microseconds. The bound of a second finds a wrong unit or a wrong zero. */
 #define SECOND UINT64_C(1000000000)
 
 static int fail(const char *what, int32_t code) {
@@ -36,7 +36,7 @@ int main(void) {
     if (code != 0)
         return fail("lease", code);
 
-    /* The own bucket of a machine that has not reached the store is one of libtollbar-redis's tables: the other's are not touched by it. */
+    /* A machine that does not reach the store decides by a table of libtollbar-redis. libtollbar's tables stay unchanged. */
     for (n = 0; n < 1000; n++)
         if (tollbar_lease_check(lease, "key", 3, 1, &decision) != TOLLBAR_ALLOWED)
             break;

@@ -1,4 +1,4 @@
-/* Cells: a state word of the caller's own. */
+/* Cells: state words that the caller owns. */
 #include "test.h"
 
 static tollbar_policy *policy;
@@ -57,11 +57,11 @@ static void golden_answers(void **state) {
     assert_int_equal(tollbar_cell_check_at(&cell, policy, 4, SEC, &got), TOLLBAR_NEVER);
     assert_decision(&got, TOLLBAR_NEVER, 1, TOLLBAR_NO_TIME, 200 * MS);
     assert_int_equal(tollbar_cell_check_at(&cell, policy, UINT64_MAX, SEC, NULL), TOLLBAR_NEVER);
-    /* Refusing writes nothing, and neither does asking. */
+    /* A refusal writes no state, and neither does a request of cost 0. */
     assert_int_equal(tollbar_cell_check_at(&cell, policy, 0, SEC, &got), TOLLBAR_ALLOWED);
     assert_decision(&got, TOLLBAR_ALLOWED, 1, 0, 200 * MS);
     assert_int_equal(cell.word, before);
-    /* Refused one nanosecond before its time, admitted at it. */
+    /* The cell refuses one nanosecond before `retry_after_ns` and admits at it. */
     assert_int_equal(tollbar_cell_check_at(&cell, policy, 2, SEC + 100 * MS - 1, NULL), TOLLBAR_DENIED);
     assert_int_equal(tollbar_cell_check_at(&cell, policy, 2, SEC + 100 * MS, &got), TOLLBAR_ALLOWED);
     assert_decision(&got, TOLLBAR_ALLOWED, 0, 0, 300 * MS);
@@ -135,7 +135,7 @@ static void by_the_librarys_clock(void **state) {
     assert_int_equal(tollbar_cell_check(&cell, slow, 1, &got), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_cell_check(&cell, slow, 1, &got), TOLLBAR_DENIED);
     assert_in_range(got.retry_after_ns, HOUR - 10 * SEC, HOUR);
-    /* It is the same clock that a program can read. */
+    /* The cell's clock is the one that tollbar_clock_now reads. */
     assert_int_equal(tollbar_clock_now(TOLLBAR_CLOCK_TSC, &now), 0);
     assert_int_equal(tollbar_cell_check_at(&cell, slow, 1, now + got.retry_after_ns, NULL), TOLLBAR_ALLOWED);
     tollbar_policy_free(slow);

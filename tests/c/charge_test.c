@@ -1,10 +1,10 @@
-/* Charges without asking, and bans. */
+/* Charges without a decision, and bans. */
 #include "test.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-/* A policy and what its limiter takes of a charge of 1,000 permits. */
+/* A policy, and the number of permits that a fresh limiter charges of 1,000. */
 static const struct {
     const char *text;
     uint64_t charged;
@@ -38,7 +38,7 @@ static void the_rest_is_what_was_not_charged(void **state) {
         assert_int_equal(of_key, rest);
         assert_int_equal(tollbar_limiter_peek_at(limiter, 1, SEC, NULL), TOLLBAR_DENIED);
         assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, 1, SEC, NULL), TOLLBAR_DENIED);
-        /* Without a place for the rest the result says whether there is one. */
+        /* Without an output for the rest, the result says whether there is a rest. */
         assert_int_equal(tollbar_limiter_charge_at(limiter, 1000, SEC, NULL), want);
         assert_int_equal(tollbar_table_charge_at(table, 0, "k", 1, 1000, SEC, NULL), want);
         tollbar_table_close(table);
@@ -52,7 +52,7 @@ static void errors_charge_nothing(void **state) {
     (void)state;
     assert_int_equal(tollbar_table_charge(table, 9, "k", 1, 1, &rest), TOLLBAR_E_NO_SUCH_POLICY);
     assert_int_equal(rest, 7);
-    /* Without a key there is nobody to charge. */
+    /* An empty key is not charged. */
     assert_int_equal(tollbar_table_charge(table, 0, "", 0, 3, &rest), TOLLBAR_DENIED);
     assert_int_equal(rest, 3);
     assert_int_equal(tollbar_table_exempt(table, 0, "us", 2), 0);
@@ -74,7 +74,7 @@ static void a_debt_is_paid_by_time(void **state) {
     tollbar_table_close(table);
 }
 
-/* Wrong passwords at 5/min: the fifth bans for an hour, whether a login asks before it or not. Right ones cost nothing. */
+/* Five wrong passwords in a minute ban for an hour. Right passwords are not charged. */
 static void five_wrong_passwords_ban(void **state) {
     tollbar_table *table = table_of(100, "5/min ban 1h", NULL);
     tollbar_decision got = TOLLBAR_DECISION_INIT;
@@ -151,7 +151,7 @@ static void the_text_and_the_struct_agree(void **state) {
     assert_int_equal(spec.ban_after, 7);
     assert_int_equal(tollbar_policy_spec_print(&spec, line, sizeof line, NULL), 0);
     assert_string_equal(line, "5/min ban 90s after 7");
-    /* 0 stands for the first refusal. */
+    /* `ban_after` 0 means 1: the first refusal bans. */
     spec.ban_after = 0;
     assert_int_equal(tollbar_policy_spec_print(&spec, line, sizeof line, NULL), 0);
     assert_string_equal(line, "5/min ban 90s");

@@ -1,5 +1,5 @@
-/* [C3] Every policy has a last time, and no call admits after it: neither of a limiter, nor of a cell, with credit or without,
- * nor of a table, with room and without. */
+/* [C3] Every policy has a last time, and no call admits after it: of a limiter (with and without credit), a cell, and a table (with
+ * room and full). */
 #include "test.h"
 
 static const char *const texts[] = {
@@ -34,7 +34,7 @@ static uint64_t last_time(const char *text) {
     return last;
 }
 
-/* The powers of two, their neighbours and the ends: the times after `last`, or the others. */
+/* Powers of two, their neighbours, and times around `last`. `after` selects those after `last`, otherwise the others. */
 static size_t times(uint64_t last, int after, uint64_t *out) {
     const uint64_t ends[] = { last - 1, last, last + 1, UINT64_MAX - 1, UINT64_MAX };
     size_t n = 0;
@@ -132,7 +132,7 @@ static void c3_a_limiter_with_credit_ends_at_the_last_time(void **state) {
     tollbar_limiter *limiter = limiter_with_credit("1000000/s burst 100000");
     size_t n;
     (void)state;
-    /* With credit. */
+    /* These requests give the thread credit. */
     for (n = 0; n < 3; n++)
         assert_int_equal(tollbar_limiter_check_at(limiter, 1, last, NULL), TOLLBAR_ALLOWED);
     for (n = 0; n < count; n++)
@@ -142,7 +142,7 @@ static void c3_a_limiter_with_credit_ends_at_the_last_time(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* Known keys and newcomers, in a table with room and in one without, whatever newcomers get there. */
+/* Known and new keys, in a table with room and in a full one, under every TOLLBAR_ON_FULL_ number. */
 static void c3_a_table_ends_at_the_last_time(void **state) {
     uint64_t time[TIMES], taken;
     size_t t, n;

@@ -1,5 +1,5 @@
-/* [C5] The first clocked calls of a process read the system's clock a few times each, and none of them waits for the counter to be
- * calibrated. This program has a clock_gettime of its own, which the library calls in place of the system's. */
+/* [C5] The first calls of a process that use the clock read the system's clock a few times each. None waits for the calibration of the
+ * counter. This program defines clock_gettime, which the library calls instead of the system's. */
 #define _DEFAULT_SOURCE /* clock_gettime, syscall */
 #include "test.h"
 
@@ -23,14 +23,14 @@ static void c5_the_first_calls_read_the_clock_a_few_times(void **state) {
     uint64_t from = monotonic();
     unsigned most = 0;
     (void)state;
-    /* Through the first millisecond and the comparison that ends it. */
+    /* The first millisecond, and the second comparison, which ends it. */
     do {
         readings = 0;
         assert_in_range(tollbar_cell_check(&cell, policy, 1, NULL), TOLLBAR_ALLOWED, TOLLBAR_DENIED);
         most = readings > most ? readings : most;
     } while (monotonic() - from < 5 * MS);
     assert_in_range(most, 1, MOST);
-    /* From then on the counter is read, and the system's clock once in ten milliseconds or more. */
+    /* Then calls read the counter, and the system's clock once in ten milliseconds or more. */
     if (tollbar_clock_is_counter()) {
         int asked;
         readings = 0;

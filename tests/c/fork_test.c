@@ -1,4 +1,4 @@
-/* [C5] Everything goes on, on both sides of a fork. */
+/* [C5] After a fork, parent and child can use all objects. */
 #define _DEFAULT_SOURCE
 #include "test.h"
 
@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a child found, as its exit status; a failed assertion in it would unwind into the parent's code. */
+/* A child reports by its exit status, because a failed assertion in it would jump into the parent's code. */
 static int status_of(pid_t child) {
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -24,7 +24,7 @@ static void c5_limiters_go_on_in_parent_and_child(void **state) {
         child = fork();
         assert_true(child >= 0);
         if (child == 0) {
-            /* Its own copy: 10 s later it is fresh again, and what it takes is taken here only. */
+            /* The child has its own copy. It is fresh again 10 s later, and the child's requests do not charge the parent's. */
             int wrong = tollbar_limiter_check_at(limiter, 1, 11 * SEC, NULL) != TOLLBAR_ALLOWED;
             while (tollbar_limiter_check_at(limiter, 1, 11 * SEC, NULL) == TOLLBAR_ALLOWED)
                 continue;
@@ -74,7 +74,7 @@ static void c5_waiting_goes_on_in_parent_and_child(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* One cell in memory that several processes share: together they get the burst and no more. */
+/* Processes share the memory of one cell. Together they get the burst and no more. */
 static void c5_cells_in_shared_memory_are_one_for_all_processes(void **state) {
     enum { PROCESSES = 4, BURST = 1000 };
     tollbar_policy *policy = policy_of("1000/s");

@@ -1,6 +1,6 @@
-/* The header in a unit of its own: nothing before it, every macro of it used.
+/* A unit that includes the header before all others, and uses each of its macros.
  *
- * With TWICE it is included again; with SECOND this is the other unit of a program of two. */
+ * With TWICE it includes the header twice. With SECOND it is the second unit of a program. */
 #include "tollbar.h"
 #ifdef TWICE
 #include "tollbar.h"
@@ -61,7 +61,7 @@ int main(void) {
     tollbar_policy_free(policy);
     line[0] = *tollbar_version_string();
 #ifdef LINKED
-    /* Nonsense is refused, and the versions are one. */
+    /* The other unit's invalid policy is refused, and header and library have one version. */
     if (other_unit() != TOLLBAR_E_OPTION_MISMATCH || tollbar_version() != TOLLBAR_VERSION || tollbar_abi_1 != 1)
         code = TOLLBAR_DENIED;
 #endif

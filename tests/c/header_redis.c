@@ -1,4 +1,4 @@
-/* tollbar_redis.h as header.c has tollbar.h: nothing before it, every macro of it used; TWICE and SECOND likewise. */
+/* The same for tollbar_redis.h as header.c for tollbar.h, with the same TWICE and SECOND. */
 #include "tollbar_redis.h"
 #ifdef TWICE
 #include "tollbar.h"
@@ -37,7 +37,7 @@ int32_t other_unit(void) {
 
 int main(void) {
 #ifdef LINKED
-    /* No machine shares the limit: refused. The versions are one. */
+    /* The other unit's lease for no machines is refused, and header and library have one version. */
     if (other_unit() != TOLLBAR_E_LEASE_NODES || tollbar_redis_version() != TOLLBAR_VERSION || tollbar_redis_abi_1 != 1)
         return 1;
 #endif

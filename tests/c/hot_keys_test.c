@@ -1,4 +1,4 @@
-/* Tables with hot keys: every call that knows of credit, threads on one key, and both sides of a fork. */
+/* Tables with hot keys: every call that uses credit, threads on one key, and both sides of a fork. */
 #define _DEFAULT_SOURCE
 #include "test.h"
 
@@ -11,7 +11,7 @@
 
 #define KEY "tenant", 6
 
-/* A table with hot keys, in memory that a view without them shares. */
+/* A table with hot keys, and a view of the same memory without hot keys. */
 struct views {
     void *memory;
     tollbar_table *hot, *plain;
@@ -63,7 +63,7 @@ static void a_thread_takes_permits_in_advance(void **state) {
         comes += left(views.plain) != before;
         before = left(views.plain);
     }
-    /* Credit pays for most, all of which has been charged; what a full bucket gives up is little at this rate. */
+    /* Credit pays for most requests, and all of it has been charged. A full bucket loses few permits at this rate. */
     assert_in_range(comes, 1, taken / 10);
     assert_in_range(taken, 5000 - 1024, 5000);
     assert_int_equal(check(views.hot, 10001), TOLLBAR_NEVER);
@@ -74,8 +74,8 @@ static void a_thread_takes_permits_in_advance(void **state) {
     close_views(&views);
 }
 
-/* What the view with hot keys could take more than the other one is the thread's credit. */
-static void other_calls_know_of_credit(void **state) {
+/* The view with hot keys has more permits left than the other one: the thread's credit. */
+static void other_calls_use_credit(void **state) {
     struct views views = views_of("1000/day burst 10000");
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     tollbar_counts counts = TOLLBAR_COUNTS_INIT;
@@ -94,11 +94,11 @@ static void other_calls_know_of_credit(void **state) {
     assert_int_equal(decision.remaining, before + credit - 2);
     assert_int_equal(decision.reason, TOLLBAR_REASON_ADMITTED);
     assert_int_equal(left(views.plain), before);
-    /* A call for what there is: credit first. */
+    /* take_up_to spends credit first. */
     assert_int_equal(tollbar_table_take_up_to_at(views.hot, 0, KEY, 4, HOUR, &permits), TOLLBAR_ALLOWED);
     assert_int_equal(permits, 4);
     assert_int_equal(left(views.plain), before);
-    /* A batch asks the table. */
+    /* A batch uses no credit. */
     for (i = 0; i < COUNT(requests); i++) {
         const tollbar_request request = {KEY, 1, 0, 0};
         requests[i] = request;
@@ -110,7 +110,7 @@ static void other_calls_know_of_credit(void **state) {
     /* Every request has been counted once. */
     assert_int_equal(tollbar_table_get_counts(views.plain, 0, &counts), 0);
     assert_int_equal(counts.allowed, taken + 1 + 1 + 3);
-    /* A key that begins again: the thread's credit is void. */
+    /* A reset voids the thread's credit. */
     assert_int_equal(tollbar_table_reset_at(views.hot, 0, KEY, HOUR), TOLLBAR_YES);
     assert_int_equal(left(views.hot), 10000);
     assert_int_equal(left(views.plain), 10000);
@@ -127,7 +127,7 @@ static void it_has_the_tables_clock(void **state) {
     close_views(&views);
 }
 
-/* The option in each call that makes or opens a table; a view without options gets it afterwards. */
+/* Each call that makes or opens a table takes the option. A view without options gets it afterwards. */
 static void every_kind_of_table_takes_the_option(void **state) {
     struct asked asked;
     tollbar_table *tables[5] = {NULL, NULL, NULL, NULL, NULL};
@@ -154,7 +154,7 @@ static void every_kind_of_table_takes_the_option(void **state) {
     assert_int_equal(close(sealed), 0);
     assert_int_equal(unlink(path), 0);
     for (i = 0; i < COUNT(tables); i++) {
-        /* Credit is charged before it is spent: after a hundred requests the peek of a thread without it has less. */
+        /* Credit is charged before the thread spends it. So after a hundred requests a thread without credit sees fewer permits. */
         uint64_t own;
         for (n = 0; n < 100; n++)
             assert_int_equal(check(tables[i], 1), TOLLBAR_ALLOWED);
@@ -172,7 +172,7 @@ static void c4_arguments(void **state) {
     assert_int_equal(tollbar_table_set_hot_keys((tollbar_table *)(void *)((char *)views.hot + 1), 100), TOLLBAR_E_MISALIGNED);
     assert_int_equal(tollbar_table_check_at(views.hot, 0, NULL, 1, 1, HOUR, NULL), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_table_check_at(views.hot, 1, KEY, 1, HOUR, NULL), TOLLBAR_E_NO_SUCH_POLICY);
-    /* A missing key, as the table says: refused. */
+    /* The table refuses a missing key. */
     assert_int_equal(tollbar_table_check_at(views.hot, 0, NULL, 0, 1, HOUR, NULL), TOLLBAR_DENIED);
     close_views(&views);
 }
@@ -193,7 +193,7 @@ static void c5_a_child_has_no_credit(void **state) {
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        /* What is left to all: less than to the parent's thread, which has credit. */
+        /* The child has no credit, so it sees fewer permits than the parent's thread. */
         const uint64_t shared = left(table);
         const int is_charged = shared < before && check(table, 1) == TOLLBAR_ALLOWED && left(table) == shared - 1;
         tollbar_table_close(table);
@@ -201,7 +201,7 @@ static void c5_a_child_has_no_credit(void **state) {
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    /* The parent has its own still, and the child's one request was charged. */
+    /* The parent still has its credit, and the child's one request was charged. */
     assert_int_equal(left(table), before - 1);
     tollbar_table_close(table);
 }
@@ -233,7 +233,7 @@ static void threads_get_what_there_is(void **state) {
         assert_int_equal(pthread_join(askers[i].thread, NULL), 0);
         taken += askers[i].taken;
     }
-    /* All of them asked until they were refused, so no thread has any credit left; a tick's worth of permits is given up. */
+    /* Each thread took permits until it was refused, so no thread has credit left. A full bucket loses the permits of a tick. */
     assert_in_range(taken, 299900, 300000);
     assert_int_equal(left(views.plain), 0);
     close_views(&views);
@@ -242,7 +242,7 @@ static void threads_get_what_there_is(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_takes_permits_in_advance),
-        cmocka_unit_test(other_calls_know_of_credit),
+        cmocka_unit_test(other_calls_use_credit),
         cmocka_unit_test(it_has_the_tables_clock),
         cmocka_unit_test(every_kind_of_table_takes_the_option),
         cmocka_unit_test(c4_arguments),

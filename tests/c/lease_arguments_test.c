@@ -71,7 +71,7 @@ static void c4_pointers_of_making_one(void **state) {
     tollbar_lease_close(NULL);
 }
 
-/* One node that cannot be: every way of making it says so, and says why. */
+/* Every way of making a node refuses these options, with this error. */
 static void refused_with(const char *name, const tollbar_policy_spec *spec, const tollbar_lease_options *options,
                          int32_t code) {
     tollbar_lease *out = (tollbar_lease *)(void *)room.words;
@@ -149,7 +149,7 @@ static void c4_choices_of_making_one(void **state) {
     REFUSED(fallback, UINT32_MAX, TOLLBAR_E_OUT_OF_RANGE);
     REFUSED(flags, 4, TOLLBAR_E_RESERVED);
     REFUSED(flags, UINT32_C(1) << 31, TOLLBAR_E_RESERVED);
-    /* An overdraft that would not be used. */
+    /* An overdraft without its flag, which the library would ignore. */
     REFUSED(overdraft, 1, TOLLBAR_E_RESERVED);
 #undef REFUSED
     options = usual;
@@ -161,7 +161,7 @@ static void c4_choices_of_making_one(void **state) {
     assert_int_equal(bytes, 7);
 }
 
-/* A struct that has grown: its new tail is zero, or it is refused. */
+/* A longer struct of a newer caller is accepted if its tail is zero, and otherwise refused. */
 static void c6_options_may_grow(void **state) {
     struct {
         tollbar_lease_options options;
@@ -198,7 +198,7 @@ static void c4_arguments_of_decisions(void **state) {
     assert_int_equal(tollbar_lease_check(lease, "k", 1, 1, &absurd), TOLLBAR_E_STRUCT_SIZE);
     assert_int_equal(tollbar_lease_check_at(lease, "k", 1, 1, now, &absurd), TOLLBAR_E_STRUCT_SIZE);
     assert_int_equal(tollbar_lease_peek(lease, "k", 1, 1, &absurd), TOLLBAR_E_STRUCT_SIZE);
-    /* A key: NULL is none only if it has no bytes. */
+    /* A NULL key is an error unless its length is 0. */
     NULL_IS(tollbar_lease_check(lease, NULL, 1, 1, &decision));
     NULL_IS(tollbar_lease_check_at(lease, NULL, SIZE_MAX, 1, now, NULL));
     NULL_IS(tollbar_lease_peek(lease, NULL, 1, 1, &decision));
@@ -216,7 +216,7 @@ static void c4_arguments_of_decisions(void **state) {
     assert_int_equal(tollbar_lease_get_stats(lease, &stats), TOLLBAR_E_STRUCT_SIZE);
     stats.struct_size = (uint32_t)sizeof stats;
     assert_true(decision.remaining == 0 && decision.retry_after_ns == 0 && absurd.remaining == 0);
-    /* Nothing was taken, counted or said. */
+    /* The calls have taken and counted nothing. */
     assert_int_equal(tollbar_lease_get_stats(lease, &stats), 0);
     assert_true(stats.fallback_permits == 0 && stats.denied == 0 && stats.queue_full == 0);
     tollbar_lease_close(lease);
@@ -257,7 +257,7 @@ static void c4_arguments_of_clients(void **state) {
     assert_int_equal(tollbar_lease_client_new(lease, NOWHERE, strlen(NOWHERE), NULL, &client), 0);
     ODD_IS(tollbar_lease_client_tick(client, ODD(uint32_t)));
     assert_int_equal(tollbar_lease_client_fd(client, ODD(uint32_t)), -1);
-    /* What is not wanted may be NULL. */
+    /* An output or a callback that the caller does not want may be NULL. */
     assert_int_equal(tollbar_lease_client_tick(client, NULL), 0);
     assert_int_equal(tollbar_lease_client_fd(client, NULL), -1);
     assert_int_equal(tollbar_lease_client_on_change(client, NULL, NULL), 0);

@@ -7,12 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Takes of one key, and whether the store has charged exactly what this node has had. For a child, so without assertions. */
+/* Takes permits of one key, and returns whether the store has charged exactly what this node has had. A child calls it, so it makes no
+ * assertions. */
 static int goes_on(tollbar_lease *lease, tollbar_lease_client *client, const char *key) {
     const uint64_t start = monotonic();
     int64_t before, taken;
     int i;
-    /* The first call after a fork lets go of what is the parent's. */
+    /* The first call after a fork releases the parent's connection. */
     turn(&client, 1);
     while (told_by(lease).circuit != TOLLBAR_CIRCUIT_CLOSED || tollbar_lease_client_fd(client, NULL) < 0) {
         turn(&client, 1);
@@ -31,7 +32,7 @@ static int goes_on(tollbar_lease *lease, tollbar_lease_client *client, const cha
     return told_by(lease).owed != 0 || had(lease) <= taken || charged(key) - before != (had(lease) - taken) * 1000000;
 }
 
-/* The child's copy of the client makes a connection of its own, and both go on. */
+/* The child's copy of the client opens another connection, and both processes go on. */
 static void c5_a_client_on_both_sides_of_a_fork(void **state) {
     tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
     tollbar_lease_client *client = client_of(lease);
@@ -44,7 +45,7 @@ static void c5_a_client_on_both_sides_of_a_fork(void **state) {
     assert_true(child >= 0);
     if (child == 0) {
         int wrong = goes_on(lease, client, "child");
-        /* Its own beside the parent's. */
+        /* The child's connection beside the parent's. */
         wrong |= redis_clients(&redis) != 2;
         wrong |= tollbar_lease_client_close(client, 10000) != 0;
         tollbar_lease_close(lease);
@@ -59,13 +60,13 @@ static void c5_a_client_on_both_sides_of_a_fork(void **state) {
     end(lease, client, 10000, 0);
 }
 
-/* Two kills of three. */
+/* Two of the three workers are killed. */
 enum { WORKERS = 3, ROUNDS = 3 };
 
-/* What the workers of one node share beside it. */
+/* Shared by the workers of one node. */
 struct board {
     uint64_t admitted;
-    /* Each one's descriptor, plus 1: who asks the store has one. */
+    /* Each worker's descriptor plus 1, or 0. Only the worker that asks the store has one. */
     int fd[WORKERS];
 };
 
@@ -98,7 +99,7 @@ static void c5_of_a_shared_nodes_workers_one_asks_and_another_takes_over(void **
         const uint64_t before = monotonic();
         uint64_t asked;
         int leader = -1;
-        /* Whoever asks, and is answered. */
+        /* The worker that asks the store, once the store has answered it. */
         while (leader < 0 || told_by(lease).circuit != TOLLBAR_CIRCUIT_CLOSED) {
             for (i = 0; i < WORKERS; i++)
                 if (__atomic_load_n(&board->fd[i], __ATOMIC_SEQ_CST) != 0)

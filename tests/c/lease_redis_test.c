@@ -1,5 +1,5 @@
-/* Nodes and clients on a real redis-server. Upper bounds of times are for a machine that is busy with other things, or
- * runs this under valgrind; what they usually are is printed where it is promised. */
+/* Nodes and clients on a real redis-server. The upper bounds of times are wide, for a busy machine or valgrind. If the documents promise
+ * a time, the test prints it. */
 #define _DEFAULT_SOURCE
 #include "lease.h"
 
@@ -26,11 +26,11 @@ static void two_nodes_share_a_limit(void **state) {
     }
     spent = monotonic() - start;
     print_message("%u and %u of %u\n", (unsigned)got[0], (unsigned)got[1], (unsigned)(spent / (SEC / 2000)));
-    /* Exact: never more than the burst and the rate's. */
+    /* Together never more than the burst and the refill. */
     assert_in_range(got[0] + got[1], 0, 400 + spent / (SEC / 2000) + 1);
-    /* Nor much less, on a machine that lets it run; and each has a part of it. */
+    /* Not much less either, unless the machine is busy, and each node has a part of it. */
     assert_in_range(got[0] + got[1], spent / (SEC / 2000) / 4, UINT64_MAX);
-    /* An answer that is late opens the circuit for a while. */
+    /* A late answer opens the circuit for a while. */
     for (i = 0; i < 2; i++) {
         const uint64_t late = monotonic();
         while (told_by(leases[i]).circuit != TOLLBAR_CIRCUIT_CLOSED) {
@@ -96,7 +96,7 @@ static void *drive(void *client) {
     return NULL;
 }
 
-/* Twice: after the first time everything is as it was. */
+/* The store stops and starts twice, because the second time must be like the first. */
 static void a_thread_tells_when_the_store_goes_and_comes(void **state) {
     tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
     tollbar_lease_client *client = client_of(lease);
@@ -112,13 +112,13 @@ static void a_thread_tells_when_the_store_goes_and_comes(void **state) {
         redis_kill(&redis);
         gone = until(&changes, TOLLBAR_CIRCUIT_OPEN);
         assert_int_equal(tollbar_lease_client_circuit(client), TOLLBAR_CIRCUIT_OPEN);
-        /* The node goes on by itself. */
+        /* The node decides without the store. */
         assert_int_equal(tollbar_lease_check(lease, &round, sizeof round, 1, NULL), TOLLBAR_ALLOWED);
         usleep(100000);
         redis_start(&redis);
         back = until(&changes, TOLLBAR_CIRCUIT_CLOSED);
         print_message("gone: told after %u us; back: after %u us\n", (unsigned)(gone / US), (unsigned)(back / US));
-        /* Promised are 200 ms; on two cores that others use a thread may have to wait for its turn that long. */
+        /* The promise is 200 ms. On a busy machine a thread may wait longer for a processor. */
         assert_in_range(back, 0, 3 * SEC);
     }
     assert_true(changes.calls >= 5 && told_by(lease).opened >= 2);
@@ -136,7 +136,7 @@ static void closing_tells_what_is_owed(void **state) {
     connect_to_store(client);
     start = monotonic();
     assert_int_equal(tollbar_lease_check(lease, "k", 1, 5, NULL), TOLLBAR_ALLOWED);
-    /* Nobody has heard of it yet. */
+    /* The store has not heard of the key yet. */
     assert_string_equal(redis_ask(&redis, "GET tollbar:{limit}:k:k"), "$-1");
     assert_int_equal(tollbar_lease_client_close(client, 10000), 0);
     assert_int_equal(told_by(lease).owed, 0);

@@ -1,4 +1,4 @@
-/* Nodes and clients without a store: what a machine does by itself. */
+/* Nodes and clients without a store. */
 #define _DEFAULT_SOURCE
 #include "test.h"
 #include "tollbar_redis.h"
@@ -18,7 +18,7 @@ static tollbar_lease *lease_with(const char *text, const tollbar_lease_options *
     return lease;
 }
 
-/* Of four machines, everything else as is usual. */
+/* A node of four, with the default options. */
 static tollbar_lease *lease_of(const char *text) {
     const tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
     return lease_with(text, &options);
@@ -65,7 +65,7 @@ static void without_a_client_a_node_lives_on_its_share(void **state) {
     assert_in_range(got.retry_after_ns, 1, 4 * MS);
     assert_int_equal(take(lease, "k", start + 4 * MS - 1, 1), 0);
     assert_int_equal(take(lease, "k", start + 4 * MS, 2), 1);
-    /* Another key has a bucket of its own, and so has the limit for all, which is the key of no bytes. */
+    /* Each key has a separate bucket, also the empty key, which is the limit for all. */
     assert_int_equal(take(lease, "other", start, 20), 6);
     assert_int_equal(take(lease, "", start, 20), 6);
     for (admitted = 0, i = 1; i <= 1000; i++)
@@ -78,8 +78,8 @@ static void without_a_client_a_node_lives_on_its_share(void **state) {
     tollbar_lease_close(lease);
 }
 
-/* What a node has admitted is to be told. If nobody takes it in there is room for so much of it, and then none is admitted. */
-static void what_cannot_be_told_is_not_admitted(void **state) {
+/* A node must report what it has admitted. If no client takes the reports, the node has room for some of them, and then admits none. */
+static void a_node_admits_only_what_it_can_report(void **state) {
     tollbar_lease *lease = lease_of("1000/s burst 200");
     const uint64_t start = tollbar_lease_now(lease);
     uint64_t admitted = 0, i;
@@ -121,7 +121,7 @@ static void an_overdraft_of_ones_own(void **state) {
     lease = lease_with("1000/s burst 200", &options);
     assert_int_equal(take(lease, "k", tollbar_lease_now(lease), 50), 12);
     tollbar_lease_close(lease);
-    /* Without one a node begins with nothing. */
+    /* Without an overdraft a node begins with no permits. */
     options.overdraft = 0;
     lease = lease_with("1000/s burst 200", &options);
     now = tollbar_lease_now(lease);
@@ -139,7 +139,7 @@ static void costs_and_looks(void **state) {
     assert_int_equal(tollbar_lease_check(lease, "k", 1, 201, &got), TOLLBAR_NEVER);
     assert_true(got.retry_after_ns == TOLLBAR_NO_TIME);
     assert_int_equal(tollbar_lease_check(lease, "k", 1, UINT64_MAX, NULL), TOLLBAR_NEVER);
-    /* A look takes nothing, nor does a cost of 0. */
+    /* A peek takes no permits, and neither does a cost of 0. */
     assert_int_equal(tollbar_lease_peek(lease, "k", 1, 6, &got), TOLLBAR_ALLOWED);
     assert_int_equal(got.remaining, 6);
     assert_int_equal(tollbar_lease_peek(lease, "k", 1, 7, NULL), TOLLBAR_DENIED);
@@ -147,13 +147,13 @@ static void costs_and_looks(void **state) {
     assert_int_equal(tollbar_lease_check(lease, "k", 1, 0, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_lease_check(lease, "k", 1, 4, &got), TOLLBAR_ALLOWED);
     assert_int_equal(got.reset_after_ns, 0);
-    /* Keys that are longer than the store's are known by all of their bytes. */
+    /* Keys that are longer than the store's keys differ in all of their bytes. */
     assert_int_equal(tollbar_lease_check(lease, longest, sizeof longest, 6, NULL), TOLLBAR_ALLOWED);
     longest[299] = 'y';
     assert_int_equal(tollbar_lease_check(lease, longest, sizeof longest, 6, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(told_by(lease).fallback_permits, 16);
     {
-        /* As a limiter has it, as far as two readings can agree on a machine that is busy. */
+        /* The clock is that of a limiter. Up to a second may pass between the two readings on a busy machine. */
         tollbar_limiter *limiter = limiter_with("1/s", TOLLBAR_CLOCK_TSC, 0);
         uint64_t now = 0;
         assert_int_equal(tollbar_limiter_now(limiter, &now), 0);
@@ -187,11 +187,11 @@ static void a_node_in_the_callers_memory(void **state) {
     assert_int_equal(take(made, "k", now, 4), 4);
     assert_int_equal(take(view, "k", now, 4), 2);
     assert_int_equal(told_by(made).fallback_permits, 6);
-    /* A view goes, the node stays. */
+    /* The node outlives a view. */
     tollbar_lease_close(made);
     assert_int_equal(take(view, "k", now + 4 * MS, 4), 1);
     tollbar_lease_close(view);
-    /* It keeps to what is its own. */
+    /* The library has not written behind the node's memory. */
     assert_int_equal(memory[bytes], 0xa5);
     memory[0] ^= 1;
     assert_int_equal(tollbar_lease_attach(memory, (size_t)bytes, &none), TOLLBAR_E_NOT_A_LEASE);
@@ -238,22 +238,22 @@ static void a_client_whose_store_is_not_there(void **state) {
     assert_int_equal(tollbar_lease_check(lease, "k", 1, 2, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_lease_client_tick(client, NULL), 0);
     assert_int_equal(told_by(lease).owed, 2);
-    /* It waits as long as it is told to, and then says so. The upper bound is for a machine that is busy. */
+    /* close waits for its 50 ms and then returns the error. The upper bound is wide for a busy machine. */
     start = monotonic();
     assert_int_equal(tollbar_lease_client_close(client, 50), TOLLBAR_E_UNREPORTED);
     assert_in_range(monotonic() - start, 50 * MS, 10 * SEC);
     tollbar_lease_close(lease);
 }
 
-/* Who owes nothing has nothing to wait for. */
-static void closing_with_nothing_to_tell(void **state) {
+/* The close of a node that owes nothing does not wait. */
+static void closing_with_nothing_to_report(void **state) {
     tollbar_lease *lease = lease_of("1000/s burst 200");
     tollbar_lease_client *first = client_of(lease), *second = client_of(lease);
     const uint64_t start = monotonic();
     (void)state;
     assert_int_equal(tollbar_lease_client_close(client_of(lease), 60000), 0);
     assert_int_equal(tollbar_lease_client_tick(first, NULL), 0);
-    /* The second does not lead: what there is to tell is the first's. */
+    /* The second client does not lead, so the report is left to the first. */
     assert_int_equal(tollbar_lease_check(lease, "k", 1, 2, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_lease_client_tick(second, NULL), 0);
     assert_int_equal(tollbar_lease_client_close(second, 60000), 0);
@@ -274,13 +274,13 @@ static void *drive(void *client) {
 
 static void while_a_thread_drives_it(void **state) {
     tollbar_lease *lease = lease_of("1000/s burst 200");
-    /* Nobody listens there, and that a connection is refused is a change that the thread tells. */
+    /* No server listens there. The thread reports the refused connection as a change. */
     tollbar_lease_client *client = client_at(lease, "redis://127.0.0.1:1");
     uint32_t events = 7, wait = 7, told = TOLLBAR_CIRCUIT_UNKNOWN;
     pthread_t thread;
     void *result = NULL;
     (void)state;
-    /* A stop that comes first is not lost. */
+    /* A stop before the run ends the run. */
     assert_int_equal(tollbar_lease_client_stop(client), 0);
     assert_int_equal(tollbar_lease_client_run(client), 0);
     assert_int_equal(tollbar_lease_client_on_change(client, note, &told), 0);
@@ -299,7 +299,7 @@ static void while_a_thread_drives_it(void **state) {
     assert_int_equal(tollbar_lease_client_stop(client), 0);
     assert_int_equal(pthread_join(thread, &result), 0);
     assert_int_equal(*(const int32_t *)result, 0);
-    /* It is free again, for a tick as for another thread. */
+    /* The client is free again, for a tick or for another thread. */
     assert_int_equal(tollbar_lease_client_tick(client, &wait), 0);
     assert_int_equal(tollbar_lease_client_stop(client), 0);
     assert_int_equal(tollbar_lease_client_run(client), 0);
@@ -310,14 +310,14 @@ static void while_a_thread_drives_it(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_client_a_node_lives_on_its_share),
-        cmocka_unit_test(what_cannot_be_told_is_not_admitted),
+        cmocka_unit_test(a_node_admits_only_what_it_can_report),
         cmocka_unit_test(the_other_fallbacks),
         cmocka_unit_test(an_overdraft_of_ones_own),
         cmocka_unit_test(costs_and_looks),
         cmocka_unit_test(a_node_in_the_callers_memory),
         cmocka_unit_test(c5_a_shared_node_is_one_for_parent_and_child),
         cmocka_unit_test(a_client_whose_store_is_not_there),
-        cmocka_unit_test(closing_with_nothing_to_tell),
+        cmocka_unit_test(closing_with_nothing_to_report),
         cmocka_unit_test(while_a_thread_drives_it),
     };
     return cmocka_run_group_tests_name("leases without a store", tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Threads that ask a node while another drives its client, against a real redis-server that goes away under them. No test
- * library, so that it runs under ThreadSanitizer with nothing uninstrumented between the threads; it prints TAP itself. */
+/* Threads take permits of a node while another thread drives its client, against a real redis-server that stops meanwhile. It uses no test
+ * library, because ThreadSanitizer would not see that library's code, and prints TAP itself. */
 #define _XOPEN_SOURCE 600
 #include "redis.h"
 #include "tollbar_redis.h"
@@ -40,7 +40,7 @@ static int becomes(uint32_t circuit) {
     const uint64_t start = monotonic();
     while (__atomic_load_n(&told, __ATOMIC_ACQUIRE) != circuit) {
         rest();
-        /* It takes some 100 ms; a minute is for a machine that is busy with other things. */
+        /* It takes about 100 ms. The minute is for a busy machine. */
         if (monotonic() - start > 60 * SEC)
             return 0;
     }
@@ -54,7 +54,7 @@ static void *drive(void *argument) {
     return NULL;
 }
 
-/* One of the threads takes from the limit for all and is counted; the others also ask what may be asked at any time. */
+/* One thread takes permits of the limit for all, which it counts. The others also make calls that are allowed at any time. */
 static void *ask(void *counted) {
     uint64_t *admitted = counted;
     unsigned i;

@@ -1,4 +1,4 @@
-/* What a limiter says of its decisions, by verdict: of all calls and threads. */
+/* A limiter's counts of decisions by verdict, of all calls and threads. */
 #define _POSIX_C_SOURCE 200809L /* fork */
 #include "test.h"
 
@@ -19,7 +19,7 @@ static tollbar_limiter_state state_of(const tollbar_limiter *limiter) {
     return view;
 }
 
-/* Every way to a decision, under every algorithm: each call counts once, by what it returned. */
+/* Each call that decides counts once, by the verdict that it returns, under every algorithm. */
 static void each_call_counts_once(void **state) {
     size_t i;
     (void)state;
@@ -45,7 +45,7 @@ static void each_call_counts_once(void **state) {
             }
             assert_in_range(code, 0, 2);
             told[code]++;
-            /* A peek is no decision, and neither is an error. */
+            /* Peeks and errors are not counted. */
             assert_in_range(tollbar_limiter_peek_at(limiter, cost, now, NULL), 0, 2);
             assert_int_equal(tollbar_limiter_take_up_to_at(limiter, 2, now, NULL), TOLLBAR_E_NULL);
             assert_counts(state_of(limiter), told[0], told[1], told[2]);
@@ -97,7 +97,7 @@ static void *ask_both(void *arg) {
     return NULL;
 }
 
-/* More threads than have a line of their own. Time stands still: the burst is admitted, and nothing more. */
+/* There are more threads than counter lines. Time stands still, so exactly the burst is admitted. */
 static void counts_of_threads_are_exact(void **state) {
     struct both both;
     pthread_t threads[THREADS];

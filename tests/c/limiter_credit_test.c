@@ -1,4 +1,4 @@
-/* Limiters with credit: the calls, threads that come and go, and both sides of a fork. */
+/* Limiters with credit: the calls, threads that start and end, and both sides of a fork. */
 #define _DEFAULT_SOURCE
 #include "test.h"
 
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of a burst of 1000, 120 may be credit: 8 stripes of 15. */
+/* At most 120 permits of a burst of 1000 are credit: 8 stripes of 15. */
 #define TEXT "1000/day burst 1000"
 enum { BURST = 1000, CREDIT = 120, EACH = 15, AT_ONCE = BURST - CREDIT };
 
@@ -37,7 +37,7 @@ static void one_thread_gets_the_burst_without_the_credit(void **state) {
     assert_int_equal(decision.remaining, AT_ONCE - 1);
     assert_int_equal(available(limiter, HOUR), AT_ONCE - 1);
     assert_int_equal(drain(limiter, HOUR), AT_ONCE - 1);
-    /* In full: when, to the nanosecond. */
+    /* `retry_after_ns` is exact to the nanosecond. */
     assert_int_equal(tollbar_limiter_check_at(limiter, 1, HOUR, &decision), TOLLBAR_DENIED);
     assert_int_equal(decision.remaining, 0);
     assert_int_equal(decision.retry_after_ns, 24 * HOUR / 1000);
@@ -63,7 +63,7 @@ static void it_has_a_clock(void **state) {
         assert_int_equal(tollbar_limiter_new(&spec, &options, &limiter), 0);
         while (tollbar_limiter_check(limiter, 1, NULL) == TOLLBAR_ALLOWED)
             taken++;
-        /* Not a permit more within the minute and a half that one takes, if this runs as fast as that. */
+        /* One permit refills in a minute and a half, so at most one more comes while this runs. */
         assert_in_range(taken, 90, 91);
         assert_int_equal(tollbar_limiter_peek(limiter, 1, &decision), TOLLBAR_DENIED);
         assert_int_equal(decision.remaining, 0);
@@ -73,7 +73,7 @@ static void it_has_a_clock(void **state) {
     }
 }
 
-/* Every other call spends the thread's own credit first, and then what all threads share. */
+/* Every other call spends the thread's credit first, and then the permits that all threads share. */
 static void other_calls_spend_credit_too(void **state) {
     tollbar_limiter *limiter = limiter_with_credit(TEXT);
     const uint64_t gap = 24 * HOUR / 1000;
@@ -86,14 +86,14 @@ static void other_calls_spend_credit_too(void **state) {
     int i;
     (void)state;
     assert_int_equal(tollbar_limiter_check_at(limiter, 1, HOUR, NULL), TOLLBAR_ALLOWED);
-    /* Credit pays for five of these: a batch, a booking, a call for what there is. */
+    /* Credit pays for five permits: of a batch, of a booking, and of take_up_to. */
     assert_int_equal(tollbar_limiter_check_many_at(limiter, NULL, 2, HOUR, results), 0);
     assert_int_equal(tollbar_limiter_reserve_at(limiter, 2, 0, HOUR, &booked), TOLLBAR_ALLOWED);
     assert_int_equal(booked.wait_ns, 0);
     assert_int_equal(tollbar_limiter_take_up_to_at(limiter, 1, HOUR, &permits), TOLLBAR_ALLOWED);
     assert_int_equal(permits, 1);
     assert_int_equal(available(limiter, HOUR), AT_ONCE - 6);
-    /* A batch that is more than the credit. */
+    /* The batch takes more permits than the credit has. */
     assert_int_equal(tollbar_limiter_check_many_at(limiter, NULL, COUNT(results), HOUR, results), 0);
     for (i = 0; i < (int)COUNT(results); i++)
         assert_int_equal(results[i], TOLLBAR_ALLOWED);
@@ -101,7 +101,7 @@ static void other_calls_spend_credit_too(void **state) {
     assert_int_equal(permits, AT_ONCE - 6 - COUNT(results));
     assert_int_equal(tollbar_limiter_take_up_to_at(limiter, 1, HOUR, &permits), TOLLBAR_DENIED);
     assert_int_equal(permits, 0);
-    /* Booked ahead, to the nanosecond; nothing is charged for what is refused. */
+    /* Bookings are exact to the nanosecond, and a refused booking is not charged. */
     assert_int_equal(tollbar_limiter_reserve_at(limiter, 3, 3 * gap - 1, HOUR, &booked), TOLLBAR_DENIED);
     assert_int_equal(tollbar_limiter_reserve_at(limiter, 3, 3 * gap, HOUR, &booked), TOLLBAR_ALLOWED);
     assert_int_equal(booked.wait_ns, 3 * gap);
@@ -118,7 +118,7 @@ static void other_calls_spend_credit_too(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* A waiter is given permits when they come, by the rate that threads without credit have. */
+/* A waiter gets its permits at the rate of a limiter without credit. */
 static void a_wait_gets_what_comes(void **state) {
     tollbar_limiter *limiter = limiter_with_credit("1000/s burst 32");
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
@@ -152,12 +152,12 @@ static void c4_arguments_are_checked(void **state) {
     limiter = limiter_with_credit(TEXT);
     decision.struct_size = 3;
     assert_int_equal(tollbar_limiter_check_at(limiter, 1, SEC, &decision), TOLLBAR_E_STRUCT_SIZE);
-    /* And nothing was charged. */
+    /* The calls have charged nothing. */
     assert_int_equal(available(limiter, SEC), AT_ONCE);
     tollbar_limiter_free(limiter);
 }
 
-/* A burst of less than 32 leaves no credit: the very limiter that has none. */
+/* With a burst below 32 there is no credit, and the limiter is like one without the option. */
 static void a_small_burst_has_no_credit(void **state) {
     tollbar_limiter *limiter = limiter_with_credit("31/day burst 31");
     (void)state;
@@ -167,7 +167,7 @@ static void a_small_burst_has_no_credit(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* In the caller's memory, with the credit beside it, which _close frees. */
+/* The limiter is in the caller's memory. The credit is in other memory, which _close frees. */
 static void it_may_lie_in_the_callers_memory(void **state) {
     tollbar_policy_spec spec = spec_of(TEXT);
     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
@@ -228,7 +228,7 @@ static void threads_together_get_the_burst_without_the_credit(void **state) {
     }
 }
 
-/* What threads that ended leave is credit, C at most, and not handed out twice. */
+/* Threads that end leave unspent credit, at most CREDIT. No other thread gets it. */
 static void threads_that_end_leave_their_credit(void **state) {
     tollbar_limiter *limiter = limiter_with_credit(TEXT);
     uint64_t taken = 0;
@@ -247,7 +247,7 @@ static void threads_that_end_leave_their_credit(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* A limiter where another was is a new one: no credit comes with the memory, or the thread. */
+/* A new limiter in the memory of a former one has none of that one's credit, for no thread. */
 static void limiters_come_and_go(void **state) {
     tollbar_limiter *many[100];
     int round;
@@ -265,7 +265,7 @@ static void limiters_come_and_go(void **state) {
     }
 }
 
-/* As with a limiter: each side has what there was, its thread's credit included, and no more. */
+/* After a fork each process has the permits that were left, with the forking thread's credit, and no more. */
 static void c5_they_go_on_in_parent_and_child(void **state) {
     tollbar_limiter *limiter = limiter_with_credit(TEXT);
     int status = 0;
@@ -278,7 +278,7 @@ static void c5_they_go_on_in_parent_and_child(void **state) {
         int wrong = drain(limiter, HOUR) != AT_ONCE - 1;
         struct job job = {limiter, NULL, UINT64_MAX, 0};
         pthread_t thread;
-        /* A new thread of the child's finds nothing more. */
+        /* A new thread of the child finds no permits. */
         wrong |= pthread_create(&thread, NULL, take, &job) != 0 || pthread_join(thread, NULL) != 0 || job.taken != 0;
         tollbar_limiter_free(limiter);
         _exit(wrong);
@@ -289,7 +289,7 @@ static void c5_they_go_on_in_parent_and_child(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* Threads of the parent's that the child has not: their credit is not the child's to find. */
+/* The child does not have the parent's other threads, and its thread cannot spend their credit. */
 static void c5_a_child_has_no_other_threads_credit(void **state) {
     tollbar_limiter *limiter = limiter_with_credit(TEXT);
     struct job job = {limiter, NULL, 1, 0};

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-/* What a fresh one of every_algorithm lets pass in one instant. */
+/* The number of permits that a fresh limiter of every_algorithm admits at one instant. */
 static uint64_t at_once(size_t algorithm) {
     return algorithm >= TOLLBAR_ALGORITHM_PACER ? 1 : 5;
 }
@@ -149,13 +149,13 @@ static void the_clocks_have_one_scale(void **state) {
         for (clock = TOLLBAR_CLOCK_TSC; clock <= TOLLBAR_CLOCK_COARSE; clock++) {
             uint64_t before = monotonic(), now = 0;
             assert_int_equal(tollbar_clock_now(clock, &now), 0);
-            /* The coarse clock lags by a tick, which a virtual machine may get late; the counter may
-             * differ by 100 ppm of the second since it was compared. */
+            /* The coarse clock lags by a tick, and a virtual machine may get a tick late. The counter may be off by 100 ppm of the
+             * second since the last comparison. */
             assert_in_range(now, before - (clock == TOLLBAR_CLOCK_COARSE ? SEC : MS), monotonic() + MS);
         }
 }
 
-/* The distance of CLOCK_REALTIME to the zero of limiters and tables. */
+/* The time of CLOCK_REALTIME since the zero of limiters and tables. */
 static uint64_t utc(void) {
     struct timespec now;
     assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
@@ -176,8 +176,8 @@ static void daily_windows_end_at_midnight_utc(void **state) {
             assert_int_equal(tollbar_limiter_check(limiter, 3, NULL), TOLLBAR_ALLOWED);
             assert_int_equal(tollbar_limiter_peek(limiter, 3, &got), TOLLBAR_DENIED);
             left = day - before % day;
-            /* All back at midnight; a weighted window only counts from then on. (Read seconds apart on a busy machine; a test that
-             * runs over midnight sees the next day's.) */
+            /* All permits are back at midnight; a weighted window begins to weigh then. (On a busy machine seconds may pass between the
+             * readings. A test that runs over midnight sees the next day.) */
             if (i < 2 && utc() / day == before / day)
                 assert_in_range(got.retry_after_ns, left < 60 * SEC ? 0 : left - 60 * SEC, left + SEC);
             assert_int_equal(tollbar_limiter_now(limiter, &now), 0);
@@ -370,9 +370,9 @@ static void reservations_depart_at_the_pace(void **state) {
     tollbar_limiter_free(warm);
 }
 
-/* What is kept of six permits of ten, and which policy decides. */
+/* A limiter has taken four of ten permits when its policy changes. How many it keeps depends on TOLLBAR_KEEP_. */
 static void a_policy_changes_while_it_is_used(void **state) {
-    /* The change reads the clock after the time of the test, which may cost a permit. */
+    /* The change reads the clock after the test has, so a permit may be missing. */
     static const uint64_t least[] = {5, 59, 100}, most[] = {6, 60, 100};
     tollbar_policy_spec to = spec_of("100/min"), told = TOLLBAR_POLICY_SPEC_INIT;
     uint32_t keep;

@@ -1,6 +1,6 @@
-//! Another Rust library with std, as a program may link beside this one.
+//! A Rust library with std, for a program that links it beside this library.
 
-/// The answer, by way of std's threads, formatting, and a panic that is caught.
+/// Returns 42, with the help of std's threads, formatting, and a panic that it catches.
 #[no_mangle]
 pub extern "C" fn neighbour_answer() -> i32 {
     std::panic::set_hook(Box::new(|_| {}));

@@ -21,7 +21,7 @@ static tollbar_policy_spec of_algorithm(uint32_t algorithm) {
     return spec;
 }
 
-/* What check says, making a limiter says too. */
+/* tollbar_policy_spec_validate and the call that makes a limiter return the same error. */
 static void assert_refused(const tollbar_policy_spec *spec, int32_t want) {
     tollbar_limiter *limiter = NULL;
     uint64_t last = 7;
@@ -242,7 +242,7 @@ static void c6_what_is_not_known_is_refused(void **state) {
         assert_refused(&spec, TOLLBAR_E_RESERVED);
     }
     spec.flags = 0;
-    /* An init that nothing says is meant would be without effect. */
+    /* `init` without its flag, which the library would ignore. */
     spec.init = 1;
     assert_refused(&spec, TOLLBAR_E_RESERVED);
     spec.init = 0;
@@ -305,7 +305,7 @@ static void c6_sizes_that_no_version_has_are_refused(void **state) {
         assert_null(policy);
 
         spec.struct_size = (uint32_t)sizeof spec;
-        if (garbage[i] == 79) /* absurd for a spec only */
+        if (garbage[i] == 79) /* too large for a spec only */
             continue;
         error.struct_size = garbage[i];
         assert_int_equal(tollbar_policy_spec_parse("7/s", 3, &spec, &error), TOLLBAR_E_STRUCT_SIZE);
@@ -332,7 +332,7 @@ static void compiled_policies_may_lie_in_the_callers_memory(void **state) {
     spec.period_ns = SEC;
     assert_int_equal(tollbar_policy_init_in(place, size, &spec, &policy), 0);
     assert_ptr_equal(policy, place);
-    /* It holds no pointers: a copy works when the first one is gone. */
+    /* A compiled policy has no pointers, so a copy works after the original is overwritten. */
     memcpy(copy, policy, size);
     memset(place, 0xff, size);
     policy = (tollbar_policy *)(void *)copy;
@@ -356,7 +356,7 @@ static void only_one_word_algorithms_compile_for_cells(void **state) {
     }
 }
 
-/* The time after which a permit would have come back, and whether a table's key gets any back at all. */
+/* The refill time of one permit, and whether a table's key gets permits back. */
 static void a_refill_is_told_where_permits_come_back(void **state) {
     static const struct {
         const char *text;

@@ -1,4 +1,4 @@
-/* Policies as text: read, written, and what is said of a text that cannot be read. */
+/* Policies as text: parse, print, and the errors of a text that does not parse. */
 #include "test.h"
 
 #include <stdio.h>
@@ -94,7 +94,7 @@ static void the_longest_text_fits(void **state) {
     spec.unit = TOLLBAR_UNIT_BYTES;
     assert_int_equal(tollbar_policy_spec_print(&spec, line, sizeof line, &length), 0);
     assert_int_equal(length, strlen(line));
-    /* Nothing that could be made is as long. */
+    /* No valid policy has a longer text. */
     spec.algorithm = TOLLBAR_ALGORITHM_WARM_UP;
     spec.init = 0;
     spec.flags = 0;
@@ -120,7 +120,7 @@ struct wrong {
     const char *text;
     int32_t code;
     uint64_t column;
-    /* A part of what is said to be expected. */
+    /* A part of the text that names what is expected. */
     const char *expected;
 };
 
@@ -158,7 +158,7 @@ static const struct wrong wrongs[] = {
     {"100/s algo warm-up", TOLLBAR_E_WARM_UP, 7, "warm-up"},
     {"100/s algo warm-up warm 2s cold 1001", TOLLBAR_E_WARM_UP, 28, "cold"},
     {"16777217/s algo sliding-log", TOLLBAR_E_LOG_TOO_LARGE, 1, "16777216"},
-    /* Readable, in range, and impossible to count: found when the policy is made, told as the rest. */
+    /* The text parses and its numbers are in range, but the algorithm cannot count them. The error is found when the policy is compiled. */
     {"100/s algo warm-up warm 2s burst 18446744073709551615", TOLLBAR_E_BURST_TOO_LARGE, 28, "burst"},
     {"18446744073709551615/ns burst 18446744073709551615", TOLLBAR_E_RATE_TOO_HIGH, 1, "rate"},
 };
@@ -207,7 +207,7 @@ static void the_text_needs_no_nul(void **state) {
     assert_int_equal(spec.limit, 7);
     assert_int_equal(tollbar_policy_spec_parse(text, 5, &spec, NULL), TOLLBAR_E_SYNTAX);
     assert_int_equal(tollbar_policy_spec_parse(text, 2, &spec, NULL), TOLLBAR_E_SYNTAX);
-    /* A NUL inside is a byte like any other that does not belong there. */
+    /* A NUL inside the text is a wrong byte like others. */
     assert_int_equal(tollbar_policy_spec_parse("7/s\0 burst 9", 12, &spec, NULL), TOLLBAR_E_SYNTAX);
 }
 
@@ -222,7 +222,7 @@ static void any_bytes_are_refused_with_a_code(void **state) {
         size_t i, length = (size_t)(seed >> 33) % sizeof text;
         for (i = 0; i < length; i++) {
             seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
-            /* Half the time from the grammar's own letters, so that some get past the first words. */
+            /* Half of the bytes are letters of the grammar, so that some texts get past the first words. */
             text[i] = (char)((seed >> 60) & 1 ? "0123/ smburstalgoinit"[(seed >> 33) % 21] : (char)(seed >> 33));
         }
         seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;

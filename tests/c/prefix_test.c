@@ -1,10 +1,10 @@
-/* Keys made of network addresses. */
+/* Keys from network addresses. */
 #include "test.h"
 
 struct row {
     const char *text;
     uint32_t ipv4_bits, ipv6_bits;
-    /* The key, which ends with the bits that count, or the error. */
+    /* The key, which ends with the address's first bits, or the error. */
     uint32_t length;
     unsigned char bytes[20];
     int32_t code;
@@ -40,7 +40,7 @@ static void addresses_as_text(void **state) {
     (void)state;
     for (i = 0; i < COUNT(rows); i++) {
         tollbar_prefix got = TOLLBAR_PREFIX_INIT;
-        /* What is behind the text is not read. */
+        /* The call does not read behind the text. */
         char text[40];
         memset(text, '9', sizeof text);
         memcpy(text, rows[i].text, strlen(rows[i].text));

@@ -1,4 +1,4 @@
-/* Queues: what may wait, in which order and when items leave, the helper thread, and arguments that are wrong. */
+/* Queues: which items may wait, in which order and when they leave, the helper thread, and wrong arguments. */
 #define _XOPEN_SOURCE 600
 #include "test.h"
 
@@ -13,10 +13,10 @@ static tollbar_queue *queue_of(const char *text, uint64_t capacity) {
     return queue;
 }
 
-/* Items are the addresses of these. */
+/* Items are the addresses of these bytes. */
 static char items[64];
 
-/* The bucket of the articles: capacity 10, one drop every 100 ms, 15 at once. */
+/* The leaky bucket of articles about it: capacity 10, one drop every 100 ms, 15 at once. */
 static void s07_eleven_of_fifteen_leave_in_order(void **state) {
     tollbar_queue *queue = queue_of("10/s algo pacer", 10);
     tollbar_queue_ticket ticket;
@@ -59,7 +59,7 @@ static void a_cancelled_item_makes_room_for_those_behind(void **state) {
     assert_int_equal(tollbar_queue_cancel(queue, &tickets[1], &item), TOLLBAR_NO);
     assert_int_equal(tollbar_queue_length(queue, &length), 0);
     assert_int_equal(length, 2);
-    /* The end of a program: the pace is not asked. */
+    /* A drain, for the end of a program, ignores the pace. */
     assert_int_equal(tollbar_queue_drain(queue, &item), TOLLBAR_YES);
     assert_ptr_equal(item, &items[2]);
     assert_int_equal(tollbar_queue_drain(queue, &item), TOLLBAR_YES);
@@ -95,7 +95,7 @@ static void patience_ends(void **state) {
     assert_int_equal(tollbar_queue_offer(queue, &items[0], NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_queue_offer(queue, &items[1], NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_queue_offer_within(queue, &items[2], 10 * MS, NULL), TOLLBAR_DENIED);
-    /* Twice 10 ms, less what two readings of two clocks may differ by. */
+    /* Two intervals of 10 ms, less the difference of two readings of two clocks. */
     assert_in_range(monotonic() - begun, 20 * MS - MS, MIN);
     tollbar_queue_free(queue);
 }
@@ -124,7 +124,7 @@ static uint64_t sent(struct gateway *gateway) {
     return sent;
 }
 
-/* The sender of text messages: a thread of the library sends them at a constant rate, in order. */
+/* A sender of text messages: the library's thread sends them at a constant rate, in order. */
 static void s46_a_helper_thread_works_at_the_pace(void **state) {
     static struct gateway gateway = {PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0};
     tollbar_queue *queue = queue_of("200/s algo pacer", 8);
@@ -139,9 +139,9 @@ static void s46_a_helper_thread_works_at_the_pace(void **state) {
         assert_int_equal(usleep(1000), 0);
     assert_int_equal(tollbar_queue_stop(queue), 0);
     assert_int_equal(gateway.wrong, 0);
-    /* 49 intervals of 5 ms. The first message may have been sent late, by a thread that had to wait for a processor. */
+    /* There are 49 intervals of 5 ms. The thread may have waited for a processor and sent the first message late. */
     assert_in_range(gateway.last - gateway.first, 44 * 5 * MS, MIN);
-    /* The thread has ended: nothing leaves. A new one goes on. */
+    /* After the stop no item leaves. A new thread goes on. */
     assert_int_equal(tollbar_queue_offer(queue, &items[n % COUNT(items)], NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_queue_stop(queue), 0);
     usleep(20000);
@@ -149,12 +149,12 @@ static void s46_a_helper_thread_works_at_the_pace(void **state) {
     assert_int_equal(tollbar_queue_start(queue, send_one, &gateway), 0);
     while (sent(&gateway) < messages + 1)
         assert_int_equal(usleep(1000), 0);
-    /* Freeing ends it. */
+    /* tollbar_queue_free ends the thread. */
     tollbar_queue_free(queue);
     assert_int_equal(gateway.wrong, 0);
 }
 
-/* The child of a fork has no helper thread. It may start its own, and free its copy. */
+/* A forked child has no helper thread. It may start one, and free its copy. */
 static void a_fork_leaves_the_thread_behind(void **state) {
     static struct gateway gateway = {PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0};
     tollbar_queue *queue = queue_of("1000/s", 8);
@@ -220,7 +220,7 @@ static void arguments(void **state) {
     assert_int_equal(tollbar_queue_now(NULL, &number), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_queue_start(queue, NULL, NULL), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_queue_stop(NULL), TOLLBAR_E_NULL);
-    /* Tickets of items that never were. */
+    /* Tickets of items that no call has offered. */
     ticket.number = UINT64_MAX;
     assert_int_equal(tollbar_queue_cancel(queue, &ticket, &item), TOLLBAR_NO);
     assert_int_equal(tollbar_queue_next_departure(queue, &number), TOLLBAR_NO);

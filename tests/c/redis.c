@@ -25,7 +25,7 @@ static void pause_ms(long ms) {
     nanosleep(&time, NULL);
 }
 
-/* A connection of our own, or -1. */
+/* Opens a connection of the test to the server; -1 if it fails. */
 static int dial(const struct redis *redis) {
     struct sockaddr_un address;
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -38,7 +38,7 @@ static int dial(const struct redis *redis) {
     return -1;
 }
 
-/* The whole answer, which is one line or one string. NULL if there is no server. */
+/* The complete answer, which is one line or one string. NULL if there is no server. */
 static char *ask(const struct redis *redis, const char *command) {
     static char reply[16384];
     size_t length = 0;
@@ -74,7 +74,7 @@ lost:
     return NULL;
 }
 
-/* What runs is ended with the program, too. */
+/* The servers that run. The program ends them when it ends. */
 static struct redis *running[8];
 
 static void end_all(void) {
@@ -112,13 +112,13 @@ void redis_start(struct redis *redis) {
     if (redis->pid == 0) {
         char socket[96];
         snprintf(socket, sizeof socket, "%s/redis.sock", redis->directory);
-        /* It is not to live longer than the test, however that ends. */
+        /* The kernel kills the server when the test dies. */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", socket, "--dir", redis->directory, "--save", "",
                "--appendonly", "no", "--daemonize", "no", "--logfile", "log", (char *)NULL);
         _exit(127);
     }
-    /* It is there in some 10 ms; a machine that is busy with other things has half a minute. */
+    /* The server answers after about 10 ms. The half minute is for a busy machine. */
     for (tries = 0; tries < 6000; tries++) {
         const char *reply = ask(redis, "PING");
         int status = 0;
@@ -169,7 +169,7 @@ int64_t redis_number(const struct redis *redis, const char *command) {
 int redis_clients(const struct redis *redis) {
     const char *at = redis_ask(redis, "CLIENT LIST TYPE normal");
     int clients = 0;
-    /* Ours say something else, and one that has just said it may still be there. */
+    /* Only clients of leases use eval. The test's own connections do not, and may still be open. */
     while ((at = strstr(at, " cmd=eval")) != NULL) {
         clients++;
         at++;

@@ -1,5 +1,5 @@
-/* A real redis-server, started and stopped by the test that has it, and never left behind. Without the test library, so
- * that it serves under every sanitizer: what goes wrong here ends the program. */
+/* A real redis-server, which the test starts and stops, and which ends with the test. It uses no test library, so that it works under every
+ * sanitizer. An error ends the program. */
 #ifndef TOLLBAR_TEST_REDIS_H
 #define TOLLBAR_TEST_REDIS_H
 
@@ -12,31 +12,30 @@ extern "C" {
 #endif
 
 struct redis {
-    /* 0 while it does not run. */
+    /* The server's process, or 0 while it does not run. */
     pid_t pid;
     char directory[64];
-    /* Of its unix socket, for tollbar_lease_client_new. */
+    /* The URL of its unix socket, for tollbar_lease_client_new. */
     char url[96];
 };
 
-/* Starts it, and returns when it answers: the first time in a directory of its own, after redis_kill at the same place,
- * with nothing in it. */
+/* Starts the server, and returns when it answers. The first start makes a directory. A start after redis_kill uses the same directory, and
+ * the server is empty. */
 void redis_start(struct redis *redis);
 
 /* kill -9. */
 void redis_kill(struct redis *redis);
 
-/* Ends it, and removes its directory. What is forgotten ends with the program. */
+/* Stops the server and removes its directory. The end of the program does the same. */
 void redis_end(struct redis *redis);
 
-/* The answer to one command of plain words, as the protocol has it, without the end of line: "+OK", ":3"; of a string its
- * text. */
+/* The answer to one command of plain words: a line of the protocol without its end ("+OK", ":3"), or the text of a string. */
 const char *redis_ask(const struct redis *redis, const char *command);
 
-/* The answer as a number. */
+/* The same, as a number. */
 int64_t redis_number(const struct redis *redis, const char *command);
 
-/* Connections that ask for leases. One that has been closed may be counted for a moment. */
+/* The number of connections that ask for leases. It may include one that has just been closed. */
 int redis_clients(const struct redis *redis);
 
 #ifdef __cplusplus

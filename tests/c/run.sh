@@ -1,8 +1,8 @@
 #!/bin/sh
 # The tests of the C face: run.sh BUILD-DIRECTORY [STEP...], where `make lib` has built the libraries.
-# Steps: header libraries valgrind address thread artefacts installed demo; all of them unless said.
+# Steps: header libraries valgrind address thread artefacts installed demo. Without a step it runs all.
 #
-# One line for each check, and the sum at the end: `N passed, N failed`.
+# It prints one line for each check, and the sum at the end: `N passed, N failed`.
 set -u
 build=$(cd "${1:?the build directory}" && pwd) || exit 1
 shift

@@ -11,7 +11,7 @@ struct code {
 
 #define CODE(name, number) { name, number, #name }
 
-/* The numbers are written out: that they never change is a promise. */
+/* The test has the numbers as literals, because the library promises not to change them. */
 static const struct code codes[] = {
     CODE(TOLLBAR_ALLOWED, 0),
     CODE(TOLLBAR_DENIED, 1),
@@ -146,7 +146,7 @@ static void strerror_says_something_of_its_own_for_each(void **state) {
         assert_non_null(text);
         assert_true(strlen(text) > 0);
         assert_null(strchr(text, '\n'));
-        /* Static: the same one whenever it is asked for. */
+        /* Every call returns the same static text. */
         assert_ptr_equal(text, tollbar_strerror(codes[i].code));
         for (j = 0; j < i; j++)
             assert_string_not_equal(text, tollbar_strerror(codes[j].code));

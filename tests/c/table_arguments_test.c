@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-/* The ways of making a table, under one signature. What is refused needs no memory and no file. */
+/* The ways of making a table, under one signature. A refused call needs no memory and no file. */
 typedef int32_t maker(const tollbar_policy_spec *const *, size_t, const tollbar_table_options *, tollbar_table **);
 
 static unsigned char memory[270 * 1024];
@@ -15,7 +15,7 @@ static int32_t in_memory(const tollbar_policy_spec *const *policies, size_t coun
     return tollbar_table_init_in(at, sizeof memory - 64, policies, count, options, out);
 }
 
-/* In a directory that is not there: an argument is refused before anything is looked for. */
+/* The directory does not exist: a call refuses an argument before it looks for the file. */
 static int32_t in_file(const tollbar_policy_spec *const *policies, size_t count, const tollbar_table_options *options,
                        tollbar_table **out) {
     return tollbar_table_open("/no-such-directory/table", policies, count, options, out);
@@ -23,7 +23,7 @@ static int32_t in_file(const tollbar_policy_spec *const *policies, size_t count,
 
 static int32_t bytes_of(const tollbar_policy_spec *const *policies, size_t count, const tollbar_table_options *options,
                         tollbar_table **out) {
-    /* The same words, taken for a pointer or for a number. */
+    /* `out` has room for a pointer and for a number. */
     return tollbar_table_bytes(policies, count, options, (uint64_t *)(void *)out);
 }
 
@@ -79,12 +79,12 @@ static void c4_arguments_of_making_one(void **state) {
         assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_RESERVED);
         options->flags = UINT32_C(1) << 31;
         assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_RESERVED);
-        /* A seed that would not be used. */
+        /* A seed without its flag, which the library would ignore. */
         options->flags = 0;
         options->seed = 1;
         assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_RESERVED);
         options->seed = 0;
-        /* Bits that are no permissions, among them those of st_mode's file type. */
+        /* Bits that are no permissions, such as those of st_mode's file type. */
         options->mode = 01600;
         assert_int_equal(make(policies, 1, options, &out), TOLLBAR_E_RESERVED);
         options->mode = 0100600;
@@ -122,7 +122,7 @@ static void c4_arguments_of_opening_one(void **state) {
     NULL_IS(tollbar_table_open(NULL, NULL, 0, NULL, &out));
     NULL_IS(tollbar_table_open("/no-such-directory/table", NULL, 0, NULL, NULL));
     ODD_IS(tollbar_table_open("/no-such-directory/table", NULL, 0, NULL, ODD(tollbar_table *)));
-    /* Any table is asked for without both, and none with one of them. */
+    /* Policies and options come together. A call without both opens any table. */
     NULL_IS(tollbar_table_open("/no-such-directory/table", asked.policies, 1, NULL, &out));
     assert_int_equal(tollbar_table_open("/no-such-directory/table", NULL, 0, &asked.options, &out), TOLLBAR_E_POLICY_COUNT);
     errno = 0;
@@ -211,7 +211,7 @@ static void c4_arguments_of_decisions(void **state) {
     assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, 1, 0, &absurd), TOLLBAR_E_STRUCT_SIZE);
     assert_int_equal(absurd.remaining, 0);
 
-    /* A key: NULL is none only if it has no bytes. */
+    /* A NULL key is an error unless its length is 0. */
     NULL_IS(tollbar_table_check(table, 0, NULL, 1, 1, &decision));
     NULL_IS(tollbar_table_check_at(table, 0, NULL, SIZE_MAX, 1, 0, NULL));
     NULL_IS(tollbar_table_peek(table, 0, NULL, 1, 1, &decision));
@@ -272,7 +272,7 @@ static void c4_arguments_of_batches(void **state) {
     ODD_IS(tollbar_table_check_many(table, requests, 2, ODD(int32_t)));
     ODD_IS(tollbar_table_check_many_at(table, ODD(tollbar_request), 2, 0, results));
     ODD_IS(tollbar_table_check_many_at(table, requests, 2, 0, ODD(int32_t)));
-    /* One that cannot be is an error of all, wherever it is: what is before it is not charged either. */
+    /* One wrong request makes the whole batch fail, at any index, and no request before it is charged. */
     for (i = 0; i < COUNT(requests); i += 39) {
         requests[i].key = NULL;
         NULL_IS(tollbar_table_check_many(table, requests, COUNT(requests), results));
@@ -288,7 +288,7 @@ static void c4_arguments_of_batches(void **state) {
     for (i = 0; i < COUNT(results); i++)
         assert_int_equal(results[i], 77);
     assert_int_equal(stats_of(table).inserted, 0);
-    /* Of no requests anything may be. */
+    /* Without requests the pointers may be anything. */
     assert_int_equal(tollbar_table_check_many(table, NULL, 0, NULL), 0);
     assert_int_equal(tollbar_table_check_many_at(table, ODD(tollbar_request), 0, 0, ODD(int32_t)), 0);
     NULL_IS(tollbar_table_check_many(NULL, NULL, 0, NULL));
@@ -366,7 +366,7 @@ static void c4_arguments_of_the_rest(void **state) {
     assert_int_equal(tollbar_table_repair(table, 0, &health), TOLLBAR_E_STRUCT_SIZE);
     assert_true(number == 7 && entry.hash == 0 && entry.next == 0 && stats.capacity == 0 && swept.done == 0);
 
-    /* Nothing was added, changed or swept. */
+    /* The calls have added, changed and swept nothing. */
     stats = stats_of(table);
     assert_int_equal(stats.policies, 1);
     assert_int_equal(stats.keys, 1);

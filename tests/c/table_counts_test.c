@@ -1,4 +1,4 @@
-/* What a table says of its decisions, by policy and verdict: of all calls, threads and processes. */
+/* A table's counts of decisions by policy and verdict, of all calls, threads and processes. */
 #define _POSIX_C_SOURCE 200809L /* fork, kill */
 #include "test.h"
 
@@ -33,7 +33,7 @@ static void ten_refusals_raise_one_number_by_ten(void **state) {
     assert_int_equal(stats.allowed, 3);
     assert_int_equal(stats.denied, 10);
     assert_int_equal(stats.never, 0);
-    /* A peek is no decision. */
+    /* A peek is not counted. */
     assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, 1, HOUR, NULL), TOLLBAR_DENIED);
     assert_counts(table, 0, 3, 10, 0);
     assert_int_equal(tollbar_table_check_at(table, 1, "k", 1, 6, HOUR, NULL), TOLLBAR_NEVER);
@@ -42,7 +42,7 @@ static void ten_refusals_raise_one_number_by_ten(void **state) {
     tollbar_table_close(table);
 }
 
-/* A caller that refuses because of a peek counts that itself. */
+/* A caller that refuses because of a peek counts the refusal itself. */
 static void a_decision_of_the_callers(void **state) {
     tollbar_table *table = table_of(1000, "3/h", "5/h");
     (void)state;
@@ -72,7 +72,7 @@ static void c4_arguments(void **state) {
     tollbar_table_close(table);
 }
 
-/* A child that is killed leaves its counts behind. */
+/* The counts of a killed child stay. */
 static void a_killed_process_is_counted(void **state) {
     struct asked asked;
     tollbar_table *table = NULL;

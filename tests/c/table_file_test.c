@@ -1,5 +1,5 @@
-/* Tables in files: made or opened by path from processes of their own, refused where they are not the one that is
- * asked for, and there again after the last has closed them. */
+/* Tables in files: processes make or open them by path, a table with other options is refused, and a table stays after the last process
+ * has closed it. */
 #define _DEFAULT_SOURCE
 #define _XOPEN_SOURCE 700
 #include "test.h"
@@ -17,13 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* This program, which runs itself. */
+/* The path of this program, which starts itself again. */
 static const char *program;
 
 /* An empty directory for each test. */
 static char directory[256];
 
-/* A path in it, one of the last four asked for. */
+/* A path in the directory. It is valid until the fourth next call. */
 static const char *in(const char *name) {
     static char paths[4][300];
     static unsigned last;
@@ -63,7 +63,7 @@ static int set_up(void **state) {
     return make_directory(chosen != NULL ? chosen : "/tmp");
 }
 
-/* In memory, where files outlive their processes and not the machine; if it is there. */
+/* A directory in memory, if there is /dev/shm: files there outlive processes but not the machine. */
 static int set_up_in_memory(void **state) {
     return access("/dev/shm", W_OK) == 0 ? make_directory("/dev/shm") : set_up(state);
 }
@@ -74,7 +74,7 @@ static int tear_down(void **state) {
     return rmdir(directory);
 }
 
-/* What a child found, as its exit status; a failed assertion in it would unwind into the parent's code. */
+/* A child reports by its exit status, because a failed assertion in it would jump into the parent's code. */
 static int status_of(pid_t child) {
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -97,7 +97,7 @@ static tollbar_table *opened(const char *path) {
     return table;
 }
 
-/* What the program does that is started anew: takes up to 100 of a key, says how many. */
+/* The started program calls this: it takes up to 100 permits of a key, and returns their number. */
 static int take_in_another_program(const char *path, const char *key) {
     struct asked asked;
     tollbar_table *table = NULL;
@@ -121,7 +121,7 @@ static int another_program_takes(const char *path, const char *key) {
     return status_of(child);
 }
 
-/* A whole file. */
+/* The content of a file. */
 static unsigned char *content_of(const char *path, size_t *length) {
     FILE *file = fopen(path, "rb");
     unsigned char *content;
@@ -152,7 +152,7 @@ static void assert_content(const char *path, const unsigned char *want, size_t l
     free(content);
 }
 
-/* No table, and `out` as it was. */
+/* The call opens no table and leaves `out` unchanged. */
 static void assert_refused(const char *path, const struct asked *asked, int32_t want) {
     tollbar_table *const untouched = (tollbar_table *)(void *)directory;
     tollbar_table *out = untouched;
@@ -163,7 +163,7 @@ static void assert_refused(const char *path, const struct asked *asked, int32_t 
 static void programs_share_a_file(void **state) {
     tollbar_table *table;
     (void)state;
-    /* Made here, opened there. */
+    /* This process makes the table, and another program opens it. */
     table = opened(in("first"));
     assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 4, SEC, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(another_program_takes(in("first"), "k"), 6);
@@ -172,7 +172,7 @@ static void programs_share_a_file(void **state) {
     assert_int_equal(tollbar_table_check_at(table, 0, "new", 3, 1, SEC, NULL), TOLLBAR_DENIED);
     assert_int_equal(stats_of(table).keys, 2);
     tollbar_table_close(table);
-    /* Made there, and left; opened here. */
+    /* Another program makes the table and ends. This process opens it. */
     assert_int_equal(another_program_takes(in("second"), "k"), 10);
     table = opened(in("second"));
     assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, SEC, NULL), TOLLBAR_DENIED);
@@ -266,14 +266,14 @@ static void another_table_is_refused_and_stays_as_it_is(void **state) {
     }
     ask(&asked, 1000, "10/h algo sliding-log", NULL);
     assert_refused(path, &asked, TOLLBAR_E_OTHER_POLICIES);
-    /* What cannot be at all is refused before the file is looked at. */
+    /* The call refuses an invalid policy before it opens the file. */
     usual(&asked);
     asked.specs[0].period_ns = 0;
     assert_refused(path, &asked, TOLLBAR_E_PERIOD_ZERO);
     assert_content(path, content, length);
     free(content);
 
-    /* Pages and permissions are no part of what a table is. */
+    /* The options for pages and permissions may differ. */
     usual(&asked);
     asked.options.flags |= TOLLBAR_TABLE_SMALL_PAGES;
     asked.options.mode = 0644;
@@ -283,7 +283,7 @@ static void another_table_is_refused_and_stays_as_it_is(void **state) {
     tollbar_table_close(table);
 }
 
-/* `length` bytes in place of the file are refused, with and without options, and stay. */
+/* A file with these `length` bytes is refused, with and without options, and stays unchanged. */
 static void assert_damaged(const void *content, size_t length, int32_t want) {
     const char *const path = in("damaged");
     struct asked asked;
@@ -306,7 +306,7 @@ static void what_is_no_table_is_refused_and_stays_as_it_is(void **state) {
     assert_damaged(garbage, 7, TOLLBAR_E_NOT_A_TABLE);
     assert_damaged(garbage, sizeof garbage, TOLLBAR_E_NOT_A_TABLE);
     assert_damaged(content, 7, TOLLBAR_E_NOT_A_TABLE);
-    /* Its beginning, and never all of it. */
+    /* The file is cut off. */
     assert_damaged(content, 8, TOLLBAR_E_TRUNCATED);
     assert_damaged(content, 95, TOLLBAR_E_TRUNCATED);
     assert_damaged(content, 4096, TOLLBAR_E_TRUNCATED);
@@ -328,7 +328,7 @@ static void what_is_no_table_is_refused_and_stays_as_it_is(void **state) {
         assert_damaged(content, length, TOLLBAR_E_CORRUPT);
         content[i] ^= 1;
     }
-    /* And whole again. */
+    /* The complete file opens again. */
     write_file(in("damaged"), content, length);
     tollbar_table_close(opened(in("damaged")));
     free(content);
@@ -341,7 +341,7 @@ static void what_is_no_file_is_refused(void **state) {
     usual(&asked);
     tollbar_table_close(opened(in("table")));
     assert_int_equal(mkdir(in("directory"), 0700), 0);
-    /* Nobody is at the other end: that must not be waited for. */
+    /* No process has the other end of the pipe open, and the call must not wait for one. */
     assert_int_equal(mkfifo(in("pipe"), 0600), 0);
     assert_int_equal(symlink(in("table"), in("link")), 0);
     assert_int_equal(symlink(in("nothing"), in("dangling")), 0);
@@ -353,7 +353,7 @@ static void what_is_no_file_is_refused(void **state) {
     assert_refused(in("directory"), NULL, TOLLBAR_E_NOT_A_TABLE);
     assert_refused(in("pipe"), NULL, TOLLBAR_E_NOT_A_TABLE);
     assert_refused(in("link"), NULL, TOLLBAR_E_NOT_A_TABLE);
-    /* Nothing was made at the end of a link. */
+    /* The call has not made a file at the end of a link. */
     assert_int_equal(lstat(in("nothing"), &status), -1);
     assert_int_equal(errno, ENOENT);
     assert_int_equal(empty(), 5);
@@ -409,7 +409,7 @@ static void errno_says_why_it_cannot_be_opened(void **state) {
     assert_int_equal(empty(), 1);
 }
 
-/* For an ordinary user: 0, or the number of what went wrong. */
+/* Runs as an ordinary user. Returns 0, or the number of the step that failed. */
 static int without_permission(const struct asked *asked) {
     static char forbidden[300];
     tollbar_table *table = NULL;
@@ -422,7 +422,7 @@ static int without_permission(const struct asked *asked) {
     errno = 0;
     if (tollbar_table_open(in("table"), NULL, 0, NULL, &table) != TOLLBAR_E_OPEN || errno != EACCES)
         return 3;
-    /* Only to be read: a table is there to be written to. */
+    /* A read-only file is refused, because processes write to a table. */
     if (open_asked(in("read-only"), asked, &table) != TOLLBAR_E_OPEN || errno != EACCES)
         return 4;
     errno = 0;
@@ -430,7 +430,7 @@ static int without_permission(const struct asked *asked) {
         return 5;
     if (table != NULL)
         return 6;
-    /* What it may do, it can. */
+    /* The user can use its own file. */
     if (open_asked(in("own"), asked, &table) != 0 ||
         tollbar_table_check_at(table, 0, "k", 1, 10, SEC, NULL) != TOLLBAR_ALLOWED)
         return 7;
@@ -455,7 +455,7 @@ static void without_permission_errno_says_so(void **state) {
     if (child == 0)
         _exit(without_permission(&asked));
     assert_int_equal(status_of(child), 0);
-    /* To root it is a stranger's. */
+    /* For root the file belongs to another user. */
     if (geteuid() == 0)
         assert_refused(in("own"), &asked, TOLLBAR_E_OWNER);
     asked.options.flags |= TOLLBAR_TABLE_TRUST_ANYONE;
@@ -513,7 +513,7 @@ static void all_of_it_is_there_again(void **state) {
         assert_int_equal(decision.remaining, 9 - key % 10);
     }
     assert_int_equal(tollbar_table_check_at(table, 0, "exempt", 6, 100, SEC, NULL), TOLLBAR_ALLOWED);
-    /* Its clock goes on; 2 a minute, so that a slow machine has half of one to come here. */
+    /* The table's clock goes on. At 2 a minute, even a slow machine gets here before the next permit, half a minute later. */
     assert_int_equal(tollbar_table_check(table, 1, "by the clock", 12, 2, NULL), TOLLBAR_DENIED);
     assert_int_equal(tollbar_table_now(table, &after), 0);
     assert_in_range(after, before, before + MIN);
@@ -521,7 +521,7 @@ static void all_of_it_is_there_again(void **state) {
     assert_true(hash == again);
     assert_int_equal(stats_of(table).inserted, CROWD + 1);
 
-    /* A table is what it has become: with a policy more, and one changed. */
+    /* A table must be opened with its present policies: one more, and one changed. */
     assert_int_equal(tollbar_table_add_policy(table, &daily, &number), 0);
     assert_int_equal(tollbar_table_set_policy(table, 0, &daily, TOLLBAR_KEEP_COUNT), 0);
     assert_int_equal(tollbar_table_sync(table), 0);
@@ -537,7 +537,7 @@ static void all_of_it_is_there_again(void **state) {
     tollbar_table_close(table);
 }
 
-/* Who has it open goes on with it, and a new one may be made in its place. */
+/* A process that has the table open can still use it, and another file can be made under the name. */
 static void a_file_that_is_removed(void **state) {
     tollbar_table *old = opened(in("table")), *new;
     (void)state;
@@ -552,7 +552,7 @@ static void a_file_that_is_removed(void **state) {
     assert_int_equal(empty(), 1);
 }
 
-/* With no room for it there is no file, and nothing beside it. */
+/* If there is not enough room, the call leaves no file, and no temporary file. */
 static void without_room_nothing_is_left(void **state) {
     pid_t child = fork();
     (void)state;
@@ -571,7 +571,7 @@ static void without_room_nothing_is_left(void **state) {
     assert_int_equal(empty(), 0);
 }
 
-/* At any moment: there is a whole table or none. */
+/* The maker is killed at any moment. Then there is a complete table or none. */
 static void killed_while_making_it(void **state) {
     int round;
     (void)state;

@@ -1,4 +1,4 @@
-/* [C5] One table, several processes: in memory from before the fork, in the caller's, in a file. */
+/* [C5] Several processes use one table: in memory that they inherit, in the caller's memory, in a file. */
 #define _DEFAULT_SOURCE
 #include "test.h"
 
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a child found, as its exit status; a failed assertion in it would unwind into the parent's code. */
+/* A child reports by its exit status, because a failed assertion in it would jump into the parent's code. */
 static int status_of(pid_t child) {
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -24,7 +24,7 @@ static void *shared_memory(size_t size) {
 
 enum { KEYS = 64, PERMITS = 100 };
 
-/* What the workers share beside the table. */
+/* Shared by the workers beside the table. */
 struct board {
     int ready;
     int wrong;
@@ -37,7 +37,7 @@ static void meet(struct board *board, int all) {
         sched_yield();
 }
 
-/* More tries than there are permits, one key after the other, at one time: by singles, or by batches. */
+/* More requests than there are permits, at one instant, for one key after the other: single requests or batches. */
 static void hammer(const tollbar_table *table, struct board *board, int batches) {
     tollbar_request requests[KEYS];
     int32_t results[KEYS];
@@ -46,7 +46,7 @@ static void hammer(const tollbar_table *table, struct board *board, int batches)
     for (i = 0; i < KEYS; i++) {
         const tollbar_request fresh = TOLLBAR_REQUEST_INIT;
         requests[i] = fresh;
-        /* The two go through the keys in opposite order, and so meet at each. */
+        /* The two processes use the keys in opposite order, so that they meet at each. */
         keys[i] = (uint64_t)(batches ? KEYS - 1 - i : i);
         requests[i].key = &keys[i];
         requests[i].length = sizeof keys[i];
@@ -64,7 +64,7 @@ static void hammer(const tollbar_table *table, struct board *board, int batches)
     __atomic_fetch_add(&board->admitted, admitted, __ATOMIC_SEQ_CST);
 }
 
-/* How the second process comes to the table. */
+/* How the second process gets the table. */
 enum way { INHERITED, ATTACHED, OPENED };
 
 static const char *const policies[] = {
@@ -96,10 +96,10 @@ static void two_processes(enum way way, const char *policy) {
     child = fork();
     assert_true(child >= 0);
     if (way == OPENED) {
-        /* Each opens it for itself; one of the two makes it. */
+        /* Each process opens the file, and one of them makes it. */
         board->wrong |= tollbar_table_open(path, asked.policies, 1, &asked.options, &table) != 0;
     } else if (way == ATTACHED && child == 0) {
-        /* A view of its own: ending the one that it was born with ends nothing for others. */
+        /* The child makes another view. Its close of the inherited view does not end the parent's. */
         tollbar_table_close(table);
         board->wrong |= tollbar_table_attach(memory, (size_t)bytes, &table) != 0;
     }
@@ -161,7 +161,7 @@ static void c5_a_table_of_ones_own_is_copied(void **state) {
     tollbar_table_close(table);
 }
 
-/* What one process changes is so for the other at once. */
+/* A change by one process is effective in the other at once. */
 static void c5_changes_are_seen_by_all(void **state) {
     struct asked asked;
     tollbar_table *table = NULL;
@@ -192,14 +192,14 @@ static void c5_changes_are_seen_by_all(void **state) {
 
 enum { CROWD = 1500, EACH = 4, KILLS = 150 };
 
-/* What survives the killed: how often they tried, and what each key got. */
+/* Counts that outlive a killed process: its requests, and the permits that each key got. */
 struct tally {
     uint64_t tries;
     uint32_t got[CROWD];
 };
 
-/* One try of one of the keys, which are newcomers at first. What a process that is killed has been admitted and not
- * written down yet is one permit at most. */
+/* One request for one of the keys, which are new at first. If the process is killed, it has at most one permit that it has not counted
+ * yet. */
 static void try_one(const tollbar_table *table, struct tally *tally, uint64_t *seed) {
     uint64_t key;
     *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -225,17 +225,17 @@ static void kill_in_the_middle(const char *policy) {
         assert_true(child >= 0);
         if (child == 0) {
             uint64_t own = seed + round + 1;
-            /* Until it is killed, or nobody is there to do so. */
+            /* Until the parent kills it, or has ended. */
             while (getppid() == parent)
                 try_one(table, tally, &own);
             _exit(0);
         }
-        /* It ends where it happens to be, while this one asks beside it. */
+        /* The child is killed at any instruction, while this process makes requests, too. */
         while (__atomic_load_n(&tally->tries, __ATOMIC_SEQ_CST) < until)
             sched_yield();
         if (round % 3 == 0) {
             int i;
-            /* Nobody waits for one that is stopped, either. */
+            /* No call waits for a stopped process, either. */
             assert_int_equal(kill(child, SIGSTOP), 0);
             for (i = 0; i < 20; i++)
                 try_one(table, tally, &seed);
@@ -246,7 +246,7 @@ static void kill_in_the_middle(const char *policy) {
         assert_int_equal(status_of(child), 255);
         try_one(table, tally, &seed);
     }
-    /* Whoever is left takes what is left. */
+    /* This process takes the permits that are left. */
     for (key = 0; key < CROWD; key++) {
         while (tollbar_table_check_at(table, 0, &key, sizeof key, 1, SEC, NULL) == TOLLBAR_ALLOWED)
             tally->got[key]++;
@@ -259,7 +259,7 @@ static void kill_in_the_middle(const char *policy) {
         found++;
     }
     assert_int_equal(found, CROWD);
-    /* Later all of it is there again. */
+    /* Later every key has all its permits again. */
     for (key = 0; key < CROWD; key++)
         assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, EACH, 3 * HOUR, NULL), TOLLBAR_ALLOWED);
     tollbar_table_close(table);

@@ -1,4 +1,4 @@
-/* Permits of a table's keys ahead of time: reserved at the caller's time, and waited for on the real clock. */
+/* Reservations of a table's keys at the caller's time, and waits on the real clock. */
 #define _POSIX_C_SOURCE 200809L
 #include "test.h"
 
@@ -20,7 +20,7 @@ static void reservations_of_a_key_depart_in_turn(void **state) {
     (void)state;
     for (n = 0; n < 12; n++) {
         uint64_t wait = n < 2 ? 0 : (n - 1) * 100 * MS;
-        /* A nanosecond less of patience, and nothing is booked. */
+        /* With one nanosecond less of patience the call books nothing. */
         if (wait != 0)
             assert_int_equal(tollbar_table_reserve_at(table, 0, "k", 1, 1, wait - 1, SEC, &booked), TOLLBAR_DENIED);
         assert_int_equal(tollbar_table_reserve_at(table, 0, "k", 1, 1, wait, SEC, &booked), TOLLBAR_ALLOWED);
@@ -37,7 +37,7 @@ static void reservations_of_a_key_depart_in_turn(void **state) {
     tollbar_table_close(table);
 }
 
-/* What a limiter books, a key books, whatever the algorithm. */
+/* A key books like a limiter, under every algorithm. */
 static void a_key_reserves_as_a_limiter_would(void **state) {
     size_t algorithm;
     (void)state;
@@ -72,7 +72,7 @@ static void what_is_not_charged_is_reserved_without_a_cost(void **state) {
     tollbar_table_close(table);
 }
 
-/* Cancels at `now` and says how many permits came back. */
+/* Cancels at `now`, and returns the number of permits that came back. */
 static uint64_t cancel(const tollbar_table *table, const tollbar_reservation *reservation, uint64_t now) {
     uint64_t back = 77;
     assert_int_equal(tollbar_table_cancel_at(table, 0, "k", 1, reservation, now, &back), 0);
@@ -90,13 +90,13 @@ static void what_is_cancelled_comes_back_where_that_is_safe(void **state) {
     assert_int_equal(cancel(table, &booked[1], SEC), 0);
     assert_int_equal(tollbar_table_reserve_at(table, 0, "k", 1, 1, UINT64_MAX, SEC, &booked[3]), TOLLBAR_ALLOWED);
     assert_int_equal(booked[3].departs_ns, 4 * SEC);
-    /* The last comes back whole, and its instant is free again. */
+    /* All permits of the last booking come back, and its instant is free again. */
     assert_int_equal(cancel(table, &booked[3], SEC), 1);
     assert_int_equal(tollbar_table_reserve_at(table, 0, "k", 1, 1, UINT64_MAX, SEC, &booked[3]), TOLLBAR_ALLOWED);
     assert_int_equal(booked[3].departs_ns, 4 * SEC);
-    /* Nothing comes back of what time has brought back. */
+    /* Permits that time has brought back do not come back again. */
     assert_int_equal(cancel(table, &booked[3], 5 * SEC), 0);
-    /* Nobody needs to know. An unknown key gets nothing. */
+    /* The output may be NULL. An unknown key gets no permits back. */
     assert_int_equal(tollbar_table_cancel(table, 0, "k", 1, &booked[3], NULL), 0);
     assert_int_equal(tollbar_table_cancel(table, 0, "unknown", 7, &booked[3], &back), 0);
     assert_int_equal(back, 0);
@@ -113,7 +113,7 @@ static void a_limiter_takes_reservations_back_too(void **state) {
     assert_int_equal(back, 3);
     assert_int_equal(tollbar_limiter_check_at(limiter, 5, HOUR + 200 * MS, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_limiter_check_at(limiter, 1, HOUR + 200 * MS, NULL), TOLLBAR_DENIED);
-    /* By its clock: a reservation of an hour ago is long paid. */
+    /* At the limiter's clock. */
     assert_int_equal(tollbar_limiter_reserve(limiter, 0, 0, &booked), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_limiter_cancel(limiter, &booked, NULL), 0);
     tollbar_limiter_free(limiter);
@@ -127,8 +127,8 @@ static void *wait_for_one(void *table) {
     return tollbar_table_wait(table, 0, "k", 1, 1, MIN, &got) == TOLLBAR_ALLOWED && got.retry_after_ns == 0 ? NULL : &refused;
 }
 
-/* 100 threads that wait for one key at 50/s: each is decided on once. The lower bound of the time is exact; a busy machine
- * takes longer. */
+/* 100 threads wait for one key at 50/s, and each is decided on once. The lower bound of the time is exact; a busy machine takes
+ * longer. */
 static void a_hundred_waiters_are_decided_on_once(void **state) {
     tollbar_table *table = table_of(1000, "50/s burst 1", NULL);
     pthread_t threads[WAITERS];
@@ -143,7 +143,7 @@ static void a_hundred_waiters_are_decided_on_once(void **state) {
         assert_int_equal(pthread_join(threads[i], &refused), 0);
         assert_null(refused);
     }
-    /* 99 intervals of 20 ms, less what two readings of two clocks may differ by. */
+    /* 99 intervals of 20 ms, less the difference of two readings of two clocks. */
     assert_in_range(monotonic() - begun, 99 * 20 * MS - MS, MIN);
     assert_int_equal(tollbar_table_get_counts(table, 0, &counts), 0);
     assert_int_equal(counts.allowed, WAITERS);
@@ -196,8 +196,8 @@ static void nap(uint64_t ns) {
     nanosleep(&time, NULL);
 }
 
-/* One caller may sleep, and does. Whether another was refused for that, which it is unless the machine was so slow that the
- * sleeper had gone before. */
+/* One caller may sleep, and does. Returns whether another was refused for that. It is, unless the machine is so slow that the sleeper has
+ * returned before. */
 static int refused_beside_a_sleeper(void) {
     tollbar_table *narrow = table_for_waiters("1/300ms burst 1", 1);
     tollbar_decision got = TOLLBAR_DECISION_INIT;
@@ -208,7 +208,7 @@ static int refused_beside_a_sleeper(void) {
     assert_int_equal(tollbar_table_check(narrow, 0, "k", 1, 1, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_table_check(narrow, 0, "m", 1, 1, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(pthread_create(&sleeper, NULL, wait_for_one, narrow), 0);
-    /* It has booked when the next would have to wait for two. */
+    /* The sleeper has booked once the next caller would wait for two permits. */
     for (asked = 0; asked < 250 && got.retry_after_ns <= 300 * MS; asked++) {
         nap(MS);
         tollbar_table_peek(narrow, 0, "k", 1, 1, &got);

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Slots of the smallest table. */
+/* The number of slots of the smallest table. */
 #define LEAST 5120
 
 static int32_t take(const tollbar_table *table, uint32_t policy, uint64_t key, uint64_t now, uint64_t cost) {
@@ -19,14 +19,14 @@ static void assert_decision(tollbar_decision got, int32_t verdict, uint64_t rema
     assert_int_equal(got.reset_after_ns, reset);
 }
 
-/* Memory aligned as a table wants it. */
+/* Memory with the alignment of a table. */
 static void *aligned(size_t size) {
     void *memory = NULL;
     assert_int_equal(posix_memalign(&memory, 64, size), 0);
     return memory;
 }
 
-/* The same numbers in every run. */
+/* Pseudo-random numbers, the same in every run. */
 static uint64_t next_random(uint64_t *seed) {
     *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return *seed >> 33;
@@ -48,7 +48,7 @@ static void keys_are_independent_and_answers_exact(void **state) {
         assert_decision(got, TOLLBAR_DENIED, 0, SEC, SEC);
         assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, 3, SEC, &got), TOLLBAR_NEVER);
         assert_decision(got, TOLLBAR_NEVER, 0, TOLLBAR_NO_TIME, SEC);
-        /* A cost of 0 asks, and charges nothing. */
+        /* A request of cost 0 charges nothing. */
         assert_int_equal(take(table, 0, key, SEC, 0), TOLLBAR_ALLOWED);
         assert_int_equal(take(table, 0, key, SEC + SEC / 2 - 1, 1), TOLLBAR_DENIED);
         assert_int_equal(take(table, 0, key, SEC + SEC / 2, 1), TOLLBAR_ALLOWED);
@@ -60,7 +60,7 @@ static void keys_are_independent_and_answers_exact(void **state) {
     tollbar_table_close(table);
 }
 
-/* One key a limiter beside it: the same answers, number by number. */
+/* Each key beside a limiter of the same policy: their decisions are equal in every field. */
 static void a_key_answers_as_a_limiter_would(void **state) {
     enum { KEYS = 12, STEPS = 4000 };
     size_t algorithm;
@@ -95,7 +95,7 @@ static void a_key_answers_as_a_limiter_would(void **state) {
                 assert_int_equal(took, has);
             }
         }
-        /* Both came up often enough to be worth comparing. */
+        /* Both verdicts have come often enough for the comparison to mean something. */
         assert_true(admitted > 300 && denied > 150);
         for (step = 0; step < KEYS; step++)
             tollbar_limiter_free(limiters[step]);
@@ -110,17 +110,17 @@ static void keys_are_bytes_of_any_length(void **state) {
     char odd[12] = "xkey";
     size_t length;
     (void)state;
-    /* Only the length sets these apart, and bytes of zero count. */
+    /* These keys differ only in their number of zero bytes. */
     for (length = 1; length <= LONGEST; length++)
         assert_int_equal(tollbar_table_check_at(table, 0, zeros, length, 1, SEC, NULL), TOLLBAR_ALLOWED);
-    /* What is behind the length does not, nor where the key lies. */
+    /* Bytes behind the length do not matter, nor does the key's address. */
     for (length = 1; length < LONGEST; length++) {
         assert_int_equal(tollbar_table_check_at(table, 0, zeros + 1, length, 1, SEC, NULL), TOLLBAR_DENIED);
         zeros[length] = 7;
         assert_int_equal(tollbar_table_check_at(table, 0, zeros, length, 1, SEC, NULL), TOLLBAR_DENIED);
         zeros[length] = 0;
     }
-    /* The first and the last byte make another key. */
+    /* Another first or last byte makes another key. */
     for (length = 1; length <= LONGEST; length++) {
         zeros[0] = 1;
         assert_int_equal(tollbar_table_check_at(table, 0, zeros, length, 1, SEC, NULL), TOLLBAR_ALLOWED);
@@ -169,7 +169,7 @@ static void peek_says_what_check_would_and_remembers_nobody(void **state) {
         int32_t want = cost == 6 ? TOLLBAR_NEVER : cost > 1 ? TOLLBAR_DENIED : TOLLBAR_ALLOWED;
         assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, cost, SEC, &got), want);
         assert_int_equal(got.remaining, 1);
-        /* What is refused charges nothing either, so it may be compared. */
+        /* A refusal charges nothing, so the same call must give the same decision again. */
         if (want != TOLLBAR_ALLOWED) {
             assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, cost, SEC, &again), want);
             assert_memory_equal(&got, &again, sizeof got);
@@ -195,7 +195,7 @@ static void take_up_to_takes_what_there_is(void **state) {
     tollbar_table_close(table);
 }
 
-/* As check_many_at must answer, with single calls. */
+/* check_many_at gives the same results as single calls. */
 static void assert_as_singles(const tollbar_table *many, const tollbar_table *one, uint64_t now,
                               const tollbar_request *requests, size_t count) {
     int32_t results[101];
@@ -237,13 +237,13 @@ static void check_many_is_check_for_each(void **state) {
                 requests[i] = fresh;
                 keys[i] = next_random(&seed) % 40;
                 requests[i].key = &keys[i];
-                /* Keys of several lengths; 0 bytes are no key, which is refused. */
+                /* Keys of several lengths. An empty key is refused. */
                 requests[i].length = next_random(&seed) % 9;
                 requests[i].policy = policies[p][1] ? (uint32_t)next_random(&seed) % 2 : 0;
-                /* From asking to never. */
+                /* Costs from 0, which charges nothing, to one above the burst. */
                 requests[i].cost = next_random(&seed) % 12 / 2;
             }
-            /* Policies that are not there, in the middle of it and at its end. */
+            /* Numbers of missing policies, in the middle of the batch and at its end. */
             for (i = 7; i < counts[n]; i += 24)
                 requests[i].policy = i == 7 ? 2 : UINT32_MAX;
             assert_as_singles(many, one, now, requests, counts[n]);
@@ -258,7 +258,7 @@ static void check_many_is_check_for_each(void **state) {
     }
 }
 
-/* The same in words: costs count, one entry's error is its own, and one key may come several times. */
+/* One batch with different costs, an error of one entry, and several entries for one key. */
 static void check_many_gives_each_its_own_answer(void **state) {
     static const struct {
         uint32_t policy;
@@ -294,7 +294,7 @@ static void a_reset_key_begins_again_until_its_places_are_full(void **state) {
     uint64_t taken;
     int round;
     (void)state;
-    /* A key has twelve places, and each debt keeps one until it would have been paid. */
+    /* A key has twelve slots, and each reset leaves one that no key may take until the debt would have been paid. */
     for (round = 0; round < 12; round++) {
         assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, 10, SEC, &taken), TOLLBAR_ALLOWED);
         assert_int_equal(taken, 2);
@@ -305,10 +305,10 @@ static void a_reset_key_begins_again_until_its_places_are_full(void **state) {
     assert_int_equal(stats_of(table).resets, 11);
     assert_int_equal(stats_of(table).vacated, 11);
     assert_int_equal(stats_of(table).keys, 1);
-    /* Debts are paid by then. */
+    /* The debts are paid by 62 s. */
     assert_int_equal(tollbar_table_reset_at(table, 0, "k", 1, 62 * SEC), TOLLBAR_YES);
     assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 2, 62 * SEC, NULL), TOLLBAR_ALLOWED);
-    /* One that nobody has seen is as good as reset. */
+    /* A key that is not in the table counts as reset. */
     assert_int_equal(tollbar_table_reset_at(table, 0, "other", 5, SEC), TOLLBAR_YES);
     assert_int_equal(tollbar_table_reset_at(table, 1, "k", 1, SEC), TOLLBAR_E_NO_SUCH_POLICY);
     tollbar_table_close(table);
@@ -332,7 +332,7 @@ static void exempt_keys_are_never_charged(void **state) {
     assert_int_equal(tollbar_table_check_many_at(table, &request, 1, SEC, &result), 0);
     assert_int_equal(result, TOLLBAR_ALLOWED);
     assert_int_equal(stats_of(table).keys, 0);
-    /* Under the other policy it is a key as any other. */
+    /* Under the other policy the key is not exempt. */
     assert_int_equal(tollbar_table_check_at(table, 1, "monitor", 7, 1, SEC, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_table_check_at(table, 1, "monitor", 7, 1, SEC, NULL), TOLLBAR_DENIED);
     assert_int_equal(tollbar_table_unexempt(table, 1, "monitor", 7), TOLLBAR_NO);
@@ -354,7 +354,7 @@ static void so_many_keys_may_be_exempt(void **state) {
         int32_t code = tollbar_table_exempt(table, 0, &key, sizeof key);
         assert_true(code == 0 || (code == TOLLBAR_E_EXEMPTIONS_FULL && key >= MOST));
         refused += code != 0;
-        /* The policy lets nobody pass, so whoever passes is exempt. */
+        /* The policy denies all, so only exempt keys pass. */
         assert_int_equal(take(table, 0, key, SEC, 1), code == 0 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
     }
     assert_true(refused > 0);
@@ -378,16 +378,16 @@ static void policies_change_while_keys_keep_their_debt(void **state) {
     assert_memory_equal(&got, &twenty, sizeof got);
     assert_int_equal(tollbar_table_get_policy(table, 1, &got), 0);
     assert_int_equal(got.limit, 5);
-    /* The bucket was empty for a minute, and is: nothing now, half of it in half the time. */
+    /* The key had no permits left and keeps that number: it has none now, and half of the new burst after half a minute. */
     assert_int_equal(take(table, 0, 1, SEC, 1), TOLLBAR_DENIED);
     {
         uint64_t key = 1;
         assert_int_equal(tollbar_table_peek_at(table, 0, &key, sizeof key, 1, 31 * SEC + 16, &decision), TOLLBAR_ALLOWED);
         assert_int_equal(decision.remaining, 10);
     }
-    /* A newcomer has all of the new one. */
+    /* A new key has the whole new burst. */
     assert_int_equal(take(table, 0, 2, SEC, 20), TOLLBAR_ALLOWED);
-    /* As often as one likes. */
+    /* A policy can change any number of times. */
     for (i = 0; i < 600; i++) {
         twenty.limit = twenty.burst = 20 + (uint64_t)(i % 7);
         assert_int_equal(tollbar_table_set_policy(table, 0, &twenty, TOLLBAR_KEEP_COUNT), 0);
@@ -416,7 +416,7 @@ static void policies_change_while_keys_keep_their_debt(void **state) {
     tollbar_table_close(table);
 }
 
-/* Permits left are kept as a number, or the debt as a time. */
+/* A key keeps the number of permits that it has left, or the time of its debt. */
 static void a_changed_policy_keeps_what_is_asked_for(void **state) {
     uint32_t keep;
     (void)state;
@@ -500,7 +500,7 @@ static void stats_count_what_happened(void **state) {
     assert_int_equal(stats.inserted, 150);
     assert_int_equal(stats.resets, 7);
     assert_int_equal(stats.vacated, 107);
-    /* Far more than it has places for, one second's after the other's: the old ones make room. */
+    /* Far more keys than slots, a thousand every two seconds: they take the slots of expired keys. */
     for (key = 0; key < 20000; key++)
         assert_int_equal(take(table, 0, 1000 + key, (20 + key / 1000 * 2) * SEC, 1), TOLLBAR_ALLOWED);
     stats = stats_of(table);
@@ -509,7 +509,7 @@ static void stats_count_what_happened(void **state) {
     assert_int_equal(stats.keys, stats.inserted - stats.vacated);
     assert_int_equal(stats.backward_steps, 0);
     assert_int_equal(stats.retries, 0);
-    /* Older than one before. */
+    /* Times before that of an earlier request. */
     assert_int_equal(take(table, 0, 20999, 56 * SEC, 1), TOLLBAR_DENIED);
     assert_int_equal(take(table, 0, 20999, 57 * SEC, 1), TOLLBAR_DENIED);
     assert_int_equal(stats_of(table).backward_steps, 2);
@@ -549,11 +549,11 @@ static void next_finds_each_key_exactly_once(void **state) {
         got[found].policy = entry.policy;
         got[found++].hash = entry.hash;
         assert_int_equal(entry.remaining, entry.policy == 0 ? 3 : 0);
-        /* A state counts in steps of some nanoseconds, and is never ready too soon. */
+        /* A state counts in steps of some nanoseconds, and the time is never too short. */
         assert_in_range(entry.reset_after_ns, entry.policy == 0 ? SEC / 4 : MIN, (entry.policy == 0 ? SEC / 4 : MIN) + 8);
     }
     assert_int_equal(found, KEYS);
-    /* At the end nothing is written: it is no entry. */
+    /* At the end of the table the call writes no entry. */
     assert_int_equal(entry.next, last);
     assert_int_equal(tollbar_table_next(table, UINT64_MAX, SEC, &entry), TOLLBAR_NO);
     qsort(want, KEYS, sizeof *want, by_hash);
@@ -581,7 +581,7 @@ static void sweeping_leaves_those_with_a_debt(void **state) {
     (void)state;
     for (key = 0; key < 100; key++)
         assert_int_equal(take(table, key % 4 == 0, key, SEC, 1), TOLLBAR_ALLOWED);
-    /* A piece after the other, and `from` beyond the end is the end. */
+    /* The sweep of one piece after the other. A `from` beyond the end is the end. */
     do {
         assert_int_equal(tollbar_table_sweep(table, swept.next, 1000, 3 * SEC, &swept), 0);
         live += swept.live;
@@ -637,12 +637,12 @@ static void by_the_tables_clock(void **state) {
         assert_int_equal(taken, 1);
         assert_int_equal(tollbar_table_check(table, 0, "k", 1, 1, &got), TOLLBAR_DENIED);
         assert_in_range(got.retry_after_ns, HOUR / 4 - 10 * SEC, HOUR / 4);
-        /* Times of the calls with `_at` are on the same scale. */
+        /* Calls with `_at` and without it use the same scale of time. */
         assert_int_equal(tollbar_table_now(table, &now), 0);
         assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, now + HOUR / 4, NULL), TOLLBAR_ALLOWED);
         assert_int_equal(tollbar_table_reset(table, 0, "k", 1), TOLLBAR_YES);
         assert_int_equal(tollbar_table_peek(table, 0, "k", 1, 4, NULL), TOLLBAR_ALLOWED);
-        /* Nowhere to write it to, which is no error. */
+        /* The sync of a table without a file does nothing. */
         assert_int_equal(tollbar_table_sync(table), 0);
         tollbar_table_close(table);
     }
@@ -677,7 +677,7 @@ static void a_request_without_a_key(void **state) {
             assert_int_equal(tollbar_table_peek_at(table, 0, keys[i], 0, 1, SEC, &got), want[mode]);
             assert_int_equal(tollbar_table_take_up_to_at(table, 0, keys[i], 0, 9, SEC, &taken), want[mode]);
             assert_int_equal(taken, mode == TOLLBAR_MISSING_DENY ? 0 : mode == TOLLBAR_MISSING_ALLOW ? 9 : 77);
-            /* In a batch it is that entry's answer, not the others'. */
+            /* In a batch only that entry gets the answer. */
             assert_int_equal(tollbar_table_check_many_at(table, requests, 2, SEC, results), 0);
             assert_int_equal(results[0], want[mode]);
             assert_int_equal(results[1], i == 0 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
@@ -687,7 +687,7 @@ static void a_request_without_a_key(void **state) {
     }
 }
 
-/* What newcomers get who find no place, and that peek foretells it. */
+/* The answers to new keys that find no free slot. A peek gives the same answer before. */
 static void full_tables(void **state) {
     enum { KEYS = 12000 };
     /* In the order of the TOLLBAR_ON_FULL_ numbers. */
@@ -713,7 +713,7 @@ static void full_tables(void **state) {
             reasons[got.reason]++;
             allowed += verdict == TOLLBAR_ALLOWED;
             if (stats_of(table).refused != refused) {
-                /* There is a place at the very time that it is told. */
+                /* A slot is free exactly at `retry_after_ns`. */
                 assert_int_equal(verdict, TOLLBAR_DENIED);
                 assert_in_range(got.retry_after_ns, 1, 12 * SEC + 8);
                 assert_int_equal(tollbar_table_peek_at(table, 0, &key, sizeof key, 2, SEC + got.retry_after_ns - 1, NULL),
@@ -732,12 +732,12 @@ static void full_tables(void **state) {
         case TOLLBAR_ON_FULL_DENY:
             assert_int_equal(allowed, stats.inserted);
             assert_int_equal(stats.refused, KEYS - allowed);
-            /* Nobody is forgotten. */
+            /* The table has forgotten no key. */
             for (key = 0; key < KEYS; key++)
                 assert_int_equal(take(table, 0, key, SEC, 2), TOLLBAR_DENIED);
             break;
         case TOLLBAR_ON_FULL_INHERIT:
-            /* Two of three permits of each slot are gone, so nobody else gets two. */
+            /* Each slot has one of three permits left, so no new key gets two. */
             assert_int_equal(allowed, stats.inserted);
             assert_int_equal(stats.inherited, 0);
             for (key = KEYS; key < 2 * KEYS; key++)
@@ -753,11 +753,11 @@ static void full_tables(void **state) {
         default:
             assert_int_equal(allowed, KEYS);
             assert_int_equal(stats.evicted, KEYS - stats.inserted);
-            /* The last is remembered, and owes. */
+            /* The table has stored the last key, with its debt. */
             key = KEYS - 1;
             assert_int_equal(take(table, 0, key, SEC, 2), TOLLBAR_DENIED);
         }
-        /* All have expired: everybody finds a place again. */
+        /* All keys have expired, so every new key gets a slot. */
         for (key = 0; key < 1000; key++)
             assert_int_equal(take(table, 0, key, 100 * SEC, 3), TOLLBAR_ALLOWED);
         tollbar_table_close(table);
@@ -781,7 +781,7 @@ static void windows_and_logs_have_a_table_for_themselves(void **state) {
         assert_int_equal(tollbar_table_bytes(asked.policies, 2, &asked.options, &bytes), TOLLBAR_E_MIXED_POLICIES);
         assert_int_equal(tollbar_table_bytes(asked.policies, 1, &asked.options, &bytes), 0);
         assert_int_equal(tollbar_table_bytes(asked.policies + 1, 1, &asked.options, &plain), 0);
-        /* It has the memory for what it must remember of each. */
+        /* The table has memory for three side words a slot. */
         assert_true(bytes >= plain + LEAST * 3 * 8);
 
         table = table_asked((asked.count = 1, &asked));
@@ -798,7 +798,7 @@ static void windows_and_logs_have_a_table_for_themselves(void **state) {
                 assert_int_equal(take(table, 0, other, now + SEC / 2, 1), TOLLBAR_ALLOWED);
                 assert_int_equal(take(table, 0, other, now + SEC / 2, 1), TOLLBAR_DENIED);
                 assert_int_equal(take(table, 0, other, now + SEC / 2, 4), TOLLBAR_NEVER);
-                /* All of it is there again when the first two are out of the window. */
+                /* Two permits are back when the first two charges are out of the window. */
                 assert_int_equal(take(table, 0, other, now + SEC + SEC / 4, 2), TOLLBAR_ALLOWED);
                 assert_int_equal(take(table, 0, other, now + SEC + SEC / 4, 1), TOLLBAR_DENIED);
             }
@@ -813,7 +813,7 @@ static void windows_and_logs_have_a_table_for_themselves(void **state) {
     }
 }
 
-/* However a table is made, it gives the same answers. */
+/* Tables of every way of making give the same answers. */
 static void each_way_of_making_one(void **state) {
     struct asked asked;
     tollbar_table *tables[3] = {NULL, NULL, NULL};
@@ -824,7 +824,7 @@ static void each_way_of_making_one(void **state) {
     ask(&asked, 1000, "3/min", "1/s");
     assert_int_equal(tollbar_table_bytes(asked.policies, 2, &asked.options, &bytes), 0);
     memory = aligned((size_t)bytes);
-    /* What was in it is gone. */
+    /* init_in overwrites the memory's former content. */
     memset(memory, 0x5a, (size_t)bytes);
     assert_int_equal(tollbar_table_new(asked.policies, 2, &asked.options, &tables[0]), 0);
     assert_int_equal(tollbar_table_new_shared(asked.policies, 2, &asked.options, &tables[1]), 0);
@@ -868,7 +868,7 @@ static void tables_live_in_the_callers_memory(void **state) {
 
     assert_int_equal(tollbar_table_init_in(memory, size + BEYOND, asked.policies, 2, &asked.options, &table), 0);
     assert_int_equal(take(table, 0, 7, SEC, 2), TOLLBAR_ALLOWED);
-    /* Two views are one table. */
+    /* Two views show one table. */
     assert_int_equal(tollbar_table_attach(memory, size, &view), 0);
     assert_true(view != table);
     assert_int_equal(take(view, 0, 7, SEC, 2), TOLLBAR_DENIED);
@@ -879,7 +879,7 @@ static void tables_live_in_the_callers_memory(void **state) {
     assert_int_equal(tollbar_table_set_policy(view, 1, &asked.specs[0], TOLLBAR_KEEP_COUNT), 0);
     assert_int_equal(take(table, 1, 7, SEC, 3), TOLLBAR_ALLOWED);
     tollbar_table_close(view);
-    /* Nothing in it depends on where it is. */
+    /* The table's content does not depend on its address. */
     memcpy(copy, memory, size);
     tollbar_table_close(table);
     assert_int_equal(tollbar_table_attach(copy, size + BEYOND, &moved), 0);
@@ -893,7 +893,7 @@ static void tables_live_in_the_callers_memory(void **state) {
         assert_int_equal(copy[i], 0x5a);
     }
 
-    /* What is not one. */
+    /* Memory that is not a table is refused. */
     assert_int_equal(tollbar_table_attach(copy, size - 1, &none), TOLLBAR_E_TRUNCATED);
     assert_int_equal(tollbar_table_attach(copy, 0, &none), TOLLBAR_E_TRUNCATED);
     memmove(copy + 32, copy, size);
@@ -905,7 +905,7 @@ static void tables_live_in_the_callers_memory(void **state) {
     copy[8] ^= 1;
     assert_int_equal(tollbar_table_attach(copy, size, &none), TOLLBAR_E_TABLE_VERSION);
     copy[8] ^= 1;
-    /* Every byte of what was decided when it was made, and of its checksum. */
+    /* A change of any byte of the fixed parameters or of their checksum is noticed. */
     for (i = 16; i < 96; i++) {
         copy[i] ^= 0x10;
         assert_int_equal(tollbar_table_attach(copy, size, &none), TOLLBAR_E_CORRUPT);
@@ -918,7 +918,7 @@ static void tables_live_in_the_callers_memory(void **state) {
     free(copy);
 }
 
-/* What validate counts, and what it returns. */
+/* The counts of validate, which must return `want`. */
 static tollbar_table_health health_of(const tollbar_table *table, uint64_t now, int32_t want) {
     tollbar_table_health health = TOLLBAR_TABLE_HEALTH_INIT;
     assert_int_equal(tollbar_table_validate(table, now, &health), want);
@@ -948,14 +948,14 @@ static void a_damaged_table_is_told_and_repaired(void **state) {
     assert_int_equal(health.expired, 10);
     assert_int_equal(health.live, 25);
     assert_int_equal(health.waiting, 5);
-    /* A sound one is left as it is. */
+    /* The repair of a sound table changes nothing. */
     assert_int_equal(tollbar_table_repair(table, 3 * SEC, &health), 0);
     assert_int_equal(health.live, 25);
     assert_int_equal(health_of(table, 3 * SEC, 0).expired, 10);
     assert_int_equal(take(table, 0, 39, SEC, 3), TOLLBAR_DENIED);
 
-    /* Slots are pairs of words after 172 KiB, a key and its state, four to a line. One gets a key of a version that
-     * there is not, and in one line a key that owes is there a second time. */
+    /* Behind the first 172 KiB are the slots, pairs of a key word and a state word, four in a line. The test puts a key of an
+     * unknown version into one slot, and a second copy of a key with a debt into another. */
     slots = (uint64_t *)(void *)(memory + 172 * 1024);
     for (n = 0; n < LEAST && (empty == 0 || full == 0); n++) {
         const uint64_t *line = slots + n / 4 * 8;
@@ -973,7 +973,7 @@ static void a_damaged_table_is_told_and_repaired(void **state) {
     health = health_of(table, 3 * SEC, TOLLBAR_E_SLOTS_INVALID);
     assert_int_equal(health.unknown, 1);
     assert_int_equal(health.duplicate, 1);
-    /* What there was to repair; then there is nothing, and all debts stay. */
+    /* repair returns the counts of before. After it there is nothing to repair, and all debts stay. */
     assert_int_equal(tollbar_table_repair(table, 3 * SEC, &health), TOLLBAR_E_SLOTS_INVALID);
     assert_int_equal(health.unknown, 1);
     assert_int_equal(health.duplicate, 1);
@@ -1001,7 +1001,7 @@ static void a_seed_is_kept_and_without_one_tables_differ(void **state) {
         tollbar_table_close(tables[i]);
     }
     assert_true(hashes[0] == hashes[1]);
-    /* By chance once in 2^64. */
+    /* Two random seeds give equal hashes once in 2^64. */
     assert_true(hashes[1] != hashes[2]);
     assert_true(hashes[2] != hashes[3]);
 }
@@ -1013,7 +1013,7 @@ static void c3_going_back_admits_nothing_more(void **state) {
     for (i = 0; i < COUNT(every_algorithm); i++) {
         tollbar_table *table = table_of(10, every_algorithm[i], NULL);
         uint64_t passed = 0;
-        /* 5, or 1 of those that space them. */
+        /* A burst of 5, or of 1 with algorithms that space requests. */
         while (take(table, 0, 1, 100 * SEC, 1) == TOLLBAR_ALLOWED)
             passed++;
         assert_int_equal(passed, i >= TOLLBAR_ALGORITHM_PACER ? 1 : 5);
@@ -1032,7 +1032,7 @@ static void c3_going_back_admits_nothing_more(void **state) {
 
 #define GARBAGE(type) {0, (uint32_t)sizeof(type) - 1, 4097, UINT32_MAX}
 
-/* A newer caller's struct, and sizes that are none's. */
+/* Structs of a newer caller, and sizes that no version has. */
 static void c6_struct_sizes(void **state) {
     static const uint32_t of_stats[] = GARBAGE(tollbar_table_stats), of_entry[] = GARBAGE(tollbar_table_entry),
                           of_sweep[] = GARBAGE(tollbar_table_sweep_result), of_options[] = GARBAGE(tollbar_table_options);

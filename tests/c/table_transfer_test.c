@@ -1,7 +1,7 @@
-/* From one table into another: what a C program relies on that changes the size of a table while it is in use. */
+/* Copies from one table into another, by which a program changes the size of a table while it is in use. */
 #include "test.h"
 
-/* A table of `capacity` keys as asked, apart from that. */
+/* A table with the options of `asked`, but for `capacity` keys. */
 static tollbar_table *sized(struct asked *asked, uint64_t capacity) {
     asked->options.capacity = capacity;
     return table_asked(asked);
@@ -82,7 +82,7 @@ static void arguments(void **state) {
     assert_int_equal(tollbar_table_copy(to, NULL, SEC, &copied), TOLLBAR_E_NULL);
     copied.struct_size = 8;
     assert_int_equal(tollbar_table_copy(to, from, SEC, &copied), TOLLBAR_E_STRUCT_SIZE);
-    /* Refused, nothing has been copied. */
+    /* The refused calls have copied nothing. */
     assert_int_equal(stats_of(to).keys, 0);
     assert_int_equal(tollbar_table_copy(to, from, SEC, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(stats_of(to).keys, 1);

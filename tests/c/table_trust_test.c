@@ -1,4 +1,4 @@
-/* Whose file is taken for a table, memory that nobody can cut off, and what reaches the disk. */
+/* Trust in files, memory that is sealed against truncation, and what is flushed to the disk. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The library's calls of these come here: a program's own definitions are found first. */
+/* The library calls these functions, because the linker finds the program's definitions first. */
 static unsigned flushed_files, flushed_maps;
 
 int fsync(int fd) {
@@ -122,7 +122,7 @@ static void sealed_memory_is_shared_by_its_descriptor(void **state) {
         uint64_t taken = 0;
         if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
             _exit(1);
-        /* What would kill the parent at its next touch. */
+        /* Either call would kill the parent at its next access. */
         if (ftruncate(fd, 0) == 0 || fallocate(fd, 0, 0, 1 << 30) == 0)
             _exit(2);
         if (tollbar_table_open_fd(fd, &other) != 0)
@@ -155,7 +155,7 @@ static void what_is_to_outlast_the_machine_is_on_its_disk(void **state) {
     unsigned before = flushed_files;
     (void)state;
     assert_int_equal(open_with(0, 0, &table), 0);
-    /* Before it had its name: else a machine that loses its power may come back with a name and no table. */
+    /* The file is flushed before it has its name. Otherwise the name could lead to an incomplete table after a power failure. */
     assert_int_equal(flushed_files, before + 1);
     before = flushed_maps;
     assert_int_equal(tollbar_table_sync(table), 0);

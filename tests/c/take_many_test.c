@@ -1,4 +1,4 @@
-/* Several limits in one request. */
+/* Requests with several limits. */
 #include "test.h"
 
 static void the_longest_wait_binds(void **state) {
@@ -34,7 +34,7 @@ static void the_longest_wait_binds(void **state) {
     assert_int_equal(taken.retry_after_ns, 20 * SEC);
     assert_int_equal(each[0].retry_after_ns, SEC / 2);
     assert_int_equal(each[2].verdict, TOLLBAR_ALLOWED);
-    /* A refusal has charged none of them. */
+    /* The refusal has charged no limit. */
     assert_int_equal(tollbar_take_many_at(limits, 3, SEC, NULL, NULL), TOLLBAR_DENIED);
     assert_int_equal(tollbar_limiter_peek_at(second, 1, SEC, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, 2, SEC, NULL), TOLLBAR_ALLOWED);
@@ -97,7 +97,7 @@ static void bad_limits_charge_nothing(void **state) {
     assert_int_equal(tollbar_limiter_peek_at(limiter, 3, SEC, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, 3, SEC, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_take_many_at(limits, 2, SEC, NULL, NULL), TOLLBAR_ALLOWED);
-    /* One key of no bytes is no key: the table's options say what that gets. */
+    /* An empty key is a missing key, and the table's options decide on it. */
     limits[1].length = 0;
     limits[1].key = NULL;
     assert_int_equal(tollbar_take_many_at(limits, 2, SEC, NULL, NULL), TOLLBAR_DENIED);
@@ -105,7 +105,7 @@ static void bad_limits_charge_nothing(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* The same request again and again, up to sixteen times in one call, is charged as often. */
+/* One limit, up to sixteen times in one call, is charged as often. */
 static void one_limit_many_times(void **state) {
     tollbar_limiter *limiter = limiter_of("16/h");
     tollbar_limit limits[TOLLBAR_LIMITS_MOST];

@@ -10,7 +10,7 @@ const char *const every_algorithm[8] = {
     "5/s algo weighted-window",
     "5/s algo sliding-window",
     "5/s algo sliding-log",
-    /* Of these the first passes at once, and the next must wait for it: 1 and not 5. */
+    /* These admit one request at one instant, and not 5. */
     "5/s algo pacer",
     "5/s algo warm-up warm 1s",
 };

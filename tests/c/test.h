@@ -1,4 +1,4 @@
-/* What the C tests share: cmocka, names for times, and short ways to make things and to ask. */
+/* Common parts of the C tests: cmocka, names of times, and helpers that make objects and requests. */
 #ifndef TOLLBAR_TEST_H
 #define TOLLBAR_TEST_H
 
@@ -21,24 +21,24 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* One policy an algorithm, in the order of the TOLLBAR_ALGORITHM_ numbers, each with a burst of 5. */
+/* One policy for each algorithm, in the order of the TOLLBAR_ALGORITHM_ numbers, with a burst of 5 where the algorithm has one. */
 extern const char *const every_algorithm[8];
 
-/* A limiter, a compiled policy and a plain policy of a text, or the test fails naming the text. */
+/* A limiter, a compiled policy and a policy struct from a text. If the text is wrong, the test fails and names it. */
 tollbar_limiter *limiter_of(const char *text);
 tollbar_policy *policy_of(const char *text);
 tollbar_policy_spec spec_of(const char *text);
 
-/* A limiter of a text on a clock and with a bound on sleepers. */
+/* A limiter from a text, with a clock and a bound on sleepers. */
 tollbar_limiter *limiter_with(const char *text, uint32_t clock, uint32_t waiters);
-/* A limiter of a text whose threads take permits in advance. */
+/* A limiter from a text, whose threads take permits in advance. */
 tollbar_limiter *limiter_with_credit(const char *text);
 
 /* Answers of a fresh limiter of `text` to requests for one permit at these times, as 'T' and 'F'. */
 void assert_answers(const char *text, const uint64_t *times, size_t count, const char *want);
 
-/* What a table is asked to be: one or two policies (the second may be NULL), and a known seed, so that the same
- * keys meet in every run. It points into itself and is not to be copied. */
+/* The options and policies of a table: one or two policies (the second may be NULL), and a fixed seed, so that the same keys share
+ * buckets in every run. It has pointers into itself, so do not copy it. */
 struct asked {
     tollbar_table_options options;
     tollbar_policy_spec specs[2];
@@ -47,14 +47,14 @@ struct asked {
 };
 void ask(struct asked *asked, uint64_t capacity, const char *first, const char *second);
 
-/* A table of this process's own, as asked, or with everything else as is usual; or the test fails. */
+/* A table in this process's memory, with the options of `asked` or with defaults. The test fails if it cannot be made. */
 tollbar_table *table_asked(const struct asked *asked);
 tollbar_table *table_of(uint64_t capacity, const char *first, const char *second);
 
-/* What a table counts. */
+/* A table's statistics. */
 tollbar_table_stats stats_of(const tollbar_table *table);
 
-/* CLOCK_MONOTONIC. */
+/* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t monotonic(void);
 
 #endif

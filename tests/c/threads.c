@@ -1,5 +1,5 @@
-/* Frozen time, many threads: together they get exactly what one thread would. No test library, so that
- * it runs under ThreadSanitizer with nothing uninstrumented between the threads; it prints TAP itself. */
+/* Many threads at one frozen time get exactly as many permits together as one thread would. It uses no test library, because
+ * ThreadSanitizer would not see that library's code, and prints TAP itself. */
 #define _XOPEN_SOURCE 600
 #include "tollbar.h"
 
@@ -13,7 +13,7 @@ enum { THREADS = 8, TRIES = 4000, PERMITS = 1000 };
 #define SEC UINT64_C(1000000000)
 #define HOUR (3600 * SEC)
 
-/* The limits of requests that have several: half of them are limiters. */
+/* The number of limits for requests with several. Half of them are limiters, half are keys of a table. */
 enum { LIMITS = 8 };
 
 struct shared {
@@ -25,10 +25,10 @@ struct shared {
     tollbar_limiter *several[LIMITS / 2];
     tollbar_queue *queue;
     struct worker *workers;
-    /* What was admitted of each of the LIMITS. */
+    /* The permits that were taken of each of the LIMITS. */
     uint64_t admitted[LIMITS];
     uint64_t now;
-    /* Takes up to this many at a time; 0: checks for 1. */
+    /* The `most` of take_up_to, or 0 for checks of cost 1. */
     uint64_t most;
     pthread_barrier_t start;
 };
@@ -41,7 +41,7 @@ struct worker {
 };
 
 #ifdef PLANT_RACE
-/* Two threads at once change this without an atomic; the sanitizer must say so. */
+/* A planted race: two threads write this without an atomic, and the sanitizer must report it. */
 static uint64_t planted;
 #endif
 
@@ -71,7 +71,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* Every call that is not exact under a clock that runs, beside each other. */
+/* Threads make, at the same time, every call whose results a running clock changes. */
 static void *mix(void *argument) {
     struct worker *worker = argument;
     const tollbar_limiter *limiter = worker->shared->limiter;
@@ -101,9 +101,9 @@ static void *mix(void *argument) {
 
 enum { KEYS = 25, OF_EACH = 100 };
 
-/* More tries than a table's keys have permits, one by one and in batches. The swap of a slot is the processor's own
- * instruction, which the sanitizer does not see: it can find no race in the slots, and no order that comes of them.
- * That their sums are exact is what is tested of them here; the rest of a table it does see. */
+/* More requests than a table's keys have permits, single ones and batches. The sanitizer does not see the swaps of slots, which are
+ * assembler, so it finds no races in slots and knows no order that they make. It sees the rest of the table. For the slots the test
+ * checks that the sums are exact. */
 static void *ask_keys(void *argument) {
     struct worker *worker = argument;
     const tollbar_table *table = worker->shared->table;
@@ -134,7 +134,7 @@ static void *ask_keys(void *argument) {
     return NULL;
 }
 
-/* Every call of a table, on keys that come, expire and go. */
+/* Every call of a table, for keys that are inserted, expire and are replaced. */
 static void *mix_keys(void *argument) {
     struct worker *worker = argument;
     const tollbar_table *table = worker->shared->table;
@@ -199,7 +199,7 @@ static uint64_t run(struct shared *shared, void *(*body)(void *)) {
     return taken;
 }
 
-/* A limiter with credit: every thread until it is refused, with questions and answers in full between. */
+/* Each thread takes permits of a limiter with credit until it is refused, with peeks and full decisions in between. */
 static void *ask_with_credit(void *argument) {
     struct worker *worker = argument;
     const tollbar_limiter *limiter = worker->shared->credited;
@@ -214,7 +214,7 @@ static void *ask_with_credit(void *argument) {
     return NULL;
 }
 
-/* Every call of a limiter with credit, while time goes on, credit expires and stripes change hands. */
+/* Every call of a limiter with credit, while time advances, credit expires and stripes get other owners. */
 static void *mix_with_credit(void *argument) {
     struct worker *worker = argument;
     const tollbar_limiter *limiter = worker->shared->credited;
@@ -244,7 +244,7 @@ static tollbar_limit limit_of(const struct shared *shared, int n, uint64_t cost)
     return n % 2 ? key : limiter;
 }
 
-/* Requests with some of the limits each, in either order, at costs of 1 to 3. */
+/* Requests with some of the limits, in both orders, at costs of 1 to 3. */
 static void *take_several(void *argument) {
     struct worker *worker = argument;
     tollbar_limit limits[LIMITS];
@@ -274,7 +274,7 @@ static void *take_several(void *argument) {
     return NULL;
 }
 
-/* Half of the threads offer numbers in their order, and the others take, until all that was offered has been taken. Permits come with time. */
+/* Half of the threads offer numbers in order, and the others take them until none is left. Time advances and brings permits. */
 static void *offer_or_take(void *argument) {
     struct worker *worker = argument;
     struct shared *shared = worker->shared;
@@ -288,7 +288,7 @@ static void *offer_or_take(void *argument) {
             item = (void *)(uintptr_t)(mine << 32 | n);
             while (tollbar_queue_offer_within(shared->queue, item, HOUR, &ticket) != TOLLBAR_ALLOWED)
                 abort();
-            /* Some change their mind, and come again. */
+            /* Some items are cancelled and offered again. */
             if (n % 16 == 0 && tollbar_queue_cancel(shared->queue, &ticket, &item) == TOLLBAR_YES &&
                 tollbar_queue_offer_within(shared->queue, item, HOUR, NULL) != TOLLBAR_ALLOWED)
                 abort();
@@ -321,7 +321,7 @@ static void expect(const char *name, const char *text, uint64_t got, uint64_t wa
 struct row {
     const char *text;
     uint64_t want;
-    /* One permit is taken at 1 s first, so that what idleness stores is there at the frozen time. */
+    /* 1: take one permit at 1 s first, so that the limiter has stored its idle time's permits at the frozen time. */
     int earlier;
     int one_word;
 };
@@ -381,7 +381,7 @@ static void no_errors(const struct row *row) {
     tollbar_policy_free(shared.policy);
 }
 
-/* A small table: a policy of each kind of state, with OF_EACH permits of KEYS keys. */
+/* A small table with KEYS keys of OF_EACH permits, under a policy of each kind of state. */
 static void of_a_table(const char *text, int changes) {
     const tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(KEYS);
     tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
@@ -399,7 +399,7 @@ static void of_a_table(const char *text, int changes) {
     tollbar_table_close(shared.table);
 }
 
-/* Each limit has been charged for what was admitted, to the permit: losers of a race have given back what they had charged. */
+/* Each limit's charge equals the permits that were admitted, because a call that loses a race gives its charges back. */
 static void of_several_limits(void) {
     const char *const texts[LIMITS / 2] = {"2000/h", "1800/min", "1600/day", "1500/s"};
     const tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(LIMITS);
@@ -436,7 +436,7 @@ static void of_several_limits(void) {
     tollbar_table_close(shared.table);
 }
 
-/* No item is lost or comes twice, and each taker gets a producer's items in their order. */
+/* No item is lost or taken twice, and each taker gets a producer's items in their order. */
 static void of_a_queue(const char *text) {
     struct shared shared;
     memset(&shared, 0, sizeof shared);

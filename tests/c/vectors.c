@@ -39,7 +39,7 @@ int vector_read(FILE *file, struct golden_vector *into) {
         into->steps[into->count].verdict = (int32_t)numbers[2];
         into->steps[into->count].remaining = numbers[3];
         into->steps[into->count].retry_after = numbers[4];
-        /* Behind the step's bracket, and behind the comma if another one follows. */
+        /* Skips the step's bracket, and the comma if another step follows. */
         at += at[1] == ',' ? 2 : 1;
     }
     return *at == ']' && into->count != 0 ? 1 : -1;

@@ -1,4 +1,4 @@
-/* Reads tests/vectors/decisions.json, which tests/vectors.rs writes and describes. For C and C++. */
+/* A reader, for C and C++, of tests/vectors/decisions.json, which tests/vectors.rs writes and describes. */
 #ifndef TOLLBAR_VECTORS_H
 #define TOLLBAR_VECTORS_H
 
@@ -24,7 +24,7 @@ struct golden_vector {
 extern "C" {
 #endif
 
-/* The next vector of the file: 1, or 0 at its end, or -1 where the file is not as described. */
+/* Reads the next vector of the file. Returns 1, 0 at the end, or -1 if the file does not have the described form. */
 int vector_read(FILE *file, struct golden_vector *into);
 
 #ifdef __cplusplus

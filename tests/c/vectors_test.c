@@ -1,8 +1,8 @@
-/* The golden vectors: every face that decides gives the decisions of the oracle. VECTORS is the file. */
+/* The golden vectors: limiters, cells and tables give the decisions of the oracle. VECTORS is the path of the file. */
 #include "test.h"
 #include "vectors.h"
 
-/* A decision on one step by one face; `self` is that face's object. */
+/* A decision on one step by a limiter, a cell or a table, which is `self`. */
 typedef int32_t decide(const void *self, const struct vector_step *step, tollbar_decision *decision);
 
 static int32_t by_limiter(const void *self, const struct vector_step *step, tollbar_decision *decision) {

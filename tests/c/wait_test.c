@@ -1,5 +1,5 @@
-/* Waiting and booking ahead, on the real clock: the upper bounds of times are wide, since a busy machine
- * makes every sleep longer; the lower ones are exact. */
+/* Waits and bookings on the real clock. The upper bounds of times are wide, because a busy machine makes every sleep longer. The lower
+ * bounds are exact. */
 #define _POSIX_C_SOURCE 200809L
 #include "test.h"
 
@@ -24,7 +24,7 @@ static void s16_take_with_wait(void **state) {
         assert_int_equal(got.verdict, TOLLBAR_ALLOWED);
         assert_int_equal(got.retry_after_ns, 0);
     }
-    /* Three intervals of 50 ms, less what two readings of two clocks may differ by. */
+    /* Three intervals of 50 ms, less the difference of two readings of two clocks. */
     assert_in_range(monotonic() - begun, 150 * MS - MS, MIN);
     tollbar_limiter_free(limiter);
 }
@@ -64,7 +64,7 @@ static void s17_what_cannot_fit_is_refused_at_once(void **state) {
     (void)state;
     assert_int_equal(tollbar_limiter_wait(limiter, 1, 0, NULL), TOLLBAR_ALLOWED);
     tollbar_limiter_get_state(limiter, &before);
-    /* The least of many: the others measure the machine's load. */
+    /* The least of many times, because the others depend on the machine's load. */
     for (i = 0; i < 200; i++) {
         uint64_t begun = monotonic(), took;
         assert_int_equal(tollbar_limiter_wait(limiter, 1, HOUR / 2, &got), TOLLBAR_DENIED);
@@ -80,8 +80,8 @@ static void s17_what_cannot_fit_is_refused_at_once(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* 5/s, 0.1 s of patience, 0.2 s needed. A machine that holds this thread up for 0.1 s between the two
- * calls changes what is needed, so it is tried until it does not. */
+/* At 5/s a caller with 0.1 s of patience needs 0.2 s. If the machine delays this thread by 0.1 s between the two calls, the caller
+ * needs less, so the test tries again. */
 static void s17_in_its_own_numbers(void **state) {
     int tries;
     (void)state;
@@ -109,8 +109,8 @@ static void *wait_for_one(void *limiter) {
 
 enum { CAP = 3 };
 
-/* CAP threads asleep, and callers for whom there is time enough and no place. Returns the least time that
- * a refusal took, or UINT64_MAX if the machine was so slow that sleepers had gone before it was asked. */
+/* CAP threads sleep, so a further caller is refused although it has enough patience. Returns the least time that a refusal took, or
+ * UINT64_MAX if the machine was so slow that sleepers had returned before. */
 static uint64_t refuse_above_the_cap(void) {
     tollbar_limiter *limiter = limiter_with("1/300ms burst 1", TOLLBAR_CLOCK_MONOTONIC, CAP);
     tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
@@ -130,7 +130,7 @@ static uint64_t refuse_above_the_cap(void) {
         int32_t verdict = tollbar_limiter_wait(limiter, 1, MIN, NULL);
         took = monotonic() - begun;
         tollbar_limiter_get_state(limiter, &view);
-        /* Nobody has left and nobody else comes, so there was no place when it asked. */
+        /* CAP callers sleep after the refusal, and no other caller has come, so CAP callers slept during it. */
         if (view.waiting == CAP) {
             assert_int_equal(verdict, TOLLBAR_DENIED);
             least = took < least ? took : least;

@@ -1,14 +1,13 @@
-"""One named table, and a process of each language on it at once, killed and started again at random.
+"""Processes of each language use one named table at the same time. The driver kills them at random and starts them again.
 
     driver.py NAME=COMMAND...
 
-Each command is run with three more words: the table's path, a board (board.h), and the policy. TOGETHER_SEED chooses the
-kills, TOGETHER_KILLS how many there are.
+The driver runs each command with three more arguments: the table's path, a board (board.h), and the policy. TOGETHER_SEED chooses the
+kills, and TOGETHER_KILLS their number.
 
-What the table has charged a key can be read from the key's own state: a token bucket that is never full again after its first
-charge, at T0, is full at T0 + charged / rate. The driver makes that first charge, of half the burst, and more than two seconds go
-by before that would be full again. So the sum of what all were granted is known to the permit, but for the calls that a killed
-process did not live to count, and which its board tells.
+The key's state says how many permits the table has charged: a token bucket that is never full again after its first charge, at T0, is
+full at T0 + charged / rate. The driver makes that first charge, of half the burst, which takes more than two seconds to refill. So the
+sum of all admitted permits is known exactly, except for the calls that a killed process did not count, which its board shows.
 """
 
 import mmap
@@ -92,12 +91,12 @@ class Process:
 
 
 def storm(commands, directory, path, chance):
-    """The lives of all, and the table after them."""
+    """Runs and kills the processes. Returns the lives of all, and the table."""
     running = {name: Process(name, command, directory, path, 0, 0) for name, command in commands.items()}
     lives = list(running.values())
     kills = dict.fromkeys(commands, 0)
     try:
-        # All of them at once: one makes the table.
+        # All processes start at once, and one makes the table.
         for life in lives:
             wait_until(life.ready, f"{life.name} has opened the table")
         table = tollbar.Table.open(path)
@@ -106,10 +105,10 @@ def storm(commands, directory, path, chance):
             assert table.check(b"key-%d" % k, cost=TAKEN, at=t0)
         for life in lives:
             life.begin()
-        # Each has been at work before the first is killed.
+        # Each process has made requests before the first is killed.
         for life in lives:
             wait_until(lambda life=life: life.ready() and life.admitted() + life.refused() > 0, f"{life.name} asks")
-        # Each language once in some order, then any.
+        # It kills each language once in a random order, and then any.
         names = sorted(running)
         for number, name in enumerate(chance.sample(names, len(names)) + chance.choices(names, k=KILLS - len(names)), 1):
             time.sleep(chance.uniform(0, 0.3))
@@ -118,7 +117,7 @@ def storm(commands, directory, path, chance):
             kills[name] += 1
             running[name] = Process(name, commands[name], directory, path, number, 1)
             lives.append(running[name])
-        # The last ones started are to be at work, too, and all together once more.
+        # The processes that were started last must make requests, too, and all together for a while.
         for life in running.values():
             wait_until(lambda life=life: life.ready() and life.refused() > 0, f"{life.name} is refused")
         time.sleep(0.3)
@@ -131,7 +130,7 @@ def storm(commands, directory, path, chance):
             if life.process.poll() is None:
                 life.process.kill()
                 life.process.wait()
-    check("who was not killed has ended well", set(codes) == {0}, codes)
+    check("the processes that were not killed have ended without an error", set(codes) == {0}, codes)
     return lives, kills, table, t0, worked
 
 
@@ -156,9 +155,9 @@ def judge(lives, kills, table, t0, worked):
         name = f"key {k}: {counted} admitted"
         check(f"{name}, not above {bound}", counted <= bound)
         check(f"{name}, of {charged} charged and {lost} calls without an answer", counted <= charged <= counted + lost and odd == 0)
-        # Until `worked` at least one of them was at work; for what has come back since, nobody has asked.
+        # Until `worked` at least one process made requests. No process has taken the permits that were refilled since.
         check(f"{name}, all there was but {state.remaining}", state.remaining < RATE + RATE * (now - worked) // 10**9, "at most a second's")
-        # Nothing holds the key: it gives what has come back since.
+        # The key still gives permits: those that were refilled since.
         wait_until(lambda k=k: table.peek(b"key-%d" % k, cost=1), "a permit has come back")
         check(f"key {k} gives on", table.take_up_to(b"key-%d" % k, BURST) > 0 and not table.check(b"key-%d" % k, cost=BURST))
     health, stats = table.validate(), table.stats()

@@ -1,4 +1,4 @@
---- hammer.c in Lua.
+--- The same program as hammer.c, in Lua.
 local ffi = require "ffi"
 local tollbar = require "tollbar"
 

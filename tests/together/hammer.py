@@ -1,4 +1,4 @@
-"""hammer.c in Python."""
+"""The same program as hammer.c, in Python."""
 
 import mmap
 import sys

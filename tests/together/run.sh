@@ -1,6 +1,6 @@
 #!/bin/sh
-# Processes of C, Python, Go and LuaJIT on one named table at once, killed at random: run.sh BUILD-DIRECTORY, where `make lib`
-# has built the library. Ends with `N passed, N failed`.
+# run.sh BUILD-DIRECTORY: processes of C, Python, Go and LuaJIT use one named table at the same time, and are killed at random. `make lib`
+# must have built the library in the directory. The last line is `N passed, N failed`.
 set -eu
 build=$(cd "${1:?the build directory}" && pwd)
 together=$(cd "$(dirname "$0")" && pwd)

@@ -2,13 +2,12 @@
 # The ABI that a library's header describes, against abi/LIBRARY.abi. LIBRARY is tollbar or tollbar-redis.
 #
 #   abi.sh LIBRARY WORK            compares
-#   abi.sh LIBRARY WORK --write    writes abi/LIBRARY.abi anew: for additions, or a new ABI
-#   abi.sh LIBRARY WORK --prove    shows that the comparison fails where it must
+#   abi.sh LIBRARY WORK --write    writes abi/LIBRARY.abi: for additions, or a new ABI
+#   abi.sh LIBRARY WORK --prove    shows that the comparison fails for changed headers
 #
-# Rust libraries carry no C types. What C programs are compiled against is the header, so it is the header
-# that is dumped: every function in it gets an empty body, and the debug information of that says what
-# structs, arguments and symbols a program may rely on. That the header is what the library has is for
-# `cargo xtask header --check` and `cargo xtask symbols --check`.
+# Rust libraries have no debug information of C types. C programs are compiled against the header, so the script dumps the header: it gives
+# every function an empty body, and compiles that. The debug information then has the structs, arguments and symbols that programs use.
+# `cargo xtask header --check` and `cargo xtask symbols --check` show that the header agrees with the library.
 set -eu
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 library=$1 work=$2/$1 mode=${3:-}
@@ -17,7 +16,7 @@ name=$(echo "$library" | tr - _).h
 header=$root/include/$name
 mkdir -p "$work"
 
-# HEADER OUT: a library of that header's functions. Those of the headers that it includes are other libraries'.
+# HEADER OUT: compiles a library of the header's functions, without those of the headers that it includes.
 build_from() {
     : > "$work/others"
     : > "$work/own"
@@ -39,16 +38,16 @@ build_from() {
 dump() {
     abidw --no-corpus-path --no-comp-dir-path --no-show-locs --no-architecture --no-elf-needed \
         --type-id-style hash --out-file "$work/dump" "$1"
-    # Where it was compiled is no part of it.
+    # The directory of the compilation is not part of the ABI.
     sed "s| path='[^']*'| path='include/$name'|" "$work/dump" > "$2"
 }
 
-# LIBRARY: not a change, not even one that old programs would survive.
+# LIBRARY: fails for every change, also for a compatible one.
 compare() {
     abidiff --no-architecture --harmless "$kept" "$1" > "$work/diff" 2>&1
 }
 
-# SED-EXPRESSION: the comparison must fail with a header so changed.
+# SED-EXPRESSION: changes the header, and checks that the comparison fails.
 sees() {
     sed "$1" "$header" > "$work/changed.h"
     if cmp -s "$header" "$work/changed.h"; then
@@ -62,12 +61,12 @@ sees() {
     fi
 }
 
-# The system's headers are not ours to dump; without them only their names stay.
+# Empty system headers keep the system's types out of the dump; only their names stay.
 : > "$work/stddef.h"
 : > "$work/stdint.h"
 build_from "$header" "$work/header.so"
 
-# Every promised symbol got its body.
+# Every promised symbol has got a body.
 nm -D --defined-only "$work/header.so" | awk '{ print $3 }' | sort | diff - "$root/abi/$library.symbols"
 
 case $mode in

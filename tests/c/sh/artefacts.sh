@@ -1,20 +1,20 @@
 # shellcheck shell=sh
-# What the built libraries are made of, and what they get along with. Sourced.
+# Properties of the built libraries: symbols, sizes, dependencies, and other libraries beside them. Sourced.
 
-# LIBRARY: the bytes that its stripped shared library may have: why, is in docs/decisions/0003-small-artefacts.md.
+# LIBRARY: the most bytes of its stripped shared library (docs/decisions/0003-small-artefacts.md).
 size_limit_of() {
     case $1 in
     tollbar) echo 249856 ;;
     tollbar-redis) echo 167936 ;;
     esac
 }
-# The oldest C library that they run with.
+# The oldest C library with which the libraries run.
 glibc_limit=2.17
 
-# LIBRARY [NM]: the tools are those of the machine that the library is for, or this machine's.
+# LIBRARY [NM]: with the tool of the library's target, or this machine's.
 no_panic_symbol() {
     "${2:-nm}" -a "$build/lib$1-named.so" > "$work/names" || return 1
-    # A stripped library would pass for nothing.
+    # The check means nothing for a stripped library, so it fails.
     grep -q "$(tail -n 1 "$root/abi/$1.symbols")" "$work/names" || return 1
     ! grep -i panic "$work/names"
 }
@@ -26,18 +26,18 @@ needs_libc_only() {
     [ "$(cat "$work/needed")" = libc.so.6 ]
 }
 
-# The system's resolver waits for name servers: a tick that called it would, too.
+# The library must not call the system's resolver, because a tick would then wait for name servers.
 asks_no_resolver() {
     readelf -W --dyn-syms "$build/libtollbar-redis.so" > "$work/dynamic" || return 1
-    # A list without the library's own calls would pass for nothing.
+    # The check means nothing for an empty list, so it must have a call of the library.
     grep -q ' connect@' "$work/dynamic" || return 1
     ! grep -E ' (getaddrinfo|gethostbyname|res_n?query|res_n?search)' "$work/dynamic"
 }
 
-# Without Redis there is no network.
+# The library without Redis uses no network.
 has_no_sockets() {
     readelf -W --dyn-syms "$build/libtollbar.so" > "$work/dynamic" || return 1
-    # A list without the library's own calls would pass for nothing.
+    # The check means nothing for an empty list, so it must have a call of the library.
     grep -q ' mmap' "$work/dynamic" || return 1
     ! grep -E ' (socket|connect|send|recv|poll|getaddrinfo)[a-z0-9]*(@|$)' "$work/dynamic"
 }
@@ -59,7 +59,7 @@ is_small() {
     "${2:-strip}" -o "$work/stripped.so" "$build/lib$1.so" || return 1
     size=$(wc -c < "$work/stripped.so")
     size_limit=$(size_limit_of "$1")
-    # A gap of up to a page is between what may be written and what may not: of 64 KiB where pages may be as large.
+    # The file has a gap of up to a page between read-only and writable parts: up to 64 KiB for machines with such pages.
     readelf -lW "$build/lib$1.so" | grep -q 'LOAD.* 0x10000$' && size_limit=$((size_limit + 65536 - 4096))
     echo "$size bytes, may have $size_limit"
     [ "$size" -le "$size_limit" ]
@@ -71,7 +71,7 @@ archive_defines_ours_only() {
     diff "$work/defined" "$root/abi/$1.symbols"
 }
 
-# LIBRARIES...: a program that uses both, and looks whether they agree.
+# LIBRARIES...: a program that uses both libraries and checks that they agree.
 links_both() {
     # shellcheck disable=SC2086
     gcc $c99 -o "$work/both" "$here/both.c" "$@" -lpthread && "$work/both"
@@ -84,7 +84,7 @@ links_static_with_musl() {
     musl-gcc -static -o "$work/musl" "$work/a.o" "$work/b.o" "$build/libtollbar.a" && "$work/musl"
 }
 
-# A static library of another Rust program, with std, a panic that unwinds and is caught.
+# A static Rust library with std, which unwinds and catches a panic.
 neighbour() {
     mkdir -p "$work/neighbour/src"
     cp "$here/neighbour.rs" "$work/neighbour/src/lib.rs"

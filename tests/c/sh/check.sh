@@ -3,7 +3,7 @@
 passed=0 failed=0
 log=
 
-# NAME COMMAND...: one check, which passes if the command does; what it printed is shown if not.
+# NAME COMMAND...: one check, which passes if the command succeeds. If not, it prints the command's output.
 check() {
     check_name=$1
     shift
@@ -17,7 +17,7 @@ check() {
     fi
 }
 
-# NAME COMMAND...: as check, with the last line that the command printed in the name.
+# NAME COMMAND...: like check, with the last line of the command's output in the name.
 measure() {
     check_name=$1
     shift
@@ -31,8 +31,8 @@ measure() {
     fi
 }
 
-# NAME COMMAND...: a program that prints TAP; each of its tests is a check. That it ends well and ran as
-# many as it meant to is not one more check, but it fails the suite if not.
+# NAME COMMAND...: a program that prints TAP. Each of its tests is a check. The suite fails, too, if the program fails or runs
+# another number of tests than it has planned.
 suite() {
     suite_name=$1
     shift
@@ -61,7 +61,7 @@ finish() {
     [ "$failed" -eq 0 ]
 }
 
-# TOOL PACKAGE: no tool, no run; a check that did not happen is not one that passed.
+# TOOL PACKAGE: fails the run if the tool is missing, because checks that do not run must not count as passed.
 need() {
     command -v "$1" > /dev/null 2>&1 || missing "$1" "$2"
 }

@@ -1,8 +1,8 @@
 # shellcheck shell=sh
-# The demonstration of a shared limit, briefly: two processes, and a Redis that goes and comes back. Sourced.
+# A short demonstration of a shared limit: two processes, and a Redis that stops and starts again. Sourced.
 
-# Nine seconds, three of them without Redis. Together never more than the burst and the rate's 100/s; and each process has seen it
-# go, went on alone, and saw it come back, for which it has three seconds and needs a tenth of one.
+# The demonstration runs nine seconds, three of them without Redis. Together the processes admit at most the burst and 100/s. Each process must
+# notice that Redis stops, go on alone, and notice within three seconds that Redis is back. It needs a tenth of a second.
 shares_through_redis() {
     "$root/examples/redis/run.sh" 9 "$build" > "$work/demo" || return 1
     cat "$work/demo"
@@ -21,7 +21,7 @@ shares_through_redis() {
         }' "$work/demo"
 }
 
-# The queue keeps 25 of 40 messages and one leaves at once; 26 leave in their order, at 20 a second.
+# Of 40 messages one leaves at once and the queue keeps 25. The 26 leave in order, at 20 a second.
 sends_at_a_pace() {
     # shellcheck disable=SC2086
     gcc $c99 -o "$work/sender" "$root/examples/c/sender.c" -L"$build" -ltollbar -Wl,-rpath,"$build" -lpthread || return 1
@@ -29,7 +29,7 @@ sends_at_a_pace() {
     "$work/sender" > "$work/sent" || return 1
     ended=$(date +%s%N)
     { echo '14 refused' && seq -f 'message %.0f leaves' 0 25; } | cmp - "$work/sent" || return 1
-    # 25 intervals of 50 ms, less what two readings of two clocks may differ by.
+    # 25 intervals of 50 ms, less the difference of two readings of two clocks.
     [ $((ended - begun)) -ge 1249000000 ]
 }
 

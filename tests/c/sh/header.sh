@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# The header in every language and compiler it promises. Sourced.
+# Compiles the header with every compiler and standard that it promises. Sourced.
 strict="-Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror"
 
 # Whether a compiler knows a standard.
@@ -24,7 +24,7 @@ header_in() {
     "$work/header"
 }
 
-# The complete program in the header's introduction compiles as it stands there, and passes its one request.
+# The program in the header's introduction compiles unchanged, and its one request is admitted.
 first_program() {
     awk '/^ \*     #include/ { on = 1 } on && !/^ \*(     |$)/ { exit } on { sub(/^ \*/, ""); print }' \
         "$root/include/tollbar.h" > "$work/first.c"
@@ -42,7 +42,7 @@ header_matrix() {
             c++*) language=c++ ;;
             *) language=c ;;
             esac
-            # Only the newest standard may be one that a compiler does not know yet.
+            # A compiler may not know the newest standard yet. It must know all others.
             if [ $standard = c++2b ] && ! knows $compiler $language $standard; then
                 echo "      ($compiler does not know $standard)"
                 continue

@@ -1,12 +1,12 @@
 # shellcheck shell=sh
-# `make install`, and a program that finds the library through pkg-config. Sourced.
+# `make install`, and programs that find the library through pkg-config. Sourced.
 
 # PREFIX [DESTDIR]
 install_to() {
     make -s -C "$root" install B="$build" PREFIX="$1" DESTDIR="${2:-}"
 }
 
-# PREFIX: each file, and that the links lead to the library.
+# PREFIX: checks that each file is installed, and that the links lead to the library.
 is_installed() {
     version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)
     for header in tollbar.h tollbar_redis.h; do
@@ -30,23 +30,23 @@ has_version() {
     done
 }
 
-# PREFIX: the example with the shared library.
+# PREFIX: builds and runs the example with the shared library.
 builds_shared() {
     flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --cflags --libs tollbar) || return 1
     # shellcheck disable=SC2086
     gcc -std=c99 -o "$work/example" "$here/example.c" $flags || return 1
-    # By its soname, which nothing but the link .so.1 answers to.
+    # The loader finds the library by its soname, which is the link .so.1.
     readelf -d "$work/example" | grep -q 'libtollbar.so.1' && LD_LIBRARY_PATH=$1/lib "$work/example"
 }
 
-# PREFIX: the example with the archive, in a program that is static.
+# PREFIX: builds and runs the example with the archive, as a static program.
 builds_static() {
     flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --static --cflags --libs tollbar) || return 1
     # shellcheck disable=SC2086
     gcc -std=c99 -static -o "$work/example-static" "$here/example.c" $flags && "$work/example-static"
 }
 
-# PREFIX FLAG LIBRARY...: the program of both libraries, shared or (--static) static, needs these and no other of ours.
+# PREFIX FLAG LIBRARY...: the program with both libraries, shared or static (--static), needs exactly these of our libraries.
 builds_both() {
     prefix=$1 kind=$2
     shift 2
@@ -58,7 +58,7 @@ builds_both() {
     printf '%s\n' "$@" | sed '/^$/d' | diff "$work/needed" - && LD_LIBRARY_PATH=$prefix/lib "$work/both-installed"
 }
 
-# A staged installation has the same files, which speak of the prefix and not of the stage.
+# A staged installation has the same files, and they name the prefix and not the stage.
 stages() {
     rm -rf "$work/stage"
     install_to /opt/tollbar "$work/stage" || return 1

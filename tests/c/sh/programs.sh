@@ -1,16 +1,16 @@
 # shellcheck shell=sh
-# The tests against the libraries as they are installed, with and without valgrind. Sourced.
-# Every NAME_test.c here is one of them: those of tollbar_redis.h, which are linked with both libraries, begin with lease_, and alloc_test.c needs
-# the archive.
+# The tests against the libraries, with and without valgrind. Sourced.
+# Every NAME_test.c here is a test. The tests of tollbar_redis.h begin with lease_ and are linked with both libraries. alloc_test.c needs the
+# archive.
 all_tests=$(cd "$here" && ls ./*_test.c | sed 's|^\./||; s|\.c$||')
 tests=$(echo "$all_tests" | grep -v -e '^lease_' -e '^alloc_test$')
 redis_tests=$(echo "$all_tests" | grep '^lease_')
-# Programs of threads, which print TAP by themselves.
+# Tests with many threads, which print TAP themselves.
 threaded="threads"
 redis_threaded="lease_threads"
 c99="-std=c99 -g $strict -I$root/include -DVECTORS=\"$root/tests/vectors/decisions.json\""
 
-# The library's own calls of these come to the test, which the linker can do for an archive only.
+# The linker replaces the library's calls of these functions by the test's wrappers. It can do so for an archive only.
 wrapped=-Wl,--wrap=malloc,--wrap=calloc,--wrap=posix_memalign,--wrap=free,--wrap=nanosleep
 wrapped=$wrapped,--wrap=mmap,--wrap=munmap,--wrap=realpath
 
@@ -50,7 +50,7 @@ run_threaded() {
     done
 }
 
-# NAME DIRECTORY COMMAND...: runs them, each under the command.
+# NAME DIRECTORY COMMAND...: runs the test programs, each under the command.
 run_tests() {
     run_name=$1 from=$work/$2
     shift 2
@@ -71,7 +71,7 @@ against_libraries() {
     suite "libtollbar.a: alloc_test" "$work/a/alloc_test"
 }
 
-# Without the threads: valgrind runs one at a time, and they have a sanitizer of their own.
+# Without the tests with many threads: valgrind runs one thread at a time, and ThreadSanitizer checks those tests.
 under_valgrind() {
     run_tests valgrind so valgrind --quiet --error-exitcode=1 --leak-check=full --child-silent-after-fork=yes
 }

@@ -2,8 +2,8 @@
 # The tests under the compilers' sanitizers. Sourced.
 target=x86_64-unknown-linux-gnu
 
-# SANITIZER: both libraries in one archive, instrumented, with std, as $work/$1.a. The flag that lets a stable compiler do
-# so is meant for its own build, and is used for nothing that is shipped.
+# SANITIZER: builds both libraries as one instrumented archive with std, $work/$1.a. The flag that lets a stable compiler do so is meant
+# for the compiler's own build. No shipped library is built with it.
 instrumented_library() {
     (
         cd "$root" &&
@@ -15,8 +15,8 @@ instrumented_library() {
     cp "$build/cargo-$1/$target/release/libtollbar_redis_c.a" "$work/$1.a"
 }
 
-# The C side instrumented against the archive as it is shipped, then both sides. In the first, what the
-# library reads and writes through libc (memcpy, strlen) and all of its heap blocks are watched.
+# First the instrumented C tests with the shipped archive, where the sanitizer sees the library's heap blocks and its accesses through libc
+# (memcpy, strlen). Then with the instrumented archive.
 under_address_sanitizer() {
     asan="-O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
     check "compile: gcc address,undefined, archive" compile_tests asan "gcc $asan" "$build/libtollbar.a" "$build/libtollbar-redis.a"
@@ -29,8 +29,8 @@ under_address_sanitizer() {
     run_tests "address of both sides" asan-both
 }
 
-# PROGRAM FLAG: it and the library, both sides instrumented. The run-time is the Rust compiler's: gcc's older one lacks
-# symbols that the instrumented library needs.
+# PROGRAM FLAG: builds the program and the library instrumented. It links the Rust compiler's run-time, because gcc's older one lacks symbols
+# that the instrumented library needs.
 link_threads() {
     runtime=$(find "$(rustc --print target-libdir)" -name 'librustc*_rt.tsan.a') && [ -n "$runtime" ] || return 1
     for part in "$1" redis; do
@@ -49,7 +49,7 @@ sees_planted_race() {
     [ $code -eq 66 ] && grep -q 'data race' "$work/planted"
 }
 
-# Without address randomisation: the sanitizer's shadow wants its mappings where it expects them.
+# It runs without address randomisation, because the sanitizer's shadow memory needs fixed addresses.
 under_thread_sanitizer() {
     check "build: library with thread sanitizer" instrumented_library thread
     check "thread sanitizer reports a planted race" sees_planted_race

@@ -1,4 +1,4 @@
-// hammer.c in Go.
+// The same program as hammer.c, in Go.
 package main
 
 import (

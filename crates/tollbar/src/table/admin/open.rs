@@ -133,7 +133,7 @@ impl Table {
         if memory.as_ptr() as usize & 63 != 0 {
             return Err(TableError::Misaligned);
         }
-        // SAFETY: the header is within `length` and aligned; only tables touch it, by the caller's promise.
+        // SAFETY: the header is within `length` and aligned; the caller promises that only tables access it.
         let header: &Header = unsafe { memory.cast().as_ref() };
         let needed = usize::try_from(header.fixed()?.bytes).map_err(|_| TableError::Truncated)?;
         if length < needed {
@@ -149,9 +149,9 @@ impl Table {
         self
     }
 
-    /// Writes the table of a file to the disk, with the current time. After the machine's next start the table goes on from that
-    /// time. As long as the machine runs, nothing is lost without this call. After a crash of the machine the table has the content
-    /// that the disk has.
+    /// Writes the table of a file to the disk, with the current time. After the machine's next start the table's time continues from that time.
+    /// As long as the machine runs, nothing is lost without this call. After a crash of the machine the table has the content that was on the
+    /// disk.
     pub fn sync(&self) -> Result<(), TableError> {
         if self.policies.memory.fixed.file != 0 {
             self.note_time();

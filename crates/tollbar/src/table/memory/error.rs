@@ -84,7 +84,7 @@ pub enum Call {
 }
 
 impl TableError {
-    /// One line in English, without the errno or what is wrong with the policy.
+    /// A text of one line, without the errno or the policy's error.
     pub const fn text(self) -> &'static str {
         match self {
             TableError::Capacity => "the capacity is zero or more than a table can hold",

@@ -69,7 +69,7 @@ impl Slots {
     /// All buckets of a hash.
     pub(crate) fn candidates(&self, hash: u64) -> Candidates<'_> {
         let (first, second, spare) = self.placement.buckets(hash);
-        // SAFETY: all three are numbers below the number of buckets.
+        // SAFETY: `Placement::buckets` returns numbers below the number of buckets.
         let (first, second, spare) = unsafe { (self.bucket(first), self.bucket(second), self.bucket(spare)) };
         Candidates { first, second, spare, tag: tag(hash) }
     }
@@ -87,7 +87,7 @@ impl Slots {
     /// The spare bucket of a hash.
     #[inline(always)]
     pub(crate) fn spare(&self, hash: u64) -> &Bucket {
-        // SAFETY: a number below the number of buckets.
+        // SAFETY: `Placement::spare` returns a number below the number of buckets.
         unsafe { self.bucket(self.placement.spare(hash)) }
     }
 
@@ -114,7 +114,7 @@ impl Slots {
     /// `n` is below the number of buckets.
     #[inline(always)]
     unsafe fn bucket(&self, n: u64) -> &Bucket {
-        // SAFETY: the memory, which outlives `self`, holds all buckets, and n is one.
+        // SAFETY: the memory outlives `self` and has all buckets, and the caller promises that `n` is below their number.
         unsafe { self.first.add(n as usize).as_ref() }
     }
 }

@@ -243,7 +243,7 @@ mod tests {
                 0 => {
                     table.admit(PolicyId::FIRST, b"a client", 1);
                     table.admit(PolicyId::new(1), b"a client", 1);
-                    // SAFETY: a number only.
+                    // SAFETY: integer arguments only.
                     unsafe { libc::_exit(0) }
                 }
                 child => {

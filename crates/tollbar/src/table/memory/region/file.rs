@@ -244,7 +244,7 @@ impl<'a> Aside<'a> {
 
     fn named(place: &'a Place<'a>) -> Result<Aside<'a>, TableError> {
         let mut name = Text::new(b".tollbar-");
-        // SAFETY: getpid takes nothing and cannot fail.
+        // SAFETY: getpid takes no argument and cannot fail.
         name.push_decimal(unsafe { libc::getpid() } as u32);
         name.push(b"-");
         name.push_hex(random_u64()?);

@@ -190,7 +190,7 @@ fn is_root() -> bool {
 
 /// For a child: becomes user 65534, who owns no files, if the process is root. The process is not root afterwards.
 fn become_nobody() {
-    // SAFETY: numbers only.
+    // SAFETY: integer arguments only.
     unsafe {
         libc::setgid(65534);
         libc::setuid(65534);

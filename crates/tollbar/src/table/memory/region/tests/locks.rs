@@ -48,7 +48,7 @@ fn a_killed_process_s_lock_is_released() {
     let (region, _) = make(&dir.path("t"), LEN, 0o600, Way::Unnamed).unwrap();
     let killed = Child::new(|| {
         let _ = region.exclusively(|| {
-            // SAFETY: numbers only; does not return.
+            // SAFETY: integer arguments only; does not return.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) }
         });
         Ok(())

@@ -13,7 +13,7 @@ fn permissions_do_not_depend_on_the_umask() {
         let dir = Dir::new();
         in_child(|| {
             for umask in [0o777, 0, 0o022] {
-                // SAFETY: a number only, in a process that ends with this.
+                // SAFETY: integer arguments only, in a process that ends with this.
                 unsafe { libc::umask(umask) };
                 for asked in [0o600, 0o666, 0o640, 0o777, 0] {
                     let path = dir.path(&format!("{umask:o}-{asked:o}"));
@@ -157,7 +157,7 @@ fn eight_processes_make_one_file() {
 /// The open descriptors of this process.
 #[cfg(target_os = "linux")]
 fn descriptors() -> Vec<c_int> {
-    // SAFETY: numbers only; one that is not open is an error.
+    // SAFETY: integer arguments only; one that is not open is an error.
     (0..1024).filter(|&fd| unsafe { libc::fcntl(fd, libc::F_GETFD) } != -1).collect()
 }
 

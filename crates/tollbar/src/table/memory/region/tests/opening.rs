@@ -71,7 +71,7 @@ fn only_regular_files_without_symbolic_links_are_opened() {
     symlink(outside.path("none"), dir.path("dangling")).unwrap();
     symlink(dir.path("loop"), dir.path("loop")).unwrap();
     let _socket = UnixListener::bind(dir.path("socket")).unwrap();
-    // SAFETY: the path ends with a 0.
+    // SAFETY: the path is 0-terminated.
     assert_eq!(unsafe { libc::mkfifo(c(dir.path("fifo")).as_ptr(), 0o600) }, 0);
 
     let before = dir.names();

@@ -125,7 +125,7 @@ fn sealed_memory_is_shared_by_its_descriptor_and_cannot_be_truncated() {
 
     in_child(|| {
         become_nobody();
-        // SAFETY: numbers only.
+        // SAFETY: integer arguments only.
         unsafe {
             same!(libc::ftruncate(fd, 0), -1);
             same!(libc::ftruncate(fd, 2 * LEN as i64), -1);
