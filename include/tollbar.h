@@ -111,12 +111,15 @@ extern "C" {
 
 /* A policy says what is allowed, as one line of text or as a struct:
  *
- *     LIMIT "/" PERIOD [ "burst" N ] [ "algo" NAME ] [ options ]
+ *     LIMIT "/" PERIOD [ "burst" N ] [ "algo" NAME ] [ options ] [ ";" the same again ]
  *
  *     100/s        3/min burst 3 algo interval anchor first       250000000/s burst 1mb unit bytes
  *     1000/day     10/100ms burst 20 init 0       120/60s algo sliding-window segments 6 mode strict
  *
- * PERIOD is `s min h day` or a number with `ns us ms s min h d`. Without `algo` it is gcra.
+ *     10 per 2 minutes        10/s; 1000/day
+ *
+ * PERIOD is `s min h day week` or a number with one of these or with `ns us ms`. Longer names such as `minutes` are taken, too, and `per`
+ * for the `/`. Without `algo` it is gcra.
  * NAME is one of gcra (also token-bucket, leaky-bucket), interval, fixed-window, weighted-window,
  * sliding-window, sliding-log, pacer, warm-up.
  *
@@ -136,6 +139,14 @@ extern "C" {
  *     after N                      gcra; with ban: the N-th refusal bans, 1 if not given; the count starts again when the key's bucket is full
  *     count rejected               fixed-window, sliding-log; refused requests count too
  *     unit bytes|permits           all; with bytes, sizes may carry kb mb gb kib mib gib
+ *
+ * Two policies joined by `;` are a list: "10/s; 1000/day" admits a request if both do, and then charges both, or neither. The answer has the
+ * longest wait and the fewest permits left, and `bound` says which policy that is. A list is one policy in every call that takes one, with one
+ * state word, so both are charged by one compare-and-swap. Both must be gcra without `init`, `borrow` and `ban`, and of one unit. The word
+ * counts time in steps, of which each permit's time is a multiple: 10 ms for "10/s; 1000/day". The list never admits what one of its policies
+ * would refuse. A bucket that has been full counts from the end of the running step, so a permit may come back up to a step later than by
+ * the policy alone. Where the word has no room for steps of half a permit's time, as for "100/s; 1000000/day", the list is refused with
+ * TOLLBAR_E_LIST. Then make a limiter or a table's policy of each, and use tollbar_take_many.
  *
  * Windows begin at multiples of their length since time 0 of the clock, unless the policy says `anchor first`. The clocks of limiters and
  * tables count UTC, so a new window of `1000/day algo fixed-window` begins at midnight UTC.
@@ -260,6 +271,13 @@ typedef struct tollbar_policy_spec {
     uint32_t ban_after;
     /* Must be 0. */
     uint32_t reserved;
+    /* gcra, without `init`, borrow and ban: permits per `second_period_ns` of a second bucket, which a request needs and charges as
+     * well ("10/s; 1000/day"). 0: no second bucket. */
+    uint64_t second_limit;
+    /* The second bucket's period in nanoseconds. */
+    uint64_t second_period_ns;
+    /* The most permits that can be taken at once of the second bucket. */
+    uint64_t second_burst;
 } tollbar_policy_spec;
 
 /* Why a policy's text was refused. */
@@ -335,7 +353,7 @@ int32_t tollbar_policy_init_in(void *memory,
 
 /* A spec to start from: gcra, all options unset; set limit, period_ns and burst. */
 #define TOLLBAR_POLICY_SPEC_INIT                                                                     \
-    { (uint32_t)sizeof(tollbar_policy_spec), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(tollbar_policy_spec), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* An error report to start from. */
 #define TOLLBAR_POLICY_ERROR_INIT { (uint32_t)sizeof(tollbar_policy_error), 0, 0, NULL }
@@ -441,8 +459,9 @@ typedef struct tollbar_decision {
     uint64_t reset_after_ns;
     /* One of TOLLBAR_REASON_*. */
     uint32_t reason;
-    /* The library writes 0. */
-    uint32_t reserved;
+    /* Which policy of a list bound, from 0: of a refusal the one with the longest wait, and of an admission the one with the fewest
+     * permits left. 0 without a list. */
+    uint32_t bound;
 } tollbar_decision;
 
 /* Returns a reason in a few English words, such as "over the rate". The string is static and never NULL. Numbers that this
@@ -2233,6 +2252,10 @@ const char *tollbar_version_string(void);
 /* A ban has no time, or a time that a state word cannot hold; or `after` is above 1000, or given without `ban`. */
 #define TOLLBAR_E_BAN (-30)
 
+/* The policies of a list do not fit one state word together. Two of gcra without init, borrow and ban do, unless one is much faster
+ * than the other. */
+#define TOLLBAR_E_LIST (-31)
+
 /* Out of memory. */
 #define TOLLBAR_E_NO_MEMORY (-40)
 
@@ -2330,7 +2353,7 @@ const char *tollbar_version_string(void);
 /* The file cannot be written to the disk. */
 #define TOLLBAR_E_SYNC (-77)
 
-/* Only gcra can be leased, without `borrow`, `ban` and `init`. */
+/* Only a single gcra can be leased, without `borrow`, `ban` and `init`. */
 #define TOLLBAR_E_LEASE_ALGORITHM (-80)
 
 /* The number of machines is not 1 to 65,535. */

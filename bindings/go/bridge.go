@@ -90,6 +90,7 @@ func decided(code C.int32_t, d *C.tollbar_decision) (Decision, error) {
 		Remaining:  uint64(d.remaining),
 		RetryAfter: duration(uint64(d.retry_after_ns)),
 		ResetAfter: duration(uint64(d.reset_after_ns)),
+		Bound:      int(d.bound),
 	}, nil
 }
 
@@ -157,6 +158,8 @@ func (p *Policy) spec() C.tollbar_policy_spec {
 	spec.slack, spec.warm_up_ns, spec.cold = C.uint64_t(p.Slack), whole(p.WarmUp), C.uint32_t(p.Cold)
 	spec.segments, spec.mode = C.uint32_t(p.Segments), C.uint32_t(p.Mode)
 	spec.ban_ns, spec.ban_after = whole(p.Ban), C.uint32_t(p.BanAfter)
+	spec.second_limit, spec.second_period_ns = C.uint64_t(p.SecondLimit), whole(p.SecondPeriod)
+	spec.second_burst = C.uint64_t(p.SecondBurst)
 	return spec
 }
 
@@ -169,6 +172,8 @@ func policyOf(spec *C.tollbar_policy_spec) Policy {
 		Slack: uint64(spec.slack), WarmUp: duration(uint64(spec.warm_up_ns)), Cold: uint32(spec.cold),
 		Segments: uint32(spec.segments), Mode: Mode(spec.mode),
 		Ban: duration(uint64(spec.ban_ns)), BanAfter: uint32(spec.ban_after),
+		SecondLimit: uint64(spec.second_limit), SecondPeriod: duration(uint64(spec.second_period_ns)),
+		SecondBurst: uint64(spec.second_burst),
 	}
 }
 

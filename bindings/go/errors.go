@@ -79,6 +79,9 @@ const (
 	// ErrBan: a ban has no time, or a time that a state word cannot hold; or `after` is above 1000, or given without
 	// `ban`.
 	ErrBan Code = -30
+	// ErrList: the policies of a list do not fit one state word together. Two of gcra without init, borrow and ban do,
+	// unless one is much faster than the other.
+	ErrList Code = -31
 )
 
 // Errors of memory.
@@ -162,7 +165,7 @@ const (
 
 // Errors of leases, which libtollbar-redis makes.
 const (
-	// ErrLeaseAlgorithm: only gcra can be leased, without `borrow`, `ban` and `init`.
+	// ErrLeaseAlgorithm: only a single gcra can be leased, without `borrow`, `ban` and `init`.
 	ErrLeaseAlgorithm Code = -80
 	// ErrLeaseNodes: the number of machines is not 1 to 65,535.
 	ErrLeaseNodes Code = -81

@@ -106,11 +106,16 @@ type Policy struct {
 	Ban time.Duration
 	// BanAfter, with Ban: 1 to 1000; 0 stands for 1.
 	BanAfter uint32
+	// SecondLimit is permits per SecondPeriod of a second bucket, which a request needs and charges as well, as in "10/s; 1000/day". 0 for no
+	// second bucket. Only for token buckets without Init, Borrow and Ban.
+	SecondLimit  uint64
+	SecondPeriod time.Duration
+	SecondBurst  uint64
 }
 
 // ParsePolicy reads one line:
 //
-//	LIMIT "/" PERIOD [ "burst" N ] [ "algo" NAME ] [ options ]
+//	LIMIT "/" PERIOD [ "burst" N ] [ "algo" NAME ] [ options ] [ ";" another ]
 //
 // such as "100/s burst 20", "3/min algo interval anchor first" or "250000000/s burst 1mb unit bytes". tollbar.h has the
 // grammar. The error is a [*PolicyError] with the column.
@@ -119,7 +124,7 @@ func ParsePolicy(text string) (Policy, error) {
 	if err != nil {
 		return Policy{}, err
 	}
-	if uint64(spec.period_ns) > uint64(Forever) {
+	if uint64(spec.period_ns) > uint64(Forever) || uint64(spec.second_period_ns) > uint64(Forever) {
 		return Policy{}, &PolicyError{Text: text, Code: ErrNumberTooLarge, Expected: "a period of at most 292 years"}
 	}
 	return policyOf(&spec), nil
@@ -175,13 +180,13 @@ func (p *Policy) UnmarshalText(text []byte) error {
 // wait until that debt is paid.
 func (p Policy) Lends() bool { return p.Borrow || lending>>p.Algorithm&1 != 0 }
 
-// Cell compiles the policy for [cell.Cell], which decides without calling C. Only for token buckets without borrow and ban;
+// Cell compiles the policy for [cell.Cell], which decides without calling C. Only for single token buckets without borrow and ban;
 // others are refused with [ErrNotOneWord].
 func (p Policy) Cell() (*cell.Policy, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	if p.Algorithm != GCRA || p.Borrow || p.Ban != 0 {
+	if p.Algorithm != GCRA || p.Borrow || p.Ban != 0 || p.SecondLimit != 0 {
 		return nil, refused(p.String(), ErrNotOneWord)
 	}
 	if p.HasInit {

@@ -227,6 +227,9 @@ public:
     constexpr std::optional<nanoseconds> retry_after() const noexcept { return detail::if_any(raw_.retry_after_ns); }
     /// The time until the state is as good as fresh if no other request comes first. 0 if the call failed.
     constexpr nanoseconds reset_after() const noexcept { return detail::from_c(raw_.reset_after_ns); }
+    /// Which policy of a list bound, from 0: of a refusal the one with the longest wait, and of an admission the one with the fewest
+    /// permits left. 0 without a list.
+    constexpr std::uint32_t bound() const noexcept { return raw_.bound; }
     /// The C struct.
     constexpr const tollbar_decision &get() const noexcept { return raw_; }
 

@@ -49,6 +49,7 @@ enum class errc : std::int32_t {
     log_too_large = TOLLBAR_E_LOG_TOO_LARGE,
     not_one_word = TOLLBAR_E_NOT_ONE_WORD,
     ban = TOLLBAR_E_BAN,
+    list = TOLLBAR_E_LIST,
     no_memory = TOLLBAR_E_NO_MEMORY,
     buffer_too_small = TOLLBAR_E_BUFFER_TOO_SMALL,
     thread = TOLLBAR_E_THREAD,

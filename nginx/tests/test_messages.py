@@ -168,7 +168,7 @@ SYNC = [
     ("a burst too small", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s {STORE};}}}}", "",
      'the burst of zone "z" is too small for "sync": 2 "nodes", their "overdraft" and the time of a "lease" take up all of it'),
     ("a policy that cannot be leased", f'{{{{tollbar_zone $arg_k zone=z:1m policy="9/s algo fixed-window" {STORE};}}}}', "",
-     'zone "z" cannot have "sync": only gcra can be leased, {any}'),
+     'zone "z" cannot have "sync": only a single gcra can be leased, {any}'),
     ("hot_keys", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {STORE} hot_keys=64;}}}}", "",
      '"hot_keys" must not stand beside "sync" in zone "z"'),
     ("on_full", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {STORE} on_full=deny;}}}}", "",

@@ -21,7 +21,7 @@ static void assert_decision(const tollbar_decision *got, uint32_t verdict, uint6
     assert_int_equal(got->struct_size, sizeof *got);
     assert_int_equal(got->verdict, verdict);
     assert_int_equal(got->reason, verdict);
-    assert_int_equal(got->reserved, 0);
+    assert_int_equal(got->bound, 0);
     assert_int_equal(got->remaining, remaining);
     assert_int_equal(got->retry_after_ns, retry_after_ns);
     assert_int_equal(got->reset_after_ns, reset_after_ns);
@@ -195,7 +195,7 @@ static void c6_an_older_decision_gets_no_reason(void **state) {
     assert_int_equal(older.struct_size, 32);
     assert_int_equal(older.remaining, 2);
     assert_int_equal(older.reason, 0x55555555);
-    assert_int_equal(older.reserved, 0x55555555);
+    assert_int_equal(older.bound, 0x55555555);
 }
 
 static void reasons_have_names(void **state) {

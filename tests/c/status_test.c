@@ -38,6 +38,7 @@ static const struct code codes[] = {
     CODE(TOLLBAR_E_LOG_TOO_LARGE, -28),
     CODE(TOLLBAR_E_NOT_ONE_WORD, -29),
     CODE(TOLLBAR_E_BAN, -30),
+    CODE(TOLLBAR_E_LIST, -31),
     CODE(TOLLBAR_E_NO_MEMORY, -40),
     CODE(TOLLBAR_E_BUFFER_TOO_SMALL, -41),
     CODE(TOLLBAR_E_THREAD, -42),
@@ -154,7 +155,7 @@ static void strerror_says_something_of_its_own_for_each(void **state) {
 }
 
 static void unknown_codes_have_a_text_and_a_name(void **state) {
-    static const int32_t unknown[] = {3, 4, -8, -9, -14, -19, -31, -42, -49,
+    static const int32_t unknown[] = {3, 4, -8, -9, -14, -19, -32, -43, -49,
                                       -69, -91, INT32_MAX, INT32_MIN};
     size_t i;
     (void)state;

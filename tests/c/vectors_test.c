@@ -74,17 +74,17 @@ static void repeat_by_cell(const struct golden_vector *vector) {
 
 static void limiters(void **state) {
     (void)state;
-    vectors(31, repeat_by_limiter);
+    vectors(33, repeat_by_limiter);
 }
 
 static void tables(void **state) {
     (void)state;
-    vectors(31, repeat_by_table);
+    vectors(33, repeat_by_table);
 }
 
 static void cells_of_one_word(void **state) {
     (void)state;
-    vectors(31, repeat_by_cell);
+    vectors(33, repeat_by_cell);
     assert_true(cells >= 20);
 }
 

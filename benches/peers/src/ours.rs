@@ -114,8 +114,14 @@ impl Ours {
     }
 }
 
-const NOTHING: Decision =
-    Decision { verdict: Verdict::Denied, reason: tollbar::Reason::Rate, remaining: 0, retry_after: 0, reset_after: 0 };
+const NOTHING: Decision = Decision {
+    verdict: Verdict::Denied,
+    reason: tollbar::Reason::Rate,
+    remaining: 0,
+    retry_after: 0,
+    reset_after: 0,
+    bound: 0,
+};
 
 #[inline(always)]
 fn requests<const N: usize>(keys: &[Key<N>; BATCH]) -> [Request<'_>; BATCH] {

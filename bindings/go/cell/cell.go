@@ -63,6 +63,9 @@ type Decision struct {
 	RetryAfter time.Duration
 	// ResetAfter is how long until the state is as good as fresh if no other request comes between, or [Forever].
 	ResetAfter time.Duration
+	// Bound is the policy of a list that bound, from 0: of a refusal the one with the longest wait, and of an admission the one with the
+	// fewest permits left. 0 without a list.
+	Bound int
 }
 
 // Allowed says whether the request may pass.

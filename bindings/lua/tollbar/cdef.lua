@@ -87,6 +87,7 @@ enum {
     TOLLBAR_E_LOG_TOO_LARGE = (-28),
     TOLLBAR_E_NOT_ONE_WORD = (-29),
     TOLLBAR_E_BAN = (-30),
+    TOLLBAR_E_LIST = (-31),
     TOLLBAR_E_NO_MEMORY = (-40),
     TOLLBAR_E_BUFFER_TOO_SMALL = (-41),
     TOLLBAR_E_THREAD = (-42),
@@ -154,6 +155,9 @@ typedef struct tollbar_policy_spec {
     uint64_t ban_ns;
     uint32_t ban_after;
     uint32_t reserved;
+    uint64_t second_limit;
+    uint64_t second_period_ns;
+    uint64_t second_burst;
 } tollbar_policy_spec;
 typedef struct tollbar_policy_error {
     uint32_t struct_size;
@@ -195,7 +199,7 @@ typedef struct tollbar_decision {
     uint64_t retry_after_ns;
     uint64_t reset_after_ns;
     uint32_t reason;
-    uint32_t reserved;
+    uint32_t bound;
 } tollbar_decision;
 const char *tollbar_strreason(uint32_t reason);
 typedef struct tollbar_limiter tollbar_limiter;

@@ -147,13 +147,14 @@ for number = 0, lib.TOLLBAR_REASON_BANNED do
     reasons[number] = ffi.string(lib.tollbar_strreason(number))
 end
 
---- What a decision came to: whether it may pass, the wait, what remains, the time to fresh, and why. `decision` is the module's own and is written by the next call.
+--- What a decision came to: whether it may pass, the wait, what remains, the time to fresh, why, and which policy of a list bound. `decision` is the module's own and is written by the next call.
 function core.answer(code, decision, what)
     if code == ALLOWED then
-        return true, 0, tonumber(decision.remaining), seconds(decision.reset_after_ns), reasons[decision.reason]
+        return true, 0, tonumber(decision.remaining), seconds(decision.reset_after_ns), reasons[decision.reason],
+            decision.bound + 1
     elseif code > 0 then
         return false, seconds(decision.retry_after_ns), tonumber(decision.remaining), seconds(decision.reset_after_ns),
-            reasons[decision.reason]
+            reasons[decision.reason], decision.bound + 1
     end
     return core.failure(code, what)
 end

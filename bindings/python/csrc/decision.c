@@ -39,6 +39,11 @@ static PyObject *get_reason(PyObject *self, void *unused) {
     return PyUnicode_FromString(tollbar_strreason(answer(self)->reason));
 }
 
+static PyObject *get_bound(PyObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLong(answer(self)->bound);
+}
+
 static PyObject *get_remaining(PyObject *self, void *unused) {
     (void)unused;
     return PyLong_FromUnsignedLongLong(answer(self)->remaining);
@@ -93,6 +98,7 @@ static PyGetSetDef decision_getset[] = {
     { "allowed", get_allowed, NULL, "Whether the request may pass; its cost has been charged.", NULL },
     { "never", get_never, NULL, "Whether the cost is more than there can ever be at once.", NULL },
     { "reason", get_reason, NULL, "Why, such as 'over the rate', 'table full' or 'exempt'.", NULL },
+    { "bound", get_bound, NULL, "Which policy of a list bound, from 0: the longest wait, or the fewest permits left.", NULL },
     { "remaining", get_remaining, NULL, "Permits that could be taken now.", NULL },
     { "retry_after", get_retry, NULL, "Seconds until it would pass; 0.0 if it has, inf if never.", NULL },
     { "retry_after_ns", get_retry_ns, NULL, "The same in nanoseconds; None if never.", NULL },

@@ -51,8 +51,9 @@ pub struct tollbar_decision {
     pub reset_after_ns: u64,
     /// One of TOLLBAR_REASON_*.
     pub reason: u32,
-    /// The library writes 0.
-    pub reserved: u32,
+    /// Which policy of a list bound, from 0: of a refusal the one with the longest wait, and of an admission the one with the fewest
+    /// permits left. 0 without a list.
+    pub bound: u32,
 }
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
@@ -143,7 +144,7 @@ pub(super) unsafe fn put(out: *mut tollbar_decision, size: usize, decision: &Dec
         retry_after_ns: decision.retry_after,
         reset_after_ns: decision.reset_after,
         reason: decision.reason as u32,
-        reserved: 0,
+        bound: decision.bound,
     };
     // A struct of this version's size is written by plain stores. Another size needs the copying call.
     if size == size_of::<tollbar_decision>() {

@@ -7,7 +7,7 @@ use core::mem::{align_of, size_of};
 use tollbar::algorithm::Rule;
 use tollbar::clock::Tsc;
 use tollbar::limiter::State;
-use tollbar::policy::{text, Anchor, Keep, Kind, Mode, Policy, PolicyError, Unit};
+use tollbar::policy::{text, Anchor, Keep, Kind, Mode, Policy, PolicyError, Rate, Unit};
 use tollbar::units::NEVER;
 
 /// Windows are aligned to time 0 of the clock. By the clocks of limiters and tables that is UTC.
@@ -82,6 +82,13 @@ pub struct tollbar_policy_spec {
     pub ban_after: u32,
     /// Must be 0.
     pub reserved: u32,
+    /// gcra, without `init`, borrow and ban: permits per `second_period_ns` of a second bucket, which a request needs and charges as
+    /// well ("10/s; 1000/day"). 0: no second bucket.
+    pub second_limit: u64,
+    /// The second bucket's period in nanoseconds.
+    pub second_period_ns: u64,
+    /// The most permits that can be taken at once of the second bucket.
+    pub second_burst: u64,
 }
 
 /// Why a policy's text was refused.
@@ -105,14 +112,15 @@ pub struct tollbar_policy {
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes (8-byte fields at multiples of 8).
 unsafe impl Growable for tollbar_policy_spec {
-    const FIRST_SIZE: usize = 80;
+    // A shorter struct would lose a ban or a second bucket when a policy is written to it.
+    const FIRST_SIZE: usize = 120;
 }
 // SAFETY: repr(C), u32 first, without holes; null is a value of the pointer.
 unsafe impl Growable for tollbar_policy_error {
     const FIRST_SIZE: usize = 16 + size_of::<usize>();
 }
 
-const _: () = assert!(size_of::<tollbar_policy_spec>() == 96);
+const _: () = assert!(size_of::<tollbar_policy_spec>() == 120);
 
 /// Reads one line of text such as "100/s burst 20" into `out`.
 ///
@@ -329,6 +337,7 @@ pub unsafe fn policy(spec: *const tollbar_policy_spec) -> Result<Policy, i32> {
         (false, true) => 0,
         (false, false) => spec.burst,
     };
+    let second = Rate { limit: spec.second_limit, period: spec.second_period_ns, burst: spec.second_burst };
     let policy = Policy {
         limit: spec.limit,
         period: spec.period_ns,
@@ -346,6 +355,7 @@ pub unsafe fn policy(spec: *const tollbar_policy_spec) -> Result<Policy, i32> {
         ban_after: if spec.ban_ns != 0 { spec.ban_after.max(1) } else { spec.ban_after },
         count_rejected: spec.flags & TOLLBAR_POLICY_COUNT_REJECTED != 0,
         unit: choose(spec.unit, &[Unit::Permits, Unit::Bytes])?,
+        second: (second != Rate { limit: 0, period: 0, burst: 0 }).then_some(second),
     };
     policy.validate().map_err(policy_code)?;
     Ok(policy)
@@ -376,6 +386,9 @@ pub(super) fn describe(policy: &Policy) -> tollbar_policy_spec {
         ban_ns: policy.ban,
         ban_after: policy.ban_after,
         reserved: 0,
+        second_limit: policy.second.map_or(0, |second| second.limit),
+        second_period_ns: policy.second.map_or(0, |second| second.period),
+        second_burst: policy.second.map_or(0, |second| second.burst),
     }
 }
 

@@ -67,6 +67,9 @@ pub const TOLLBAR_E_LOG_TOO_LARGE: i32 = -28;
 pub const TOLLBAR_E_NOT_ONE_WORD: i32 = -29;
 /// A ban has no time, or a time that a state word cannot hold; or `after` is above 1000, or given without `ban`.
 pub const TOLLBAR_E_BAN: i32 = -30;
+/// The policies of a list do not fit one state word together. Two of gcra without init, borrow and ban do, unless one is much faster
+/// than the other.
+pub const TOLLBAR_E_LIST: i32 = -31;
 
 // Errors of memory.
 
@@ -147,7 +150,7 @@ pub const TOLLBAR_E_SYNC: i32 = -77;
 
 // Errors of leases, which libtollbar-redis makes.
 
-/// Only gcra can be leased, without `borrow`, `ban` and `init`.
+/// Only a single gcra can be leased, without `borrow`, `ban` and `init`.
 pub const TOLLBAR_E_LEASE_ALGORITHM: i32 = -80;
 /// The number of machines is not 1 to 65,535.
 pub const TOLLBAR_E_LEASE_NODES: i32 = -81;
@@ -234,6 +237,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_BAN => {
             (c"TOLLBAR_E_BAN", c"a ban needs a time above zero that a state word can hold, and after from 1 to 1000")
         }
+        TOLLBAR_E_LIST => (c"TOLLBAR_E_LIST", c"the policies of this list do not fit one state word together"),
         TOLLBAR_E_NO_MEMORY => (c"TOLLBAR_E_NO_MEMORY", c"out of memory"),
         TOLLBAR_E_BUFFER_TOO_SMALL => (c"TOLLBAR_E_BUFFER_TOO_SMALL", c"the buffer is too small"),
         TOLLBAR_E_THREAD => (c"TOLLBAR_E_THREAD", c"the system made no thread"),
@@ -278,7 +282,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
             (c"TOLLBAR_E_UNSEALED", c"the memory behind the descriptor is not sealed against shrinking")
         }
         TOLLBAR_E_LEASE_ALGORITHM => {
-            (c"TOLLBAR_E_LEASE_ALGORITHM", c"only gcra can be leased, without borrow, ban and init")
+            (c"TOLLBAR_E_LEASE_ALGORITHM", c"only a single gcra can be leased, without borrow, ban and init")
         }
         TOLLBAR_E_LEASE_NODES => (c"TOLLBAR_E_LEASE_NODES", c"nodes must be 1 to 65535"),
         TOLLBAR_E_LEASE_LIFE => (c"TOLLBAR_E_LEASE_LIFE", c"the life of a lease must be 1 ms to 10 minutes"),

@@ -223,5 +223,11 @@ fn many_code(error: ManyError) -> i32 {
 }
 
 /// The value of a decision before the call makes it.
-const BLANK: Decision =
-    Decision { verdict: Verdict::Denied, reason: Reason::Fault, remaining: 0, retry_after: 0, reset_after: 0 };
+const BLANK: Decision = Decision {
+    verdict: Verdict::Denied,
+    reason: Reason::Fault,
+    remaining: 0,
+    retry_after: 0,
+    reset_after: 0,
+    bound: 0,
+};

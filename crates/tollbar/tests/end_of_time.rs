@@ -9,7 +9,7 @@ use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
 /// Every algorithm and option, from one permit a month to the highest rates that the algorithms can count. All of them admit a first
 /// request for one permit.
-const TEXTS: [&str; 42] = [
+const TEXTS: [&str; 44] = [
     "100/s burst 20",
     "3/min",
     "7/s burst 3",
@@ -20,6 +20,8 @@ const TEXTS: [&str; 42] = [
     "5/min burst 5 init 3",
     "7/s burst 100 init 1",
     "100/s burst 20 ban 1s",
+    "10/s; 1000/day",
+    "3/s burst 5; 100/min",
     "100/s burst 20 borrow",
     "7/min burst 3 borrow init 2",
     "5/min algo interval",
@@ -207,7 +209,7 @@ fn a_wait_may_end_at_the_last_time() {
 
 #[test]
 fn a_bucket_with_credit_admits_nothing_after_the_last_time() {
-    let plain = TEXTS.into_iter().filter(|text| !["algo", "borrow", "ban"].iter().any(|word| text.contains(word)));
+    let plain = TEXTS.into_iter().filter(|text| !["algo", "borrow", "ban", ";"].iter().any(|word| text.contains(word)));
     for text in plain.chain(["1000000000/s burst 1000000", "15900000000/s burst 400000000"]) {
         let (policy, last) = range(text);
         let limiter = Limiter::with_credit(&policy).expect("a bucket with credit");

@@ -9,11 +9,12 @@ use proptest::prelude::{any, prop_assert, prop_assume, proptest, ProptestConfig,
 use tollbar::algorithm::ban::Ban;
 use tollbar::algorithm::gcra::Gcra;
 use tollbar::algorithm::pacer::Pacer;
+use tollbar::algorithm::pair::Pair;
 use tollbar::algorithm::{Algorithm, Rule};
 use tollbar::units::HORIZON;
 use tollbar::{Anchor, Kind, Policy, Verdict, NEVER};
 
-const EACH: [&str; 55] = [
+const EACH: [&str; 58] = [
     "0/s",
     "10/s burst 7",
     "10/s burst 7 init 2",
@@ -42,6 +43,9 @@ const EACH: [&str; 55] = [
     "999979/999983ns burst 17 ban 100us after 3",
     "1/365d burst 3 ban 30d after 2",
     "300000000/s burst 50 ban 1us after 7",
+    "10/s; 1000/day",
+    "3/s burst 5; 100/min",
+    "2/s burst 3; 5/min burst 30",
     "10/s algo pacer",
     "10/s burst 4 algo pacer slack 6",
     "999983/s burst 3 algo pacer slack 7",
@@ -91,6 +95,10 @@ fn idle_is_better(policy: &Policy) -> bool {
 fn slop(policy: &Policy) -> Option<u64> {
     let per_permit = match policy.kind {
         _ if policy.limit == 0 => return None,
+        Kind::Gcra if policy.second.is_some() => {
+            let (nanos, per) = Pair::new(policy).unwrap().step_length();
+            return Some(nanos.div_ceil(per) + 3);
+        }
         Kind::Gcra if policy.ban != 0 => Ban::new(policy).unwrap().grid().per_permit(),
         Kind::Gcra if !policy.borrow => Gcra::new(policy).unwrap().grid().per_permit(),
         Kind::Gcra | Kind::Pacer => Pacer::new(policy).unwrap().grid().per_permit(),

@@ -12,10 +12,11 @@ use tollbar::units::HORIZON;
 use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
 /// Every algorithm, in each of its shapes, at 10 permits a second.
-const EACH: [&str; 19] = [
+const EACH: [&str; 20] = [
     "10/s burst 7",
     "10/s burst 7 init 2",
     "10/s burst 7 ban 1min after 1000",
+    "10/s burst 7; 600/min burst 9",
     "10/s burst 7 borrow",
     "10/s burst 7 borrow init 4",
     "10/s burst 7 algo interval",

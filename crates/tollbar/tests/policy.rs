@@ -42,6 +42,16 @@ fn canonical_printing() {
         ("5/s borrow init 5", "5/s init 5 borrow"),
         ("1000/24h", "1000/day"),
         ("1000/d", "1000/day"),
+        ("5/minute", "5/min"),
+        ("10 per hour", "10/h"),
+        ("10/2 minutes", "10/2min"),
+        ("10 per 2 hours burst 3", "10/2h burst 3"),
+        ("1/week", "1/7day"),
+        ("3 / 2 weeks", "3/14day"),
+        ("5/second", "5/s"),
+        ("5/30 secs", "5/30s"),
+        ("1 per 1 day", "1/day"),
+        ("10/min algo warm-up warm 5 seconds", "10/min algo warm-up warm 5s"),
         ("1/365d", "1/365day"),
         ("1/90min", "1/90min"),
         ("1/1500us", "1/1500us"),
@@ -78,7 +88,10 @@ fn errors_name_the_column() {
         ("100/s burst x", "            ^", Fault::Syntax),
         ("100/s bursts 3", "      ^", Fault::Syntax),
         ("100/s 3", "      ^", Fault::Syntax),
-        ("100/s; 3/s", "     ^", Fault::Syntax),
+        ("100/s; 3/s; 9/h", "          ^", Fault::Syntax),
+        ("100 pro s", "    ^", Fault::Syntax),
+        ("100 per", "       ^", Fault::Syntax),
+        ("100/2 months", "      ^", Fault::Syntax),
         ("100/s\nburst 3", "     ^", Fault::Syntax),
         ("100/s burst 1mb", "             ^", Fault::Syntax),
         ("100/s burst 1tb unit bytes", "             ^", Fault::Syntax),
@@ -141,6 +154,7 @@ fn every_policy_error() {
     assert_eq!(compile(policy("3/s burst 4 algo interval anchor first")), PolicyError::BurstTooLarge);
     assert_eq!(compile(policy("3/10ns algo sliding-window segments 3")), PolicyError::Segments);
     assert_eq!(compile(Policy::new(1, 0)), PolicyError::PeriodZero);
+    assert_eq!(compile(Policy::new(100, SEC).with_second(1_000_000, DAY)), PolicyError::List);
     assert_eq!(compile(Policy { burst: 0, init: 0, ..Policy::new(1, SEC) }), PolicyError::BurstZero);
     assert_eq!(compile(Policy { init: 2, ..Policy::new(1, SEC) }), PolicyError::InitAboveBurst);
     assert_eq!(compile(Policy { slack: 1, ..Policy::new(1, SEC) }), PolicyError::OptionMismatch);

@@ -130,8 +130,14 @@ impl IntoRange for (u64, u64) {
 
 /// Every public call, for existing and unknown keys and policies, at any time and cost.
 fn every_call(table: &Table, hot: &Table, rng: &mut Rng, keys: u64) {
-    let none =
-        Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining: 0, retry_after: 0, reset_after: 0 };
+    let none = Decision {
+        verdict: Verdict::Never,
+        reason: Reason::Burst,
+        remaining: 0,
+        retry_after: 0,
+        reset_after: 0,
+        bound: 0,
+    };
     for _ in 0..keys {
         let number = rng.below(KEYS + 100);
         let key = number.to_le_bytes();

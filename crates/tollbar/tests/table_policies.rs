@@ -64,8 +64,14 @@ fn s24_keys_are_bytes() {
 
 /// Makes each kind of call for `key` once. Returns whether each was admitted.
 fn ways(table: &Table, id: PolicyId, key: &[u8]) -> [bool; 7] {
-    let none =
-        Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining: 7, retry_after: 7, reset_after: 7 };
+    let none = Decision {
+        verdict: Verdict::Never,
+        reason: Reason::Burst,
+        remaining: 7,
+        retry_after: 7,
+        reset_after: 7,
+        bound: 0,
+    };
     let (mut verdicts, mut decisions) = ([Verdict::Never], [none]);
     let request = [Request { policy: id, key, cost: 1 }];
     table.admit_many_at(NOW, &request, &mut verdicts);

@@ -100,7 +100,7 @@ impl Pair {
 }
 
 const CLOSED: Decision =
-    Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining: 0, retry_after: 0, reset_after: 0 };
+    Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining: 0, retry_after: 0, reset_after: 0, bound: 0 };
 
 /// Three keys under each of the 35 policies, in one table, their calls mixed. Each key has its own clock, which also goes back. No key's
 /// calls may affect another key. The table is never full, so `on_full` must not matter.

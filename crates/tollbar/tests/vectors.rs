@@ -11,9 +11,11 @@ mod oracle;
 use common::{has_each, policy, Rng, Shape};
 use oracle::bans::Ban;
 use oracle::buckets::{Bucket, Departures, Refill, Trapezoid};
+use oracle::pairs::Two;
 use oracle::windows::{Counter, Segments, Times, Weighted};
-use oracle::{q, Model, Side};
+use oracle::{q, Model, Side, Q};
 use std::fmt::Write;
+use tollbar::algorithm::pair::Pair;
 use tollbar::algorithm::warm_up::WarmUp;
 use tollbar::table::{Options, PolicyId, Table};
 use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
@@ -21,7 +23,7 @@ use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/decisions.json");
 
 /// Policies that limiters and tables take and whose decisions have one right answer to the nanosecond, two or more for each algorithm.
-const POLICIES: [&str; 31] = [
+const POLICIES: [&str; 33] = [
     "10/s",
     "3/s burst 5",
     "7/s burst 1",
@@ -35,6 +37,8 @@ const POLICIES: [&str; 31] = [
     "3/min ban 1min after 3",
     "5/s borrow",
     "7/s burst 3 borrow init 3",
+    "10/s; 1000/day",
+    "3/s burst 5; 100/min burst 20",
     "100/s burst 4 algo pacer",
     "1/5s algo pacer slack 10",
     "3/min algo interval",
@@ -69,6 +73,10 @@ fn model(policy: &Policy) -> Box<dyn Model> {
     match policy.kind {
         Kind::Gcra if policy.borrow => Box::new(Departures::new(policy, q(0))),
         Kind::Gcra if policy.ban != 0 => Box::new(Ban::new(policy)),
+        Kind::Gcra if policy.second.is_some() => {
+            let (nanos, per) = Pair::new(policy).expect("a policy of the list").step_length();
+            Box::new(Two::new(policy, Q::new(nanos.into(), per.into())))
+        }
         Kind::Gcra => Box::new(Bucket::new(policy, q(0))),
         Kind::Pacer => Box::new(Departures::new(policy, q(0))),
         Kind::Interval if policy.anchor == tollbar::Anchor::First => Box::new(Counter::new(policy)),

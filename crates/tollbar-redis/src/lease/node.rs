@@ -432,15 +432,22 @@ fn reserve_key(key: &[u8]) -> (PolicyId, &[u8]) {
 
 #[inline(always)]
 fn allowed(remaining: u64) -> Decision {
-    Decision { verdict: Verdict::Allowed, reason: Reason::Admitted, remaining, retry_after: 0, reset_after: 0 }
+    Decision {
+        verdict: Verdict::Allowed,
+        reason: Reason::Admitted,
+        remaining,
+        retry_after: 0,
+        reset_after: 0,
+        bound: 0,
+    }
 }
 
 fn denied(reason: Reason, remaining: u64, retry_after: u64) -> Decision {
-    Decision { verdict: Verdict::Denied, reason, remaining, retry_after, reset_after: 0 }
+    Decision { verdict: Verdict::Denied, reason, remaining, retry_after, reset_after: 0, bound: 0 }
 }
 
 fn never(remaining: u64) -> Decision {
-    Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining, retry_after: NEVER, reset_after: 0 }
+    Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining, retry_after: NEVER, reset_after: 0, bound: 0 }
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ impl TermsError {
     pub const fn message(self) -> &'static str {
         match self {
             TermsError::Policy(error) => error.message(),
-            TermsError::Algorithm => "only gcra can be leased, without `borrow`, `ban` and `init`",
+            TermsError::Algorithm => "only a single gcra can be leased, without `borrow`, `ban` and `init`",
             TermsError::Nodes => "nodes must be 1 to 65535",
             TermsError::Life => "the life of a lease must be 1 ms to 10 minutes",
             TermsError::BurstTooSmall => {
@@ -165,6 +165,7 @@ impl Terms {
         if policy.kind != Kind::Gcra
             || policy.borrow
             || policy.ban != 0
+            || policy.second.is_some()
             || policy.init != policy.burst
             || policy.limit == 0
         {
@@ -365,6 +366,7 @@ mod tests {
         let refused = |text, options, error| assert_eq!(terms(text, options), Err(error), "{text}");
         refused("10/s algo fixed-window", Options::new(2), TermsError::Algorithm);
         refused("10/s borrow", Options::new(2), TermsError::Algorithm);
+        refused("10/s; 1000/day", Options::new(2), TermsError::Algorithm);
         refused("10/s ban 1h", Options::new(2), TermsError::Algorithm);
         refused("10/s init 0", Options::new(2), TermsError::Algorithm);
         refused("0/s", Options::new(2), TermsError::Algorithm);

@@ -23,6 +23,8 @@ pub enum LimitError {
     Borrow,
     /// This store does not have `ban`.
     Ban,
+    /// This store does not have lists of policies.
+    List,
     /// The period is not a whole number of microseconds, which is what the server's clock counts.
     Fraction,
     /// The policy's numbers exceed 2^53, up to which the server's are exact. A smaller burst or limit would do, or a limit and a
@@ -97,6 +99,7 @@ impl fmt::Display for LimitError {
                 supported.try_for_each(|kind| write!(f, " {}", kind.name()))
             }
             LimitError::Ban => f.write_str("the Redis store does not have ban"),
+            LimitError::List => f.write_str("the Redis store does not have lists; make a limit of each policy"),
             LimitError::Borrow => f.write_str("the Redis store does not have borrow"),
             LimitError::Fraction => {
                 f.write_str("the period is not a whole number of microseconds, which the server's clock counts")

@@ -94,6 +94,9 @@ impl Plan {
         if policy.ban != 0 {
             return Err(LimitError::Ban);
         }
+        if policy.second.is_some() {
+            return Err(LimitError::List);
+        }
         if policy.limit == 0 {
             return Ok(Plan::Closed);
         }
@@ -181,7 +184,7 @@ impl Plan {
             Verdict::Denied => nanos(retry),
             Verdict::Never => NEVER,
         };
-        Decision { verdict, reason: Reason::of(verdict), remaining, retry_after, reset_after: nanos(reset) }
+        Decision { verdict, reason: Reason::of(verdict), remaining, retry_after, reset_after: nanos(reset), bound: 0 }
     }
 
     fn gcra(policy: &Policy) -> Option<Plan> {

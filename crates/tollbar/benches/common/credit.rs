@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
 
 /// `tollbar_policy_spec`, whose first four bytes are its size.
-type Spec = [u64; 10];
+type Spec = [u64; 15];
 /// `tollbar_limiter_options`: its size, the clock, waiters, credit.
 type Options = [u32; 4];
 type SpecParse = unsafe extern "C" fn(*const c_char, usize, *mut Spec, *mut c_void) -> i32;
@@ -16,7 +16,8 @@ const ON: u32 = 1;
 
 /// A limiter of `text` with credit.
 pub fn limiter(library: &Library, text: &str) -> *mut c_void {
-    let mut spec: Spec = [size_of::<Spec>() as u64, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let mut spec: Spec = [0; 15];
+    spec[0] = size_of::<Spec>() as u64;
     let options: Options = [size_of::<Options>() as u32, 0, 0, ON];
     let mut out = null_mut();
     // SAFETY: the symbols have these signatures in tollbar.h; the pointers are live.

@@ -1,7 +1,7 @@
 //! The hot calls of the C library, as it ships.
 
 use crate::library::{Library, LimiterCheck, LimiterCheckAt};
-use crate::rust_calls::{call, key, BATCH, CAPACITY, KEYED, OPEN, SEED, SHUT, WARM};
+use crate::rust_calls::{call, key, BATCH, CAPACITY, KEYED, OPEN, PAIR, SEED, SHUT, WARM};
 use crate::{Call, START};
 use std::ffi::{c_void, OsStr};
 use std::hint::black_box;
@@ -19,8 +19,7 @@ type TableCheckManyAt = unsafe extern "C" fn(*const c_void, *const Request, usiz
 struct Spec {
     struct_size: u32,
     algorithm: u32,
-    wide: [u64; 6],
-    narrow: [u32; 6],
+    rest: [u64; 14],
 }
 
 /// `tollbar_table_options`.
@@ -89,6 +88,8 @@ pub fn all(path: &OsStr) -> Vec<Call> {
     let word: *mut u64 = word;
     let [open, clocked] = [0, 1].map(|_| library.made("tollbar_limiter_from_text", OPEN));
     let [credited, credited_at] = [0, 1].map(|_| crate::credit::limiter(&library, OPEN));
+    let paired = library.made("tollbar_limiter_from_text", PAIR);
+    let paired_key = half_full(&library, check_at, 0, PAIR);
     let shut = library.made("tollbar_limiter_from_text", SHUT);
     // SAFETY: a live limiter.
     assert_eq!(unsafe { limiter_at(shut, 1, START - 1, null_mut()) }, 0);
@@ -98,7 +99,7 @@ pub fn all(path: &OsStr) -> Vec<Call> {
     let (mut newcomer, full, mut latecomer) = (CAPACITY, flooded(&library, check_at), 8 * CAPACITY);
     let mut passer = CAPACITY;
     let [hot, hot_decided] = [0, 1].map(|_| {
-        let hot = half_full(&library, check_at, 256);
+        let hot = half_full(&library, check_at, 256, KEYED);
         // SAFETY: a live table and key.
         let ask = |_| assert_eq!(unsafe { check_at(hot, 0, key[0].as_ptr(), 8, 1, START - 1, null_mut()) }, 0);
         (0..WARM).for_each(ask);
@@ -134,6 +135,14 @@ pub fn all(path: &OsStr) -> Vec<Call> {
         call("C tollbar_table_check_at, known key", 1, move |now| {
             // SAFETY: live objects and keys; the places for answers outlive the call.
             expect(0, unsafe { check_at(black_box(known), 0, key[0].as_ptr(), 8, 1, now, null_mut()) });
+        }),
+        call("C tollbar_limiter_check_at, two rates", 1, move |now| {
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { limiter_at(black_box(paired), 1, now, null_mut()) });
+        }),
+        call("C tollbar_table_check_at, known key, two rates", 1, move |now| {
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { check_at(black_box(paired_key), 0, key[0].as_ptr(), 8, 1, now, null_mut()) });
         }),
         call("C tollbar_table_check_at, full decision", 1, move |now| {
             let mut decision = decision();
@@ -198,11 +207,11 @@ fn decision() -> Decision {
 
 /// A table that is half full.
 fn table(library: &Library, check_at: TableCheckAt) -> *mut c_void {
-    half_full(library, check_at, 0)
+    half_full(library, check_at, 0, KEYED)
 }
 
-fn half_full(library: &Library, check_at: TableCheckAt, hot_keys: u32) -> *mut c_void {
-    let table = empty(library, hot_keys);
+fn half_full(library: &Library, check_at: TableCheckAt, hot_keys: u32, policy: &str) -> *mut c_void {
+    let table = empty(library, hot_keys, policy);
     for index in 0..CAPACITY / 2 {
         // SAFETY: a live table and key.
         assert_eq!(unsafe { check_at(table, 0, key(index).as_ptr(), 8, 1, START - 1, null_mut()) }, 0);
@@ -212,7 +221,7 @@ fn half_full(library: &Library, check_at: TableCheckAt, hot_keys: u32) -> *mut c
 
 /// A table of which every slot has been used by a key that has expired since.
 fn flooded(library: &Library, check_at: TableCheckAt) -> *mut c_void {
-    let table = empty(library, 0);
+    let table = empty(library, 0, KEYED);
     for index in 0..8 * CAPACITY {
         // The keys come ten milliseconds apart, the last some minutes before `START`. About one in some
         // hundreds finds no slot; the others fill the table as well.
@@ -224,8 +233,8 @@ fn flooded(library: &Library, check_at: TableCheckAt) -> *mut c_void {
 }
 
 /// A seeded table.
-fn empty(library: &Library, hot_keys: u32) -> *mut c_void {
-    let mut spec = Spec { struct_size: size_of::<Spec>() as u32, algorithm: 0, wide: [0; 6], narrow: [0; 6] };
+fn empty(library: &Library, hot_keys: u32, policy: &str) -> *mut c_void {
+    let mut spec = Spec { struct_size: size_of::<Spec>() as u32, algorithm: 0, rest: [0; 14] };
     let mut table = null_mut();
     let options = Options {
         struct_size: size_of::<Options>() as u32,
@@ -243,7 +252,7 @@ fn empty(library: &Library, hot_keys: u32) -> *mut c_void {
     unsafe {
         let parse: SpecParse = std::mem::transmute(library.symbol("tollbar_policy_spec_parse"));
         let new: TableNew = std::mem::transmute(library.symbol("tollbar_table_new"));
-        assert_eq!(parse(KEYED.as_ptr(), KEYED.len(), &mut spec, null_mut()), 0);
+        assert_eq!(parse(policy.as_ptr(), policy.len(), &mut spec, null_mut()), 0);
         let specs = [&raw const spec];
         assert_eq!(new(specs.as_ptr(), 1, &options, &mut table), 0);
     }

@@ -11,6 +11,8 @@ use tollbar::{Limiter, Policy, Shared, State, Verdict};
 pub const OPEN: &str = "1000000000/s burst 1000000000000";
 /// A policy under which a permit comes back each minute: a key that has been asked for owes for the whole run.
 pub const KEYED: &str = "1/min burst 1000000";
+/// The policy of two rates.
+pub const PAIR: &str = "100/s burst 2000; 1000/min burst 2000";
 /// A policy that refuses all requests but the first.
 pub const SHUT: &str = "1/day burst 1";
 /// The requests of a batch.

@@ -72,7 +72,7 @@ impl Gcra {
     /// Buckets of a smaller burst give no credit.
     const LEAST_LEASED: u64 = 32;
 
-    /// Compiles a policy of kind [`Kind::Gcra`] without `borrow` and `ban`, whose limit is not 0.
+    /// Compiles a policy of kind [`Kind::Gcra`] without `borrow`, `ban` and a second rate, whose limit is not 0.
     ///
     /// # Errors
     /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] from 16 permits per
@@ -80,7 +80,7 @@ impl Gcra {
     /// and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<Gcra, PolicyError> {
         policy.validate()?;
-        if policy.kind != Kind::Gcra || policy.borrow || policy.ban != 0 {
+        if policy.kind != Kind::Gcra || policy.borrow || policy.ban != 0 || policy.second.is_some() {
             return Err(PolicyError::OptionMismatch);
         }
         let wide = Gcra::compile(policy, 64)?;
@@ -376,6 +376,7 @@ impl Algorithm for Gcra {
             remaining: room / self.grid.per_permit(),
             retry_after: 0,
             reset_after,
+            bound: 0,
         }
     }
 

@@ -10,6 +10,7 @@ pub mod fixed_window;
 pub mod gcra;
 pub mod interval;
 pub mod pacer;
+pub mod pair;
 pub mod sliding_log;
 pub mod sliding_window;
 pub mod warm_up;
@@ -277,6 +278,7 @@ fn describe(algorithm: &impl Algorithm, verdict: Verdict, state: u64, now: u64, 
         remaining: algorithm.available(state, now),
         retry_after,
         reset_after: after(algorithm.fresh_at(state, now), now),
+        bound: 0,
     }
 }
 

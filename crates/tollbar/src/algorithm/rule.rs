@@ -5,6 +5,7 @@ use super::fixed_window::FixedWindow;
 use super::gcra::{Gcra, Plain};
 use super::interval::Interval;
 use super::pacer::Pacer;
+use super::pair::Pair;
 use super::warm_up::WarmUp;
 use super::weighted_window::WeightedWindow;
 use super::{describe, Algorithm, Charged, GiveBack, Reservation, Returned, Step};
@@ -21,6 +22,8 @@ pub enum Rule {
     Gcra(Gcra),
     /// Token bucket with `ban`.
     Ban(Ban),
+    /// Two token buckets.
+    Pair(Pair),
     /// Interval refill.
     Interval(Interval),
     /// Fixed window.
@@ -40,6 +43,7 @@ macro_rules! each {
             Rule::Closed => $closed,
             Rule::Gcra($a) => $call,
             Rule::Ban($a) => $call,
+            Rule::Pair($a) => $call,
             Rule::Interval($a) => $call,
             Rule::FixedWindow($a) => $call,
             Rule::WeightedWindow($a) => $call,
@@ -66,6 +70,7 @@ impl Rule {
         Ok(match policy.kind {
             Kind::Gcra if policy.borrow => Rule::Pacer(Pacer::new(policy)?),
             Kind::Gcra if policy.ban != 0 => Rule::Ban(Ban::new(policy)?),
+            Kind::Gcra if policy.second.is_some() => Rule::Pair(Pair::new(policy)?),
             Kind::Gcra => Rule::Gcra(Gcra::new(policy)?),
             Kind::Interval => Rule::Interval(Interval::new(policy)?),
             Kind::FixedWindow => Rule::FixedWindow(FixedWindow::new(policy)?),
@@ -117,6 +122,10 @@ impl Rule {
                 let Rule::Ban(old) = old else { return None };
                 new.adopt(old, state)
             }
+            Rule::Pair(new) => {
+                let Rule::Pair(old) = old else { return None };
+                new.adopt(old, state)
+            }
             // `adopt` has handled equal rules before.
             Rule::Closed | Rule::Gcra(_) | Rule::Pacer(_) | Rule::WarmUp(_) => None,
         }
@@ -136,6 +145,9 @@ impl Rule {
         if state == 0 || self == old {
             return state;
         }
+        if let (Rule::Pair(pair), Rule::Pair(old)) = (self, old) {
+            return pair.carry(old, state, now, now);
+        }
         match self.adopt_alike(old, state) {
             Some(word) if word != 0 => word,
             _ if matches!((self, old), (Rule::Closed, _) | (_, Rule::Closed)) => self.owing(old.expires_at(state)),
@@ -153,6 +165,7 @@ impl Rule {
             Rule::Pacer(pacer) => pacer.debt(state, now),
             Rule::WarmUp(warm_up) => warm_up.debt(state, now),
             Rule::Gcra(gcra) => gcra.debt(state, now),
+            Rule::Pair(pair) => pair.debt(state, now),
             Rule::Closed | Rule::Ban(_) | Rule::Interval(_) | Rule::FixedWindow(_) | Rule::WeightedWindow(_) => 0,
         }
     }
@@ -169,6 +182,7 @@ impl Rule {
             Rule::Closed
             | Rule::Gcra(_)
             | Rule::Ban(_)
+            | Rule::Pair(_)
             | Rule::Interval(_)
             | Rule::FixedWindow(_)
             | Rule::WeightedWindow(_) => {
@@ -186,6 +200,9 @@ impl Rule {
                 return ban.banned(here.saturating_add(super::after(until, there)));
             }
         }
+        if let (Rule::Pair(pair), Rule::Pair(old)) = (self, old) {
+            return pair.carry(old, state, there, here);
+        }
         self.charged(old.owed(state, there), here)
     }
 
@@ -196,9 +213,12 @@ impl Rule {
             Rule::Pacer(pacer) => return pacer.charged(permits, now),
             Rule::Gcra(gcra) => return gcra.charge(0, now, permits).next.unwrap_or(0),
             Rule::WarmUp(warm_up) => warm_up.most(),
-            Rule::Closed | Rule::Ban(_) | Rule::Interval(_) | Rule::FixedWindow(_) | Rule::WeightedWindow(_) => {
-                self.available(0, now)
-            }
+            Rule::Closed
+            | Rule::Ban(_)
+            | Rule::Pair(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_) => self.available(0, now),
         };
         match permits {
             0 => 0,
@@ -220,6 +240,7 @@ impl Rule {
             Rule::Gcra(gcra) => Rule::Gcra(gcra.in_slots()),
             Rule::Closed
             | Rule::Ban(_)
+            | Rule::Pair(_)
             | Rule::Interval(_)
             | Rule::FixedWindow(_)
             | Rule::WeightedWindow(_)
@@ -240,7 +261,7 @@ impl Rule {
     /// Whether words that are at most [`TAT_MOST`](super::gcra::TAT_MOST) are times: of two of them the greater expires no sooner.
     pub(crate) fn words_are_times(&self) -> bool {
         match self {
-            Rule::Gcra(_) | Rule::Ban(_) | Rule::Pacer(_) => true,
+            Rule::Gcra(_) | Rule::Ban(_) | Rule::Pair(_) | Rule::Pacer(_) => true,
             Rule::Closed | Rule::Interval(_) | Rule::FixedWindow(_) | Rule::WeightedWindow(_) | Rule::WarmUp(_) => {
                 false
             }
@@ -255,10 +276,17 @@ impl Rule {
     #[inline(never)]
     fn describe_other(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
         let told = describe(self, verdict, state, now, cost);
-        if let Rule::Ban(ban) = self {
-            return ban.with_reason(told, state, now);
+        match self {
+            Rule::Ban(ban) => ban.with_reason(told, state, now),
+            Rule::Pair(pair) => Decision { bound: pair.bound(verdict, state, now, cost), ..told },
+            Rule::Closed
+            | Rule::Gcra(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_)
+            | Rule::Pacer(_)
+            | Rule::WarmUp(_) => told,
         }
-        told
     }
 
     #[inline(never)]
@@ -341,6 +369,7 @@ impl Algorithm for Rule {
             Rule::Ban(ban) => ban.described(step, state),
             Rule::Closed
             | Rule::Gcra(_)
+            | Rule::Pair(_)
             | Rule::Interval(_)
             | Rule::FixedWindow(_)
             | Rule::WeightedWindow(_)

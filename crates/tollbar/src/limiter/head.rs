@@ -176,7 +176,7 @@ impl<S: Slot> Head for Owner<'_, S> {
 /// The answer for an admitted caller whose slot another key has taken since. The slot had expired by then, so the state is as good as
 /// fresh.
 pub(crate) const fn given_up(verdict: Verdict, limit: u64) -> Decision {
-    Decision { verdict, reason: Reason::of(verdict), remaining: limit, retry_after: 0, reset_after: 0 }
+    Decision { verdict, reason: Reason::of(verdict), remaining: limit, retry_after: 0, reset_after: 0, bound: 0 }
 }
 
 #[cfg(test)]

@@ -306,6 +306,7 @@ impl<H: Head, P: Packing> Protocol for LogView<'_, H, P> {
                 remaining: 0,
                 retry_after,
                 reset_after: NEVER,
+                bound: 0,
             });
         }
         for _ in 0..TRIES {
@@ -334,6 +335,7 @@ impl<H: Head, P: Packing> Protocol for LogView<'_, H, P> {
                 remaining,
                 retry_after,
                 reset_after: after(fresh, now),
+                bound: 0,
             });
         }
         None

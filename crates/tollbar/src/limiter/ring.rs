@@ -326,6 +326,7 @@ impl<H: Head> Protocol for RingView<'_, H> {
                     remaining,
                     retry_after,
                     reset_after: NEVER,
+                    bound: 0,
                 });
             }
         };
@@ -339,6 +340,7 @@ impl<H: Head> Protocol for RingView<'_, H> {
             remaining: self.left(&view),
             retry_after,
             reset_after: after(self.admits_at(&view, now, self.window.limit()), now),
+            bound: 0,
         })
     }
 }

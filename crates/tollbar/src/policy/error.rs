@@ -28,6 +28,9 @@ pub enum PolicyError {
     LogTooLarge,
     /// The algorithm needs more than one state word.
     NotOneWord,
+    /// The policies of a list do not fit one state word together: two of gcra without `init`, `borrow` and `ban` do, unless one is much
+    /// faster than the other.
+    List,
     /// There is no memory for the state.
     NoMemory,
     /// The limiter has been changed to 4,096 policies, and can have no more.
@@ -51,6 +54,7 @@ impl PolicyError {
                 "a sliding log may have 16777216 entries at most, fewer in a table if its period is short"
             }
             PolicyError::NotOneWord => "this algorithm needs more than one state word",
+            PolicyError::List => "the policies of this list do not fit one state word together",
             PolicyError::NoMemory => "out of memory",
             PolicyError::Changes => "the limiter has had the 4096 policies that it can be changed to",
         }

@@ -68,6 +68,17 @@ pub const COLD_DEFAULT: u32 = 3;
 /// Largest cold factor.
 pub const COLD_MOST: u32 = 1000;
 
+/// A token bucket of the usual kind: it starts full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rate {
+    /// Permits per period.
+    pub limit: u64,
+    /// The period in nanoseconds.
+    pub period: u64,
+    /// The most permits at once.
+    pub burst: u64,
+}
+
 /// `limit` permits per `period`, with the options of its algorithm. Options of other algorithms keep the value that [`Policy::new`] gives
 /// them. [`Policy::validate`] refuses any other value, so no option is silently ignored.
 ///
@@ -113,6 +124,9 @@ pub struct Policy {
     pub count_rejected: bool,
     /// What a permit is.
     pub unit: Unit,
+    /// gcra, without `init`, `borrow` and `ban`: a second rate, as in "10/s; 1000/day". A request passes if both buckets have its cost, and
+    /// then both are charged. Both share one state word.
+    pub second: Option<Rate>,
 }
 
 impl Policy {
@@ -135,6 +149,7 @@ impl Policy {
             ban_after: 0,
             count_rejected: false,
             unit: Unit::Permits,
+            second: None,
         }
     }
 
@@ -142,6 +157,12 @@ impl Policy {
     pub const fn with_burst(mut self, burst: u64) -> Policy {
         self.burst = burst;
         self.init = burst;
+        self
+    }
+
+    /// This policy with a second rate of `limit` permits per `period` nanoseconds.
+    pub const fn with_second(mut self, limit: u64, period: u64) -> Policy {
+        self.second = Some(Rate { limit, period, burst: limit });
         self
     }
 
@@ -178,6 +199,12 @@ impl Policy {
         }
         if self.init > self.burst {
             return Err(PolicyError::InitAboveBurst);
+        }
+        if let Some(second) = self.second {
+            let usual = matches!(self.kind, Kind::Gcra) && !self.borrow && self.ban == 0 && self.init == self.burst;
+            if !usual || self.limit == 0 || second.limit == 0 || second.period == 0 || second.burst == 0 {
+                return Err(PolicyError::List);
+            }
         }
         let kind = self.kind;
         let mut i = 0;

@@ -1,14 +1,16 @@
 //! The one-line text form of a policy, read and written.
 //!
 //! ```text
-//! LIMIT "/" PERIOD [ "burst" N ] [ "algo" NAME ] [ options ]
+//! LIMIT "/" PERIOD [ "burst" N ] [ "algo" NAME ] [ options ] [ ";" the same again ]
 //!
 //! 100/s                    3/min burst 3 algo interval anchor first
 //! 10/100ms burst 20 init 0 120/60s algo sliding-window segments 6 mode strict
 //! 1000/day                 250000000/s burst 1mb unit bytes
+//! 10 per 2 minutes         10/s; 1000/day
 //! ```
 //!
-//! PERIOD is a unit of time (`ns us ms s sec min h d day`), alone or right after a whole number. Options come
+//! PERIOD is a unit of time (`ns us ms s min h day week`, or a longer name such as `minutes`), alone or after a whole number. `per` may
+//! stand for the `/`. Two policies joined by `;` are a list: a request passes if both admit it, and then both are charged. Options come
 //! in any order, each once:
 //!
 //! <!-- [lists: options] written by cargo xtask lists -->
@@ -35,7 +37,7 @@ mod print;
 
 pub use print::print;
 
-use super::{Fault, Kind, Opt, Policy, PolicyError, SyntaxError, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT};
+use super::{Fault, Kind, Opt, Policy, PolicyError, Rate, SyntaxError, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT};
 use core::ffi::CStr;
 use names::{
     find, name, same, Name, ALGORITHMS, ANCHORS, ANY_ALGORITHM, ANY_OPTION, MODES, OPTIONS, SIZES, TIMES, UNITS,
@@ -55,13 +57,30 @@ pub fn parse(text: &[u8]) -> Result<Policy, SyntaxError> {
 /// [`parse`] with `check` in place of [`Policy::validate`]. If `check` refuses the policy, the error has the column of the option at fault.
 pub fn parse_checked(text: &[u8], check: &dyn Fn(&Policy) -> Result<(), PolicyError>) -> Result<Policy, SyntaxError> {
     let mut reader = Reader { text, at: 0 };
-    let policy = reader.policy(check)?;
-    reader.blanks();
-    match reader.peek() {
-        None => Ok(policy),
-        Some(b';') => Err(reader.wrong(c"the end: one policy, not a list")),
-        Some(_) => Err(reader.wrong(ANY_OPTION)),
+    let first = reader.policy(check)?;
+    if !reader.more()? {
+        return Ok(first);
     }
+    reader.blanks();
+    let column = reader.at + 1;
+    let second = reader.policy(check)?;
+    if reader.more()? {
+        reader.at -= 1;
+        return Err(reader.wrong(c"the end: a list has two policies"));
+    }
+    let list = join(&first, &second).and_then(|list| check(&list).map(|()| list));
+    list.map_err(|why| SyntaxError { column, expected: c"", fault: Fault::Policy(why) })
+}
+
+/// The policy of a list of two.
+fn join(first: &Policy, second: &Policy) -> Result<Policy, PolicyError> {
+    let rate = Rate { limit: second.limit, period: second.period, burst: second.burst };
+    let plain = Policy { unit: second.unit, ..Policy::new(rate.limit, rate.period).with_burst(rate.burst) };
+    if *second != plain || first.unit != second.unit {
+        return Err(PolicyError::List);
+    }
+    let list = Policy { second: Some(rate), ..*first };
+    list.validate().map(|()| list)
 }
 
 /// Reads policies joined with `;` and calls `each` for every one, in order. On an error `each` has been called
@@ -70,11 +89,8 @@ pub fn parse_list(text: &[u8], mut each: impl FnMut(Policy)) -> Result<(), Synta
     let mut reader = Reader { text, at: 0 };
     loop {
         each(reader.policy(&|policy| policy.validate())?);
-        reader.blanks();
-        match reader.peek() {
-            None => return Ok(()),
-            Some(b';') => reader.at += 1,
-            Some(_) => return Err(reader.wrong(ANY_OPTION)),
+        if !reader.more()? {
+            return Ok(());
         }
     }
 }
@@ -145,10 +161,15 @@ impl<'a> Reader<'a> {
         let mut seen = Seen::default();
         let limit = self.amount(c"a limit: a whole number", &mut seen)?;
         self.blanks();
-        if self.peek() != Some(b'/') {
-            return Err(self.wrong(c"`/` and a period"));
+        if self.peek() == Some(b'/') {
+            self.at += 1;
+        } else {
+            let column = self.at;
+            if !same(&const { name("per") }, self.word()) {
+                self.at = column;
+                return Err(self.wrong(c"`/` and a period"));
+            }
         }
-        self.at += 1;
         self.blanks();
         let period_column = self.at + 1;
         let period = self.time(PERIOD, true)?;
@@ -216,6 +237,19 @@ impl<'a> Reader<'a> {
             let column = seen.blame(&policy, why, period_column);
             SyntaxError { column, expected: c"", fault: Fault::Policy(why) }
         })
+    }
+
+    /// Whether another policy of a list follows. Then its `;` has been read.
+    fn more(&mut self) -> Result<bool, SyntaxError> {
+        self.blanks();
+        match self.peek() {
+            None => Ok(false),
+            Some(b';') => {
+                self.at += 1;
+                Ok(true)
+            }
+            Some(_) => Err(self.wrong(ANY_OPTION)),
+        }
     }
 
     fn peek(&self) -> Option<u8> {
@@ -287,7 +321,9 @@ impl<'a> Reader<'a> {
             _ if bare => 1,
             _ => return Err(self.wrong(expected)),
         };
-        let column = self.at;
+        let end = self.at;
+        self.blanks();
+        let column = if self.peek().is_some() { self.at } else { end };
         let word = self.word();
         let Some(unit) = find(&TIMES, word) else {
             self.at = column;

@@ -78,7 +78,8 @@ const UNLIMITED: Decision = Decision {
     remaining: u64::MAX,
     retry_after: 0,
     reset_after: 0,
+    bound: 0,
 };
 /// A refusal whose cause is over by now.
 const PASSED_REFUSAL: Decision =
-    Decision { verdict: Verdict::Denied, reason: Reason::Rate, remaining: 0, retry_after: 0, reset_after: 0 };
+    Decision { verdict: Verdict::Denied, reason: Reason::Rate, remaining: 0, retry_after: 0, reset_after: 0, bound: 0 };

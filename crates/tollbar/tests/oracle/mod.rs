@@ -4,6 +4,7 @@
 
 pub mod bans;
 pub mod buckets;
+pub mod pairs;
 pub mod windows;
 
 use super::common::*;

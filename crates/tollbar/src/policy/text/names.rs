@@ -6,17 +6,34 @@ use core::ffi::CStr;
 const DAY: u64 = 86_400_000_000_000;
 pub(super) const SECOND: u64 = 1_000_000_000;
 
-/// The units of time, in the order in which `print` tries them. It takes the first unit that divides the time.
-pub(super) const TIMES: [(Name, u64); 9] = [
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+
+/// The units of time, in the order in which `print` tries them. It takes the first unit that divides the time. Other names of a unit come after all.
+pub(super) const TIMES: [(Name, u64); 23] = [
     (name("day"), DAY),
-    (name("d"), DAY),
-    (name("h"), 3_600_000_000_000),
-    (name("min"), 60_000_000_000),
-    (name("s"), 1_000_000_000),
+    (name("h"), HOUR),
+    (name("min"), MINUTE),
+    (name("s"), SECOND),
     (name("ms"), 1_000_000),
     (name("us"), 1_000),
     (name("ns"), 1),
-    (name("sec"), 1_000_000_000),
+    (name("d"), DAY),
+    (name("sec"), SECOND),
+    (name("secs"), SECOND),
+    (name("second"), SECOND),
+    (name("seconds"), SECOND),
+    (name("mins"), MINUTE),
+    (name("minute"), MINUTE),
+    (name("minutes"), MINUTE),
+    (name("hr"), HOUR),
+    (name("hrs"), HOUR),
+    (name("hour"), HOUR),
+    (name("hours"), HOUR),
+    (name("days"), DAY),
+    (name("w"), 7 * DAY),
+    (name("week"), 7 * DAY),
+    (name("weeks"), 7 * DAY),
 ];
 
 pub(super) const SIZES: [(Name, u64); 6] = [

@@ -8,12 +8,7 @@ use crate::policy::{Anchor, Kind, Mode, Opt, Policy, Unit, COLD_DEFAULT, SEGMENT
 /// [`TEXT_MOST`](super::TEXT_MOST) bytes.
 pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
     let mut w = Writer { out, len: 0 };
-    w.number(policy.limit);
-    w.text("/");
-    w.time(policy.period, true);
-    if policy.burst != policy.limit {
-        w.option("burst", policy.burst);
-    }
+    w.rate(policy.limit, policy.period, policy.burst);
     if policy.kind != Kind::Gcra {
         w.text(" algo ");
         w.text(policy.kind.name());
@@ -56,8 +51,12 @@ pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
     if policy.count_rejected {
         w.text(" count rejected");
     }
-    if policy.unit == Unit::Bytes {
-        w.text(" unit bytes");
+    let unit = if policy.unit == Unit::Bytes { " unit bytes" } else { "" };
+    w.text(unit);
+    if let Some(second) = policy.second {
+        w.text("; ");
+        w.rate(second.limit, second.period, second.burst);
+        w.text(unit);
     }
     w.len
 }
@@ -84,6 +83,15 @@ impl Writer<'_> {
             self.number(tens);
         }
         self.byte(b'0' + (n % 10) as u8);
+    }
+
+    fn rate(&mut self, limit: u64, period: u64, burst: u64) {
+        self.number(limit);
+        self.text("/");
+        self.time(period, true);
+        if burst != limit {
+            self.option("burst", burst);
+        }
     }
 
     fn option(&mut self, name: &str, value: u64) {

@@ -45,12 +45,12 @@ pub trait Answer: Sized {
 
 /// An admission that charges no slot.
 pub(crate) const fn uncharged(reason: Reason) -> Decision {
-    Decision { verdict: Verdict::Allowed, reason, remaining: u64::MAX, retry_after: 0, reset_after: 0 }
+    Decision { verdict: Verdict::Allowed, reason, remaining: u64::MAX, retry_after: 0, reset_after: 0, bound: 0 }
 }
 
 /// A refusal for ever.
 pub(crate) const fn closed(reason: Reason) -> Decision {
-    Decision { verdict: Verdict::Denied, reason, remaining: 0, retry_after: NEVER, reset_after: NEVER }
+    Decision { verdict: Verdict::Denied, reason, remaining: 0, retry_after: NEVER, reset_after: NEVER, bound: 0 }
 }
 
 impl Answer for Verdict {
@@ -133,7 +133,14 @@ impl<A: Answer> Answer for Result<A, TableError> {
 /// A refusal by a full table, until a slot expires at `until`.
 pub(crate) fn full(until: u64, now: u64) -> Decision {
     let wait = if until == NEVER { NEVER } else { until.saturating_sub(now) };
-    Decision { verdict: Verdict::Denied, reason: Reason::TableFull, remaining: 0, retry_after: wait, reset_after: wait }
+    Decision {
+        verdict: Verdict::Denied,
+        reason: Reason::TableFull,
+        remaining: 0,
+        retry_after: wait,
+        reset_after: wait,
+        bound: 0,
+    }
 }
 
 /// [`Algorithm::describe`], compiled once for all slow paths.

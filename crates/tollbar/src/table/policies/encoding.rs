@@ -1,8 +1,12 @@
 //! The encoding of a policy and its [`Keep`] as the words of a version's record.
 
 use super::Keep;
-use crate::policy::{Anchor, Kind, Mode, Policy, Unit};
+use crate::policy::{Anchor, Kind, Mode, Policy, Rate, Unit};
 use crate::table::memory::layout::RECORD_WORDS;
+
+/// Where [`Policy::count_rejected`] would be, in the record of a policy with a second rate. The second rate is in the words of `slack`, `warm_up` and
+/// `ban`.
+const SECOND: u64 = 2;
 
 /// The words of a policy. Word 6 holds the anchor in its lowest bit and the mode above. Word 7 holds `segments` in its lower half and `cold` in
 /// its upper half. The last word holds the unit in its lowest bit and [`Keep`] above.
@@ -24,7 +28,13 @@ pub(crate) fn encode(policy: &Policy, keep: Keep) -> [u64; RECORD_WORDS] {
         ban_after,
         count_rejected,
         unit,
+        second,
     } = *policy;
+    // A second rate excludes the options whose words it uses.
+    let (slack, warm_up, ban, flags) = match second {
+        Some(rate) => (rate.limit, rate.period, rate.burst, SECOND),
+        None => (slack, warm_up, ban, u64::from(count_rejected)),
+    };
     [
         limit,
         period,
@@ -38,15 +48,20 @@ pub(crate) fn encode(policy: &Policy, keep: Keep) -> [u64; RECORD_WORDS] {
         warm_up,
         ban,
         u64::from(ban_after),
-        u64::from(count_rejected),
+        flags,
         unit as u64 | (keep as u64) << 1,
     ]
 }
 
 /// The policy and [`Keep`] of these words; `None` if no policy has such words.
 pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Keep)> {
-    let [limit, period, burst, kind, init, borrow, choices, counts, slack, warm_up, ban, ban_after, count_rejected, last] =
+    let [limit, period, burst, kind, init, borrow, choices, counts, mut slack, mut warm_up, mut ban, ban_after, flags, last] =
         *words;
+    let mut second = None;
+    if flags == SECOND {
+        second = Some(Rate { limit: slack, period: warm_up, burst: ban });
+        (slack, warm_up, ban) = (0, 0, 0);
+    }
     let flag = |word: u64| match word {
         0 => Some(false),
         1 => Some(true),
@@ -73,8 +88,9 @@ pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Keep)> {
         cold: (counts >> 32) as u32,
         ban,
         ban_after: u32::try_from(ban_after).ok()?,
-        count_rejected: flag(count_rejected)?,
+        count_rejected: second.is_none() && flag(flags)?,
         unit: if flag(last & 1)? { Unit::Bytes } else { Unit::Permits },
+        second,
     };
     Some((policy, keep))
 }

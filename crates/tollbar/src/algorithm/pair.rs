@@ -1,0 +1,419 @@
+//! Two token buckets in one word: "10 a second and 1000 a day" of one key.
+//!
+//! Each bucket is a [`super::gcra`]: a theoretical arrival time (TAT), at which it is full again. Both TATs are whole numbers of *steps*.
+//! A step is a length of time of which both buckets' time per permit is a multiple, so charges are exact. The word is
+//!
+//! ```text
+//! TAT of the slow bucket   | that TAT minus the TAT of the fast one
+//! ```
+//!
+//! The slow bucket is the one that takes longer to refill a permit. Its TAT is never before the fast one's, because both start from the
+//! same clock and each charge moves the slow one further. So the difference is never negative, and the word expires when the slow bucket
+//! is full.
+//!
+//! A request of cost `n` is admitted if neither TAT, moved `n` permits ahead, is more than its burst after the clock. TATs are whole
+//! steps, so the clock rounded down decides this exactly as the exact clock does. A TAT that lies in the past moves ahead from the clock
+//! rounded up. So the pair never admits what two exact buckets refuse, and each TAT is later than the exact one by less than a step.
+//!
+//! Most admitted in any interval of length t: for each of the two, `burst + limit/period · t`.
+
+use super::{until, Algorithm, Charged, Reservation, Step};
+use crate::decision::{Decision, Reason, Verdict};
+use crate::policy::{Kind, Policy, PolicyError, Rate};
+use crate::units::{bits, div_up, gcd, UnitLength, LAST, NEVER};
+use core::num::{NonZeroU128, NonZeroU64};
+
+/// Two compiled token buckets of one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pair {
+    steps: Steps,
+    fast: Bucket,
+    slow: Bucket,
+    /// The largest cost: the smaller burst.
+    burst: u64,
+    /// Bits of the word that hold the difference of the TATs.
+    low: u32,
+    /// The greatest TAT that a word holds.
+    most: u64,
+    /// The length of a step.
+    length: UnitLength,
+    /// Whether the first policy of the list is the slow bucket.
+    slow_first: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Bucket {
+    /// Steps a permit.
+    permit: NonZeroU64,
+    burst: u64,
+    /// `burst` permits in steps.
+    tolerance: u64,
+}
+
+/// The TATs of a word, in steps.
+#[derive(Clone, Copy)]
+struct Tats {
+    fast: u64,
+    slow: u64,
+}
+
+/// Converts nanoseconds to steps of `nanos / per` nanoseconds, a fraction in lowest terms that is at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Steps {
+    nanos: u64,
+    per: NonZeroU64,
+    /// `floor(2^(64 + shift) · per / nanos)`, or 2^64 - 1 if that is 2^64.
+    reciprocal: u64,
+    shift: u32,
+}
+
+/// A clock reading in steps, rounded down and up.
+#[derive(Clone, Copy)]
+struct Clock {
+    down: u64,
+    up: u64,
+}
+
+impl Steps {
+    /// `None` unless `1 <= nanos / per` and `nanos < 2^63`.
+    fn new(nanos: u128, per: u128) -> Option<Steps> {
+        let per = NonZeroU64::new(u64::try_from(per).ok()?)?;
+        let nanos = u64::try_from(nanos).ok().filter(|nanos| *nanos >= per.get() && *nanos >> 63 == 0)?;
+        // floor(log2(nanos / per)), so that the reciprocal has 64 bits.
+        let shift = bits(nanos / per).saturating_sub(1);
+        let divisor = NonZeroU128::new(u128::from(nanos))?;
+        // `per · 2^shift` is at most `nanos`, which is below 2^63: the numerator has 127 bits at most.
+        let reciprocal = (u128::from(per.get()) << shift.saturating_add(64).min(127)) / divisor;
+        Some(Steps { nanos, per, reciprocal: u64::try_from(reciprocal).unwrap_or(u64::MAX), shift })
+    }
+
+    #[inline(always)]
+    fn clock(&self, now: u64) -> Clock {
+        // The reciprocal is less than 1 too small, so the estimate is the quotient or 1 below it, and the remainder is below twice the
+        // divisor. Modulo 2^64 that remainder is exact.
+        let estimate = ((u128::from(now) * u128::from(self.reciprocal)) >> 64) as u64 >> self.shift;
+        let rest = now.wrapping_mul(self.per.get()).wrapping_sub(estimate.wrapping_mul(self.nanos));
+        let (down, rest) = match rest >= self.nanos {
+            true => (estimate.wrapping_add(1), rest.wrapping_sub(self.nanos)),
+            false => (estimate, rest),
+        };
+        Clock { down, up: down.wrapping_add(u64::from(rest != 0)) }
+    }
+
+    /// The first nanosecond at or after a number of steps; [`NEVER`] if 64 bits do not hold it.
+    fn nanos(&self, steps: u64) -> u64 {
+        let nanos = u128::from(steps) * u128::from(self.nanos);
+        let nanos = if self.per.get() == 1 { nanos } else { div_up(nanos, NonZeroU128::from(self.per)) };
+        u64::try_from(nanos).unwrap_or(NEVER)
+    }
+}
+
+impl Bucket {
+    fn new(permit: u128, burst: u64) -> Option<Bucket> {
+        let permit = NonZeroU64::new(u64::try_from(permit).ok()?)?;
+        let tolerance = permit.get().checked_mul(burst).filter(|tolerance| tolerance >> 61 == 0)?;
+        Some(Bucket { permit, burst, tolerance })
+    }
+
+    /// A cost in steps. The cost is at most the burst, so the product does not wrap.
+    #[inline(always)]
+    fn charge(&self, cost: u64) -> u64 {
+        cost.wrapping_mul(self.permit.get())
+    }
+
+    /// The clock, rounded down, from which on `cost` permits more are admitted.
+    fn due(&self, tat: u64, cost: u64) -> u64 {
+        tat.saturating_add(cost.saturating_mul(self.permit.get())).saturating_sub(self.tolerance)
+    }
+
+    fn available(&self, tat: u64, clock: Clock) -> u64 {
+        match tat <= clock.down {
+            true => self.burst,
+            false => clock.down.saturating_add(self.tolerance).saturating_sub(tat) / self.permit,
+        }
+    }
+
+    /// The permits by which the bucket falls short of a full one, rounded up. A debt is included.
+    fn lacking(&self, tat: u64, clock: Clock) -> u64 {
+        self.permits_up(tat.saturating_sub(clock.down))
+    }
+
+    /// The permits, rounded up, that must come back before there is the first to take.
+    fn debt(&self, tat: u64, clock: Clock) -> u64 {
+        self.permits_up(tat.saturating_sub(clock.down.saturating_add(self.tolerance)))
+    }
+
+    fn permits_up(&self, steps: u64) -> u64 {
+        steps / self.permit + u64::from(steps % self.permit != 0)
+    }
+
+    /// The permits that can be charged without asking, until the debt is a burst.
+    fn chargeable(&self, tat: u64, clock: Clock) -> u64 {
+        let most = clock.up.saturating_add(self.tolerance).saturating_add(self.tolerance);
+        most.saturating_sub(tat.max(clock.up)) / self.permit
+    }
+}
+
+impl Pair {
+    /// A permit of the fast bucket has this many steps at least, so that a decision is late by less than the time of half a permit.
+    const LEAST_STEPS: u128 = 2;
+
+    /// Compiles a policy with a second rate ([`Policy::second`]).
+    ///
+    /// # Errors
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::List`] if one word cannot hold both, and those of
+    /// [`Policy::validate`].
+    pub fn new(policy: &Policy) -> Result<Pair, PolicyError> {
+        policy.validate()?;
+        let Some(second) = policy.second.filter(|_| policy.kind == Kind::Gcra && policy.limit != 0) else {
+            return Err(PolicyError::OptionMismatch);
+        };
+        let first = Rate { limit: policy.limit, period: policy.period, burst: policy.burst };
+        Pair::of(first, second).ok_or(PolicyError::List)
+    }
+
+    #[inline(never)]
+    fn of(first: Rate, second: Rate) -> Option<Pair> {
+        // The time per permit is `length / common` nanoseconds.
+        let length = |rate: Rate, other: Rate| u128::from(rate.period).checked_mul(u128::from(other.limit));
+        let common = u128::from(first.limit).checked_mul(u128::from(second.limit))?;
+        let lengths = (length(first, second)?, length(second, first)?);
+        let slow_first = lengths.0 > lengths.1;
+        let (fast, slow) = if slow_first { (second, first) } else { (first, second) };
+        let (fast_length, slow_length) = if slow_first { (lengths.1, lengths.0) } else { lengths };
+        let whole = NonZeroU128::new(gcd(fast_length, slow_length))?;
+        let permits = (fast_length / whole, slow_length / whole);
+        // The finest steps that fit: the greatest common divisor of both times, divided by 1, 2, 5, 10, 20, …
+        let (mut finest, mut decade) = (None, 1_u128);
+        for _ in 0..MOST_DECADES {
+            for times in [1, 2, 5] {
+                let parts = decade.saturating_mul(times);
+                let per = common.saturating_mul(parts);
+                finest = Pair::in_steps(whole.get(), per, parts, permits, (fast, slow)).or(finest);
+            }
+            decade = decade.saturating_mul(10);
+        }
+        let pair: Pair = finest?;
+        (u128::from(pair.fast.permit.get()) >= Pair::LEAST_STEPS).then_some(Pair { slow_first, ..pair })
+    }
+
+    /// The pair in steps of `nanos / per` nanoseconds, of which each bucket's `permits` are `parts` times as many a permit.
+    #[inline(never)]
+    fn in_steps(nanos: u128, per: u128, parts: u128, permits: (u128, u128), rates: (Rate, Rate)) -> Option<Pair> {
+        let shared = NonZeroU128::new(gcd(nanos, per))?;
+        let steps = Steps::new(nanos / shared, per / shared)?;
+        let fast = Bucket::new(permits.0.checked_mul(parts)?, rates.0.burst)?;
+        let slow = Bucket::new(permits.1.checked_mul(parts)?, rates.1.burst)?;
+        // A debt of one burst follows the burst. The clock is rounded up.
+        let ahead = slow.tolerance.checked_mul(2)?.checked_add(1)?;
+        let low = bits(ahead);
+        let most = steps.clock(LAST).up.checked_add(ahead)?;
+        let high = bits(most);
+        if high + low > u64::BITS {
+            return None;
+        }
+        let length = UnitLength::new(NonZeroU64::new(rates.1.limit)?, NonZeroU64::new(rates.1.period)?, slow.permit);
+        let most = u64::MAX >> (u64::BITS - high);
+        let burst = fast.burst.min(slow.burst);
+        Some(Pair { steps, fast, slow, burst, low, most, length, slow_first: false })
+    }
+
+    /// Nanoseconds of a step, as a fraction in lowest terms.
+    pub const fn step_length(&self) -> (u64, u64) {
+        (self.steps.nanos, self.steps.per.get())
+    }
+
+    #[inline(always)]
+    const fn unpack(&self, state: u64) -> Tats {
+        let slow = state >> self.low;
+        // Below 64, since both parts have at least a bit.
+        Tats { slow, fast: slow.wrapping_sub(state & ((1 << self.low) - 1)) }
+    }
+
+    #[inline(always)]
+    const fn pack(&self, tats: Tats) -> u64 {
+        tats.slow << self.low | tats.slow.wrapping_sub(tats.fast)
+    }
+
+    /// The word of these TATs, or of the earliest later ones that a word holds.
+    fn pack_later(&self, fast: u64, slow: u64) -> u64 {
+        // No `clamp`, which can panic.
+        let slow = slow.max(fast).max(1).min(self.most);
+        let earliest = slow.saturating_sub((1 << self.low) - 1);
+        self.pack(Tats { slow, fast: fast.max(earliest).min(slow) })
+    }
+
+    /// The TATs after a charge that starts at `clock`.
+    #[inline(always)]
+    fn charged_at(&self, tats: Tats, clock: u64, cost: u64) -> Tats {
+        Tats {
+            fast: tats.fast.max(clock).wrapping_add(self.fast.charge(cost)),
+            slow: tats.slow.max(clock).wrapping_add(self.slow.charge(cost)),
+        }
+    }
+
+    /// The clock, rounded down, from which on both buckets admit `cost`.
+    fn due(&self, tats: Tats, cost: u64) -> u64 {
+        self.fast.due(tats.fast, cost).max(self.slow.due(tats.slow, cost))
+    }
+
+    /// Moves a word to this pair from `old`: each bucket keeps the time at which it is full.
+    pub(super) fn adopt(&self, old: &Pair, state: u64) -> Option<u64> {
+        let slow = old.expires_at(state);
+        if slow > LAST {
+            return None;
+        }
+        let fast = old.steps.nanos(old.unpack(state).fast);
+        Some(self.pack_later(self.steps.clock(fast.min(slow)).up, self.steps.clock(slow).up))
+    }
+
+    /// The word at the time `here` of a key that had `state` under `old` at the time `there`, perhaps of another clock: each bucket lacks
+    /// as many permits as it did, up to its burst and a debt of another.
+    pub(super) fn carry(&self, old: &Pair, state: u64, there: u64, here: u64) -> u64 {
+        if here > LAST || there > LAST {
+            return state;
+        }
+        let (tats, clock, start) = (old.unpack(state), old.steps.clock(there), self.steps.clock(here));
+        let moved = |bucket: &Bucket, lacking: u64| {
+            let steps = lacking.saturating_mul(bucket.permit.get()).min(bucket.tolerance.saturating_mul(2));
+            start.up.saturating_add(steps)
+        };
+        let (fast, slow) = (old.fast.lacking(tats.fast, clock), old.slow.lacking(tats.slow, clock));
+        match (state, fast, slow) {
+            (0, ..) | (_, 0, 0) => 0,
+            _ => self.pack_later(moved(&self.fast, fast), moved(&self.slow, slow)),
+        }
+    }
+
+    /// The permits, rounded up, that must come back before there is the first to take.
+    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
+        let (tats, clock) = (self.unpack(state), self.steps.clock(now.min(LAST)));
+        self.fast.debt(tats.fast, clock).max(self.slow.debt(tats.slow, clock))
+    }
+
+    /// Which policy of the list bound a decision, 0 or 1: of a refusal the one with the longer wait, and of an admission the one with
+    /// fewer permits left. If both are alike it is the first.
+    pub(super) fn bound(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> u32 {
+        let (tats, clock) = (self.unpack(state), self.steps.clock(now.min(LAST)));
+        let order = match verdict {
+            Verdict::Allowed => {
+                self.fast.available(tats.fast, clock).cmp(&self.slow.available(tats.slow, clock)).reverse()
+            }
+            Verdict::Denied => self.fast.due(tats.fast, cost).cmp(&self.slow.due(tats.slow, cost)),
+            Verdict::Never => (cost > self.fast.burst).cmp(&(cost > self.slow.burst)),
+        };
+        match order {
+            core::cmp::Ordering::Less => u32::from(!self.slow_first),
+            core::cmp::Ordering::Greater => u32::from(self.slow_first),
+            core::cmp::Ordering::Equal => 0,
+        }
+    }
+}
+
+/// Tens by which steps are divided at most: the word has 64 bits, and finer steps than a nanosecond are none.
+const MOST_DECADES: usize = 20;
+
+impl Algorithm for Pair {
+    const BOOKS_AHEAD: bool = true;
+
+    fn last_time(&self) -> u64 {
+        LAST
+    }
+
+    #[inline(always)]
+    fn step(&self, state: u64, now: u64, cost: u64) -> Step {
+        // `cost - 1 >= burst` is true for a cost of 0, where it wraps, and for one above the burst.
+        if cost.wrapping_sub(1) >= self.burst {
+            return if cost == 0 { Step::ask() } else { Step::never() };
+        }
+        if now > LAST {
+            return Step::deny();
+        }
+        let (tats, clock) = (self.unpack(state), self.steps.clock(now));
+        // TATs and the clock are below 2^63, and tolerances below 2^61: no sum wraps.
+        if tats.fast.wrapping_add(self.fast.charge(cost)) > clock.down.wrapping_add(self.fast.tolerance)
+            || tats.slow.wrapping_add(self.slow.charge(cost)) > clock.down.wrapping_add(self.slow.tolerance)
+        {
+            return Step::deny();
+        }
+        Step::allow(self.pack(self.charged_at(tats, clock.up, cost)))
+    }
+
+    fn available(&self, state: u64, now: u64) -> u64 {
+        if now > LAST {
+            return 0;
+        }
+        let (tats, clock) = (self.unpack(state), self.steps.clock(now));
+        self.fast.available(tats.fast, clock).min(self.slow.available(tats.slow, clock))
+    }
+
+    fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64 {
+        match cost {
+            0 => now,
+            _ if cost > self.burst => NEVER,
+            _ => until(LAST, self.steps.nanos(self.due(self.unpack(state), cost)).max(now)),
+        }
+    }
+
+    fn fresh_at(&self, state: u64, now: u64) -> u64 {
+        match state {
+            0 => now,
+            _ => until(LAST, self.steps.nanos(self.unpack(state).slow).max(now)),
+        }
+    }
+
+    fn expires_at(&self, state: u64) -> u64 {
+        match state {
+            0 => 0,
+            _ => self.length.over(self.unpack(state).slow, LAST),
+        }
+    }
+
+    /// The word of a key that would take all at once and then be as good as fresh at `until`: the slow bucket owes until then, and the
+    /// fast one as long before as it refills sooner.
+    fn owing(&self, until: u64) -> u64 {
+        let slow = if until > LAST { u64::MAX } else { self.steps.clock(until).up };
+        let sooner = self.slow.tolerance.saturating_sub(self.fast.tolerance);
+        let word = self.pack_later(slow.saturating_sub(sooner), slow);
+        match self.expires_at(word) {
+            NEVER => self.pack_later(u64::MAX, u64::MAX),
+            _ => word,
+        }
+    }
+
+    /// The instant at which both buckets have the permits. Both are charged from that instant on, because the request goes ahead then.
+    fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
+        if cost > self.burst || now > LAST {
+            return None;
+        }
+        let tats = self.unpack(state);
+        let at = until(LAST, self.steps.nanos(self.due(tats, cost)).max(now));
+        if at == NEVER {
+            return None;
+        }
+        let next = self.charged_at(tats, self.steps.clock(at).up, cost);
+        let fits = next.slow <= self.most && next.slow.wrapping_sub(next.fast) >> self.low == 0;
+        fits.then(|| Reservation { next: self.pack(next), at })
+    }
+
+    /// Up to a debt of one burst in each bucket.
+    fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
+        if cost == 0 || now > LAST {
+            return Charged::none(cost);
+        }
+        let (tats, clock) = (self.unpack(state), self.steps.clock(now));
+        let room = self.fast.chargeable(tats.fast, clock).min(self.slow.chargeable(tats.slow, clock));
+        match cost.min(room) {
+            0 => Charged::none(cost),
+            permits => {
+                let next = self.pack(self.charged_at(tats, clock.up, permits));
+                Charged { next: Some(next), rest: cost - permits }
+            }
+        }
+    }
+
+    fn describe(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
+        let bound = self.bound(verdict, state, now, cost);
+        Decision { reason: Reason::of(verdict), bound, ..super::describe(self, verdict, state, now, cost) }
+    }
+}
