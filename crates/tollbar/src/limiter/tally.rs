@@ -87,7 +87,7 @@ impl Tally {
         if line.owner.load(Ordering::Relaxed) != who {
             rarely();
             // Called last, with the verdict for its answer: the caller saves no register for this.
-            return self.count_apart(who, verdict);
+            return self.count_slow(who, verdict);
         }
         line.add(verdict);
         verdict
@@ -95,7 +95,7 @@ impl Tally {
 
     /// [`Tally::count`] for a thread that does not own its first place, or not yet.
     #[inline(never)]
-    fn count_apart(&self, who: u64, verdict: Verdict) -> Verdict {
+    fn count_slow(&self, who: u64, verdict: Verdict) -> Verdict {
         let claimed = |line: &&Line| match line.owner.load(Ordering::Relaxed) {
             owner if owner == who => true,
             FREE if who != NOBODY => {

@@ -60,7 +60,7 @@ impl Table {
         until: u64,
     ) -> Result<Result<Charge, Verdict>, TableError> {
         let booked = self.book(policy, key, now, cost, until)?;
-        self.policies.memory.count_unasked(policy.number(), booked.err().unwrap_or(Verdict::Allowed));
+        self.policies.memory.count_decision_checked(policy.number(), booked.err().unwrap_or(Verdict::Allowed));
         Ok(booked)
     }
 
@@ -92,7 +92,7 @@ impl Table {
     ) -> Result<Decision, TableError> {
         let permits = KeyPermits { table: self, policy, key };
         let decision = waiting::wait(&permits, &permits, &self.waiters, cost, deadline)?;
-        self.policies.memory.count_unasked(policy.number(), decision.verdict);
+        self.policies.memory.count_decision_checked(policy.number(), decision.verdict);
         Ok(decision)
     }
 

@@ -74,7 +74,7 @@ impl Table {
             Ok(prepared) => prepared,
             Err(decided) => {
                 let taken = if decided?.is_allowed() { most } else { 0 };
-                self.policies.memory.count_unasked(policy.number(), verdict_of(taken));
+                self.policies.memory.count_decision_checked(policy.number(), verdict_of(taken));
                 return Ok(taken);
             }
         };

@@ -216,7 +216,7 @@ impl Table {
             Err(decided) => {
                 self.policies.memory.note_time(now.unwrap_or_else(|| self.now()));
                 if let Ok(decision) = &decided {
-                    self.policies.memory.count_unasked(policy.number(), decision.verdict);
+                    self.policies.memory.count_decision_checked(policy.number(), decision.verdict);
                 }
                 A::of(decided)
             }

@@ -108,7 +108,7 @@ impl Table {
             Ok(prepared) => prepared,
             Err(decided) => {
                 let decision = decided?;
-                self.policies.memory.count_unasked(policy.number(), decision.verdict);
+                self.policies.memory.count_decision_checked(policy.number(), decision.verdict);
                 // No key was charged, so there is nothing to settle.
                 return Ok((decision, decision.is_allowed().then(|| self.receipt(0, policy, now, 0, 0))));
             }

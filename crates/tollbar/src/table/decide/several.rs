@@ -188,7 +188,7 @@ impl<'a> KeyLimit<'a> {
     /// Counts the decision of a call over several limits.
     #[inline]
     pub(crate) fn count(&self, verdict: Verdict) {
-        self.table.policies.memory.count_unasked(self.policy.number(), verdict);
+        self.table.policies.memory.count_decision_checked(self.policy.number(), verdict);
     }
 
     /// Whether this is the same key under the same policy of the same table.

@@ -25,7 +25,7 @@ impl Policies {
         match self.stamp_of(pair.key).and_then(|stamp| self.versions.known(stamp)) {
             // In damaged memory a record may hold the stamp of another version.
             Some(version) if version.key == pair.key & !TAG => version.rule.expires_at(pair.state),
-            _ => self.expires_at_apart(pair),
+            _ => self.expires_at_slow(pair),
         }
     }
 
@@ -90,7 +90,7 @@ impl Policies {
     /// [`States::expires_at`] for a slot whose version must be compiled.
     #[cold]
     #[inline(never)]
-    fn expires_at_apart(&self, pair: Pair) -> u64 {
+    fn expires_at_slow(&self, pair: Pair) -> u64 {
         self.expires_at_by(pair, &mut Scratch::new())
     }
 

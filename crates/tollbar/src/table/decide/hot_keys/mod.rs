@@ -72,7 +72,7 @@ impl Table {
         }
         let hash = self.hash_bytes(key) ^ version.salt;
         let Some(mut mine) = self.hot.as_ref().and_then(HotKeys::enter_first) else {
-            return self.decide_hot_apart(version, hash, when.given(), cost);
+            return self.decide_hot_slow(version, hash, when.given(), cost);
         };
         let id = id(stamp, hash);
         if let (Some(credit), Some(now)) = (mine.find(id), self.time_at_once(when)) {
@@ -85,7 +85,7 @@ impl Table {
             }
         }
         HotKeys::leave(mine);
-        self.decide_hot_apart(version, hash, when.given(), cost)
+        self.decide_hot_slow(version, hash, when.given(), cost)
     }
 
     /// [`Table::decide_hot`] with a full decision, compiled once for all callers.
@@ -105,7 +105,7 @@ impl Table {
     fn decide_hot_long<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
         match (self.policies.current_compiled(policy), key.is_empty()) {
             (Some((version, _)), false) => {
-                self.decide_hot_apart(version, self.hash_bytes(key) ^ version.salt, now, cost)
+                self.decide_hot_slow(version, self.hash_bytes(key) ^ version.salt, now, cost)
             }
             _ => self.decide_rare_at(policy, key, now, cost),
         }
@@ -113,7 +113,7 @@ impl Table {
 
     /// [`Table::decide_hot`] for a hash, in every case.
     #[inline(never)]
-    fn decide_hot_apart<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
+    fn decide_hot_slow<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
         let Some(mut mine) = self.hot.as_ref().and_then(HotKeys::enter) else {
             return self.decide_hashed(version, hash, now, cost);
         };

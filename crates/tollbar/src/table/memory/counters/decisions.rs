@@ -59,7 +59,7 @@ impl Memory {
     pub(crate) fn count_decision(&self, policy: u32, verdict: Verdict) {
         match self.line(policy) {
             Some(line) => line.count(verdict),
-            None => self.count_apart(policy, verdict),
+            None => self.count_slow(policy, verdict),
         }
     }
 
@@ -71,19 +71,19 @@ impl Memory {
                 line.add(counter);
                 line.count(Verdict::Allowed);
             }
-            None => self.count_newcomer_apart(policy, counter),
+            None => self.count_newcomer_slow(policy, counter),
         }
     }
 
     #[inline(never)]
-    fn count_newcomer_apart(&self, policy: u32, counter: LineCounter) {
+    fn count_newcomer_slow(&self, policy: u32, counter: LineCounter) {
         self.count(if counter == LineCounter::Inserted { ShardCounter::Inserted } else { ShardCounter::Reclaimed });
-        self.count_apart(policy, Verdict::Allowed);
+        self.count_slow(policy, Verdict::Allowed);
     }
 
-    /// Counts a decision that was made without reading a slot, if the table has the policy.
+    /// Counts a decision under a policy number that the caller has not checked: it counts only if the table has the policy.
     #[cold]
-    pub(crate) fn count_unasked(&self, policy: u32, verdict: Verdict) {
+    pub(crate) fn count_decision_checked(&self, policy: u32, verdict: Verdict) {
         if self.has_policy(policy) {
             self.count_decision(policy, verdict);
         }
@@ -106,7 +106,7 @@ impl Memory {
 
     /// Counts a decision of a thread whose line the first probe has not found.
     #[inline(never)]
-    fn count_apart(&self, policy: u32, verdict: Verdict) {
+    fn count_slow(&self, policy: u32, verdict: Verdict) {
         match self.line_or_claim(policy) {
             Some(line) => line.count(verdict),
             None => self.count_unowned(policy, verdict, 1),
