@@ -9,16 +9,15 @@ import (
 	"unsafe"
 )
 
-// Batch is requests that a table decides on with one call into C. The zero value is empty. Keys are copied into one
-// piece of memory, which is kept over [Batch.Clear]: a batch that is used again allocates nothing. One goroutine at a
-// time may use it.
+// Batch holds requests that a table decides on with one call into C. The zero value is empty. The batch copies keys into one block of
+// memory, which it keeps after [Batch.Clear], so a batch that is used again allocates nothing. One goroutine at a time may use it.
 type Batch struct {
 	keys     []byte
 	items    []batchItem
 	verdicts []Verdict
 }
 
-// batchItem is a request whose key ends at end of the batch's bytes; C sees it too, as go_item.
+// batchItem is a request whose key ends at offset end of the batch's bytes. C reads it as go_item.
 type batchItem struct {
 	end, cost uint64
 	policy    uint32
@@ -28,29 +27,29 @@ type batchItem struct {
 // Clear empties the batch.
 func (b *Batch) Clear() { b.keys, b.items, b.verdicts = b.keys[:0], b.items[:0], b.verdicts[:0] }
 
-// Len is how many requests there are.
+// Len returns the number of requests.
 func (b *Batch) Len() int { return len(b.items) }
 
-// Add asks for one permit of the key under policy 0.
+// Add adds a request for one permit of the key under policy 0.
 func (b *Batch) Add(key string) { b.AddN(0, key, 1) }
 
-// AddN asks for n permits of the key under the policy of that number.
+// AddN adds a request for n permits of the key under the policy of that number.
 func (b *Batch) AddN(policy uint32, key string, n uint64) {
 	b.keys = append(b.keys, key...)
 	b.items = append(b.items, batchItem{end: uint64(len(b.keys)), cost: n, policy: policy})
 }
 
-// AddAll asks for one permit of each key under policy 0. It takes some half of the time that as many calls of Add would.
+// AddAll adds a request for one permit of each key under policy 0. It takes about half of the time of as many calls of Add.
 func (b *Batch) AddAll(keys []string) { b.AddAllN(0, keys, 1) }
 
-// AddAllN asks for n permits of each key under the policy of that number.
+// AddAllN adds a request for n permits of each key under the policy of that number.
 func (b *Batch) AddAllN(policy uint32, keys []string, n uint64) {
 	more := 0
 	for _, key := range keys {
 		more += len(key)
 	}
-	// Room is made once for all, and names of the usual length are copied by two moves that may overlap: for ten bytes a
-	// call of memmove, and appending, take longer than all the rest.
+	// The batch grows once for all keys, and copies keys of the usual length by two moves that may overlap: for ten bytes, append and a call
+	// of memmove take longer than all other work.
 	b.keys = slices.Grow(b.keys, more)
 	b.items = slices.Grow(b.items, len(keys))
 	at, bytes := len(b.keys), b.keys[:len(b.keys)+more]
@@ -72,16 +71,16 @@ func (b *Batch) AddAllN(policy uint32, keys []string, n uint64) {
 	b.keys, b.items = bytes, b.items[:len(b.items)+len(keys)]
 }
 
-// Verdicts are the answers of the last [Table.CheckMany], in the order of the requests that there were. They are valid
-// until the next call on the batch.
+// Verdicts returns the verdicts of the last [Table.CheckMany], in the order of its requests. They are valid until the next call on the
+// batch.
 func (b *Batch) Verdicts() []Verdict { return b.verdicts }
 
-// Allowed says whether the i-th request may pass: not one that has not been decided on.
+// Allowed reports whether the i-th request may pass. It is false for a request that has not been decided.
 func (b *Batch) Allowed(i int) bool { return i < len(b.verdicts) && b.verdicts[i] == Allowed }
 
-// CheckMany decides on the batch's requests in turn with one reading of the clock; [Batch.Verdicts] has the answers. A
-// verdict may be a negative [Code] where that request alone is wrong (a policy that the table does not have). An error
-// concerns all; then all verdicts are [Denied].
+// CheckMany decides on the batch's requests in turn with one reading of the clock. [Batch.Verdicts] has the verdicts. A verdict is a
+// negative [Code] if only that request is wrong (a policy that the table does not have). After an error of the whole batch all verdicts are
+// [Denied].
 func (t *Table) CheckMany(b *Batch) error { return t.checkMany(false, 0, b) }
 
 // CheckManyAt is [Table.CheckMany] at the caller's time, in nanoseconds.

@@ -1,7 +1,7 @@
 package tollbar
 
-// All calls into C are in the bridge files. None of them calls back, and none keeps a pointer it was given: with both said, what
-// they point to may stay on the goroutine's stack.
+// All calls into C are in the bridge files. No C function calls back into Go or keeps a pointer. The cgo directives say both, so the memory
+// behind the pointers may stay on the goroutine's stack.
 
 /*
 #include <stdlib.h>
@@ -45,7 +45,7 @@ import (
 	"unsafe"
 )
 
-// text is a string as C reads it: not a null pointer, even where it is empty.
+// text returns the pointer and length of a string for C. The pointer is never null.
 func text(s string) *C.uint8_t {
 	if s == "" {
 		return (*C.uint8_t)(unsafe.Pointer(&noBytes))
@@ -53,7 +53,7 @@ func text(s string) *C.uint8_t {
 	return (*C.uint8_t)(unsafe.Pointer(unsafe.StringData(s)))
 }
 
-// noBytes is what an empty string points to.
+// noBytes is the target of an empty string's pointer.
 var noBytes byte
 
 func describeCode(c Code) string { return C.GoString(C.tollbar_strerror(C.int32_t(c))) }
@@ -65,8 +65,8 @@ func Version() string {
 	return C.GoString(C.tollbar_version_string())
 }
 
-// Now reads a clock: nanoseconds since the machine's start, in every process of it; [ClockWall]: since 1970. Limiters and
-// tables have a time of their own: [Limiter.Now], [Table.Now].
+// Now reads a clock. [ClockWall] counts nanoseconds since 1970, the others since the machine's start, alike in every process. Limiters and
+// tables count from another zero: [Limiter.Now], [Table.Now].
 func Now(clock Clock) (uint64, error) {
 	var now C.uint64_t
 	if code := C.tollbar_clock_now(C.uint32_t(clock), &now); code != 0 {
@@ -79,7 +79,7 @@ func newDecision() C.tollbar_decision {
 	return C.tollbar_decision{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_decision{}))}
 }
 
-// decided is C's answer as Go's.
+// decided converts a C decision to a Go one.
 func decided(code C.int32_t, d *C.tollbar_decision) (Decision, error) {
 	if code < 0 {
 		return Decision{Verdict: Denied, Reason: ReasonFault}, Code(code)
@@ -94,7 +94,7 @@ func decided(code C.int32_t, d *C.tollbar_decision) (Decision, error) {
 	}, nil
 }
 
-// duration is nanoseconds of C's; Forever for those that Go has no number for.
+// duration converts nanoseconds from C. It returns Forever for times above Go's range.
 func duration(ns uint64) time.Duration {
 	if ns > math.MaxInt64 {
 		return Forever
@@ -102,7 +102,7 @@ func duration(ns uint64) time.Duration {
 	return time.Duration(ns)
 }
 
-// nanoseconds is a patience for C: none if it is negative, without end for Forever.
+// nanoseconds converts a patience for C. A negative one becomes 0, and Forever becomes a wait without end.
 func nanoseconds(d time.Duration) C.uint64_t {
 	if d == Forever {
 		return math.MaxUint64
@@ -110,7 +110,7 @@ func nanoseconds(d time.Duration) C.uint64_t {
 	return C.uint64_t(max(d, 0))
 }
 
-// whole is a length of time for C.
+// whole converts a length of time for C.
 func whole(d time.Duration) C.uint64_t { return C.uint64_t(max(d, 0)) }
 
 // ---- policies ----
@@ -130,7 +130,7 @@ func parse(policy string) (C.tollbar_policy_spec, error) {
 	return spec, nil
 }
 
-// refused is why something could not be made of a policy that can be read.
+// refused returns the error for a policy that can be read but is refused.
 func refused(policy string, code Code) error {
 	return &PolicyError{Text: policy, Code: code, Expected: describeCode(code)}
 }
@@ -216,7 +216,7 @@ func newLimiter(policy string, options LimiterOptions) (uintptr, Policy, error) 
 
 func freeLimiter(limiter uintptr) { C.go_limiter_free(C.uintptr_t(limiter)) }
 
-// emptyCall does nothing in C: what a benchmark measures the others against.
+// emptyCall does nothing in C. A benchmark compares other calls with it.
 func emptyCall(l *Limiter) int32 {
 	code := C.go_nothing(C.uintptr_t(l.handle))
 	runtime.KeepAlive(l)
@@ -263,7 +263,7 @@ func (l *Limiter) peekAt(now, n uint64) (Decision, error) {
 	return decided(code, &d)
 }
 
-// many decides on count requests; costs may be nil. at: at time now, not by the clock.
+// many decides on count requests. costs may be nil. With at it uses the time now instead of the clock.
 func (l *Limiter) many(at bool, now uint64, costs []uint64, verdicts []Verdict) Code {
 	if len(verdicts) == 0 {
 		return 0
@@ -314,7 +314,7 @@ func (l *Limiter) takeUpToAt(now, most uint64) (uint64, Code) {
 	return uint64(taken), Code(code)
 }
 
-// reservation is what C booked; nothing unless it returned 0.
+// reservation converts a C reservation. It is zero unless the call returned 0.
 func reservation(code C.int32_t, booked *C.tollbar_reservation) (Reservation, Code) {
 	if code != 0 {
 		return Reservation{}, Code(code)
@@ -393,7 +393,7 @@ func prefix(address []byte, ipv4Bits, ipv6Bits uint32) (key [20]byte, length int
 	return key, length, Code(c)
 }
 
-// errnoOf returns the system's reason of a call that failed with code, or 0 if such errors have none.
+// errnoOf returns the system's reason for a call that failed with code, or 0 if that error has none.
 func errnoOf(code Code, err error) syscall.Errno {
 	errno, _ := err.(syscall.Errno)
 	if code > systemFirst || code < systemLast {

@@ -1,12 +1,12 @@
-/* What stands between Go and tollbar.h.
+/* C functions between Go and tollbar.h.
  *
- * Handles cross as numbers and bytes as uint8_t *: by those types cgo knows at compile time that it passes no Go pointer
- * to a Go pointer, and leaves out its check at run time, which costs more than the decision. */
+ * Go passes handles as numbers and bytes as uint8_t *. From these types cgo knows at compile time that it passes no Go pointer to a Go
+ * pointer, and leaves out its check at run time, which costs more than the decision. */
 #ifndef TOLLBAR_GO_BRIDGE_H
 #define TOLLBAR_GO_BRIDGE_H
 
-/* What is missing is said here, where a build stops first. The library's archive is looked for beside the repository's
- * header, since the compiler does not know where the linker will look. */
+/* A build that lacks something stops here, with a message. The check looks for the library's archive beside the repository's header, since
+ * the compiler does not know the linker's paths. */
 #if !__has_include("tollbar.h") && defined(TOLLBAR_GO_INSTALLED)
 #error "tollbar: pkg-config names a directory without tollbar.h; expected: the tollbar that `make install` has installed"
 #elif !__has_include("tollbar.h")
@@ -20,7 +20,7 @@
 #define GO_LIMITER(handle) ((const tollbar_limiter *)(handle))
 #define GO_TABLE(handle) ((const tollbar_table *)(handle))
 
-/* The call that measures what a call costs. */
+/* An empty call, for the benchmark of a call's cost. */
 static inline int32_t go_nothing(uintptr_t limiter) { return (int32_t)(limiter == 0); }
 
 /* Refers to the symbol that a library of another ABI does not have. */
@@ -99,7 +99,7 @@ static inline int32_t go_limiter_state(uintptr_t limiter, tollbar_limiter_state 
 
 /* ---- tables ---- */
 
-/* The specs lie in one array; C wants an array of pointers. A path of NULL: a table in this process's own memory. */
+/* The specs lie in one array, and tollbar.h takes an array of pointers. With a path of NULL the table is in this process's own memory. */
 static inline int32_t go_table_open(const char *path, const tollbar_table_options *options,
                                     const tollbar_policy_spec *specs, size_t count, uintptr_t *out) {
     const tollbar_policy_spec *policies[128];
@@ -201,8 +201,8 @@ typedef struct go_item {
 
 enum { GO_CHUNK = 128 };
 
-/* All keys come in one piece of memory, so that nothing of Go's points to Go's. Pointers are made here, by the chunk;
- * the clock is read once for all. */
+/* All keys come in one block of memory, so that no Go memory points to Go memory. This function makes the pointers, one chunk at a time,
+ * and reads the clock once for all. */
 static inline int32_t go_table_many(uintptr_t table, int at, uint64_t now, const uint8_t *keys, const go_item *items,
                                     size_t count, int32_t *results) {
     tollbar_request requests[GO_CHUNK];

@@ -1,6 +1,6 @@
 package tollbar
 
-// The calls into C that have to do with receipts. Callers hold the table's guard, so that Close cannot take it away.
+// The calls into C for receipts. Callers hold the table's guard, so Close cannot free the table meanwhile.
 
 /*
 #include "bridge.h"
@@ -20,7 +20,7 @@ import "C"
 
 import "unsafe"
 
-// A Receipt has the bytes of C's, which is aligned to more than one byte, so they are copied.
+// A Receipt has the bytes of the C struct. That struct has a larger alignment, so the bytes are copied.
 const _ = uint(len(Receipt{})-int(unsafe.Sizeof(C.tollbar_receipt{}))) + uint(int(unsafe.Sizeof(C.tollbar_receipt{}))-len(Receipt{}))
 
 func receiptOf(raw *C.tollbar_receipt) Receipt { return *(*Receipt)(unsafe.Pointer(raw)) }

@@ -1,6 +1,6 @@
 package tollbar
 
-// The calls into C that have to do with tables. Callers hold the table's guard, so that Close cannot take it away.
+// The calls into C for tables. Callers hold the table's guard, so Close cannot free the table meanwhile.
 
 /*
 #include <stdlib.h>
@@ -34,7 +34,7 @@ import (
 	"unsafe"
 )
 
-// openTable makes a table, or opens the one at path unless that is empty.
+// openTable opens the table at path, or makes one in memory if path is empty.
 func openTable(path string, options *TableOptions, policies []string) (uintptr, error) {
 	specs := make([]C.tollbar_policy_spec, len(policies))
 	for i, policy := range policies {
@@ -166,7 +166,7 @@ func tableUnexempt(table uintptr, policy uint32, key string) Code {
 	return Code(C.go_table_unexempt(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key))))
 }
 
-// Both sides see a batch's requests alike, or this does not compile.
+// This compiles only if Go and C have one layout of a batch's requests.
 const _ = uint(unsafe.Sizeof(batchItem{})-unsafe.Sizeof(C.go_item{})) + uint(unsafe.Sizeof(C.go_item{})-unsafe.Sizeof(batchItem{}))
 
 func tableMany(table uintptr, at bool, now uint64, b *Batch) Code {
@@ -182,7 +182,7 @@ func tableMany(table uintptr, at bool, now uint64, b *Batch) Code {
 		(*C.int32_t)(unsafe.Pointer(unsafe.SliceData(b.verdicts)))))
 }
 
-// Both sides see a call's limits alike, or this does not compile.
+// This compiles only if Go and C have one layout of a call's limits.
 const _ = uint(unsafe.Sizeof(limitItem{})-unsafe.Sizeof(C.go_limit{})) + uint(unsafe.Sizeof(C.go_limit{})-unsafe.Sizeof(limitItem{}))
 
 func takeManyOf(items []limitItem, keys []byte, at bool, now uint64, each []Decision) (Taken, error) {
@@ -219,7 +219,7 @@ func tableNow(table uintptr) (uint64, Code) {
 	return uint64(now), Code(code)
 }
 
-// tableNext is the first entry from slot number from on, and the slot to go on with.
+// tableNext returns the first entry from slot number from on, and the slot to continue with.
 func tableNext(table uintptr, from, now uint64) (Entry, uint64, Code) {
 	e := C.tollbar_table_entry{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_entry{}))}
 	code := C.go_table_next(C.uintptr_t(table), C.uint64_t(from), C.uint64_t(now), &e)

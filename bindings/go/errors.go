@@ -11,15 +11,14 @@ import (
 // ErrClosed is returned by calls on a limiter, a table or a lease after its Close.
 var ErrClosed = errors.New("tollbar: closed")
 
-// Code is the C library's number of a result. It is an error: errors.Is finds the Err constants of this package in
-// what its calls return.
+// Code is the C library's number of a result. It is an error: errors.Is finds the Err constants of this package in the errors of its calls.
 type Code int32
 
 // Results of waiting and reserving.
 const (
-	// ErrDenied: not now, or not in the time that there is. Nothing has been charged.
+	// ErrDenied: the request is refused now, or its permits would come too late. Nothing has been charged.
 	ErrDenied Code = 1
-	// ErrNever: the cost is more than the policy can ever have at once. Nothing has been charged.
+	// ErrNever: the request can never pass, because its cost is more than the policy can have at once. Nothing has been charged.
 	ErrNever Code = 2
 )
 
@@ -214,16 +213,16 @@ const systemFirst, systemLast = ErrOpen, ErrSync
 // Error is one line in English.
 func (c Code) Error() string { return "tollbar: " + describeCode(c) }
 
-// PolicyError says why a policy was refused.
+// PolicyError is the error for a refused policy.
 type PolicyError struct {
 	// Text is the policy.
 	Text string
 	// Code is one of the errors of policies; errors.Is finds it.
 	Code Code
-	// Column of the first byte that is wrong, from 1; one past the end if the text stops early; 0 if the text can be read
-	// and what it says is refused by a limiter or a table.
+	// Column is the column of the first wrong byte, from 1. If the text ends too early, it is the column after its last byte. 0 if the text
+	// can be read, but a limiter or a table refuses the policy.
 	Column int
-	// Expected says what was expected there, or why the policy is refused.
+	// Expected is the text that was expected there, or the reason of the refusal.
 	Expected string
 }
 
@@ -241,13 +240,13 @@ func (e *PolicyError) Error() string {
 // Unwrap is the code.
 func (e *PolicyError) Unwrap() error { return e.Code }
 
-// TableError says why a table could not be made, opened or kept.
+// TableError is the error of a call that makes, opens or syncs a table.
 type TableError struct {
 	// Path is the file, or empty.
 	Path string
 	// Code is one of the errors of tables; errors.Is finds it.
 	Code Code
-	// Errno is the system's error, or 0; errors.Is finds it, and what it stands for (fs.ErrPermission).
+	// Errno is the system's error, or 0. errors.Is finds it, and the error of package fs that it stands for (fs.ErrPermission).
 	Errno syscall.Errno
 }
 
@@ -271,14 +270,14 @@ func (e *TableError) Unwrap() []error {
 	return []error{e.Code, e.Errno}
 }
 
-// LeaseError says why a limit could not be leased.
+// LeaseError is the error of a limit that could not be leased.
 type LeaseError struct {
-	// Name is the limit's.
+	// Name is the limit's name.
 	Name string
 	// Code is one of the errors of leases, or [ErrCapacity]; errors.Is finds it.
 	Code Code
-	// Column of the first byte of the store's URL that is wrong, from 1; 0 for other errors. The URL itself, which may have
-	// a password in it, is not in the error.
+	// Column is the column of the first wrong byte of the store's URL, from 1. 0 for other errors. The error does not have the URL itself,
+	// which may contain a password.
 	Column int
 }
 

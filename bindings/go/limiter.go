@@ -4,21 +4,22 @@
 //
 //	limiter, err := tollbar.NewLimiter("100/s burst 20")
 //	if err != nil {
-//		return err // says the column
+//		return err // has the column of the fault
 //	}
 //	if !limiter.Allow() {
 //		return errTooManyRequests
 //	}
 //
-// A [Limiter] is one state, of any algorithm. A [Table] has a state for each of millions of keys, in memory that processes
+// A [Limiter] has one state, of any algorithm. A [Table] has a state for each of millions of keys, in memory that processes
 // may share. Sub-package cell is a token bucket in pure Go, tollhttp is middleware for net/http, and rate has the API of
 // golang.org/x/time/rate.
 //
 // A call into C costs some tens of nanoseconds, more than the decision itself. [Limiter.CheckMany] and [Table.CheckMany]
-// spread it over many requests, and cell does without. [TakeMany] is one request with several limits: all are charged, or none.
+// spread that over many requests, and cell makes no call into C. [TakeMany] is one request with several limits: it charges
+// all of them, or none.
 //
-// Any number of goroutines may make any call at once, Close included. A call after Close gets [ErrClosed]; those that
-// answer with a bool answer false.
+// Any number of goroutines may make any call at once, Close included. A call after Close returns [ErrClosed], or false if
+// it returns a bool.
 package tollbar
 
 import (
@@ -30,10 +31,10 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/cell"
 )
 
-// Forever stands for a wait that would not help, or that is longer than 292 years.
+// Forever means that no wait would help, or that the wait is longer than 292 years.
 const Forever = cell.Forever
 
-// Decision is an answer in full.
+// Decision is a full decision.
 type Decision = cell.Decision
 
 // Verdict says whether a request may pass. In the results of a batch a negative one is a [Code].
@@ -43,18 +44,18 @@ type Verdict = cell.Verdict
 const (
 	// Allowed: the request may pass, and its cost has been charged.
 	Allowed = cell.Allowed
-	// Denied: not now; nothing has been charged.
+	// Denied: the request is refused now. Nothing has been charged.
 	Denied = cell.Denied
-	// Never: not at any time; nothing has been charged.
+	// Never: the request can never pass. Nothing has been charged.
 	Never = cell.Never
 )
 
-// Clock is where calls without a time get it. Limiters and tables count it in UTC since 2025-03-13 ([Limiter.Now]).
+// Clock is the clock of calls without a time. Limiters and tables count it in UTC since 2025-03-13 ([Limiter.Now]).
 type Clock uint32
 
 const (
-	// ClockCounter is the processor's counter on the monotonic clock's scale; ClockMonotonic where processor or kernel do
-	// not trust the counter.
+	// ClockCounter is the processor's counter on the monotonic clock's scale, or ClockMonotonic if the processor or the kernel does not trust
+	// the counter.
 	ClockCounter Clock = iota
 	// ClockMonotonic is the system's CLOCK_MONOTONIC.
 	ClockMonotonic
@@ -69,25 +70,25 @@ type Limiter struct {
 	handle uintptr
 	closed atomic.Bool
 	policy atomic.Pointer[Policy]
-	// Held by those who change the policy, so that it is the one in C.
+	// A change of policy holds this, so that policy is the one in C.
 	changing sync.Mutex
-	// Those who wait, if the algorithm cannot book ahead.
+	// The queue of waiting goroutines, if the algorithm cannot book ahead.
 	line line
 }
 
 // LimiterState is a limiter's state, for people and metrics.
 type LimiterState struct {
-	// Now is the time of this view, in nanoseconds of the limiter's clock.
+	// Now is the time at which the state was read, in nanoseconds of the limiter's clock.
 	Now uint64
 	// Remaining permits that could be taken.
 	Remaining uint64
-	// RetryAfter is how long until one permit could be taken; 0 if one can.
+	// RetryAfter is the time until one permit could be taken; 0 if one can.
 	RetryAfter time.Duration
-	// ResetAfter is how long until the state is as good as fresh.
+	// ResetAfter is the time until the state is as good as fresh.
 	ResetAfter time.Duration
-	// BackwardSteps counts requests that came with an older time than one admitted before them.
+	// BackwardSteps counts requests whose time was earlier than that of a request admitted before them.
 	BackwardSteps uint64
-	// Allowed, Denied and Never count decisions by verdict, of all threads. Peeks and errors do not count, and Reset leaves them.
+	// Allowed, Denied and Never count the decisions of all threads by verdict. Peeks and errors do not count, and Reset keeps the counts.
 	Allowed, Denied, Never uint64
 }
 
@@ -213,7 +214,7 @@ func (l *Limiter) checkMany(at bool, now uint64, costs []uint64, verdicts []Verd
 	return err
 }
 
-// TakeUpTo takes as many permits as there are now, up to most, and says how many.
+// TakeUpTo takes all permits that are left, most at the most, and returns their number.
 func (l *Limiter) TakeUpTo(most uint64) (uint64, error) {
 	if l.closed.Load() {
 		return 0, ErrClosed
@@ -237,9 +238,9 @@ func (l *Limiter) TakeUpToAt(now, most uint64) (uint64, error) {
 	return taken, nil
 }
 
-// Charge charges n permits without asking, for what has been admitted already and whose cost, or failure, is known only now. Later
-// requests are refused until the debt is paid. It returns the rest that the state has no room for: a token bucket holds a debt of one
-// burst, windows and logs hold none. Under a policy with Ban the charge that leaves no permit counts as a refusal.
+// Charge charges n permits without asking, after the work, when the cost or the failure is known. Later requests are refused until the debt
+// is paid. It returns the rest that the state has no room for: a token bucket holds a debt of one burst, and windows and logs hold none.
+// Under a policy with Ban a charge that leaves no permit counts as a refusal.
 func (l *Limiter) Charge(n uint64) (rest uint64, err error) {
 	if l.closed.Load() {
 		return 0, ErrClosed
@@ -263,11 +264,11 @@ func (l *Limiter) ChargeAt(now, n uint64) (rest uint64, err error) {
 	return rest, nil
 }
 
-// Reserve takes n permits ahead of time: without an error the caller is bound to act the reservation's Wait from now, and
-// not before. [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the algorithm cannot book
-// ahead (windows and logs), [ErrNever] if n is above the burst; then nothing has been charged.
+// Reserve takes n permits ahead of time. Without an error the caller must act after the reservation's Wait, not earlier. The error is
+// [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the algorithm cannot book ahead (windows and logs), and
+// [ErrNever] if n is above the burst. Then nothing has been charged.
 //
-// [Limiter.Cancel] takes a reservation back.
+// [Limiter.Cancel] cancels a reservation.
 func (l *Limiter) Reserve(n uint64, patience time.Duration) (Reservation, error) {
 	if l.closed.Load() {
 		return Reservation{}, ErrClosed
@@ -276,7 +277,7 @@ func (l *Limiter) Reserve(n uint64, patience time.Duration) (Reservation, error)
 	return booked, asError(code)
 }
 
-// Now is the time that calls without one read: nanoseconds of UTC since 2025-03-13, or since 1970 by [ClockWall].
+// Now returns the time that calls without a time use: nanoseconds of UTC since 2025-03-13, or since 1970 on [ClockWall].
 func (l *Limiter) Now() (uint64, error) {
 	if l.closed.Load() {
 		return 0, ErrClosed
@@ -302,7 +303,7 @@ func (l *Limiter) Reset() error {
 	return asError(l.reset())
 }
 
-// State is the state as of now; it takes nothing.
+// State returns the present state, and takes no permits.
 func (l *Limiter) State() (LimiterState, error) {
 	if l.closed.Load() {
 		return LimiterState{}, ErrClosed
@@ -311,7 +312,7 @@ func (l *Limiter) State() (LimiterState, error) {
 	return state, asError(code)
 }
 
-// asError is nil for 0.
+// asError returns the error of a result, or nil for 0.
 func asError(code Code) error {
 	if code == 0 {
 		return nil

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// line is those who wait for permits that cannot be booked ahead. The first checks, sleeps as long as the answer says, and
-// checks again; the others sleep until it has left. So a waiter costs two checks, however many wait, and they go in the
-// order in which they came.
+// line is a queue of goroutines that wait for permits that cannot be booked ahead. The first one checks, sleeps for the decision's wait,
+// and checks again. The others sleep until it has left. So each waiter makes two checks, however many wait, and they leave in the order in
+// which they came.
 type line struct {
 	mu     sync.Mutex
 	places []*place
-	// The permits that they wait for.
+	// The permits that the goroutines in the line wait for.
 	cost uint64
 }
 
-// place is a goroutine's in a line.
+// place is a goroutine's place in a line.
 type place struct {
 	cost uint64
-	// Closed when it is the first.
+	// Closed when the place is the first.
 	turn chan struct{}
 }
 
-// join takes the last place.
+// join adds a goroutine at the end.
 func (l *line) join(cost uint64) *place {
 	p := &place{cost: cost, turn: make(chan struct{})}
 	l.mu.Lock()
@@ -39,7 +39,7 @@ func (l *line) join(cost uint64) *place {
 	return p
 }
 
-// leave gives a place up, wherever it is. The one that is the first then, if it was not before, gets the turn.
+// leave removes a place anywhere in the line. If another place becomes the first, its goroutine gets the turn.
 func (l *line) leave(p *place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,15 +56,15 @@ func (l *line) leave(p *place) {
 	}
 }
 
-// ahead is the permits that those in the line wait for, and whether there is anybody.
+// ahead returns the permits that the goroutines in the line wait for, and whether the line has any.
 func (l *line) ahead() (uint64, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cost, len(l.places) != 0
 }
 
-// wait takes cost permits, which ask takes if they are there. earliest is a lower bound of the time until so many permits
-// and then the caller's have been taken.
+// wait takes cost permits by calls of ask, which takes them if they are left. earliest is a lower bound of the time until the permits ahead
+// of the caller, and then the caller's, have been taken.
 func (l *line) wait(ctx context.Context, cost uint64, ask func() (Decision, error), earliest func(ahead uint64) time.Duration) error {
 	after := time.Duration(0)
 	if ahead, anybody := l.ahead(); !anybody {
@@ -96,7 +96,7 @@ func (l *line) wait(ctx context.Context, cost uint64, ask func() (Decision, erro
 	}
 }
 
-// askOnce is done if the caller has its permits or cannot have them in time. Otherwise it may ask again after wait.
+// askOnce returns done if the caller has its permits or cannot have them in time. Otherwise the caller may ask again after wait.
 func askOnce(ctx context.Context, ask func() (Decision, error)) (wait time.Duration, done bool, err error) {
 	decision, err := ask()
 	switch {
@@ -115,8 +115,8 @@ func askOnce(ctx context.Context, ask func() (Decision, error)) (wait time.Durat
 	return decision.RetryAfter, false, nil
 }
 
-// earliest is a lower bound of the time until a window or a log has admitted ahead permits and then n more, of which own is
-// the time of the n alone. All of two windows and of the burst may come at once, and what is beyond comes at the limit.
+// earliest is a lower bound of the time until a window or a log has admitted ahead permits and then n more. own is the time for the n
+// alone. Two whole windows and the burst may come at once, and further permits come at the limit.
 func (p *Policy) earliest(own time.Duration, ahead, n uint64) time.Duration {
 	atOnce := saturated(saturated(p.Limit, p.Limit), p.Burst)
 	total := saturated(ahead, n)

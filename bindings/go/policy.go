@@ -9,7 +9,7 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/cell"
 )
 
-// Algorithm is how a policy counts.
+// Algorithm is the algorithm of a policy.
 type Algorithm uint32
 
 // [lists: algorithms] written by cargo xtask lists
@@ -58,20 +58,20 @@ func (a Algorithm) String() string {
 	return "algorithm " + strconv.Itoa(int(a))
 }
 
-// Mode is how a sliding window counts its oldest segment.
+// Mode says how a sliding window counts its oldest segment.
 type Mode uint32
 
 const (
 	// ModeN: as many segments as the policy says, the running one among them.
 	ModeN Mode = iota
-	// ModeStrict: one more, a hard guarantee for every window.
+	// ModeStrict: one more segment counts. Every window of a period then stays within the limit.
 	ModeStrict
-	// ModeInterpolated: the one more counts by its unexpired part.
+	// ModeInterpolated: one more segment counts, by the part of it that is still in the window.
 	ModeInterpolated
 )
 
-// Policy is what a line such as "100/s burst 20" says. The zero value of a field is what the text says without that
-// option, but for the first three and Burst, which are always set by [ParsePolicy].
+// Policy is a policy such as "100/s burst 20". The zero value of a field means that the text does not have the option. [ParsePolicy] always
+// sets the first three fields and Burst.
 type Policy struct {
 	Algorithm Algorithm
 	// Limit is permits per Period; 0 denies all.
@@ -92,19 +92,18 @@ type Policy struct {
 	CountRejected bool
 	// Bytes: permits are bytes. It changes the text only.
 	Bytes bool
-	// Slack of a pacer: departures that may follow at once after an idle time.
+	// Slack of a pacer: departures that may leave at once after an idle time.
 	Slack uint64
 	// WarmUp: the time from cold to warm, with Cold.
 	WarmUp time.Duration
-	// Cold: how many times slower when cold, 1 to 1000.
+	// Cold: the factor by which the rate is lower when cold, 1 to 1000.
 	Cold uint32
 	// Segments of a sliding window, 1 to 1024.
 	Segments uint32
 	Mode     Mode
-	// Ban: a token bucket, without Init and Borrow, refuses a key altogether for this time once it has been refused BanAfter times. 0
-	// for no ban.
+	// Ban: a token bucket without Init and Borrow denies a key everything for this time after BanAfter refusals. 0 for no ban.
 	Ban time.Duration
-	// BanAfter, with Ban: 1 to 1000; 0 stands for 1.
+	// BanAfter, with Ban: the refusal that bans, 1 to 1000; 0 stands for 1.
 	BanAfter uint32
 	// SecondLimit is permits per SecondPeriod of a second bucket, which a request needs and charges as well, as in "10/s; 1000/day". 0 for no
 	// second bucket. Only for token buckets without Init, Borrow and Ban.
@@ -130,7 +129,7 @@ func ParsePolicy(text string) (Policy, error) {
 	return policyOf(&spec), nil
 }
 
-// Check says whether a limiter can be made of the policy: nil, or a [*PolicyError].
+// Check returns nil if a limiter can have the policy, otherwise a [*PolicyError].
 func (p Policy) Check() error {
 	if code := checkPolicy(&p); code != 0 {
 		return refused(p.String(), code)
@@ -138,8 +137,8 @@ func (p Policy) Check() error {
 	return nil
 }
 
-// LastTime is the last clock reading, in nanoseconds, at which anything is admitted: 2^61 - 2 (73 years) for all but the
-// fastest policies. Calls at later times refuse everything. The error is a [*PolicyError].
+// LastTime returns the last clock reading, in nanoseconds, at which the policy admits a request: 2^61 - 2 (73 years) for all but the
+// fastest policies. Calls at later times refuse every request. The error is a [*PolicyError].
 func (p Policy) LastTime() (uint64, error) {
 	last, code := lastTime(&p)
 	if code != 0 {
@@ -148,8 +147,8 @@ func (p Policy) LastTime() (uint64, error) {
 	return last, nil
 }
 
-// String is the policy's canonical text: [ParsePolicy] of it gives an equal policy, and [NewLimiter] and [NewTable] take
-// it. For a policy that has no text it is one that they refuse.
+// String returns the policy's canonical text. [ParsePolicy] reads it as an equal policy, and [NewLimiter] and [NewTable] take it. For an
+// invalid policy it returns a text that they refuse.
 func (p Policy) String() string {
 	text, code := printPolicy(&p)
 	if code != 0 {
@@ -158,7 +157,7 @@ func (p Policy) String() string {
 	return text
 }
 
-// MarshalText is String, or the error for a policy that cannot be.
+// MarshalText returns String, or the error of an invalid policy.
 func (p Policy) MarshalText() ([]byte, error) {
 	text, code := printPolicy(&p)
 	if code != 0 {
@@ -180,8 +179,8 @@ func (p *Policy) UnmarshalText(text []byte) error {
 // wait until that debt is paid.
 func (p Policy) Lends() bool { return p.Borrow || lending>>p.Algorithm&1 != 0 }
 
-// Cell compiles the policy for [cell.Cell], which decides without calling C. Only for single token buckets without borrow and ban;
-// others are refused with [ErrNotOneWord].
+// Cell compiles the policy for [cell.Cell], which decides without calling C. The policy must be a single token bucket without borrow and
+// ban, otherwise the error is [ErrNotOneWord].
 func (p Policy) Cell() (*cell.Policy, error) {
 	if err := p.Check(); err != nil {
 		return nil, err

@@ -4,7 +4,7 @@ package tollbar
 
 import "github.com/tollbar/tollbar/bindings/go/cell"
 
-// Reason says why a request was decided as it was: because of the limit, the table, the key or the store.
+// Reason is the reason of a decision: the limit, the table, the key or the store.
 type Reason = cell.Reason
 
 // The reasons, as [cell] describes them.

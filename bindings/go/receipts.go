@@ -17,8 +17,8 @@ type Settled struct {
 	Rest uint64
 }
 
-// Take takes an estimate of what a request will cost, and returns the receipt by which [Table.Settle] settles the real cost. The
-// receipt is zero unless the decision has allowed the request. [ErrReceipt] for an estimate of 2^56 or more.
+// Take charges an estimate of a request's cost, and returns the receipt by which [Table.Settle] settles the real cost. The receipt is zero
+// unless the request was allowed. The error is [ErrReceipt] for an estimate of 2^56 or more.
 func (k Keys) Take(key string, estimate uint64) (receipt Receipt, d Decision, err error) {
 	err = k.call(func(table uintptr) (code Code) {
 		receipt, code = tableTake(table, k.policy, key, estimate, &d)
@@ -36,12 +36,12 @@ func (k Keys) TakeAt(key string, now, estimate uint64) (receipt Receipt, d Decis
 	return receipt, d, err
 }
 
-// Settle settles a receipt of [Keys.Take] at the real cost. If the cost is below the estimate, the unused permits go back to the
-// key, without those that the key has regained by refill since the charge. If the cost is above the estimate, the difference is
-// charged as a debt, which is one burst at most, and later requests of the key wait until it is paid.
+// Settle settles a receipt of [Keys.Take] at the real cost. If the cost is below the estimate, the unused permits go back to the key,
+// without those that the key has regained by refill since the charge. If the cost is above the estimate, the difference is charged as a
+// debt, which is one burst at most, and later requests of the key wait until it is paid.
 //
-// Only the first call for a receipt settles it, whoever has copies. A receipt that nobody settles stays charged at its estimate.
-// The error is [ErrReceipt] if receipt is not one of this table.
+// Only the first call for a receipt settles it, even if there are copies. Without such a call the estimate stays charged. The error is
+// [ErrReceipt] if receipt is not one of this table.
 func (t *Table) Settle(receipt Receipt, cost uint64) (done Settled, err error) {
 	err = t.Under(0).call(func(table uintptr) (code Code) {
 		done, code = tableSettle(table, receipt, cost)

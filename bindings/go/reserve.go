@@ -8,21 +8,22 @@ import (
 	"time"
 )
 
-// Reservation is permits that were booked. It is plain data: another process may cancel by it.
+// Reservation holds booked permits. It is plain data: another process may cancel by it.
 type Reservation struct {
-	// Departs is when the permits may be used, in nanoseconds on the scale of Now.
+	// Departs is the time from which on the permits may be used, in nanoseconds on the scale of Now.
 	Departs uint64
-	// Wait is the time from the call until then.
+	// Wait is the time from the call to Departs.
 	Wait time.Duration
-	// Cost is the permits that were charged. It is 0 where no key was charged: an exempt or empty key, or a new key that a full
-	// table admits without storing it.
+	// Cost is the number of permits that were charged. It is 0 if no key was charged: an exempt or empty key, or a new key that a full table
+	// admits without storing it.
 	Cost uint64
 }
 
-// Cancel gives back the permits of a reservation that is not used, and says how many came back. Cancel a reservation once.
+// Cancel gives back the permits of a reservation that the caller does not use, and returns the number that came back. Cancel a reservation
+// once only.
 //
-// The last reservation comes back whole. Of an earlier one mostly nothing comes back, because those behind it keep the times
-// that they were told. Gcra without borrow and ban, fixed and weighted windows, and interval with "anchor first" give permits back.
+// The latest reservation comes back whole. An earlier one usually gives back nothing, because the later callers keep the departures that
+// they were told. Gcra without borrow and ban, fixed and weighted windows, and interval with "anchor first" give permits back.
 func (l *Limiter) Cancel(booked Reservation) (uint64, error) {
 	if l.closed.Load() {
 		return 0, ErrClosed
@@ -31,9 +32,9 @@ func (l *Limiter) Cancel(booked Reservation) (uint64, error) {
 	return back, asError(code)
 }
 
-// Reserve takes n permits of the key ahead of time: without an error the caller is bound to act the reservation's Wait from now,
-// and not before. [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the algorithm cannot book
-// ahead (windows and logs), [ErrNever] if n is above the burst; then nothing has been charged.
+// Reserve takes n permits of the key ahead of time. Without an error the caller must act after the reservation's Wait, not earlier. The
+// error is [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the algorithm cannot book ahead (windows and
+// logs), and [ErrNever] if n is above the burst. Then nothing has been charged.
 func (k Keys) Reserve(key string, n uint64, patience time.Duration) (booked Reservation, err error) {
 	code := Code(0)
 	err = k.call(func(table uintptr) Code {
@@ -46,7 +47,7 @@ func (k Keys) Reserve(key string, n uint64, patience time.Duration) (booked Rese
 	return booked, err
 }
 
-// Cancel gives back the permits of a reservation of the key that is not used, as [Limiter.Cancel] does.
+// Cancel gives back the permits of a reservation of the key, as [Limiter.Cancel] does.
 func (k Keys) Cancel(key string, booked Reservation) (back uint64, err error) {
 	err = k.call(func(table uintptr) (code Code) {
 		back, code = tableCancel(table, k.policy, key, booked)
@@ -55,14 +56,14 @@ func (k Keys) Cancel(key string, booked Reservation) (back uint64, err error) {
 	return back, err
 }
 
-// Wait takes a permit of the key, waiting for it if need be. See [Keys.WaitN].
+// Wait takes a permit of the key, and waits for it if necessary. See [Keys.WaitN].
 func (k Keys) Wait(ctx context.Context, key string) error { return k.WaitN(ctx, key, 1) }
 
-// WaitN takes n permits of the key, waiting for them if need be. No thread waits: it is a timer of Go's.
+// WaitN takes n permits of the key, and waits for them if necessary. It waits on a timer of Go and blocks no thread.
 //
-// What cannot be had before the context's deadline is refused at once with nothing charged; the error then is both
-// [ErrDenied] and [context.DeadlineExceeded]. [ErrNever] if n is above the burst. If the context ends during the wait, the
-// error is the context's, and the booking is cancelled ([Keys.Cancel]).
+// If the permits would come after the context's deadline, the call refuses at once and charges nothing. The error then is both [ErrDenied]
+// and [context.DeadlineExceeded]. It is [ErrNever] if n is above the burst. If the context ends during the wait, the error is the
+// context's, and the call cancels the booking ([Keys.Cancel]).
 //
 // Where the algorithm can book ahead, the callers of a key wake one after the other in the order of their bookings, in all
 // processes. With windows and logs the goroutines of this process stand in line, as in [Limiter.WaitN].
@@ -103,13 +104,13 @@ func (k Keys) waitInLine(ctx context.Context, policy *Policy, key string, n uint
 	defer k.table.lines.leave(lineKey{k.policy, key})
 	ask := func() (Decision, error) { return k.Check(key, n) }
 	return l.wait(ctx, n, ask, func(ahead uint64) time.Duration {
-		// With an error the turn will tell.
+		// If the peek failed, the goroutine's turn returns the error.
 		alone, _ := k.Peek(key, n)
 		return policy.earliest(alone.RetryAfter, ahead, n)
 	})
 }
 
-// booksAhead is whether permits of the policy can be booked ahead of their time.
+// booksAhead reports whether the policy can book permits ahead of their time.
 func (p *Policy) booksAhead() bool {
 	switch p.Algorithm {
 	case GCRA, Pacer, WarmUp:
@@ -125,7 +126,7 @@ type lineKey struct {
 	key    string
 }
 
-// lines are the lines of a table's keys. Only keys that somebody waits for have one.
+// lines has the lines of a table's keys. A key has a line only while a goroutine waits for it.
 type lines struct {
 	mu    sync.Mutex
 	lines map[lineKey]*countedLine
@@ -133,7 +134,7 @@ type lines struct {
 
 type countedLine struct {
 	line
-	// Those who wait in it, or are about to.
+	// The number of goroutines that wait in the line, or are about to.
 	users int
 }
 

@@ -10,61 +10,61 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/guard"
 )
 
-// OnFull is what a newcomer gets when a table has no place for it.
+// OnFull says what the table does with a new key if no slot is free for it.
 type OnFull uint32
 
 const (
-	// OnFullEvictNearest: the newcomer is admitted as a fresh key would be, in the slot that would have expired first; the
-	// key that had the slot is forgotten.
+	// OnFullEvictNearest: the table admits the new key as a fresh one, in the slot that would have expired first, and forgets the key that had
+	// the slot.
 	OnFullEvictNearest OnFull = iota
-	// OnFullInherit: it takes over the slot that would have expired first, together with its debt.
+	// OnFullInherit: the new key takes over the slot that would have expired first, together with its debt.
 	OnFullInherit
-	// OnFullAllow: it is admitted as a fresh key would be, and not remembered.
+	// OnFullAllow: the table admits the new key as a fresh one, and does not store it.
 	OnFullAllow
-	// OnFullDeny: it is refused. No key is forgotten, none gets in uncounted. For keys that a stranger cannot invent:
-	// whoever can invent keys can fill the table and shut out all newcomers.
+	// OnFullDeny: the table refuses the new key. It evicts no key, and admits no key without a count. Use it only for keys that a stranger
+	// cannot invent, because a stranger with invented keys can fill the table and shut out all new keys.
 	OnFullDeny
 )
 
-// MissingKey is what a request with an empty key gets.
+// MissingKey says how the table decides on a request with an empty key.
 type MissingKey uint32
 
 const (
-	// MissingDeny: it is refused.
+	// MissingDeny: the table refuses the request.
 	MissingDeny MissingKey = iota
-	// MissingAllow: it is admitted and charged to nobody.
+	// MissingAllow: the table admits the request, and charges no key.
 	MissingAllow
-	// MissingReport: it gets [ErrMissingKey].
+	// MissingReport: the call returns [ErrMissingKey].
 	MissingReport
 )
 
-// TableOptions say how a table is made. All but Capacity may be left at zero.
+// TableOptions are the options of a new table. All fields but Capacity may be zero.
 type TableOptions struct {
-	// Capacity is how many keys are to have a place at one time, about 20 bytes each. It never grows.
+	// Capacity is the number of keys that can have a debt at one time, about 20 bytes each. A table never grows.
 	Capacity   uint64
 	OnFull     OnFull
 	MissingKey MissingKey
 	// Clock of the calls without a time.
 	Clock Clock
-	// Mode is the permissions of a file that is made; 0 is 0600.
+	// Mode is the permissions of a new file; 0 means 0600.
 	Mode fs.FileMode
-	// Seed is what the hash is keyed with; nil is random. Whoever knows it can choose keys that meet.
+	// Seed is the seed of the hash; nil means a random one. A client that knows the seed can choose keys that collide.
 	Seed *uint64
-	// SmallPages: the system is not advised to use huge pages.
+	// SmallPages: the library does not advise the system to use huge pages.
 	SmallPages bool
 	// TrustAnyone opens a file whatever its owner and permissions are. Every user who may write the file can admit or refuse
 	// keys, and its owner can end this process by SIGBUS.
 	TrustAnyone bool
-	// HotKeys is for how many keys each thread of this process may take permits in advance: those that it checks most often. 0 is
-	// none. It is for keys that many threads check at once; only gcra has credit.
+	// HotKeys is the number of keys for which each thread of this process may take permits in advance: the keys that it checks most often. 0
+	// means none. It is for keys that many threads check at once. Only gcra has credit.
 	HotKeys uint32
 }
 
 // Table has a state for each of millions of keys, in one block of memory that never grows and that processes may share.
 //
-// A key is bytes, in a string: an address, a user, a token. A request names a policy by its number: the place that the
-// policy had when the table was made, from 0. The policy is part of a key's identity. [Table.Allow] and [Table.AllowN] are
-// by policy 0, and [Table.Under] has the calls by any.
+// A key is bytes, in a string: an address, a user, a token. A request names a policy by its number: its index, from 0, when the table was
+// made. The policy is part of a key's identity. [Table.Allow] and [Table.AllowN] use policy 0, and [Table.Under] has the calls under any
+// policy.
 type Table struct {
 	handle  uintptr
 	path    string
@@ -79,13 +79,13 @@ func NewTable(options TableOptions, policies ...string) (*Table, error) {
 	return newTable("", options, policies)
 }
 
-// OpenTable opens the table in a file, or makes it if there is none. Any number of processes, of any language, may use
-// it at once. With neither a capacity nor policies the table must be there, and may be any.
+// OpenTable opens the table in a file, or makes it if there is none. Any number of processes, of any language, may use it at once. With
+// neither a capacity nor policies the call makes no file and opens any table.
 //
-// In /run and /dev/shm a table lasts as long as the machine runs; on a disk it survives that too. A file that is not this very
-// table is refused with a [*TableError] that says why, and stays as it is. Give it a directory of the service's own, such as
-// /run/SERVICE: a file that another user than this one and root made, or that others may write or replace, is refused too
-// ([ErrOwner]), unless TrustAnyone is set.
+// In /run and /dev/shm a table lasts as long as the machine runs; on a disk it survives that too. If the file has another table, the call
+// returns a [*TableError] that says why, and the file stays as it is. Give it a directory of the service's own, such as /run/SERVICE: a
+// file that another user than this one and root made, or that others may write or replace, is refused too ([ErrOwner]), unless TrustAnyone
+// is set.
 func OpenTable(path string, options TableOptions, policies ...string) (*Table, error) {
 	if path == "" {
 		return nil, &TableError{Path: path, Code: ErrOpen, Errno: noSuchFile}
@@ -103,8 +103,8 @@ func newTable(path string, options TableOptions, policies []string) (*Table, err
 	return t, nil
 }
 
-// Close ends this process's view of the table and gives back its memory when the calls under way, which take
-// microseconds, are over. Later calls get [ErrClosed]. What is in a file stays. It returns nil, a second time too.
+// Close ends this process's view of the table, and frees its memory when the running calls, which take microseconds, are over. Later calls
+// return [ErrClosed]. A file stays as it is. Close returns nil, a second time too.
 func (t *Table) Close() error {
 	if t.guard.Close() {
 		t.cleanup.Stop()
@@ -119,14 +119,14 @@ func (t *Table) Allow(key string) bool { return t.Under(0).Allow(key) }
 // AllowN takes n permits of the key under policy 0, or none.
 func (t *Table) AllowN(key string, n uint64) bool { return t.Under(0).AllowN(key, n) }
 
-// Check takes n permits of the key under policy 0 and answers in full. n of 0 asks without charging.
+// Check takes n permits of the key under policy 0 and returns the full decision. n of 0 asks without charging.
 func (t *Table) Check(key string, n uint64) (Decision, error) { return t.Under(0).Check(key, n) }
 
-// Under is the table's keys under the policy of that number.
+// Under returns the table's keys under the policy of that number.
 func (t *Table) Under(policy uint32) Keys { return Keys{table: t, policy: policy} }
 
-// Keys is a table's keys under one of its policies. It is small and may be copied. A number that no policy has gets
-// [ErrNoSuchPolicy].
+// Keys has the calls for a table's keys under one of its policies. It is small and may be copied. Its calls return [ErrNoSuchPolicy] if no
+// policy has that number.
 type Keys struct {
 	table  *Table
 	policy uint32
@@ -147,8 +147,7 @@ func (k Keys) AllowN(key string, n uint64) bool {
 	return code == 0
 }
 
-// Check takes n permits of the key and answers in full. n of 0 asks without charging. With an error the verdict is
-// [Denied].
+// Check takes n permits of the key and returns the full decision. n of 0 asks without charging. With an error the verdict is [Denied].
 func (k Keys) Check(key string, n uint64) (Decision, error) {
 	d := Decision{Verdict: Denied, Reason: ReasonFault}
 	err := k.call(func(table uintptr) Code { return tableCheck(table, k.policy, key, n, &d) })
@@ -163,7 +162,7 @@ func (k Keys) CheckAt(key string, now, n uint64) (Decision, error) {
 	return d, err
 }
 
-// Peek is what [Keys.Check] would answer; it takes nothing, and puts no key into the table.
+// Peek returns what [Keys.Check] would return. It takes no permits and stores no key.
 func (k Keys) Peek(key string, n uint64) (Decision, error) {
 	d := Decision{Verdict: Denied, Reason: ReasonFault}
 	err := k.call(func(table uintptr) Code { return tablePeek(table, k.policy, key, n, &d) })
@@ -177,9 +176,9 @@ func (k Keys) PeekAt(key string, now, n uint64) (Decision, error) {
 	return d, err
 }
 
-// Charge charges n permits of the key without asking, for what has been admitted already and whose cost, or failure, is known only
-// now. Later requests are refused until the debt is paid. It returns the rest that the key's state has no room for: a token bucket holds a
-// debt of one burst, windows and logs hold none. Under a policy with Ban the charge that leaves no permit counts as a refusal.
+// Charge charges n permits of the key without asking, after the work, when the cost or the failure is known. Later requests are refused
+// until the debt is paid. It returns the rest that the key's state has no room for: a token bucket holds a debt of one burst, and windows
+// and logs hold none. Under a policy with Ban a charge that leaves no permit counts as a refusal.
 func (k Keys) Charge(key string, n uint64) (rest uint64, err error) {
 	err = k.call(func(table uintptr) (code Code) {
 		rest, code = tableCharge(table, k.policy, key, n)
@@ -197,7 +196,7 @@ func (k Keys) ChargeAt(key string, now, n uint64) (rest uint64, err error) {
 	return rest, err
 }
 
-// TakeUpTo takes as many permits of the key as there are, up to most, and says how many.
+// TakeUpTo takes all permits that the key has left, most at the most, and returns their number.
 func (k Keys) TakeUpTo(key string, most uint64) (taken uint64, err error) {
 	err = k.call(func(table uintptr) (code Code) {
 		taken, code = tableTakeUpTo(table, k.policy, key, most)
@@ -206,23 +205,23 @@ func (k Keys) TakeUpTo(key string, most uint64) (taken uint64, err error) {
 	return taken, err
 }
 
-// Reset lets a key begin again, which ends a ban, too. False: all of the key's other places are taken, and nothing has changed.
+// Reset gives a key a fresh state, which also ends a ban. It returns false and changes nothing if all of the key's other slots are taken.
 func (k Keys) Reset(key string) (bool, error) {
 	return k.ask(func(table uintptr) Code { return tableReset(table, k.policy, key) })
 }
 
-// Exempt lets a key pass always, and charges it nothing. Some 1,600 keys of a table may be so at a time; then it is
+// Exempt exempts a key: it always passes and is charged nothing. A table has room for some 1,600 exempt keys. When it is full, the error is
 // [ErrExemptionsFull].
 func (k Keys) Exempt(key string) error {
 	return k.call(func(table uintptr) Code { return tableExempt(table, k.policy, key) })
 }
 
-// Unexempt takes that back. False: the key was not exempt.
+// Unexempt ends a key's exemption. False: the key was not exempt.
 func (k Keys) Unexempt(key string) (bool, error) {
 	return k.ask(func(table uintptr) Code { return tableUnexempt(table, k.policy, key) })
 }
 
-// Hash is what the table knows a key by: what [Table.Entries] shows.
+// Hash returns the hash by which the table knows a key. [Table.Entries] shows it.
 func (k Keys) Hash(key string) (hash uint64, err error) {
 	err = k.call(func(table uintptr) (code Code) {
 		hash, code = tableHash(table, k.policy, key)
@@ -237,7 +236,7 @@ func (k Keys) call(f func(table uintptr) Code) error {
 	return err
 }
 
-// ask is call for those that answer 0 for yes.
+// ask is call for a C function that answers a question.
 func (k Keys) ask(f func(table uintptr) Code) (bool, error) { return k.table.ask(f) }
 
 func (t *Table) ask(f func(table uintptr) Code) (bool, error) {
@@ -254,9 +253,9 @@ func (t *Table) ask(f func(table uintptr) Code) (bool, error) {
 	return code == 0, nil
 }
 
-// AddrKey is a key of a network address, of which the first ipv4Bits or ipv6Bits count. A limit by IPv6 address is none,
-// since a host can change its address with every request: 32 and 64 are usual. An IPv4-mapped IPv6 address is
-// treated as IPv4; a zone does not count. [ErrAddress] for the zero Addr, [ErrOutOfRange] for more bits than there are.
+// AddrKey returns a key with the first ipv4Bits or ipv6Bits bits of a network address. The usual numbers are 32 and 64: a limit for each
+// IPv6 address limits nothing, since a host can use another one for every request. An IPv4-mapped IPv6 address is treated as IPv4, and a
+// zone is ignored. The error is [ErrAddress] for the zero Addr, and [ErrOutOfRange] for more bits than the address has.
 func AddrKey(addr netip.Addr, ipv4Bits, ipv6Bits int) (string, error) {
 	if ipv4Bits < 0 || ipv6Bits < 0 {
 		return "", ErrOutOfRange

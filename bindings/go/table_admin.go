@@ -12,58 +12,59 @@ import (
 
 const noSuchFile = syscall.ENOENT
 
-// sweepStep is how many slots a sweep looks at before Close may come between.
+// sweepStep is the number of slots that a sweep examines before Close may run.
 const sweepStep = 1 << 16
 
 // Entry is one key of a table.
 type Entry struct {
 	// Policy is the number of its policy.
 	Policy uint32
-	// Hash is all that the table knows of the key: [Keys.Hash].
+	// Hash is the key's hash ([Keys.Hash]). The table stores nothing else of the key.
 	Hash uint64
 	// State is its state word.
 	State uint64
 	// Remaining permits that could be taken.
 	Remaining uint64
-	// ResetAfter is how long until it is as good as fresh; 0: it has expired.
+	// ResetAfter is the time until the state is as good as fresh. 0: the key has expired.
 	ResetAfter time.Duration
 }
 
-// Swept is what a sweep saw.
+// Swept is the result of a sweep.
 type Swept struct {
-	// Live keys have a debt.
+	// Live is the number of keys that have a debt.
 	Live uint64
-	// Vacated slots were made vacant.
+	// Vacated is the number of slots that the sweep made vacant.
 	Vacated uint64
 }
 
-// TableStats are counters and sizes of a table: since it was made, of all processes. One that is killed may miss its last.
+// TableStats has the counters and sizes of a table. The counters count since the table was made, for all processes. If a process is killed,
+// its last count may be missing.
 type TableStats struct {
-	// Policies is how many there are.
+	// Policies is the number of policies.
 	Policies int
-	// Capacity is the keys it was made for, Slots what it has for them, and Bytes what it takes.
+	// Capacity is the capacity that the table was made with, Slots its number of slots, and Bytes its size.
 	Capacity, Slots, Bytes uint64
-	// Keys is slots that hold a key, expired or not.
+	// Keys is the number of slots that hold a key, expired or not.
 	Keys uint64
-	// Inserted keys were put into an empty or vacant slot.
+	// Inserted counts keys inserted into an empty or vacant slot.
 	Inserted uint64
-	// Reclaimed slots of expired keys were given to others.
+	// Reclaimed counts keys inserted into the slot of an expired key.
 	Reclaimed uint64
-	// Vacated slots became so by a sweep or a reset.
+	// Vacated counts slots that a sweep or a reset made vacant.
 	Vacated uint64
-	// Resets of keys.
+	// Resets counts resets of keys.
 	Resets uint64
-	// Refused newcomers: for want of a place, or by the debt that they would have taken over.
+	// Refused counts new keys that were refused because no slot was free, or because of the debt that they would have inherited.
 	Refused uint64
-	// Inherited: newcomers that took over a slot and its debt.
+	// Inherited counts new keys that inherited a slot with its debt.
 	Inherited uint64
-	// Untracked: newcomers admitted and not remembered.
+	// Untracked counts new keys that were admitted and not stored.
 	Untracked uint64
-	// Evicted keys had a debt and were forgotten.
+	// Evicted counts keys with a debt whose slot a new key took.
 	Evicted uint64
-	// Retries of swaps because another thread came first.
+	// Retries counts swaps that failed and were tried again, because another thread had changed the slot.
 	Retries uint64
-	// BackwardSteps counts requests with an older time than one before them, by a microsecond or more.
+	// BackwardSteps counts requests whose time was a microsecond or more older than that of an earlier request.
 	BackwardSteps uint64
 	// Allowed, Denied and Never count decisions by verdict, over all policies, threads and processes. Peeks and errors do not count.
 	Allowed, Denied, Never uint64
@@ -76,21 +77,21 @@ type Counts struct {
 	Never uint64
 }
 
-// TableHealth is what is in a table's slots.
+// TableHealth is the content of a table's slots.
 type TableHealth struct {
-	// Claimed records of policies were begun and not finished.
+	// Claimed is the number of policy records that a killed process left unfinished.
 	Claimed uint32
-	// Vacant slots hold no key and may be taken; Waiting ones not yet.
+	// Vacant slots hold no key and may be taken. Waiting slots hold no key and may not be taken yet.
 	Vacant, Waiting uint64
-	// Expired keys; Live keys, which have a debt.
+	// Expired is the number of expired keys, and Live that of keys with a debt.
 	Expired, Live uint64
-	// Unknown slots are under a version of a policy that nobody knows.
+	// Unknown slots name a version of a policy that the table does not have.
 	Unknown uint64
 	// Duplicate: slots whose key another slot holds, too.
 	Duplicate uint64
 }
 
-// Now is the time that calls without one read: nanoseconds of the table's clock.
+// Now returns the time that calls without a time use: nanoseconds of the table's clock.
 func (t *Table) Now() (now uint64, err error) {
 	_, err = t.ask(func(table uintptr) (code Code) {
 		now, code = tableNow(table)
@@ -99,8 +100,8 @@ func (t *Table) Now() (now uint64, err error) {
 	return now, err
 }
 
-// Entries are the table's keys as of now, for as long as the table is not closed. Keys that come or go meanwhile may be
-// seen or not, or twice. The table may be used, and closed, by the loop's body.
+// Entries returns the table's keys with their present states. It ends if the table is closed. A key that is inserted, moved or removed
+// meanwhile may appear once, twice or not at all. The loop's body may use the table and close it.
 func (t *Table) Entries() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		now, err := t.Now()
@@ -119,8 +120,7 @@ func (t *Table) Entries() iter.Seq[Entry] {
 	}
 }
 
-// Sweep makes slots vacant whose keys have expired. The table does without; it is for those who want to know how many keys
-// have a debt.
+// Sweep makes vacant the slots whose keys have expired. No table needs sweeps. They serve to count the keys with a debt.
 func (t *Table) Sweep() (Swept, error) {
 	var all Swept
 	now, err := t.Now()
@@ -138,8 +138,8 @@ func (t *Table) Sweep() (Swept, error) {
 	return all, err
 }
 
-// AddPolicy adds a policy while the table is in use, in all processes; its number is how requests name it. The error is
-// a [*PolicyError].
+// AddPolicy adds a policy, for all processes, while the table is in use. Requests name the policy by the returned number. The error is a
+// [*PolicyError].
 func (t *Table) AddPolicy(policy string) (number uint32, err error) {
 	err = t.with(func(table uintptr) (err error) {
 		number, err = tableAddPolicy(table, policy)
@@ -148,8 +148,8 @@ func (t *Table) AddPolicy(policy string) (number uint32, err error) {
 	return number, err
 }
 
-// FindOrAddPolicy is the number of the first policy that equals this one in every field, which is added if there is none.
-// All goroutines and processes that ask for the same policy at once get the same number. The error is a [*PolicyError].
+// FindOrAddPolicy returns the number of the first policy that equals this one in every field, and adds it if there is none. All goroutines
+// and processes that ask for one policy at once get the same number. The error is a [*PolicyError].
 func (t *Table) FindOrAddPolicy(policy string) (number uint32, err error) {
 	err = t.with(func(table uintptr) (err error) {
 		number, err = tableFindOrAddPolicy(table, policy)
@@ -158,15 +158,15 @@ func (t *Table) FindOrAddPolicy(policy string) (number uint32, err error) {
 	return number, err
 }
 
-// Keep is what a key keeps of its debt when its policy is changed.
+// Keep says what a key keeps of its state when its policy changes.
 type Keep uint32
 
 const (
-	// KeepCount: the permits that it has left, up to the new burst. No wait is longer than the new policy refills.
+	// KeepCount: the number of permits that it has left, up to the new burst. No wait becomes longer than the new policy's refill.
 	KeepCount Keep = iota
 	// KeepTime: the time until the debt is paid.
 	KeepTime
-	// KeepReset: nothing.
+	// KeepReset: nothing. The key gets a fresh state.
 	KeepReset
 )
 
@@ -176,12 +176,12 @@ func (t *Table) SetPolicy(number uint32, policy string) error {
 	return t.SetPolicyKeeping(number, policy, KeepCount)
 }
 
-// SetPolicyKeeping is SetPolicy with the choice of what keys keep of their debts.
+// SetPolicyKeeping is SetPolicy, where keep says what keys keep of their state.
 func (t *Table) SetPolicyKeeping(number uint32, policy string, keep Keep) error {
 	return t.with(func(table uintptr) error { return tableSetPolicy(table, number, policy, keep) })
 }
 
-// Policy is the policy of that number as it is now.
+// Policy returns the current policy of that number.
 func (t *Table) Policy(number uint32) (policy Policy, err error) {
 	_, err = t.ask(func(table uintptr) (code Code) {
 		policy, code = tableGetPolicy(table, number)
@@ -190,8 +190,8 @@ func (t *Table) Policy(number uint32) (policy Policy, err error) {
 	return policy, err
 }
 
-// Counts are the decisions under the policy since the table was made, of all threads and processes. [Table.Stats] has the sums
-// of all policies.
+// Counts returns the counts of decisions under the policy, of all threads and processes since the table was made. [Table.Stats] has the
+// sums of all policies.
 func (k Keys) Counts() (counts Counts, err error) {
 	err = k.call(func(table uintptr) (code Code) {
 		counts, code = tableCounts(table, k.policy)
@@ -200,7 +200,7 @@ func (k Keys) Counts() (counts Counts, err error) {
 	return counts, err
 }
 
-// Stats are the table's counters and sizes.
+// Stats returns the table's counters and sizes.
 func (t *Table) Stats() (stats TableStats, err error) {
 	_, err = t.ask(func(table uintptr) (code Code) {
 		stats, code = tableStats(table)
@@ -209,8 +209,8 @@ func (t *Table) Stats() (stats TableStats, err error) {
 	return stats, err
 }
 
-// Sync writes a file's table to the disk, and the time with it, from which it goes on after the machine's next start.
-// As long as the machine runs nothing is lost without. It takes as long as the disk does, and Close waits for it.
+// Sync writes the table of a file to the disk, with the current time. After the machine's next start the table goes on from that time. As
+// long as the machine runs, nothing is lost without it. It takes as long as the disk does, and Close waits for it.
 func (t *Table) Sync() error {
 	err := t.with(tableSync)
 	var failed *TableError
@@ -220,11 +220,12 @@ func (t *Table) Sync() error {
 	return err
 }
 
-// Validate looks at every slot. The error is [ErrSlotsInvalid] if there is anything to repair; the health is given either way.
+// Validate examines every slot. The error is [ErrSlotsInvalid] if it finds an Unknown or Duplicate slot. It returns the health in both
+// cases.
 func (t *Table) Validate() (TableHealth, error) { return t.health(false) }
 
-// Repair empties invalid slots and frees policy records that a killed process left unfinished. Call it only while no other
-// thread or process uses the table, because an emptied slot may have held a debt. It returns what Validate saw before the repair.
+// Repair empties invalid slots and frees policy records that a killed process left unfinished. Call it only while no other thread or
+// process uses the table, because an emptied slot may have held a debt. It returns what Validate would have returned before the repair.
 func (t *Table) Repair() (TableHealth, error) { return t.health(true) }
 
 func (t *Table) health(repair bool) (health TableHealth, err error) {
@@ -239,10 +240,10 @@ func (t *Table) health(repair bool) (health TableHealth, err error) {
 	return health, err
 }
 
-// CopyFrom copies what the keys of another table owe now into this one, and who is exempt: to go on in a table of another
-// size. Both have the same seed ([TableOptions].Seed) and clock, or it is [ErrOtherOptions], and this one has a policy of
-// each number that the other has, or it is [ErrOtherPolicies]. copied keys are in this table now; for lost ones there was
-// no place.
+// CopyFrom copies the present debts and the exemptions of another table's keys into this one, for example to go on in a table of another
+// size. The error is [ErrOtherOptions] if the tables have different seeds ([TableOptions].Seed) or clocks, and [ErrOtherPolicies] if this
+// table lacks the number of a policy of the other. copied counts the keys that are in this table now, and lost those for which no slot was
+// free.
 func (t *Table) CopyFrom(other *Table) (copied, lost uint64, err error) {
 	now, err := t.Now()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // LimitsMost is the most limits that one call of [TakeMany] has.
 const LimitsMost = 16
 
-// Limit is one limit of several, and what the request costs there: a limiter, or a key of a table ([Limiter.Limit], [Keys.Limit]).
+// Limit is one of several limits, a limiter or a key of a table ([Limiter.Limit], [Keys.Limit]), and the cost of the request there.
 type Limit struct {
 	limiter *Limiter
 	table   *Table
@@ -33,14 +33,14 @@ func (k Keys) Limit(key string, n uint64) Limit {
 	return Limit{table: k.table, policy: k.policy, key: key, cost: n}
 }
 
-// Taken is the answer of several limits.
+// Taken is the common answer of several limits.
 type Taken struct {
-	// Verdict says whether the request may pass: then all limits have been charged, otherwise none.
+	// Verdict says whether the request may pass. If it may, all limits have been charged, otherwise none.
 	Verdict Verdict
-	// Reason is that of the limit that bound.
+	// Reason is the reason of the binding limit.
 	Reason Reason
-	// Bound is the index of the limit that bound: of a refusal the one with the longest wait, of an admission the one with the fewest
-	// permits left.
+	// Bound is the index of the binding limit. If the request was refused, that is the limit with the longest wait, otherwise the limit with
+	// the fewest permits left.
 	Bound int
 	// Remaining is the smallest number of permits that a limit has left.
 	Remaining uint64
@@ -50,19 +50,19 @@ type Taken struct {
 	ResetAfter time.Duration
 }
 
-// Allowed says whether the request may pass.
+// Allowed reports whether the request may pass.
 func (t Taken) Allowed() bool { return t.Verdict == Allowed }
 
-// TakeMany takes the cost of each limit, 1 to [LimitsMost] of them, or nothing from any:
+// TakeMany charges each of 1 to [LimitsMost] limits with its cost, or charges none:
 //
 //	taken, err := tollbar.TakeMany(users.Limit(name, 1), users.Under(perDay).Limit(name, 1), everybody.Limit(1))
 //
-// It is one call into C, and allocates nothing for keys of up to 1024 bytes together. Each limit reads its own clock. With an error
-// nothing has been charged, and the verdict is [Denied]. tollbar.h ("Several limits in one request") says what holds beside other calls.
+// It is one call into C, and allocates nothing for keys of up to 1024 bytes together. Each limit reads its own clock. With an error nothing
+// has been charged, and the verdict is [Denied]. tollbar.h ("Several limits in one request") has the guarantee.
 func TakeMany(limits ...Limit) (Taken, error) { return takeMany(false, 0, nil, limits) }
 
-// TakeManyEach is [TakeMany], and each gets what each limit decides, or, of a refused request, would. It has at least as many elements
-// as there are limits; with fewer it is [ErrBufferTooSmall].
+// TakeManyEach is [TakeMany], and each gets the decision of each limit. If the request is refused, each limit gives the decision that it
+// would make alone. each must have at least as many elements as there are limits, otherwise the error is [ErrBufferTooSmall].
 func TakeManyEach(each []Decision, limits ...Limit) (Taken, error) {
 	if len(each) < len(limits) {
 		return noneTaken, ErrBufferTooSmall
@@ -70,7 +70,7 @@ func TakeManyEach(each []Decision, limits ...Limit) (Taken, error) {
 	return takeMany(false, 0, each, limits)
 }
 
-// TakeManyAt is [TakeManyEach] at the caller's time, which is one of all limits' scales. each may be nil.
+// TakeManyAt is [TakeManyEach] at the caller's time, which must be on the scale of every limit. each may be nil.
 func TakeManyAt(now uint64, each []Decision, limits ...Limit) (Taken, error) {
 	if each != nil && len(each) < len(limits) {
 		return noneTaken, ErrBufferTooSmall
@@ -80,7 +80,7 @@ func TakeManyAt(now uint64, each []Decision, limits ...Limit) (Taken, error) {
 
 var noneTaken = Taken{Verdict: Denied, Reason: ReasonFault, RetryAfter: Forever}
 
-// limitItem is a limit as C sees it, as go_limit. Its key ends at end of the call's bytes and begins where the one before ended.
+// limitItem is a limit, which C reads as go_limit. Its key ends at offset end of the call's bytes and begins where the one before ended.
 type limitItem struct {
 	limiter, table uintptr
 	end, cost      uint64
@@ -95,7 +95,7 @@ func takeMany(at bool, now uint64, each []Decision, limits []Limit) (Taken, erro
 	var (
 		items [LimitsMost]limitItem
 		usual [1024]byte
-		// Counters of the tables' guards, so that Close cannot take a table away.
+		// Counters of the tables' guards, so that Close cannot free a table meanwhile.
 		entered [LimitsMost]*guard.Count
 	)
 	keys := usual[:0]

@@ -8,23 +8,22 @@ import (
 	"time"
 )
 
-// errTooLate is a wait that cannot end in time.
+// errTooLate is the error of a wait that cannot end in time.
 var errTooLate = fmt.Errorf("tollbar: it would take longer than the context has (%w; %w)", ErrDenied, context.DeadlineExceeded)
 
-// Wait takes a permit, waiting for it if need be. See [Limiter.WaitN].
+// Wait takes a permit, and waits for it if necessary. See [Limiter.WaitN].
 func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
-// WaitN takes n permits, waiting for them if need be. No thread waits: it is a timer of Go's.
+// WaitN takes n permits, and waits for them if necessary. It waits on a timer of Go and blocks no thread.
 //
-// What cannot be had before the context's deadline is refused at once with nothing charged; the error then is both
-// [ErrDenied] and [context.DeadlineExceeded]. [ErrNever] if n is above the burst. If the context ends during the wait, the
-// error is the context's.
+// If the permits would come after the context's deadline, the call refuses at once and charges nothing. The error then is both [ErrDenied]
+// and [context.DeadlineExceeded]. It is [ErrNever] if n is above the burst. If the context ends during the wait, the error is the
+// context's.
 //
-// Where the algorithm can book ahead (gcra, pacer, warm-up, and interval aligned to time 0), callers take their permits
-// when they come and wake one after the other. A wait that is cancelled midway gives its booking back ([Limiter.Cancel]), of
-// which mostly nothing comes back if others wait behind it: let contexts have deadlines, by which hopeless waits are not
-// begun. With windows and logs callers stand in line: the first sleeps until a permit could be free and tries again, and the
-// others sleep until it has left. There a wait that is cancelled loses nothing.
+// Where the algorithm can book ahead (gcra, pacer, warm-up, and interval aligned to time 0), callers take their permits when they come and
+// wake one after the other. A cancelled wait gives its booking back ([Limiter.Cancel]), and usually no permit comes back if later callers
+// wait. So give contexts deadlines: then a wait that would end too late is refused at once. With windows and logs callers queue: the first
+// sleeps until a permit could be free and tries again, and the others sleep until it has left. There a cancelled wait loses nothing.
 func (l *Limiter) WaitN(ctx context.Context, n uint64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -50,13 +49,13 @@ func (l *Limiter) WaitN(ctx context.Context, n uint64) error {
 func (l *Limiter) waitInLine(ctx context.Context, n uint64) error {
 	ask := func() (Decision, error) { return l.Check(n) }
 	return l.line.wait(ctx, n, ask, func(ahead uint64) time.Duration {
-		// With an error the turn will tell.
+		// If the peek failed, the goroutine's turn returns the error.
 		alone, _ := l.Peek(n)
 		return l.policy.Load().earliest(alone.RetryAfter, ahead, n)
 	})
 }
 
-// timeLeft is how long the context has, and whether that is limited.
+// timeLeft returns the time until the context's deadline, and whether it has one.
 func timeLeft(ctx context.Context) (time.Duration, bool) {
 	deadline, limited := ctx.Deadline()
 	if !limited {

@@ -89,7 +89,7 @@ public:
     void validate() const { try_validate().value(); }
     result<void> try_validate() const noexcept { return detail::done(tollbar_policy_spec_validate(&raw_)); }
 
-    /// The last time at which the policy admits anything. Throws as validate.
+    /// The last time at which the policy admits a request. Throws as validate.
     nanoseconds last_time() const { return try_last_time().value(); }
     result<nanoseconds> try_last_time() const noexcept {
         std::uint64_t last = 0;
@@ -99,8 +99,8 @@ public:
         return detail::from_c(last);
     }
 
-    /// The time in which a permit that a table's key gets back would have come back by itself, at most; none if keys get none back.
-    /// take_many charges limits in the order of this time. Throws as validate.
+    /// The time in which the policy refills one permit, rounded up. Empty if a table's keys get no permits back. take_many charges limits
+    /// in the order of this time. Throws as validate.
     std::optional<nanoseconds> refill() const { return try_refill().value(); }
     result<std::optional<nanoseconds>> try_refill() const noexcept {
         std::uint64_t refill = 0;

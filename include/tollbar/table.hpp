@@ -171,8 +171,8 @@ public:
         return got;
     }
 
-    /// Takes `cost` permits of a key ahead of time: if it is granted, the caller is bound to act `wait` from now and not
-    /// before. Denied if that would be more than `patience`, or if the algorithm cannot book ahead.
+    /// Takes `cost` permits of a key ahead of time. If they are granted, the caller must act `wait` from now, not earlier. Denied if the
+    /// wait would be longer than `patience`, or if the algorithm cannot book ahead.
     ///
     ///     if (const auto mail = mails.reserve(tenant, 10s))
     ///         timers.run_after(mail.wait, send);
@@ -192,9 +192,8 @@ public:
                                             now.get(), out);
         });
     }
-    /// Gives back the permits of a reservation that the caller does not use, and returns how many came back. The key's last
-    /// reservation comes back whole, and of an earlier one mostly nothing, because the callers behind it keep their times.
-    /// Cancel once.
+    /// Gives back the permits of a reservation that the caller does not use, and returns how many came back. The key's latest reservation
+    /// comes back whole, and an earlier one usually gives back nothing, because the later callers keep their departures. Cancel once.
     std::uint64_t cancel(const key &of, const reservation &booked) const { return try_cancel(of, booked).value(); }
     result<std::uint64_t> try_cancel(const key &of, const reservation &booked) const noexcept {
         const tollbar_reservation raw = booked.get();
@@ -211,8 +210,8 @@ public:
         const auto code = tollbar_table_cancel_at(get(), number(of), of.data(), of.size(), &raw, now.get(), &back);
         return detail::done(code, back);
     }
-    /// Takes `cost` permits of a key, sleeping up to `patience` for them; what cannot fit into it is refused at once with
-    /// nothing charged. The callers of a key wake in the order of their bookings.
+    /// Takes `cost` permits of a key, sleeping up to `patience` for them. If they would come later, the call refuses at once and charges
+    /// nothing. The callers of a key wake in the order of their bookings.
     template <class Rep, class Period>
     decision wait(const key &of, const std::chrono::duration<Rep, Period> &patience, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) {
@@ -220,9 +219,8 @@ public:
         });
     }
 
-    /// Charges `cost` permits of the key without a decision, for work that was admitted before and whose cost, or failure, is known
-    /// only now. The table refuses the key's later requests until the debt is paid. tollbar.h ("Charges afterwards, and bans") says
-    /// how far each algorithm goes into debt.
+    /// Charges `cost` permits of the key without a decision, after the work, when its cost or failure is known. The table refuses the key's
+    /// later requests until the debt is paid. tollbar.h ("Charges afterwards, and bans") says how far each algorithm goes into debt.
     ///
     ///     if (!logins.peek(address))
     ///         return too_many_requests();
@@ -375,8 +373,8 @@ public:
         return detail::done(tollbar_table_count_verdict(get(), policy, static_cast<std::int32_t>(decided)));
     }
 
-    /// Looks at `most` slots from number `from` on, and makes those vacant whose keys have expired. No table needs sweeps. Their
-    /// use is to count the keys with a debt.
+    /// Examines `most` slots from number `from` on, and makes vacant the slots whose keys have expired. No table needs sweeps. They serve
+    /// to count the keys with a debt.
     sweep_result sweep(std::optional<instant> at = std::nullopt, std::uint64_t from = 0,
                        std::uint64_t most = UINT64_MAX) const {
         return try_sweep(at, from, most).value();
@@ -392,12 +390,12 @@ public:
     void sync() const { try_sync().value(); }
     result<void> try_sync() const noexcept { return detail::done(tollbar_table_sync(get())); }
 
-    /// Looks at every slot. Damage is part of the result, and no error.
+    /// Examines every slot. Damage is part of the result, and no error.
     table_health validate(std::optional<instant> at = std::nullopt) const { return try_validate(at).value(); }
     result<table_health> try_validate(std::optional<instant> at = std::nullopt) const noexcept {
         return looked_at(tollbar_table_validate, at);
     }
-    /// Repairs what validate finds, and returns what it found. No other thread or process may use the table meanwhile.
+    /// Repairs the slots that validate reports, and returns that report. No other thread or process may use the table meanwhile.
     table_health repair(std::optional<instant> at = std::nullopt) const { return try_repair(at).value(); }
     result<table_health> try_repair(std::optional<instant> at = std::nullopt) const noexcept {
         return looked_at(tollbar_table_repair, at);

@@ -28,8 +28,7 @@ enum class on_full : std::uint32_t {
     inherit = TOLLBAR_ON_FULL_INHERIT,
     /// The table admits the key as a fresh one, and does not store it.
     allow = TOLLBAR_ON_FULL_ALLOW,
-    /// The table refuses the key. It forgets no key and admits none uncounted. Use it only for keys that a stranger cannot
-    /// invent.
+    /// The table refuses the key. It evicts no key, and admits no key without a count. Use it only for keys that a stranger cannot invent.
     deny = TOLLBAR_ON_FULL_DENY,
 };
 

@@ -23,7 +23,7 @@ import (
 	"unsafe"
 )
 
-// Forever stands for a wait that would not help, or that is longer than 292 years.
+// Forever means that no wait would help, or that the wait is longer than 292 years.
 const Forever = time.Duration(math.MaxInt64)
 
 // Verdict says whether a request may pass. In the results of a batch a negative verdict is an error's number.
@@ -32,9 +32,9 @@ type Verdict int32
 const (
 	// Allowed: the request may pass, and its cost has been charged.
 	Allowed Verdict = 0
-	// Denied: not now; nothing has been charged.
+	// Denied: the request is refused now. Nothing has been charged.
 	Denied Verdict = 1
-	// Never: not at any time, since the cost is above the burst; nothing has been charged.
+	// Never: the request can never pass, because its cost is above the burst. Nothing has been charged.
 	Never Verdict = 2
 )
 
@@ -51,17 +51,17 @@ func (v Verdict) String() string {
 	return "error " + strconv.Itoa(int(v))
 }
 
-// Decision is an answer in full.
+// Decision is a full decision.
 type Decision struct {
 	Verdict Verdict
-	// Reason is why.
+	// Reason is the reason of the verdict.
 	Reason Reason
 	// Remaining permits that could be taken at this instant, after this decision.
 	Remaining uint64
-	// RetryAfter is how long until the same request would pass if no other request came between: to the nanosecond, 0 when it
-	// passed, [Forever] when waiting would not help.
+	// RetryAfter is the time until the same request would pass if no other request came first, exact to the nanosecond. 0 if it passed, and
+	// [Forever] if no wait would help.
 	RetryAfter time.Duration
-	// ResetAfter is how long until the state is as good as fresh if no other request comes between, or [Forever].
+	// ResetAfter is the time until the state is as good as fresh if no other request comes first, or [Forever].
 	ResetAfter time.Duration
 	// Bound is the policy of a list that bound, from 0: of a refusal the one with the longest wait, and of an admission the one with the
 	// fewest permits left. 0 without a list.
@@ -77,25 +77,25 @@ type Cell struct {
 	word atomic.Uint64
 }
 
-// Of is the cell in a word of the caller's own, such as one in memory that is mapped and shared with programs that step
-// it by the C library's tollbar_cell calls. Those must use an equal policy, and times of the same clock.
+// Of returns the cell in a word of the caller, for example in mapped memory that is shared with programs that use the C library's
+// tollbar_cell calls. These programs must use an equal policy, and times of the same clock.
 func Of(word *uint64) *Cell { return (*Cell)(unsafe.Pointer(word)) }
 
 // start is this process's zero of Now.
 var start = time.Now()
 
-// Now is a time for the calls of this package: nanoseconds since this process began, by the monotonic clock. (A cell
-// that other processes use too needs a clock that they share.)
+// Now returns a time for the calls of this package: nanoseconds since this process began, by the monotonic clock. (A cell that several
+// processes use needs a clock that they share.)
 func Now() uint64 { return uint64(time.Since(start)) }
 
 // Allow takes one permit at time now, in nanoseconds. False: refused.
 func (c *Cell) Allow(p *Policy, now uint64) bool { return c.AllowN(p, now, 1) }
 
-// AllowN takes n permits at time now, in nanoseconds, or none. False: refused. n of 0 asks nothing and is allowed.
+// AllowN takes n permits at time now, in nanoseconds, or none. False: refused. n of 0 takes nothing and is allowed.
 func (c *Cell) AllowN(p *Policy, now, n uint64) bool {
 	word := c.word.Load()
 	for {
-		// What is usual in as few steps as can be: 0 < n <= burst, in time, and of a bucket that has been started.
+		// The usual case in few steps: 0 < n <= burst, a time that is not after the last, and a bucket that has been started.
 		if n-1 >= p.burst || now > p.last || word < p.started {
 			verdict, _ := c.check(p, now, n)
 			return verdict == Allowed
@@ -113,7 +113,7 @@ func (c *Cell) AllowN(p *Policy, now, n uint64) bool {
 	}
 }
 
-// check decides and says the word after it.
+// check decides, and returns the word after the decision.
 func (c *Cell) check(p *Policy, now, n uint64) (Verdict, uint64) {
 	for {
 		word := c.word.Load()
@@ -124,20 +124,20 @@ func (c *Cell) check(p *Policy, now, n uint64) (Verdict, uint64) {
 	}
 }
 
-// Check takes n permits at time now, in nanoseconds, and answers in full. n of 0 asks without charging.
+// Check takes n permits at time now, in nanoseconds, and returns the full decision. n of 0 asks without charging.
 func (c *Cell) Check(p *Policy, now, n uint64) Decision {
 	verdict, word := c.check(p, now, n)
 	return p.describe(verdict, word, now, n)
 }
 
-// Peek is what [Cell.Check] would answer; it changes nothing.
+// Peek returns what [Cell.Check] would return, and changes nothing.
 func (c *Cell) Peek(p *Policy, now, n uint64) Decision {
 	word := c.word.Load()
 	verdict, _ := p.step(word, now, n)
 	return p.describe(verdict, word, now, n)
 }
 
-// TakeUpTo takes as many permits as there are at time now, up to most, and says how many.
+// TakeUpTo takes all permits that are left at time now, most at the most, and returns their number.
 func (c *Cell) TakeUpTo(p *Policy, now, most uint64) uint64 {
 	for {
 		word := c.word.Load()
@@ -160,8 +160,8 @@ func (c *Cell) TakeUpTo(p *Policy, now, most uint64) uint64 {
 	}
 }
 
-// Reserve takes n permits ahead of time: if ok, the caller is bound to act wait after now and not before. Not ok, and
-// nothing charged, if that would be longer than patience or if n is above the burst. n of 0 takes nothing and departs now.
+// Reserve takes n permits ahead of time. If ok, the caller must act wait after now, not earlier. It is not ok and charges nothing if that
+// would be longer than patience or if n is above the burst. n of 0 takes nothing and departs now.
 func (c *Cell) Reserve(p *Policy, now, n uint64, patience time.Duration) (wait time.Duration, ok bool) {
 	if n == 0 {
 		return 0, true
@@ -189,8 +189,8 @@ func (c *Cell) Reserve(p *Policy, now, n uint64, patience time.Duration) (wait t
 // Reset makes the cell fresh. Admissions in the same instant may survive it.
 func (c *Cell) Reset() { c.word.Store(0) }
 
-// Word is the state, to be kept or sent and put into a cell again with [Cell.SetWord].
+// Word returns the state. It may be stored or sent, and put into a cell again with [Cell.SetWord].
 func (c *Cell) Word() uint64 { return c.word.Load() }
 
-// SetWord sets the state to one that [Cell.Word] has given.
+// SetWord sets the state to one that [Cell.Word] returned.
 func (c *Cell) SetWord(word uint64) { c.word.Store(word) }

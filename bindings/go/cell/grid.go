@@ -6,10 +6,10 @@ import (
 	"math/bits"
 )
 
-// horizon is the span of clock readings that words are laid out for: 2^61 ns, 73 years.
+// horizon is the range of clock readings that words are made for: 2^61 ns, 73 years.
 const horizon = 1 << 61
 
-// lastTime is the last time at which any policy admits anything.
+// lastTime is the latest time at which any policy admits a request.
 const lastTime = horizon - 2
 
 // noTime stands for "never" where a number of nanoseconds is expected.
@@ -24,7 +24,7 @@ type grid struct {
 	// exactly.
 	hi, lo uint64
 	shift  uint
-	// Units that make one permit.
+	// The number of units in a permit.
 	perPermit uint64
 	// The last reading whose units fit the bits of a time.
 	maxNow uint64
@@ -43,7 +43,7 @@ func newGrid(limit, period, span uint64, width uint) (grid, bool) {
 	beyond := new(big.Int).Mul(num(2), num(span))
 	most := new(big.Int).Div(room, atLeastOne(new(big.Int).Add(horizonPermits, beyond)))
 	if most.Sign() == 0 {
-		// The fastest rates get half the horizon rather than a refusal.
+		// The fastest rates get half the horizon instead of an error.
 		half := new(big.Int).Rsh(horizonPermits, 1)
 		most.Div(room, atLeastOne(half.Add(half, beyond)))
 	}
@@ -108,7 +108,7 @@ func finest(limit, period, most *big.Int) *big.Int {
 			continue
 		}
 		if step.Uint64() == 1 {
-			// Whole units a nanosecond: finer ones would tell nothing more.
+			// Whole units a nanosecond: finer units would not be more exact.
 			return base
 		}
 		return base.Mul(base, new(big.Int).Div(most, base))
@@ -117,7 +117,7 @@ func finest(limit, period, most *big.Int) *big.Int {
 	return most
 }
 
-// units are the whole units that are over at now; the largest number after maxNow.
+// units returns the whole units that are over at now, or the largest number after maxNow.
 func (g *grid) units(now uint64) uint64 {
 	if now > g.maxNow {
 		return math.MaxUint64

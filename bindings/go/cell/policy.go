@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Why a policy is refused.
+// The errors of refused policies.
 var (
 	// ErrPeriod: the period is not positive.
 	ErrPeriod = errors.New("cell: the period is not positive")
-	// ErrBurstZero: the burst is 0 and the limit is not. (A limit of 0 is how to refuse everything.)
+	// ErrBurstZero: the burst is 0 and the limit is not. (To deny every request, set the limit to 0.)
 	ErrBurstZero = errors.New("cell: the burst is 0")
 	// ErrRateTooHigh: more than about 1.6·10^10 permits a second.
 	ErrRateTooHigh = errors.New("cell: the rate is higher than a word can count exactly")
-	// ErrBurstTooLarge: a burst that takes longer to refill than a word can say.
+	// ErrBurstTooLarge: the burst takes longer to refill than a word can hold.
 	ErrBurstTooLarge = errors.New("cell: the burst takes longer to refill than a word can say")
-	// ErrInitAboveBurst: more initial permits than the burst.
+	// ErrInitAboveBurst: init is above the burst.
 	ErrInitAboveBurst = errors.New("cell: more initial permits than the burst")
 )
 
@@ -28,13 +28,13 @@ type Policy struct {
 	burst uint64
 	// burst permits in units.
 	tolerance uint64
-	// What a fresh cell lacks to a full bucket, in units.
+	// The units that a fresh cell lacks of a full bucket.
 	lacking uint64
-	// Words from this on have been started: 1 if something is lacking, else 0.
+	// The least word of a bucket that counts as started: 1 if a fresh cell lacks units, otherwise 0.
 	started uint64
-	// The last time at which anything is admitted.
+	// The policy's last time.
 	last uint64
-	// The limit is 0: nothing is admitted.
+	// The limit is 0, so every request is denied.
 	shut bool
 }
 
@@ -96,10 +96,10 @@ func compile(limit, period, burst, init uint64, width uint) (*Policy, error) {
 	return p, nil
 }
 
-// LastTime is the last time at which anything is admitted: 2^61 - 2 ns for all but the fastest policies.
+// LastTime returns the last time at which the policy admits a request: 2^61 - 2 ns for all but the fastest policies.
 func (p *Policy) LastTime() uint64 { return p.last }
 
-// Burst is the most permits that can be taken at once; 0 where nothing is admitted.
+// Burst returns the most permits that can be taken at once; 0 for a limit of 0.
 func (p *Policy) Burst() uint64 { return p.burst }
 
 // base is the word that a request at clock units starts from.
@@ -110,8 +110,7 @@ func (p *Policy) base(word, clock uint64) uint64 {
 	return max(word, clock)
 }
 
-// step decides on n permits where something may be out of the ordinary. It says the word to store, which is word
-// itself where nothing changes.
+// step decides on n permits in the general case. It returns the word to store, which is word itself if nothing changes.
 func (p *Policy) step(word, now, n uint64) (Verdict, uint64) {
 	switch {
 	case n == 0:
@@ -130,13 +129,13 @@ func (p *Policy) step(word, now, n uint64) (Verdict, uint64) {
 		return Allowed, next
 	}
 	if word < p.started {
-		// A bucket that starts without its burst must remember since when.
+		// A bucket that starts without its burst stores the time at which it began to fill.
 		return Denied, base
 	}
 	return Denied, word
 }
 
-// available is how many permits could be taken.
+// available returns the number of permits that could be taken.
 func (p *Policy) available(word, now uint64) uint64 {
 	if p.shut || now > p.last {
 		return 0
@@ -183,7 +182,7 @@ func (p *Policy) freshAt(word, now uint64) uint64 {
 	return noTime
 }
 
-// describe is the answer in full: verdict was given at now on n permits, and word is the state after it.
+// describe returns the full decision: verdict was given at now on n permits, and word is the state after it.
 func (p *Policy) describe(verdict Verdict, word, now, n uint64) Decision {
 	d := Decision{Verdict: verdict, Reason: reasonOf(verdict), Remaining: p.available(word, now), ResetAfter: after(p.freshAt(word, now), now)}
 	switch verdict {
@@ -195,7 +194,7 @@ func (p *Policy) describe(verdict Verdict, word, now, n uint64) Decision {
 	return d
 }
 
-// after is at as a wait from now.
+// after returns at as a wait from now.
 func after(at, now uint64) time.Duration {
 	if at < now {
 		return 0

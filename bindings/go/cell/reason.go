@@ -1,6 +1,6 @@
 package cell
 
-// Reason says why a request was decided as it was. The numbers are those of tollbar.h.
+// Reason is the reason of a decision. The numbers are those of tollbar.h.
 type Reason uint32
 
 // The reasons. A later version of the library may have more. A [Cell] gives the first three.
@@ -11,21 +11,21 @@ const (
 	ReasonRate Reason = 1
 	// Burst: never: the cost is above the burst.
 	ReasonBurst Reason = 2
-	// TableFull: the table has no free slot for a new key. Denied under OnFullDeny; allowed, and not remembered, under OnFullAllow.
+	// TableFull: the table has no free slot for a new key. OnFullDeny denies the request, and OnFullAllow allows it without storing the key.
 	ReasonTableFull Reason = 3
-	// InheritedDebt: denied: under OnFullInherit a new key took over the debt of the key whose slot it needs.
+	// InheritedDebt: denied: a new key inherits the debt of the key whose slot it needs (OnFullInherit), and that debt is too high.
 	ReasonInheritedDebt Reason = 4
 	// MissingKey: the request had an empty key; the table's options say whether it passes.
 	ReasonMissingKey Reason = 5
 	// Exempt: allowed and not charged: the key is exempt.
 	ReasonExempt Reason = 6
-	// QueueFull: denied: the permits would have come within the caller's patience, but as many callers as may are asleep already.
+	// QueueFull: denied: the permits would have come within the caller's patience, but the maximum number of callers sleeps already.
 	ReasonQueueFull Reason = 7
 	// Fault: denied: the state is damaged. C calls return an error instead.
 	ReasonFault Reason = 8
-	// Pending: denied for now: the store has been asked and has not answered yet.
+	// Pending: denied for now: the client has asked the store, and the store has not answered yet.
 	ReasonPending Reason = 9
-	// StoreDenied: denied: the store's last answer was that the limit is used up.
+	// StoreDenied: denied: by the store's last answer the limit is used up.
 	ReasonStoreDenied Reason = 10
 	// StoreDown: the store does not answer: the options of the lease decided.
 	ReasonStoreDown Reason = 11
@@ -49,7 +49,7 @@ var reasons = [...]string{
 	"banned",
 }
 
-// String is a few English words, such as "over the rate".
+// String returns the reason in a few English words, such as "over the rate".
 func (r Reason) String() string {
 	if int(r) < len(reasons) {
 		return reasons[r]
@@ -57,5 +57,5 @@ func (r Reason) String() string {
 	return "unknown reason"
 }
 
-// reasonOf is the reason of a limit's own arithmetic: the first three have the verdicts' numbers.
+// reasonOf returns the reason of a limit's verdict: the first three reasons have the verdicts' numbers.
 func reasonOf(v Verdict) Reason { return Reason(v) }

@@ -1,13 +1,12 @@
-// Package rate has the API of golang.org/x/time/rate, and its behaviour where that is documented: changing the import is
-// all that there is to do. It is Go alone.
+// Package rate has the API of golang.org/x/time/rate and its documented behaviour: a program only changes the import. It is pure Go.
 //
-// It differs where a limiter that is shared would admit more than its rate: a caller whose time is older than another's
-// takes no time back with it. (Where times may go back, many goroutines that each carry a slightly old time get a multiple
-// of the rate.) And [Limiter.Allow] costs less, since it reads the clock once the lock is held and without the wall time.
+// It differs where a shared limiter would admit more than its rate: a call with an older time than another call does not set the limiter's
+// time back. (In a limiter whose time goes back, many goroutines with slightly old times get a multiple of the rate.) And [Limiter.Allow]
+// costs less, since it reads the clock while it holds the lock and without the wall time.
 //
-// The state is five numbers (limit, burst, tokens, and the times of the last change and of the last event), a float64 and
-// two times among them, that SetLimit and Cancel change together, so it does not fit one state word of tollbar's exact
-// kind, and a small mutex keeps it. Those who need exact rates or no lock take package cell.
+// The state has five numbers (limit, burst, tokens, and the times of the last change and of the last event). SetLimit and Cancel change
+// several of them together, so they do not fit tollbar's state word, and a small mutex protects them. For exact rates or without a lock,
+// use package cell.
 package rate
 
 import (
@@ -16,7 +15,7 @@ import (
 	"time"
 )
 
-// Limit is a frequency of events: how many a second. 0 allows none.
+// Limit is a number of events a second. 0 allows none.
 type Limit float64
 
 // Inf is the infinite limit: it allows all events, even if the burst is 0.
@@ -33,7 +32,7 @@ func Every(interval time.Duration) Limit {
 	return 1 / Limit(interval.Seconds())
 }
 
-// tokens that come in d.
+// tokens returns the tokens that come in d.
 func (limit Limit) tokens(d time.Duration) float64 {
 	if limit <= 0 {
 		return 0
@@ -41,7 +40,7 @@ func (limit Limit) tokens(d time.Duration) float64 {
 	return d.Seconds() * float64(limit)
 }
 
-// duration in which the tokens come.
+// duration returns the time in which the tokens come.
 func (limit Limit) duration(tokens float64) time.Duration {
 	if limit <= 0 {
 		return InfDuration
@@ -60,13 +59,13 @@ type Limiter struct {
 	mu    sync.Mutex
 	limit Limit
 	burst int
-	// Tokens at time last. Below 0 where events are reserved.
+	// Tokens at time last. Below 0 if events are reserved.
 	tokens float64
-	// Times are nanoseconds since base, which is the first time that the limiter was told.
+	// Times are nanoseconds since base, the time of the limiter's first call.
 	base    time.Time
 	started bool
 	last    instant
-	// When the latest event is to happen.
+	// The time of the latest event.
 	lastEvent instant
 }
 
@@ -75,7 +74,7 @@ func NewLimiter(limit Limit, burst int) *Limiter {
 	return &Limiter{limit: limit, burst: burst, tokens: float64(burst)}
 }
 
-// Limit is the events a second.
+// Limit returns the number of events a second.
 func (l *Limiter) Limit() Limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,14 +88,14 @@ func (l *Limiter) Burst() int {
 	return l.burst
 }
 
-// Tokens is how many tokens there are now; below 0 if events are reserved.
+// Tokens returns the number of tokens now; below 0 if events are reserved.
 func (l *Limiter) Tokens() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.advance(l.now())
 }
 
-// TokensAt is how many tokens there are at time t.
+// TokensAt returns the number of tokens at time t.
 func (l *Limiter) TokensAt(t time.Time) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +110,7 @@ func (l *Limiter) SetLimit(limit Limit) {
 	l.limit = limit
 }
 
-// SetLimitAt changes the limit at time t. Those who have reserved an event and not acted yet keep their time.
+// SetLimitAt changes the limit at time t. Reserved events keep their times.
 func (l *Limiter) SetLimitAt(t time.Time, limit Limit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +134,7 @@ func (l *Limiter) SetBurstAt(t time.Time, burst int) {
 	l.burst = burst
 }
 
-// Allow says whether an event may happen now, and takes its token.
+// Allow reports whether an event may happen now, and takes its token.
 func (l *Limiter) Allow() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,8 +142,7 @@ func (l *Limiter) Allow() bool {
 	return ok
 }
 
-// AllowN says whether n events may happen at time t, and takes their tokens. It is for those who drop events above the
-// limit.
+// AllowN reports whether n events may happen at time t, and takes their tokens. Use it to drop events above the limit.
 func (l *Limiter) AllowN(t time.Time, n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +150,7 @@ func (l *Limiter) AllowN(t time.Time, n int) bool {
 	return ok
 }
 
-// take takes n tokens at now for an event that is at most patience later, and says how much later it is.
+// take takes n tokens at now for an event that is at most patience later, and returns how much later it is.
 func (l *Limiter) take(now instant, n int, patience time.Duration) (wait time.Duration, ok bool) {
 	if l.limit == Inf {
 		return 0, true
@@ -161,7 +159,7 @@ func (l *Limiter) take(now instant, n int, patience time.Duration) (wait time.Du
 	if tokens < 0 {
 		wait = l.limit.duration(-tokens)
 		if now < l.last {
-			// The debt counts from the time that the tokens are of, which this caller has yet to come to.
+			// The debt counts from the time of the tokens, which is later than this caller's time.
 			wait = l.last.add(wait).sub(now)
 		}
 	}
@@ -174,7 +172,7 @@ func (l *Limiter) take(now instant, n int, patience time.Duration) (wait time.Du
 	return wait, true
 }
 
-// advance is how many tokens there are at now. Before last it is as many as at last: time that goes back gives nothing.
+// advance returns the number of tokens at now. Before last it is the number at last: a time that goes back gives nothing.
 func (l *Limiter) advance(now instant) float64 {
 	tokens := l.tokens
 	if now > l.last {
@@ -183,7 +181,7 @@ func (l *Limiter) advance(now instant) float64 {
 	return min(tokens, float64(l.burst))
 }
 
-// settle makes the tokens those of now.
+// settle updates the tokens to now.
 func (l *Limiter) settle(now instant) {
 	l.tokens = l.advance(now)
 	l.last = max(now, l.last)
@@ -200,7 +198,7 @@ func (l *Limiter) now() instant {
 	return l.instant(time.Now())
 }
 
-// instant is t as the limiter counts.
+// instant converts t to the limiter's time.
 func (l *Limiter) instant(t time.Time) instant {
 	if !l.started {
 		l.base, l.started = t, true
@@ -210,13 +208,13 @@ func (l *Limiter) instant(t time.Time) instant {
 	if inRange(d) {
 		return instant(d)
 	}
-	// Centuries away, as made-up times may be: count from there on.
+	// The time is centuries away, as invented times may be. The limiter counts from there on.
 	l.base = t
 	l.last, l.lastEvent = l.last.add(-d), l.lastEvent.add(-d)
 	return 0
 }
 
-// inRange says whether a difference of times is not one that did not fit.
+// inRange reports whether a difference of times fitted.
 func inRange(d time.Duration) bool { return d != math.MaxInt64 && d != math.MinInt64 }
 
 // instant is a time in nanoseconds. Its arithmetic stops at the ends of the range.

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// Reservation is events that a [Limiter] lets happen after a delay. It may be cancelled, by which others may come in.
+// Reservation holds events that a [Limiter] lets happen after a delay. Cancel may let other events happen in their place.
 type Reservation struct {
 	limiter *Limiter
 	ok      bool
 	tokens  int
-	// When to act.
+	// The time to act.
 	at time.Time
-	// The limit of that time: a later one does not change what was taken.
+	// The limit at the time of the reservation: a later limit does not change the tokens that were taken.
 	limit Limit
 }
 
-// OK says whether the tokens can be had at all. If not, Delay is [InfDuration] and Cancel does nothing.
+// OK reports whether the limiter can provide the tokens. If not, Delay is [InfDuration] and Cancel does nothing.
 func (r *Reservation) OK() bool { return r.ok }
 
-// Delay is how long to wait from now before acting; 0 is at once.
+// Delay returns the time to wait from now before acting; 0 means at once.
 func (r *Reservation) Delay() time.Duration { return r.DelayFrom(time.Now()) }
 
-// DelayFrom is how long to wait from time t before acting; 0 is at once, [InfDuration] is never.
+// DelayFrom returns the time to wait from t before acting; 0 means at once, and [InfDuration] never.
 func (r *Reservation) DelayFrom(t time.Time) time.Duration {
 	if !r.ok {
 		return InfDuration
@@ -34,8 +34,8 @@ func (r *Reservation) DelayFrom(t time.Time) time.Duration {
 // Cancel is CancelAt now.
 func (r *Reservation) Cancel() { r.CancelAt(time.Now()) }
 
-// CancelAt says at time t that the holder will not act. It gives back what later reservations have not been timed by,
-// and nothing if the time to act is before t.
+// CancelAt cancels the reservation at time t. It gives back the tokens on which no later reservation's time depends, and nothing if the
+// time to act is before t.
 func (r *Reservation) CancelAt(t time.Time) {
 	if !r.ok || r.tokens == 0 {
 		return
@@ -48,7 +48,7 @@ func (r *Reservation) CancelAt(t time.Time) {
 	if l.limit == Inf || at < now {
 		return
 	}
-	// What was reserved since counts on these tokens having been taken.
+	// Later reservations were timed with these tokens taken.
 	restored := float64(r.tokens) - r.limit.tokens(l.lastEvent.sub(at))
 	if restored <= 0 {
 		return
@@ -65,8 +65,8 @@ func (r *Reservation) CancelAt(t time.Time) {
 // Reserve is ReserveN of one event now.
 func (l *Limiter) Reserve() *Reservation { return l.ReserveN(time.Now(), 1) }
 
-// ReserveN takes tokens for n events ahead of time: the caller is to wait for the reservation's delay and then act. It is
-// not OK if n is above the burst. It is for those who slow down rather than drop events; who has a deadline takes [Limiter.Wait].
+// ReserveN takes tokens for n events ahead of time: the caller waits for the reservation's delay and then acts. It is not OK if n is above
+// the burst. Use it to slow down without dropping events. With a deadline use [Limiter.Wait].
 //
 //	r := limiter.ReserveN(time.Now(), 1)
 //	if !r.OK() {
@@ -97,9 +97,9 @@ func (l *Limiter) reserve(t time.Time, n int, patience time.Duration) Reservatio
 // Wait is WaitN of one event.
 func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
-// WaitN returns when n events may happen. It returns an error at once if n is above the burst (unless the limit is [Inf])
-// or if it would take longer than the context has, and the context's error when that ends; then what it took is given back
-// as far as [Reservation.Cancel] can.
+// WaitN returns when n events may happen. It returns an error at once if n is above the burst (unless the limit is [Inf]) or if the wait
+// would end after the context's deadline. If the context ends during the wait, it returns the context's error and gives the tokens back as
+// [Reservation.Cancel] does.
 func (l *Limiter) WaitN(ctx context.Context, n int) error {
 	l.mu.Lock()
 	burst, limit := l.burst, l.limit

@@ -1,6 +1,6 @@
 package redis
 
-// All calls into C of this package. Callers hold the lease's guard, or are the one goroutine that has its client.
+// All calls into C of this package. A caller holds the lease's guard, or is the goroutine that drives its client.
 
 /*
 #include "bridge.h"
@@ -28,7 +28,7 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// text is a string as C reads it: not a null pointer, even where it is empty.
+// text returns the pointer and length of a string for C. The pointer is never null.
 func text(s string) *C.uint8_t {
 	if s == "" {
 		return (*C.uint8_t)(unsafe.Pointer(&noBytes))
@@ -36,14 +36,14 @@ func text(s string) *C.uint8_t {
 	return (*C.uint8_t)(unsafe.Pointer(unsafe.StringData(s)))
 }
 
-// noBytes is what an empty string points to.
+// noBytes is the target of an empty string's pointer.
 var noBytes byte
 
 func newDecision() C.tollbar_decision {
 	return C.tollbar_decision{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_decision{}))}
 }
 
-// decided is C's answer as Go's.
+// decided converts a C decision to a Go one.
 func decided(code C.int32_t, d *C.tollbar_decision) tollbar.Decision {
 	if code < 0 {
 		return tollbar.Decision{Verdict: tollbar.Denied, Reason: tollbar.ReasonFault}
@@ -57,7 +57,7 @@ func decided(code C.int32_t, d *C.tollbar_decision) tollbar.Decision {
 	}
 }
 
-// duration is nanoseconds of C's; Forever for those that Go has no number for.
+// duration converts nanoseconds from C. It returns Forever for times above Go's range.
 func duration(ns uint64) time.Duration {
 	if ns > math.MaxInt64 {
 		return tollbar.Forever
@@ -144,7 +144,7 @@ func leaseStats(lease uintptr) (LeaseStats, tollbar.Code) {
 	}, tollbar.Code(code)
 }
 
-// runClient returns when the client has been stopped, or with true when the store has come or gone.
+// runClient returns when the client has been stopped, or with true when the circuit has changed.
 func runClient(client uintptr) (circuit Circuit, changed bool) {
 	var to C.uint32_t
 	changed = C.go_client_run(C.uintptr_t(client), &to) == 1

@@ -1,8 +1,8 @@
-/* What stands between Go and tollbar_redis.h. Handles cross as numbers and bytes as uint8_t *, as in ../bridge.h. */
+/* C functions between Go and tollbar_redis.h. Go passes handles as numbers and bytes as uint8_t *, as in ../bridge.h. */
 #ifndef TOLLBAR_GO_REDIS_BRIDGE_H
 #define TOLLBAR_GO_REDIS_BRIDGE_H
 
-/* What else can be missing is said by ../bridge.h. */
+/* ../bridge.h checks for everything else that a build may lack. */
 #if !__has_include("tollbar_redis.h")
 #error "tollbar/redis: tollbar_redis.h is not where tollbar.h is; `make install` puts both there"
 #elif !defined(TOLLBAR_GO_INSTALLED) && !__has_include("../build/libtollbar-redis.a")
@@ -14,14 +14,14 @@
 /* Refers to the symbol that a library of another ABI does not have. */
 static inline uint32_t go_abi(void) { return tollbar_redis_abi_1; }
 
-/* A text that libtollbar has accepted before. */
+/* The text is one that libtollbar has accepted before. */
 static inline int32_t go_spec(const uint8_t *policy, size_t length, tollbar_policy_spec *out) {
     return tollbar_policy_spec_parse((const char *)policy, length, out, NULL);
 }
 
 #define GO_LEASE(handle) ((const tollbar_lease *)(handle))
 
-/* Of this process alone: Go does not fork. */
+/* In this process's own memory: Go does not fork. */
 static inline int32_t go_lease_new(const uint8_t *name, size_t length, const tollbar_policy_spec *spec,
                                    const tollbar_lease_options *options, uintptr_t *out) {
     tollbar_lease *lease = NULL;
@@ -70,8 +70,8 @@ static void go_changed(void *argument, uint32_t circuit) {
     change->changed = 1;
     tollbar_lease_client_stop(change->client);
 }
-/* Drives the client until it is stopped, or the store has come or gone: then *circuit says which and the answer is 1. Go is
- * not called from here. */
+/* Drives the client until it is stopped, or until the circuit changes. Then *circuit gets the circuit, and the result is 1. This function
+ * does not call Go. */
 static inline int go_client_run(uintptr_t client, uint32_t *circuit) {
     go_change change = { (tollbar_lease_client *)client, 0, 0 };
     if (tollbar_lease_client_on_change(change.client, go_changed, &change) != 0 || tollbar_lease_client_run(change.client) != 0)

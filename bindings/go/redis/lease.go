@@ -1,7 +1,7 @@
 //go:build cgo
 
-// Package redis has limits that machines share through Redis or Valkey. It is a package of its own, so that a program without one does
-// not link libtollbar-redis.
+// Package redis has limits that machines share through Redis or Valkey. It is a separate package, so that a program without such limits
+// does not link libtollbar-redis.
 package redis
 
 import (
@@ -15,31 +15,31 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/guard"
 )
 
-// Fallback is what a machine does while the store does not answer.
+// Fallback says how a machine decides while the store does not answer.
 type Fallback uint32
 
 const (
-	// FallbackShare: it goes on by itself at its share of the limit; what it admits is charged when the store is back.
+	// FallbackShare: the machine admits its share of the limit. The lease charges those permits when the store is back.
 	FallbackShare Fallback = iota
-	// FallbackDeny: it refuses what no lease covers.
+	// FallbackDeny: the machine refuses requests that no lease covers.
 	FallbackDeny
-	// FallbackAllow: it admits what no lease covers, uncounted.
+	// FallbackAllow: the machine admits requests that no lease covers, and does not count them.
 	FallbackAllow
 )
 
-// Circuit is whether the store answers.
+// Circuit says whether the store answers.
 type Circuit uint32
 
 const (
-	// CircuitUnknown: nobody has reached it yet. The machine is on its own.
+	// CircuitUnknown: no client has reached the store yet. The machine follows its fallback.
 	CircuitUnknown Circuit = iota
-	// CircuitClosed: it answers.
+	// CircuitClosed: the store answers.
 	CircuitClosed
-	// CircuitOpen: it does not. The machine is on its own.
+	// CircuitOpen: the store does not answer. The machine follows its fallback.
 	CircuitOpen
 )
 
-// String is the circuit in a word.
+// String returns the circuit in a word.
 func (c Circuit) String() string {
 	switch c {
 	case CircuitClosed:
@@ -50,51 +50,51 @@ func (c Circuit) String() string {
 	return "unknown"
 }
 
-// LeaseOptions say how a limit is shared. Nodes and URL are needed. All machines of a limit should have the same options, but for
-// URL, Capacity and OnChange; while a change is rolled out, the stricter ones apply.
+// LeaseOptions say how machines share a limit. Nodes and URL are required. All machines of a limit set the same options, except URL,
+// Capacity and OnChange. While a change is rolled out, the stricter options are in force.
 type LeaseOptions struct {
-	// Nodes is how many machines share the limit, at most: 1 to 65,535.
+	// Nodes is the maximum number of machines that share the limit, 1 to 65,535.
 	Nodes uint32
 	// URL of the store: redis://[user[:password]@]host[:port][/db] or unix:/path[?db=N&user=...&password=...].
 	URL string
-	// Capacity is how many keys of this machine are to have a place at one time; 0 is 4096.
+	// Capacity is the number of keys that this machine tracks at one time; 0 means 4096.
 	Capacity uint64
-	// Life is how long a lease may be spent, 1 ms to 10 min; 0: chosen for the policy, a sixteenth of the time of its
-	// burst and 4 s at most.
+	// Life is the time for which a machine may spend a lease, 1 ms to 10 min. 0 means a sixteenth of the time that the burst refills in, at
+	// most 4 s.
 	Life time.Duration
-	// Overdraft is the permits of a key that a machine admits before the store has been asked; nil: chosen for the policy.
+	// Overdraft is the number of permits of a key that a machine admits before it has asked the store. nil: the library chooses it for the
+	// policy.
 	Overdraft *uint64
-	// Fallback is what happens while the store does not answer.
+	// Fallback says how the machine decides while the store does not answer.
 	Fallback Fallback
 	// Inexact lets the store give out the whole burst: the machines together may exceed the policy by the permits that they hold in leases
 	// and reserves.
 	Inexact bool
-	// OnChange is called when the store comes or goes, from the goroutine that asks it: it should not take long, and not
-	// call Close.
+	// OnChange is called when the circuit changes, by the goroutine that asks the store. It should return soon, and must not call Close.
 	OnChange func(Circuit)
 }
 
-// LeaseStats are what has happened on this machine.
+// LeaseStats are counters of this machine.
 type LeaseStats struct {
-	// Circuit is whether the store answers.
+	// Circuit says whether the store answers.
 	Circuit Circuit
 	// Granted permits, and questions Asked.
 	Granted, Asked uint64
-	// Overdrawn and FallbackPermits are permits admitted from the machine's own bucket while the store answered, and while it did
-	// not; Uncounted those of [FallbackAllow].
+	// Overdrawn and FallbackPermits count permits that the machine admitted from its own bucket while the store answered, and while it did
+	// not. Uncounted counts permits of [FallbackAllow].
 	Overdrawn, FallbackPermits, Uncounted uint64
-	// Denied requests, and messages to the client that found no room.
+	// Denied counts requests that were denied, and QueueFull messages to the client that the full queue dropped.
 	Denied, QueueFull uint64
-	// Opened is how often the store was lost.
+	// Opened counts how often the circuit opened.
 	Opened uint64
-	// Owed are permits admitted without a lease of which the store has not been told yet.
+	// Owed is the number of permits that the machine admitted without a lease and the store has not charged yet.
 	Owed uint64
 }
 
-// Lease is this machine's part of a limit that many share through Redis or Valkey. No call waits for the store: a goroutine
-// of the lease's takes permits from it some at a time, and calls spend them.
+// Lease is this machine's part of a limit that machines share through Redis or Valkey. No call waits for the store: a goroutine of the
+// lease takes some permits at a time from the store, and calls spend them.
 //
-// A key is bytes, in a string; the empty key is the one limit for all. Any number of goroutines may use it.
+// A key is bytes, in a string. The empty key is the one limit for all requests. Any number of goroutines may use a lease.
 type Lease struct {
 	handle  uintptr
 	policy  tollbar.Policy
@@ -103,9 +103,9 @@ type Lease struct {
 	cleanup runtime.Cleanup
 }
 
-// NewLease makes this machine's part of the limit of that name, which is 1 to 64 visible ASCII characters without braces, and
-// begins to ask the store, without waiting for it. The policy is a token bucket without borrow and init. The error is a
-// [*tollbar.PolicyError] or a [*tollbar.LeaseError].
+// NewLease makes this machine's part of the limit of that name (1 to 64 visible ASCII characters without braces), and begins to ask the
+// store. It does not wait for the store. The policy is a token bucket without borrow and init. The error is a [*tollbar.PolicyError] or a
+// [*tollbar.LeaseError].
 func NewLease(name, policy string, options LeaseOptions) (*Lease, error) {
 	handle, client, of, err := openLease(name, policy, &options)
 	if err != nil {
@@ -113,17 +113,16 @@ func NewLease(name, policy string, options LeaseOptions) (*Lease, error) {
 	}
 	d := &driver{lease: handle, client: client, done: make(chan struct{})}
 	l := &Lease{handle: handle, policy: of, guard: new(guard.Guard), driver: d}
-	// The goroutine knows the driver only, so that a lease that is forgotten ends.
+	// The goroutine refers to the driver only, so the garbage collector can end a lease that the program has dropped.
 	l.cleanup = runtime.AddCleanup(l, func(d *driver) { go d.end(0) }, d)
 	go d.run(options.OnChange)
 	return l, nil
 }
 
-// driver is the client of a lease and the goroutine that has it.
+// driver is the client of a lease, with the goroutine that drives it.
 //
-// That one is in C nearly all of the time, where it waits for the socket, so it has a thread, locked or not: an answer is
-// taken in when it comes. A goroutine that ticked by a timer would see it up to a millisecond late, and cross into C a thousand
-// times a second to look.
+// The goroutine is in C nearly all of the time, where it waits for the socket, so it occupies a thread and reads each answer at once. A
+// goroutine that ticks by a timer would read an answer up to a millisecond late, and call C a thousand times a second.
 type driver struct {
 	lease, client uintptr
 	closing       atomic.Bool
@@ -140,10 +139,10 @@ func (d *driver) run(onChange func(Circuit)) {
 	}
 }
 
-// end ends the goroutine, tells the store what it has not been told, and frees all. Once.
+// end ends the goroutine, reports unreported permits to the store, and frees everything. It does so once.
 func (d *driver) end(patience time.Duration) tollbar.Code {
 	d.closing.Store(true)
-	// If it is between two runs this is lost, or ends the next at once; either way it looks at closing then.
+	// Between two runs the stop is lost, or ends the next run at once. In both cases the goroutine then reads closing.
 	stopClient(d.client)
 	<-d.done
 	code := closeClient(d.client, uint32(min(max(patience.Milliseconds(), 0), math.MaxUint32)))
@@ -151,9 +150,9 @@ func (d *driver) end(patience time.Duration) tollbar.Code {
 	return code
 }
 
-// Close tells the store what it has not been told, and ends the lease; later calls get [tollbar.ErrClosed]. It takes as long as ctx
-// gives it, and a second if ctx has no deadline. [tollbar.ErrUnreported]: that was not enough. If ctx is done sooner it returns ctx's
-// error, and what is left ends by itself. A second Close returns nil.
+// Close reports to the store the permits that it does not know yet, and ends the lease. Later calls return [tollbar.ErrClosed]. Close takes
+// until ctx's deadline, or a second if ctx has none. It returns [tollbar.ErrUnreported] if that was too short. If ctx is cancelled before,
+// it returns ctx's error, and the lease ends in the background. A second Close returns nil.
 func (l *Lease) Close(ctx context.Context) error {
 	if !l.guard.Close() {
 		return nil
@@ -173,7 +172,7 @@ func (l *Lease) Close(ctx context.Context) error {
 		case told = <-code:
 		case <-ctx.Done():
 			select {
-			// Both at the same time, as is usual with a deadline.
+			// Both happen at the same time, as is usual with a deadline.
 			case told = <-code:
 			case <-time.After(50 * time.Millisecond):
 				return ctx.Err()
@@ -201,8 +200,8 @@ func (l *Lease) AllowN(key string, n uint64) bool {
 	return code == 0
 }
 
-// Check takes n permits of the key and answers in full: Remaining is this machine's, RetryAfter an estimate, ResetAfter 0. n of 0
-// asks without charging. With an error the verdict is [tollbar.Denied].
+// Check takes n permits of the key and returns the full decision: Remaining counts this machine's permits, RetryAfter is an estimate, and
+// ResetAfter is 0. n of 0 asks without charging. With an error the verdict is [tollbar.Denied].
 func (l *Lease) Check(key string, n uint64) (tollbar.Decision, error) {
 	d := tollbar.Decision{Verdict: tollbar.Denied, Reason: tollbar.ReasonFault}
 	err := l.call(func() tollbar.Code { return leaseCheck(l.handle, key, n, &d) })
@@ -216,14 +215,14 @@ func (l *Lease) CheckAt(key string, now, n uint64) (tollbar.Decision, error) {
 	return d, err
 }
 
-// Peek is what [Lease.Check] could answer from what this machine has. It takes nothing, and asks for nothing.
+// Peek decides as [Lease.Check] would from this machine's permits. It takes nothing, and requests no lease.
 func (l *Lease) Peek(key string, n uint64) (tollbar.Decision, error) {
 	d := tollbar.Decision{Verdict: tollbar.Denied, Reason: tollbar.ReasonFault}
 	err := l.call(func() tollbar.Code { return leasePeek(l.handle, key, n, &d) })
 	return d, err
 }
 
-// Now is the time of the calls without one, in nanoseconds.
+// Now returns the time that calls without a time use, in nanoseconds.
 func (l *Lease) Now() (now uint64, err error) {
 	err = l.call(func() tollbar.Code {
 		now = leaseNow(l.handle)
@@ -232,7 +231,7 @@ func (l *Lease) Now() (now uint64, err error) {
 	return now, err
 }
 
-// Stats are what has happened on this machine.
+// Stats returns the counters of this machine.
 func (l *Lease) Stats() (stats LeaseStats, err error) {
 	err = l.call(func() (code tollbar.Code) {
 		stats, code = leaseStats(l.handle)
@@ -241,13 +240,13 @@ func (l *Lease) Stats() (stats LeaseStats, err error) {
 	return stats, err
 }
 
-// Circuit is whether the store answers; [CircuitUnknown] after Close.
+// Circuit returns whether the store answers. [CircuitUnknown] after Close.
 func (l *Lease) Circuit() Circuit {
 	stats, _ := l.Stats()
 	return stats.Circuit
 }
 
-// Policy is the limit's.
+// Policy returns the limit's policy.
 func (l *Lease) Policy() tollbar.Policy { return l.policy }
 
 // call runs f unless the lease is closed. A verdict is no error.

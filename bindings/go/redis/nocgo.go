@@ -2,5 +2,5 @@
 
 package redis
 
-// This package calls a C library; tollbar, which says so, does, too.
+// This package needs cgo. Package tollbar, which it imports, stops such a build with a message.
 import _ "github.com/tollbar/tollbar/bindings/go"

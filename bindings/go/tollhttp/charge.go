@@ -10,7 +10,7 @@ type charge struct {
 	key   string
 }
 
-// serveAndCharge lets the handler answer, and charges what came of it. A handler that panics is charged, too.
+// serveAndCharge calls the handler, and then charges by its response. A request whose handler panics is charged, too.
 func (l *Limiter) serveAndCharge(next http.Handler, w http.ResponseWriter, r *http.Request, charges []charge) {
 	seen := &seenWriter{ResponseWriter: w}
 	returned := false
@@ -36,8 +36,8 @@ func (l *Limiter) serveAndCharge(next http.Handler, w http.ResponseWriter, r *ht
 	returned = true
 }
 
-// seenWriter sees the status and the size of an answer. Through Unwrap, [http.ResponseController] finds what the server's writer can do
-// beyond that.
+// seenWriter records the status and the size of a response. Through Unwrap, [http.ResponseController] finds the other methods of the
+// server's writer.
 type seenWriter struct {
 	http.ResponseWriter
 	status  int
@@ -47,7 +47,7 @@ type seenWriter struct {
 func (w *seenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *seenWriter) WriteHeader(status int) {
-	// Those below 200 are not the last, but for 101, which switches protocols.
+	// A status below 200 is not the final one, except 101, which switches protocols.
 	if w.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
 		w.status = status
 	}

@@ -7,14 +7,14 @@
 //	...
 //	http.ListenAndServe(":8080", limit.Handler(mux))
 //
-// A request that is refused gets status 429 with Retry-After. Every answer has the fields of
+// A refused request gets status 429 with Retry-After. Every response has the fields of
 // draft-ietf-httpapi-ratelimit-headers-11:
 //
 //	RateLimit-Policy: "client";q=100;w=60    a hundred in sixty seconds
-//	RateLimit: "client";r=19;t=1             nineteen are left now, and there are more in a second
+//	RateLimit: "client";r=19;t=1             nineteen are left now, and more come in a second
 //
-// Of a request that costs 1 and is refused, t is Retry-After; of a larger one it is never later. There is no t when all
-// permits are there, of a lease that admits, and of what lends permits (pacer, warm-up, borrow) while some are left.
+// For a refused request of cost 1, t equals Retry-After; for a larger cost it is never later. There is no t if no permit is
+// missing, if a lease admits, or while some permits of a policy that lends (pacer, warm-up, borrow) are left.
 package tollhttp
 
 import (
@@ -36,26 +36,26 @@ type Lease interface {
 	Policy() tollbar.Policy
 }
 
-// Limit is one limit that requests have to keep.
+// Limit is one limit of the requests.
 type Limit struct {
-	// Name in the header fields: printable ASCII, not empty. It is quoted as need be.
+	// Name in the header fields: printable ASCII, not empty. The middleware quotes it.
 	Name string
-	// Table holds the states. It stays the caller's, and open for as long as the handler is used.
+	// Table holds the states. It stays the caller's, who must keep it open as long as the handler is used.
 	Table *tollbar.Table
-	// Lease in place of a table: a limit that is shared with other machines. When all of its permits are there again only the
-	// store knows, so the header does not say. Requests with an empty key share the limit that is for all.
+	// Lease in place of a table: a limit that machines share. Only the store knows when all permits are refilled, so the header does not say.
+	// Requests with an empty key share one limit.
 	Lease Lease
-	// Policy is the number of the table's policy. What the header says of it is what it was when the handler was made.
+	// Policy is the number of the table's policy. The header describes it as it was when the handler was made.
 	Policy uint32
-	// Key says whose request it is, and whether this limit is for it at all: with false it is not counted. Nil is
-	// [RemoteAddr]. An empty key is none: it passes, uncounted, if the table's MissingKey is MissingAllow, and gets
-	// Options.Missing if not.
+	// Key returns the request's key, and whether this limit applies to the request. With false the limit does not count it. Nil means
+	// [RemoteAddr]. A request with an empty key passes without a charge if the table's MissingKey is MissingAllow, otherwise Options.Missing
+	// answers it.
 	Key func(*http.Request) (key string, counted bool)
-	// Cost is the permits that a request takes; nil is 1 each.
+	// Cost returns the permits that a request takes. Nil means 1.
 	Cost func(*http.Request) uint64
-	// Charge is for what is known only after the response: whether a login failed, how many bytes were sent. With it a request is only
-	// looked at before the handler, as one of Cost permits, and charged afterwards with what Charge returns; 0 charges nothing. With the
-	// policy "5/min ban 1h" this bans an address after five wrong passwords:
+	// Charge is for a cost that is known only after the response: whether a login failed, or how many bytes were sent. With it the middleware
+	// peeks for Cost permits before the handler, and charges the permits that Charge returns after it. With the policy "5/min ban 1h" this
+	// bans an address after five wrong passwords:
 	//
 	//	Charge: func(r *http.Request, response tollhttp.Response) uint64 {
 	//		if response.Status == http.StatusUnauthorized {
@@ -68,49 +68,48 @@ type Limit struct {
 	Charge func(*http.Request, Response) uint64
 }
 
-// Response is what the handler answered, when it has returned.
+// Response is the handler's response, after the handler has returned.
 type Response struct {
 	// Status is 500 if the handler panicked before it began to answer.
 	Status int
 	Header http.Header
-	// Written is the bytes of the body.
+	// Written is the number of bytes in the body.
 	Written int64
 }
 
-// Options say how requests are limited.
+// Options are the options of a Limiter.
 type Options struct {
-	// Limits, at least one. They are asked in this order, and the first that refuses ends it. Those before it have been
-	// charged: put the one first that refuses most.
+	// Limits, at least one. The middleware checks them in this order, up to the first that refuses. The limits before that one have been
+	// charged, so put the limit first that refuses most.
 	Limits []Limit
-	// Exempt requests pass and are counted nowhere. Nil: none are. (Keys may be exempt too, by [tollbar.Keys.Exempt]; an
-	// address by what [tollbar.AddrKey] makes of it with 32 and 64 bits.)
+	// Exempt reports whether a request passes without a charge. Nil: no request does. ([tollbar.Keys.Exempt] exempts keys; the key of an
+	// address is that of [tollbar.AddrKey] with 32 and 64 bits.)
 	Exempt func(*http.Request) bool
-	// Refused answers a request that is refused; the header fields are set, Retry-After among them where waiting helps. Nil
-	// is [http.Error] with status 429.
+	// Refused answers a refused request. The header fields are set, with Retry-After if waiting helps. Nil means [http.Error] with status 429.
 	Refused http.Handler
-	// Missing answers a request without a key that a table refuses, or reports, for that. Nil is [http.Error] with status 403:
-	// such a request has not asked too often, and waiting does not help it.
+	// Missing answers a request without a key, if the table refuses or reports it. Nil means [http.Error] with status 403, since waiting does
+	// not help such a request.
 	Missing http.Handler
-	// Failed answers a request that could not be decided on, such as one after the table's Close. Nil is [http.Error] with
-	// status 500: no request passes uncounted.
+	// Failed answers a request for which a check returned an error, such as one after the table's Close. Nil means [http.Error] with status
+	// 500, so no request passes without a count.
 	Failed func(http.ResponseWriter, *http.Request, error)
-	// ChargeFailed is told that a [Limit.Charge] could not be charged, such as one after the table's Close. Nil: nobody is.
+	// ChargeFailed is called with the error of a [Limit.Charge], such as one after the table's Close. Nil: the error is dropped.
 	ChargeFailed func(*http.Request, error)
-	// NoHeaders: RateLimit and RateLimit-Policy are not sent. Retry-After is.
+	// NoHeaders: the middleware does not send RateLimit and RateLimit-Policy. It sends Retry-After.
 	NoHeaders bool
 }
 
 // Errors of New.
 var (
-	// ErrNoLimit: there is no limit, or one without a table or lease, or with both.
+	// ErrNoLimit: there are no limits, or a limit has no table or lease, or has both.
 	ErrNoLimit = errors.New("tollhttp: a limit with a table or a lease is wanted")
 	// ErrCharge: a limit with a lease has a Charge. A lease is charged before the response.
 	ErrCharge = errors.New("tollhttp: a limit with Charge needs a table")
-	// ErrName: a name that is empty or not of printable ASCII.
+	// ErrName: a name is empty or not printable ASCII.
 	ErrName = errors.New("tollhttp: a name is of printable ASCII, and not empty")
 )
 
-// Limiter limits the requests of handlers. Any number of them, and of goroutines, may use it.
+// Limiter limits the requests of handlers. Any number of handlers and goroutines may use it.
 type Limiter struct {
 	options Options
 	limits  []limit
@@ -118,7 +117,7 @@ type Limiter struct {
 	charges bool
 }
 
-// limit is a Limit with what can be worked out beforehand.
+// limit is a Limit with the values that New computes.
 type limit struct {
 	Limit
 	check, peek func(key string, cost uint64) (tollbar.Decision, error)
@@ -130,7 +129,7 @@ type limit struct {
 	policy string
 }
 
-// New checks the options. The error is [ErrNoLimit], [ErrName], [ErrCharge], or the table's.
+// New makes a Limiter. The error is [ErrNoLimit], [ErrName], [ErrCharge], or an error of the table.
 func New(options Options) (*Limiter, error) {
 	l := &Limiter{options: options}
 	if len(options.Limits) == 0 {
@@ -162,7 +161,7 @@ func New(options Options) (*Limiter, error) {
 	return l, nil
 }
 
-// bind finds out how the limit is asked, and its policy.
+// bind sets the functions that call the limit's table or lease, and reads its policy.
 func (l *limit) bind() (policy tollbar.Policy, err error) {
 	if l.Lease != nil {
 		l.check, policy = l.Lease.Check, l.Lease.Policy()
@@ -178,8 +177,8 @@ func (l *limit) bind() (policy tollbar.Policy, err error) {
 	return policy, err
 }
 
-// look is a check that takes nothing. A refusal counts, for the table's numbers and for a ban: the check at the instant of the peek is
-// refused, too.
+// look peeks. If the peek refuses, look also makes the check at the same instant, which then refuses too and records the refusal for the
+// table's counts and for a ban.
 func look(table *tollbar.Table, keys tollbar.Keys) func(key string, cost uint64) (tollbar.Decision, error) {
 	return func(key string, cost uint64) (tollbar.Decision, error) {
 		now, err := table.Now()
@@ -194,7 +193,7 @@ func look(table *tollbar.Table, keys tollbar.Keys) func(key string, cost uint64)
 	}
 }
 
-// Handler is next for those requests that may pass.
+// Handler returns a handler that passes admitted requests to next.
 func (l *Limiter) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if l.options.Exempt != nil && l.options.Exempt(r) {
@@ -232,18 +231,18 @@ func (l *Limiter) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// verdict is what becomes of a request.
+// verdict is the decision of all limits on a request.
 type verdict int
 
 const (
 	passes verdict = iota
 	refused
-	// missing: refused for want of a key.
+	// missing: refused because it has no key.
 	missing
 )
 
-// ask puts the request to each limit, and what they say into the header.
-// A limit that is to be charged after the response is added to charges.
+// ask checks the request with each limit, and writes their fields into the header. It adds limits that are charged after the response to
+// charges.
 func (l *Limiter) ask(header http.Header, r *http.Request, charges *[]charge) (v verdict, retry time.Duration, err error) {
 	var policies, states []byte
 	for i := range l.limits {
@@ -258,7 +257,7 @@ func (l *Limiter) ask(header http.Header, r *http.Request, charges *[]charge) (v
 		}
 		decision, err := limit.check(key, cost)
 		if key == "" && limit.Table != nil && (err == nil || errors.Is(err, tollbar.ErrMissingKey)) {
-			// Nobody's permits: there is nothing to tell of them.
+			// No key was charged, so the header has no field for this limit.
 			if err == nil && decision.Allowed() {
 				continue
 			}
@@ -305,14 +304,13 @@ func (l *limit) appendState(to []byte, key string, cost uint64, d tollbar.Decisi
 	return strconv.AppendUint(append(to, ";t="...), max(seconds(more), 1), 10)
 }
 
-// untilMore is how long until there are more permits than now. Forever: there are all, there will never be more, or it
-// cannot be said.
+// untilMore returns the time until more permits are left than now. Forever: no permit is missing, none will come, or the time is unknown.
 func (l *limit) untilMore(key string, cost uint64, d tollbar.Decision) time.Duration {
-	// When a lease has more to take only the store knows; a refusal has its estimate.
+	// For a lease only the store knows when more permits come. A refusal has an estimate.
 	if !d.Allowed() && (l.Lease != nil || d.Remaining+1 == cost) {
 		return d.RetryAfter
 	}
-	// A lending policy admits a cost above the permits left, so a peek for one more permit than is left is allowed and says no time.
+	// A policy that lends admits a cost above the permits left, so a peek for one more permit is allowed and has no wait.
 	if l.Lease != nil || d.ResetAfter == 0 || (l.lends && d.Remaining != 0) {
 		return tollbar.Forever
 	}
@@ -321,16 +319,16 @@ func (l *limit) untilMore(key string, cost uint64, d tollbar.Decision) time.Dura
 		return tollbar.Forever
 	}
 	if !d.Allowed() {
-		// Others may have taken permits since the decision.
+		// Other requests may have taken permits since the decision.
 		return min(next.RetryAfter, d.RetryAfter)
 	}
 	return next.RetryAfter
 }
 
-// mostInteger is the largest number that a structured field can have.
+// mostInteger is the largest integer of a structured field.
 const mostInteger = 999_999_999_999_999
 
-// describe is so many permits in so many seconds; of a period that is no whole number of seconds, what comes to as much.
+// describe returns the policy as permits in whole seconds. For a period of other length it returns a pair of the same rate.
 func describe(p tollbar.Policy) string {
 	window := seconds(p.Period)
 	high, low := bits.Mul64(p.Limit, window*uint64(time.Second))
@@ -341,7 +339,7 @@ func describe(p tollbar.Policy) string {
 	return ";q=" + strconv.FormatUint(min(quota, mostInteger), 10) + ";w=" + strconv.FormatUint(window, 10)
 }
 
-// seconds are rounded up: a client that comes back then is not early.
+// seconds rounds up, so a client that comes back then is not too early.
 func seconds(d time.Duration) uint64 {
 	s := uint64(d / time.Second)
 	if d%time.Second != 0 {
@@ -350,7 +348,7 @@ func seconds(d time.Duration) uint64 {
 	return s
 }
 
-// quote is a name as a string of structured fields (RFC 9651, 3.3.3).
+// quote returns a name as a string of structured fields (RFC 9651, 3.3.3).
 func quote(name string) (string, error) {
 	if name == "" {
 		return "", ErrName
@@ -363,9 +361,9 @@ func quote(name string) (string, error) {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`, nil
 }
 
-// RemoteAddr is a key of the address that the connection comes from: all of an IPv4 address, and the first 64 bits of an
-// IPv6 address, since a host can change the rest with every request. It is empty where there is no address (a Unix
-// socket). Behind a proxy it is the proxy's: see [Header].
+// RemoteAddr returns a key of the connection's remote address: all of an IPv4 address, and the first 64 bits of an IPv6 address, since a
+// host can change the rest with every request. The key is empty if the connection has no address (a Unix socket). Behind a proxy it is the
+// proxy's: see [Header].
 func RemoteAddr(r *http.Request) (string, bool) {
 	address, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -374,9 +372,9 @@ func RemoteAddr(r *http.Request) (string, bool) {
 	return addrKey(address.Addr()), true
 }
 
-// Header is a key function for those behind a proxy: of the address in that header field, which the proxy must set
-// itself and not pass on from its client. Of a list it takes the last, which is the one that the nearest proxy has added.
-// It is empty where there is no such address.
+// Header returns a key function for servers behind a proxy. The key is of the address in that header field. The proxy must set the field
+// itself and not pass it on from its client. Of a list the function takes the last address, which the nearest proxy has added. Without an
+// address the key is empty.
 func Header(name string) func(*http.Request) (string, bool) {
 	return func(r *http.Request) (string, bool) {
 		values := r.Header.Values(name)

@@ -108,7 +108,7 @@ pub fn boxed<T>(value: T) -> Option<Box<T>> {
     }
 }
 
-/// `len` copies of `value` on the heap; `None` if the allocation fails or its size is 0. It does not use `Vec`; see [`zeroed`].
+/// `len` copies of `value` on the heap; `None` if the allocation fails or its size is 0. It does not use `Vec`; see `zeroed`.
 #[cfg(not(loom))]
 pub fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
     let layout = core::alloc::Layout::array::<T>(len).ok()?;

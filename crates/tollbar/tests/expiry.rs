@@ -1,6 +1,8 @@
 //! Expiry of states, states that owe until a given time, and the move of a state to another rule: a table relies on all three when it gives
-//! one key's slot to another. An idle state is *better* than a fresh one if a fresh state holds fewer permits than a full one: gcra with an
-//! `init` below its burst, with `borrow` or not, and pacer with `slack`. In all other cases an expired state and a fresh one answer alike.
+//! one key's slot to another.
+//!
+//! An idle state is *better* than a fresh one if a fresh state holds fewer permits than a full one: gcra with an `init` below its burst,
+//! with `borrow` or not, and pacer with `slack`. In all other cases an expired state and a fresh one answer alike.
 
 mod common;
 

@@ -1,8 +1,9 @@
 //! The shared states under every interleaving that loom finds within a bound of preemptions.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --test loom` A thread that loom stops between two steps while the
-//! others run to their end looks to them like a killed thread. Every model ends, so no thread ever waits for another. What each model
-//! proves is in docs/verification.md.
+//! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --test loom`
+//!
+//! A thread that loom stops between two steps while the others run to their end looks to them like a killed thread. Every model ends, so no
+//! thread ever waits for another. What each model proves is in docs/verification.md.
 #![cfg(loom)]
 
 use loom::sync::atomic::{AtomicU64, Ordering};

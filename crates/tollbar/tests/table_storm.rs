@@ -1,9 +1,10 @@
 //! Processes that share a table are killed at any moment, or stopped for a while. No other process waits for them, no slot stays stuck, no
 //! key is admitted more than its bound, and each killed process loses at most its last step.
 //!
-//! Some dozens of kills in a normal run; `TOLLBAR_SOAK=kills`, such as 1000, for that many on each kind of table. This test needs real
-//! time, because only the system's scheduler decides at which instruction a process is killed. All bounds are a hundred times what an idle
-//! machine needs.
+//! Some dozens of kills in a normal run; `TOLLBAR_SOAK=kills`, such as 1000, for that many on each kind of table.
+//!
+//! This test needs real time, because only the system's scheduler decides at which instruction a process is killed. All bounds are a
+//! hundred times what an idle machine needs.
 
 mod common;
 

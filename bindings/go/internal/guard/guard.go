@@ -1,4 +1,4 @@
-// Package guard keeps what C holds from being freed in the middle of a call.
+// Package guard delays the end of a C object until no call uses it.
 package guard
 
 import (
@@ -8,22 +8,21 @@ import (
 	"unsafe"
 )
 
-// stripes is how many counters a guard has: callers on different processors should seldom meet on one.
+// stripes is the number of counters of a guard, so that callers on different processors seldom share one.
 const stripes = 16
 
-// Guard counts the calls that are under way, so that Close can give back a table's memory, which may be gigabytes or a
-// file, at once and not in the middle of a call.
+// Guard counts the running calls, so that Close can free a table's memory, which may be gigabytes or a file, as soon as no call uses it.
 //
-// A caller counts itself, then looks whether the table is closed; Close marks it closed, then waits until each counter
-// has been seen at 0. All of these are sequentially consistent, so a caller who has not seen the mark is seen by
-// Close. Callers stay for microseconds, so Close does not wait for long.
+// A caller counts itself, and then reads the mark. Close sets the mark, and then waits until it has read 0 in each counter. All of these
+// operations are sequentially consistent, so Close sees every caller that has not seen the mark. Calls take microseconds, so Close does not
+// wait for long.
 type Guard struct {
 	closed atomic.Bool
 	_      [63]byte
 	counts [stripes]Count
 }
 
-// Count is a counter of callers, with a cache line for itself.
+// Count is a counter of callers, on its own cache line.
 type Count struct {
 	n atomic.Int64
 	_ [56]byte
@@ -31,7 +30,7 @@ type Count struct {
 
 // Enter returns the counter to leave by, or nil if the guard is closed.
 func (g *Guard) Enter() *Count {
-	// The stack's address tells goroutines apart, and is the same at every call of one.
+	// The stack's address differs between goroutines, and is the same in every call of one.
 	var here byte
 	c := &g.counts[uintptr(unsafe.Pointer(&here))>>11%stripes]
 	c.n.Add(1)
@@ -42,10 +41,10 @@ func (g *Guard) Enter() *Count {
 	return c
 }
 
-// Leave says that the call is over.
+// Leave ends the call.
 func (c *Count) Leave() { c.n.Add(-1) }
 
-// Close returns when no call is under way and none will be. False: another has closed it.
+// Close returns when no call is running and none can begin. False: another call has closed the guard.
 func (g *Guard) Close() bool {
 	if g.closed.Swap(true) {
 		return false
@@ -55,7 +54,7 @@ func (g *Guard) Close() bool {
 			if tries < 100 {
 				runtime.Gosched()
 			} else {
-				// A thread that is not running, or one that waits for a disk.
+				// The caller's thread is not scheduled, or waits for a disk.
 				time.Sleep(50 * time.Microsecond)
 			}
 		}

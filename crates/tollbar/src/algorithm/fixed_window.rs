@@ -5,8 +5,9 @@
 //! - Aligned to time 0, it is the number of the window.
 //! - Aligned to the first request, it is that request's time in grains, rounded up, plus 1. (A word of 0 is the fresh state.) The grain is
 //!   1 ns for limits up to 6. Above that it is the smallest of 2, 5, 10, 20, 50 … ns that leaves room for the counter. A window is
-//!   therefore up to a grain longer than the period, and never shorter. A word whose window is later than `now` shows that the clock went
-//!   back. The request is then decided in the word's window.
+//!   therefore up to a grain longer than the period, and never shorter.
+//!
+//! A word whose window is later than `now` shows that the clock went back. The request is then decided in the word's window.
 //!
 //! Permits can be given back in the window in which they were charged ([`Algorithm::give_back`]). The count falls, and the word's window stays.
 //!

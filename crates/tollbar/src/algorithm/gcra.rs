@@ -163,10 +163,11 @@ impl Gcra {
     }
 
     /// Charges `cost` permits and up to `most` more. The additional permits are *credit*: a thread spends them later without the shared
-    /// word. `None` if the request would be refused, or if there is no permit to give as credit. Credit is valid until the instant at which
-    /// the bucket would be full if the credit had not been charged. If that is sooner than [`Gcra::LEASE`] or the refill of an eighth of
-    /// the burst, whichever is shorter, the bucket is charged for the difference first. Credit is at most a sixteenth of the permits that
-    /// then remain.
+    /// word. `None` if the request would be refused, or if there is no permit to give as credit.
+    ///
+    /// Credit is valid until the instant at which the bucket would be full if the credit had not been charged. If that is sooner than
+    /// [`Gcra::LEASE`] or the refill of an eighth of the burst, whichever is shorter, the bucket is charged for the difference first.
+    /// Credit is at most a sixteenth of the permits that then remain.
     ///
     /// Why the bound of the policy holds with credit: `table::decide::hot_keys`.
     pub(crate) fn lease(&self, state: u64, now: u64, cost: u64, most: u64) -> Option<Lease> {

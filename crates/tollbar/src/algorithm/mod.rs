@@ -1,6 +1,7 @@
-//! The pure layer: each algorithm as a function on one state word. This layer has no atomics, reads no clock and allocates nothing. `0` is
-//! the fresh state of every algorithm. Each file documents its algorithm in full: the meaning of the word, the decision, and the most that
-//! it admits in any window of one period.
+//! The pure layer: each algorithm as a function on one state word.
+//!
+//! This layer has no atomics, reads no clock and allocates nothing. `0` is the fresh state of every algorithm. Each file documents its
+//! algorithm in full: the meaning of the word, the decision, and the most that it admits in any window of one period.
 //!
 //! [`sliding_window`] and [`sliding_log`] need more than a word; their arithmetic is here too, and
 //! the shared states that apply it are in [`crate::limiter`].

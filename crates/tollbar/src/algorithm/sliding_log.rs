@@ -1,6 +1,8 @@
 //! Sliding log: the time of each permit admitted in the last period, exact. The arithmetic is here; the shared state is
-//! [`crate::limiter::Log`]. The log has `limit` entries, one for each permit, used in turn. Permit number k replaces permit number k −
-//! limit, as soon as the latter has left the window `(now − period, now]`.
+//! [`crate::limiter::Log`].
+//!
+//! The log has `limit` entries, one for each permit, used in turn. Permit number k replaces permit number k − limit, as soon as the latter
+//! has left the window `(now − period, now]`.
 //!
 //! An entry is `time + 1 : lap` in one word: 61 bits of nanoseconds, and 3 bits that count how often its place
 //! has been used, modulo 8. 0 is an empty entry.

@@ -6,8 +6,9 @@
 //!
 //! The comparison is made in whole numbers (both sides times `period`), without rounding. The word is `window : previous : current` in bit
 //! fields. `current` is exact. `previous` is exact while both counters fit beside the window's number: for limits up to 65,535 at a period
-//! of 1 s, and larger ones at longer periods. Beyond that it is rounded up to a multiple of a power of two, which can only refuse more. A
-//! word whose window is later than `now` shows that the clock went back. The request is then decided at the start of the word's window.
+//! of 1 s, and larger ones at longer periods. Beyond that it is rounded up to a multiple of a power of two, which can only refuse more.
+//!
+//! A word whose window is later than `now` shows that the clock went back. The request is then decided at the start of the word's window.
 //!
 //! Permits can be given back in the window in which they were charged and in the next one ([`Algorithm::give_back`]).
 //!

@@ -1,5 +1,6 @@
-//! One word, one compare-and-swap. The functions here step a bare [`AtomicU64`] of any owner. [`Cell`] is such a word on its own cache
-//! line, with its algorithm.
+//! One word, one compare-and-swap.
+//!
+//! The functions here step a bare [`AtomicU64`] of any owner. [`Cell`] is such a word on its own cache line, with its algorithm.
 //!
 //! Decisions use Relaxed orderings: the word is the whole state of a decision, and its modification order orders any two admissions.
 //! Exactness needs no more. Bookings and give-backs use Release, and a give-back reads with Acquire: it must see the flag of bookings and

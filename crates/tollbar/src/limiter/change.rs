@@ -1,12 +1,16 @@
-//! Changing a limiter's policy while it is in use. A limiter's first state is a part of it. A change makes another state, charges it with
-//! the debt of the current one, and publishes it by one swap of a pointer. No call takes a lock or registers as a user of a state, so:
+//! Changing a limiter's policy while it is in use.
+//!
+//! A limiter's first state is a part of it. A change makes another state, charges it with the debt of the current one, and publishes it by
+//! one swap of a pointer. No call takes a lock or registers as a user of a state, so:
+//!
 //! - A call that has begun on the former state ends on it. Each state admits no more than its own policy's bound, and a new state has the
 //!   debt that the former one had when the change read it. So in any interval the limiter admits at most the sum of the bounds of the
 //!   policies in force.
 //! - A replaced state is freed with the limiter, because a call may still use it. A policy that comes back gets the state that it had
-//!   before, charged again, so a limiter keeps one state for each policy, at most [`MOST`]. The quick way of a token bucket
-//!   ([`Quick`](super::Quick)) reads no pointer. It reads the time up to which the cell's quick way decides, and a change sets that time to
-//!   0.
+//!   before, charged again, so a limiter keeps one state for each policy, at most [`MOST`].
+//!
+//! The quick way of a token bucket ([`Quick`](super::Quick)) reads no pointer. It reads the time up to which the cell's quick way decides,
+//! and a change sets that time to 0.
 
 use super::{Shared, State};
 use crate::algorithm::Algorithm;

@@ -4,10 +4,12 @@
 //! belong to admissions that the word holds. In a limiter the word is an atomic. In a table it is half of a slot. The other half is the
 //! key, and one compare-and-swap of 16 bytes changes both.
 //!
-//! # A slot outlives its key No code clears the words of a former key. **The ring, or the log, lives on, and the key is a label on it.** A
-//! newcomer that takes an expired slot makes an ordinary admission in the ring or log that it finds, by the swap (old key, word) → (own
-//! key, next word), and the running count goes on. So the protocol needs no second proof: it sees one history of admissions under changing
-//! labels, and a thread of the old key is one of the threads that sleep while others are admitted. Three properties have to be shown.
+//! # A slot outlives its key
+//!
+//! No code clears the words of a former key. **The ring, or the log, lives on, and the key is a label on it.** A newcomer that takes an
+//! expired slot makes an ordinary admission in the ring or log that it finds, by the swap (old key, word) → (own key, next word), and the
+//! running count goes on. So the protocol needs no second proof: it sees one history of admissions under changing labels, and a thread of
+//! the old key is one of the threads that sleep while others are admitted. Three properties have to be shown.
 //!
 //! - *No key is charged for another.* A swap fails if the key has changed, whatever the word was. That holds for a caller, too, that read
 //!   its key before the change and the word after it. A caller whose swap fails for that reason learns it, and has taken nothing.

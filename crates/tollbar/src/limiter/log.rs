@@ -23,10 +23,11 @@
 //!
 //! There is one exception: an entry that comes back to the same time and the same lap while a thread sleeps between its read of `head` and
 //! its swap. That takes 8 laps in one instant of the clock, which only refused requests that count, or resets, can make. The entry's lap is
-//! then wrong, behind or ahead. Either way other threads take the entry for pending and write it again. There is no other effect. A
-//! concurrent observer may see `head` ahead of the entries. It never takes a pending entry for an old one. A refusal writes nothing, unless
-//! rejected requests count or it meets a pending entry. Every loop here repeats only because another thread has changed `head` or an entry,
-//! [`TRIES`] times at most.
+//! then wrong, behind or ahead. Either way other threads take the entry for pending and write it again. There is no other effect.
+//!
+//! A concurrent observer may see `head` ahead of the entries. It never takes a pending entry for an old one. A refusal writes nothing,
+//! unless rejected requests count or it meets a pending entry. Every loop here repeats only because another thread has changed `head` or an
+//! entry, [`TRIES`] times at most.
 //!
 //! # In a table
 //!

@@ -146,6 +146,7 @@ pub trait Shared: Sync {
 /// assert!(refused.retry_after <= 20_000_000_000); // nanoseconds: the bucket refills one every 20 s
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
 /// Each call counts the decision that it returns ([`Limiter::counts`]), in 1 KiB of the limiter: 16 threads have a cache line each, and
 /// further threads share these lines.
 #[derive(Debug)]
@@ -206,8 +207,10 @@ impl<C: Clock> Limiter<State, C> {
     ///
     /// Calls that run at the same time neither wait nor fail. Such a call is decided under one of the two policies. In any interval the
     /// limiter admits at most the sum of the bounds of all policies that were in force in that interval. Permits that were booked ahead
-    /// keep their departures. A limiter keeps a state for each policy that it has been changed to. Calls after a change do not use the
-    /// quick way of the first policy.
+    /// keep their departures.
+    ///
+    /// A limiter keeps a state for each policy that it has been changed to. Calls after a change do not use the quick way of the first
+    /// policy.
     ///
     /// ```
     /// use tollbar::policy::Keep;
@@ -375,9 +378,11 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     }
 
     /// Charges `cost` permits without asking, and returns the rest that could not be charged. Use it for an admitted request whose cost, or
-    /// failure, is known only afterwards. Later requests wait until the debt is paid. A token bucket holds a debt of one burst below empty,
-    /// and windows and logs hold none; [`Algorithm::charge`](crate::algorithm::Algorithm::charge) has all algorithms. Under a policy with
-    /// `ban` a charge that leaves no permit counts as a refusal. The counts of decisions leave out charges.
+    /// failure, is known only afterwards. Later requests wait until the debt is paid.
+    ///
+    /// A token bucket holds a debt of one burst below empty, and windows and logs hold none;
+    /// [`Algorithm::charge`](crate::algorithm::Algorithm::charge) has all algorithms. Under a policy with `ban` a charge that leaves no
+    /// permit counts as a refusal. The counts of decisions leave out charges.
     ///
     /// ```
     /// use tollbar::{Limiter, Policy, Reason};
@@ -450,9 +455,10 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     }
 
     /// Takes back up to `permits` unused permits of an earlier charge, without those that the limiter has regained by refill since the
-    /// charge ([`GiveBack`](crate::algorithm::GiveBack) says why no more is safe). Returns the number that it took back. The caller gives
-    /// back a charge once. Gcra without `borrow` and `ban` gives back, unless the limiter's threads have credit. So do fixed windows and interval
-    /// with `anchor first`, in the charge's window, and weighted windows, in that window and the next.
+    /// charge ([`GiveBack`](crate::algorithm::GiveBack) says why no more is safe). Returns the number that it took back.
+    ///
+    /// The caller gives back a charge once. Gcra without `borrow` and `ban` gives back, unless the limiter's threads have credit. So do fixed
+    /// windows and interval with `anchor first`, in the charge's window, and weighted windows, in that window and the next.
     ///
     /// ```
     /// use tollbar::algorithm::Charge;

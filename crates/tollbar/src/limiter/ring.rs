@@ -17,9 +17,11 @@
 //!
 //! No thread compares two counts to find the newer one. Counts are known modulo a power of two only, and a start that a stopped thread left
 //! behind may be any number of permits old. A thread killed between steps 1 and 2 leaves starts of segments that have not begun; the thread
-//! that begins them writes them again. A concurrent observer may see a start of a segment beyond the word's. If that start has taken the
-//! place of a start that is still needed, or still to be written, some thread's clock has reached that later segment, and the observer
-//! decides its request there. A refusal writes nothing.
+//! that begins them writes them again.
+//!
+//! A concurrent observer may see a start of a segment beyond the word's. If that start has taken the place of a start that is still needed,
+//! or still to be written, some thread's clock has reached that later segment, and the observer decides its request there. A refusal writes
+//! nothing.
 //!
 //! [`RingView`] is the protocol, [`Ring`] a limiter's state that uses it. In a table the word belongs to a key for as long as its state
 //! matters, and the places beside it belong to the slot ([`super::head`]). To the protocol that is one ring with one history: a newcomer's

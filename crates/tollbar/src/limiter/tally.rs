@@ -14,9 +14,10 @@
 //! instruction.
 //!
 //! A thread that ends leaves its line to the next thread with its thread pointer. The C library gives the memory at that address to a new
-//! thread only after the old one has ended, so a line still has one writer. A child of a fork continues in its own copy of the limiter. Two
-//! processes must not count in the same memory: a child's thread has the thread pointer of the parent's thread that forked, and one of two
-//! plain additions could be lost.
+//! thread only after the old one has ended, so a line still has one writer.
+//!
+//! A child of a fork continues in its own copy of the limiter. Two processes must not count in the same memory: a child's thread has the
+//! thread pointer of the parent's thread that forked, and one of two plain additions could be lost.
 
 use crate::decision::{Counts, Verdict};
 use crate::sync::{bump_nth, rarely, AtomicU64, Ordering};

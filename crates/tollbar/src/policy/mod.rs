@@ -79,8 +79,10 @@ pub struct Rate {
     pub burst: u64,
 }
 
-/// `limit` permits per `period`, with the options of its algorithm. Options of other algorithms keep the value that [`Policy::new`] gives
-/// them. [`Policy::validate`] refuses any other value, so no option is silently ignored.
+/// `limit` permits per `period`, with the options of its algorithm.
+///
+/// Options of other algorithms keep the value that [`Policy::new`] gives them. [`Policy::validate`] refuses any other value, so no option
+/// is silently ignored.
 ///
 /// ```
 /// use tollbar::{Kind, Policy};

@@ -1,13 +1,16 @@
-//! Words of buckets that got permits back. A table may give a slot to another key once the slot's word has expired. So that time must never
-//! fall, although the TAT of a bucket falls when permits are given back. A word whose TAT was lowered therefore also holds the time until
-//! which the slot stays taken: its *floor*. The floor is a multiple of a *quantum*, the smallest power of two of units that is at least the
-//! burst's length, so that one bit can hold it:
+//! Words of buckets that got permits back.
+//!
+//! A table may give a slot to another key once the slot's word has expired. So that time must never fall, although the TAT of a bucket
+//! falls when permits are given back. A word whose TAT was lowered therefore also holds the time until which the slot stays taken: its
+//! *floor*. The floor is a multiple of a *quantum*, the smallest power of two of units that is at least the burst's length, so that one bit
+//! can hold it:
 //!
 //! ```text
 //! bit 63        1: the TAT was lowered. All other words of a bucket are below 2^63, and are the TAT itself
 //! bit 62        the floor is (TAT / quantum + 1 + this bit) quanta
 //! bits 61..0    the TAT, rounded up to a multiple of 2^fine units, divided by that
 //! ```
+//!
 //! `fine` is 0 if 62 bits hold every TAT of the policy, as for all rates whose permits take whole nanoseconds. Otherwise it is 1. The word
 //! is the plain TAT again as soon as charges bring the TAT to the floor. Policies whose TATs need all 64 bits never lower one.
 

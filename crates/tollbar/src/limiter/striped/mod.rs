@@ -20,18 +20,23 @@
 //! *Unspent credit is bounded, and it expires.* At most C permits of credit can lie idle. They expire when any thread takes credit in a
 //! later slice of time. A slice is the smallest power of two of nanoseconds that is at least a second and at least 16 refills of the
 //! bucket. Credit that expires is lost: fewer than one permit in a hundred, and none while the bucket is nearly empty. A thread that ends
-//! leaves its credit to expire, and no code runs when it ends. *Any number of threads and limiters.* All state is in the limiter. It has up
-//! to 64 stripes. Threads without a stripe charge the word each time, and all threads compete for stripes again in the next slice. *Each
-//! decision is counted once*, by the verdict that the call returns ([`super::Limiter::counts`]). A stripe counts the requests that its
-//! threads pay with credit, and the limiter's counts have all others.
+//! leaves its credit to expire, and no code runs when it ends.
+//!
+//! *Any number of threads and limiters.* All state is in the limiter. It has up to 64 stripes. Threads without a stripe charge the word
+//! each time, and all threads compete for stripes again in the next slice.
+//!
+//! *Each decision is counted once*, by the verdict that the call returns ([`super::Limiter::counts`]). A stripe counts the requests that
+//! its threads pay with credit, and the limiter's counts have all others.
 //!
 //! *Calls that take no credit.* [`Shared::take_up_to_at`] takes the thread's own credit first. [`Shared::reserve_at`] books on the shared
 //! word, unless the thread's credit pays for the request at once. [`Shared::reset`] makes the word fresh and leaves credit as it is, which
 //! is within the bound.
 //!
 //! *Fork.* A child has a copy of the limiter, the credit of its thread included, as it has a copy of any limiter's state. A limiter must
-//! not lie in memory that processes share: their threads may have the same number. *Signals.* A signal handler must not use a limiter if it
-//! may have interrupted a call with it on the same thread: a permit could be spent twice.
+//! not lie in memory that processes share: their threads may have the same number.
+//!
+//! *Signals.* A signal handler must not use a limiter if it may have interrupted a call with it on the same thread: a permit could be spent
+//! twice.
 
 #[cfg(test)]
 mod counted;
@@ -219,6 +224,7 @@ impl Striped {
     }
 
     /// Charges the shared word for `cost`, and for as much credit as the thread may keep. Returns the verdict and the state after it.
+    ///
     /// Relaxed as in [`super::cell`]: the word is the whole state of all charges.
     #[inline(never)]
     fn lease(&self, who: u64, now: u64, cost: u64) -> (Verdict, u64) {
