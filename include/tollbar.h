@@ -1024,10 +1024,9 @@ int32_t tollbar_table_now(const tollbar_table *table,
  *   - If a process is killed between two charges, the charges that it made stay until the limits have refilled them.
  *
  * Some limits cannot take permits back: gcra with `borrow` or `ban`, sliding windows, logs, pacer, warm-up, interval with `anchor epoch`,
- * limiters with credit, keys of which a thread has had credit, and in tables gcra at a few rates such as 7/s (docs/table.md names them). The
- * call charges these after all others. The
- * last limit is never charged for a request that another limit refuses. If a request has two such limits, the one that is charged first
- * stays charged when the call loses a race for the second.
+ * limiters with credit, keys of which a thread has had credit, and in tables gcra at a few rates such as 7/s (docs/table.md names them).
+ * The call charges these after all others. The limit that is charged last is never charged for a request that another limit refuses. If a
+ * request has two such limits, the one that is charged first stays charged when the call loses a race for the second.
  *
  * A limit that is named twice is charged once, for both costs together. Every limit counts an admission in its statistics. Only the binding
  * limit (`bound` of tollbar_taken) counts a refusal there.
@@ -1253,11 +1252,11 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  * above the estimate again. Without such a call the estimate stays charged. The table remembers its last 8,184 receipts. An older receipt
  * counts as settled, and so does one whose policy has changed since the charge.
  *
- * gcra returns permits, and so do windows, which count what they had charged: fixed windows and interval with `anchor first` until the window
- * of the charge ends, and weighted windows until the end of the next window, as far as the permits have not faded. These return none: other
- * algorithms, gcra with `borrow` or `ban`, keys of which a thread has had credit (tollbar_table_options.hot_keys), and gcra at a few rates
- * (docs/table.md). A receipt of an exempt key charges and returns nothing. If a key is
- * reset or evicted between the charge and the call, the call may lower a debt that the key has made since. So settle before you reset.
+ * Gcra returns permits. Fixed windows and interval with `anchor first` do so until the window of the charge ends, and weighted windows
+ * until the end of the next window, as far as the permits have not faded. These return none: other algorithms, gcra with `borrow` or `ban`,
+ * keys of which a thread has had credit (tollbar_table_options.hot_keys), and gcra at a few rates (docs/table.md). A receipt of an exempt
+ * key charges and returns nothing. If a key is reset or evicted between the charge and the call, the call may lower a debt that the key has
+ * made since. So settle before you reset.
  *
  * The calls return TOLLBAR_E_RECEIPT for a damaged receipt and for a receipt of another table. The check has 32 bits. Two tables of one
  * seed (tollbar_table_copy needs that) cannot tell their receipts apart, and the other table's receipt counts as too old.
