@@ -26,6 +26,7 @@
  *     tollbar/key.hpp       key, bytes_of, prefix
  *     tollbar/table.hpp     table
  *     tollbar/take_many.hpp take_many (several limits in one request, all or nothing)
+ *     tollbar/in_flight.hpp in_flight, permit (how many a key has open at one time)
  *     tollbar/queue.hpp     queue (items that wait, and leave at a policy's pace)
  *
  * Limits that machines share through Redis or Valkey are in tollbar_redis.hpp.
@@ -52,6 +53,7 @@
 
 #include "tollbar/decision.hpp"
 #include "tollbar/error.hpp"
+#include "tollbar/in_flight.hpp"
 #include "tollbar/key.hpp"
 #include "tollbar/limiter.hpp"
 #include "tollbar/policy.hpp"

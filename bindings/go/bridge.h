@@ -298,4 +298,27 @@ static inline int32_t go_table_copy(uintptr_t table, uintptr_t from, uint64_t no
     return tollbar_table_copy(GO_TABLE(table), GO_TABLE(from), now, out);
 }
 
+/* ---- in flight ---- */
+
+#define GO_IN_FLIGHT(handle) ((const tollbar_in_flight *)(handle))
+
+/* A path of NULL: a table in this process's own memory. A capacity of 0: whatever table is in the file. */
+static inline int32_t go_in_flight_open(const char *path, const tollbar_in_flight_options *options, uintptr_t *out) {
+    tollbar_in_flight *table = NULL;
+    int32_t code = path == NULL ? tollbar_in_flight_new(options, &table)
+                                : tollbar_in_flight_open(path, options->capacity == 0 ? NULL : options, &table);
+    *out = (uintptr_t)table;
+    return code;
+}
+static inline void go_in_flight_close(uintptr_t table) { tollbar_in_flight_close((tollbar_in_flight *)table); }
+static inline int32_t go_in_flight_acquire(uintptr_t table, const uint8_t *key, size_t length, uint32_t limit, uint64_t *ticket) {
+    return tollbar_in_flight_acquire(GO_IN_FLIGHT(table), key, length, limit, ticket);
+}
+static inline int32_t go_in_flight_release(uintptr_t table, uint64_t ticket) {
+    return tollbar_in_flight_release(GO_IN_FLIGHT(table), ticket);
+}
+static inline int32_t go_in_flight_count(uintptr_t table, const uint8_t *key, size_t length, uint64_t *count) {
+    return tollbar_in_flight_count(GO_IN_FLIGHT(table), key, length, count);
+}
+
 #endif

@@ -38,8 +38,8 @@ const (
 	ErrOutOfRange Code = -5
 	// ErrLimits: a call has no limits or more than 16, or a limit that does not name exactly one limiter or one table.
 	ErrLimits Code = -6
-	// ErrClosed: the queue was closed. A call that takes returns it once the queue is empty, too.
-	ErrClosed Code = -7
+	// ErrQueueClosed: the queue was closed. A call that takes returns it once the queue is empty, too.
+	ErrQueueClosed Code = -7
 )
 
 // Errors of policies. An error in a text has a column.
@@ -195,8 +195,8 @@ const (
 	ErrInFlightFull Code = -101
 	// ErrOwnersFull: the in-flight table has 1,024 owners.
 	ErrOwnersFull Code = -102
-	// ErrPidNamespace: the in-flight table is used by processes of another PID namespace.
-	ErrPidNamespace Code = -103
+	// ErrPIDNamespace: the in-flight table is used by processes of another PID namespace.
+	ErrPIDNamespace Code = -103
 )
 
 // Errors of the library itself.

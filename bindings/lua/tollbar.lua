@@ -5,6 +5,7 @@
 -- The first result of a decision is false or nil unless the request may pass, so `if not limiter:allow()` fails closed.
 local core = require "tollbar.core"
 local limiter = require "tollbar.limiter"
+local in_flight = require "tollbar.in_flight"
 local keyed = require "tollbar.table"
 local take = require "tollbar.take_many"
 
@@ -15,6 +16,8 @@ local tollbar = {
     limiter = limiter.new,
     table = keyed.new,
     open = keyed.open,
+    in_flight = in_flight.new,
+    open_in_flight = in_flight.open,
     take_many = take.many,
     take_many_at = take.many_at,
     --- The module is loaded when the first lease is made, and with it libtollbar-redis.

@@ -161,8 +161,12 @@ fn constant(line: &'static str) -> Option<(&'static str, &'static str)> {
 
 /// `ErrNotATable`; abbreviations are in capitals, as Go has them.
 fn go_name(name: &str) -> String {
+    // Go's ErrClosed is of limiters, tables and leases after their Close.
+    if name == "CLOSED" {
+        return "ErrQueueClosed".to_owned();
+    }
     let word = |word: &str| match word {
-        "URL" | "ID" => word.to_owned(),
+        "URL" | "ID" | "PID" => word.to_owned(),
         _ => word[..1].to_owned() + &word[1..].to_lowercase(),
     };
     "Err".to_owned() + &name.split('_').map(word).collect::<String>()

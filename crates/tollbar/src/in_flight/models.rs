@@ -243,17 +243,18 @@ fn the_permit_of_a_dead_process_comes_back() {
 /// Two processes join, and both would free the slots of the dead; a third is in flight all the time, and one that was killed was cleaning.
 #[test]
 fn the_dead_are_cleaned_by_one_and_the_living_stay() {
-    for state in [State::Live, State::Cleaning, State::Dead] {
+    // With a limit of 2 the dead one's permit is wanted, and with 3 nobody needs it.
+    for (state, limit) in [(State::Live, 2), (State::Cleaning, 2), (State::Dead, 2), (State::Dead, 3)] {
         let executions = explore(2, move || {
             let world = World::new();
             world.kill(4, 0, state, Some(HELD));
             let living = world.process(1);
             living.join_at(1);
-            let ticket = living.acquire(2).expect("one of two");
-            let threads = [world.process(2), world.process(3)].map(|me| thread::spawn(move || me.pass(2)));
+            let ticket = living.acquire(limit).expect("below the limit");
+            let threads = [world.process(2), world.process(3)].map(|me| thread::spawn(move || me.pass(limit)));
             let _ = threads.map(|thread| thread.join().expect("a thread"));
             living.release(ticket);
-            judge(&world, 2);
+            judge(&world, limit);
         });
         told("cleaning", executions);
     }

@@ -1,0 +1,125 @@
+//go:build cgo
+
+package tollbar
+
+import (
+	"io/fs"
+	"runtime"
+
+	"github.com/tollbar/tollbar/bindings/go/internal/guard"
+)
+
+// InFlightOptions say how an in-flight table is made. All but Capacity may be left at zero.
+type InFlightOptions struct {
+	// Capacity is the number of keys that can have permits in flight at one time. A key that several processes have counts once for each.
+	Capacity uint64
+	// Processes is the number of processes that have the same key at one time; 0 is 8.
+	Processes uint32
+	// Mode is the permissions of a file that is made; 0 is 0600.
+	Mode fs.FileMode
+	// TrustAnyone opens a file whatever its owner and permissions are, as [TableOptions.TrustAnyone] does.
+	TrustAnyone bool
+}
+
+// InFlight limits how many requests, connections or uploads a key has open at one time, in memory that processes may share.
+//
+// What a process that was killed had comes back as soon as another one is refused by the same key: that request asks the system after the
+// owners of the key, at most once a millisecond each. No call waits.
+type InFlight struct {
+	handle  uintptr
+	path    string
+	guard   *guard.Guard
+	cleanup runtime.Cleanup
+}
+
+// Ticket is a permit in flight. Any goroutine may release it. The zero Ticket is none.
+type Ticket struct {
+	table *InFlight
+	bits  uint64
+}
+
+// NewInFlight makes a table in this process's memory. The error is a [*TableError].
+func NewInFlight(options InFlightOptions) (*InFlight, error) { return newInFlight("", options) }
+
+// OpenInFlight opens the table in a file, or makes it if there is none. Any number of processes of one PID namespace, of any language, may
+// use it at once. With a Capacity of 0 the table must be there. Whom it trusts: [OpenTable].
+func OpenInFlight(path string, options InFlightOptions) (*InFlight, error) {
+	if path == "" {
+		return nil, &TableError{Path: path, Code: ErrOpen, Errno: noSuchFile}
+	}
+	return newInFlight(path, options)
+}
+
+func newInFlight(path string, options InFlightOptions) (*InFlight, error) {
+	handle, err := openInFlight(path, &options)
+	if err != nil {
+		return nil, err
+	}
+	t := &InFlight{handle: handle, path: path, guard: new(guard.Guard)}
+	t.cleanup = runtime.AddCleanup(t, freeInFlight, handle)
+	return t, nil
+}
+
+// Close ends this process's view of the table, when the calls under way are over. What this process has not released comes back. Later calls
+// get [ErrClosed]. It returns nil, a second time too.
+func (t *InFlight) Close() error {
+	if t.guard.Close() {
+		t.cleanup.Stop()
+		freeInFlight(t.handle)
+	}
+	return nil
+}
+
+// Acquire takes a permit of the key, unless limit are in flight. The limit may be another in each call.
+//
+//	ticket, ok, err := uploads.Acquire(user, 4)
+//	if !ok {
+//		return tooMany(err)
+//	}
+//	defer ticket.Release()
+//
+// With an error ok is false: [ErrInFlightFull], [ErrOwnersFull], [ErrClosed].
+func (t *InFlight) Acquire(key string, limit uint32) (ticket Ticket, ok bool, err error) {
+	c := t.guard.Enter()
+	if c == nil {
+		return Ticket{}, false, ErrClosed
+	}
+	bits, code := inFlightAcquire(t.handle, key, limit)
+	c.Leave()
+	runtime.KeepAlive(t)
+	if code == 0 {
+		return Ticket{t, bits}, true, nil
+	}
+	if code < 0 {
+		err = code
+	}
+	return Ticket{}, false, err
+}
+
+// Release gives the permit back. False: it had come back, because the ticket was released or the table was closed. If the process has another
+// permit of the same key, a second Release of a copy may release that one.
+func (ticket Ticket) Release() bool {
+	if ticket.table == nil {
+		return false
+	}
+	c := ticket.table.guard.Enter()
+	if c == nil {
+		return false
+	}
+	code := inFlightRelease(ticket.table.handle, ticket.bits)
+	c.Leave()
+	runtime.KeepAlive(ticket.table)
+	return code == 0
+}
+
+// Count is the number of the key's permits in flight. Permits of a process that was killed are among them until somebody is refused.
+func (t *InFlight) Count(key string) (uint64, error) {
+	c := t.guard.Enter()
+	if c == nil {
+		return 0, ErrClosed
+	}
+	count := inFlightCount(t.handle, key)
+	c.Leave()
+	runtime.KeepAlive(t)
+	return count, nil
+}

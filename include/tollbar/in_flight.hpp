@@ -1,0 +1,151 @@
+/* tollbar/in_flight.hpp: how many a key has open at one time. Part of tollbar.hpp.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+
+#ifndef TOLLBAR_IN_FLIGHT_HPP
+#define TOLLBAR_IN_FLIGHT_HPP
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "decision.hpp"
+#include "error.hpp"
+#include "key.hpp"
+#include "table_types.hpp"
+
+namespace tollbar {
+
+/// The options of a new in-flight table.
+struct in_flight_options {
+    in_flight_options(std::uint64_t keys) noexcept : capacity(keys) {}
+
+    /// The number of keys that can have permits in flight at one time.
+    std::uint64_t capacity;
+    /// The number of processes that have the same key at one time. 0 means 8.
+    std::uint32_t processes = 0;
+    /// The permissions of a new file. 0 means 0600.
+    std::uint32_t mode = 0;
+    trust whose = trust::owner;
+};
+
+/// A permit in flight, or a refusal. The destructor gives the permit back. It must not outlive its table.
+class permit {
+public:
+    permit(permit &&other) noexcept
+        : table_(other.table_), ticket_(std::exchange(other.ticket_, 0)), code_(other.code_) {}
+    permit &operator=(permit &&other) noexcept {
+        if (this != &other) {
+            give_back();
+            table_ = other.table_;
+            ticket_ = std::exchange(other.ticket_, 0);
+            code_ = other.code_;
+        }
+        return *this;
+    }
+    ~permit() { give_back(); }
+
+    /// Whether there is a permit.
+    explicit operator bool() const noexcept { return ticket_ != 0; }
+    /// What the call that made it said: a verdict that is true if the permit was acquired.
+    verdict answer() const noexcept { return verdict(code_); }
+    /// Gives the permit back. False if there is none, or if this process inherited it by a fork.
+    bool give_back() noexcept {
+        const tollbar_ticket ticket = std::exchange(ticket_, 0);
+        return ticket != 0 && tollbar_in_flight_release(table_, ticket) == TOLLBAR_ALLOWED;
+    }
+    /// Gives up the permit's ticket. The caller ends it with tollbar_in_flight_release.
+    [[nodiscard]] tollbar_ticket release() noexcept { return std::exchange(ticket_, 0); }
+
+private:
+    friend class in_flight;
+    permit(const tollbar_in_flight *table, tollbar_ticket ticket, std::int32_t code) noexcept
+        : table_(table), ticket_(ticket), code_(code) {}
+
+    const tollbar_in_flight *table_;
+    tollbar_ticket ticket_;
+    std::int32_t code_;
+};
+
+/// How many requests, connections or uploads each key has open at one time, in memory that processes can share. tollbar.h ("In flight") is
+/// its manual.
+///
+///     auto uploads = tollbar::in_flight::open("/dev/shm/uploads", 10'000);
+///     const auto permit = uploads.enter(user, 4);
+///     if (!permit)
+///         return too_many();
+class in_flight {
+public:
+    /// Makes a table in this process's own memory.
+    in_flight(const in_flight_options &options) : in_flight(try_make(options).value()) {}
+    static result<in_flight> try_make(const in_flight_options &options) noexcept {
+        return made(options, tollbar_in_flight_new);
+    }
+
+    /// Makes a table in memory that this process shares with the processes that it forks later.
+    static in_flight shared(const in_flight_options &options) { return try_shared(options).value(); }
+    static result<in_flight> try_shared(const in_flight_options &options) noexcept {
+        return made(options, tollbar_in_flight_new_shared);
+    }
+
+    /// Opens the table in the file at `path` (NUL-terminated), or makes the file if there is none.
+    static in_flight open(const char *path, const in_flight_options &options) { return try_open(path, options).value(); }
+    static result<in_flight> try_open(const char *path, const in_flight_options &options) noexcept {
+        return made(options, [path](auto... with) { return tollbar_in_flight_open(path, with...); });
+    }
+    /// Opens any table that is in the file. It makes no file.
+    static in_flight open(const char *path) { return try_open(path).value(); }
+    static result<in_flight> try_open(const char *path) noexcept {
+        return detail::made<in_flight, tollbar_in_flight>(
+            [path](auto **out) { return tollbar_in_flight_open(path, nullptr, out); });
+    }
+
+    /// Takes a permit of the key, unless `limit` are in flight. The limit may be another in each call.
+    permit enter(const key &of, std::uint32_t limit) const noexcept {
+        tollbar_ticket ticket = 0;
+        const std::int32_t code = tollbar_in_flight_acquire(get(), of.data(), of.size(), limit, &ticket);
+        return permit(get(), ticket, code);
+    }
+    /// The number of the key's permits in flight; 0 without a table.
+    std::uint64_t count(const key &of) const noexcept {
+        std::uint64_t count = 0;
+        tollbar_in_flight_count(get(), of.data(), of.size(), &count);
+        return count;
+    }
+    /// Makes this process an owner now, so that its first permit makes no system call.
+    void join() const { try_join().value(); }
+    result<void> try_join() const noexcept { return detail::done(tollbar_in_flight_join(get())); }
+
+    /// Takes the handle of a C call into ownership.
+    static in_flight adopt(tollbar_in_flight *made) noexcept { return in_flight(handle(made)); }
+    tollbar_in_flight *get() const noexcept { return handle_.get(); }
+    /// Gives up the handle. The caller ends it with tollbar_in_flight_close.
+    [[nodiscard]] tollbar_in_flight *release() noexcept { return handle_.release(); }
+    /// Whether this object holds a table. It does until it is moved from.
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+private:
+    struct deleter {
+        void operator()(tollbar_in_flight *made) const noexcept { tollbar_in_flight_close(made); }
+    };
+    using handle = std::unique_ptr<tollbar_in_flight, deleter>;
+    explicit in_flight(handle made) noexcept : handle_(std::move(made)) {}
+
+    template <class Call>
+    static result<in_flight> made(const in_flight_options &options, const Call &call) noexcept {
+        auto raw = detail::blank<tollbar_in_flight_options>();
+        raw.capacity = options.capacity;
+        raw.processes = options.processes;
+        raw.mode = options.mode;
+        raw.flags = options.whose == trust::anyone ? TOLLBAR_IN_FLIGHT_TRUST_ANYONE : 0;
+        const tollbar_in_flight_options *with = &raw;
+        return detail::made<in_flight, tollbar_in_flight>([&](auto **out) { return call(with, out); });
+    }
+
+    handle handle_;
+};
+
+} // namespace tollbar
+
+#endif // TOLLBAR_IN_FLIGHT_HPP
