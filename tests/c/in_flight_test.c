@@ -39,7 +39,7 @@ static void a_key_has_its_limit(void **state) {
     assert_int_equal(acquire(table, 3, &more), TOLLBAR_DENIED);
     assert_int_equal(more, 7);
     assert_int_equal(count(table), 3);
-    /* A lower limit refuses until enough has come back. */
+    /* A lower limit refuses until enough permits are released. */
     assert_int_equal(tollbar_in_flight_release(table, tickets[0]), TOLLBAR_ALLOWED);
     assert_int_equal(acquire(table, 2, &more), TOLLBAR_DENIED);
     assert_int_equal(tollbar_in_flight_release(table, tickets[2]), TOLLBAR_ALLOWED);
@@ -67,7 +67,7 @@ static void what_a_killed_child_held_comes_back(void **state) {
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        /* What its parent has is none of its. */
+        /* The child has none of its parent's permits. */
         int ok = tollbar_in_flight_release(table, mine) == TOLLBAR_E_TICKET && acquire(table, 3, &ticket) == 0 && acquire(table, 3, &ticket) == 0;
         byte = (char)ok;
         if (write(pipes[1], &byte, 1) != 1)
@@ -179,7 +179,7 @@ static void errors_change_nothing(void **state) {
     tollbar_in_flight_close(table);
 }
 
-/* Four threads, each of which has the only permit at times. */
+/* Four threads acquire the only permit, again and again. */
 static tollbar_in_flight *shared;
 static int inside;
 
@@ -189,7 +189,7 @@ static void *worker(void *admitted) {
         tollbar_ticket ticket;
         if (acquire(shared, 1, &ticket) != TOLLBAR_ALLOWED)
             continue;
-        /* A plain int: the thread sanitizer sees two threads in here. */
+        /* A plain int, so the thread sanitizer reports two threads that are here at one time. */
         if (inside++ != 0)
             return NULL;
         inside--;

@@ -85,8 +85,8 @@ pub struct Decision {
     /// Nanoseconds until the state is as good as fresh, if no request comes between; [`NEVER`] if that is after the last time at which the policy
     /// admits a request.
     pub reset_after: u64,
-    /// Which policy of a list bound: of a refusal the one with the longest wait, and of an admission the one with the fewest permits
-    /// left. 0 is the first, and what a policy that is no list says.
+    /// The index of the policy of a list that bound the decision: in a refusal the one with the longest wait, in an admission the one with the
+    /// fewest permits left. 0 for a policy that is not a list.
     pub bound: u32,
 }
 

@@ -388,7 +388,7 @@ impl Table {
     }
 }
 
-/// [`Table::hash_bytes`] of a key of more than [`SHORT`] bytes.
+/// [`Table::hash_bytes`] for a key of more than [`SHORT`] bytes.
 #[inline(never)]
 pub(crate) fn hash_long(key: &[u8], secrets: &RapidSecrets) -> u64 {
     rapidhash_v3_inline::<true, true, false>(key, secrets)

@@ -55,7 +55,7 @@ pub enum TableError {
     Owner,
     /// The descriptor's file can be truncated: it is not memory that is sealed against shrinking.
     Unsealed,
-    /// The in-flight table is used by processes of another PID namespace, which cannot be asked after.
+    /// Processes of another PID namespace use the in-flight table, and this process cannot tell whether they have ended.
     Namespace,
     /// A system call failed with this errno.
     System(Call, i32),

@@ -4,7 +4,7 @@ use super::Keep;
 use crate::policy::{Anchor, Kind, Mode, Policy, Rate, Unit};
 use crate::table::memory::layout::RECORD_WORDS;
 
-/// Where [`Policy::count_rejected`] would be, in the record of a policy with a second rate. The second rate is in the words of `slack`, `warm_up` and
+/// The value of the word of [`Policy::count_rejected`] that means a second rate. The second rate is in the words of `slack`, `warm_up` and
 /// `ban`.
 const SECOND: u64 = 2;
 

@@ -1,7 +1,7 @@
 //! Probes: find the slot of a few cache lines that holds a key, or the one that a new key may take.
 //!
 //! On x86-64 each probe compares all slots at once by vector instructions, without a branch, because the processor cannot predict which
-//! bucket holds a key. On other machines, under loom, and in the tests that compare both, the functions of [`scalar`] compare slot by slot.
+//! bucket holds a key. On other machines, under loom, and in the tests that compare both, the functions of `scalar` compare slot by slot.
 
 use super::placement::Candidates;
 use crate::table::memory::slot::{Bucket, Slot, SLOTS};

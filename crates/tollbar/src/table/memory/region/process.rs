@@ -1,13 +1,13 @@
-//! Which process this is, and whether another one has ended.
+//! The name of this process, and checks whether another process has ended.
 //!
-//! | question | answers | cost |
+//! | source | what it tells | cost |
 //! |---|---|---|
-//! | `pidfd_open` and `ppoll` | whether the process of a number has ended, also if its parent has not reaped it yet; not if another has the number now | 1 us |
-//! | `/proc/NUMBER/stat` | when the process of a number began: another start is another process | 12 us |
-//! | `kill` with signal 0 | whether the system knows the number; a process that has not been reaped still counts | 1 us |
+//! | `pidfd_open` and `ppoll` | whether the process with a number has ended, reaped or not, unless another process has the number now | 1 us |
+//! | `/proc/NUMBER/stat` | the start of the process with a number: another start means another process | 12 us |
+//! | `kill` with signal 0 | whether a process has the number, also one that has ended and is not reaped yet | 1 us |
 //!
-//! A thread's end is no process's end, not even the first thread's: a pidfd is readable when the last thread has ended. /proc calls a process
-//! a zombie as soon as its first thread has ended, so its state counts only beside the number of threads.
+//! A process ends when its last thread ends, and then its pidfd becomes readable. /proc calls a process a zombie as soon as its first thread has
+//! ended, so the code also reads the number of threads.
 
 use super::system::{errno, Fd, Text};
 use core::ffi::c_int;
@@ -41,13 +41,13 @@ pub(crate) fn is_process_gone(number: u32) -> bool {
     }
 }
 
-/// When the process `number` began, in ticks since the machine did, modulo 2^24 and never 0; 0 if the system does not say.
+/// The start of the process `number`, in ticks since the machine's start, modulo 2^24; 1 instead of 0. 0 if the system does not say.
 pub(crate) fn start_of(number: u32) -> u32 {
     stat(number).map_or(0, |stat| stat.start)
 }
 
-/// Whether the process `number` that began at `start` has ended. False where the system does not say. `thorough`: also if another process
-/// has the number now.
+/// Whether the process `number` that began at `start` has ended. False if the system does not say. With `thorough` it also finds that another
+/// process has the number now.
 pub(crate) fn has_ended(number: u32, start: u32, thorough: bool) -> bool {
     let Ok(pid @ 1..) = libc::pid_t::try_from(number) else { return false };
     let known = match pidfd(pid) {
@@ -56,7 +56,7 @@ pub(crate) fn has_ended(number: u32, start: u32, thorough: bool) -> bool {
         Asked::Unknown if is_process_gone(number) => return true,
         Asked::Unknown => false,
     };
-    // A process that runs may be another one of the same number.
+    // Another process with the same number may run.
     if known && !thorough {
         return false;
     }
@@ -74,16 +74,16 @@ enum Asked {
 
 #[cfg(target_os = "linux")]
 fn pidfd(pid: libc::pid_t) -> Asked {
-    // SAFETY: numbers only; the descriptor that it returns is nobody else's.
+    // SAFETY: integer arguments only. It returns a new descriptor.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0 as libc::c_uint) };
     let Ok(fd @ 0..) = c_int::try_from(fd) else {
-        // Other reasons: an old kernel, a filter of system calls, a thread's number, no descriptor left.
+        // Other errors: an old kernel, a filter of system calls, a thread's number, too many open files.
         return if errno() == libc::ESRCH { Asked::Gone } else { Asked::Unknown };
     };
     let fd = Fd::owned(fd);
     let mut poll = libc::pollfd { fd: fd.raw(), events: libc::POLLIN, revents: 0 };
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: one pollfd; a time of 0, so it does not wait; no mask of signals.
+    // SAFETY: `poll` is one writable pollfd; a null mask of signals is allowed.
     match unsafe { libc::ppoll(&mut poll, 1, &at_once, core::ptr::null()) } {
         1.. => Asked::Gone,
         0 => Asked::Runs,
@@ -101,7 +101,7 @@ struct Stat {
     zombie: bool,
 }
 
-/// What /proc says of a process.
+/// Reads a process's start and state from /proc.
 #[cfg(target_os = "linux")]
 fn stat(number: u32) -> Option<Stat> {
     let mut path = Text::new(b"/proc/");
@@ -118,8 +118,8 @@ fn stat(_: u32) -> Option<Stat> {
     None
 }
 
-/// `NUMBER (NAME) STATE ...`. The name may hold anything, so fields are counted from its last bracket: the state is the 3rd, the number of
-/// threads the 20th, the start the 22nd.
+/// Parses `NUMBER (NAME) STATE ...`. A name may have any characters, so the fields are counted from the last bracket: the state is the 3rd, the
+/// number of threads the 20th, the start the 22nd.
 fn parse_stat(text: &[u8]) -> Option<Stat> {
     let end = text.iter().rposition(|&byte| byte == b')')?;
     let mut fields = text.get(end.checked_add(2)?..)?.split(|&byte| byte == b' ');
@@ -144,13 +144,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stat_is_read_from_the_names_last_bracket() {
+    fn fields_are_counted_from_the_last_bracket() {
         let text = b"7 (a) Z 1 (b)) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 987654 1 2";
         let stat = parse_stat(text).expect("a stat");
         assert_eq!((stat.start, stat.zombie), (987_654, false));
         let text = b"7 (a) Z 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 16777216 1 2";
         let stat = parse_stat(text).expect("a stat");
-        // 2^24 ticks are 0, which would say that the start is unknown.
+        // 2^24 ticks are 0 modulo 2^24, which would mean an unknown start.
         assert_eq!((stat.start, stat.zombie), (1, true));
         // The first thread has ended, and others run.
         let text = b"7 (a) Z 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 2 0 5 1 2";
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_not_reaped_has_ended() {
+    fn a_zombie_has_ended() {
         let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("sleep");
         let start = start_of(child.id());
         assert!(!has_ended(child.id(), start, false));

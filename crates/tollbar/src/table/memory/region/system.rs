@@ -32,7 +32,7 @@ impl Fd {
         Ok(Fd(fd))
     }
 
-    /// A descriptor that nobody else closes.
+    /// A descriptor that the caller hands over. The drop closes it.
     #[cfg(target_os = "linux")]
     pub(super) fn owned(fd: c_int) -> Fd {
         Fd(fd)
