@@ -39,14 +39,15 @@
  *     tollbar_limiter_check, credit                      70
  *     tollbar_limiter_check_at, credit                   75
  *     tollbar_table_check_at, known key                 160
+ *     tollbar_table_check_at, known key beside overrides  612
  *     tollbar_table_check_at, full decision             310
  *     tollbar_table_peek_at, known key                  176
  *     tollbar_table_peek_at, fresh key                  294
  *     tollbar_table_check_at, fresh key                 326
  *     tollbar_table_check_at, fresh key of a flood      362
- *     tollbar_table_check_at, hot key                   139
- *     tollbar_table_check_at, hot key, full decision    516
- *     tollbar_take_many_at, two known keys              508
+ *     tollbar_table_check_at, hot key                   141
+ *     tollbar_table_check_at, hot key, full decision    521
+ *     tollbar_take_many_at, two known keys              505
  *     tollbar_table_check_many_at, a key of 32          159
  *
  * Conventions
@@ -704,8 +705,7 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  *
  * The bound of a key stays burst + rate * t in every interval t, whatever threads and processes do. The credit of a key is
  * at most a sixteenth of its remaining permits, and at most 1,024. Near the limit, and with a burst below 32, there is no
- * credit, and every request is decided as without the option. So is every request of an algorithm other than gcra, and every
- * request while the table has exempt keys.
+ * credit, and every request is decided as without the option. So is every request of an algorithm other than gcra.
  * Credit expires when the key's bucket would be full without it. A full bucket therefore gives up some permits: the refill of an
  * eighth of a second, and at most an eighth of the burst. The permits that a thread has not spent by then are lost: they are
  * charged, and no request passes for them. If times go back, credit stays valid for as much longer: a request at an earlier time than
@@ -781,6 +781,10 @@ typedef struct tollbar_table_options {
     /* The keys for which each thread of this process may take permits in advance (see above): the keys that it checks most often. 0:
      * none. A number below 64 means 64, and a number above 16,384 means 16,384. It may differ from process to process. */
     uint32_t hot_keys;
+    /* The keys that may have a policy of their own at one time (tollbar_table_set_override), 32 bytes each. 0: 1024. At most 524,288. */
+    uint32_t overrides;
+    /* Must be 0. */
+    uint32_t reserved;
 } tollbar_table_options;
 
 /* Writes to `*bytes` the size of a table with these options and policies. A table's size never changes. */
@@ -862,7 +866,7 @@ void tollbar_table_close(tollbar_table *table);
 
 /* Options for a table of `keys` keys, with the defaults for everything else. */
 #define TOLLBAR_TABLE_OPTIONS_INIT(keys)                                                             \
-    { (uint32_t)sizeof(tollbar_table_options), 0, (keys), 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(tollbar_table_options), 0, (keys), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
  * 7. Decisions of tables
@@ -1736,7 +1740,78 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
 #define TOLLBAR_SEND_WINDOW_STATE_INIT { (uint32_t)sizeof(tollbar_send_window_state), 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 14. Keys made of network addresses
+ * 14. Overrides: keys with a policy of their own
+ * -------------------------------------------------------------------------------------------- */
+
+/* Most keys of a table are under its policies. A few have a contract of their own, such as a large customer:
+ *
+ *     tollbar_policy_spec contract = TOLLBAR_POLICY_SPEC_INIT;
+ *     tollbar_policy_spec_parse("1000/s burst 50", 15, &contract, NULL);
+ *     tollbar_table_set_override(table, CALLS, "acme", 4, &contract, TOLLBAR_KEEP_COUNT);
+ *
+ *     tollbar_table_clear_override(table, CALLS, "acme", 4);       // the contract has ended
+ *
+ * Requests for "acme" still name the policy CALLS, and count under it. The override decides them: checks, peeks, batches, several
+ * limits, reservations, receipts, charges and hot keys. Overrides are part of the table: all processes that share it have them, its
+ * file and tollbar_table_copy keep them, and tollbar_table_set_policy leaves them alone.
+ *
+ *   - Up to `overrides` keys of a table may have one (tollbar_table_options; 32 bytes each). Equal overrides share one of the table's
+ *     255 versions of policies. So many keys may have one of a few contracts, and some 250 contracts may differ.
+ *   - In any interval a key is admitted at most the sum of the bounds of all policies that it was under in that interval.
+ *   - A receipt (tollbar_table_take) from before a change gives nothing back after it. Credit of hot keys is void after any change.
+ *   - While a table has no override, overrides cost nothing. While it has some, every request looks its key up in them. */
+
+/* A key with a policy of its own. */
+typedef struct tollbar_table_override {
+    /* sizeof(tollbar_table_override), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* The policy's number that calls name. */
+    uint32_t policy;
+    /* The key's hash under that policy (tollbar_table_hash). The table stores nothing else of the key. */
+    uint64_t hash;
+    /* The `from` of the next call. */
+    uint64_t next;
+} tollbar_table_override;
+
+/* Gives a key a policy of its own in place of number `policy`, or another one if it has one. `keep`, a TOLLBAR_KEEP_ number, says what
+ * the key keeps of its debt when the override begins, and when it ends. The key comes under it at its next request, in every process.
+ *
+ * Returns TOLLBAR_E_OVERRIDES_FULL if as many keys have overrides as the table's options allow, TOLLBAR_E_POLICY_VERSIONS if too many
+ * different policies are in use, and TOLLBAR_E_MIXED_POLICIES if this policy or that of the table is a sliding window or log. An error
+ * changes nothing. */
+int32_t tollbar_table_set_override(const tollbar_table *table,
+                                   uint32_t policy,
+                                   const void *key,
+                                   size_t length,
+                                   const tollbar_policy_spec *spec,
+                                   uint32_t keep);
+
+/* Puts a key back under policy number `policy`. Returns TOLLBAR_YES, or TOLLBAR_NO if it had no override. */
+int32_t tollbar_table_clear_override(const tollbar_table *table,
+                                     uint32_t policy,
+                                     const void *key,
+                                     size_t length);
+
+/* Writes to `out` the policy that a key has of its own in place of number `policy`. Returns TOLLBAR_YES, or TOLLBAR_NO if it has none. */
+int32_t tollbar_table_get_override(const tollbar_table *table,
+                                   uint32_t policy,
+                                   const void *key,
+                                   size_t length,
+                                   tollbar_policy_spec *out);
+
+/* Finds the first override from place `from` on, and writes its key to `out` and its policy to `spec`, which may be NULL. Begin with
+ * `from` 0 and continue with `next`. Returns TOLLBAR_YES, or TOLLBAR_NO if none is left. An override that is set or cleared between the
+ * calls may appear or not. */
+int32_t tollbar_table_next_override(const tollbar_table *table,
+                                    uint64_t from,
+                                    tollbar_table_override *out,
+                                    tollbar_policy_spec *spec);
+
+/* An override to be filled in. */
+#define TOLLBAR_TABLE_OVERRIDE_INIT { (uint32_t)sizeof(tollbar_table_override), 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 15. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
@@ -1774,7 +1849,7 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 15. Routes: which of several nodes a key belongs to
+ * 16. Routes: which of several nodes a key belongs to
  * -------------------------------------------------------------------------------------------- */
 
 /* Where each node of a cluster limits on its own, the requests of a key must reach one node. Every caller that knows the same nodes chooses
@@ -1816,7 +1891,7 @@ int32_t tollbar_route(const tollbar_node *nodes,
                       size_t *node);
 
 /* --------------------------------------------------------------------------------------------
- * 16. Advanced: cells, a state word in each of your structs
+ * 17. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -1885,7 +1960,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 17. Advanced: counts of decisions
+ * 18. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
@@ -1935,7 +2010,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 18. Advanced: entries, policies, counters and health of tables
+ * 19. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* One key of a table. */
@@ -2012,6 +2087,8 @@ typedef struct tollbar_table_stats {
     uint64_t denied;
     /* TOLLBAR_NEVER decisions under all policies. */
     uint64_t never;
+    /* Keys with a policy of their own. A process that was killed in a change may leave it one too high, until tollbar_table_repair. */
+    uint64_t overrides;
 } tollbar_table_stats;
 
 /* The content of a table's slots. The 64-bit numbers add up to the number of slots while no other thread or process uses the
@@ -2112,10 +2189,10 @@ int32_t tollbar_table_repair(const tollbar_table *table,
 
 /* Statistics to be filled in. */
 #define TOLLBAR_TABLE_STATS_INIT                                                                     \
-    { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 19. Advanced: copies of tables
+ * 20. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -2152,7 +2229,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 20. Version
+ * 21. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -2167,7 +2244,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 21. Results and errors
+ * 22. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded. */
@@ -2320,6 +2397,9 @@ const char *tollbar_version_string(void);
 
 /* Slots of the table name an unknown version of a policy, or two slots hold one key. */
 #define TOLLBAR_E_SLOTS_INVALID (-68)
+
+/* As many keys have a policy of their own as the table's options allow, or the options ask for more than 524,288. */
+#define TOLLBAR_E_OVERRIDES_FULL (-69)
 
 /* The file belongs to another user than the caller and root, or other users may write or replace it
  * (TOLLBAR_TABLE_TRUST_ANYONE takes it). */

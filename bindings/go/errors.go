@@ -135,6 +135,9 @@ const (
 	// ErrSlotsInvalid: slots of the table name an unknown version of a policy, or two slots hold one key:
 	// [Table.Repair].
 	ErrSlotsInvalid Code = -68
+	// ErrOverridesFull: as many keys have a policy of their own as the table's options allow, or the options ask for
+	// more than 524,288.
+	ErrOverridesFull Code = -69
 	// ErrOwner: the file belongs to another user than the caller and root, or other users may write or replace it
 	// (TableOptions.TrustAnyone takes it).
 	ErrOwner Code = -78

@@ -72,6 +72,7 @@ enum class errc : std::int32_t {
     other_options = TOLLBAR_E_OTHER_OPTIONS,
     boot_id = TOLLBAR_E_BOOT_ID,
     slots_invalid = TOLLBAR_E_SLOTS_INVALID,
+    overrides_full = TOLLBAR_E_OVERRIDES_FULL,
     owner = TOLLBAR_E_OWNER,
     unsealed = TOLLBAR_E_UNSEALED,
     open = TOLLBAR_E_OPEN,

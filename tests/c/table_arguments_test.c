@@ -7,7 +7,7 @@
 /* The ways of making a table, under one signature. A refused call needs no memory and no file. */
 typedef int32_t maker(const tollbar_policy_spec *const *, size_t, const tollbar_table_options *, tollbar_table **);
 
-static unsigned char memory[270 * 1024];
+static unsigned char memory[302 * 1024];
 
 static int32_t in_memory(const tollbar_policy_spec *const *policies, size_t count, const tollbar_table_options *options,
                          tollbar_table **out) {

@@ -110,6 +110,7 @@ enum {
     TOLLBAR_E_OTHER_OPTIONS = (-66),
     TOLLBAR_E_BOOT_ID = (-67),
     TOLLBAR_E_SLOTS_INVALID = (-68),
+    TOLLBAR_E_OVERRIDES_FULL = (-69),
     TOLLBAR_E_OWNER = (-78),
     TOLLBAR_E_UNSEALED = (-79),
     TOLLBAR_E_OPEN = (-70),
@@ -285,6 +286,8 @@ typedef struct tollbar_table_options {
     uint32_t flags;
     uint32_t waiters;
     uint32_t hot_keys;
+    uint32_t overrides;
+    uint32_t reserved;
 } tollbar_table_options;
 int32_t tollbar_table_bytes(const tollbar_policy_spec *const *policies,
                             size_t count,
@@ -658,6 +661,31 @@ int32_t tollbar_send_window_resize(tollbar_send_window *window,
                                    uint32_t limit);
 int32_t tollbar_send_window_read(const tollbar_send_window *window,
                                  tollbar_send_window_state *out);
+typedef struct tollbar_table_override {
+    uint32_t struct_size;
+    uint32_t policy;
+    uint64_t hash;
+    uint64_t next;
+} tollbar_table_override;
+int32_t tollbar_table_set_override(const tollbar_table *table,
+                                   uint32_t policy,
+                                   const void *key,
+                                   size_t length,
+                                   const tollbar_policy_spec *spec,
+                                   uint32_t keep);
+int32_t tollbar_table_clear_override(const tollbar_table *table,
+                                     uint32_t policy,
+                                     const void *key,
+                                     size_t length);
+int32_t tollbar_table_get_override(const tollbar_table *table,
+                                   uint32_t policy,
+                                   const void *key,
+                                   size_t length,
+                                   tollbar_policy_spec *out);
+int32_t tollbar_table_next_override(const tollbar_table *table,
+                                    uint64_t from,
+                                    tollbar_table_override *out,
+                                    tollbar_policy_spec *spec);
 typedef struct tollbar_prefix {
     uint32_t length;
     uint8_t bytes[20];
@@ -762,6 +790,7 @@ typedef struct tollbar_table_stats {
     uint64_t allowed;
     uint64_t denied;
     uint64_t never;
+    uint64_t overrides;
 } tollbar_table_stats;
 typedef struct tollbar_table_health {
     uint32_t struct_size;

@@ -134,6 +134,9 @@ PyObject *core_table_check_many(PyObject *self, PyObject *const *args, Py_ssize_
 PyObject *core_limiter_many(const tollbar_limiter *limiter, core_state *state, PyObject *costs, uint64_t now, int timed);
 /* table_admin.c: what is done to a table now and then. */
 PyObject *core_table_set_policy(PyObject *self, PyObject *args);
+PyObject *core_table_set_override(PyObject *self, PyObject *args);
+PyObject *core_table_override(PyObject *self, PyObject *args);
+PyObject *core_table_overrides(PyObject *self, PyObject *unused);
 PyObject *core_table_add_policy(PyObject *self, PyObject *text);
 PyObject *core_table_find_or_add_policy(PyObject *self, PyObject *text);
 PyObject *core_table_get_policy(PyObject *self, PyObject *policy);

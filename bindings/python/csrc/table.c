@@ -54,15 +54,15 @@ static int32_t make(int kind, const char *path, const tollbar_table_options *opt
     return tollbar_table_open(path, list, (size_t)count, options, out);
 }
 
-/* Table(texts, names, capacity, on_full, missing, clock, seed, flags, mode, hot_keys, kind, path) */
+/* Table(texts, names, capacity, on_full, missing, clock, seed, flags, mode, hot_keys, overrides, kind, path) */
 static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
     PyObject *texts, *names, *capacity, *seed, *path;
     int kind;
     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(0);
-    if (!PyArg_ParseTuple(args, "O!O!OIIIOIIIiO", &PyTuple_Type, &texts, &PyDict_Type, &names, &capacity,
+    if (!PyArg_ParseTuple(args, "O!O!OIIIOIIIIiO", &PyTuple_Type, &texts, &PyDict_Type, &names, &capacity,
                           &options.on_full, &options.missing_key, &options.clock, &seed, &options.flags,
-                          &options.mode, &options.hot_keys, &kind, &path))
+                          &options.mode, &options.hot_keys, &options.overrides, &kind, &path))
         return NULL;
     core_state *state = core_state_of(type);
     if (state == NULL || core_uint64(capacity, "capacity", &options.capacity) != 0
@@ -310,6 +310,10 @@ static PyObject *table_unexempt(PyObject *self, PyObject *args) {
     return on_key(self, args, tollbar_table_unexempt, TOLLBAR_YES);
 }
 
+static PyObject *table_clear_override(PyObject *self, PyObject *args) {
+    return on_key(self, args, tollbar_table_clear_override, TOLLBAR_YES);
+}
+
 static PyObject *table_now(PyObject *self, PyObject *unused) {
     (void)unused;
     const tollbar_table *table = core_table_handle(of(self));
@@ -348,6 +352,12 @@ static PyMethodDef table_methods[] = {
     CORE_METHOD("exempt", table_exempt, METH_VARARGS, "($self, key, policy=0, /)",
                 "Lets a key pass always. An address is exempt by its address_key."),
     CORE_METHOD("unexempt", table_unexempt, METH_VARARGS, "($self, key, policy=0, /)", "Takes that back."),
+    CORE_METHOD("clear_override", table_clear_override, METH_VARARGS, "($self, key, policy=0, /)",
+                "Puts a key back under its policy. False: it had no policy of its own."),
+    CORE_METHOD("_set_override", core_table_set_override, METH_VARARGS, "($self, key, policy, text, keep, /)",
+                "Gives a key a policy of its own."),
+    CORE_METHOD("_override", core_table_override, METH_VARARGS, "($self, key, policy, /)", "The text of a key's own policy."),
+    CORE_METHOD("_overrides", core_table_overrides, METH_NOARGS, "($self, /)", "All keys' own policies: (policy, hash, text)."),
     CORE_METHOD("now", table_now, METH_NOARGS, "($self, /)", "The time that calls without `at` read, in nanoseconds."),
     CORE_METHOD("close", table_close, METH_NOARGS, "($self, /)", "Ends this view of the table. What is in a file stays."),
     CORE_METHOD("sync", core_table_sync, METH_NOARGS, "($self, /)", "Writes a file's table to the disk."),

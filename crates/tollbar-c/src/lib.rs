@@ -25,6 +25,7 @@ pub mod decision;
 pub mod in_flight;
 pub mod keyed;
 pub mod limiter;
+pub mod overrides;
 pub mod policy;
 pub mod prefix;
 pub mod queue;

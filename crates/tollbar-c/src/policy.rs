@@ -362,6 +362,7 @@ pub unsafe fn policy(spec: *const tollbar_policy_spec) -> Result<Policy, i32> {
 }
 
 /// The struct that describes `policy`.
+#[inline(never)]
 pub(super) fn describe(policy: &Policy) -> tollbar_policy_spec {
     let implied = if policy.borrow { 0 } else { policy.burst };
     let explicit = policy.init != implied;

@@ -122,6 +122,8 @@ pub const TOLLBAR_E_OTHER_OPTIONS: i32 = -66;
 pub const TOLLBAR_E_BOOT_ID: i32 = -67;
 /// Slots of the table name an unknown version of a policy, or two slots hold one key.
 pub const TOLLBAR_E_SLOTS_INVALID: i32 = -68;
+/// As many keys have a policy of their own as the table's options allow, or the options ask for more than 524,288.
+pub const TOLLBAR_E_OVERRIDES_FULL: i32 = -69;
 
 /// The file belongs to another user than the caller and root, or other users may write or replace it
 /// (TOLLBAR_TABLE_TRUST_ANYONE takes it).
@@ -252,6 +254,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
             c"no version of a policy is free: a table has 255, a limiter has 4096 in its life",
         ),
         TOLLBAR_E_EXEMPTIONS_FULL => (c"TOLLBAR_E_EXEMPTIONS_FULL", c"the set of exempt keys is full"),
+        TOLLBAR_E_OVERRIDES_FULL => (c"TOLLBAR_E_OVERRIDES_FULL", c"the table has no room for another override"),
         TOLLBAR_E_MISSING_KEY => (c"TOLLBAR_E_MISSING_KEY", c"the request has no key"),
         TOLLBAR_E_UNSUPPORTED => (c"TOLLBAR_E_UNSUPPORTED", c"the processor has no 16-byte compare-and-swap"),
         TOLLBAR_E_ADDRESS => (c"TOLLBAR_E_ADDRESS", c"not a network address"),

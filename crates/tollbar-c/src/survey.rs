@@ -102,14 +102,16 @@ pub struct tollbar_table_stats {
     pub denied: u64,
     /// TOLLBAR_NEVER decisions under all policies.
     pub never: u64,
+    /// Keys with a policy of their own. A process that was killed in a change may leave it one too high, until tollbar_table_repair.
+    pub overrides: u64,
 }
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
 unsafe impl Growable for tollbar_table_stats {
-    const FIRST_SIZE: usize = 144;
+    const FIRST_SIZE: usize = 152;
 }
 
-const _: () = assert!(size_of::<tollbar_table_stats>() == 144);
+const _: () = assert!(size_of::<tollbar_table_stats>() == 152);
 
 /// The content of a table's slots. The 64-bit numbers add up to the number of slots while no other thread or process uses the
 /// table.
@@ -310,6 +312,7 @@ pub unsafe extern "C" fn tollbar_table_get_stats(table: *const tollbar_table, ou
             evicted,
             retries,
             backward_steps,
+            overrides,
         } = table.stats();
         let stats = tollbar_table_stats {
             struct_size: 0,
@@ -331,6 +334,7 @@ pub unsafe extern "C" fn tollbar_table_get_stats(table: *const tollbar_table, ou
             allowed,
             denied,
             never,
+            overrides,
         };
         // SAFETY: by the caller's promise.
         unsafe { write(out, &stats) }.map(|()| TOLLBAR_ALLOWED)

@@ -71,14 +71,18 @@ pub struct tollbar_table_options {
     /// The keys for which each thread of this process may take permits in advance (see above): the keys that it checks most often. 0:
     /// none. A number below 64 means 64, and a number above 16,384 means 16,384. It may differ from process to process.
     pub hot_keys: u32,
+    /// The keys that may have a policy of their own at one time (tollbar_table_set_override), 32 bytes each. 0: 1024. At most 524,288.
+    pub overrides: u32,
+    /// Must be 0.
+    pub reserved: u32,
 }
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
 unsafe impl Growable for tollbar_table_options {
-    const FIRST_SIZE: usize = 48;
+    const FIRST_SIZE: usize = 56;
 }
 
-const _: () = assert!(size_of::<tollbar_table_options>() == 48);
+const _: () = assert!(size_of::<tollbar_table_options>() == 56);
 
 /// Writes to `*bytes` the size of a table with these options and policies. A table's size never changes.
 ///
@@ -331,6 +335,7 @@ pub fn table_code(error: TableError) -> i32 {
         TableError::Mixed => TOLLBAR_E_MIXED_POLICIES,
         TableError::Versions => TOLLBAR_E_POLICY_VERSIONS,
         TableError::Exempt => TOLLBAR_E_EXEMPTIONS_FULL,
+        TableError::Overrides => TOLLBAR_E_OVERRIDES_FULL,
         TableError::MissingKey => TOLLBAR_E_MISSING_KEY,
         TableError::Receipt => TOLLBAR_E_RECEIPT,
         TableError::NoMemory => TOLLBAR_E_NO_MEMORY,
@@ -415,6 +420,7 @@ unsafe fn any_table(options: *const tollbar_table_options) -> Result<Option<Any>
     let rest = tollbar_table_options { struct_size: 0, flags: 0, ..options };
     let nothing = rest.capacity == 0
         && (rest.on_full, rest.seed, rest.missing_key, rest.clock, rest.mode) == (0, 0, 0, 0, 0)
+        && (rest.overrides, rest.reserved) == (0, 0)
         && flags & !TOLLBAR_TABLE_TRUST_ANYONE == 0;
     Ok(nothing.then(|| Any { trust: trust(flags), waiters: waiters(rest.waiters), hot_keys: rest.hot_keys }))
 }
@@ -436,6 +442,9 @@ unsafe fn asked(
     if !seeded && options.seed != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
+    if options.reserved != 0 {
+        return Err(TOLLBAR_E_RESERVED);
+    }
     // Clause C6: the library would have to ignore bits that are no permissions.
     if options.mode & !0o777 != 0 {
         return Err(TOLLBAR_E_RESERVED);
@@ -452,6 +461,7 @@ unsafe fn asked(
         mode: if options.mode == 0 { 0o600 } else { options.mode },
         waiters: waiters(options.waiters),
         hot_keys: options.hot_keys,
+        overrides: if options.overrides == 0 { Options::OVERRIDES } else { options.overrides },
         ..Options::new(options.capacity)
     };
     if count == 0 || count > POLICIES_MOST {

@@ -28,7 +28,19 @@ const TOLLBAR_C: &[&[&str]] = &[
     &["boundary"],
     &["clock", "decision", "policy", "prefix", "route"],
     &["cell", "limiter", "queue", "table"],
-    &["charge", "decide", "in_flight", "keyed", "take_many", "receipts", "reserve", "survey", "transfer", "counts"],
+    &[
+        "charge",
+        "decide",
+        "in_flight",
+        "keyed",
+        "overrides",
+        "take_many",
+        "receipts",
+        "reserve",
+        "survey",
+        "transfer",
+        "counts",
+    ],
 ];
 const TOLLBAR_REDIS_C: &[&[&str]] = &[&["version", "lease"], &["client"]];
 

@@ -17,14 +17,14 @@ const FIRST: PolicyId = PolicyId::FIRST;
 /// The indices of the header's words: see src/table/memory/layout.rs. The first twelve words never change, and the last of these is their
 /// checksum.
 const LAYOUT: usize = 1;
-const FIXED: usize = 12;
+const FIXED: usize = 13;
 /// `boot`: the name of the boot that the table's clock belongs to, in two words.
-const BOOT: usize = 12;
+const BOOT: usize = 13;
 /// `offset`: what is added to the clock.
-const OFFSET: usize = 14;
+const OFFSET: usize = 15;
 /// `table_time` and `wall_time`: the two clocks, read together.
-const TABLE_TIME: usize = 15;
-const WALL_TIME: usize = 16;
+const TABLE_TIME: usize = 16;
+const WALL_TIME: usize = 17;
 /// The first record of a version, a policy with its checksum, is number 0, which is never used. A record has 16 words.
 const RECORDS: usize = 4096 / 8;
 

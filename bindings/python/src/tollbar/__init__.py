@@ -27,7 +27,7 @@ from ._reservation import Reservation
 from .in_flight import InFlight, Permit
 from .limiter import Counts, Limiter
 from .policy import Policy
-from .table import Health, Settled, Stats, Table
+from .table import Health, Override, Settled, Stats, Table
 
 if TYPE_CHECKING:
     from .lease import Lease, LeaseStats
@@ -67,6 +67,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "Reservation",
+    "Override",
     "Settled",
     "Stats",
     "Table",

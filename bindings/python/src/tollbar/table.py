@@ -41,6 +41,7 @@ class Stats(NamedTuple):
     allowed: int
     denied: int
     never: int
+    overrides: int
 
 
 class Health(NamedTuple):
@@ -54,6 +55,17 @@ class Health(NamedTuple):
     live: int
     unknown: int
     duplicate: int
+
+
+class Override(NamedTuple):
+    """A key with a policy of its own."""
+
+    policy: int
+    """The number of the policy that calls name."""
+    hash: int
+    """The key's hash. The table stores nothing else of the key."""
+    to: Policy
+    """The key's own policy."""
 
 
 class Settled(NamedTuple):
@@ -84,6 +96,8 @@ class Table(_core.Table):
 
     `hot_keys` is for how many keys each thread of this process may take permits in advance: those that it checks most often. It
     is for keys that many threads check at once; the bound stays the policy's. Only gcra has credit.
+
+    `overrides` is how many keys may have a policy of their own at one time (set_override), 32 bytes each; 0 means 1,024.
     """
 
     __slots__ = ()
@@ -100,9 +114,10 @@ class Table(_core.Table):
         seed: int | None = None,
         huge_pages: bool = True,
         hot_keys: int = 0,
+        overrides: int = 1024,
     ) -> Table:
         kind = _SHARED if shared else _PRIVATE
-        return cls._make(policies, capacity, on_full, missing, clock, seed, huge_pages, 0, kind, None, hot_keys=hot_keys)
+        return cls._make(policies, capacity, on_full, missing, clock, seed, huge_pages, 0, kind, None, hot_keys=hot_keys, overrides=overrides)
 
     @classmethod
     def open(
@@ -119,6 +134,7 @@ class Table(_core.Table):
         mode: int = 0o600,
         trust_anyone: bool = False,
         hot_keys: int = 0,
+        overrides: int = 1024,
     ) -> Table:
         """The table in that file, made if there is none. Without policies and capacity it must be there.
 
@@ -129,7 +145,7 @@ class Table(_core.Table):
         """
         if (policies is None) != (capacity is None):
             raise TypeError("policies and capacity: both, or neither")
-        return cls._make(policies or (), capacity or 0, on_full, missing, clock, seed, huge_pages, mode, _FILE, path, trust_anyone, hot_keys)
+        return cls._make(policies or (), capacity or 0, on_full, missing, clock, seed, huge_pages, mode, _FILE, path, trust_anyone, hot_keys, overrides)
 
     @classmethod
     def _make(
@@ -146,6 +162,7 @@ class Table(_core.Table):
         path: object,
         trust_anyone: bool = False,
         hot_keys: int = 0,
+        overrides: int = 1024,
     ) -> Table:
         texts, names = _list(policies)
         flags = (0 if seed is None else _SEEDED) | (0 if huge_pages else _SMALL_PAGES) | (_TRUST_ANYONE if trust_anyone else 0)
@@ -161,6 +178,7 @@ class Table(_core.Table):
             flags,
             mode,
             hot_keys,
+            overrides,
             kind,
             path,
         )
@@ -173,6 +191,24 @@ class Table(_core.Table):
         """Changes a policy, in all processes at once. Keys keep the permits that they have left, up to the new burst;
         with keep="time" the time until their debts are paid, and with keep="reset" nothing."""
         self._set_policy(policy, _text(to), choice("keep", keep, KEEPS))
+
+    def set_override(self, key: _core.Key, to: str | Policy, policy: int | str = 0, *, keep: str = "count") -> None:
+        """Gives a key a policy of its own in place of `policy`, in all processes at once, until clear_override.
+
+        `table.set_override("acme", "1000/s burst 50")`. Requests still name `policy`, and count under it. `keep` says what the
+        key keeps of its debt when the override begins and when it ends, as in set_policy. TableError if as many keys
+        have one as the table's option `overrides` allows.
+        """
+        self._set_override(key, policy, _text(to), choice("keep", keep, KEEPS))
+
+    def override(self, key: _core.Key, policy: int | str = 0) -> Policy | None:
+        """The key's own policy, or None."""
+        text = self._override(key, policy)
+        return None if text is None else Policy(text)
+
+    def overrides(self) -> list[Override]:
+        """All keys with a policy of their own, in no order."""
+        return [Override(number, hash, Policy(text)) for number, hash, text in self._overrides()]
 
     def add_policy(self, policy: str | Policy) -> int:
         """One more policy, in all processes; its number."""

@@ -8,6 +8,7 @@ use std::hint::black_box;
 use std::ptr::null_mut;
 
 type CellCheckAt = unsafe extern "C" fn(*mut u64, *const c_void, u64, u64, *mut c_void) -> i32;
+type TableSetOverride = unsafe extern "C" fn(*mut c_void, u32, *const u8, usize, *const Spec, u32) -> i32;
 type SpecParse = unsafe extern "C" fn(*const u8, usize, *mut Spec, *mut c_void) -> i32;
 type TableNew = unsafe extern "C" fn(*const *const Spec, usize, *const Options, *mut *mut c_void) -> i32;
 type TableCheckAt = unsafe extern "C" fn(*const c_void, u32, *const u8, usize, u64, u64, *mut Decision) -> i32;
@@ -35,6 +36,8 @@ struct Options {
     flags: u32,
     waiters: u32,
     hot_keys: u32,
+    overrides: u32,
+    reserved: u32,
 }
 
 /// TOLLBAR_TABLE_HAS_SEED.
@@ -98,6 +101,7 @@ pub fn all(path: &OsStr) -> Vec<Call> {
     let requests = key.each_ref().map(|key| Request { key: key.as_ptr(), length: 8, cost: 1, policy: 0, reserved: 0 });
     let (mut newcomer, full, mut latecomer) = (CAPACITY, flooded(&library, check_at), 8 * CAPACITY);
     let mut passer = CAPACITY;
+    let beside = with_overrides(&library, check_at);
     let [hot, hot_decided] = [0, 1].map(|_| {
         let hot = half_full(&library, check_at, 256, KEYED);
         // SAFETY: a live table and key.
@@ -143,6 +147,10 @@ pub fn all(path: &OsStr) -> Vec<Call> {
         call("C tollbar_table_check_at, known key, two rates", 1, move |now| {
             // SAFETY: live objects and keys; the places for answers outlive the call.
             expect(0, unsafe { check_at(black_box(paired_key), 0, key[0].as_ptr(), 8, 1, now, null_mut()) });
+        }),
+        call("C tollbar_table_check_at, known key beside overrides", 1, move |now| {
+            // SAFETY: live objects and keys; the places for answers outlive the call.
+            expect(0, unsafe { check_at(black_box(beside), 0, key[0].as_ptr(), 8, 1, now, null_mut()) });
         }),
         call("C tollbar_table_check_at, full decision", 1, move |now| {
             let mut decision = decision();
@@ -210,6 +218,22 @@ fn table(library: &Library, check_at: TableCheckAt) -> *mut c_void {
     half_full(library, check_at, 0, KEYED)
 }
 
+/// A half full table in which a hundred other keys have a policy of their own.
+fn with_overrides(library: &Library, check_at: TableCheckAt) -> *mut c_void {
+    let table = table(library, check_at);
+    let mut spec = Spec { struct_size: size_of::<Spec>() as u32, algorithm: 0, wide: [0; 6], narrow: [0; 6] };
+    for index in CAPACITY..CAPACITY + 100 {
+        // SAFETY: the symbols have these signatures in tollbar.h; the pointers are live.
+        unsafe {
+            let parse: SpecParse = std::mem::transmute(library.symbol("tollbar_policy_spec_parse"));
+            let set: TableSetOverride = std::mem::transmute(library.symbol("tollbar_table_set_override"));
+            assert_eq!(parse(KEYED.as_ptr(), KEYED.len(), &mut spec, null_mut()), 0);
+            assert_eq!(set(table, 0, key(index).as_ptr(), 8, &spec, 0), 0);
+        }
+    }
+    table
+}
+
 fn half_full(library: &Library, check_at: TableCheckAt, hot_keys: u32, policy: &str) -> *mut c_void {
     let table = empty(library, hot_keys, policy);
     for index in 0..CAPACITY / 2 {
@@ -247,6 +271,8 @@ fn empty(library: &Library, hot_keys: u32, policy: &str) -> *mut c_void {
         flags: SEEDED,
         waiters: 0,
         hot_keys,
+        overrides: 0,
+        reserved: 0,
     };
     // SAFETY: the symbols have these signatures in tollbar.h; the pointers are live.
     unsafe {

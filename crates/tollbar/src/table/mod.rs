@@ -48,6 +48,7 @@ pub use self::{
     admin::copy::Copied,
     admin::health::Health,
     admin::open::Options,
+    admin::overrides::{Override, Overrides},
     admin::statistics::{Entries, Entry, Stats},
     admin::sweep::Sweep,
     decide::answer::Answer,

@@ -27,8 +27,7 @@
  *
  * The bound of a key stays burst + rate * t in every interval t, whatever threads and processes do. The credit of a key is
  * at most a sixteenth of its remaining permits, and at most 1,024. Near the limit, and with a burst below 32, there is no
- * credit, and every request is decided as without the option. So is every request of an algorithm other than gcra, and every
- * request while the table has exempt keys.
+ * credit, and every request is decided as without the option. So is every request of an algorithm other than gcra.
  * Credit expires when the key's bucket would be full without it. A full bucket therefore gives up some permits: the refill of an
  * eighth of a second, and at most an eighth of the burst. The permits that a thread has not spent by then are lost: they are
  * charged, and no request passes for them. If times go back, credit stays valid for as much longer: a request at an earlier time than

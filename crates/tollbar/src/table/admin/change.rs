@@ -64,7 +64,7 @@ impl Table {
     }
 
     /// Checks that keys of this table can be under this policy.
-    fn check_policy(&self, policy: &Policy) -> Result<(), TableError> {
+    pub(super) fn check_policy(&self, policy: &Policy) -> Result<(), TableError> {
         crate::limiter::State::validate_on(policy, self.clock)?;
         match MultiWord::new(policy)? {
             None if self.policies.memory.fixed.side == 0 => Ok(()),
@@ -73,7 +73,7 @@ impl Table {
     }
 
     /// Frees the records of former versions if none is free, and then makes `change`.
-    fn free_versions<T>(&self, change: impl Fn() -> Result<T, TableError>) -> Result<T, TableError> {
+    pub(super) fn free_versions<T>(&self, change: impl Fn() -> Result<T, TableError>) -> Result<T, TableError> {
         match change() {
             Err(TableError::Versions) => {
                 let former = records::former(self.policies.memory.header(), self.policies.memory.records());

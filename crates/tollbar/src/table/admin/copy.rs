@@ -37,6 +37,7 @@ impl Table {
         for exempt in from.policies.exempt_hashes() {
             self.policies.exempt(exempt)?;
         }
+        self.copy_overrides(from)?;
         let mut copied = Copied::default();
         let (mut old, mut last, mut here) = (Scratch::new(), Scratch::new(), Scratch::new());
         let mut n = 0;
@@ -55,7 +56,7 @@ impl Table {
                     if from.policies.memory.has_credit(version.number) {
                         self.policies.memory.note_credit(version.number);
                     }
-                    let last = from.policies.current(PolicyId::new(version.number), &mut last)?;
+                    let last = from.policies.current(PolicyId::new(version.number), hash, &mut last)?;
                     self.carry(version, last, hash, pair.state, Times { here: now, there }, &mut here)?
                 }
                 _ => false,
@@ -104,14 +105,14 @@ impl Table {
         let candidates = self.slots.candidates(hash);
         let id = PolicyId::new(old.number);
         // The other table would first convert the state to its current policy.
-        let state = match last.keep {
+        let state = match last.terms.keep_from(old.terms) {
             Keep::Count => last.rule.convert(&old.rule, state, now.there),
             Keep::Time => last.rule.adopt(&old.rule, state),
             Keep::Reset if last.key != old.key => return Ok(true),
             Keep::Reset => state,
         };
         for _ in 0..ROUNDS {
-            let version = self.policies.current(id, scratch)?;
+            let version = self.policies.current(id, hash, scratch)?;
             let rule = &version.rule;
             let carried = match version.policy == last.policy && now.here == now.there {
                 true => Some(state),

@@ -115,7 +115,8 @@ fn agrees(found: &Fixed, asked: &Fixed, seed: Option<u64>) -> Result<(), TableEr
         return Err(TableError::OtherCapacity);
     }
     let same_seed = seed.map_or(true, |seed| seed == found.seed);
-    if !same_seed || (found.on_full, found.clock, found.missing) != (asked.on_full, asked.clock, asked.missing) {
+    let others = |fixed: &Fixed| (fixed.on_full, fixed.clock, fixed.missing, fixed.overrides);
+    if !same_seed || others(found) != others(asked) {
         return Err(TableError::OtherOptions);
     }
     Ok(())

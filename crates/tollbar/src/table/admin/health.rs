@@ -65,6 +65,7 @@ impl Table {
     pub fn repair(&self, now: u64) -> Health {
         let health = self.validate(now);
         records::free_claimed(self.policies.memory.records());
+        self.policies.repair_special();
         let mut scratch = Scratch::new();
         let mut n = 0;
         while let Some((slot, bucket)) = self.slots.get(n) {

@@ -5,5 +5,6 @@ pub(super) mod copy;
 mod files;
 pub(super) mod health;
 pub(super) mod open;
+pub(super) mod overrides;
 pub(super) mod statistics;
 pub(super) mod sweep;

@@ -43,11 +43,15 @@ pub struct Options {
     /// numbers are raised to 64 or lowered to 16,384. The table reserves address space for 128 threads, at least 34 bytes for each key and
     /// thread, and the system allocates memory for the threads that check. [`Table::with_hot_keys`] says what the option does.
     pub hot_keys: u32,
+    /// The keys that may have a policy of their own at one time ([`Table::set_override`]), 32 bytes each; 524,288 at most.
+    pub overrides: u32,
 }
 
 impl Options {
     /// The default of [`Options::waiters`].
     pub const WAITERS: u32 = WAITERS;
+    /// The default of [`Options::overrides`].
+    pub const OVERRIDES: u32 = 1024;
 
     /// Options for a table of `capacity` keys, with the defaults for all other fields.
     pub const fn new(capacity: u64) -> Options {
@@ -62,6 +66,7 @@ impl Options {
             trust: Trust::Owner,
             waiters: WAITERS,
             hot_keys: 0,
+            overrides: Options::OVERRIDES,
         }
     }
 
@@ -299,7 +304,7 @@ pub(crate) fn fixed(options: &Options, policies: &[Policy], file: bool) -> Resul
         return Err(TableError::Policies);
     }
     let side = side_words(policies, options.clock)?;
-    let sizes = Sizes::new(options.capacity, side)?;
+    let sizes = Sizes::new(options.capacity, side, u64::from(options.overrides))?;
     Ok(Fixed {
         bytes: sizes.bytes,
         capacity: options.capacity,
@@ -310,6 +315,7 @@ pub(crate) fn fixed(options: &Options, policies: &[Policy], file: bool) -> Resul
         seed: 0,
         missing: options.missing as u64,
         file: u64::from(file),
+        overrides: u64::from(options.overrides),
     })
 }
 

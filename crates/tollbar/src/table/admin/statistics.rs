@@ -47,6 +47,9 @@ pub struct Stats {
     /// Requests whose time was more than a microsecond before that of an earlier request. The table compares only requests of one thread under
     /// one policy, or of threads that share a shard of counters.
     pub backward_steps: u64,
+    /// Keys with a policy of their own ([`Table::set_override`]). A process that was killed in a change may leave it one too high, until
+    /// [`Table::repair`].
+    pub overrides: u64,
 }
 
 /// One key of a table.
@@ -112,6 +115,7 @@ impl Table {
             evicted: count(ShardCounter::Evicted),
             retries: count(ShardCounter::Retries),
             backward_steps: count(ShardCounter::BackwardSteps),
+            overrides: memory.header().special().overrides(),
         }
     }
 

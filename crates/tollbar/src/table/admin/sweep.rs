@@ -5,7 +5,7 @@ use crate::table::memory::slot::{Pair, Slot};
 use crate::table::policies::conversion::Scratches;
 use crate::table::policies::records::{policy_of, version_of};
 use crate::table::policies::{PolicyId, ROUNDS};
-use crate::table::slots::placement::{TAG, TAG_BITS};
+use crate::table::slots::placement::{hash_of_tag, TAG, TAG_BITS};
 
 /// The result of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,11 +88,12 @@ impl Table {
     /// The key word of the same key under its policy's current version.
     fn current_key<'t>(&'t self, key: u64, scratches: &mut Scratches<'t>) -> Option<u64> {
         let stamp = self.policies.stamp_of(key)?;
-        let current = self.policies.memory.current_stamp(policy_of(stamp));
+        let hash = hash_of_tag(key & TAG);
+        let current = self.policies.stamp_for(policy_of(stamp), hash);
         if stamp == current && version_of(stamp) as u64 == key >> TAG_BITS {
             return Some(key);
         }
         let version = self.policies.named(key, &mut scratches.old)?;
-        Some(self.policies.current(PolicyId::new(version.number), &mut scratches.new).ok()?.key | key & TAG)
+        Some(self.policies.current(PolicyId::new(version.number), hash, &mut scratches.new).ok()?.key | key & TAG)
     }
 }

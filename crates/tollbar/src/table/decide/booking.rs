@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::decision::{Decision, Verdict};
 use crate::limiter::waiting::{self, Permits};
 use crate::table::memory::error::TableError;
-use crate::table::policies::compiled::Version;
+use crate::table::policies::compiled::{salt, Version};
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
 use crate::table::slots::protocol::Event;
@@ -175,6 +175,17 @@ struct KeyPermits<'a> {
     key: &'a [u8],
 }
 
+impl<'a> KeyPermits<'a> {
+    /// The version that the key is under.
+    fn version<'s>(&self, scratch: &'s mut Scratch<'a>) -> Result<&'s Version, TableError>
+    where
+        'a: 's,
+    {
+        let hash = self.table.hash_bytes(self.key) ^ salt(self.policy.number());
+        self.table.policies.current(self.policy, hash, scratch)
+    }
+}
+
 /// A clock of the table's time.
 impl Clock for KeyPermits<'_> {
     fn now(&self) -> u64 {
@@ -205,7 +216,7 @@ impl Permits for KeyPermits<'_> {
 
     fn try_until(&self, now: u64, cost: u64, deadline: u64) -> Result<Decision, TableError> {
         let mut scratch = Scratch::new();
-        if self.table.policies.current(self.policy, &mut scratch)?.rule.counts_refusals() {
+        if self.version(&mut scratch)?.rule.counts_refusals() {
             let told = self.table.try_peek(self.policy, self.key, Some(now), cost)?;
             if told.verdict == Verdict::Denied && waiting::in_time(&told, now, deadline) {
                 return Ok(told);
@@ -220,7 +231,7 @@ impl Permits for KeyPermits<'_> {
 
     fn books_ahead(&self) -> Result<bool, TableError> {
         let mut scratch = Scratch::new();
-        let version = self.table.policies.current(self.policy, &mut scratch)?;
+        let version = self.version(&mut scratch)?;
         Ok(version.multi_word.is_none() && version.rule.books_ahead())
     }
 }

@@ -128,8 +128,8 @@ impl Table {
     pub fn reset_at(&self, policy: PolicyId, key: &[u8], now: u64) -> Result<bool, TableError> {
         for _ in 0..ROUNDS {
             let mut scratch = Scratch::new();
-            let version = self.policies.current(policy, &mut scratch)?;
-            let hash = self.hash_bytes(key) ^ version.salt;
+            let hash = self.hash(policy, key)?;
+            let version = self.policies.current(policy, hash, &mut scratch)?;
             let candidates = self.slots.candidates(hash);
             let word = version.key | candidates.tag;
             let Some(slot) = candidates.find(word) else {
@@ -197,10 +197,10 @@ impl Table {
     #[inline(always)]
     pub fn peek_for<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
         let now = self.time(now);
+        if self.hot.is_some() {
+            return A::of(self.try_peek(policy, key, Some(now), cost));
+        }
         if let (Some((version, _)), false) = (self.policies.current_compiled(policy), key.is_empty()) {
-            if self.hot.is_some() {
-                return A::of(self.try_peek(policy, key, Some(now), cost));
-            }
             if let Some(state) = self.read_state(&self.lookup(version, self.hash_bytes(key) ^ version.salt)) {
                 let step = match version.step_plain(state, now, cost) {
                     Some(step) => step,
@@ -216,10 +216,11 @@ impl Table {
     #[inline(never)]
     pub fn try_peek(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<Decision, TableError> {
         let now = self.time(now);
-        let (Some((version, _)), false) = (self.policies.current_compiled(policy), key.is_empty()) else {
-            return self.peek_slow(policy, key, now, cost);
+        let mut scratch = Scratch::new();
+        let (version, hash) = match self.prepare(policy, key, &mut scratch) {
+            Ok(prepared) => prepared,
+            Err(decided) => return decided,
         };
-        let hash = self.hash_bytes(key) ^ version.salt;
         let credit = self.credit_of(version, hash, now);
         let pays = cost != 0 && credit >= cost;
         let decision = match self.state_of(version, hash) {
@@ -273,7 +274,7 @@ impl Table {
         for round in 0..ROUNDS {
             let mut scratch = Scratch::new();
             // A second round means that another call has changed the policy or a slot.
-            let version = if round == 0 { version } else { self.policies.current(policy, &mut scratch)? };
+            let version = if round == 0 { version } else { self.policies.current(policy, hash, &mut scratch)? };
             if let Ok(decision) = self.peek_under(version, &candidates, now, cost) {
                 return Ok(decision);
             }

@@ -71,7 +71,7 @@ impl Table {
         let (policy, candidates) = (PolicyId::new(version.number), self.slots.candidates(hash));
         for round in 0..ROUNDS {
             let mut scratch = Scratch::new();
-            let version = if round == 0 { version } else { self.policies.current(policy, &mut scratch)? };
+            let version = if round == 0 { version } else { self.policies.current(policy, hash, &mut scratch)? };
             let key = version.key | candidates.tag;
             let Some(slot) = candidates.find(key) else {
                 let states = UnderVersion { policies: &self.policies, version };

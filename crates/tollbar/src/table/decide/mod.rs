@@ -31,7 +31,7 @@ mod tests;
 use super::memory::counters::lines::{Line, LineCounter};
 use super::memory::error::TableError;
 use super::memory::slot::{Bucket, Slot};
-use super::policies::compiled::Version;
+use super::policies::compiled::{salt, Version};
 use super::policies::conversion::UnderVersion;
 use super::policies::local::Scratch;
 use super::policies::{Policies, PolicyId, ROUNDS};
@@ -325,7 +325,7 @@ impl Table {
         let candidates = self.slots.candidates(hash);
         for round in 0..ROUNDS {
             let mut scratch = Scratch::new();
-            let version = if round == 0 { version } else { self.policies.current(policy, &mut scratch)? };
+            let version = if round == 0 { version } else { self.policies.current(policy, hash, &mut scratch)? };
             let states = UnderVersion { policies: &self.policies, version };
             let step = |state| step(&version.rule, state);
             let key = version.key | candidates.tag;
@@ -355,8 +355,8 @@ impl Table {
                 Missing::Report => Err(TableError::MissingKey),
             });
         }
-        let version = self.policies.current(policy, scratch).map_err(Err)?;
-        let hash = self.hash_bytes(key) ^ version.salt;
+        let hash = self.hash_bytes(key) ^ salt(policy.number());
+        let version = self.policies.current_inlined(policy, hash, scratch).map_err(Err)?;
         match self.policies.is_exempt(hash) {
             true => Err(Ok(uncharged(Reason::Exempt))),
             false => Ok((version, hash)),

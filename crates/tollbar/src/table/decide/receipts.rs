@@ -162,7 +162,7 @@ impl Table {
             return Ok(Settled { first: true, given_back: 0, rest: 0 });
         }
         let mut scratch = Scratch::new();
-        let version = self.policies.current(policy, &mut scratch)?;
+        let version = self.policies.current(policy, hash, &mut scratch)?;
         let first = self.close_receipt(open_word(version, hash, at, number as u32), number as u32);
         if cost > estimate {
             let now = now();

@@ -7,7 +7,7 @@ use crate::algorithm::{Charge, Step};
 use crate::decision::{Decision, Verdict};
 use crate::table::memory::error::TableError;
 use crate::table::memory::slot::Slot;
-use crate::table::policies::compiled::Version;
+use crate::table::policies::compiled::{salt, Version};
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
 use crate::table::slots::probe::find_in_two;
@@ -131,8 +131,9 @@ impl<'a> KeyLimit<'a> {
     #[inline(never)]
     fn look_slow(&self, now: u64, cost: u64) -> Result<Look<'a>, TableError> {
         let mut scratch = Scratch::new();
-        let refill =
-            self.table.policies.current(self.policy, &mut scratch).map_or(u64::MAX, |version| self.refill(version));
+        let hash = self.table.hash_bytes(self.key) ^ salt(self.policy.number());
+        let version = self.table.policies.current(self.policy, hash, &mut scratch);
+        let refill = version.map_or(u64::MAX, |version| self.refill(version));
         Ok(Look { verdict: self.peek(now, cost)?.verdict, refill, known: None })
     }
 

@@ -16,8 +16,8 @@ fn the_protocol_chooses_the_same() {
         let policy = policy.parse().expect("a policy");
         let table = Table::private(&Options::new(4096), &[policy, policy]).expect("memory");
         let (mut scratch, mut second) = (Scratch::new(), Scratch::new());
-        let version = table.policies.current(PolicyId::FIRST, &mut scratch).expect("a policy");
-        let other = table.policies.current(PolicyId::new(1), &mut second).expect("a policy");
+        let version = table.policies.current(PolicyId::FIRST, 0, &mut scratch).expect("a policy");
+        let other = table.policies.current(PolicyId::new(1), 0, &mut second).expect("a policy");
         let Rule::Gcra(gcra) = &version.rule else { panic!("a token bucket") };
         let plain = &version.plain;
         let is_plain = plain.step(0, 1 << 40, 1).is_some();

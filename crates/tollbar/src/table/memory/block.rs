@@ -5,9 +5,11 @@ use super::counters::thread_lines::ThreadLines;
 use super::error::TableError;
 use super::layout::*;
 use super::region::Region;
+use super::sizes::{override_groups, GROUP};
 use super::slot::Slot;
 use super::Sizes;
 use crate::sync::{AtomicU64, Ordering};
+use core::mem::size_of;
 
 /// A table's block of memory with a valid header, and this process's map from threads to the counters in it.
 #[derive(Debug)]
@@ -107,6 +109,14 @@ impl Memory {
     pub(crate) fn exempt_hashes(&self) -> &[AtomicU64; EXEMPT] {
         // SAFETY: as `records`.
         unsafe { self.region.base().byte_add(EXEMPT_AT).cast().as_ref() }
+    }
+
+    /// The places of overrides.
+    pub(crate) fn overrides(&self) -> &[Slot] {
+        let places = (override_groups(self.fixed.overrides) * GROUP) as usize;
+        let at = self.fixed.bytes as usize - places * size_of::<Slot>();
+        // SAFETY: the memory ends with so many places (`Header::fixed` has checked it), at a multiple of 64 bytes; they are atomic.
+        unsafe { core::slice::from_raw_parts(self.region.base().byte_add(at).cast().as_ptr(), places) }
     }
 
     #[inline]

@@ -17,11 +17,13 @@ pub enum TableError {
     Policy(PolicyError),
     /// The policies cannot be in one table: a sliding window or log must be its table's only policy.
     Mixed,
-    /// No version of a policy is free. A table has 255 and frees those that have been replaced; [`Table::repair`](crate::table::Table::repair)
+    /// No version of a policy is free. A table has 255, which policies and overrides that differ use, and frees those that have been replaced; [`Table::repair`](crate::table::Table::repair)
     /// frees those that killed processes left unfinished.
     Versions,
     /// The set of exempt keys is full.
     Exempt,
+    /// The table has as many overrides as its options allow, or the options ask for more than 524,288.
+    Overrides,
     /// The request has no key, and the table reports that ([`Missing::Report`](crate::table::Missing)).
     MissingKey,
     /// The receipt is not one of this table, or the estimate is too large for a receipt.
@@ -94,6 +96,7 @@ impl TableError {
             TableError::Mixed => "a sliding window or log must be its table's only policy",
             TableError::Versions => "none of the 255 versions of policies is free",
             TableError::Exempt => "the set of exempt keys is full",
+            TableError::Overrides => "the table has no room for another override",
             TableError::MissingKey => "the request has no key",
             TableError::Receipt => "the receipt is not of this table, or the estimate is 2^56 or more",
             TableError::NoMemory => "out of memory",

@@ -10,6 +10,7 @@
 //! 108 Ki  receipts   which of the last 8,184 receipts are not settled yet
 //! 172 Ki  buckets    64 bytes each
 //!         side       words of rings and logs, a fixed number for each slot; mostly none
+//!         overrides  32 bytes for each key that may have a policy of its own
 //! ```
 //!
 //! The memory holds offsets and no addresses, so each process may map it anywhere. All numbers are in the machine's byte order, which is
@@ -28,7 +29,7 @@ pub const POLICIES_MOST: usize = 128;
 /// The first eight bytes of every table of every version: "tollbar" and a line feed.
 pub(crate) const MAGIC: u64 = u64::from_ne_bytes(*b"tollbar\n");
 /// Every change of the layout, of the hash or of the meaning of a state word needs a higher number.
-pub(crate) const VERSION: u64 = 8;
+pub(crate) const VERSION: u64 = 9;
 
 pub(crate) const VERSIONS: usize = 256;
 pub(crate) const SHARDS: usize = 64;
@@ -36,7 +37,7 @@ pub(crate) const COUNTERS: usize = 16;
 pub(crate) const EXEMPT: usize = 2048;
 pub(crate) const RECORD_WORDS: usize = 14;
 /// Words of [`Fixed`].
-pub(crate) const FIXED_WORDS: usize = 9;
+pub(crate) const FIXED_WORDS: usize = 10;
 /// The number of lines. Each pair of a thread and a policy that counts decisions owns one.
 pub(crate) const LINES: usize = 512;
 /// Each policy has this many counters of each verdict for the threads that own no line.
@@ -88,8 +89,8 @@ pub(crate) struct Header {
     pub(crate) wall_time: AtomicU64,
     /// The number of stamps that have been made: the generation of the newest one.
     pub(crate) generation: AtomicU64,
-    /// An upper bound of the number of exempt keys. While it is 0, requests skip the lookup of exemptions.
-    pub(crate) exempt: AtomicU64,
+    /// Counts of exempt keys and of overrides ([`super::special`]). While both are 0, requests skip their lookups.
+    pub(crate) special: AtomicU64,
     /// One bit for each policy. A call that books permits for a later time than its own sets it, and no call clears it.
     pub(crate) booked: [AtomicU64; POLICIES_MOST / 64],
     /// One bit for each policy. A thread that takes credit of a key in advance sets it, and no call clears it.
@@ -97,6 +98,9 @@ pub(crate) struct Header {
     pub(crate) spare: [AtomicU64; 1],
     /// The stamp of each policy's current version, or 0 if there is no such policy.
     pub(crate) current: [AtomicU64; POLICIES_MOST],
+    /// Which versions are those of overrides, and how many keys have them
+    /// ([`References`](crate::table::policies::references::References)).
+    pub(crate) references: [AtomicU64; VERSIONS],
 }
 
 /// A table's fixed parameters.
@@ -117,6 +121,8 @@ pub(crate) struct Fixed {
     pub(crate) missing: u64,
     /// 1 if the table is in a file, and may so outlive a boot; otherwise 0.
     pub(crate) file: u64,
+    /// The keys that may have a policy of their own.
+    pub(crate) overrides: u64,
 }
 
 /// A version of a policy. The writer stores the stamp last, which publishes the record. The words of a published record do not change.
@@ -204,10 +210,10 @@ impl Header {
         if fold(&words) != word(FIXED)? {
             return Err(TableError::Corrupt);
         }
-        let [_, _, bytes, capacity, buckets, side, on_full, clock, seed, missing, file] = words;
-        let fixed = Fixed { bytes, capacity, buckets, side, on_full, clock, seed, missing, file };
+        let [_, _, bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides] = words;
+        let fixed = Fixed { bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides };
         // A wrong program can write a valid checksum. Later offsets are sound because the sizes must be those that this code computes.
-        if Sizes::new(capacity, side) != Ok(Sizes { buckets, bytes }) {
+        if Sizes::new(capacity, side, overrides) != Ok(Sizes { buckets, bytes }) {
             return Err(TableError::Corrupt);
         }
         Ok(fixed)
@@ -216,14 +222,14 @@ impl Header {
 
 impl Fixed {
     fn words(&self) -> [u64; FIXED_WORDS] {
-        let Fixed { bytes, capacity, buckets, side, on_full, clock, seed, missing, file } = *self;
-        [bytes, capacity, buckets, side, on_full, clock, seed, missing, file]
+        let Fixed { bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides } = *self;
+        [bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides]
     }
 
     /// The value of [`Header::check`] for these parameters.
     fn check(&self) -> u64 {
-        let [bytes, capacity, buckets, side, on_full, clock, seed, missing, file] = self.words();
-        fold(&[MAGIC, LAYOUT, bytes, capacity, buckets, side, on_full, clock, seed, missing, file])
+        let [bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides] = self.words();
+        fold(&[MAGIC, LAYOUT, bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides])
     }
 }
 

@@ -18,3 +18,5 @@ pub(super) use sizes::{Parts, Sizes};
 
 #[cfg(not(loom))]
 mod block;
+#[cfg(not(loom))]
+pub(crate) mod special;

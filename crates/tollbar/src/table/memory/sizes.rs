@@ -2,7 +2,7 @@
 
 use super::error::TableError;
 use super::layout::BUCKETS_AT;
-use super::slot::{Bucket, SLOTS};
+use super::slot::{Bucket, Slot, SLOTS};
 use core::mem::size_of;
 use core::num::NonZeroU64;
 
@@ -26,6 +26,19 @@ pub(crate) const BUCKETS_LEAST: u64 = 5 * PART_UNIT;
 /// Bucket numbers are made of 32 bits of hash.
 pub(crate) const BUCKETS_MOST: u64 = 1 << 32;
 
+/// Places for overrides that share two cache lines.
+pub(crate) const GROUP: u64 = 8;
+/// The keys that may have a policy of their own, at most.
+pub(crate) const OVERRIDES_MOST: u64 = 1 << 19;
+
+/// The groups of places for so many overrides: twice as many places, so that both groups of a key are practically never full.
+pub(crate) fn override_groups(overrides: u64) -> u64 {
+    match overrides {
+        0 => 0,
+        some => (some / (GROUP / 2) + 1).max(2),
+    }
+}
+
 /// A table's number of buckets, and its length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
@@ -36,13 +49,17 @@ pub(crate) struct Sizes {
 impl Sizes {
     /// The sizes of a table for `capacity` keys with `side` side words a slot. The capacity is four fifths of the slots: in a table that holds so
     /// many keys, one new key in some thousands finds no free slot.
-    pub(crate) fn new(capacity: u64, side: u64) -> Result<Sizes, TableError> {
+    pub(crate) fn new(capacity: u64, side: u64, overrides: u64) -> Result<Sizes, TableError> {
         let slots = capacity.checked_add(capacity / 4).ok_or(TableError::Capacity)?;
         if capacity == 0 {
             return Err(TableError::Capacity);
         }
+        if overrides > OVERRIDES_MOST {
+            return Err(TableError::Overrides);
+        }
+        let overrides = override_groups(overrides) * GROUP * size_of::<Slot>() as u64;
         // A table takes 20 bytes a key. These include its fixed parts if they are less than a hundredth of it.
-        let fixed = (BUCKETS_AT / 16) as u64;
+        let fixed = (BUCKETS_AT as u64 + overrides) / 16;
         let slots = if fixed < slots / 100 { slots - fixed } else { slots };
         let buckets = Parts::round_up((slots / SLOTS as u64).max(BUCKETS_LEAST));
         if buckets > BUCKETS_MOST {
@@ -51,7 +68,8 @@ impl Sizes {
         let sizes = Sizes { buckets, bytes: 0 };
         let bytes = sizes
             .side_at()
-            .checked_add(sizes.slots().checked_mul(side).and_then(|w| w.checked_mul(8)).ok_or(TableError::Capacity)?);
+            .checked_add(sizes.slots().checked_mul(side).and_then(|w| w.checked_mul(8)).ok_or(TableError::Capacity)?)
+            .and_then(|bytes| bytes.checked_add(overrides));
         let bytes = bytes.filter(|&bytes| bytes <= isize::MAX as u64).ok_or(TableError::Capacity)?;
         Ok(Sizes { bytes, ..sizes })
     }

@@ -11,11 +11,11 @@
 //!
 //! So a process keeps at most [`KEPT_MOST`] versions and one for each place, for any number of changes.
 
-use super::encoding::encode;
+use super::encoding::{encode, Terms};
 use super::local::{Local, Scratch};
 use super::multi_word::MultiWord;
 use super::records::{policy_of, version_of};
-use super::{Keep, Policies, ROUNDS};
+use super::{Policies, ROUNDS};
 use crate::algorithm::gcra::{Plain, TAT_MOST};
 use crate::algorithm::{Rule, Step};
 use crate::policy::Policy;
@@ -40,7 +40,7 @@ pub(crate) struct Version {
     pub(crate) salt: u64,
     pub(crate) policy: Policy,
     /// What keys of former versions keep under this one.
-    pub(crate) keep: Keep,
+    pub(crate) terms: Terms,
     /// The algorithm, if its state is one word.
     pub(crate) rule: Rule,
     /// The common case of a token bucket, compiled for [`Version::step_plain`].
@@ -107,19 +107,19 @@ impl Versions {
     /// Compiles the version with `stamp` before the first request under it. [`TableError::NoMemory`], or [`TableError::Corrupt`] if the record
     /// is damaged.
     pub(crate) fn prepare(&self, records: &[Record; VERSIONS], stamp: u64) -> Result<(), TableError> {
-        let (policy, keep) = read(records, stamp)?;
-        self.keep(&policy, keep, stamp).map(|_| ())
+        let (policy, terms) = read(records, stamp)?;
+        self.keep(&policy, terms, stamp).map(|_| ())
     }
 
     /// Finds the version among the kept ones, or compiles and keeps it. [`TableError::Versions`] if the process keeps no more,
     /// [`TableError::NoMemory`], or [`TableError::Corrupt`] for a policy that does not compile.
-    fn keep(&self, policy: &Policy, keep: Keep, stamp: u64) -> Result<&Version, TableError> {
+    fn keep(&self, policy: &Policy, terms: Terms, stamp: u64) -> Result<&Version, TableError> {
         let number = version_of(stamp);
-        let list = mix(fold(&encode(policy, keep)) ^ number as u64) as usize % LISTS;
+        let list = mix(fold(&encode(policy, terms)) ^ number as u64) as usize % LISTS;
         let (Some(place), Some(made)) = (self.compiled.get(number), self.made.get(list)) else {
             return Err(TableError::Corrupt);
         };
-        if let Some(version) = made_before(made, stamp, policy, keep) {
+        if let Some(version) = made_before(made, stamp, policy, terms) {
             // Relaxed: the pointer is stored next with Release, so a thread that reads it reads this stamp or a later one. A thread that
             // wants another stamp comes here again.
             version.stamp.store(stamp, Ordering::Relaxed);
@@ -131,7 +131,7 @@ impl Versions {
         if self.is_full() || self.places.fetch_add(1, Ordering::Relaxed) >= KEPT_MOST {
             return Err(TableError::Versions);
         }
-        let node = Version::of(policy, keep, stamp).map(|version| Node { version, next: ptr::null_mut() });
+        let node = Version::of(policy, terms, stamp).map(|version| Node { version, next: ptr::null_mut() });
         let new = node.ok_or(TableError::Corrupt).and_then(|node| boxed(node).ok_or(TableError::NoMemory));
         let new = match new {
             Ok(new) => Box::into_raw(new),
@@ -159,14 +159,14 @@ impl Versions {
 
 /// A kept version with the same number, policy and [`Keep`], which was compiled for an earlier stamp. Only its stamp differs, so threads that
 /// still use it decide alike.
-fn made_before<'a>(made: &'a AtomicPtr<Node>, stamp: u64, policy: &Policy, keep: Keep) -> Option<&'a Version> {
+fn made_before<'a>(made: &'a AtomicPtr<Node>, stamp: u64, policy: &Policy, terms: Terms) -> Option<&'a Version> {
     let mut at = made.load(Ordering::Acquire);
     for _ in 0..KEPT_MOST {
         // SAFETY: null, or a node of the list, which only the drop of its `Versions` frees.
         let node = unsafe { at.as_ref() }?;
         let version = &node.version;
         let same_number = version.key == (version_of(stamp) as u64) << TAG_BITS;
-        if same_number && version.number == policy_of(stamp) && version.policy == *policy && version.keep == keep {
+        if same_number && version.number == policy_of(stamp) && version.policy == *policy && version.terms == terms {
             return Some(version);
         }
         at = node.next;
@@ -188,6 +188,13 @@ impl Drop for Versions {
 }
 
 impl Version {
+    /// The number that credit under this version is known by. Any change of an override makes it another, because a key that comes back to a
+    /// version must not find the credit that it had before it left.
+    #[inline(always)]
+    pub(crate) fn credit_mark(&self, changes: u64) -> u64 {
+        self.stamp.load(Ordering::Relaxed) ^ changes
+    }
+
     /// A request in the common case of a token bucket in a slot, inlined. `None` in all other cases.
     #[inline(always)]
     pub(crate) fn step_plain(&self, state: u64, now: u64, cost: u64) -> Option<Step> {
@@ -199,7 +206,7 @@ impl Version {
     }
 
     /// Compiles the version with `stamp` of `policy`. `keep` says how debts are converted to it. `None` if the policy is invalid.
-    pub(crate) fn of(policy: &Policy, keep: Keep, stamp: u64) -> Option<Version> {
+    pub(crate) fn of(policy: &Policy, terms: Terms, stamp: u64) -> Option<Version> {
         let multi_word = MultiWord::new(policy).ok()?;
         // A limit of 0 is closed under every algorithm.
         let rule = if multi_word.is_some() || policy.limit == 0 { Rule::Closed } else { Rule::new(policy).ok()? };
@@ -212,7 +219,7 @@ impl Version {
             number,
             salt: salt(number),
             policy: *policy,
-            keep,
+            terms,
             rule,
             plain,
             refill: rule.refill_in_slots().unwrap_or(u64::MAX),
@@ -246,12 +253,13 @@ impl Policies {
     pub(super) fn find_or_compile_current<'t>(
         &'t self,
         policy: u32,
+        hash: u64,
         stamp: u64,
         scratch: &mut Scratch<'t>,
     ) -> Result<Option<&'t Version>, TableError> {
         match self.share_local(stamp, scratch) {
             true => Ok(None),
-            false => self.compile_current(policy, stamp, scratch),
+            false => self.compile_current(policy, hash, stamp, scratch),
         }
     }
 
@@ -259,12 +267,13 @@ impl Policies {
     fn compile_current<'t>(
         &'t self,
         policy: u32,
+        hash: u64,
         mut stamp: u64,
         scratch: &mut Scratch<'t>,
     ) -> Result<Option<&'t Version>, TableError> {
         for _ in 0..ROUNDS {
             let compiled = self.compile(stamp, scratch);
-            let seen = self.memory.current_stamp(policy);
+            let seen = self.stamp_for(policy, hash);
             // If this thread has slept through a hundred changes, the record may belong to another version.
             if compiled.is_ok() || seen == stamp {
                 return compiled;
@@ -293,12 +302,12 @@ impl Policies {
     /// Compiles the version with `stamp`. `None`: `scratch` holds it.
     #[inline(never)]
     fn compile<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> Result<Option<&'t Version>, TableError> {
-        let (policy, keep) = read(self.memory.records(), stamp)?;
-        match self.versions.keep(&policy, keep, stamp) {
+        let (policy, terms) = read(self.memory.records(), stamp)?;
+        match self.versions.keep(&policy, terms, stamp) {
             Err(TableError::Versions | TableError::NoMemory) => {}
             kept => return kept.map(Some),
         }
-        let version = Version::of(&policy, keep, stamp).ok_or(TableError::Corrupt)?;
+        let version = Version::of(&policy, terms, stamp).ok_or(TableError::Corrupt)?;
         scratch.put(version, self.local(stamp).filter(|_| self.versions.is_full()));
         Ok(None)
     }
@@ -321,7 +330,7 @@ pub(crate) fn salt(policy: u32) -> u64 {
 }
 
 /// Reads the policy of the version with `stamp`.
-fn read(records: &[Record; VERSIONS], stamp: u64) -> Result<(Policy, Keep), TableError> {
+fn read(records: &[Record; VERSIONS], stamp: u64) -> Result<(Policy, Terms), TableError> {
     records.get(version_of(stamp)).and_then(|record| record.read_kept(stamp)).ok_or(TableError::Corrupt)
 }
 
@@ -348,7 +357,7 @@ mod tests {
             Some(TableError::Corrupt),
             "the record belongs to another version"
         );
-        let compiled = table.policies.compile_current(0, first, &mut scratch).expect("a version").expect("kept");
+        let compiled = table.policies.compile_current(0, 0, first, &mut scratch).expect("a version").expect("kept");
         assert_eq!((compiled.stamp.load(Ordering::Relaxed), compiled.policy), (current(), policy(600)));
     }
 }

@@ -9,7 +9,7 @@ use crate::algorithm::Algorithm;
 use crate::sync::Ordering;
 use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::slot::Pair;
-use crate::table::slots::placement::{TAG, TAG_BITS};
+use crate::table::slots::placement::{hash_of_tag, TAG, TAG_BITS};
 use crate::table::slots::protocol::{Event, Relation, States};
 use crate::units::NEVER;
 
@@ -43,7 +43,7 @@ impl Policies {
         if found.number != asked.number {
             return Relation::Other;
         }
-        let current = self.memory.current_stamp(asked.number);
+        let current = self.stamp_for(asked.number, hash_of_tag(key & TAG));
         let asked = asked.stamp.load(Ordering::Relaxed);
         if current == asked && found.stamp.load(Ordering::Relaxed) != asked {
             Relation::Former
@@ -121,11 +121,15 @@ impl Policies {
 
     /// [`States::convert`].
     pub(crate) fn convert_by<'t>(&'t self, key: u64, pair: Pair, now: u64, scratches: &mut Scratches<'t>) -> u64 {
-        match (self.named(key, &mut scratches.new), self.named(pair.key, &mut scratches.old)) {
-            (Some(new), Some(old)) if new.keep == Keep::Count => new.rule.convert(&old.rule, pair.state, now),
-            (Some(new), Some(_)) if new.keep == Keep::Reset => 0,
-            _ => self.adopt_by(key, pair, scratches),
+        if let (Some(new), Some(old)) = (self.named(key, &mut scratches.new), self.named(pair.key, &mut scratches.old))
+        {
+            match new.terms.keep_from(old.terms) {
+                Keep::Count => return new.rule.convert(&old.rule, pair.state, now),
+                Keep::Reset => return 0,
+                Keep::Time => {}
+            }
         }
+        self.adopt_by(key, pair, scratches)
     }
 }
 

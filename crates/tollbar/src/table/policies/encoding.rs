@@ -7,10 +7,37 @@ use crate::table::memory::layout::RECORD_WORDS;
 /// The value of the word of [`Policy::count_rejected`] that means a second rate. The second rate is in the words of `slack`, `warm_up` and
 /// `ban`.
 const SECOND: u64 = 2;
+/// How the debts of keys come to a version of a policy, and from an override's version back to the policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub(crate) keep: Keep,
+    /// Whether the version is of single keys, and not of all keys of its policy.
+    pub(crate) is_override: bool,
+}
+
+impl Terms {
+    pub(crate) const fn of_policy(keep: Keep) -> Terms {
+        Terms { keep, is_override: false }
+    }
+
+    pub(crate) const fn of_override(keep: Keep) -> Terms {
+        Terms { keep, is_override: true }
+    }
+
+    /// What keys under `old` keep when they come under these. The end of an override keeps what its beginning kept.
+    pub(crate) const fn keep_from(self, old: Terms) -> Keep {
+        if old.is_override && !self.is_override {
+            old.keep
+        } else {
+            self.keep
+        }
+    }
+}
 
 /// The words of a policy. Word 6 holds the anchor in its lowest bit and the mode above. Word 7 holds `segments` in its lower half and `cold` in
-/// its upper half. The last word holds the unit in its lowest bit and [`Keep`] above.
-pub(crate) fn encode(policy: &Policy, keep: Keep) -> [u64; RECORD_WORDS] {
+/// its upper half. The last word holds the unit in its lowest bit, [`Keep`] in the next two and above them whether the version is
+/// an override's.
+pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
     let Policy {
         limit,
         period,
@@ -49,12 +76,12 @@ pub(crate) fn encode(policy: &Policy, keep: Keep) -> [u64; RECORD_WORDS] {
         ban,
         u64::from(ban_after),
         flags,
-        unit as u64 | (keep as u64) << 1,
+        unit as u64 | (terms.keep as u64) << 1 | u64::from(terms.is_override) << 3,
     ]
 }
 
 /// The policy and [`Keep`] of these words; `None` if no policy has such words.
-pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Keep)> {
+pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Terms)> {
     let [limit, period, burst, kind, init, borrow, choices, counts, mut slack, mut warm_up, mut ban, ban_after, flags, last] =
         *words;
     let mut second = None;
@@ -67,7 +94,7 @@ pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Keep)> {
         1 => Some(true),
         _ => None,
     };
-    let keep = [Keep::Count, Keep::Time, Keep::Reset].into_iter().find(|&keep| keep as u64 == last >> 1)?;
+    let keep = [Keep::Count, Keep::Time, Keep::Reset].into_iter().find(|&keep| keep as u64 == last >> 1 & 3)?;
     let policy = Policy {
         limit,
         period,
@@ -92,5 +119,5 @@ pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Keep)> {
         unit: if flag(last & 1)? { Unit::Bytes } else { Unit::Permits },
         second,
     };
-    Some((policy, keep))
+    Some((policy, Terms { keep, is_override: flag(last >> 3)? }))
 }

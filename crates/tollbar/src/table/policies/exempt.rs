@@ -4,10 +4,11 @@
 //! that removes a hash just empties its place. Two calls that exempt one key at once may put its hash into two places. The call that ends
 //! the exemption empties both.
 
-use super::{Policies, ROUNDS};
+use super::Policies;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
 use crate::table::memory::layout::EXEMPT;
+use crate::table::memory::special::EXEMPT_KEY;
 
 const EMPTY: u64 = 0;
 /// Places in a group.
@@ -28,7 +29,7 @@ impl Policies {
         }
         // The call raises the count before it takes a place, so no request misses an exempt key. If the process is killed in between, the count
         // is too high, and requests search the set without need.
-        self.memory.header().exempt.fetch_add(1, Ordering::Release);
+        self.memory.header().count_exempt()?;
         // The emptier group first, so that both groups fill evenly.
         let [first, second] = groups(hash);
         let taken = |group: usize| self.group(group).filter(|place| place.load(Ordering::Relaxed) != EMPTY).count();
@@ -38,7 +39,7 @@ impl Policies {
                 return Ok(());
             }
         }
-        self.one_less();
+        self.memory.header().count_less(EXEMPT_KEY);
         Err(TableError::Exempt)
     }
 
@@ -48,7 +49,7 @@ impl Policies {
         let mut found = false;
         for place in groups(hash).into_iter().flat_map(|group| self.group(group)) {
             if place.compare_exchange(hash, EMPTY, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-                self.one_less();
+                self.memory.header().count_less(EXEMPT_KEY);
                 found = true;
             }
         }
@@ -59,28 +60,12 @@ impl Policies {
     #[inline(always)]
     pub(crate) fn is_exempt(&self, hash: u64) -> bool {
         // In most tables no key is exempt, and this load decides.
-        self.memory.header().exempt.load(Ordering::Acquire) != 0 && self.is_in_set(not_empty(hash))
+        self.memory.header().special().has_exempt() && self.is_in_set(not_empty(hash))
     }
 
     #[cold]
     fn is_in_set(&self, hash: u64) -> bool {
         groups(hash).into_iter().flat_map(|group| self.group(group)).any(|place| place.load(Ordering::Relaxed) == hash)
-    }
-
-    /// Lowers the count, which is never below the number of exempt keys. The loop has a bound, because damaged memory may change for ever.
-    fn one_less(&self) {
-        let count = &self.memory.header().exempt;
-        let mut seen = count.load(Ordering::Relaxed);
-        // After the last try the count stays too high, which only makes requests search the set.
-        for _ in 0..ROUNDS {
-            if seen == 0 {
-                return;
-            }
-            match count.compare_exchange(seen, seen - 1, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(other) => seen = other,
-            }
-        }
     }
 
     fn group(&self, group: usize) -> impl Iterator<Item = &AtomicU64> {

@@ -6,12 +6,15 @@ mod encoding;
 mod exempt;
 pub(crate) mod local;
 pub(crate) mod multi_word;
+mod overrides;
 pub(crate) mod records;
+pub(crate) mod references;
 
 pub use crate::policy::Keep;
 use crate::sync::Ordering;
 use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::error::TableError;
+use crate::table::memory::special::Special;
 use crate::table::memory::Memory;
 use crate::table::slots::placement::{TAG, TAG_BITS};
 use crate::table::slots::protocol::Event;
@@ -64,32 +67,51 @@ impl Policies {
         Ok(policies)
     }
 
-    /// The current version of a policy and its stamp, if this process has compiled it for all threads and the table has no exempt keys.
+    /// The current version of a policy, if this process has compiled it for all threads and no key of the table is exempt or has a policy of
+    /// its own. And the word that says so.
     #[inline(always)]
-    pub(crate) fn current_compiled(&self, policy: PolicyId) -> Option<(&Version, u64)> {
+    pub(crate) fn current_compiled(&self, policy: PolicyId) -> Option<(&Version, Special)> {
         let stamp = self.memory.current_stamp(policy.0);
         let version = self.versions.known(stamp)?;
         // Acquire, as in `is_exempt`.
-        match self.memory.header().exempt.load(Ordering::Acquire) {
-            0 => Some((version, stamp)),
-            _ => None,
+        let special = self.memory.header().special();
+        match special.is_none() {
+            true => Some((version, special)),
+            false => None,
         }
     }
 
-    /// The current version of a policy.
-    #[inline(always)]
+    /// What credit under a version is known by, at this moment ([`Version::credit_mark`]).
+    pub(crate) fn credit_mark(&self, version: &Version) -> u64 {
+        version.credit_mark(self.memory.header().special().changes())
+    }
+
+    /// The version that the key with `hash` is under: its override's, or the current one of its policy.
+    #[inline(never)]
     pub(crate) fn current<'s, 't: 's>(
         &'t self,
         policy: PolicyId,
+        hash: u64,
         scratch: &'s mut Scratch<'t>,
     ) -> Result<&'s Version, TableError> {
-        let stamp = self.memory.current_stamp(policy.0);
+        self.current_inlined(policy, hash, scratch)
+    }
+
+    /// [`Policies::current`], for the call that all requests make.
+    #[inline(always)]
+    pub(crate) fn current_inlined<'s, 't: 's>(
+        &'t self,
+        policy: PolicyId,
+        hash: u64,
+        scratch: &'s mut Scratch<'t>,
+    ) -> Result<&'s Version, TableError> {
+        let stamp = self.stamp_for(policy.0, hash);
         if stamp == 0 {
             return Err(TableError::NoSuchPolicy);
         }
         match self.versions.known(stamp) {
             Some(version) => Ok(version),
-            None => match self.find_or_compile_current(policy.0, stamp, scratch)? {
+            None => match self.find_or_compile_current(policy.0, hash, stamp, scratch)? {
                 Some(version) => Ok(version),
                 None => scratch.version().ok_or(TableError::Corrupt),
             },

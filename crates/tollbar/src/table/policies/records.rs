@@ -10,8 +10,8 @@
 //! A process that is killed between claiming a record and publishing it costs the table that record, one of 255.
 
 use super::compiled::Version;
-use super::encoding::{decode, encode};
-use super::{Keep, ROUNDS};
+use super::encoding::{decode, encode, Terms};
+use super::{references, Keep, ROUNDS};
 use crate::policy::Policy;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
@@ -20,7 +20,7 @@ use crate::table::slots::placement::TAG_BITS;
 use core::mem::{offset_of, size_of};
 
 /// The stamp of a record that a writer has claimed and not published.
-const CLAIMED: u64 = 1;
+pub(super) const CLAIMED: u64 = 1;
 
 pub(crate) const fn version_of(stamp: u64) -> usize {
     (stamp & 0xff) as usize
@@ -37,7 +37,7 @@ impl Record {
     }
 
     /// The policy, and how debts are converted to this version; see [`Record::read`].
-    pub(crate) fn read_kept(&self, stamp: u64) -> Option<(Policy, Keep)> {
+    pub(crate) fn read_kept(&self, stamp: u64) -> Option<(Policy, Terms)> {
         // Acquire: the writer stores the words before the stamp.
         if stamp <= CLAIMED || self.stamp.load(Ordering::Acquire) != stamp {
             return None;
@@ -61,8 +61,8 @@ impl Record {
     }
 
     /// Writes a claimed record and publishes it.
-    fn publish(&self, policy: &Policy, keep: Keep, stamp: u64) {
-        let words = encode(policy, keep);
+    pub(super) fn publish(&self, policy: &Policy, terms: Terms, stamp: u64) {
+        let words = encode(policy, terms);
         for (to, word) in self.words.iter().zip(words) {
             to.store(word, Ordering::Relaxed);
         }
@@ -72,7 +72,7 @@ impl Record {
     }
 
     /// Frees the record if it still has `stamp`.
-    fn free(&self, stamp: u64) {
+    pub(super) fn free(&self, stamp: u64) {
         let _ = self.stamp.compare_exchange(stamp, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
 }
@@ -106,7 +106,7 @@ fn add_unless(
         if current.load(Ordering::Relaxed) == 0 {
             // The stamp names the policy's number, so each number that is tried needs a new stamp. No reader knows the record yet.
             let stamp = stamp(header, number as u32, version);
-            record.publish(policy, Keep::Count, stamp);
+            record.publish(policy, Terms::of_policy(Keep::Count), stamp);
             // Release: a reader of the current stamp sees the record.
             if current.compare_exchange(0, stamp, Ordering::Release, Ordering::Relaxed).is_ok() {
                 return Ok(number as u32);
@@ -156,7 +156,7 @@ pub(crate) fn change(
     }
     let (version, record) = claim(header, records)?;
     let stamp = stamp(header, number, version);
-    record.publish(policy, keep, stamp);
+    record.publish(policy, Terms::of_policy(keep), stamp);
     // A policy's generation only grows. So of two calls that change it at once the one with the later stamp wins, and no version
     // that `former` returns becomes current again.
     for _ in 0..ROUNDS {
@@ -175,7 +175,11 @@ pub(crate) fn change(
 
 /// Frees the records in `former` that are not current. The caller must have converted every slot under them before.
 pub(crate) fn free_former(header: &Header, records: &[Record; VERSIONS], former: &[u64; VERSIONS]) {
-    for (record, stamp) in records.iter().zip(former) {
+    for (version, (record, stamp)) in records.iter().zip(former).enumerate() {
+        if references::is_override(header, version) {
+            references::free(header, record, *stamp);
+            continue;
+        }
         let current = header.current.get(policy_of(*stamp) as usize).map_or(0, |c| c.load(Ordering::Acquire));
         if *stamp > CLAIMED && current != *stamp {
             record.free(*stamp);
@@ -199,8 +203,12 @@ pub(crate) fn older(header: &Header, former: &[u64; VERSIONS]) -> [u64; VERSIONS
 /// The stamps of the records whose versions have been replaced, and 0 for all others.
 pub(crate) fn former(header: &Header, records: &[Record; VERSIONS]) -> [u64; VERSIONS] {
     let mut former = [0; VERSIONS];
-    for (place, record) in former.iter_mut().zip(records) {
+    for (version, (place, record)) in former.iter_mut().zip(records).enumerate() {
         let stamp = record.stamp.load(Ordering::Acquire);
+        if references::is_override(header, version) {
+            *place = if stamp > CLAIMED { references::unused(header, stamp) } else { 0 };
+            continue;
+        }
         let current = header.current.get(policy_of(stamp) as usize).map_or(0, |c| c.load(Ordering::Acquire));
         // A version that is newer than the current one is about to become current.
         if stamp > CLAIMED && current != stamp && current >> 16 > stamp >> 16 {
@@ -241,7 +249,7 @@ pub(crate) fn is_known(records: &[Record; VERSIONS], key: u64) -> bool {
     records.get(version).is_some_and(|record| {
         let stamp = record.stamp.load(Ordering::Acquire);
         version_of(stamp) == version
-            && record.read_kept(stamp).is_some_and(|(policy, keep)| Version::of(&policy, keep, stamp).is_some())
+            && record.read_kept(stamp).is_some_and(|(policy, terms)| Version::of(&policy, terms, stamp).is_some())
     })
 }
 
@@ -257,7 +265,7 @@ pub(crate) fn free_claimed(records: &[Record; VERSIONS]) {
 
 /// Claims a free record. It prefers the one that has been free for the longest time, so that a slow request under a freed version has
 /// time to notice the change before another policy gets the record.
-fn claim<'a>(header: &Header, records: &'a [Record; VERSIONS]) -> Result<(usize, &'a Record), TableError> {
+pub(super) fn claim<'a>(header: &Header, records: &'a [Record; VERSIONS]) -> Result<(usize, &'a Record), TableError> {
     // Each generation starts the search at the next version. Version 0 is none.
     let start = header.generation.load(Ordering::Relaxed) as usize;
     for n in 0..VERSIONS {
@@ -271,7 +279,7 @@ fn claim<'a>(header: &Header, records: &'a [Record; VERSIONS]) -> Result<(usize,
     Err(TableError::Versions)
 }
 
-fn stamp(header: &Header, number: u32, version: usize) -> u64 {
+pub(super) fn stamp(header: &Header, number: u32, version: usize) -> u64 {
     let generation = header.generation.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     generation << 16 | u64::from(number & 0xff) << 8 | version as u64
 }

@@ -34,6 +34,11 @@ const REST_BITS: u32 = 64 - TAG_BITS;
 /// The number of rests.
 const RESTS: u64 = 1 << REST_BITS;
 
+/// A hash of `tag`.
+pub(crate) const fn hash_of_tag(tag: u64) -> u64 {
+    tag << REST_BITS
+}
+
 /// The buckets of a key.
 #[derive(Clone, Copy)]
 pub(crate) struct Candidates<'a> {

@@ -50,9 +50,9 @@ use super::{Lookup, Table, When, SHORT};
 use crate::algorithm::Rule;
 use crate::clock::Clock;
 use crate::decision::{Decision, Verdict};
-use crate::sync::Ordering;
 use crate::table::memory::error::TableError;
 use crate::table::policies::compiled::Version;
+use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
 use crate::table::slots::probe::{find_in, find_in_two};
 use crate::table::slots::protocol::step_once;
@@ -64,8 +64,8 @@ impl Table {
     /// call, so this function spills no registers.
     #[inline(never)]
     pub(super) fn decide_hot<A: Answer, W: When>(&self, policy: PolicyId, key: &[u8], when: W, cost: u64) -> A {
-        let Some((version, stamp)) = self.policies.current_compiled(policy) else {
-            return self.decide_rare(policy, key, when, cost);
+        let Some((version, special)) = self.policies.current_compiled(policy) else {
+            return self.decide_hot_rare(policy, key, when.given(), cost);
         };
         if key.len().wrapping_sub(1) >= SHORT {
             return self.decide_hot_long(policy, key, when.given(), cost);
@@ -74,7 +74,7 @@ impl Table {
         let Some(mut mine) = self.hot.as_ref().and_then(HotKeys::enter_first) else {
             return self.decide_hot_slow(version, hash, when.given(), cost);
         };
-        let id = id(stamp, hash);
+        let id = id(version.credit_mark(special.word()), hash);
         if let (Some(credit), Some(now)) = (mine.find(id), self.time_at_once(when)) {
             if credit.spend(now, cost) {
                 // SAFETY: `current_compiled` found the policy, so its number is below POLICIES_MOST. `charge_with_credit` set the line before it
@@ -107,7 +107,17 @@ impl Table {
             (Some((version, _)), false) => {
                 self.decide_hot_slow(version, self.hash_bytes(key) ^ version.salt, now, cost)
             }
-            _ => self.decide_rare_at(policy, key, now, cost),
+            _ => self.decide_hot_rare(policy, key, now, cost),
+        }
+    }
+
+    /// [`Table::decide_hot`] of a key that may be exempt or have a policy of its own.
+    #[inline(never)]
+    fn decide_hot_rare<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
+        let mut scratch = Scratch::new();
+        match self.prepare(policy, key, &mut scratch) {
+            Ok((version, hash)) => self.decide_hot_apart(version, hash, now, cost),
+            Err(_) => self.decide_rare_at(policy, key, now, cost),
         }
     }
 
@@ -117,7 +127,7 @@ impl Table {
         let Some(mut mine) = self.hot.as_ref().and_then(HotKeys::enter) else {
             return self.decide_hashed(version, hash, now, cost);
         };
-        let id = id(version.stamp.load(Ordering::Relaxed), hash);
+        let id = id(self.policies.credit_mark(version), hash);
         let Some(credit) = mine.find(id) else {
             if has_credit(version) {
                 mine.miss(id);
@@ -186,8 +196,7 @@ impl Table {
 
     fn with_credit_of(&self, version: &Version, hash: u64, use_it: impl FnOnce(&mut credit::Credit) -> u64) -> u64 {
         let Some(mut mine) = self.hot.as_ref().and_then(HotKeys::enter) else { return 0 };
-        let stamp = version.stamp.load(Ordering::Relaxed);
-        let used = mine.find(id(stamp, hash)).map_or(0, use_it);
+        let used = mine.find(id(self.policies.credit_mark(version), hash)).map_or(0, use_it);
         HotKeys::leave(mine);
         used
     }
@@ -266,6 +275,6 @@ fn has_credit(version: &Version) -> bool {
 
 /// The id of a key's credit. It depends on the key's hash, which differs for each policy, and on the stamp of the policy's version.
 #[inline(always)]
-fn id(stamp: u64, hash: u64) -> u64 {
-    hash ^ stamp
+fn id(mark: u64, hash: u64) -> u64 {
+    hash ^ mark
 }

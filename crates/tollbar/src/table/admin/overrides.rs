@@ -1,0 +1,124 @@
+//! Keys with a policy of their own.
+
+use crate::policy::Policy;
+use crate::table::decide::Table;
+use crate::table::memory::error::TableError;
+use crate::table::policies::{Keep, PolicyId, ROUNDS};
+
+/// A key with a policy of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// The policy that calls name.
+    pub policy: PolicyId,
+    /// The key's hash under that policy ([`Table::hash`]).
+    pub hash: u64,
+    /// The policy that decides instead.
+    pub of: Policy,
+}
+
+/// The overrides of a table, place by place. One that is set or cleared meanwhile may appear or not.
+#[derive(Debug)]
+pub struct Overrides<'a> {
+    table: &'a Table,
+    next: u64,
+}
+
+impl Table {
+    /// Gives `key` a policy of its own: requests for the key that name `policy` are decided under `of`, in all processes from now on,
+    /// until [`Table::clear_override`]. A key that has an override already gets this one. The decisions count under `policy`.
+    ///
+    /// The override is in the table's memory, with the hash of the key, so it needs no slot, and stays as long as the table does.
+    /// [`Options::overrides`](crate::table::Options) says how many keys may have one. Equal overrides share one of the table's 255 versions of
+    /// policies, so some 250 overrides of one policy may differ.
+    ///
+    /// `keep` says what the key keeps of its debt, when the override begins and when it ends. It changes at the key's next request, as with
+    /// [`Table::set_policy`], whose bound holds, too. A receipt from before a change of the key's policy gives nothing back.
+    ///
+    /// While a table has overrides, each of its requests looks its key up in them.
+    ///
+    /// ```
+    /// use tollbar::table::{Keep, Options, PolicyId, Table};
+    ///
+    /// let table = Table::private(&Options::new(10_000), &["10/s".parse()?])?;
+    /// table.set_override(PolicyId::FIRST, b"acme", &"1000/s burst 50".parse()?, Keep::Count)?;
+    /// let passed = |key: &[u8]| (0..100).filter(|_| table.check_at(PolicyId::FIRST, key, 1, 1).is_allowed()).count();
+    /// assert_eq!((passed(b"acme"), passed(b"umbrella")), (50, 10));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`TableError::Overrides`] if the table has no room for another. Those of [`Table::set_policy`]. [`TableError::MissingKey`] for a key of no
+    /// bytes. Nothing has changed.
+    pub fn set_override(&self, policy: PolicyId, key: &[u8], of: &Policy, keep: Keep) -> Result<(), TableError> {
+        self.set_override_of(policy, self.hash_with_bytes(policy, key)?, of, keep)
+    }
+
+    /// Puts `key` back under its policy. Returns whether it had an override.
+    ///
+    /// # Errors
+    /// [`TableError::NoSuchPolicy`], and [`TableError::MissingKey`] for a key of no bytes.
+    pub fn clear_override(&self, policy: PolicyId, key: &[u8]) -> Result<bool, TableError> {
+        Ok(self.policies.clear_override(self.hash_with_bytes(policy, key)?))
+    }
+
+    /// The policy that `key` has of its own.
+    ///
+    /// # Errors
+    /// Those of [`Table::clear_override`], and [`TableError::Corrupt`].
+    pub fn override_of(&self, policy: PolicyId, key: &[u8]) -> Result<Option<Policy>, TableError> {
+        let hash = self.hash_with_bytes(policy, key)?;
+        // Another call may change the override, and a third one free its version, before it is read.
+        for _ in 0..ROUNDS {
+            let Some(stamp) = self.policies.override_of(policy.number(), hash) else { return Ok(None) };
+            if let Some((_, of, _)) = self.policies.read_version(stamp) {
+                return Ok(Some(of));
+            }
+        }
+        Err(TableError::Corrupt)
+    }
+
+    /// The table's overrides.
+    pub fn overrides(&self) -> Overrides<'_> {
+        Overrides { table: self, next: 0 }
+    }
+
+    /// The first override in place `from` or after it, and the place after that.
+    pub fn next_override(&self, from: u64) -> Option<(Override, u64)> {
+        let (policy, hash, of, next) = self.policies.next_override(from)?;
+        Some((Override { policy: PolicyId::new(policy), hash, of }, next))
+    }
+
+    fn set_override_of(&self, policy: PolicyId, hash: u64, of: &Policy, keep: Keep) -> Result<(), TableError> {
+        self.check_policy(of)?;
+        self.free_versions(|| self.policies.set_override(policy.number(), hash, of, keep))
+    }
+
+    /// Copies the overrides of `from`, unless a key has one here.
+    pub(super) fn copy_overrides(&self, from: &Table) -> Result<(), TableError> {
+        for (hash, stamp) in from.policies.overrides() {
+            let Some((number, policy, terms)) = from.policies.read_version(stamp) else { continue };
+            if self.policies.override_of(number, hash).is_none() {
+                self.set_override_of(PolicyId::new(number), hash, &policy, terms.keep)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The hash of a key that has bytes.
+    fn hash_with_bytes(&self, policy: PolicyId, key: &[u8]) -> Result<u64, TableError> {
+        match key {
+            [] => Err(TableError::MissingKey),
+            key => self.hash(policy, key),
+        }
+    }
+}
+
+impl Iterator for Overrides<'_> {
+    type Item = Override;
+
+    fn next(&mut self) -> Option<Override> {
+        let (found, next) = self.table.next_override(self.next)?;
+        self.next = next;
+        Some(found)
+    }
+}

@@ -1,0 +1,119 @@
+//! Counts of the keys that a request must look up before its policy is known: exempt keys, and keys with a policy of their own.
+//!
+//! ```text
+//! changes of overrides 32 : overrides 20 : exempt keys 12
+//! ```
+//!
+//! A count is never less than there are. It is raised before a key is stored, and lowered after the key is removed. If a process is killed
+//! in between, requests look in vain until [`Table::repair`](crate::table::Table::repair). Both counts are 0 in most tables, and one load
+//! says so.
+
+use super::error::TableError;
+use super::layout::Header;
+use super::sizes::OVERRIDES_MOST;
+use crate::sync::Ordering;
+
+const EXEMPT_BITS: u32 = 12;
+const COUNT_BITS: u32 = 32;
+const EXEMPT_MOST: u64 = (1 << EXEMPT_BITS) - 1;
+const OVERRIDES: u64 = (1 << COUNT_BITS) - 1 - EXEMPT_MOST;
+
+/// How often a call tries again. A count fails so often only in damaged memory; a count that is too high makes requests look in vain.
+const TRIES: u32 = 10_000;
+
+/// One exempt key.
+pub(crate) const EXEMPT_KEY: u64 = 1;
+/// One key with a policy of its own.
+pub(crate) const OVERRIDE: u64 = 1 << EXEMPT_BITS;
+/// One change of an override.
+pub(crate) const CHANGE: u64 = 1 << COUNT_BITS;
+
+/// The counts at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Special(u64);
+
+impl Special {
+    /// Whether there are none of either.
+    #[inline(always)]
+    pub(crate) const fn is_none(self) -> bool {
+        self.0 as u32 == 0
+    }
+
+    #[inline(always)]
+    pub(crate) const fn has_exempt(self) -> bool {
+        self.0 & EXEMPT_MOST != 0
+    }
+
+    #[inline(always)]
+    pub(crate) const fn has_overrides(self) -> bool {
+        self.0 & OVERRIDES != 0
+    }
+
+    /// The number of overrides, at most.
+    pub(crate) const fn overrides(self) -> u64 {
+        (self.0 & OVERRIDES) >> EXEMPT_BITS
+    }
+
+    /// The word: that of [`Special::changes`] if there are none of either.
+    #[inline(always)]
+    pub(crate) const fn word(self) -> u64 {
+        self.0
+    }
+
+    /// A number that each change of an override makes another, in the upper half of a word.
+    #[inline(always)]
+    pub(crate) const fn changes(self) -> u64 {
+        self.0 >> COUNT_BITS << COUNT_BITS
+    }
+}
+
+impl Header {
+    /// The counts. Acquire: what was stored before a count was raised or a change counted.
+    #[inline(always)]
+    pub(crate) fn special(&self) -> Special {
+        Special(self.special.load(Ordering::Acquire))
+    }
+
+    /// Counts a change of an override, and a further one unless there are `most`.
+    pub(crate) fn count_override(&self, most: u64) -> Result<(), TableError> {
+        self.count(OVERRIDE + CHANGE, |seen| seen.overrides() < most.min(OVERRIDES_MOST)).ok_or(TableError::Overrides)
+    }
+
+    /// Counts an exempt key.
+    pub(crate) fn count_exempt(&self) -> Result<(), TableError> {
+        self.count(EXEMPT_KEY, |seen| seen.0 & EXEMPT_MOST != EXEMPT_MOST).ok_or(TableError::Exempt)
+    }
+
+    /// Counts a change of an override that stays.
+    pub(crate) fn count_change(&self) {
+        self.special.fetch_add(CHANGE, Ordering::SeqCst);
+    }
+
+    /// Counts one `of` less; of an override, this is a change, too.
+    pub(crate) fn count_less(&self, of: u64) {
+        // Of damaged memory a count may not go below 0.
+        let (by, mask) = if of == OVERRIDE { (CHANGE - OVERRIDE, OVERRIDES) } else { (of.wrapping_neg(), EXEMPT_MOST) };
+        let _ = self.count(by, |seen| seen.0 & mask != 0);
+    }
+
+    /// Sets both counts. Only while no other call uses the table.
+    pub(crate) fn set_special(&self, exempt: u64, overrides: u64) {
+        let changes = self.special().changes().wrapping_add(CHANGE);
+        self.special.store(changes | overrides << EXEMPT_BITS & OVERRIDES | exempt.min(EXEMPT_MOST), Ordering::Release);
+    }
+
+    fn count(&self, by: u64, if_so: impl Fn(Special) -> bool) -> Option<()> {
+        // SeqCst: counts are ordered with the swaps of places, which are SeqCst, too.
+        let mut seen = self.special.load(Ordering::Acquire);
+        for _ in 0..TRIES {
+            if !if_so(Special(seen)) {
+                return None;
+            }
+            match self.special.compare_exchange(seen, seen.wrapping_add(by), Ordering::SeqCst, Ordering::Acquire) {
+                Ok(_) => return Some(()),
+                Err(other) => seen = other,
+            }
+        }
+        None
+    }
+}
