@@ -84,8 +84,8 @@ CASES = [
      '"rate" and "burst" must not hold variables beside "sync" in zone "z"'),
     ("hot_keys", f"{ZONE}{STORE} nodes=2 hot_keys=64;", "", '"hot_keys" must not stand beside "sync" in zone "z"'),
     ("on_full", f"{ZONE}{STORE} nodes=2 on_full=deny;", "", '"on_full" must not stand beside "sync" in zone "z"'),
-    ("the least size", SHARED.replace(":1m", ":284k"), "", None),
-    ("a size too small", SHARED.replace(":1m", ":283k"), "", 'zone "z" is too small, with "sync" it must have at least 284k'),
+    ("the least size", SHARED.replace(":1m", ":316k"), "", None),
+    ("a size too small", SHARED.replace(":1m", ":315k"), "", 'zone "z" is too small, with "sync" it must have at least 316k'),
     # Limits
     ("no nodelay", SHARED, "tollbar zone=z;", 'with "sync", nobody is delayed: "nodelay" must stand in a limit of zone "z" in '),
     ("a burst of a limit", SHARED, "tollbar zone=z burst=5 nodelay;", 'with "sync", "burst" must stand in the directive of zone "z" in '),

@@ -17,7 +17,7 @@ launch = launcher(Tollbar)
 ZONES = """
     tollbar_zone $arg_k zone=first:1m rate=1r/h burst=9;
     tollbar_zone "$arg_k \\"text\\"" 'zone=sec"o\\\\nd\u00e9:2m' policy="5/s algo fixed-window";
-    tollbar_zone $arg_k zone=third:268k rate=$arg_rate on_full=deny;
+    tollbar_zone $arg_k zone=third:300k rate=$arg_rate on_full=deny;
 """
 PAGES = "location /json { tollbar_status_page json; } location /metrics { tollbar_status_page prometheus; }"
 

@@ -144,7 +144,7 @@ fn so_many_keys_have_overrides() {
         assert_eq!(table.overrides().count(), most as usize);
         assert_eq!(
             table.bytes() - Table::bytes_for(&Options { overrides: 0, ..options() }, &[policy("2/h")]).unwrap(),
-            { (u64::from(most) / 4 + 1).max(2) * 128 }
+            { u64::from(most).div_ceil(4).max(2) * 128 }
         );
         assert!((0..most).all(|n| table.peek_at(FIRST, &n.to_le_bytes(), NOW, 1).remaining == 3));
         assert_eq!(table.peek_at(FIRST, b"another", NOW, 1).remaining, 2);

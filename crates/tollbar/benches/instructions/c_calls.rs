@@ -221,7 +221,7 @@ fn table(library: &Library, check_at: TableCheckAt) -> *mut c_void {
 /// A half full table in which a hundred other keys have a policy of their own.
 fn with_overrides(library: &Library, check_at: TableCheckAt) -> *mut c_void {
     let table = table(library, check_at);
-    let mut spec = Spec { struct_size: size_of::<Spec>() as u32, algorithm: 0, wide: [0; 6], narrow: [0; 6] };
+    let mut spec = Spec { struct_size: size_of::<Spec>() as u32, algorithm: 0, rest: [0; 14] };
     for index in CAPACITY..CAPACITY + 100 {
         // SAFETY: the symbols have these signatures in tollbar.h; the pointers are live.
         unsafe {

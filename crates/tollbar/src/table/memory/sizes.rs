@@ -35,7 +35,7 @@ pub(crate) const OVERRIDES_MOST: u64 = 1 << 19;
 pub(crate) fn override_groups(overrides: u64) -> u64 {
     match overrides {
         0 => 0,
-        some => (some / (GROUP / 2) + 1).max(2),
+        some => some.div_ceil(GROUP / 2).max(2),
     }
 }
 

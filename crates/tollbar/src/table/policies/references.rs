@@ -109,7 +109,7 @@ pub(crate) fn recount(header: &Header, records: &[Record; VERSIONS], keys: impl 
         let of_override = record.read_kept(stamp).is_some_and(|(_, terms)| terms.is_override);
         let generation = header.generation.load(Ordering::Relaxed);
         let references = match of_override {
-            true => IS_OVERRIDE | generation << GENERATION_AT | (keys(stamp) * KEY & KEYS),
+            true => IS_OVERRIDE | generation << GENERATION_AT | ((keys(stamp) * KEY) & KEYS),
             false => 0,
         };
         word.store(references, Ordering::Relaxed);
