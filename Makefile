@@ -25,13 +25,15 @@ $(B)/libtollbar.so $(B)/libtollbar.a $(B)/libtollbar-redis.so $(B)/libtollbar-re
 	tools/setup.sh lib
 	tools/lib.sh $(B) $(ABI)
 
-$(B)/tollbar-replay: programs/replay/replay.c $(wildcard programs/replay/replay_*.[ch]) include/tollbar.h $(B)/libtollbar.a
-	$(CC) $(WARN) $(CFLAGS) -Iinclude -o $@ programs/replay/replay.c $(wildcard programs/replay/replay_*.c) $(B)/libtollbar.a -lpthread
+# The command. It needs a newer Rust than the library, and is no part of it.
+$(B)/tollbar: $(shell find crates/tollbar-cli -path '*/src/*' -o -path '*/page/*' -o -name Cargo.toml) $(SOURCES)
+	tools/setup.sh lib
+	tools/cli.sh $(B)
 
 # What is missing is installed first, so that `make demo` is all that a fresh machine needs.
 demo:
 	tools/setup.sh lib
-	$(MAKE) --no-print-directory $(B)/tollbar-replay
+	$(MAKE) --no-print-directory $(B)/tollbar
 	tools/demo.sh $(B)
 
 test:

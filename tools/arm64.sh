@@ -49,10 +49,10 @@ suite_there() {
     fi
 }
 
-# POLICY: what tollbar-replay decides there is what it decides here.
+# POLICY: what `tollbar replay` decides there is what it decides here.
 decides_alike() {
-    "$root/build/tollbar-replay" --format trace --policy "$1" --decisions "$work/here" "$work/trace" >"$work/report-here" || return 1
-    "$run" "$build/tollbar-replay" --format trace --policy "$1" --decisions "$work/there" "$work/trace" >"$work/report-there" || return 1
+    "$root/build/tollbar" replay --format trace --policy "$1" --decisions "$work/here" "$work/trace" >"$work/report-here" || return 1
+    "$run" "$build/tollbar" replay --format trace --policy "$1" --decisions "$work/there" "$work/trace" >"$work/report-there" || return 1
     [ -s "$work/here" ] && cmp "$work/here" "$work/there"
 }
 
@@ -79,8 +79,8 @@ awk 'BEGIN {
         printf "%d k%d %d\n", n * 3000000 + seed % 50000000, key, 1 + seed % 3
     }
 }' >"$work/trace"
-check "compile: tollbar-replay, here" make -s build/tollbar-replay
-check "compile: tollbar-replay, there" $gnu-gcc -O2 -std=c99 -Iinclude -o "$build/tollbar-replay" programs/replay/replay*.c "$build/libtollbar.a" -lpthread
+check "compile: the command, here" make -s build/tollbar
+check "compile: the command, there" env CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$gnu-gcc tools/cli.sh "$build" $triple
 for how in gcra interval fixed-window weighted-window sliding-window sliding-log pacer "warm-up warm 2s cold 3"; do
     check "decides alike: 7/s algo $how" decides_alike "7/s algo $how"
 done

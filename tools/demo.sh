@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a limit would have done to a log, by the tollbar-replay that has been built in $1.
+# What a limit would have done to a log, by the command that has been built in $1.
 set -eu
 build=$(cd "${1:?usage: demo.sh BUILD}" && pwd)
 cd "$(dirname "$0")/.."
@@ -62,11 +62,16 @@ fi
 run head -n 2 "$log"
 
 say 'One limit, six algorithms, a limiter for each client'
-run "$build/tollbar-replay" "$log"
+run "$build/tollbar" replay "$log"
 
 say 'One policy in full, and each decision in a file'
-run "$build/tollbar-replay" --policy '20/min burst 5' --decisions "$decisions" "$log"
+run "$build/tollbar" replay --policy '20/min burst 5' --decisions "$decisions" "$log"
 
 say 'Allowed, denied or never; permits that remain; nanoseconds until the same request would pass'
 run head -n 8 "$decisions"
 run grep -n -m 4 '^D' "$decisions"
+
+say 'The same as a page for a browser: which limit to set, and whom it would have refused'
+report=$build/demo-report.html
+run "$build/tollbar" replay --policy '10/min' --html "$report" "$log" >/dev/null
+echo "The report is in $PWD/$report"

@@ -181,6 +181,9 @@ test)
     wants setarch util-linux
     wants redis-server redis-server
     wants git git
+    wants zstd zstd
+    wants chromium chromium
+    wants_file /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf fonts-dejavu-core
     wants_file /usr/include/cmocka.h libcmocka-dev
     ;;
 *)

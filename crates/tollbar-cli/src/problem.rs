@@ -1,0 +1,38 @@
+//! What ends the program early: a message and an exit status.
+
+use std::fmt;
+
+/// Why the command stops. `Display` is the message without the program's name.
+#[derive(Debug)]
+pub struct Problem {
+    /// 1: something could not be read, written or allocated. 2: wrong usage.
+    pub status: u8,
+    /// The message; lines after the first are shown as they are.
+    pub text: String,
+}
+
+/// The result of everything that can fail.
+pub type Result<T> = std::result::Result<T, Problem>;
+
+impl Problem {
+    /// Something could not be read, written or allocated.
+    pub fn io(text: impl Into<String>) -> Problem {
+        Problem { status: 1, text: text.into() }
+    }
+
+    /// The caller asked for something that cannot be.
+    pub fn usage(text: impl Into<String>) -> Problem {
+        Problem { status: 2, text: text.into() }
+    }
+
+    /// `name: what the system said`.
+    pub fn system(name: &str, error: &std::io::Error) -> Problem {
+        Problem::io(format!("{name}: {}", crate::text::system(error)))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

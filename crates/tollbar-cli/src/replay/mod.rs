@@ -1,0 +1,287 @@
+//! `tollbar replay`: yesterday's log through tomorrow's limit.
+//!
+//! The replay decides on each request at the time that its line gives, as a limiter in front of the server would have, and reads no clock.
+//! Memory is for keys, for the lines of one `--reorder` window and for the admissions of one period; never for all lines.
+//!
+//! ```text
+//! source ──bytes──▶ lines ──line──▶ parse ──request──▶ keys, order ──event──▶ run (one per policy) ──▶ summary, JSON, HTML
+//! ```
+
+pub mod decisions;
+pub mod engine;
+pub mod fullest;
+pub mod keys;
+pub mod lines;
+pub mod options;
+pub mod order;
+pub mod parse;
+pub mod progress;
+pub mod run;
+pub mod source;
+pub mod summary;
+pub mod tables;
+
+use crate::problem::{Problem, Result};
+use crate::report::Collector;
+use decisions::Decisions;
+use engine::{Ask, Engine};
+use keys::Keys;
+use lines::Lines;
+use options::Options;
+use order::{Event, Order, Seen};
+use parse::{Format, Parser};
+use progress::Progress;
+use run::Run;
+use source::Source;
+use std::io::Write;
+use tables::Tables;
+use tollbar::Decision;
+
+/// What was read of the log.
+#[derive(Debug, Default)]
+pub struct Input {
+    /// The files' names, for messages.
+    pub names: Vec<String>,
+    /// The format, once a line has been read.
+    pub format: Option<Format>,
+    /// Lines of all files.
+    pub lines: u64,
+    /// Lines that are no requests.
+    pub bad: u64,
+    /// Lines of nothing but blanks.
+    pub blank: u64,
+    /// Lines that are requests.
+    pub requests: u64,
+    /// The earliest time.
+    pub first: u64,
+    /// The latest time.
+    pub last: u64,
+}
+
+/// A finished replay.
+pub struct Replay {
+    /// What was read.
+    pub input: Input,
+    /// The log's order.
+    pub seen: Seen,
+    /// How long lines waited for older ones, in nanoseconds.
+    pub reorder: u64,
+    /// All keys.
+    pub keys: Keys,
+    /// The tables, if the caller asked for a size.
+    pub tables: Tables,
+    /// The policies.
+    pub runs: Vec<Run>,
+    /// The first policy in the order of the file, if that differs from the order of time.
+    pub in_file_order: Option<Run>,
+    /// For JSON and HTML.
+    pub collector: Option<Collector>,
+}
+
+/// Bad lines that are told one by one.
+const BAD_TOLD: u64 = 5;
+
+/// All of `tollbar replay`.
+pub fn replay(options: &Options) -> Result<()> {
+    Tables::check_room(&options.room, &options.policies)?;
+    let first = Source::open(&options.logs[0])?;
+    let mut decisions = match &options.decisions {
+        Some(path) => Some(open_decisions(path, options, &first)?),
+        None => None,
+    };
+    let mut replay = Replay::new(options)?;
+    let mut order = Order::new(options.reorder);
+    let mut source = Some(first);
+    for log in &options.logs {
+        let source = match source.take() {
+            Some(first) => first,
+            None => Source::open(log)?,
+        };
+        replay.read(options, source, &mut order, &mut decisions)?;
+    }
+    while let Some(event) = order.next(true) {
+        replay.decide(event, &mut decisions)?;
+    }
+    replay.seen = order.seen;
+    replay.tables.sync()?;
+    // All decisions are in their file before a word of the summary.
+    if let Some(decisions) = decisions {
+        decisions.close()?;
+    }
+    let data = replay.collector.take().map(|collector| collector.finish(&replay));
+    if let (Some(path), Some(data)) = (&options.html, &data) {
+        crate::report::html::write(path, data)?;
+    }
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let written = match &data {
+        Some(data) if options.json => crate::report::data::write_json(&mut out, data),
+        _ => summary::write(&mut out, &replay, options),
+    };
+    written.and_then(|()| out.flush()).map_err(|error| Problem::system("standard output", &error))?;
+    if let Some(path) = &options.html {
+        eprintln!("tollbar: the report is in {path}");
+    }
+    Ok(())
+}
+
+fn open_decisions(path: &str, options: &Options, first: &Source) -> Result<Decisions> {
+    let log = |name: &str| format!("{name}: decisions would overwrite the log");
+    let mut others = vec![(first.identity, log(&first.name))];
+    for name in &options.logs[1..] {
+        let identity = std::fs::metadata(name).ok().and_then(|metadata| source::identity(&metadata));
+        others.push((identity, log(name)));
+    }
+    let stdout = std::fs::metadata("/dev/stdout").ok().and_then(|metadata| source::identity(&metadata));
+    others.push((stdout, format!("{path}: the report would overwrite the decisions")));
+    Decisions::open(path, &others)
+}
+
+impl Replay {
+    fn new(options: &Options) -> Result<Replay> {
+        let (tables, engines) = match options.room.keys {
+            Some(keys) => Tables::open(&options.room, keys, &options.policies)?,
+            None => {
+                let engine = |policy| Engine::new(policy).map_err(|error| Problem::usage(format!("{policy}: {error}")));
+                (Tables::default(), options.policies.iter().map(engine).collect::<Result<_>>()?)
+            }
+        };
+        let runs: Vec<Run> =
+            options.policies.iter().zip(engines).map(|(policy, engine)| Run::new(*policy, engine)).collect();
+        // A second state for each key, where a state is one word: cheap enough to always have it.
+        let in_file_order = match Engine::new(&options.policies[0]) {
+            Ok(engine @ Engine::Words(..)) if options.reorder > 0 => Some(Run::new(options.policies[0], engine)),
+            _ => None,
+        };
+        let collector = options.wants_data().then(|| Collector::new(&options.policies)).transpose()?;
+        Ok(Replay {
+            input: Input::default(),
+            seen: Seen::default(),
+            reorder: options.reorder,
+            keys: Keys::default(),
+            tables,
+            runs,
+            in_file_order,
+            collector,
+        })
+    }
+
+    fn read(
+        &mut self,
+        options: &Options,
+        source: Source,
+        order: &mut Order,
+        decisions: &mut Option<Decisions>,
+    ) -> Result<()> {
+        let name = source.name;
+        let progress = Progress::new(&name, source.size, source.read);
+        let mut parser = Parser::new(options.format, options.fields.clone(), options.wants_data());
+        let mut lines = Lines::new(source.bytes);
+        let (bad_before, requests_before) = (self.input.bad, self.input.requests);
+        self.input.names.push(name.clone());
+        loop {
+            let number = lines.number + 1;
+            let line = match lines.next() {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(error) => {
+                    return Err(Problem::io(format!(
+                        "{name}: after line {}: {}",
+                        number - 1,
+                        crate::text::system(&error)
+                    )));
+                }
+            };
+            progress.lines(number);
+            self.input.lines += 1;
+            // The mark that some editors put before UTF-8.
+            let text =
+                if number == 1 { line.text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line.text) } else { line.text };
+            if parse::is_blank(text) {
+                self.input.blank += 1;
+                continue;
+            }
+            parser.settle(text);
+            match parser.request(text, line.cut) {
+                Ok(Some(request)) => {
+                    let event = self.event(&request, options.one_key)?;
+                    if let Some(run) = &mut self.in_file_order {
+                        let key = self.keys.bytes(event.key);
+                        run.admit(&self.tables, Ask { number: event.key, key, now: event.time, cost: event.cost })?;
+                    }
+                    order.push(event);
+                    while let Some(event) = order.next(false) {
+                        self.decide(event, decisions)?;
+                    }
+                }
+                Ok(None) => {}
+                Err(why) => {
+                    self.input.bad += 1;
+                    if self.input.bad - bad_before <= BAD_TOLD {
+                        progress.complain(&format!("{name}:{number}: {why}"));
+                    }
+                }
+            }
+        }
+        let bad = self.input.bad - bad_before;
+        if bad > BAD_TOLD {
+            progress.complain(&format!("{name}: {bad} bad lines in all"));
+        }
+        if bad > 0 && self.input.requests == requests_before {
+            progress.complain(&format!("{name}: no line is of --format {}", parser.format().name()));
+        }
+        self.input.format = Some(parser.format());
+        Ok(())
+    }
+
+    /// The request with its place in the log, its key and its path as numbers.
+    #[inline]
+    fn event(&mut self, request: &parse::Request<'_>, one_key: bool) -> Result<Event> {
+        let key = if one_key { b"(all)" } else { &*request.key };
+        let known = self.keys.len();
+        let key = self.keys.number(key).ok_or_else(|| Problem::io("more than 2^32 keys"))?;
+        let path = match &mut self.collector {
+            Some(collector) => collector.path(key, key as usize == known, &request.path, &request.agent),
+            None => 0,
+        };
+        let sequence = self.input.requests;
+        self.input.requests += 1;
+        if sequence == 0 {
+            (self.input.first, self.input.last) = (request.time, request.time);
+        }
+        self.input.first = self.input.first.min(request.time);
+        self.input.last = self.input.last.max(request.time);
+        Ok(Event { time: request.time, sequence, key, path, cost: request.cost })
+    }
+
+    /// On one request, by all policies.
+    #[inline]
+    fn decide(&mut self, event: Event, decisions: &mut Option<Decisions>) -> Result<()> {
+        let key = self.keys.bytes(event.key);
+        let ask = Ask { number: event.key, key, now: event.time, cost: event.cost };
+        match decisions {
+            None => {
+                for (n, run) in self.runs.iter_mut().enumerate() {
+                    let verdict = run.admit(&self.tables, ask)?;
+                    if let Some(collector) = &mut self.collector {
+                        collector.verdict(n, verdict);
+                    }
+                }
+            }
+            Some(decisions) => {
+                let mut answers: Vec<Decision> = Vec::with_capacity(self.runs.len());
+                for (n, run) in self.runs.iter_mut().enumerate() {
+                    let decision = run.check(&self.tables, ask)?;
+                    if let Some(collector) = &mut self.collector {
+                        collector.verdict(n, decision.verdict);
+                    }
+                    answers.push(decision);
+                }
+                decisions.write(event.sequence, &answers)?;
+            }
+        }
+        match &mut self.collector {
+            Some(collector) => collector.request(&self.tables, ask, event.path),
+            None => Ok(()),
+        }
+    }
+}

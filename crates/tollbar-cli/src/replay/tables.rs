@@ -1,0 +1,207 @@
+//! Tables of a given size (`--keys`), in memory or in a file.
+
+use super::engine::{Ask, Engine};
+use crate::problem::{Problem, Result};
+use std::io;
+use tollbar::policy::{Kind, PolicyError};
+use tollbar::table::{Missing, OnFull, Options, PolicyId, Table, TableError, POLICIES_MOST};
+use tollbar::{Decision, Policy};
+
+/// The size that the caller asks for.
+#[derive(Clone, Debug, Default)]
+pub struct Room {
+    /// Keys under each policy; `None` for a state for each key of the log.
+    pub keys: Option<u64>,
+    /// What a new key gets that finds no slot.
+    pub on_full: OnFullName,
+    /// The file.
+    pub file: Option<String>,
+}
+
+/// [`OnFull`] on the command line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum OnFullName {
+    /// Forget the key that owes least, of those beside it
+    #[default]
+    EvictNearest,
+    /// Take over another key's slot with its debt
+    Inherit,
+    /// Admit it, and do not remember it
+    Allow,
+    /// Refuse it
+    Deny,
+}
+
+impl OnFullName {
+    fn option(self) -> OnFull {
+        match self {
+            OnFullName::EvictNearest => OnFull::EvictNearest,
+            OnFullName::Inherit => OnFull::Inherit,
+            OnFullName::Allow => OnFull::Allow,
+            OnFullName::Deny => OnFull::Deny,
+        }
+    }
+
+    /// What became of the keys that found no slot.
+    pub const fn got(self) -> &'static str {
+        match self {
+            OnFullName::EvictNearest => "admitted, another key forgotten",
+            OnFullName::Inherit => "with another key's debt",
+            OnFullName::Allow => "admitted, not remembered",
+            OnFullName::Deny => "refused",
+        }
+    }
+}
+
+/// The tables of all policies.
+#[derive(Default)]
+pub struct Tables {
+    tables: Vec<Table>,
+    file: Option<String>,
+    homeless_before: u64,
+}
+
+/// A sliding window or log has a table for itself.
+fn is_alone(policy: &Policy) -> bool {
+    matches!(policy.kind, Kind::SlidingWindow | Kind::SlidingLog)
+}
+
+/// Which policies share a table, by their numbers.
+fn groups(policies: &[Policy]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut open: Option<usize> = None;
+    for (n, policy) in policies.iter().enumerate() {
+        match open {
+            Some(group) if !is_alone(policy) && groups[group].len() < POLICIES_MOST => groups[group].push(n),
+            _ => {
+                if !is_alone(policy) {
+                    open = Some(groups.len());
+                }
+                groups.push(vec![n]);
+            }
+        }
+    }
+    groups
+}
+
+fn options(room: &Room, keys: u64, policies: usize) -> Options {
+    // A key has a slot for each policy that it is asked under.
+    let mut options = Options::new(keys.saturating_mul(policies as u64)).with_on_full(room.on_full.option());
+    options.missing = Missing::Report;
+    // Few keys in a wide table touch few small pages, and every huge one.
+    options.huge_pages = false;
+    // Which keys meet in a full table, and so who is refused, is the same in each replay of a log. Others may write to a file, too, and
+    // must not know it.
+    options.seed = if room.file.is_none() { Some(0) } else { None };
+    options
+}
+
+/// The message for a table that cannot be made, where the library's own would mislead.
+fn reason(error: TableError) -> String {
+    match error {
+        TableError::Policy(PolicyError::OptionMismatch) => {
+            "windows of many keys cannot start at a first request: leave out 'anchor first'".to_owned()
+        }
+        TableError::Policy(PolicyError::LogTooLarge) => {
+            "logs of many keys cannot have so many entries in so short a period".to_owned()
+        }
+        TableError::System(_, number) => {
+            format!("{}: {}", error.text(), crate::text::system(&io::Error::from_raw_os_error(number)))
+        }
+        _ => error.to_string(),
+    }
+}
+
+impl Tables {
+    /// Refuses what no table can have, before the log is opened.
+    pub fn check_room(room: &Room, policies: &[Policy]) -> Result<()> {
+        let Some(keys) = room.keys else {
+            return match room.file {
+                Some(_) => Err(Problem::usage("--table needs --keys: how many keys the file is for")),
+                None => Ok(()),
+            };
+        };
+        for policy in policies {
+            if let Err(error) = Table::bytes_for(&options(room, keys, 1), &[*policy]) {
+                return Err(Problem::usage(format!("{policy}: {}", reason(error))));
+            }
+        }
+        match &room.file {
+            Some(file) if groups(policies).len() > 1 => {
+                Err(Problem::usage(format!("{file}: the policies do not share one table")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The tables, and for each policy where it is.
+    pub fn open(room: &Room, keys: u64, policies: &[Policy]) -> Result<(Tables, Vec<Engine>)> {
+        let mut tables = Tables { file: room.file.clone(), ..Tables::default() };
+        let mut engines: Vec<Option<Engine>> = policies.iter().map(|_| None).collect();
+        for group in groups(policies) {
+            let members: Vec<Policy> = group.iter().map(|&n| policies[n]).collect();
+            let options = options(room, keys, members.len());
+            let made = match &room.file {
+                Some(file) => Table::file(file, &options, &members),
+                None => Table::private(&options, &members),
+            };
+            let table = made.map_err(|error| {
+                let name = room.file.clone().unwrap_or_else(|| members[0].to_string());
+                let mut text = format!("{name}: {}", reason(error));
+                if let Ok(bytes) = Table::bytes_for(&options, &members) {
+                    text += &format!("\ntollbar: a table of {} keys takes {bytes} bytes", options.capacity);
+                }
+                Problem::io(text)
+            })?;
+            for (n, &policy) in group.iter().enumerate() {
+                engines[policy] = Some(Engine::Table(tables.tables.len(), PolicyId::new(n as u32)));
+            }
+            tables.tables.push(table);
+        }
+        tables.homeless_before = tables.all_homeless();
+        Ok((tables, engines.into_iter().flatten().collect()))
+    }
+
+    /// One request.
+    #[inline]
+    pub fn check(&self, table: usize, policy: PolicyId, ask: Ask<'_>) -> Result<Decision> {
+        self.tables[table]
+            .try_check(policy, ask.key, Some(ask.now), ask.cost)
+            .map_err(|error| Problem::io(format!("{}: {error}", self.file.as_deref().unwrap_or("the table"))))
+    }
+
+    /// How many tables there are.
+    pub fn len(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// The bytes that all may take.
+    pub fn bytes(&self) -> u64 {
+        self.tables.iter().map(Table::bytes).sum()
+    }
+
+    fn all_homeless(&self) -> u64 {
+        let of = |table: &Table| {
+            let stats = table.stats();
+            // One of these, as `on_full` says.
+            stats.refused + stats.inherited + stats.untracked + stats.evicted
+        };
+        self.tables.iter().map(of).sum()
+    }
+
+    /// Requests of new keys that found no slot since the tables were opened.
+    pub fn homeless(&self) -> u64 {
+        // A file's counters are as old as the file.
+        self.all_homeless() - self.homeless_before
+    }
+
+    /// Writes the file to its disk.
+    pub fn sync(&self) -> Result<()> {
+        match (&self.file, self.tables.first()) {
+            (Some(file), Some(table)) => {
+                table.sync().map_err(|error| Problem::io(format!("{file}: {}", reason(error))))
+            }
+            _ => Ok(()),
+        }
+    }
+}

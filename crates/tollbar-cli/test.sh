@@ -1,0 +1,20 @@
+#!/bin/sh
+# Tests of the command, which has been built in $1.
+set -u
+build=$(cd "${1:?usage: test.sh BUILD}" && pwd)
+cd "$(dirname "$0")" || exit 1
+failed=0
+cargo test --quiet --package tollbar-cli || failed=1
+tests/replay/test.sh "$build" || failed=1
+
+# The report, in a browser.
+wanted=tests/page/requirements.txt
+if ! cmp -s "$wanted" "$build/page-venv/installed"; then
+    rm -rf "$build/page-venv"
+    python3 -m venv "$build/page-venv" && "$build/page-venv/bin/pip" install --quiet --requirement "$wanted" &&
+        cp "$wanted" "$build/page-venv/installed" || exit 1
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$build/page-venv/bin/python" tests/page/look.py "$build/tollbar" "$work" || failed=1
+exit $failed

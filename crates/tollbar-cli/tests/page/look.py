@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""look.py TOLLBAR WORK [SHOTS]: opens reports in headless Chromium, light and dark, on a phone and on a desk, and looks for what a person
+would mind: errors, requests to a network, faults that axe-core calls serious or critical, things that are wider than the screen, numbers
+that are not those of --json. Screenshots go to the directory SHOTS."""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
+tollbar, work = sys.argv[1], pathlib.Path(sys.argv[2])
+shots = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
+passed, failed = 0, 0
+
+
+def check(name, found, expected):
+    global passed, failed
+    if found == expected:
+        passed += 1
+    else:
+        failed += 1
+        print(f"FAILED: {name}\n--- expected\n{expected}\n--- got\n{found}")
+
+
+def write_log(path):
+    """Some hours of a small site: five robots that ask often, two hundred people who load pages, and lines up to 30 s late."""
+    lines, seed = [], 20150517
+
+    def random(below):
+        nonlocal seed
+        seed = seed * 16807 % 2147483647
+        return seed % below
+
+    for n in range(8000):
+        second = n * 3 + random(3)
+        robot = random(3) == 0
+        client = f"198.51.100.{random(5)}" if robot else f"203.0.113.{random(200)}"
+        for part in range(1 if robot else 1 + random(6)):
+            at = max(0, second + part // 3 - (random(30) if random(10) == 0 else 0))
+            lines.append((second, f'{client} - - [17/May/2015:{at // 3600:02}:{at // 60 % 60:02}:{at % 60:02} +0000] "GET /page/{part}?n={n} HTTP/1.1" 200 9 "-" "{"a bot" if robot else "Mozilla"}"\n'))
+    path.write_text("".join(line for _, line in lines))
+
+
+def write_hostile(path):
+    at = b" - - [17/May/2015:10:05:03 +0000] "
+    lines = [
+        b"<script>window.bad=1</script>" + at + b'"GET /<img/src=x/onerror=window.bad=2> HTTP/1.1" 200 1 "-" "<b>bot"',
+        b"'\\x22&<!--" + at + b'"GET /</script><script>window.bad=3</script> HTTP/1.1" 200 1',
+        b"\xc2\x9b2J\xff" + at + b'"GET /\x1b]0;x\x07\x00 HTTP/1.1" 200 1',
+        b"192.0.2.9" + at + b'"GET /' + b"y" * 1_000_000 + b' HTTP/1.1" 200 1',
+        b"z" * 1_000_000 + at + b'"GET / HTTP/1.1" 200 1',
+        "2001:db8::1\u202e".encode() + at + '"GET /é\u2028 HTTP/1.1" 200 1'.encode(),
+    ]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+
+
+def report(name, log, *policies):
+    page = work / f"{name}.html"
+    asked = [argument for policy in policies for argument in ("--policy", policy)]
+    out = subprocess.run([tollbar, "replay", *asked, "--json", "--html", page, log], capture_output=True, check=True, text=True)
+    return page, json.loads(out.stdout)
+
+
+def whole(text):
+    return int(text.replace(",", ""))
+
+
+def same_numbers(name, page, data):
+    """What stands on the page is what --json says."""
+    first = data["policies"][0]
+    rows = page.locator("#tried tbody tr")
+    check(f"{name}: policies", rows.count(), len(data["policies"]))
+    for n, policy in enumerate(data["policies"]):
+        cells = rows.nth(n).locator("th, td").all_inner_texts()
+        check(f"{name}: {policy['policy']}", (cells[0], whole(cells[1]), whole(cells[3]), whole(cells[5])),
+              (policy["policy"], policy["denied"], policy["keys_denied"], policy["most_in_period"]))
+    for n, one in enumerate(data["algorithms"]):
+        cells = page.locator("#algorithms-table tbody tr").nth(n).locator("th, td").all_inner_texts()
+        check(f"{name}: {one['policy']}", (cells[0], whole(cells[1]), whole(cells[3])), (one["policy"], one["denied"], one["keys_denied"]))
+    clients = page.locator("#clients tbody tr")
+    check(f"{name}: clients", clients.count(), len(data["clients"]))
+    for n, client in enumerate(data["clients"]):
+        key = clients.nth(n).locator("th").evaluate("th => th.firstChild.textContent")
+        cells = clients.nth(n).locator("td").all_text_contents()
+        paths = clients.nth(n).locator(".path").all_text_contents()
+        check(f"{name}: client {n}", (key, whole(cells[0]), whole(cells[1].split(" ")[0]), [path.rsplit(" × ", 1)[0] for path in paths]),
+              (client["key"], client["requests"], client["denied"], [path["path"] for path in client["paths"]]))
+        check(f"{name}: the strip of client {n}", clients.nth(n).locator("rect").count(), len(client["strip"]))
+    total = page.locator("#time-help").inner_text()
+    check(f"{name}: over time", [whole(n) for n in re.findall(r"([\d,]+) (?:admitted|refused)", total)], [first["allowed"], first["denied"]])
+
+
+def smallest(data, of, most):
+    """The limit that the page is to propose, computed again."""
+    limits, best = data["limits"], None
+    every = limits["requests"] if of == "requests" else limits["clients"]
+    for rate, row in zip(limits["rates"], limits[f"denied_{of}"]):
+        fit = [burst for burst, denied in zip(limits["bursts"], row) if 100 * denied / every <= most]
+        if fit:
+            minute = fit[0] + 60 * rate["per_second"]
+            if best is None or minute <= best[0]:
+                best = (minute, f"{rate['text']} burst {fit[0]}")
+    return best[1] if best else None
+
+
+def slider(name, page, data):
+    """The slider by keyboard: what it proposes, and that `tollbar replay` agrees about the share."""
+    page.focus("#most")
+    page.keyboard.press("Home")
+    for most, keys in ((0.0, 0), (0.5, 5), (2.0, 15)):
+        for _ in range(keys):
+            page.keyboard.press("ArrowRight")
+        expected = smallest(data, "requests", most)
+        found = page.locator("#answer strong").inner_text() if expected else None
+        check(f"{name}: smallest limit for {most} %", found, expected)
+    page.check("#wish input[value=clients]")
+    check(f"{name}: smallest limit for clients", page.locator("#answer strong").inner_text(), smallest(data, "clients", 2.0))
+
+
+def is_truth(name, data, log):
+    """Limits of the grid, replayed one by one."""
+    limits = data["limits"]
+    tried = [(r, b) for r in (2, 6, 10, 13) for b in (0, 4, 9)]
+    policies = [f"{limits['rates'][r]['text']} burst {limits['bursts'][b]}" for r, b in tried]
+    asked = [argument for policy in policies for argument in ("--policy", policy)]
+    out = subprocess.run([tollbar, "replay", *asked, "--json", log], capture_output=True, check=True, text=True)
+    for (r, b), policy in zip(tried, json.loads(out.stdout)["policies"]):
+        check(f"{name}: {policy['policy']} replayed", (limits["denied_requests"][r][b], limits["denied_clients"][r][b]), (policy["denied"], policy["keys_denied"]))
+
+
+# Pixels of a chart that are neither paper nor text tell little; marks that have a size tell that the chart was drawn.
+MARKS = """() => ["curve", "map", "time", "algorithms", "bursts"].map((id) =>
+  [...document.querySelectorAll(`#${id} svg :is(rect, circle, path)`)].filter((mark) => { const box = mark.getBoundingClientRect(); return box.width > 0 && box.height > 0; }).length)"""
+WIDER = """() => [...document.querySelectorAll("body *")].filter((part) => !part.closest(".scroll, details, svg, thead") && part.getBoundingClientRect().right > innerWidth + 1).map((part) => part.outerHTML.slice(0, 90))"""
+
+
+def look(browser, name, page_path, data, log):
+    for scheme in ("light", "dark"):
+        for width in (1440, 375):
+            view = f"{name}, {scheme}, {width}"
+            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce")
+            page = context.new_page()
+            errors, requests = [], []
+            page.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)
+            page.on("pageerror", lambda error: errors.append(str(error)))
+            page.on("request", lambda request: requests.append(request.url))
+            page.goto(page_path.as_uri())
+            check(f"{view}: errors", errors, [])
+            check(f"{view}: requests", requests, [page_path.as_uri()])
+            check(f"{view}: wider than the screen", page.evaluate(WIDER), [])
+            if name != "hostile":
+                marks = page.evaluate(MARKS)
+                check(f"{view}: marks {marks}", [n >= least for n, least in zip(marks, (5, 400, 20, 1, 1))], [True] * 5)
+            if shots:
+                page.screenshot(path=shots / f"{name}-{scheme}-{width}.png", full_page=True)
+            if width == 1440 and scheme == "light":
+                same_numbers(name, page, data)
+                if name != "hostile":
+                    slider(name, page, data)
+            serious = [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in Axe().run(page).response["violations"] if one["impact"] in ("serious", "critical")]
+            check(f"{view}: axe-core", serious, [])
+            check(f"{view}: scripts of the log", page.evaluate("window.bad ?? null"), None)
+            check(f"{view}: scripts and images", page.evaluate("[document.scripts.length, document.images.length]"), [3, 0])
+            context.close()
+
+
+logs = {"small": work / "small.log", "hostile": work / "hostile.log"}
+write_log(logs["small"])
+write_hostile(logs["hostile"])
+reports = {"small": report("small", logs["small"], "10/min", "2/s burst 10"), "hostile": report("hostile", logs["hostile"], "0/s")}
+for path in sys.argv[4:]:
+    logs["given"] = pathlib.Path(path)
+    reports["given"] = report("given", logs["given"], "10/min")
+with sync_playwright() as playwright:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    for name, (page, data) in reports.items():
+        look(browser, name, page, data, logs[name])
+    browser.close()
+is_truth("small", reports["small"][1], logs["small"])
+print(f"{passed} passed, {failed} failed")
+sys.exit(1 if failed else 0)
