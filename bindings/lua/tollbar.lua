@@ -1,8 +1,8 @@
 --- Rate limiting in nanoseconds, exact and lock-free: LuaJIT's face of libtollbar. README.md has the whole of it.
 --
--- What only shows at run time (a file that cannot be opened, a policy's text, a full table) comes back as
--- `nil, message, code`; what is wrong in the program (a type, an option that does not exist, a closed handle) is an error.
--- The first result of a decision is false or nil unless the request may pass, so `if not limiter:allow()` fails closed.
+-- A failure at run time (a file that cannot be opened, a policy's text, a full table) returns `nil, message, code`. A fault of the program
+-- (a wrong type, an unknown option, a closed handle) raises an error. The first result of a decision is false or nil unless the request may
+-- pass, so `if not limiter:allow()` fails closed.
 local core = require "tollbar.core"
 local limiter = require "tollbar.limiter"
 local in_flight = require "tollbar.in_flight"

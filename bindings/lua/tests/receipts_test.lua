@@ -84,17 +84,17 @@ test("another process settles", function()
     assert(good, why)
 end)
 
-test("what is no receipt", function()
+test("receipts of another table and damaged ones", function()
     local table = assert(tollbar.table("1/h burst 10", { capacity = 100 }))
     local stranger = assert(tollbar.table("1/h burst 10", { capacity = 100 }))
     local never, wait = table:take_at(10 * SECOND, "k", 11)
     equal(never, false)
     equal(wait, math.huge)
-    fails("no receipt", C.TOLLBAR_E_RECEIPT, table:take_at(10 * SECOND, "k", 2 ^ 53 * 1ULL * 8))
+    fails("the receipt is not of this table", C.TOLLBAR_E_RECEIPT, table:take_at(10 * SECOND, "k", 2 ^ 53 * 1ULL * 8))
     fails("no policy", C.TOLLBAR_E_NO_SUCH_POLICY, table:take("k", 1, 9))
     local ten = assert(table:take_at(10 * SECOND, "k", 10))
     for _, odd in ipairs { ("\0"):rep(32), ("x"):rep(32), (stranger:take("k", 10)) } do
-        fails("no receipt", C.TOLLBAR_E_RECEIPT, table:settle_at(10 * SECOND, odd, 0))
+        fails("the receipt is not of this table", C.TOLLBAR_E_RECEIPT, table:settle_at(10 * SECOND, odd, 0))
     end
     for _, length in ipairs { 0, 31, 33 } do
         raises("a receipt is a string of 32 bytes, not of " .. length, function() local _ = table:settle(("x"):rep(length), 0) end)

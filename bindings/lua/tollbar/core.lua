@@ -87,7 +87,7 @@ end
 
 local u64, i64 = ffi.typeof("uint64_t"), ffi.typeof("int64_t")
 
---- A number of permits or of nanoseconds, for a parameter that is a uint64_t. What fits a double without loss may be a number.
+--- A number of permits or of nanoseconds, for a parameter that is a uint64_t. An integer that a double holds exactly may be a number.
 function core.count(value, level)
     if type(value) == "number" then
         if value >= 0 and value <= 9007199254740992 and value % 1 == 0 then
@@ -116,7 +116,7 @@ function core.text(what, value, level)
     return value
 end
 
---- A key's bytes and how many. nil is no key, which gets what the table's option `missing` says.
+--- Returns a key's bytes and their number. nil is no key: the table's option `missing` says how the table decides on it.
 function core.key(key)
     if key == nil then
         return nil, 0
@@ -167,7 +167,7 @@ function core.bool(code, what)
     return code == lib.TOLLBAR_YES
 end
 
---- True for a call that has done what it is for, and false for one that was denied.
+--- Returns true if the call succeeded, and false if it was denied.
 function core.yes(code, what)
     if code == ALLOWED then
         return true
@@ -228,7 +228,8 @@ end
 
 local last_time = ffi.new("uint64_t[1]")
 
---- The last clock reading, in nanoseconds, at which a policy of this text admits anything, a uint64_t: 2^61 - 2 for all but the fastest.
+--- Returns the last clock reading at which a policy of this text admits a request, as nanoseconds in a uint64_t: 2^61 - 2 for all but the
+-- fastest policies.
 function core.last_time(text)
     local spec, message, number = core.policy(text)
     if not spec then

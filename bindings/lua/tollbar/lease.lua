@@ -18,7 +18,7 @@ local word = ffi.new("uint32_t[1]")
 local CIRCUITS = { [0] = "unknown", "closed", "open" }
 local Lease = {}
 
---- A key's bytes and how many. nil, as the key of no bytes, is the one limit for all.
+--- Returns a key's bytes and their number. nil and the empty key are the one limit for all requests.
 local function bytes(key)
     if key == nil then
         return nil, 0
@@ -36,13 +36,13 @@ function Lease:allow(key, cost)
     return failure(code, "the lease")
 end
 
---- That, with seconds until it could pass (an estimate), and the permits that this machine has.
+--- `allow`, which also returns the seconds until the request could pass (an estimate) and the permits that this machine has.
 function Lease:check(key, cost)
     local data, length = bytes(key)
     return answer(lib.tollbar_lease_check(self.handle, data, length, cost == nil and 1 or count(cost), decision), decision, "the lease")
 end
 
---- What `check` could answer from what this machine has; takes nothing.
+--- Decides as `check` would from this machine's permits, and takes nothing.
 function Lease:peek(key, cost)
     local data, length = bytes(key)
     return answer(lib.tollbar_lease_peek(self.handle, data, length, cost == nil and 1 or count(cost), decision), decision, "the lease")
@@ -66,8 +66,8 @@ function Lease:stats()
     return told
 end
 
---- Does what there is to do for the store, without waiting; seconds until the next time. In nginx from ngx.timer.every in
--- each worker, elsewhere from the program's own loop.
+--- Does the client's pending work without waiting, and returns the seconds until the next call. Call it in nginx from ngx.timer.every in
+-- each worker, elsewhere from the program's loop.
 function Lease:tick()
     local code = lib.tollbar_lease_client_tick(self.client, word)
     if code ~= ALLOWED then
@@ -76,14 +76,14 @@ function Lease:tick()
     return word[0] / 1000
 end
 
---- Why the store last refused, in its own words; nil if it did not.
+--- Returns the text of the store's last error, or nil if there is none.
 function Lease:why()
     local words = ffi.string(lib.tollbar_lease_client_error(self.client))
     return words ~= "" and words or nil
 end
 
---- Tells the store what it has not been told, for `seconds` (0 unless said) at most, and ends. False if that was not enough.
--- Later calls are errors; a second close is true.
+--- Reports to the store the permits that it does not know yet, for at most `seconds` (0 if not given), and ends the lease. Returns false if
+-- the time was too short. Later calls are errors. A second close returns true.
 function Lease:close(seconds)
     local patience = seconds == nil and 0 or core.patience(seconds) / 1000000ULL
     local client, handle = self.client, self.handle
@@ -108,8 +108,8 @@ local KNOWN = { nodes = true, url = true, capacity = true, life = true, overdraf
 local FALLBACKS = { share = lib.TOLLBAR_FALLBACK_SHARE, deny = lib.TOLLBAR_FALLBACK_DENY, allow = lib.TOLLBAR_FALLBACK_ALLOW }
 local lease = {}
 
---- lease("logins", "100/s burst 50", { nodes = 4, url = "redis://127.0.0.1" }): this machine's part of a limit that so many
--- share. Processes that are forked later (nginx's workers) are one machine with this one.
+--- lease("logins", "100/s burst 50", { nodes = 4, url = "redis://127.0.0.1" }): this machine's part of a limit that four machines share.
+-- Processes that are forked later (nginx's workers) are one machine with this one.
 function lease.new(name, policy, options)
     text("a name", name)
     options = core.options(options, KNOWN)
@@ -129,7 +129,7 @@ function lease.new(name, policy, options)
     if not spec then
         return nil, message, number
     end
-    -- The handle is there before what it will hold, so that nothing is lost if there is no memory for it.
+    -- The Lua handle is made before the C object, so that no C object is lost if Lua has no memory for the handle.
     local self = new_handle()
     local made, asks, column = ffi.new("tollbar_lease *[1]"), ffi.new("tollbar_lease_client *[1]"), ffi.new("size_t[1]")
     local code = lib.tollbar_lease_new_shared(name, #name, spec, how, made)
@@ -139,7 +139,7 @@ function lease.new(name, policy, options)
     self.handle = made[0]
     code = lib.tollbar_lease_client_new(self.handle, options.url, #options.url, column, asks)
     if code ~= ALLOWED then
-        -- Without the URL, which may have a password in it.
+        -- The message leaves out the URL, which may contain a password.
         return failure(code, string.format("lease %s: column %d of the url", name, tonumber(column[0])))
     end
     self.client = asks[0]

@@ -19,7 +19,7 @@ local booked = ffi.new "tollbar_reservation"
 
 local Limiter = {}
 
---- Takes `cost` permits, 1 unless said: true if the request may pass. The fastest call.
+--- Takes `cost` permits, 1 if not given. Returns true if the request may pass. This is the fastest call.
 function Limiter:allow(cost)
     local code = lib.tollbar_limiter_check(self.handle, cost == nil and 1 or count(cost), nil)
     if code >= 0 then
@@ -49,12 +49,12 @@ function Limiter:check_at(now, cost)
     return answer(code, decision, "the limiter")
 end
 
---- What `check` would answer; takes nothing.
+--- Returns what `check` would return, and takes nothing.
 function Limiter:peek(cost)
     return answer(lib.tollbar_limiter_peek(self.handle, cost == nil and 1 or count(cost), decision), decision, "the limiter")
 end
 
---- Takes as many permits as there are, up to `most`; how many.
+--- Takes all permits that are left, `most` at the most, and returns their number.
 function Limiter:take_up_to(most)
     local code = lib.tollbar_limiter_take_up_to(self.handle, count(most), word)
     if code < 0 then
@@ -63,8 +63,8 @@ function Limiter:take_up_to(most)
     return code == ALLOWED and tonumber(word[0]) or 0
 end
 
---- Charges `cost` permits without asking, for what has been admitted already and whose cost, or failure, is known only now; the
--- permits that could not be charged. A token bucket holds a debt of one burst, windows and logs hold none.
+--- Charges `cost` permits without asking, after the work, when the cost or the failure is known. Returns the permits that could not be
+-- charged. A token bucket holds a debt of one burst, windows and logs hold none.
 function Limiter:charge(cost)
     local code = lib.tollbar_limiter_charge(self.handle, cost == nil and 1 or count(cost), word)
     if code < 0 then
@@ -73,7 +73,7 @@ function Limiter:charge(cost)
     return tonumber(word[0])
 end
 
---- The time that calls without one read: nanoseconds of UTC since 2025-03-13, a uint64_t.
+--- Returns the time that calls without a time use: nanoseconds of UTC since 2025-03-13, a uint64_t.
 function Limiter:now()
     local code = lib.tollbar_limiter_now(self.handle, word)
     if code < 0 then
@@ -82,8 +82,8 @@ function Limiter:now()
     return word[0]
 end
 
---- Takes `cost` permits ahead of time: seconds after which the caller is bound to act, and not before, and the reservation, which
--- `cancel` takes; false if that would be more than `patience` seconds, or if the algorithm cannot book ahead.
+--- Takes `cost` permits ahead of time. Returns the seconds after which the caller must act, not earlier, and the reservation for `cancel`.
+-- Returns false if that would be more than `patience` seconds, or if the algorithm cannot book ahead.
 function Limiter:reserve(patience, cost)
     local reservation = ffi.new "tollbar_reservation"
     local code = lib.tollbar_limiter_reserve(self.handle, cost == nil and 1 or count(cost), core.patience(patience), reservation)
@@ -96,8 +96,9 @@ function Limiter:reserve(patience, cost)
     return core.seconds(reservation.wait_ns), reservation
 end
 
---- Gives back the permits of a reservation that is not used; how many came back. The last one comes back whole, and of an earlier
--- one mostly nothing, because those behind it keep the times that they were told. Once for each.
+--- Gives back the permits of a reservation that the caller does not use, and returns the number that came back. The latest reservation
+-- comes back whole. An earlier one usually gives back nothing, because the later callers keep their departures. Cancel a reservation once
+-- only.
 function Limiter:cancel(reservation)
     local code = lib.tollbar_limiter_cancel(self.handle, reservation, word)
     if code < 0 then
@@ -122,7 +123,7 @@ local function book_or_ask(self, patience, cost)
     return code, now
 end
 
---- In an event loop, where nothing may block: books, or stands in line (in nginx) and asks again.
+--- For an event loop, which must not block: books, or (in nginx) waits in a line and checks again.
 local function wait_in_loop(self, sleep, patience, cost)
     local function clock()
         return core.clock_now(TSC)
@@ -136,7 +137,7 @@ local function wait_in_loop(self, sleep, patience, cost)
     if not (semaphore and line.anybody(self)) then
         code, at = book_or_ask(self, patience, cost)
     else
-        -- What never passes need not wait its turn to be told so.
+        -- A request that can never pass is refused at once, without its turn in the line.
         local alone = lib.tollbar_limiter_peek(self.handle, cost, decision)
         if alone ~= ALLOWED and (alone ~= DENIED or decision.retry_after_ns > patience) then
             return alone
@@ -185,7 +186,7 @@ end
 
 local new_state = core.struct("tollbar_limiter_state")
 
---- Decisions of all threads: allowed, denied, never. Each time that a waiter asks is one.
+--- Returns the counts of decisions of all threads: allowed, denied, never. Each check of a waiter counts as one.
 function Limiter:counts()
     local state = new_state()
     local code = lib.tollbar_limiter_get_state(self.handle, state)
@@ -195,7 +196,7 @@ function Limiter:counts()
     return { allowed = tonumber(state.allowed), denied = tonumber(state.denied), never = tonumber(state.never) }
 end
 
---- Back to fresh.
+--- Makes the limiter fresh.
 function Limiter:reset()
     return core.yes(lib.tollbar_limiter_reset(self.handle), "the limiter")
 end
@@ -221,7 +222,7 @@ function Limiter:policy()
     return core.print_policy(spec)
 end
 
---- Frees it now and not when it is collected. Later calls are errors; a second close is nothing.
+--- Frees the limiter now, before the garbage collector does. Later calls are errors. A second close does nothing.
 function Limiter:close()
     lib.tollbar_limiter_free(self.handle)
     self.handle = nil
@@ -251,7 +252,7 @@ function limiter.new(policy, options)
         return nil, message, number
     end
     local out = ffi.new("tollbar_limiter *[1]")
-    -- The handle is there before what it will hold, so that nothing is lost if there is no memory for it.
+    -- The Lua handle is made before the C object, so that no C object is lost if Lua has no memory for the handle.
     local self = new_handle()
     local code = lib.tollbar_limiter_new(spec, how, out)
     if code ~= ALLOWED then

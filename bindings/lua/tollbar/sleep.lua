@@ -5,7 +5,7 @@ local TSC = core.lib.TOLLBAR_CLOCK_TSC
 
 local sleep = {}
 
---- The function that sleeps: the caller's, or nginx's; nil where the thread itself is to sleep.
+--- Returns the function that sleeps: the caller's, or nginx's. nil if the thread itself sleeps.
 function sleep.of(own)
     if own ~= nil then
         return own

@@ -19,8 +19,8 @@ for name, method in pairs(require "tollbar.receipts") do
     Table[name] = method
 end
 
---- Takes `cost` permits of the key, 1 unless said, under the policy of that number, 0 unless said: true if the request may
--- pass. The fastest call. `check` has the answer in full, as a limiter's.
+--- Takes `cost` permits of the key, 1 if not given, under the policy of that number, 0 if not given. Returns true if the request may pass.
+-- This is the fastest call. `check` returns the full decision, as for a limiter.
 function Table:allow(key, cost, policy)
     local data, length = bytes(key)
     local code = lib.tollbar_table_check(
@@ -46,7 +46,7 @@ function Table:check_at(now, key, cost, policy)
     return answer(code, decision, "the table")
 end
 
---- What `check` would answer; takes nothing, and puts no key into the table.
+--- Returns what `check` would return. It takes no permits and stores no key.
 function Table:peek(key, cost, policy)
     local data, length = bytes(key)
     local code = lib.tollbar_table_peek(
@@ -57,9 +57,8 @@ end
 -- Kept from batch to batch. Keys stay where they are: the caller's array holds them while C reads them.
 local room, requests, results = 0
 
---- Decides on an array of keys in turn, with one reading of the clock: an array of true and false, `out` if that is given,
--- and how many are true. `cost` is a number or an array. A key that cannot be decided on (a policy that is not there) is
--- false.
+--- Decides on an array of keys in turn, with one reading of the clock. Returns an array of true and false, `out` if that is given, and the
+-- number of true ones. `cost` is a number or an array. A key whose decision fails (an unknown policy) is false.
 function Table:check_many(keys, cost, policy, out)
     if type(keys) ~= "table" then
         error("keys are an array", 2)
@@ -94,7 +93,7 @@ function Table:check_many(keys, cost, policy, out)
     return out, passed
 end
 
---- Takes as many permits of the key as there are, up to `most`; how many.
+--- Takes all permits that the key has left, `most` at the most, and returns their number.
 function Table:take_up_to(key, most, policy)
     local data, length = bytes(key)
     local code = lib.tollbar_table_take_up_to(
@@ -105,9 +104,9 @@ function Table:take_up_to(key, most, policy)
     return code == ALLOWED and tonumber(word[0]) or 0
 end
 
---- Charges `cost` permits of the key without asking, for what has been admitted already and whose cost, or failure, is known only
--- now; the permits that could not be charged. A token bucket holds a debt of one burst, windows and logs hold none. In OpenResty's
--- log_by_lua this bans an address after five wrong passwords, under the policy "5/min ban 1h":
+--- Charges `cost` permits of the key without asking, after the work, when the cost or the failure is known. Returns the permits that could
+-- not be charged. A token bucket holds a debt of one burst, windows and logs hold none. In OpenResty's log_by_lua this bans an address
+-- after five wrong passwords, under the policy "5/min ban 1h":
 --
 --     if ngx.status == 401 then logins:charge(ngx.var.remote_addr) end
 function Table:charge(key, cost, policy)
@@ -120,8 +119,8 @@ function Table:charge(key, cost, policy)
     return tonumber(word[0])
 end
 
---- Takes `cost` permits of the key ahead of time: seconds after which the caller is bound to act, and not before, and the reservation,
--- which `cancel` takes; false if that would be more than `patience` seconds, or if the algorithm cannot book ahead.
+--- Takes `cost` permits of the key ahead of time. Returns the seconds after which the caller must act, not earlier, and the reservation for
+-- `cancel`. Returns false if that would be more than `patience` seconds, or if the algorithm cannot book ahead.
 function Table:reserve(key, patience, cost, policy)
     local data, length = bytes(key)
     local reservation = ffi.new "tollbar_reservation"
@@ -136,8 +135,8 @@ function Table:reserve(key, patience, cost, policy)
     return core.seconds(reservation.wait_ns), reservation
 end
 
---- Gives back the permits of a reservation of the key that is not used; how many came back. The key's last one comes back whole, and of
--- an earlier one mostly nothing, because those behind it keep the times that they were told. Once for each.
+--- Gives back the permits of a reservation of the key, and returns the number that came back. The key's latest reservation comes back
+-- whole. An earlier one usually gives back nothing, because the later callers keep their departures. Cancel a reservation once only.
 function Table:cancel(key, reservation, policy)
     local data, length = bytes(key)
     local code = lib.tollbar_table_cancel(self.handle, policy == nil and 0 or number(policy), data, length, reservation, word)
@@ -192,25 +191,25 @@ function Table:wait(key, timeout, cost, policy, sleep)
     return code == ALLOWED
 end
 
---- Lets a key begin again, which ends a ban, too. False: all of its other places are taken, and nothing has changed.
+--- Gives a key a fresh state, which also ends a ban. Returns false and changes nothing if all of the key's other slots are taken.
 function Table:reset(key, policy)
     local data, length = bytes(key)
     return core.bool(lib.tollbar_table_reset(self.handle, number(policy or 0), data, length), "the table")
 end
 
---- Lets a key pass always and charges it nothing; some 1,600 keys at a time.
+--- Exempts a key: it always passes and is charged nothing. A table has room for some 1,600 exempt keys.
 function Table:exempt(key, policy)
     local data, length = bytes(key)
     return yes(lib.tollbar_table_exempt(self.handle, number(policy or 0), data, length), "the table")
 end
 
---- Takes that back. False: it was not exempt.
+--- Ends a key's exemption. Returns false if the key was not exempt.
 function Table:unexempt(key, policy)
     local data, length = bytes(key)
     return core.bool(lib.tollbar_table_unexempt(self.handle, number(policy or 0), data, length), "the table")
 end
 
---- The time that calls without one read: nanoseconds, a uint64_t.
+--- Returns the time that calls without a time use: nanoseconds, a uint64_t.
 function Table:now()
     local code = lib.tollbar_table_now(self.handle, word)
     if code ~= ALLOWED then
@@ -219,7 +218,7 @@ function Table:now()
     return word[0]
 end
 
---- The text of a policy as it is now.
+--- Returns the text of a current policy.
 function Table:policy(policy)
     local spec = core.new_spec()
     local code = lib.tollbar_table_get_policy(self.handle, number(policy or 0), spec)
@@ -253,12 +252,12 @@ local function numbered(self, ask, policy)
     return out[0]
 end
 
---- One more policy, in all processes; its number.
+--- Adds a policy, for all processes, and returns its number.
 function Table:add_policy(policy)
     return numbered(self, lib.tollbar_table_add_policy, policy)
 end
 
---- The number of the first policy that equals this one, which is added if there is none.
+--- Returns the number of the first policy that equals this one, and adds it if there is none.
 function Table:find_or_add_policy(policy)
     return numbered(self, lib.tollbar_table_find_or_add_policy, policy)
 end
@@ -317,7 +316,8 @@ function Table:validate()
     return look(lib.tollbar_table_validate, self)
 end
 
---- Empties invalid slots; what it found. Only while nobody else uses the table.
+--- Empties invalid slots, and returns what `validate` would have returned before. Call it only while no other thread or process uses the
+-- table.
 function Table:repair()
     return look(lib.tollbar_table_repair, self)
 end
@@ -331,7 +331,7 @@ function Table:sync()
     return true
 end
 
---- Ends this process's view of the table now and not when it is collected. Later calls are errors; a second close is nothing.
+--- Ends this process's view of the table now, before the garbage collector does. Later calls are errors. A second close does nothing.
 function Table:close()
     lib.tollbar_table_close(self.handle)
     self.handle = nil

@@ -87,16 +87,16 @@ end
 
 local take = {}
 
---- Takes the cost of each limit, 1 to 16 of them, or nothing from any. A limit is a limiter, {limiter, cost} or
--- {table, key, cost, policy}. Whether the request may pass; the longest wait in seconds; the fewest permits that a limit has left; seconds
--- until all are as good as fresh; why; and which limit bound, an index from 1. Each limit reads its own clock. `each`, a table, gets
--- what each limit decides, or, of a refused request, would.
+--- Charges each of 1 to 16 limits with its cost, or charges none. A limit is a limiter, {limiter, cost} or {table, key, cost, policy}.
+-- Returns whether the request may pass, the longest wait in seconds, the fewest permits that a limit has left, the seconds until all limits
+-- are as good as fresh, the reason, and the index of the binding limit, from 1. Each limit reads its own clock. `each`, a table, gets the
+-- decision of each limit. If the request is refused, each limit gives the decision that it would make alone.
 function take.many(given, each)
     local n = read_all(given)
     return answer(lib.tollbar_take_many(limits, n, each and decisions or nil, taken), n, each)
 end
 
---- take_many at the caller's time, in nanoseconds, which is one of all limits' scales.
+--- take_many at the caller's time, in nanoseconds, which must be on the scale of every limit.
 function take.many_at(now, given, each)
     local n = read_all(given)
     return answer(lib.tollbar_take_many_at(limits, n, count(now), each and decisions or nil, taken), n, each)

@@ -49,7 +49,8 @@ def __dir__() -> list[str]:
 
 
 def address_key(text: str, ipv4_bits: int = 32, ipv6_bits: int = 64) -> bytes:
-    """The key of a network address as people write it. Of IPv6 the first 64 bits count: a host has all the others."""
+    """Returns the key of a network address in text. Of an IPv6 address it has the first 64 bits, since a host can change the
+    others."""
     return _core.address_key(text, ipv4_bits, ipv6_bits)
 
 

@@ -1,10 +1,10 @@
-"""What can go wrong. tollbar._core makes its exceptions by the two functions at the end."""
+"""The exceptions. tollbar._core makes them by the two functions at the end."""
 
 import os
 
 
 class Error(Exception):
-    """Of tollbar. `code` and `name` are the result in tollbar.h."""
+    """An error of tollbar. `code` and `name` are those of the result in tollbar.h."""
 
     code: int = 0
     name: str = ""
@@ -15,7 +15,7 @@ class Error(Exception):
 
 
 class PolicyError(Error, ValueError):
-    """A policy's text that is refused: at `column`, from 1, something else was `expected`."""
+    """A policy's text was refused. `column`, from 1, is that of the fault, and `expected` what was expected there."""
 
     column: int = 0
     expected: str = ""
@@ -23,11 +23,11 @@ class PolicyError(Error, ValueError):
 
 
 class TableError(Error, OSError, ValueError):
-    """A table that cannot be made, opened or used so. `errno` and `filename` are set where a system call failed."""
+    """A table could not be made, opened or used. `errno` and `filename` are set where a system call failed."""
 
 
 class LeaseError(Error, ValueError):
-    """A limit that cannot be leased so, or a store's URL that cannot be read."""
+    """A limit could not be leased, or a store's URL is invalid."""
 
 
 # The ranges that tollbar.h gives the codes of policies, tables and leases, and one code by name.

@@ -1,4 +1,4 @@
-"""What the WSGI and the ASGI middleware have in common: deciding, and the headers."""
+"""The common part of the WSGI and the ASGI middleware: decisions and headers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _quoted(name: str) -> str:
 
 
 def client_key(address: str | None) -> Key:
-    """The key of a client's address, IPv6 by its /64; of what is no address, its text; of nothing, no key."""
+    """The key of a client's address: the /64 of an IPv6 address, the text itself if it is no address, and no key for None."""
     if not address:
         return None
     try:
@@ -96,7 +96,7 @@ class Response(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What becomes of a request."""
+    """The decision on a request."""
 
     # The status that it is refused with; None: it passes.
     refused: HTTPStatus | None
@@ -210,7 +210,7 @@ class Gate(Generic[Request]):
         return decision if decision else table.check(key, self.cost, self.policy, at=now)
 
     def after(self, request: Request, answer: Answer, response: Response) -> None:
-        """Charges what `charge` says of the response."""
+        """Charges the permits that `charge` returns for the response."""
         if self.charge is not None and answer.key is not None and isinstance(self.table, Table):
             cost = int(self.charge(request, response))
             if cost > 0:
@@ -227,7 +227,7 @@ class Gate(Generic[Request]):
         return PASSES if passes else self._missing
 
     def quota(self) -> str:
-        """So many permits in so many seconds; of a period that is no whole number of seconds, what comes to as much."""
+        """The permits in whole seconds. For a period of other length a pair of the same rate."""
         text = self.table._text(self.policy) if isinstance(self.table, Table) else self.table._policy
         # The policy may have been changed, here or in another process.
         if text != self._text:

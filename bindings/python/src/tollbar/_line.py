@@ -1,4 +1,4 @@
-"""Waiting in line: of those who wait for the same permits only the first asks for them.
+"""Lines: of the callers that wait for the same permits only the first asks for them.
 
 A line is for what cannot be booked ahead: permits of windows and logs. Its first waiter checks,
 sleeps as long as the answer says, and checks again; the others sleep until it has left. So a waiter costs two checks,
@@ -86,7 +86,7 @@ _async_lines: dict[Hashable, deque[_AsyncPlace]] = {}
 
 
 def anybody() -> bool:
-    """Whether anybody is in a line: then a newcomer looks whether it is the newcomer's line."""
+    """Whether any line has callers. Then a new caller checks its own line."""
     return bool(_lines) or bool(_async_lines)
 
 
@@ -123,7 +123,7 @@ def wait(who: Hashable, answer: int | None, cost: int, ask: Ask, earliest: Earli
 
 
 def _ahead(line: Iterable[_Place | _AsyncPlace] | None) -> int | None:
-    """The permits that those in the line wait for; None if there is no line."""
+    """The permits that the callers in the line wait for. None if there is no line."""
     # A copy, which is made in one step: other threads come and go meanwhile.
     return sum([place.cost for place in list(line)]) if line else None
 
@@ -133,7 +133,7 @@ def _hopeful(earliest: int | None, patience_ns: int) -> bool:
 
 
 def _leave(who: Hashable, line: deque[_Place], place: _Place) -> None:
-    """Takes a place out of its line; if it had the turn, the next gets it."""
+    """Removes a place from its line. If it had the turn, the next place gets it."""
     turn = place.fate.setdefault(0, _GONE) is _TURN
     _discard(line, place)
     while turn and line:
@@ -231,7 +231,7 @@ def earliest(policy: Policy, peek: Callable[[int], Decision], ahead: int, cost: 
 
 
 def _begin_again() -> None:
-    """In a child process: those who waited in its parent are not here."""
+    """Called in a child process, which has none of its parent's waiting callers."""
     _lines.clear()
     _async_lines.clear()
 

@@ -10,7 +10,7 @@ from ._time import sleep, sleep_async
 
 
 class Reservation(NamedTuple):
-    """Permits that were booked. It is plain data: it may go to another process, which may cancel by it."""
+    """Booked permits. This is plain data: another process may get it and cancel by it."""
 
     departs_ns: int
     """When they may be used, on the scale of now()."""

@@ -113,7 +113,7 @@ class Lease(_redis.Lease):
 
     @property
     def circuit(self) -> str:
-        """Whether the store answers: "closed" if it does, "open" if not, "unknown" if nobody has reached it yet."""
+        """Whether the store answers: "closed" if it does, "open" if not, "unknown" if no client has reached it yet."""
         return CIRCUITS[self._stats()[0]]
 
     def stats(self) -> LeaseStats:
@@ -122,7 +122,7 @@ class Lease(_redis.Lease):
         return LeaseStats(CIRCUITS[circuit], *counts)
 
     def tick(self) -> float:
-        """Does what there is to do for the store, without waiting; seconds until the next time, or sooner if fileno() is
+        """Does the client's pending work without waiting. Returns the seconds until the next call; call sooner if fileno() is
         ready. Only with start=False."""
         return self._driver.client.tick() / 1000
 
@@ -138,7 +138,7 @@ class Lease(_redis.Lease):
 
     @property
     def error(self) -> str:
-        """Why the store last refused, in its own words; empty if it did not. Only with start=False."""
+        """The text of the store's last error, or empty if there is none. Only with start=False."""
         return self._driver.client.error()
 
     def close(self, timeout: _time.Time | None = None) -> bool:
@@ -175,7 +175,7 @@ class Lease(_redis.Lease):
         return "<tollbar.Lease, closed>" if self.closed else f"<tollbar.Lease of {self._policy!r}, circuit {self.circuit}>"
 
     def _begin_again(self) -> None:
-        """In a child: what its parent had is the parent's."""
+        """Called in a child, which has none of its parent's clients."""
         old = self._driver
         self._driver = _Driver(self, self._url, self._listener, old.threaded)
         old.client.close(0)

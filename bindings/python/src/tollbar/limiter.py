@@ -30,7 +30,7 @@ class Counts(NamedTuple):
 class Limiter(_core.Limiter):
     """Limiter("100/s burst 20"): decides whether a request may pass.
 
-    Any number of threads may use one at once; after a fork each process goes on with its own copy. With credit=True threads
+    Any number of threads may use it at once. After a fork each process has its own copy. With credit=True threads
     take permits in advance, for a limit that many threads check all the time: the bound is the policy's, but up to an eighth of
     the burst may be refused early. Only gcra has credit.
     """
@@ -53,11 +53,11 @@ class Limiter(_core.Limiter):
         self._set_policy(_text(policy), choice("keep", keep, KEEPS))
 
     def counts(self) -> Counts:
-        """Decisions since the limiter was made, of all threads. A peek is none. A waiter counts once each time that it asks."""
+        """The counts of decisions of all threads since the limiter was made. Peeks do not count. Each check of a waiter counts."""
         return Counts(*self._counts())
 
     def reserve(self, timeout: _time.Time | None = None, cost: int = 1) -> Reservation | None:
-        """Takes cost permits ahead of time: the caller is bound to act `wait` seconds from now, and not before.
+        """Takes cost permits ahead of time. The caller must act `wait` seconds from now, not earlier.
 
         None, with nothing taken, if that would be more than timeout, or if the algorithm cannot book ahead: windows, logs.
         """
@@ -65,17 +65,18 @@ class Limiter(_core.Limiter):
         return None if booked is None or booked is NotImplemented else Reservation(*booked)
 
     def cancel(self, reservation: Reservation) -> int:
-        """Gives back the permits of a reservation that is not used; how many came back. Once for each.
+        """Gives back the permits of a reservation that the caller does not use, and returns the number that came back. Cancel a
+        reservation once only.
 
-        The last reservation comes back whole. Of an earlier one mostly nothing comes back, because those behind it keep
-        the times that they were told.
+        The latest reservation comes back whole. An earlier one usually gives back nothing, because the later callers keep the
+        departures that they were told.
         """
         return self._cancel(reservation.departs_ns, reservation.cost)
 
     def wait(self, timeout: _time.Time | None = None, cost: int = 1) -> bool:
         """Takes cost permits, sleeping up to timeout for them; other threads run meanwhile.
 
-        False at once if they cannot be had by then, with nothing taken. Where the algorithm can book ahead (gcra, pacer,
+        If they would come later, the call returns False at once and takes nothing. Where the algorithm can book ahead (gcra, pacer,
         warm-up, interval at its usual anchor) callers wake one after the other. Where it cannot (windows and logs) they
         wait in line, and the first asks again when a permit could be free.
         When a signal's handler ends the sleep with an exception, the booking is cancelled.

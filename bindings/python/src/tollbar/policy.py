@@ -95,7 +95,8 @@ class Policy:
 
     @property
     def last_time_ns(self) -> int:
-        """The last clock reading, in nanoseconds, at which anything is admitted: 2**61 - 2 for all but the fastest policies."""
+        """The last clock reading, in nanoseconds, at which the policy admits a request: 2**61 - 2 for all but the fastest
+        policies."""
         return self._fields[13]
 
     @property

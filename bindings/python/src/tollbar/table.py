@@ -45,7 +45,7 @@ class Stats(NamedTuple):
 
 
 class Health(NamedTuple):
-    """What is in a table's slots, as in tollbar.h."""
+    """The content of a table's slots, as in tollbar.h."""
 
     slots_invalid: bool
     claimed: int
@@ -136,7 +136,8 @@ class Table(_core.Table):
         hot_keys: int = 0,
         overrides: int = 1024,
     ) -> Table:
-        """The table in that file, made if there is none. Without policies and capacity it must be there.
+        """Opens the table in that file, or makes the file if there is none. Without policies and capacity it makes no file and
+        opens any table.
 
         In /run and /dev/shm a table lasts as long as the machine runs, on a disk longer. A file that is another table, or
         none, is refused with TableError and stays as it is. So is one that another user than this one and root made, that
@@ -184,7 +185,7 @@ class Table(_core.Table):
         )
 
     def policy(self, policy: int | str = 0) -> Policy:
-        """That policy as it is now."""
+        """The current policy."""
         return Policy(self._text(policy))
 
     def set_policy(self, policy: int | str, to: str | Policy, *, keep: str = "count") -> None:
@@ -211,12 +212,12 @@ class Table(_core.Table):
         return [Override(number, hash, Policy(text)) for number, hash, text in self._overrides()]
 
     def add_policy(self, policy: str | Policy) -> int:
-        """One more policy, in all processes; its number."""
+        """Adds a policy, for all processes, and returns its number."""
         return self._add_policy(_text(policy))
 
     def find_or_add_policy(self, policy: str | Policy) -> int:
-        """The number of the first policy that equals this one, which is added if there is none. All that ask for the same
-        policy at once get the same number."""
+        """Returns the number of the first policy that equals this one, and adds it if there is none. All callers that ask for
+        one policy at once get the same number."""
         return self._find_or_add_policy(_text(policy))
 
     def stats(self) -> Stats:
@@ -228,17 +229,18 @@ class Table(_core.Table):
         return Counts(*self._counts(policy))
 
     def validate(self) -> Health:
-        """Looks at every slot."""
+        """Examines every slot."""
         return Health(*self._health(False))
 
     def repair(self) -> Health:
-        """Empties invalid slots. Only while no other thread or process uses the table. Returns what it found."""
+        """Empties invalid slots, and returns what validate would have returned before. Call it only while no other thread or
+        process uses the table."""
         return Health(*self._health(True))
 
     def reserve(
         self, key: _core.Key, timeout: _time.Time | None = None, cost: int = 1, policy: int | str = 0
     ) -> Reservation | None:
-        """Takes cost permits of the key ahead of time: the caller is bound to act `wait` seconds from now, and not before.
+        """Takes cost permits of the key ahead of time. The caller must act `wait` seconds from now, not earlier.
 
         None, with nothing taken, if that would be more than timeout, or if the algorithm cannot book ahead: windows, logs.
         """
@@ -246,10 +248,11 @@ class Table(_core.Table):
         return None if booked is None or booked is NotImplemented else Reservation(*booked)
 
     def cancel(self, key: _core.Key, reservation: Reservation, policy: int | str = 0) -> int:
-        """Gives back the permits of a reservation that is not used; how many came back. Once for each.
+        """Gives back the permits of a reservation that the caller does not use, and returns the number that came back. Cancel a
+        reservation once only.
 
-        The key's last reservation comes back whole. Of an earlier one mostly nothing comes back, because those behind it
-        keep the times that they were told.
+        The key's latest reservation comes back whole. An earlier one usually gives back nothing, because the later callers keep
+        the departures that they were told.
         """
         return self._cancel(key, reservation.departs_ns, reservation.cost, policy)
 
@@ -259,7 +262,7 @@ class Table(_core.Table):
         If the cost is below the estimate, the unused permits go back to the key, without those that the key has regained
         by refill since the charge. If the cost is above the estimate, the difference is charged as a debt, which is one
         burst at most, and later requests of the key wait until it is paid. Any process that has the table may settle a
-        receipt, and only the first call settles it. A receipt that nobody settles stays charged at its estimate.
+        receipt, and only the first call settles it. Without such a call the estimate stays charged.
         """
         return Settled(*self._settle(receipt, cost, at, False))
 
@@ -274,7 +277,7 @@ class Table(_core.Table):
     ) -> bool:
         """Takes cost permits of the key, sleeping up to timeout for them; other threads run meanwhile.
 
-        False at once if they cannot be had by then, with nothing taken. Where the algorithm can book ahead (gcra, pacer,
+        If they would come later, the call returns False at once and takes nothing. Where the algorithm can book ahead (gcra, pacer,
         warm-up, interval at its usual anchor) the callers of a key wake one after the other, in all processes. Where it
         cannot (windows and logs) the threads of this process wait in line, and the first asks again when a permit could
         be free. When a signal's handler ends the sleep with an exception, the booking is cancelled.
