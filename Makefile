@@ -1,5 +1,5 @@
 # tollbar: `make demo`, `make check`, `make test`, `make nginx`, `make valkey`, `make arm64`, `make soak`, `make bench`,
-# `make bench-peers`, `make bench-cores`, `make install PREFIX=/usr/local`, `make packages`, `make packages-test`.
+# `make bench-peers`, `make bench-cores`, `make install PREFIX=/usr/local`, `make packages`, `make packages-test`, `make macos`.
 # The work of each target is in tools/*.sh or in a Makefile beside the tests it runs.
 
 PREFIX ?= /usr/local
@@ -15,7 +15,7 @@ SOURCES := $(shell find crates -name '*.rs' -path '*/src/*' -o -name '*.lua' -o 
 CFLAGS ?= -O2 -g
 WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
 
-.PHONY: all lib demo check test nginx valkey arm64 soak bench bench-peers bench-cores install packages packages-test clean
+.PHONY: all lib demo check test nginx valkey arm64 soak bench bench-peers bench-cores install packages packages-test macos clean
 
 all: lib
 
@@ -84,9 +84,16 @@ install: lib
 packages:
 	SUITES="$(SUITES)" REBUILD="$(REBUILD)" packaging/packages.sh $(ONLY)
 
-# Installs what `make packages` has made in clean systems without Rust, as root.
+# Installs what `make packages` has made in clean systems without Rust, as root; looks at the wheels that do not run there; builds by the
+# recipes for Conan, Meson and vcpkg.
 packages-test:
 	packaging/test.sh $(SUITES)
+	packaging/tests/wheels.sh
+	packaging/tests/recipes.sh
+
+# What can be seen of the library for macOS from Linux.
+macos:
+	tests/macos.sh
 
 clean:
 	rm -rf $(B)

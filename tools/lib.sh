@@ -10,6 +10,9 @@
 # The packages themselves are Rust libraries only: docs/decisions/0026-rust-library-only.md. The static library is the only type that
 # rustc is asked for: with rlib beside it rustc exports more of the crates below and inlines less of them.
 #
+# On macOS the names are libtollbar.dylib and libtollbar.a. Rust's part is compiled for it in tests/macos.sh, which links the .dylib, too; the
+# archive wants Apple's own linker, and .github/workflows/test.yml has one.
+#
 # For another machine: TARGET as rustc names it, and the prefix of its tools, CROSS (`make lib B=build/arm64
 # TARGET=aarch64-unknown-linux-gnu CROSS=aarch64-linux-gnu-`).
 set -eu
@@ -55,6 +58,28 @@ link() {
     "${cross}ar" rcs "$out/lib$1.a" "$object"
     rm "$object"
 }
+
+# NAME ARCHIVE SYMBOLS: the same by macOS's linker: libNAME.dylib, libNAME.a.
+link_on_macos() {
+    names=$out/lib$1.names object=$out/lib$1.o
+    sed 's/^/_/' "$3" >"$names"
+    # shellcheck disable=SC2046
+    "${CC:-cc}" -dynamiclib -Wl,-dead_strip,-exported_symbols_list,"$names" -install_name "@rpath/lib$1.$abi.dylib" \
+        $(sed 's/^/-Wl,-u,/' "$names") -o "$out/lib$1-named.dylib" "$2"
+    "${STRIP:-strip}" -x -o "$out/lib$1.dylib" "$out/lib$1-named.dylib"
+    # The archive: one object in which everything but those names is local. -r makes local what is not exported.
+    # shellcheck disable=SC2046
+    "${LD:-ld}" -r -exported_symbols_list "$names" $(sed 's/^/-u /' "$names") -o "$object" "$2"
+    "${STRIP:-strip}" -S "$object"
+    rm -f "$out/lib$1.a"
+    "${AR:-ar}" rcs "$out/lib$1.a" "$object"
+    rm "$object" "$names"
+    # What the Makefile knows it by.
+    ln -sf "lib$1.dylib" "$out/lib$1.so"
+}
+case ${TARGET:-$(uname -s)} in
+*-apple-darwin | Darwin) link() { link_on_macos "$@"; } ;;
+esac
 
 [ -z "$cross" ] || CC=${cross}gcc
 compile tollbar-c

@@ -133,6 +133,19 @@ lib | dependent | mutants) ;;
 roots) wants_roots ;;
 debian) wants_debian ;;
 crates) ;;
+macos) wants ld64.lld-14 lld-14 && wants llvm-strip-14 llvm-14 ;;
+wheels)
+    wants musl-gcc musl-tools
+    wants qemu-aarch64-static qemu-user-static
+    wants_python
+    wants_lists arm64
+    ;;
+recipes)
+    wants meson meson
+    wants ninja ninja-build
+    wants cmake cmake
+    wants_python
+    ;;
 rpm) wants rpmbuild rpm ;;
 python) wants_python ;;
 musl) wants musl-gcc musl-tools ;;
@@ -225,5 +238,6 @@ case ${1:-test} in
 arm64) wants_target aarch64-unknown-linux-gnu ;;
 cross-*) wants_target "${1#cross-}-unknown-linux-gnu" ;;
 dependent) wants_target x86_64-unknown-none ;;
+macos) wants_target aarch64-apple-darwin && wants_target x86_64-apple-darwin ;;
 mutants | soak) wants_mutants ;;
 esac

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -220,6 +221,30 @@ def test_installing_builds_a_library_that_is_stale(tmp_path):
     source.write_text("newer")
     os.utime(archive, (1, 1))
     assert set_up(tmp_path).returncode == 0 and archive.read_text() == "newer"
+
+
+# Says what it is called for, and writes an empty file.
+COMPILER = """#!/bin/sh
+echo "$@" >>$log
+while [ "$1" != -o ]; do shift; done
+: >"$2"
+"""
+
+
+def test_a_build_by_another_compiler_takes_nothing_from_the_last(tmp_path):
+    package = tmp_path / "package"
+    shutil.copytree(HERE, package, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+    compiled = []
+    for name in ("one", "other", "one"):
+        compiler, log = tmp_path / name, tmp_path / f"{name}.log"
+        compiler.write_text(COMPILER.replace("$log", str(log)))
+        compiler.chmod(0o755)
+        environment = {**os.environ, "TOLLBAR_ROOT": str(HERE.parent.parent), "CC": str(compiler), "LDSHARED": f"{compiler} -shared"}
+        done = run("setup.py", "build_ext", cwd=package, env=environment)
+        assert done.returncode == 0, done.stderr
+        compiled.append(log.read_text().count(" -c "))
+    # All sources by each compiler, and nothing when the first comes again.
+    assert compiled[0] == compiled[1] == compiled[2] == len(list(package.glob("csrc/**/*.c")))
 
 
 @pytest.mark.parametrize(("there", "found"), [(True, "is older than the sources"), (False, "is not there")])

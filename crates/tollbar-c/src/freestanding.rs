@@ -59,10 +59,23 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 
 // The precompiled core library names an unwinding personality. Weak, so that the archive links beside
 // another Rust library that has a real one; never called, since nothing here unwinds.
+#[cfg(not(target_vendor = "apple"))]
 core::arch::global_asm!(
     ".weak rust_eh_personality",
     "rust_eh_personality:",
     ".weak _Unwind_Resume",
     "_Unwind_Resume:",
+    "nop"
+);
+
+#[cfg(target_vendor = "apple")]
+core::arch::global_asm!(
+    ".globl _rust_eh_personality",
+    ".weak_definition _rust_eh_personality",
+    ".p2align 2",
+    "_rust_eh_personality:",
+    ".globl __Unwind_Resume",
+    ".weak_definition __Unwind_Resume",
+    "__Unwind_Resume:",
     "nop"
 );

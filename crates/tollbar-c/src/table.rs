@@ -9,6 +9,7 @@ use core::mem::size_of;
 use core::ptr::NonNull;
 use tollbar::algorithm::Rule;
 use tollbar::decision::{Decision, Verdict};
+use tollbar::internal::set_errno;
 use tollbar::policy::Policy;
 use tollbar::table::{Answer, Call, Missing, OnFull, Options, Table, TableError, Trust, POLICIES_MOST};
 
@@ -354,8 +355,7 @@ pub fn table_code(error: TableError) -> i32 {
         TableError::Unsealed => TOLLBAR_E_UNSEALED,
         TableError::Namespace => TOLLBAR_E_PID_NAMESPACE,
         TableError::System(call, errno) => {
-            // SAFETY: the calling thread's own errno, always there.
-            unsafe { libc::__errno_location().write(errno) };
+            set_errno(errno);
             match call {
                 Call::Open => TOLLBAR_E_OPEN,
                 Call::Read => TOLLBAR_E_READ,

@@ -12,7 +12,7 @@ pub mod sync {
 }
 
 #[cfg(not(loom))]
-pub use crate::table::memory::region::{again, errno, random_u64, Region};
+pub use crate::table::memory::region::{again, errno, random_u64, set_errno, Region};
 #[cfg(loom)]
 pub use crate::table::memory::slot::Journal;
 pub use crate::table::memory::slot::{Pair, Slot};

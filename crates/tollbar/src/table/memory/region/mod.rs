@@ -14,7 +14,7 @@ use core::ptr::{null_mut, NonNull};
 use file::{Named, Way};
 pub(crate) use process::{has_ended, is_process_gone, process, start_of};
 pub(crate) use system::boot_id;
-pub use system::{again, errno, random_u64};
+pub use system::{again, errno, random_u64, set_errno};
 pub(crate) use trust::Access;
 pub use trust::Trust;
 

@@ -416,6 +416,12 @@ pub fn errno() -> i32 {
     unsafe { *errno_address() }
 }
 
+/// Sets the calling thread's errno.
+pub fn set_errno(errno: i32) {
+    // SAFETY: as for `errno`.
+    unsafe { errno_address().write(errno) };
+}
+
 #[cfg(any(target_os = "android", target_os = "netbsd", target_os = "openbsd"))]
 use libc::__errno as errno_address;
 #[cfg(any(target_os = "linux", target_os = "dragonfly"))]

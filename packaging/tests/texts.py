@@ -1,0 +1,93 @@
+"""Checks what nothing here can run: workflows and Dockerfiles. Every script in them is one that a shell takes, what they call or copy is in the
+repository, and what a workflow takes from another one exists. Counts its checks."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+top = Path(__file__).resolve().parent.parent.parent
+known = set(subprocess.run(["git", "ls-files"], cwd=top, capture_output=True, text=True, check=True).stdout.split("\n"))
+targets = set(re.findall(r"^([a-z-]+):", (top / "Makefile").read_text(), re.M))
+steps = set(re.findall(r"^([a-z0-9-]+)\)|^([a-z0-9 |-]+)\)", (top / "tools" / "setup.sh").read_text(), re.M))
+parts = {word for group in steps for text in group for word in re.split(r"[ |]+", text) if word}
+passed = failed = 0
+
+
+def check(name: str, fault: str | None) -> None:
+    global passed, failed
+    if fault:
+        failed += 1
+        print(f"FAIL  {name}: {fault}")
+    else:
+        passed += 1
+        print(f"ok    {name}")
+
+
+def script_fault(script: str) -> str | None:
+    """Why a script cannot work, as far as reading it shows."""
+    script = re.sub(r"\$\{\{.*?\}\}", "x", script)
+    done = subprocess.run(["sh", "-n"], input=script, capture_output=True, text=True)
+    if done.returncode != 0:
+        return done.stderr.strip()
+    for path in re.findall(r"(?:^|[\s;&|=])((?:tools|packaging|tests)/[\w./-]+\.(?:sh|py|c))\b", script):
+        if path not in known:
+            return f"found {path}; expected: a file of the repository"
+    for target in re.findall(r"\bmake ([a-z][a-z-]*)", script):
+        if target not in targets:
+            return f"found make {target}; expected: a target of the Makefile"
+    for words in re.findall(r"for part in ([^;]*);", script):
+        for part in words.split():
+            if part not in parts:
+                return f"found {part}; expected: a part of tools/setup.sh"
+    return None
+
+
+for workflow in sorted((top / ".github" / "workflows").glob("*.yml")):
+    content = yaml.safe_load(workflow.read_text())
+    # YAML takes the word on for true.
+    check(f"{workflow.name} says when it runs and what it may", None if content.get(True) and content.get("permissions") else "expected: on, permissions")
+    for name, job in content["jobs"].items():
+        fault = None
+        for need in [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", []):
+            if need not in content["jobs"]:
+                fault = f"found needs: {need}; expected: a job of this workflow"
+        if called := job.get("uses"):
+            other = top / called
+            if not other.is_file() or "workflow_call" not in yaml.safe_load(other.read_text())[True]:
+                fault = f"found uses: {called}; expected: a workflow with workflow_call"
+        elif "runs-on" not in job:
+            fault = "expected: runs-on"
+        for step in job.get("steps", []):
+            if ("run" in step) == ("uses" in step):
+                fault = f"found {step}; expected: run or uses"
+            fault = fault or ("run" in step and script_fault(step["run"])) or None
+        check(f"{workflow.name}: {name}", fault)
+
+for dockerfile in sorted((top / "packaging" / "docker").glob("*.Dockerfile")):
+    lines = re.sub(r"\\\n", " ", dockerfile.read_text()).split("\n")
+    fault = None if any(line.startswith("FROM ") for line in lines) else "expected: FROM"
+    stages = set()
+    for line in lines:
+        word, _, rest = line.partition(" ")
+        if word in ("", "#") or word.startswith("#"):
+            continue
+        if word not in ("ARG", "FROM", "RUN", "COPY", "WORKDIR", "ENV"):
+            fault = fault or f"found {word}"
+        if word == "RUN":
+            fault = fault or script_fault(rest)
+        if word == "FROM" and " AS " in rest:
+            stages.add(rest.split(" AS ")[1])
+        if word == "COPY":
+            *sources, _ = [part for part in rest.split() if not part.startswith("--from")]
+            stage = re.search(r"--from=(\S+)", rest)
+            if stage and stage[1] not in stages:
+                fault = fault or f"found --from={stage[1]}; expected: a stage above"
+            for source in [] if stage else sources:
+                if not (top / source).exists():
+                    fault = fault or f"found {source}; expected: a file of the repository"
+    check(dockerfile.name, fault)
+print(f"{passed} passed, {failed} failed")
+sys.exit(failed != 0)
