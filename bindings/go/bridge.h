@@ -281,6 +281,21 @@ static inline int32_t go_table_find_or_add_policy(uintptr_t table, const tollbar
 static inline int32_t go_table_set_policy(uintptr_t table, uint32_t number, const tollbar_policy_spec *spec, uint32_t keep) {
     return tollbar_table_set_policy(GO_TABLE(table), number, spec, keep);
 }
+static inline int32_t go_table_set_override(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
+                                            const tollbar_policy_spec *spec, uint32_t keep) {
+    return tollbar_table_set_override(GO_TABLE(table), policy, key, length, spec, keep);
+}
+static inline int32_t go_table_clear_override(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length) {
+    return go_answer(tollbar_table_clear_override(GO_TABLE(table), policy, key, length));
+}
+static inline int32_t go_table_get_override(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
+                                            tollbar_policy_spec *out) {
+    return go_answer(tollbar_table_get_override(GO_TABLE(table), policy, key, length, out));
+}
+static inline int32_t go_table_next_override(uintptr_t table, uint64_t from, tollbar_table_override *out,
+                                             tollbar_policy_spec *spec) {
+    return tollbar_table_next_override(GO_TABLE(table), from, out, spec);
+}
 static inline int32_t go_table_get_policy(uintptr_t table, uint32_t number, tollbar_policy_spec *out) {
     return tollbar_table_get_policy(GO_TABLE(table), number, out);
 }

@@ -52,6 +52,7 @@ func openTable(path string, options *TableOptions, policies []string) (uintptr, 
 		clock:       C.uint32_t(options.Clock),
 		mode:        C.uint32_t(options.Mode.Perm()),
 		hot_keys:    C.uint32_t(options.HotKeys),
+		overrides:   C.uint32_t(options.Overrides),
 	}
 	if options.Seed != nil {
 		o.seed = C.uint64_t(*options.Seed)
@@ -270,6 +271,41 @@ func tableSetPolicy(table uintptr, number uint32, policy string, keep Keep) erro
 	return nil
 }
 
+func tableSetOverride(table uintptr, number uint32, key, policy string, keep Keep) error {
+	spec, err := parse(policy)
+	if err != nil {
+		return err
+	}
+	code := C.go_table_set_override(C.uintptr_t(table), C.uint32_t(number), text(key), C.size_t(len(key)), &spec, C.uint32_t(keep))
+	if code != 0 {
+		return refused(policy, Code(code))
+	}
+	return nil
+}
+
+func tableClearOverride(table uintptr, policy uint32, key string) Code {
+	return Code(C.go_table_clear_override(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key))))
+}
+
+func tableGetOverride(table uintptr, policy uint32, key string) (Policy, Code) {
+	spec := newSpec()
+	code := C.go_table_get_override(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), &spec)
+	if code != 0 {
+		return Policy{}, Code(code)
+	}
+	return policyOf(&spec), Code(code)
+}
+
+func tableOverrides(table uintptr) []Override {
+	var list []Override
+	found := C.tollbar_table_override{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_override{}))}
+	spec := newSpec()
+	for C.go_table_next_override(C.uintptr_t(table), found.next, &found, &spec) == C.TOLLBAR_YES {
+		list = append(list, Override{Policy: uint32(found.policy), Hash: uint64(found.hash), Own: policyOf(&spec)})
+	}
+	return list
+}
+
 func tableGetPolicy(table uintptr, number uint32) (Policy, Code) {
 	spec := newSpec()
 	code := C.go_table_get_policy(C.uintptr_t(table), C.uint32_t(number), &spec)
@@ -285,7 +321,7 @@ func tableStats(table uintptr) (TableStats, Code) {
 		Resets: uint64(s.resets), Refused: uint64(s.refused), Inherited: uint64(s.inherited),
 		Untracked: uint64(s.untracked), Evicted: uint64(s.evicted), Retries: uint64(s.retries),
 		BackwardSteps: uint64(s.backward_steps), Allowed: uint64(s.allowed), Denied: uint64(s.denied),
-		Never: uint64(s.never),
+		Never: uint64(s.never), Overrides: uint64(s.overrides),
 	}, Code(code)
 }
 

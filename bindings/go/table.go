@@ -58,6 +58,8 @@ type TableOptions struct {
 	// HotKeys is the number of keys for which each thread of this process may take permits in advance: the keys that it checks most often. 0
 	// means none. It is for keys that many threads check at once. Only gcra has credit.
 	HotKeys uint32
+	// Overrides is the number of keys that may have a policy of their own at one time ([Keys.SetOverride]), 32 bytes each. 0 means 1,024.
+	Overrides uint32
 }
 
 // Table has a state for each of millions of keys, in one block of memory that never grows and that processes may share.
@@ -219,6 +221,27 @@ func (k Keys) Exempt(key string) error {
 // Unexempt ends a key's exemption. False: the key was not exempt.
 func (k Keys) Unexempt(key string) (bool, error) {
 	return k.ask(func(table uintptr) Code { return tableUnexempt(table, k.policy, key) })
+}
+
+// SetOverride gives a key a policy of its own, in all processes at once, until [Keys.ClearOverride]. Requests still name the table's policy,
+// and count under it. keep says what the key keeps of its debt when the override begins and when it ends. The error is [ErrOverridesFull] if
+// as many keys have one as [TableOptions.Overrides] says.
+func (k Keys) SetOverride(key, policy string, keep Keep) error {
+	return k.table.with(func(table uintptr) error { return tableSetOverride(table, k.policy, key, policy, keep) })
+}
+
+// ClearOverride puts a key back under its policy. False: it had no policy of its own.
+func (k Keys) ClearOverride(key string) (bool, error) {
+	return k.ask(func(table uintptr) Code { return tableClearOverride(table, k.policy, key) })
+}
+
+// Override returns the policy that a key has of its own. False: it has none.
+func (k Keys) Override(key string) (own Policy, has bool, err error) {
+	has, err = k.ask(func(table uintptr) (code Code) {
+		own, code = tableGetOverride(table, k.policy, key)
+		return code
+	})
+	return own, has, err
 }
 
 // Hash returns the hash by which the table knows a key. [Table.Entries] shows it.

@@ -68,6 +68,28 @@ type TableStats struct {
 	BackwardSteps uint64
 	// Allowed, Denied and Never count decisions by verdict, over all policies, threads and processes. Peeks and errors do not count.
 	Allowed, Denied, Never uint64
+	// Overrides is the number of keys with a policy of their own. A process that was killed in a change may leave it one too high, until
+	// [Table.Repair].
+	Overrides uint64
+}
+
+// Override is a key with a policy of its own.
+type Override struct {
+	// Policy is the number of the policy that calls name.
+	Policy uint32
+	// Hash is the key's hash under that policy ([Keys.Hash]).
+	Hash uint64
+	// Own is the policy that decides.
+	Own Policy
+}
+
+// Overrides returns all keys with a policy of their own.
+func (t *Table) Overrides() (list []Override, err error) {
+	err = t.with(func(table uintptr) error {
+		list = tableOverrides(table)
+		return nil
+	})
+	return list, err
 }
 
 // Counts are decisions by verdict.

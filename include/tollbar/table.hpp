@@ -296,6 +296,40 @@ public:
         return detail::yes_or_no(tollbar_table_unexempt(get(), number(of), of.data(), of.size()));
     }
 
+    /// Gives a key a policy of its own in place of the one that it names, in all processes at once, until clear_override:
+    ///
+    ///     calls.set_override("acme", "1000/s burst 50");
+    ///
+    /// `keep`, a TOLLBAR_KEEP_ number, says what the key keeps of its debt when the override begins and when it ends. The error is
+    /// errc::overrides_full if as many keys have one as table_options::overrides says.
+    void set_override(const key &of, const spec &own, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const {
+        try_set_override(of, own, keep).value();
+    }
+    result<void> try_set_override(const key &of, const spec &own, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const noexcept {
+        return detail::done(tollbar_table_set_override(get(), number(of), of.data(), of.size(), own.get(), keep));
+    }
+    /// Puts a key back under its policy. False if it had no policy of its own.
+    bool clear_override(const key &of) const { return try_clear_override(of).value(); }
+    result<bool> try_clear_override(const key &of) const noexcept {
+        return detail::yes_or_no(tollbar_table_clear_override(get(), number(of), of.data(), of.size()));
+    }
+    /// The policy that a key has of its own.
+    std::optional<spec> override_of(const key &of) const { return try_override_of(of).value(); }
+    result<std::optional<spec>> try_override_of(const key &of) const noexcept {
+        auto raw = detail::blank<tollbar_policy_spec>();
+        const std::int32_t code = tollbar_table_get_override(get(), number(of), of.data(), of.size(), &raw);
+        if (code < 0)
+            return detail::failed(code);
+        return code == TOLLBAR_YES ? std::optional<spec>(spec(raw)) : std::nullopt;
+    }
+    /// Calls `visit(policy_id, hash, spec)` for each key with a policy of its own.
+    template <class Visit> void each_override(Visit &&visit) const {
+        auto found = detail::blank<tollbar_table_override>();
+        auto raw = detail::blank<tollbar_policy_spec>();
+        while (tollbar_table_next_override(get(), found.next, &found, &raw) == TOLLBAR_YES)
+            visit(static_cast<policy_id>(found.policy), found.hash, spec(raw));
+    }
+
     /// The hash by which the table knows a key, as entries() shows it.
     std::uint64_t hash(const key &of) const { return try_hash(of).value(); }
     result<std::uint64_t> try_hash(const key &of) const noexcept {
@@ -459,6 +493,7 @@ private:
         if (options.whose == trust::anyone)
             raw.flags |= TOLLBAR_TABLE_TRUST_ANYONE;
         raw.hot_keys = options.hot_keys;
+        raw.overrides = options.overrides;
         return raw;
     }
     static const tollbar_request *for_c(span<const request> requests) noexcept {

@@ -75,6 +75,8 @@ struct table_options {
     /// The keys for which each thread of this process may take permits in advance: those that it checks most often; 0: none. Faster
     /// where many threads check one key (tollbar_table_options in tollbar.h).
     std::uint32_t hot_keys = 0;
+    /// The keys that may have a policy of their own at one time (table::set_override), 32 bytes each. 0 means 1024.
+    std::uint32_t overrides = 0;
 };
 
 /// The policies of a table, 1 to 128: `{"5/min burst 3", "100/s"}`, or any type with data() and size() of specs. The list owns

@@ -281,6 +281,23 @@ TEST(damage_is_seen_and_repaired) {
     std::free(memory);
 }
 
+TEST(keys_with_a_policy_of_their_own) {
+    tollbar::table_options options(1000);
+    options.overrides = 1;
+    const table calls(options, {"3/h", "4/h"});
+    calls.set_override("acme", "1000/h burst 50");
+    CHECK(calls.take_up_to("acme", 100).permits == 50 && calls.take_up_to("other", 100).permits == 3);
+    CHECK(calls.take_up_to({"acme", static_cast<policy_id>(1)}, 100).permits == 4 && calls.stats().overrides == 1);
+    CHECK(calls.override_of("acme") == tollbar::spec("1000/h burst 50") && !calls.override_of("other"));
+    int seen = 0;
+    calls.each_override([&](policy_id id, std::uint64_t hash, const tollbar::spec &own) {
+        seen += id == static_cast<policy_id>(0) && hash == calls.hash("acme") && own == tollbar::spec("1000/h burst 50");
+    });
+    CHECK(seen == 1 && calls.try_set_override("other", "5/h").error() == errc::overrides_full);
+    CHECK(calls.clear_override("acme") && !calls.clear_override("acme") && !calls.check("acme"));
+    CHECK_THROWS(tollbar::error, calls.set_override({"a", static_cast<policy_id>(9)}, "5/h"), e, e.code() == errc::no_such_policy);
+}
+
 TEST(exempt_keys) {
     const table logins(1000, {"1/h"});
     logins.exempt("ann");

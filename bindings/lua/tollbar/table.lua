@@ -239,6 +239,46 @@ function Table:set_policy(policy, to, keep)
     return yes(lib.tollbar_table_set_policy(self.handle, number(policy), spec, kept), "the table")
 end
 
+--- Gives a key a policy of its own, in all processes at once: `calls:set_override("acme", "1000/s burst 50")`. Requests still name
+-- `policy`, and count under it. `keep` says what the key keeps of its debt when the override begins and when it ends.
+function Table:set_override(key, to, policy, keep)
+    local kept = core.choice("keep", keep or "count", core.KEEPS)
+    local spec, message, code = core.policy(to)
+    if not spec then
+        return nil, message, code
+    end
+    local data, length = bytes(key)
+    return yes(lib.tollbar_table_set_override(self.handle, number(policy or 0), data, length, spec, kept), "the table")
+end
+
+--- Puts a key back under its policy. False: it had no policy of its own.
+function Table:clear_override(key, policy)
+    local data, length = bytes(key)
+    return core.bool(lib.tollbar_table_clear_override(self.handle, number(policy or 0), data, length), "the table")
+end
+
+--- The text of a key's own policy; nil if it has none.
+function Table:override(key, policy)
+    local data, length = bytes(key)
+    local spec = core.struct("tollbar_policy_spec")()
+    local code = lib.tollbar_table_get_override(self.handle, number(policy or 0), data, length, spec)
+    if code < 0 then
+        return failure(code, "the table")
+    end
+    return code == lib.TOLLBAR_YES and core.print_policy(spec) or nil
+end
+
+local new_override = core.struct("tollbar_table_override")
+
+--- All keys with a policy of their own, as a list of { policy, hash, to }: a number, a uint64_t and a text.
+function Table:overrides()
+    local list, found, spec = {}, new_override(), core.struct("tollbar_policy_spec")()
+    while lib.tollbar_table_next_override(self.handle, found.next, found, spec) == lib.TOLLBAR_YES do
+        list[#list + 1] = { policy = found.policy, hash = found.hash, to = core.print_policy(spec) }
+    end
+    return list
+end
+
 local function numbered(self, ask, policy)
     local spec, message, code = core.policy(policy)
     if not spec then
@@ -281,7 +321,7 @@ function Table:stats()
         return failure(code, "the table")
     end
     return fields(stats, "policies capacity slots bytes keys inserted reclaimed vacated resets refused inherited "
-        .. "untracked evicted retries backward_steps allowed denied never")
+        .. "untracked evicted retries backward_steps allowed denied never overrides")
 end
 
 local new_counts = core.struct("tollbar_counts")
@@ -357,7 +397,8 @@ local MISSING = {
     report = lib.TOLLBAR_MISSING_REPORT,
 }
 local COMMON =
-    { capacity = true, on_full = true, missing = true, clock = true, seed = true, small_pages = true, hot_keys = true }
+    { capacity = true, on_full = true, missing = true, clock = true, seed = true, small_pages = true, hot_keys = true,
+        overrides = true }
 local IN_MEMORY = setmetatable({ shared = true }, { __index = COMMON })
 local IN_FILE = setmetatable({ mode = true, trust_anyone = true }, { __index = COMMON })
 local new_options = core.struct("tollbar_table_options")
@@ -370,6 +411,7 @@ local function how(options, any)
     o.clock = core.choice("clock", options.clock or "tsc", core.CLOCKS, 4)
     o.mode = options.mode or 0
     o.hot_keys = options.hot_keys or 0
+    o.overrides = options.overrides or 0
     if options.seed ~= nil then
         o.seed = count(options.seed, 3)
         o.flags = o.flags + lib.TOLLBAR_TABLE_HAS_SEED
@@ -421,6 +463,7 @@ local keyed = {}
 -- on. With `shared = true` it is one with the processes that are forked later, such as nginx's workers after init_by_lua.
 -- on_full: evict-nearest (the default), inherit, allow, deny. missing (a nil or empty key): deny, allow, report. clock, seed, small_pages.
 -- hot_keys: for how many keys each thread may take permits in advance, those that it checks most often; 0 (the default) is none.
+-- overrides: how many keys may have a policy of their own at one time (set_override), 32 bytes each; 1024 by default.
 function keyed.new(policies, options)
     options = core.options(options, IN_MEMORY)
     return made(options.shared and lib.tollbar_table_new_shared or lib.tollbar_table_new, nil, policies, how(options))
