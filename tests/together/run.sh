@@ -1,6 +1,6 @@
 #!/bin/sh
-# run.sh BUILD-DIRECTORY: processes of C, Python, Go and LuaJIT use one named table at the same time, and are killed at random. `make lib`
-# must have built the library in the directory. The last line is `N passed, N failed`.
+# run.sh BUILD-DIRECTORY: processes of C, Python, Go and LuaJIT use one named table at the same time, and are killed at random; others hold
+# permits in flight. `make lib` must have built the library in the directory. The last line is `N passed, N failed`.
 set -eu
 build=$(cd "${1:?the build directory}" && pwd)
 together=$(cd "$(dirname "$0")" && pwd)
@@ -9,15 +9,18 @@ work=$build/together
 mkdir -p "$work"
 
 "${CC:-cc}" -std=c99 -O2 -Wall -Wextra -Werror -I"$root/include" -o "$work/hammer" "$together/hammer.c" "$build/libtollbar.a"
+"${CC:-cc}" -std=c99 -O2 -Wall -Wextra -Werror -I"$root/include" -o "$work/holder" "$together/holder.c" "$build/libtollbar.a"
 "$root/bindings/python/install.sh"
 here=$root/bindings/go
 # shellcheck source=../../bindings/go/env.sh
 . "$here/env.sh"
 (cd "$together/gohammer" && go vet . && go build -o "$work/gohammer" .)
+(cd "$together/goholder" && go vet . && go build -o "$work/goholder" .)
 here=$root/bindings/lua
 # shellcheck source=../../bindings/lua/find.sh
 . "$here/find.sh"
 
 python=$root/build/python/bin/python
+"$python" "$together/in_flight.py" "c=$work/holder" "python=$python $together/holder.py" "go=$work/goholder"
 exec "$python" "$together/driver.py" "c=$work/hammer" "python=$python $together/hammer.py" "go=$work/gohammer" \
     "lua=$luajit $together/hammer.lua"
