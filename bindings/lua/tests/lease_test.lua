@@ -80,7 +80,7 @@ end)
 test("what cannot be is said", function()
     local good = { nodes = 4, url = NOWHERE }
     fails("visible ASCII", -85, tollbar.lease("two words", SLOW, good))
-    fails("only gcra", -80, tollbar.lease("test", "1/s algo pacer", good))
+    fails("only a single gcra", -80, tollbar.lease("test", "1/s algo pacer", good))
     fails("1 to 65535", -81, tollbar.lease("test", SLOW, { nodes = 0, url = NOWHERE }))
     fails("1 ms to 10 minutes", -82, tollbar.lease("test", SLOW, { nodes = 1, url = NOWHERE, life = 1e-6 }))
     fails("burst", -83, tollbar.lease("test", "10/s burst 1", good))
