@@ -39,6 +39,8 @@
  *     tollbar_limiter_check, credit                      70
  *     tollbar_limiter_check_at, credit                   75
  *     tollbar_table_check_at, known key                 160
+ *     tollbar_limiter_check_at, two rates               146
+ *     tollbar_table_check_at, known key, two rates      265
  *     tollbar_table_check_at, known key beside overrides  612
  *     tollbar_table_check_at, full decision             310
  *     tollbar_table_peek_at, known key                  176
@@ -1027,8 +1029,8 @@ int32_t tollbar_table_now(const tollbar_table *table,
  *     charged.
  *   - If a process is killed between two charges, the charges that it made stay until the limits have refilled them.
  *
- * Some limits cannot take permits back: gcra with `borrow` or `ban`, sliding windows, logs, pacer, warm-up, interval with `anchor epoch`,
- * limiters with credit, keys of which a thread has had credit, and in tables gcra at a few rates such as 7/s (docs/table.md names them).
+ * Some limits cannot take permits back: gcra with `borrow` or `ban`, lists, sliding windows, logs, pacer, warm-up, interval with
+ * `anchor epoch`, limiters with credit, keys of which a thread has had credit, and in tables gcra at a few rates such as 7/s (docs/table.md names them).
  * The call charges these after all others. The limit that is charged last is never charged for a request that another limit refuses. If a
  * request has two such limits, the one that is charged first stays charged when the call loses a race for the second.
  *

@@ -350,3 +350,29 @@ func TestAPolicyChanges(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAListOfTwoPolicies(t *testing.T) {
+	limiter := mustLimiter(t, "10/s; 25/day")
+	const second, day = uint64(time.Second), uint64(24 * time.Hour)
+	for n := uint64(0); n < 2; n++ {
+		if d, err := limiter.CheckAt(day+n*second, 10); err != nil || !d.Allowed() {
+			t.Errorf("%+v, %v", d, err)
+		}
+	}
+	if d, _ := limiter.CheckAt(day+2*second, 6); d.Verdict != tollbar.Denied || d.Bound != 1 || d.Remaining != 5 {
+		t.Errorf("%+v", d)
+	}
+	policy, err := tollbar.ParsePolicy("10 per second; 1000/24 hours")
+	if err != nil || policy.SecondLimit != 1000 || policy.SecondPeriod != 24*time.Hour || policy.SecondBurst != 1000 {
+		t.Errorf("%+v, %v", policy, err)
+	}
+	if policy.String() != "10/s; 1000/day" {
+		t.Error(policy.String())
+	}
+	if _, err := policy.Cell(); !errors.Is(err, tollbar.ErrNotOneWord) {
+		t.Error("a Go cell has one bucket", err)
+	}
+	if _, err := tollbar.NewLimiter("100/s; 1000000/day"); !errors.Is(err, tollbar.ErrList) {
+		t.Error(err)
+	}
+}

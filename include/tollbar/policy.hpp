@@ -147,6 +147,14 @@ public:
     [[nodiscard]] spec with_ban(const std::chrono::duration<Rep, Period> &time, std::uint32_t after = 1) const noexcept {
         return with([&](auto &raw) { raw.ban_ns = detail::saturated(time), raw.ban_after = after; });
     }
+    /// gcra, without init, borrow and ban: a second bucket of `permits` per period, which a request needs and charges as well.
+    template <class Rep, class Period>
+    [[nodiscard]] spec with_second(std::uint64_t permits, const std::chrono::duration<Rep, Period> &period) const noexcept {
+        return with([&](auto &raw) {
+            raw.second_limit = raw.second_burst = permits;
+            raw.second_period_ns = detail::saturated(period);
+        });
+    }
     /// Fixed window, sliding log: refused requests count too.
     [[nodiscard]] spec with_count_rejected() const noexcept {
         return with([](auto &raw) { raw.flags |= TOLLBAR_POLICY_COUNT_REJECTED; });

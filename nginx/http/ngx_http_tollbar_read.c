@@ -165,7 +165,8 @@ static ngx_int_t unquote(ngx_conf_t *cf, ngx_str_t *argument, ngx_uint_t *n)
 
     while (value[last].data[value[last].len - 1] != '"' || (last == *n && argument->len == sizeof("policy=\"") - 1)) {
         if (++last == cf->args->nelts) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "no closing quote in \"%V\", it must be policy=\"LIMIT/PERIOD OPTIONS\"", argument);
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "no closing quote in \"%V\", it must be policy=\"LIMIT/PERIOD OPTIONS\", and a list \"policy=10/s; 1000/day\"",
+                               argument);
             return NGX_ERROR;
         }
         length += 1 + value[last].len;

@@ -131,7 +131,7 @@ HTTP = [
      'with "count" or "when", a zone must be without "sync", unlike zone "z"'),
     ("on_full", "{{tollbar_zone $arg_k zone=z:1m rate=1r/s on_full=drop;}}", "", f'invalid value "on_full=drop", {ON_FULL}'),
     ("no closing quote", '{{tollbar_zone $arg_k zone=z:1m policy="10/s burst 20;}}', "",
-     'no closing quote in "policy="10/s", it must be policy="LIMIT/PERIOD OPTIONS"'),
+     'no closing quote in "policy="10/s", it must be policy="LIMIT/PERIOD OPTIONS", and a list "policy=10/s; 1000/day"'),
     ("a policy", '{{tollbar_zone $arg_k zone=z:1m policy="5/s burrst 3";}}', "",
      'invalid policy "5/s burrst 3", column 5: expected `burst`, {any} or `unit`'),
     ("a policy of no table", '{{tollbar_zone $arg_k zone=z:1m policy="5/s algo sliding-window anchor first";}}', "",

@@ -132,3 +132,12 @@ def test_both_modules_count_side_by_side(launch):
                    server=f"location / {{ tollbar zone=z burst=5 nodelay; limit_req zone=y burst=3 nodelay; {CONTENT} }}")
     found = nginx.volley("/?k=a", 9)
     assert (count(found), count(found, 503), count(found, 429)) == (4, 2, 3)
+
+
+def test_a_list_is_charged_together_or_not_at_all(launch):
+    nginx = launch(http='tollbar_zone $arg_k zone=z:1m "policy=1/s burst 3; 6/day";',
+                   server=f"location / {{ tollbar zone=z cost=$arg_cost nodelay; {CONTENT} }}")
+    # The second policy has no room for 3 more, and its refusal charges nothing of the first.
+    assert statuses(nginx.each("/?k=a&cost=3")) == [200]
+    nginx.each(*["/?k=a&cost=4"] * 3)
+    assert statuses(nginx.each("/?k=b&cost=3", "/?k=b")) == [200, 429]

@@ -108,6 +108,7 @@ TEST(specs_of_numbers_are_those_of_texts) {
     using tollbar::algorithm;
     CHECK(spec(100, 1s) == spec("100/s"));
     CHECK(spec(100, 1s).with_burst(20) == spec("100/s burst 20"));
+    CHECK(spec(10, 1s).with_second(1000, 24h) == spec("10/s; 1000/day"));
     CHECK(spec(10, 100ms).with_burst(20).with_init(0) == spec("10/100ms burst 20 init 0"));
     CHECK(spec(10, 1s).with_borrow() == spec("10/s borrow"));
     CHECK(spec(3, 1min, algorithm::interval).with_anchor(tollbar::anchor::first) == spec("3/min algo interval anchor first"));

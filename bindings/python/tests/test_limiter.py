@@ -350,3 +350,18 @@ def test_a_policy_changes():
         with pytest.raises(ValueError):
             wrong()
     assert limiter.policy.limit == 5
+
+
+def test_a_list_of_two_policies():
+    limiter = Limiter("10/s; 25/day")
+    day = 86_400 * SECOND
+    assert all(limiter.allow(10, at=day + n * SECOND) for n in range(2))
+    refused = limiter.check(6, at=day + 2 * SECOND)
+    assert (refused.allowed, refused.bound, refused.remaining) == (False, 1, 5)
+    assert limiter.check(5, at=day + 2 * SECOND).bound == 1
+    assert limiter.check(11, at=day + 2 * SECOND).bound == 0
+    policy = Policy("10 per second ;1000/24 hours")
+    assert str(policy) == "10/s; 1000/day" and Policy(str(policy)) == policy
+    with pytest.raises(tollbar.PolicyError) as refusal:
+        Policy("100/s; 1000000/day")
+    assert refusal.value.column == 8

@@ -239,7 +239,10 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_BAN => {
             (c"TOLLBAR_E_BAN", c"a ban needs a time above zero that a state word can hold, and after from 1 to 1000")
         }
-        TOLLBAR_E_LIST => (c"TOLLBAR_E_LIST", c"the policies of this list do not fit one state word together"),
+        TOLLBAR_E_LIST => (
+            c"TOLLBAR_E_LIST",
+            c"the list does not fit one state word: make a limit of each policy, and charge them by take_many",
+        ),
         TOLLBAR_E_NO_MEMORY => (c"TOLLBAR_E_NO_MEMORY", c"out of memory"),
         TOLLBAR_E_BUFFER_TOO_SMALL => (c"TOLLBAR_E_BUFFER_TOO_SMALL", c"the buffer is too small"),
         TOLLBAR_E_THREAD => (c"TOLLBAR_E_THREAD", c"the system made no thread"),

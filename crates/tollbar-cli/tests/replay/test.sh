@@ -472,8 +472,8 @@ faults() {
     check 'version' 'tollbar' "$("$tollbar" --version | cut -d' ' -f1)"
     check 'a closed pipe says nothing' '' "$( { "$replay" --format trace "$work/crowd"; } 2>&1 >&1 | head -n 0)"
 
-    fails 'policy: grammar' 2 'policy, column 4: expected `/` and a period' --policy '10 per min' "$work/one"
-    check 'policy: grammar, shown' '  10 per min
+    fails 'policy: grammar' 2 'policy, column 4: expected `/` and a period' --policy '10 pro min' "$work/one"
+    check 'policy: grammar, shown' '  10 pro min
      ^' "$(sed -n 2,3p "$work/errors")"
     "$replay" --policy '10/min algo foo' "$work/one" 2>"$work/errors"
     check 'policy: algorithm, shown' '2|  10/min algo foo

@@ -227,6 +227,13 @@ impl Rule {
         }
     }
 
+    /// The two token buckets of a list, if the rule is one.
+    #[inline(always)]
+    pub(crate) fn pair(&self) -> Option<&Pair> {
+        let Rule::Pair(pair) = self else { return None };
+        Some(pair)
+    }
+
     /// The common case of a token bucket, if the rule is one.
     #[inline(always)]
     pub(crate) fn plain(&self) -> Option<&Plain> {

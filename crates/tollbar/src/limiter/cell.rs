@@ -8,6 +8,7 @@
 
 use super::{Shared, Watch};
 use crate::algorithm::gcra::Plain;
+use crate::algorithm::pair::Pair;
 use crate::algorithm::{begun, Algorithm, Charge, Charged, GiveBack, Rule, Step};
 use crate::decision::{Decision, Verdict};
 use crate::sync::{rarely, AtomicU32, AtomicU64, CachePadded, Ordering};
@@ -232,9 +233,30 @@ impl Cell<Rule> {
     /// A fresh state of a limiter, with a quick way if the rule is a token bucket.
     pub(super) fn of_limiter(rule: Rule) -> Cell<Rule> {
         let cell = Cell::new(rule);
-        let end = rule.plain().map_or(0, Plain::end);
+        let end = match rule.pair() {
+            Some(pair) => pair.last_time() + 1,
+            None => rule.plain().map_or(0, Plain::end),
+        };
         cell.line.quick_end.store(end, Ordering::Relaxed);
         cell
+    }
+
+    /// One attempt to decide by two token buckets. `None`: nothing was decided, and the caller must call [`Shared::admit_at`].
+    #[inline(always)]
+    pub(super) fn admit_pair_at(&self, pair: &Pair, now: u64, cost: u64) -> Option<Verdict> {
+        let Line { word, watch, quick_end, .. } = &*self.line;
+        let state = word.load(Ordering::Relaxed);
+        // Relaxed: as in `Quick::admit_at`.
+        if watch.is_newer_than(now) || now >= quick_end.load(Ordering::Relaxed) {
+            rarely();
+            return None;
+        }
+        let Step { verdict, next } = pair.step(state, now, cost);
+        if let Some(next) = next {
+            word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+            watch.admitted(now);
+        }
+        Some(verdict)
     }
 
     /// Closes the quick way.

@@ -66,6 +66,13 @@ pub trait Shared: Sync {
         false
     }
 
+    /// One attempt of a state of two token buckets. `None`: nothing was decided, and the caller must call [`Shared::admit_at`].
+    #[inline(always)]
+    fn admit_pair_at(&self, now: u64, cost: u64) -> Option<Verdict> {
+        let _ = (now, cost);
+        None
+    }
+
     /// [`Shared::spend_quickly`] from the places of credit that it does not read.
     #[inline(always)]
     fn spend_elsewhere(&self, cost: u64) -> bool {
@@ -357,6 +364,14 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     #[inline(never)]
     fn admit_slowly_at(&self, now: u64, cost: u64) -> Verdict {
+        match self.shared.admit_pair_at(now, cost) {
+            Some(verdict) => self.tally.count(verdict),
+            None => self.admit_rarely_at(now, cost),
+        }
+    }
+
+    #[inline(never)]
+    fn admit_rarely_at(&self, now: u64, cost: u64) -> Verdict {
         self.tally.count(self.shared().admit_at(now, cost))
     }
 

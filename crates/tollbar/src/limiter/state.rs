@@ -142,6 +142,14 @@ impl Shared for State {
             _ => None,
         }
     }
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn admit_pair_at(&self, now: u64, cost: u64) -> Option<Verdict> {
+        match self {
+            State::Cell(cell) => cell.admit_pair_at(cell.algorithm().pair()?, now, cost),
+            _ => None,
+        }
+    }
     #[inline]
     fn spend_elsewhere(&self, cost: u64) -> bool {
         match self {

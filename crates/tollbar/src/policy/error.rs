@@ -54,7 +54,9 @@ impl PolicyError {
                 "a sliding log may have 16777216 entries at most, fewer in a table if its period is short"
             }
             PolicyError::NotOneWord => "this algorithm needs more than one state word",
-            PolicyError::List => "the policies of this list do not fit one state word together",
+            PolicyError::List => {
+                "this list does not fit one state word: make a limit of each policy, and charge them by take_many"
+            }
             PolicyError::NoMemory => "out of memory",
             PolicyError::Changes => "the limiter has had the 4096 policies that it can be changed to",
         }

@@ -66,7 +66,7 @@ pub fn parse_checked(text: &[u8], check: &dyn Fn(&Policy) -> Result<(), PolicyEr
     let second = reader.policy(check)?;
     if reader.more()? {
         reader.at -= 1;
-        return Err(reader.wrong(c"the end: a list has two policies"));
+        return Err(reader.wrong(c"the end: a list has two policies, and take_many charges more"));
     }
     let list = join(&first, &second).and_then(|list| check(&list).map(|()| list));
     list.map_err(|why| SyntaxError { column, expected: c"", fault: Fault::Policy(why) })

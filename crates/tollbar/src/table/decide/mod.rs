@@ -271,7 +271,12 @@ impl Table {
     fn step_slow<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, now: u64, cost: u64) -> A {
         if version.multi_word.is_none() {
             let state = slot.state();
-            let Step { verdict, next } = version.rule.step(state, now, cost);
+            let step = match version.rule.pair() {
+                // Inlined, because a list is checked as often as a single policy is.
+                Some(pair) => pair.step(state, now, cost),
+                None => version.rule.step(state, now, cost),
+            };
+            let Step { verdict, next } = step;
             if protocol::step_once(slot, key, state, next) {
                 self.policies.memory.count_decision(version.number, verdict);
                 return A::known(&version.rule, verdict, next.unwrap_or(state), now, cost);
