@@ -110,8 +110,9 @@ def extension(name: str, sources: str, headers: list[str], archive: str) -> Exte
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if limited else [],
         py_limited_api=limited,
         extra_compile_args=["-std=gnu11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden"],
-        # Only the module's PyInit leaves it, so that another libtollbar in the process is no matter.
-        extra_link_args=["-Wl,--exclude-libs,ALL"],
+        # Only the module's PyInit leaves it, so that another libtollbar in the process is no matter. What the module does not use of the
+        # library is left out: the threads of queues would ask for glibc 2.34.
+        extra_link_args=["-Wl,--exclude-libs,ALL", "-Wl,--gc-sections"],
     )
 
 
