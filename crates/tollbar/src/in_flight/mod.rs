@@ -6,6 +6,7 @@
 //! * [`InFlight`]: permits by key in memory that processes share. A permit is released by its ticket. The permits of a process that is killed
 //!   come back without it.
 //! * [`SendWindow`]: one word of one process, as the send window of TCP: sent, acknowledged, usable.
+//! * [`Aimd`] and [`Gradient2`]: limits that follow the measured latency, as pure values.
 //!
 //! ```
 //! use tollbar::in_flight::{InFlight, Options, Refusal};
@@ -21,6 +22,7 @@
 //! # Ok::<(), tollbar::table::TableError>(())
 //! ```
 
+mod adaptive;
 #[cfg(not(loom))]
 mod keyed;
 #[cfg(not(loom))]
@@ -33,6 +35,7 @@ mod send_window;
 #[cfg_attr(loom, allow(dead_code))]
 mod word;
 
+pub use adaptive::{Aimd, Gradient2};
 #[cfg(not(loom))]
 pub use keyed::{InFlight, Options, Permit};
 pub use protocol::Refusal;
