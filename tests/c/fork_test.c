@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE
 #include "test.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,6 +38,34 @@ static void c5_limiters_go_on_in_parent_and_child(void **state) {
         assert_int_equal(left, i >= TOLLBAR_ALGORITHM_PACER ? 0 : 4);
         tollbar_limiter_free(limiter);
     }
+}
+
+static void *sleeps(void *limiter) {
+    tollbar_limiter_wait(limiter, 1, 700 * MS, NULL);
+    return NULL;
+}
+
+/* The only place among the sleepers is a parent's thread's. The child has no such thread, and its caller gets a place. */
+static void c5_a_child_has_none_of_its_parents_sleepers(void **state) {
+    tollbar_limiter *limiter = limiter_with("2/s burst 1", TOLLBAR_CLOCK_TSC, 1);
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    pthread_t thread;
+    pid_t child;
+    (void)state;
+    assert_int_equal(tollbar_limiter_check(limiter, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(pthread_create(&thread, NULL, sleeps, limiter), 0);
+    usleep(100000);
+    /* It sleeps, for up to half a second: another caller of this process has no place. */
+    assert_int_equal(tollbar_limiter_wait(limiter, 1, 10 * SEC, &decision), TOLLBAR_DENIED);
+    assert_int_equal(decision.reason, TOLLBAR_REASON_QUEUE_FULL);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(tollbar_limiter_wait(limiter, 1, 10 * SEC, NULL) != TOLLBAR_ALLOWED);
+    assert_int_equal(status_of(child), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(tollbar_limiter_wait(limiter, 1, 10 * SEC, NULL), TOLLBAR_ALLOWED);
+    tollbar_limiter_free(limiter);
 }
 
 static void c5_the_clock_goes_on_in_parent_and_child(void **state) {
@@ -111,6 +140,7 @@ static void c5_cells_in_shared_memory_are_one_for_all_processes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(c5_limiters_go_on_in_parent_and_child),
+        cmocka_unit_test(c5_a_child_has_none_of_its_parents_sleepers),
         cmocka_unit_test(c5_the_clock_goes_on_in_parent_and_child),
         cmocka_unit_test(c5_waiting_goes_on_in_parent_and_child),
         cmocka_unit_test(c5_cells_in_shared_memory_are_one_for_all_processes),

@@ -3,7 +3,7 @@
 use super::{Limiter, Shared};
 use crate::clock::Clock;
 use crate::decision::{Decision, Reason, Verdict};
-use crate::sync::{AtomicU32, CachePadded, Ordering};
+use crate::sync::{AtomicU64, CachePadded, Ordering};
 use core::convert::Infallible;
 
 /// The most callers that sleep at one time, unless the caller says otherwise.
@@ -12,7 +12,9 @@ pub(crate) const WAITERS: u32 = 1024;
 /// The number of callers that sleep, and the most that may.
 #[derive(Debug)]
 pub(crate) struct Waiters {
-    asleep: CachePadded<AtomicU32>,
+    /// The process in the upper half, and how many of its callers sleep in the lower one. The child of a fork has a copy of the word and none
+    /// of the sleepers, which the process tells.
+    asleep: CachePadded<AtomicU64>,
     most: u32,
 }
 
@@ -21,24 +23,46 @@ pub(crate) struct Place<'a>(&'a Waiters);
 
 impl Waiters {
     pub(crate) fn new(most: u32) -> Waiters {
-        Waiters { asleep: CachePadded::new(AtomicU32::new(0)), most }
+        Waiters { asleep: CachePadded::new(AtomicU64::new(0)), most }
     }
 
     pub(crate) fn asleep(&self) -> u32 {
-        self.asleep.load(Ordering::Relaxed)
+        in_process(self.asleep.load(Ordering::Relaxed), process()) as u32
     }
 
     /// Takes a place; `None` if all are taken. It is a compare-and-swap and not an addition that is taken back,
     /// so that a refused caller is never counted. Relaxed: the number publishes no other data.
     pub(crate) fn enter(&self) -> Option<Place<'_>> {
-        let mut asleep = self.asleep.load(Ordering::Relaxed);
-        while asleep < self.most {
-            match self.asleep.compare_exchange_weak(asleep, asleep + 1, Ordering::Relaxed, Ordering::Relaxed) {
+        let process = process();
+        let mut seen = self.asleep.load(Ordering::Relaxed);
+        loop {
+            let asleep = in_process(seen, process);
+            if asleep >= u64::from(self.most) {
+                return None;
+            }
+            match self.asleep.compare_exchange_weak(seen, process | (asleep + 1), Ordering::Relaxed, Ordering::Relaxed)
+            {
                 Ok(_) => return Some(Place(self)),
-                Err(seen) => asleep = seen,
+                Err(other) => seen = other,
             }
         }
-        None
+    }
+}
+
+/// The number of this process, in the upper half of a word.
+fn process() -> u64 {
+    #[cfg(not(loom))]
+    // SAFETY: getpid has no preconditions.
+    return (unsafe { libc::getpid() } as u64) << 32;
+    #[cfg(loom)]
+    return 1 << 32;
+}
+
+/// How many callers of `process` sleep by that word.
+fn in_process(word: u64, process: u64) -> u64 {
+    match word >> 32 == process >> 32 {
+        true => word & u64::from(u32::MAX),
+        false => 0,
     }
 }
 
