@@ -195,6 +195,7 @@ test)
     wants redis-server redis-server
     wants git git
     wants zstd zstd
+    wants script bsdutils
     wants chromium chromium
     wants_file /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf fonts-dejavu-core
     wants_file /usr/include/cmocka.h libcmocka-dev

@@ -6,6 +6,7 @@ cd "$(dirname "$0")" || exit 1
 failed=0
 cargo test --quiet --package tollbar-cli || failed=1
 tests/replay/test.sh "$build" || failed=1
+tests/command.sh "$build" || failed=1
 
 # The report, in a browser.
 wanted=tests/page/requirements.txt

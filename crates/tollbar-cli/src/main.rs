@@ -1,10 +1,12 @@
-//! `tollbar`, the command: a log through a limit.
+//! `tollbar`, the command: a log through a limit, a policy in words, tables in files, and what a decision costs on this machine.
 
+mod bench;
 mod civil;
 mod policy;
 mod problem;
 mod replay;
 mod report;
+mod table;
 mod text;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -24,6 +26,11 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Replay(Box<replay::options::ReplayArgs>),
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
+    #[command(subcommand)]
+    Table(table::TableCommand),
+    Bench(bench::BenchArgs),
     /// Prints completions for a shell: tollbar completions bash > /etc/bash_completion.d/tollbar
     Completions {
         /// The shell
@@ -72,6 +79,9 @@ fn told(error: &clap::Error) -> ExitCode {
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Replay(args) => replay::replay(&replay::options::Options::new(*args)?),
+        Command::Policy(command) => policy::run(command),
+        Command::Table(command) => table::run(command),
+        Command::Bench(args) => bench::run(&args),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "tollbar", &mut text);

@@ -1,8 +1,39 @@
-//! Policies on the command line.
+//! `tollbar policy`: a policy in words, with its worst case and a chart; and whether texts are policies.
 
 use crate::problem::{Problem, Result};
+use crate::text::{grouped, span};
+use std::fmt::Write;
+use tollbar::limiter::Shared;
 use tollbar::policy::text::parse_checked;
-use tollbar::{Policy, State};
+use tollbar::{Kind, Mode, Policy, State, Unit};
+
+/// Explains and checks policies
+#[derive(clap::Subcommand)]
+pub enum PolicyCommand {
+    /// Says in words what a policy admits, with its worst case and a chart
+    Explain {
+        /// The policy, such as "100/s burst 20"
+        policy: String,
+    },
+    /// Checks policies and prints each in its shortest form; the first that is wrong ends it with status 2
+    Check {
+        /// The policies
+        #[arg(required = true)]
+        policies: Vec<String>,
+    },
+}
+
+/// Runs the command.
+pub fn run(command: PolicyCommand) -> Result<()> {
+    let text = match command {
+        PolicyCommand::Explain { policy } => explain(&parse(&policy)?)?,
+        PolicyCommand::Check { policies } => {
+            let printed = policies.iter().map(|policy| Ok(format!("{}\n", parse(policy)?)));
+            printed.collect::<Result<String>>()?
+        }
+    };
+    crate::print(text.as_bytes())
+}
 
 /// A policy that a limiter can have, or a message that shows where the text is wrong.
 pub fn parse(text: &str) -> Result<Policy> {
@@ -12,4 +43,184 @@ pub fn parse(text: &str) -> Result<Policy> {
         let before = text.char_indices().take_while(|(at, _)| at + 1 < error.column).count();
         Problem::usage(format!("policy, {error}\n  {shown}\n  {:before$}^", ""))
     })
+}
+
+fn explain(policy: &Policy) -> Result<String> {
+    let mut out = format!("{policy}\n\n");
+    for sentence in sentences(policy) {
+        let _ = writeln!(out, "  {sentence}");
+    }
+    if policy.limit > 0 {
+        let _ = write!(out, "\n{}", chart(policy)?);
+    }
+    Ok(out)
+}
+
+/// `10 permits`, `1 byte`.
+fn permits(policy: &Policy, n: u64) -> String {
+    let one = if policy.unit == Unit::Bytes { "byte" } else { "permit" };
+    crate::text::count(n, one)
+}
+
+fn sentences(policy: &Policy) -> Vec<String> {
+    let (limit, period) = (policy.limit, span(policy.period));
+    let of = |n| permits(policy, n);
+    if limit == 0 {
+        return vec!["Refuses every request.".to_owned()];
+    }
+    let pace = format!("one every {}", span(policy.period / limit));
+    let mut all = vec![match policy.kind {
+        Kind::Gcra => format!("A bucket of {} that gains {} per {period}: {pace}.", of(policy.burst), of(limit)),
+        Kind::Interval => format!("A bucket of {} that gains {} at once, every {period}.", of(policy.burst), of(limit)),
+        Kind::FixedWindow => {
+            format!("{} in each window of {period}. All are there again when the next window begins.", of(limit))
+        }
+        Kind::WeightedWindow => {
+            format!("{} in each window of {period}, less what the window before had, weighted by how much of it still counts.", of(limit))
+        }
+        Kind::SlidingWindow => {
+            format!("{} in a window of {period} that slides on by a {}th at a time.", of(limit), policy.segments)
+        }
+        Kind::SlidingLog => format!("{} in any window of {period}, each remembered with its time.", of(limit)),
+        Kind::Pacer => {
+            format!("Departures evenly spaced, {pace}; {} may go at once after an idle time.", of(policy.slack + 1))
+        }
+        Kind::WarmUp => format!(
+            "{} per {period} when warm; {} times slower when cold, and warm after {} of use.",
+            of(limit),
+            policy.cold,
+            span(policy.warm_up)
+        ),
+    }];
+    if matches!(policy.kind, Kind::Gcra | Kind::Interval) {
+        if policy.init < policy.burst {
+            all.push(format!("A new key starts with {}.", of(policy.init)));
+        } else {
+            all.push(format!("A new key may make {} requests of cost 1 at once.", grouped(policy.burst)));
+        }
+    }
+    if let Some(second) = policy.second {
+        all.push(format!(
+            "A second bucket of {} gains {} per {}. A request needs both.",
+            of(second.burst),
+            of(second.limit),
+            span(second.period)
+        ));
+    }
+    if policy.borrow {
+        all.push("A bucket without debt lets a request of any cost pass; later ones wait until it is paid.".to_owned());
+    }
+    if policy.ban > 0 {
+        all.push(format!("The {} refusal shuts a key out for {}.", ordinal(policy.ban_after), span(policy.ban)));
+    }
+    all.push(format!("The worst case: {} in some window of {period}.", worst(policy)));
+    all
+}
+
+fn ordinal(n: u32) -> String {
+    let end = match (n % 10, n % 100) {
+        (1, last) if last != 11 => "st",
+        (2, last) if last != 12 => "nd",
+        (3, last) if last != 13 => "rd",
+        _ => "th",
+    };
+    format!("{n}{end}")
+}
+
+/// The most in any window of one period, as docs/algorithms.md has it.
+fn worst(policy: &Policy) -> String {
+    let limit = policy.limit;
+    let mut most = match policy.kind {
+        Kind::Gcra | Kind::Interval => policy.burst.saturating_add(limit),
+        Kind::FixedWindow => limit.saturating_mul(2),
+        Kind::WeightedWindow => limit.saturating_mul(2).saturating_sub(1),
+        Kind::SlidingWindow if policy.mode == Mode::Strict => limit,
+        Kind::SlidingWindow => limit.saturating_mul(2),
+        Kind::SlidingLog => limit,
+        Kind::Pacer => policy.slack.saturating_add(limit).saturating_add(1),
+        Kind::WarmUp => limit.saturating_add(1),
+    };
+    if let Some(second) = policy.second {
+        let refill = u128::from(second.limit) * u128::from(policy.period) / u128::from(second.period);
+        let other = u128::from(second.burst) + refill + 1;
+        most = most.min(u64::try_from(other).unwrap_or(u64::MAX));
+    }
+    let most = format!("at most {}", permits(policy, most));
+    match (policy.borrow, policy.kind) {
+        (true, _) => format!("{most} and the largest request besides"),
+        (_, Kind::Pacer | Kind::WarmUp) => format!("{most}, if every request costs 1"),
+        _ => most,
+    }
+}
+
+/// The parts of a period that the chart tells apart.
+const PARTS: u64 = 10;
+/// The widest bar.
+const WIDTH: u64 = 48;
+
+/// What a new key gets that asks all the time for two periods, decided by the library.
+fn chart(policy: &Policy) -> Result<String> {
+    let state = State::new(policy).map_err(|error| Problem::io(format!("{policy}: {error}")))?;
+    // A multiple of the period, at which windows begin; long after the clock's zero.
+    let begin = policy.period.saturating_mul(4);
+    let parts: Vec<(u64, u64)> = (0..2 * PARTS)
+        .map(|part| {
+            let now = begin.saturating_add((u128::from(policy.period) * u128::from(part) / u128::from(PARTS)) as u64);
+            (now - begin, state.take_up_to_at(now, u64::MAX))
+        })
+        .collect();
+    let most = parts.iter().map(|&(_, taken)| taken).max().unwrap_or(0).max(1);
+    let mut out = format!("  A new key that takes whatever there is, ten times per {}:\n", span(policy.period));
+    for (time, taken) in parts {
+        let bar = (u128::from(taken) * u128::from(WIDTH)).div_ceil(u128::from(most)) as usize;
+        let _ = writeln!(out, "  {:>14} {:>12} {}", span(time), grouped(taken), "#".repeat(bar));
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explained(text: &str) -> String {
+        explain(&parse(text).expect(text)).expect(text)
+    }
+
+    #[test]
+    fn each_algorithm_has_words_and_a_worst_case() {
+        for (text, words) in [
+            (
+                "100/s burst 20",
+                [
+                    "bucket of 20 permits that gains 100 permits per 1 s: one every 10 ms",
+                    "at most 120 permits in some window of 1 s",
+                ],
+            ),
+            ("10/min algo fixed-window", ["10 permits in each window", "at most 20 permits"]),
+            ("10/min algo weighted-window", ["weighted", "at most 19 permits"]),
+            ("10/min algo sliding-window mode strict", ["slides on by a 10th", "at most 10 permits"]),
+            ("10/min algo sliding-log", ["in any window", "at most 10 permits"]),
+            ("10/s algo pacer slack 2", ["3 permits may go at once", "at most 13 permits"]),
+            ("100/s algo warm-up warm 2s", ["3 times slower", "at most 101 permits"]),
+            ("5/min ban 1h after 3", ["The 3rd refusal shuts a key out for 1 h", "at most 10 permits"]),
+            ("10/s; 100/min", ["second bucket of 100 permits", "at most 20 permits in some window of 1 s"]),
+            ("0/s", ["Refuses every request", ""]),
+        ] {
+            let out = explained(text);
+            assert!(words.iter().all(|words| out.contains(words)), "{out}");
+        }
+    }
+
+    /// The chart is the library's: a bucket gives its burst at once and a tenth of its rate each time after it.
+    #[test]
+    fn the_chart_adds_up() {
+        let out = explained("100/s burst 20");
+        let taken: Vec<u64> = out
+            .lines()
+            .filter(|line| line.ends_with('#'))
+            .filter_map(|line| line.split_whitespace().nth(2)?.parse().ok())
+            .collect();
+        assert_eq!(taken[0], 20);
+        assert_eq!(taken[1..], [10; 19]);
+    }
 }

@@ -69,6 +69,24 @@ pub fn span(ns: u64) -> String {
     }
 }
 
+/// `12345678` as `12,345,678`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `n` things: `1 key`, `12 keys`.
+pub fn count(n: u64, one: &str) -> String {
+    format!("{} {one}{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 use crate::algorithm::Algorithm;
 use crate::decision::Counts;
+use crate::table::admin::open::Options;
 use crate::table::decide::Table;
 use crate::table::memory::counters::lines::{self, LineCounter};
 use crate::table::memory::counters::shards::{sum, ShardCounter};
@@ -90,6 +91,15 @@ impl Table {
     /// The table's size in bytes. It never changes.
     pub fn bytes(&self) -> u64 {
         self.policies.memory.fixed.bytes
+    }
+
+    /// Options with which another table would agree with this one: its capacity, its answers for a full table and a missing key, its clock
+    /// and its seed. The others are the defaults. [`Table::copy_from`] needs the same seed and clock.
+    pub fn options(&self) -> Options {
+        let fixed = &self.policies.memory.fixed;
+        let mut options = Options::new(fixed.capacity).with_on_full(self.on_full).with_seed(fixed.seed);
+        (options.missing, options.clock) = (self.missing, self.clock);
+        options
     }
 
     /// Counters and sizes.

@@ -1,0 +1,232 @@
+//! `tollbar table`: looks into shared tables in files, and mends and resizes them.
+
+use crate::problem::{Problem, Result};
+use crate::text::{grouped, span};
+use std::collections::BinaryHeap;
+use std::fmt::Write as _;
+use std::io::{BufWriter, IsTerminal, Write};
+use tollbar::table::{Entry, Health, PolicyId, Table};
+use tollbar::units::NEVER;
+use tollbar::Policy;
+
+/// Looks into shared tables in files
+#[derive(clap::Subcommand)]
+pub enum TableCommand {
+    /// Sizes, counters, policies, and whether the slots are sound
+    Stat {
+        /// The table's file
+        file: String,
+    },
+    /// A line for each key: its policy's number, its hash, permits left, nanoseconds until it is as good as fresh (- for never)
+    Dump {
+        /// The table's file
+        file: String,
+        /// Keys with a debt only
+        #[arg(long)]
+        owing: bool,
+    },
+    /// The keys that owe longest. A table has no keys' names, only their hashes
+    Top {
+        /// The table's file
+        file: String,
+        /// How many keys
+        #[arg(long, default_value_t = 20)]
+        count: usize,
+        /// Draw again each second, until control-C
+        #[arg(long)]
+        watch: bool,
+    },
+    /// Copies all debts into a new file of another size, also while servers use the table
+    Copy {
+        /// The table's file
+        file: String,
+        /// The new file; there must be none of that name
+        to: String,
+        /// The number of keys that the new table is for
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+        keys: u64,
+    },
+    /// Empties slots that are damaged. Call it only while no process uses the table
+    Repair {
+        /// The table's file
+        file: String,
+        /// Says that no process uses the table; without it nothing is changed
+        #[arg(long)]
+        unused: bool,
+    },
+}
+
+/// Runs the command.
+pub fn run(command: TableCommand) -> Result<()> {
+    match command {
+        TableCommand::Stat { file } => {
+            let table = open(&file)?;
+            crate::print(stat(&table).as_bytes())
+        }
+        TableCommand::Dump { file, owing } => dump(&open(&file)?, owing),
+        TableCommand::Top { file, count, watch } => top(&open(&file)?, count, watch),
+        TableCommand::Copy { file, to, keys } => copy(&file, &to, keys),
+        TableCommand::Repair { file, unused } => repair(&file, unused),
+    }
+}
+
+fn wrong(file: &str, error: impl std::fmt::Display) -> Problem {
+    Problem::io(format!("{file}: {error}"))
+}
+
+fn open(file: &str) -> Result<Table> {
+    // A file that is no table is mapped by nobody; one that is missing must not be made.
+    Table::open(file).map_err(|error| wrong(file, error))
+}
+
+fn policies(table: &Table) -> Vec<(PolicyId, Policy)> {
+    let of = |n| table.policy(PolicyId::new(n)).ok().map(|policy| (PolicyId::new(n), policy));
+    (0..table.policies()).filter_map(of).collect()
+}
+
+fn stat(table: &Table) -> String {
+    let stats = table.stats();
+    let health = table.validate(table.now());
+    let mut out = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(out, "{name:15}{value}");
+    };
+    line("keys for", grouped(stats.capacity));
+    line("slots", format!("{}, {:.1} MB", grouped(stats.slots), stats.bytes as f64 / 1e6));
+    line("keys", format!("{}, of them {} with a debt", grouped(health.live + health.expired), grouped(health.live)));
+    line(
+        "decisions",
+        format!(
+            "{} allowed, {} denied, {} never",
+            grouped(stats.decisions.allowed),
+            grouped(stats.decisions.denied),
+            grouped(stats.decisions.never)
+        ),
+    );
+    line("inserted", format!("{}, into expired slots {}", grouped(stats.inserted), grouped(stats.reclaimed)));
+    line("evicted", grouped(stats.evicted));
+    line("refused full", grouped(stats.refused));
+    line("inherited", grouped(stats.inherited));
+    line("untracked", grouped(stats.untracked));
+    line("clock", format!("{} steps back", grouped(stats.backward_steps)));
+    line("slots are", sound(&health));
+    for (id, policy) in policies(table) {
+        let counts = table.counts(id).unwrap_or_default();
+        line(
+            &format!("policy {}", id.number()),
+            format!(
+                "{policy}: {} allowed, {} denied, {} never",
+                grouped(counts.allowed),
+                grouped(counts.denied),
+                grouped(counts.never)
+            ),
+        );
+    }
+    out
+}
+
+fn sound(health: &Health) -> String {
+    match health.is_sound() {
+        true => "sound".to_owned(),
+        false => format!(
+            "damaged: {} unknown, {} twice (`tollbar table repair`)",
+            grouped(health.unknown),
+            grouped(health.duplicate)
+        ),
+    }
+}
+
+fn dump(table: &Table, owing: bool) -> Result<()> {
+    let now = table.now();
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    for entry in table.entries(now) {
+        let reset = entry.reset_after(now);
+        if owing && reset == 0 {
+            continue;
+        }
+        let reset = if reset == NEVER { "-".to_owned() } else { reset.to_string() };
+        writeln!(out, "{} {:016x} {} {reset}", entry.policy.number(), entry.hash, entry.remaining)
+            .map_err(|error| Problem::system("standard output", &error))?;
+    }
+    out.flush().map_err(|error| Problem::system("standard output", &error))
+}
+
+fn top(table: &Table, count: usize, watch: bool) -> Result<()> {
+    loop {
+        let text = top_once(table, count);
+        if watch && std::io::stdout().is_terminal() {
+            // Clears the terminal, as top does.
+            crate::print(b"\x1b[H\x1b[2J")?;
+        }
+        crate::print(text.as_bytes())?;
+        if !watch {
+            return Ok(());
+        }
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
+}
+
+fn top_once(table: &Table, count: usize) -> String {
+    let now = table.now();
+    // The one that owes least of those kept is on top, and leaves for one that owes more.
+    let mut heap: BinaryHeap<(std::cmp::Reverse<u64>, u64, u32, u64)> = BinaryHeap::new();
+    let mut owing = 0u64;
+    let row =
+        |entry: &Entry| (std::cmp::Reverse(entry.reset_after(now)), entry.hash, entry.policy.number(), entry.remaining);
+    for entry in table.entries(now).filter(|entry| entry.reset_after(now) > 0) {
+        owing += 1;
+        heap.push(row(&entry));
+        if heap.len() > count {
+            heap.pop();
+        }
+    }
+    let mut out = format!(
+        "{} with a debt\n{:>14} {:>12} {:>16}  policy\n",
+        crate::text::count(owing, "key"),
+        "debt for",
+        "permits left",
+        "hash"
+    );
+    for (std::cmp::Reverse(reset), hash, policy, remaining) in heap.into_sorted_vec() {
+        let reset = if reset == NEVER { "ever".to_owned() } else { span(reset) };
+        let text = table.policy(PolicyId::new(policy)).map_or("?".to_owned(), |policy| policy.to_string());
+        let _ = writeln!(out, "{reset:>14} {:>12} {hash:016x}  {text}", grouped(remaining));
+    }
+    out
+}
+
+fn copy(file: &str, to: &str, keys: u64) -> Result<()> {
+    let from = open(file)?;
+    if std::fs::symlink_metadata(to).is_ok() {
+        return Err(Problem::usage(format!("{to}: is there already, expected no file of that name")));
+    }
+    let mut options = from.options();
+    options.capacity = keys;
+    let policies: Vec<Policy> = policies(&from).into_iter().map(|(_, policy)| policy).collect();
+    let table = Table::file(to, &options, &policies).map_err(|error| wrong(to, error))?;
+    let copied = table.copy_from(&from, table.now()).and_then(|copied| table.sync().map(|()| copied));
+    let copied = copied.map_err(|error| {
+        drop(std::fs::remove_file(to));
+        wrong(to, error)
+    })?;
+    crate::print(format!("copied {}, lost {}\n", grouped(copied.copied), grouped(copied.lost)).as_bytes())
+}
+
+fn repair(file: &str, unused: bool) -> Result<()> {
+    let table = open(file)?;
+    let health = table.validate(table.now());
+    if !unused {
+        return crate::print(
+            format!(
+                "{file}: {}\nNothing was changed: stop all processes that use the table, and say --unused.\n",
+                sound(&health)
+            )
+            .as_bytes(),
+        );
+    }
+    let before = table.repair(table.now());
+    crate::print(
+        format!("{file}: {} slots emptied, {} keys kept once\n", grouped(before.unknown), grouped(before.duplicate))
+            .as_bytes(),
+    )
+}

@@ -1,0 +1,96 @@
+#!/bin/sh
+# Tests of `tollbar policy`, `tollbar table`, `tollbar bench` and the rest of the command, which has been built in $1.
+set -u
+tollbar=$(cd "${1:?usage: command.sh BUILD}" && pwd)/tollbar
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0
+failed=0
+
+# check NAME EXPECTED GOT
+check() {
+    if [ "$2" = "$3" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAILED: %s\n--- expected\n%s\n--- got\n%s\n' "$1" "$2" "$3"
+    fi
+}
+# has NAME WORDS TEXT
+has() { check "$1" yes "$(printf '%s\n' "$3" | grep -qF -- "$2" && echo yes || printf '%s\n' "$3")"; }
+
+# --- policies --------------------------------------------------------------------------------------
+
+check 'policies in their shortest form' '120/min
+5/min burst 2' "$("$tollbar" policy check '120/60s' '5/min  burst 2 algo gcra')"
+"$tollbar" policy check 10/min '10/fortnight' >"$work/out" 2>"$work/errors"
+check 'a wrong one' '2||tollbar: policy, column 4' "$?|$(cat "$work/out")|$(head -n 1 "$work/errors" | cut -d: -f1,2)"
+has 'explained' 'at most 120 permits in some window of 1 s' "$("$tollbar" policy explain '100/s burst 20')"
+check 'a chart of twenty bars' 20 "$("$tollbar" policy explain '100/s burst 20' | grep -c '#$')"
+
+# --- tables ----------------------------------------------------------------------------------------
+
+# Three keys that owe from now on, under a limit that the first has used up.
+# Tables count from 20,160 days after 1970.
+now=$(($(date +%s) - 20160 * 86400))
+for key in a a a b b c; do echo "${now}000000000 $key 1"; done >"$work/trace"
+"$tollbar" replay --format trace --keys 100 --table "$work/table" --policy '3/h' "$work/trace" >/dev/null || failed=$((failed + 1))
+out=$("$tollbar" table stat "$work/table")
+has 'stat: keys' 'keys           3, of them 3 with a debt' "$out"
+has 'stat: decisions' 'decisions      6 allowed, 0 denied, 0 never' "$out"
+has 'stat: policies' 'policy 0       3/h: 6 allowed, 0 denied, 0 never' "$out"
+has 'stat: sound' 'slots are      sound' "$out"
+# owing FILE: the permits that its keys have left.
+owing() { "$tollbar" table dump --owing "$1" | cut -d' ' -f3 | sort | tr '\n' ' '; }
+check 'dump: permits left' '0 1 2 ' "$(owing "$work/table")"
+check 'top: the longest debt first' '0 1 ' "$("$tollbar" table top --count 2 "$work/table" | awk 'NR > 2 { print $(NF - 2) }' | tr '\n' ' ')"
+has 'top: how many' '3 keys with a debt' "$("$tollbar" table top --count 2 "$work/table")"
+check 'copy' 'copied 3, lost 0' "$("$tollbar" table copy "$work/table" "$work/larger" --keys 20000)"
+check 'copy: the same debts' "$("$tollbar" table dump --owing "$work/table" | cut -d' ' -f1-3 | sort)" \
+    "$("$tollbar" table dump --owing "$work/larger" | cut -d' ' -f1-3 | sort)"
+has 'copy: another size' 'keys for       20,000' "$("$tollbar" table stat "$work/larger")"
+sum=$(cksum <"$work/larger")
+"$tollbar" table copy "$work/table" "$work/larger" --keys 5 >/dev/null 2>"$work/errors"
+check 'copy: not over a file' "2|$sum" "$?|$(cksum <"$work/larger")"
+
+# A slot of a policy that the table does not have: 16 bytes of ones in an empty bucket.
+python3 - "$work/table" <<'PYTHON'
+import sys
+
+with open(sys.argv[1], "r+b") as file:
+    data = file.read()
+    # The buckets of 64 bytes are the last that is written: beside the last key there is an empty slot.
+    at = len(data) // 64 * 64 - 64
+    while data[at:at + 64] == bytes(64):
+        at -= 64
+    while data[at:at + 16] != bytes(16):
+        at += 16
+    file.seek(at)
+    file.write(b"\xff" * 16)
+PYTHON
+has 'repair: says first' 'damaged: 1 unknown' "$("$tollbar" table repair "$work/table")"
+has 'repair: has changed nothing' 'damaged: 1 unknown' "$("$tollbar" table stat "$work/table")"
+has 'repair' '1 slots emptied, 0 keys kept once' "$("$tollbar" table repair --unused "$work/table")"
+has 'repair: sound' 'slots are      sound' "$("$tollbar" table stat "$work/table")"
+check 'repair: debts are kept' '0 1 2 ' "$(owing "$work/table")"
+for command in stat dump top repair; do
+    "$tollbar" table $command "$work/none" >"$work/out" 2>"$work/errors"
+    check "$command: no file, and none is made" '1||no' "$?|$(cat "$work/out")|$([ -e "$work/none" ] && echo made || echo no)"
+    "$tollbar" table $command "$work/trace" >"$work/out" 2>"$work/errors"
+    check "$command: no table" "1||tollbar: $work/trace: not a tollbar table" "$?|$(cat "$work/out")|$(cat "$work/errors")"
+done
+
+# --- the rest --------------------------------------------------------------------------------------
+
+check 'bench: a line for each' 6 "$("$tollbar" bench --keys 1000 | grep -c ' [0-9]*\.[0-9]$')"
+for shell in bash zsh fish; do has "completions: $shell" replay "$("$tollbar" completions $shell)"; done
+"$tollbar" completions bash >"$work/bash" && check 'completions: bash reads them' 0 "$(bash -n "$work/bash" && echo $?)"
+"$tollbar" man "$work/man" && check 'manual pages' yes "$([ -s "$work/man/tollbar.1" ] && [ -s "$work/man/tollbar-replay.1" ] && echo yes)"
+# The bar is drawn on a terminal, and nowhere else. `script` gives a terminal.
+awk 'BEGIN { for (i = 0; i < 2000000; i++) printf "%d k%d 1\n", i, i % 9 }' >"$work/long"
+check 'no bar without a terminal' '' "$("$tollbar" replay --policy 1/s "$work/long" 2>&1 >/dev/null)"
+script -qec "$tollbar replay --policy 1/s $work/long" /dev/null >"$work/typescript" 2>&1
+has 'a bar on a terminal' 'MiB' "$(tr -d '\r' <"$work/typescript")"
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
