@@ -19,6 +19,7 @@
 #include "ngx_http_tollbar_request.h"
 #include "ngx_http_tollbar_sync.h"
 #include "ngx_tollbar_conf.h"
+#include "ngx_tollbar_several.h"
 #include "ngx_tollbar_zone.h"
 
 /* A number of permits. */
@@ -73,6 +74,8 @@ typedef struct {
     unsigned delays:1;
     /* It is a node that is asked. */
     unsigned leased:1;
+    /* The table alone decides, before the answer: no delay, no node, no ban, and the burst is the zone's. */
+    unsigned plain:1;
 } ngx_http_tollbar_terms_t;
 
 /* Statuses below this can be counted. */
@@ -105,6 +108,8 @@ typedef struct {
      * number is `enforced`. */
     ngx_array_t limits;
     ngx_uint_t enforced;
+    /* The indices of those in force in the order in which they are charged. */
+    ngx_uint_t *order;
     ngx_uint_t status_code;
     ngx_uint_t limit_log_level;
     ngx_uint_t delay_log_level;
@@ -120,6 +125,7 @@ typedef struct {
 typedef struct {
     ngx_array_t limits; /* of ngx_http_tollbar_limit_t * */
     ngx_array_t zones;  /* of ngx_shm_zone_t * */
+    ngx_array_t confs;  /* of ngx_http_tollbar_conf_t *, those with limits */
     /* The indices of the variables. */
     ngx_uint_t variables[NGX_HTTP_TOLLBAR_VARIABLES];
     /* Whether any limit is charged afterwards. */
@@ -138,6 +144,8 @@ typedef struct {
     const ngx_http_tollbar_terms_t *terms;
     ngx_http_tollbar_terms_t own;
     ngx_str_t key;
+    /* The time by the table's clock at which it is looked at and charged. */
+    uint64_t now;
     /* What the limit has answered, where `known`. */
     uint64_t remaining;
     uint64_t reset_ns;
@@ -192,6 +200,10 @@ const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, 
 void ngx_http_tollbar_terms(ngx_http_tollbar_terms_t *terms, const ngx_http_tollbar_limit_t *limit,
                             const tollbar_policy_spec *policy, uint32_t number, uint64_t burst, uint64_t cost);
 
+/* Works out what a limit that varies comes to for this request. A request whose rate is empty is not limited, as one whose key is: NGX_DECLINED.
+ * Where a rate or a number is none, nobody knows what was meant, and the request is refused: NGX_ERROR. NGX_ABORT as below. */
+ngx_int_t ngx_http_tollbar_vary(ngx_http_request_t *r, ngx_http_tollbar_limit_t *limit, ngx_http_tollbar_charge_t *charge);
+
 /* Charges a limit that has a node. */
 ngx_int_t ngx_http_tollbar_take_leased(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge, ngx_flag_t wanted);
 
@@ -212,6 +224,20 @@ ngx_int_t ngx_http_tollbar_log_handler(ngx_http_request_t *r);
  * evaluated. */
 ngx_int_t ngx_http_tollbar_amount_of(ngx_http_request_t *r, ngx_http_tollbar_limit_t *limit, ngx_http_tollbar_amount_t *amount,
                                      const char *name, ngx_int_t otherwise, uint64_t *number);
+
+/* Whether the request would be let through; nothing is charged. `*verdict` is what the table alone says. */
+ngx_int_t ngx_http_tollbar_look(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge, int32_t *verdict);
+
+/* ngx_http_tollbar_look, and a refusal counts: in the zone's numbers, and for a ban. */
+ngx_int_t ngx_http_tollbar_look_and_count(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge);
+
+/* Keep what the table has answered, less what is not this limit's; and when a refused request may come again. */
+void ngx_http_tollbar_know(ngx_http_tollbar_charge_t *charge, const tollbar_decision *decision);
+void ngx_http_tollbar_know_refusal(ngx_http_tollbar_charge_t *charge, int32_t verdict);
+
+/* Count what the table has not counted: a refusal by a look or by the limit's own burst, and any verdict. */
+void ngx_http_tollbar_count_refusal(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge);
+void ngx_http_tollbar_count(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge, int32_t verdict);
 
 /* Logs that a limit cannot be asked. Returns NGX_ERROR. */
 ngx_int_t ngx_http_tollbar_failed(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge, int32_t error);

@@ -17,19 +17,20 @@ typedef ngx_http_tollbar_asked_t asked_t;
 static ngx_int_t ask(ngx_http_request_t *r, conf_t *conf, main_conf_t *main);
 static ngx_int_t ask_several(ngx_http_request_t *r, conf_t *conf, asked_t *asked, ngx_flag_t wanted);
 static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked, ngx_flag_t wanted);
-static ngx_int_t take_all(ngx_http_request_t *r, asked_t *asked, ngx_flag_t wanted);
+static ngx_int_t take_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked, ngx_flag_t wanted);
+static ngx_inline charge_t *charge_of(const conf_t *conf, const asked_t *asked, ngx_uint_t n);
+static charge_t *find_charge(const asked_t *asked, const limit_t *limit);
+static void give_back(const charge_t *charge);
 static ngx_int_t ask_dry(ngx_http_request_t *r, conf_t *conf, asked_t *asked);
 static ngx_inline ngx_int_t prepare(ngx_http_request_t *r, limit_t *limit, charge_t *charge);
-static ngx_int_t vary(ngx_http_request_t *r, limit_t *limit, charge_t *charge);
+static ngx_inline ngx_int_t read_clock(ngx_http_request_t *r, charge_t *charge);
 static ngx_inline ngx_int_t take(ngx_http_request_t *r, charge_t *charge, ngx_flag_t wanted);
+static ngx_inline ngx_int_t take_at(ngx_http_request_t *r, charge_t *charge, ngx_flag_t wanted);
+static ngx_int_t take_other(ngx_http_request_t *r, charge_t *charge, ngx_flag_t wanted);
+static ngx_int_t take_afterwards(ngx_http_request_t *r, charge_t *charge);
 static ngx_int_t take_known(ngx_http_request_t *r, charge_t *charge);
+static ngx_int_t refused(ngx_http_request_t *r, charge_t *charge, int32_t verdict);
 static ngx_inline ngx_flag_t would_pass(const charge_t *charge);
-static ngx_int_t look(ngx_http_request_t *r, charge_t *charge, int32_t *verdict);
-static ngx_int_t look_and_count(ngx_http_request_t *r, charge_t *charge);
-static void know(charge_t *charge, const tollbar_decision *decision);
-static void know_refusal(charge_t *charge, int32_t verdict);
-static void count_refusal(ngx_http_request_t *r, const charge_t *charge);
-static void count(ngx_http_request_t *r, const charge_t *charge, int32_t verdict);
 
 ngx_int_t ngx_http_tollbar_handler(ngx_http_request_t *r)
 {
@@ -85,11 +86,8 @@ static ngx_int_t ask(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
     return ngx_http_tollbar_answer(r, rc, &asked);
 }
 
-/* All limits in force are looked at before any is charged. The last one need not be: for it, looking and charging are one.
- * Between the look at another and its charge somebody else may have taken its permit; then the request is refused, and what
- * has been charged to the others stays so. That can cost a key a permit; it never lets a request through that any limit
- * refuses. Limits with a node come last, and so are charged first: that they will let a request pass is known when they have. Limits
- * in a dry run come after that, each for itself, for what is let through. */
+/* Charges all limits in force, or none: ngx_tollbar_several.h says how. The last limit need not be looked at if it is charged first: for it, looking
+ * and charging are one. Limits in a dry run are asked after the others, each for itself, for what is let through. */
 static ngx_int_t ask_several(ngx_http_request_t *r, conf_t *conf, asked_t *asked, ngx_flag_t wanted)
 {
     ngx_int_t rc;
@@ -98,7 +96,7 @@ static ngx_int_t ask_several(ngx_http_request_t *r, conf_t *conf, asked_t *asked
     rc = look_at_all(r, conf, asked, wanted);
     asked->enforced = asked->charges_n;
     if (rc == NGX_OK) {
-        rc = take_all(r, asked, wanted);
+        rc = take_all(r, conf, asked, wanted);
     }
     if (rc == NGX_OK && conf->enforced < conf->limits.nelts) {
         rc = ask_dry(r, conf, asked);
@@ -122,13 +120,19 @@ static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked
             continue;
         }
         asked->charges_n++;
-        if (rc == NGX_OK && (n + 1 < conf->enforced || worst != NGX_OK)) {
+        if (rc == NGX_OK && !charge->terms->leased) {
+            rc = read_clock(r, charge);
+        }
+        if (rc == NGX_OK && n + 1 == conf->enforced && n == conf->order[0] && worst == NGX_OK) {
+            continue;
+        }
+        if (rc == NGX_OK && !(charge->terms->plain && !wanted && would_pass(charge))) {
             if (charge->terms->leased) {
                 rc = ngx_http_tollbar_look_leased(r, charge, worst == NGX_OK);
             } else if (worst == NGX_OK && (charge->limit->afterwards || charge->limit->zone->policy.ban_ns != 0)) {
-                rc = look_and_count(r, charge);
-            } else if (wanted || charge->terms->spare != 0 || !would_pass(charge)) {
-                rc = look(r, charge, &verdict);
+                rc = ngx_http_tollbar_look_and_count(r, charge);
+            } else {
+                rc = ngx_http_tollbar_look(r, charge, &verdict);
             }
         }
         if (rc == NGX_BUSY) {
@@ -137,7 +141,7 @@ static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked
             if (worst == NGX_OK && !charge->terms->leased && !charge->limit->afterwards
                 && charge->limit->zone->policy.ban_ns == 0)
             {
-                count_refusal(r, charge);
+                ngx_http_tollbar_count_refusal(r, charge);
             }
             if (worst == NGX_OK || charge->retry_ns > asked->binding->retry_ns) {
                 asked->binding = charge;
@@ -151,20 +155,25 @@ static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked
     return worst;
 }
 
-/* From the last to the first: the last has not been looked at. */
-static ngx_int_t take_all(ngx_http_request_t *r, asked_t *asked, ngx_flag_t wanted)
+static ngx_int_t take_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked, ngx_flag_t wanted)
 {
     charge_t *charge, *binding = NULL;
-    ngx_uint_t n = asked->charges_n;
+    ngx_uint_t n;
     ngx_int_t rc;
 
-    while (n-- > 0) {
-        charge = &asked->charges[n];
-        rc = take(r, charge, wanted);
+    for (n = 0; n < conf->enforced; n++) {
+        charge = charge_of(conf, asked, n);
+        rc = charge != NULL ? take_at(r, charge, wanted) : NGX_OK;
         if (rc != NGX_OK) {
             asked->binding = charge;
+            while (n-- > 0) {
+                give_back(charge_of(conf, asked, n));
+            }
             return rc;
         }
+    }
+    for (n = asked->charges_n; n-- > 0; ) {
+        charge = &asked->charges[n];
         if (binding == NULL || charge->wait > binding->wait
             || (wanted && charge->wait == binding->wait && charge->remaining <= binding->remaining))
         {
@@ -173,6 +182,35 @@ static ngx_int_t take_all(ngx_http_request_t *r, asked_t *asked, ngx_flag_t want
     }
     asked->binding = binding;
     return NGX_OK;
+}
+
+/* Of the limits in their order the one in that place. NULL if the request has no key for it. */
+static ngx_inline charge_t *charge_of(const conf_t *conf, const asked_t *asked, ngx_uint_t n)
+{
+    ngx_uint_t index = conf->order[n];
+
+    return asked->charges_n == conf->enforced ? &asked->charges[index]
+                                              : find_charge(asked, ((limit_t **) conf->limits.elts)[index]);
+}
+
+static charge_t *find_charge(const asked_t *asked, const limit_t *limit)
+{
+    ngx_uint_t n;
+
+    for (n = 0; n < asked->charges_n; n++) {
+        if (asked->charges[n].limit == limit) {
+            return &asked->charges[n];
+        }
+    }
+    return NULL;
+}
+
+/* What a node has charged stays charged. A limit with `count` or `when` has charged nothing yet. */
+static void give_back(const charge_t *charge)
+{
+    if (charge != NULL && !charge->terms->leased && !charge->limit->afterwards) {
+        ngx_tollbar_give_back(charge->limit->zone->zone.table, charge->terms->number, &charge->key, charge->terms->cost, charge->now);
+    }
 }
 
 static ngx_int_t ask_dry(ngx_http_request_t *r, conf_t *conf, asked_t *asked)
@@ -217,87 +255,15 @@ static ngx_inline ngx_int_t prepare(ngx_http_request_t *r, limit_t *limit, charg
     charge->known = 0;
     charge->charged = 0;
     charge->banned = 0;
-    return rc == NGX_OK && limit->varies ? vary(r, limit, charge) : rc;
+    return rc == NGX_OK && limit->varies ? ngx_http_tollbar_vary(r, limit, charge) : rc;
 }
 
-/* What the limit comes to for this request. A request whose rate is empty is not limited, as one whose key is; where a rate or a
- * number is none, nobody knows what was meant, and it is refused. */
-static ngx_int_t vary(ngx_http_request_t *r, limit_t *limit, charge_t *charge)
+/* The time at which a limit is looked at and charged. */
+static ngx_inline ngx_int_t read_clock(ngx_http_request_t *r, charge_t *charge)
 {
-    ngx_http_tollbar_zone_t *zone = limit->zone;
-    const tollbar_policy_spec *policy = &zone->policy;
-    uint64_t burst = 0, cost = 0;
-    uint32_t number = 0;
-    ngx_str_t text;
-    ngx_int_t rc;
+    int32_t error = tollbar_table_now(charge->limit->zone->zone.table, &charge->now);
 
-    if (zone->rate != NULL) {
-        if (ngx_http_complex_value(r, zone->rate, &text) != NGX_OK) {
-            return NGX_ABORT;
-        }
-        if (text.len == 0) {
-            return NGX_DECLINED;
-        }
-        policy = ngx_http_tollbar_rate_find(limit->shm_zone, &text, &number, r->connection->log);
-        if (policy == NULL) {
-            return NGX_ERROR;
-        }
-    }
-    rc = ngx_http_tollbar_amount_of(r, limit, &limit->burst, "burst", ngx_max(zone->burst.number, 0), &burst);
-    if (rc == NGX_OK && limit->afterwards) {
-        /* What it costs is known afterwards. */
-        cost = 1;
-    } else if (rc == NGX_OK) {
-        rc = ngx_http_tollbar_amount_of(r, limit, &limit->cost, "cost", 1, &cost);
-    }
-    if (rc == NGX_OK) {
-        ngx_http_tollbar_terms(&charge->own, limit, policy, number, burst, cost);
-        charge->terms = &charge->own;
-    }
-    return rc;
-}
-
-ngx_int_t ngx_http_tollbar_amount_of(ngx_http_request_t *r, limit_t *limit, ngx_http_tollbar_amount_t *amount,
-                                     const char *name, ngx_int_t otherwise, uint64_t *number)
-{
-    ngx_str_t text;
-    ngx_int_t value = amount->number != NGX_CONF_UNSET ? amount->number : otherwise;
-
-    if (amount->text != NULL) {
-        if (ngx_http_complex_value(r, amount->text, &text) != NGX_OK) {
-            return NGX_ABORT;
-        }
-        value = text.len != 0 ? ngx_atoi(text.data, text.len) : otherwise;
-        if (value < 0) {
-            if (ngx_tollbar_seldom(&amount->wrong)) {
-                ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                              "invalid %s \"%V\" for zone \"%V\", it must be a whole number, in %V:%ui%s", name, &text,
-                              &limit->shm_zone->shm.name, &limit->where.file, limit->where.line, amount->wrong.text);
-            }
-            return NGX_ERROR;
-        }
-    }
-    *number = (uint64_t) value;
-    return NGX_OK;
-}
-
-void ngx_http_tollbar_terms(terms_t *terms, const limit_t *limit, const tollbar_policy_spec *policy, uint32_t number,
-                            uint64_t burst, uint64_t cost)
-{
-    terms->policy = policy;
-    terms->number = number;
-    terms->cost = cost;
-    terms->capacity = policy->burst;
-    terms->undelayed = 0;
-    terms->delays = 0;
-    terms->leased = limit->zone->sync != NULL;
-    if (limit->zone->paced) {
-        terms->capacity = ngx_min(burst, policy->burst - 1) + 1;
-        terms->delays = (uint64_t) limit->delay < burst;
-        /* The request itself does not stand in its own way. */
-        terms->undelayed = ngx_tollbar_time_of(policy, (uint64_t) limit->delay + cost);
-    }
-    terms->spare = policy->burst - terms->capacity;
+    return error == 0 ? NGX_OK : ngx_http_tollbar_failed(r, charge, error);
 }
 
 /* Charges the request, in most configurations with this one call. */
@@ -305,32 +271,61 @@ static ngx_inline ngx_int_t take(ngx_http_request_t *r, charge_t *charge, ngx_fl
 {
     const terms_t *terms = charge->terms;
     int32_t verdict;
-    ngx_int_t rc;
 
-    if (charge->limit->afterwards) {
-        rc = charge->known ? NGX_OK : look_and_count(r, charge);
-        if (rc == NGX_OK) {
-            count(r, charge, TOLLBAR_ALLOWED);
-        }
-        return rc;
-    }
-    if (wanted || terms->spare != 0 || terms->delays || terms->leased) {
-        return terms->leased ? ngx_http_tollbar_take_leased(r, charge, wanted) : take_known(r, charge);
+    if (!terms->plain || wanted) {
+        return terms->leased || charge->limit->afterwards || read_clock(r, charge) == NGX_OK ? take_other(r, charge, wanted) : NGX_ERROR;
     }
     verdict = tollbar_table_check(charge->limit->zone->zone.table, terms->number, charge->key.data, charge->key.len,
                                   terms->cost, NULL);
-    if (verdict == TOLLBAR_ALLOWED) {
-        return NGX_OK;
+    return verdict == TOLLBAR_ALLOWED ? NGX_OK : refused(r, charge, verdict);
+}
+
+/* The same of a limit beside others, whose clock has been read. */
+static ngx_inline ngx_int_t take_at(ngx_http_request_t *r, charge_t *charge, ngx_flag_t wanted)
+{
+    const terms_t *terms = charge->terms;
+    int32_t verdict;
+
+    if (!terms->plain || wanted) {
+        return take_other(r, charge, wanted);
     }
+    verdict = tollbar_table_check_at(charge->limit->zone->zone.table, terms->number, charge->key.data, charge->key.len,
+                                     terms->cost, charge->now, NULL);
+    return verdict == TOLLBAR_ALLOWED ? NGX_OK : refused(r, charge, verdict);
+}
+
+static ngx_int_t take_other(ngx_http_request_t *r, charge_t *charge, ngx_flag_t wanted)
+{
+    if (charge->limit->afterwards) {
+        return take_afterwards(r, charge);
+    }
+    return charge->terms->leased ? ngx_http_tollbar_take_leased(r, charge, wanted) : take_known(r, charge);
+}
+
+/* A limit that is charged after the answer: an admission counts. */
+static ngx_int_t take_afterwards(ngx_http_request_t *r, charge_t *charge)
+{
+    ngx_int_t rc = charge->known ? NGX_OK : ngx_http_tollbar_look_and_count(r, charge);
+
+    if (rc == NGX_OK) {
+        ngx_http_tollbar_count(r, charge, TOLLBAR_ALLOWED);
+    }
+    return rc;
+}
+
+static ngx_int_t refused(ngx_http_request_t *r, charge_t *charge, int32_t verdict)
+{
+    ngx_int_t rc;
+
     if (verdict < 0) {
         return ngx_http_tollbar_failed(r, charge, verdict);
     }
     /* When to come again is asked for afterwards: a moment has passed, but the answer is no. */
-    rc = look(r, charge, &verdict);
+    rc = ngx_http_tollbar_look(r, charge, &verdict);
     return rc == NGX_OK ? NGX_BUSY : rc;
 }
 
-/* Charges the request where the answer in full is needed. */
+/* Charges the request, at its clock's reading, where the answer in full is needed. */
 static ngx_int_t take_known(ngx_http_request_t *r, charge_t *charge)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
@@ -339,24 +334,29 @@ static ngx_int_t take_known(ngx_http_request_t *r, charge_t *charge)
     ngx_int_t rc;
 
     if (terms->spare != 0) {
-        rc = look(r, charge, &verdict);
+        rc = ngx_http_tollbar_look(r, charge, &verdict);
         /* What the table refuses itself it is asked for nevertheless, since it counts the keys that it has no room for. */
         if (rc != NGX_OK && verdict != TOLLBAR_DENIED) {
             if (rc == NGX_BUSY) {
-                count_refusal(r, charge);
+                ngx_http_tollbar_count_refusal(r, charge);
             }
             return rc;
         }
     }
-    verdict = tollbar_table_check(charge->limit->zone->zone.table, terms->number, charge->key.data, charge->key.len,
-                                  terms->cost, &decision);
+    verdict = tollbar_table_check_at(charge->limit->zone->zone.table, terms->number, charge->key.data, charge->key.len,
+                                     terms->cost, charge->now, &decision);
     if (verdict < 0) {
         return ngx_http_tollbar_failed(r, charge, verdict);
     }
-    know(charge, &decision);
-    /* Somebody may have been faster than this request's second step: what it has been charged is lost. */
-    if (verdict != TOLLBAR_ALLOWED || (terms->cost != 0 && decision.remaining < terms->spare)) {
-        know_refusal(charge, verdict);
+    ngx_http_tollbar_know(charge, &decision);
+    if (verdict != TOLLBAR_ALLOWED) {
+        ngx_http_tollbar_know_refusal(charge, verdict);
+        return NGX_BUSY;
+    }
+    /* Another request was charged after the look, and this one has more than the limit's own burst. */
+    if (terms->cost != 0 && decision.remaining < terms->spare) {
+        ngx_http_tollbar_know_refusal(charge, verdict);
+        give_back(charge);
         return NGX_BUSY;
     }
     if (terms->delays && charge->reset_ns > terms->undelayed) {
@@ -369,116 +369,7 @@ static ngx_int_t take_known(ngx_http_request_t *r, charge_t *charge)
 /* Whether the table alone would let the request through: the shorter question, of a limit as large as its zone's. */
 static ngx_inline ngx_flag_t would_pass(const charge_t *charge)
 {
-    return tollbar_table_peek(charge->limit->zone->zone.table, charge->terms->number, charge->key.data, charge->key.len,
-                              charge->terms->cost, NULL)
+    return tollbar_table_peek_at(charge->limit->zone->zone.table, charge->terms->number, charge->key.data, charge->key.len,
+                                 charge->terms->cost, charge->now, NULL)
            == TOLLBAR_ALLOWED;
-}
-
-/* Whether the request would be let through; nothing is charged. `*verdict` is what the table alone says. */
-static ngx_int_t look(ngx_http_request_t *r, charge_t *charge, int32_t *verdict)
-{
-    tollbar_decision decision = TOLLBAR_DECISION_INIT;
-    const terms_t *terms = charge->terms;
-
-    *verdict = tollbar_table_peek(charge->limit->zone->zone.table, terms->number, charge->key.data, charge->key.len,
-                                  terms->cost, &decision);
-    if (*verdict < 0) {
-        return ngx_http_tollbar_failed(r, charge, *verdict);
-    }
-    know(charge, &decision);
-    if (*verdict == TOLLBAR_ALLOWED
-        && (terms->cost == 0 || (terms->cost <= terms->capacity && charge->remaining >= terms->cost)))
-    {
-        return NGX_OK;
-    }
-    know_refusal(charge, *verdict);
-    return NGX_BUSY;
-}
-
-/* As `look`, and a refusal counts: in the zone's numbers, and for a ban. Both questions are of one instant, so that the second one
- * charges nothing: it is refused as the first one was. A zone with `ban` has one burst, so the table makes all of its refusals. */
-static ngx_int_t look_and_count(ngx_http_request_t *r, charge_t *charge)
-{
-    tollbar_decision decision = TOLLBAR_DECISION_INIT;
-    tollbar_table *table = charge->limit->zone->zone.table;
-    const terms_t *terms = charge->terms;
-    uint64_t now = 0;
-    int32_t verdict;
-    ngx_int_t rc;
-
-    if (charge->limit->zone->policy.ban_ns == 0) {
-        rc = look(r, charge, &verdict);
-        if (rc == NGX_BUSY) {
-            count_refusal(r, charge);
-        }
-        return rc;
-    }
-    verdict = tollbar_table_now(table, &now);
-    if (verdict == 0) {
-        verdict = tollbar_table_peek_at(table, terms->number, charge->key.data, charge->key.len, terms->cost, now, &decision);
-    }
-    if (verdict > 0) {
-        verdict = tollbar_table_check_at(table, terms->number, charge->key.data, charge->key.len, terms->cost, now, &decision);
-    }
-    if (verdict < 0) {
-        return ngx_http_tollbar_failed(r, charge, verdict);
-    }
-    know(charge, &decision);
-    if (verdict == TOLLBAR_ALLOWED) {
-        return NGX_OK;
-    }
-    know_refusal(charge, verdict);
-    return NGX_BUSY;
-}
-
-ngx_int_t ngx_http_tollbar_failed(ngx_http_request_t *r, const charge_t *charge, int32_t error)
-{
-    ngx_tollbar_zone_failed(charge->limit->shm_zone, r->connection->log, error);
-    return NGX_ERROR;
-}
-
-/* The table's answer, less what is not this limit's. */
-static void know(charge_t *charge, const tollbar_decision *decision)
-{
-    uint64_t spare = charge->terms->spare;
-
-    charge->known = 1;
-    charge->remaining = decision->remaining > spare ? decision->remaining - spare : 0;
-    charge->reset_ns = decision->reset_after_ns;
-    charge->retry_ns = decision->retry_after_ns;
-    charge->banned = decision->reason == TOLLBAR_REASON_BANNED;
-}
-
-/* The table counts what it refuses itself. Here a look, or the limit's own burst, has refused the request. */
-static void count_refusal(ngx_http_request_t *r, const charge_t *charge)
-{
-    count(r, charge, charge->terms->cost > charge->terms->capacity ? TOLLBAR_NEVER : TOLLBAR_DENIED);
-}
-
-/* Counts what a look decided. */
-static void count(ngx_http_request_t *r, const charge_t *charge, int32_t verdict)
-{
-    int32_t error = tollbar_table_count_verdict(charge->limit->zone->zone.table, charge->terms->number, verdict);
-
-    if (error != 0) {
-        ngx_http_tollbar_failed(r, charge, error);
-    }
-}
-
-/* A limit with a smaller burst than the table's lets a key in again later than the table would: when what it owes has come down
- * to what this limit allows. */
-static void know_refusal(charge_t *charge, int32_t verdict)
-{
-    const terms_t *terms = charge->terms;
-    uint64_t allowed, retry;
-
-    if (terms->cost > terms->capacity) {
-        charge->retry_ns = TOLLBAR_NO_TIME;
-    } else if (terms->spare != 0) {
-        allowed = ngx_tollbar_time_of(terms->policy, terms->capacity - terms->cost);
-        retry = charge->reset_ns > allowed ? charge->reset_ns - allowed : 1;
-        charge->retry_ns = ngx_max(charge->retry_ns, retry);
-    } else if (verdict == TOLLBAR_ALLOWED) {
-        charge->retry_ns = 1;
-    }
 }

@@ -19,6 +19,7 @@ static void *create_conf(ngx_conf_t *cf);
 static char *merge_conf(ngx_conf_t *cf, void *parent, void *child);
 static ngx_uint_t sort(ngx_array_t *array);
 static ngx_uint_t place_of(const limit_t *limit);
+static uint64_t refill_of(const void *limit);
 
 static ngx_conf_enum_t header_kinds[] = {
     { ngx_string("off"), NGX_HTTP_TOLLBAR_HEADERS_OFF },
@@ -62,6 +63,7 @@ static ngx_int_t complete(ngx_conf_t *cf)
     ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
     limit_t **limits = conf->limits.elts;
     ngx_shm_zone_t **zones = conf->zones.elts;
+    conf_t **confs = conf->confs.elts;
     ngx_http_handler_pt *place;
     zone_t *zone;
     ngx_uint_t n;
@@ -76,6 +78,12 @@ static ngx_int_t complete(ngx_conf_t *cf)
             return NGX_ERROR;
         }
         conf->afterwards |= limits[n]->afterwards;
+    }
+    for (n = 0; n < conf->confs.nelts; n++) {
+        confs[n]->order = ngx_tollbar_order(cf->pool, &confs[n]->limits, confs[n]->enforced, refill_of);
+        if (confs[n]->order == NULL) {
+            return NGX_ERROR;
+        }
     }
     for (n = 0; n < conf->zones.nelts; n++) {
         zone = zones[n]->data;
@@ -222,7 +230,8 @@ static void *create_main_conf(ngx_conf_t *cf)
     main_conf_t *conf = ngx_pcalloc(cf->pool, sizeof(main_conf_t));
 
     if (conf == NULL || ngx_array_init(&conf->limits, cf->pool, 4, sizeof(limit_t *)) != NGX_OK
-        || ngx_array_init(&conf->zones, cf->pool, 4, sizeof(ngx_shm_zone_t *)) != NGX_OK)
+        || ngx_array_init(&conf->zones, cf->pool, 4, sizeof(ngx_shm_zone_t *)) != NGX_OK
+        || ngx_array_init(&conf->confs, cf->pool, 4, sizeof(conf_t *)) != NGX_OK)
     {
         return NULL;
     }
@@ -246,6 +255,8 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
 {
     conf_t *from = parent;
     conf_t *conf = child;
+    main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_module);
+    conf_t **place;
     limit_t *first;
 
     /* Limits of an outer level hold where a level has none of its own. */
@@ -257,6 +268,13 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
                       &first->where.file, first->where.line);
     }
     conf->enforced = sort(&conf->limits);
+    if (conf->limits.nelts != 0) {
+        place = ngx_array_push(&main->confs);
+        if (place == NULL) {
+            return NGX_CONF_ERROR;
+        }
+        *place = conf;
+    }
     ngx_conf_merge_uint_value(conf->status_code, from->status_code, NGX_HTTP_TOO_MANY_REQUESTS);
     ngx_conf_merge_uint_value(conf->limit_log_level, from->limit_log_level, NGX_LOG_ERR);
     ngx_conf_merge_uint_value(conf->headers, from->headers, NGX_HTTP_TOLLBAR_HEADERS_OFF);
@@ -290,4 +308,26 @@ static ngx_uint_t place_of(const limit_t *limit)
 
     /* All zones have been declared by now; one that is not is refused later. */
     return limit->dry_run ? 2 : zone != NULL && zone->sync != NULL;
+}
+
+/* What orders limits that are charged together. Behind those that give permits back come rates that hold variables, since the rate is known with the
+ * request only, then nodes, which cannot give back what they have, and then tables that give none back. Limits that are charged after the answer
+ * come last: they only count. */
+static uint64_t refill_of(const void *of)
+{
+    const limit_t *limit = of;
+    const zone_t *zone = limit->zone;
+    uint64_t refill;
+
+    if (limit->afterwards) {
+        return UINT64_MAX;
+    }
+    if (zone->sync != NULL) {
+        return UINT64_MAX - 2;
+    }
+    refill = ngx_tollbar_refill(&zone->zone, &zone->policy);
+    if (refill == TOLLBAR_NO_TIME) {
+        return UINT64_MAX - 1;
+    }
+    return zone->rate != NULL ? UINT64_MAX - 3 : refill;
 }

@@ -17,6 +17,7 @@
 #include <ngx_http.h>
 #include "ngx_http_tollbar_request.h"
 #include "ngx_tollbar_conf.h"
+#include "ngx_tollbar_several.h"
 #include "ngx_tollbar_zone.h"
 
 typedef struct {
@@ -49,6 +50,8 @@ typedef struct {
 typedef struct {
     /* Of ngx_http_tollbar_limit_req_limit_t *. */
     ngx_array_t limits;
+    /* Their indices in the order in which they are charged. */
+    ngx_uint_t *order;
     ngx_uint_t status_code;
     ngx_uint_t limit_log_level;
     ngx_uint_t delay_log_level;

@@ -6,7 +6,7 @@ typedef ngx_http_tollbar_limit_req_limit_t limit_t;
 typedef ngx_http_tollbar_limit_req_conf_t conf_t;
 typedef ngx_http_tollbar_limit_req_outcome_t outcome_t;
 
-/* A limit that is to be charged for a request, the key, and the time by the table's clock at which it was looked at. */
+/* A limit that is to be charged for a request, the key, and the time by the table's clock at which it is looked at and charged. */
 typedef struct {
     limit_t *limit;
     ngx_str_t key;
@@ -19,7 +19,11 @@ typedef struct {
 /* NGX_OK: the request may pass, after a delay if it owes too much; NGX_BUSY: refused; NGX_ERROR: refused because it cannot be
  * told; NGX_DECLINED: it has no key that is limited; NGX_ABORT: a key cannot be evaluated. */
 static ngx_inline ngx_int_t ask_one(ngx_http_request_t *r, limit_t *limit, outcome_t *out);
-static ngx_int_t ask_several(ngx_http_request_t *r, ngx_array_t *limits, outcome_t *out);
+static ngx_int_t ask_several(ngx_http_request_t *r, const conf_t *conf, outcome_t *out);
+static ngx_int_t take_all(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_log_t *log, outcome_t *out);
+static void give_back(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_uint_t n);
+static ngx_inline charge_t *charge_of(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_uint_t n);
+static charge_t *find_charge(charge_t *charges, ngx_uint_t charges_n, const limit_t *limit);
 static ngx_inline ngx_int_t take(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt);
 static ngx_inline ngx_int_t take_at(charge_t *charge, ngx_log_t *log, uint64_t *debt);
 static ngx_inline ngx_flag_t would_pass(const charge_t *charge);
@@ -41,7 +45,7 @@ ngx_int_t ngx_http_tollbar_limit_req_handler(ngx_http_request_t *r)
     }
     outcome.debt = 0;
     rc = conf->limits.nelts == 1 ? ask_one(r, ((limit_t **) conf->limits.elts)[0], &outcome)
-                                 : ask_several(r, &conf->limits, &outcome);
+                                 : ask_several(r, conf, &outcome);
     if (rc == NGX_DECLINED) {
         return NGX_DECLINED;
     }
@@ -62,30 +66,26 @@ static ngx_inline ngx_int_t ask_one(ngx_http_request_t *r, limit_t *limit, outco
     return rc == NGX_OK ? take(limit, &key, r->connection->log, &out->debt) : rc;
 }
 
-/* All limits are looked at before any is charged. The last one need not be: for it, looking and charging are one. If another request
- * takes the permit between the look at a limit and its charge, the request is refused, and what has been charged to the others stays
- * so. That can cost a key a permit; no request passes that a limit refuses.
- *
- * A table's clock is read once for both steps; every table has its own. */
-static ngx_int_t ask_several(ngx_http_request_t *r, ngx_array_t *limits, outcome_t *out)
+/* Charges all limits, or none: ngx_tollbar_several.h says how. The last limit need not be looked at if it is charged first: for it, looking and
+ * charging are one, unless another limit of its zone has a larger burst. An earlier one is looked at in any case, because of two limits that
+ * refuse nginx names the first. */
+static ngx_int_t ask_several(ngx_http_request_t *r, const conf_t *conf, outcome_t *out)
 {
     ngx_log_t *log = r->connection->log;
-    limit_t **all = limits->elts;
+    limit_t **all = conf->limits.elts;
     charge_t usual[USUAL_LIMITS], *charges = usual;
     ngx_uint_t n, charges_n = 0;
-    ngx_msec_t longest = 0, wait;
-    outcome_t one;
     ngx_int_t rc;
 
-    if (limits->nelts > USUAL_LIMITS) {
-        charges = ngx_palloc(r->pool, limits->nelts * sizeof(charge_t));
+    if (conf->limits.nelts > USUAL_LIMITS) {
+        charges = ngx_palloc(r->pool, conf->limits.nelts * sizeof(charge_t));
         if (charges == NULL) {
             return NGX_ABORT;
         }
     }
     /* A key is seen before those of later limits are evaluated, which may have effects of their own: a refusal by an
      * earlier limit ends it there. */
-    for (n = 0; n < limits->nelts; n++) {
+    for (n = 0; n < conf->limits.nelts; n++) {
         charges[charges_n].limit = all[n];
         rc = ngx_http_tollbar_key_of(r, &all[n]->zone->key, &charges[charges_n].key);
         if (rc == NGX_DECLINED) {
@@ -94,7 +94,7 @@ static ngx_int_t ask_several(ngx_http_request_t *r, ngx_array_t *limits, outcome
         if (rc == NGX_OK) {
             rc = tollbar_table_now(all[n]->zone->zone.table, &charges[charges_n].now) == 0 ? NGX_OK : NGX_ABORT;
         }
-        if (rc == NGX_OK && (n + 1 < limits->nelts || all[n]->narrow) && !would_pass(&charges[charges_n])) {
+        if (rc == NGX_OK && (n + 1 < conf->limits.nelts || n != conf->order[0] || all[n]->narrow) && !would_pass(&charges[charges_n])) {
             out->limit = all[n];
             rc = look(all[n], &charges[charges_n].key, log, &out->debt);
         }
@@ -106,24 +106,73 @@ static ngx_int_t ask_several(ngx_http_request_t *r, ngx_array_t *limits, outcome
     if (charges_n == 0) {
         return NGX_DECLINED;
     }
+    return take_all(conf, charges, charges_n, log, out);
+}
+
+static ngx_int_t take_all(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_log_t *log, outcome_t *out)
+{
+    charge_t *charge, *binding = NULL;
+    ngx_msec_t longest = 0, wait;
+    outcome_t one;
+    ngx_uint_t n;
+    ngx_int_t rc;
+
     out->limit = charges[charges_n - 1].limit;
     out->debt = 0;
-    /* From the last to the first: of equal delays that of the later limit is named, as nginx does. */
-    while (charges_n-- > 0) {
-        one.limit = charges[charges_n].limit;
+    for (n = 0; n < conf->limits.nelts; n++) {
+        charge = charge_of(conf, charges, charges_n, n);
+        if (charge == NULL) {
+            continue;
+        }
+        one.limit = charge->limit;
         one.debt = 0;
-        rc = take_at(&charges[charges_n], log, &one.debt);
+        rc = take_at(charge, log, &one.debt);
         if (rc != NGX_OK) {
             *out = one;
+            give_back(conf, charges, charges_n, n);
             return rc;
         }
         wait = one.debt != 0 ? ngx_http_tollbar_limit_req_wait(&one) : 0;
-        if (wait > longest) {
+        /* Of equal delays that of the later limit is named, as nginx does. */
+        if (wait > longest || (wait == longest && wait != 0 && charge > binding)) {
             longest = wait;
+            binding = charge;
             *out = one;
         }
     }
     return NGX_OK;
+}
+
+/* What was charged before the limit in that place. */
+static void give_back(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_uint_t n)
+{
+    charge_t *charge;
+
+    while (n-- > 0) {
+        charge = charge_of(conf, charges, charges_n, n);
+        if (charge != NULL) {
+            ngx_tollbar_give_back(charge->limit->zone->zone.table, 0, &charge->key, 1, charge->now);
+        }
+    }
+}
+
+/* Of the limits in their order the one in that place. NULL if the request has no key for it. */
+static ngx_inline charge_t *charge_of(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_uint_t n)
+{
+    ngx_uint_t index = conf->order[n];
+
+    return charges_n == conf->limits.nelts ? &charges[index]
+                                           : find_charge(charges, charges_n, ((limit_t **) conf->limits.elts)[index]);
+}
+
+static charge_t *find_charge(charge_t *charges, ngx_uint_t charges_n, const limit_t *limit)
+{
+    while (charges_n-- > 0) {
+        if (charges[charges_n].limit == limit) {
+            return &charges[charges_n];
+        }
+    }
+    return NULL;
 }
 
 /* Charges one request, in most configurations with this one call. `*debt`, of a request that is let through, is set where the
@@ -201,8 +250,9 @@ static ngx_int_t take_known_at(limit_t *limit, ngx_str_t *key, uint64_t now, ngx
     if (verdict != TOLLBAR_ALLOWED) {
         return NGX_BUSY;
     }
-    /* Another request was charged after the look: what this one has been charged is lost. */
+    /* Another request was charged after the look, and this one has more than the limit's own burst. */
     if (limit->narrow && decision.reset_after_ns > limit->debt_after) {
+        ngx_tollbar_give_back(limit->zone->zone.table, 0, key, 1, now);
         *debt = limit->debt_most;
         return NGX_BUSY;
     }

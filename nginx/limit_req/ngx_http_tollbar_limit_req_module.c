@@ -10,10 +10,12 @@ typedef ngx_http_tollbar_limit_req_conf_t conf_t;
 typedef struct {
     ngx_array_t limits; /* of limit_t * */
     ngx_array_t zones;  /* of ngx_shm_zone_t * */
+    ngx_array_t confs;  /* of conf_t *, those with limits */
 } main_conf_t;
 
 static ngx_int_t complete(ngx_conf_t *cf);
 static void complete_limit(limit_t *limit);
+static uint64_t refill_of(const void *limit);
 static ngx_int_t start(ngx_cycle_t *cycle);
 static void *create_main_conf(ngx_conf_t *cf);
 static void *create_conf(ngx_conf_t *cf);
@@ -50,6 +52,7 @@ static ngx_int_t complete(ngx_conf_t *cf)
     ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
     limit_t **limits = conf->limits.elts;
     ngx_shm_zone_t **zones = conf->zones.elts;
+    conf_t **confs = conf->confs.elts;
     ngx_http_handler_pt *place;
     zone_t *zone;
     ngx_uint_t n;
@@ -70,6 +73,12 @@ static ngx_int_t complete(ngx_conf_t *cf)
     }
     for (n = 0; n < conf->limits.nelts; n++) {
         complete_limit(limits[n]);
+    }
+    for (n = 0; n < conf->confs.nelts; n++) {
+        confs[n]->order = ngx_tollbar_order(cf->pool, &confs[n]->limits, confs[n]->limits.nelts, refill_of);
+        if (confs[n]->order == NULL) {
+            return NGX_ERROR;
+        }
     }
     for (n = 0; n < conf->zones.nelts; n++) {
         ngx_tollbar_zone_settle(zones[n]);
@@ -100,6 +109,14 @@ static void complete_limit(limit_t *limit)
     limit->debt_undelayed = ngx_tollbar_time_of(&zone->policy, (uint64_t) limit->delay + 1);
 }
 
+/* What orders limits that are charged together. */
+static uint64_t refill_of(const void *limit)
+{
+    const zone_t *zone = ((const limit_t *) limit)->zone;
+
+    return ngx_tollbar_refill(&zone->zone, &zone->policy);
+}
+
 /* The configuration is in force. */
 static ngx_int_t start(ngx_cycle_t *cycle)
 {
@@ -116,7 +133,8 @@ static void *create_main_conf(ngx_conf_t *cf)
     main_conf_t *conf = ngx_pcalloc(cf->pool, sizeof(main_conf_t));
 
     if (conf == NULL || ngx_array_init(&conf->limits, cf->pool, 4, sizeof(limit_t *)) != NGX_OK
-        || ngx_array_init(&conf->zones, cf->pool, 4, sizeof(ngx_shm_zone_t *)) != NGX_OK)
+        || ngx_array_init(&conf->zones, cf->pool, 4, sizeof(ngx_shm_zone_t *)) != NGX_OK
+        || ngx_array_init(&conf->confs, cf->pool, 4, sizeof(conf_t *)) != NGX_OK)
     {
         return NULL;
     }
@@ -139,10 +157,19 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
 {
     conf_t *from = parent;
     conf_t *conf = child;
+    main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_limit_req_module);
+    conf_t **place;
 
     /* Limits of an outer level hold where a level has none of its own. */
     if (conf->limits.elts == NULL) {
         conf->limits = from->limits;
+    }
+    if (conf->limits.nelts != 0) {
+        place = ngx_array_push(&main->confs);
+        if (place == NULL) {
+            return NGX_CONF_ERROR;
+        }
+        *place = conf;
     }
     ngx_conf_merge_uint_value(conf->limit_log_level, from->limit_log_level, NGX_LOG_ERR);
     ngx_conf_merge_uint_value(conf->status_code, from->status_code, NGX_HTTP_SERVICE_UNAVAILABLE);

@@ -12,6 +12,7 @@
 #include <ngx_core.h>
 #include <ngx_stream.h>
 #include "ngx_tollbar_conf.h"
+#include "ngx_tollbar_several.h"
 #include "ngx_tollbar_zone.h"
 
 typedef struct {
@@ -38,6 +39,8 @@ typedef struct {
 
 typedef struct {
     ngx_array_t limits; /* of ngx_stream_tollbar_limit_t * */
+    /* Their indices in the order in which they are charged. */
+    ngx_uint_t *order;
     ngx_uint_t limit_log_level;
     ngx_uint_t delay_log_level;
     ngx_flag_t dry_run;

@@ -15,10 +15,12 @@ typedef struct {
     ngx_event_t timer;
 } session_t;
 
-/* A limit that is to be charged, the key, and what it owes: refused, without this connection; else with it. */
+/* A limit that is to be charged, the key, the time by the table's clock at which it is looked at and charged, and what the key owes: refused,
+ * without this connection; else with it. */
 typedef struct {
     limit_t *limit;
     ngx_str_t key;
+    uint64_t now;
     uint64_t debt;
 } charge_t;
 
@@ -31,6 +33,8 @@ typedef struct {
 /* NGX_OK: it may pass, after a delay if it owes too much; NGX_BUSY: refused; NGX_ERROR: refused because it cannot be told;
  * NGX_DECLINED: it has no key that is limited; NGX_ABORT: a key cannot be evaluated. */
 static ngx_int_t ask(ngx_stream_session_t *s, conf_t *conf, charge_t *outcome);
+static ngx_int_t take_all(ngx_stream_session_t *s, const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, charge_t *outcome);
+static charge_t *charge_of(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_uint_t n);
 static ngx_int_t key_of(ngx_stream_session_t *s, zone_t *zone, ngx_str_t *key);
 static ngx_int_t look(ngx_stream_session_t *s, charge_t *charge);
 static ngx_int_t take(ngx_stream_session_t *s, charge_t *charge);
@@ -78,9 +82,7 @@ ngx_int_t ngx_stream_tollbar_handler(ngx_stream_session_t *s)
     return NGX_DECLINED;
 }
 
-/* All limits are looked at before any is charged. Between the look at one and its charge somebody else may have taken its
- * permit; then the connection is refused, and what has been charged to the others stays so. That can cost a key a permit;
- * it never lets a connection through that any limit refuses. */
+/* Charges all limits, or none: ngx_tollbar_several.h says how. */
 static ngx_int_t ask(ngx_stream_session_t *s, conf_t *conf, charge_t *outcome)
 {
     limit_t **limits = conf->limits.elts;
@@ -106,18 +108,50 @@ static ngx_int_t ask(ngx_stream_session_t *s, conf_t *conf, charge_t *outcome)
         }
         charges_n++;
     }
-    for (n = 0; n < charges_n; n++) {
-        rc = take(s, &charges[n]);
+    return charges_n == 0 ? NGX_DECLINED : take_all(s, conf, charges, charges_n, outcome);
+}
+
+static ngx_int_t take_all(ngx_stream_session_t *s, const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, charge_t *outcome)
+{
+    charge_t *charge;
+    ngx_uint_t n;
+    ngx_int_t rc;
+
+    for (n = 0; n < conf->limits.nelts; n++) {
+        charge = charge_of(conf, charges, charges_n, n);
+        rc = charge != NULL ? take(s, charge) : NGX_OK;
         if (rc != NGX_OK) {
-            *outcome = charges[n];
+            *outcome = *charge;
+            while (n-- > 0) {
+                charge = charge_of(conf, charges, charges_n, n);
+                if (charge != NULL) {
+                    ngx_tollbar_give_back(charge->limit->zone->zone.table, 0, &charge->key, 1, charge->now);
+                }
+            }
             return rc;
         }
-        /* The longest delay is the one that counts. */
-        if (n == 0 || wait_of(&charges[n]) > wait_of(outcome)) {
+    }
+    /* The longest delay is the one that counts. */
+    *outcome = charges[0];
+    for (n = 1; n < charges_n; n++) {
+        if (wait_of(&charges[n]) > wait_of(outcome)) {
             *outcome = charges[n];
         }
     }
-    return charges_n == 0 ? NGX_DECLINED : NGX_OK;
+    return NGX_OK;
+}
+
+/* Of the limits in their order the one in that place. NULL if the connection has no key for it. */
+static charge_t *charge_of(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_uint_t n)
+{
+    limit_t *limit = ((limit_t **) conf->limits.elts)[conf->order[n]];
+
+    while (charges_n-- > 0) {
+        if (charges[charges_n].limit == limit) {
+            return &charges[charges_n];
+        }
+    }
+    return NULL;
 }
 
 static ngx_int_t key_of(ngx_stream_session_t *s, zone_t *zone, ngx_str_t *key)
@@ -137,9 +171,13 @@ static ngx_int_t key_of(ngx_stream_session_t *s, zone_t *zone, ngx_str_t *key)
 static ngx_int_t look(ngx_stream_session_t *s, charge_t *charge)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    tollbar_table *table = charge->limit->zone->zone.table;
     ngx_str_t *key = &charge->key;
-    int32_t verdict = tollbar_table_peek(charge->limit->zone->zone.table, 0, key->data, key->len, 1, &decision);
+    int32_t verdict = tollbar_table_now(table, &charge->now);
 
+    if (verdict == 0) {
+        verdict = tollbar_table_peek_at(table, 0, key->data, key->len, 1, charge->now, &decision);
+    }
     if (verdict < 0) {
         return failed(s, charge, verdict);
     }
@@ -151,7 +189,9 @@ static ngx_int_t take(ngx_stream_session_t *s, charge_t *charge)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     limit_t *limit = charge->limit;
-    int32_t verdict = tollbar_table_check(limit->zone->zone.table, 0, charge->key.data, charge->key.len, 1, &decision);
+    tollbar_table *table = limit->zone->zone.table;
+    ngx_str_t *key = &charge->key;
+    int32_t verdict = tollbar_table_check_at(table, 0, key->data, key->len, 1, charge->now, &decision);
 
     if (verdict < 0) {
         return failed(s, charge, verdict);
@@ -160,8 +200,9 @@ static ngx_int_t take(ngx_stream_session_t *s, charge_t *charge)
     if (verdict != TOLLBAR_ALLOWED) {
         return NGX_BUSY;
     }
-    /* By the zone's largest burst it could pass, but somebody was faster than this limit's look: the charge is lost. */
+    /* By the zone's largest burst it could pass, but another connection was charged after this limit's look. */
     if (charge->debt > limit->debt_after) {
+        ngx_tollbar_give_back(table, 0, key, 1, charge->now);
         charge->debt = limit->debt_most;
         return NGX_BUSY;
     }

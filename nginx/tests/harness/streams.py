@@ -33,10 +33,10 @@ def text(**parts):
 
 
 class Streams(Nginx):
-    """`stream` is what stands in that block; the http block listens on the first port, stream on the second."""
+    """`stream` is what stands in that block; the http block listens on the first port, stream on the others, usually one."""
 
-    def __init__(self, home, **parts):
-        super().__init__(home, port_count=2, **parts)
+    def __init__(self, home, port_count=2, **parts):
+        super().__init__(home, port_count=port_count, **parts)
 
     def write(self, stream="", **parts):
         self.parts = {"stream": stream, **parts}

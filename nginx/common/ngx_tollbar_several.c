@@ -1,0 +1,52 @@
+#include "ngx_tollbar_several.h"
+
+static ngx_flag_t is_before(const void *one, const void *other, uint64_t (*refill)(const void *limit));
+
+uint64_t ngx_tollbar_refill(const ngx_tollbar_zone_t *zone, const tollbar_policy_spec *policy)
+{
+    uint64_t refill;
+
+    /* Keys of which a worker has had permits in advance get none back. */
+    if (zone->hot_keys != 0 || tollbar_policy_spec_refill(policy, &refill) != 0) {
+        return TOLLBAR_NO_TIME;
+    }
+    return refill;
+}
+
+ngx_uint_t *ngx_tollbar_order(ngx_pool_t *pool, const ngx_array_t *limits, ngx_uint_t n, uint64_t (*refill)(const void *limit))
+{
+    void **elts = limits->elts;
+    ngx_uint_t *order = ngx_pcalloc(pool, (n + 1) * sizeof(ngx_uint_t));
+    ngx_uint_t from, to;
+
+    for (from = 0; order != NULL && from < n; from++) {
+        for (to = from; to > 0 && is_before(elts[from], elts[order[to - 1]], refill); to--) {
+            order[to] = order[to - 1];
+        }
+        order[to] = from;
+    }
+    return order;
+}
+
+static ngx_flag_t is_before(const void *one, const void *other, uint64_t (*refill)(const void *limit))
+{
+    const ngx_str_t *a = &(*(ngx_shm_zone_t *const *) one)->shm.name;
+    const ngx_str_t *b = &(*(ngx_shm_zone_t *const *) other)->shm.name;
+
+    if (refill(one) != refill(other)) {
+        return refill(one) < refill(other);
+    }
+    /* Zones are often named in the order in which they stand, and a module need not look at the last one if it is charged first. */
+    return ngx_memn2cmp(a->data, b->data, a->len, b->len) > 0;
+}
+
+/* An error says that the table is damaged, which the next call to it says again. */
+void ngx_tollbar_give_back(const tollbar_table *table, uint32_t policy, const ngx_str_t *key, uint64_t cost, uint64_t now)
+{
+    tollbar_reservation charge;
+
+    charge.departs_ns = now;
+    charge.wait_ns = 0;
+    charge.cost = cost;
+    (void) tollbar_table_cancel(table, policy, key->data, key->len, &charge, NULL);
+}
