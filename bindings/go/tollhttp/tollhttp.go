@@ -19,6 +19,7 @@ package tollhttp
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/bits"
 	"net/http"
@@ -79,13 +80,15 @@ type Response struct {
 
 // Options are the options of a Limiter.
 type Options struct {
-	// Limits, at least one. The middleware checks them in this order, up to the first that refuses. The limits before that one have been
-	// charged, so put the limit first that refuses most.
+	// Limits, at least one, and with tables at most [tollbar.LimitsMost]. A request is charged to all of them, or, if one refuses, to none, as
+	// [tollbar.TakeMany] says. If a lease refuses, the tables get back what they were charged, as [tollbar.Keys.Cancel] says. A lease stays
+	// charged if another lease refuses after it.
 	Limits []Limit
 	// Exempt reports whether a request passes without a charge. Nil: no request does. ([tollbar.Keys.Exempt] exempts keys; the key of an
 	// address is that of [tollbar.AddrKey] with 32 and 64 bits.)
 	Exempt func(*http.Request) bool
-	// Refused answers a refused request. The header fields are set, with Retry-After if waiting helps. Nil means [http.Error] with status 429.
+	// Refused answers a refused request. The header fields are set, with Retry-After if waiting helps, and [RefusalOf] says why. Nil means
+	// [http.Error] with status 429.
 	Refused http.Handler
 	// Missing answers a request without a key, if the table refuses or reports it. Nil means [http.Error] with status 403, since waiting does
 	// not help such a request.
@@ -113,8 +116,6 @@ var (
 type Limiter struct {
 	options Options
 	limits  []limit
-	// Whether any limit is charged after the response.
-	charges bool
 }
 
 // limit is a Limit with the values that New computes.
@@ -129,12 +130,14 @@ type limit struct {
 	policy string
 }
 
-// New makes a Limiter. The error is [ErrNoLimit], [ErrName], [ErrCharge], or an error of the table.
+// New makes a Limiter. The error is [ErrNoLimit], [ErrName], [ErrCharge], [tollbar.ErrLimits] for too many limits with tables, or an error of
+// a table.
 func New(options Options) (*Limiter, error) {
 	l := &Limiter{options: options}
 	if len(options.Limits) == 0 {
 		return nil, ErrNoLimit
 	}
+	tables := 0
 	for _, given := range options.Limits {
 		if (given.Table == nil) == (given.Lease == nil) {
 			return nil, ErrNoLimit
@@ -142,7 +145,6 @@ func New(options Options) (*Limiter, error) {
 		if given.Charge != nil && given.Lease != nil {
 			return nil, ErrCharge
 		}
-		l.charges = l.charges || given.Charge != nil
 		quoted, err := quote(given.Name)
 		if err != nil {
 			return nil, err
@@ -157,6 +159,12 @@ func New(options Options) (*Limiter, error) {
 			bound.Key = RemoteAddr
 		}
 		l.limits = append(l.limits, bound)
+		if bound.Table != nil {
+			tables++
+		}
+	}
+	if tables > tollbar.LimitsMost {
+		return nil, fmt.Errorf("tollhttp: a request has at most %d limits with tables, not %d: %w", tollbar.LimitsMost, tables, tollbar.ErrLimits)
 	}
 	return l, nil
 }
@@ -200,97 +208,31 @@ func (l *Limiter) Handler(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		var charges []charge
-		if l.charges {
-			charges = make([]charge, 0, len(l.limits))
-		}
-		verdict, retry, err := l.ask(w.Header(), r, &charges)
+		answer, err := l.ask(w.Header(), r)
 		switch {
 		case err != nil && l.options.Failed != nil:
 			l.options.Failed(w, r, err)
 		case err != nil:
 			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
-		case verdict == passes && len(charges) != 0:
-			l.serveAndCharge(next, w, r, charges)
-		case verdict == passes:
+		case answer.verdict == passes && len(answer.charges) != 0:
+			l.serveAndCharge(next, w, r, answer.charges)
+		case answer.verdict == passes:
 			next.ServeHTTP(w, r)
-		case verdict == missing && l.options.Missing != nil:
+		case answer.verdict == missing && l.options.Missing != nil:
 			l.options.Missing.ServeHTTP(w, r)
-		case verdict == missing:
+		case answer.verdict == missing:
 			http.Error(w, "Forbidden: the request has no key that it could be counted by", http.StatusForbidden)
 		default:
-			if retry != tollbar.Forever {
-				w.Header().Set("Retry-After", strconv.FormatUint(seconds(retry), 10))
+			if answer.retry != tollbar.Forever {
+				w.Header().Set("Retry-After", strconv.FormatUint(seconds(answer.retry), 10))
 			}
 			if l.options.Refused != nil {
-				l.options.Refused.ServeHTTP(w, r)
+				l.options.Refused.ServeHTTP(w, withRefusal(r, answer.refusal))
 				return
 			}
 			http.Error(w, http.StatusText(http.StatusTooManyRequests), http.StatusTooManyRequests)
 		}
 	})
-}
-
-// verdict is the decision of all limits on a request.
-type verdict int
-
-const (
-	passes verdict = iota
-	refused
-	// missing: refused because it has no key.
-	missing
-)
-
-// ask checks the request with each limit, and writes their fields into the header. It adds limits that are charged after the response to
-// charges.
-func (l *Limiter) ask(header http.Header, r *http.Request, charges *[]charge) (v verdict, retry time.Duration, err error) {
-	var policies, states []byte
-	for i := range l.limits {
-		limit := &l.limits[i]
-		key, counted := limit.Key(r)
-		if !counted {
-			continue
-		}
-		cost := uint64(1)
-		if limit.Cost != nil {
-			cost = limit.Cost(r)
-		}
-		decision, err := limit.check(key, cost)
-		if key == "" && limit.Table != nil && (err == nil || errors.Is(err, tollbar.ErrMissingKey)) {
-			// No key was charged, so the header has no field for this limit.
-			if err == nil && decision.Allowed() {
-				continue
-			}
-			v = missing
-			break
-		}
-		if err != nil {
-			return refused, 0, err
-		}
-		if !l.options.NoHeaders {
-			policies = append(separate(policies), limit.policy...)
-			states = limit.appendState(separate(states), key, cost, decision)
-		}
-		if !decision.Allowed() {
-			v, retry = refused, decision.RetryAfter
-			break
-		}
-		if limit.Charge != nil {
-			*charges = append(*charges, charge{limit, key})
-		}
-	}
-	if len(policies) != 0 {
-		header.Set("RateLimit-Policy", string(policies))
-		header.Set("RateLimit", string(states))
-	}
-	return v, retry, nil
-}
-
-func separate(list []byte) []byte {
-	if len(list) == 0 {
-		return list
-	}
-	return append(list, ", "...)
 }
 
 func (l *limit) appendState(to []byte, key string, cost uint64, d tollbar.Decision) []byte {

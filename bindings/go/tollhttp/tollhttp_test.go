@@ -237,9 +237,11 @@ func TestSeveralLimits(t *testing.T) {
 		"RateLimit", `"client";r=1;t=43200, "all";r=2;t=28800`)
 	expect(t, ask("192.0.2.1:1"), 200)
 	// The first refuses, and the second is not charged.
-	expect(t, ask("192.0.2.1:1"), 429, "RateLimit-Policy", `"client";q=2;w=86400`, "RateLimit", `"client";r=0;t=43200`)
+	expect(t, ask("192.0.2.1:1"), 429, "RateLimit-Policy", `"client";q=2;w=86400, "all";q=3;w=86400`,
+		"RateLimit", `"client";r=0;t=43200, "all";r=1;t=28800`)
 	expect(t, ask("192.0.2.2:1"), 200)
-	expect(t, ask("192.0.2.3:1"), 429)
+	// The second refuses, and the first is not charged.
+	expect(t, ask("192.0.2.3:1"), 429, "RateLimit", `"client";r=2, "all";r=0;t=28800`)
 }
 
 func TestExemptRefusedAndFailed(t *testing.T) {

@@ -1,0 +1,236 @@
+package tollhttp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/tollbar/tollbar/bindings/go"
+)
+
+// Refusal says why a request was refused.
+type Refusal struct {
+	// Limit is the name of the limit that refused. If several refused it is that of the longest wait.
+	Limit string
+	// Decision is that limit's. Its Reason tells a ban from a spent limit.
+	Decision tollbar.Decision
+}
+
+type refusalKey struct{}
+
+// RefusalOf returns why the request was refused. It is for Options.Refused; any other request has none.
+func RefusalOf(r *http.Request) (Refusal, bool) {
+	refusal, ok := r.Context().Value(refusalKey{}).(Refusal)
+	return refusal, ok
+}
+
+func withRefusal(r *http.Request, refusal Refusal) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), refusalKey{}, refusal))
+}
+
+// verdict is the decision of all limits on a request.
+type verdict int
+
+const (
+	passes verdict = iota
+	refused
+	// missing: refused because it has no key.
+	missing
+)
+
+// asked is a limit of a request.
+type asked struct {
+	limit *limit
+	key   string
+	cost  uint64
+	// What the limit decided, if decided. Of a refused request: would decide.
+	decision tollbar.Decision
+	decided  bool
+	// The table's time before its charge, if a lease is charged after it.
+	before uint64
+}
+
+// answer is what became of a request.
+type answer struct {
+	verdict verdict
+	retry   time.Duration
+	refusal Refusal
+	// The limits that are charged after the response.
+	charges []charge
+}
+
+// ask charges all limits of the request, or none, and writes their fields into the header.
+func (l *Limiter) ask(header http.Header, r *http.Request) (answer, error) {
+	var usual [4]asked
+	all, found, err := l.limitsOf(usual[:0], r)
+	if err != nil || found == missing {
+		return answer{verdict: missing}, err
+	}
+	refusing, retry, err := decide(all)
+	if err != nil {
+		return answer{verdict: refused}, err
+	}
+	if !l.options.NoHeaders {
+		writeFields(header, all)
+	}
+	if refusing != nil {
+		return answer{verdict: refused, retry: retry, refusal: Refusal{refusing.limit.Name, refusing.decision}}, nil
+	}
+	var charges []charge
+	for i := range all {
+		if one := &all[i]; one.limit.Charge != nil {
+			charges = append(charges, charge{one.limit, one.key})
+		}
+	}
+	return answer{verdict: passes, charges: charges}, nil
+}
+
+// limitsOf appends the limits that count the request. The second result is missing if the request has no key that one of them needs.
+func (l *Limiter) limitsOf(all []asked, r *http.Request) ([]asked, verdict, error) {
+	for i := range l.limits {
+		limit := &l.limits[i]
+		key, counted := limit.Key(r)
+		if !counted {
+			continue
+		}
+		cost := uint64(1)
+		if limit.Cost != nil {
+			cost = limit.Cost(r)
+		}
+		if key == "" && limit.Table != nil {
+			// No key is charged, so the header has no field for this limit.
+			decision, err := limit.check(key, cost)
+			if err != nil && !errors.Is(err, tollbar.ErrMissingKey) {
+				return nil, refused, err
+			}
+			if err != nil || !decision.Allowed() {
+				return nil, missing, nil
+			}
+			continue
+		}
+		all = append(all, asked{limit: limit, key: key, cost: cost})
+	}
+	return all, passes, nil
+}
+
+// decide charges all of the limits or none, and returns the one that refuses and the wait, if one does.
+//
+// Limits that are charged after the response are looked at first. Then one call charges the tables. Leases come last, because only a charge
+// tells whether a lease admits: if one refuses, the tables get back what they were charged. A lease cannot give back, so of several the first
+// stays charged if the next one refuses.
+func decide(all []asked) (refusing *asked, retry time.Duration, err error) {
+	tables, leases := 0, 0
+	for i := range all {
+		one := &all[i]
+		switch {
+		case one.limit.Lease != nil:
+			leases++
+		case one.limit.Charge == nil:
+			tables++
+		default:
+			if err := one.check(); err != nil || !one.decision.Allowed() {
+				return one, one.decision.RetryAfter, err
+			}
+		}
+	}
+	if tables != 0 {
+		refusing, retry, err = chargeTables(all, leases != 0)
+		if refusing != nil || err != nil {
+			return refusing, retry, err
+		}
+	}
+	for i := range all {
+		one := &all[i]
+		if one.limit.Lease == nil {
+			continue
+		}
+		if err := one.check(); err != nil || !one.decision.Allowed() {
+			giveBack(all)
+			return one, one.decision.RetryAfter, err
+		}
+	}
+	return nil, 0, nil
+}
+
+// check charges a limit by itself. A limit that is charged after the response is only looked at.
+func (one *asked) check() (err error) {
+	one.decision, err = one.limit.check(one.key, one.cost)
+	one.decided = err == nil
+	return err
+}
+
+// isCharged reports whether chargeTables charges the limit.
+func (one *asked) isCharged() bool { return one.limit.Table != nil && one.limit.Charge == nil }
+
+// chargeTables charges the limits with a table, of which there is one at least.
+func chargeTables(all []asked, leases bool) (refusing *asked, retry time.Duration, err error) {
+	var (
+		limits    [tollbar.LimitsMost]tollbar.Limit
+		decisions [tollbar.LimitsMost]tollbar.Decision
+		of        [tollbar.LimitsMost]*asked
+	)
+	n := 0
+	for i := range all {
+		one := &all[i]
+		if !one.isCharged() {
+			continue
+		}
+		if leases {
+			if one.before, err = one.limit.Table.Now(); err != nil {
+				return nil, 0, err
+			}
+		}
+		limits[n], of[n] = one.limit.Table.Under(one.limit.Policy).Limit(one.key, one.cost), one
+		n++
+	}
+	if n == 1 {
+		if err := of[0].check(); err != nil || !of[0].decision.Allowed() {
+			return of[0], of[0].decision.RetryAfter, err
+		}
+		return nil, 0, nil
+	}
+	taken, err := tollbar.TakeManyEach(decisions[:n], limits[:n]...)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, one := range of[:n] {
+		one.decision, one.decided = decisions[i], true
+	}
+	if !taken.Allowed() {
+		return of[taken.Bound], taken.RetryAfter, nil
+	}
+	return nil, 0, nil
+}
+
+// giveBack gives back what chargeTables has charged.
+func giveBack(all []asked) {
+	for i := range all {
+		one := &all[i]
+		if one.isCharged() {
+			// An error says that the table was closed or damaged, and the next request will say so again.
+			_, _ = one.limit.Table.Under(one.limit.Policy).Cancel(one.key, tollbar.Reservation{Departs: one.before, Cost: one.cost})
+		}
+	}
+}
+
+func writeFields(header http.Header, all []asked) {
+	var policies, states []byte
+	for i := range all {
+		if one := &all[i]; one.decided {
+			policies = append(separate(policies), one.limit.policy...)
+			states = one.limit.appendState(separate(states), one.key, one.cost, one.decision)
+		}
+	}
+	if len(policies) != 0 {
+		header.Set("RateLimit-Policy", string(policies))
+		header.Set("RateLimit", string(states))
+	}
+}
+
+func separate(list []byte) []byte {
+	if len(list) == 0 {
+		return list
+	}
+	return append(list, ", "...)
+}
