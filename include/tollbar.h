@@ -41,7 +41,7 @@
  *     tollbar_table_check_at, known key                 160
  *     tollbar_limiter_check_at, two rates               146
  *     tollbar_table_check_at, known key, two rates      265
- *     tollbar_table_check_at, known key beside overrides  612
+ *     tollbar_table_check_at, known key beside overrides  642
  *     tollbar_table_check_at, full decision             310
  *     tollbar_table_peek_at, known key                  176
  *     tollbar_table_peek_at, fresh key                  294
