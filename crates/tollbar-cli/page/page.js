@@ -226,7 +226,7 @@ if (clients.length > 0) {
   const rows = clients.map((client) => {
     const name = element("th", {scope: "row"}, client.key, ...(client.robot ? [element("span", {class: "mark"}, "robot")] : []));
     const cell = (text, attributes = {}) => element("td", attributes, text);
-    const paths = element("td", {class: "left"}, ...client.paths.map(({path, denied}) => element("span", {class: "path", title: path}, `${path} × ${number(denied)}`)));
+    const paths = element("td", {class: "left"}, ...client.paths.map(({path, denied}) => element("span", {class: "path", title: path}, `${number(denied)} × ${path}`)));
     return element("tr", {}, name, cell(number(client.requests), {"data-name": "requests"}), cell(`${number(client.denied)} (${percent(share(client.denied, client.requests))})`, {"data-name": "refused"}),
       cell(client.burst_needed === null ? "–" : number(client.burst_needed), {"data-name": "burst needed"}), paths, cell(strip(client), {class: "left"}));
   });

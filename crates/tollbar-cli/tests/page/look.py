@@ -87,7 +87,7 @@ def same_numbers(name, page, data):
         key = clients.nth(n).locator("th").evaluate("th => th.firstChild.textContent")
         cells = clients.nth(n).locator("td").all_text_contents()
         paths = clients.nth(n).locator(".path").all_text_contents()
-        check(f"{name}: client {n}", (key, whole(cells[0]), whole(cells[1].split(" ")[0]), [path.rsplit(" × ", 1)[0] for path in paths]),
+        check(f"{name}: client {n}", (key, whole(cells[0]), whole(cells[1].split(" ")[0]), [path.split(" × ", 1)[1] for path in paths]),
               (client["key"], client["requests"], client["denied"], [path["path"] for path in client["paths"]]))
         check(f"{name}: the strip of client {n}", clients.nth(n).locator("rect").count(), len(client["strip"]))
     total = page.locator("#time-help").inner_text()
@@ -135,6 +135,8 @@ def is_truth(name, data, log):
 # Pixels of a chart that are neither paper nor text tell little; marks that have a size tell that the chart was drawn.
 MARKS = """() => ["curve", "map", "time", "algorithms", "bursts"].map((id) =>
   [...document.querySelectorAll(`#${id} svg :is(rect, circle, path)`)].filter((mark) => { const box = mark.getBoundingClientRect(); return box.width > 0 && box.height > 0; }).length)"""
+# The table of clients fits a desk: what is to the right of its frame is seen by nobody who does not scroll.
+HIDDEN = """() => { const frame = document.querySelector("#clients").parentElement; return frame.scrollWidth - frame.clientWidth; }"""
 WIDER = """() => [...document.querySelectorAll("body *")].filter((part) => !part.closest(".scroll, details, svg, thead") && part.getBoundingClientRect().right > innerWidth + 1).map((part) => part.outerHTML.slice(0, 90))"""
 
 
@@ -153,6 +155,7 @@ def look(browser, name, page_path, data, log):
             check(f"{view}: requests", requests, [page_path.as_uri()])
             check(f"{view}: wider than the screen", page.evaluate(WIDER), [])
             if name != "hostile":
+                check(f"{view}: clients beside the frame", page.evaluate(HIDDEN), 0)
                 marks = page.evaluate(MARKS)
                 check(f"{view}: marks {marks}", [n >= least for n, least in zip(marks, (5, 400, 20, 1, 1))], [True] * 5)
             if shots:
