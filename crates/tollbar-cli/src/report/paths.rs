@@ -53,30 +53,63 @@ impl Paths {
     }
 }
 
-/// The paths of one client that were refused most often, by the Space-Saving algorithm: the counts of rare ones may be too high.
+/// The paths of one client that were refused most often, by the Space-Saving algorithm. A path that takes the place of another inherits its
+/// count, which may belong to other paths: it is remembered, and only the rest is told.
 #[derive(Clone, Debug, Default)]
-pub struct Top(Vec<(u32, u32)>);
+pub struct Top(Vec<Counted>);
+
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    path: u32,
+    count: u32,
+    /// The part of the count that may belong to other paths.
+    inherited: u32,
+}
 
 /// Paths that are counted for each client.
-const COUNTED: usize = 8;
+const COUNTED: usize = 32;
 
 impl Top {
     /// A request for this path was refused.
     pub fn add(&mut self, path: u32) {
-        if let Some((_, count)) = self.0.iter_mut().find(|(of, _)| *of == path) {
-            *count = count.saturating_add(1);
+        if let Some(one) = self.0.iter_mut().find(|one| one.path == path) {
+            one.count = one.count.saturating_add(1);
         } else if self.0.len() < COUNTED {
-            self.0.push((path, 1));
-        } else if let Some(least) = self.0.iter_mut().min_by_key(|(_, count)| *count) {
-            *least = (path, least.1.saturating_add(1));
+            self.0.push(Counted { path, count: 1, inherited: 0 });
+        } else if let Some(least) = self.0.iter_mut().min_by_key(|one| one.count) {
+            *least = Counted { path, count: least.count.saturating_add(1), inherited: least.count };
         }
     }
 
-    /// The first few, the most refused first.
+    /// The first few with how often they were refused at least, the most refused first.
     pub fn first(&self, most: usize) -> Vec<(u32, u32)> {
-        let mut all = self.0.clone();
+        let mut all: Vec<_> = self.0.iter().map(|one| (one.path, one.count - one.inherited)).collect();
         all.sort_by_key(|&(path, count)| (std::cmp::Reverse(count), path));
         all.truncate(most);
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client that asks for two thousand paths once each, and for two more often: no count is more than there was.
+    #[test]
+    fn no_path_is_told_more_often_than_it_was_refused() {
+        let mut top = Top::default();
+        for n in 0..2_000 {
+            top.add(100 + n);
+            if n % 4 == 0 {
+                top.add(7);
+            }
+            if n % 10 == 0 {
+                top.add(8);
+            }
+        }
+        let first = top.first(3);
+        assert!(first[0].0 == 7 && (400..=500).contains(&first[0].1), "{first:?}");
+        assert!(first[1].0 != 8 || first[1].1 <= 200, "{first:?}");
+        assert!(first[2].1 <= 1, "{first:?}");
     }
 }
