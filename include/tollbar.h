@@ -1412,20 +1412,21 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
  *     tollbar_queue *outbox;
  *     if (tollbar_queue_from_text("10/s algo pacer", 1000, &outbox, NULL) != 0)        // up to 1,000 messages wait
  *         return 1;
- *     tollbar_queue_start(outbox, send_message, gateway);                 // a helper thread calls send_message(gateway, message)
+ *     ...
+ *     tollbar_queue_run(outbox, send_message, gateway);          // in a thread of yours: calls send_message(gateway, message) for each
  *     ...
  *     if (tollbar_queue_offer(outbox, message, NULL) != TOLLBAR_ALLOWED)
  *         return try_later();
  *
- * Instead of the helper thread the caller's own loop can take the items. tollbar_queue_take never sleeps, tollbar_queue_next_departure says when
- * it will next return an item, and tollbar_queue_take_within sleeps.
+ * A loop of the caller's can take the items instead. tollbar_queue_take never sleeps, tollbar_queue_next_departure says when it will next
+ * return an item, and tollbar_queue_take_within sleeps.
  *
  * The policy admits items when they leave, not when they come. So a worker that was late does not catch up by a burst, unless the policy
  * has one: `slack` of a pacer, `burst` of a token bucket. Items leave in the order of their offers. Offers that overlap in time may come in
  * either order.
  *
- * No call locks. Only _new, _from_text, _free, _start, _stop, _offer_within and _take_within allocate, block or enter the kernel, and an
- * offer, a take, a cancellation or a close wakes callers that sleep in one of the last two.
+ * No call locks. Only _new, _from_text and _free allocate. Only _run, _offer_within and _take_within sleep. An offer, a take, a cancellation,
+ * a close or a stop enters the kernel if it has such a caller to wake.
  *
  * A spare bucket, which keeps what overflows and feeds it back when there is room, is a larger `capacity`: `ahead` of the ticket says whether the
  * item waits behind more items than the first bucket would hold.
@@ -1454,7 +1455,7 @@ typedef struct tollbar_queue_ticket {
     uint64_t ahead;
 } tollbar_queue_ticket;
 
-/* The work of tollbar_queue_start: gets its context and an item. */
+/* The work of tollbar_queue_run: gets its context and an item. */
 typedef void (*tollbar_queue_work)(void *context, void *item);
 
 /* Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so up to a burst more can be in it (a
@@ -1474,8 +1475,8 @@ int32_t tollbar_queue_from_text(const char *text,
                                 tollbar_queue **out,
                                 tollbar_policy_error *error);
 
-/* Ends the helper thread of tollbar_queue_start, if there is one, and frees a queue that no call is using. Items that are still in the queue are
- * the caller's, who can take them with tollbar_queue_drain before. NULL is accepted and does nothing. */
+/* Frees a queue that no call is using. Items that are still in the queue are the caller's, who can take them with tollbar_queue_drain before.
+ * NULL is accepted and does nothing. */
 void tollbar_queue_free(tollbar_queue *queue);
 
 /* Puts an item behind all others. `ticket`, unless NULL, gets its place. Any pointer is an item, NULL too.
@@ -1543,17 +1544,14 @@ int32_t tollbar_queue_length(const tollbar_queue *queue,
 /* The time that the calls without `_at` read (tollbar_limiter_now). */
 int32_t tollbar_queue_now(const tollbar_queue *queue, uint64_t *now_ns);
 
-/* Starts a helper thread that takes the items at the policy's pace and calls `work(context, item)` for each, one after the other. While
- * `work` runs, no further item leaves through this thread. Other threads may take items beside it.
- *
- * The thread ends by tollbar_queue_stop, or when the queue is closed and empty. A queue has one such thread: TOLLBAR_E_RUNNING.
- * TOLLBAR_E_THREAD: the system made no thread. The child of a fork has no such thread, and may start one. */
-int32_t tollbar_queue_start(const tollbar_queue *queue,
-                            tollbar_queue_work work,
-                            void *context);
+/* Takes the items at the policy's pace and calls `work(context, item)` for each, until the queue is closed and empty or tollbar_queue_stop is
+ * called. It blocks, so a program calls it in a thread of its own, or in several, each of which then has one item at a time. */
+int32_t tollbar_queue_run(const tollbar_queue *queue,
+                          tollbar_queue_work work,
+                          void *context);
 
-/* Ends the helper thread, and waits until the `work` that it is doing has returned. Items that are in the queue stay there. Without a
- * helper thread it does nothing. `work` itself must not call it. */
+/* Makes all calls of tollbar_queue_run return once the `work` that they are doing has returned, and calls that begin later at once. Items
+ * that are in the queue stay there. Any thread may call it, also from `work`. It does not wait. */
 int32_t tollbar_queue_stop(const tollbar_queue *queue);
 
 /* The default options. */
@@ -2340,9 +2338,6 @@ const char *tollbar_version_string(void);
 /* The buffer is too small. */
 #define TOLLBAR_E_BUFFER_TOO_SMALL (-41)
 
-/* The system made no thread. */
-#define TOLLBAR_E_THREAD (-42)
-
 /* The capacity is 0, or more keys than a table can hold. */
 #define TOLLBAR_E_CAPACITY (-50)
 
@@ -2458,7 +2453,7 @@ const char *tollbar_version_string(void);
 /* The store's URL does not follow the grammar, or asks for a feature that the client lacks (TLS, Sentinel, Cluster). */
 #define TOLLBAR_E_URL (-87)
 
-/* A thread drives this client, or works on this queue. */
+/* A thread drives this client. */
 #define TOLLBAR_E_RUNNING (-88)
 
 /* The client ended before it had reported all admissions to the store. */

@@ -89,8 +89,6 @@ const (
 	ErrNoMemory Code = -40
 	// ErrBufferTooSmall: the buffer is too small.
 	ErrBufferTooSmall Code = -41
-	// ErrThread: the system made no thread.
-	ErrThread Code = -42
 )
 
 // Errors of tables.
@@ -184,7 +182,7 @@ const (
 	// ErrURL: the store's URL does not follow the grammar, or asks for a feature that the client lacks (TLS, Sentinel,
 	// Cluster).
 	ErrURL Code = -87
-	// ErrRunning: a thread drives this client, or works on this queue.
+	// ErrRunning: a thread drives this client.
 	ErrRunning Code = -88
 	// ErrUnreported: the client ended before it had reported all admissions to the store.
 	ErrUnreported Code = -89

@@ -52,7 +52,6 @@ enum class errc : std::int32_t {
     list = TOLLBAR_E_LIST,
     no_memory = TOLLBAR_E_NO_MEMORY,
     buffer_too_small = TOLLBAR_E_BUFFER_TOO_SMALL,
-    thread = TOLLBAR_E_THREAD,
     capacity = TOLLBAR_E_CAPACITY,
     policy_count = TOLLBAR_E_POLICY_COUNT,
     no_such_policy = TOLLBAR_E_NO_SUCH_POLICY,

@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -33,7 +32,7 @@ using queue_ticket = tollbar_queue_ticket;
 /// A queue of objects that leave at a policy's pace. Any number of threads may use it at once. tollbar.h ("Queues") is its manual.
 ///
 ///     tollbar::queue<message> outbox("10/s algo pacer", 1000);      // up to 1,000 messages wait
-///     outbox.start([&](std::unique_ptr<message> next) { gateway.send(*next); });
+///     std::thread worker([&] { outbox.run([&](std::unique_ptr<message> next) { gateway.send(*next); }); });
 ///     auto greeting = std::make_unique<message>("hello");
 ///     if (!outbox.offer(greeting))                                  // greeting is empty if the queue has taken it
 ///         return try_later();
@@ -62,19 +61,17 @@ public:
         return try_make(*parsed, capacity, options);
     }
 
-    queue(queue &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)), work_(std::move(other.work_)) {}
+    queue(queue &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
     queue &operator=(queue &&other) noexcept {
         std::swap(handle_, other.handle_);
-        std::swap(work_, other.work_);
         return *this;
     }
     queue(const queue &) = delete;
     queue &operator=(const queue &) = delete;
-    /// Ends the helper thread, and deletes the items that nobody took.
+    /// Deletes the items that nobody took.
     ~queue() {
         if (handle_ == nullptr)
             return;
-        tollbar_queue_stop(handle_);
         while (drain())
             continue;
         tollbar_queue_free(handle_);
@@ -127,16 +124,12 @@ public:
                                                                                        : std::nullopt;
     }
 
-    /// Starts a helper thread that calls `work(item)` at the policy's pace. `work` must not throw. errc::running if there is one.
-    template <class Work> void start(Work work) { try_start(std::move(work)).value(); }
-    template <class Work> result<void> try_start(Work work) {
-        auto made = std::make_unique<std::function<void(item)>>(std::move(work));
-        const std::int32_t code = tollbar_queue_start(handle_, &queue::call, made.get());
-        if (code == 0)
-            work_ = std::move(made);
-        return detail::done(code);
+    /// Calls `work(item)` for each item at the policy's pace, until the queue is closed and empty or stop() is called. It blocks: call it
+    /// in a thread of your own, or in several. `work` must not throw.
+    template <class Work> result<void> run(Work work) const noexcept {
+        return detail::done(tollbar_queue_run(handle_, &queue::call<Work>, &work));
     }
-    /// Ends the helper thread, and waits until the work that it is doing has returned.
+    /// Makes run() return once the work that it is doing has returned, now and later. It does not wait.
     void stop() const noexcept { tollbar_queue_stop(handle_); }
 
     /// Refuses all offers from now on. Items that are in the queue can still be taken.
@@ -162,8 +155,8 @@ public:
 private:
     explicit queue(tollbar_queue *made) noexcept : handle_(made) {}
 
-    static void call(void *context, void *what) {
-        (*static_cast<std::function<void(item)> *>(context))(item(static_cast<T *>(what)));
+    template <class Work> static void call(void *context, void *what) {
+        (*static_cast<Work *>(context))(item(static_cast<T *>(what)));
     }
 
     template <class Call> static std::optional<queue_ticket> put(item &what, const Call &call) noexcept {
@@ -184,7 +177,6 @@ private:
     }
 
     tollbar_queue *handle_ = nullptr;
-    std::unique_ptr<std::function<void(item)>> work_;
 };
 
 } // namespace tollbar

@@ -1,4 +1,4 @@
-/* Queues: which items may wait, in which order and when they leave, the helper thread, and wrong arguments. */
+/* Queues: which items may wait, in which order and when they leave, work in threads, and wrong arguments. */
 #define _XOPEN_SOURCE 600
 #include "test.h"
 
@@ -124,15 +124,30 @@ static uint64_t sent(struct gateway *gateway) {
     return sent;
 }
 
-/* A sender of text messages: the library's thread sends them at a constant rate, in order. */
-static void s46_a_helper_thread_works_at_the_pace(void **state) {
+struct run {
+    tollbar_queue *queue;
+    struct gateway *gateway;
+    pthread_t thread;
+};
+
+static void *run(void *argument) {
+    struct run *run = argument;
+    if (tollbar_queue_run(run->queue, send_one, run->gateway) != 0)
+        abort();
+    return NULL;
+}
+
+/* A sender of text messages: a thread sends them at a constant rate, in order. */
+static void s46_a_thread_works_at_the_pace(void **state) {
     static struct gateway gateway = {PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0};
     tollbar_queue *queue = queue_of("200/s algo pacer", 8);
     const uint64_t messages = 50;
+    struct run worker;
     uint64_t n;
     (void)state;
-    assert_int_equal(tollbar_queue_start(queue, send_one, &gateway), 0);
-    assert_int_equal(tollbar_queue_start(queue, send_one, &gateway), TOLLBAR_E_RUNNING);
+    worker.queue = queue;
+    worker.gateway = &gateway;
+    assert_int_equal(pthread_create(&worker.thread, NULL, run, &worker), 0);
     for (n = 0; n < messages; n++)
         assert_int_equal(tollbar_queue_offer_within(queue, &items[n % COUNT(items)], MIN, NULL), TOLLBAR_ALLOWED);
     while (sent(&gateway) < messages)
@@ -141,42 +156,56 @@ static void s46_a_helper_thread_works_at_the_pace(void **state) {
     assert_int_equal(gateway.wrong, 0);
     /* There are 49 intervals of 5 ms. The thread may have waited for a processor and sent the first message late. */
     assert_in_range(gateway.last - gateway.first, 44 * 5 * MS, MIN);
-    /* After the stop no item leaves. A new thread goes on. */
+    assert_int_equal(pthread_join(worker.thread, NULL), 0);
+    /* After the stop no item leaves through a run. */
     assert_int_equal(tollbar_queue_offer(queue, &items[n % COUNT(items)], NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_queue_stop(queue), 0);
-    usleep(20000);
+    assert_int_equal(tollbar_queue_run(queue, send_one, &gateway), 0);
     assert_int_equal(sent(&gateway), messages);
-    assert_int_equal(tollbar_queue_start(queue, send_one, &gateway), 0);
-    while (sent(&gateway) < messages + 1)
-        assert_int_equal(usleep(1000), 0);
-    /* tollbar_queue_free ends the thread. */
     tollbar_queue_free(queue);
-    assert_int_equal(gateway.wrong, 0);
 }
 
-/* A forked child has no helper thread. It may start one, and free its copy. */
-static void a_fork_leaves_the_thread_behind(void **state) {
+/* Two threads work beside each other, and return when the queue is closed and empty. */
+static void runs_end_with_the_queue(void **state) {
+    static struct gateway gateway = {PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0};
+    tollbar_queue *queue = queue_of("1000000/s burst 8", 8);
+    struct run workers[2];
+    size_t n;
+    (void)state;
+    for (n = 0; n < 8; n++)
+        assert_int_equal(tollbar_queue_offer(queue, &items[n], NULL), TOLLBAR_ALLOWED);
+    for (n = 0; n < COUNT(workers); n++) {
+        workers[n].queue = queue;
+        workers[n].gateway = &gateway;
+        assert_int_equal(pthread_create(&workers[n].thread, NULL, run, &workers[n]), 0);
+    }
+    assert_int_equal(tollbar_queue_close(queue), 0);
+    for (n = 0; n < COUNT(workers); n++)
+        assert_int_equal(pthread_join(workers[n].thread, NULL), 0);
+    assert_int_equal(sent(&gateway), 8);
+    tollbar_queue_free(queue);
+}
+
+/* A forked child has the parent's items in its copy, and works on by itself. */
+static void a_fork_copies_the_queue(void **state) {
     static struct gateway gateway = {PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0};
     tollbar_queue *queue = queue_of("1000/s", 8);
+    void *item = NULL;
     int status = -1;
     pid_t child;
     (void)state;
-    assert_int_equal(tollbar_queue_start(queue, send_one, &gateway), 0);
+    assert_int_equal(tollbar_queue_offer(queue, &items[0], NULL), TOLLBAR_ALLOWED);
     child = fork();
     if (child == 0) {
-        int wrong = tollbar_queue_stop(queue) != 0;
-        wrong |= tollbar_queue_offer(queue, &items[0], NULL) != TOLLBAR_ALLOWED;
-        usleep(20000);
-        wrong |= sent(&gateway) != 0;
-        wrong |= tollbar_queue_start(queue, send_one, &gateway) != 0;
-        while (sent(&gateway) < 1)
-            usleep(1000);
+        int wrong = tollbar_queue_close(queue) != 0;
+        wrong |= tollbar_queue_run(queue, send_one, &gateway) != 0;
+        wrong |= sent(&gateway) != 1;
         tollbar_queue_free(queue);
         _exit(wrong);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_int_equal(sent(&gateway), 0);
+    assert_int_equal(tollbar_queue_take(queue, &item), TOLLBAR_ALLOWED);
+    assert_ptr_equal(item, &items[0]);
     tollbar_queue_free(queue);
 }
 
@@ -218,7 +247,7 @@ static void arguments(void **state) {
     assert_int_equal(tollbar_queue_close(NULL), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_queue_length(queue, NULL), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_queue_now(NULL, &number), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_queue_start(queue, NULL, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_queue_run(queue, NULL, NULL), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_queue_stop(NULL), TOLLBAR_E_NULL);
     /* Tickets of items that no call has offered. */
     ticket.number = UINT64_MAX;
@@ -234,8 +263,9 @@ int main(void) {
         cmocka_unit_test(a_cancelled_item_makes_room_for_those_behind),
         cmocka_unit_test(a_closed_queue_gives_what_it_has),
         cmocka_unit_test(patience_ends),
-        cmocka_unit_test(s46_a_helper_thread_works_at_the_pace),
-        cmocka_unit_test(a_fork_leaves_the_thread_behind),
+        cmocka_unit_test(s46_a_thread_works_at_the_pace),
+        cmocka_unit_test(runs_end_with_the_queue),
+        cmocka_unit_test(a_fork_copies_the_queue),
         cmocka_unit_test(arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

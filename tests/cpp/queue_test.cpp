@@ -54,24 +54,26 @@ TEST(a_cancelled_item_comes_back) {
     CHECK(bucket.take_at(0s)->number == 2 && !bucket.next_departure() && bucket.empty());
 }
 
-TEST(a_helper_thread_works_at_the_pace) {
-    queue<counted> bucket("500/s algo pacer", 4);
+TEST(a_thread_works_at_the_pace) {
+    const queue<counted> bucket("500/s algo pacer", 4);
     std::atomic<int> sent{0};
-    bucket.start([&](std::unique_ptr<counted> next) {
-        CHECK(next->number == sent);
-        sent++;
+    std::thread worker([&] {
+        CHECK(bucket.run([&](std::unique_ptr<counted> next) {
+            CHECK(next->number == sent);
+            sent++;
+        }));
     });
-    CHECK(bucket.try_start([](std::unique_ptr<counted>) {}).error() == errc::running);
     for (int n = 0; n < 20; n++) {
         auto next = item(n);
         CHECK(bucket.offer_within(1min, next).has_value());
     }
-    while (sent < 20)
-        std::this_thread::sleep_for(1ms);
-    bucket.stop();
     bucket.close();
+    worker.join();
+    CHECK(sent == 20);
     auto late = item(99);
     CHECK(!bucket.offer(late) && late && !bucket.take_within(1min) && bucket.now() > 0ns && !bucket.drain());
+    bucket.stop();
+    CHECK(bucket.run([](std::unique_ptr<counted>) {}));
 }
 
 TEST(what_cannot_be_a_queue) {

@@ -90,7 +90,6 @@ enum {
     TOLLBAR_E_LIST = (-31),
     TOLLBAR_E_NO_MEMORY = (-40),
     TOLLBAR_E_BUFFER_TOO_SMALL = (-41),
-    TOLLBAR_E_THREAD = (-42),
     TOLLBAR_E_CAPACITY = (-50),
     TOLLBAR_E_POLICY_COUNT = (-51),
     TOLLBAR_E_NO_SUCH_POLICY = (-52),
@@ -598,9 +597,9 @@ int32_t tollbar_queue_close(const tollbar_queue *queue);
 int32_t tollbar_queue_length(const tollbar_queue *queue,
                              uint64_t *items);
 int32_t tollbar_queue_now(const tollbar_queue *queue, uint64_t *now_ns);
-int32_t tollbar_queue_start(const tollbar_queue *queue,
-                            tollbar_queue_work work,
-                            void *context);
+int32_t tollbar_queue_run(const tollbar_queue *queue,
+                          tollbar_queue_work work,
+                          void *context);
 int32_t tollbar_queue_stop(const tollbar_queue *queue);
 typedef struct tollbar_in_flight tollbar_in_flight;
 typedef struct tollbar_in_flight_options {

@@ -6,7 +6,7 @@ use super::policy::{length, parse, policy, report, tollbar_policy_error, tollbar
 use super::status::*;
 use core::ffi::{c_char, c_void};
 use core::mem::size_of;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 use tollbar::algorithm::Rule;
 use tollbar::clock::{Source, Utc};
 use tollbar::policy::Policy;
@@ -15,7 +15,8 @@ use tollbar::queue::{QueueError, Refusal, Refused, Ticket, Words};
 /// A queue. Threads of one process share it.
 pub struct tollbar_queue {
     words: Words<Utc>,
-    worker: Worker,
+    /// 1 after tollbar_queue_stop.
+    stopped: AtomicU32,
 }
 
 /// How a queue is made. All zero but `struct_size` is the default.
@@ -49,7 +50,7 @@ pub struct tollbar_queue_ticket {
 
 const _: () = assert!(size_of::<tollbar_queue_ticket>() == 16);
 
-/// The work of tollbar_queue_start: gets its context and an item.
+/// The work of tollbar_queue_run: gets its context and an item.
 pub type tollbar_queue_work = Option<unsafe extern "C" fn(context: *mut c_void, item: *mut c_void)>;
 
 /// Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so up to a burst more can be in it (a
@@ -102,17 +103,13 @@ pub unsafe extern "C" fn tollbar_queue_from_text(
     })
 }
 
-/// Ends the helper thread of tollbar_queue_start, if there is one, and frees a queue that no call is using. Items that are still in the queue are
-/// the caller's, who can take them with tollbar_queue_drain before. NULL is accepted and does nothing.
+/// Frees a queue that no call is using. Items that are still in the queue are the caller's, who can take them with tollbar_queue_drain before.
+/// NULL is accepted and does nothing.
 ///
 /// # Safety
 /// `queue` is NULL or has not been freed.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_queue_free(queue: *mut tollbar_queue) {
-    // SAFETY: by the caller's promise.
-    if let Ok(queue) = unsafe { reference(queue.cast_const()) } {
-        queue.worker.stop(&queue.words);
-    }
     // SAFETY: by the caller's promise.
     unsafe { unboxed(queue) };
 }
@@ -315,31 +312,32 @@ pub unsafe extern "C" fn tollbar_queue_now(queue: *const tollbar_queue, now_ns: 
     })
 }
 
-/// Starts a helper thread that takes the items at the policy's pace and calls `work(context, item)` for each, one after the other. While
-/// `work` runs, no further item leaves through this thread. Other threads may take items beside it.
-///
-/// The thread ends by tollbar_queue_stop, or when the queue is closed and empty. A queue has one such thread: TOLLBAR_E_RUNNING.
-/// TOLLBAR_E_THREAD: the system made no thread. The child of a fork has no such thread, and may start one.
+/// Takes the items at the policy's pace and calls `work(context, item)` for each, until the queue is closed and empty or tollbar_queue_stop is
+/// called. It blocks, so a program calls it in a thread of its own, or in several, each of which then has one item at a time.
 ///
 /// # Safety
-/// Pointers are NULL or as said; `work` may be called with `context` from another thread.
+/// Pointers are NULL or as said; `work` may be called with `context`.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_queue_start(
+pub unsafe extern "C" fn tollbar_queue_run(
     queue: *const tollbar_queue,
     work: tollbar_queue_work,
     context: *mut c_void,
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let on = unsafe { reference(queue)? };
+        let queue = unsafe { reference(queue)? };
         let work = work.ok_or(TOLLBAR_E_NULL)?;
-        on.worker.start(queue, work, context)?;
+        let stop = || queue.stopped.load(Ordering::SeqCst) != 0;
+        while let Some(word) = queue.words.take_unless(&stop) {
+            // SAFETY: by the caller's promise.
+            unsafe { work(context, word as *mut c_void) };
+        }
         Ok(TOLLBAR_ALLOWED)
     })
 }
 
-/// Ends the helper thread, and waits until the `work` that it is doing has returned. Items that are in the queue stay there. Without a
-/// helper thread it does nothing. `work` itself must not call it.
+/// Makes all calls of tollbar_queue_run return once the `work` that they are doing has returned, and calls that begin later at once. Items
+/// that are in the queue stay there. Any thread may call it, also from `work`. It does not wait.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -348,7 +346,8 @@ pub unsafe extern "C" fn tollbar_queue_stop(queue: *const tollbar_queue) -> i32 
     call(|| {
         // SAFETY: by the caller's promise.
         let queue = unsafe { reference(queue)? };
-        queue.worker.stop(&queue.words);
+        queue.stopped.store(1, Ordering::SeqCst);
+        queue.words.wake_takers();
         Ok(TOLLBAR_ALLOWED)
     })
 }
@@ -375,7 +374,7 @@ unsafe fn make(policy: &Policy, capacity: u64, options: *const tollbar_queue_opt
     if waiters != 0 {
         words = words.with_waiters(waiters);
     }
-    Ok(tollbar_queue { words, worker: Worker::new() })
+    Ok(tollbar_queue { words, stopped: AtomicU32::new(0) })
 }
 
 /// # Safety
@@ -437,112 +436,4 @@ unsafe fn next(queue: *const tollbar_queue, now: Option<u64>, at: *mut u64) -> R
         }
         None => TOLLBAR_NO,
     })
-}
-
-/// The helper thread of a queue.
-struct Worker {
-    /// One of the states below.
-    state: AtomicU32,
-    /// The process that has the thread.
-    process: AtomicU32,
-    /// The thread, as pthread_create gave it. Valid in [`RUNNING`] and [`STOPPING`].
-    thread: AtomicUsize,
-}
-
-const NONE: u32 = 0;
-/// tollbar_queue_start is at work.
-const STARTING: u32 = 1;
-const RUNNING: u32 = 2;
-/// tollbar_queue_stop waits for the thread's end.
-const STOPPING: u32 = 3;
-
-struct Job {
-    queue: *const tollbar_queue,
-    work: unsafe extern "C" fn(*mut c_void, *mut c_void),
-    context: *mut c_void,
-}
-
-impl Worker {
-    fn new() -> Worker {
-        Worker { state: AtomicU32::new(NONE), process: AtomicU32::new(0), thread: AtomicUsize::new(0) }
-    }
-
-    fn start(
-        &self,
-        queue: *const tollbar_queue,
-        work: unsafe extern "C" fn(*mut c_void, *mut c_void),
-        context: *mut c_void,
-    ) -> Result<(), i32> {
-        self.forget_parents();
-        // Acquire: after all that an earlier stop did.
-        if self.state.compare_exchange(NONE, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            return Err(TOLLBAR_E_RUNNING);
-        }
-        let made = boxed(Job { queue, work, context }).and_then(|job| {
-            let mut thread = core::mem::MaybeUninit::<libc::pthread_t>::uninit();
-            // SAFETY: `thread` is writable; `run` gets the job that it expects. The thread ends before the queue does: `free` stops it.
-            let failed = unsafe { libc::pthread_create(thread.as_mut_ptr(), core::ptr::null(), run, job.cast()) };
-            if failed != 0 {
-                // SAFETY: nobody else has it.
-                unsafe { unboxed(job) };
-                return Err(TOLLBAR_E_THREAD);
-            }
-            // SAFETY: pthread_create has written it.
-            Ok(unsafe { thread.assume_init() })
-        });
-        match made {
-            Ok(thread) => {
-                self.thread.store(thread as usize, Ordering::Relaxed);
-                self.process.store(process(), Ordering::Relaxed);
-                // Release: with the two above.
-                self.state.store(RUNNING, Ordering::Release);
-                Ok(())
-            }
-            Err(code) => {
-                self.state.store(NONE, Ordering::Release);
-                Err(code)
-            }
-        }
-    }
-
-    fn stop(&self, words: &Words<Utc>) {
-        self.forget_parents();
-        if self.state.compare_exchange(RUNNING, STOPPING, Ordering::SeqCst, Ordering::Relaxed).is_err() {
-            return;
-        }
-        words.wake_takers();
-        // SAFETY: the thread was made by `start`, is joined once (by the caller that made STOPPING of RUNNING), and is of this process.
-        unsafe { libc::pthread_join(self.thread.load(Ordering::Relaxed) as libc::pthread_t, core::ptr::null_mut()) };
-        self.state.store(NONE, Ordering::Release);
-    }
-
-    /// In the child of a fork: the thread is the parent's.
-    fn forget_parents(&self) {
-        if self.state.load(Ordering::Acquire) == RUNNING && self.process.load(Ordering::Relaxed) != process() {
-            self.state.store(NONE, Ordering::Relaxed);
-        }
-    }
-
-    fn is_stopping(&self) -> bool {
-        self.state.load(Ordering::SeqCst) == STOPPING
-    }
-}
-
-fn process() -> u32 {
-    // SAFETY: the call has no requirements.
-    unsafe { libc::getpid() as u32 }
-}
-
-/// The helper thread.
-extern "C" fn run(job: *mut c_void) -> *mut c_void {
-    let job: *mut Job = job.cast();
-    // SAFETY: `start` gave the job to this thread alone, and the queue lives until it has joined this thread.
-    let (queue, work, context) = unsafe { (&*(*job).queue, (*job).work, (*job).context) };
-    // SAFETY: as above; nobody uses it any more.
-    unsafe { unboxed(job) };
-    while let Some(word) = queue.words.take_unless(&|| queue.worker.is_stopping()) {
-        // SAFETY: the caller of tollbar_queue_start has promised that `work` may be called so.
-        unsafe { work(context, word as *mut c_void) };
-    }
-    core::ptr::null_mut()
 }

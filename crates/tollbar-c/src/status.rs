@@ -77,8 +77,6 @@ pub const TOLLBAR_E_LIST: i32 = -31;
 pub const TOLLBAR_E_NO_MEMORY: i32 = -40;
 /// The buffer is too small.
 pub const TOLLBAR_E_BUFFER_TOO_SMALL: i32 = -41;
-/// The system made no thread.
-pub const TOLLBAR_E_THREAD: i32 = -42;
 
 // Errors of tables.
 
@@ -168,7 +166,7 @@ pub const TOLLBAR_E_LEASE_NAME: i32 = -85;
 pub const TOLLBAR_E_NOT_A_LEASE: i32 = -86;
 /// The store's URL does not follow the grammar, or asks for a feature that the client lacks (TLS, Sentinel, Cluster).
 pub const TOLLBAR_E_URL: i32 = -87;
-/// A thread drives this client, or works on this queue.
+/// A thread drives this client.
 pub const TOLLBAR_E_RUNNING: i32 = -88;
 /// The client ended before it had reported all admissions to the store.
 pub const TOLLBAR_E_UNREPORTED: i32 = -89;
@@ -245,7 +243,6 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         ),
         TOLLBAR_E_NO_MEMORY => (c"TOLLBAR_E_NO_MEMORY", c"out of memory"),
         TOLLBAR_E_BUFFER_TOO_SMALL => (c"TOLLBAR_E_BUFFER_TOO_SMALL", c"the buffer is too small"),
-        TOLLBAR_E_THREAD => (c"TOLLBAR_E_THREAD", c"the system made no thread"),
         TOLLBAR_E_CAPACITY => (c"TOLLBAR_E_CAPACITY", c"the capacity is zero or more than a table can hold"),
         TOLLBAR_E_POLICY_COUNT => (c"TOLLBAR_E_POLICY_COUNT", c"a table has 1 to 128 policies"),
         TOLLBAR_E_NO_SUCH_POLICY => (c"TOLLBAR_E_NO_SUCH_POLICY", c"the table has no policy of that number"),
@@ -302,7 +299,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_LEASE_NAME => (c"TOLLBAR_E_LEASE_NAME", c"a name is 1 to 64 visible ASCII characters without braces"),
         TOLLBAR_E_NOT_A_LEASE => (c"TOLLBAR_E_NOT_A_LEASE", c"the memory holds no node of this version"),
         TOLLBAR_E_URL => (c"TOLLBAR_E_URL", c"the store's URL is invalid or asks for TLS, Sentinel or Cluster"),
-        TOLLBAR_E_RUNNING => (c"TOLLBAR_E_RUNNING", c"a thread drives this client, or works on this queue"),
+        TOLLBAR_E_RUNNING => (c"TOLLBAR_E_RUNNING", c"a thread drives this client"),
         TOLLBAR_E_UNREPORTED => {
             (c"TOLLBAR_E_UNREPORTED", c"the client ended before it had reported all admissions to the store")
         }

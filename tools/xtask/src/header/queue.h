@@ -4,20 +4,21 @@
  *     tollbar_queue *outbox;
  *     if (tollbar_queue_from_text("10/s algo pacer", 1000, &outbox, NULL) != 0)        // up to 1,000 messages wait
  *         return 1;
- *     tollbar_queue_start(outbox, send_message, gateway);                 // a helper thread calls send_message(gateway, message)
+ *     ...
+ *     tollbar_queue_run(outbox, send_message, gateway);          // in a thread of yours: calls send_message(gateway, message) for each
  *     ...
  *     if (tollbar_queue_offer(outbox, message, NULL) != TOLLBAR_ALLOWED)
  *         return try_later();
  *
- * Instead of the helper thread the caller's own loop can take the items. tollbar_queue_take never sleeps, tollbar_queue_next_departure says when
- * it will next return an item, and tollbar_queue_take_within sleeps.
+ * A loop of the caller's can take the items instead. tollbar_queue_take never sleeps, tollbar_queue_next_departure says when it will next
+ * return an item, and tollbar_queue_take_within sleeps.
  *
  * The policy admits items when they leave, not when they come. So a worker that was late does not catch up by a burst, unless the policy
  * has one: `slack` of a pacer, `burst` of a token bucket. Items leave in the order of their offers. Offers that overlap in time may come in
  * either order.
  *
- * No call locks. Only _new, _from_text, _free, _start, _stop, _offer_within and _take_within allocate, block or enter the kernel, and an
- * offer, a take, a cancellation or a close wakes callers that sleep in one of the last two.
+ * No call locks. Only _new, _from_text and _free allocate. Only _run, _offer_within and _take_within sleep. An offer, a take, a cancellation,
+ * a close or a stop enters the kernel if it has such a caller to wake.
  *
  * A spare bucket, which keeps what overflows and feeds it back when there is room, is a larger `capacity`: `ahead` of the ticket says whether the
  * item waits behind more items than the first bucket would hold.
